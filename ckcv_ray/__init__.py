@@ -1,0 +1,20 @@
+"""Model selection with a certificate: complete k-fold cross validation in which k itself is tuned."""
+
+from ckcv_ray.core.bounds import clopper_pearson
+from ckcv_ray.driver import load_run, run
+from ckcv_ray.errors import CKCVError, InputError, RunError, StoreError
+from ckcv_ray.result import Result
+from ckcv_ray.study import Execution, Study
+
+__all__ = [
+    "CKCVError",
+    "Execution",
+    "InputError",
+    "Result",
+    "RunError",
+    "StoreError",
+    "Study",
+    "clopper_pearson",
+    "load_run",
+    "run",
+]

@@ -1,0 +1,143 @@
+"""The Ray backend: the only module that imports ray, and nothing but Ray is in it.
+
+Data are put into the object store once; a batch is a task; the aggregator is an actor on the driver's
+node, the only writer of the run folder. Results go from worker to actor without passing the driver.
+"""
+
+import os
+import signal
+import socket
+import threading
+from pathlib import Path
+from typing import Any, cast
+
+import ray
+from ray.exceptions import RayActorError, RayError, RayTaskError
+from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
+
+from ckcv_ray import worker
+from ckcv_ray.aggregator import Aggregator
+from ckcv_ray.data import Table
+from ckcv_ray.errors import InputError, RunError
+from ckcv_ray.study import Study, Task
+
+LOOPBACK = "127.0.0.1"
+REACH_SECONDS = 5.0
+
+
+@ray.remote(max_retries=3)
+def _evaluate(tasks: list[Task], study: Study, data: worker.LearningSet) -> worker.Outcome:
+    return worker.evaluate(tasks, study, data)
+
+
+@ray.remote(num_cpus=0)
+class _AggregatorActor(Aggregator):
+    """An Aggregator in a process of its own."""
+
+
+class RayBackend:
+    """Batches as Ray tasks.
+
+    Args:
+        workers: batches run at once for each two in flight; None for every CPU there is.
+        address: of a running cluster; None for RAY_ADDRESS, else a Ray of our own on loopback.
+    """
+
+    name = "ray"
+
+    def __init__(self, workers: int | None = None, address: str | None = None) -> None:
+        self._owns = not ray.is_initialized()
+        if self._owns:
+            _connect(workers, address or os.environ.get("RAY_ADDRESS"))
+        cpus = int(ray.cluster_resources().get("CPU", 1))
+        self.workers = min(workers or cpus, cpus)
+        self._pending: dict[Any, list[Task]] = {}
+        self._actor: Any = None
+
+    def start(self, study: Study, table: Table, out: Path | None) -> Aggregator:
+        """Put study and data into the object store; make the actor beside the driver."""
+        self._study = ray.put(study)
+        self._data = ray.put(worker.share(table.X, table.y, study))
+        here = NodeAffinitySchedulingStrategy(ray.get_runtime_context().get_node_id(), soft=False)
+        self._actor = _AggregatorActor.options(scheduling_strategy=here).remote(study, table, out)
+        return cast(Aggregator, _Remote(self._actor))
+
+    def submit(self, tasks: list[Task]) -> None:
+        """Send a batch to whichever worker is free."""
+        self._pending[_evaluate.remote(tasks, self._study, self._data)] = tasks
+
+    def in_flight(self) -> int:
+        """Batches not handed back."""
+        return len(self._pending)
+
+    def wait(self) -> list[Any]:
+        """References to the batches that are done, at least one."""
+        done, _ = ray.wait(list(self._pending), num_returns=1, fetch_local=False)
+        return [self._settled(reference, self._pending.pop(reference)) for reference in done]
+
+    def close(self) -> None:
+        """Cancel what runs, end the actor, and shut down a Ray that is ours."""
+        for reference in self._pending:
+            ray.cancel(reference, force=True)
+        self._pending = {}
+        if self._actor is not None:
+            ray.kill(self._actor)
+            self._actor = None
+        if self._owns and ray.is_initialized():
+            ray.shutdown()
+
+    def _settled(self, reference: Any, tasks: list[Task]) -> Any:
+        """The reference itself, or failures in its place where the batch was lost for good."""
+        try:
+            ray.get(reference)
+        except RayError as error:
+            return ray.put(worker.failed(tasks, ray.get(self._study), str(error)))
+        return reference
+
+
+class _Remote:
+    """An actor's methods as ordinary ones, raising what they raised."""
+
+    def __init__(self, actor: Any) -> None:
+        self._actor = actor
+
+    def __getattr__(self, name: str) -> Any:
+        method = getattr(self._actor, name)
+
+        def call(*args: Any) -> Any:
+            try:
+                return ray.get(method.remote(*args))
+            except RayTaskError as error:
+                raise error.cause from None
+            except RayActorError as error:
+                raise RunError(f"the aggregator died: {error}; give the same command again to go on") from None
+
+        return call
+
+
+def _connect(workers: int | None, address: str | None) -> None:
+    """Join a cluster, or start a Ray of our own on loopback; SIGTERM keeps the handler it had."""
+    main = threading.current_thread() is threading.main_thread()
+    handler = signal.getsignal(signal.SIGTERM)
+    options: dict[str, Any] = {"log_to_driver": False, "logging_level": "ERROR"}
+    if address is None:
+        options |= {"address": "local", "num_cpus": workers, "include_dashboard": False, "_node_ip_address": LOOPBACK}
+    else:
+        _reach(address)
+        options |= {"address": address}
+    ray.init(**options)
+    if main:
+        signal.signal(signal.SIGTERM, handler)
+
+
+def _reach(address: str) -> None:
+    """Raise InputError at once where a client of Ray would try for a minute."""
+    host, _, port = address.removeprefix("ray://").rpartition(":")
+    if not (host and port.isdigit()):
+        if address in ("auto", "local"):
+            return
+        raise InputError(f"address={address!r}: expected host:port, or auto for the cluster on this machine")
+    try:
+        socket.create_connection((host, int(port)), timeout=REACH_SECONDS).close()
+    except OSError as error:
+        raise InputError(f"no Ray cluster answers at {address}: {error.strerror or error}") from None

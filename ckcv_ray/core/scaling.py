@@ -1,0 +1,30 @@
+"""Standardisation fitted on the rows that train a machine and applied to all it sees."""
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+Vector = NDArray[np.float64]
+
+
+class Scaling(NamedTuple):
+    """The affine map x -> (x - centre) / scale, feature by feature; shapes (d,), scale > 0."""
+
+    centre: Vector
+    scale: Vector
+
+    def apply(self, X: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Scaled copy of X [rows, d]."""
+        return (X - self.centre) / self.scale
+
+
+def identity(d: int) -> Scaling:
+    """The map that leaves d features as they are."""
+    return Scaling(np.zeros(d), np.ones(d))
+
+
+def standard(X: NDArray[np.float64]) -> Scaling:
+    """Mean and standard deviation of each column of X [rows, d]; a constant column keeps its scale."""
+    spread = np.where(np.ptp(X, axis=0) > 0, X.std(axis=0), 0.0)
+    return Scaling(X.mean(axis=0), np.where(spread > 0, spread, 1.0))

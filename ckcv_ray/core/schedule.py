@@ -1,0 +1,153 @@
+"""Which cells to compute next, and how many are likely to be left.
+
+The aim is to compute little more than the shortest proofs of ``selection``. Until a race has a complete
+triple, the one that looks best after the first splits is completed; from then on each fold size with
+living triples is taken one split further in turn, the size with the lowest lower bound first, and a
+triple that promises to beat the leader is completed before that. A path always begins at the smallest C,
+so what is dropped cuts its tail.
+
+Nothing here can change an answer: only how soon it is known.
+"""
+
+from math import inf
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ckcv_ray.core.selection import Mask, Selection
+
+Lengths = NDArray[np.intp]
+
+
+class Job(NamedTuple):
+    """Paths of one split: position of the size, split, and (position of gamma, cells) for each path."""
+
+    size: int
+    mc_index: int
+    paths: tuple[tuple[int, int], ...]
+
+
+class Schedule:
+    """Hands out jobs over a Selection, each path once.
+
+    Args:
+        selection: the race; read, never changed.
+        n_train: training rows of each fold size.
+    """
+
+    def __init__(self, selection: Selection, n_train: list[int]) -> None:
+        self.selection = selection
+        self.n_train = n_train
+        self.issued: list[Lengths] = [size.computed for size in selection.sizes]
+
+    def cost(self, job: Job) -> float:
+        """Expected work of a job: training rows squared times cells."""
+        return float(self.n_train[job.size]) ** 2 * sum(cells for _, cells in job.paths)
+
+    def next(self) -> Job | None:
+        """The most useful job not handed out yet; None when nothing more is worth computing now."""
+        for size in self._open():
+            job = self._promising(size) or self._frontier(size)
+            if job is not None:
+                self.mark(job)
+                return job
+        return None
+
+    def mark(self, job: Job) -> None:
+        """Count a job as handed out."""
+        for gamma, cells in job.paths:
+            issued = self.issued[job.size]
+            issued[job.mc_index, gamma] = max(issued[job.mc_index, gamma], cells)
+
+    def leading(self) -> bool:
+        """Whether every race still open has a leader, so that work handed out now is rarely in vain."""
+        return all(self.selection.threshold(size) < inf for size in self._open())
+
+    def forecast(self) -> float:
+        """Expected work left, in the unit of ``cost``; 0 when all is decided.
+
+        A triple is taken to go on as its prefix did; a fold size not begun, as the nearest one that is.
+        """
+        work = 0.0
+        for size, fold in enumerate(self.selection.sizes):
+            cells = _path_lengths(self._splits_expected(size), fold.n_splits)
+            missing = np.where(cells > fold.computed, cells, 0)
+            work += float(self.n_train[size]) ** 2 * float(missing.sum())
+        return work
+
+    def _open(self) -> list[int]:
+        """Sizes with living triples, in the order to serve them; leaderless races one size at a time."""
+        alive = [j for j in range(len(self.selection.sizes)) if self.selection.alive(j).any()]
+        waiting = [j for j in alive if self.selection.threshold(j) == inf and j not in self.selection.own]
+        held_back = set() if self.selection.exhaustive else set(waiting[1:])
+        return sorted((j for j in alive if j not in held_back), key=self._rank)
+
+    def _rank(self, size: int) -> tuple[bool, int, float]:
+        """Leaderless first, then the least ahead of its results, then the lowest lower bound."""
+        fold, alive = self.selection.sizes[size], self.selection.alive(size)
+        ahead = np.sum(self.issued[size] > fold.computed, axis=0).max()
+        return self.selection.threshold(size) < inf, int(ahead), float(fold.low[alive].min())
+
+    def _promising(self, size: int) -> Job | None:
+        """The next split of the triple that looks best, if it may take the lead."""
+        selection, fold = self.selection, self.selection.sizes[size]
+        threshold = selection.threshold(size)
+        least = 1 if threshold == inf else max(2, fold.n_splits // 4)
+        hopeful = selection.alive(size) & (fold.prefix >= least) & (fold.expected < threshold)
+        if selection.exhaustive or not hopeful.any():
+            return None
+        gamma, C = divmod(int(np.argmin(np.where(hopeful, fold.expected, inf))), fold.low.shape[1])
+        cells = C + 1 if threshold == inf else _tail(selection.alive(size))[gamma]
+        missing = np.flatnonzero(self.issued[size][:, gamma] < cells)
+        return Job(size, int(missing[0]), ((gamma, int(cells)),)) if len(missing) else None
+
+    def _frontier(self, size: int) -> Job | None:
+        """The first split that any living path of this size still needs, with all that need it."""
+        cells = _tail(self.selection.alive(size))
+        needed = self.issued[size] < cells
+        if not needed.any():
+            return None
+        mc_index = int(np.argmax(needed.any(axis=1)))
+        gammas = np.flatnonzero(needed[mc_index])
+        return Job(size, mc_index, tuple((int(g), int(cells[g])) for g in gammas))
+
+    def _splits_expected(self, size: int) -> Lengths:
+        """Splits each triple is expected to need until it is decided, (n_gamma, n_C)."""
+        fold = self.selection.sizes[size]
+        everything = np.full(fold.low.shape, fold.n_splits, dtype=np.intp)
+        begun = [j for j, other in enumerate(self.selection.sizes) if other.prefix.any()]
+        if self.selection.exhaustive or not begun:
+            return everything
+        expected = self._expected_bounds(size, min(begun, key=lambda j: abs(j - size)))
+        threshold = self.selection.threshold(size)
+        if threshold == inf:
+            source = [size] if size in self.selection.own else begun
+            threshold = min(float(self._expected_bounds(j, j).min()) for j in source)
+        if fold.least > threshold:
+            return np.zeros_like(everything)
+        rise = np.maximum(expected - fold.least, 1e-12)
+        splits = np.ceil(fold.n_splits * (threshold - fold.least) / rise)
+        return np.where(expected > threshold, np.minimum(splits, fold.n_splits), everything).astype(np.intp)
+
+    def _expected_bounds(self, size: int, like: int) -> NDArray[np.float64]:
+        """Bound each triple of ``size`` would have on a split at its error rate in the size ``like``."""
+        fold, other = self.selection.sizes[size], self.selection.sizes[like]
+        counts = np.where(other.counts >= 0, other.counts, 0).sum(axis=0)
+        rate = counts / np.maximum((other.counts >= 0).sum(axis=0), 1) / other.n_select
+        known = (other.counts >= 0).any(axis=0)
+        typical = rate[known].mean() if known.any() else 0.0
+        rate = np.where(known, rate, typical)
+        return fold.bounds[np.rint(rate * fold.n_select).astype(np.intp)]
+
+
+def _tail(alive: Mask) -> Lengths:
+    """Cells of each gamma's path up to its last living C, (n_gamma,)."""
+    n_C = alive.shape[1]
+    return np.max(np.where(alive, np.arange(1, n_C + 1), 0), axis=1)
+
+
+def _path_lengths(splits: Lengths, n_splits: int) -> Lengths:
+    """Cells of each path if triple (gamma, C) is computed on its first ``splits``, (n_splits, n_gamma)."""
+    wanted = splits[None] > np.arange(n_splits)[:, None, None]
+    return np.max(np.where(wanted, np.arange(1, splits.shape[1] + 1), 0), axis=2)

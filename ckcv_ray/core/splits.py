@@ -1,0 +1,60 @@
+"""Resamplings: pure functions from numbers to index sets.
+
+Complete k-fold cross validation draws, for each k, disjoint sets MS (select) and EE (estimate) of
+m = floor(n / k) rows each, and trains on the n - 2m others (TR). There are n! / ((n - 2m)! m! m!) such
+splits. Where that is no more than the number asked for, all are taken, in lexicographic order;
+otherwise they are drawn at random, each from its own seed, so that any worker can redraw any split.
+
+Reference: Anguita et al., ESANN 2012, Algorithm 1.
+"""
+
+from itertools import combinations, islice
+from math import comb
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+Index = NDArray[np.intp]
+
+
+class Split(NamedTuple):
+    """Disjoint, ascending row numbers; ``select`` or ``estimate`` may be empty in other resamplings."""
+
+    train: Index
+    select: Index
+    estimate: Index
+
+
+def count_splits(n: int, k: int, n_splits: int) -> int:
+    """Number of splits computed for k folds of n rows: ``n_splits``, or all where there are fewer."""
+    m = n // k
+    return min(n_splits, comb(n, m) * comb(n - m, m))
+
+
+def complete_kfold(n: int, k: int, mc_index: int, n_splits: int, seed: int) -> Split:
+    """Split number ``mc_index`` of complete k-fold cross validation.
+
+    A function of floor(n / k), not of k: values of k with the same fold size are one procedure.
+
+    Args:
+        n: rows of the learning set.
+        k: folds, 3 .. n.
+        mc_index: 0 .. ``count_splits(n, k, n_splits)`` - 1.
+        n_splits: splits asked for; decides between enumeration and drawing.
+        seed: non-negative; the generator's spawn key is (floor(n / k), mc_index).
+    """
+    m = n // k
+    if comb(n, m) * comb(n - m, m) <= n_splits:
+        return _enumerated(n, m, mc_index)
+    sequence = np.random.SeedSequence(seed, spawn_key=(m, mc_index))
+    order = np.random.default_rng(sequence).permutation(n)
+    return Split(np.sort(order[2 * m :]), np.sort(order[:m]), np.sort(order[m : 2 * m]))
+
+
+def _enumerated(n: int, m: int, rank: int) -> Split:
+    outer, inner = divmod(rank, comb(n - m, m))
+    select = np.array(next(islice(combinations(range(n), m), outer, None)), dtype=np.intp)
+    others = np.setdiff1d(np.arange(n), select)
+    estimate = np.array(next(islice(combinations(others, m), inner, None)), dtype=np.intp)
+    return Split(np.setdiff1d(others, estimate), select, estimate)

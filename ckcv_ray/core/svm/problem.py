@@ -1,0 +1,114 @@
+"""The problem, what a solution is, and how far it is from optimal.
+
+The dual of the C-SVM with offset, in signed variables b = y * alpha: over b in R^n,
+
+    minimise  1/2 b'Kb - y'b    subject to  sum b = 0,  lo <= b <= hi,
+
+with lo = min(0, C y) and hi = max(0, C y). The gradient is g = Kb - y. Increasing b_i and decreasing b_j
+lowers the objective at the rate g_j - g_i, so b is optimal when the
+
+    KKT violation = max {-g_i : b_i < hi_i} - max(-inf, min {-g_j : b_j > lo_j})
+
+is at most zero; LIBSVM stops when it is below its tolerance (Fan, Chen, Lin, JMLR 6, 2005), and so do
+we. The decision value is f(x) = sum_i b_i K(x_i, x) + offset. For every offset,
+
+    duality gap = b'Kb - y'b + C sum_i max(0, 1 - y_i f(x_i))  >=  0
+
+bounds how far either objective is from its optimum.
+"""
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+Matrix = NDArray[np.float64]
+Vector = NDArray[np.float64]
+
+
+class Status(StrEnum):
+    """How a fit ended."""
+
+    CONVERGED = "converged"
+    CAPPED = "capped"
+
+    @property
+    def sentence(self) -> str:
+        """What to tell the person who reads the result."""
+        if self is Status.CONVERGED:
+            return "the KKT violation is below the tolerance"
+        return "the iteration cap was reached before the tolerance: raise max_iter or narrow the grid"
+
+
+@dataclass(frozen=True)
+class Solution:
+    """One fit.
+
+    Attributes:
+        b: signed dual variables y * alpha, shape (n_train,).
+        gradient: Kb - y, shape (n_train,).
+        offset: mean of -gradient over free variables, else the middle of the interval allowed.
+        value: the dual objective, 1/2 b'Kb - y'b, at most 0.
+        violation: KKT violation, >= 0.
+        gap: duality gap divided by max(1, primal objective), >= 0 up to rounding.
+        n_iter: iterations of the solver.
+        status: converged or capped.
+    """
+
+    b: Vector
+    gradient: Vector
+    offset: float
+    value: float
+    violation: float
+    gap: float
+    n_iter: int
+    status: Status
+
+
+class Path(Protocol):
+    """A solver: the fits of one training block for ascending C."""
+
+    def __call__(
+        self, K: Matrix, y: Vector, C_values: tuple[float, ...], tolerance: float, max_iter: int
+    ) -> list[Solution]:
+        """Solve for every C in turn.
+
+        Args:
+            K: kernel matrix of the training rows, (n, n), symmetric, never written to.
+            y: labels -1.0 or +1.0, shape (n,); one class alone gives the constant classifier.
+            C_values: ascending, positive.
+            tolerance: largest KKT violation at which a fit counts as converged.
+            max_iter: iterations after which a fit is handed back as it is, with status CAPPED.
+        """
+
+
+def describe(K: Matrix, y: Vector, b: Vector, C: float, n_iter: int, status: Status) -> Solution:
+    """The solution at b, with gradient, offset, objective, violation and gap computed from K alone."""
+    gradient = np.vecdot(K, b) - y
+    can_rise, can_fall = b < np.maximum(0.0, C * y), b > np.minimum(0.0, C * y)
+    highest = np.max(-gradient, where=can_rise, initial=-np.inf)
+    lowest = np.min(-gradient, where=can_fall, initial=np.inf)
+    free = can_rise & can_fall
+    offset = float(-gradient[free].mean()) if free.any() else float((highest + lowest) / 2)
+    quadratic = float(np.vecdot(b, gradient + y))
+    linear = float(np.vecdot(b, y))
+    slack = np.maximum(0.0, 1.0 - y * (gradient + y + offset)).sum()
+    primal = quadratic / 2 + C * float(slack)
+    return Solution(
+        b=b,
+        gradient=gradient,
+        offset=offset,
+        value=quadratic / 2 - linear,
+        violation=max(0.0, float(highest - lowest)),
+        gap=(primal + quadratic / 2 - linear) / max(1.0, primal),
+        n_iter=n_iter,
+        status=status,
+    )
+
+
+def constant(y: Vector) -> Solution:
+    """The fit to a training set of one class: no support, f(x) = that class everywhere."""
+    zero = np.zeros_like(y)
+    return Solution(zero, -y, float(y[0]), 0.0, 0.0, 0.0, 0, Status.CONVERGED)

@@ -1,0 +1,272 @@
+"""Tables: reading them, checking them at the door, and the digest that names them.
+
+Whatever the source, data arrive as Arrow columns; ``learning_table`` turns them into a checked ``Table``,
+and everything behind it trusts what it gets.
+"""
+
+import hashlib
+import json
+from collections import Counter
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import ArrayLike, NDArray
+from pyarrow import csv, parquet
+
+from ckcv_ray import datasets
+from ckcv_ray.core import scaling
+from ckcv_ray.errors import InputError
+
+TARGETS = ("target", "y", "label", "class")
+LEAST_ROWS = 6
+LEAST_OF_CLASS = 2
+SUFFIXES = (".csv", ".parquet", ".npz", ".svmlight", ".libsvm", ".svm")
+
+Label = str | int | float | bool
+
+
+@dataclass(frozen=True)
+class Table:
+    """A checked learning set.
+
+    Attributes:
+        X: inputs, (n, d) float64, finite, C-contiguous.
+        y: labels -1 or +1, (n,) int8.
+        labels: the original labels of -1 and +1, in sorted order.
+        features: the d column names.
+        target: name of the label's column.
+        source: where the rows came from, for people.
+        digest: SHA-256 of all of the above but the source.
+    """
+
+    X: NDArray[np.float64]
+    y: NDArray[np.int8]
+    labels: tuple[Label, Label]
+    features: tuple[str, ...]
+    target: str
+    source: str = ""
+    digest: str = field(init=False)
+
+    def __post_init__(self) -> None:
+        header = [self.features, self.target, self.labels, self.X.shape]
+        content = hashlib.sha256(json.dumps(header).encode())
+        content.update(np.ascontiguousarray(self.X + 0.0, dtype="<f8"))  # -0.0 and 0.0 are one number
+        content.update(np.ascontiguousarray(self.y))
+        object.__setattr__(self, "digest", content.hexdigest())
+
+    @property
+    def n(self) -> int:
+        """Number of rows."""
+        return len(self.y)
+
+    def columns(self) -> pa.Table:
+        """Features and the target with its original labels, as Arrow columns."""
+        original = [self.labels[int(sign > 0)] for sign in self.y]
+        return datasets.from_matrix(self.X, pa.array(original), list(self.features), self.target)
+
+
+def read(source: str, ida_file: Path | None = None) -> datasets.Columns:
+    """Columns of a file (CSV, Parquet, NPZ with X and y, svmlight) or of a named set.
+
+    Raises:
+        InputError: it does not exist, or is not what its name says.
+    """
+    if datasets.is_named(source):
+        return datasets.load(source, ida_file)
+    path = Path(source)
+    if path.suffix.lower() not in SUFFIXES:
+        raise InputError(
+            f"{source!r} is neither a file ending in {', '.join(SUFFIXES)} nor a named set ({datasets.FORMS})"
+        )
+    if not path.is_file():
+        raise InputError(f"there is no file {source!r}")
+    try:
+        return datasets.Columns(_read_file(path), None)
+    except (OSError, ValueError, KeyError, pa.ArrowException) as error:
+        if isinstance(error, InputError):
+            raise
+        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+        raise InputError(f"cannot read {source!r} as {path.suffix[1:]}: {reason}") from None
+
+
+def learning_table(
+    columns: pa.Table,
+    target: str | None = None,
+    features: list[str] | None = None,
+    drop: list[str] | None = None,
+    source: str = "",
+) -> Table:
+    """A checked learning set from columns.
+
+    Args:
+        columns: one column for each feature, and the target.
+        target: its name; by default the one column named target, y, label or class.
+        features: names to learn from; by default every column but the target.
+        drop: names not to learn from.
+        source: where the columns came from, for people.
+
+    Raises:
+        InputError: a column is missing, empty, or not of finite numbers; the labels are not of two
+            classes with 2 rows each; or there are fewer than 6 rows.
+    """
+    names = _unique_names(columns)
+    target = _target_name(names, target)
+    for name in [*(features or []), *(drop or [])]:
+        if name not in names:
+            raise InputError(f"there is no column {name!r}: the columns are {_some(names)}")
+    chosen = [n for n in features or names if n != target and n not in set(drop or [])]
+    if not chosen:
+        raise InputError(f"no feature is left beside the target {target!r}: mend --features and --drop")
+    if columns.num_rows < LEAST_ROWS:
+        raise InputError(f"the table has {columns.num_rows} rows: at least {LEAST_ROWS} are needed")
+    labels, y = _classes(columns[target], target)
+    X = matrix(columns, chosen)
+    return Table(X, y, labels, tuple(chosen), target, source)
+
+
+def table_from_arrays(X: ArrayLike, y: ArrayLike, source: str = "arrays") -> Table:
+    """A checked learning set from X [n, d] (an array or a data frame) and y [n].
+
+    Raises:
+        InputError: as ``learning_table``, or shapes that do not fit.
+    """
+    names = [str(name) for name in getattr(X, "columns", ())] or None
+    inputs, labels = np.asarray(X), np.asarray(y)
+    if inputs.ndim != 2 or labels.ndim != 1 or len(inputs) != len(labels):
+        raise InputError(f"X has shape {inputs.shape} and y {labels.shape}: expected (n, d) and (n,)")
+    target = next(name for name in (*TARGETS, "") if name not in (names or ()))
+    if inputs.dtype.kind == "c":
+        raise InputError("X is complex: features are real numbers")
+    try:
+        columns = datasets.from_matrix(inputs, pa.array(labels), names, target)
+    except (pa.ArrowException, ValueError) as error:
+        raise InputError(f"X or y cannot be read as columns: {error}") from None
+    return learning_table(columns, target, source=source)
+
+
+def matrix(columns: pa.Table, features: list[str]) -> NDArray[np.float64]:
+    """The named columns as X [n, d] float64.
+
+    Raises:
+        InputError: a column is missing, empty, or not of finite numbers.
+    """
+    names = _unique_names(columns)
+    X = np.empty((columns.num_rows, len(features)))
+    for i, name in enumerate(features):
+        if name not in names:
+            raise InputError(f"there is no column {name!r}: the columns are {_some(names)}")
+        X[:, i] = _finite(columns[name], name)
+    return X
+
+
+def signs(column: pa.ChunkedArray, labels: tuple[Label, Label], target: str) -> NDArray[np.int8]:
+    """A column of original labels as -1 and +1.
+
+    Raises:
+        InputError: a label is neither of the two.
+    """
+    values = column.to_pylist()
+    if unknown := next((value for value in values if value not in labels), None):
+        raise InputError(f"column {target!r} holds {unknown!r}: the labels are {labels[0]!r} and {labels[1]!r}")
+    return np.array([1 if value == labels[1] else -1 for value in values], dtype=np.int8)
+
+
+def fit_scaling(X: NDArray[np.float64], how: str) -> scaling.Scaling:
+    """Scaling of the kind a Study names, fitted on X [rows, d]."""
+    return scaling.standard(X) if how == "standard" else scaling.identity(X.shape[1])
+
+
+def _read_file(path: Path) -> pa.Table:
+    match path.suffix.lower():
+        case ".csv":
+            return csv.read_csv(path)
+        case ".parquet":
+            return parquet.read_table(path)
+        case ".npz":
+            return _read_npz(path)
+        case _:
+            return _read_svmlight(path)
+
+
+def _read_npz(path: Path) -> pa.Table:
+    with np.load(path, allow_pickle=False) as archive:
+        missing = [name for name in ("X", "y") if name not in archive.files]
+        if missing:
+            raise InputError(f"{str(path)!r} has no array {missing[0]!r}: it holds {_some(archive.files)}")
+        X, y = archive["X"], archive["y"]
+    if X.ndim != 2 or y.ndim != 1 or len(X) != len(y):
+        raise InputError(f"{str(path)!r}: X has shape {X.shape} and y {y.shape}: expected (n, d) and (n,)")
+    return datasets.from_matrix(X, y)
+
+
+def _read_svmlight(path: Path) -> pa.Table:
+    from sklearn.datasets import load_svmlight_file
+
+    X, y = load_svmlight_file(str(path))
+    return datasets.from_matrix(X.toarray(), y)
+
+
+def _unique_names(columns: pa.Table) -> list[str]:
+    names: list[str] = columns.column_names
+    if repeated := next((name for name, count in Counter(names).items() if count > 1), None):
+        raise InputError(f"two columns are named {repeated!r}: names must differ")
+    return names
+
+
+def _target_name(names: list[str], target: str | None) -> str:
+    if target is not None:
+        if target not in names:
+            raise InputError(f"there is no column {target!r} for the target: the columns are {_some(names)}")
+        return target
+    found = [name for name in TARGETS if name in names]
+    if len(found) != 1:
+        which = f"columns {', '.join(found)} could all be" if found else f"none of {', '.join(TARGETS)} is"
+        raise InputError(f"{which} the target: name it with --target; the columns are {_some(names)}")
+    return found[0]
+
+
+def _classes(column: pa.ChunkedArray, target: str) -> tuple[tuple[Label, Label], NDArray[np.int8]]:
+    if pa.types.is_dictionary(column.type):
+        column = column.cast(column.type.value_type)
+    if column.null_count or (pa.types.is_floating(column.type) and pc.any(pc.is_nan(column)).as_py()):
+        raise InputError(f"the target {target!r} has empty cells: every row needs its label")
+    values = column.to_pylist()
+    if not all(isinstance(value, (str, int, float)) for value in set(values)):
+        raise InputError(f"the target {target!r} has type {column.type}: labels are text or numbers")
+    classes = sorted(set(values))
+    if len(classes) != 2:
+        raise InputError(f"the target {target!r} has {len(classes)} classes ({_some(classes)}): expected 2")
+    labels = (classes[0], classes[1])
+    for label in labels:
+        if (count := values.count(label)) < LEAST_OF_CLASS:
+            raise InputError(f"class {label!r} has {count} row: each needs at least {LEAST_OF_CLASS}")
+    return labels, signs(column, labels, target)
+
+
+def _finite(column: pa.ChunkedArray, name: str) -> NDArray[np.float64]:
+    way_out = f"mend it, or leave it out with --drop {name} or --features"
+    if len(column) and column.null_count == len(column):
+        raise InputError(f"column {name!r} is empty: {way_out}")
+    kind = column.type
+    if not (pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind)):
+        shown = next((str(value) for value in column.to_pylist() if value is not None), "")
+        raise InputError(f"column {name!r} holds {kind} such as {shown[:40]!r}, not numbers: {way_out}")
+    if column.null_count:
+        row = int(np.argmax(column.is_null().to_numpy())) + 1
+        raise InputError(f"column {name!r} has {column.null_count} empty cells, the first in row {row}: {way_out}")
+    if pa.types.is_boolean(kind):
+        column = column.cast(pa.int8())
+    values = np.asarray(column.to_numpy(), dtype=np.float64)
+    if not np.all(np.isfinite(values)):
+        row = int(np.argmin(np.isfinite(values)))
+        raise InputError(f"column {name!r} has {values[row]} in row {row + 1}: {way_out}")
+    return values
+
+
+def _some(names: Any, most: int = 12) -> str:
+    shown = [str(name)[:60] for name in names[:most]]
+    return ", ".join(shown) + (f", ... ({len(names)} in all)" if len(names) > most else "")

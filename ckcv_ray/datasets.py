@@ -1,0 +1,150 @@
+"""Named learning sets: the IDA benchmarks, Breiman's generators, and two-class sets of scikit-learn.
+
+Each comes as columns x0, x1, ... (or the set's own names) and y, with rows to test on where the set has
+some of its own.
+
+References: Rätsch, Onoda, Müller, Machine Learning 42(3), 2001 (IDA); Breiman, "Bias, variance, and
+arcing classifiers", report 460, Statistics, Berkeley, 1996 (twonorm, ringnorm, d = 20); Breiman,
+Friedman, Olshen, Stone, "Classification and Regression Trees", 1984, section 2.6.2 (waveform, d = 21).
+"""
+
+import os
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from ckcv_ray.errors import InputError
+
+IDA_VARIABLE = "CKCV_IDA"
+FRESH_ROWS = 20_000
+FORMS = "sklearn:NAME, ida:NAME:R, twonorm:n:seed, ringnorm:n:seed, waveform:n:seed"
+
+Sample = tuple[NDArray[np.float64], NDArray[np.int64]]
+
+
+class Columns(NamedTuple):
+    """A learning set by columns, and rows to test on with the same columns, or None."""
+
+    learn: pa.Table
+    test: pa.Table | None
+
+
+def is_named(source: str) -> bool:
+    """Whether ``source`` names a set rather than a file."""
+    return source.split(":")[0] in ("sklearn", "ida", *GENERATORS)
+
+
+def load(source: str, ida_file: Path | None = None) -> Columns:
+    """The set that ``source`` names, such as ``ida:banana:1``.
+
+    Args:
+        source: one of ``FORMS``.
+        ida_file: the IDA archive; by default the environment's CKCV_IDA.
+
+    Raises:
+        InputError: there is no such set, or the archive is missing.
+    """
+    family, *parts = source.split(":")
+    if family == "sklearn" and len(parts) == 1:
+        return Columns(_sklearn(parts[0]), None)
+    if family == "ida" and len(parts) == 2:
+        return _ida(parts[0], _number(parts[1], source), ida_file)
+    if family in GENERATORS and len(parts) == 2:
+        return _generated(family, _number(parts[0], source), _number(parts[1], source))
+    raise InputError(f"{source!r} does not name a set: the forms are {FORMS}")
+
+
+def from_matrix(
+    X: NDArray[Any], y: NDArray[Any] | None, names: list[str] | None = None, target: str = "y"
+) -> pa.Table:
+    """Columns x0, x1, ... (or ``names``) from X [n, d], and the target from y [n]."""
+    names = names or [f"x{i}" for i in range(X.shape[1])]
+    columns = {name: np.ascontiguousarray(X[:, i]) for i, name in enumerate(names)}
+    return pa.table(columns | ({} if y is None else {target: y}))
+
+
+def twonorm(n: int, rng: np.random.Generator) -> Sample:
+    """Two unit normals in 20 dimensions with means a and -a, a = 2/sqrt(20) in each coordinate."""
+    y = _signs(n, rng)
+    return rng.normal(size=(n, 20)) + y[:, None] * (2 / np.sqrt(20)), y
+
+
+def ringnorm(n: int, rng: np.random.Generator) -> Sample:
+    """Class +1: normal, mean 0, covariance 4 I; class -1: mean 2/sqrt(20) in each coordinate, I; d = 20."""
+    y = _signs(n, rng)
+    Z = rng.normal(size=(n, 20))
+    return np.where(y[:, None] > 0, 2 * Z, Z + 2 / np.sqrt(20)), y
+
+
+def waveform(n: int, rng: np.random.Generator) -> Sample:
+    """Random mixtures of two of three triangles plus unit noise; +1 mixes the left and the middle."""
+    position = np.arange(1, 22)
+    middle, right, left = (np.maximum(6 - np.abs(position - peak), 0) for peak in (11, 15, 7))
+    pairs = np.array([(middle, right), (middle, left), (right, left)], dtype=float)
+    kind = rng.integers(3, size=n)
+    share = rng.uniform(size=(n, 1))
+    X = share * pairs[kind, 0] + (1 - share) * pairs[kind, 1] + rng.normal(size=(n, 21))
+    return X, np.where(kind == 1, 1, -1)
+
+
+GENERATORS: Mapping[str, Callable[[int, np.random.Generator], Sample]] = {
+    "twonorm": twonorm,
+    "ringnorm": ringnorm,
+    "waveform": waveform,
+}
+
+
+def _signs(n: int, rng: np.random.Generator) -> NDArray[np.int64]:
+    return 2 * rng.integers(2, size=n) - 1
+
+
+def _generated(family: str, n: int, seed: int) -> Columns:
+    if not 6 <= n <= 10_000_000:
+        raise InputError(f"{family}:{n}: the number of rows is outside 6..10000000")
+    learn, test = (
+        GENERATORS[family](rows, np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(part,))))
+        for part, rows in enumerate((n, FRESH_ROWS))
+    )
+    return Columns(from_matrix(*learn), from_matrix(*test))
+
+
+def _sklearn(name: str) -> pa.Table:
+    from sklearn import datasets
+
+    loaders = {n: getattr(datasets, f"load_{n}") for n in ("breast_cancer", "iris", "wine", "digits")}
+    if name not in loaders:
+        raise InputError(f"sklearn:{name} is not known: choose from {', '.join(sorted(loaders))}")
+    bunch = loaders[name]()
+    names = [str(feature) for feature in bunch.feature_names]
+    labels = np.array([str(label) for label in bunch.target_names])[bunch.target]
+    return from_matrix(bunch.data, labels, names, target="target")
+
+
+def _ida(name: str, realization: int, ida_file: Path | None) -> Columns:
+    given = ida_file or os.environ.get(IDA_VARIABLE)
+    if not given:
+        raise InputError(f"ida:{name} needs the IDA archive: give --ida-file FILE or set {IDA_VARIABLE}")
+    try:
+        with np.load(given, allow_pickle=False) as archive:
+            names = sorted({key.split("/")[0] for key in archive.files})
+            if name not in names:
+                raise InputError(f"ida:{name} is not in the archive: choose from {', '.join(names)}")
+            x, t, train, test = (archive[f"{name}/{part}"] for part in ("x", "t", "train", "test"))
+    except (OSError, ValueError, KeyError) as error:
+        if isinstance(error, InputError):
+            raise
+        raise InputError(f"cannot read the IDA archive {str(given)!r}: {error}") from None
+    if not 1 <= realization <= len(train):
+        raise InputError(f"ida:{name}:{realization} is outside 1..{len(train)}, the realizations held")
+    rows, others = train[realization - 1], test[realization - 1]
+    return Columns(from_matrix(x[rows], t[rows]), from_matrix(x[others], t[others]))
+
+
+def _number(text: str, source: str) -> int:
+    if not (text.isascii() and text.isdigit() and len(text) < 19):
+        raise InputError(f"{source!r}: {text!r} is not a whole number; the forms are {FORMS}")
+    return int(text)

@@ -1,0 +1,328 @@
+"""From a study and a table to a result: plan, dispatch, add up, finish. And the serial backend.
+
+The loop knows two things: an aggregator that says which tasks come next and takes what comes back, and
+a backend that evaluates batches of tasks in whatever order it likes.
+"""
+
+import platform
+from collections import deque
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from time import monotonic
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from threadpoolctl import threadpool_info
+
+from ckcv_ray import worker
+from ckcv_ray.aggregator import Aggregator, Progress
+from ckcv_ray.core.schedule import Schedule
+from ckcv_ray.data import Table, table_from_arrays
+from ckcv_ray.errors import StoreError
+from ckcv_ray.result import Result
+from ckcv_ray.store import VERSION, Identity, RunFolder
+from ckcv_ray.study import Execution, Stage, Study, Task, run_id
+from ckcv_ray.triples import make_selection
+
+IN_FLIGHT = 2
+CALIBRATION_SECONDS = 2.0
+SERIAL_SECONDS = 20.0
+PACKAGES = ("numpy", "scipy", "scikit-learn", "pyarrow", "ray")
+
+Listener = Callable[[Progress], None]
+
+
+@dataclass(frozen=True)
+class TestRows:
+    """Rows to measure the finished ensemble on: X [rows, d], y [rows] in {-1, +1}."""
+
+    __test__ = False
+
+    X: NDArray[np.float64]
+    y: NDArray[np.int8]
+
+
+class Backend(Protocol):
+    """Evaluates batches of tasks; the order in which they come back is its own affair."""
+
+    name: str
+    workers: int
+
+    def start(self, study: Study, table: Table, out: Path | None) -> Aggregator:
+        """Share the data, and make the aggregator (or what stands for one)."""
+
+    def submit(self, tasks: list[Task]) -> None:
+        """Take a batch."""
+
+    def in_flight(self) -> int:
+        """Batches taken and not handed back."""
+
+    def wait(self) -> Iterable[Any]:
+        """Block until some batch is done, and hand back what ``Aggregator.add`` takes."""
+
+    def close(self) -> None:
+        """Give everything back; safe to call at any time, and twice."""
+
+
+class SerialBackend:
+    """One batch at a time, in this process."""
+
+    name = "serial"
+    workers = 1
+
+    def start(self, study: Study, table: Table, out: Path | None) -> Aggregator:
+        """Keep the data at hand."""
+        self.study = study
+        self.data = worker.share(table.X, table.y, study)
+        self.queue: deque[list[Task]] = deque()
+        return Aggregator(study, table, out)
+
+    def submit(self, tasks: list[Task]) -> None:
+        """Put a batch into the queue."""
+        self.queue.append(tasks)
+
+    def in_flight(self) -> int:
+        """Length of the queue."""
+        return len(self.queue)
+
+    def wait(self) -> Iterable[worker.Outcome]:
+        """Evaluate the oldest batch."""
+        return [worker.evaluate(self.queue.popleft(), self.study, self.data)]
+
+    def close(self) -> None:
+        """Forget what is queued."""
+        self.queue = deque()
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """What a short trial on the data itself says of a run.
+
+    Attributes:
+        seconds: expected work of one worker; drops are taken into account.
+        outcome: the records of the trial, which the run need not compute again.
+    """
+
+    seconds: float
+    outcome: worker.Outcome
+
+
+def estimate(study: Study, table: Table) -> Estimate:
+    """Time the first split's paths for about two seconds, and forecast the rest from what they show."""
+    study = study.for_rows(table.n)
+    sizes = study.sizes(table.n)
+    data = worker.share(table.X, table.y, study)
+    selection = make_selection(study, table.n)
+    outcomes: list[worker.Outcome] = []
+    deadline = monotonic() + CALIBRATION_SECONDS
+    for gamma in _spread(len(study.gamma)):
+        task = Task(Stage.SELECT, sizes[0].k, 0, ((gamma, len(study.C)),))
+        outcomes.append(worker.evaluate([task], study, data))
+        records = outcomes[-1].records
+        if len(records):
+            selection.add(0, 0, gamma, records["errors_negative"] + records["errors_positive"])
+        if monotonic() > deadline:
+            break
+    selection.refresh()
+    together = _together(outcomes)
+    schedule = Schedule(selection, [size.n_train for size in sizes])
+    cost = float(sizes[0].n_train) ** 2 * max(1, len(together.records))
+    return Estimate(schedule.forecast() * together.seconds / cost, together)
+
+
+def run(
+    study: Study,
+    X: ArrayLike,
+    y: ArrayLike,
+    out: str | Path | None = None,
+    execution: Execution | None = None,
+    listen: Listener | None = None,
+) -> Result:
+    """Select (C, gamma, k), bound the error, and keep F*: Algorithm 1 of Anguita et al., ESANN 2012.
+
+    Args:
+        study: grids, folds, splits, bound and solver.
+        X: inputs (n, d), an array or a data frame, of finite numbers.
+        y: labels (n,), two classes, text or numbers.
+        out: run folder; taken up where it stands if it is this study's. None keeps all in memory.
+        execution: backend, workers, cluster address.
+        listen: called with a Progress after every batch.
+
+    Raises:
+        InputError: the data or the study are refused.
+        StoreError: the folder is damaged, in use, or another study's.
+        RunError: the run could not finish.
+    """
+    return run_table(study, table_from_arrays(X, y), Path(out) if out else None, execution, listen)
+
+
+def run_table(
+    study: Study,
+    table: Table,
+    out: Path | None = None,
+    execution: Execution | None = None,
+    listen: Listener | None = None,
+    test: TestRows | None = None,
+    expected: Estimate | None = None,
+    backend: Backend | None = None,
+) -> Result:
+    """As ``run``, on a checked table.
+
+    Args:
+        study, table, out, execution, listen: as for ``run``.
+        test: rows on which to measure the finished ensemble.
+        expected: what ``estimate`` returned, if it was asked already.
+        backend: one to use instead of the one ``execution`` names; closed at the end.
+    """
+    study, execution = study.for_rows(table.n), execution or Execution()
+    identity = _identity(study, table, out)
+    if out is not None and identity is not None and RunFolder(out).finished:
+        return _measured(load_run(out), test)
+    if expected is None and backend is None and execution.backend == "auto":
+        expected = estimate(study, table)
+    backend = backend or make_backend(execution, expected.seconds if expected else 0.0)
+    try:
+        return _run(backend, study, table, out, listen, test, expected)
+    finally:
+        backend.close()
+
+
+def load_run(out: str | Path) -> Result:
+    """The result of a finished run, from its folder.
+
+    Raises:
+        StoreError: there is no finished run, or it is damaged.
+    """
+    folder = RunFolder(Path(out))
+    identity = folder.identity()
+    if identity is None:
+        raise StoreError(f"{str(out)!r} holds no run")
+    if not folder.finished:
+        raise StoreError(f"the run in {str(out)!r} is not finished: give its ckcv run command again")
+    table = folder.table(identity)
+    return Result.of(identity.study, table, folder.results(identity, table), folder.execution())
+
+
+def make_backend(execution: Execution, seconds: float) -> Backend:
+    """The backend that ``execution`` names, for work of about ``seconds``."""
+    clustered = execution.address is not None or (execution.workers or 2) > 1
+    auto = "ray" if clustered and seconds > SERIAL_SECONDS else "serial"
+    if (auto if execution.backend == "auto" else execution.backend) == "serial":
+        return SerialBackend()
+    from ckcv_ray.cluster import RayBackend
+
+    return RayBackend(execution.workers, execution.address)
+
+
+def _run(
+    backend: Backend,
+    study: Study,
+    table: Table,
+    out: Path | None,
+    listen: Listener | None,
+    test: TestRows | None,
+    expected: Estimate | None,
+) -> Result:
+    aggregator = backend.start(study, table, out)
+    try:
+        aggregator.open()
+        if expected is not None:
+            aggregator.add(expected.outcome)
+        _work(backend, aggregator, listen)
+        finished = aggregator.finish()
+        execution = {
+            "package": VERSION,
+            "backend": backend.name,
+            "workers": backend.workers,
+            "source": table.source,
+            "environment": environment(),
+            "failures": [[*failure.path, failure.traceback] for failure in aggregator.failures()],
+            "test": None,
+        }
+        result = _measured(Result.of(study, table, finished, execution), test)
+        execution = {**result.execution, **aggregator.account()}
+        aggregator.write_end(finished, execution)
+        return Result.of(study, table, finished, execution)
+    finally:
+        aggregator.close()
+
+
+def _work(backend: Backend, aggregator: Aggregator, listen: Listener | None) -> None:
+    """Keep the backend supplied until nothing is left to compute."""
+    while True:
+        while backend.in_flight() < IN_FLIGHT * backend.workers:
+            tasks = aggregator.plan(backend.workers)
+            if not tasks:
+                break
+            backend.submit(tasks)
+        if not backend.in_flight():
+            return
+        for outcome in backend.wait():
+            progress = aggregator.add(outcome)
+            if listen is not None:
+                listen(progress)
+
+
+def _identity(study: Study, table: Table, out: Path | None) -> Identity | None:
+    """Whose folder it is, refused unless it is this study's."""
+    identity = RunFolder(out).identity() if out is not None else None
+    if identity is None or identity.run_id == run_id(study, table.digest):
+        return identity
+    differences = study.differences(identity.study)
+    if identity.data_digest != table.digest:
+        differences.append("data: another table")
+    told = "; ".join(differences) or "the package that wrote it"
+    raise StoreError(f"{str(out)!r} holds another study ({told}): choose another --out")
+
+
+def _measured(result: Result, test: TestRows | None) -> Result:
+    if test is None:
+        return result
+    error, vote_error = result.ensemble.error_rates(test.X, test.y)
+    measured = {"rows": len(test.y), "error": error, "vote_error": vote_error}
+    return Result(
+        result.study,
+        result.table,
+        result.triples,
+        result.ensemble,
+        result.certificate,
+        {**result.execution, "test": measured},
+    )
+
+
+def environment() -> dict[str, Any]:
+    """What may change bits: processor, operating system, versions, BLAS."""
+    from importlib.metadata import version
+
+    processor = platform.processor() or platform.machine()
+    with suppress(OSError, StopIteration):
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+        processor = next(line for line in lines if line.startswith("model name")).split(":")[1].strip()
+    blas = sorted({f"{lib['internal_api']} {lib['version']}" for lib in threadpool_info()})
+    return {
+        "processor": processor,
+        "system": f"{platform.system()} {platform.machine()}",
+        "python": platform.python_version(),
+        "packages": {name: version(name) for name in PACKAGES},
+        "blas": blas,
+    }
+
+
+def _spread(n: int) -> list[int]:
+    """0 .. n-1 so that any beginning of the list covers the range: by bit-reversed order."""
+    bits = max(1, (n - 1).bit_length())
+    order = sorted(range(1 << bits), key=lambda i: int(f"{i:0{bits}b}"[::-1], 2))
+    return [i for i in order if i < n]
+
+
+def _together(outcomes: list[worker.Outcome]) -> worker.Outcome:
+    return worker.Outcome(
+        np.concatenate([o.records for o in outcomes]),
+        tuple(failure for o in outcomes for failure in o.failures),
+        (),
+        sum(o.seconds for o in outcomes),
+        sum(o.fits for o in outcomes),
+    )

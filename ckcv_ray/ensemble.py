@@ -1,0 +1,207 @@
+"""F*: the machines refitted on TR + MS of every split at the winning triple, and how they predict.
+
+Decision values are computed row by row, in an operation whose result for one row does not depend on the
+others, so that a prediction and the count of errors it rests on are equal in every bit.
+"""
+
+import hashlib
+import pickle
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from ckcv_ray.core.kernels import gaussian, squared_distances
+from ckcv_ray.core.scaling import Scaling
+
+UNDECIDED = 1e-9
+BLOCK = 1 << 22
+
+Rows = NDArray[np.float64]
+Signs = NDArray[np.int8]
+
+
+@dataclass(frozen=True)
+class Member:
+    """One machine of the ensemble.
+
+    Attributes:
+        k, mc_index: the split it was fitted on.
+        C, gamma: its hyperparameters.
+        scaling: centre and scale of its inputs, fitted on its training rows.
+        support: row numbers of the support vectors in the learning set, ascending.
+        vectors: those rows, unscaled, (n_support, d).
+        dual_coef: y * alpha of each, (n_support,).
+        offset: added to the weighted sum of kernels.
+        errors: false positives and false negatives on its estimate set.
+        n_estimate: rows of class -1 and of class +1 in its estimate set.
+    """
+
+    k: int
+    mc_index: int
+    C: float
+    gamma: float
+    scaling: Scaling
+    support: NDArray[np.int64]
+    vectors: Rows
+    dual_coef: NDArray[np.float64]
+    offset: float
+    errors: tuple[int, int]
+    n_estimate: tuple[int, int]
+
+    def decision(self, X: Rows) -> NDArray[np.float64]:
+        """Decision value of every row of X [rows, d], shape (rows,)."""
+        vectors = self.scaling.apply(self.vectors)
+        values = np.empty(len(X))
+        step = max(1, BLOCK // max(1, len(vectors)))
+        for start in range(0, len(X), step):
+            rows = slice(start, start + step)
+            K = gaussian(squared_distances(self.scaling.apply(X[rows]), vectors), self.gamma)
+            values[rows] = np.vecdot(K, self.dual_coef) + self.offset
+        return values
+
+    def predict(self, X: Rows) -> Signs:
+        """Class of every row, -1 or +1; a decision value within 1e-9 of zero gives -1."""
+        return label(self.decision(X))
+
+
+class Prediction(NamedTuple):
+    """Per row: class -1 or +1, member that decided (-1: the majority), its score, and the share of F*
+    that gives this class."""
+
+    sign: Signs
+    member: NDArray[np.int64]
+    score: NDArray[np.float64]
+    share: NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Ensemble:
+    """The members of F* in the order of their splits."""
+
+    members: tuple[Member, ...]
+
+    def decisions(self, X: Rows) -> NDArray[np.float64]:
+        """Decision values (n_members, rows)."""
+        return np.array([member.decision(X) for member in self.members])
+
+    def predict(self, X: Rows, seed: int = 0) -> Prediction:
+        """Each row by a random member, as the bound supposes.
+
+        The member is drawn by a hash of the row's values keyed with ``seed``: neither the order of the
+        rows nor how they are divided into batches changes it.
+        """
+        decisions = self.decisions(X)
+        member = np.array([_draw(row, seed, len(self.members)) for row in X], dtype=np.int64)
+        score = decisions[member, np.arange(len(X))]
+        sign = label(score)
+        return Prediction(sign, member, score, np.mean(label(decisions) == sign, axis=0))
+
+    def vote(self, X: Rows) -> Prediction:
+        """Each row by the majority of the members, a tie giving -1; score is the mean decision value.
+
+        Where every member's error is bounded on average by r, the majority's is by 2 r.
+        """
+        decisions = self.decisions(X)
+        positive = np.mean(label(decisions) > 0, axis=0)
+        sign = label(positive - 0.5)
+        share = np.where(sign > 0, positive, 1 - positive)
+        return Prediction(sign, np.full(len(X), -1), decisions.mean(axis=0), share)
+
+    def error_rates(self, X: Rows, y: Signs) -> tuple[float, float]:
+        """Mean error of the members on X [rows, d], y [rows] (what a random member makes in
+        expectation), and the error of the majority vote."""
+        signs = label(self.decisions(X))
+        vote = label(np.mean(signs > 0, axis=0) - 0.5)
+        return float(np.mean(signs != y)), float(np.mean(vote != y))
+
+
+def label(decision: NDArray[np.float64]) -> Signs:
+    """Class -1 or +1 of decision values; the undecided get -1."""
+    return np.where(decision > UNDECIDED, 1, -1).astype(np.int8)
+
+
+def mistakes(decision: NDArray[np.float64], y: Signs) -> tuple[int, int]:
+    """Errors among the rows of class -1 and among those of class +1; an undecided row is an error."""
+    wrong = y * decision <= UNDECIDED
+    return int(np.sum(wrong & (y < 0))), int(np.sum(wrong & (y > 0)))
+
+
+SCHEMA = pa.schema(
+    [
+        ("k", pa.int64()),
+        ("mc_index", pa.int64()),
+        ("C", pa.float64()),
+        ("gamma", pa.float64()),
+        ("centre", pa.list_(pa.float64())),
+        ("scale", pa.list_(pa.float64())),
+        ("support", pa.list_(pa.int64())),
+        ("dual_coef", pa.list_(pa.float64())),
+        ("offset", pa.float64()),
+        ("errors_negative", pa.int64()),
+        ("errors_positive", pa.int64()),
+        ("n_negative", pa.int64()),
+        ("n_positive", pa.int64()),
+    ]
+)
+
+
+def to_arrow(ensemble: Ensemble) -> pa.Table:
+    """One row for each member; the support vectors as row numbers of the learning set."""
+    rows = [
+        {
+            "k": m.k,
+            "mc_index": m.mc_index,
+            "C": m.C,
+            "gamma": m.gamma,
+            "centre": m.scaling.centre,
+            "scale": m.scaling.scale,
+            "support": m.support,
+            "dual_coef": m.dual_coef,
+            "offset": m.offset,
+            "errors_negative": m.errors[0],
+            "errors_positive": m.errors[1],
+            "n_negative": m.n_estimate[0],
+            "n_positive": m.n_estimate[1],
+        }
+        for m in ensemble.members
+    ]
+    return pa.Table.from_pylist(rows, schema=SCHEMA)
+
+
+def from_arrow(models: pa.Table, X: Rows) -> Ensemble:
+    """The ensemble from its rows and the inputs X [n, d] it was learned from."""
+    return Ensemble(tuple(_member(row, X) for row in models.to_pylist()))
+
+
+def to_pickles(ensemble: Ensemble) -> dict[str, bytes]:
+    """File name and content of each member as a pickle that stands alone."""
+    return {
+        f"model-{m.mc_index:05d}.pkl": pickle.dumps(m, protocol=pickle.HIGHEST_PROTOCOL)
+        for m in ensemble.members
+    }
+
+
+def _member(row: dict[str, Any], X: Rows) -> Member:
+    support = np.array(row["support"], dtype=np.int64)
+    return Member(
+        k=row["k"],
+        mc_index=row["mc_index"],
+        C=row["C"],
+        gamma=row["gamma"],
+        scaling=Scaling(np.array(row["centre"]), np.array(row["scale"])),
+        support=support,
+        vectors=X[support],
+        dual_coef=np.array(row["dual_coef"], dtype=np.float64),
+        offset=row["offset"],
+        errors=(row["errors_negative"], row["errors_positive"]),
+        n_estimate=(row["n_negative"], row["n_positive"]),
+    )
+
+
+def _draw(row: Rows, seed: int, n_members: int) -> int:
+    key = seed.to_bytes(16, "little", signed=True)
+    values = np.ascontiguousarray(row + 0.0, dtype="<f8").tobytes()  # -0.0 and 0.0 are one number
+    return int.from_bytes(hashlib.blake2b(values, key=key, digest_size=16).digest(), "little") % n_members

@@ -1,0 +1,184 @@
+"""A run's result: what ``run`` and ``load_run`` hand back, with its account in numbers and in words."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from ckcv_ray.certificate import Certificate
+from ckcv_ray.data import Table
+from ckcv_ray.ensemble import Ensemble, Prediction
+from ckcv_ray.store import Finished
+from ckcv_ray.study import Study
+from ckcv_ray.triples import per_k
+
+
+@dataclass(frozen=True, repr=False)
+class Result:
+    """The outcome of a study.
+
+    Attributes:
+        study: the question.
+        table: the learning set.
+        triples: what became of each (C, gamma, k), as an Arrow table.
+        ensemble: F*.
+        certificate: the claim.
+        execution: what depends on the run: seconds, fits, cells, environment, error on test rows.
+    """
+
+    study: Study
+    table: Table
+    triples: pa.Table
+    ensemble: Ensemble
+    certificate: Certificate
+    execution: dict[str, Any]
+
+    @classmethod
+    def of(cls, study: Study, table: Table, finished: Finished, execution: dict[str, Any]) -> "Result":
+        """Put a result together."""
+        return cls(study, table, *finished, execution)
+
+    @property
+    def run_id(self) -> str:
+        """Name of study and data."""
+        return self.certificate.run_id
+
+    @property
+    def C(self) -> float:
+        """The winner's cost."""
+        return self.certificate.C
+
+    @property
+    def gamma(self) -> float:
+        """The winner's kernel width."""
+        return self.certificate.gamma
+
+    @property
+    def k(self) -> int:
+        """The winner's number of folds."""
+        return self.certificate.k
+
+    @property
+    def l_ms(self) -> float:
+        """The criterion at the winner: mean bound on the select sets."""
+        return self.certificate.l_ms
+
+    @property
+    def l_ee(self) -> float:
+        """The paper's figure: mean bound on the estimate sets."""
+        return self.certificate.l_ee
+
+    @property
+    def test_error(self) -> float | None:
+        """Mean error of the members on the test rows, if there were any."""
+        test = self.execution.get("test")
+        return test["error"] if test else None
+
+    def per_k(self) -> list[dict[str, Any]]:
+        """What became of every k."""
+        return per_k(self.triples)
+
+    def edges(self) -> list[str]:
+        """One sentence for each grid on whose edge the winner lies."""
+        grids = {"C": (self.study.C, self.C), "gamma": (self.study.gamma, self.gamma)}
+        return [
+            f"{name} = {value:g} lies on the edge of its grid: widen --{name} beyond {value:g}"
+            for name, (grid, value) in grids.items()
+            if len(grid) > 1 and value in (grid[0], grid[-1])
+        ]
+
+    def predict(self, X: NDArray[np.float64], seed: int = 0, vote: bool = False) -> NDArray[Any]:
+        """Predictions for X [rows, d] in the original labels.
+
+        Each row by a random member as the paper demands, drawn by a hash of its values keyed with
+        ``seed``; or by the majority of the members.
+        """
+        return self.named(self.predictions(X, seed, vote).sign)
+
+    def predictions(self, X: NDArray[np.float64], seed: int = 0, vote: bool = False) -> Prediction:
+        """As ``predict``, with member, score and share of F* for each row."""
+        rows = np.ascontiguousarray(X, dtype=np.float64)
+        return self.ensemble.vote(rows) if vote else self.ensemble.predict(rows, seed)
+
+    def named(self, signs: NDArray[np.int8]) -> NDArray[Any]:
+        """Original labels of classes -1 and +1."""
+        return np.array(self.table.labels)[(signs > 0).astype(int)]
+
+    def to_json(self) -> dict[str, Any]:
+        """The result as JSON values."""
+        certificate = self.certificate
+        return {
+            "run_id": self.run_id,
+            "state": "provisional" if certificate.provisional else "finished",
+            "C": self.C,
+            "gamma": self.gamma,
+            "k": self.k,
+            "l_ms": self.l_ms,
+            "l_ee": self.l_ee,
+            "proven": certificate.proven,
+            "per_k": self.per_k(),
+            "cells": self.execution["cells"],
+            "fits": self.execution["fits"],
+            "capped": self.execution["capped"],
+            "seconds": self.execution["seconds"],
+            "test_error": self.test_error,
+        }
+
+    def summary(self) -> str:
+        """The result for people."""
+        return "\n".join([*self._headline(), *self._reported(), *self._account(), "", *self._words()])
+
+    __repr__ = summary
+
+    def _headline(self) -> list[str]:
+        c = self.certificate
+        kinds = ((c.false_positives, c.labels[0], c.labels[1]), (c.false_negatives, c.labels[1], c.labels[0]))
+        level = f"{100 * (1 - c.delta):g} %"
+        return [
+            f"run {self.run_id}: {self.table.n} rows, {len(self.table.features)} features, "
+            f"{c.labels[0]!r} against {c.labels[1]!r}",
+            f"best triple    C = {self.C:g}, gamma = {self.gamma:g}, k = {self.k}"
+            f"   (train {c.n_train}, select {c.n_select}, estimate {c.n_select} rows; {c.n_splits} splits)",
+            f"L_MS           {100 * self.l_ms:6.2f} %   mean {level} bound on the select sets, minimised",
+            f"L_EE           {100 * self.l_ee:6.2f} %   the paper's figure: mean {level} bound, estimate sets",
+            *(
+                f"  {actual!r} taken for {taken!r}:  {side['errors']:g} of {side['rows']:g}"
+                f" ({100 * side['errors'] / max(1, side['rows']):.2f} %), mean {level} bound"
+                f" {100 * side['bound']:.2f} %"
+                for side, actual, taken in kinds
+            ),
+        ]
+
+    def _reported(self) -> list[str]:
+        return [
+            f"k = {row['k']:<10} L_MS {100 * row['l_ms']:.2f} %, L_EE {_percent(row['l_ee'])}"
+            f"   C = {row['C']:g}, gamma = {row['gamma']:g}"
+            for row in self.per_k()
+            if row["state"] == "reported"
+        ]
+
+    def _account(self) -> list[str]:
+        cells = self.execution["cells"]
+        lines = [
+            f"cells          {cells['computed']:,} of {cells['planned']:,} computed "
+            f"({100 * cells['computed'] / cells['planned']:.1f} %), {cells['dropped']:,} dropped as provably "
+            f"beaten, {cells['failed']:,} failed",
+            f"fits           {self.execution['fits']:,} in {self.execution['seconds']:.1f} s",
+        ]
+        if self.execution["capped"]:
+            lines.append(f"capped         {self.execution['capped']:,} fits stopped at the iteration cap")
+        if test := self.execution.get("test"):
+            lines.append(
+                f"test error     {_percent(test['error'])} on {test['rows']:,} rows (random member, in expectation), "
+                f"{_percent(test['vote_error'])} by majority vote"
+            )
+        return lines + [f"note           {sentence}" for sentence in self.edges()]
+
+    def _words(self) -> list[str]:
+        return list(self.certificate.statements)
+
+
+def _percent(value: float | None) -> str:
+    return "not available" if value is None else f"{100 * value:.2f} %"

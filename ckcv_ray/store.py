@@ -1,0 +1,319 @@
+"""The run folder: schemas, atomic writes, what is read back. The only module that writes run files.
+
+Every file appears under its name whole or not at all: it is written under a unique temporary name in the
+same folder, flushed to the disk, and renamed. Every Parquet file carries the run it belongs to, the name
+of its schema and the version of this package; a reader refuses what it does not know.
+
+    study.json              the study, the digest of the data, the run_id
+    execution.json          environment, backend, counts, seconds: what depends on the run
+    data.parquet            what was learned from
+    cells/part-*.parquet    append-only log of records
+    triples.parquet         one row for each (C, gamma, k)
+    ensemble/               models.parquet, and the same models as pickles
+    certificate.json        winner, bounds, counts, protocol, wording, digests
+    manifest.json           SHA-256 of every file above, written last
+"""
+
+import hashlib
+import json
+import os
+import tempfile
+from collections.abc import Iterator
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+from filelock import FileLock, Timeout
+from pyarrow import parquet
+
+from ckcv_ray import ensemble as ensembles
+from ckcv_ray import triples as tables
+from ckcv_ray.certificate import Certificate
+from ckcv_ray.data import Table, learning_table
+from ckcv_ray.ensemble import Ensemble
+from ckcv_ray.errors import InputError, StoreError
+from ckcv_ray.study import Path as Key
+from ckcv_ray.study import Study
+from ckcv_ray.worker import RECORD, STATUSES, Failure, Records
+
+SCHEMA_VERSION = 1
+VERSION = version("ckcv-ray")
+LOCK = ".lock"
+CELLS = pa.schema(
+    [
+        ("stage", pa.string()),
+        ("C", pa.float64()),
+        ("gamma", pa.float64()),
+        ("k", pa.int64()),
+        ("mc_index", pa.int64()),
+        ("errors_negative", pa.int32()),
+        ("errors_positive", pa.int32()),
+        ("n_iter", pa.int64()),
+        ("status", pa.string()),
+        ("traceback", pa.string()),
+    ]
+)
+STAGES = ("select", "estimate")
+FAILED = "failed"
+
+
+class Identity(NamedTuple):
+    """Whose folder it is."""
+
+    study: Study
+    data_digest: str
+    run_id: str
+
+
+class Finished(NamedTuple):
+    """What a finished run has to say, without the log."""
+
+    triples: pa.Table
+    ensemble: Ensemble
+    certificate: Certificate
+
+
+class RunFolder:
+    """A folder of one run; nothing is touched until a method says so."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._lock = FileLock(path / LOCK, timeout=0)
+
+    def identity(self) -> Identity | None:
+        """Whose folder it is; None where there is no run.
+
+        Raises:
+            StoreError: something is there that is not a run this version knows.
+        """
+        file = self.path / "study.json"
+        if not file.exists():
+            if self.path.exists() and (not self.path.is_dir() or any(self._foreign())):
+                raise StoreError(f"{str(self.path)!r} exists and is not a run folder: choose another --out")
+            return None
+        content = self._json(file)
+        try:
+            if content["schema"] != SCHEMA_VERSION:
+                raise StoreError(f"{file}: schema {content['schema']!r}; this version reads {SCHEMA_VERSION}")
+            return Identity(Study.from_json(content["study"]), content["data"], content["run_id"])
+        except (KeyError, TypeError, InputError) as error:
+            raise StoreError(f"{file} is damaged: {error}") from None
+
+    @property
+    def finished(self) -> bool:
+        """Whether the run came to its end."""
+        return (self.path / "manifest.json").exists()
+
+    def acquire(self) -> None:
+        """Make the folder and hold it for writing, until ``release`` or the death of this process.
+
+        Raises:
+            StoreError: another process holds it.
+            InputError: it cannot be written.
+        """
+        try:
+            (self.path / "cells").mkdir(parents=True, exist_ok=True)
+            (self.path / "ensemble").mkdir(exist_ok=True)
+            self._lock.acquire()
+        except Timeout:
+            raise StoreError(f"{str(self.path)!r} is in use by another run: wait for it, or stop it") from None
+        except OSError as error:
+            raise InputError(f"cannot write to {str(self.path)!r}: {error.strerror}") from None
+
+    def release(self) -> None:
+        """Let the folder go and leave no lock file behind."""
+        if self._lock.is_locked:
+            (self.path / LOCK).unlink(missing_ok=True)
+            self._lock.release(force=True)
+
+    def begin(self, study: Study, table: Table, run_id: str) -> None:
+        """Write what the run is about."""
+        self._parquet("data.parquet", table.columns(), run_id, {"target": table.target})
+        self._write_json(
+            "study.json",
+            {
+                "schema": SCHEMA_VERSION,
+                "package": VERSION,
+                "run_id": run_id,
+                "study": study.to_json(),
+                "data": table.digest,
+            },
+        )
+
+    def append(self, records: Records, failures: list[Failure], study: Study, run_id: str) -> None:
+        """Add a part to the log of records."""
+        names = [int(file.stem.split("-")[1]) for file in self._parts()]
+        part = f"cells/part-{max(names, default=-1) + 1:06d}.parquet"
+        self._parquet(part, pa.concat_tables([_recorded(records), _failed(failures, study)]), run_id)
+
+    def cells(self, identity: Identity) -> Iterator[tuple[Records, list[Failure]]]:
+        """The log, part by part."""
+        for file in self._parts():
+            yield _split_log(self._read(file, identity.run_id, CELLS), identity.study)
+
+    def table(self, identity: Identity) -> Table:
+        """What was learned from.
+
+        Raises:
+            StoreError: the data are not those of the run.
+        """
+        file = self.path / "data.parquet"
+        columns = self._read(file, identity.run_id, None)
+        try:
+            target = (columns.schema.metadata or {})[b"target"].decode()
+            table = learning_table(columns, target)
+        except (KeyError, InputError) as error:
+            raise StoreError(f"{file} is damaged: {error}") from None
+        if table.digest != identity.data_digest:
+            raise StoreError(f"{file} is not the data this run learned from: its digest differs")
+        return table
+
+    def write_results(self, triples: pa.Table, ensemble: Ensemble, table: Table, run_id: str) -> dict[str, str]:
+        """Write triples and models; their SHA-256 by file name."""
+        names = {"labels": json.dumps(table.labels), "features": json.dumps(table.features)}
+        self._parquet("triples.parquet", triples, run_id)
+        self._parquet("ensemble/models.parquet", ensembles.to_arrow(ensemble), run_id, names)
+        for name, content in ensembles.to_pickles(ensemble).items():
+            self._write(f"ensemble/{name}", content)
+        return {name: self.sha256(name) for name in ("triples.parquet", "ensemble/models.parquet")}
+
+    def write_end(self, certificate: Certificate, execution: dict[str, Any]) -> None:
+        """Write the certificate, the account of the run, and last the manifest of all files."""
+        self._write_json("certificate.json", certificate.to_json())
+        self.write_execution(execution)
+        self._write_json("manifest.json", {name: self.sha256(name) for name in self.files()})
+
+    def write_execution(self, execution: dict[str, Any]) -> None:
+        """Write the account of the run."""
+        self._write_json("execution.json", execution)
+
+    def execution(self) -> dict[str, Any]:
+        """The account of the run; empty where there is none yet."""
+        file = self.path / "execution.json"
+        return self._json(file) if file.exists() else {}
+
+    def manifest(self) -> dict[str, str]:
+        """SHA-256 of every file of a finished run."""
+        return {str(name): str(digest) for name, digest in self._json(self.path / "manifest.json").items()}
+
+    def results(self, identity: Identity, table: Table) -> Finished:
+        """What the finished run found, from Parquet and JSON alone."""
+        models = self._read(self.path / "ensemble/models.parquet", identity.run_id, ensembles.SCHEMA)
+        triples = self._read(self.path / "triples.parquet", identity.run_id, tables.SCHEMA)
+        file = self.path / "certificate.json"
+        try:
+            certificate = Certificate.from_json(self._json(file))
+            ensemble = ensembles.from_arrow(models, table.X)
+        except (TypeError, IndexError) as error:
+            raise StoreError(f"{file} or the models are damaged: {error}") from None
+        return Finished(triples, ensemble, certificate)
+
+    def files(self) -> list[str]:
+        """Every file of the run but the manifest and the report, by path inside the folder."""
+        apart = {"manifest.json", "report.html", LOCK}
+        found = (file for file in self.path.rglob("*") if file.is_file())
+        names = (file.relative_to(self.path).as_posix() for file in found)
+        return sorted(name for name in names if name not in apart)
+
+    def sha256(self, name: str) -> str:
+        """SHA-256 of a file of the folder."""
+        with (self.path / name).open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+
+    def _foreign(self) -> Iterator[Path]:
+        return (file for file in self.path.rglob("*") if file.is_file() and file.name != LOCK)
+
+    def _parts(self) -> list[Path]:
+        return sorted((self.path / "cells").glob("part-*.parquet"))
+
+    def _parquet(
+        self, name: str, table: pa.Table, run_id: str, more: dict[str, str] | None = None
+    ) -> None:
+        metadata = {"run_id": run_id, "schema": str(SCHEMA_VERSION), "package": VERSION, **(more or {})}
+        sink = pa.BufferOutputStream()
+        parquet.write_table(table.replace_schema_metadata(metadata), sink, compression="zstd")
+        self._write(name, sink.getvalue())
+
+    def _read(self, file: Path, run_id: str, schema: pa.Schema | None) -> pa.Table:
+        try:
+            table = parquet.read_table(file)
+        except (OSError, pa.ArrowException) as error:
+            raise StoreError(f"{file} is damaged: {str(error).splitlines()[0]}") from None
+        metadata = table.schema.metadata or {}
+        if metadata.get(b"schema") != str(SCHEMA_VERSION).encode() or metadata.get(b"run_id") != run_id.encode():
+            raise StoreError(f"{file} does not belong to run {run_id}, or is of a schema unknown here")
+        if schema is not None and not table.schema.equals(schema):
+            raise StoreError(f"{file} does not have the columns expected")
+        return table
+
+    def _json(self, file: Path) -> dict[str, Any]:
+        try:
+            content = json.loads(file.read_bytes())
+        except (OSError, ValueError) as error:
+            raise StoreError(f"{file} is damaged: {error}") from None
+        if not isinstance(content, dict):
+            raise StoreError(f"{file} is damaged: expected an object")
+        return content
+
+    def _write_json(self, name: str, content: dict[str, Any]) -> None:
+        self._write(name, (json.dumps(content, indent=2, allow_nan=False) + "\n").encode())
+
+    def _write(self, name: str, content: bytes | pa.Buffer) -> None:
+        final = self.path / name
+        descriptor, temporary = tempfile.mkstemp(dir=final.parent, prefix=f".{final.name}-", suffix=".tmp")
+        try:
+            with os.fdopen(descriptor, "wb") as file:
+                file.write(content)
+                file.flush()
+                os.fsync(file.fileno())
+            os.chmod(temporary, 0o666 & ~_umask())
+            os.replace(temporary, final)
+        except BaseException:
+            Path(temporary).unlink(missing_ok=True)
+            raise
+
+
+def _umask() -> int:
+    mask = os.umask(0o077)
+    os.umask(mask)
+    return mask
+
+
+def _recorded(records: Records) -> pa.Table:
+    plain = {name: pa.array(records[name]) for name in CELLS.names if name in RECORD.names}
+    plain["stage"] = pa.array(np.array(STAGES)[records["estimate"].astype(int)])
+    plain["status"] = pa.array(np.array([str(status) for status in STATUSES])[records["status"]])
+    plain["traceback"] = pa.nulls(len(records), pa.string())
+    return pa.table(plain, schema=CELLS)
+
+
+def _failed(failures: list[Failure], study: Study) -> pa.Table:
+    rows = [
+        {"stage": STAGES[f.estimate], "C": C, **f.path._asdict(), "status": FAILED, "traceback": f.traceback}
+        for f in failures
+        for C in study.C[: f.n_C]
+    ]
+    return pa.Table.from_pylist(rows, schema=CELLS)
+
+
+def _split_log(log: pa.Table, study: Study) -> tuple[Records, list[Failure]]:
+    mask = np.array(log["status"].to_pylist()) == FAILED
+    good = log.filter(pa.array(~mask))
+    records = np.zeros(len(good), RECORD)
+    for name in RECORD.names:
+        if name in CELLS.names and name != "status":
+            records[name] = good[name].to_numpy()
+    records["estimate"] = [stage == "estimate" for stage in good["stage"].to_pylist()]
+    order = {str(status): i for i, status in enumerate(STATUSES)}
+    try:
+        records["status"] = [order[status] for status in good["status"].to_pylist()]
+    except KeyError as error:
+        raise StoreError(f"the log of cells has the unknown status {error}") from None
+    ends: dict[tuple[bool, Key], tuple[int, str]] = {}
+    for row in log.filter(pa.array(mask)).to_pylist():
+        key = (row["stage"] == "estimate", Key(row["gamma"], row["k"], row["mc_index"]))
+        n_C = study.C.index(row["C"]) + 1 if row["C"] in study.C else 0
+        ends[key] = max(ends.get(key, (0, "")), (n_C, row["traceback"]))
+    return records, [Failure(estimate, path, *end) for (estimate, path), end in ends.items()]

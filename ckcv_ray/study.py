@@ -1,0 +1,330 @@
+"""The frozen values that travel: what is asked for (Study), how it is run (Execution), and the names of
+the pieces of work (Triple, Cell, Path, Size, Task).
+
+A Study holds everything that decides the answer and nothing else; with the digest of the data it makes
+the ``run_id``. An Execution holds what may differ from run to run without changing any result.
+"""
+
+import hashlib
+import json
+import math
+import tomllib
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, fields, replace
+from enum import StrEnum
+from numbers import Integral, Real
+from pathlib import Path as FilePath
+from typing import Any, NamedTuple
+
+from ckcv_ray.core.bounds import check_delta
+from ckcv_ray.core.splits import count_splits
+from ckcv_ray.core.svm import SOLVERS
+from ckcv_ray.errors import InputError
+
+CHOICES = {
+    "bound": ("clopper_pearson",),
+    "scaling": ("standard", "none"),
+    "solver": tuple(SOLVERS),
+    "precision": ("float64",),
+    "protocol": ("paper",),
+}
+BACKENDS = ("auto", "ray", "serial")
+
+
+class Triple(NamedTuple):
+    """What is selected."""
+
+    C: float
+    gamma: float
+    k: int
+
+
+class Cell(NamedTuple):
+    """One evaluation, the smallest record's key."""
+
+    C: float
+    gamma: float
+    k: int
+    mc_index: int
+
+
+class Path(NamedTuple):
+    """The cells of one gamma and split, solved in ascending C."""
+
+    gamma: float
+    k: int
+    mc_index: int
+
+
+class Size(NamedTuple):
+    """The values of k with one fold size floor(n / k): one procedure, computed under the smallest k."""
+
+    k: int
+    k_values: tuple[int, ...]
+    n_select: int
+    n_train: int
+    n_splits: int
+
+
+class Stage(StrEnum):
+    """What a task is for.
+
+    SELECT: fit on TR, count errors on MS. ESTIMATE: fit on TR + MS, count errors on EE. REFIT: as
+    ESTIMATE for the largest C of each path alone, and hand back the model.
+    """
+
+    SELECT = "select"
+    ESTIMATE = "estimate"
+    REFIT = "refit"
+
+
+class Task(NamedTuple):
+    """One split and the paths wanted on it: how many of the ascending C, for each position of gamma."""
+
+    stage: Stage
+    k: int
+    mc_index: int
+    paths: tuple[tuple[int, int], ...]
+
+
+@dataclass(frozen=True)
+class Study:
+    """The question: grids, resampling, bound and solver. Hashed into the ``run_id``.
+
+    Attributes:
+        C: costs, positive; kept sorted, unique, rounded to 12 significant digits.
+        gamma: kernel widths, as ``C``.
+        k: numbers of folds, each in 3 .. n; None for every one of them.
+        n_splits: Monte Carlo splits for each k (l_MC in the paper); all of them where there are fewer.
+        delta: failure probability of each bound, inside (0, 1).
+        bound: the upper bound that is minimised and reported.
+        seed: of the splits, non-negative.
+        scaling: "standard" (fitted on the training rows of each split alone) or "none".
+        solver: name of the machine's solver.
+        tolerance: largest KKT violation of a converged fit.
+        precision: floating point type of the kernel.
+        max_iter: iterations after which a fit is capped, counted and shown.
+        protocol: what the certificate claims.
+        report_k: values of k whose own best triple and l_ee are reported beside the winner.
+        exhaustive: compute every cell of both stages instead of dropping what is provably beaten.
+
+    Raises:
+        InputError: a field of the wrong type or outside its range.
+    """
+
+    C: tuple[float, ...] = tuple(10.0 ** (e / 2) for e in range(-4, 9))
+    gamma: tuple[float, ...] = tuple(10.0 ** (e / 2) for e in range(-8, 3))
+    k: tuple[int, ...] | None = None
+    n_splits: int = 20
+    delta: float = 0.05
+    bound: str = "clopper_pearson"
+    seed: int = 0
+    scaling: str = "standard"
+    solver: str = "libsvm"
+    tolerance: float = 1e-3
+    precision: str = "float64"
+    max_iter: int = 10_000_000
+    protocol: str = "paper"
+    report_k: tuple[int, ...] = ()
+    exhaustive: bool = False
+
+    def __post_init__(self) -> None:
+        put = lambda name, value: object.__setattr__(self, name, value)  # noqa: E731
+        put("C", _grid("C", self.C))
+        put("gamma", _grid("gamma", self.gamma))
+        put("k", None if self.k is None else _folds("k", self.k, least=1))
+        put("report_k", _folds("report_k", self.report_k, least=0))
+        put("n_splits", _whole("n_splits", self.n_splits, least=1))
+        put("seed", _whole("seed", self.seed, least=0))
+        put("max_iter", _whole("max_iter", self.max_iter, least=1))
+        put("delta", _number("delta", self.delta))
+        put("tolerance", _number("tolerance", self.tolerance))
+        check_delta(self.delta)
+        if not 0.0 < self.tolerance < 1.0:
+            raise InputError(f"tolerance={self.tolerance!r} is outside (0, 1): LIBSVM's default is 0.001")
+        for name, allowed in CHOICES.items():
+            check_choice(name, getattr(self, name), allowed)
+        if not isinstance(self.exhaustive, bool):
+            raise InputError(f"exhaustive={self.exhaustive!r} is not true or false")
+
+    def for_rows(self, n: int) -> "Study":
+        """The same study in its one canonical form for n rows, with every k checked against them."""
+        for name, values in (("k", self.k or ()), ("report_k", self.report_k)):
+            for k in values:
+                if not 3 <= k <= n:
+                    raise InputError(f"{name}={k} is outside 3..{n} (the table has {n} rows)")
+        if self.k is None:
+            return self
+        for k in self.report_k:
+            if k not in self.k:
+                listed = ",".join(map(str, self.k))
+                raise InputError(f"report_k={k} is not among k={listed}: add it to k to have it computed")
+        return replace(self, k=None) if self.k == tuple(range(3, n + 1)) else self
+
+    def sizes(self, n: int) -> tuple[Size, ...]:
+        """The distinct fold sizes of the study on n rows, the largest (smallest k) first."""
+        groups: dict[int, list[int]] = {}
+        for k in self.k or range(3, n + 1):
+            groups.setdefault(n // k, []).append(k)
+        return tuple(
+            Size(ks[0], tuple(ks), m, n - 2 * m, count_splits(n, ks[0], self.n_splits))
+            for m, ks in groups.items()
+        )
+
+    def to_json(self) -> dict[str, Any]:
+        """Fields as JSON values; ``from_json`` reads them back."""
+        return {name: list(v) if isinstance(v, tuple) else v for name, v in asdict(self).items()}
+
+    @classmethod
+    def from_json(cls, values: Mapping[str, Any]) -> "Study":
+        """A study from field names and JSON or TOML values; grids may be strings such as log:-2:4:13.
+
+        Raises:
+            InputError: an unknown field, or a value a field refuses.
+        """
+        known = {field.name for field in fields(cls)}
+        if unknown := sorted(set(values) - known):
+            allowed = ", ".join(sorted(known))
+            raise InputError(f"unknown field {unknown[0]!r} of a study: the fields are {allowed}")
+        return cls(**{name: _listed(name, value) for name, value in values.items()})
+
+    def differences(self, other: "Study") -> list[str]:
+        """One line for each field in which two studies differ."""
+        return [
+            f"{f.name}: {_short(getattr(self, f.name))} here, {_short(getattr(other, f.name))} there"
+            for f in fields(self)
+            if getattr(self, f.name) != getattr(other, f.name)
+        ]
+
+
+@dataclass(frozen=True)
+class Execution:
+    """How to run: nothing here changes a result.
+
+    Attributes:
+        backend: "ray", "serial" or "auto" (serial where little work is expected).
+        workers: processes at once; None for every CPU of the machine or cluster.
+        address: of an existing Ray cluster; None for RAY_ADDRESS, else a Ray of our own on loopback.
+    """
+
+    backend: str = "auto"
+    workers: int | None = None
+    address: str | None = None
+
+    def __post_init__(self) -> None:
+        check_choice("backend", self.backend, BACKENDS)
+        if self.workers is not None:
+            _whole("workers", self.workers, least=1)
+        if self.address is not None and self.backend == "serial":
+            raise InputError("address goes with the ray backend: leave --backend serial out")
+
+
+def run_id(study: Study, data_digest: str) -> str:
+    """Name of a run: 12 hexadecimal digits of the SHA-256 of study and data."""
+    text = json.dumps({"study": study.to_json(), "data": data_digest}, sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()[:12]
+
+
+def read_toml(path: FilePath) -> dict[str, Any]:
+    """Fields of a study from a TOML file.
+
+    Raises:
+        InputError: the file is missing or is not TOML.
+    """
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise InputError(f"cannot read the study file {str(path)!r}: {error}") from None
+
+
+def parse_grid(text: str, name: str) -> tuple[float, ...]:
+    """Numbers from ``0.1,1,10``, or ``log:a:b:count`` for powers of ten evenly spaced in the exponent.
+
+    Raises:
+        InputError: the text is neither.
+    """
+    form = f"{name}={text!r}: expected numbers like 0.1,1,10 or log:-2:4:13 (13 values from 10^-2 to 10^4)"
+    try:
+        if not text.startswith("log:"):
+            return tuple(float(part) for part in text.split(","))
+        low, high, count = text[4:].split(":")
+        first, last, steps = float(low), float(high), int(count)
+        if steps < 1 or (steps == 1 and first != last) or steps > 10_000:
+            raise InputError(form)
+        return tuple(10.0 ** (first + (last - first) * i / max(1, steps - 1)) for i in range(steps))
+    except (ValueError, OverflowError):
+        raise InputError(form) from None
+
+
+def parse_folds(text: str, name: str) -> tuple[int, ...] | None:
+    """Whole numbers from ``3,4,5`` or a range ``3:20``; ``3:n`` gives None, for all of them.
+
+    Raises:
+        InputError: the text is neither.
+    """
+    form = f"{name}={text!r}: expected whole numbers like 3,4,5,10, a range like 3:20, or 3:n for all"
+    if text == "3:n" and name == "k":
+        return None
+    try:
+        if ":" not in text:
+            return tuple(int(part) for part in text.split(","))
+        first, last = (int(part) for part in text.split(":"))
+    except ValueError:
+        raise InputError(form) from None
+    if not 0 <= first <= last or last - first > 10_000_000:
+        raise InputError(form)
+    return tuple(range(first, last + 1))
+
+
+def check_choice(name: str, value: object, allowed: Iterable[str]) -> None:
+    """Raise InputError unless value is one of the names allowed."""
+    if value not in (names := tuple(allowed)):
+        raise InputError(f"{name}={value!r} is not known: choose from {', '.join(names)}")
+
+
+def _listed(name: str, value: Any) -> Any:
+    if isinstance(value, str) and name in ("C", "gamma"):
+        return parse_grid(value, name)
+    if isinstance(value, str) and name in ("k", "report_k"):
+        return parse_folds(value, name)
+    return tuple(value) if isinstance(value, list) else value
+
+
+def _grid(name: str, values: Any) -> tuple[float, ...]:
+    numbers = [_number(name, value) for value in _sequence(name, values, least=1)]
+    for number in numbers:
+        if not (math.isfinite(number) and number > 0):
+            raise InputError(f"{name}={number!r} is not allowed: values are positive and finite")
+    return tuple(sorted({float(f"{number:.12g}") for number in numbers}))
+
+
+def _folds(name: str, values: Any, least: int) -> tuple[int, ...]:
+    return tuple(sorted({_whole(name, value, least=0) for value in _sequence(name, values, least)}))
+
+
+def _sequence(name: str, values: Any, least: int) -> tuple[Any, ...]:
+    if isinstance(values, str) or not isinstance(values, Iterable):
+        raise InputError(f"{name}={values!r} is not a sequence: give a list of numbers")
+    listed = tuple(values)
+    if len(listed) < least:
+        raise InputError(f"{name} is empty: give at least one value")
+    return listed
+
+
+def _number(name: str, value: Any) -> float:
+    if isinstance(value, bool) or not isinstance(value, Real):
+        raise InputError(f"{name}={value!r} is not a number")
+    return float(value)
+
+
+def _whole(name: str, value: Any, least: int) -> int:
+    if isinstance(value, bool) or not isinstance(value, Integral):
+        raise InputError(f"{name}={value!r} is not a whole number")
+    if value < least:
+        raise InputError(f"{name}={value} is below {least}, the least allowed")
+    return int(value)
+
+
+def _short(value: object) -> str:
+    text = "3:n" if value is None else str(value)
+    return text if len(text) <= 80 else text[:77] + "..."

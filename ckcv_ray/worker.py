@@ -1,0 +1,225 @@
+"""The work itself: one split's paths to records of integers. Plain functions; no Ray, no files.
+
+A record depends on the Study, the data and its own key alone: every path starts at the grid's smallest C
+from nothing, and nothing is carried over from another path, split or batch.
+"""
+
+import traceback
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from functools import cache
+from time import perf_counter
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from threadpoolctl import ThreadpoolController
+
+from ckcv_ray.core.kernels import Matrix, gaussian, squared_distances
+from ckcv_ray.core.scaling import Scaling
+from ckcv_ray.core.splits import Index, Split, complete_kfold
+from ckcv_ray.core.svm import SOLVERS, Solution, Status
+from ckcv_ray.data import fit_scaling
+from ckcv_ray.ensemble import Member, mistakes
+from ckcv_ray.study import Path, Stage, Study, Task
+
+SHARED_BYTES = 1 << 29
+STATUSES = tuple(Status)
+
+RECORD = np.dtype(
+    [
+        ("estimate", np.bool_),
+        ("C", np.float64),
+        ("gamma", np.float64),
+        ("k", np.int64),
+        ("mc_index", np.int64),
+        ("errors_negative", np.int32),
+        ("errors_positive", np.int32),
+        ("n_iter", np.int64),
+        ("status", np.int8),
+    ]
+)
+Records = NDArray[np.void]
+
+
+@dataclass(frozen=True)
+class LearningSet:
+    """What every worker shares: X [n, d], y [n] in {-1, +1}, and without scaling, where they fit into
+    ``SHARED_BYTES``, the squared distances [n, n]."""
+
+    X: Matrix
+    y: NDArray[np.int8]
+    distances: Matrix | None
+
+
+class Failure(NamedTuple):
+    """A path that raised: its stage and key, how many C were asked for, and the traceback."""
+
+    estimate: bool
+    path: Path
+    n_C: int
+    traceback: str
+
+
+class Outcome(NamedTuple):
+    """What a batch of tasks gives back; seconds and fits are for the log, not for the result."""
+
+    records: Records
+    failures: tuple[Failure, ...]
+    members: tuple[Member, ...]
+    seconds: float
+    fits: int
+
+
+class Block(NamedTuple):
+    """One split made ready for all its gammas: who trains, who is scored, and their distances."""
+
+    train: Index
+    score: Index
+    scaling: Scaling
+    train_distances: Matrix
+    score_distances: Matrix
+
+
+def share(X: Matrix, y: NDArray[np.int8], study: Study) -> LearningSet:
+    """Put together what the workers share."""
+    fits = study.scaling == "none" and 8 * len(X) ** 2 <= SHARED_BYTES
+    return LearningSet(X, y, squared_distances(X, X) if fits else None)
+
+
+def evaluate(tasks: Iterable[Task], study: Study, data: LearningSet) -> Outcome:
+    """Run tasks one after the other on one thread; a path that raises becomes a Failure."""
+    start = perf_counter()
+    records: list[Records] = []
+    failures: list[Failure] = []
+    members: list[Member] = []
+    fits = 0
+    with one_thread():
+        for task in tasks:
+            for gamma, n_C, result in _paths(task, study, data):
+                fits += n_C
+                if isinstance(result, str):
+                    path = Path(gamma, task.k, task.mc_index)
+                    failures.append(Failure(task.stage is not Stage.SELECT, path, n_C, result))
+                else:
+                    records.append(result[0])
+                    members.extend(result[1])
+    joined = np.concatenate(records) if records else np.empty(0, RECORD)
+    return Outcome(joined, tuple(failures), tuple(members), perf_counter() - start, fits)
+
+
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """Hold BLAS and OpenMP to one thread: with more, sums differ in their last bits."""
+    with _controller().limit(limits=1):
+        yield
+
+
+@cache
+def _controller() -> ThreadpoolController:
+    return ThreadpoolController()
+
+
+Result = tuple[Records, list[Member]]
+
+
+def _paths(task: Task, study: Study, data: LearningSet) -> Iterator[tuple[float, int, Result | str]]:
+    """Each path of a task with its records, or the traceback of what went wrong."""
+    block: Block | None = None
+    for position, n_C in task.paths:
+        gamma = study.gamma[position]
+        try:
+            block = block or _prepare(task, study, data)
+            yield gamma, n_C, _path(task, study, data, block, gamma, n_C)
+        except Exception:  # whatever it was, the other paths go on and the record says what happened
+            yield gamma, n_C, traceback.format_exc()
+
+
+def _prepare(task: Task, study: Study, data: LearningSet) -> Block:
+    split = complete_kfold(len(data.X), task.k, task.mc_index, study.n_splits, study.seed)
+    train, score = roles(task.stage, split)
+    scaling = fit_scaling(data.X[train], study.scaling)
+    if data.distances is not None:
+        return Block(
+            train, score, scaling, data.distances[np.ix_(train, train)], data.distances[np.ix_(score, train)]
+        )
+    inputs = scaling.apply(data.X[train])
+    scored = scaling.apply(data.X[score])
+    return Block(train, score, scaling, squared_distances(inputs, inputs), squared_distances(scored, inputs))
+
+
+def roles(stage: Stage, split: Split) -> tuple[Index, Index]:
+    """The rows that train and the rows that are scored."""
+    if stage is Stage.SELECT:
+        return split.train, split.select
+    return np.sort(np.concatenate([split.train, split.select])), split.estimate
+
+
+def _path(task: Task, study: Study, data: LearningSet, block: Block, gamma: float, n_C: int) -> Result:
+    C_values = study.C[:n_C]
+    K = gaussian(block.train_distances, gamma)
+    y = data.y[block.train].astype(np.float64)
+    solutions = SOLVERS[study.solver](K, y, C_values, study.tolerance, study.max_iter)
+    y_score = data.y[block.score]
+    if task.stage is Stage.SELECT:
+        K_score = gaussian(block.score_distances, gamma)
+        errors = [mistakes(np.vecdot(K_score, s.b) + s.offset, y_score) for s in solutions]
+        return _records(task, gamma, C_values, errors, solutions), []
+    if task.stage is Stage.REFIT:
+        C_values, solutions = C_values[-1:], solutions[-1:]
+    members = [
+        _member(task, data, block, gamma, C, s) for C, s in zip(C_values, solutions, strict=True)
+    ]
+    records = _records(task, gamma, C_values, [m.errors for m in members], solutions)
+    return records, members if task.stage is Stage.REFIT else []
+
+
+def _member(
+    task: Task, data: LearningSet, block: Block, gamma: float, C: float, solution: Solution
+) -> Member:
+    """The model of one solution, with its errors on the rows it did not see."""
+    used = np.flatnonzero(solution.b)
+    support = block.train[used]
+    y_score = data.y[block.score]
+    member = Member(
+        k=task.k,
+        mc_index=task.mc_index,
+        C=C,
+        gamma=gamma,
+        scaling=block.scaling,
+        support=support.astype(np.int64),
+        vectors=data.X[support],
+        dual_coef=solution.b[used],
+        offset=solution.offset,
+        errors=(0, 0),
+        n_estimate=(int(np.sum(y_score < 0)), int(np.sum(y_score > 0))),
+    )
+    return replace(member, errors=mistakes(member.decision(data.X[block.score]), y_score))
+
+
+def _records(
+    task: Task,
+    gamma: float,
+    C_values: Sequence[float],
+    errors: Sequence[tuple[int, int]],
+    solutions: Sequence[Solution],
+) -> Records:
+    records = np.zeros(len(C_values), RECORD)
+    records["estimate"] = task.stage is not Stage.SELECT
+    records["C"] = C_values
+    records["gamma"], records["k"], records["mc_index"] = gamma, task.k, task.mc_index
+    records["errors_negative"], records["errors_positive"] = np.array(errors).T
+    records["n_iter"] = [solution.n_iter for solution in solutions]
+    records["status"] = [STATUSES.index(solution.status) for solution in solutions]
+    return records
+
+
+def failed(tasks: Iterable[Task], study: Study, reason: str) -> Outcome:
+    """The outcome of tasks that were lost as a whole."""
+    failures = tuple(
+        Failure(task.stage is not Stage.SELECT, Path(study.gamma[g], task.k, task.mc_index), n_C, reason)
+        for task in tasks
+        for g, n_C in task.paths
+    )
+    return Outcome(np.empty(0, RECORD), failures, (), 0.0, 0)
