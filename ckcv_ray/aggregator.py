@@ -4,33 +4,30 @@ A plain class, idempotent: the same record again is ignored, a different one und
 run. The Ray backend wraps it in an actor; the serial one calls it directly.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from math import inf
 from pathlib import Path as FilePath
 from time import monotonic
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
+import pyarrow as pa
 
 from ckcv_ray.certificate import certify
 from ckcv_ray.core.schedule import Schedule
 from ckcv_ray.core.selection import FAILED, UNKNOWN
-from ckcv_ray.core.svm import Status
 from ckcv_ray.data import Table
 from ckcv_ray.ensemble import Ensemble, Member
 from ckcv_ray.errors import RunError, StoreError
+from ckcv_ray.ledger import Ledger
 from ckcv_ray.store import Finished, RunFolder
-from ckcv_ray.study import Cell, Path, Stage, Study, Task, Triple, run_id
+from ckcv_ray.study import Path, Stage, Study, Task, Triple, run_id
 from ckcv_ray.triples import make_selection, triple_of, triple_table
-from ckcv_ray.worker import RECORD, STATUSES, Failure, Outcome, Records
+from ckcv_ray.worker import RECORD, Failure, Outcome, Records
 
 FLUSH_SECONDS = 2.0
 BATCH_SECONDS = 1.0
 BATCHES_LEFT = 50
-KEPT = [("errors_negative", np.int32), ("errors_positive", np.int32), ("n_iter", np.int64), ("status", np.int8)]
-VALUES = [name for name, _ in KEPT]
-Kept = NDArray[np.void]
 
 
 class Progress(NamedTuple):
@@ -72,12 +69,7 @@ class Aggregator:
         self.sizes = study.sizes(table.n)
         self.selection = make_selection(study, table.n)
         self.schedule = Schedule(self.selection, [size.n_train for size in self.sizes])
-        self._size_of = {size.k: j for j, size in enumerate(self.sizes)}
-        self._position = {
-            name: {value: i for i, value in enumerate(grid)}
-            for name, grid in (("C", study.C), ("gamma", study.gamma))
-        }
-        self._kept: dict[tuple[bool, int], Kept] = {}
+        self.ledger = Ledger(study, self.sizes)
         self._failures: dict[tuple[bool, Path], Failure] = {}
         self._members: dict[tuple[Triple, int], Member] = {}
         self._unsaved: list[tuple[Records, tuple[Failure, ...]]] = []
@@ -105,7 +97,6 @@ class Aggregator:
             self._before |= self.folder.execution()
             for records, failures in self.folder.cells(identity):
                 self._take(records, failures)
-            self.selection.refresh()
             self.schedule = Schedule(self.selection, self.schedule.n_train)
 
     def plan(self, workers: int) -> list[Task]:
@@ -125,10 +116,9 @@ class Aggregator:
         Raises:
             RunError: a record differs from one already held: the computation was not deterministic.
         """
-        new = self._take(outcome.records, list(outcome.failures))
+        new = self._take(outcome.records, outcome.failures)
         for member in outcome.members:
             self._members[Triple(member.C, member.gamma, member.k), member.mc_index] = member
-        self.selection.refresh()
         n_train = {size.k: float(size.n_train) for size in self.sizes}
         selecting = outcome.records[~outcome.records["estimate"]]
         if len(selecting):
@@ -150,11 +140,11 @@ class Aggregator:
             failed += int(np.sum(fold.counts == FAILED))
             computed += int(np.sum(fold.counts >= 0))
             dropped += int(np.sum(unknown & ~self.selection.alive(j)))
-        capped = STATUSES.index(Status.CAPPED)
-        n_capped = sum(int(np.sum(kept["status"] == capped)) for kept in self._kept.values())
         leader = self.selection.winner()
         best = (triple_of(self.study, self.sizes, leader), leader.l_ms) if leader else None
-        return Progress(planned, computed, failed, dropped, n_capped, self._fits, self._left, best)
+        return Progress(
+            planned, computed, failed, dropped, self.ledger.capped(), self._fits, self._left, best
+        )
 
     def flush(self) -> None:
         """Write what has come in since the last time."""
@@ -180,8 +170,7 @@ class Aggregator:
         if any((triple, i) not in self._members for i in splits):
             raise RunError(f"the winner could not be refitted on every split: {self._first_failure()}")
         ensemble = Ensemble(tuple(self._members[triple, i] for i in splits))
-        estimates = {j: _totals(kept) for (estimate, j), kept in self._kept.items() if estimate}
-        triples = triple_table(self.study, self.sizes, self.selection, estimates)
+        triples = self.triples()
         provisional = "failed" in triples["state"].to_pylist()
         digests = {"data": self.table.digest}
         if self.folder is not None:
@@ -196,7 +185,16 @@ class Aggregator:
         at = self.progress()
         cells = {name: getattr(at, name) for name in ("planned", "computed", "dropped", "failed")}
         seconds = self._before["seconds"] + monotonic() - self._opened_at
-        return {"seconds": seconds, "fits": self._before["fits"] + self._fits, "cells": cells, "capped": at.capped}
+        return {
+            "seconds": seconds,
+            "fits": self._before["fits"] + self._fits,
+            "cells": cells,
+            "capped": at.capped,
+        }
+
+    def triples(self) -> pa.Table:
+        """What the records held say of each triple."""
+        return triple_table(self.study, self.sizes, self.selection, self.ledger.estimate_counts())
 
     def write_end(self, finished: Finished, execution: dict[str, Any]) -> None:
         """Write certificate, account and manifest: the run is finished."""
@@ -234,7 +232,7 @@ class Aggregator:
         expected = 0.0
         for task in tasks:
             batch.append(task)
-            size = self.sizes[self._size_of[task.k]]
+            size = self.sizes[self.ledger.size_of[task.k]]
             rows = size.n_train if task.stage is Stage.SELECT else size.n_train + size.n_select
             cost = float(rows) ** 2 * sum(n_C for _, n_C in task.paths)
             expected += cost * self._rate() if self._cost else inf
@@ -247,10 +245,10 @@ class Aggregator:
         winner = self.selection.winner()
         if self.study.exhaustive:
             every = tuple((g, len(self.study.C)) for g in range(len(self.study.gamma)))
+            known = self.ledger.estimate_counts()
             for j, size in enumerate(self.sizes):
-                known = self._kept.get((True, j))
                 for i in range(size.n_splits):
-                    if known is None or np.any(known[i]["status"] < 0):
+                    if j not in known or np.any(known[j][i] == UNKNOWN):
                         yield Task(Stage.ESTIMATE, size.k, i, every)
         reported = (self.selection.leaders[j] for j in sorted(self.selection.own))
         for leader in dict.fromkeys([winner, *reported]):
@@ -259,70 +257,23 @@ class Aggregator:
                     paths = ((leader.gamma, leader.C + 1),)
                     yield Task(Stage.REFIT, self.sizes[leader.size].k, i, paths)
 
-    def _take(self, records: Records, failures: list[Failure]) -> Records:
+    def _take(self, records: Records, failures: Iterable[Failure]) -> Records:
         """Enter records and failures; the records that are new."""
-        new = np.zeros(len(records), dtype=bool)
-        groups = _paths_of(records)
-        for rows in groups:
-            new[rows] = self._enter(records[rows])
+        entries = self.ledger.enter(records)
+        for (estimate, size, mc_index, gamma), _, counts in entries:
+            if not estimate:
+                self.selection.add(size, mc_index, gamma, counts)
         for failure in failures:
             self._failures[failure.estimate, failure.path] = failure
             if not failure.estimate:
-                size = self._size_of[failure.path.k]
-                gamma = self._position["gamma"][failure.path.gamma]
+                size, gamma = self.ledger.size_of[failure.path.k], self.ledger.gamma_of[failure.path.gamma]
                 marks = np.full(failure.n_C, FAILED, dtype=np.int32)
                 self.selection.add(size, failure.path.mc_index, gamma, marks)
-        return records[new]
-
-    def _enter(self, path: Records) -> NDArray[np.bool_]:
-        """Enter the records of one path; which of them are new."""
-        first = path[0]
-        estimate, size, i = bool(first["estimate"]), self._size_of[int(first["k"])], int(first["mc_index"])
-        gamma = self._position["gamma"][float(first["gamma"])]
-        C = np.array([self._position["C"][float(value)] for value in path["C"]])
-        kept = self._kept_for(estimate, size)
-        cells = kept[i, gamma][C]
-        new = cells["status"] < 0
-        given = np.array([tuple(row) for row in path[VALUES].tolist()], dtype=KEPT)
-        if np.any(differs := ~new & (cells != given)):
-            where = int(np.argmax(differs))
-            cell = Cell(float(path["C"][where]), float(first["gamma"]), int(first["k"]), i)
-            raise RunError(
-                f"two records of {cell} differ, {cells[where]} and {given[where]} ({', '.join(VALUES)}): "
-                "the computation was not deterministic"
-            )
-        kept[i, gamma, C] = given
-        if not estimate:
-            known = kept[i, gamma]
-            totals = np.where(known["status"] >= 0, known["errors_negative"] + known["errors_positive"], UNKNOWN)
-            self.selection.add(size, i, gamma, totals[: int(C.max()) + 1].astype(np.int32))
-        return new
-
-    def _kept_for(self, estimate: bool, size: int) -> Kept:
-        if (estimate, size) not in self._kept:
-            shape = (self.sizes[size].n_splits, len(self.study.gamma), len(self.study.C))
-            kept = np.zeros(shape, KEPT)
-            kept["status"] = -1
-            self._kept[estimate, size] = kept
-        return self._kept[estimate, size]
+        self.selection.refresh()
+        return records[np.concatenate([entry.new for entry in entries])] if entries else records
 
     def _first_failure(self) -> str:
         if not self._failures:
             return "no failure was recorded"
         first = self.failures()[0]
         return f"{len(self._failures)} paths failed, the first at {first.path}:\n{first.traceback}"
-
-
-def _paths_of(records: Records) -> list[slice]:
-    """Runs of records that share a path."""
-    if not len(records):
-        return []
-    keys = records[["estimate", "gamma", "k", "mc_index"]]
-    starts = [0, *(np.flatnonzero(keys[1:] != keys[:-1]) + 1), len(records)]
-    return [slice(a, b) for a, b in zip(starts[:-1], starts[1:], strict=True)]
-
-
-def _totals(kept: Kept) -> NDArray[np.int32]:
-    both = kept["errors_negative"] + kept["errors_positive"]
-    return np.where(kept["status"] >= 0, both, UNKNOWN).astype(np.int32)
-

@@ -78,7 +78,8 @@ class Certificate:
     @classmethod
     def from_json(cls, values: dict[str, Any]) -> "Certificate":
         """The certificate that ``to_json`` described."""
-        return cls(**{name: tuple(v) if isinstance(v, list) else v for name, v in values.items()})
+        fields: dict[str, Any] = {n: tuple(v) if isinstance(v, list) else v for n, v in values.items()}
+        return cls(**fields)
 
 
 def mean_bound(errors: Sequence[int], sizes: Sequence[int], delta: float) -> float:

@@ -23,6 +23,7 @@ from ckcv_ray.study import Study, Task
 
 LOOPBACK = "127.0.0.1"
 REACH_SECONDS = 5.0
+IN_FLIGHT = 2
 
 
 @ray.remote(max_retries=3)
@@ -30,16 +31,14 @@ def _evaluate(tasks: list[Task], study: Study, data: worker.LearningSet) -> work
     return worker.evaluate(tasks, study, data)
 
 
-@ray.remote(num_cpus=0)
-class _AggregatorActor(Aggregator):
-    """An Aggregator in a process of its own."""
+_AggregatorActor: Any = ray.remote(num_cpus=0)(Aggregator)
 
 
 class RayBackend:
     """Batches as Ray tasks.
 
     Args:
-        workers: batches run at once for each two in flight; None for every CPU there is.
+        workers: batches at once; None for every CPU there is.
         address: of a running cluster; None for RAY_ADDRESS, else a Ray of our own on loopback.
     """
 
@@ -51,6 +50,7 @@ class RayBackend:
             _connect(workers, address or os.environ.get("RAY_ADDRESS"))
         cpus = int(ray.cluster_resources().get("CPU", 1))
         self.workers = min(workers or cpus, cpus)
+        self.window = self.workers if self.workers < cpus else IN_FLIGHT * self.workers
         self._pending: dict[Any, list[Task]] = {}
         self._actor: Any = None
 
@@ -110,7 +110,9 @@ class _Remote:
             except RayTaskError as error:
                 raise error.cause from None
             except RayActorError as error:
-                raise RunError(f"the aggregator died: {error}; give the same command again to go on") from None
+                raise RunError(
+                    f"the aggregator died: {error}; give the same command again to go on"
+                ) from None
 
         return call
 
@@ -121,7 +123,12 @@ def _connect(workers: int | None, address: str | None) -> None:
     handler = signal.getsignal(signal.SIGTERM)
     options: dict[str, Any] = {"log_to_driver": False, "logging_level": "ERROR"}
     if address is None:
-        options |= {"address": "local", "num_cpus": workers, "include_dashboard": False, "_node_ip_address": LOOPBACK}
+        options |= {
+            "address": "local",
+            "num_cpus": workers,
+            "include_dashboard": False,
+            "_node_ip_address": LOOPBACK,
+        }
     else:
         _reach(address)
         options |= {"address": address}

@@ -54,8 +54,8 @@ class Table:
     def __post_init__(self) -> None:
         header = [self.features, self.target, self.labels, self.X.shape]
         content = hashlib.sha256(json.dumps(header).encode())
-        content.update(np.ascontiguousarray(self.X + 0.0, dtype="<f8"))  # -0.0 and 0.0 are one number
-        content.update(np.ascontiguousarray(self.y))
+        content.update(np.ascontiguousarray(self.X + 0.0, dtype="<f8").data)  # -0.0 and 0.0 are one number
+        content.update(np.ascontiguousarray(self.y).data)
         object.__setattr__(self, "digest", content.hexdigest())
 
     @property
@@ -171,7 +171,9 @@ def signs(column: pa.ChunkedArray, labels: tuple[Label, Label], target: str) -> 
     """
     values = column.to_pylist()
     if unknown := next((value for value in values if value not in labels), None):
-        raise InputError(f"column {target!r} holds {unknown!r}: the labels are {labels[0]!r} and {labels[1]!r}")
+        raise InputError(
+            f"column {target!r} holds {unknown!r}: the labels are {labels[0]!r} and {labels[1]!r}"
+        )
     return np.array([1 if value == labels[1] else -1 for value in values], dtype=np.int8)
 
 
@@ -257,7 +259,9 @@ def _finite(column: pa.ChunkedArray, name: str) -> NDArray[np.float64]:
         raise InputError(f"column {name!r} holds {kind} such as {shown[:40]!r}, not numbers: {way_out}")
     if column.null_count:
         row = int(np.argmax(column.is_null().to_numpy())) + 1
-        raise InputError(f"column {name!r} has {column.null_count} empty cells, the first in row {row}: {way_out}")
+        raise InputError(
+            f"column {name!r} has {column.null_count} empty cells, the first in row {row}: {way_out}"
+        )
     if pa.types.is_boolean(kind):
         column = column.cast(pa.int8())
     values = np.asarray(column.to_numpy(), dtype=np.float64)

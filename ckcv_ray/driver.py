@@ -23,11 +23,10 @@ from ckcv_ray.core.schedule import Schedule
 from ckcv_ray.data import Table, table_from_arrays
 from ckcv_ray.errors import StoreError
 from ckcv_ray.result import Result
-from ckcv_ray.store import VERSION, Identity, RunFolder
+from ckcv_ray.store import VERSION, RunFolder
 from ckcv_ray.study import Execution, Stage, Study, Task, run_id
 from ckcv_ray.triples import make_selection
 
-IN_FLIGHT = 2
 CALIBRATION_SECONDS = 2.0
 SERIAL_SECONDS = 20.0
 PACKAGES = ("numpy", "scipy", "scikit-learn", "pyarrow", "ray")
@@ -50,6 +49,7 @@ class Backend(Protocol):
 
     name: str
     workers: int
+    window: int
 
     def start(self, study: Study, table: Table, out: Path | None) -> Aggregator:
         """Share the data, and make the aggregator (or what stands for one)."""
@@ -72,6 +72,7 @@ class SerialBackend:
 
     name = "serial"
     workers = 1
+    window = 1
 
     def start(self, study: Study, table: Table, out: Path | None) -> Aggregator:
         """Keep the data at hand."""
@@ -178,9 +179,8 @@ def run_table(
         backend: one to use instead of the one ``execution`` names; closed at the end.
     """
     study, execution = study.for_rows(table.n), execution or Execution()
-    identity = _identity(study, table, out)
-    if out is not None and identity is not None and RunFolder(out).finished:
-        return _measured(load_run(out), test)
+    if (result := finished_run(study, table, out)) is not None:
+        return _measured(result, test)
     if expected is None and backend is None and execution.backend == "auto":
         expected = estimate(study, table)
     backend = backend or make_backend(execution, expected.seconds if expected else 0.0)
@@ -188,6 +188,46 @@ def run_table(
         return _run(backend, study, table, out, listen, test, expected)
     finally:
         backend.close()
+
+
+def finished_run(study: Study, table: Table, out: Path | None) -> Result | None:
+    """The result already in the folder ``out``, if it is there; None where there is work to do.
+
+    Raises:
+        StoreError: the folder holds another study, or something else.
+        InputError: it cannot be written.
+    """
+    if out is None:
+        return None
+    study, folder = study.for_rows(table.n), RunFolder(out)
+    identity = folder.identity()
+    if identity is None or identity.run_id == run_id(study, table.digest):
+        if folder.finished:
+            return load_run(out)
+        folder.check_writable()
+        return None
+    differences = study.differences(identity.study)
+    if identity.data_digest != table.digest:
+        differences.append("data: another table")
+    told = "; ".join(differences) or "another version of this package wrote it"
+    raise StoreError(f"{str(out)!r} holds another study ({told}): choose another --out")
+
+
+def replay(out: str | Path) -> Aggregator:
+    """An aggregator with all the records of a folder, which it leaves alone.
+
+    Raises:
+        StoreError: there is no run, or it is damaged.
+        RunError: two of its records contradict each other.
+    """
+    folder = RunFolder(Path(out))
+    identity = folder.identity()
+    if identity is None:
+        raise StoreError(f"{str(out)!r} holds no run")
+    aggregator = Aggregator(identity.study, folder.table(identity))
+    for records, failures in folder.cells(identity):
+        aggregator.add(worker.Outcome(records, tuple(failures), (), 0.0, 0))
+    return aggregator
 
 
 def load_run(out: str | Path) -> Result:
@@ -208,8 +248,8 @@ def load_run(out: str | Path) -> Result:
 
 def make_backend(execution: Execution, seconds: float) -> Backend:
     """The backend that ``execution`` names, for work of about ``seconds``."""
-    clustered = execution.address is not None or (execution.workers or 2) > 1
-    auto = "ray" if clustered and seconds > SERIAL_SECONDS else "serial"
+    asked = execution.address is not None or (execution.workers or 1) > 1
+    auto = "ray" if asked or (execution.workers != 1 and seconds > SERIAL_SECONDS) else "serial"
     if (auto if execution.backend == "auto" else execution.backend) == "serial":
         return SerialBackend()
     from ckcv_ray.cluster import RayBackend
@@ -253,7 +293,7 @@ def _run(
 def _work(backend: Backend, aggregator: Aggregator, listen: Listener | None) -> None:
     """Keep the backend supplied until nothing is left to compute."""
     while True:
-        while backend.in_flight() < IN_FLIGHT * backend.workers:
+        while backend.in_flight() < backend.window:
             tasks = aggregator.plan(backend.workers)
             if not tasks:
                 break
@@ -264,18 +304,6 @@ def _work(backend: Backend, aggregator: Aggregator, listen: Listener | None) -> 
             progress = aggregator.add(outcome)
             if listen is not None:
                 listen(progress)
-
-
-def _identity(study: Study, table: Table, out: Path | None) -> Identity | None:
-    """Whose folder it is, refused unless it is this study's."""
-    identity = RunFolder(out).identity() if out is not None else None
-    if identity is None or identity.run_id == run_id(study, table.digest):
-        return identity
-    differences = study.differences(identity.study)
-    if identity.data_digest != table.digest:
-        differences.append("data: another table")
-    told = "; ".join(differences) or "the package that wrote it"
-    raise StoreError(f"{str(out)!r} holds another study ({told}): choose another --out")
 
 
 def _measured(result: Result, test: TestRows | None) -> Result:

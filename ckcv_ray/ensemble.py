@@ -69,7 +69,8 @@ class Member:
 
 class Prediction(NamedTuple):
     """Per row: class -1 or +1, member that decided (-1: the majority), its score, and the share of F*
-    that gives this class."""
+    that gives this class.
+    """
 
     sign: Signs
     member: NDArray[np.int64]
@@ -112,7 +113,8 @@ class Ensemble:
 
     def error_rates(self, X: Rows, y: Signs) -> tuple[float, float]:
         """Mean error of the members on X [rows, d], y [rows] (what a random member makes in
-        expectation), and the error of the majority vote."""
+        expectation), and the error of the majority vote.
+        """
         signs = label(self.decisions(X))
         vote = label(np.mean(signs > 0, axis=0) - 0.5)
         return float(np.mean(signs != y)), float(np.mean(vote != y))

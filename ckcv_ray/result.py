@@ -104,7 +104,8 @@ class Result:
 
     def named(self, signs: NDArray[np.int8]) -> NDArray[Any]:
         """Original labels of classes -1 and +1."""
-        return np.array(self.table.labels)[(signs > 0).astype(int)]
+        original: NDArray[Any] = np.array(self.table.labels)
+        return np.take(original, (signs > 0).astype(int))
 
     def to_json(self) -> dict[str, Any]:
         """The result as JSON values."""
@@ -142,7 +143,7 @@ class Result:
             f"best triple    C = {self.C:g}, gamma = {self.gamma:g}, k = {self.k}"
             f"   (train {c.n_train}, select {c.n_select}, estimate {c.n_select} rows; {c.n_splits} splits)",
             f"L_MS           {100 * self.l_ms:6.2f} %   mean {level} bound on the select sets, minimised",
-            f"L_EE           {100 * self.l_ee:6.2f} %   the paper's figure: mean {level} bound, estimate sets",
+            f"L_EE           {100 * self.l_ee:6.2f} %   the paper's figure: likewise on the estimate sets",
             *(
                 f"  {actual!r} taken for {taken!r}:  {side['errors']:g} of {side['rows']:g}"
                 f" ({100 * side['errors'] / max(1, side['rows']):.2f} %), mean {level} bound"
@@ -171,8 +172,8 @@ class Result:
             lines.append(f"capped         {self.execution['capped']:,} fits stopped at the iteration cap")
         if test := self.execution.get("test"):
             lines.append(
-                f"test error     {_percent(test['error'])} on {test['rows']:,} rows (random member, in expectation), "
-                f"{_percent(test['vote_error'])} by majority vote"
+                f"test error     {_percent(test['error'])} on {test['rows']:,} rows by a random member, "
+                f"{_percent(test['vote_error'])} by the majority"
             )
         return lines + [f"note           {sentence}" for sentence in self.edges()]
 

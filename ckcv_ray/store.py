@@ -36,7 +36,7 @@ from ckcv_ray.ensemble import Ensemble
 from ckcv_ray.errors import InputError, StoreError
 from ckcv_ray.study import Path as Key
 from ckcv_ray.study import Study
-from ckcv_ray.worker import RECORD, STATUSES, Failure, Records
+from ckcv_ray.worker import FIELDS, RECORD, STATUSES, Failure, Records
 
 SCHEMA_VERSION = 1
 VERSION = version("ckcv-ray")
@@ -106,6 +106,14 @@ class RunFolder:
         """Whether the run came to its end."""
         return (self.path / "manifest.json").exists()
 
+    def check_writable(self) -> None:
+        """Raise InputError where the folder could not be made or written; makes nothing."""
+        there = next(folder for folder in (self.path, *self.path.absolute().parents) if folder.exists())
+        if not there.is_dir():
+            raise InputError(f"cannot write to {str(self.path)!r}: {str(there)!r} is not a folder")
+        if not os.access(there, os.W_OK | os.X_OK):
+            raise InputError(f"cannot write to {str(self.path)!r}: no permission in {str(there)!r}")
+
     def acquire(self) -> None:
         """Make the folder and hold it for writing, until ``release`` or the death of this process.
 
@@ -118,7 +126,9 @@ class RunFolder:
             (self.path / "ensemble").mkdir(exist_ok=True)
             self._lock.acquire()
         except Timeout:
-            raise StoreError(f"{str(self.path)!r} is in use by another run: wait for it, or stop it") from None
+            raise StoreError(
+                f"{str(self.path)!r} is in use by another run: wait for it, or stop it"
+            ) from None
         except OSError as error:
             raise InputError(f"cannot write to {str(self.path)!r}: {error.strerror}") from None
 
@@ -170,7 +180,9 @@ class RunFolder:
             raise StoreError(f"{file} is not the data this run learned from: its digest differs")
         return table
 
-    def write_results(self, triples: pa.Table, ensemble: Ensemble, table: Table, run_id: str) -> dict[str, str]:
+    def write_results(
+        self, triples: pa.Table, ensemble: Ensemble, table: Table, run_id: str
+    ) -> dict[str, str]:
         """Write triples and models; their SHA-256 by file name."""
         names = {"labels": json.dumps(table.labels), "features": json.dumps(table.features)}
         self._parquet("triples.parquet", triples, run_id)
@@ -228,9 +240,7 @@ class RunFolder:
     def _parts(self) -> list[Path]:
         return sorted((self.path / "cells").glob("part-*.parquet"))
 
-    def _parquet(
-        self, name: str, table: pa.Table, run_id: str, more: dict[str, str] | None = None
-    ) -> None:
+    def _parquet(self, name: str, table: pa.Table, run_id: str, more: dict[str, str] | None = None) -> None:
         metadata = {"run_id": run_id, "schema": str(SCHEMA_VERSION), "package": VERSION, **(more or {})}
         sink = pa.BufferOutputStream()
         parquet.write_table(table.replace_schema_metadata(metadata), sink, compression="zstd")
@@ -242,7 +252,10 @@ class RunFolder:
         except (OSError, pa.ArrowException) as error:
             raise StoreError(f"{file} is damaged: {str(error).splitlines()[0]}") from None
         metadata = table.schema.metadata or {}
-        if metadata.get(b"schema") != str(SCHEMA_VERSION).encode() or metadata.get(b"run_id") != run_id.encode():
+        if (
+            metadata.get(b"schema") != str(SCHEMA_VERSION).encode()
+            or metadata.get(b"run_id") != run_id.encode()
+        ):
             raise StoreError(f"{file} does not belong to run {run_id}, or is of a schema unknown here")
         if schema is not None and not table.schema.equals(schema):
             raise StoreError(f"{file} does not have the columns expected")
@@ -282,7 +295,7 @@ def _umask() -> int:
 
 
 def _recorded(records: Records) -> pa.Table:
-    plain = {name: pa.array(records[name]) for name in CELLS.names if name in RECORD.names}
+    plain = {name: pa.array(records[name]) for name in CELLS.names if name in FIELDS}
     plain["stage"] = pa.array(np.array(STAGES)[records["estimate"].astype(int)])
     plain["status"] = pa.array(np.array([str(status) for status in STATUSES])[records["status"]])
     plain["traceback"] = pa.nulls(len(records), pa.string())
@@ -302,7 +315,7 @@ def _split_log(log: pa.Table, study: Study) -> tuple[Records, list[Failure]]:
     mask = np.array(log["status"].to_pylist()) == FAILED
     good = log.filter(pa.array(~mask))
     records = np.zeros(len(good), RECORD)
-    for name in RECORD.names:
+    for name in FIELDS:
         if name in CELLS.names and name != "status":
             records[name] = good[name].to_numpy()
     records["estimate"] = [stage == "estimate" for stage in good["stage"].to_pylist()]

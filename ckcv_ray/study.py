@@ -129,16 +129,19 @@ class Study:
     exhaustive: bool = False
 
     def __post_init__(self) -> None:
-        put = lambda name, value: object.__setattr__(self, name, value)  # noqa: E731
-        put("C", _grid("C", self.C))
-        put("gamma", _grid("gamma", self.gamma))
-        put("k", None if self.k is None else _folds("k", self.k, least=1))
-        put("report_k", _folds("report_k", self.report_k, least=0))
-        put("n_splits", _whole("n_splits", self.n_splits, least=1))
-        put("seed", _whole("seed", self.seed, least=0))
-        put("max_iter", _whole("max_iter", self.max_iter, least=1))
-        put("delta", _number("delta", self.delta))
-        put("tolerance", _number("tolerance", self.tolerance))
+        checked = {
+            "C": _grid("C", self.C),
+            "gamma": _grid("gamma", self.gamma),
+            "k": None if self.k is None else _folds("k", self.k, least=1),
+            "report_k": _folds("report_k", self.report_k, least=0),
+            "n_splits": _whole("n_splits", self.n_splits, least=1),
+            "seed": _whole("seed", self.seed, least=0),
+            "max_iter": _whole("max_iter", self.max_iter, least=1),
+            "delta": _number("delta", self.delta),
+            "tolerance": _number("tolerance", self.tolerance),
+        }
+        for name, value in checked.items():
+            object.__setattr__(self, name, value)
         check_delta(self.delta)
         if not 0.0 < self.tolerance < 1.0:
             raise InputError(f"tolerance={self.tolerance!r} is outside (0, 1): LIBSVM's default is 0.001")
@@ -215,8 +218,9 @@ class Execution:
         check_choice("backend", self.backend, BACKENDS)
         if self.workers is not None:
             _whole("workers", self.workers, least=1)
-        if self.address is not None and self.backend == "serial":
-            raise InputError("address goes with the ray backend: leave --backend serial out")
+        for name, value in (("address", self.address), ("workers", self.workers)):
+            if self.backend == "serial" and value not in (None, 1):
+                raise InputError(f"{name}={value!r} goes with the ray backend: leave --backend serial out")
 
 
 def run_id(study: Study, data_digest: str) -> str:

@@ -101,9 +101,7 @@ def per_k(table: pa.Table) -> list[dict[str, Any]]:
     return [_one_k(group, best.get(group["k"])) for group in groups.to_pylist()]
 
 
-def _verdict(
-    selection: Selection, j: int, estimates: NDArray[np.int32] | None, keep_all: bool
-) -> Verdict:
+def _verdict(selection: Selection, j: int, estimates: NDArray[np.int32] | None, keep_all: bool) -> Verdict:
     fold, leader, threshold = selection.sizes[j], selection.leaders[j], selection.threshold(j)
     shape = fold.low.shape
     verdict = Verdict(

@@ -27,26 +27,26 @@ from ckcv_ray.study import Path, Stage, Study, Task
 SHARED_BYTES = 1 << 29
 STATUSES = tuple(Status)
 
-RECORD = np.dtype(
-    [
-        ("estimate", np.bool_),
-        ("C", np.float64),
-        ("gamma", np.float64),
-        ("k", np.int64),
-        ("mc_index", np.int64),
-        ("errors_negative", np.int32),
-        ("errors_positive", np.int32),
-        ("n_iter", np.int64),
-        ("status", np.int8),
-    ]
-)
+FIELDS = {
+    "estimate": np.bool_,
+    "C": np.float64,
+    "gamma": np.float64,
+    "k": np.int64,
+    "mc_index": np.int64,
+    "errors_negative": np.int32,
+    "errors_positive": np.int32,
+    "n_iter": np.int64,
+    "status": np.int8,
+}
+RECORD = np.dtype(list(FIELDS.items()))
 Records = NDArray[np.void]
 
 
 @dataclass(frozen=True)
 class LearningSet:
     """What every worker shares: X [n, d], y [n] in {-1, +1}, and without scaling, where they fit into
-    ``SHARED_BYTES``, the squared distances [n, n]."""
+    ``SHARED_BYTES``, the squared distances [n, n].
+    """
 
     X: Matrix
     y: NDArray[np.int8]
@@ -168,9 +168,7 @@ def _path(task: Task, study: Study, data: LearningSet, block: Block, gamma: floa
         return _records(task, gamma, C_values, errors, solutions), []
     if task.stage is Stage.REFIT:
         C_values, solutions = C_values[-1:], solutions[-1:]
-    members = [
-        _member(task, data, block, gamma, C, s) for C, s in zip(C_values, solutions, strict=True)
-    ]
+    members = [_member(task, data, block, gamma, C, s) for C, s in zip(C_values, solutions, strict=True)]
     records = _records(task, gamma, C_values, [m.errors for m in members], solutions)
     return records, members if task.stage is Stage.REFIT else []
 

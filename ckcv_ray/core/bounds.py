@@ -48,7 +48,9 @@ def bound_table(m: int, delta: float) -> Bounds:
 def check_delta(delta: float) -> None:
     """Raise InputError unless delta lies inside (0, 1)."""
     if not 0.0 < delta < 1.0:
-        raise InputError(f"delta={delta!r} is outside (0, 1): it is a probability of failure, for example 0.05")
+        raise InputError(
+            f"delta={delta!r} is outside (0, 1): it is a probability of failure, for example 0.05"
+        )
 
 
 def _counts(values: ArrayLike, name: str) -> NDArray[np.int64]:

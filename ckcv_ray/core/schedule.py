@@ -138,16 +138,16 @@ class Schedule:
         known = (other.counts >= 0).any(axis=0)
         typical = rate[known].mean() if known.any() else 0.0
         rate = np.where(known, rate, typical)
-        return fold.bounds[np.rint(rate * fold.n_select).astype(np.intp)]
+        return np.asarray(fold.bounds[np.rint(rate * fold.n_select).astype(np.intp)])
 
 
 def _tail(alive: Mask) -> Lengths:
     """Cells of each gamma's path up to its last living C, (n_gamma,)."""
     n_C = alive.shape[1]
-    return np.max(np.where(alive, np.arange(1, n_C + 1), 0), axis=1)
+    return np.asarray(np.max(np.where(alive, np.arange(1, n_C + 1), 0), axis=1))
 
 
 def _path_lengths(splits: Lengths, n_splits: int) -> Lengths:
     """Cells of each path if triple (gamma, C) is computed on its first ``splits``, (n_splits, n_gamma)."""
     wanted = splits[None] > np.arange(n_splits)[:, None, None]
-    return np.max(np.where(wanted, np.arange(1, splits.shape[1] + 1), 0), axis=2)
+    return np.asarray(np.max(np.where(wanted, np.arange(1, splits.shape[1] + 1), 0), axis=2))

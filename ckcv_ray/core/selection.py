@@ -100,12 +100,12 @@ class FoldSize:
     @property
     def complete(self) -> Mask:
         """Triples with all their splits, (n_gamma, n_C)."""
-        return self.prefix == self.n_splits
+        return np.equal(self.prefix, self.n_splits)
 
     @property
     def computed(self) -> NDArray[np.intp]:
         """Cells of each path that are known or failed, (n_splits, n_gamma)."""
-        return np.sum(self.counts != UNKNOWN, axis=2)
+        return np.asarray(np.sum(self.counts != UNKNOWN, axis=2))
 
     def prefix_bounds(self, gamma: int, C: int) -> list[float]:
         """Bounds of one triple's unbroken prefix, in the order of the splits."""
@@ -163,6 +163,7 @@ class Selection:
         self.own = frozenset(own)
         self.exhaustive = exhaustive
         self._stale: set[int] = set()
+        self._alive: dict[int, Mask] = {}
 
     def add(self, size: int, mc_index: int, gamma: int, counts: Counts) -> None:
         """Errors of one path's first cells, in ascending C; FAILED never replaces a count."""
@@ -175,6 +176,8 @@ class Selection:
         for size in self._stale:
             self.sizes[size].refresh()
             self.leaders[size] = self.sizes[size].leader(size)
+        if self._stale:
+            self._alive.clear()
         self._stale.clear()
 
     def winner(self) -> Leader | None:
@@ -188,4 +191,7 @@ class Selection:
 
     def alive(self, size: int) -> Mask:
         """Triples of one size that are worth computing further, (n_gamma, n_C)."""
-        return self.sizes[size].alive(inf if self.exhaustive else self.threshold(size))
+        if size not in self._alive:
+            threshold = inf if self.exhaustive else self.threshold(size)
+            self._alive[size] = self.sizes[size].alive(threshold)
+        return self._alive[size]

@@ -1,0 +1,358 @@
+"""The command line: ``ckcv run``, ``status``, ``verify``, ``predict``. The only module that prints.
+
+Results go to standard output, messages to standard error. Exit codes: 0 done; 1 a verification differs or
+a run could not finish; 2 bad input; 3 finished with failed cells; 4 a damaged or foreign run folder; 130
+and 143 interrupted by Ctrl-C and SIGTERM.
+"""
+
+import json
+import os
+import signal
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import FrameType
+from typing import Annotated, Any
+
+import pyarrow as pa
+import typer
+from pyarrow import csv, parquet
+from rich.console import Console
+
+from ckcv_ray import data, driver
+from ckcv_ray.display import Display, duration
+from ckcv_ray.driver import TestRows
+from ckcv_ray.errors import CKCVError, InputError, StoreError
+from ckcv_ray.result import Result
+from ckcv_ray.store import VERSION, RunFolder
+from ckcv_ray.study import Execution, Study, parse_folds, parse_grid, read_toml
+from ckcv_ray.verify import verify as verify_folder
+
+HOUR = 3600.0
+SOURCES = "CSV, Parquet, NPZ (X, y) or svmlight file, or a named set: sklearn:breast_cancer, ida:titanic:1, \
+twonorm:400:0 (rows, seed), ringnorm:..., waveform:..."
+
+app = typer.Typer(
+    name="ckcv",
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode="markdown",
+    help="""Model selection with a certificate.
+
+Tunes the SVM's C and gamma and the number of folds k together, by minimising an upper bound on the
+error, and returns the ensemble F* with what may be claimed for it.
+
+    ckcv run patients.csv --target outcome --out runs/patients
+    ckcv predict runs/patients new.csv
+    ckcv verify runs/patients
+
+Exit codes: 0 done; 1 a verification differs, or a run could not finish; 2 bad input; 3 finished with
+failed cells; 4 a damaged or foreign run folder; 130, 143 interrupted.
+""",
+)
+console = Console(stderr=True)
+
+
+class Terminated(KeyboardInterrupt):
+    """SIGTERM, taken like Ctrl-C."""
+
+
+JsonFlag = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]
+Folder = Annotated[Path, typer.Argument(help="Run folder.", show_default=False)]
+IdaFile = Annotated[
+    Path | None, typer.Option(help="Archive of the ida: sets; by default the environment's CKCV_IDA.")
+]
+
+
+def option(text: str, default: str | None = None, panel: str | None = None) -> Any:
+    """An option whose default stands in the Study, shown as ``default``."""
+    return typer.Option(help=text, show_default=default or False, rich_help_panel=panel)
+
+
+@app.callback(invoke_without_command=True)
+def version(show: Annotated[bool, typer.Option("--version", help="Print the version.")] = False) -> None:
+    """Options of ckcv itself."""
+    if show:
+        print(f"ckcv_ray {VERSION}")
+        raise typer.Exit
+
+
+@app.command()
+def run(
+    source: Annotated[str, typer.Argument(help=SOURCES, show_default=False)],
+    out: Annotated[Path, option("Run folder to make, or to go on with.")],
+    target: Annotated[str | None, option("Column with the labels.", "target, y, label or class")] = None,
+    features: Annotated[str | None, option("Columns to learn from: a,b,c.", "all others")] = None,
+    drop: Annotated[str | None, option("Columns to leave out: a,b,c.")] = None,
+    test: Annotated[
+        str | None, option("Rows to measure the finished ensemble on.", "those of a named set")
+    ] = None,
+    ida_file: IdaFile = None,
+    C: Annotated[
+        str | None, option("Costs: 0.1,1,10 or log:FIRST:LAST:COUNT.", "log:-2:4:13", "Study")
+    ] = None,
+    gamma: Annotated[str | None, option("Kernel widths, likewise.", "log:-4:1:11", "Study")] = None,
+    k: Annotated[str | None, option("Folds: 3,4,5,10, a range 3:20, or 3:n.", "3:n", "Study")] = None,
+    n_splits: Annotated[int | None, option("Random splits for each k.", "20", "Study")] = None,
+    delta: Annotated[float | None, option("Failure probability of a bound.", "0.05", "Study")] = None,
+    seed: Annotated[int | None, option("Of the splits.", "0", "Study")] = None,
+    scale: Annotated[
+        str | None,
+        option("standard (fitted on each split's training rows alone) or none.", "standard", "Study"),
+    ] = None,
+    report_k: Annotated[
+        str | None, option("Values of k whose own best triple is reported too.", None, "Study")
+    ] = None,
+    solver: Annotated[str | None, option("Solver of the machine.", "libsvm", "Study")] = None,
+    tolerance: Annotated[float | None, option("KKT violation of a fit.", "0.001", "Study")] = None,
+    max_iter: Annotated[
+        int | None, option("Iterations after which a fit is capped.", "10000000", "Study")
+    ] = None,
+    exhaustive: Annotated[
+        bool | None,
+        typer.Option("--exhaustive", help="Compute every cell; drop nothing.", rich_help_panel="Study"),
+    ] = None,
+    study: Annotated[
+        Path | None, option("TOML file with these; options given here come first.", None, "Study")
+    ] = None,
+    backend: Annotated[
+        str, typer.Option(help="auto (by expected work), ray or serial.", rich_help_panel="Execution")
+    ] = "auto",
+    workers: Annotated[int | None, option("Processes at once.", "every CPU", "Execution")] = None,
+    address: Annotated[
+        str | None, option("Ray cluster to join.", "RAY_ADDRESS, else a local Ray", "Execution")
+    ] = None,
+    yes: Annotated[
+        bool, typer.Option("--yes", help="Do not ask before a long run.", rich_help_panel="Execution")
+    ] = False,
+    as_json: JsonFlag = False,
+) -> None:
+    """Select (C, gamma, k) on a table of labelled rows, bound the error, and keep F*.
+
+    Given again with the same folder it goes on where it stopped, or returns the result that is there.
+
+        ckcv run patients.csv --target outcome --out runs/patients
+
+        ckcv run ida:titanic:1 --scale none --k 3,4,5,10 --out runs/titanic
+    """
+    given = {
+        "C": C and parse_grid(C, "C"),
+        "gamma": gamma and parse_grid(gamma, "gamma"),
+        "report_k": report_k and parse_folds(report_k, "report_k"),
+        "n_splits": n_splits,
+        "delta": delta,
+        "seed": seed,
+        "scaling": scale,
+        "solver": solver,
+        "tolerance": tolerance,
+        "max_iter": max_iter,
+        "exhaustive": exhaustive,
+    }
+    values = read_toml(study) if study else {}
+    values |= {name: value for name, value in given.items() if value is not None}
+    if k is not None:
+        values["k"] = parse_folds(k, "k")
+    asked = Study.from_json(values)
+    execution = Execution(backend, workers, address)
+    columns = data.read(source, ida_file)
+    table = data.learning_table(columns.learn, target, _names(features), _names(drop), source)
+    rows = _test_rows(data.read(test, ida_file).learn if test else columns.test, table)
+    result = _run(asked, table, out, execution, rows, yes)
+    _show(result.to_json(), result.summary(), as_json)
+    _say(f"run folder: {out}")
+    if result.execution["cells"]["failed"]:
+        raise typer.Exit(3)
+
+
+@app.command()
+def status(folder: Folder, as_json: JsonFlag = False) -> None:
+    """Show the result of a finished run, or how far an unfinished one has come."""
+    if RunFolder(folder).finished:
+        result = driver.load_run(folder)
+        return _show(result.to_json(), result.summary(), as_json)
+    aggregator = driver.replay(folder)
+    at, account = aggregator.progress(), RunFolder(folder).execution()
+    triple, l_ms = at.best or (None, None)
+    best = dict(triple._asdict() if triple else {"C": None, "gamma": None, "k": None}, l_ms=l_ms)
+    cells = {name: getattr(at, name) for name in ("planned", "computed", "dropped", "failed")}
+    content: dict[str, Any] = {
+        "run_id": aggregator.run_id,
+        "state": "unfinished",
+        **best,
+        "l_ee": None,
+        "proven": None,
+        "per_k": [],
+        "cells": cells,
+        "fits": account.get("fits"),
+        "capped": at.capped,
+        "seconds": account.get("seconds"),
+        "test_error": None,
+    }
+    text = (
+        f"run {aggregator.run_id} is not finished: {at.computed:,} of {at.planned:,} cells computed, "
+        f"{at.dropped:,} dropped, {at.failed:,} failed\n"
+        f"best so far: {f'{triple}, L_MS {100 * l_ms:.2f} %' if l_ms is not None else 'no complete triple'}\n"
+        "give its ckcv run command again to go on"
+    )
+    return _show(content, text, as_json)
+
+
+@app.command()
+def verify(folder: Folder, as_json: JsonFlag = False) -> None:
+    """Recompute a finished run from its Parquet files: sums, bounds, drops, winner, splits, EE counts.
+
+    Nothing is unpickled. Exit code 1 with the differences, if there are any.
+    """
+    differences = verify_folder(folder)
+    identity = RunFolder(folder).identity() if not differences else None
+    name = identity.run_id if identity else None
+    content = {"run_id": name, "ok": not differences, "differences": differences}
+    text = "\n".join(differences) or f"run {name}: every figure follows from the data and the log"
+    _show(content, text, as_json)
+    if differences:
+        raise typer.Exit(1)
+
+
+@app.command()
+def predict(
+    folder: Folder,
+    source: Annotated[str, typer.Argument(metavar="DATA", help=SOURCES, show_default=False)],
+    out: Annotated[Path | None, option("File to write, .csv or .parquet.", "CSV on standard output")] = None,
+    vote: Annotated[
+        bool, typer.Option("--vote", help="By the majority of F* (its bound is 2 * l_ee).")
+    ] = False,
+    seed: Annotated[int, typer.Option(min=0, help="Of the draw of a member for each row.")] = 0,
+    ida_file: IdaFile = None,
+) -> None:
+    """Classify rows with F*: columns are matched by name, extra ones are ignored.
+
+    Each row is classified by a member drawn at random, as the paper demands: by a hash of the row's
+    values, so that neither the order of the rows nor their number changes it. Columns written: row
+    (counted from 1), prediction in the original label, member (the split it was fitted on), its score,
+    and the share of F* that agrees.
+    """
+    if out is not None and out.suffix not in (".csv", ".parquet"):
+        raise InputError(f"out={str(out)!r}: the name has to end in .csv or .parquet")
+    result = driver.load_run(folder)
+    columns = data.read(source, ida_file)
+    chosen = columns.learn if columns.test is None else columns.test
+    X = data.matrix(chosen, list(result.table.features))
+    predicted = result.predictions(X, seed, vote)
+    table = pa.table(
+        {
+            "row": range(1, len(X) + 1),
+            "prediction": result.named(predicted.sign),
+            "member": predicted.member if not vote else pa.nulls(len(X), pa.int64()),
+            "score": predicted.score,
+            "share": predicted.share,
+        }
+    )
+    _write_table(table, out)
+    if vote:
+        _say(f"by majority vote: the figure to set beside its error is 2 * l_ee = {200 * result.l_ee:.2f} %")
+    _say_error_rate(chosen, result, predicted.sign)
+
+
+def main() -> None:
+    """Entry point of the ``ckcv`` command: errors of ours become one message and an exit code."""
+    with _exits():
+        app()
+
+
+@contextmanager
+def _exits() -> Iterator[None]:
+    try:
+        yield
+    except InputError as error:
+        _fail(error, 2)
+    except StoreError as error:
+        _fail(error, 4)
+    except CKCVError as error:
+        _fail(error, 1)
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(1)
+
+
+def _fail(error: CKCVError, code: int) -> None:
+    _say(f"ckcv: {error}")
+    sys.exit(code)
+
+
+def _run(
+    study: Study, table: data.Table, out: Path, execution: Execution, test: TestRows | None, yes: bool
+) -> Result:
+    previous = signal.signal(signal.SIGTERM, _terminate)
+    try:
+        if driver.finished_run(study, table, out) is not None:
+            _say(f"{out} holds this study, finished: here is its result")
+            return driver.run_table(study, table, out, execution, test=test)
+        expected = driver.estimate(study, table)
+        workers = 1 if execution.backend == "serial" else execution.workers or os.cpu_count() or 1
+        seconds = expected.seconds / workers
+        _say(
+            f"expected: about {duration(seconds)} ({duration(expected.seconds)} of work, workers: {workers})"
+        )
+        if seconds > HOUR and not yes and sys.stdin.isatty() and console.is_terminal:
+            typer.confirm("Go on?", abort=True, err=True)
+        with Display(console, workers) as display:
+            return driver.run_table(study, table, out, execution, display, test, expected)
+    except KeyboardInterrupt as interrupt:
+        _say(f"interrupted: what is done is kept in {out}; give the same command again to go on")
+        raise typer.Exit(143 if isinstance(interrupt, Terminated) else 130) from None
+    finally:
+        signal.signal(signal.SIGTERM, previous)
+
+
+def _terminate(signum: int, frame: FrameType | None) -> None:
+    raise Terminated
+
+
+def _names(text: str | None) -> list[str] | None:
+    return [name.strip() for name in text.split(",")] if text is not None else None
+
+
+def _test_rows(columns: pa.Table | None, table: data.Table) -> TestRows | None:
+    if columns is None:
+        return None
+    if table.target not in columns.column_names:
+        raise InputError(f"the test rows have no column {table.target!r} with the labels")
+    y = data.signs(columns[table.target], table.labels, table.target)
+    return TestRows(data.matrix(columns, list(table.features)), y)
+
+
+def _write_table(table: pa.Table, out: Path | None) -> None:
+    try:
+        if out is None:
+            csv.write_csv(table, pa.output_stream(sys.stdout.buffer))
+        elif out.suffix == ".csv":
+            csv.write_csv(table, out)
+        else:
+            parquet.write_table(table, out)
+    except OSError as error:
+        raise InputError(f"cannot write {str(out)!r}: {error.strerror or error}") from None
+
+
+def _say_error_rate(columns: pa.Table, result: Result, predicted: Any) -> None:
+    target = result.table.target
+    if target not in columns.column_names:
+        return None
+    try:
+        y = data.signs(columns[target], result.table.labels, target)
+    except InputError as error:
+        return _say(f"no error rate: {error}")
+    wrong = int((y != predicted).sum())
+    return _say(f"error rate: {wrong} of {len(y)} rows ({100 * wrong / max(1, len(y)):.2f} %)")
+
+
+def _show(content: dict[str, Any], text: str, as_json: bool) -> None:
+    print(json.dumps(content, allow_nan=False) if as_json else text)
+
+
+def _say(text: str) -> None:
+    console.print(text, soft_wrap=True, markup=False, highlight=False)
+
+
+if __name__ == "__main__":
+    main()

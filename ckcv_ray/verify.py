@@ -1,0 +1,127 @@
+"""Check a finished run from its Parquet and JSON files alone: nothing is unpickled, nothing is trusted.
+
+Digests; sums, bounds, drops and winner from the log; splits drawn anew; errors counted anew from models
+and data; the certificate made anew. What is not repeated is the fitting itself.
+"""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+
+from ckcv_ray.aggregator import Aggregator
+from ckcv_ray.certificate import certify
+from ckcv_ray.core.splits import complete_kfold
+from ckcv_ray.data import Table, fit_scaling
+from ckcv_ray.driver import replay
+from ckcv_ray.ensemble import Ensemble, Member, mistakes
+from ckcv_ray.errors import CKCVError, StoreError
+from ckcv_ray.store import Finished, RunFolder
+from ckcv_ray.study import Stage, Study, Triple, run_id
+from ckcv_ray.triples import triple_of
+from ckcv_ray.worker import one_thread, roles
+
+SUM_TOLERANCE = 1e-9
+
+
+def verify(out: Path) -> list[str]:
+    """Everything in the folder that is not as it should be, one sentence each; empty if all is well.
+
+    Raises:
+        StoreError: there is no run in the folder.
+    """
+    folder = RunFolder(out)
+    if not folder.finished:
+        folder.identity()
+        raise StoreError(f"{str(out)!r} holds no finished run: there is nothing to verify yet")
+    differences: list[str] = []
+    try:
+        differences.extend(_digests(folder))
+        differences.extend(_content(folder, out))
+    except CKCVError as error:
+        differences.append(str(error))
+    return differences
+
+
+def _digests(folder: RunFolder) -> Iterator[str]:
+    manifest, files = folder.manifest(), folder.files()
+    for name in sorted(set(manifest) | set(files)):
+        if name not in files:
+            yield f"{name} is missing"
+        elif name not in manifest:
+            yield f"{name} is not in the manifest"
+        elif folder.sha256(name) != manifest[name]:
+            yield f"{name} is not the file the manifest names: its SHA-256 differs"
+
+
+def _content(folder: RunFolder, out: Path) -> Iterator[str]:
+    identity = folder.identity()
+    if identity is None:
+        raise StoreError(f"{str(out)!r} holds no run")
+    study, table = identity.study, folder.table(identity)
+    if run_id(study, table.digest) != identity.run_id:
+        yield f"study.json names run {identity.run_id}; study and data make {run_id(study, table.digest)}"
+    finished = folder.results(identity, table)
+    aggregator = replay(out)
+    if not aggregator.triples().equals(finished.triples):
+        yield "triples.parquet is not what the log of cells gives"
+    leader = aggregator.selection.winner()
+    if leader is None:
+        yield "the log of cells has no complete triple"
+        return
+    winner = triple_of(study, aggregator.sizes, leader)
+    yield from _models(finished.ensemble, study, table, winner, aggregator)
+    yield from _certificate(folder, finished, study, table, winner, leader.l_ms)
+
+
+def _models(
+    ensemble: Ensemble, study: Study, table: Table, winner: Triple, aggregator: Aggregator
+) -> Iterator[str]:
+    found = [member.mc_index for member in ensemble.members]
+    n_splits = next(size.n_splits for size in aggregator.sizes if size.k == winner.k)
+    if found != list(range(n_splits)):
+        yield f"the ensemble has members for the splits {found}: expected 0..{n_splits - 1}"
+    for member in ensemble.members:
+        for what in _member(member, study, table, winner, aggregator):
+            yield f"model of split {member.mc_index}: {what}"
+
+
+def _member(
+    member: Member, study: Study, table: Table, winner: Triple, aggregator: Aggregator
+) -> Iterator[str]:
+    if (member.C, member.gamma, member.k) != winner:
+        yield f"fitted at {Triple(member.C, member.gamma, member.k)}, the winner is {winner}"
+    split = complete_kfold(table.n, winner.k, member.mc_index, study.n_splits, study.seed)
+    train, score = roles(Stage.REFIT, split)
+    if not np.isin(member.support, train).all():
+        yield "a support vector is not among its training rows"
+    scaling = fit_scaling(table.X[train], study.scaling)
+    if not all(np.array_equal(a, b) for a, b in zip(scaling, member.scaling, strict=True)):
+        yield "its scaling is not that of its training rows"
+    size = np.abs(member.dual_coef)
+    if (
+        np.any(size > member.C * (1 + SUM_TOLERANCE))
+        or abs(member.dual_coef.sum()) > SUM_TOLERANCE * size.sum()
+    ):
+        yield "its dual variables are outside the box or do not sum to zero"
+    y = table.y[score]
+    with one_thread():
+        errors = mistakes(member.decision(table.X[score]), y)
+    if errors != member.errors or errors != aggregator.ledger.errors_by_class(winner, member.mc_index):
+        yield f"makes {errors} errors on its estimate set, not those recorded"
+    if member.n_estimate != (int(np.sum(y < 0)), int(np.sum(y > 0))):
+        yield "the sizes of the classes in its estimate set differ"
+
+
+def _certificate(
+    folder: RunFolder, finished: Finished, study: Study, table: Table, winner: Triple, l_ms: float
+) -> Iterator[str]:
+    provisional = "failed" in finished.triples["state"].to_pylist()
+    digests = {"data": table.digest}
+    digests |= {name: folder.sha256(name) for name in ("triples.parquet", "ensemble/models.parquet")}
+    name = run_id(study, table.digest)
+    expected = certify(study, table, name, winner, l_ms, finished.ensemble, provisional, digests)
+    theirs = finished.certificate.to_json()
+    for field, value in expected.to_json().items():
+        if theirs.get(field) != value:
+            yield f"certificate.json: {field} is {theirs.get(field)!r}, made anew it is {value!r}"
