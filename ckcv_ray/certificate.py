@@ -142,6 +142,7 @@ def _statements(l_ee: float, delta: float, n_splits: int, provisional: bool) -> 
         "Clopper-Pearson bounds. It would be proven for each single member had (C, gamma, k) been fixed "
         "beforehand; it is not proven for the average member, nor after selection on the same data."
     )
-    vote = f"By majority vote instead of a random member, the figure to set beside it is {200 * l_ee:.1f} %."
+    doubled = f"{200 * l_ee:.1f} %" if l_ee < 0.5 else "100 %, which says nothing"
+    vote = f"By majority vote instead of a random member, the figure to set beside it is 2 L_EE = {doubled}."
     doubt = "Provisional: cells failed that might have held a better triple; no certificate is given."
     return (claim, vote, doubt) if provisional else (claim, vote)

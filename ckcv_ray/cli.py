@@ -25,11 +25,13 @@ from ckcv_ray.display import Display, duration
 from ckcv_ray.driver import TestRows
 from ckcv_ray.errors import CKCVError, InputError, StoreError
 from ckcv_ray.result import Result
-from ckcv_ray.store import VERSION, RunFolder
+from ckcv_ray.store import RunFolder
 from ckcv_ray.study import Execution, Study, parse_folds, parse_grid, read_toml
 from ckcv_ray.verify import verify as verify_folder
+from ckcv_ray.version import VERSION
 
 HOUR = 3600.0
+CSV = csv.WriteOptions(quoting_style="needed")
 SOURCES = "CSV, Parquet, NPZ (X, y) or svmlight file, or a named set: sklearn:breast_cancer, ida:titanic:1, \
 twonorm:400:0 (rows, seed), ringnorm:..., waveform:..."
 
@@ -157,7 +159,7 @@ def run(
     execution = Execution(backend, workers, address)
     columns = data.read(source, ida_file)
     table = data.learning_table(columns.learn, target, _names(features), _names(drop), source)
-    rows = _test_rows(data.read(test, ida_file).learn if test else columns.test, table)
+    rows = test_rows(data.read(test, ida_file).learn if test else columns.test, table)
     result = _run(asked, table, out, execution, rows, yes)
     _show(result.to_json(), result.summary(), as_json)
     _say(f"run folder: {out}")
@@ -289,11 +291,10 @@ def _run(
             _say(f"{out} holds this study, finished: here is its result")
             return driver.run_table(study, table, out, execution, test=test)
         expected = driver.estimate(study, table)
-        workers = 1 if execution.backend == "serial" else execution.workers or os.cpu_count() or 1
+        backend = driver.choose_backend(execution, expected.seconds)
+        workers = 1 if backend == "serial" else execution.workers or os.cpu_count() or 1
         seconds = expected.seconds / workers
-        _say(
-            f"expected: about {duration(seconds)} ({duration(expected.seconds)} of work, workers: {workers})"
-        )
+        _say(f"expected: about {duration(seconds)} with {backend}, workers: {workers}")
         if seconds > HOUR and not yes and sys.stdin.isatty() and console.is_terminal:
             typer.confirm("Go on?", abort=True, err=True)
         with Display(console, workers) as display:
@@ -313,7 +314,8 @@ def _names(text: str | None) -> list[str] | None:
     return [name.strip() for name in text.split(",")] if text is not None else None
 
 
-def _test_rows(columns: pa.Table | None, table: data.Table) -> TestRows | None:
+def test_rows(columns: pa.Table | None, table: data.Table) -> TestRows | None:
+    """Rows to test on, matched by name to the learning set's columns; None for None."""
     if columns is None:
         return None
     if table.target not in columns.column_names:
@@ -325,11 +327,13 @@ def _test_rows(columns: pa.Table | None, table: data.Table) -> TestRows | None:
 def _write_table(table: pa.Table, out: Path | None) -> None:
     try:
         if out is None:
-            csv.write_csv(table, pa.output_stream(sys.stdout.buffer))
+            csv.write_csv(table, pa.output_stream(sys.stdout.buffer), CSV)
         elif out.suffix == ".csv":
-            csv.write_csv(table, out)
+            csv.write_csv(table, out, CSV)
         else:
             parquet.write_table(table, out)
+    except BrokenPipeError:
+        raise
     except OSError as error:
         raise InputError(f"cannot write {str(out)!r}: {error.strerror or error}") from None
 

@@ -23,9 +23,10 @@ from ckcv_ray.core.schedule import Schedule
 from ckcv_ray.data import Table, table_from_arrays
 from ckcv_ray.errors import StoreError
 from ckcv_ray.result import Result
-from ckcv_ray.store import VERSION, RunFolder
+from ckcv_ray.store import RunFolder
 from ckcv_ray.study import Execution, Stage, Study, Task, run_id
 from ckcv_ray.triples import make_selection
+from ckcv_ray.version import VERSION
 
 CALIBRATION_SECONDS = 2.0
 SERIAL_SECONDS = 20.0
@@ -246,11 +247,17 @@ def load_run(out: str | Path) -> Result:
     return Result.of(identity.study, table, folder.results(identity, table), folder.execution())
 
 
+def choose_backend(execution: Execution, seconds: float) -> str:
+    """Name of the backend for work of about ``seconds``: "auto" takes ray where it pays or is asked for."""
+    if execution.backend != "auto":
+        return execution.backend
+    asked = execution.address is not None or (execution.workers or 1) > 1
+    return "ray" if asked or (execution.workers != 1 and seconds > SERIAL_SECONDS) else "serial"
+
+
 def make_backend(execution: Execution, seconds: float) -> Backend:
     """The backend that ``execution`` names, for work of about ``seconds``."""
-    asked = execution.address is not None or (execution.workers or 1) > 1
-    auto = "ray" if asked or (execution.workers != 1 and seconds > SERIAL_SECONDS) else "serial"
-    if (auto if execution.backend == "auto" else execution.backend) == "serial":
+    if choose_backend(execution, seconds) == "serial":
         return SerialBackend()
     from ckcv_ray.cluster import RayBackend
 

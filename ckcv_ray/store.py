@@ -19,7 +19,6 @@ import json
 import os
 import tempfile
 from collections.abc import Iterator
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -36,10 +35,10 @@ from ckcv_ray.ensemble import Ensemble
 from ckcv_ray.errors import InputError, StoreError
 from ckcv_ray.study import Path as Key
 from ckcv_ray.study import Study
+from ckcv_ray.version import VERSION
 from ckcv_ray.worker import FIELDS, RECORD, STATUSES, Failure, Records
 
 SCHEMA_VERSION = 1
-VERSION = version("ckcv-ray")
 LOCK = ".lock"
 CELLS = pa.schema(
     [

@@ -121,9 +121,10 @@ class Schedule:
             return everything
         expected = self._expected_bounds(size, min(begun, key=lambda j: abs(j - size)))
         threshold = self.selection.threshold(size)
-        if threshold == inf:
-            source = [size] if size in self.selection.own else begun
-            threshold = min(float(self._expected_bounds(j, j).min()) for j in source)
+        if threshold == inf and size in self.selection.own:
+            threshold = float(expected.min())
+        elif threshold == inf:
+            threshold = min(float(self._expected_bounds(j, j).min()) for j in begun)
         if fold.least > threshold:
             return np.zeros_like(everything)
         rise = np.maximum(expected - fold.least, 1e-12)

@@ -1,0 +1,3 @@
+"""The version of the package, written into every run folder."""
+
+VERSION = "0.1.0"

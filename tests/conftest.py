@@ -1,0 +1,46 @@
+"""What the tests share: one Ray for the whole session, small tables, and the IDA archive where it is."""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+import ray
+
+from ckcv_ray.data import Table, table_from_arrays
+from ckcv_ray.study import Study
+
+
+@pytest.fixture(scope="session")
+def ray_session() -> Iterator[None]:
+    os.environ["RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO"] = "0"
+    options = {"log_to_driver": False, "logging_level": "ERROR", "include_dashboard": False}
+    ray.init(address="local", num_cpus=3, _node_ip_address="127.0.0.1", **options)
+    yield
+    ray.shutdown()
+
+
+@pytest.fixture(scope="session")
+def ida() -> Path:
+    archive = os.environ.get("CKCV_IDA")
+    if not archive:
+        pytest.skip("CKCV_IDA does not name the IDA archive")
+    return Path(archive)
+
+
+def blobs(n: int, d: int = 2, seed: int = 0, shift: float = 1.0) -> Table:
+    """Two overlapping clouds, with both classes present."""
+    rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(n, d)))
+    y = np.where(np.arange(n) % 2 == 0, 1, -1)
+    return table_from_arrays(rng.normal(size=(n, d)) + shift * y[:, None] / 2, y)
+
+
+@pytest.fixture
+def table() -> Table:
+    return blobs(30)
+
+
+@pytest.fixture
+def study() -> Study:
+    return Study(C=(0.1, 1.0, 10.0), gamma=(0.1, 1.0), n_splits=5)
