@@ -22,7 +22,6 @@ from rich.console import Console
 
 from ckcv_ray import data, driver
 from ckcv_ray.display import Display, duration
-from ckcv_ray.driver import TestRows
 from ckcv_ray.errors import CKCVError, InputError, StoreError
 from ckcv_ray.result import Result
 from ckcv_ray.store import RunFolder
@@ -56,8 +55,36 @@ failed cells; 4 a damaged or foreign run folder; 130, 143 interrupted.
 console = Console(stderr=True)
 
 
-class Terminated(KeyboardInterrupt):
-    """SIGTERM, taken like Ctrl-C."""
+class Signals:
+    """Ctrl-C and SIGTERM while a run is on: the first is a request to stop, the second is obeyed at once.
+
+    An exception raised from a handler can surface anywhere, even inside a library that swallows it;
+    so the first signal only leaves a note, which the driver reads between batches.
+    """
+
+    def __init__(self) -> None:
+        self.received: int | None = None
+
+    def __enter__(self) -> "Signals":
+        self.previous = {
+            number: signal.signal(number, self.note) for number in (signal.SIGINT, signal.SIGTERM)
+        }
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        for number, handler in self.previous.items():
+            signal.signal(number, handler)
+
+    def note(self, number: int, frame: FrameType | None) -> None:
+        """Remember the signal; interrupt if it is not the first."""
+        if self.received is not None:
+            raise KeyboardInterrupt
+        self.received = number
+        _say("stopping: what is done is being saved (again to stop at once)")
+
+    def stop(self) -> bool:
+        """Whether a signal came."""
+        return self.received is not None
 
 
 JsonFlag = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]
@@ -159,7 +186,7 @@ def run(
     execution = Execution(backend, workers, address)
     columns = data.read(source, ida_file)
     table = data.learning_table(columns.learn, target, _names(features), _names(drop), source)
-    rows = test_rows(data.read(test, ida_file).learn if test else columns.test, table)
+    rows = data.rows_to_test(data.read(test, ida_file).learn if test else columns.test, table)
     result = _run(asked, table, out, execution, rows, yes)
     _show(result.to_json(), result.summary(), as_json)
     _say(f"run folder: {out}")
@@ -283,45 +310,37 @@ def _fail(error: CKCVError, code: int) -> None:
 
 
 def _run(
-    study: Study, table: data.Table, out: Path, execution: Execution, test: TestRows | None, yes: bool
+    study: Study, table: data.Table, out: Path, execution: Execution, test: data.TestRows | None, yes: bool
 ) -> Result:
-    previous = signal.signal(signal.SIGTERM, _terminate)
-    try:
-        if driver.finished_run(study, table, out) is not None:
-            _say(f"{out} holds this study, finished: here is its result")
-            return driver.run_table(study, table, out, execution, test=test)
-        expected = driver.estimate(study, table)
-        backend = driver.choose_backend(execution, expected.seconds)
-        workers = 1 if backend == "serial" else execution.workers or os.cpu_count() or 1
-        seconds = expected.seconds / workers
-        _say(f"expected: about {duration(seconds)} with {backend}, workers: {workers}")
-        if seconds > HOUR and not yes and sys.stdin.isatty() and console.is_terminal:
-            typer.confirm("Go on?", abort=True, err=True)
-        with Display(console, workers) as display:
-            return driver.run_table(study, table, out, execution, display, test, expected)
-    except KeyboardInterrupt as interrupt:
-        _say(f"interrupted: what is done is kept in {out}; give the same command again to go on")
-        raise typer.Exit(143 if isinstance(interrupt, Terminated) else 130) from None
-    finally:
-        signal.signal(signal.SIGTERM, previous)
+    if driver.finished_run(study, table, out) is not None:
+        _say(f"{out} holds this study, finished: here is its result")
+        return driver.run_table(study, table, out, execution, test=test)
+    with Signals() as signals:
+        try:
+            expected = driver.estimate(study, table)
+            workers = _tell_expected(expected, execution, yes)
+            with Display(console, workers) as display:
+                return driver.run_table(
+                    study, table, out, execution, display, test, expected, stop=signals.stop
+                )
+        except KeyboardInterrupt:
+            _say(f"interrupted: what is done is kept in {out}; give the same command again to go on")
+            raise typer.Exit(128 + (signals.received or signal.SIGINT)) from None
 
 
-def _terminate(signum: int, frame: FrameType | None) -> None:
-    raise Terminated
+def _tell_expected(expected: driver.Estimate, execution: Execution, yes: bool) -> int:
+    """Say how long the run will take, ask before a long one; the number of workers."""
+    backend = driver.choose_backend(execution, expected.seconds)
+    workers = 1 if backend == "serial" else execution.workers or os.cpu_count() or 1
+    seconds = expected.seconds / workers
+    _say(f"expected: about {duration(seconds)} with {backend}, workers: {workers}")
+    if seconds > HOUR and not yes and sys.stdin.isatty() and console.is_terminal:
+        typer.confirm("Go on?", abort=True, err=True)
+    return workers
 
 
 def _names(text: str | None) -> list[str] | None:
     return [name.strip() for name in text.split(",")] if text is not None else None
-
-
-def test_rows(columns: pa.Table | None, table: data.Table) -> TestRows | None:
-    """Rows to test on, matched by name to the learning set's columns; None for None."""
-    if columns is None:
-        return None
-    if table.target not in columns.column_names:
-        raise InputError(f"the test rows have no column {table.target!r} with the labels")
-    y = data.signs(columns[table.target], table.labels, table.target)
-    return TestRows(data.matrix(columns, list(table.features)), y)
 
 
 def _write_table(table: pa.Table, out: Path | None) -> None:

@@ -23,6 +23,7 @@ from ckcv_ray.study import Study, Task
 
 LOOPBACK = "127.0.0.1"
 REACH_SECONDS = 5.0
+WAIT_SECONDS = 0.5
 IN_FLIGHT = 2
 
 
@@ -71,8 +72,8 @@ class RayBackend:
         return len(self._pending)
 
     def wait(self) -> list[Any]:
-        """References to the batches that are done, at least one."""
-        done, _ = ray.wait(list(self._pending), num_returns=1, fetch_local=False)
+        """References to the batches that are done, if any is within a short while."""
+        done, _ = ray.wait(list(self._pending), num_returns=1, timeout=WAIT_SECONDS, fetch_local=False)
         return [self._settled(reference, self._pending.pop(reference)) for reference in done]
 
     def close(self) -> None:

@@ -69,6 +69,16 @@ class Table:
         return datasets.from_matrix(self.X, pa.array(original), list(self.features), self.target)
 
 
+@dataclass(frozen=True)
+class TestRows:
+    """Rows to measure a finished ensemble on: X [rows, d], y [rows] in {-1, +1}."""
+
+    __test__ = False
+
+    X: NDArray[np.float64]
+    y: NDArray[np.int8]
+
+
 def read(source: str, ida_file: Path | None = None) -> datasets.Columns:
     """Columns of a file (CSV, Parquet, NPZ with X and y, svmlight) or of a named set.
 
@@ -175,6 +185,20 @@ def signs(column: pa.ChunkedArray, labels: tuple[Label, Label], target: str) -> 
             f"column {target!r} holds {unknown!r}: the labels are {labels[0]!r} and {labels[1]!r}"
         )
     return np.array([1 if value == labels[1] else -1 for value in values], dtype=np.int8)
+
+
+def rows_to_test(columns: pa.Table | None, table: Table) -> TestRows | None:
+    """Rows to test on, matched by name to the learning set's columns; None for None.
+
+    Raises:
+        InputError: a feature or the target is missing, or a label is neither of the two.
+    """
+    if columns is None:
+        return None
+    if table.target not in _unique_names(columns):
+        raise InputError(f"the test rows have no column {table.target!r} with the labels")
+    y = signs(columns[table.target], table.labels, table.target)
+    return TestRows(matrix(columns, list(table.features)), y)
 
 
 def fit_scaling(X: NDArray[np.float64], how: str) -> scaling.Scaling:

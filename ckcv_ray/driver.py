@@ -14,13 +14,13 @@ from time import monotonic
 from typing import Any, Protocol
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from threadpoolctl import threadpool_info
 
 from ckcv_ray import worker
 from ckcv_ray.aggregator import Aggregator, Progress
 from ckcv_ray.core.schedule import Schedule
-from ckcv_ray.data import Table, table_from_arrays
+from ckcv_ray.data import Table, TestRows, table_from_arrays
 from ckcv_ray.errors import StoreError
 from ckcv_ray.result import Result
 from ckcv_ray.store import RunFolder
@@ -33,16 +33,7 @@ SERIAL_SECONDS = 20.0
 PACKAGES = ("numpy", "scipy", "scikit-learn", "pyarrow", "ray")
 
 Listener = Callable[[Progress], None]
-
-
-@dataclass(frozen=True)
-class TestRows:
-    """Rows to measure the finished ensemble on: X [rows, d], y [rows] in {-1, +1}."""
-
-    __test__ = False
-
-    X: NDArray[np.float64]
-    y: NDArray[np.int8]
+Stop = Callable[[], bool]
 
 
 class Backend(Protocol):
@@ -62,7 +53,7 @@ class Backend(Protocol):
         """Batches taken and not handed back."""
 
     def wait(self) -> Iterable[Any]:
-        """Block until some batch is done, and hand back what ``Aggregator.add`` takes."""
+        """Wait a while for a batch to be done, and hand back what ``Aggregator.add`` takes, if any is."""
 
     def close(self) -> None:
         """Give everything back; safe to call at any time, and twice."""
@@ -170,6 +161,7 @@ def run_table(
     test: TestRows | None = None,
     expected: Estimate | None = None,
     backend: Backend | None = None,
+    stop: Stop = lambda: False,
 ) -> Result:
     """As ``run``, on a checked table.
 
@@ -178,6 +170,10 @@ def run_table(
         test: rows on which to measure the finished ensemble.
         expected: what ``estimate`` returned, if it was asked already.
         backend: one to use instead of the one ``execution`` names; closed at the end.
+        stop: asked between batches; once it says so, what is done is kept and the run is interrupted.
+
+    Raises:
+        KeyboardInterrupt: it was stopped.
     """
     study, execution = study.for_rows(table.n), execution or Execution()
     if (result := finished_run(study, table, out)) is not None:
@@ -186,7 +182,7 @@ def run_table(
         expected = estimate(study, table)
     backend = backend or make_backend(execution, expected.seconds if expected else 0.0)
     try:
-        return _run(backend, study, table, out, listen, test, expected)
+        return _run(backend, study, table, out, listen, test, expected, stop)
     finally:
         backend.close()
 
@@ -272,13 +268,14 @@ def _run(
     listen: Listener | None,
     test: TestRows | None,
     expected: Estimate | None,
+    stop: Stop,
 ) -> Result:
     aggregator = backend.start(study, table, out)
     try:
         aggregator.open()
         if expected is not None:
             aggregator.add(expected.outcome)
-        _work(backend, aggregator, listen)
+        _work(backend, aggregator, listen, stop)
         finished = aggregator.finish()
         execution = {
             "package": VERSION,
@@ -297,9 +294,11 @@ def _run(
         aggregator.close()
 
 
-def _work(backend: Backend, aggregator: Aggregator, listen: Listener | None) -> None:
+def _work(backend: Backend, aggregator: Aggregator, listen: Listener | None, stop: Stop) -> None:
     """Keep the backend supplied until nothing is left to compute."""
     while True:
+        if stop():
+            raise KeyboardInterrupt
         while backend.in_flight() < backend.window:
             tasks = aggregator.plan(backend.workers)
             if not tasks:

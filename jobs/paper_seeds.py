@@ -17,7 +17,6 @@ import typer
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from ckcv_ray import data, driver
-from ckcv_ray.cli import test_rows
 from ckcv_ray.study import Execution, Study
 
 # Anguita et al., ESANN 2012, Table 1: k*, L_EE and test error of F*, mean and standard deviation.
@@ -37,7 +36,7 @@ def figures(name: str, seed: int) -> tuple[float, float, float]:
     columns = data.read(source)
     table = data.learning_table(columns.learn, source=source)
     study = Study(scaling="none", seed=seed)
-    rows = test_rows(columns.test, table)
+    rows = data.rows_to_test(columns.test, table)
     result = driver.run_table(study, table, execution=Execution("ray"), test=rows)
     return float(result.k), 100 * result.l_ee, 100 * (result.test_error or 0.0)
 
@@ -55,9 +54,8 @@ def main(
             middle = median(values)
             units = (middle - mean) / deviation
             listed = " ".join(f"{value:.1f}" for value in values)
-            print(
-                f"{name:<9}{column:<8}{mean:>7.1f} ±{deviation:>4.1f}{middle:>9.1f}{units:>+9.1f} sd   {listed}"
-            )
+            paper = f"{mean:.1f} ± {deviation:.1f}"
+            print(f"{name:<9}{column:<8}{paper:>13}{middle:>9.1f}{units:>+9.1f} sd   {listed}")
         sys.stdout.flush()
 
 

@@ -1,0 +1,235 @@
+"""The command line as a user meets it: run, status, verify, predict, and being interrupted."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from csv import reader
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from conftest import blobs
+from pyarrow import csv, parquet
+
+from ckcv_ray import cli, load_run
+
+Ran = tuple[int, str, str]
+Command = Callable[..., Ran]
+SMALL = ("--C", "0.1,1,10", "--gamma", "0.1,1", "--n-splits", "4")
+KEYS = {
+    "run_id", "state", "C", "gamma", "k", "l_ms", "l_ee", "proven",
+    "per_k", "cells", "fits", "capped", "seconds", "test_error",
+}  # fmt: skip
+
+
+@pytest.fixture
+def ckcv(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> Command:
+    def call(*words: object) -> Ran:
+        monkeypatch.setattr(sys, "argv", ["ckcv", *map(str, words)])
+        capfd.readouterr()
+        try:
+            cli.main()
+            code = 0
+        except SystemExit as end:
+            code = int(end.code or 0)
+        return (code, *capfd.readouterr())
+
+    return call
+
+
+@pytest.fixture
+def patients(tmp_path: Path) -> Path:
+    """A CSV of 40 rows with text labels."""
+    table = blobs(40, seed=3, shift=2.0)
+    names = pa.array(np.where(table.y > 0, "well", "ill"))
+    columns = {"age": table.X[:, 0], "dose, mg": table.X[:, 1], "outcome": names}
+    csv.write_csv(pa.table(columns), tmp_path / "patients.csv")
+    return tmp_path / "patients.csv"
+
+
+@pytest.fixture
+def finished(ckcv: Command, patients: Path, tmp_path: Path) -> Path:
+    code, _, _ = ckcv("run", patients, "--target", "outcome", "--out", tmp_path / "run", *SMALL)
+    assert code == 0
+    return tmp_path / "run"
+
+
+def test_run_prints_a_summary_and_a_folder(ckcv: Command, patients: Path, tmp_path: Path) -> None:
+    out = tmp_path / "runs" / "mine"
+    code, shown, told = ckcv("run", patients, "--target", "outcome", "--out", out, "--report-k", "5", *SMALL)
+    assert code == 0
+    for part in ("best triple", "L_MS", "L_EE", "'ill' taken for 'well'", "k = 5", "not proven"):
+        assert part in shown
+    assert "expected: about" in told
+    assert str(out) in told
+    assert sorted(file.name for file in out.iterdir()) == [
+        "cells", "certificate.json", "data.parquet", "ensemble",
+        "execution.json", "manifest.json", "study.json", "triples.parquet",
+    ]  # fmt: skip
+    assert not [file for file in out.rglob("*") if file.name.endswith((".tmp", ".lock"))]
+
+
+def test_json_is_one_object_and_agrees_with_status(ckcv: Command, patients: Path, tmp_path: Path) -> None:
+    words = ("run", patients, "--target", "outcome", "--out", tmp_path / "run", "--report-k", "5", *SMALL)
+    code, shown, _ = ckcv(*words, "--json")
+    ran = json.loads(shown)
+    assert code == 0
+    assert set(ran) == KEYS
+    assert ran["proven"] is None
+    assert ran["test_error"] is None
+    assert [row["k"] for row in ran["per_k"]] == list(range(3, 41))
+    states = {row["k"]: row["state"] for row in ran["per_k"]}
+    assert states[ran["k"]] == "winner"
+    assert states[5] in ("reported", "winner")
+    assert set(states.values()) <= {"winner", "reported", "beaten", "unseen"}
+    for row in ran["per_k"]:
+        assert row["lower_bound"] >= ran["l_ms"]
+        assert (row["l_ee"] is None) == (row["state"] not in ("winner", "reported"))
+    cells = ran["cells"]
+    assert cells["planned"] == cells["computed"] + cells["dropped"] + cells["failed"]
+    _, status, _ = ckcv("status", tmp_path / "run", "--json")
+    assert json.loads(status) == ran
+    code, again, told = ckcv(*words, "--json")
+    assert json.loads(again) == ran
+    assert "finished" in told
+
+
+def test_another_study_in_the_folder_is_refused_by_name(
+    ckcv: Command, finished: Path, patients: Path
+) -> None:
+    words = ("run", patients, "--target", "outcome", "--out", finished, *SMALL)
+    code, shown, told = ckcv(*words, "--seed", 1, "--delta", "0.1")
+    assert (code, shown) == (4, "")
+    assert "seed: 1 here, 0 there" in told
+    assert "delta: 0.1 here, 0.05 there" in told
+
+
+def test_a_study_file_gives_way_to_options(ckcv: Command, patients: Path, tmp_path: Path) -> None:
+    (tmp_path / "study.toml").write_text('C = "log:-1:1:3"\ngamma = [0.1, 1]\nk = [3, 4]\nn_splits = 3\n')
+    words = ("run", patients, "--target", "outcome", "--study", tmp_path / "study.toml")
+    code, _, _ = ckcv(*words, "--out", tmp_path / "run", "--n-splits", 2)
+    study = load_run(tmp_path / "run").study
+    assert code == 0
+    assert (study.C, study.k, study.n_splits) == ((0.1, 1.0, 10.0), (3, 4), 2)
+
+
+def test_verify_agrees_then_sees_any_changed_byte(ckcv: Command, finished: Path) -> None:
+    code, shown, _ = ckcv("verify", finished, "--json")
+    assert code == 0
+    assert json.loads(shown) == {"run_id": load_run(finished).run_id, "ok": True, "differences": []}
+    for file in [file for file in finished.rglob("*") if file.is_file()]:
+        content = bytearray(file.read_bytes())
+        content[len(content) // 2] ^= 1
+        original = file.read_bytes()
+        file.write_bytes(content)
+        code, shown, _ = ckcv("verify", finished)
+        assert code == 1, file
+        assert shown.strip()
+        file.write_bytes(original)
+    assert ckcv("verify", finished)[0] == 0
+
+
+def test_predict_matches_columns_by_name(
+    ckcv: Command, finished: Path, patients: Path, tmp_path: Path
+) -> None:
+    columns = csv.read_csv(patients)
+    mixed = columns.select(["outcome", "dose, mg", "age"]).append_column("extra", pa.array(["?"] * 40))
+    csv.write_csv(mixed, tmp_path / "mixed.csv")
+    code, shown, told = ckcv("predict", finished, tmp_path / "mixed.csv")
+    assert code == 0
+    assert "error rate" in told
+    rows = list(reader(shown.splitlines()))
+    assert rows[0] == ["row", "prediction", "member", "score", "share"]
+    assert [row[0] for row in rows[1:]] == [str(i) for i in range(1, 41)]
+    assert {row[1] for row in rows[1:]} <= {"well", "ill"}
+    assert shown == ckcv("predict", finished, patients)[1]
+    wrong = sum(row[1] != label.as_py() for row, label in zip(rows[1:], columns["outcome"], strict=True))
+    assert f"{wrong} of 40" in told
+
+
+def test_predict_does_not_depend_on_order_or_batch(
+    ckcv: Command, finished: Path, patients: Path, tmp_path: Path
+) -> None:
+    columns = csv.read_csv(patients)
+    _, whole, _ = ckcv("predict", finished, patients, "--seed", 7)
+    by_row = [line.split(",", 1)[1] for line in whole.splitlines()[1:]]
+    for rows in ([5, 3, 38], [0], list(range(39, -1, -1))):
+        csv.write_csv(columns.take(rows), tmp_path / "part.csv")
+        _, part, _ = ckcv("predict", finished, tmp_path / "part.csv", "--seed", 7)
+        assert [line.split(",", 1)[1] for line in part.splitlines()[1:]] == [by_row[i] for i in rows]
+
+
+def test_predict_by_vote_into_a_file(ckcv: Command, finished: Path, patients: Path, tmp_path: Path) -> None:
+    code, shown, told = ckcv("predict", finished, patients, "--vote", "--out", tmp_path / "p.parquet")
+    table = parquet.read_table(tmp_path / "p.parquet")
+    assert (code, shown) == (0, "")
+    assert "2 * l_ee" in told
+    assert table.num_rows == 40
+    assert table["member"].null_count == 40
+    assert min(table["share"].to_pylist()) >= 0.5
+
+
+def test_rows_to_test_are_measured(ckcv: Command, patients: Path, tmp_path: Path) -> None:
+    words = ("run", patients, "--target", "outcome", "--out", tmp_path / "run", "--test", patients, *SMALL)
+    code, shown, _ = ckcv(*words, "--json")
+    result = load_run(tmp_path / "run")
+    signs = np.array([member.predict(result.table.X) for member in result.ensemble.members])
+    assert code == 0
+    assert json.loads(shown)["test_error"] == pytest.approx(float(np.mean(signs != result.table.y)))
+
+
+def test_capped_fits_are_counted_and_shown(ckcv: Command, patients: Path, tmp_path: Path) -> None:
+    words = ("run", patients, "--target", "outcome", "--out", tmp_path / "run", "--max-iter", 3, *SMALL)
+    code, shown, _ = ckcv(*words)
+    assert code == 0
+    assert "stopped at the iteration cap" in shown
+    log = parquet.read_table(tmp_path / "run" / "cells")
+    assert "capped" in set(log["status"].to_pylist())
+
+
+def test_help_teaches(ckcv: Command) -> None:
+    for words in ((), ("run",), ("status",), ("verify",), ("predict",)):
+        code, shown, _ = ckcv(*words, "--help")
+        assert code == 0
+        assert len(shown) > 200
+    assert "log:-2:4:13" in ckcv("run", "--help")[1]
+
+
+@pytest.mark.parametrize(("which", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+@pytest.mark.parametrize("backend", ["serial", "ray"])
+def test_interrupted_resumed_and_none_the_wiser(
+    tmp_path: Path, which: signal.Signals, code: int, backend: str
+) -> None:
+    """A run stopped in the middle keeps what is done, and ends as if nothing had happened."""
+    grids = ("--C", "log:-2:3:6", "--gamma", "log:-3:0:4", "--k", "3:12", "--n-splits", "6")
+    words = ["twonorm:120:0", *grids, "--backend", backend]
+    command = [sys.executable, "-m", "ckcv_ray.cli", "run", *words]
+    halted, whole = tmp_path / "halted", tmp_path / "whole"
+    run = subprocess.Popen(
+        [*command, "--out", halted, "--max-iter", "10000000"],
+        stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True, start_new_session=True,
+    )  # fmt: skip
+    assert run.stderr is not None
+    while "expected" not in (line := run.stderr.readline()):
+        assert line, "the run ended before it began"
+    while not (halted / "study.json").exists():
+        assert run.poll() is None
+        os.sched_yield()
+    run.send_signal(which)
+    _, told = run.communicate(timeout=120)
+    assert run.returncode == code, told
+    assert "interrupted: what is done is kept" in told
+    status = subprocess.run(
+        [sys.executable, "-m", "ckcv_ray.cli", "status", halted, "--json"],
+        capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    assert json.loads(status.stdout)["state"] == "unfinished"
+    assert not list(halted.rglob(".*"))
+    for out in (halted, whole):
+        subprocess.run([*command[:-1], "serial", "--out", out], check=True, capture_output=True)
+    for name in ("triples.parquet", "certificate.json", "ensemble/models.parquet"):
+        assert (halted / name).read_bytes() == (whole / name).read_bytes()
