@@ -25,6 +25,7 @@ LOOPBACK = "127.0.0.1"
 REACH_SECONDS = 5.0
 WAIT_SECONDS = 0.5
 IN_FLIGHT = 2
+TOKEN = Path.home() / ".ray" / "auth_token"
 
 
 @ray.remote(max_retries=3)
@@ -134,6 +135,8 @@ def _connect(workers: int | None, address: str | None) -> None:
         _reach(address)
         options |= {"address": address}
     ray.init(**options)
+    if TOKEN.is_file():  # ray.init makes it readable to everyone
+        TOKEN.chmod(0o600)
     if main:
         signal.signal(signal.SIGTERM, handler)
 

@@ -1,0 +1,101 @@
+"""What people launch: the study as a Ray job on a cluster of its own, on loopback, with a token."""
+
+import json
+import os
+import secrets
+import signal
+import socket
+import subprocess
+import sys
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+RAY = str(Path(sys.executable).parent / "ray")
+STUDY = ("--k", "3,4,5", "--n-splits", "4", "--C", "0.1,1,10", "--gamma", "0.01,0.1")
+
+
+class Head(NamedTuple):
+    address: str
+    jobs: str
+    environment: dict[str, str]
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+@pytest.fixture(scope="module")
+def head(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Head]:
+    """A Ray head of our own; it and all it started end with the process that holds it."""
+    port, dashboard = free_port(), free_port()
+    environment = {key: value for key, value in os.environ.items() if not key.startswith("RAY_")}
+    environment |= {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": secrets.token_hex(32)}
+    environment["PATH"] = f"{Path(sys.executable).parent}:{environment['PATH']}"  # the job says "python"
+    log = tmp_path_factory.mktemp("head") / "log"
+    with log.open("w") as output:
+        process = subprocess.Popen(
+            [
+                RAY, "start", "--head", "--block", "--node-ip-address=127.0.0.1", f"--port={port}",
+                "--dashboard-host=127.0.0.1", f"--dashboard-port={dashboard}", "--num-cpus=2",
+                f"--temp-dir=/tmp/ckcv{port}", "--disable-usage-stats",
+            ],
+            env=environment, stdout=output, stderr=output, start_new_session=True,
+        )  # fmt: skip
+    try:
+        _answers(f"http://127.0.0.1:{dashboard}/api/version", environment["RAY_AUTH_TOKEN"], process)
+        yield Head(f"127.0.0.1:{port}", f"http://127.0.0.1:{dashboard}", environment)
+    finally:
+        process.send_signal(signal.SIGTERM)
+        process.wait(timeout=60)
+        subprocess.run(["rm", "-rf", f"/tmp/ckcv{port}"], check=True)
+
+
+def _answers(url: str, token: str, process: subprocess.Popen[bytes]) -> None:
+    request = urllib.request.Request(url, headers={"Authorization": f"Bearer {token}"})
+    while process.poll() is None:
+        try:
+            urllib.request.urlopen(request, timeout=5).close()
+            return
+        except OSError:
+            os.sched_yield()
+    pytest.fail("the head did not start")
+
+
+def local(out: Path) -> None:
+    words = [sys.executable, str(ROOT / "jobs" / "run_study.py"), "twonorm:90:0", *STUDY]
+    subprocess.run([*words, "--out", out, "--backend", "serial"], check=True, capture_output=True)
+
+
+def same(a: Path, b: Path) -> None:
+    for name in ("triples.parquet", "certificate.json", "ensemble/models.parquet"):
+        assert (a / name).read_bytes() == (b / name).read_bytes()
+
+
+def test_a_study_as_a_ray_job(head: Head, tmp_path: Path) -> None:
+    out = tmp_path / "job"
+    submit = [RAY, "job", "submit", "--address", head.jobs, "--working-dir", str(ROOT), "--"]
+    study = ["python", "jobs/run_study.py", "twonorm:90:0", *STUDY, "--backend", "ray", "--out", str(out)]
+    done = subprocess.run([*submit, *study], env=head.environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "best triple" in done.stdout
+    assert json.loads((out / "execution.json").read_text())["backend"] == "ray"
+    local(tmp_path / "local")
+    same(out, tmp_path / "local")
+
+
+def test_a_run_joins_the_cluster_it_is_told_of(head: Head, tmp_path: Path) -> None:
+    """RAY_ADDRESS and --address lead to the same cluster; the data and the answer are the same."""
+    local(tmp_path / "local")
+    words = [sys.executable, str(ROOT / "jobs" / "run_study.py"), "twonorm:90:0", *STUDY, "--backend", "ray"]
+    told = {"variable": ({"RAY_ADDRESS": head.address}, []), "option": ({}, ["--address", head.address])}
+    for name, (environment, option) in told.items():
+        command = [*words, *option, "--out", str(tmp_path / name)]
+        subprocess.run(command, env=head.environment | environment, check=True, capture_output=True)
+        same(tmp_path / name, tmp_path / "local")
