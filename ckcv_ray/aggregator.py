@@ -267,7 +267,8 @@ class Aggregator:
             self._failures[failure.estimate, failure.path] = failure
             if not failure.estimate:
                 size, gamma = self.ledger.size_of[failure.path.k], self.ledger.gamma_of[failure.path.gamma]
-                marks = np.full(failure.n_C, FAILED, dtype=np.int32)
+                marks = np.full(failure.stop, UNKNOWN, dtype=np.int32)
+                marks[failure.first :] = FAILED
                 self.selection.add(size, failure.path.mc_index, gamma, marks)
         self.selection.refresh()
         return records[np.concatenate([entry.new for entry in entries])] if entries else records

@@ -11,6 +11,7 @@ import signal
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from csv import reader
 from pathlib import Path
 from types import FrameType
 from typing import Annotated, Any
@@ -340,7 +341,8 @@ def _tell_expected(expected: driver.Estimate, execution: Execution, yes: bool) -
 
 
 def _names(text: str | None) -> list[str] | None:
-    return [name.strip() for name in text.split(",")] if text is not None else None
+    """Column names from a,b,c; one with a comma in quotes, as in a CSV file."""
+    return (next(reader([text], skipinitialspace=True)) or [""]) if text is not None else None
 
 
 def _write_table(table: pa.Table, out: Path | None) -> None:
@@ -374,7 +376,7 @@ def _show(content: dict[str, Any], text: str, as_json: bool) -> None:
 
 
 def _say(text: str) -> None:
-    console.print(text, soft_wrap=True, markup=False, highlight=False)
+    console.print(text, soft_wrap=True, markup=False, highlight=False, emoji=False)
 
 
 if __name__ == "__main__":

@@ -8,12 +8,12 @@ import hashlib
 import json
 from collections import Counter
 from dataclasses import dataclass, field
+from math import inf, isfinite
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import ArrayLike, NDArray
 from pyarrow import csv, parquet
 
@@ -94,13 +94,8 @@ def read(source: str, ida_file: Path | None = None) -> datasets.Columns:
         )
     if not path.is_file():
         raise InputError(f"there is no file {source!r}")
-    try:
-        return datasets.Columns(_read_file(path), None)
-    except (OSError, ValueError, KeyError, pa.ArrowException) as error:
-        if isinstance(error, InputError):
-            raise
-        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
-        raise InputError(f"cannot read {source!r} as {path.suffix[1:]}: {reason}") from None
+    with datasets.reading(f"{source!r} as {path.suffix[1:]}"):
+        return datasets.Columns(_utf8(_read_file(path), path.suffix.lower() == ".csv"), None)
 
 
 def learning_table(
@@ -128,13 +123,13 @@ def learning_table(
     for name in [*(features or []), *(drop or [])]:
         if name not in names:
             raise InputError(f"there is no column {name!r}: the columns are {_some(names)}")
-    chosen = [n for n in features or names if n != target and n not in set(drop or [])]
+    chosen = [n for n in dict.fromkeys(features or names) if n != target and n not in set(drop or [])]
     if not chosen:
         raise InputError(f"no feature is left beside the target {target!r}: mend --features and --drop")
     if columns.num_rows < LEAST_ROWS:
         raise InputError(f"the table has {columns.num_rows} rows: at least {LEAST_ROWS} are needed")
     labels, y = _classes(columns[target], target)
-    X = matrix(columns, chosen)
+    X = matrix(columns, chosen, optional=True)
     return Table(X, y, labels, tuple(chosen), target, source)
 
 
@@ -144,22 +139,34 @@ def table_from_arrays(X: ArrayLike, y: ArrayLike, source: str = "arrays") -> Tab
     Raises:
         InputError: as ``learning_table``, or shapes that do not fit.
     """
+    if np.ma.isMaskedArray(X) or np.ma.isMaskedArray(y):
+        raise InputError("X or y is a masked array: fill the masked values, or leave their rows out")
     names = [str(name) for name in getattr(X, "columns", ())] or None
-    inputs, labels = np.asarray(X), np.asarray(y)
+    try:
+        inputs, labels = np.asarray(X), np.asarray(y)
+    except (ValueError, OverflowError) as error:
+        raise InputError(f"X or y is not an array: {error}") from None
     if inputs.ndim != 2 or labels.ndim != 1 or len(inputs) != len(labels):
         raise InputError(f"X has shape {inputs.shape} and y {labels.shape}: expected (n, d) and (n,)")
+    if names is not None and (len(names) != inputs.shape[1] or len(set(names)) < len(names)):
+        raise InputError(f"X has {inputs.shape[1]} columns named {_some(names)}: names must fit and differ")
     target = next(name for name in (*TARGETS, "") if name not in (names or ()))
     if inputs.dtype.kind == "c":
         raise InputError("X is complex: features are real numbers")
     try:
         columns = datasets.from_matrix(inputs, pa.array(labels), names, target)
-    except (pa.ArrowException, ValueError) as error:
+    except (pa.ArrowException, ValueError, OverflowError) as error:
         raise InputError(f"X or y cannot be read as columns: {error}") from None
     return learning_table(columns, target, source=source)
 
 
-def matrix(columns: pa.Table, features: list[str]) -> NDArray[np.float64]:
+def matrix(columns: pa.Table, features: list[str], optional: bool = False) -> NDArray[np.float64]:
     """The named columns as X [n, d] float64.
+
+    Args:
+        columns: what was read.
+        features: names of the columns wanted, in order.
+        optional: whether a bad column could be left out, for the message.
 
     Raises:
         InputError: a column is missing, empty, or not of finite numbers.
@@ -169,7 +176,8 @@ def matrix(columns: pa.Table, features: list[str]) -> NDArray[np.float64]:
     for i, name in enumerate(features):
         if name not in names:
             raise InputError(f"there is no column {name!r}: the columns are {_some(names)}")
-        X[:, i] = _finite(columns[name], name)
+        way_out = f"mend it, or leave it out with --drop {name} or --features" if optional else "mend it"
+        X[:, i] = _finite(columns[name], name, way_out)
     return X
 
 
@@ -180,9 +188,9 @@ def signs(column: pa.ChunkedArray, labels: tuple[Label, Label], target: str) -> 
         InputError: a label is neither of the two.
     """
     values = column.to_pylist()
-    if unknown := next((value for value in values if value not in labels), None):
+    if unknown := [value for value in values if value not in labels]:
         raise InputError(
-            f"column {target!r} holds {unknown!r}: the labels are {labels[0]!r} and {labels[1]!r}"
+            f"column {target!r} holds {unknown[0]!r}: the labels are {labels[0]!r} and {labels[1]!r}"
         )
     return np.array([1 if value == labels[1] else -1 for value in values], dtype=np.int8)
 
@@ -209,7 +217,7 @@ def fit_scaling(X: NDArray[np.float64], how: str) -> scaling.Scaling:
 def _read_file(path: Path) -> pa.Table:
     match path.suffix.lower():
         case ".csv":
-            return csv.read_csv(path)
+            return csv.read_csv(path, convert_options=csv.ConvertOptions(strings_can_be_null=True))
         case ".parquet":
             return parquet.read_table(path)
         case ".npz":
@@ -218,14 +226,26 @@ def _read_file(path: Path) -> pa.Table:
             return _read_svmlight(path)
 
 
+def _utf8(columns: pa.Table, text: bool) -> pa.Table:
+    """The columns, refused where a name (or, in a file of text, a value) is not UTF-8."""
+    for i, column in enumerate(columns.schema):
+        try:
+            known = column.name is not None and not (text and pa.types.is_binary(column.type))
+        except UnicodeDecodeError:
+            known = False
+        if not known:
+            raise InputError(f"column {i + 1} is not in UTF-8: save the file in that encoding")
+    return columns
+
+
 def _read_npz(path: Path) -> pa.Table:
-    with np.load(path, allow_pickle=False) as archive:
-        missing = [name for name in ("X", "y") if name not in archive.files]
-        if missing:
-            raise InputError(f"{str(path)!r} has no array {missing[0]!r}: it holds {_some(archive.files)}")
-        X, y = archive["X"], archive["y"]
-    if X.ndim != 2 or y.ndim != 1 or len(X) != len(y):
-        raise InputError(f"{str(path)!r}: X has shape {X.shape} and y {y.shape}: expected (n, d) and (n,)")
+    with datasets.npz(path) as archive:
+        if "X" not in archive.files:
+            raise InputError(f"{str(path)!r} has no array 'X': it holds {_some(archive.files)}")
+        X, y = archive["X"], archive["y"] if "y" in archive.files else None
+    if X.ndim != 2 or (y is not None and y.shape != X.shape[:1]):
+        shapes = f"X has shape {X.shape}" + ("" if y is None else f" and y {y.shape}")
+        raise InputError(f"{str(path)!r}: {shapes}: expected (n, d) and (n,)")
     return datasets.from_matrix(X, y)
 
 
@@ -258,11 +278,19 @@ def _target_name(names: list[str], target: str | None) -> str:
 def _classes(column: pa.ChunkedArray, target: str) -> tuple[tuple[Label, Label], NDArray[np.int8]]:
     if pa.types.is_dictionary(column.type):
         column = column.cast(column.type.value_type)
-    if column.null_count or (pa.types.is_floating(column.type) and pc.any(pc.is_nan(column)).as_py()):
-        raise InputError(f"the target {target!r} has empty cells: every row needs its label")
     values = column.to_pylist()
-    if not all(isinstance(value, (str, int, float)) for value in set(values)):
-        raise InputError(f"the target {target!r} has type {column.type}: labels are text or numbers")
+    limit = inf if pa.types.is_floating(column.type) else 2**63
+    for row, value in enumerate(values, 1):
+        if value is None or value != value:
+            raise InputError(
+                f"the target {target!r} has empty cells, the first in row {row}: mend or drop them"
+            )
+        if not isinstance(value, str | int | float):
+            raise InputError(f"the target {target!r} has type {column.type}: labels are text or numbers")
+        if not isinstance(value, str) and not (isfinite(value) and abs(value) < limit):
+            raise InputError(
+                f"the target {target!r} has {value} in row {row}: labels are text or finite numbers"
+            )
     classes = sorted(set(values))
     if len(classes) != 2:
         raise InputError(f"the target {target!r} has {len(classes)} classes ({_some(classes)}): expected 2")
@@ -273,13 +301,13 @@ def _classes(column: pa.ChunkedArray, target: str) -> tuple[tuple[Label, Label],
     return labels, signs(column, labels, target)
 
 
-def _finite(column: pa.ChunkedArray, name: str) -> NDArray[np.float64]:
-    way_out = f"mend it, or leave it out with --drop {name} or --features"
+def _finite(column: pa.ChunkedArray, name: str, way_out: str) -> NDArray[np.float64]:
     if len(column) and column.null_count == len(column):
         raise InputError(f"column {name!r} is empty: {way_out}")
     kind = column.type
     if not (pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind)):
-        shown = next((str(value) for value in column.to_pylist() if value is not None), "")
+        values = column.to_pylist()
+        shown = str(next((value for value in values if not _is_number(value)), values[0]))
         raise InputError(f"column {name!r} holds {kind} such as {shown[:40]!r}, not numbers: {way_out}")
     if column.null_count:
         row = int(np.argmax(column.is_null().to_numpy())) + 1
@@ -293,6 +321,14 @@ def _finite(column: pa.ChunkedArray, name: str) -> NDArray[np.float64]:
         row = int(np.argmin(np.isfinite(values)))
         raise InputError(f"column {name!r} has {values[row]} in row {row + 1}: {way_out}")
     return values
+
+
+def _is_number(value: object) -> bool:
+    try:
+        float(str(value))
+    except ValueError:
+        return value is None
+    return True
 
 
 def _some(names: Any, most: int = 12) -> str:

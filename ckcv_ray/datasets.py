@@ -9,7 +9,8 @@ Friedman, Olshen, Stone, "Classification and Regression Trees", 1984, section 2.
 """
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -31,6 +32,29 @@ class Columns(NamedTuple):
 
     learn: pa.Table
     test: pa.Table | None
+
+
+@contextmanager
+def reading(what: str) -> Iterator[None]:
+    """Turn whatever a reader raises over a file that is not what it should be into an InputError."""
+    try:
+        yield
+    except InputError:
+        raise
+    except Exception as error:  # readers raise of all kinds: zipfile, EOF, type, key, Arrow errors
+        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+        raise InputError(f"cannot read {what}: {reason}") from None
+
+
+@contextmanager
+def npz(path: Path) -> Iterator[np.lib.npyio.NpzFile]:
+    """An archive of arrays, without pickles, closed at the end whatever happens."""
+    with path.open("rb") as file:
+        archive = np.load(file, allow_pickle=False)
+        if not isinstance(archive, np.lib.npyio.NpzFile):
+            raise ValueError("it holds a single array, not an archive of arrays (np.savez)")
+        with archive:
+            yield archive
 
 
 def is_named(source: str) -> bool:
@@ -128,16 +152,11 @@ def _ida(name: str, realization: int, ida_file: Path | None) -> Columns:
     given = ida_file or os.environ.get(IDA_VARIABLE)
     if not given:
         raise InputError(f"ida:{name} needs the IDA archive: give --ida-file FILE or set {IDA_VARIABLE}")
-    try:
-        with np.load(given, allow_pickle=False) as archive:
-            names = sorted({key.split("/")[0] for key in archive.files})
-            if name not in names:
-                raise InputError(f"ida:{name} is not in the archive: choose from {', '.join(names)}")
-            x, t, train, test = (archive[f"{name}/{part}"] for part in ("x", "t", "train", "test"))
-    except (OSError, ValueError, KeyError) as error:
-        if isinstance(error, InputError):
-            raise
-        raise InputError(f"cannot read the IDA archive {str(given)!r}: {error}") from None
+    with reading(f"the IDA archive {str(given)!r}"), npz(Path(given)) as archive:
+        names = sorted({key.split("/")[0] for key in archive.files})
+        if name not in names:
+            raise InputError(f"ida:{name} is not in the archive: choose from {', '.join(names)}")
+        x, t, train, test = (archive[f"{name}/{part}"] for part in ("x", "t", "train", "test"))
     if not 1 <= realization <= len(train):
         raise InputError(f"ida:{name}:{realization} is outside 1..{len(train)}, the realizations held")
     rows, others = train[realization - 1], test[realization - 1]

@@ -51,7 +51,7 @@ class Display:
             self.live.update(self.task, description=line, completed=decided, total=moment.planned)
         elif now - self.shown >= PLAIN_SECONDS:
             self.shown = now
-            self.console.print(line, soft_wrap=True, markup=False, highlight=False)
+            self.console.print(line, soft_wrap=True, markup=False, highlight=False, emoji=False)
 
     def line(self, moment: Moment, seconds: float) -> str:
         """One moment in words: rate, time left, share dropped, best triple so far."""

@@ -109,7 +109,8 @@ class Ensemble:
         positive = np.mean(label(decisions) > 0, axis=0)
         sign = label(positive - 0.5)
         share = np.where(sign > 0, positive, 1 - positive)
-        return Prediction(sign, np.full(len(X), -1), decisions.mean(axis=0), share)
+        mean = sum(decisions, np.zeros(len(X))) / len(decisions)  # in order: the same bits in any batch
+        return Prediction(sign, np.full(len(X), -1), mean, share)
 
     def error_rates(self, X: Rows, y: Signs) -> tuple[float, float]:
         """Mean error of the members on X [rows, d], y [rows] (what a random member makes in
@@ -204,6 +205,6 @@ def _member(row: dict[str, Any], X: Rows) -> Member:
 
 
 def _draw(row: Rows, seed: int, n_members: int) -> int:
-    key = seed.to_bytes(16, "little", signed=True)
+    key = hashlib.sha256(str(seed).encode()).digest()
     values = np.ascontiguousarray(row + 0.0, dtype="<f8").tobytes()  # -0.0 and 0.0 are one number
     return int.from_bytes(hashlib.blake2b(values, key=key, digest_size=16).digest(), "little") % n_members

@@ -201,9 +201,18 @@ class RunFolder:
         self._write_json("execution.json", execution)
 
     def execution(self) -> dict[str, Any]:
-        """The account of the run; empty where there is none yet."""
+        """The account of the run; empty where there is none yet.
+
+        Raises:
+            StoreError: that of a finished run is missing or damaged.
+        """
         file = self.path / "execution.json"
-        return self._json(file) if file.exists() else {}
+        if not self.finished and not file.exists():
+            return {}
+        account = self._json(file)
+        if missing := {"seconds", "fits", "cells", "capped"} - set(account):
+            raise StoreError(f"{file} is damaged: it does not tell {', '.join(sorted(missing))}")
+        return account
 
     def manifest(self) -> dict[str, str]:
         """SHA-256 of every file of a finished run."""
@@ -305,7 +314,7 @@ def _failed(failures: list[Failure], study: Study) -> pa.Table:
     rows = [
         {"stage": STAGES[f.estimate], "C": C, **f.path._asdict(), "status": FAILED, "traceback": f.traceback}
         for f in failures
-        for C in study.C[: f.n_C]
+        for C in study.C[f.first : f.stop]
     ]
     return pa.Table.from_pylist(rows, schema=CELLS)
 
@@ -323,9 +332,11 @@ def _split_log(log: pa.Table, study: Study) -> tuple[Records, list[Failure]]:
         records["status"] = [order[status] for status in good["status"].to_pylist()]
     except KeyError as error:
         raise StoreError(f"the log of cells has the unknown status {error}") from None
-    ends: dict[tuple[bool, Key], tuple[int, str]] = {}
+    lost: dict[tuple[bool, Key, str], list[int]] = {}
     for row in log.filter(pa.array(mask)).to_pylist():
-        key = (row["stage"] == "estimate", Key(row["gamma"], row["k"], row["mc_index"]))
-        n_C = study.C.index(row["C"]) + 1 if row["C"] in study.C else 0
-        ends[key] = max(ends.get(key, (0, "")), (n_C, row["traceback"]))
-    return records, [Failure(estimate, path, *end) for (estimate, path), end in ends.items()]
+        key = (row["stage"] == STAGES[1], Key(row["gamma"], row["k"], row["mc_index"]), row["traceback"])
+        lost.setdefault(key, []).append(study.C.index(row["C"]))
+    return records, [
+        Failure(estimate, path, min(cells), max(cells) + 1, traceback)
+        for (estimate, path, traceback), cells in lost.items()
+    ]

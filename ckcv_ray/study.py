@@ -29,6 +29,8 @@ CHOICES = {
     "protocol": ("paper",),
 }
 BACKENDS = ("auto", "ray", "serial")
+MOST = 2**31 - 1
+MOST_SPLITS = 1_000_000
 
 
 class Triple(NamedTuple):
@@ -134,9 +136,9 @@ class Study:
             "gamma": _grid("gamma", self.gamma),
             "k": None if self.k is None else _folds("k", self.k, least=1),
             "report_k": _folds("report_k", self.report_k, least=0),
-            "n_splits": _whole("n_splits", self.n_splits, least=1),
+            "n_splits": _whole("n_splits", self.n_splits, least=1, most=MOST_SPLITS),
             "seed": _whole("seed", self.seed, least=0),
-            "max_iter": _whole("max_iter", self.max_iter, least=1),
+            "max_iter": _whole("max_iter", self.max_iter, least=1, most=MOST),
             "delta": _number("delta", self.delta),
             "tolerance": _number("tolerance", self.tolerance),
         }
@@ -192,9 +194,9 @@ class Study:
         return cls(**{name: _listed(name, value) for name, value in values.items()})
 
     def differences(self, other: "Study") -> list[str]:
-        """One line for each field in which two studies differ."""
+        """One line for each field in which this study differs from the ``other``, a folder's."""
         return [
-            f"{f.name}: {_short(getattr(self, f.name))} here, {_short(getattr(other, f.name))} there"
+            f"{f.name}: asked {_short(getattr(self, f.name))}, in the folder {_short(getattr(other, f.name))}"
             for f in fields(self)
             if getattr(self, f.name) != getattr(other, f.name)
         ]
@@ -217,7 +219,7 @@ class Execution:
     def __post_init__(self) -> None:
         check_choice("backend", self.backend, BACKENDS)
         if self.workers is not None:
-            _whole("workers", self.workers, least=1)
+            _whole("workers", self.workers, least=1, most=MOST)
         for name, value in (("address", self.address), ("workers", self.workers)):
             if self.backend == "serial" and value not in (None, 1):
                 raise InputError(f"{name}={value!r} goes with the ray backend: leave --backend serial out")
@@ -266,7 +268,8 @@ def parse_folds(text: str, name: str) -> tuple[int, ...] | None:
     Raises:
         InputError: the text is neither.
     """
-    form = f"{name}={text!r}: expected whole numbers like 3,4,5,10, a range like 3:20, or 3:n for all"
+    every = ", or 3:n for all" if name == "k" else ""
+    form = f"{name}={text!r}: expected whole numbers like 3,4,5,10, or a range like 3:20{every}"
     if text == "3:n" and name == "k":
         return None
     try:
@@ -318,14 +321,19 @@ def _sequence(name: str, values: Any, least: int) -> tuple[Any, ...]:
 def _number(name: str, value: Any) -> float:
     if isinstance(value, bool) or not isinstance(value, Real):
         raise InputError(f"{name}={value!r} is not a number")
-    return float(value)
+    try:
+        return float(value)
+    except OverflowError:
+        raise InputError(f"{name}={str(value)[:20]}... is too large: values are finite") from None
 
 
-def _whole(name: str, value: Any, least: int) -> int:
+def _whole(name: str, value: Any, least: int, most: int | None = None) -> int:
     if isinstance(value, bool) or not isinstance(value, Integral):
         raise InputError(f"{name}={value!r} is not a whole number")
-    if value < least:
+    if int(value) < least:
         raise InputError(f"{name}={value} is below {least}, the least allowed")
+    if most is not None and int(value) > most:
+        raise InputError(f"{name}={str(value)[:20]} is above {most}, the most allowed")
     return int(value)
 
 

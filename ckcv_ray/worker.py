@@ -6,7 +6,7 @@ from nothing, and nothing is carried over from another path, split or batch.
 
 import traceback
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import cache
 from time import perf_counter
@@ -54,11 +54,12 @@ class LearningSet:
 
 
 class Failure(NamedTuple):
-    """A path that raised: its stage and key, how many C were asked for, and the traceback."""
+    """The end of a path that raised: its stage and key, the positions of C lost, and the traceback."""
 
     estimate: bool
     path: Path
-    n_C: int
+    first: int
+    stop: int
     traceback: str
 
 
@@ -97,14 +98,11 @@ def evaluate(tasks: Iterable[Task], study: Study, data: LearningSet) -> Outcome:
     fits = 0
     with one_thread():
         for task in tasks:
-            for gamma, n_C, result in _paths(task, study, data):
-                fits += n_C
-                if isinstance(result, str):
-                    path = Path(gamma, task.k, task.mc_index)
-                    failures.append(Failure(task.stage is not Stage.SELECT, path, n_C, result))
-                else:
-                    records.append(result[0])
-                    members.extend(result[1])
+            for result in _paths(task, study, data):
+                fits += len(result.records)
+                records.append(result.records)
+                members.extend(result.members)
+                failures.extend(result.failures)
     joined = np.concatenate(records) if records else np.empty(0, RECORD)
     return Outcome(joined, tuple(failures), tuple(members), perf_counter() - start, fits)
 
@@ -121,19 +119,41 @@ def _controller() -> ThreadpoolController:
     return ThreadpoolController()
 
 
-Result = tuple[Records, list[Member]]
+class Result(NamedTuple):
+    """What became of one path."""
+
+    records: Records
+    members: list[Member]
+    failures: list[Failure]
 
 
-def _paths(task: Task, study: Study, data: LearningSet) -> Iterator[tuple[float, int, Result | str]]:
-    """Each path of a task with its records, or the traceback of what went wrong."""
+def _paths(task: Task, study: Study, data: LearningSet) -> Iterator[Result]:
+    """Each path of a task; what can be had of it, where something goes wrong."""
     block: Block | None = None
     for position, n_C in task.paths:
-        gamma = study.gamma[position]
         try:
             block = block or _prepare(task, study, data)
-            yield gamma, n_C, _path(task, study, data, block, gamma, n_C)
+            result = _path(task, study, data, block, study.gamma[position], n_C)
         except Exception:  # whatever it was, the other paths go on and the record says what happened
-            yield gamma, n_C, traceback.format_exc()
+            result = _beginning(task, study, data, block, position, n_C, traceback.format_exc())
+        yield result
+
+
+def _beginning(
+    task: Task, study: Study, data: LearningSet, block: Block | None, gamma: int, n_C: int, reason: str
+) -> Result:
+    """The longest beginning of a path that does not raise, and the rest as a failure.
+
+    So whether a cell fails depends on its key, not on the length of the path it was asked for with.
+    """
+    key, estimate = Path(study.gamma[gamma], task.k, task.mc_index), task.stage is not Stage.SELECT
+    if block is not None and task.stage is not Stage.REFIT:
+        for length in range(n_C - 1, 0, -1):
+            with suppress(Exception):  # the reason for the failure is the first one, at full length
+                result = _path(task, study, data, block, study.gamma[gamma], length)
+                return result._replace(failures=[Failure(estimate, key, length, n_C, reason)])
+    first = n_C - 1 if task.stage is Stage.REFIT else 0
+    return Result(np.empty(0, RECORD), [], [Failure(estimate, key, first, n_C, reason)])
 
 
 def _prepare(task: Task, study: Study, data: LearningSet) -> Block:
@@ -165,12 +185,12 @@ def _path(task: Task, study: Study, data: LearningSet, block: Block, gamma: floa
     if task.stage is Stage.SELECT:
         K_score = gaussian(block.score_distances, gamma)
         errors = [mistakes(np.vecdot(K_score, s.b) + s.offset, y_score) for s in solutions]
-        return _records(task, gamma, C_values, errors, solutions), []
+        return Result(_records(task, gamma, C_values, errors, solutions), [], [])
     if task.stage is Stage.REFIT:
         C_values, solutions = C_values[-1:], solutions[-1:]
     members = [_member(task, data, block, gamma, C, s) for C, s in zip(C_values, solutions, strict=True)]
     records = _records(task, gamma, C_values, [m.errors for m in members], solutions)
-    return records, members if task.stage is Stage.REFIT else []
+    return Result(records, members if task.stage is Stage.REFIT else [], [])
 
 
 def _member(
@@ -216,7 +236,7 @@ def _records(
 def failed(tasks: Iterable[Task], study: Study, reason: str) -> Outcome:
     """The outcome of tasks that were lost as a whole."""
     failures = tuple(
-        Failure(task.stage is not Stage.SELECT, Path(study.gamma[g], task.k, task.mc_index), n_C, reason)
+        Failure(task.stage is not Stage.SELECT, Path(study.gamma[g], task.k, task.mc_index), 0, n_C, reason)
         for task in tasks
         for g, n_C in task.paths
     )

@@ -151,12 +151,12 @@ def test_failures_that_are_provably_beaten_leave_the_certificate_whole() -> None
 
 
 def test_when_everything_fails_the_run_says_why(study: Study, table: Table) -> None:
-    with pytest.raises(RunError, match="no triple could be completed(.|\n)*caught fire"):
+    with pytest.raises(RunError, match=r"no triple could be completed(.|\n)*caught fire"):
         run_table(study, table, backend=Failing(lambda task: True))
 
 
 def test_when_the_winner_cannot_be_refitted_the_run_says_why(study: Study, table: Table) -> None:
-    with pytest.raises(RunError, match="could not be refitted(.|\n)*caught fire"):
+    with pytest.raises(RunError, match=r"could not be refitted(.|\n)*caught fire"):
         run_table(study, table, backend=Failing(lambda task: task.stage is Stage.REFIT))
 
 
@@ -170,8 +170,28 @@ def test_a_solver_that_raises_is_data_not_a_crash(
     task = Task(Stage.SELECT, 3, 0, ((0, 3), (1, 2)))
     outcome = worker.evaluate([task], study, worker.share(table.X, table.y, study))
     assert not len(outcome.records)
-    assert [(failure.path.gamma, failure.n_C) for failure in outcome.failures] == [(0.1, 3), (1.0, 2)]
+    assert [(f.path.gamma, f.first, f.stop) for f in outcome.failures] == [(0.1, 0, 3), (1.0, 0, 2)]
     assert all("pineapple" in failure.traceback for failure in outcome.failures)
+
+
+def test_whether_a_cell_fails_depends_on_its_key_alone(
+    study: Study, table: Table, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A path that raises at its largest C keeps the counts of the others, as a shorter path would."""
+    libsvm = worker.SOLVERS["libsvm"]
+
+    def fragile(K: object, y: object, C_values: tuple[float, ...], *rest: object) -> object:
+        if C_values[-1] > 1.0:
+            raise FloatingPointError("C is too large")
+        return libsvm(K, y, C_values, *rest)
+
+    monkeypatch.setitem(worker.SOLVERS, "libsvm", fragile)
+    data = worker.share(table.X, table.y, study)
+    whole = worker.evaluate([Task(Stage.SELECT, 3, 0, ((0, 3),))], study, data)
+    short = worker.evaluate([Task(Stage.SELECT, 3, 0, ((0, 2),))], study, data)
+    assert np.array_equal(whole.records, short.records)
+    assert not short.failures
+    assert [(f.first, f.stop) for f in whole.failures] == [(2, 3)]
 
 
 def test_a_batch_ray_gives_up_on_becomes_failures(ray_session: None, study: Study, table: Table) -> None:

@@ -104,8 +104,8 @@ def test_another_study_in_the_folder_is_refused_by_name(
     words = ("run", patients, "--target", "outcome", "--out", finished, *SMALL)
     code, shown, told = ckcv(*words, "--seed", 1, "--delta", "0.1")
     assert (code, shown) == (4, "")
-    assert "seed: 1 here, 0 there" in told
-    assert "delta: 0.1 here, 0.05 there" in told
+    assert "seed: asked 1, in the folder 0" in told
+    assert "delta: asked 0.1, in the folder 0.05" in told
 
 
 def test_a_study_file_gives_way_to_options(ckcv: Command, patients: Path, tmp_path: Path) -> None:
@@ -205,7 +205,7 @@ def test_interrupted_resumed_and_none_the_wiser(
     tmp_path: Path, which: signal.Signals, code: int, backend: str
 ) -> None:
     """A run stopped in the middle keeps what is done, and ends as if nothing had happened."""
-    grids = ("--C", "log:-2:3:6", "--gamma", "log:-3:0:4", "--k", "3:12", "--n-splits", "6")
+    grids = ("--C", "log:-2:2:5", "--gamma", "log:-3:-1:3", "--k", "3:6", "--n-splits", "6")
     words = ["twonorm:120:0", *grids, "--backend", backend]
     command = [sys.executable, "-m", "ckcv_ray.cli", "run", *words]
     halted, whole = tmp_path / "halted", tmp_path / "whole"

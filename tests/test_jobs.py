@@ -7,7 +7,6 @@ import signal
 import socket
 import subprocess
 import sys
-import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -49,22 +48,21 @@ def head(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Head]:
             env=environment, stdout=output, stderr=output, start_new_session=True,
         )  # fmt: skip
     try:
-        _answers(f"http://127.0.0.1:{dashboard}/api/version", environment["RAY_AUTH_TOKEN"], process)
-        yield Head(f"127.0.0.1:{port}", f"http://127.0.0.1:{dashboard}", environment)
+        jobs = f"http://127.0.0.1:{dashboard}"
+        _takes_jobs(jobs, environment, process)
+        yield Head(f"127.0.0.1:{port}", jobs, environment)
     finally:
         process.send_signal(signal.SIGTERM)
         process.wait(timeout=60)
         subprocess.run(["rm", "-rf", f"/tmp/ckcv{port}"], check=True)
 
 
-def _answers(url: str, token: str, process: subprocess.Popen[bytes]) -> None:
-    request = urllib.request.Request(url, headers={"Authorization": f"Bearer {token}"})
+def _takes_jobs(jobs: str, environment: dict[str, str], process: subprocess.Popen[bytes]) -> None:
+    """Wait for the head: it answers some seconds before it can take a job."""
+    trial = [RAY, "job", "submit", "--address", jobs, "--", "true"]
     while process.poll() is None:
-        try:
-            urllib.request.urlopen(request, timeout=5).close()
+        if subprocess.run(trial, env=environment, capture_output=True).returncode == 0:
             return
-        except OSError:
-            os.sched_yield()
     pytest.fail("the head did not start")
 
 

@@ -38,7 +38,7 @@ def test_the_log_gives_back_what_was_put_in(study: Study, table: Table, tmp_path
     outcome = worker.evaluate(
         [Task(Stage.SELECT, 3, 0, ((0, 3), (1, 2)))], study, worker.share(table.X, table.y, study)
     )
-    failure = Failure(False, Key(1.0, 3, 1), 2, "Traceback: a line\nand another")
+    failure = Failure(False, Key(1.0, 3, 1), 1, 3, "Traceback: a line\nand another")
     folder.append(outcome.records, [failure], study, "0123456789ab")
     identity = folder.identity()
     assert identity is not None
@@ -82,16 +82,17 @@ def test_a_lock_dies_with_its_owner(tmp_path: Path) -> None:
 
 def test_a_write_that_fails_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = RunFolder(tmp_path)
-    folder.write_execution({"a": 1})
+    account = {"seconds": 1.0, "fits": 2, "cells": {}, "capped": 0}
+    folder.write_execution(account)
 
     def full(descriptor: int) -> None:
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(store.os, "fsync", full)
     with pytest.raises(OSError, match="No space"):
-        folder.write_execution({"a": 2})
+        folder.write_execution({})
     assert [file.name for file in tmp_path.iterdir()] == ["execution.json"]
-    assert folder.execution() == {"a": 1}
+    assert folder.execution() == account
 
 
 def test_files_follow_the_umask(run: Path) -> None:

@@ -13,6 +13,7 @@ from scipy.special import betainccinv
 
 from ckcv_ray.errors import InputError
 
+LEAST_DELTA = 1e-100  # below, scipy's inverse of the beta function gives nan or falls with x
 Bounds = NDArray[np.float64]
 
 
@@ -46,11 +47,10 @@ def bound_table(m: int, delta: float) -> Bounds:
 
 
 def check_delta(delta: float) -> None:
-    """Raise InputError unless delta lies inside (0, 1)."""
-    if not 0.0 < delta < 1.0:
-        raise InputError(
-            f"delta={delta!r} is outside (0, 1): it is a probability of failure, for example 0.05"
-        )
+    """Raise InputError unless delta lies inside (0, 1), and not below ``LEAST_DELTA``."""
+    if not LEAST_DELTA <= delta < 1.0:
+        told = f"below {LEAST_DELTA:g}, the least supported" if 0.0 < delta < 1.0 else "outside (0, 1)"
+        raise InputError(f"delta={delta!r} is {told}: it is a probability of failure, for example 0.05")
 
 
 def _counts(values: ArrayLike, name: str) -> NDArray[np.int64]:

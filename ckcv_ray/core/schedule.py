@@ -71,7 +71,8 @@ class Schedule:
         """
         work = 0.0
         for size, fold in enumerate(self.selection.sizes):
-            cells = _path_lengths(self._splits_expected(size), fold.n_splits)
+            splits = np.where(self.selection.alive(size), self._splits_expected(size), 0)
+            cells = _path_lengths(splits, fold.n_splits)
             missing = np.where(cells > fold.computed, cells, 0)
             work += float(self.n_train[size]) ** 2 * float(missing.sum())
         return work

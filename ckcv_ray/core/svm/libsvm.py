@@ -1,4 +1,8 @@
-"""LIBSVM (Chang, Lin 2011) as scikit-learn ships it, behind the interface of ``problem``."""
+"""LIBSVM (Chang, Lin 2011) as scikit-learn ships it, behind the interface of ``problem``.
+
+It keeps the kernel in float32 and sums its gradient from that, so where it says "converged" the violation
+measured in float64 may exceed the tolerance by about C * n_train * 2^-24.
+"""
 
 import warnings
 from itertools import pairwise

@@ -38,7 +38,7 @@ class Status(StrEnum):
     def sentence(self) -> str:
         """What to tell the person who reads the result."""
         if self is Status.CONVERGED:
-            return "the KKT violation is below the tolerance"
+            return "the solver met its tolerance"
         return "the iteration cap was reached before the tolerance: raise max_iter or narrow the grid"
 
 
@@ -79,7 +79,7 @@ class Path(Protocol):
             K: kernel matrix of the training rows, (n, n), symmetric, never written to.
             y: labels -1.0 or +1.0, shape (n,); one class alone gives the constant classifier.
             C_values: ascending, positive.
-            tolerance: largest KKT violation at which a fit counts as converged.
+            tolerance: largest KKT violation, in the solver's own arithmetic, of a converged fit.
             max_iter: iterations after which a fit is handed back as it is, with status CAPPED.
         """
 

@@ -1,0 +1,257 @@
+"""Clopper-Pearson by its definition, its closed forms, a rival implementation and its exact coverage."""
+
+from fractions import Fraction
+from math import comb, expm1, fsum, inf, log, nan
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import stats
+
+from ckcv_ray.core.bounds import bound_table, check_delta, clopper_pearson
+from ckcv_ray.errors import CKCVError, InputError
+
+SIZES = (1, 2, 3, 7, 20, 80, 133, 300)
+DELTAS = (1e-17, 1e-9, 0.001, 0.01, 0.05, 0.3, 0.5, 0.95)
+ULPS = 8 * np.finfo(float).eps
+repeatable = settings(derandomize=True, deadline=None, max_examples=120)
+
+pairs = st.integers(1, 400).flatmap(lambda m: st.tuples(st.integers(0, m - 1), st.just(m)))
+deltas = st.floats(1e-12, 0.999)
+
+
+def exact_cdf(x, m, p):
+    """P(Bin(m, p) <= x) for the rational number that the float p is, without rounding."""
+    p = Fraction(p)
+    return sum(comb(m, j) * p**j * (1 - p) ** (m - j) for j in range(x + 1))
+
+
+# The definition: P(Bin(m, U) <= x) = delta
+
+
+@pytest.mark.parametrize("delta", [d for d in DELTAS if d >= 0.001])
+@pytest.mark.parametrize("m", SIZES)
+def test_probability_of_so_few_errors_is_delta_at_the_bound(m, delta):
+    x = np.arange(m)
+    np.testing.assert_allclose(stats.binom.cdf(x, m, clopper_pearson(x, m, delta)), delta, rtol=1e-10)
+
+
+@given(pairs, deltas)
+@repeatable
+def test_delta_lies_between_the_probabilities_a_few_ulps_either_side(pair, delta):
+    x, m = pair
+    bound = clopper_pearson(x, m, delta)
+    below, above = bound * (1 - ULPS), min(1.0, bound * (1 + ULPS))
+    assert stats.binom.cdf(x, m, above) * (1 - 1e-10) <= delta
+    assert delta <= stats.binom.cdf(x, m, below) * (1 + 1e-10)
+
+
+@pytest.mark.parametrize(("x", "m"), [(0, 1), (0, 20), (3, 20), (19, 20), (7, 57), (40, 57)])
+def test_definition_in_rational_arithmetic(x, m):
+    probability = exact_cdf(x, m, clopper_pearson(x, m, 0.05))
+    assert abs(probability / Fraction(0.05) - 1) < 1e-12
+
+
+@pytest.mark.parametrize(("x", "m"), [(0, 78), (3, 100), (10, 133)])
+def test_definition_in_rational_arithmetic_at_a_delta_below_one_ulp(x, m):
+    """The quantile at 1 - delta would be 1.0 here, since 1 - 1e-17 is 1."""
+    probability = exact_cdf(x, m, clopper_pearson(x, m, 1e-17))
+    assert abs(probability / Fraction(1e-17) - 1) < 1e-10
+
+
+@pytest.mark.parametrize("delta", [0.001, 0.01, 0.05, 0.3])
+@pytest.mark.parametrize("m", [1, 2, 7, 20, 57])
+def test_equals_scipys_exact_one_sided_interval(m, delta):
+    rival = [
+        stats.binomtest(x, m, alternative="less").proportion_ci(1 - delta, method="exact").high
+        for x in range(m + 1)
+    ]
+    np.testing.assert_allclose(clopper_pearson(np.arange(m + 1), m, delta), rival, rtol=1e-9)
+
+
+# Closed forms
+
+
+@pytest.mark.parametrize("delta", DELTAS)
+@pytest.mark.parametrize("m", SIZES)
+def test_closed_forms_for_none_and_all_wrong(m, delta):
+    assert clopper_pearson(0, m, delta) == pytest.approx(-expm1(log(delta) / m), rel=1e-12)
+    assert clopper_pearson(m, m, delta) == 1.0
+
+
+@pytest.mark.parametrize("m", SIZES)
+def test_closed_form_for_one_right(m):
+    assert clopper_pearson(m - 1, m, 0.05) == pytest.approx(0.95 ** (1 / m), rel=1e-14)
+
+
+def test_smallest_sets():
+    assert clopper_pearson(0, 0) == 1.0
+    assert clopper_pearson(0, 1) == pytest.approx(0.95, rel=1e-15)
+    assert clopper_pearson(1, 1) == 1.0
+
+
+def test_tiny_delta_gives_a_useful_bound():
+    assert clopper_pearson(3, 100, 1e-17) == pytest.approx(0.392726, abs=1e-6)
+    x = np.arange(100)
+    np.testing.assert_allclose(
+        clopper_pearson(x, 100, 1e-17), stats.beta.isf(1e-17, x + 1, 100 - x), rtol=1e-11
+    )
+
+
+@pytest.mark.parametrize("delta", [1e-30, 1e-100, 1e-110, 1e-150, 1e-200, 1e-300])
+def test_every_delta_that_is_accepted_gives_a_probability(delta):
+    """A delta too small to be handled may be refused; nan or a falling table may not be handed out."""
+    try:
+        tables = [bound_table(m, delta) for m in (5, 10, 200)]
+    except InputError:
+        return
+    for table in tables:
+        assert np.all((table > 0) & (table <= 1)), table
+        assert np.all(np.diff(table) >= 0), table
+
+
+# Monotone in everything
+
+
+@pytest.mark.parametrize("delta", DELTAS)
+@pytest.mark.parametrize("m", SIZES)
+def test_grows_with_errors(m, delta):
+    table = bound_table(m, delta)
+    steps = np.diff(table)
+    assert np.all(steps >= 0)
+    assert np.all(steps[table[:-1] < 1 - 1e-9] > 0)  # nearer to 1 than that, floats run out
+
+
+@given(pairs, deltas, st.floats(1.001, 100.0))
+@repeatable
+def test_falls_as_delta_grows(pair, delta, factor):
+    bound, lower = clopper_pearson(*pair, delta), clopper_pearson(*pair, min(delta * factor, 0.9995))
+    assert lower < bound or (lower == bound and bound > 1 - 1e-9)
+
+
+@given(pairs, deltas)
+@repeatable
+def test_falls_as_the_set_grows(pair, delta):
+    x, m = pair
+    bound, lower = clopper_pearson(x, m, delta), clopper_pearson(x, m + 1, delta)
+    assert lower < bound or (lower == bound and bound > 1 - 1e-9)
+
+
+def test_exceeds_the_error_rate_at_the_usual_delta():
+    for m in SIZES:
+        assert np.all(bound_table(m, 0.05)[:m] > np.arange(m) / m)
+
+
+# The theorem: P(p > U(X)) <= delta for every p, and no smaller number will do
+
+
+def non_coverage(m, delta, p):
+    x = np.arange(m + 1)
+    return fsum(stats.binom.pmf(x, m, p)[bound_table(m, delta) < p])
+
+
+@pytest.mark.parametrize("delta", [0.001, 0.05, 0.3])
+@pytest.mark.parametrize("m", [1, 2, 5, 20, 80])
+def test_coverage_holds_and_is_tight_just_above_each_jump(m, delta):
+    """Non-coverage rises in p up to each U(x) and drops behind it: its suprema sit just above the jumps."""
+    for bound in bound_table(m, delta)[:-1]:
+        p = bound * (1 + 1e-12)
+        assert p < 1
+        failure = non_coverage(m, delta, p)
+        assert failure <= delta * (1 + 1e-12)
+        assert failure >= delta * (1 - 1e-7)
+
+
+@given(st.integers(1, 60), st.floats(1e-6, 1 - 1e-6), st.sampled_from([0.01, 0.05, 0.4]))
+@repeatable
+def test_coverage_holds_everywhere(m, p, delta):
+    assert non_coverage(m, delta, p) <= delta * (1 + 1e-12)
+
+
+# Shapes and types
+
+
+def test_scalars_give_a_float_and_arrays_an_array():
+    for x, m in ((3, 10), (np.int64(3), 10), (np.array(3), np.uint8(10))):
+        assert type(clopper_pearson(x, m)) is float
+    assert clopper_pearson([3], 10).shape == (1,)
+    assert clopper_pearson(3, [10]).dtype == np.float64
+
+
+def test_broadcasts_as_numpy_does():
+    x, m = np.arange(4)[:, None], np.array([3, 10, 250])
+    table = clopper_pearson(x, m, 0.1)
+    assert table.shape == (4, 3)
+    for i, j in np.ndindex(4, 3):
+        assert table[i, j] == clopper_pearson(int(x[i, 0]), int(m[j]), 0.1)
+
+
+def test_table_is_the_bound_of_each_count_bit_for_bit():
+    table = bound_table(37, 0.05)
+    assert table.shape == (38,)
+    assert table.tolist() == [clopper_pearson(x, 37, 0.05) for x in range(38)]
+
+
+@pytest.mark.parametrize("kind", [np.uint8, np.int8, np.int32, np.uint64])
+def test_every_integer_type_gives_the_same_bits(kind):
+    x = np.array([0, 100, 127], dtype=kind)
+    assert clopper_pearson(x, 127).tolist() == [clopper_pearson(c, 127) for c in (0, 100, 127)]
+
+
+def test_largest_small_integer_does_not_wrap_around():
+    assert clopper_pearson(np.uint8(255), 300) == clopper_pearson(255, 300) < 1
+
+
+def test_read_only_counts_are_accepted_and_left_alone():
+    x = np.arange(5)
+    x.setflags(write=False)
+    clopper_pearson(x, x + 1)
+    assert x.tolist() == [0, 1, 2, 3, 4]
+
+
+# Refusals
+
+BAD_COUNTS = {
+    "float": 1.0,
+    "float array": np.array([1.0, 2.0]),
+    "nan": nan,
+    "inf": inf,
+    "negative": -1,
+    "negative in an array": [3, -1],
+    "bool": True,
+    "bool array": np.array([True, False]),
+    "none": None,
+    "text": "3",
+}
+
+
+@pytest.mark.parametrize("bad", BAD_COUNTS.values(), ids=BAD_COUNTS.keys())
+def test_refuses_what_is_not_a_count(bad):
+    with pytest.raises(InputError, match="errors"):
+        clopper_pearson(bad, 10)
+    with pytest.raises(InputError, match="m"):
+        clopper_pearson(0, bad)
+
+
+@pytest.mark.parametrize(("x", "m"), [(11, 10), (1, 0), ([0, 11, 3], 10), (5, [9, 4])])
+def test_refuses_more_errors_than_rows(x, m):
+    with pytest.raises(InputError, match=r"11|1 is|5 is"):
+        clopper_pearson(x, m)
+
+
+@pytest.mark.parametrize("delta", [0.0, 1.0, -0.05, 1.5, nan, inf, -inf])
+def test_refuses_delta_outside_the_open_interval(delta):
+    with pytest.raises(InputError, match="delta"):
+        clopper_pearson(1, 10, delta)
+    with pytest.raises(InputError, match="delta"):
+        clopper_pearson(10, 10, delta)
+    with pytest.raises(InputError, match="delta"):
+        check_delta(delta)
+
+
+def test_a_refusal_is_a_value_error_of_ours():
+    with pytest.raises(ValueError) as caught:
+        clopper_pearson(1.5, 10)
+    assert isinstance(caught.value, InputError)
+    assert isinstance(caught.value, CKCVError)

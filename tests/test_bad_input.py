@@ -1,0 +1,492 @@
+"""Bad input at the command line: exit code 2, or 4 for a folder that is not this run's; one clear message
+on standard error, with what was got and how to mend it; nothing on standard output; no folder left behind.
+"""
+
+import json
+import os
+import shutil
+import sys
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from filelock import FileLock
+from pyarrow import parquet
+
+from ckcv_ray import cli, driver
+from ckcv_ray.data import learning_table, read
+from ckcv_ray.study import Execution, Study
+
+HUGE = "1" + "0" * 30
+GRID = Study(C=(1.0,), gamma=(1.0,), k=(3,), n_splits=2)
+ASKED = ("--C", "1", "--gamma", "1", "--k", "3", "--n-splits", "2")
+A = [f"{i}" for i in range(8)]
+B = [f"{i * i % 7}.5" for i in range(8)]
+Y = ["no", "yes"] * 4
+
+
+def csv_text(a=A, b=B, y=Y, header="a,b,y"):
+    rows = zip(*(values for values in (a, b, y) if values is not None), strict=True)
+    return "\n".join([header, *(",".join(row) for row in rows)]) + "\n"
+
+
+def swapped(values, **changed):
+    """The values with row3="x" in the third row."""
+    return [changed.get(f"row{i}", value) for i, value in enumerate(values, start=1)]
+
+
+FILES = {
+    "good.csv": csv_text(),
+    "numbered.csv": csv_text(y=["1", "2"] * 4),
+    "other.csv": csv_text(a=[f"{i + 1}" for i in range(8)]),
+    "missing value.csv": csv_text(b=swapped(B, row3="")),
+    "nan.csv": csv_text(b=swapped(B, row5="nan")),
+    "inf.csv": csv_text(b=swapped(B, row4="inf")),
+    "minus inf.csv": csv_text(a=swapped(A, row8="-inf")),
+    "text.csv": csv_text(b=swapped(B, row2="tall")),
+    "blank.csv": csv_text(b=[""] * 8),
+    "one class.csv": csv_text(y=["yes"] * 8),
+    "three classes.csv": csv_text(y=swapped(Y, row3="maybe", row4="maybe")),
+    "lonely.csv": csv_text(y=[*["no"] * 7, "yes"]),
+    "unlabelled.csv": csv_text(y=swapped(["1", "0"] * 4, row6="")),
+    "blank label.csv": csv_text(y=swapped(Y, row6="")),
+    "five rows.csv": "\n".join(csv_text().splitlines()[:6]) + "\n",
+    "header.csv": "a,b,y\n",
+    "empty.csv": "",
+    "ragged.csv": csv_text() + "1,2\n",
+    "twins.csv": csv_text(header="a,a,y"),
+    "no target.csv": csv_text(header="a,b,outcome"),
+    "two targets.csv": csv_text(header="label,b,y"),
+    "only target.csv": csv_text(a=None, b=None, header="y"),
+    "table.txt": csv_text(),
+    "broken.parquet": "PAR1 and no more",
+    "broken.npz": "no archive",
+    "empty.npz": "",
+    "broken.svmlight": "yes 1:0.5\n",
+    "test without target.csv": csv_text(y=None, header="a,b"),
+    "test without a.csv": csv_text(a=None, header="b,y"),
+    "test with maybe.csv": csv_text(y=swapped(Y, row3="maybe")),
+    "test with nan.csv": csv_text(b=swapped(B, row5="nan")),
+    "test with 0.csv": csv_text(y=["0", "1"] * 4),
+    "test with gap.csv": csv_text(y=swapped(["1", "2"] * 4, row2="")),
+    "broken.toml": "C = [1",
+    "unknown.toml": "cost = [1]",
+    "wrong.toml": "n_splits = '20'",
+    "scalar.toml": "C = 1.0",
+    "huge.toml": f"C = [1{'0' * 400}]",
+    "k.toml": "k = [3, 99]",
+}
+
+
+class Case(NamedTuple):
+    """Words after ``ckcv``, split at spaces unless given as a list, and what the message has to say."""
+
+    words: str | list[str]
+    told: tuple[str, ...]
+    code: int = 2
+    usage: bool = False
+
+
+def run(options="", *told, source="good.csv", usage=False):
+    """A case of ``ckcv run``."""
+    options = options.split(" ") if isinstance(options, str) and options else list(options)
+    return Case(["run", source, "--out", "OUT", *options], told, usage=usage)
+
+
+def usage(options, *told):
+    """A case that the parser of the command line refuses, in a panel of its own."""
+    return run(options, *told, usage=True)
+
+
+WAY_OUT = ("--drop b", "--features")
+CASES = {
+    # files
+    "no such file": run("", "there is no file 'nowhere.csv'", source="nowhere.csv"),
+    "a folder": run("", "neither a file ending in .csv", "named set", source="."),
+    "unknown suffix": run("", "'table.txt' is neither a file ending in .csv, .parquet", source="table.txt"),
+    "empty file": run("", "cannot read 'empty.csv' as csv", "Empty CSV file", source="empty.csv"),
+    "ragged rows": run("", "Expected 3 columns, got 2", source="ragged.csv"),
+    "broken parquet": run("", "cannot read 'broken.parquet' as parquet", source="broken.parquet"),
+    "broken npz": run("", "cannot read 'broken.npz' as npz", source="broken.npz"),
+    "empty npz": run("", "cannot read 'empty.npz' as npz", source="empty.npz"),
+    "half an npz": run("", "cannot read 'half.npz' as npz", source="half.npz"),
+    "array in an npz": run("", "'array.npz'", source="array.npz"),
+    "npz without y": run("", "none of target, y, label, class is the target", source="no y.npz"),
+    "npz that does not fit": run("", "X has shape (8, 2) and y (7,)", source="unfit.npz"),
+    "broken svmlight": run("", "cannot read 'broken.svmlight' as svmlight", source="broken.svmlight"),
+    # named sets
+    "unknown set of sklearn": run("", "sklearn:boston is not known", source="sklearn:boston"),
+    "three species": run("", "3 classes (setosa, versicolor, virginica)", source="sklearn:iris"),
+    "generator without seed": run("", "does not name a set", "twonorm:n:seed", source="twonorm:99"),
+    "generator of words": run("", "'many' is not a whole number", source="waveform:many:0"),
+    "five generated rows": run("", "outside 6..10000000", source="ringnorm:5:0"),
+    "ida without archive": run("", "--ida-file FILE", "CKCV_IDA", source="ida:banana:1"),
+    "ida of words": run("", "'ida:heart:first'", "not a whole number", source="ida:heart:first"),
+    "missing archive": run("--ida-file nowhere.npz", "IDA archive 'nowhere.npz'", source="ida:banana:1"),
+    "half an archive": run("--ida-file half.npz", "IDA archive 'half.npz'", source="ida:banana:1"),
+    "unknown ida set": run("--ida-file ida.npz", "ida:apple is not in", "banana", source="ida:apple:1"),
+    "ida realization 0": run("--ida-file ida.npz", "ida:banana:0 is outside 1..1", source="ida:banana:0"),
+    "ida realization 2": run("--ida-file ida.npz", "ida:banana:2 is outside 1..1", source="ida:banana:2"),
+    # columns
+    "target not there": run("--target outcome", "no column 'outcome' for the target", "a, b, y"),
+    "no target": run("", "none of target, y, label, class", "a, b, outcome", source="no target.csv"),
+    "two targets": run("", "y, label could all be the target", "--target", source="two targets.csv"),
+    "feature not there": run("--features a,c", "there is no column 'c': the columns are a, b, y"),
+    "dropped column not there": run("--drop c", "there is no column 'c': the columns are a, b, y"),
+    "empty list of features": run(["--features", ""], "there is no column ''"),
+    "all dropped": run("--drop a,b", "no feature is left", "--features", "--drop"),
+    "only the target": run("", "no feature is left beside the target 'y'", source="only target.csv"),
+    "twins": run("", "two columns are named 'a'", source="twins.csv"),
+    "text column": run("", "column 'b' holds string", "not numbers", *WAY_OUT, source="text.csv"),
+    "empty column": run("", "column 'b' is empty", *WAY_OUT, source="blank.csv"),
+    "empty cell": run("", "column 'b'", "1 empty cells", "row 3", *WAY_OUT, source="missing value.csv"),
+    "NaN in csv": run("", "column 'b'", "row 5", *WAY_OUT, source="nan.csv"),
+    "NaN in parquet": run("", "column 'b' has nan in row 5", *WAY_OUT, source="nan.parquet"),
+    "NaN in npz": run("", "column 'x1' has nan in row 2", "--drop x1", source="nan.npz"),
+    "infinity": run("", "column 'b' has inf in row 4", *WAY_OUT, source="inf.csv"),
+    "minus infinity": run("", "column 'a' has -inf in row 8", "--drop a", source="minus inf.csv"),
+    # labels and rows
+    "one class": run("", "1 classes (yes): expected 2", source="one class.csv"),
+    "three classes": run("", "3 classes (maybe, no, yes): expected 2", source="three classes.csv"),
+    "numbers as labels": run("--target b", "classes", "expected 2"),
+    "one row of a class": run("", "class 'yes' has 1 row: each needs at least 2", source="lonely.csv"),
+    "missing number label": run("", "target 'y' has empty cells", source="unlabelled.csv"),
+    "missing text label": run("", "target 'y' has empty cells", source="blank label.csv"),
+    "infinite labels": run("", "target 'y'", source="infinite labels.parquet"),
+    "dates as labels": run("", "target 'y' has type date32", source="dates.parquet"),
+    "five rows": run("", "the table has 5 rows: at least 6 are needed", source="five rows.csv"),
+    "header alone": run("", "the table has 0 rows", source="header.csv"),
+    # k
+    "k of 2": run("--k 2,3", "k=2 is outside 3..8 (the table has 8 rows)"),
+    "k of n + 1": run("--k 3,9", "k=9 is outside 3..8 (the table has 8 rows)"),
+    "k of 0": run("--k 0", "k=0 is outside 3..8"),
+    "range beyond n": run("--k 3:12", "k=9 is outside 3..8"),
+    "negative k": run("--k=-3", "-3 is below 0"),
+    "k of words": run("--k three", "k='three': expected whole numbers", "3:n"),
+    "half a k": run("--k 3.5", "k='3.5': expected whole numbers"),
+    "no k": run(["--k", ""], "k='': expected whole numbers"),
+    "backward range": run("--k 8:3", "k='8:3'"),
+    "open range": run("--k 3:", "k='3:'"),
+    "endless range": run("--k 3:99999999", "k='3:99999999'"),
+    "report_k outside": run("--report-k 9", "report_k=9 is outside 3..8"),
+    "report_k not computed": run("--k 3,4 --report-k 5", "report_k=5 is not among k=3,4", "add it to k"),
+    "report_k of words": run("--report-k all", "report_k='all'"),
+    # C and gamma
+    "C of 0": run("--C 0,1", "C=0.0 is not allowed", "positive and finite"),
+    "negative C": run("--C=-1", "C=-1.0 is not allowed"),
+    "infinite C": run("--C 1,inf", "C=inf is not allowed"),
+    "C beyond float64": run("--C 1e999", "C=inf is not allowed"),
+    "C not a number": run("--C nan", "C=nan is not allowed"),
+    "no C": run(["--C", ""], "C='': expected numbers like 0.1,1,10", "log:-2:4:13"),
+    "C of words": run("--C much", "C='much': expected numbers"),
+    "gap in C": run("--C 1,,10", "C='1,,10': expected numbers"),
+    "semicolons in C": run("--C 1;10", "C='1;10': expected numbers"),
+    "gamma of 0": run("--gamma 0", "gamma=0.0 is not allowed"),
+    "negative gamma": run("--gamma 1,-2", "gamma=-2.0 is not allowed"),
+    "short log": run("--gamma log:-2:4", "gamma='log:-2:4': expected numbers", "log:-2:4:13"),
+    "log of no values": run("--gamma log:-2:4:0", "gamma='log:-2:4:0'"),
+    "log beyond float64": run("--gamma log:0:400:5", "gamma='log:0:400:5'"),
+    # the rest of the study
+    "delta of 0": run("--delta 0", "delta=0.0 is outside (0, 1)", "for example 0.05"),
+    "delta of 1": run("--delta 1", "delta=1.0 is outside (0, 1)"),
+    "negative delta": run("--delta=-0.1", "delta=-0.1 is outside (0, 1)"),
+    "delta in percent": run("--delta 5", "delta=5.0 is outside (0, 1)"),
+    "delta not a number": run("--delta nan", "delta=nan is outside (0, 1)"),
+    "no splits": run("--n-splits 0", "n_splits=0 is below 1"),
+    "fewer than no splits": run("--n-splits=-20", "n_splits=-20 is below 1"),
+    "more splits than memory": run(f"--n-splits {HUGE}", "n_splits"),
+    "negative seed": run("--seed=-1", "seed=-1 is below 0"),
+    "unknown scaling": run("--scale minmax", "'minmax' is not known", "standard, none"),
+    "unknown solver": run("--solver magic", "solver='magic' is not known", "libsvm"),
+    "tolerance of 0": run("--tolerance 0", "tolerance=0.0 is outside (0, 1)"),
+    "no iterations": run("--max-iter 0", "max_iter=0 is below 1"),
+    "iterations beyond int64": run(f"--max-iter {HUGE}", "max_iter"),
+    "missing study file": run("--study nowhere.toml", "study file 'nowhere.toml'"),
+    "broken study file": run("--study broken.toml", "study file 'broken.toml'", "Unclosed array"),
+    "unknown field": run("--study unknown.toml", "unknown field 'cost'", "n_splits"),
+    "wrong type": run("--study wrong.toml", "n_splits='20' is not a whole number"),
+    "number for a list": run("--study scalar.toml", "C=1.0 is not a sequence", "list of numbers"),
+    "number beyond float64": run("--study huge.toml", "C"),
+    "k of the study file": run("--study k.toml", "k=99 is outside 3..8"),
+    # execution
+    "unknown backend": run("--backend dask", "backend='dask' is not known", "auto, ray, serial"),
+    "no workers": run("--workers 0", "workers=0 is below 1"),
+    "serial workers": run("--backend serial --workers 2", "workers=2", "leave --backend serial out"),
+    "serial address": run("--backend serial --address auto", "address='auto'", "leave --backend serial out"),
+    # rows to test on
+    "missing test file": run("--test nowhere.csv", "there is no file 'nowhere.csv'"),
+    "test without target": run(["--test", "test without target.csv"], "no column 'y' with the labels"),
+    "test without a feature": run(["--test", "test without a.csv"], "there is no column 'a'"),
+    "test with another label": run(["--test", "test with maybe.csv"], "'maybe'", "'no' and 'yes'"),
+    "test with NaN": run(["--test", "test with nan.csv"], "column 'b'", "row 5"),
+    "test with label 0": run(["--test", "test with 0.csv"], "holds 0", "1 and 2", source="numbered.csv"),
+    "test without a label": run(["--test", "test with gap.csv"], "column 'y'", source="numbered.csv"),
+    # folders that cannot be written
+    "out inside a file": Case("run good.csv --out good.csv/run", ("good.csv' is not a folder",)),
+    "out deep inside a file": Case("run good.csv --out good.csv/a/b", ("cannot write to 'good.csv/a/b'",)),
+    # what the parser refuses
+    "no out": Case("run good.csv", ("Missing option '--out'",), usage=True),
+    "no source": Case("run --out OUT", ("Missing argument",), usage=True),
+    "unknown option": usage("--gama 1", "No such option: --gama", "--gamma"),
+    "unknown command": Case("rum good.csv", ("No such command 'rum'",), usage=True),
+    "splits of words": usage("--n-splits many", "--n-splits", "integer"),
+    "half a split": usage("--n-splits 2.5", "--n-splits", "integer"),
+    "delta of words": usage("--delta small", "--delta", "number"),
+    "workers of words": usage("--workers all", "--workers", "integer"),
+    "option without value": usage("--C", "--C"),
+    "predict without data": Case("predict nowhere", ("Missing argument 'DATA'",), usage=True),
+    "predict with a negative seed": Case("predict nowhere good.csv --seed=-1", ("--seed",), usage=True),
+    "status without folder": Case("status", ("Missing argument",), usage=True),
+    # no run there
+    "status of nothing": Case("status nowhere", ("'nowhere' holds no run",), 4),
+    "verify of nothing": Case("verify nowhere", ("'nowhere'", "no finished run"), 4),
+    "predict from nothing": Case("predict nowhere good.csv", ("'nowhere' holds no run",), 4),
+    "status of a file": Case("status good.csv", ("'good.csv'",), 4),
+    "status of another folder": Case("status .", ("'.'",), 4),
+    "out is a file": Case("run good.csv --out good.csv", ("'good.csv' exists and is not a run folder",), 4),
+    "out holds other things": Case("run good.csv --out .", ("not a run folder", "another --out"), 4),
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def inputs(tmp_path_factory):
+    """A folder with all the files of the cases."""
+    folder = tmp_path_factory.mktemp("inputs")
+    for name, text in FILES.items():
+        (folder / name).write_text(text)
+    X = np.arange(16.0).reshape(8, 2)
+    y = np.array([0, 1] * 4)
+    np.savez(folder / "no y.npz", X=X)
+    np.savez(folder / "unfit.npz", X=X, y=y[:7])
+    np.savez(folder / "nan.npz", X=np.where(X == 3, np.nan, X), y=y)
+    np.savez(folder / "half.npz", X=X, y=y)
+    (folder / "half.npz").write_bytes((folder / "half.npz").read_bytes()[:200])
+    with (folder / "array.npz").open("wb") as stream:
+        np.save(stream, X)
+    parts = {"x": X, "t": y, "train": np.array([[0, 1, 2, 3, 4, 5]]), "test": np.array([[6, 7]])}
+    np.savez(folder / "ida.npz", **{f"banana/{part}": values for part, values in parts.items()})
+    b = [1.0, 2, 3, 4, float("nan"), 6, 7, 8]
+    parquet.write_table(pa.table({"b": b, "y": y}), folder / "nan.parquet")
+    parquet.write_table(
+        pa.table({"b": y, "y": [float("-inf"), float("inf")] * 4}), folder / "infinite labels.parquet"
+    )
+    parquet.write_table(
+        pa.table({"b": y, "y": pa.array(y, pa.int32()).cast(pa.date32())}), folder / "dates.parquet"
+    )
+    return folder
+
+
+@pytest.fixture(scope="module")
+def finished(inputs, tmp_path_factory):
+    """A finished run of good.csv, for reading only."""
+    folder = tmp_path_factory.mktemp("finished") / "run"
+    table = learning_table(read(str(inputs / "good.csv")).learn, source="good.csv")
+    driver.run_table(GRID, table, folder, Execution("serial"))
+    return folder
+
+
+@pytest.fixture
+def ckcv(inputs, tmp_path, monkeypatch, capsys):
+    """``ckcv`` in this process, in the folder of the inputs: code, standard output, standard error.
+
+    Whatever starts a backend fails the test: bad input is refused before there is any.
+    """
+
+    def backend(*_):
+        pytest.fail("a backend was made for bad input")
+
+    def call(words):
+        words = words.split(" ") if isinstance(words, str) else words
+        out = str(tmp_path / "out")
+        monkeypatch.setattr(sys, "argv", ["ckcv", *(out if word == "OUT" else word for word in words)])
+        capsys.readouterr()
+        with pytest.raises(SystemExit) as end:
+            cli.main()
+        return (end.value.code, *capsys.readouterr())
+
+    monkeypatch.chdir(inputs)
+    monkeypatch.delenv("CKCV_IDA", raising=False)
+    monkeypatch.setattr(driver, "make_backend", backend)
+    return call
+
+
+def snapshot(*folders):
+    """Every file and folder under these, with its size and the time of its last change."""
+    found = [path for folder in folders for path in sorted(folder.rglob("*"))]
+    return {path: (path.stat().st_size, path.stat().st_mtime_ns) for path in found}
+
+
+def refused(ckcv, case, *folders):
+    """The message of a case, after checking all that holds for every case."""
+    before = snapshot(*folders)
+    code, out, error = ckcv(case.words)
+    assert code == case.code, error
+    assert out == ""
+    assert "Traceback" not in error
+    if case.usage:
+        assert error.count("─ Error ─") == 1
+        error = " ".join(error.replace("│", " ").split())
+    else:
+        assert error.startswith("ckcv: ")
+        assert error.count("\n") == 1
+        assert error.endswith("\n")
+    for part in case.told:
+        assert part in error
+    assert snapshot(*folders) == before
+    return error
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_bad_input_is_refused(ckcv, inputs, tmp_path, name):
+    refused(ckcv, CASES[name], inputs, tmp_path)
+
+
+@pytest.mark.parametrize(
+    "name", ["no such file", "k of 2", "one class", "status of nothing", "verify of nothing"]
+)
+def test_nothing_goes_to_standard_output_with_json_either(ckcv, inputs, tmp_path, name):
+    words, told, *rest = CASES[name]
+    listed = words.split(" ") if isinstance(words, str) else words
+    refused(ckcv, Case([*listed, "--json"], told, *rest), inputs, tmp_path)
+
+
+def test_no_permission_to_write(ckcv, tmp_path, monkeypatch):
+    closed = tmp_path / "closed"
+    closed.mkdir(mode=0o500)
+    if os.geteuid() == 0:  # who may do anything
+        monkeypatch.setattr(os, "access", lambda path, mode: not (Path(path) == closed and mode & os.W_OK))
+    case = Case(["run", "good.csv", "--out", str(closed / "deep" / "run")], ("no permission", str(closed)))
+    refused(ckcv, case, tmp_path)
+
+
+# Run folders
+
+
+@pytest.fixture
+def folder(finished, tmp_path):
+    """A finished run to do harm to."""
+    return shutil.copytree(finished, tmp_path / "run")
+
+
+def edit(file, **changed):
+    """Change fields of a JSON file; None takes them away."""
+    content = {**json.loads(file.read_text()), **changed}
+    file.write_text(json.dumps({name: value for name, value in content.items() if value is not None}))
+
+
+FOREIGN = {
+    "other data": ("other.csv", "", ("holds another study", "another table", "choose another --out")),
+    "other features": ("good.csv", "--features a", ("another table",)),
+    "other labels": ("numbered.csv", "", ("another table",)),
+    "other seed": ("good.csv", "--seed 5", ("holds another study", "seed: ", "5", "0", "--out")),
+    "several fields": ("good.csv", "--delta 0.1 --scale none", ("delta: ", "scaling: ")),
+    "data and study": ("other.csv", "--seed 5", ("seed: ", "another table")),
+}
+
+
+@pytest.mark.parametrize("name", FOREIGN)
+def test_the_folder_of_another_study_is_refused_with_the_differences(ckcv, folder, tmp_path, name):
+    source, options, told = FOREIGN[name]
+    words = ["run", source, "--out", str(folder), *ASKED, *options.split()]
+    refused(ckcv, Case(words, (str(folder), *told), 4), tmp_path)
+
+
+DAMAGES = {
+    "another schema": (lambda f: edit(f / "study.json", schema=99), "schema 99"),
+    "no schema": (lambda f: edit(f / "study.json", schema=None), "schema"),
+    "no study": (lambda f: edit(f / "study.json", study=None), "study"),
+    "unknown field": (lambda f: edit(f / "study.json", study={"cost": [1]}), "unknown field 'cost'"),
+    "study out of range": (lambda f: edit(f / "study.json", study={"delta": 7}), "delta=7"),
+    "study of a wrong kind": (lambda f: edit(f / "study.json", study=[1]), "study.json"),
+    "no JSON": (lambda f: (f / "study.json").write_text("{"), "study.json is damaged"),
+    "a list": (lambda f: (f / "study.json").write_text("[]"), "study.json is damaged"),
+    "no data": (lambda f: (f / "data.parquet").unlink(), "data.parquet"),
+    "half the data": (lambda f: (f / "data.parquet").write_bytes(b"PAR1"), "data.parquet is damaged"),
+    "a stranger's data": (
+        lambda f: parquet.write_table(pa.table({"a": [1.0] * 8, "y": [0, 1] * 4}), f / "data.parquet"),
+        "data.parquet",
+    ),
+    "no certificate": (lambda f: (f / "certificate.json").unlink(), "certificate.json"),
+    "half a certificate": (lambda f: edit(f / "certificate.json", l_ee=None), "certificate.json"),
+    "half the models": (lambda f: (f / "ensemble/models.parquet").write_bytes(b"PAR1"), "models.parquet"),
+    "no triples": (lambda f: (f / "triples.parquet").unlink(), "triples.parquet"),
+}
+
+
+@pytest.mark.parametrize("name", DAMAGES)
+@pytest.mark.parametrize("verb", ["run", "status", "predict"])
+def test_a_damaged_folder_is_refused_with_the_file_named(ckcv, folder, tmp_path, name, verb):
+    damage, told = DAMAGES[name]
+    damage(folder)
+    words = {
+        "run": ["run", "good.csv", "--out", str(folder), *ASKED],
+        "status": ["status", str(folder)],
+        "predict": ["predict", str(folder), "good.csv"],
+    }
+    refused(ckcv, Case(words[verb], (told,), 4), tmp_path)
+
+
+@pytest.mark.parametrize("damage", [Path.unlink, lambda f: f.write_text("{}"), lambda f: f.write_text("")])
+def test_a_lost_account_of_the_run_is_a_damaged_folder(ckcv, folder, tmp_path, damage):
+    damage(folder / "execution.json")
+    refused(ckcv, Case(["status", str(folder)], ("execution.json",), 4), tmp_path)
+
+
+def test_an_unfinished_run_is_not_predicted_with(ckcv, folder, tmp_path):
+    (folder / "manifest.json").unlink()
+    refused(ckcv, Case(["predict", str(folder), "good.csv"], ("not finished", "ckcv run"), 4), tmp_path)
+    refused(ckcv, Case(["verify", str(folder)], ("no finished run",), 4), tmp_path)
+
+
+def test_a_folder_in_use_is_refused(ckcv, inputs, tmp_path, monkeypatch):
+    monkeypatch.undo()
+    monkeypatch.chdir(inputs)
+    out = tmp_path / "out"
+    out.mkdir()
+    with FileLock(out / ".lock", timeout=0):
+        code, output, error = ckcv(["run", "good.csv", "--out", str(out), "--backend", "serial", *ASKED])
+    assert (code, output) == (4, "")
+    assert f"ckcv: {str(out)!r} is in use by another run: wait for it, or stop it" in error.splitlines()
+    assert not (out / "study.json").exists()
+
+
+# Prediction
+
+PREDICT = {
+    "missing data": (["nowhere.csv"], "there is no file 'nowhere.csv'"),
+    "unknown suffix": (["table.txt"], "neither a file ending in"),
+    "feature not there": (["test without a.csv"], "there is no column 'a': the columns are b, y"),
+    "text": (["text.csv"], "column 'b' holds string"),
+    "NaN": (["nan.csv"], "column 'b' has 1 empty cells, the first in row 5"),
+    "infinity": (["inf.csv"], "column 'b' has inf in row 4"),
+    "twins": (["twins.csv"], "two columns are named 'a'"),
+    "suffix of out": (["good.csv", "--out", "p.xlsx"], "'p.xlsx': the name has to end in .csv or .parquet"),
+    "no folder for out": (["good.csv", "--out", "no/p.csv"], "cannot write 'no/p.csv'"),
+    "no folder for parquet": (["good.csv", "--out", "no/p.parquet"], "cannot write 'no/p.parquet'"),
+}
+
+
+@pytest.mark.parametrize("name", PREDICT)
+def test_rows_that_cannot_be_classified(ckcv, finished, inputs, tmp_path, name):
+    words, told = PREDICT[name]
+    refused(ckcv, Case(["predict", str(finished), *words], (told,)), finished, inputs, tmp_path)
+
+
+def test_a_seed_of_any_length_is_used_or_refused(ckcv, finished):
+    code, out, error = ckcv(["predict", str(finished), "good.csv", "--seed", HUGE * 3])
+    assert code in (0, 2)
+    assert bool(out) == (code == 0)
+    assert code == 0 or "seed" in error
+
+
+@pytest.mark.parametrize("data", ["nan.csv", "text.csv", "inf.csv", "blank.csv"])
+def test_predict_does_not_advise_options_it_does_not_have(ckcv, finished, data):
+    error = refused(ckcv, Case(["predict", str(finished), data], ("column 'b'",)))
+    assert "--drop" not in error
+    assert "--features" not in error
+
+
+def test_there_are_cases_enough():
+    assert len(CASES) + len(PREDICT) + len(FOREIGN) >= 40

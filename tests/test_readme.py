@@ -1,0 +1,69 @@
+"""Every command the README shows, run in the order shown (long ones in small), and its Python block."""
+
+import os
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+README = (ROOT / "README.md").read_text()
+BIN = Path(sys.executable).parent
+SMALLER = {"python jobs/paper_seeds.py --seeds 5": "python jobs/paper_seeds.py --seeds 1 --sets titanic"}
+NAMED_IDA = ("ida:", "paper_seeds", "runs/banana")
+
+
+def commands() -> list[str]:
+    blocks = re.findall(r"```console\n(.*?)```", README, flags=re.DOTALL)
+    return [line[2:] for block in blocks for line in block.splitlines() if line.startswith("$ ")]
+
+
+def placeholders() -> list[str]:
+    return re.findall(r"@@[A-Z]+@@", README)
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder in which the demo has been, in small."""
+    place = tmp_path_factory.mktemp("readme")
+    (place / "jobs").symlink_to(ROOT / "jobs")
+    small = "ckcv run sklearn:breast_cancer --C 1,10 --gamma 0.01 --k 3,4 --n-splits 3 --out runs/demo"
+    shell(small, place)
+    return place
+
+
+def shell(command: str, place: Path) -> str:
+    environment = os.environ | {"PATH": f"{BIN}:{os.environ['PATH']}"}
+    words = shlex.split(command)
+    done = subprocess.run(words, cwd=place, env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, f"{command}\n{done.stdout}\n{done.stderr}"
+    return done.stdout
+
+
+def test_the_readme_is_complete() -> None:
+    assert not placeholders()
+    assert commands()[:2] == ["./jobs/demo", "./jobs/check"]
+
+
+@pytest.mark.parametrize("command", [c for c in commands() if not c.startswith("./jobs/")])
+def test_a_command_of_the_readme_runs(command: str, place: Path, request: pytest.FixtureRequest) -> None:
+    """In order: later ones use what earlier ones left. The two jobs are run by CI itself."""
+    if any(part in command for part in NAMED_IDA):
+        request.getfixturevalue("ida")
+    shell(SMALLER.get(command, command), place)
+
+
+def test_the_python_block_runs(tmp_path: Path) -> None:
+    (block,) = re.findall(r"```python\n(.*?)```", README, flags=re.DOTALL)
+    (tmp_path / "block.py").write_text(block)
+    shell(f"{sys.executable} block.py", tmp_path)
+
+
+def test_the_layout_names_every_module() -> None:
+    layout = README.split("## The layout of the code")[1]
+    for file in (ROOT / "ckcv_ray").glob("*.py"):
+        if file.stem not in ("__init__", "errors", "version"):
+            assert re.search(rf"\b{file.stem}\b", layout), f"{file.stem} is not in the README's layout"
