@@ -15,6 +15,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
 RAY = str(Path(sys.executable).parent / "ray")
+TRIALS = 20
 STUDY = ("--k", "3,4,5", "--n-splits", "4", "--C", "0.1,1,10", "--gamma", "0.01,0.1")
 
 
@@ -43,6 +44,7 @@ def head(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Head]:
             [
                 RAY, "start", "--head", "--block", "--node-ip-address=127.0.0.1", f"--port={port}",
                 "--dashboard-host=127.0.0.1", f"--dashboard-port={dashboard}", "--num-cpus=2",
+                f"--dashboard-agent-listen-port={free_port()}",  # the session's Ray holds the usual one
                 f"--temp-dir=/tmp/ckcv{port}", "--disable-usage-stats",
             ],
             env=environment, stdout=output, stderr=output, start_new_session=True,
@@ -60,10 +62,11 @@ def head(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Head]:
 def _takes_jobs(jobs: str, environment: dict[str, str], process: subprocess.Popen[bytes]) -> None:
     """Wait for the head: it answers some seconds before it can take a job."""
     trial = [RAY, "job", "submit", "--address", jobs, "--", "true"]
-    while process.poll() is None:
-        if subprocess.run(trial, env=environment, capture_output=True).returncode == 0:
-            return
-    pytest.fail("the head did not start")
+    for _ in range(TRIALS):
+        trial_run = subprocess.run(trial, env=environment, capture_output=True, text=True)
+        if trial_run.returncode == 0 or process.poll() is not None:
+            break
+    assert trial_run.returncode == 0, f"the head takes no jobs: {trial_run.stdout}{trial_run.stderr}"
 
 
 def local(out: Path) -> None:
