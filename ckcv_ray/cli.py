@@ -134,7 +134,9 @@ def run(
     report_k: Annotated[
         str | None, option("Values of k whose own best triple is reported too.", None, "Study")
     ] = None,
-    solver: Annotated[str | None, option("Solver of the machine.", "libsvm", "Study")] = None,
+    solver: Annotated[
+        str | None, option("Solver of the machine: newton (ours) or libsvm.", "newton", "Study")
+    ] = None,
     tolerance: Annotated[float | None, option("KKT violation of a fit.", "0.001", "Study")] = None,
     max_iter: Annotated[
         int | None, option("Iterations after which a fit is capped.", "10000000", "Study")

@@ -122,7 +122,7 @@ class Study:
     bound: str = "clopper_pearson"
     seed: int = 0
     scaling: str = "standard"
-    solver: str = "libsvm"
+    solver: str = "newton"
     tolerance: float = 1e-3
     precision: str = "float64"
     max_iter: int = 10_000_000

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from threadpoolctl import ThreadpoolController
 
-from ckcv_ray.core.kernels import Matrix, gaussian, squared_distances
+from ckcv_ray.core.kernels import Matrix, complement, squared_distances
 from ckcv_ray.core.scaling import Scaling
 from ckcv_ray.core.splits import Index, Split, complete_kfold
 from ckcv_ray.core.svm import SOLVERS, Solution, Status
@@ -178,13 +178,13 @@ def roles(stage: Stage, split: Split) -> tuple[Index, Index]:
 
 def _path(task: Task, study: Study, data: LearningSet, block: Block, gamma: float, n_C: int) -> Result:
     C_values = study.C[:n_C]
-    K = gaussian(block.train_distances, gamma)
+    M = complement(block.train_distances, gamma)
     y = data.y[block.train].astype(np.float64)
-    solutions = SOLVERS[study.solver](K, y, C_values, study.tolerance, study.max_iter)
+    solutions = SOLVERS[study.solver](M, y, C_values, study.tolerance, study.max_iter)
     y_score = data.y[block.score]
     if task.stage is Stage.SELECT:
-        K_score = gaussian(block.score_distances, gamma)
-        errors = [mistakes(np.vecdot(K_score, s.b) + s.offset, y_score) for s in solutions]
+        M_score = complement(block.score_distances, gamma)
+        errors = [mistakes(s.offset - np.vecdot(M_score, s.b), y_score) for s in solutions]
         return Result(_records(task, gamma, C_values, errors, solutions), [], [])
     if task.stage is Stage.REFIT:
         C_values, solutions = C_values[-1:], solutions[-1:]

@@ -166,7 +166,7 @@ def test_a_solver_that_raises_is_data_not_a_crash(
     def broken(*args: object) -> None:
         raise FloatingPointError("the matrix is a pineapple")
 
-    monkeypatch.setitem(worker.SOLVERS, "libsvm", broken)
+    monkeypatch.setitem(worker.SOLVERS, study.solver, broken)
     task = Task(Stage.SELECT, 3, 0, ((0, 3), (1, 2)))
     outcome = worker.evaluate([task], study, worker.share(table.X, table.y, study))
     assert not len(outcome.records)
@@ -178,14 +178,14 @@ def test_whether_a_cell_fails_depends_on_its_key_alone(
     study: Study, table: Table, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A path that raises at its largest C keeps the counts of the others, as a shorter path would."""
-    libsvm = worker.SOLVERS["libsvm"]
+    sound = worker.SOLVERS[study.solver]
 
-    def fragile(K: object, y: object, C_values: tuple[float, ...], *rest: object) -> object:
+    def fragile(M: object, y: object, C_values: tuple[float, ...], *rest: object) -> object:
         if C_values[-1] > 1.0:
             raise FloatingPointError("C is too large")
-        return libsvm(K, y, C_values, *rest)
+        return sound(M, y, C_values, *rest)
 
-    monkeypatch.setitem(worker.SOLVERS, "libsvm", fragile)
+    monkeypatch.setitem(worker.SOLVERS, study.solver, fragile)
     data = worker.share(table.X, table.y, study)
     whole = worker.evaluate([Task(Stage.SELECT, 3, 0, ((0, 3),))], study, data)
     short = worker.evaluate([Task(Stage.SELECT, 3, 0, ((0, 2),))], study, data)

@@ -1,4 +1,4 @@
-"""Squared distances and the Gaussian kernel."""
+"""Squared distances, the Gaussian kernel K, and its complement M = 1 - K."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +14,13 @@ def squared_distances(A: Matrix, B: Matrix) -> Matrix:
     every bit, so it makes no difference to a result whether distances were shared or made anew.
     """
     return np.asarray(cdist(A, B, "sqeuclidean"))
+
+
+def complement(distances: Matrix, gamma: float) -> Matrix:
+    """1 - K = -expm1(-gamma * D) of squared distances D: all its digits, however small gamma."""
+    M = np.multiply(distances, -gamma)
+    np.expm1(M, out=M)
+    return np.negative(M, out=M)
 
 
 def gaussian(distances: Matrix, gamma: float) -> Matrix:

@@ -1,12 +1,13 @@
 """The Gaussian support vector machine with offset: a solver by name, and what it returns.
 
-``problem`` states what is minimised and measures any solution; each other module is a solver with one
-function ``path``. All else in the package knows a solver only as an entry of ``SOLVERS``.
+``problem`` states what is minimised and measures any solution. ``path`` is our own solver: pair steps
+(``loop``) and Newton steps (``newton``, on the factors of ``factor``) in turn. ``libsvm`` is its rival. All
+else in the package knows a solver only as an entry of ``SOLVERS``.
 """
 
-from ckcv_ray.core.svm import libsvm
+from ckcv_ray.core.svm import libsvm, path
 from ckcv_ray.core.svm.problem import Path, Solution, Status
 
-SOLVERS: dict[str, Path] = {"libsvm": libsvm.path}
+SOLVERS: dict[str, Path] = {"newton": path.path, "libsvm": libsvm.path}
 
 __all__ = ["SOLVERS", "Path", "Solution", "Status"]

@@ -15,7 +15,7 @@ from ckcv_ray.core.svm.problem import Matrix, Solution, Status, Vector, constant
 
 
 def path(
-    K: Matrix, y: Vector, C_values: tuple[float, ...], tolerance: float, max_iter: int
+    M: Matrix, y: Vector, C_values: tuple[float, ...], tolerance: float, max_iter: int
 ) -> list[Solution]:
     """Fit for each C in turn, from zero; see ``problem.Path``.
 
@@ -23,6 +23,7 @@ def path(
     """
     if np.all(y == y[0]):
         return [constant(y)] * len(C_values)
+    K = 1.0 - M
     solutions = [_fit(K, y, C_values[0], tolerance, max_iter)]
     for smaller, C in pairwise(C_values):
         last = solutions[-1]

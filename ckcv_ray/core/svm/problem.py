@@ -71,12 +71,13 @@ class Path(Protocol):
     """A solver: the fits of one training block for ascending C."""
 
     def __call__(
-        self, K: Matrix, y: Vector, C_values: tuple[float, ...], tolerance: float, max_iter: int
+        self, M: Matrix, y: Vector, C_values: tuple[float, ...], tolerance: float, max_iter: int
     ) -> list[Solution]:
         """Solve for every C in turn.
 
         Args:
-            K: kernel matrix of the training rows, (n, n), symmetric, never written to.
+            M: 1 - K of the training rows, (n, n), symmetric, never written to. With sum b = 0, Kb = -Mb;
+                at small gamma K is 1 but for its last digits, and M is not.
             y: labels -1.0 or +1.0, shape (n,); one class alone gives the constant classifier.
             C_values: ascending, positive.
             tolerance: largest KKT violation, in the solver's own arithmetic, of a converged fit.

@@ -1,0 +1,122 @@
+"""Sequential minimal optimisation: two variables at a time, chosen by second-order information.
+
+With M = 1 - K and F the gradient (``problem``), raising b_i and lowering b_j by t changes the objective by
+t (F_i - F_j) + t^2 M_ij. Each iteration takes
+
+    i = argmin {F_i : b_i < hi_i},    j = argmax {(F_j - F_i)^2 / M_ij : b_j > lo_j, F_j > F_i},
+
+the minimising t = (F_j - F_i) / (2 M_ij) as far as the box allows, and F += t (M_j - M_i). It ends when
+max {F_j : b_j > lo_j} - F_i, the KKT violation, is below the tolerance (Fan, Chen, Lin, JMLR 6, 2005).
+
+F is kept twice: U is F where b may rise and +inf elsewhere, V is F where b may fall and -inf elsewhere; so
+no loop needs a mask. ``iterate`` works in float32 on rows padded to a multiple of 64; it can stall at the
+resolution of float32, and its caller refreshes F in float64 and looks again. ``iterate_exactly`` is the
+plain float64 loop for when that is not enough.
+"""
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from ckcv_ray.core.svm.simd import best_pair, first_equal, greater, lesser
+
+FAST = {"contract", "reassoc", "arcp", "nsz"}
+LEAST_CURVATURE = 1e-12
+Single = NDArray[np.float32]
+Double = NDArray[np.float64]
+
+
+@njit(cache=True, fastmath=FAST, error_model="numpy")
+def iterate(
+    M: Single,
+    U: Single,
+    V: Single,
+    b: Double,
+    lo: Double,
+    hi: Double,
+    tolerance: float,
+    budget: int,
+    mask: int,
+) -> int:
+    """Iterate until the violation is below tolerance or the budget is spent; the iterations made.
+
+    Moves b, U and V. ``mask`` clears as many low bits as an index needs.
+    """
+    n = U.shape[0]
+    infinity = np.float32(np.inf)
+    limit = np.float32(tolerance)
+    keep = np.int32(mask)
+    least = infinity
+    for k in range(n):
+        least = lesser(U[k], least)
+    for iteration in range(budget):
+        first = np.int32(2**31 - 1)
+        for k in range(n):
+            first = first_equal(first, U[k], least, k)
+        i = np.int64(first)
+        Mi = M[i]
+        best = np.int32(0)
+        violation = np.float32(0.0)
+        for k in range(n):
+            difference = greater(V[k] - least, np.float32(0.0))
+            violation = greater(difference, violation)
+            best = best_pair(best, difference, Mi[k], k, keep)
+        if violation < limit:
+            return iteration
+        j = np.int64(best & ~keep)
+        Mj = M[j]
+        step = (np.float64(V[j]) - np.float64(least)) / (2.0 * max(np.float64(Mi[j]), LEAST_CURVATURE))
+        room_i, room_j = hi[i] - b[i], b[j] - lo[j]
+        step = min(step, min(room_i, room_j))
+        b[i] = hi[i] if step == room_i else b[i] + step
+        b[j] = lo[j] if step == room_j else b[j] - step
+        t = np.float32(step)
+        least = infinity
+        for k in range(n):
+            change = t * (Mj[k] - Mi[k])
+            u = U[k] + change
+            U[k] = u
+            V[k] = V[k] + change
+            least = lesser(u, least)
+        Fi, Fj = U[i], V[j]
+        U[i] = Fi if b[i] < hi[i] else infinity
+        V[i] = Fi if b[i] > lo[i] else -infinity
+        U[j] = Fj if b[j] < hi[j] else infinity
+        V[j] = Fj if b[j] > lo[j] else -infinity
+        if Fi == least and U[i] != Fi:
+            least = infinity
+            for k in range(n):
+                least = lesser(U[k], least)
+        least = min(least, U[j])
+    return budget
+
+
+@njit(cache=True, error_model="numpy")
+def iterate_exactly(
+    M: Double, F: Double, b: Double, lo: Double, hi: Double, tolerance: float, budget: int
+) -> int:
+    """The same in float64, plainly: for tolerances below the resolution of float32."""
+    n = F.shape[0]
+    for iteration in range(budget):
+        i = -1
+        for k in range(n):
+            if b[k] < hi[k] and (i < 0 or F[k] < F[i]):
+                i = k
+        j, gain, violation = -1, 0.0, 0.0
+        for k in range(n):
+            if b[k] > lo[k] and F[k] > F[i]:
+                difference = F[k] - F[i]
+                violation = max(violation, difference)
+                candidate = difference * difference / max(M[i, k], LEAST_CURVATURE)
+                if candidate > gain:
+                    j, gain = k, candidate
+        if violation < tolerance or j < 0:
+            return iteration
+        step = (F[j] - F[i]) / (2.0 * max(M[i, j], LEAST_CURVATURE))
+        room_i, room_j = hi[i] - b[i], b[j] - lo[j]
+        step = min(step, min(room_i, room_j))
+        b[i] = hi[i] if step == room_i else b[i] + step
+        b[j] = lo[j] if step == room_j else b[j] - step
+        for k in range(n):
+            F[k] += step * (M[j, k] - M[i, k])
+    return budget

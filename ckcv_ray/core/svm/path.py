@@ -1,0 +1,282 @@
+"""The path in C: each C from the last one's solution, pair steps and Newton steps in turn.
+
+At each C the last b is scaled by the s that minimises the objective, s = y'b / b'Kb, as far as the box
+allows. Then ``loop.iterate`` runs for about the time one Newton step would take (as in ski rental), at
+least n/2 iterations the first time; if it has not converged, ``newton`` solves for the free variables; and
+so on. The budgets are counts derived from sizes, so a solution depends on its inputs alone. F is kept in
+float64 and brought up to date by what changed; float32 is only ever used between two such refreshes.
+
+Where no |b| has reached its C, the box does not matter: the solution is that of every larger C.
+
+Measured on the IDA sets (13 C x 11 gamma, n_train = 3n/4): float32 pair steps with vector reductions are
+worth a factor 2-3 over plain loops, the Newton step 1.2-4, downdating its factor up to 2.
+"""
+
+from functools import lru_cache
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from ckcv_ray.core.svm.loop import iterate, iterate_exactly
+from ckcv_ray.core.svm.newton import newton
+from ckcv_ray.core.svm.problem import Matrix, Solution, Status, Vector, constant
+
+FAST = {"contract", "reassoc", "arcp", "nsz"}
+LANES = 64
+MOST_FREE = 2000
+MARGIN = 0.98
+PATIENCE = 3
+LEAST_BUDGET = 16
+
+
+class Workspace(NamedTuple):
+    """Scratch for n training rows, made once for each process: b, lo, hi and F, V, U padded to lanes."""
+
+    single: NDArray[np.float32]
+    padded: Matrix
+    rows: NDArray[np.float32]
+    gradient: Vector
+    change: Vector
+    A: Matrix
+    U: Matrix
+    free: NDArray[np.int64]
+    work: Matrix
+
+
+class Fits(NamedTuple):
+    """Arrays over the path: b and gradient [n_C, n], the others [n_C]."""
+
+    b: Matrix
+    gradient: Matrix
+    offset: Vector
+    value: Vector
+    violation: Vector
+    gap: Vector
+    n_iter: NDArray[np.int64]
+    converged: NDArray[np.bool_]
+
+
+def path(
+    M: Matrix, y: Vector, C_values: tuple[float, ...], tolerance: float, max_iter: int
+) -> list[Solution]:
+    """Fit for each C in turn, each from the last; see ``problem.Path``."""
+    if np.all(y == y[0]):
+        return [constant(y)] * len(C_values)
+    n, n_C = len(y), len(C_values)
+    fits = Fits(
+        b=np.empty((n_C, n)),
+        gradient=np.empty((n_C, n)),
+        offset=np.empty(n_C),
+        value=np.empty(n_C),
+        violation=np.empty(n_C),
+        gap=np.empty(n_C),
+        n_iter=np.zeros(n_C, np.int64),
+        converged=np.zeros(n_C, np.bool_),
+    )
+    mask = -(1 << max(11, (n + LANES).bit_length()))
+    M = np.ascontiguousarray(M)
+    _solve_path(M, y, np.array(C_values), tolerance, max_iter, mask, _workspace(n), fits)
+    return [
+        Solution(
+            b=fits.b[c],
+            gradient=fits.gradient[c],
+            offset=float(fits.offset[c]),
+            value=float(fits.value[c]),
+            violation=max(0.0, float(fits.violation[c])),
+            gap=float(fits.gap[c]),
+            n_iter=int(fits.n_iter[c]),
+            status=Status.CONVERGED if fits.converged[c] else Status.CAPPED,
+        )
+        for c in range(n_C)
+    ]
+
+
+@lru_cache(maxsize=2)
+def _workspace(n: int) -> Workspace:
+    width = -(-n // LANES) * LANES
+    most = min(n, MOST_FREE)
+    return Workspace(
+        single=np.zeros((n, width), np.float32),
+        padded=np.zeros((3, width)),
+        rows=np.zeros((2, width), np.float32),
+        gradient=np.zeros(n),
+        change=np.zeros(n),
+        A=np.zeros((most, most)),
+        U=np.zeros((most, most)),
+        free=np.zeros(most, np.int64),
+        work=np.zeros((3, most)),
+    )
+
+
+@njit(cache=True, error_model="numpy")
+def _solve_path(
+    M: Matrix,
+    y: Vector,
+    C_values: Vector,
+    tolerance: float,
+    max_iter: int,
+    mask: int,
+    space: Workspace,
+    fits: Fits,
+) -> None:
+    n = y.shape[0]
+    single, F = space.single, space.gradient
+    b, lo, hi = space.padded[0], space.padded[1], space.padded[2]
+    for i in range(n):
+        for k in range(n):
+            single[i, k] = M[i, k]
+        F[i] = -y[i]
+        b[i] = 0.0
+    solved = False
+    for c in range(C_values.shape[0]):
+        C = C_values[c]
+        for k in range(n):
+            lo[k], hi[k] = min(0.0, C * y[k]), max(0.0, C * y[k])
+        if not solved:
+            _rescale(F, y, b, lo, hi, C)
+            fits.n_iter[c] = _fit(M, F, b, lo, hi, tolerance, max_iter, mask, space)
+        fits.b[c] = b[:n]
+        fits.gradient[c] = F
+        _describe(F, y, b, lo, hi, C, c, fits)
+        fits.converged[c] = solved or fits.violation[c] < tolerance
+        solved = solved or (fits.converged[c] and np.max(np.abs(b[:n])) < C)
+
+
+@njit(cache=True, fastmath=FAST, error_model="numpy")
+def _rescale(F: Vector, y: Vector, b: Vector, lo: Vector, hi: Vector, C: float) -> None:
+    """Scale b, and F with it, to minimise the objective along the ray."""
+    n = y.shape[0]
+    linear, quadratic, largest = 0.0, 0.0, 0.0
+    for k in range(n):
+        linear += y[k] * b[k]
+        quadratic += b[k] * (F[k] + y[k])
+        largest = max(largest, abs(b[k]))
+    if not (linear > 0.0 and quadratic > 0.0):
+        return
+    scale = min(linear / quadratic, C / largest)
+    for k in range(n):
+        at_bound = abs(scale * b[k]) > C * (1.0 - 1e-12)
+        moved = (hi[k] if b[k] > 0.0 else lo[k]) if at_bound else scale * b[k]
+        b[k] = min(max(moved, lo[k]), hi[k])
+        F[k] = scale * (F[k] + y[k]) - y[k]
+
+
+@njit(cache=True, error_model="numpy")
+def _fit(
+    M: Matrix,
+    F: Vector,
+    b: Vector,
+    lo: Vector,
+    hi: Vector,
+    tolerance: float,
+    max_iter: int,
+    mask: int,
+    space: Workspace,
+) -> int:
+    """Bring b and F to the optimum at one C; the iterations it took, a linear system counting as one."""
+    n = F.shape[0]
+    before = space.change
+    done, stalls, last = 0, 0, np.inf
+    budget = max(n // 2, _newton_budget(b, lo, hi, n))
+    violation = _violation(F, b, lo, hi)
+    while violation >= tolerance and done < max_iter:
+        stalls = stalls + 1 if violation > 0.9 * last else 0
+        last = violation
+        before[:] = b[:n]
+        if stalls < PATIENCE:
+            _spread(F, b, lo, hi, space.rows[0], space.rows[1])
+            done += iterate(
+                space.single, space.rows[0], space.rows[1], b, lo, hi,
+                MARGIN * tolerance, min(budget, max_iter - done), mask,
+            )  # fmt: skip
+            _refresh(M, F, b, before)
+        else:
+            done += iterate_exactly(M, F, b, lo, hi, tolerance, min(10 * n, max_iter - done))
+        violation = _violation(F, b, lo, hi)
+        if violation >= tolerance and done < max_iter:
+            before[:] = b[:n]
+            done += max(1, newton(M, F, b[:n], lo[:n], hi[:n], space.A, space.U, space.free, space.work))
+            _refresh(M, F, b, before)
+            violation = _violation(F, b, lo, hi)
+            budget = max(LEAST_BUDGET, _newton_budget(b, lo, hi, n))
+    return done
+
+
+@njit(cache=True, error_model="numpy")
+def _newton_budget(b: Vector, lo: Vector, hi: Vector, n: int) -> int:
+    """Pair steps that take about as long as a Newton step on the variables now free."""
+    m = 0.0
+    for k in range(n):
+        if lo[k] < b[k] < hi[k]:
+            m += 1.0
+    nanoseconds = 1500.0 + 50.0 * m + 1.5 * m * m + 0.012 * m * m * m + 0.1 * m * n
+    return int(2.0 * nanoseconds / (50.0 + 0.22 * n))
+
+
+@njit(cache=True, error_model="numpy")
+def _violation(F: Vector, b: Vector, lo: Vector, hi: Vector) -> float:
+    least, most = np.inf, -np.inf
+    for k in range(F.shape[0]):
+        if b[k] < hi[k]:
+            least = min(least, F[k])
+        if b[k] > lo[k]:
+            most = max(most, F[k])
+    return most - least
+
+
+@njit(cache=True, error_model="numpy")
+def _spread(
+    F: Vector, b: Vector, lo: Vector, hi: Vector, U: NDArray[np.float32], V: NDArray[np.float32]
+) -> None:
+    """Fill the two float32 rows of ``loop.iterate``, padding included."""
+    n = F.shape[0]
+    U[:] = np.inf
+    V[:] = -np.inf
+    for k in range(n):
+        if b[k] < hi[k]:
+            U[k] = F[k]
+        if b[k] > lo[k]:
+            V[k] = F[k]
+
+
+@njit(cache=True, fastmath=FAST, error_model="numpy")
+def _refresh(M: Matrix, F: Vector, b: Vector, before: Vector) -> None:
+    """Bring F up to date: F -= M (b - before), over what changed."""
+    n = F.shape[0]
+    for i in range(n):
+        change = b[i] - before[i]
+        if change != 0.0:
+            row = M[i]
+            for k in range(n):
+                F[k] -= change * row[k]
+
+
+@njit(cache=True, error_model="numpy")
+def _describe(F: Vector, y: Vector, b: Vector, lo: Vector, hi: Vector, C: float, c: int, fits: Fits) -> None:
+    """Offset, value, violation and gap of one fit, as ``problem`` defines them; Kb = F + y."""
+    n = F.shape[0]
+    total, count = 0.0, 0
+    quadratic, linear = 0.0, 0.0
+    least, most = np.inf, -np.inf
+    for k in range(n):
+        rises, falls = b[k] < hi[k], b[k] > lo[k]
+        if rises:
+            least = min(least, F[k])
+        if falls:
+            most = max(most, F[k])
+        if rises and falls:
+            total -= F[k]
+            count += 1
+        quadratic += b[k] * (F[k] + y[k])
+        linear += b[k] * y[k]
+    offset = total / count if count else -(least + most) / 2.0
+    slack = 0.0
+    for k in range(n):
+        slack += max(0.0, 1.0 - y[k] * (F[k] + y[k] + offset))
+    primal = quadratic / 2.0 + C * slack
+    fits.offset[c] = offset
+    fits.value[c] = quadratic / 2.0 - linear
+    fits.violation[c] = most - least
+    fits.gap[c] = (primal + quadratic / 2.0 - linear) / max(1.0, primal)
