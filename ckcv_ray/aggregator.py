@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from ckcv_ray.certificate import certify
-from ckcv_ray.core.schedule import Schedule
+from ckcv_ray.core.schedule import Job, Schedule
 from ckcv_ray.core.selection import FAILED, UNKNOWN
 from ckcv_ray.data import Table
 from ckcv_ray.ensemble import Ensemble, Member
@@ -26,6 +26,8 @@ from ckcv_ray.triples import make_selection, triple_of, triple_table
 from ckcv_ray.worker import RECORD, Failure, Outcome, Records
 
 FLUSH_SECONDS = 2.0
+FLUSH_SHARE = 0.01
+FORECAST_SECONDS = 0.5
 BATCH_SECONDS = 1.0
 BATCHES_LEFT = 50
 
@@ -74,6 +76,7 @@ class Aggregator:
         self._members: dict[tuple[Triple, int], Member] = {}
         self._unsaved: list[tuple[Records, tuple[Failure, ...]]] = []
         self._opened_at = self._saved_at = monotonic()
+        self._forecast_at = -inf
         self._before = {"seconds": 0.0, "fits": 0}
         self._estimates: Iterator[Task] | None = None
         self._fits, self._seconds, self._cost, self._left = 0, 0.0, 0.0, inf
@@ -95,9 +98,8 @@ class Aggregator:
             raise StoreError(f"{str(self.folder.path)!r} holds run {identity.run_id}, not {self.run_id}")
         else:
             self._before |= self.folder.execution()
-            for records, failures in self.folder.cells(identity):
-                self._take(records, failures)
-            self.schedule = Schedule(self.selection, self.schedule.n_train)
+            for records, _ in self.folder.cells(identity):  # what failed then is tried again
+                self._take(records, ())
 
     def plan(self, workers: int) -> list[Task]:
         """The next batch of tasks; empty when all is handed out, for now or for good.
@@ -125,9 +127,12 @@ class Aggregator:
             self._cost += sum(n_train[int(k)] ** 2 for k in selecting["k"])
             self._seconds += outcome.seconds
         self._fits += outcome.fits
-        self._left = self.schedule.forecast() * self._rate()
+        if monotonic() - self._forecast_at > FORECAST_SECONDS or self._decided():
+            self._forecast_at = monotonic()
+            self._left = self.schedule.forecast() * self._rate()
         self._unsaved.append((new, outcome.failures))
-        if monotonic() - self._saved_at > FLUSH_SECONDS:
+        now = monotonic()
+        if now - self._saved_at > max(FLUSH_SECONDS, FLUSH_SHARE * (now - self._opened_at)):
             self.flush()
         return self.progress()
 
@@ -135,11 +140,12 @@ class Aggregator:
         """Where the run stands."""
         planned = computed = failed = dropped = 0
         for j, fold in enumerate(self.selection.sizes):
+            alive, lost = self.selection.alive(j), fold.blocked & (fold.low <= self.selection.threshold(j))
             unknown = fold.counts == UNKNOWN
             planned += unknown.size
-            failed += int(np.sum(fold.counts == FAILED))
+            failed += int(np.sum((fold.counts == FAILED) | (unknown & lost)))
             computed += int(np.sum(fold.counts >= 0))
-            dropped += int(np.sum(unknown & ~self.selection.alive(j)))
+            dropped += int(np.sum(unknown & ~alive & ~lost))
         leader = self.selection.winner()
         best = (triple_of(self.study, self.sizes, leader), leader.l_ms) if leader else None
         return Progress(
@@ -148,12 +154,12 @@ class Aggregator:
 
     def flush(self) -> None:
         """Write what has come in since the last time."""
-        unsaved, self._unsaved = self._unsaved, []
-        self._saved_at = monotonic()
-        records = np.concatenate([np.empty(0, RECORD), *(records for records, _ in unsaved)])
-        failures = [failure for _, failed in unsaved for failure in failed]
+        records = np.concatenate([np.empty(0, RECORD), *(records for records, _ in self._unsaved)])
+        failures = [failure for _, failed in self._unsaved for failure in failed]
         if self.folder is not None and (len(records) or failures):
             self.folder.append(records, failures, self.study, self.run_id)
+        self._unsaved = []
+        self._saved_at = monotonic()
 
     def finish(self) -> Finished:
         """Settle the winner, and write triples and models.
@@ -203,7 +209,7 @@ class Aggregator:
 
     def close(self) -> None:
         """Write what is unsaved and let the folder go."""
-        if self.folder is not None:
+        if self.folder is not None and self.folder.held:
             self.flush()
             if not self.folder.finished:
                 self.folder.write_execution(self.account())
@@ -261,8 +267,13 @@ class Aggregator:
         """Enter records and failures; the records that are new."""
         entries = self.ledger.enter(records)
         for (estimate, size, mc_index, gamma), _, counts in entries:
+            path = Path(self.study.gamma[gamma], self.sizes[size].k, mc_index)
+            failure = self._failures.get((estimate, path))
+            if failure is not None and len(counts) >= failure.stop and np.all(counts >= 0):
+                del self._failures[estimate, path]
             if not estimate:
                 self.selection.add(size, mc_index, gamma, counts)
+                self.schedule.mark(Job(size, mc_index, ((gamma, len(counts)),)))
         for failure in failures:
             self._failures[failure.estimate, failure.path] = failure
             if not failure.estimate:

@@ -10,7 +10,7 @@ import os
 import signal
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from csv import reader
 from pathlib import Path
 from types import FrameType
@@ -81,7 +81,7 @@ class Signals:
         if self.received is not None:
             raise KeyboardInterrupt
         self.received = number
-        _say("stopping: what is done is being saved (again to stop at once)")
+        os.write(2, b"stopping: what is done is being saved (again to stop at once)\n")
 
     def stop(self) -> bool:
         """Whether a signal came."""
@@ -193,7 +193,7 @@ def run(
     result = _run(asked, table, out, execution, rows, yes)
     _show(result.to_json(), result.summary(), as_json)
     _say(f"run folder: {out}")
-    if result.execution["cells"]["failed"]:
+    if result.execution["failures"]:
         raise typer.Exit(3)
 
 
@@ -237,8 +237,7 @@ def verify(folder: Folder, as_json: JsonFlag = False) -> None:
     Nothing is unpickled. Exit code 1 with the differences, if there are any.
     """
     differences = verify_folder(folder)
-    identity = RunFolder(folder).identity() if not differences else None
-    name = identity.run_id if identity else None
+    name = _run_id(folder)
     content = {"run_id": name, "ok": not differences, "differences": differences}
     text = "\n".join(differences) or f"run {name}: every figure follows from the data and the log"
     _show(content, text, as_json)
@@ -269,6 +268,8 @@ def predict(
     result = driver.load_run(folder)
     columns = data.read(source, ida_file)
     chosen = columns.learn if columns.test is None else columns.test
+    if not chosen.num_rows:
+        raise InputError(f"{source!r} has no rows to predict")
     X = data.matrix(chosen, list(result.table.features))
     predicted = result.predictions(X, seed, vote)
     table = pa.table(
@@ -282,7 +283,8 @@ def predict(
     )
     _write_table(table, out)
     if vote:
-        _say(f"by majority vote: the figure to set beside its error is 2 * l_ee = {200 * result.l_ee:.2f} %")
+        doubled = min(100.0, 200 * result.l_ee)
+        _say(f"by majority vote: the figure to set beside its error is 2 * l_ee = {doubled:.2f} %")
     _say_error_rate(chosen, result, predicted.sign)
 
 
@@ -318,17 +320,23 @@ def _run(
     if driver.finished_run(study, table, out) is not None:
         _say(f"{out} holds this study, finished: here is its result")
         return driver.run_table(study, table, out, execution, test=test)
-    with Signals() as signals:
-        try:
-            expected = driver.estimate(study, table)
-            workers = _tell_expected(expected, execution, yes)
-            with Display(console, workers) as display:
-                return driver.run_table(
-                    study, table, out, execution, display, test, expected, stop=signals.stop
-                )
-        except KeyboardInterrupt:
-            _say(f"interrupted: what is done is kept in {out}; give the same command again to go on")
-            raise typer.Exit(128 + (signals.received or signal.SIGINT)) from None
+    signals = Signals()
+    try:
+        expected = driver.estimate(study, table)
+        workers = _tell_expected(expected, execution, yes)
+        with signals, Display(console, workers) as display:
+            return driver.run_table(study, table, out, execution, display, test, expected, stop=signals.stop)
+    except KeyboardInterrupt:
+        kept = f"what is done is kept in {out}; " if out.exists() else ""
+        _say(f"interrupted: {kept}give the same command again to go on")
+        raise typer.Exit(128 + (signals.received or signal.SIGINT)) from None
+
+
+def _run_id(folder: Path) -> str | None:
+    with suppress(StoreError):
+        identity = RunFolder(folder).identity()
+        return identity.run_id if identity else None
+    return None
 
 
 def _tell_expected(expected: driver.Estimate, execution: Execution, yes: bool) -> int:

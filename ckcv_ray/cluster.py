@@ -1,7 +1,7 @@
 """The Ray backend: the only module that imports ray, and nothing but Ray is in it.
 
 Data are put into the object store once; a batch is a task; the aggregator is an actor on the driver's
-node, the only writer of the run folder. Results go from worker to actor without passing the driver.
+node, the only writer of the run folder.
 """
 
 import os
@@ -24,6 +24,7 @@ from ckcv_ray.study import Study, Task
 LOOPBACK = "127.0.0.1"
 REACH_SECONDS = 5.0
 WAIT_SECONDS = 0.5
+OOM_RETRIES = 3
 IN_FLIGHT = 2
 TOKEN = Path.home() / ".ray" / "auth_token"
 
@@ -41,15 +42,15 @@ class RayBackend:
 
     Args:
         workers: batches at once; None for every CPU there is.
-        address: of a running cluster; None for RAY_ADDRESS, else a Ray of our own on loopback.
+        address: of a running cluster; "local" for a Ray of our own on loopback.
     """
 
     name = "ray"
 
-    def __init__(self, workers: int | None = None, address: str | None = None) -> None:
+    def __init__(self, workers: int | None = None, address: str = "local") -> None:
         self._owns = not ray.is_initialized()
         if self._owns:
-            _connect(workers, address or os.environ.get("RAY_ADDRESS"))
+            _connect(workers, address)
         cpus = int(ray.cluster_resources().get("CPU", 1))
         self.workers = min(workers or cpus, cpus)
         self.window = self.workers if self.workers < cpus else IN_FLIGHT * self.workers
@@ -72,8 +73,8 @@ class RayBackend:
         """Batches not handed back."""
         return len(self._pending)
 
-    def wait(self) -> list[Any]:
-        """References to the batches that are done, if any is within a short while."""
+    def wait(self) -> list[worker.Outcome]:
+        """What the batches gave back that are done, if any is within a short while."""
         done, _ = ray.wait(list(self._pending), num_returns=1, timeout=WAIT_SECONDS, fetch_local=False)
         return [self._settled(reference, self._pending.pop(reference)) for reference in done]
 
@@ -88,13 +89,13 @@ class RayBackend:
         if self._owns and ray.is_initialized():
             ray.shutdown()
 
-    def _settled(self, reference: Any, tasks: list[Task]) -> Any:
-        """The reference itself, or failures in its place where the batch was lost for good."""
+    def _settled(self, reference: Any, tasks: list[Task]) -> worker.Outcome:
+        """What a batch gave back, or failures in its place where it was lost for good."""
         try:
-            ray.get(reference)
+            outcome: worker.Outcome = ray.get(reference)
         except RayError as error:
-            return ray.put(worker.failed(tasks, ray.get(self._study), str(error)))
-        return reference
+            return worker.failed(tasks, ray.get(self._study), str(error))
+        return outcome
 
 
 class _Remote:
@@ -119,12 +120,13 @@ class _Remote:
         return call
 
 
-def _connect(workers: int | None, address: str | None) -> None:
+def _connect(workers: int | None, address: str) -> None:
     """Join a cluster, or start a Ray of our own on loopback; SIGTERM keeps the handler it had."""
     main = threading.current_thread() is threading.main_thread()
     handler = signal.getsignal(signal.SIGTERM)
     options: dict[str, Any] = {"log_to_driver": False, "logging_level": "ERROR"}
-    if address is None:
+    os.environ.setdefault("RAY_task_oom_retries", str(OOM_RETRIES))
+    if address == "local":
         options |= {
             "address": "local",
             "num_cpus": workers,
@@ -134,7 +136,10 @@ def _connect(workers: int | None, address: str | None) -> None:
     else:
         _reach(address)
         options |= {"address": address}
-    ray.init(**options)
+    try:
+        ray.init(**options)
+    except (ConnectionError, RuntimeError) as error:
+        raise InputError(f"cannot join or start Ray at address={address!r}: {error}") from None
     if TOKEN.is_file():  # ray.init makes it readable to everyone
         TOKEN.chmod(0o600)
     if main:
@@ -143,9 +148,13 @@ def _connect(workers: int | None, address: str | None) -> None:
 
 def _reach(address: str) -> None:
     """Raise InputError at once where a client of Ray would try for a minute."""
-    host, _, port = address.removeprefix("ray://").rpartition(":")
+    if address.startswith("ray://"):
+        raise InputError(
+            f"address={address!r}: run on a machine of the cluster, or as a job, not by Ray Client"
+        )
+    host, _, port = address.rpartition(":")
     if not (host and port.isdigit()):
-        if address in ("auto", "local"):
+        if address == "auto":
             return
         raise InputError(f"address={address!r}: expected host:port, or auto for the cluster on this machine")
     try:

@@ -21,6 +21,7 @@ from ckcv_ray import datasets
 from ckcv_ray.core import scaling
 from ckcv_ray.errors import InputError
 
+SPARSE = b"sparse"
 TARGETS = ("target", "y", "label", "class")
 LEAST_ROWS = 6
 LEAST_OF_CLASS = 2
@@ -175,10 +176,26 @@ def matrix(columns: pa.Table, features: list[str], optional: bool = False) -> ND
     X = np.empty((columns.num_rows, len(features)))
     for i, name in enumerate(features):
         if name not in names:
+            if (columns.schema.metadata or {}).get(SPARSE) and name.startswith("x"):
+                X[:, i] = 0.0  # in a sparse file, absent means zero
+                continue
             raise InputError(f"there is no column {name!r}: the columns are {_some(names)}")
         way_out = f"mend it, or leave it out with --drop {name} or --features" if optional else "mend it"
         X[:, i] = _finite(columns[name], name, way_out)
     return X
+
+
+def rows_of(X: ArrayLike, features: tuple[str, ...]) -> NDArray[np.float64]:
+    """X [rows, d] as float64, C-contiguous; the columns of a data frame are matched by name.
+
+    Raises:
+        InputError: X has other columns, or numbers that are not finite.
+    """
+    names = [str(name) for name in getattr(X, "columns", ())] or list(features)
+    rows = np.asarray(X)
+    if rows.ndim != 2 or rows.shape[1] != len(names):
+        raise InputError(f"X has shape {rows.shape}: expected (rows, {len(names)})")
+    return matrix(datasets.from_matrix(rows, None, names), list(features))
 
 
 def signs(column: pa.ChunkedArray, labels: tuple[Label, Label], target: str) -> NDArray[np.int8]:
@@ -205,6 +222,8 @@ def rows_to_test(columns: pa.Table | None, table: Table) -> TestRows | None:
         return None
     if table.target not in _unique_names(columns):
         raise InputError(f"the test rows have no column {table.target!r} with the labels")
+    if not columns.num_rows:
+        raise InputError("there are no rows to test on")
     y = signs(columns[table.target], table.labels, table.target)
     return TestRows(matrix(columns, list(table.features)), y)
 
@@ -252,8 +271,11 @@ def _read_npz(path: Path) -> pa.Table:
 def _read_svmlight(path: Path) -> pa.Table:
     from sklearn.datasets import load_svmlight_file
 
-    X, y = load_svmlight_file(str(path))
-    return datasets.from_matrix(X.toarray(), y)
+    X, y = load_svmlight_file(str(path), zero_based=True)  # "auto" would shift the columns file by file
+    columns = datasets.from_matrix(X.toarray(), y)
+    if X.shape[1] > 1 and not X[:, 0].count_nonzero():  # the file counts from one
+        columns = columns.drop_columns(["x0"])
+    return columns.replace_schema_metadata({SPARSE: b"yes"})
 
 
 def _unique_names(columns: pa.Table) -> list[str]:
@@ -307,7 +329,7 @@ def _finite(column: pa.ChunkedArray, name: str, way_out: str) -> NDArray[np.floa
     kind = column.type
     if not (pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind)):
         values = column.to_pylist()
-        shown = str(next((value for value in values if not _is_number(value)), values[0]))
+        shown = str(next((value for value in values if not _is_number(value)), (values or [""])[0]))
         raise InputError(f"column {name!r} holds {kind} such as {shown[:40]!r}, not numbers: {way_out}")
     if column.null_count:
         row = int(np.argmax(column.is_null().to_numpy())) + 1

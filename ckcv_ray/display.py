@@ -18,7 +18,6 @@ class Display:
     Args:
         console: where to show them.
         workers: processes that share the work left.
-        quiet: show nothing.
     """
 
     def __init__(self, console: Console, workers: int) -> None:
@@ -47,7 +46,7 @@ class Display:
         self.first = self.first or moment
         line = self.line(moment, now - self.started)
         if self.live and self.task is not None:
-            decided = moment.planned - (moment.planned - moment.computed - moment.dropped - moment.failed)
+            decided = moment.computed + moment.dropped + moment.failed
             self.live.update(self.task, description=line, completed=decided, total=moment.planned)
         elif now - self.shown >= PLAIN_SECONDS:
             self.shown = now

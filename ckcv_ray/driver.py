@@ -4,11 +4,12 @@ The loop knows two things: an aggregator that says which tasks come next and tak
 a backend that evaluates batches of tasks in whatever order it likes.
 """
 
+import os
 import platform
 from collections import deque
 from collections.abc import Callable, Iterable
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from time import monotonic
 from typing import Any, Protocol
@@ -21,6 +22,7 @@ from ckcv_ray import worker
 from ckcv_ray.aggregator import Aggregator, Progress
 from ckcv_ray.core.schedule import Schedule
 from ckcv_ray.data import Table, TestRows, table_from_arrays
+from ckcv_ray.ensemble import Ensemble
 from ckcv_ray.errors import StoreError
 from ckcv_ray.result import Result
 from ckcv_ray.store import RunFolder
@@ -176,8 +178,9 @@ def run_table(
         KeyboardInterrupt: it was stopped.
     """
     study, execution = study.for_rows(table.n), execution or Execution()
+    out = out.absolute() if out is not None else None  # the aggregator may live in another directory
     if (result := finished_run(study, table, out)) is not None:
-        return _measured(result, test)
+        return replace(result, execution=result.execution | _measure(result.ensemble, test))
     if expected is None and backend is None and execution.backend == "auto":
         expected = estimate(study, table)
     backend = backend or make_backend(execution, expected.seconds if expected else 0.0)
@@ -222,8 +225,11 @@ def replay(out: str | Path) -> Aggregator:
     if identity is None:
         raise StoreError(f"{str(out)!r} holds no run")
     aggregator = Aggregator(identity.study, folder.table(identity))
-    for records, failures in folder.cells(identity):
-        aggregator.add(worker.Outcome(records, tuple(failures), (), 0.0, 0))
+    try:
+        for records, failures in folder.cells(identity):
+            aggregator.add(worker.Outcome(records, tuple(failures), (), 0.0, 0))
+    except LookupError as error:
+        raise StoreError(f"the log in {str(out)!r} is damaged: it speaks of {error}, unknown here") from None
     return aggregator
 
 
@@ -255,9 +261,12 @@ def make_backend(execution: Execution, seconds: float) -> Backend:
     """The backend that ``execution`` names, for work of about ``seconds``."""
     if choose_backend(execution, seconds) == "serial":
         return SerialBackend()
+    address = execution.address or os.environ.get("RAY_ADDRESS") or "local"
+    if address == "local":  # read when ray is imported: without it a local Ray listens on every interface
+        os.environ.setdefault("RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER", "0")
     from ckcv_ray.cluster import RayBackend
 
-    return RayBackend(execution.workers, execution.address)
+    return RayBackend(execution.workers, address)
 
 
 def _run(
@@ -277,7 +286,7 @@ def _run(
             aggregator.add(expected.outcome)
         _work(backend, aggregator, listen, stop)
         finished = aggregator.finish()
-        execution = {
+        execution: dict[str, Any] = {
             "package": VERSION,
             "backend": backend.name,
             "workers": backend.workers,
@@ -285,9 +294,9 @@ def _run(
             "environment": environment(),
             "failures": [[*failure.path, failure.traceback] for failure in aggregator.failures()],
             "test": None,
+            **_measure(finished.ensemble, test),
+            **aggregator.account(),
         }
-        result = _measured(Result.of(study, table, finished, execution), test)
-        execution = {**result.execution, **aggregator.account()}
         aggregator.write_end(finished, execution)
         return Result.of(study, table, finished, execution)
     finally:
@@ -296,6 +305,7 @@ def _run(
 
 def _work(backend: Backend, aggregator: Aggregator, listen: Listener | None, stop: Stop) -> None:
     """Keep the backend supplied until nothing is left to compute."""
+    progress = aggregator.progress()
     while True:
         if stop():
             raise KeyboardInterrupt
@@ -308,23 +318,16 @@ def _work(backend: Backend, aggregator: Aggregator, listen: Listener | None, sto
             return
         for outcome in backend.wait():
             progress = aggregator.add(outcome)
-            if listen is not None:
-                listen(progress)
+        if listen is not None:
+            listen(progress)
 
 
-def _measured(result: Result, test: TestRows | None) -> Result:
+def _measure(ensemble: Ensemble, test: TestRows | None) -> dict[str, Any]:
+    """The entry ``test`` of an account; none where there are no rows to test on."""
     if test is None:
-        return result
-    error, vote_error = result.ensemble.error_rates(test.X, test.y)
-    measured = {"rows": len(test.y), "error": error, "vote_error": vote_error}
-    return Result(
-        result.study,
-        result.table,
-        result.triples,
-        result.ensemble,
-        result.certificate,
-        {**result.execution, "test": measured},
-    )
+        return {}
+    error, vote_error = ensemble.error_rates(test.X, test.y)
+    return {"test": {"rows": len(test.y), "error": error, "vote_error": vote_error}}
 
 
 def environment() -> dict[str, Any]:

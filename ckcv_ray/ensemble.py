@@ -15,8 +15,10 @@ from numpy.typing import NDArray
 
 from ckcv_ray.core.kernels import gaussian, squared_distances
 from ckcv_ray.core.scaling import Scaling
+from ckcv_ray.core.threads import one_thread
 
 UNDECIDED = 1e-9
+PICKLE_PROTOCOL = 5
 BLOCK = 1 << 22
 
 Rows = NDArray[np.float64]
@@ -56,10 +58,11 @@ class Member:
         vectors = self.scaling.apply(self.vectors)
         values = np.empty(len(X))
         step = max(1, BLOCK // max(1, len(vectors)))
-        for start in range(0, len(X), step):
-            rows = slice(start, start + step)
-            K = gaussian(squared_distances(self.scaling.apply(X[rows]), vectors), self.gamma)
-            values[rows] = np.vecdot(K, self.dual_coef) + self.offset
+        with one_thread():
+            for start in range(0, len(X), step):
+                rows = slice(start, start + step)
+                K = gaussian(squared_distances(self.scaling.apply(X[rows]), vectors), self.gamma)
+                values[rows] = np.vecdot(K, self.dual_coef) + self.offset
         return values
 
     def predict(self, X: Rows) -> Signs:
@@ -179,11 +182,14 @@ def from_arrow(models: pa.Table, X: Rows) -> Ensemble:
     return Ensemble(tuple(_member(row, X) for row in models.to_pylist()))
 
 
-def to_pickles(ensemble: Ensemble) -> dict[str, bytes]:
-    """File name and content of each member as a pickle that stands alone."""
+def to_pickles(ensemble: Ensemble, X: Rows) -> dict[str, bytes]:
+    """File name and content of each member as a pickle that stands alone.
+
+    Of the members as read from Arrow: arrays that travelled through Ray pickle to other bytes.
+    """
     return {
-        f"model-{m.mc_index:05d}.pkl": pickle.dumps(m, protocol=pickle.HIGHEST_PROTOCOL)
-        for m in ensemble.members
+        f"model-{m.mc_index:05d}.pkl": pickle.dumps(m, protocol=PICKLE_PROTOCOL)
+        for m in from_arrow(to_arrow(ensemble), X).members
     }
 
 

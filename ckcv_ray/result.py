@@ -5,10 +5,10 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from ckcv_ray.certificate import Certificate
-from ckcv_ray.data import Table
+from ckcv_ray.data import Table, rows_of
 from ckcv_ray.ensemble import Ensemble, Prediction
 from ckcv_ray.store import Finished
 from ckcv_ray.study import Study
@@ -89,17 +89,20 @@ class Result:
             if len(grid) > 1 and value in (grid[0], grid[-1])
         ]
 
-    def predict(self, X: NDArray[np.float64], seed: int = 0, vote: bool = False) -> NDArray[Any]:
+    def predict(self, X: ArrayLike, seed: int = 0, vote: bool = False) -> NDArray[Any]:
         """Predictions for X [rows, d] in the original labels.
 
         Each row by a random member as the paper demands, drawn by a hash of its values keyed with
-        ``seed``; or by the majority of the members.
+        ``seed``; or by the majority of the members. A data frame is matched by column names.
+
+        Raises:
+            InputError: X has other columns, or numbers that are not finite.
         """
         return self.named(self.predictions(X, seed, vote).sign)
 
-    def predictions(self, X: NDArray[np.float64], seed: int = 0, vote: bool = False) -> Prediction:
+    def predictions(self, X: ArrayLike, seed: int = 0, vote: bool = False) -> Prediction:
         """As ``predict``, with member, score and share of F* for each row."""
-        rows = np.ascontiguousarray(X, dtype=np.float64)
+        rows = rows_of(X, self.table.features)
         return self.ensemble.vote(rows) if vote else self.ensemble.predict(rows, seed)
 
     def named(self, signs: NDArray[np.int8]) -> NDArray[Any]:
@@ -145,9 +148,8 @@ class Result:
             f"L_MS           {100 * self.l_ms:6.2f} %   mean {level} bound on the select sets, minimised",
             f"L_EE           {100 * self.l_ee:6.2f} %   the paper's figure: likewise on the estimate sets",
             *(
-                f"  {actual!r} taken for {taken!r}:  {side['errors']:g} of {side['rows']:g}"
-                f" ({100 * side['errors'] / max(1, side['rows']):.2f} %), mean {level} bound"
-                f" {100 * side['bound']:.2f} %"
+                f"  {actual!r} taken for {taken!r}:  {100 * side['errors'] / max(1, side['rows']):.2f} %"
+                f" of such rows on average, mean {level} bound {100 * side['bound']:.2f} %"
                 for side, actual, taken in kinds
             ),
         ]

@@ -32,7 +32,7 @@ from ckcv_ray import triples as tables
 from ckcv_ray.certificate import Certificate
 from ckcv_ray.data import Table, learning_table
 from ckcv_ray.ensemble import Ensemble
-from ckcv_ray.errors import InputError, StoreError
+from ckcv_ray.errors import InputError, RunError, StoreError
 from ckcv_ray.study import Path as Key
 from ckcv_ray.study import Study
 from ckcv_ray.version import VERSION
@@ -124,6 +124,8 @@ class RunFolder:
             (self.path / "cells").mkdir(parents=True, exist_ok=True)
             (self.path / "ensemble").mkdir(exist_ok=True)
             self._lock.acquire()
+            for left in self.path.rglob(".*.tmp"):  # of a writer that was killed
+                left.unlink()
         except Timeout:
             raise StoreError(
                 f"{str(self.path)!r} is in use by another run: wait for it, or stop it"
@@ -131,9 +133,14 @@ class RunFolder:
         except OSError as error:
             raise InputError(f"cannot write to {str(self.path)!r}: {error.strerror}") from None
 
+    @property
+    def held(self) -> bool:
+        """Whether this process holds the folder for writing."""
+        return bool(self._lock.is_locked)
+
     def release(self) -> None:
         """Let the folder go and leave no lock file behind."""
-        if self._lock.is_locked:
+        if self.held:
             (self.path / LOCK).unlink(missing_ok=True)
             self._lock.release(force=True)
 
@@ -186,7 +193,7 @@ class RunFolder:
         names = {"labels": json.dumps(table.labels), "features": json.dumps(table.features)}
         self._parquet("triples.parquet", triples, run_id)
         self._parquet("ensemble/models.parquet", ensembles.to_arrow(ensemble), run_id, names)
-        for name, content in ensembles.to_pickles(ensemble).items():
+        for name, content in ensembles.to_pickles(ensemble, table.X).items():
             self._write(f"ensemble/{name}", content)
         return {name: self.sha256(name) for name in ("triples.parquet", "ensemble/models.parquet")}
 
@@ -226,7 +233,7 @@ class RunFolder:
         try:
             certificate = Certificate.from_json(self._json(file))
             ensemble = ensembles.from_arrow(models, table.X)
-        except (TypeError, IndexError) as error:
+        except (TypeError, ValueError, IndexError) as error:
             raise StoreError(f"{file} or the models are damaged: {error}") from None
         return Finished(triples, ensemble, certificate)
 
@@ -243,7 +250,9 @@ class RunFolder:
             return hashlib.file_digest(file, "sha256").hexdigest()
 
     def _foreign(self) -> Iterator[Path]:
-        return (file for file in self.path.rglob("*") if file.is_file() and file.name != LOCK)
+        ours = (LOCK, "data.parquet")  # all there can be where a run was killed as it began
+        files = (file for file in self.path.rglob("*") if file.is_file())
+        return (file for file in files if file.name not in ours and file.suffix != ".tmp")
 
     def _parts(self) -> list[Path]:
         return sorted((self.path / "cells").glob("part-*.parquet"))
@@ -291,9 +300,12 @@ class RunFolder:
                 os.fsync(file.fileno())
             os.chmod(temporary, 0o666 & ~_umask())
             os.replace(temporary, final)
-        except BaseException:
+        except OSError as error:
+            raise RunError(
+                f"cannot write {final}: {error.strerror or error}; what is written is kept"
+            ) from None
+        finally:
             Path(temporary).unlink(missing_ok=True)
-            raise
 
 
 def _umask() -> int:
@@ -322,6 +334,10 @@ def _failed(failures: list[Failure], study: Study) -> pa.Table:
 def _split_log(log: pa.Table, study: Study) -> tuple[Records, list[Failure]]:
     mask = np.array(log["status"].to_pylist()) == FAILED
     good = log.filter(pa.array(~mask))
+    known = (study.C, study.gamma, STAGES)
+    for name, values in zip(("C", "gamma", "stage"), known, strict=True):
+        if strange := set(log[name].to_pylist()) - set(values):
+            raise StoreError(f"the log of cells has {name} {strange.pop()!r}, which is not the study's")
     records = np.zeros(len(good), RECORD)
     for name in FIELDS:
         if name in CELLS.names and name != "status":

@@ -4,7 +4,8 @@ Which cells a run happens to compute depends on the order of arrival; this table
 triple's row is cut back to the shortest prefix of splits that proves it beaten, and says no more.
 """
 
-from math import fsum, nan
+from functools import cache
+from math import fsum, inf, nan
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -73,12 +74,18 @@ def triple_table(
         estimates: errors on the estimate sets, by position of the size, (n_splits, n_gamma, n_C).
     """
     winner = selection.winner()
+
+    @cache
+    def verdicts(j: int, reported: bool) -> Verdict:
+        judge = selection.leaders[j] if reported else winner
+        return _verdict(selection, j, judge, estimates.get(j), keep_all=study.exhaustive)
+
     shape = (len(study.gamma), len(study.C))
     gamma, C = (np.repeat(study.gamma, shape[1]), np.tile(study.C, shape[0]))
     parts = []
     for j, size in enumerate(sizes):
-        verdict = _verdict(selection, j, estimates.get(j), keep_all=study.exhaustive)
         for k in size.k_values:
+            verdict = verdicts(j, k in study.report_k)
             state = _named(verdict.state, selection.leaders[j], winner, k, size, study)
             full = [np.full(gamma.shape, value) for value in (k, size.n_select)]
             values = [a.ravel() for a in (state, *verdict[1:])]
@@ -101,8 +108,11 @@ def per_k(table: pa.Table) -> list[dict[str, Any]]:
     return [_one_k(group, best.get(group["k"])) for group in groups.to_pylist()]
 
 
-def _verdict(selection: Selection, j: int, estimates: NDArray[np.int32] | None, keep_all: bool) -> Verdict:
-    fold, leader, threshold = selection.sizes[j], selection.leaders[j], selection.threshold(j)
+def _verdict(
+    selection: Selection, j: int, judge: Leader | None, estimates: NDArray[np.int32] | None, keep_all: bool
+) -> Verdict:
+    """What became of one size's triples, judged against the complete triple ``judge``."""
+    fold, threshold = selection.sizes[j], judge.l_ms if judge else inf
     shape = fold.low.shape
     verdict = Verdict(
         np.full(shape, "beaten", dtype="<U8"),
@@ -123,7 +133,7 @@ def _verdict(selection: Selection, j: int, estimates: NDArray[np.int32] | None, 
                 verdict.state[g, c] = "tied" if tied else "beaten"
             else:
                 verdict.state[g, c] = "failed"
-        shown = keep_all or (leader is not None and (g, c) == (leader.gamma, leader.C))
+        shown = keep_all or (judge is not None and (c, g, j) == judge[1:])
         if shown and estimates is not None:
             verdict.l_ee[g, c] = l_ee_of(fold, estimates[:, g, c])
     return verdict

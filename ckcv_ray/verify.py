@@ -4,6 +4,7 @@ Digests; sums, bounds, drops and winner from the log; splits drawn anew; errors 
 and data; the certificate made anew. What is not repeated is the fitting itself.
 """
 
+import hashlib
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,12 +15,12 @@ from ckcv_ray.certificate import certify
 from ckcv_ray.core.splits import complete_kfold
 from ckcv_ray.data import Table, fit_scaling
 from ckcv_ray.driver import replay
-from ckcv_ray.ensemble import Ensemble, Member, mistakes
+from ckcv_ray.ensemble import Ensemble, Member, mistakes, to_pickles
 from ckcv_ray.errors import CKCVError, StoreError
 from ckcv_ray.store import Finished, RunFolder
 from ckcv_ray.study import Stage, Study, Triple, run_id
 from ckcv_ray.triples import triple_of
-from ckcv_ray.worker import one_thread, roles
+from ckcv_ray.worker import roles
 
 SUM_TOLERANCE = 1e-9
 
@@ -70,6 +71,9 @@ def _content(folder: RunFolder, out: Path) -> Iterator[str]:
         yield "the log of cells has no complete triple"
         return
     winner = triple_of(study, aggregator.sizes, leader)
+    for name, content in to_pickles(finished.ensemble, table.X).items():
+        if hashlib.sha256(content).hexdigest() != folder.sha256(f"ensemble/{name}"):
+            yield f"ensemble/{name} is not the pickle of the model in models.parquet"
     yield from _models(finished.ensemble, study, table, winner, aggregator)
     yield from _certificate(folder, finished, study, table, winner, leader.l_ms)
 
@@ -98,6 +102,8 @@ def _member(
     scaling = fit_scaling(table.X[train], study.scaling)
     if not all(np.array_equal(a, b) for a, b in zip(scaling, member.scaling, strict=True)):
         yield "its scaling is not that of its training rows"
+    if np.any(member.dual_coef * table.y[member.support] <= 0):
+        yield "a dual variable does not have the sign of its label"
     size = np.abs(member.dual_coef)
     if (
         np.any(size > member.C * (1 + SUM_TOLERANCE))
@@ -105,8 +111,7 @@ def _member(
     ):
         yield "its dual variables are outside the box or do not sum to zero"
     y = table.y[score]
-    with one_thread():
-        errors = mistakes(member.decision(table.X[score]), y)
+    errors = mistakes(member.decision(table.X[score]), y)
     if errors != member.errors or errors != aggregator.ledger.errors_by_class(winner, member.mc_index):
         yield f"makes {errors} errors on its estimate set, not those recorded"
     if member.n_estimate != (int(np.sum(y < 0)), int(np.sum(y > 0))):

@@ -6,20 +6,19 @@ from nothing, and nothing is carried over from another path, split or batch.
 
 import traceback
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import dataclass, replace
-from functools import cache
 from time import perf_counter
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from threadpoolctl import ThreadpoolController
 
 from ckcv_ray.core.kernels import Matrix, complement, squared_distances
 from ckcv_ray.core.scaling import Scaling
 from ckcv_ray.core.splits import Index, Split, complete_kfold
 from ckcv_ray.core.svm import SOLVERS, Solution, Status
+from ckcv_ray.core.threads import one_thread
 from ckcv_ray.data import fit_scaling
 from ckcv_ray.ensemble import Member, mistakes
 from ckcv_ray.study import Path, Stage, Study, Task
@@ -105,18 +104,6 @@ def evaluate(tasks: Iterable[Task], study: Study, data: LearningSet) -> Outcome:
                 failures.extend(result.failures)
     joined = np.concatenate(records) if records else np.empty(0, RECORD)
     return Outcome(joined, tuple(failures), tuple(members), perf_counter() - start, fits)
-
-
-@contextmanager
-def one_thread() -> Iterator[None]:
-    """Hold BLAS and OpenMP to one thread: with more, sums differ in their last bits."""
-    with _controller().limit(limits=1):
-        yield
-
-
-@cache
-def _controller() -> ThreadpoolController:
-    return ThreadpoolController()
 
 
 class Result(NamedTuple):
@@ -236,7 +223,13 @@ def _records(
 def failed(tasks: Iterable[Task], study: Study, reason: str) -> Outcome:
     """The outcome of tasks that were lost as a whole."""
     failures = tuple(
-        Failure(task.stage is not Stage.SELECT, Path(study.gamma[g], task.k, task.mc_index), 0, n_C, reason)
+        Failure(
+            task.stage is not Stage.SELECT,
+            Path(study.gamma[g], task.k, task.mc_index),
+            n_C - 1 if task.stage is Stage.REFIT else 0,
+            n_C,
+            reason,
+        )
         for task in tasks
         for g, n_C in task.paths
     )

@@ -11,7 +11,6 @@ from pathlib import Path
 from statistics import median
 from typing import Annotated
 
-import ray
 import typer
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
@@ -46,7 +45,6 @@ def main(
     sets: Annotated[str, typer.Option(help="Some of the sets: a,b,c.")] = ",".join(PAPER),
 ) -> None:
     """Print one line for each set and figure: ours by seed, median, the paper's, the difference."""
-    ray.init(address="local", include_dashboard=False, log_to_driver=False, _node_ip_address="127.0.0.1")
     print(f"{'set':<9}{'figure':<8}{'paper':>13}{'median':>9}{'difference':>12}   by seed")
     for name in sets.split(","):
         ours = list(zip(*(figures(name, seed) for seed in range(seeds)), strict=True))

@@ -4,6 +4,8 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
+os.environ["RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"] = "0"  # before ray is imported: loopback alone
+
 import numpy as np
 import pytest
 import ray
@@ -14,7 +16,6 @@ from ckcv_ray.study import Study
 
 @pytest.fixture(scope="session")
 def ray_session() -> Iterator[None]:
-    os.environ["RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO"] = "0"
     options = {"log_to_driver": False, "logging_level": "ERROR", "include_dashboard": False}
     ray.init(address="local", num_cpus=3, _node_ip_address="127.0.0.1", **options)
     yield

@@ -126,7 +126,7 @@ def test_what_is_read_back_predicts_in_the_same_bits():
 
 def test_pickles_stand_alone_and_predict_the_same():
     ensemble, X = make_ensemble(4)
-    files = to_pickles(ensemble)
+    files = to_pickles(ensemble, X)
     assert sorted(files) == [f"model-{i:05d}.pkl" for i in range(5)]
     for member in ensemble.members:
         loaded = pickle.loads(files[f"model-{member.mc_index:05d}.pkl"])
@@ -138,7 +138,7 @@ def test_pickles_stand_alone_and_predict_the_same():
 def test_a_pickle_holds_the_support_and_not_the_learning_set():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(5000, D))
-    content = to_pickles(Ensemble((make_member(rng, X, n_support=2),)))["model-00000.pkl"]
+    content = to_pickles(Ensemble((make_member(rng, X, n_support=2),)), X)["model-00000.pkl"]
     assert len(content) < 5000
 
 

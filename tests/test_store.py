@@ -15,7 +15,7 @@ from pyarrow import parquet
 from ckcv_ray import load_run, store, worker
 from ckcv_ray.data import Table
 from ckcv_ray.driver import run_table
-from ckcv_ray.errors import InputError, StoreError
+from ckcv_ray.errors import InputError, RunError, StoreError
 from ckcv_ray.store import RunFolder
 from ckcv_ray.study import Execution, Stage, Study, Task
 from ckcv_ray.study import Path as Key
@@ -89,7 +89,7 @@ def test_a_write_that_fails_leaves_nothing(tmp_path: Path, monkeypatch: pytest.M
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(store.os, "fsync", full)
-    with pytest.raises(OSError, match="No space"):
+    with pytest.raises(RunError, match="No space"):
         folder.write_execution({})
     assert [file.name for file in tmp_path.iterdir()] == ["execution.json"]
     assert folder.execution() == account
