@@ -202,7 +202,7 @@ def _member(row: dict[str, Any], X: Rows) -> Member:
         gamma=row["gamma"],
         scaling=Scaling(np.array(row["centre"]), np.array(row["scale"])),
         support=support,
-        vectors=X[support],
+        vectors=X[support].astype(np.float64),  # one dtype object: pickles the same wherever X came from
         dual_coef=np.array(row["dual_coef"], dtype=np.float64),
         offset=row["offset"],
         errors=(row["errors_negative"], row["errors_positive"]),

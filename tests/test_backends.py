@@ -20,6 +20,7 @@ from ckcv_ray.errors import InputError, RunError, StoreError
 from ckcv_ray.result import Result
 from ckcv_ray.store import RunFolder
 from ckcv_ray.study import Execution, Stage, Study, Task
+from ckcv_ray.verify import verify
 
 FILES = ("triples.parquet", "certificate.json", "study.json", "data.parquet", "ensemble/models.parquet")
 
@@ -87,7 +88,8 @@ def signature(result: Result) -> tuple[object, ...]:
 
 
 def files(folder: Path) -> dict[str, bytes]:
-    return {name: (folder / name).read_bytes() for name in FILES}
+    pickles = sorted(file.relative_to(folder).as_posix() for file in folder.glob("ensemble/*.pkl"))
+    return {name: (folder / name).read_bytes() for name in (*FILES, *pickles)}
 
 
 @pytest.mark.parametrize("scaling", ["standard", "none"])
@@ -100,6 +102,7 @@ def test_ray_equals_serial_in_every_byte(
     run_table(study, table, tmp_path / "serial", Execution("serial"))
     run_table(study, table, tmp_path / "ray", Execution("ray", workers))
     assert files(tmp_path / "serial") == files(tmp_path / "ray")
+    assert verify(tmp_path / "ray") == []
 
 
 @given(seed=st.integers(0, 10**6), window=st.integers(1, 9))
