@@ -8,12 +8,17 @@ import sys
 from pathlib import Path
 
 import pytest
+from conftest import blobs
+from pyarrow import csv
 
 ROOT = Path(__file__).resolve().parent.parent
 README = (ROOT / "README.md").read_text()
 BIN = Path(sys.executable).parent
-SMALLER = {"python jobs/paper_seeds.py --seeds 5": "python jobs/paper_seeds.py --seeds 1 --sets titanic"}
-NAMED_IDA = ("ida:", "paper_seeds", "runs/banana")
+SMALLER = {
+    "python jobs/paper_seeds.py --seeds 5": "python jobs/paper_seeds.py --seeds 1 --sets titanic",
+    "python jobs/bench_solver.py": "python jobs/bench_solver.py --sets twonorm --repeats 1",
+}
+NAMED_IDA = ("ida:", "paper_seeds", "bench_solver", "runs/banana")
 
 
 def commands() -> list[str]:
@@ -30,6 +35,9 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder in which the demo has been, in small."""
     place = tmp_path_factory.mktemp("readme")
     (place / "jobs").symlink_to(ROOT / "jobs")
+    patients = blobs(40, seed=1, shift=2.0).columns().rename_columns(["age", "dose", "outcome"])
+    csv.write_csv(patients, place / "patients.csv")
+    csv.write_csv(patients.drop_columns(["outcome"]), place / "new.csv")
     small = "ckcv run sklearn:breast_cancer --C 1,10 --gamma 0.01 --k 3,4 --n-splits 3 --out runs/demo"
     shell(small, place)
     return place

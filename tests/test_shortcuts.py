@@ -22,7 +22,7 @@ GRID = (0.01, 0.3, 1.0, 30.0, 1000.0)
     report=st.booleans(),
     scaling=st.sampled_from(["standard", "none"]),
 )
-@settings(max_examples=40, deadline=None, derandomize=True)
+@settings(max_examples=200, deadline=None, derandomize=True)
 def test_default_equals_exhaustive(
     n: int,
     seed: int,
