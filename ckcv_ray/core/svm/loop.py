@@ -53,6 +53,8 @@ def iterate(
         first = np.int32(2**31 - 1)
         for k in range(n):
             first = first_equal(first, U[k], least, k)
+        if first == 2**31 - 1:  # not a number: the caller looks at F in float64
+            return iteration
         i = np.int64(first)
         Mi = M[i]
         best = np.int32(0)

@@ -13,6 +13,7 @@ worth a factor 2-3 over plain loops, the Newton step 1.2-4, downdating its facto
 """
 
 from functools import lru_cache
+from threading import get_ident
 from typing import NamedTuple
 
 import numpy as np
@@ -32,7 +33,7 @@ LEAST_BUDGET = 16
 
 
 class Workspace(NamedTuple):
-    """Scratch for n training rows, made once for each process: b, lo, hi and F, V, U padded to lanes."""
+    """Scratch for n training rows: M and two rows in float32 and b, lo, hi padded to lanes, and Newton's."""
 
     single: NDArray[np.float32]
     padded: Matrix
@@ -77,7 +78,8 @@ def path(
     )
     mask = -(1 << max(11, (n + LANES).bit_length()))
     M = np.ascontiguousarray(M)
-    _solve_path(M, y, np.array(C_values), tolerance, max_iter, mask, _workspace(n), fits)
+    space = _workspace(n, get_ident())
+    _solve_path(M, y, np.array(C_values), tolerance, max_iter, mask, space, fits)
     return [
         Solution(
             b=fits.b[c],
@@ -94,7 +96,8 @@ def path(
 
 
 @lru_cache(maxsize=2)
-def _workspace(n: int) -> Workspace:
+def _workspace(n: int, thread: int) -> Workspace:
+    """Scratch for n rows, one for each thread."""
     width = -(-n // LANES) * LANES
     most = min(n, MOST_FREE)
     return Workspace(
