@@ -16,7 +16,7 @@ README = (ROOT / "README.md").read_text()
 BIN = Path(sys.executable).parent
 SMALLER = {
     "python jobs/paper_seeds.py --seeds 5": "python jobs/paper_seeds.py --seeds 1 --sets titanic",
-    "python jobs/bench_solver.py": "python jobs/bench_solver.py --sets twonorm --repeats 1",
+    "python jobs/bench_solver.py --repeats 3": "python jobs/bench_solver.py --sets twonorm --repeats 1",
 }
 NAMED_IDA = ("ida:", "paper_seeds", "bench_solver", "runs/banana")
 
