@@ -221,9 +221,7 @@ def replay(out: str | Path) -> Aggregator:
         RunError: two of its records contradict each other.
     """
     folder = RunFolder(Path(out))
-    identity = folder.identity()
-    if identity is None:
-        raise StoreError(f"{str(out)!r} holds no run")
+    identity = folder.require()
     aggregator = Aggregator(identity.study, folder.table(identity))
     try:
         for records, failures in folder.cells(identity):
@@ -240,9 +238,7 @@ def load_run(out: str | Path) -> Result:
         StoreError: there is no finished run, or it is damaged.
     """
     folder = RunFolder(Path(out))
-    identity = folder.identity()
-    if identity is None:
-        raise StoreError(f"{str(out)!r} holds no run")
+    identity = folder.require()
     if not folder.finished:
         raise StoreError(f"the run in {str(out)!r} is not finished: give its ckcv run command again")
     table = folder.table(identity)

@@ -100,6 +100,17 @@ class RunFolder:
         except (KeyError, TypeError, InputError) as error:
             raise StoreError(f"{file} is damaged: {error}") from None
 
+    def require(self) -> Identity:
+        """Whose folder it is.
+
+        Raises:
+            StoreError: there is no run, or something this version does not know.
+        """
+        identity = self.identity()
+        if identity is None:
+            raise StoreError(f"{str(self.path)!r} holds no run")
+        return identity
+
     @property
     def finished(self) -> bool:
         """Whether the run came to its end."""

@@ -56,9 +56,7 @@ def _digests(folder: RunFolder) -> Iterator[str]:
 
 
 def _content(folder: RunFolder, out: Path) -> Iterator[str]:
-    identity = folder.identity()
-    if identity is None:
-        raise StoreError(f"{str(out)!r} holds no run")
+    identity = folder.require()
     study, table = identity.study, folder.table(identity)
     if run_id(study, table.digest) != identity.run_id:
         yield f"study.json names run {identity.run_id}; study and data make {run_id(study, table.digest)}"
