@@ -6,13 +6,14 @@ from numpy.typing import NDArray
 
 FAST = {"contract", "reassoc", "arcp", "nsz", "nnan"}
 PANEL = 8
+LEAST_PIVOT = 1e-12
 Matrix = NDArray[np.float64]
 Vector = NDArray[np.float64]
 
 
 @njit(cache=True, fastmath=FAST, error_model="numpy")
-def factorise(U: Matrix, m: int) -> bool:
-    """Factorise the leading m x m block in place; False if it is not positive definite.
+def factorise(A: Matrix, U: Matrix, m: int) -> None:
+    """Factorise the leading m x m block of U in place.
 
     Panels of eight rows: each later row is then updated once for the whole panel, in one pass.
     """
@@ -25,14 +26,15 @@ def factorise(U: Matrix, m: int) -> bool:
                 weight = above[p]
                 for q in range(p, m):
                     row[q] -= weight * above[q]
-            if not row[p] > 0.0:
-                return False
+            least = LEAST_PIVOT * A[p, p]
+            if not row[p] > least:
+                A[p, p] += least - row[p]
+                row[p] = least
             scale = 1.0 / np.sqrt(row[p])
             for q in range(p, m):
                 row[q] *= scale
         if stop < m:
             _update(U, first, stop, m)
-    return True
 
 
 @njit(cache=True, fastmath=FAST, error_model="numpy")

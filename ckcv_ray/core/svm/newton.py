@@ -44,8 +44,7 @@ def newton(
     g, d, w = work[0], work[1], work[2]
     for p in range(m):
         g[p] = F[free[p]] - F[root]
-    if not _assemble(M, free, root, A, U, m):
-        return 0
+    _assemble(M, free, root, A, U, m)
     for solves in range(1, MOST_SOLVES + 1):
         for p in range(m):
             d[p] = -g[p]
@@ -58,8 +57,7 @@ def newton(
             m = _downdate(A, U, g, b, lo, hi, free, m)
         else:
             m = _compress(g, b, lo, hi, free, m)
-            if not _assemble(M, free, root, A, U, m):
-                return solves
+            _assemble(M, free, root, A, U, m)
         if m == 0:
             return solves
     return MOST_SOLVES
@@ -84,7 +82,7 @@ def _free_variables(b: Vector, lo: Vector, hi: Vector, free: Index) -> int:
 
 
 @njit(cache=True, fastmath=FAST, error_model="numpy")
-def _assemble(M: Matrix, free: Index, root: int, A: Matrix, U: Matrix, m: int) -> bool:
+def _assemble(M: Matrix, free: Index, root: int, A: Matrix, U: Matrix, m: int) -> None:
     """Fill A and its factor U; False where rounding leaves A not positive definite."""
     to_root = M[root]
     for p in range(m):
@@ -96,8 +94,7 @@ def _assemble(M: Matrix, free: Index, root: int, A: Matrix, U: Matrix, m: int) -
             value = own + to_root[c] - row[c]
             made[q] = value
             factor[q] = value
-    positive: bool = factorise(U, m)
-    return positive
+    factorise(A, U, m)
 
 
 @njit(cache=True, fastmath=FAST, error_model="numpy")
