@@ -6,7 +6,7 @@ from numpy.typing import NDArray
 
 FAST = {"contract", "reassoc", "arcp", "nsz", "nnan"}
 PANEL = 8
-LEAST_PIVOT = 1e-12
+LEAST_PIVOT = 1e-10
 Matrix = NDArray[np.float64]
 Vector = NDArray[np.float64]
 
@@ -26,7 +26,7 @@ def factorise(A: Matrix, U: Matrix, m: int) -> None:
                 weight = above[p]
                 for q in range(p, m):
                     row[q] -= weight * above[q]
-            least = LEAST_PIVOT * A[p, p]
+            least = LEAST_PIVOT * A[p, p] + 1e-30
             if not row[p] > least:
                 A[p, p] += least - row[p]
                 row[p] = least

@@ -18,9 +18,10 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from ckcv_ray.core.svm.simd import best_pair, first_equal, greater, lesser
+from ckcv_ray.core.svm.simd import greater, largest_gain, lowest, wide
 
 FAST = {"contract", "reassoc", "arcp", "nsz"}
+LANES = 64
 LEAST_CURVATURE = 1e-12
 Single = NDArray[np.float32]
 Double = NDArray[np.float64]
@@ -42,54 +43,48 @@ def iterate(
 
     Moves b, U and V. ``mask`` clears as many low bits as an index needs.
     """
-    n = U.shape[0]
+    wide()
+    n = U.shape[0] // LANES * LANES
     infinity = np.float32(np.inf)
+    zero = np.float32(0.0)
     limit = np.float32(tolerance)
     keep = np.int32(mask)
-    least = infinity
-    for k in range(n):
-        least = lesser(U[k], least)
+    i = np.argmin(U)
     for iteration in range(budget):
-        first = np.int32(2**31 - 1)
+        Mi, least = M[i], U[i]
+        best = np.int32(-(2**31))
+        violation = zero
         for k in range(n):
-            first = first_equal(first, U[k], least, k)
-        if first == 2**31 - 1:  # not a number: the caller looks at F in float64
-            return iteration
-        i = np.int64(first)
-        Mi = M[i]
-        best = np.int32(0)
-        violation = np.float32(0.0)
-        for k in range(n):
-            difference = greater(V[k] - least, np.float32(0.0))
+            difference = greater(V[k] - least, zero)
             violation = greater(difference, violation)
-            best = best_pair(best, difference, Mi[k], k, keep)
-        if violation < limit:
-            return iteration
+            best = largest_gain(best, difference, Mi[k], k, keep)
+        if not violation >= limit:
+            i = np.argmin(U)
+            if not violation + (least - U[i]) >= limit:
+                return iteration
+            continue
         j = np.int64(best & ~keep)
         Mj = M[j]
-        step = (np.float64(V[j]) - np.float64(least)) / (2.0 * max(np.float64(Mi[j]), LEAST_CURVATURE))
+        Fi, Fj, curvature = U[i], V[j], 2.0 * np.float64(Mi[j])
+        step = (np.float64(Fj) - np.float64(Fi)) / curvature
         room_i, room_j = hi[i] - b[i], b[j] - lo[j]
         step = min(step, min(room_i, room_j))
         b[i] = hi[i] if step == room_i else b[i] + step
         b[j] = lo[j] if step == room_j else b[j] - step
+        U[i] = Fi if b[i] < hi[i] else infinity
+        V[i] = Fi if b[i] > lo[i] else -infinity
+        U[j] = Fj if b[j] < hi[j] else infinity
+        V[j] = Fj if b[j] > lo[j] else -infinity
         t = np.float32(step)
-        least = infinity
+        floor = np.float32(Fi - step * np.sqrt(curvature))
+        key = np.int32(2**31 - 1)
         for k in range(n):
             change = t * (Mj[k] - Mi[k])
             u = U[k] + change
             U[k] = u
             V[k] = V[k] + change
-            least = lesser(u, least)
-        Fi, Fj = U[i], V[j]
-        U[i] = Fi if b[i] < hi[i] else infinity
-        V[i] = Fi if b[i] > lo[i] else -infinity
-        U[j] = Fj if b[j] < hi[j] else infinity
-        V[j] = Fj if b[j] > lo[j] else -infinity
-        if Fi == least and U[i] != Fi:
-            least = infinity
-            for k in range(n):
-                least = lesser(U[k], least)
-        least = min(least, U[j])
+            key = lowest(key, greater(u - floor, zero), k, keep)
+        i = np.int64(key & ~keep)
     return budget
 
 

@@ -12,9 +12,6 @@ from numba.extending import intrinsic
 
 FLAGS = ("nnan", "nsz")
 INT32 = ir.IntType(32)
-LEAST_CURVATURE = 0x2B8CBCCC  # the bits of 1e-12 in float32
-ONE = 0x3F800000  # the bits of 1.0
-LARGEST = 2**31 - 1
 
 
 @intrinsic
@@ -38,7 +35,7 @@ def greater(typingctx: Any, a: Any, b: Any) -> Any:
 
 
 @intrinsic
-def best_pair(typingctx: Any, best: Any, difference: Any, m: Any, index: Any, mask: Any) -> Any:
+def largest_gain(typingctx: Any, best: Any, difference: Any, m: Any, index: Any, mask: Any) -> Any:
     """max(best, key), where key holds about log2(difference^2 / m) above the index, in one int32.
 
     The bits of a positive float, read as an integer, are its logarithm with the mantissa for its
@@ -48,24 +45,35 @@ def best_pair(typingctx: Any, best: Any, difference: Any, m: Any, index: Any, ma
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         best, difference, m, index, mask = args
         gain = builder.bitcast(builder.fmul(difference, difference), INT32)
-        least = ir.Constant(INT32, LEAST_CURVATURE)
-        bits = builder.bitcast(m, INT32)
-        curvature = builder.select(builder.icmp_signed(">", bits, least), bits, least)
-        ratio = builder.add(builder.sub(gain, curvature), ir.Constant(INT32, ONE))
-        key = builder.or_(builder.and_(ratio, mask), builder.trunc(index, INT32))
+        key = _pack(builder, builder.sub(gain, builder.bitcast(m, INT32)), index, mask)
         return builder.select(builder.icmp_signed(">", key, best), key, best)
 
     return types.int32(types.int32, types.float32, types.float32, types.int64, types.int32), generate
 
 
 @intrinsic
-def first_equal(typingctx: Any, first: Any, value: Any, wanted: Any, index: Any) -> Any:
-    """min(first, index) where value equals wanted, else first; in int32."""
+def lowest(typingctx: Any, best: Any, height: Any, index: Any, mask: Any) -> Any:
+    """min(best, key), where key holds the upper bits of height, which is not negative, above the index."""
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        first, value, wanted, index = args
-        hit = builder.fcmp_ordered("==", value, wanted)
-        place = builder.select(hit, builder.trunc(index, INT32), ir.Constant(INT32, LARGEST))
-        return builder.select(builder.icmp_signed("<", place, first), place, first)
+        best, height, index, mask = args
+        key = _pack(builder, builder.bitcast(height, INT32), index, mask)
+        return builder.select(builder.icmp_signed("<", key, best), key, best)
 
-    return types.int32(types.int32, types.float32, types.float32, types.int64), generate
+    return types.int32(types.int32, types.float32, types.int64, types.int32), generate
+
+
+def _pack(builder: Any, value: Any, index: Any, mask: Any) -> Any:
+    return builder.or_(builder.and_(value, mask), builder.trunc(index, INT32))
+
+
+@intrinsic
+def wide(typingctx: Any) -> Any:
+    """Let LLVM use vectors of 512 bits in the calling function, where the CPU has them."""
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        # llvmlite's own ``add`` knows attributes without a value only
+        set.add(builder.function.attributes, '"prefer-vector-width"="512"')
+        return context.get_dummy_value()
+
+    return types.void(), generate
