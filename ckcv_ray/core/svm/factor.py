@@ -1,59 +1,52 @@
 """Cholesky factors A = U'U of positive definite matrices, upper triangle by rows, and their downdates."""
 
 import numpy as np
-from numba import njit
+from numba import njit, types
 from numpy.typing import NDArray
 
+from ckcv_ray.core.svm.simd import wide
+
 FAST = {"contract", "reassoc", "arcp", "nsz", "nnan"}
-PANEL = 8
-LEAST_PIVOT = 1e-10
+LEAST_PIVOT = 1e-12
+RIDGES = (0.0, 1e-10, 1e-8, 1e-6, 1e-4, 1e-2, 1.0)
+DOUBLE, LOWER = np.int8(ord("d")), np.int8(ord("L"))  # our upper triangle by rows is Fortran's lower one
 Matrix = NDArray[np.float64]
 Vector = NDArray[np.float64]
 
+# numba's own binding of LAPACK's potrf, the one behind its np.linalg.cholesky: in place, no exception
+potrf = types.ExternalFunction(
+    "numba_xxpotrf", types.intc(types.char, types.char, types.intp, types.CPointer(types.float64), types.intp)
+)
 
-@njit(cache=True, fastmath=FAST, error_model="numpy")
+
+@njit(cache=True, error_model="numpy")
 def factorise(A: Matrix, U: Matrix, m: int) -> None:
-    """Factorise the leading m x m block of U in place.
+    """Fill U with the factor of the leading m x m block of A.
 
-    Panels of eight rows: each later row is then updated once for the whole panel, in one pass.
+    If pivots are lost to rounding, the diagonal of A is raised by the smallest of RIDGES that saves
+    them: the quadratic then bounds the true one from above, and a flat direction leads far, to the box.
     """
-    for first in range(0, m, PANEL):
-        stop = min(first + PANEL, m)
-        for p in range(first, stop):
-            row = U[p]
-            for s in range(first, p):
-                above = U[s]
-                weight = above[p]
-                for q in range(p, m):
-                    row[q] -= weight * above[q]
-            least = LEAST_PIVOT * A[p, p] + 1e-30
-            if not row[p] > least:
-                A[p, p] += least - row[p]
-                row[p] = least
-            scale = 1.0 / np.sqrt(row[p])
-            for q in range(p, m):
-                row[q] *= scale
-        if stop < m:
-            _update(U, first, stop, m)
+    for ridge in RIDGES:
+        for p in range(m):
+            A[p, p] *= 1.0 + ridge
+            U[p, p:m] = A[p, p:m]
+        if potrf(DOUBLE, LOWER, m, U.ctypes, U.shape[1]) == 0 and _sound(A, U, m):
+            return
 
 
-@njit(cache=True, fastmath=FAST, error_model="numpy")
-def _update(U: Matrix, first: int, stop: int, m: int) -> None:
-    """Take the full panel of rows first .. stop - 1 off all rows below it."""
-    u0, u1, u2, u3 = U[first], U[first + 1], U[first + 2], U[first + 3]
-    u4, u5, u6, u7 = U[first + 4], U[first + 5], U[first + 6], U[first + 7]
-    for p in range(stop, m):
-        row = U[p]
-        a0, a1, a2, a3, a4, a5, a6, a7 = u0[p], u1[p], u2[p], u3[p], u4[p], u5[p], u6[p], u7[p]
-        for q in range(p, m):
-            left = a0 * u0[q] + a1 * u1[q] + a2 * u2[q] + a3 * u3[q]
-            right = a4 * u4[q] + a5 * u5[q] + a6 * u6[q] + a7 * u7[q]
-            row[q] -= left + right
+@njit(cache=True, error_model="numpy")
+def _sound(A: Matrix, U: Matrix, m: int) -> bool:
+    """Whether every pivot stands above rounding."""
+    for p in range(m):
+        if not U[p, p] * U[p, p] > LEAST_PIVOT * A[p, p]:
+            return False
+    return True
 
 
 @njit(cache=True, fastmath=FAST, error_model="numpy")
 def solve(U: Matrix, x: Vector, m: int) -> None:
     """Replace x by the solution of U'U z = x."""
+    wide()
     for p in range(m):
         row = U[p]
         value = x[p] / row[p]
@@ -71,6 +64,7 @@ def solve(U: Matrix, x: Vector, m: int) -> None:
 @njit(cache=True, fastmath=FAST, error_model="numpy")
 def remove(U: Matrix, m: int, h: int) -> None:
     """Make the factor of m variables that of the m - 1 others than h, by Givens rotations."""
+    wide()
     for p in range(h + 1):
         row = U[p]
         for q in range(max(h, p), m - 1):
@@ -91,6 +85,7 @@ def remove(U: Matrix, m: int, h: int) -> None:
 @njit(cache=True, fastmath=FAST, error_model="numpy")
 def drop(A: Matrix, m: int, h: int) -> None:
     """Take row and column h out of the upper triangle of A."""
+    wide()
     for p in range(h):
         row = A[p]
         for q in range(h, m - 1):

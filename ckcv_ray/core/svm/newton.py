@@ -17,6 +17,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from ckcv_ray.core.svm.factor import drop, factorise, remove, solve
+from ckcv_ray.core.svm.loop import LEAST_CURVATURE
 
 FAST = {"contract", "reassoc", "arcp", "nsz", "nnan"}
 MOST_SOLVES = 50
@@ -87,13 +88,12 @@ def _assemble(M: Matrix, free: Index, root: int, A: Matrix, U: Matrix, m: int) -
     to_root = M[root]
     for p in range(m):
         a = free[p]
-        row, made, factor = M[a], A[p], U[p]
+        row, made = M[a], A[p]
         own = to_root[a]
         for q in range(p, m):
             c = free[q]
-            value = own + to_root[c] - row[c]
-            made[q] = value
-            factor[q] = value
+            made[q] = own + to_root[c] - row[c]
+        made[p] = max(made[p], LEAST_CURVATURE)
     factorise(A, U, m)
 
 
