@@ -14,13 +14,23 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ckcv_ray.core.kernels import Matrix, complement, squared_distances
+from ckcv_ray.core.kernels import (
+    Complement,
+    Matrix,
+    complement,
+    empty_complement,
+    fill_complement,
+    gather,
+    padded_distances,
+    squared_distances,
+)
 from ckcv_ray.core.scaling import Scaling
 from ckcv_ray.core.splits import Index, Split, complete_kfold
-from ckcv_ray.core.svm import SOLVERS, Solution, Status
+from ckcv_ray.core.svm import SOLVERS, Fits, Solution, Status
+from ckcv_ray.core.svm.decision import decisions
 from ckcv_ray.core.threads import one_thread
 from ckcv_ray.data import fit_scaling
-from ckcv_ray.ensemble import Member, mistakes
+from ckcv_ray.ensemble import Counts, Member, mistakes
 from ckcv_ray.study import Path, Stage, Study, Task
 
 SHARED_BYTES = 1 << 29
@@ -73,19 +83,23 @@ class Outcome(NamedTuple):
 
 
 class Block(NamedTuple):
-    """One split made ready for all its gammas: who trains, who is scored, and their distances."""
+    """One split made ready for all its gammas: who trains, who is scored, their distances, and room for
+    the kernels that come of them.
+    """
 
     train: Index
     score: Index
     scaling: Scaling
     train_distances: Matrix
     score_distances: Matrix
+    train_kernel: Complement
+    score_kernel: Matrix
 
 
 def share(X: Matrix, y: NDArray[np.int8], study: Study) -> LearningSet:
     """Put together what the workers share."""
     fits = study.scaling == "none" and 8 * len(X) ** 2 <= SHARED_BYTES
-    return LearningSet(X, y, squared_distances(X, X) if fits else None)
+    return LearningSet(X, y, np.ascontiguousarray(squared_distances(X, X)) if fits else None)
 
 
 def evaluate(tasks: Iterable[Task], study: Study, data: LearningSet) -> Outcome:
@@ -148,12 +162,16 @@ def _prepare(task: Task, study: Study, data: LearningSet) -> Block:
     train, score = roles(task.stage, split)
     scaling = fit_scaling(data.X[train], study.scaling)
     if data.distances is not None:
-        return Block(
-            train, score, scaling, data.distances[np.ix_(train, train)], data.distances[np.ix_(score, train)]
-        )
-    inputs = scaling.apply(data.X[train])
-    scored = scaling.apply(data.X[score])
-    return Block(train, score, scaling, squared_distances(inputs, inputs), squared_distances(scored, inputs))
+        train_distances = gather(data.distances, train, train)
+        score_distances = gather(data.distances, score, train)
+    else:
+        inputs = scaling.apply(data.X[train])
+        train_distances = padded_distances(inputs, inputs)
+        score_distances = padded_distances(scaling.apply(data.X[score]), inputs)
+    room = empty_complement(len(train))
+    return Block(
+        train, score, scaling, train_distances, score_distances, room, np.empty_like(score_distances)
+    )
 
 
 def roles(stage: Stage, split: Split) -> tuple[Index, Index]:
@@ -165,19 +183,22 @@ def roles(stage: Stage, split: Split) -> tuple[Index, Index]:
 
 def _path(task: Task, study: Study, data: LearningSet, block: Block, gamma: float, n_C: int) -> Result:
     C_values = study.C[:n_C]
-    M = complement(block.train_distances, gamma)
+    fill_complement(block.train_distances, gamma, block.train_kernel)
     y = data.y[block.train].astype(np.float64)
-    solutions = SOLVERS[study.solver](M, y, C_values, study.tolerance, study.max_iter)
-    y_score = data.y[block.score]
+    fits = SOLVERS[study.solver](block.train_kernel, y, C_values, study.tolerance, study.max_iter)
     if task.stage is Stage.SELECT:
-        M_score = complement(block.score_distances, gamma)
-        errors = [mistakes(s.offset - np.vecdot(M_score, s.b), y_score) for s in solutions]
-        return Result(_records(task, gamma, C_values, errors, solutions), [], [])
+        complement(block.score_distances, gamma, out=block.score_kernel)
+        errors = mistakes(decisions(block.score_kernel, fits), data.y[block.score])
+        return Result(_records(task, gamma, C_values, errors, fits), [], [])
+    last = n_C - 1
+    members = [
+        _member(task, data, block, gamma, C_values[c], fits.solution(c))
+        for c in ([last] if task.stage is Stage.REFIT else range(n_C))
+    ]
+    errors = np.array([member.errors for member in members])
     if task.stage is Stage.REFIT:
-        C_values, solutions = C_values[-1:], solutions[-1:]
-    members = [_member(task, data, block, gamma, C, s) for C, s in zip(C_values, solutions, strict=True)]
-    records = _records(task, gamma, C_values, [m.errors for m in members], solutions)
-    return Result(records, members if task.stage is Stage.REFIT else [], [])
+        return Result(_records(task, gamma, C_values[last:], errors, fits, last), members, [])
+    return Result(_records(task, gamma, C_values, errors, fits), [], [])
 
 
 def _member(
@@ -200,23 +221,21 @@ def _member(
         errors=(0, 0),
         n_estimate=(int(np.sum(y_score < 0)), int(np.sum(y_score > 0))),
     )
-    return replace(member, errors=mistakes(member.decision(data.X[block.score]), y_score))
+    negative, positive = mistakes(member.decision(data.X[block.score]), y_score)
+    return replace(member, errors=(int(negative), int(positive)))
 
 
 def _records(
-    task: Task,
-    gamma: float,
-    C_values: Sequence[float],
-    errors: Sequence[tuple[int, int]],
-    solutions: Sequence[Solution],
+    task: Task, gamma: float, C_values: Sequence[float], errors: Counts, fits: Fits, first: int = 0
 ) -> Records:
+    """The records of the fits from the one numbered first on."""
     records = np.zeros(len(C_values), RECORD)
     records["estimate"] = task.stage is not Stage.SELECT
     records["C"] = C_values
     records["gamma"], records["k"], records["mc_index"] = gamma, task.k, task.mc_index
-    records["errors_negative"], records["errors_positive"] = np.array(errors).T
-    records["n_iter"] = [solution.n_iter for solution in solutions]
-    records["status"] = [STATUSES.index(solution.status) for solution in solutions]
+    records["errors_negative"], records["errors_positive"] = errors[:, 0], errors[:, 1]
+    records["n_iter"] = fits.n_iter[first:]
+    records["status"] = fits.status[first:]
     return records
 
 

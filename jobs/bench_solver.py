@@ -24,7 +24,7 @@ from sklearn.svm import SVC
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from ckcv_ray import data, worker
-from ckcv_ray.core.kernels import complement, gaussian, squared_distances
+from ckcv_ray.core.kernels import complement, complement_of, gaussian, squared_distances
 from ckcv_ray.core.scaling import standard
 from ckcv_ray.core.splits import Split, complete_kfold
 from ckcv_ray.core.svm import SOLVERS, Solution
@@ -123,8 +123,8 @@ def audit(case: Case) -> tuple[float, int, float]:
     worst, differing, slowest = 0.0, 0, 0.0
     for gamma in case.study.gamma:
         M, K, K_score = complement(distances, gamma), gaussian(distances, gamma), gaussian(scored, gamma)
-        fits = SOLVERS["newton"](M, y, case.study.C, 1e-3, 10**7)
-        exact = SOLVERS["libsvm"](M, y, case.study.C, 1e-6, 10**7)
+        fits = SOLVERS["newton"](complement_of(M), y, case.study.C, 1e-3, 10**7).solutions()
+        exact = SOLVERS["libsvm"](complement_of(M), y, case.study.C, 1e-6, 10**7).solutions()
         for C, a, b in zip(case.study.C, fits, exact, strict=True):
             reach_a, reach_b = reach(K, y, a, C), reach(K, y, b, C)
             worst = max(worst, reach_a.violation)
@@ -138,9 +138,11 @@ def audit(case: Case) -> tuple[float, int, float]:
 def slowest_fit(M: Matrix, y: Matrix, C_values: tuple[float, ...]) -> float:
     """The longest any one C of a path takes: differences of the times of its beginnings, least of three."""
 
+    kernel = complement_of(M)
+
     def time(n_C: int) -> float:
         start = perf_counter()
-        SOLVERS["newton"](M, y, C_values[:n_C], 1e-3, 10**7)
+        SOLVERS["newton"](kernel, y, C_values[:n_C], 1e-3, 10**7)
         return perf_counter() - start
 
     times = [min(time(n_C) for _ in range(3)) for n_C in range(1, len(C_values) + 1)]
@@ -173,7 +175,7 @@ def main(
     """Print one line for each set, and the geometric means of the ratios."""
     start = perf_counter()
     tiny = np.array([[0.0, 0.5], [0.5, 0.0]])
-    SOLVERS["newton"](tiny, np.array([-1.0, 1.0]), (1.0,), 1e-3, 100)
+    SOLVERS["newton"](complement_of(tiny), np.array([-1.0, 1.0]), (1.0,), 1e-3, 100)
     print(
         f"first call of the solver: {perf_counter() - start:.1f} s (compiled, or from cache)", file=sys.stderr
     )

@@ -1,29 +1,151 @@
-"""Squared distances, the Gaussian kernel K, and its complement M = 1 - K."""
+"""Squared distances, the Gaussian kernel K, and its complement M = 1 - K.
+
+At small gamma K is 1 but for its last digits, and M is not: it has all its digits. The solver works with M,
+in float64 and in float32.
+"""
+
+from typing import NamedTuple
 
 import numpy as np
+from numba import njit
 from numpy.typing import NDArray
-from scipy.spatial.distance import cdist
 
+from ckcv_ray.core.memory import LANES, aligned, whole
+from ckcv_ray.core.simd import SHIFT, power_of_two, wide
+
+DOUBLES = 8
+LEAST_CURVATURE = 1e-12
+LOG2_E = 1.4426950408889634
+LN2_HIGH, LN2_LOW = 6.93147180369123816490e-01, 1.90821492927058770002e-10  # their sum is ln 2
+LARGEST = 700.0  # exp(-LARGEST) is far below the last digit of 1
 Matrix = NDArray[np.float64]
+Single = NDArray[np.float32]
+Index = NDArray[np.int64]
+
+
+class Complement(NamedTuple):
+    """M = 1 - K of n training rows, for the solver.
+
+    Attributes:
+        double: float64, its first n columns are M, shape (n, n rounded up to whole vectors).
+        single: the same in float32, at least ``LEAST_CURVATURE`` everywhere, filled up with ones.
+    """
+
+    double: Matrix
+    single: Single
 
 
 def squared_distances(A: Matrix, B: Matrix) -> Matrix:
     """Squared Euclidean distances [p, q] between the rows of A [p, d] and B [q, d].
 
-    By ``cdist`` and not by a matrix product: here any block equals the same block of the whole in
-    every bit, so it makes no difference to a result whether distances were shared or made anew.
+    Summed over the features in their order, as scipy's ``cdist`` does and not as a matrix product: so any
+    block equals the same block of the whole in every bit, and it makes no difference to a result whether
+    distances were shared or made anew.
     """
-    return np.asarray(cdist(A, B, "sqeuclidean"))
+    return padded_distances(A, B)[:, : len(B)]
 
 
-def complement(distances: Matrix, gamma: float) -> Matrix:
-    """1 - K = -expm1(-gamma * D) of squared distances D: all its digits, however small gamma."""
-    M = np.multiply(distances, -gamma)
-    np.expm1(M, out=M)
-    return np.negative(M, out=M)
+def padded_distances(A: Matrix, B: Matrix) -> Matrix:
+    """``squared_distances`` with its rows filled up to whole vectors; what fills them is finite."""
+    columns = aligned((B.shape[1], whole(len(B), DOUBLES)))
+    columns[:, : len(B)] = B.T
+    D = aligned((len(A), columns.shape[1]))
+    _sum_squares(np.array(A, order="C", dtype=np.float64), columns, D)
+    return D
+
+
+def gather(D: Matrix, rows: Index, columns: Index) -> Matrix:
+    """D[rows][:, columns] with its rows filled up to whole vectors."""
+    block = aligned((len(rows), whole(len(columns), DOUBLES)))
+    _gather(D, rows, columns, block)
+    return block
 
 
 def gaussian(distances: Matrix, gamma: float) -> Matrix:
     """Kernel matrix exp(-gamma * D) of squared distances D; a new array of the same shape."""
     K = np.multiply(distances, -gamma)
     return np.exp(K, out=K)
+
+
+def complement(distances: Matrix, gamma: float, out: Matrix | None = None) -> Matrix:
+    """1 - K = -expm1(-gamma * D) of squared distances D: all its digits, however small gamma."""
+    M = np.empty(distances.shape) if out is None else out
+    _fill(np.ascontiguousarray(distances), gamma, M, np.empty((len(M), 0), np.float32))
+    return M
+
+
+def empty_complement(n: int) -> Complement:
+    """Room for the complement of n training rows."""
+    return Complement(aligned((n, whole(n, DOUBLES))), aligned((n, whole(n, LANES)), np.float32, 1.0))
+
+
+def fill_complement(distances: Matrix, gamma: float, out: Complement) -> None:
+    """Fill ``out`` from ``padded_distances`` among the training rows."""
+    _fill(distances, gamma, out.double, out.single)
+
+
+def complement_of(M: Matrix) -> Complement:
+    """The two precisions of a given M [n, n]."""
+    out = empty_complement(len(M))
+    out.double[:, : len(M)] = M
+    out.single[:, : len(M)] = np.maximum(M, LEAST_CURVATURE)
+    return out
+
+
+@njit(cache=True, error_model="numpy")
+def _sum_squares(A: Matrix, columns: Matrix, D: Matrix) -> None:
+    """D[i, j] = sum over f of (A[i, f] - columns[f, j])^2, four features at a time, in their order."""
+    wide()
+    d = A.shape[1]
+    for i in range(A.shape[0]):
+        row, a = D[i], A[i]
+        row[:] = 0.0
+        f = 0
+        while f + 4 <= d:
+            c0, c1, c2, c3 = columns[f], columns[f + 1], columns[f + 2], columns[f + 3]
+            a0, a1, a2, a3 = a[f], a[f + 1], a[f + 2], a[f + 3]
+            for j in range(row.shape[0]):
+                e0, e1, e2, e3 = a0 - c0[j], a1 - c1[j], a2 - c2[j], a3 - c3[j]
+                row[j] = (((row[j] + e0 * e0) + e1 * e1) + e2 * e2) + e3 * e3
+            f += 4
+        while f < d:
+            c0, a0 = columns[f], a[f]
+            for j in range(row.shape[0]):
+                e0 = a0 - c0[j]
+                row[j] = row[j] + e0 * e0
+            f += 1
+
+
+@njit(cache=True, error_model="numpy")
+def _gather(D: Matrix, rows: Index, columns: Index, block: Matrix) -> None:
+    wide()
+    for p in range(rows.shape[0]):
+        row, out = D[rows[p]], block[p]
+        for q in range(columns.shape[0]):
+            out[q] = row[columns[q]]
+
+
+@njit(cache=True, error_model="numpy", fastmath={"contract"})
+def _fill(D: Matrix, gamma: float, double: Matrix, single: Single) -> None:
+    """1 - exp(-gamma D): with -gamma D = k ln 2 + r, it is (1 - 2^k) - 2^k expm1(r)."""
+    wide()
+    n = min(D.shape[1], single.shape[1])
+    for i in range(D.shape[0]):
+        row, out, narrow = D[i], double[i], single[i]
+        for j in range(row.shape[0]):
+            x = -gamma * row[j]
+            x = x if x > -LARGEST else -LARGEST
+            t = x * LOG2_E + SHIFT
+            k = t - SHIFT
+            power = power_of_two(t)
+            r = (x - k * LN2_HIGH) - k * LN2_LOW
+            r2 = r * r
+            r4 = r2 * r2
+            # Taylor's series of expm1 to r^13 / 13!, by Estrin's scheme
+            low = (1.0 + r * (1.0 / 2.0)) + r2 * (1.0 / 6.0 + r * (1.0 / 24.0))
+            middle = (1.0 / 120.0 + r * (1.0 / 720.0)) + r2 * (1.0 / 5040.0 + r * (1.0 / 40320.0))
+            high = (1.0 / 362880.0 + r * (1.0 / 3628800.0)) + r2 * (1.0 / 39916800.0 + r * (1.0 / 479001600.0))
+            series = low + r4 * (middle + r4 * (high + r4 * (1.0 / 6227020800.0)))
+            out[j] = (1.0 - power) - power * (r * series)
+        for j in range(n):
+            narrow[j] = out[j] if out[j] > LEAST_CURVATURE else LEAST_CURVATURE

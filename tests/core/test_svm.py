@@ -9,7 +9,7 @@ import pytest
 from scipy.optimize import minimize
 from sklearn.svm import SVC
 
-from ckcv_ray.core.kernels import gaussian, squared_distances
+from ckcv_ray.core.kernels import complement_of, gaussian, squared_distances
 from ckcv_ray.core.svm import SOLVERS, Solution, Status
 
 TOLERANCE = 1e-3
@@ -22,9 +22,10 @@ def path(request):
     """A solver, here called with K: 1 - K loses nothing at the widths used in this file."""
 
     def solve(K, *rest):
-        M = 1.0 - K
-        M.flags.writeable = False
-        return SOLVERS[request.param](M, *rest)
+        M = complement_of(1.0 - K)
+        for array in M:
+            array.flags.writeable = False
+        return SOLVERS[request.param](M, *rest).solutions()
 
     solve.name = request.param
     return solve

@@ -6,8 +6,8 @@ else in the package knows a solver only as an entry of ``SOLVERS``.
 """
 
 from ckcv_ray.core.svm import libsvm, path
-from ckcv_ray.core.svm.problem import Path, Solution, Status
+from ckcv_ray.core.svm.problem import Fits, Path, Solution, Status
 
 SOLVERS: dict[str, Path] = {"newton": path.path, "libsvm": libsvm.path}
 
-__all__ = ["SOLVERS", "Path", "Solution", "Status"]
+__all__ = ["SOLVERS", "Fits", "Path", "Solution", "Status"]

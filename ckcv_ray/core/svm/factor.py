@@ -4,7 +4,7 @@ import numpy as np
 from numba import njit, types
 from numpy.typing import NDArray
 
-from ckcv_ray.core.svm.simd import wide
+from ckcv_ray.core.simd import wide
 
 FAST = {"contract", "reassoc", "arcp", "nsz", "nnan"}
 LEAST_PIVOT = 1e-12

@@ -11,19 +11,18 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.svm import SVC
 
-from ckcv_ray.core.svm.problem import Matrix, Solution, Status, Vector, constant, describe
+from ckcv_ray.core.kernels import Complement
+from ckcv_ray.core.svm.problem import Fits, Matrix, Solution, Status, Vector, constant, describe, gather_fits
 
 
-def path(
-    M: Matrix, y: Vector, C_values: tuple[float, ...], tolerance: float, max_iter: int
-) -> list[Solution]:
+def path(M: Complement, y: Vector, C_values: tuple[float, ...], tolerance: float, max_iter: int) -> Fits:
     """Fit for each C in turn, from zero; see ``problem.Path``.
 
     Once every |b| is below C, no box constraint is active: that solution is the one of every larger C.
     """
     if np.all(y == y[0]):
-        return [constant(y)] * len(C_values)
-    K = 1.0 - M
+        return constant(y, len(C_values))
+    K = 1.0 - M.double[:, : len(y)]
     solutions = [_fit(K, y, C_values[0], tolerance, max_iter)]
     for smaller, C in pairwise(C_values):
         last = solutions[-1]
@@ -31,7 +30,7 @@ def path(
             solutions.append(describe(K, y, last.b, C, 0, Status.CONVERGED))
         else:
             solutions.append(_fit(K, y, C, tolerance, max_iter))
-    return solutions
+    return gather_fits(solutions)
 
 
 def _fit(K: Matrix, y: Vector, C: float, tolerance: float, max_iter: int) -> Solution:

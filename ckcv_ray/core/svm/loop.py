@@ -18,11 +18,11 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from ckcv_ray.core.svm.simd import greater, largest_gain, lowest, wide
+from ckcv_ray.core.kernels import LEAST_CURVATURE
+from ckcv_ray.core.memory import LANES
+from ckcv_ray.core.simd import greater, largest_gain, lowest, wide
 
 FAST = {"contract", "reassoc", "arcp", "nsz"}
-LANES = 64
-LEAST_CURVATURE = 1e-12
 Single = NDArray[np.float32]
 Double = NDArray[np.float64]
 

@@ -17,7 +17,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from ckcv_ray.core.svm.factor import drop, factorise, remove, solve
-from ckcv_ray.core.svm.loop import LEAST_CURVATURE
+from ckcv_ray.core.kernels import LEAST_CURVATURE
 
 FAST = {"contract", "reassoc", "arcp", "nsz", "nnan"}
 MOST_SOLVES = 50

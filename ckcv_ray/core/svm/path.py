@@ -12,121 +12,74 @@ Measured on the IDA sets (13 C x 11 gamma, n_train = 3n/4): float32 pair steps w
 worth a factor 2-3 over plain loops, the Newton step 1.2-4, downdating its factor up to 2.
 """
 
-import math
 from functools import lru_cache
 from threading import get_ident
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from ckcv_ray.core.svm.loop import LANES, LEAST_CURVATURE, iterate, iterate_exactly
+from ckcv_ray.core.kernels import DOUBLES, Complement
+from ckcv_ray.core.memory import LANES, aligned, whole
+from ckcv_ray.core.svm.loop import iterate, iterate_exactly
 from ckcv_ray.core.svm.newton import newton
-from ckcv_ray.core.svm.problem import Matrix, Solution, Status, Vector, constant
+from ckcv_ray.core.svm.problem import Fits, Matrix, Vector, constant, empty_fits
 
 FAST = {"contract", "reassoc", "arcp", "nsz"}
 MOST_FREE = 2000
-CACHE_LINE = 64
 MARGIN = 0.98
 PATIENCE = 10
 LEAST_BUDGET = 16
 
 
 class Workspace(NamedTuple):
-    """Scratch for n training rows: M and two rows in float32 and b, lo, hi padded to lanes, and Newton's."""
+    """Scratch for n training rows: b, lo, hi and the float32 rows U, V padded to lanes, and Newton's."""
 
-    single: NDArray[np.float32]
-    padded: Matrix
+    box: Matrix
     rows: NDArray[np.float32]
     gradient: Vector
-    change: Vector
+    before: Vector
     A: Matrix
     U: Matrix
     free: NDArray[np.int64]
     work: Matrix
 
 
-class Fits(NamedTuple):
-    """Arrays over the path: b and gradient [n_C, n], the others [n_C]."""
-
-    b: Matrix
-    gradient: Matrix
-    offset: Vector
-    value: Vector
-    violation: Vector
-    gap: Vector
-    n_iter: NDArray[np.int64]
-    converged: NDArray[np.bool_]
-
-
-def path(
-    M: Matrix, y: Vector, C_values: tuple[float, ...], tolerance: float, max_iter: int
-) -> list[Solution]:
+def path(M: Complement, y: Vector, C_values: tuple[float, ...], tolerance: float, max_iter: int) -> Fits:
     """Fit for each C in turn, each from the last; see ``problem.Path``."""
     if np.all(y == y[0]):
-        return [constant(y)] * len(C_values)
-    n, n_C = len(y), len(C_values)
-    fits = Fits(
-        b=np.empty((n_C, n)),
-        gradient=np.empty((n_C, n)),
-        offset=np.empty(n_C),
-        value=np.empty(n_C),
-        violation=np.empty(n_C),
-        gap=np.empty(n_C),
-        n_iter=np.zeros(n_C, np.int64),
-        converged=np.zeros(n_C, np.bool_),
-    )
-    mask = -(1 << max(11, (n + LANES).bit_length()))
-    M = np.ascontiguousarray(M)
-    space = _workspace(n, get_ident())
-    _solve_path(M, y, np.array(C_values), tolerance, max_iter, mask, space, fits)
-    return [
-        Solution(
-            b=fits.b[c],
-            gradient=fits.gradient[c],
-            offset=float(fits.offset[c]),
-            value=float(fits.value[c]),
-            violation=max(0.0, float(fits.violation[c])),
-            gap=float(fits.gap[c]),
-            n_iter=int(fits.n_iter[c]),
-            status=Status.CONVERGED if fits.converged[c] else Status.CAPPED,
-        )
-        for c in range(n_C)
-    ]
+        return constant(y, len(C_values))
+    n = len(y)
+    fits = empty_fits(len(C_values), n)
+    _solve_path(M, y, np.array(C_values), tolerance, max_iter, _mask(n), _workspace(n, get_ident()), fits)
+    return fits
+
+
+def _mask(n: int) -> int:
+    """The low bits that an index needs, cleared; at least 11, so that up to 2048 rows are treated alike."""
+    return -(1 << max(11, (n + LANES).bit_length()))
 
 
 @lru_cache(maxsize=2)
 def _workspace(n: int, thread: int) -> Workspace:
     """Scratch for n rows, one for each thread."""
-    width = -(-n // LANES) * LANES
-    most = min(n, MOST_FREE)
+    width, most = whole(n, LANES), min(n, MOST_FREE)
     return Workspace(
-        single=_aligned((n, width), np.float32, 1.0),
-        padded=_aligned((3, width)),
-        rows=_aligned((2, width), np.float32),
-        gradient=_aligned((n,)),
-        change=_aligned((n,)),
-        A=_aligned((most, -(-most // 8) * 8)),
-        U=_aligned((most, -(-most // 8) * 8)),
-        free=np.zeros(most, np.int64),
-        work=np.zeros((3, most)),
+        box=aligned((3, width)),
+        rows=aligned((2, width), np.float32),
+        gradient=aligned((n,)),
+        before=aligned((n,)),
+        A=aligned((most, whole(most, DOUBLES))),
+        U=aligned((most, whole(most, DOUBLES))),
+        free=aligned((most,), np.int64),
+        work=aligned((3, most)),
     )
-
-
-def _aligned(shape: tuple[int, ...], dtype: type = np.float64, fill: float = 0.0) -> Any:
-    """An array that begins on a cache line: a vector load across two lines takes twice as long."""
-    size = math.prod(shape) * np.dtype(dtype).itemsize
-    memory = np.zeros(size + CACHE_LINE, np.uint8)
-    start = -memory.ctypes.data % CACHE_LINE
-    array = memory[start : start + size].view(dtype).reshape(shape)
-    array[...] = fill
-    return array
 
 
 @njit(cache=True, error_model="numpy")
 def _solve_path(
-    M: Matrix,
+    M: Complement,
     y: Vector,
     C_values: Vector,
     tolerance: float,
@@ -136,13 +89,10 @@ def _solve_path(
     fits: Fits,
 ) -> None:
     n = y.shape[0]
-    single, F = space.single, space.gradient
-    b, lo, hi = space.padded[0], space.padded[1], space.padded[2]
-    for i in range(n):
-        for k in range(n):
-            single[i, k] = max(M[i, k], LEAST_CURVATURE)
-        F[i] = -y[i]
-        b[i] = 0.0
+    F = space.gradient
+    b, lo, hi = space.box[0], space.box[1], space.box[2]
+    b[:] = 0.0
+    F[:] = -y
     solved = False
     for c in range(C_values.shape[0]):
         C = C_values[c]
@@ -179,7 +129,7 @@ def _rescale(F: Vector, y: Vector, b: Vector, lo: Vector, hi: Vector, C: float) 
 
 @njit(cache=True, error_model="numpy")
 def _fit(
-    M: Matrix,
+    M: Complement,
     F: Vector,
     b: Vector,
     lo: Vector,
@@ -191,7 +141,7 @@ def _fit(
 ) -> int:
     """Bring b and F to the optimum at one C; the iterations it took, a linear system counting as one."""
     n = F.shape[0]
-    before = space.change
+    before = space.before
     done, stalls, lowest = 0, 0, np.inf
     budget = max(n // 2, _newton_budget(b, lo, hi, n))
     violation = _violation(F, b, lo, hi)
@@ -202,17 +152,17 @@ def _fit(
         if stalls < PATIENCE:
             _spread(F, b, lo, hi, space.rows[0], space.rows[1])
             done += iterate(
-                space.single, space.rows[0], space.rows[1], b, lo, hi,
+                M.single, space.rows[0], space.rows[1], b, lo, hi,
                 MARGIN * tolerance, min(budget, max_iter - done), mask,
             )  # fmt: skip
-            _refresh(M, F, b, before)
+            _refresh(M.double, F, b, before)
         else:
-            done += iterate_exactly(M, F, b, lo, hi, tolerance, min(budget, max_iter - done))
+            done += iterate_exactly(M.double, F, b, lo, hi, tolerance, min(budget, max_iter - done))
         violation = _violation(F, b, lo, hi)
         if violation >= tolerance and done < max_iter:
             before[:] = b[:n]
-            done += max(1, newton(M, F, b[:n], lo[:n], hi[:n], space.A, space.U, space.free, space.work))
-            _refresh(M, F, b, before)
+            done += max(1, newton(M.double, F, b[:n], lo[:n], hi[:n], space.A, space.U, space.free, space.work))
+            _refresh(M.double, F, b, before)
             violation = _violation(F, b, lo, hi)
             budget = max(LEAST_BUDGET, _newton_budget(b, lo, hi, n))
     return done
@@ -225,8 +175,8 @@ def _newton_budget(b: Vector, lo: Vector, hi: Vector, n: int) -> int:
     for k in range(n):
         if lo[k] < b[k] < hi[k]:
             m += 1.0
-    nanoseconds = 1500.0 + 50.0 * m + 1.5 * m * m + 0.012 * m * m * m + 0.1 * m * n
-    return int(2.0 * nanoseconds / (50.0 + 0.22 * n))
+    nanoseconds = 1500.0 + 30.0 * m + 1.5 * m * m + 0.0095 * m * m * m + 0.12 * m * n
+    return int(2.0 * nanoseconds / (35.0 + 0.2 * n))
 
 
 @njit(cache=True, error_model="numpy")
@@ -292,5 +242,5 @@ def _describe(F: Vector, y: Vector, b: Vector, lo: Vector, hi: Vector, C: float,
     primal = quadratic / 2.0 + C * slack
     fits.offset[c] = offset
     fits.value[c] = quadratic / 2.0 - linear
-    fits.violation[c] = most - least
+    fits.violation[c] = max(0.0, most - least)
     fits.gap[c] = (primal + quadratic / 2.0 - linear) / max(1.0, primal)

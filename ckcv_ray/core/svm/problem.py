@@ -17,12 +17,15 @@ we. The decision value is f(x) = sum_i b_i K(x_i, x) + offset. For every offset,
 bounds how far either objective is from its optimum.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
+
+from ckcv_ray.core.kernels import Complement
 
 Matrix = NDArray[np.float64]
 Vector = NDArray[np.float64]
@@ -67,22 +70,84 @@ class Solution:
     status: Status
 
 
+class Fits(NamedTuple):
+    """The fits of a path as arrays: b and gradient [n_C, n_train], the others [n_C]; see ``Solution``."""
+
+    b: Matrix
+    gradient: Matrix
+    offset: Vector
+    value: Vector
+    violation: Vector
+    gap: Vector
+    n_iter: NDArray[np.int64]
+    converged: NDArray[np.bool_]
+
+    def solution(self, c: int) -> Solution:
+        """The fit at the C numbered c."""
+        return Solution(
+            b=self.b[c],
+            gradient=self.gradient[c],
+            offset=float(self.offset[c]),
+            value=float(self.value[c]),
+            violation=float(self.violation[c]),
+            gap=float(self.gap[c]),
+            n_iter=int(self.n_iter[c]),
+            status=Status.CONVERGED if self.converged[c] else Status.CAPPED,
+        )
+
+    def solutions(self) -> list[Solution]:
+        """Each fit."""
+        return [self.solution(c) for c in range(len(self.offset))]
+
+    @property
+    def status(self) -> NDArray[np.int8]:
+        """Position of each fit's status in ``Status``."""
+        return np.where(self.converged, 0, 1).astype(np.int8)
+
+
 class Path(Protocol):
     """A solver: the fits of one training block for ascending C."""
 
     def __call__(
-        self, M: Matrix, y: Vector, C_values: tuple[float, ...], tolerance: float, max_iter: int
-    ) -> list[Solution]:
+        self, M: Complement, y: Vector, C_values: tuple[float, ...], tolerance: float, max_iter: int
+    ) -> Fits:
         """Solve for every C in turn.
 
         Args:
-            M: 1 - K of the training rows, (n, n), symmetric, never written to. With sum b = 0, Kb = -Mb;
-                at small gamma K is 1 but for its last digits, and M is not.
+            M: 1 - K of the n training rows, symmetric, never written to. With sum b = 0, Kb = -Mb.
             y: labels -1.0 or +1.0, shape (n,); one class alone gives the constant classifier.
             C_values: ascending, positive.
             tolerance: largest KKT violation, in the solver's own arithmetic, of a converged fit.
             max_iter: iterations after which a fit is handed back as it is, with status CAPPED.
         """
+
+
+def empty_fits(n_C: int, n: int) -> Fits:
+    """Room for the fits of a path."""
+    return Fits(
+        b=np.zeros((n_C, n)),
+        gradient=np.zeros((n_C, n)),
+        offset=np.zeros(n_C),
+        value=np.zeros(n_C),
+        violation=np.zeros(n_C),
+        gap=np.zeros(n_C),
+        n_iter=np.zeros(n_C, np.int64),
+        converged=np.zeros(n_C, np.bool_),
+    )
+
+
+def gather_fits(solutions: Sequence[Solution]) -> Fits:
+    """The same fits as arrays."""
+    return Fits(
+        b=np.array([s.b for s in solutions]),
+        gradient=np.array([s.gradient for s in solutions]),
+        offset=np.array([s.offset for s in solutions]),
+        value=np.array([s.value for s in solutions]),
+        violation=np.array([s.violation for s in solutions]),
+        gap=np.array([s.gap for s in solutions]),
+        n_iter=np.array([s.n_iter for s in solutions]),
+        converged=np.array([s.status is Status.CONVERGED for s in solutions]),
+    )
 
 
 def describe(K: Matrix, y: Vector, b: Vector, C: float, n_iter: int, status: Status) -> Solution:
@@ -109,7 +174,10 @@ def describe(K: Matrix, y: Vector, b: Vector, C: float, n_iter: int, status: Sta
     )
 
 
-def constant(y: Vector) -> Solution:
-    """The fit to a training set of one class: no support, f(x) = that class everywhere."""
-    zero = np.zeros_like(y)
-    return Solution(zero, -y, float(y[0]), 0.0, 0.0, 0.0, 0, Status.CONVERGED)
+def constant(y: Vector, n_C: int) -> Fits:
+    """The fits to a training set of one class: no support, f(x) = that class everywhere."""
+    fits = empty_fits(n_C, len(y))
+    fits.gradient[:] = -y
+    fits.offset[:] = y[0]
+    fits.converged[:] = True
+    return fits

@@ -12,6 +12,8 @@ from numba.extending import intrinsic
 
 FLAGS = ("nnan", "nsz")
 INT32 = ir.IntType(32)
+INT64 = ir.IntType(64)
+SHIFT = 1.5 * 2.0**52
 
 
 @intrinsic
@@ -65,6 +67,20 @@ def lowest(typingctx: Any, best: Any, height: Any, index: Any, mask: Any) -> Any
 
 def _pack(builder: Any, value: Any, index: Any, mask: Any) -> Any:
     return builder.or_(builder.and_(value, mask), builder.trunc(index, INT32))
+
+
+@intrinsic
+def power_of_two(typingctx: Any, t: Any) -> Any:
+    """2^(t - SHIFT) for a whole number t - SHIFT from -1022 to 1023, where SHIFT = 1.5 * 2^52.
+
+    At that size a float's low bits are its whole part: moved up to the exponent, they are the power.
+    """
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        bits = builder.shl(builder.bitcast(args[0], INT64), ir.Constant(INT64, 52))
+        return builder.bitcast(builder.add(bits, ir.Constant(INT64, 1023 << 52)), ir.DoubleType())
+
+    return types.float64(types.float64), generate
 
 
 @intrinsic
