@@ -44,53 +44,64 @@ def _sound(A: Matrix, U: Matrix, m: int) -> bool:
 
 
 @njit(cache=True, fastmath=FAST, error_model="numpy")
-def solve(U: Matrix, x: Vector, m: int) -> None:
-    """Replace x by the solution of U'U z = x."""
+def solve(U: Matrix, x: Vector, inverse: Vector, m: int) -> None:
+    """Replace x by the solution of U'U z = x; ``inverse`` [m] is scratch. Four rows to a pass over x."""
     wide()
     for p in range(m):
-        row = U[p]
-        value = x[p] / row[p]
-        x[p] = value
+        inverse[p] = 1.0 / U[p, p]
+    fours = m - m % 4
+    for p in range(0, fours, 4):
+        r0, r1, r2, r3 = U[p], U[p + 1], U[p + 2], U[p + 3]
+        x0 = x[p] * inverse[p]
+        x1 = (x[p + 1] - x0 * r0[p + 1]) * inverse[p + 1]
+        x2 = (x[p + 2] - x0 * r0[p + 2] - x1 * r1[p + 2]) * inverse[p + 2]
+        x3 = (x[p + 3] - x0 * r0[p + 3] - x1 * r1[p + 3] - x2 * r2[p + 3]) * inverse[p + 3]
+        x[p], x[p + 1], x[p + 2], x[p + 3] = x0, x1, x2, x3
+        rest, s0, s1, s2, s3 = x[p + 4 : m], r0[p + 4 : m], r1[p + 4 : m], r2[p + 4 : m], r3[p + 4 : m]
+        for q in range(rest.shape[0]):
+            rest[q] -= (x0 * s0[q] + x1 * s1[q]) + (x2 * s2[q] + x3 * s3[q])
+    for p in range(fours, m):
+        x[p] *= inverse[p]
         for q in range(p + 1, m):
-            x[q] -= value * row[q]
-    for p in range(m - 1, -1, -1):
-        row = U[p]
-        total = 0.0
+            x[q] -= x[p] * U[p, q]
+    for p in range(m - 1, fours - 1, -1):
         for q in range(p + 1, m):
-            total += row[q] * x[q]
-        x[p] = (x[p] - total) / row[p]
+            x[p] -= U[p, q] * x[q]
+        x[p] *= inverse[p]
+    for p in range(fours - 4, -1, -4):
+        r0, r1, r2, r3 = U[p], U[p + 1], U[p + 2], U[p + 3]
+        t0, t1, t2, t3 = 0.0, 0.0, 0.0, 0.0
+        rest, s0, s1, s2, s3 = x[p + 4 : m], r0[p + 4 : m], r1[p + 4 : m], r2[p + 4 : m], r3[p + 4 : m]
+        for q in range(rest.shape[0]):
+            t0 += s0[q] * rest[q]
+            t1 += s1[q] * rest[q]
+            t2 += s2[q] * rest[q]
+            t3 += s3[q] * rest[q]
+        x3 = (x[p + 3] - t3) * inverse[p + 3]
+        x2 = (x[p + 2] - t2 - r2[p + 3] * x3) * inverse[p + 2]
+        x1 = (x[p + 1] - t1 - r1[p + 2] * x2 - r1[p + 3] * x3) * inverse[p + 1]
+        x0 = (x[p] - t0 - r0[p + 1] * x1 - r0[p + 2] * x2 - r0[p + 3] * x3) * inverse[p]
+        x[p], x[p + 1], x[p + 2], x[p + 3] = x0, x1, x2, x3
 
 
 @njit(cache=True, fastmath=FAST, error_model="numpy")
-def remove(U: Matrix, m: int, h: int) -> None:
-    """Make the factor of m variables that of the m - 1 others than h, by Givens rotations."""
-    wide()
-    for p in range(h + 1):
-        row = U[p]
-        for q in range(max(h, p), m - 1):
-            row[q] = row[q + 1]
-    for p in range(h, m - 1):
-        upper, lower = U[p], U[p + 1]
-        for q in range(p, m - 1):
-            lower[q] = lower[q + 1]
-        x, y = upper[p], lower[p]
-        r = np.sqrt(x * x + y * y)
-        c, s = x / r, y / r
-        for q in range(p, m - 1):
-            a, z = upper[q], lower[q]
-            upper[q] = c * a + s * z
-            lower[q] = c * z - s * a
+def remove(U: Matrix, carried: Vector, m: int, h: int) -> None:
+    """Make the factor of m variables that of the m - 1 others than h, by Givens rotations.
 
-
-@njit(cache=True, fastmath=FAST, error_model="numpy")
-def drop(A: Matrix, m: int, h: int) -> None:
-    """Take row and column h out of the upper triangle of A."""
+    ``carried`` [m] is scratch: the row that is rotated against each later one in turn.
+    """
     wide()
     for p in range(h):
-        row = A[p]
-        for q in range(h, m - 1):
+        row = U[p, h:m]
+        for q in range(m - 1 - h):
             row[q] = row[q + 1]
+    carried[h : m - 1] = U[h, h + 1 : m]
     for p in range(h, m - 1):
-        row, under = A[p], A[p + 1]
-        for q in range(p, m - 1):
-            row[q] = under[q + 1]
+        carry, row, below = carried[p : m - 1], U[p, p : m - 1], U[p + 1, p + 1 : m]
+        x, y = carry[0], below[0]
+        r = np.sqrt(x * x + y * y)
+        c, s = x / r, y / r
+        for q in range(carry.shape[0]):
+            a, z = carry[q], below[q]
+            row[q] = c * a + s * z
+            carry[q] = c * z - s * a

@@ -16,13 +16,14 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from ckcv_ray.core.svm.factor import drop, factorise, remove, solve
 from ckcv_ray.core.kernels import LEAST_CURVATURE
+from ckcv_ray.core.simd import lesser, wide
+from ckcv_ray.core.svm.factor import factorise, remove, solve
 
 FAST = {"contract", "reassoc", "arcp", "nsz", "nnan"}
 MOST_SOLVES = 50
-REFACTOR_SHARE = 10
-MOVED, BOUND, ROOT = -2, -1, -3
+REFACTOR_SHARE = 4
+WORK_ROWS = 7
 Matrix = NDArray[np.float64]
 Vector = NDArray[np.float64]
 Index = NDArray[np.int64]
@@ -30,38 +31,59 @@ Index = NDArray[np.int64]
 
 @njit(cache=True, fastmath=FAST, error_model="numpy")
 def newton(
-    M: Matrix, F: Vector, b: Vector, lo: Vector, hi: Vector, A: Matrix, U: Matrix, free: Index, work: Matrix
+    M: Matrix,
+    F: Vector,
+    b: Vector,
+    lo: Vector,
+    hi: Vector,
+    A: Matrix,
+    U: Matrix,
+    free: Index,
+    place: Index,
+    work: Matrix,
 ) -> int:
     """Minimise over the free variables; moves b. The number of linear systems solved, 0 if nothing moved.
 
-    A, U [most, most], free [most] and work [3, most] are scratch; with more than ``most`` variables free,
-    nothing is done. F is read, and out of date afterwards.
+    A, U [most, most], free and place [most] and work [WORK_ROWS, most] are scratch; with more than ``most``
+    variables free, nothing is done. F is read, and out of date afterwards. Within, position p < m is the
+    variable free[p], row place[p] of A; position m is r.
     """
-    m = _free_variables(b, lo, hi, free)
-    if m < 2:
+    wide()
+    m = _free_variables(b, lo, hi, free) - 1
+    if m < 1:
         return 0
-    root = free[m - 1]
-    m -= 1
-    g, d, w = work[0], work[1], work[2]
-    for p in range(m):
-        g[p] = F[free[p]] - F[root]
-    _assemble(M, free, root, A, U, m)
-    for solves in range(1, MOST_SOLVES + 1):
+    g, d, w, x, low, high, spare = work[0], work[1], work[2], work[3], work[4], work[5], work[6]
+    root = F[free[m]]
+    for p in range(m + 1):
+        a = free[p]
+        g[p], x[p], low[p], high[p] = F[a] - root, b[a], lo[a], hi[a]
+    _assemble(M, free, place, A, m)
+    factorise(A, U, m)
+    solves = 0
+    while solves < MOST_SOLVES:
+        solves += 1
         for p in range(m):
             d[p] = -g[p]
             w[p] = -g[p]
-        solve(U, d, m)
-        fixed = _walk(A, g, d, w, b, lo, hi, free, root, m)
-        if fixed <= 0:
-            return solves
+        solve(U, d, spare, m)
+        _walk(A, place, g, d, w, x, low, high, m)
+        if x[m] == low[m] or x[m] == high[m]:
+            break
+        fixed = 0
+        for p in range(m):
+            fixed += x[p] == low[p] or x[p] == high[p]
+        if fixed == 0 or fixed == m:
+            break
         if fixed * REFACTOR_SHARE <= m:
-            m = _downdate(A, U, g, b, lo, hi, free, m)
+            _downdate(U, spare, x, low, high, m)
+            m = _compress(b, g, x, low, high, free, place, m)
         else:
-            m = _compress(g, b, lo, hi, free, m)
-            _assemble(M, free, root, A, U, m)
-        if m == 0:
-            return solves
-    return MOST_SOLVES
+            m = _compress(b, g, x, low, high, free, place, m)
+            _assemble(M, free, place, A, m)
+            factorise(A, U, m)
+    for p in range(m + 1):
+        b[free[p]] = x[p]
+    return solves
 
 
 @njit(cache=True, error_model="numpy")
@@ -83,94 +105,84 @@ def _free_variables(b: Vector, lo: Vector, hi: Vector, free: Index) -> int:
 
 
 @njit(cache=True, fastmath=FAST, error_model="numpy")
-def _assemble(M: Matrix, free: Index, root: int, A: Matrix, U: Matrix, m: int) -> None:
-    """Fill A and its factor U; False where rounding leaves A not positive definite."""
-    to_root = M[root]
+def _assemble(M: Matrix, free: Index, place: Index, A: Matrix, m: int) -> None:
+    """Fill the upper triangle of A."""
+    wide()
+    to_root = M[free[m]]
     for p in range(m):
-        a = free[p]
-        row, made = M[a], A[p]
-        own = to_root[a]
-        for q in range(p, m):
-            c = free[q]
+        place[p] = p
+        own, row, made, columns = to_root[free[p]], M[free[p]], A[p, p:m], free[p:m]
+        for q in range(made.shape[0]):
+            c = columns[q]
             made[q] = own + to_root[c] - row[c]
-        made[p] = max(made[p], LEAST_CURVATURE)
-    factorise(A, U, m)
+        made[0] = max(made[0], LEAST_CURVATURE)
 
 
 @njit(cache=True, fastmath=FAST, error_model="numpy")
 def _walk(
-    A: Matrix,
-    g: Vector,
-    d: Vector,
-    w: Vector,
-    b: Vector,
-    lo: Vector,
-    hi: Vector,
-    free: Index,
-    root: int,
-    m: int,
-) -> int:
-    """Follow the bent path of d, with w = Ad; how many variables were fixed, -1 if r itself was."""
-    fixed = 0
+    A: Matrix, place: Index, g: Vector, d: Vector, w: Vector, x: Vector, low: Vector, high: Vector, m: int
+) -> None:
+    """Follow the bent path of d, with w = Ad; moves x and g."""
+    wide()
     while True:
-        d_root, slope, curvature = 0.0, 0.0, 0.0
+        slope, curvature, total = 0.0, 0.0, 0.0
         for p in range(m):
-            d_root -= d[p]
             slope += d[p] * g[p]
             curvature += d[p] * w[p]
+            total += d[p]
         if not (slope < 0.0 and curvature > 0.0):
-            return fixed
-        t, hit = -slope / curvature, MOVED
+            return
+        d[m] = -total
+        end = -slope / curvature
+        t = end
+        for p in range(m + 1):
+            bound = high[p] if d[p] > 0.0 else low[p]
+            room = (bound - x[p]) / d[p]
+            t = lesser(room if d[p] != 0.0 else end, t)
+        hit = m + 1
+        for p in range(m + 1):
+            bound = high[p] if d[p] > 0.0 else low[p]
+            room = (bound - x[p]) / d[p]
+            if hit > m and d[p] != 0.0 and room <= t and t < end:
+                hit = p
+            moved = x[p] + t * d[p]
+            moved = moved if moved < high[p] else high[p]
+            x[p] = moved if moved > low[p] else low[p]
         for p in range(m):
-            if d[p] != 0.0:
-                a = free[p]
-                room = ((hi[a] if d[p] > 0.0 else lo[a]) - b[a]) / d[p]
-                if room < t:
-                    t, hit = room, p
-        end = hi[root] if d_root > 0.0 else lo[root]
-        if d_root != 0.0 and (end - b[root]) / d_root < t:
-            t, hit = (end - b[root]) / d_root, ROOT
-        for p in range(m):
-            a = free[p]
-            b[a] = min(max(b[a] + t * d[p], lo[a]), hi[a])
             g[p] += t * w[p]
-        b[root] += t * d_root
-        if hit == MOVED:
-            return fixed
-        if hit == ROOT:
-            b[root] = end
-            return BOUND
-        b[free[hit]] = hi[free[hit]] if d[hit] > 0.0 else lo[free[hit]]
-        lost = d[hit]
+        if hit > m:
+            return
+        x[hit] = high[hit] if d[hit] > 0.0 else low[hit]
+        if hit == m:
+            return
+        lost, at = d[hit], place[hit]
         d[hit] = 0.0
-        fixed += 1
         for p in range(hit):
-            w[p] -= lost * A[p, hit]
+            w[p] -= lost * A[place[p], at]
         for p in range(hit, m):
-            w[p] -= lost * A[hit, p]
+            w[p] -= lost * A[at, place[p]]
 
 
 @njit(cache=True, error_model="numpy")
-def _downdate(A: Matrix, U: Matrix, g: Vector, b: Vector, lo: Vector, hi: Vector, free: Index, m: int) -> int:
-    """Take the variables at a bound out of A, U, g and free, one by one; how many are left."""
-    for h in range(m - 1, -1, -1):
-        if not lo[free[h]] < b[free[h]] < hi[free[h]]:
-            remove(U, m, h)
-            drop(A, m, h)
+def _downdate(U: Matrix, spare: Vector, x: Vector, low: Vector, high: Vector, m: int) -> None:
+    """Take the variables at a bound out of the factor, one by one."""
+    for p in range(m - 1, -1, -1):
+        if x[p] == low[p] or x[p] == high[p]:
+            remove(U, spare, m, p)
             m -= 1
-            for p in range(h, m):
-                free[p] = free[p + 1]
-                g[p] = g[p + 1]
-    return m
 
 
 @njit(cache=True, error_model="numpy")
-def _compress(g: Vector, b: Vector, lo: Vector, hi: Vector, free: Index, m: int) -> int:
-    """Take the variables at a bound out of g and free; how many are left."""
+def _compress(
+    b: Vector, g: Vector, x: Vector, low: Vector, high: Vector, free: Index, place: Index, m: int
+) -> int:
+    """Hand the variables at a bound back to b and close the ranks; how many are left beside r."""
     kept = 0
-    for p in range(m):
-        if lo[free[p]] < b[free[p]] < hi[free[p]]:
-            free[kept] = free[p]
-            g[kept] = g[p]
-            kept += 1
-    return kept
+    for p in range(m + 1):
+        if p < m and (x[p] == low[p] or x[p] == high[p]):
+            b[free[p]] = x[p]
+            continue
+        g[kept], x[kept], low[kept], high[kept] = g[p], x[p], low[p], high[p]
+        free[kept], place[kept] = free[p], place[p]
+        kept += 1
+    return kept - 1

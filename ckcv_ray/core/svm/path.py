@@ -24,7 +24,7 @@ from ckcv_ray.core.kernels import DOUBLES, Complement, Index
 from ckcv_ray.core.memory import LANES, aligned, whole
 from ckcv_ray.core.simd import greater, lesser, wide
 from ckcv_ray.core.svm.loop import iterate, iterate_exactly
-from ckcv_ray.core.svm.newton import newton
+from ckcv_ray.core.svm.newton import WORK_ROWS, newton
 from ckcv_ray.core.svm.problem import Fits, Matrix, Vector, constant, empty_fits
 
 FAST = {"contract", "reassoc", "arcp", "nsz"}
@@ -45,6 +45,7 @@ class Workspace(NamedTuple):
     A: Matrix
     U: Matrix
     free: Index
+    place: Index
     work: Matrix
 
 
@@ -76,7 +77,8 @@ def _workspace(n: int, thread: int) -> Workspace:
         A=aligned((most, whole(most, DOUBLES))),
         U=aligned((most, whole(most, DOUBLES))),
         free=aligned((most,), np.int64),
-        work=aligned((3, most)),
+        place=aligned((most,), np.int64),
+        work=aligned((WORK_ROWS, whole(most, DOUBLES))),
     )
 
 
@@ -164,7 +166,7 @@ def _fit(
         violation = _violation(F, b, lo, hi)
         if violation >= tolerance and done < max_iter:
             before[:] = b[:n]
-            done += max(1, newton(M.double, F, b[:n], lo[:n], hi[:n], space.A, space.U, space.free, space.work))
+            done += max(1, newton(M.double, F, b[:n], lo[:n], hi[:n], space.A, space.U, space.free, space.place, space.work))
             _refresh(M.double, F, b, before, space.changed)
             violation = _violation(F, b, lo, hi)
             budget = max(LEAST_BUDGET, _newton_budget(b, lo, hi, n))
