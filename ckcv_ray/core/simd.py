@@ -37,6 +37,16 @@ def greater(typingctx: Any, a: Any, b: Any) -> Any:
 
 
 @intrinsic
+def fused(typingctx: Any, a: Any, b: Any, c: Any) -> Any:
+    """a * b + c, rounded once."""
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        return builder.fma(*args)
+
+    return a(a, a, a), generate
+
+
+@intrinsic
 def largest_gain(typingctx: Any, best: Any, difference: Any, m: Any, index: Any, mask: Any) -> Any:
     """max(best, key), where key holds about log2(difference^2 / m) above the index, in one int32.
 
@@ -55,7 +65,10 @@ def largest_gain(typingctx: Any, best: Any, difference: Any, m: Any, index: Any,
 
 @intrinsic
 def lowest(typingctx: Any, best: Any, height: Any, index: Any, mask: Any) -> Any:
-    """min(best, key), where key holds the upper bits of height, which is not negative, above the index."""
+    """min(best, key), where key holds the upper bits of height above the index.
+
+    Where height is negative, by rounding, so is the key.
+    """
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         best, height, index, mask = args

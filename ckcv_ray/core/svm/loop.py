@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from ckcv_ray.core.kernels import LEAST_CURVATURE
 from ckcv_ray.core.memory import LANES
-from ckcv_ray.core.simd import greater, largest_gain, lowest, wide
+from ckcv_ray.core.simd import fused, greater, largest_gain, lesser, lowest, wide
 
 FAST = {"contract", "reassoc", "arcp", "nsz"}
 Single = NDArray[np.float32]
@@ -53,17 +53,18 @@ def iterate(
     for iteration in range(budget):
         Mi, least = M[i], U[i]
         best = np.int32(-(2**31))
-        violation = zero
         for k in range(n):
-            difference = greater(V[k] - least, zero)
-            violation = greater(difference, violation)
-            best = largest_gain(best, difference, Mi[k], k, keep)
-        if not violation >= limit:
-            i = np.argmin(U)
-            if not violation + (least - U[i]) >= limit:
-                return iteration
-            continue
+            best = largest_gain(best, greater(V[k] - least, zero), Mi[k], k, keep)
         j = np.int64(best & ~keep)
+        if not V[j] - least >= limit:
+            low, high = infinity, -infinity
+            for k in range(n):
+                low, high = lesser(U[k], low), greater(V[k], high)
+            if not high - low >= limit:
+                return iteration
+            if low < least:
+                i = np.argmin(U)
+                continue
         Mj = M[j]
         Fi, Fj, curvature = U[i], V[j], 2.0 * np.float64(Mi[j])
         step = (np.float64(Fj) - np.float64(Fi)) / curvature
@@ -71,19 +72,23 @@ def iterate(
         step = min(step, min(room_i, room_j))
         b[i] = hi[i] if step == room_i else b[i] + step
         b[j] = lo[j] if step == room_j else b[j] - step
-        U[i] = Fi if b[i] < hi[i] else infinity
-        V[i] = Fi if b[i] > lo[i] else -infinity
-        U[j] = Fj if b[j] < hi[j] else infinity
-        V[j] = Fj if b[j] > lo[j] else -infinity
+        if b[i] == hi[i]:
+            U[i] = infinity
+        if V[i] == -infinity:
+            V[i] = Fi
+        if b[j] == lo[j]:
+            V[j] = -infinity
+        if U[j] == infinity:
+            U[j] = Fj
         t = np.float32(step)
         floor = np.float32(Fi - step * np.sqrt(curvature))
         key = np.int32(2**31 - 1)
         for k in range(n):
-            change = t * (Mj[k] - Mi[k])
-            u = U[k] + change
+            change = Mj[k] - Mi[k]
+            u = fused(t, change, U[k])
             U[k] = u
-            V[k] = V[k] + change
-            key = lowest(key, greater(u - floor, zero), k, keep)
+            V[k] = fused(t, change, V[k])
+            key = lowest(key, u - floor, k, keep)
         i = np.int64(key & ~keep)
     return budget
 

@@ -180,8 +180,8 @@ def _newton_budget(b: Vector, lo: Vector, hi: Vector, n: int) -> int:
     m = 0.0
     for k in range(n):
         m += 1.0 if lo[k] < b[k] and b[k] < hi[k] else 0.0
-    nanoseconds = 1500.0 + 30.0 * m + 1.5 * m * m + 0.0095 * m * m * m + 0.12 * m * n
-    return int(2.0 * nanoseconds / (35.0 + 0.2 * n))
+    nanoseconds = 1000.0 + 20.0 * m + 1.0 * m * m + 0.0075 * m * m * m + 0.08 * m * n
+    return int(nanoseconds / (35.0 + 0.2 * n))
 
 
 @njit(cache=True, fastmath=FAST, error_model="numpy")
