@@ -8,7 +8,7 @@ from ckcv_ray.core.simd import wide
 
 FAST = {"contract", "reassoc", "arcp", "nsz", "nnan"}
 LEAST_PIVOT = 1e-12
-RIDGES = (0.0, 1e-10, 1e-8, 1e-6, 1e-4, 1e-2, 1.0)
+RIDGES = (1e-10, 1e-8, 1e-6, 1e-4, 1e-2, 1.0)
 DOUBLE, LOWER = np.int8(ord("d")), np.int8(ord("L"))  # our upper triangle by rows is Fortran's lower one
 Matrix = NDArray[np.float64]
 Vector = NDArray[np.float64]
