@@ -15,15 +15,14 @@ from numpy.typing import NDArray
 
 from ckcv_ray.core.kernels import gaussian, squared_distances
 from ckcv_ray.core.scaling import Scaling
+from ckcv_ray.core.svm.decision import UNDECIDED
 from ckcv_ray.core.threads import one_thread
 
-UNDECIDED = 1e-9
 PICKLE_PROTOCOL = 5
 BLOCK = 1 << 22
 
 Rows = NDArray[np.float64]
 Signs = NDArray[np.int8]
-Counts = NDArray[np.intp]
 
 
 @dataclass(frozen=True)
@@ -130,12 +129,10 @@ def label(decision: NDArray[np.float64]) -> Signs:
     return np.where(decision > UNDECIDED, 1, -1).astype(np.int8)
 
 
-def mistakes(decision: NDArray[np.float64], y: Signs) -> Counts:
-    """Errors among the rows of class -1 and among those of class +1, shape (..., 2), of decision values
-    of shape (..., rows); an undecided row is an error.
-    """
+def mistakes(decision: NDArray[np.float64], y: Signs) -> tuple[int, int]:
+    """Errors among the rows of class -1 and among those of class +1; an undecided row is an error."""
     wrong = y * decision <= UNDECIDED
-    return np.stack([np.count_nonzero(wrong & side, axis=-1) for side in (y < 0, y > 0)], axis=-1)
+    return int(np.sum(wrong & (y < 0))), int(np.sum(wrong & (y > 0)))
 
 
 SCHEMA = pa.schema(

@@ -109,7 +109,7 @@ def _member(
     ):
         yield "its dual variables are outside the box or do not sum to zero"
     y = table.y[score]
-    errors = tuple(mistakes(member.decision(table.X[score]), y).tolist())
+    errors = mistakes(member.decision(table.X[score]), y)
     if errors != member.errors or errors != aggregator.ledger.errors_by_class(winner, member.mc_index):
         yield f"makes {errors} errors on its estimate set, not those recorded"
     if member.n_estimate != (int(np.sum(y < 0)), int(np.sum(y > 0))):

@@ -27,10 +27,10 @@ from ckcv_ray.core.kernels import (
 from ckcv_ray.core.scaling import Scaling
 from ckcv_ray.core.splits import Index, Split, complete_kfold
 from ckcv_ray.core.svm import SOLVERS, Fits, Solution, Status
-from ckcv_ray.core.svm.decision import decisions
+from ckcv_ray.core.svm.decision import count_errors
 from ckcv_ray.core.threads import one_thread
 from ckcv_ray.data import fit_scaling
-from ckcv_ray.ensemble import Counts, Member, mistakes
+from ckcv_ray.ensemble import Member, mistakes
 from ckcv_ray.study import Path, Stage, Study, Task
 
 SHARED_BYTES = 1 << 29
@@ -83,12 +83,13 @@ class Outcome(NamedTuple):
 
 
 class Block(NamedTuple):
-    """One split made ready for all its gammas: who trains, who is scored, their distances, and room for
-    the kernels that come of them.
+    """One split made ready for all its gammas: who trains and with which labels, who is scored, their
+    distances, and room for the kernels that come of them.
     """
 
     train: Index
     score: Index
+    y: Matrix
     scaling: Scaling
     train_distances: Matrix
     score_distances: Matrix
@@ -105,27 +106,25 @@ def share(X: Matrix, y: NDArray[np.int8], study: Study) -> LearningSet:
 def evaluate(tasks: Iterable[Task], study: Study, data: LearningSet) -> Outcome:
     """Run tasks one after the other on one thread; a path that raises becomes a Failure."""
     start = perf_counter()
-    records: list[Records] = []
-    failures: list[Failure] = []
-    members: list[Member] = []
-    fits = 0
     with one_thread():
-        for task in tasks:
-            for result in _paths(task, study, data):
-                fits += len(result.records)
-                records.append(result.records)
-                members.extend(result.members)
-                failures.extend(result.failures)
-    joined = np.concatenate(records) if records else np.empty(0, RECORD)
-    return Outcome(joined, tuple(failures), tuple(members), perf_counter() - start, fits)
+        results = [result for task in tasks for result in _paths(task, study, data)]
+    records = _records(results, study)
+    members = tuple(member for result in results for member in result.members)
+    failures = tuple(result.failure for result in results if result.failure)
+    return Outcome(records, failures, members, perf_counter() - start, len(records))
 
 
 class Result(NamedTuple):
-    """What became of one path."""
+    """What became of one path: counts [n, 2], iterations and statuses [n] of the C from ``first`` on."""
 
-    records: Records
-    members: list[Member]
-    failures: list[Failure]
+    estimate: bool
+    path: Path
+    first: int
+    errors: NDArray[np.int64]
+    n_iter: NDArray[np.int64]
+    status: NDArray[np.int8]
+    members: tuple[Member, ...] = ()
+    failure: Failure | None = None
 
 
 def _paths(task: Task, study: Study, data: LearningSet) -> Iterator[Result]:
@@ -152,9 +151,10 @@ def _beginning(
         for length in range(n_C - 1, 0, -1):
             with suppress(Exception):  # the reason for the failure is the first one, at full length
                 result = _path(task, study, data, block, study.gamma[gamma], length)
-                return result._replace(failures=[Failure(estimate, key, length, n_C, reason)])
+                return result._replace(failure=Failure(estimate, key, length, n_C, reason))
     first = n_C - 1 if task.stage is Stage.REFIT else 0
-    return Result(np.empty(0, RECORD), [], [Failure(estimate, key, first, n_C, reason)])
+    nothing = np.empty((0, 2), np.int64), np.empty(0, np.int64), np.empty(0, np.int8)
+    return Result(estimate, key, first, *nothing, failure=Failure(estimate, key, first, n_C, reason))
 
 
 def _prepare(task: Task, study: Study, data: LearningSet) -> Block:
@@ -169,9 +169,9 @@ def _prepare(task: Task, study: Study, data: LearningSet) -> Block:
         train_distances = padded_distances(inputs, inputs)
         score_distances = padded_distances(scaling.apply(data.X[score]), inputs)
     room = empty_complement(len(train))
-    return Block(
-        train, score, scaling, train_distances, score_distances, room, np.empty_like(score_distances)
-    )
+    y = data.y[train].astype(np.float64)
+    scored = np.empty_like(score_distances)
+    return Block(train, score, y, scaling, train_distances, score_distances, room, scored)
 
 
 def roles(stage: Stage, split: Split) -> tuple[Index, Index]:
@@ -182,23 +182,18 @@ def roles(stage: Stage, split: Split) -> tuple[Index, Index]:
 
 
 def _path(task: Task, study: Study, data: LearningSet, block: Block, gamma: float, n_C: int) -> Result:
-    C_values = study.C[:n_C]
+    C_values, key = study.C[:n_C], Path(gamma, task.k, task.mc_index)
     fill_complement(block.train_distances, gamma, block.train_kernel)
-    y = data.y[block.train].astype(np.float64)
-    fits = SOLVERS[study.solver](block.train_kernel, y, C_values, study.tolerance, study.max_iter)
+    fits = SOLVERS[study.solver](block.train_kernel, block.y, C_values, study.tolerance, study.max_iter)
     if task.stage is Stage.SELECT:
         complement(block.score_distances, gamma, out=block.score_kernel)
-        errors = mistakes(decisions(block.score_kernel, fits), data.y[block.score])
-        return Result(_records(task, gamma, C_values, errors, fits), [], [])
-    last = n_C - 1
-    members = [
-        _member(task, data, block, gamma, C_values[c], fits.solution(c))
-        for c in ([last] if task.stage is Stage.REFIT else range(n_C))
-    ]
+        errors = count_errors(block.score_kernel, fits, data.y[block.score])
+        return Result(False, key, 0, errors, fits.n_iter, fits.status)
+    first = n_C - 1 if task.stage is Stage.REFIT else 0
+    members = [_member(task, data, block, gamma, C_values[c], fits.solution(c)) for c in range(first, n_C)]
     errors = np.array([member.errors for member in members])
-    if task.stage is Stage.REFIT:
-        return Result(_records(task, gamma, C_values[last:], errors, fits, last), members, [])
-    return Result(_records(task, gamma, C_values, errors, fits), [], [])
+    kept = tuple(members) if task.stage is Stage.REFIT else ()
+    return Result(True, key, first, errors, fits.n_iter[first:], fits.status[first:], kept)
 
 
 def _member(
@@ -221,21 +216,25 @@ def _member(
         errors=(0, 0),
         n_estimate=(int(np.sum(y_score < 0)), int(np.sum(y_score > 0))),
     )
-    negative, positive = mistakes(member.decision(data.X[block.score]), y_score)
-    return replace(member, errors=(int(negative), int(positive)))
+    return replace(member, errors=mistakes(member.decision(data.X[block.score]), y_score))
 
 
-def _records(
-    task: Task, gamma: float, C_values: Sequence[float], errors: Counts, fits: Fits, first: int = 0
-) -> Records:
-    """The records of the fits from the one numbered first on."""
-    records = np.zeros(len(C_values), RECORD)
-    records["estimate"] = task.stage is not Stage.SELECT
-    records["C"] = C_values
-    records["gamma"], records["k"], records["mc_index"] = gamma, task.k, task.mc_index
+def _records(results: Sequence[Result], study: Study) -> Records:
+    """The records of all paths in one array."""
+    lengths = [len(result.n_iter) for result in results]
+    records = np.empty(sum(lengths), RECORD)
+    if not len(records):
+        return records
+    C_values = [study.C[result.first : result.first + n] for result, n in zip(results, lengths, strict=True)]
+    errors = np.concatenate([result.errors for result in results])
+    gamma, k, mc_index = zip(*[result.path for result in results], strict=True)
+    records["estimate"] = np.repeat([result.estimate for result in results], lengths)
+    records["C"] = np.concatenate(C_values)
+    records["gamma"] = np.repeat(gamma, lengths)
+    records["k"], records["mc_index"] = np.repeat(k, lengths), np.repeat(mc_index, lengths)
     records["errors_negative"], records["errors_positive"] = errors[:, 0], errors[:, 1]
-    records["n_iter"] = fits.n_iter[first:]
-    records["status"] = fits.status[first:]
+    records["n_iter"] = np.concatenate([result.n_iter for result in results])
+    records["status"] = np.concatenate([result.status for result in results])
     return records
 
 
