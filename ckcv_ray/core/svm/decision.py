@@ -27,14 +27,31 @@ def count_errors(M: Matrix, fits: Fits, y: NDArray[np.int8]) -> NDArray[np.int64
 def _count_errors(
     M: Matrix, b: Matrix, offset: Matrix, y: NDArray[np.int8], errors: NDArray[np.int64]
 ) -> None:
+    """Four rows to a pass over b, the last ones again where their number is no multiple of four."""
     wide()
-    n = b.shape[1]
-    for p in range(M.shape[0]):
-        row, positive = M[p], np.int64(y[p] > 0)
+    n, rows = b.shape[1], M.shape[0]
+    for first in range(0, rows, 4):
+        last = rows - 1
+        p0, p1, p2, p3 = first, min(first + 1, last), min(first + 2, last), min(first + 3, last)
+        M0, M1, M2, M3 = M[p0], M[p1], M[p2], M[p3]
         for c in range(b.shape[0]):
             weights = b[c]
-            total = 0.0
+            f0, f1, f2, f3 = offset[c], offset[c], offset[c], offset[c]
             for q in range(n):
-                total += weights[q] * row[q]
-            if y[p] * (offset[c] - total) <= UNDECIDED:
-                errors[c, positive] += 1
+                f0 -= weights[q] * M0[q]
+                f1 -= weights[q] * M1[q]
+                f2 -= weights[q] * M2[q]
+                f3 -= weights[q] * M3[q]
+            _judge(f0, y[p0], errors[c])
+            if first + 1 < rows:
+                _judge(f1, y[p1], errors[c])
+            if first + 2 < rows:
+                _judge(f2, y[p2], errors[c])
+            if first + 3 < rows:
+                _judge(f3, y[p3], errors[c])
+
+
+@njit(cache=True, error_model="numpy")
+def _judge(f: float, y: int, errors: NDArray[np.int64]) -> None:
+    if y * f <= UNDECIDED:
+        errors[np.int64(y > 0)] += 1

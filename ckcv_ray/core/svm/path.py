@@ -116,19 +116,21 @@ def _solve_path(
 @njit(cache=True, fastmath=FAST, error_model="numpy")
 def _rescale(F: Vector, y: Vector, b: Vector, lo: Vector, hi: Vector, C: float) -> None:
     """Scale b, and F with it, to minimise the objective along the ray."""
+    wide()
     n = y.shape[0]
     linear, quadratic, largest = 0.0, 0.0, 0.0
     for k in range(n):
         linear += y[k] * b[k]
         quadratic += b[k] * (F[k] + y[k])
-        largest = max(largest, abs(b[k]))
+        largest = greater(abs(b[k]), largest)
     if not (linear > 0.0 and quadratic > 0.0):
         return
     scale = min(linear / quadratic, C / largest)
+    at_bound = C * (1.0 - 1e-12)
     for k in range(n):
-        at_bound = abs(scale * b[k]) > C * (1.0 - 1e-12)
-        moved = (hi[k] if b[k] > 0.0 else lo[k]) if at_bound else scale * b[k]
-        b[k] = min(max(moved, lo[k]), hi[k])
+        moved = scale * b[k]
+        moved = hi[k] if moved > at_bound else moved
+        b[k] = lo[k] if moved < -at_bound else moved
         F[k] = scale * (F[k] + y[k]) - y[k]
 
 
@@ -232,28 +234,26 @@ def _refresh(M: Matrix, F: Vector, b: Vector, before: Vector, changed: Index) ->
             F[k] -= t0 * M0[k]
 
 
-@njit(cache=True, error_model="numpy")
+@njit(cache=True, fastmath=FAST, error_model="numpy")
 def _describe(F: Vector, y: Vector, b: Vector, lo: Vector, hi: Vector, C: float, c: int, fits: Fits) -> None:
     """Offset, value, violation and gap of one fit, as ``problem`` defines them; Kb = F + y."""
+    wide()
     n = F.shape[0]
-    total, count = 0.0, 0
-    quadratic, linear = 0.0, 0.0
+    total, count, quadratic, linear = 0.0, 0.0, 0.0, 0.0
     least, most = np.inf, -np.inf
     for k in range(n):
-        rises, falls = b[k] < hi[k], b[k] > lo[k]
-        if rises:
-            least = min(least, F[k])
-        if falls:
-            most = max(most, F[k])
-        if rises and falls:
-            total -= F[k]
-            count += 1
+        least = lesser(F[k] if b[k] < hi[k] else np.inf, least)
+        most = greater(F[k] if b[k] > lo[k] else -np.inf, most)
+        free = 1.0 if b[k] < hi[k] and b[k] > lo[k] else 0.0
+        total -= free * F[k]
+        count += free
         quadratic += b[k] * (F[k] + y[k])
         linear += b[k] * y[k]
     offset = total / count if count else -(least + most) / 2.0
     slack = 0.0
     for k in range(n):
-        slack += max(0.0, 1.0 - y[k] * (F[k] + y[k] + offset))
+        short = 1.0 - y[k] * (F[k] + y[k] + offset)
+        slack += short if short > 0.0 else 0.0
     primal = quadratic / 2.0 + C * slack
     fits.offset[c] = offset
     fits.value[c] = quadratic / 2.0 - linear
