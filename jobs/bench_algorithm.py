@@ -1,0 +1,124 @@
+"""Algorithm 1 in one process against the paper's plain loop written with scikit-learn's SVC.
+
+7 C x 7 gamma, k = 3, 4, 5, 10, ten splits: 3 920 fits for the plain loop, which fits every cell on TR and
+again on TR + MS. Ours is ``run_table`` with the serial backend: the same splits, all shortcuts, the refits,
+the certificate. Rounds of the two alternate; medians are printed. ``same``: the triple is equal, and so is every
+verdict on a select or estimate row whose decision value lies beyond the reach of both tolerances.
+
+    python jobs/bench_algorithm.py --sets banana,heart --repeats 5
+"""
+
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from statistics import geometric_mean, median
+from time import perf_counter
+from typing import Annotated, Any
+
+import numpy as np
+import typer
+from sklearn.svm import SVC
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+from rivals import Found, plain_loop, reach
+
+from ckcv_ray import data
+from ckcv_ray.core.kernels import complement, complement_of, gaussian, squared_distances
+from ckcv_ray.core.splits import Index, complete_kfold
+from ckcv_ray.core.svm import SOLVERS
+from ckcv_ray.core.svm.problem import describe
+from ckcv_ray.core.threads import one_thread
+from ckcv_ray.data import Table
+from ckcv_ray.driver import run_table
+from ckcv_ray.study import Execution, Stage, Study, Triple, parse_grid
+from ckcv_ray.worker import roles
+
+SETS = ("twonorm", "banana", "heart", "german")
+
+
+def ours(study: Study, table: Table) -> Found:
+    """Algorithm 1 by this package."""
+    result = run_table(study, table, execution=Execution("serial"))
+    return Found(Triple(result.C, result.gamma, result.k), result.l_ms, result.l_ee)
+
+
+def timed(call: Callable[[Study, Table], Found], study: Study, table: Table) -> tuple[float, Found]:
+    """Seconds, and what was found."""
+    start = perf_counter()
+    found = call(study, table)
+    return perf_counter() - start, found
+
+
+def differing(study: Study, table: Table, triple: Triple, train: Index, score: Index) -> int:
+    """Rows of ``score`` beyond the reach of the tolerances that the two solvers judge differently."""
+    X, y = table.X[train], table.y[train].astype(np.float64)
+    D, D_score = squared_distances(X, X), squared_distances(table.X[score], X)
+    K, K_score = gaussian(D, triple.gamma), gaussian(D_score, triple.gamma)
+    C_values = tuple(C for C in study.C if C <= triple.C)
+    a = SOLVERS["newton"](complement_of(complement(D, triple.gamma)), y, C_values, 1e-3, 10**7).solution(-1)
+    machine = SVC(C=triple.C, gamma=triple.gamma).fit(X, y)
+    b = np.zeros(len(y))
+    b[machine.support_] = machine.dual_coef_[0]
+    their = describe(K, y, b, triple.C, 0, a.status)
+    f, g = K_score @ a.b + a.offset, machine.decision_function(table.X[score])
+    near = reach(K, y, a, triple.C).decision + reach(K, y, their, triple.C).decision
+    return int(np.sum((np.abs(g) > near) & (np.sign(f) != np.sign(g))))
+
+
+def same(study: Study, table: Table, mine: Found, theirs: Found) -> bool:
+    """Whether the answers are equal, but for rows within the reach of the tolerances."""
+    if mine.triple != theirs.triple:
+        return False
+    k = mine.triple.k
+    splits = [complete_kfold(table.n, k, i, study.n_splits, study.seed) for i in range(study.n_splits)]
+    pairs = [roles(stage, split) for split in splits for stage in (Stage.SELECT, Stage.REFIT)]
+    return not sum(differing(study, table, mine.triple, train, score) for train, score in pairs)
+
+
+def bench(name: str, repeats: int) -> dict[str, Any]:
+    """Alternating rounds on realization 1 of one set."""
+    table = data.learning_table(data.read(f"ida:{name}:1").learn)
+    study = Study(
+        C=parse_grid("log:-2:4:7", "C"), gamma=parse_grid("log:-4:1:7", "gamma"), k=(3, 4, 5, 10), n_splits=10, scaling="none"
+    )
+    ours(study, table)  # compiles, or reads the cache
+    rounds = [(timed(ours, study, table), timed(plain_loop, study, table)) for _ in range(repeats)]
+    seconds, plain = (median(column) for column in zip(*((a[0], b[0]) for a, b in rounds), strict=True))
+    (_, mine), (_, theirs) = rounds[0]
+    return {
+        "seconds": seconds,
+        "seconds_plain": plain,
+        "ratio": plain / seconds,
+        "same": same(study, table, mine, theirs),
+        "triple": list(mine.triple),
+        "l_ms": [mine.l_ms, theirs.l_ms],
+        "l_ee": [mine.l_ee, theirs.l_ee],
+    }
+
+
+def main(
+    sets: Annotated[str, typer.Option(help="Some of the sets: a,b,c.")] = ",".join(SETS),
+    repeats: Annotated[int, typer.Option(min=1, help="Rounds; medians are printed.")] = 5,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+) -> None:
+    """Print one line for each set, and the geometric mean of the ratios."""
+    found: dict[str, dict[str, Any]] = {}
+    with one_thread():
+        for name in sets.split(","):
+            row = found[name] = bench(name, repeats)
+            if not as_json:
+                C, gamma, k = row["triple"]
+                print(
+                    f"{name:<10}{row['seconds']:8.3f} s  plain {row['seconds_plain']:7.2f} s  {row['ratio']:5.0f} x  "
+                    f"same {row['same']}  C {C:g}, gamma {gamma:g}, k {k}  "
+                    f"L_MS {row['l_ms'][0]:.4f} / {row['l_ms'][1]:.4f}  L_EE {row['l_ee'][0]:.4f} / {row['l_ee'][1]:.4f}"
+                )
+                sys.stdout.flush()
+    mean = geometric_mean([row["ratio"] for row in found.values()])
+    print(json.dumps({"sets": found, "geomean_ratio": mean}) if as_json else f"geometric mean {mean:.0f} x")
+
+
+if __name__ == "__main__":
+    typer.run(main)
