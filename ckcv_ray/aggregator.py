@@ -112,7 +112,7 @@ class Aggregator:
             self._estimates = self._estimate_tasks()
         return self._fill(self._estimates, workers, inf)
 
-    def add(self, outcome: Outcome) -> Progress:
+    def add(self, outcome: Outcome) -> None:
         """Add what a batch gave back.
 
         Raises:
@@ -124,7 +124,8 @@ class Aggregator:
         n_train = {size.k: float(size.n_train) for size in self.sizes}
         selecting = outcome.records[~outcome.records["estimate"]]
         if len(selecting):
-            self._cost += sum(n_train[int(k)] ** 2 for k in selecting["k"])
+            folds, cells = np.unique(selecting["k"], return_counts=True)
+            self._cost += sum(n_train[int(k)] ** 2 * int(n) for k, n in zip(folds, cells, strict=True))
             self._seconds += outcome.seconds
         self._fits += outcome.fits
         if monotonic() - self._forecast_at > FORECAST_SECONDS or self._decided():
@@ -134,7 +135,6 @@ class Aggregator:
         now = monotonic()
         if now - self._saved_at > max(FLUSH_SECONDS, FLUSH_SHARE * (now - self._opened_at)):
             self.flush()
-        return self.progress()
 
     def progress(self) -> Progress:
         """Where the run stands."""

@@ -10,6 +10,8 @@ from collections import deque
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import cache
+from math import inf
 from pathlib import Path
 from time import monotonic
 from typing import Any, Protocol
@@ -32,7 +34,8 @@ from ckcv_ray.version import VERSION
 
 CALIBRATION_SECONDS = 2.0
 SERIAL_SECONDS = 20.0
-PACKAGES = ("numpy", "scipy", "scikit-learn", "pyarrow", "ray")
+LISTEN_SECONDS = 0.1
+PACKAGES = ("numpy", "scipy", "scikit-learn", "numba", "llvmlite", "pyarrow", "ray")
 
 Listener = Callable[[Progress], None]
 Stop = Callable[[], bool]
@@ -144,7 +147,7 @@ def run(
         y: labels (n,), two classes, text or numbers.
         out: run folder; taken up where it stands if it is this study's. None keeps all in memory.
         execution: backend, workers, cluster address.
-        listen: called with a Progress after every batch.
+        listen: called with a Progress about ten times a second, and at the end.
 
     Raises:
         InputError: the data or the study are refused.
@@ -301,7 +304,7 @@ def _run(
 
 def _work(backend: Backend, aggregator: Aggregator, listen: Listener | None, stop: Stop) -> None:
     """Keep the backend supplied until nothing is left to compute."""
-    progress = aggregator.progress()
+    told = -inf
     while True:
         if stop():
             raise KeyboardInterrupt
@@ -311,11 +314,14 @@ def _work(backend: Backend, aggregator: Aggregator, listen: Listener | None, sto
                 break
             backend.submit(tasks)
         if not backend.in_flight():
-            return
+            break
         for outcome in backend.wait():
-            progress = aggregator.add(outcome)
-        if listen is not None:
-            listen(progress)
+            aggregator.add(outcome)
+        if listen is not None and monotonic() - told > LISTEN_SECONDS:
+            listen(aggregator.progress())
+            told = monotonic()
+    if listen is not None:
+        listen(aggregator.progress())
 
 
 def _measure(ensemble: Ensemble, test: TestRows | None) -> dict[str, Any]:
@@ -326,8 +332,9 @@ def _measure(ensemble: Ensemble, test: TestRows | None) -> dict[str, Any]:
     return {"test": {"rows": len(test.y), "error": error, "vote_error": vote_error}}
 
 
+@cache
 def environment() -> dict[str, Any]:
-    """What may change bits: processor, operating system, versions, BLAS."""
+    """What may change bits: processor, operating system, versions, BLAS. Not to be written to."""
     from importlib.metadata import version
 
     processor = platform.processor() or platform.machine()

@@ -14,12 +14,12 @@ from ckcv_ray.core.selection import UNKNOWN, Counts
 from ckcv_ray.core.svm import Status
 from ckcv_ray.errors import RunError
 from ckcv_ray.study import Cell, Size, Study, Triple
-from ckcv_ray.worker import RECORD, STATUSES, Records
+from ckcv_ray.worker import STATUSES, Records
 
 VALUES = ("errors_negative", "errors_positive", "n_iter", "status")
-KEPT = np.dtype([(name, RECORD[name]) for name in VALUES])
+STATUS = VALUES.index("status")
 ABSENT = -1
-Kept = NDArray[np.void]
+Kept = NDArray[np.int64]
 
 
 class Place(NamedTuple):
@@ -49,7 +49,7 @@ class Ledger:
 
     def __init__(self, study: Study, sizes: tuple[Size, ...]) -> None:
         self.sizes = sizes
-        self.shape = (len(study.gamma), len(study.C))
+        self.gamma, self.C = study.gamma, study.C
         self.size_of = {size.k: j for j, size in enumerate(sizes)}
         self.gamma_of = {gamma: g for g, gamma in enumerate(study.gamma)}
         self.C_of = {C: c for c, C in enumerate(study.C)}
@@ -63,9 +63,15 @@ class Ledger:
         """
         if not len(records):
             return []
-        keys = records[["estimate", "gamma", "k", "mc_index"]]
-        starts = [0, *(np.flatnonzero(keys[1:] != keys[:-1]) + 1), len(records)]
-        return [self._enter_path(records[a:b]) for a, b in pairwise(starts)]
+        keys = np.stack([records[name] for name in ("estimate", "gamma", "k", "mc_index")])
+        starts = [0, *(np.flatnonzero(np.any(keys[:, 1:] != keys[:, :-1], axis=0)) + 1), len(records)]
+        C = np.array([self.C_of[value] for value in records["C"].tolist()])
+        values = np.stack([records[name] for name in VALUES], axis=-1, dtype=np.int64)
+        places = [self._place(*keys[:, start]) for start in starts[:-1]]
+        return [
+            self._enter_path(place, C[a:b], values[a:b])
+            for place, (a, b) in zip(places, pairwise(starts), strict=True)
+        ]
 
     def estimate_counts(self) -> dict[int, Counts]:
         """Errors on the estimate sets by position of the size, (n_splits, n_gamma, n_C) or UNKNOWN."""
@@ -77,28 +83,24 @@ class Ledger:
         if kept is None:
             return None
         cell = kept[mc_index, self.gamma_of[triple.gamma], self.C_of[triple.C]]
-        return None if cell["status"] == ABSENT else (int(cell[VALUES[0]]), int(cell[VALUES[1]]))
+        return None if cell[STATUS] == ABSENT else (int(cell[0]), int(cell[1]))
 
     def capped(self) -> int:
         """Number of fits that ended at the iteration cap."""
         capped = STATUSES.index(Status.CAPPED)
-        return sum(int(np.sum(kept["status"] == capped)) for kept in self._kept.values())
+        return sum(int(np.sum(kept[..., STATUS] == capped)) for kept in self._kept.values())
 
-    def _enter_path(self, path: Records) -> Entry:
-        first = path[0]
-        place = Place(
-            bool(first["estimate"]),
-            self.size_of[int(first["k"])],
-            int(first["mc_index"]),
-            self.gamma_of[float(first["gamma"])],
-        )
+    def _place(self, estimate: float, gamma: float, k: float, mc_index: float) -> Place:
+        return Place(bool(estimate), self.size_of[int(k)], int(mc_index), self.gamma_of[gamma])
+
+    def _enter_path(self, place: Place, C: NDArray[np.intp], given: Kept) -> Entry:
         row = self._stage(place)[place.mc_index, place.gamma]
-        C = np.array([self.C_of[float(value)] for value in path["C"]])
-        held, given = row[C], _values(path)
-        new: NDArray[np.bool_] = held["status"] == ABSENT
-        if np.any(differs := ~new & (held != given)):
+        held = row[C]
+        new = np.equal(held[:, STATUS], ABSENT)
+        if np.any(differs := ~new & np.any(held != given, axis=1)):
             where = int(np.argmax(differs))
-            cell = Cell(float(path["C"][where]), float(first["gamma"]), int(first["k"]), place.mc_index)
+            k = self.sizes[place.size].k
+            cell = Cell(self.C[C[where]], self.gamma[place.gamma], k, place.mc_index)
             raise RunError(
                 f"two records of {cell} differ, {held[where]} and {given[where]} ({', '.join(VALUES)}): "
                 "the computation was not deterministic"
@@ -109,19 +111,11 @@ class Ledger:
     def _stage(self, place: Place) -> Kept:
         key = (place.estimate, place.size)
         if key not in self._kept:
-            kept = np.zeros((self.sizes[place.size].n_splits, *self.shape), KEPT)
-            kept["status"] = ABSENT
-            self._kept[key] = kept
+            shape = (self.sizes[place.size].n_splits, len(self.gamma), len(self.C), len(VALUES))
+            self._kept[key] = np.full(shape, ABSENT, dtype=np.int64)
         return self._kept[key]
 
 
-def _values(path: Records) -> Kept:
-    given = np.zeros(len(path), KEPT)
-    for name in VALUES:
-        given[name] = path[name]
-    return given
-
-
 def _totals(kept: Kept) -> Counts:
-    both = kept["errors_negative"] + kept["errors_positive"]
-    return np.where(kept["status"] == ABSENT, UNKNOWN, both).astype(np.int32)
+    both = kept[..., 0] + kept[..., 1]
+    return np.where(kept[..., STATUS] == ABSENT, UNKNOWN, both).astype(np.int32)

@@ -15,15 +15,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ckcv_ray.core.kernels import (
+    DOUBLES,
     Complement,
     Matrix,
     complement,
-    empty_complement,
     fill_complement,
+    fill_distances,
     gather,
-    padded_distances,
     squared_distances,
 )
+from ckcv_ray.core.memory import LANES, scratch, whole
 from ckcv_ray.core.scaling import Scaling
 from ckcv_ray.core.splits import Index, Split, complete_kfold
 from ckcv_ray.core.svm import SOLVERS, Fits, Solution, Status
@@ -84,7 +85,7 @@ class Outcome(NamedTuple):
 
 class Block(NamedTuple):
     """One split made ready for all its gammas: who trains and with which labels, who is scored, their
-    distances, and room for the kernels that come of them.
+    distances, and room for the kernels that come of them. All in this thread's scratch: one block at a time.
     """
 
     train: Index
@@ -161,17 +162,27 @@ def _prepare(task: Task, study: Study, data: LearningSet) -> Block:
     split = complete_kfold(len(data.X), task.k, task.mc_index, study.n_splits, study.seed)
     train, score = roles(task.stage, split)
     scaling = fit_scaling(data.X[train], study.scaling)
+    width, lanes = whole(len(train), DOUBLES), whole(len(train), LANES)
+    block = Block(
+        train,
+        score,
+        data.y[train].astype(np.float64),
+        scaling,
+        train_distances=scratch("train distances", (len(train), width)),
+        score_distances=scratch("score distances", (len(score), width)),
+        train_kernel=Complement(
+            scratch("kernel", (len(train), width)), scratch("single", (len(train), lanes), np.float32)
+        ),
+        score_kernel=scratch("score kernel", (len(score), width)),
+    )
     if data.distances is not None:
-        train_distances = gather(data.distances, train, train)
-        score_distances = gather(data.distances, score, train)
+        gather(data.distances, train, train, block.train_distances)
+        gather(data.distances, score, train, block.score_distances)
     else:
         inputs = scaling.apply(data.X[train])
-        train_distances = padded_distances(inputs, inputs)
-        score_distances = padded_distances(scaling.apply(data.X[score]), inputs)
-    room = empty_complement(len(train))
-    y = data.y[train].astype(np.float64)
-    scored = np.empty_like(score_distances)
-    return Block(train, score, y, scaling, train_distances, score_distances, room, scored)
+        fill_distances(inputs, inputs, block.train_distances)
+        fill_distances(scaling.apply(data.X[score]), inputs, block.score_distances)
+    return block
 
 
 def roles(stage: Stage, split: Split) -> tuple[Index, Index]:

@@ -42,23 +42,16 @@ def squared_distances(A: Matrix, B: Matrix) -> Matrix:
     block equals the same block of the whole in every bit, and it makes no difference to a result whether
     distances were shared or made anew.
     """
-    return padded_distances(A, B)[:, : len(B)]
+    D = np.empty((len(A), whole(len(B), DOUBLES)))
+    fill_distances(A, B, D)
+    return D[:, : len(B)]
 
 
-def padded_distances(A: Matrix, B: Matrix) -> Matrix:
-    """``squared_distances`` with its rows filled up to whole vectors; what fills them is finite."""
-    columns = aligned((B.shape[1], whole(len(B), DOUBLES)))
+def fill_distances(A: Matrix, B: Matrix, out: Matrix) -> None:
+    """``squared_distances`` into rows filled up to whole vectors; what fills them is finite."""
+    columns = np.zeros((B.shape[1], out.shape[1]))
     columns[:, : len(B)] = B.T
-    D = aligned((len(A), columns.shape[1]))
-    _sum_squares(np.array(A, order="C", dtype=np.float64), columns, D)
-    return D
-
-
-def gather(D: Matrix, rows: Index, columns: Index) -> Matrix:
-    """D[rows][:, columns] with its rows filled up to whole vectors."""
-    block = aligned((len(rows), whole(len(columns), DOUBLES)))
-    _gather(D, rows, columns, block)
-    return block
+    _sum_squares(np.array(A, order="C", dtype=np.float64), columns, out)
 
 
 def gaussian(distances: Matrix, gamma: float) -> Matrix:
@@ -74,22 +67,19 @@ def complement(distances: Matrix, gamma: float, out: Matrix | None = None) -> Ma
     return M
 
 
-def empty_complement(n: int) -> Complement:
-    """Room for the complement of n training rows."""
-    return Complement(aligned((n, whole(n, DOUBLES))), aligned((n, whole(n, LANES)), np.float32, 1.0))
-
-
 def fill_complement(distances: Matrix, gamma: float, out: Complement) -> None:
-    """Fill ``out`` from ``padded_distances`` among the training rows."""
+    """Fill ``out`` from the distances among the training rows, filled up as by ``fill_distances``."""
     _fill(distances, gamma, out.double, out.single)
 
 
 def complement_of(M: Matrix) -> Complement:
     """The two precisions of a given M [n, n]."""
-    out = empty_complement(len(M))
-    out.double[:, : len(M)] = M
-    out.single[:, : len(M)] = np.maximum(M, LEAST_CURVATURE)
-    return out
+    n = len(M)
+    double, single = aligned((n, whole(n, DOUBLES))), aligned((n, whole(n, LANES)), np.float32)
+    double[:, :n] = M
+    single[...] = 1.0
+    single[:, :n] = np.maximum(M, LEAST_CURVATURE)
+    return Complement(double, single)
 
 
 @njit(cache=True, error_model="numpy")
@@ -117,12 +107,14 @@ def _sum_squares(A: Matrix, columns: Matrix, D: Matrix) -> None:
 
 
 @njit(cache=True, error_model="numpy")
-def _gather(D: Matrix, rows: Index, columns: Index, block: Matrix) -> None:
+def gather(D: Matrix, rows: Index, columns: Index, block: Matrix) -> None:
+    """D[rows][:, columns] into rows filled up to whole vectors, with zeros."""
     wide()
     for p in range(rows.shape[0]):
         row, out = D[rows[p]], block[p]
         for q in range(columns.shape[0]):
             out[q] = row[columns[q]]
+        out[columns.shape[0] :] = 0.0
 
 
 @njit(cache=True, error_model="numpy", fastmath={"contract"})
@@ -149,3 +141,4 @@ def _fill(D: Matrix, gamma: float, double: Matrix, single: Single) -> None:
             out[j] = (1.0 - power) - power * (r * series)
         for j in range(n):
             narrow[j] = out[j] if out[j] > LEAST_CURVATURE else LEAST_CURVATURE
+        narrow[n:] = 1.0

@@ -1,6 +1,11 @@
-"""Arrays as vector code likes them: rows that begin on cache lines and are filled up to whole vectors."""
+"""Arrays as vector code likes them: rows that begin on cache lines and are filled up to whole vectors.
+
+Fresh memory costs a page fault for every 4096 bytes, more than filling it with a kernel does; so what is
+needed again and again is scratch, kept for each thread.
+"""
 
 import math
+import threading
 from typing import Any
 
 import numpy as np
@@ -9,15 +14,23 @@ from numpy.typing import NDArray
 CACHE_LINE = 64
 LANES = 64
 
+_kept = threading.local()
 
-def aligned(shape: tuple[int, ...], dtype: Any = np.float64, fill: float = 0.0) -> NDArray[Any]:
-    """An array that begins on a cache line: a vector load across two lines takes twice as long."""
+
+def aligned(shape: tuple[int, ...], dtype: Any = np.float64) -> NDArray[Any]:
+    """An array that begins on a cache line, of zeros: a vector load across two lines takes twice as long."""
     size = math.prod(shape) * np.dtype(dtype).itemsize
-    memory = np.empty(size + CACHE_LINE, np.uint8)
+    memory = np.zeros(size + CACHE_LINE, np.uint8)
     start = -memory.ctypes.data % CACHE_LINE
-    array = memory[start : start + size].view(dtype).reshape(shape)
-    array[...] = fill
-    return array
+    return memory[start : start + size].view(dtype).reshape(shape)
+
+
+def scratch(name: str, shape: tuple[int, ...], dtype: Any = np.float64) -> NDArray[Any]:
+    """This thread's array of that name, with whatever was left in it; the one asked for before is lost."""
+    size, kept = math.prod(shape), vars(_kept)
+    if name not in kept or kept[name].size < size:
+        kept[name] = aligned((size,), dtype)
+    return kept[name][:size].reshape(shape)
 
 
 def whole(n: int, lanes: int) -> int:

@@ -8,6 +8,7 @@ otherwise they are drawn at random, each from its own seed, so that any worker c
 Reference: Anguita et al., ESANN 2012, Algorithm 1.
 """
 
+from functools import lru_cache
 from itertools import combinations, islice
 from math import comb
 from typing import NamedTuple
@@ -26,6 +27,7 @@ class Split(NamedTuple):
     estimate: Index
 
 
+@lru_cache
 def count_splits(n: int, k: int, n_splits: int) -> int:
     """Number of splits computed for k folds of n rows: ``n_splits``, or all where there are fewer."""
     m = n // k
@@ -45,7 +47,7 @@ def complete_kfold(n: int, k: int, mc_index: int, n_splits: int, seed: int) -> S
         seed: non-negative; the generator's spawn key is (floor(n / k), mc_index).
     """
     m = n // k
-    if comb(n, m) * comb(n - m, m) <= n_splits:
+    if count_splits(n, k, n_splits + 1) <= n_splits:
         return _enumerated(n, m, mc_index)
     sequence = np.random.SeedSequence(seed, spawn_key=(m, mc_index))
     order = np.random.default_rng(sequence).permutation(n)

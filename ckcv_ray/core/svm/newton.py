@@ -44,12 +44,12 @@ def newton(
 ) -> int:
     """Minimise over the free variables; moves b. The number of linear systems solved, 0 if nothing moved.
 
-    A, U [most, most], free and place [most] and work [WORK_ROWS, most] are scratch; with more than ``most``
+    A, U [most, most], free and place [at least most] and work [WORK_ROWS, most] are scratch; with more than ``most``
     variables free, nothing is done. F is read, and out of date afterwards. Within, position p < m is the
     variable free[p], row place[p] of A; position m is r.
     """
     wide()
-    m = _free_variables(b, lo, hi, free) - 1
+    m = _free_variables(b, lo, hi, free, A.shape[0]) - 1
     if m < 1:
         return 0
     g, d, w, x, low, high, spare = work[0], work[1], work[2], work[3], work[4], work[5], work[6]
@@ -87,13 +87,13 @@ def newton(
 
 
 @njit(cache=True, error_model="numpy")
-def _free_variables(b: Vector, lo: Vector, hi: Vector, free: Index) -> int:
+def _free_variables(b: Vector, lo: Vector, hi: Vector, free: Index, most: int) -> int:
     """List the free variables, the one farthest from its bounds last; 0 if there is no room for them."""
     m, at, widest = 0, 0, 0.0
     for k in range(b.shape[0]):
         room = min(b[k] - lo[k], hi[k] - b[k])
         if room > 0.0:
-            if m == free.shape[0]:
+            if m == most:
                 return 0
             free[m] = k
             if room > widest:

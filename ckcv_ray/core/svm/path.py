@@ -12,8 +12,6 @@ Measured on the IDA sets (13 C x 11 gamma, n_train = 3n/4): float32 pair steps w
 worth a factor 2-3 over plain loops, the Newton step 1.2-4, downdating its factor up to 2.
 """
 
-from functools import lru_cache
-from threading import get_ident
 from typing import NamedTuple
 
 import numpy as np
@@ -21,7 +19,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from ckcv_ray.core.kernels import DOUBLES, Complement, Index
-from ckcv_ray.core.memory import LANES, aligned, whole
+from ckcv_ray.core.memory import LANES, scratch, whole
 from ckcv_ray.core.simd import greater, lesser, wide
 from ckcv_ray.core.svm.loop import iterate, iterate_exactly
 from ckcv_ray.core.svm.newton import WORK_ROWS, newton
@@ -35,27 +33,29 @@ LEAST_BUDGET = 16
 
 
 class Workspace(NamedTuple):
-    """Scratch for n training rows: b, lo, hi and the float32 rows U, V padded to lanes, and Newton's."""
+    """Scratch for n training rows.
 
-    box: Matrix
+    Attributes:
+        state: b, lo, hi, F and an earlier b, [5, n rounded up to lanes].
+        rows: U and V of ``loop.iterate``, [2, n rounded up to lanes].
+        index: positions: of what changed, of free variables, of their rows in A; [3, n + 1].
+        factors: A and U of ``newton``, [2, most, most]; work: its rows, [WORK_ROWS, most].
+    """
+
+    state: Matrix
     rows: NDArray[np.float32]
-    gradient: Vector
-    before: Vector
-    changed: Index
-    A: Matrix
-    U: Matrix
-    free: Index
-    place: Index
+    index: Index
+    factors: Matrix
     work: Matrix
 
 
 def path(M: Complement, y: Vector, C_values: tuple[float, ...], tolerance: float, max_iter: int) -> Fits:
     """Fit for each C in turn, each from the last; see ``problem.Path``."""
-    if np.all(y == y[0]):
+    if (y == y[0]).all():
         return constant(y, len(C_values))
     n = len(y)
     fits = empty_fits(len(C_values), n)
-    _solve_path(M, y, np.array(C_values), tolerance, max_iter, _mask(n), _workspace(n, get_ident()), fits)
+    _solve_path(M, y, np.array(C_values), tolerance, max_iter, _mask(n), _workspace(n), fits)
     return fits
 
 
@@ -64,21 +64,14 @@ def _mask(n: int) -> int:
     return -(1 << max(11, (n + LANES).bit_length()))
 
 
-@lru_cache(maxsize=2)
-def _workspace(n: int, thread: int) -> Workspace:
-    """Scratch for n rows, one for each thread."""
-    width, most = whole(n, LANES), min(n, MOST_FREE)
+def _workspace(n: int) -> Workspace:
+    width, most = whole(n, LANES), whole(min(n, MOST_FREE), DOUBLES)
     return Workspace(
-        box=aligned((3, width)),
-        rows=aligned((2, width), np.float32),
-        gradient=aligned((n,)),
-        before=aligned((n,)),
-        changed=aligned((n + 1,), np.int64),
-        A=aligned((most, whole(most, DOUBLES))),
-        U=aligned((most, whole(most, DOUBLES))),
-        free=aligned((most,), np.int64),
-        place=aligned((most,), np.int64),
-        work=aligned((WORK_ROWS, whole(most, DOUBLES))),
+        state=scratch("state", (5, width)),
+        rows=scratch("rows", (2, width), np.float32),
+        index=scratch("index", (3, n + 1), np.int64),
+        factors=scratch("factors", (2, most, most)),
+        work=scratch("work", (WORK_ROWS, most)),
     )
 
 
@@ -94,8 +87,7 @@ def _solve_path(
     fits: Fits,
 ) -> None:
     n = y.shape[0]
-    F = space.gradient
-    b, lo, hi = space.box[0], space.box[1], space.box[2]
+    b, lo, hi, F = space.state[0], space.state[1], space.state[2], space.state[3, :n]
     b[:] = 0.0
     F[:] = -y
     solved = False
@@ -148,28 +140,29 @@ def _fit(
 ) -> int:
     """Bring b and F to the optimum at one C; the iterations it took, a linear system counting as one."""
     n = F.shape[0]
-    before = space.before
+    before, changed = space.state[4], space.index[0]
+    A, U, free, place = space.factors[0], space.factors[1], space.index[1], space.index[2]
     done, stalls, lowest = 0, 0, np.inf
     budget = max(n // 2, _newton_budget(b, lo, hi, n))
     violation = _violation(F, b, lo, hi)
     while violation >= tolerance and done < max_iter:
         stalls = stalls + 1 if violation > 0.9 * lowest else 0
         lowest = min(lowest, violation)
-        before[:] = b[:n]
+        before[:n] = b[:n]
         if stalls < PATIENCE:
             _spread(F, b, lo, hi, space.rows[0], space.rows[1])
             done += iterate(
                 M.single, space.rows[0], space.rows[1], b, lo, hi,
                 MARGIN * tolerance, min(budget, max_iter - done), mask,
             )  # fmt: skip
-            _refresh(M.double, F, b, before, space.changed)
+            _refresh(M.double, F, b, before, changed)
         else:
             done += iterate_exactly(M.double, F, b, lo, hi, tolerance, min(budget, max_iter - done))
         violation = _violation(F, b, lo, hi)
         if violation >= tolerance and done < max_iter:
-            before[:] = b[:n]
-            done += max(1, newton(M.double, F, b[:n], lo[:n], hi[:n], space.A, space.U, space.free, space.place, space.work))
-            _refresh(M.double, F, b, before, space.changed)
+            before[:n] = b[:n]
+            done += max(1, newton(M.double, F, b[:n], lo[:n], hi[:n], A, U, free, place, space.work))
+            _refresh(M.double, F, b, before, changed)
             violation = _violation(F, b, lo, hi)
             budget = max(LEAST_BUDGET, _newton_budget(b, lo, hi, n))
     return done
