@@ -265,15 +265,15 @@ class Aggregator:
 
     def _take(self, records: Records, failures: Iterable[Failure]) -> Records:
         """Enter records and failures; the records that are new."""
-        entries = self.ledger.enter(records)
-        for (estimate, size, mc_index, gamma), _, counts in entries:
-            path = Path(self.study.gamma[gamma], self.sizes[size].k, mc_index)
-            failure = self._failures.get((estimate, path))
-            if failure is not None and len(counts) >= failure.stop and np.all(counts >= 0):
-                del self._failures[estimate, path]
-            if not estimate:
-                self.selection.add(size, mc_index, gamma, counts)
-                self.schedule.mark(Job(size, mc_index, ((gamma, len(counts)),)))
+        places, new = self.ledger.enter(records)
+        errors = records["errors_negative"] + records["errors_positive"]
+        for size in np.unique(places.size[~places.estimate]).tolist():
+            here = places.of_stage(False, size)
+            cells = places.mc_index[here], places.gamma[here], places.C[here]
+            self.selection.enter(size, *cells, errors[here])
+            self.schedule.mark_cells(size, *cells)
+        for estimate, path in [key for key, failure in self._failures.items() if self._mended(failure)]:
+            del self._failures[estimate, path]
         for failure in failures:
             self._failures[failure.estimate, failure.path] = failure
             if not failure.estimate:
@@ -282,7 +282,13 @@ class Aggregator:
                 marks[failure.first :] = FAILED
                 self.selection.add(size, failure.path.mc_index, gamma, marks)
         self.selection.refresh()
-        return records[np.concatenate([entry.new for entry in entries])] if entries else records
+        return records[new]
+
+    def _mended(self, failure: Failure) -> bool:
+        """Whether records have since come in for what had failed."""
+        gamma, k, mc_index = failure.path
+        path = self.ledger.size_of[k], mc_index, self.ledger.gamma_of[gamma]
+        return self.ledger.holds(failure.estimate, *path, failure.stop)
 
     def _first_failure(self) -> str:
         if not self._failures:

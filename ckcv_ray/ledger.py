@@ -4,8 +4,8 @@ The same record again changes nothing. A different one under the same key means 
 not deterministic, and stops the run.
 """
 
-from itertools import pairwise
-from typing import NamedTuple
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,23 +20,21 @@ VALUES = ("errors_negative", "errors_positive", "n_iter", "status")
 STATUS = VALUES.index("status")
 ABSENT = -1
 Kept = NDArray[np.int64]
+Index = NDArray[np.intp]
 
 
-class Place(NamedTuple):
-    """Where a path's records are kept: stage, and positions of size, split and gamma."""
+class Places(NamedTuple):
+    """Where records are kept: stage, and positions of size, split, gamma and C; each of shape (records,)."""
 
-    estimate: bool
-    size: int
-    mc_index: int
-    gamma: int
+    estimate: NDArray[np.bool_]
+    size: Index
+    mc_index: Index
+    gamma: Index
+    C: Index
 
-
-class Entry(NamedTuple):
-    """A path entered: its place, which of its records were new, and the errors known of it in ascending C."""
-
-    place: Place
-    new: NDArray[np.bool_]
-    counts: Counts
+    def of_stage(self, estimate: bool, size: int) -> NDArray[np.bool_]:
+        """Which records belong to one stage of one size."""
+        return np.equal(self.estimate, estimate) & np.equal(self.size, size)
 
 
 class Ledger:
@@ -55,23 +53,43 @@ class Ledger:
         self.C_of = {C: c for c, C in enumerate(study.C)}
         self._kept: dict[tuple[bool, int], Kept] = {}
 
-    def enter(self, records: Records) -> list[Entry]:
-        """Enter records, path by path in the order they stand.
+    def places(self, records: Records) -> Places:
+        """Where records belong.
 
         Raises:
-            RunError: a record differs from the one already there.
+            LookupError: one is not of this study.
         """
-        if not len(records):
-            return []
-        keys = np.stack([records[name] for name in ("estimate", "gamma", "k", "mc_index")])
-        starts = [0, *(np.flatnonzero(np.any(keys[:, 1:] != keys[:, :-1], axis=0)) + 1), len(records)]
-        C = np.array([self.C_of[value] for value in records["C"].tolist()])
-        values = np.stack([records[name] for name in VALUES], axis=-1, dtype=np.int64)
-        places = [self._place(*keys[:, start]) for start in starts[:-1]]
-        return [
-            self._enter_path(place, C[a:b], values[a:b])
-            for place, (a, b) in zip(places, pairwise(starts), strict=True)
-        ]
+        places = Places(
+            records["estimate"],
+            _positions(records["k"], self.size_of),
+            records["mc_index"].astype(np.intp),
+            _positions(records["gamma"], self.gamma_of),
+            _positions(records["C"], self.C_of),
+        )
+        splits = np.array([size.n_splits for size in self.sizes])[places.size]
+        if np.any((places.mc_index < 0) | (places.mc_index >= splits)):
+            raise IndexError("a split that is not in the study")
+        return places
+
+    def enter(self, records: Records) -> tuple[Places, NDArray[np.bool_]]:
+        """Enter records; their places, and which of them were new.
+
+        Raises:
+            LookupError: one is not of this study.
+            RunError: one differs from the one already there.
+        """
+        places = self.places(records)
+        given = np.stack([records[name] for name in VALUES], axis=-1, dtype=np.int64)
+        new = np.zeros(len(records), np.bool_)
+        for estimate, size in dict.fromkeys(zip(places.estimate.tolist(), places.size.tolist(), strict=True)):
+            here = places.of_stage(estimate, size)
+            kept, at = self._stage(estimate, size), tuple(place[here] for place in places[2:])
+            new[here] = kept[at][:, STATUS] == ABSENT
+            fresh = tuple(place[here & new] for place in places[2:])
+            kept[fresh] = given[here & new]
+            if np.any(differs := np.any(kept[at] != given[here], axis=1)):
+                self._contradiction(records[here][differs][0], kept[at][differs][0], given[here][differs][0])
+        return places, new
 
     def estimate_counts(self) -> dict[int, Counts]:
         """Errors on the estimate sets by position of the size, (n_splits, n_gamma, n_C) or UNKNOWN."""
@@ -85,35 +103,32 @@ class Ledger:
         cell = kept[mc_index, self.gamma_of[triple.gamma], self.C_of[triple.C]]
         return None if cell[STATUS] == ABSENT else (int(cell[0]), int(cell[1]))
 
+    def holds(self, estimate: bool, size: int, mc_index: int, gamma: int, n_C: int) -> bool:
+        """Whether the first n_C cells of a path are all here."""
+        kept = self._kept.get((estimate, size))
+        return kept is not None and bool(np.all(kept[mc_index, gamma, :n_C, STATUS] != ABSENT))
+
     def capped(self) -> int:
         """Number of fits that ended at the iteration cap."""
         capped = STATUSES.index(Status.CAPPED)
         return sum(int(np.sum(kept[..., STATUS] == capped)) for kept in self._kept.values())
 
-    def _place(self, estimate: float, gamma: float, k: float, mc_index: float) -> Place:
-        return Place(bool(estimate), self.size_of[int(k)], int(mc_index), self.gamma_of[gamma])
+    def _stage(self, estimate: bool, size: int) -> Kept:
+        if (estimate, size) not in self._kept:
+            shape = (self.sizes[size].n_splits, len(self.gamma), len(self.C), len(VALUES))
+            self._kept[estimate, size] = np.full(shape, ABSENT, dtype=np.int64)
+        return self._kept[estimate, size]
 
-    def _enter_path(self, place: Place, C: NDArray[np.intp], given: Kept) -> Entry:
-        row = self._stage(place)[place.mc_index, place.gamma]
-        held = row[C]
-        new = np.equal(held[:, STATUS], ABSENT)
-        if np.any(differs := ~new & np.any(held != given, axis=1)):
-            where = int(np.argmax(differs))
-            k = self.sizes[place.size].k
-            cell = Cell(self.C[C[where]], self.gamma[place.gamma], k, place.mc_index)
-            raise RunError(
-                f"two records of {cell} differ, {held[where]} and {given[where]} ({', '.join(VALUES)}): "
-                "the computation was not deterministic"
-            )
-        row[C] = given
-        return Entry(place, new, _totals(row[: int(C.max()) + 1]))
+    def _contradiction(self, record: Any, held: Kept, given: Kept) -> None:
+        cell = Cell(*(record[name].item() for name in Cell._fields))
+        raise RunError(
+            f"two records of {cell} differ, {held} and {given} ({', '.join(VALUES)}): "
+            "the computation was not deterministic"
+        )
 
-    def _stage(self, place: Place) -> Kept:
-        key = (place.estimate, place.size)
-        if key not in self._kept:
-            shape = (self.sizes[place.size].n_splits, len(self.gamma), len(self.C), len(VALUES))
-            self._kept[key] = np.full(shape, ABSENT, dtype=np.int64)
-        return self._kept[key]
+
+def _positions(values: NDArray[Any], position: Mapping[Any, int]) -> Index:
+    return np.array([position[value] for value in values.tolist()], dtype=np.intp)
 
 
 def _totals(kept: Kept) -> Counts:

@@ -39,7 +39,10 @@ class Schedule:
     def __init__(self, selection: Selection, n_train: list[int]) -> None:
         self.selection = selection
         self.n_train = n_train
-        self.issued: list[Lengths] = [size.computed for size in selection.sizes]
+        self.issued: list[Lengths] = [size.computed.copy() for size in selection.sizes]
+        self._seen = -1
+        self._lowest: dict[int, tuple[bool, float]] = {}
+        self._ahead: dict[int, int] = {}
 
     def cost(self, job: Job) -> float:
         """Expected work of a job: training rows squared times cells."""
@@ -59,10 +62,17 @@ class Schedule:
         for gamma, cells in job.paths:
             issued = self.issued[job.size]
             issued[job.mc_index, gamma] = max(issued[job.mc_index, gamma], cells)
+        self._ahead.pop(job.size, None)
+
+    def mark_cells(self, size: int, mc_index: Lengths, gamma: Lengths, C: Lengths) -> None:
+        """Count cells, by position, as handed out, with all of smaller C."""
+        np.maximum.at(self.issued[size], (mc_index, gamma), C + 1)
+        self._ahead.pop(size, None)
 
     def leading(self) -> bool:
         """Whether every race still open has a leader, so that work handed out now is rarely in vain."""
-        return all(self.selection.threshold(size) < inf for size in self._open())
+        self._open()
+        return all(led for led, _ in self._lowest.values())
 
     def forecast(self) -> float:
         """Expected work left, in the unit of ``cost``; 0 when all is decided.
@@ -79,16 +89,31 @@ class Schedule:
 
     def _open(self) -> list[int]:
         """Sizes with living triples, in the order to serve them; leaderless races one size at a time."""
-        alive = [j for j in range(len(self.selection.sizes)) if self.selection.alive(j).any()]
-        waiting = [j for j in alive if self.selection.threshold(j) == inf and j not in self.selection.own]
-        held_back = set() if self.selection.exhaustive else set(waiting[1:])
-        return sorted((j for j in alive if j not in held_back), key=self._rank)
+        if self._seen != self.selection.version:
+            self._seen = self.selection.version
+            self._lowest = self._lowest_bounds()
+            self._ahead.clear()
+        return sorted(self._lowest, key=self._rank)
+
+    def _lowest_bounds(self) -> dict[int, tuple[bool, float]]:
+        """For each size to serve, whether its race has a leader, and its lowest living lower bound."""
+        selection = self.selection
+        alive = [j for j in range(len(selection.sizes)) if selection.alive(j).any()]
+        waiting = [j for j in alive if selection.threshold(j) == inf and j not in selection.own]
+        held_back = set() if selection.exhaustive else set(waiting[1:])
+        return {
+            j: (selection.threshold(j) < inf, float(selection.sizes[j].low[selection.alive(j)].min()))
+            for j in alive
+            if j not in held_back
+        }
 
     def _rank(self, size: int) -> tuple[bool, int, float]:
         """Leaderless first, then the least ahead of its results, then the lowest lower bound."""
-        fold, alive = self.selection.sizes[size], self.selection.alive(size)
-        ahead = np.sum(self.issued[size] > fold.computed, axis=0).max()
-        return self.selection.threshold(size) < inf, int(ahead), float(fold.low[alive].min())
+        if size not in self._ahead:
+            ahead = np.sum(self.issued[size] > self.selection.sizes[size].computed, axis=0)
+            self._ahead[size] = int(ahead.max())
+        led, low = self._lowest[size]
+        return led, self._ahead[size], low
 
     def _promising(self, size: int) -> Job | None:
         """The next split of the triple that looks best, if it may take the lead."""

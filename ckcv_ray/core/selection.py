@@ -33,6 +33,7 @@ NEAR = 1e-9
 Counts = NDArray[np.int32]
 Mask = NDArray[np.bool_]
 Table = NDArray[np.float64]
+Index = NDArray[np.intp]
 
 
 class Leader(NamedTuple):
@@ -75,6 +76,8 @@ class FoldSize:
         low: its lower bound on L_MS in float64 sums, (n_gamma, n_C).
         expected: mean bound over the prefix alone, inf where it is empty, (n_gamma, n_C).
         blocked: whether a failed cell follows the prefix, (n_gamma, n_C).
+        complete: whether the triple has all its splits, (n_gamma, n_C).
+        computed: cells of each path that are known or failed, (n_splits, n_gamma).
     """
 
     def __init__(self, n_select: int, n_splits: int, n_gamma: int, n_C: int, delta: float) -> None:
@@ -89,23 +92,15 @@ class FoldSize:
         """Derive everything else from ``counts``."""
         unbroken = np.logical_and.accumulate(self.counts >= 0, axis=0)
         bounds = np.where(unbroken, self.bounds[np.maximum(self.counts, 0)], 0.0)
-        self.prefix: NDArray[np.intp] = unbroken.sum(axis=0)
+        self.prefix: Index = unbroken.sum(axis=0)
         left = self.n_splits - self.prefix
         total = bounds.sum(axis=0)
         self.low: Table = (total + left * self.least) / self.n_splits
         self.expected: Table = np.where(self.prefix > 0, total / np.maximum(self.prefix, 1), inf)
         following = np.minimum(self.prefix, self.n_splits - 1)[None]
         self.blocked: Mask = np.take_along_axis(self.counts, following, axis=0)[0] == FAILED
-
-    @property
-    def complete(self) -> Mask:
-        """Triples with all their splits, (n_gamma, n_C)."""
-        return np.equal(self.prefix, self.n_splits)
-
-    @property
-    def computed(self) -> NDArray[np.intp]:
-        """Cells of each path that are known or failed, (n_splits, n_gamma)."""
-        return np.asarray(np.sum(self.counts != UNKNOWN, axis=2))
+        self.complete: Mask = np.equal(self.prefix, self.n_splits)
+        self.computed: Index = np.sum(self.counts != UNKNOWN, axis=2)
 
     def prefix_bounds(self, gamma: int, C: int) -> list[float]:
         """Bounds of one triple's unbroken prefix, in the order of the splits."""
@@ -147,6 +142,9 @@ class Selection:
         delta: failure probability of each bound.
         own: positions of the sizes judged against their own best triple alone.
         exhaustive: drop nothing.
+
+    Attributes:
+        version: grows whenever what follows from the counts may have changed.
     """
 
     def __init__(
@@ -162,6 +160,7 @@ class Selection:
         self.leaders: list[Leader | None] = [None] * len(self.sizes)
         self.own = frozenset(own)
         self.exhaustive = exhaustive
+        self.version = 0
         self._stale: set[int] = set()
         self._alive: dict[int, Mask] = {}
 
@@ -171,6 +170,11 @@ class Selection:
         np.copyto(cells, counts, where=(counts >= 0) | (cells == UNKNOWN))
         self._stale.add(size)
 
+    def enter(self, size: int, mc_index: Index, gamma: Index, C: Index, counts: Counts) -> None:
+        """Errors of cells of one size, by position; each array of shape (cells,)."""
+        self.sizes[size].counts[mc_index, gamma, C] = counts
+        self._stale.add(size)
+
     def refresh(self) -> None:
         """Bring bounds and leaders up to date with the counts added."""
         for size in self._stale:
@@ -178,6 +182,7 @@ class Selection:
             self.leaders[size] = self.sizes[size].leader(size)
         if self._stale:
             self._alive.clear()
+            self.version += 1
         self._stale.clear()
 
     def winner(self) -> Leader | None:

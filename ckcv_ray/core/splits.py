@@ -34,6 +34,7 @@ def count_splits(n: int, k: int, n_splits: int) -> int:
     return min(n_splits, comb(n, m) * comb(n - m, m))
 
 
+@lru_cache(maxsize=256)
 def complete_kfold(n: int, k: int, mc_index: int, n_splits: int, seed: int) -> Split:
     """Split number ``mc_index`` of complete k-fold cross validation.
 

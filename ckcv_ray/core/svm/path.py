@@ -65,6 +65,7 @@ def _mask(n: int) -> int:
 
 
 def _workspace(n: int) -> Workspace:
+    """This thread's scratch; the one for other n is lost."""
     width, most = whole(n, LANES), whole(min(n, MOST_FREE), DOUBLES)
     return Workspace(
         state=scratch("state", (5, width)),
