@@ -27,10 +27,11 @@ def aligned(shape: tuple[int, ...], dtype: Any = np.float64) -> NDArray[Any]:
 
 def scratch(name: str, shape: tuple[int, ...], dtype: Any = np.float64) -> NDArray[Any]:
     """This thread's array of that name, with whatever was left in it; the one asked for before is lost."""
-    size, kept = math.prod(shape), vars(_kept)
-    if name not in kept or kept[name].size < size:
-        kept[name] = aligned((size,), dtype)
-    return kept[name][:size].reshape(shape)
+    kept, size = vars(_kept), math.prod(shape)
+    memory = kept.get(name)
+    if memory is None or memory.size < size:
+        memory = kept[name] = aligned((size,), dtype)
+    return memory[:size].reshape(shape)
 
 
 def whole(n: int, lanes: int) -> int:

@@ -12,6 +12,8 @@ Measured on the IDA sets (13 C x 11 gamma, n_train = 3n/4): float32 pair steps w
 worth a factor 2-3 over plain loops, the Newton step 1.2-4, downdating its factor up to 2.
 """
 
+from functools import lru_cache
+from threading import get_ident
 from typing import NamedTuple
 
 import numpy as np
@@ -55,7 +57,7 @@ def path(M: Complement, y: Vector, C_values: tuple[float, ...], tolerance: float
         return constant(y, len(C_values))
     n = len(y)
     fits = empty_fits(len(C_values), n)
-    _solve_path(M, y, np.array(C_values), tolerance, max_iter, _mask(n), _workspace(n), fits)
+    _solve_path(M, y, np.array(C_values), tolerance, max_iter, _mask(n), _workspace(n, get_ident()), fits)
     return fits
 
 
@@ -64,8 +66,9 @@ def _mask(n: int) -> int:
     return -(1 << max(11, (n + LANES).bit_length()))
 
 
-def _workspace(n: int) -> Workspace:
-    """This thread's scratch; the one for other n is lost."""
+@lru_cache(maxsize=1)
+def _workspace(n: int, thread: int) -> Workspace:
+    """A thread's scratch."""
     width, most = whole(n, LANES), whole(min(n, MOST_FREE), DOUBLES)
     return Workspace(
         state=scratch("state", (5, width)),

@@ -102,7 +102,7 @@ class Fits(NamedTuple):
     @property
     def status(self) -> NDArray[np.int8]:
         """Position of each fit's status in ``Status``."""
-        return np.where(self.converged, 0, 1).astype(np.int8)
+        return np.logical_not(self.converged).view(np.int8)
 
 
 class Path(Protocol):
@@ -123,17 +123,10 @@ class Path(Protocol):
 
 
 def empty_fits(n_C: int, n: int) -> Fits:
-    """Room for the fits of a path."""
-    return Fits(
-        b=np.zeros((n_C, n)),
-        gradient=np.zeros((n_C, n)),
-        offset=np.zeros(n_C),
-        value=np.zeros(n_C),
-        violation=np.zeros(n_C),
-        gap=np.zeros(n_C),
-        n_iter=np.zeros(n_C, np.int64),
-        converged=np.zeros(n_C, np.bool_),
-    )
+    """Room for the fits of a path, all zero."""
+    numbers = np.zeros((4, n_C))
+    b, gradient = np.zeros((2, n_C, n))
+    return Fits(b, gradient, *numbers, np.zeros(n_C, np.int64), np.zeros(n_C, np.bool_))
 
 
 def gather_fits(solutions: Sequence[Solution]) -> Fits:
