@@ -92,21 +92,50 @@ def _solve_path(
 ) -> None:
     n = y.shape[0]
     b, lo, hi, F = space.state[0], space.state[1], space.state[2], space.state[3, :n]
-    b[:] = 0.0
-    F[:] = -y
     solved = False
     for c in range(C_values.shape[0]):
         C = C_values[c]
         for k in range(n):
             lo[k], hi[k] = min(0.0, C * y[k]), max(0.0, C * y[k])
-        if not solved:
+        if c == 0:
+            _begin(M.double, F, y, b, C, space)
+        elif not solved:
             _rescale(F, y, b, lo, hi, C)
+        if not solved:
             fits.n_iter[c] = _fit(M, F, b, lo, hi, tolerance, max_iter, mask, space)
         fits.b[c] = b[:n]
         fits.gradient[c] = F
         _describe(F, y, b, lo, hi, C, c, fits)
         fits.converged[c] = solved or fits.violation[c] < tolerance
         solved = solved or (fits.converged[c] and np.max(np.abs(b[:n])) < C)
+
+
+@njit(cache=True, error_model="numpy")
+def _begin(M: Matrix, F: Vector, y: Vector, b: Vector, C: float, space: Workspace) -> None:
+    """Begin with as many b at their bound C as the constraint sum b = 0 allows, if the objective still falls
+    along that ray; else at zero. A small C ends near there, one variable after the other.
+    """
+    n = y.shape[0]
+    room = np.zeros(2, np.int64)
+    for k in range(n):
+        room[np.int64(y[k] > 0.0)] += 1
+    room[:] = room.min()
+    linear = 2.0 * room[0]
+    b[:] = 0.0
+    for k in range(n):
+        side = np.int64(y[k] > 0.0)
+        if room[side] > 0:
+            room[side] -= 1
+            b[k] = C * y[k]
+    F[:] = -y
+    space.state[4, :] = 0.0
+    _refresh(M, F, b, space.state[4], space.index[0])
+    quadratic = 0.0
+    for k in range(n):
+        quadratic += b[k] * (F[k] + y[k])
+    if quadratic > C * linear:
+        b[:] = 0.0
+        F[:] = -y
 
 
 @njit(cache=True, fastmath=FAST, error_model="numpy")
