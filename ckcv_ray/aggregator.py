@@ -29,6 +29,7 @@ FLUSH_SECONDS = 2.0
 FLUSH_SHARE = 0.01
 FORECAST_SECONDS = 0.5
 BATCH_SECONDS = 1.0
+LEAST_BATCH_SECONDS = 0.004  # below, more time goes into planning than into fits
 BATCHES_LEFT = 50
 
 
@@ -233,7 +234,8 @@ class Aggregator:
 
     def _fill(self, tasks: Iterator[Task], workers: int, most: float) -> list[Task]:
         """Tasks for about one batch, at most ``most`` and at least one if there is any."""
-        seconds = min(BATCH_SECONDS, self._left / workers / BATCHES_LEFT) if self._left else BATCH_SECONDS
+        share = self._left / workers / BATCHES_LEFT
+        seconds = max(LEAST_BATCH_SECONDS, min(BATCH_SECONDS, share)) if self._left else BATCH_SECONDS
         batch: list[Task] = []
         expected = 0.0
         for task in tasks:

@@ -85,20 +85,22 @@ class FoldSize:
         self.n_select = n_select
         self.bounds = bound_table(n_select, delta)
         self.least = float(self.bounds[0])
+        self._bound_of = np.append(self.bounds, [0.0, 0.0])  # UNKNOWN and FAILED, counted from the end
         self.counts: Counts = np.full((n_splits, n_gamma, n_C), UNKNOWN, dtype=np.int32)
         self.refresh()
 
     def refresh(self) -> None:
         """Derive everything else from ``counts``."""
         unbroken = np.logical_and.accumulate(self.counts >= 0, axis=0)
-        bounds = np.where(unbroken, self.bounds[np.maximum(self.counts, 0)], 0.0)
+        total = np.multiply(self._bound_of[self.counts], unbroken).sum(axis=0)
         self.prefix: Index = unbroken.sum(axis=0)
-        left = self.n_splits - self.prefix
-        total = bounds.sum(axis=0)
-        self.low: Table = (total + left * self.least) / self.n_splits
+        self.low: Table = (total + (self.n_splits - self.prefix) * self.least) / self.n_splits
         self.expected: Table = np.where(self.prefix > 0, total / np.maximum(self.prefix, 1), inf)
-        following = np.minimum(self.prefix, self.n_splits - 1)[None]
-        self.blocked: Mask = np.take_along_axis(self.counts, following, axis=0)[0] == FAILED
+        failed = self.counts == FAILED
+        self.blocked: Mask = np.zeros(self.low.shape, np.bool_)
+        if failed.any():
+            following = np.minimum(self.prefix, self.n_splits - 1)[None]
+            self.blocked = np.take_along_axis(failed, following, axis=0)[0]
         self.complete: Mask = np.equal(self.prefix, self.n_splits)
         self.computed: Index = np.sum(self.counts != UNKNOWN, axis=2)
 
