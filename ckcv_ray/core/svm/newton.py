@@ -67,14 +67,15 @@ def newton(
             w[p] = -g[p]
         solve(U, d, spare, m)
         _walk(A, place, g, d, w, x, low, high, m)
-        if x[m] == low[m] or x[m] == high[m]:
-            break
+        lost_root = x[m] == low[m] or x[m] == high[m]
+        if lost_root:
+            _elect(g, x, low, high, free, m)
         fixed = 0
         for p in range(m):
             fixed += x[p] == low[p] or x[p] == high[p]
         if fixed == 0 or fixed == m:
             break
-        if fixed * REFACTOR_SHARE <= m:
+        if fixed * REFACTOR_SHARE <= m and not lost_root:
             _downdate(U, spare, x, low, high, m)
             m = _compress(b, g, x, low, high, free, place, m)
         else:
@@ -161,6 +162,25 @@ def _walk(
             w[p] -= lost * A[place[p], at]
         for p in range(hit, m):
             w[p] -= lost * A[at, place[p]]
+
+
+@njit(cache=True, error_model="numpy")
+def _elect(g: Vector, x: Vector, low: Vector, high: Vector, free: Index, m: int) -> None:
+    """Exchange r, which is at a bound, for the variable now farthest from its own."""
+    at, widest = m, 0.0
+    for p in range(m):
+        room = min(x[p] - low[p], high[p] - x[p])
+        if room > widest:
+            widest, at = room, p
+    g[m] = 0.0
+    root = g[at]
+    for p in range(m + 1):
+        g[p] -= root
+    g[at], g[m] = g[m], g[at]
+    x[at], x[m] = x[m], x[at]
+    low[at], low[m] = low[m], low[at]
+    high[at], high[m] = high[m], high[at]
+    free[at], free[m] = free[m], free[at]
 
 
 @njit(cache=True, error_model="numpy")
