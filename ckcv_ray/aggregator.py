@@ -23,7 +23,7 @@ from ckcv_ray.ledger import Ledger
 from ckcv_ray.store import Finished, RunFolder
 from ckcv_ray.study import Path, Stage, Study, Task, Triple, run_id
 from ckcv_ray.triples import make_selection, triple_of, triple_table
-from ckcv_ray.worker import RECORD, Failure, Outcome, Records
+from ckcv_ray.worker import Failure, Outcome, Records
 
 FLUSH_SECONDS = 2.0
 FLUSH_SHARE = 0.01
@@ -155,10 +155,11 @@ class Aggregator:
 
     def flush(self) -> None:
         """Write what has come in since the last time."""
-        records = np.concatenate([np.empty(0, RECORD), *(records for records, _ in self._unsaved)])
-        failures = [failure for _, failed in self._unsaved for failure in failed]
-        if self.folder is not None and (len(records) or failures):
-            self.folder.append(records, failures, self.study, self.run_id)
+        if self.folder is not None and self._unsaved:
+            records = np.concatenate([records for records, _ in self._unsaved])
+            failures = [failure for _, failed in self._unsaved for failure in failed]
+            if len(records) or failures:
+                self.folder.append(records, failures, self.study, self.run_id)
         self._unsaved = []
         self._saved_at = monotonic()
 

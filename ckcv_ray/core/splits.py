@@ -52,7 +52,9 @@ def complete_kfold(n: int, k: int, mc_index: int, n_splits: int, seed: int) -> S
         return _enumerated(n, m, mc_index)
     sequence = np.random.SeedSequence(seed, spawn_key=(m, mc_index))
     order = np.random.default_rng(sequence).permutation(n)
-    return Split(np.sort(order[2 * m :]), np.sort(order[:m]), np.sort(order[m : 2 * m]))
+    role = np.zeros(n, dtype=np.int8)
+    role[order[:m]], role[order[m : 2 * m]] = 1, 2
+    return Split(*(np.flatnonzero(role == part) for part in range(3)))
 
 
 def _enumerated(n: int, m: int, rank: int) -> Split:
