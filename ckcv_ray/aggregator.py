@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from ckcv_ray.certificate import certify
-from ckcv_ray.core.schedule import Job, Schedule
+from ckcv_ray.core.schedule import Schedule
 from ckcv_ray.core.selection import FAILED, UNKNOWN
 from ckcv_ray.data import Table
 from ckcv_ray.ensemble import Ensemble, Member

@@ -14,21 +14,11 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ckcv_ray.core.kernels import (
-    DOUBLES,
-    Complement,
-    Matrix,
-    complement,
-    fill_complement,
-    fill_distances,
-    gather,
-    squared_distances,
-)
-from ckcv_ray.core.memory import LANES, scratch, whole
+from ckcv_ray.blocks import Dense, Points, prepare
+from ckcv_ray.core.kernels import Matrix, squared_distances
 from ckcv_ray.core.scaling import Scaling
 from ckcv_ray.core.splits import Index, Split, complete_kfold
-from ckcv_ray.core.svm import SOLVERS, Fits, Solution, Status
-from ckcv_ray.core.svm.decision import count_errors
+from ckcv_ray.core.svm import Solution, Status
 from ckcv_ray.core.threads import one_thread
 from ckcv_ray.data import fit_scaling
 from ckcv_ray.ensemble import Member, mistakes
@@ -84,18 +74,13 @@ class Outcome(NamedTuple):
 
 
 class Block(NamedTuple):
-    """One split made ready for all its gammas: who trains and with which labels, who is scored, their
-    distances, and room for the kernels that come of them. All in this thread's scratch: one block at a time.
-    """
+    """One split made ready: who trains, with which labels and scaling, who is scored, and their distances."""
 
     train: Index
     score: Index
     y: Matrix
     scaling: Scaling
-    train_distances: Matrix
-    score_distances: Matrix
-    train_kernel: Complement
-    score_kernel: Matrix
+    kernel: Dense | Points
 
 
 def share(X: Matrix, y: NDArray[np.int8], study: Study) -> LearningSet:
@@ -162,27 +147,8 @@ def _prepare(task: Task, study: Study, data: LearningSet) -> Block:
     split = complete_kfold(len(data.X), task.k, task.mc_index, study.n_splits, study.seed)
     train, score = roles(task.stage, split)
     scaling = fit_scaling(data.X[train], study.scaling)
-    width, lanes = whole(len(train), DOUBLES), whole(len(train), LANES)
-    block = Block(
-        train,
-        score,
-        data.y[train].astype(np.float64),
-        scaling,
-        train_distances=scratch("train distances", (len(train), width)),
-        score_distances=scratch("score distances", (len(score), width)),
-        train_kernel=Complement(
-            scratch("kernel", (len(train), width)), scratch("single", (len(train), lanes), np.float32)
-        ),
-        score_kernel=scratch("score kernel", (len(score), width)),
-    )
-    if data.distances is not None:
-        gather(data.distances, train, train, block.train_distances)
-        gather(data.distances, score, train, block.score_distances)
-    else:
-        inputs = scaling.apply(data.X[train])
-        fill_distances(inputs, inputs, block.train_distances)
-        fill_distances(scaling.apply(data.X[score]), inputs, block.score_distances)
-    return block
+    kernel = prepare(data.X, data.distances, scaling, train, score)
+    return Block(train, score, data.y[train].astype(np.float64), scaling, kernel)
 
 
 def roles(stage: Stage, split: Split) -> tuple[Index, Index]:
@@ -194,11 +160,9 @@ def roles(stage: Stage, split: Split) -> tuple[Index, Index]:
 
 def _path(task: Task, study: Study, data: LearningSet, block: Block, gamma: float, n_C: int) -> Result:
     C_values, key = study.C[:n_C], Path(gamma, task.k, task.mc_index)
-    fill_complement(block.train_distances, gamma, block.train_kernel)
-    fits = SOLVERS[study.solver](block.train_kernel, block.y, C_values, study.tolerance, study.max_iter)
+    fits = block.kernel.fit(study, gamma, block.y, C_values)
     if task.stage is Stage.SELECT:
-        complement(block.score_distances, gamma, out=block.score_kernel)
-        errors = count_errors(block.score_kernel, fits, data.y[block.score])
+        errors = block.kernel.errors(gamma, fits, data.y[block.score])
         return Result(False, key, 0, errors, fits.n_iter, fits.status)
     first = n_C - 1 if task.stage is Stage.REFIT else 0
     members = [_member(task, data, block, gamma, C_values[c], fits.solution(c)) for c in range(first, n_C)]

@@ -137,7 +137,6 @@ def audit(case: Case) -> tuple[float, int, float]:
 
 def slowest_fit(M: Matrix, y: Matrix, C_values: tuple[float, ...]) -> float:
     """The longest any one C of a path takes: differences of the times of its beginnings, least of three."""
-
     kernel = complement_of(M)
 
     def time(n_C: int) -> float:

@@ -10,8 +10,8 @@ from sklearn.svm import SVC
 from ckcv_ray.core.bounds import bound_table
 from ckcv_ray.core.splits import Index, complete_kfold
 from ckcv_ray.core.svm import Solution
+from ckcv_ray.core.svm.decision import UNDECIDED
 from ckcv_ray.data import Table
-from ckcv_ray.ensemble import UNDECIDED
 from ckcv_ray.study import Study, Triple
 
 Matrix = NDArray[np.float64]

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from ckcv_ray import cluster, worker
 from ckcv_ray.aggregator import Aggregator
+from ckcv_ray.core.svm import SOLVERS
 from ckcv_ray.data import Table
 from ckcv_ray.driver import SerialBackend, estimate, run_table
 from ckcv_ray.errors import InputError, RunError, StoreError
@@ -182,7 +183,7 @@ def test_a_solver_that_raises_is_data_not_a_crash(
     def broken(*args: object) -> None:
         raise FloatingPointError("the matrix is a pineapple")
 
-    monkeypatch.setitem(worker.SOLVERS, study.solver, broken)
+    monkeypatch.setitem(SOLVERS, study.solver, broken)
     task = Task(Stage.SELECT, 3, 0, ((0, 3), (1, 2)))
     outcome = worker.evaluate([task], study, worker.share(table.X, table.y, study))
     assert not len(outcome.records)
@@ -194,14 +195,14 @@ def test_whether_a_cell_fails_depends_on_its_key_alone(
     study: Study, table: Table, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A path that raises at its largest C keeps the counts of the others, as a shorter path would."""
-    sound = worker.SOLVERS[study.solver]
+    sound = SOLVERS[study.solver]
 
     def fragile(M: object, y: object, C_values: tuple[float, ...], *rest: object) -> object:
         if C_values[-1] > 1.0:
             raise FloatingPointError("C is too large")
         return sound(M, y, C_values, *rest)
 
-    monkeypatch.setitem(worker.SOLVERS, study.solver, fragile)
+    monkeypatch.setitem(SOLVERS, study.solver, fragile)
     data = worker.share(table.X, table.y, study)
     whole = worker.evaluate([Task(Stage.SELECT, 3, 0, ((0, 3),))], study, data)
     short = worker.evaluate([Task(Stage.SELECT, 3, 0, ((0, 2),))], study, data)

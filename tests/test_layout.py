@@ -14,7 +14,7 @@ LEVELS = [
     {"core"},
     {"study", "datasets"},
     {"data"},
-    {"ensemble", "triples"},
+    {"ensemble", "triples", "blocks"},
     {"certificate", "worker"},
     {"store", "ledger"},
     {"aggregator", "result"},

@@ -10,13 +10,15 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from ckcv_ray.core.memory import LANES, aligned, whole
+from ckcv_ray.core.memory import LANES, aligned, scratch, whole
 from ckcv_ray.core.simd import SHIFT, power_of_two, wide
 
 DOUBLES = 8
+STRIP = 1 << 20  # elements of M made at once where it is not kept
 LEAST_CURVATURE = 1e-12
 LOG2_E = 1.4426950408889634
 LN2_HIGH, LN2_LOW = 6.93147180369123816490e-01, 1.90821492927058770002e-10  # their sum is ln 2
+LAST_BUT_ONE, LAST = 1.0 / 479001600.0, 1.0 / 6227020800.0
 LARGEST = 700.0  # exp(-LARGEST) is far below the last digit of 1
 Matrix = NDArray[np.float64]
 Single = NDArray[np.float32]
@@ -70,6 +72,20 @@ def complement(distances: Matrix, gamma: float, out: Matrix | None = None) -> Ma
 def fill_complement(distances: Matrix, gamma: float, out: Complement) -> None:
     """Fill ``out`` from the distances among the training rows, filled up as by ``fill_distances``."""
     _fill(distances, gamma, out.double, out.single)
+
+
+def complement_product(A: Matrix, B: Matrix, gamma: float, b: Matrix) -> Matrix:
+    """M(A, B) b for the rows of A [p, d] and B [q, d], shape (p,), from strips of M that are thrown away."""
+    product = np.empty(len(A))
+    strip = max(1, STRIP // max(1, len(B)))
+    D = scratch("strip", (min(strip, len(A)), whole(len(B), DOUBLES)))
+    M = scratch("strip kernel", D.shape)
+    for first in range(0, len(A), strip):
+        rows = A[first : first + strip]
+        fill_distances(rows, B, D[: len(rows)])
+        complement(D[: len(rows)], gamma, out=M[: len(rows)])
+        product[first : first + strip] = np.vecdot(M[: len(rows), : len(B)], b)
+    return product
 
 
 def complement_of(M: Matrix) -> Complement:
@@ -136,8 +152,10 @@ def _fill(D: Matrix, gamma: float, double: Matrix, single: Single) -> None:
             # Taylor's series of expm1 to r^13 / 13!, by Estrin's scheme
             low = (1.0 + r * (1.0 / 2.0)) + r2 * (1.0 / 6.0 + r * (1.0 / 24.0))
             middle = (1.0 / 120.0 + r * (1.0 / 720.0)) + r2 * (1.0 / 5040.0 + r * (1.0 / 40320.0))
-            high = (1.0 / 362880.0 + r * (1.0 / 3628800.0)) + r2 * (1.0 / 39916800.0 + r * (1.0 / 479001600.0))
-            series = low + r4 * (middle + r4 * (high + r4 * (1.0 / 6227020800.0)))
+            high = (1.0 / 362880.0 + r * (1.0 / 3628800.0)) + r2 * (
+                1.0 / 39916800.0 + r * (1.0 / 479001600.0)
+            )
+            series = low + r4 * (middle + r4 * (high + r4 * LAST))
             out[j] = (1.0 - power) - power * (r * series)
         for j in range(n):
             narrow[j] = out[j] if out[j] > LEAST_CURVATURE else LEAST_CURVATURE

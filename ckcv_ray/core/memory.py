@@ -22,18 +22,19 @@ def aligned(shape: tuple[int, ...], dtype: Any = np.float64) -> NDArray[Any]:
     size = math.prod(shape) * np.dtype(dtype).itemsize
     memory = np.zeros(size + CACHE_LINE, np.uint8)
     start = -memory.ctypes.data % CACHE_LINE
-    return memory[start : start + size].view(dtype).reshape(shape)
+    array: NDArray[Any] = memory[start : start + size].view(dtype).reshape(shape)
+    return array
 
 
 def scratch(name: str, shape: tuple[int, ...], dtype: Any = np.float64) -> NDArray[Any]:
-    """This thread's array of that name, with whatever was left in it; the one asked for before is lost."""
+    """The calling thread's array of that name, with what was left in it; the one had before is lost."""
     kept, size = vars(_kept), math.prod(shape)
-    memory = kept.get(name)
+    memory: NDArray[Any] | None = kept.get(name)
     if memory is None or memory.size < size:
         memory = kept[name] = aligned((size,), dtype)
     return memory[:size].reshape(shape)
 
 
 def whole(n: int, lanes: int) -> int:
-    """n rounded up to a multiple of lanes."""
+    """N rounded up to a multiple of lanes."""
     return -(-n // lanes) * lanes

@@ -38,7 +38,7 @@ def greater(typingctx: Any, a: Any, b: Any) -> Any:
 
 @intrinsic
 def fused(typingctx: Any, a: Any, b: Any, c: Any) -> Any:
-    """a * b + c, rounded once."""
+    """A * b + c, rounded once."""
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         return builder.fma(*args)

@@ -272,10 +272,10 @@ def test_a_capped_fit_says_so_and_nothing_else_does(path):
     kept = warnings.filters[:]
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        solutions = path(p.K, p.y, GRID, TOLERANCE, 3)
+        solutions = path(p.K, p.y, GRID[2:], TOLERANCE, 3)
     assert not caught
     assert warnings.filters == kept
-    for C, solution in zip(GRID, solutions, strict=True):
+    for C, solution in zip(GRID[2:], solutions, strict=True):
         assert solution.status is Status.CAPPED
         assert 0 < solution.n_iter <= 3
         alpha = p.y * solution.b

@@ -37,10 +37,10 @@ def factorise(A: Matrix, U: Matrix, m: int) -> None:
 @njit(cache=True, error_model="numpy")
 def _sound(A: Matrix, U: Matrix, m: int) -> bool:
     """Whether every pivot stands above rounding."""
+    sound = True
     for p in range(m):
-        if not U[p, p] * U[p, p] > LEAST_PIVOT * A[p, p]:
-            return False
-    return True
+        sound &= U[p, p] * U[p, p] > LEAST_PIVOT * A[p, p]
+    return sound
 
 
 @njit(cache=True, fastmath=FAST, error_model="numpy")

@@ -44,9 +44,9 @@ def newton(
 ) -> int:
     """Minimise over the free variables; moves b. The number of linear systems solved, 0 if nothing moved.
 
-    A, U [most, most], free and place [at least most] and work [WORK_ROWS, most] are scratch; with more than ``most``
-    variables free, nothing is done. F is read, and out of date afterwards. Within, position p < m is the
-    variable free[p], row place[p] of A; position m is r.
+    A, U [most, most], free and place [at least most] and work [WORK_ROWS, most] are scratch; with more than
+    ``most`` variables free, nothing is done. F is read, and out of date afterwards. Within, position p < m
+    is the variable free[p], row place[p] of A; position m is r.
     """
     wide()
     m = _free_variables(b, lo, hi, free, A.shape[0]) - 1

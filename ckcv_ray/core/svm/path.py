@@ -40,13 +40,13 @@ class Workspace(NamedTuple):
     Attributes:
         state: b, lo, hi, F and an earlier b, [5, n rounded up to lanes].
         rows: U and V of ``loop.iterate``, [2, n rounded up to lanes].
-        index: positions: of what changed, of free variables, of their rows in A; [3, n + 1].
+        positions: of what changed, of free variables, of their rows in A; [3, n + 1].
         factors: A and U of ``newton``, [2, most, most]; work: its rows, [WORK_ROWS, most].
     """
 
     state: Matrix
     rows: NDArray[np.float32]
-    index: Index
+    positions: Index
     factors: Matrix
     work: Matrix
 
@@ -57,23 +57,23 @@ def path(M: Complement, y: Vector, C_values: tuple[float, ...], tolerance: float
         return constant(y, len(C_values))
     n = len(y)
     fits = empty_fits(len(C_values), n)
-    _solve_path(M, y, np.array(C_values), tolerance, max_iter, _mask(n), _workspace(n, get_ident()), fits)
+    _solve_path(M, y, np.array(C_values), tolerance, max_iter, index_mask(n), workspace(n, get_ident()), fits)
     return fits
 
 
-def _mask(n: int) -> int:
+def index_mask(n: int) -> int:
     """The low bits that an index needs, cleared; at least 11, so that up to 2048 rows are treated alike."""
     return -(1 << max(11, (n + LANES).bit_length()))
 
 
 @lru_cache(maxsize=1)
-def _workspace(n: int, thread: int) -> Workspace:
+def workspace(n: int, thread: int) -> Workspace:
     """A thread's scratch."""
     width, most = whole(n, LANES), whole(min(n, MOST_FREE), DOUBLES)
     return Workspace(
         state=scratch("state", (5, width)),
         rows=scratch("rows", (2, width), np.float32),
-        index=scratch("index", (3, n + 1), np.int64),
+        positions=scratch("positions", (3, n + 1), np.int64),
         factors=scratch("factors", (2, most, most)),
         work=scratch("work", (WORK_ROWS, most)),
     )
@@ -100,12 +100,12 @@ def _solve_path(
         if c == 0:
             _begin(M.double, F, y, b, C, space)
         elif not solved:
-            _rescale(F, y, b, lo, hi, C)
+            rescale(F, y, b, lo, hi, C)
         if not solved:
-            fits.n_iter[c] = _fit(M, F, b, lo, hi, tolerance, max_iter, mask, space)
+            fits.n_iter[c] = fit(M, F, b, lo, hi, tolerance, max_iter, mask, space)
         fits.b[c] = b[:n]
         fits.gradient[c] = F
-        _describe(F, y, b, lo, hi, C, c, fits)
+        describe_fit(F, y, b, lo, hi, C, c, fits)
         fits.converged[c] = solved or fits.violation[c] < tolerance
         solved = solved or (fits.converged[c] and np.max(np.abs(b[:n])) < C)
 
@@ -129,7 +129,7 @@ def _begin(M: Matrix, F: Vector, y: Vector, b: Vector, C: float, space: Workspac
             b[k] = C * y[k]
     F[:] = -y
     space.state[4, :] = 0.0
-    _refresh(M, F, b, space.state[4], space.index[0])
+    _refresh(M, F, b, space.state[4], space.positions[0])
     quadratic = 0.0
     for k in range(n):
         quadratic += b[k] * (F[k] + y[k])
@@ -139,7 +139,7 @@ def _begin(M: Matrix, F: Vector, y: Vector, b: Vector, C: float, space: Workspac
 
 
 @njit(cache=True, fastmath=FAST, error_model="numpy")
-def _rescale(F: Vector, y: Vector, b: Vector, lo: Vector, hi: Vector, C: float) -> None:
+def rescale(F: Vector, y: Vector, b: Vector, lo: Vector, hi: Vector, C: float) -> None:
     """Scale b, and F with it, to minimise the objective along the ray."""
     wide()
     n = y.shape[0]
@@ -160,7 +160,7 @@ def _rescale(F: Vector, y: Vector, b: Vector, lo: Vector, hi: Vector, C: float) 
 
 
 @njit(cache=True, error_model="numpy")
-def _fit(
+def fit(
     M: Complement,
     F: Vector,
     b: Vector,
@@ -173,8 +173,8 @@ def _fit(
 ) -> int:
     """Bring b and F to the optimum at one C; the iterations it took, a linear system counting as one."""
     n = F.shape[0]
-    before, changed = space.state[4], space.index[0]
-    A, U, free, place = space.factors[0], space.factors[1], space.index[1], space.index[2]
+    before, changed = space.state[4], space.positions[0]
+    A, U, free, place = space.factors[0], space.factors[1], space.positions[1], space.positions[2]
     done, stalls, lowest = 0, 0, np.inf
     budget = max(n // 2, _newton_budget(b, lo, hi, n))
     violation = _violation(F, b, lo, hi)
@@ -261,7 +261,9 @@ def _refresh(M: Matrix, F: Vector, b: Vector, before: Vector, changed: Index) ->
 
 
 @njit(cache=True, fastmath=FAST, error_model="numpy")
-def _describe(F: Vector, y: Vector, b: Vector, lo: Vector, hi: Vector, C: float, c: int, fits: Fits) -> None:
+def describe_fit(
+    F: Vector, y: Vector, b: Vector, lo: Vector, hi: Vector, C: float, c: int, fits: Fits
+) -> None:
     """Offset, value, violation and gap of one fit, as ``problem`` defines them; Kb = F + y."""
     wide()
     n = F.shape[0]

@@ -122,11 +122,21 @@ class Path(Protocol):
         """
 
 
+class PathOnPoints(Protocol):
+    """A solver that never holds the whole of K: for training sets too large for ``Path``."""
+
+    def __call__(
+        self, X: Matrix, gamma: float, y: Vector, C_values: tuple[float, ...], tolerance: float, max_iter: int
+    ) -> Fits:
+        """Solve for every C in turn, on the rows X [n, d], scaled already; otherwise as ``Path``."""
+
+
 def empty_fits(n_C: int, n: int) -> Fits:
     """Room for the fits of a path, all zero."""
-    numbers = np.zeros((4, n_C))
     b, gradient = np.zeros((2, n_C, n))
-    return Fits(b, gradient, *numbers, np.zeros(n_C, np.int64), np.zeros(n_C, np.bool_))
+    offset, value, violation, gap = np.zeros((4, n_C))
+    n_iter, converged = np.zeros(n_C, np.int64), np.zeros(n_C, np.bool_)
+    return Fits(b, gradient, offset, value, violation, gap, n_iter, converged)
 
 
 def gather_fits(solutions: Sequence[Solution]) -> Fits:
@@ -143,9 +153,9 @@ def gather_fits(solutions: Sequence[Solution]) -> Fits:
     )
 
 
-def describe(K: Matrix, y: Vector, b: Vector, C: float, n_iter: int, status: Status) -> Solution:
-    """The solution at b, with gradient, offset, objective, violation and gap computed from K alone."""
-    gradient = np.vecdot(K, b) - y
+def describe(Kb: Vector, y: Vector, b: Vector, C: float, n_iter: int, status: Status) -> Solution:
+    """The solution at b, with gradient, offset, objective, violation and gap computed from K b."""
+    gradient = Kb - y
     can_rise, can_fall = b < np.maximum(0.0, C * y), b > np.minimum(0.0, C * y)
     highest = np.max(-gradient, where=can_rise, initial=-np.inf)
     lowest = np.min(-gradient, where=can_fall, initial=np.inf)
