@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from ckcv_ray.core.kernels import (
     DOUBLES,
+    STRIP,
     Complement,
     Matrix,
     complement,
@@ -28,6 +29,8 @@ from ckcv_ray.core.scaling import Scaling
 from ckcv_ray.core.splits import Index
 from ckcv_ray.core.svm import ON_POINTS, SOLVERS, Fits
 from ckcv_ray.core.svm.decision import count_errors
+from ckcv_ray.core.svm.decomposition import BLOCK
+from ckcv_ray.core.svm.path import MOST_FREE
 from ckcv_ray.study import Study
 
 DENSE_BYTES = 1 << 30
@@ -78,6 +81,14 @@ class Points(NamedTuple):
 def dense_bytes(n_train: int, n_score: int) -> int:
     """Memory of a Dense block: D and M, in both precisions, of the training rows; D and M of the scored."""
     return n_train * (20 * n_train + 16 * n_score)
+
+
+def block_bytes(n_train: int, n_score: int, d: int, n_C: int) -> int:
+    """Memory that one split takes in a worker, with its solver: block, factors, fits."""
+    dense = dense_bytes(n_train, n_score)
+    if dense > DENSE_BYTES:
+        dense = dense_bytes(BLOCK, 0) + 8 * d * (n_train + n_score) + 16 * STRIP
+    return dense + 16 * min(n_train, MOST_FREE) ** 2 + 16 * n_C * n_train
 
 
 def prepare(

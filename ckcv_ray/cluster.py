@@ -51,14 +51,18 @@ class RayBackend:
         self._owns = not ray.is_initialized()
         if self._owns:
             _connect(workers, address)
-        cpus = int(ray.cluster_resources().get("CPU", 1))
-        self.workers = min(workers or cpus, cpus)
-        self.window = self.workers if self.workers < cpus else IN_FLIGHT * self.workers
+        self._cpus = int(ray.cluster_resources().get("CPU", 1))
+        self.workers = min(workers or self._cpus, self._cpus)
+        self.window = self.workers
         self._pending: dict[Any, list[Task]] = {}
         self._actor: Any = None
 
     def start(self, study: Study, table: Table, out: Path | None) -> Aggregator:
         """Put study and data into the object store; make the actor beside the driver."""
+        need = worker.memory(study, *table.X.shape)
+        self.workers = self._fitting(need)
+        self.window = self.workers if self.workers < self._cpus else IN_FLIGHT * self.workers
+        self._task = _evaluate.options(memory=need)
         self._study = ray.put(study)
         self._data = ray.put(worker.share(table.X, table.y, study))
         here = NodeAffinitySchedulingStrategy(ray.get_runtime_context().get_node_id(), soft=False)
@@ -67,7 +71,7 @@ class RayBackend:
 
     def submit(self, tasks: list[Task]) -> None:
         """Send a batch to whichever worker is free."""
-        self._pending[_evaluate.remote(tasks, self._study, self._data)] = tasks
+        self._pending[self._task.remote(tasks, self._study, self._data)] = tasks
 
     def in_flight(self) -> int:
         """Batches not handed back."""
@@ -88,6 +92,17 @@ class RayBackend:
             self._actor = None
         if self._owns and ray.is_initialized():
             ray.shutdown()
+
+    def _fitting(self, need: int) -> int:
+        """How many of the workers have room for ``need`` bytes each, on the nodes as they are."""
+        room = [int(node["Resources"].get("memory", 0)) // need for node in ray.nodes() if node["Alive"]]
+        if not sum(room):
+            most = max(int(node["Resources"].get("memory", 0)) for node in ray.nodes() if node["Alive"])
+            raise InputError(
+                f"a worker needs {need >> 20} MiB of memory for this table, and no node offers more than "
+                f"{most >> 20} MiB: use a larger machine, or fewer rows"
+            )
+        return min(self.workers, sum(room))
 
     def _settled(self, reference: Any, tasks: list[Task]) -> worker.Outcome:
         """What a batch gave back, or failures in its place where it was lost for good."""

@@ -4,6 +4,8 @@ A record depends on the Study, the data and its own key alone: every path starts
 from nothing, and nothing is carried over from another path, split or batch.
 """
 
+import resource
+import sys
 import traceback
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
@@ -14,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ckcv_ray.blocks import Dense, Points, prepare
+from ckcv_ray.blocks import Dense, Points, block_bytes, prepare
 from ckcv_ray.core.kernels import Matrix, squared_distances
 from ckcv_ray.core.scaling import Scaling
 from ckcv_ray.core.splits import Index, Split, complete_kfold
@@ -25,6 +27,8 @@ from ckcv_ray.ensemble import Member, mistakes
 from ckcv_ray.study import Path, Stage, Study, Task
 
 SHARED_BYTES = 1 << 29
+INTERPRETER_BYTES = 300 << 20
+KIBIBYTE = 1 if sys.platform == "darwin" else 1024  # the unit of ru_maxrss
 STATUSES = tuple(Status)
 
 FIELDS = {
@@ -64,13 +68,18 @@ class Failure(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """What a batch of tasks gives back; seconds and fits are for the log, not for the result."""
+    """What a batch of tasks gives back; what follows the members is for the log, not for the result.
+
+    seconds: in all; solving: of those, in kernels and fits; peak: memory of this process so far, bytes.
+    """
 
     records: Records
     failures: tuple[Failure, ...]
     members: tuple[Member, ...]
-    seconds: float
-    fits: int
+    seconds: float = 0.0
+    fits: int = 0
+    solving: float = 0.0
+    peak: int = 0
 
 
 class Block(NamedTuple):
@@ -89,6 +98,13 @@ def share(X: Matrix, y: NDArray[np.int8], study: Study) -> LearningSet:
     return LearningSet(X, y, np.ascontiguousarray(squared_distances(X, X)) if fits else None)
 
 
+def memory(study: Study, n: int, d: int) -> int:
+    """Bytes a worker needs, the shared data aside: the interpreter's and those of the largest split."""
+    splits = [(s.n_train, s.n_select) for s in study.sizes(n)]
+    splits += [(s.n_train + s.n_select, s.n_select) for s in study.sizes(n)]
+    return INTERPRETER_BYTES + max(block_bytes(*split, d, len(study.C)) for split in splits)
+
+
 def evaluate(tasks: Iterable[Task], study: Study, data: LearningSet) -> Outcome:
     """Run tasks one after the other on one thread; a path that raises becomes a Failure."""
     start = perf_counter()
@@ -97,7 +113,9 @@ def evaluate(tasks: Iterable[Task], study: Study, data: LearningSet) -> Outcome:
     records = _records(results, study)
     members = tuple(member for result in results for member in result.members)
     failures = tuple(result.failure for result in results if result.failure)
-    return Outcome(records, failures, members, perf_counter() - start, len(records))
+    solving = sum(result.solving for result in results)
+    peak = KIBIBYTE * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return Outcome(records, failures, members, perf_counter() - start, len(records), solving, peak)
 
 
 class Result(NamedTuple):
@@ -111,6 +129,7 @@ class Result(NamedTuple):
     status: NDArray[np.int8]
     members: tuple[Member, ...] = ()
     failure: Failure | None = None
+    solving: float = 0.0
 
 
 def _paths(task: Task, study: Study, data: LearningSet) -> Iterator[Result]:
@@ -160,15 +179,17 @@ def roles(stage: Stage, split: Split) -> tuple[Index, Index]:
 
 def _path(task: Task, study: Study, data: LearningSet, block: Block, gamma: float, n_C: int) -> Result:
     C_values, key = study.C[:n_C], Path(gamma, task.k, task.mc_index)
+    start = perf_counter()
     fits = block.kernel.fit(study, gamma, block.y, C_values)
+    solving = perf_counter() - start
     if task.stage is Stage.SELECT:
         errors = block.kernel.errors(gamma, fits, data.y[block.score])
-        return Result(False, key, 0, errors, fits.n_iter, fits.status)
+        return Result(False, key, 0, errors, fits.n_iter, fits.status, solving=solving)
     first = n_C - 1 if task.stage is Stage.REFIT else 0
     members = [_member(task, data, block, gamma, C_values[c], fits.solution(c)) for c in range(first, n_C)]
     errors = np.array([member.errors for member in members])
     kept = tuple(members) if task.stage is Stage.REFIT else ()
-    return Result(True, key, first, errors, fits.n_iter[first:], fits.status[first:], kept)
+    return Result(True, key, first, errors, fits.n_iter[first:], fits.status[first:], kept, solving=solving)
 
 
 def _member(

@@ -1,0 +1,80 @@
+"""One path on a training set whose kernel does not fit: three C at gamma 1/d on twonorm, in bounded memory.
+
+20 000 rows would need 8 GB for the kernel in two precisions and its distances. Prints seconds, the peak
+memory of this process and the worst KKT violation, measured anew from the rows; fails above the limit.
+``--rival`` adds LIBSVM, which keeps 200 MB of its kernel.
+
+    python jobs/bench_memory.py --rows 20000 --limit 2048
+"""
+
+import json
+import resource
+import sys
+from pathlib import Path
+from time import perf_counter
+from typing import Annotated, Any
+
+import numpy as np
+import typer
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+from ckcv_ray import data
+from ckcv_ray.core.kernels import complement_product
+from ckcv_ray.core.svm import ON_POINTS, Fits
+from ckcv_ray.core.svm.problem import Matrix, describe
+from ckcv_ray.core.threads import one_thread
+
+C_VALUES = (0.1, 1.0, 10.0)
+
+
+def worst_violation(X: Matrix, y: Matrix, gamma: float, fits: Fits) -> float:
+    """Largest KKT violation of the fits, from the rows and b alone."""
+    worst = 0.0
+    for C, s in zip(C_VALUES, fits.solutions(), strict=True):
+        used = np.flatnonzero(s.b)
+        Kb = s.b.sum() - complement_product(X, X[used], gamma, s.b[used])
+        worst = max(worst, describe(Kb, y, s.b, C, s.n_iter, s.status).violation)
+    return worst
+
+
+def bench(solver: str, X: Matrix, y: Matrix) -> dict[str, Any]:
+    """One path, timed once; the peak is the process's so far."""
+    gamma = 1.0 / X.shape[1]
+    start = perf_counter()
+    fits = ON_POINTS[solver](X, gamma, y, C_VALUES, 1e-3, 10**7)
+    return {
+        "seconds": perf_counter() - start,
+        "peak_mib": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
+        "support": [int(np.count_nonzero(b)) for b in fits.b],
+        "worst_kkt": worst_violation(X, y, gamma, fits),
+        "worst_gap": float(fits.gap.max()),
+        "value": fits.value.tolist(),
+    }
+
+
+def main(
+    rows: Annotated[int, typer.Option(min=10, help="Rows of twonorm.")] = 20_000,
+    limit: Annotated[int, typer.Option(help="Peak memory allowed, MiB.")] = 2048,
+    rival: Annotated[bool, typer.Option("--rival", help="LIBSVM too, after ours.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+) -> None:
+    """Print one line for each solver; exit 1 where ours needed more than the limit."""
+    table = data.learning_table(data.read(f"twonorm:{rows}:0").learn)
+    y = table.y.astype(np.float64)
+    with one_thread():
+        ON_POINTS["newton"](table.X[:50], 0.05, y[:50], C_VALUES, 1e-3, 10**7)  # compiles, or from the cache
+        found = {name: bench(name, table.X, y) for name in ("newton", "libsvm")[: 1 + rival]}
+    if as_json:
+        print(json.dumps(found))
+    else:
+        for name, row in found.items():
+            print(
+                f"{name:<8}{row['seconds']:7.1f} s  peak {row['peak_mib']:5.0f} MiB  "
+                f"support {row['support']}  worst KKT {row['worst_kkt']:.1e}  gap {row['worst_gap']:.1e}"
+            )
+    raise typer.Exit(int(found["newton"]["peak_mib"] > limit))
+
+
+if __name__ == "__main__":
+    typer.run(main)

@@ -1,0 +1,78 @@
+"""The whole default study on two workers: 13 C x 11 gamma, every k from 3 to n, 20 splits, on local Ray.
+
+For each set of the IDA archive: seconds of the run; cells planned, computed and dropped; the share of the
+workers' time (workers x seconds of the run) spent in kernels and fits, by the workers' own clocks; and the
+peak memory of a worker and of the driver, so far. The first run pays for starting the workers.
+
+    python jobs/bench_overhead.py --sets banana,image --workers 2
+"""
+
+import json
+import os
+import resource
+import sys
+from pathlib import Path
+from time import perf_counter
+from typing import Annotated, Any
+
+import typer
+
+os.environ.setdefault("RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER", "0")  # before ray: a local Ray on loopback alone
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+import ray
+
+from ckcv_ray import data
+from ckcv_ray.cluster import RayBackend
+from ckcv_ray.driver import run_table
+from ckcv_ray.study import Study
+
+SETS = "banana,breast_cancer,diabetis,flare_solar,german,heart,image,ringnorm,splice,thyroid,titanic,twonorm,waveform"
+STANDARDISED = ("splice", "flare_solar")
+MIB = 1 << 20
+
+
+def bench(name: str, workers: int) -> dict[str, Any]:
+    """One study, in memory."""
+    table = data.learning_table(data.read(f"ida:{name}:1").learn)
+    study = Study(scaling="standard" if name in STANDARDISED else "none")
+    start = perf_counter()
+    result = run_table(study, table, backend=RayBackend(workers))
+    seconds = perf_counter() - start
+    execution = result.execution
+    return {
+        "rows": table.n,
+        "seconds": seconds,
+        **execution["cells"],
+        "fits": execution["fits"],
+        "solver_share": execution["solver_seconds"] / (workers * seconds),
+        "worker_mib": execution["worker_bytes"] / MIB,
+        "driver_mib": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
+        "triple": [result.C, result.gamma, result.k],
+    }
+
+
+def main(
+    sets: Annotated[str, typer.Option(help="Some of the sets: a,b,c.")] = SETS,
+    workers: Annotated[int, typer.Option(min=1, help="Processes at once.")] = 2,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+) -> None:
+    """Print one line for each set."""
+    RayBackend(workers)  # starts a local Ray, which the runs below share
+    found: dict[str, dict[str, Any]] = {}
+    for name in sets.split(","):
+        row = found[name] = bench(name, workers)
+        if not as_json:
+            print(
+                f"{name:<14}{row['rows']:5d} rows {row['seconds']:7.1f} s  planned {row['planned']:>9,}  "
+                f"computed {row['computed'] / row['planned']:6.1%}  solver {row['solver_share']:5.1%}  "
+                f"worker {row['worker_mib']:4.0f} MiB  driver {row['driver_mib']:4.0f} MiB"
+            )
+            sys.stdout.flush()
+    ray.shutdown()
+    if as_json:
+        print(json.dumps({"sets": found}))
+
+
+if __name__ == "__main__":
+    typer.run(main)
