@@ -29,7 +29,6 @@ FLUSH_SECONDS = 2.0
 FLUSH_SHARE = 0.01
 FORECAST_SECONDS = 0.5
 BATCH_SECONDS = 1.0
-LEAST_BATCH_SECONDS = 0.004  # below, more time goes into planning than into fits
 BATCHES_LEFT = 50
 
 
@@ -103,16 +102,19 @@ class Aggregator:
             for records, _ in self.folder.cells(identity):  # what failed then is tried again
                 self._take(records, ())
 
-    def plan(self, workers: int) -> list[Task]:
+    def plan(self, workers: int, least: float = 0.0) -> list[Task]:
         """The next batch of tasks; empty when all is handed out, for now or for good.
 
-        A batch is meant to last a second, or a fiftieth of what is left where that is less.
+        A batch is meant to last a second, or a fiftieth of what is left where that is less, but no less
+        than ``least`` seconds.
         """
+        share = self._left / workers / BATCHES_LEFT
+        seconds = max(least, min(BATCH_SECONDS, share)) if self._left else BATCH_SECONDS
         if self._estimates is None and not self._decided():
-            return self._plan_selection(workers)
+            return self._plan_selection(seconds)
         if self._estimates is None:
             self._estimates = self._estimate_tasks()
-        return self._fill(self._estimates, workers, inf)
+        return self._fill(self._estimates, seconds, inf)
 
     def add(self, outcome: Outcome) -> None:
         """Add what a batch gave back.
@@ -232,16 +234,14 @@ class Aggregator:
     def _rate(self) -> float:
         return self._seconds / self._cost if self._cost else inf
 
-    def _plan_selection(self, workers: int) -> list[Task]:
+    def _plan_selection(self, seconds: float) -> list[Task]:
         jobs = iter(self.schedule.next, None)
         tasks = (Task(Stage.SELECT, self.sizes[job.size].k, job.mc_index, job.paths) for job in jobs)
         most = inf if self.schedule.leading() else 1
-        return self._fill(tasks, workers, most)
+        return self._fill(tasks, seconds, most)
 
-    def _fill(self, tasks: Iterator[Task], workers: int, most: float) -> list[Task]:
-        """Tasks for about one batch, at most ``most`` and at least one if there is any."""
-        share = self._left / workers / BATCHES_LEFT
-        seconds = max(LEAST_BATCH_SECONDS, min(BATCH_SECONDS, share)) if self._left else BATCH_SECONDS
+    def _fill(self, tasks: Iterator[Task], seconds: float, most: float) -> list[Task]:
+        """Tasks for about so many seconds, at most ``most`` and at least one if there is any."""
         batch: list[Task] = []
         expected = 0.0
         for task in tasks:

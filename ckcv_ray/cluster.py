@@ -46,6 +46,7 @@ class RayBackend:
     """
 
     name = "ray"
+    least_seconds = 0.05
 
     def __init__(self, workers: int | None = None, address: str = "local") -> None:
         self._owns = not ray.is_initialized()

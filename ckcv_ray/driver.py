@@ -42,11 +42,17 @@ Stop = Callable[[], bool]
 
 
 class Backend(Protocol):
-    """Evaluates batches of tasks; the order in which they come back is its own affair."""
+    """Evaluates batches of tasks; the order in which they come back is its own affair.
+
+    Attributes:
+        workers: batches at once; window: batches to keep it supplied with.
+        least_seconds: length of a batch below which dispatching it costs more than it is worth.
+    """
 
     name: str
     workers: int
     window: int
+    least_seconds: float
 
     def start(self, study: Study, table: Table, out: Path | None) -> Aggregator:
         """Share the data, and make the aggregator (or what stands for one)."""
@@ -70,6 +76,7 @@ class SerialBackend:
     name = "serial"
     workers = 1
     window = 1
+    least_seconds = 0.004
 
     def start(self, study: Study, table: Table, out: Path | None) -> Aggregator:
         """Keep the data at hand."""
@@ -309,7 +316,7 @@ def _work(backend: Backend, aggregator: Aggregator, listen: Listener | None, sto
         if stop():
             raise KeyboardInterrupt
         while backend.in_flight() < backend.window:
-            tasks = aggregator.plan(backend.workers)
+            tasks = aggregator.plan(backend.workers, backend.least_seconds)
             if not tasks:
                 break
             backend.submit(tasks)

@@ -27,14 +27,17 @@ from ckcv_ray.cluster import RayBackend
 from ckcv_ray.driver import run_table
 from ckcv_ray.study import Study
 
-SETS = "banana,breast_cancer,diabetis,flare_solar,german,heart,image,ringnorm,splice,thyroid,titanic,twonorm,waveform"
+SETS = [
+    *("banana", "breast_cancer", "diabetis", "flare_solar", "german", "heart", "image"),
+    *("ringnorm", "splice", "thyroid", "titanic", "twonorm", "waveform"),
+]
 STANDARDISED = ("splice", "flare_solar")
 MIB = 1 << 20
 
 
 def bench(name: str, workers: int) -> dict[str, Any]:
     """One study, in memory."""
-    table = data.learning_table(data.read(f"ida:{name}:1").learn)
+    table = data.learning_table(data.read(name if ":" in name else f"ida:{name}:1").learn)
     study = Study(scaling="standard" if name in STANDARDISED else "none")
     start = perf_counter()
     result = run_table(study, table, backend=RayBackend(workers))
@@ -53,7 +56,9 @@ def bench(name: str, workers: int) -> dict[str, Any]:
 
 
 def main(
-    sets: Annotated[str, typer.Option(help="Some of the sets: a,b,c.")] = SETS,
+    sets: Annotated[str, typer.Option(help="Sets of the archive or sources: a,b,twonorm:2000.")] = ",".join(
+        SETS
+    ),
     workers: Annotated[int, typer.Option(min=1, help="Processes at once.")] = 2,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:

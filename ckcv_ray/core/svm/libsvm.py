@@ -7,10 +7,9 @@ measured in float64 may exceed the tolerance by about C * n_train * 2^-24.
 import warnings
 from collections.abc import Callable
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
-from sklearn.exceptions import ConvergenceWarning
-from sklearn.svm import SVC
 
 from ckcv_ray.core.kernels import Complement, complement_product
 from ckcv_ray.core.svm.problem import Fits, Matrix, Solution, Status, Vector, constant, describe, gather_fits
@@ -21,7 +20,7 @@ def path(M: Complement, y: Vector, C_values: tuple[float, ...], tolerance: float
     K = 1.0 - M.double[:, : len(y)]
 
     def fit(C: float) -> Solution:
-        machine = _train(SVC(C=C, kernel="precomputed", tol=tolerance, max_iter=max_iter), K, y)
+        machine = _train(K, y, C=C, kernel="precomputed", tol=tolerance, max_iter=max_iter)
         b = _dual(machine, len(y))
         return describe(np.vecdot(K, b), y, b, C, int(machine.n_iter_[0]), _status(machine))
 
@@ -34,7 +33,7 @@ def path_on_points(
     """Fit for each C in turn, from zero, LIBSVM making its own kernel; see ``problem.PathOnPoints``."""
 
     def fit(C: float) -> Solution:
-        machine = _train(SVC(C=C, gamma=gamma, tol=tolerance, max_iter=max_iter), X, y)
+        machine = _train(X, y, C=C, gamma=gamma, tol=tolerance, max_iter=max_iter)
         b = _dual(machine, len(y))
         Kb = b.sum() - complement_product(X, X[machine.support_], gamma, b[machine.support_])
         return describe(Kb, y, b, C, int(machine.n_iter_[0]), _status(machine))
@@ -56,17 +55,21 @@ def _path(fit: Callable[[float], Solution], y: Vector, C_values: tuple[float, ..
     return gather_fits(solutions)
 
 
-def _train(machine: SVC, inputs: Matrix, y: Vector) -> SVC:
+def _train(inputs: Matrix, y: Vector, **options: Any) -> Any:
+    """An SVC, fitted; scikit-learn is imported here: half of the time a worker needs to start."""
+    from sklearn.exceptions import ConvergenceWarning
+    from sklearn.svm import SVC
+
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # the status carries it
-        return machine.fit(inputs, y)
+        return SVC(**options).fit(inputs, y)
 
 
-def _dual(machine: SVC, n: int) -> Vector:
+def _dual(machine: Any, n: int) -> Vector:
     b = np.zeros(n)
     b[machine.support_] = machine.dual_coef_[0]
     return b
 
 
-def _status(machine: SVC) -> Status:
+def _status(machine: Any) -> Status:
     return Status.CAPPED if machine.fit_status_ else Status.CONVERGED
