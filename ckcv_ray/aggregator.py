@@ -77,8 +77,8 @@ class Aggregator:
         self._unsaved: list[tuple[Records, tuple[Failure, ...]]] = []
         self._opened_at = self._saved_at = monotonic()
         self._forecast_at = -inf
-        self._before = {"seconds": 0.0, "fits": 0, "solver_seconds": 0.0}
-        self._solving, self._peak = 0.0, 0
+        self._before = {"seconds": 0.0, "fits": 0, "worker_seconds": 0.0, "solver_seconds": 0.0}
+        self._working, self._solving, self._peak = 0.0, 0.0, 0
         self._estimates: Iterator[Task] | None = None
         self._fits, self._seconds, self._cost, self._left = 0, 0.0, 0.0, inf
 
@@ -132,6 +132,7 @@ class Aggregator:
             self._cost += sum(n_train[int(k)] ** 2 * int(n) for k, n in zip(folds, cells, strict=True))
             self._seconds += outcome.seconds
         self._fits += outcome.fits
+        self._working += outcome.seconds
         self._solving += outcome.solving
         self._peak = max(self._peak, outcome.peak)
         if monotonic() - self._forecast_at > FORECAST_SECONDS or self._decided():
@@ -201,6 +202,7 @@ class Aggregator:
         return {
             "seconds": seconds,
             "fits": self._before["fits"] + self._fits,
+            "worker_seconds": self._before["worker_seconds"] + self._working,
             "solver_seconds": self._before["solver_seconds"] + self._solving,
             "worker_bytes": self._peak,
             "cells": cells,

@@ -1,8 +1,9 @@
 """The whole default study on two workers: 13 C x 11 gamma, every k from 3 to n, 20 splits, on local Ray.
 
 For each set of the IDA archive: seconds of the run; cells planned, computed and dropped; the share of the
-workers' time (workers x seconds of the run) spent in kernels and fits, by the workers' own clocks; and the
-peak memory of a worker and of the driver, so far. The first run pays for starting the workers.
+workers' time (workers x seconds of the run) spent in kernels and fits (solver), and in all of their work
+(busy: with gathering and scoring), by the workers' own clocks; and the peak memory of a worker and of the
+driver, so far. The first run pays for starting the workers.
 
     python jobs/bench_overhead.py --sets banana,image --workers 2
 """
@@ -35,10 +36,10 @@ STANDARDISED = ("splice", "flare_solar")
 MIB = 1 << 20
 
 
-def bench(name: str, workers: int) -> dict[str, Any]:
+def bench(name: str, workers: int, splits: int) -> dict[str, Any]:
     """One study, in memory."""
     table = data.learning_table(data.read(name if ":" in name else f"ida:{name}:1").learn)
-    study = Study(scaling="standard" if name in STANDARDISED else "none")
+    study = Study(scaling="standard" if name in STANDARDISED else "none", n_splits=splits)
     start = perf_counter()
     result = run_table(study, table, backend=RayBackend(workers))
     seconds = perf_counter() - start
@@ -49,6 +50,7 @@ def bench(name: str, workers: int) -> dict[str, Any]:
         **execution["cells"],
         "fits": execution["fits"],
         "solver_share": execution["solver_seconds"] / (workers * seconds),
+        "busy_share": execution["worker_seconds"] / (workers * seconds),
         "worker_mib": execution["worker_bytes"] / MIB,
         "driver_mib": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
         "triple": [result.C, result.gamma, result.k],
@@ -60,17 +62,19 @@ def main(
         SETS
     ),
     workers: Annotated[int, typer.Option(min=1, help="Processes at once.")] = 2,
+    splits: Annotated[int, typer.Option(min=1, help="Monte Carlo splits; more make a longer study.")] = 20,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
     """Print one line for each set."""
     RayBackend(workers)  # starts a local Ray, which the runs below share
     found: dict[str, dict[str, Any]] = {}
     for name in sets.split(","):
-        row = found[name] = bench(name, workers)
+        row = found[name] = bench(name, workers, splits)
         if not as_json:
             print(
                 f"{name:<14}{row['rows']:5d} rows {row['seconds']:7.1f} s  planned {row['planned']:>9,}  "
                 f"computed {row['computed'] / row['planned']:6.1%}  solver {row['solver_share']:5.1%}  "
+                f"busy {row['busy_share']:5.1%}  "
                 f"worker {row['worker_mib']:4.0f} MiB  driver {row['driver_mib']:4.0f} MiB"
             )
             sys.stdout.flush()

@@ -9,10 +9,13 @@ distances, kernel, gather, fits, scores. Decisions are compared with LIBSVM at a
 """
 
 import json
+import os
+import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
 from statistics import geometric_mean, median
+from tempfile import TemporaryDirectory
 from time import perf_counter
 from typing import Annotated, Any, NamedTuple
 
@@ -27,14 +30,26 @@ from ckcv_ray import data, worker
 from ckcv_ray.core.kernels import complement, complement_of, gaussian, squared_distances
 from ckcv_ray.core.scaling import standard
 from ckcv_ray.core.splits import Split, complete_kfold
-from ckcv_ray.core.svm import SOLVERS, Solution
+from ckcv_ray.core.svm import SOLVERS
 from ckcv_ray.core.threads import one_thread
 from ckcv_ray.study import Stage, Study, Task
+from jobs.rivals import reach
 
 SETS = ("twonorm", "ringnorm", "banana", "german", "diabetis", "image", "splice")
 STANDARDISED = ("splice",)
 K_FOLDS = 8  # select and estimate sets of n/8 rows leave n - n/4 to train on
 SPLITS = 3
+ROOT = Path(__file__).resolve().parent.parent
+FIRST_CALL = """
+from time import perf_counter
+from ckcv_ray import data, worker
+from ckcv_ray.study import Stage, Study, Task
+table, study = data.learning_table(data.read("twonorm:60:0").learn), Study(k=(3,), scaling="none")
+start = perf_counter()
+shared = worker.share(table.X, table.y, study)
+worker.evaluate([Task(Stage.SELECT, 3, 0, ((5, 13),))], study, shared)
+print(perf_counter() - start)
+"""
 Matrix = NDArray[np.float64]
 
 
@@ -45,18 +60,6 @@ class Case(NamedTuple):
     X: Matrix
     y: NDArray[np.int8]
     splits: list[Split]
-
-
-class Reach(NamedTuple):
-    """How far a solution may be from the optimum: duality gap and KKT violation, from K alone."""
-
-    gap: float
-    violation: float
-
-    @property
-    def decision(self) -> float:
-        """Bound on the error of a decision value."""
-        return float(np.sqrt(2 * max(0.0, self.gap)) + max(0.0, self.violation))
 
 
 def load(name: str, scaling: str) -> Case:
@@ -105,22 +108,34 @@ def seconds(call: Callable[[Case], None], case: Case) -> float:
     return perf_counter() - start
 
 
-def reach(K: Matrix, y: Matrix, s: Solution, C: float) -> Reach:
-    """Duality gap and violation computed here, from the definitions."""
-    Kb = K @ s.b
-    slope = y - Kb
-    primal = s.b @ Kb / 2 + C * np.maximum(0.0, 1.0 - y * (Kb + s.offset)).sum()
-    rises, falls = s.b < np.maximum(0.0, C * y), s.b > np.minimum(0.0, C * y)
-    return Reach(primal - (y @ s.b - s.b @ Kb / 2), slope[rises].max() - slope[falls].min())
+class Audit(NamedTuple):
+    """One split's fits against LIBSVM at a tolerance of 1e-6.
+
+    Attributes:
+        worst_kkt: largest KKT violation, in float64 from K alone.
+        worst_deficit: largest (dual objective of LIBSVM's - ours) / max(1, |LIBSVM's|).
+        n_iter: mean iterations of a fit, a linear system counting as one.
+        differing: decisions that differ beyond the reach of the tolerances.
+        near: decisions that differ within it.
+        max_ms: the slowest fit.
+    """
+
+    worst_kkt: float
+    worst_deficit: float
+    n_iter: float
+    differing: int
+    near: int
+    max_ms: float
 
 
-def audit(case: Case) -> tuple[float, int, float]:
-    """Worst KKT violation, decisions that differ beyond the reach, slowest fit in ms, on one split."""
+def audit(case: Case) -> Audit:
+    """Every fit of one split, checked."""
     train, select, _ = case.splits[0]
     y = case.y[train].astype(float)
     distances = squared_distances(case.X[train], case.X[train])
     scored = squared_distances(case.X[select], case.X[train])
-    worst, differing, slowest = 0.0, 0, 0.0
+    worst, deficit, differing, near, slowest = 0.0, 0.0, 0, 0, 0.0
+    iterations: list[int] = []
     for gamma in case.study.gamma:
         M, K, K_score = complement(distances, gamma), gaussian(distances, gamma), gaussian(scored, gamma)
         fits = SOLVERS["newton"](complement_of(M), y, case.study.C, 1e-3, 10**7).solutions()
@@ -128,11 +143,14 @@ def audit(case: Case) -> tuple[float, int, float]:
         for C, a, b in zip(case.study.C, fits, exact, strict=True):
             reach_a, reach_b = reach(K, y, a, C), reach(K, y, b, C)
             worst = max(worst, reach_a.violation)
+            deficit = max(deficit, (a.value - b.value) / max(1.0, abs(b.value)))
+            iterations.append(a.n_iter)
             f, g = K_score @ a.b + a.offset, K_score @ b.b + b.offset
             clear = np.abs(g) > reach_a.decision + reach_b.decision
-            differing += int(np.sum(clear & (np.sign(f) != np.sign(g))))
+            apart = np.sign(f) != np.sign(g)
+            differing, near = differing + int(np.sum(clear & apart)), near + int(np.sum(~clear & apart))
         slowest = max(slowest, slowest_fit(M, y, case.study.C))
-    return worst, differing, 1e3 * slowest
+    return Audit(worst, deficit, float(np.mean(iterations)), differing, near, 1e3 * slowest)
 
 
 def slowest_fit(M: Matrix, y: Matrix, C_values: tuple[float, ...]) -> float:
@@ -148,21 +166,39 @@ def slowest_fit(M: Matrix, y: Matrix, C_values: tuple[float, ...]) -> float:
     return max(b - a for a, b in zip([0.0, *times], times, strict=False))
 
 
+def first_call(fresh: bool) -> float:
+    """Seconds that a new process takes for its first split, imports aside: compiled, or from the cache."""
+    with TemporaryDirectory() as empty:
+        environment = os.environ | ({"NUMBA_CACHE_DIR": empty} if fresh else {})
+        command = [sys.executable, "-c", FIRST_CALL]
+        done = subprocess.run(command, env=environment, cwd=ROOT, capture_output=True, check=True, text=True)
+    return float(done.stdout)
+
+
 def bench(name: str, scaling: str, repeats: int) -> dict[str, Any]:
     """Interleaved rounds of ours and the rivals on one set."""
     case = load(name, scaling)
     ours(case)  # compiles, or reads the cache
     rounds = [[seconds(call, case) for call in (ours, svc, precomputed)] for _ in range(repeats)]
     mine, on_X, on_K = (median(column) for column in zip(*rounds, strict=True))
-    worst, differing, slowest = audit(case)
     return {
+        "scaling": scaling,
         "ms_per_fit": 1e3 * mine / (SPLITS * len(case.study.C) * len(case.study.gamma)),
         "ratio_svc": on_X / mine,
         "ratio_precomputed": on_K / mine,
-        "max_ms": slowest,
-        "worst_kkt": worst,
-        "differing": differing,
+        **audit(case)._asdict(),
     }
+
+
+def line(name: str, row: dict[str, Any]) -> str:
+    """One set's figures."""
+    return (
+        f"{name:<12}{row['ms_per_fit']:8.4f} ms/fit {row['ratio_svc']:6.1f} x SVC "
+        f"{row['ratio_precomputed']:6.1f} x precomputed  max {row['max_ms']:5.2f} ms  "
+        f"{row['n_iter']:5.0f} iter  "
+        f"KKT {row['worst_kkt']:.2e}  deficit {row['worst_deficit']:.1e}  "
+        f"differing {row['differing']} (+{row['near']} near)"
+    )
 
 
 def main(
@@ -172,18 +208,14 @@ def main(
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
     """Print one line for each set, and the geometric means of the ratios."""
-    start = perf_counter()
-    tiny = np.array([[0.0, 0.5], [0.5, 0.0]])
-    SOLVERS["newton"](complement_of(tiny), np.array([-1.0, 1.0]), (1.0,), 1e-3, 100)
-    print(
-        f"first call of the solver: {perf_counter() - start:.1f} s (compiled, or from cache)", file=sys.stderr
-    )
+    cold, warm = first_call(fresh=True), first_call(fresh=False)
+    print(f"first call of the solver: {cold:.1f} s compiled, {warm:.2f} s from the cache", file=sys.stderr)
     found: dict[str, dict[str, Any]] = {}
     with one_thread():
         for name in sets.split(","):
             found[name] = bench(name, scaling, repeats)
             if not as_json:
-                print(f"{name:<12}" + "  ".join(f"{key} {value:.4g}" for key, value in found[name].items()))
+                print(line(name, found[name]))
                 sys.stdout.flush()
     means = {
         f"geomean_{key}": geometric_mean([row[key] for row in found.values()])
