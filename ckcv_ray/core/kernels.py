@@ -105,7 +105,8 @@ def _sum_squares(A: Matrix, columns: Matrix, D: Matrix) -> None:
     d = A.shape[1]
     for i in range(A.shape[0]):
         row, a = D[i], A[i]
-        row[:] = 0.0
+        for j in range(row.shape[0]):
+            row[j] = 0.0
         f = 0
         while f + 4 <= d:
             c0, c1, c2, c3 = columns[f], columns[f + 1], columns[f + 2], columns[f + 3]
@@ -130,7 +131,8 @@ def gather(D: Matrix, rows: Index, columns: Index, block: Matrix) -> None:
         row, out = D[rows[p]], block[p]
         for q in range(columns.shape[0]):
             out[q] = row[columns[q]]
-        out[columns.shape[0] :] = 0.0
+        for q in range(columns.shape[0], out.shape[0]):
+            out[q] = 0.0
 
 
 @njit(cache=True, error_model="numpy", fastmath={"contract"})
@@ -159,4 +161,5 @@ def _fill(D: Matrix, gamma: float, double: Matrix, single: Single) -> None:
             out[j] = (1.0 - power) - power * (r * series)
         for j in range(n):
             narrow[j] = out[j] if out[j] > LEAST_CURVATURE else LEAST_CURVATURE
-        narrow[n:] = 1.0
+        for j in range(n, narrow.shape[0]):
+            narrow[j] = np.float32(1.0)

@@ -29,7 +29,9 @@ def factorise(A: Matrix, U: Matrix, m: int) -> None:
     for ridge in RIDGES:
         for p in range(m):
             A[p, p] *= 1.0 + ridge
-            U[p, p:m] = A[p, p:m]
+            source, target = A[p, p:m], U[p, p:m]
+            for q in range(source.shape[0]):
+                target[q] = source[q]
         if potrf(DOUBLE, LOWER, m, U.ctypes, U.shape[1]) == 0 and _sound(A, U, m):
             return
 
@@ -95,7 +97,8 @@ def remove(U: Matrix, carried: Vector, m: int, h: int) -> None:
         row = U[p, h:m]
         for q in range(m - 1 - h):
             row[q] = row[q + 1]
-    carried[h : m - 1] = U[h, h + 1 : m]
+    for q in range(h, m - 1):
+        carried[q] = U[h, q + 1]
     for p in range(h, m - 1):
         carry, row, below = carried[p : m - 1], U[p, p : m - 1], U[p + 1, p + 1 : m]
         x, y = carry[0], below[0]

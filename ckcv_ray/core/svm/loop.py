@@ -49,7 +49,7 @@ def iterate(
     zero = np.float32(0.0)
     limit = np.float32(tolerance)
     keep = np.int32(mask)
-    i = np.argmin(U)
+    i = _lowest_place(U)
     for iteration in range(budget):
         Mi, least = M[i], U[i]
         best = np.int32(-(2**31))
@@ -63,7 +63,7 @@ def iterate(
             if not high - low >= limit:
                 return iteration
             if low < least:
-                i = np.argmin(U)
+                i = _lowest_place(U)
                 continue
         Mj = M[j]
         Fi, Fj, curvature = U[i], V[j], 2.0 * np.float64(Mi[j])
@@ -91,6 +91,15 @@ def iterate(
             key = lowest(key, u - floor, k, keep)
         i = np.int64(key & ~keep)
     return budget
+
+
+@njit(cache=True, error_model="numpy")
+def _lowest_place(U: Single) -> int:
+    place = 0
+    for k in range(U.shape[0]):
+        if U[k] < U[place]:
+            place = k
+    return place
 
 
 @njit(cache=True, error_model="numpy")

@@ -103,11 +103,13 @@ def _solve_path(
             rescale(F, y, b, lo, hi, C)
         if not solved:
             fits.n_iter[c] = fit(M, F, b, lo, hi, tolerance, max_iter, mask, space)
-        fits.b[c] = b[:n]
-        fits.gradient[c] = F
+        largest = 0.0
+        for k in range(n):
+            fits.b[c, k], fits.gradient[c, k] = b[k], F[k]
+            largest = max(largest, abs(b[k]))
         describe_fit(F, y, b, lo, hi, C, c, fits)
         fits.converged[c] = solved or fits.violation[c] < tolerance
-        solved = solved or (fits.converged[c] and np.max(np.abs(b[:n])) < C)
+        solved = solved or (fits.converged[c] and largest < C)
 
 
 @njit(cache=True, error_model="numpy")
@@ -116,26 +118,23 @@ def _begin(M: Matrix, F: Vector, y: Vector, b: Vector, C: float, space: Workspac
     along that ray; else at zero. A small C ends near there, one variable after the other.
     """
     n = y.shape[0]
-    room = np.zeros(2, np.int64)
+    positive = 0
     for k in range(n):
-        room[np.int64(y[k] > 0.0)] += 1
-    room[:] = room.min()
-    linear = 2.0 * room[0]
-    b[:] = 0.0
+        positive += y[k] > 0.0
+    pairs = min(positive, n - positive)
+    known = space.state[4]
+    upper, lower, quadratic = pairs, pairs, 0.0
     for k in range(n):
-        side = np.int64(y[k] > 0.0)
-        if room[side] > 0:
-            room[side] -= 1
-            b[k] = C * y[k]
-    F[:] = -y
-    space.state[4, :] = 0.0
-    _refresh(M, F, b, space.state[4], space.positions[0])
-    quadratic = 0.0
+        left = upper if y[k] > 0.0 else lower
+        b[k] = C * y[k] if left > 0 else 0.0
+        upper, lower = (upper - 1, lower) if y[k] > 0.0 else (upper, lower - 1)
+        F[k], known[k] = -y[k], 0.0
+    _refresh(M, F, b, known, space.positions[0])
     for k in range(n):
         quadratic += b[k] * (F[k] + y[k])
-    if quadratic > C * linear:
-        b[:] = 0.0
-        F[:] = -y
+    if quadratic > 2.0 * C * pairs:
+        for k in range(n):
+            F[k], b[k] = -y[k], 0.0
 
 
 @njit(cache=True, fastmath=FAST, error_model="numpy")
@@ -181,7 +180,7 @@ def fit(
     while violation >= tolerance and done < max_iter:
         stalls = stalls + 1 if violation > 0.9 * lowest else 0
         lowest = min(lowest, violation)
-        before[:n] = b[:n]
+        _copy(b, before, n)
         if stalls < PATIENCE:
             _spread(F, b, lo, hi, space.rows[0], space.rows[1])
             done += iterate(
@@ -193,7 +192,7 @@ def fit(
             done += iterate_exactly(M.double, F, b, lo, hi, tolerance, min(budget, max_iter - done))
         violation = _violation(F, b, lo, hi)
         if violation >= tolerance and done < max_iter:
-            before[:n] = b[:n]
+            _copy(b, before, n)
             done += max(1, newton(M.double, F, b[:n], lo[:n], hi[:n], A, U, free, place, space.work))
             _refresh(M.double, F, b, before, changed)
             violation = _violation(F, b, lo, hi)
@@ -223,14 +222,20 @@ def _violation(F: Vector, b: Vector, lo: Vector, hi: Vector) -> float:
 
 
 @njit(cache=True, error_model="numpy")
+def _copy(source: Vector, target: Vector, n: int) -> None:
+    for k in range(n):
+        target[k] = source[k]
+
+
+@njit(cache=True, error_model="numpy")
 def _spread(
     F: Vector, b: Vector, lo: Vector, hi: Vector, U: NDArray[np.float32], V: NDArray[np.float32]
 ) -> None:
     """Fill the two float32 rows of ``loop.iterate``, padding included."""
     wide()
     n = F.shape[0]
-    U[n:] = np.inf
-    V[n:] = -np.inf
+    for k in range(n, U.shape[0]):
+        U[k], V[k] = np.float32(np.inf), np.float32(-np.inf)
     for k in range(n):
         f = np.float32(F[k])
         U[k] = f if b[k] < hi[k] else np.float32(np.inf)
