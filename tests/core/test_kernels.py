@@ -6,9 +6,23 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.spatial.distance import cdist
 from sklearn.metrics.pairwise import rbf_kernel
 
-from ckcv_ray.core.kernels import gaussian, squared_distances
+from ckcv_ray.core import kernels
+from ckcv_ray.core.kernels import (
+    DOUBLES,
+    LEAST_CURVATURE,
+    Complement,
+    complement,
+    complement_of,
+    fill_complement,
+    fill_distances,
+    gather,
+    gaussian,
+    squared_distances,
+)
+from ckcv_ray.core.memory import LANES, whole
 
 repeatable = settings(derandomize=True, deadline=None, max_examples=60)
 
@@ -110,3 +124,65 @@ def test_a_symmetric_distance_matrix_in_fortran_order_gives_the_same_kernel():
     X = cloud(6, 20, 2)
     D = squared_distances(X, X)
     assert same_bits(gaussian(np.asfortranarray(D), 0.01), gaussian(D, 0.01))
+
+
+@given(
+    st.integers(0, 10**6), st.integers(1, 40), st.integers(1, 40), st.sampled_from([1, 2, 3, 4, 5, 8, 9, 61])
+)
+@repeatable
+def test_distances_are_scipys_in_every_bit(seed, p, q, d):
+    A, B = cloud(seed, p, d), cloud(seed + 1, q, d)
+    assert same_bits(squared_distances(A, B), cdist(A, B, "sqeuclidean"))
+
+
+@given(st.integers(0, 10**6), st.floats(-12, 6))
+@repeatable
+def test_the_complement_has_all_its_digits(seed, exponent):
+    D = squared_distances(cloud(seed, 9, 3), cloud(seed + 1, 11, 3))
+    gamma = 10.0**exponent
+    np.testing.assert_allclose(complement(D, gamma), -np.expm1(-gamma * D), rtol=1e-15, atol=0)
+
+
+def test_the_complement_runs_from_nothing_to_one():
+    D = np.array([[0.0, 5e-324, 1e-300, 1e300]])
+    assert complement(D, 1.0).tolist() == [[0.0, 5e-324, 1e-300, 1.0]]
+    assert complement(np.zeros((0, 3)), 1.0).shape == (0, 3)
+
+
+@pytest.mark.parametrize("n", [1, 7, 8, 9, 63, 64, 65])
+def test_both_precisions_are_filled_up_with_ones_and_agree(n):
+    X = cloud(5, n, 3)
+    D = np.zeros((n, whole(n, DOUBLES)))
+    fill_distances(X, X, D)
+    M = Complement(np.empty_like(D), np.full((n, whole(n, LANES)), np.nan, np.float32))
+    fill_complement(D, 0.1, M)
+    assert same_bits(M.double[:, :n], complement(squared_distances(X, X), 0.1))
+    assert np.all(M.single[:, whole(n, DOUBLES) :] == 1)
+    assert np.all(M.single >= np.float32(LEAST_CURVATURE))
+    given = complement_of(M.double[:, :n])
+    assert same_bits(given.single[:, :n], M.single[:, :n])
+    assert same_bits(given.double[:, :n], M.double[:, :n])
+
+
+@given(st.integers(0, 10**6), st.integers(1, 30), st.data())
+@repeatable
+def test_gathering_is_indexing(seed, n, data):
+    D = np.ascontiguousarray(squared_distances(cloud(seed, n, 2), cloud(seed, n, 2)))
+    rows, columns = (
+        np.array(data.draw(st.lists(st.integers(0, n - 1), min_size=1, max_size=n)), dtype=np.intp)
+        for _ in range(2)
+    )
+    block = np.full((len(rows), whole(len(columns), DOUBLES)), np.nan)
+    gather(D, rows, columns, block)
+    assert same_bits(block[:, : len(columns)], D[np.ix_(rows, columns)])
+    assert not block[:, len(columns) :].any()
+
+
+@pytest.mark.parametrize("strip", [1, 7, 1 << 20])
+def test_a_product_in_strips_is_that_of_the_whole(strip, monkeypatch):
+    monkeypatch.setattr(kernels, "STRIP", strip)
+    A, B = cloud(1, 23, 4), cloud(2, 9, 4)
+    b = np.random.default_rng(0).normal(size=9)
+    product = kernels.complement_product(A, B, 0.02, b)
+    np.testing.assert_allclose(product, complement(squared_distances(A, B), 0.02) @ b, rtol=1e-12)
+    assert kernels.complement_product(A, B[:0], 0.02, b[:0]).tolist() == [0.0] * 23

@@ -6,11 +6,14 @@ from typing import NamedTuple
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from scipy.optimize import minimize
 from sklearn.svm import SVC
 
-from ckcv_ray.core.kernels import complement_of, gaussian, squared_distances
+from ckcv_ray.core.kernels import complement, complement_of, gaussian, squared_distances
 from ckcv_ray.core.svm import SOLVERS, Solution, Status
+from ckcv_ray.core.svm.problem import describe
 
 TOLERANCE = 1e-3
 PLENTY = 10_000_000
@@ -364,3 +367,77 @@ def test_the_same_call_gives_the_same_bits(path):
     p = problem(22)
     first, second = (path(p.K, p.y, GRID, TOLERANCE, PLENTY) for _ in range(2))
     assert all(same_fit(a, b) for a, b in zip(first, second, strict=True))
+
+
+# Any problem at all
+
+
+@st.composite
+def problems(draw):
+    """Rows of few values, so that many are equal, with labels of either class in any proportion."""
+    n, d = draw(st.integers(2, 60)), draw(st.integers(1, 3))
+    rng = np.random.default_rng(draw(st.integers(0, 10**6)))
+    levels = draw(st.sampled_from([2, 5, 1000]))
+    X = rng.integers(0, levels, (n, d)) * 10.0 ** draw(st.integers(-2, 2)) / levels
+    y = np.where(rng.random(n) < draw(st.sampled_from([0.02, 0.3, 0.5, 0.9])), 1.0, -1.0)
+    if draw(st.booleans()):
+        y[0], y[-1] = 1.0, -1.0
+    gamma, C = 10.0 ** draw(st.floats(-6, 3)), 10.0 ** draw(st.floats(-4, 5))
+    return X, y, gamma, (C / 30, C)
+
+
+@given(problems(), st.sampled_from([1e-3, 1e-6]))
+@settings(derandomize=True, deadline=None, max_examples=300)
+def test_any_problem_is_solved_to_its_tolerance(case, tolerance):
+    """Feasible, below the tolerance by definition, and not above the objective of scikit-learn's SVC at
+    1e-8 by more than its duality gap allows; the order of rows in memory and write protection are no matter.
+    """
+    X, y, gamma, C_values = case
+    D = squared_distances(X, X)
+    K = gaussian(D, gamma)
+    M = complement_of(complement(np.asfortranarray(D), gamma))
+    for array in (*M, y):
+        array.flags.writeable = False
+    fits = SOLVERS["newton"](M, y, C_values, tolerance, PLENTY)
+    for C, s in zip(C_values, fits.solutions(), strict=True):
+        assert s.status is Status.CONVERGED
+        assert np.all((y * s.b >= 0) & (y * s.b <= C))
+        assert abs(s.b.sum()) <= 1e-9 * C * len(y)
+        if abs(y.sum()) == len(y):
+            assert not s.b.any()
+            assert s.offset == y[0]
+            continue
+        again = describe(s.b.sum() - complement(D, gamma) @ s.b, y, s.b, C, 0, s.status)
+        assert again.violation <= tolerance * 1.001 + 1e-12 * C * len(y)
+        assert s.gap == pytest.approx(again.gap, abs=1e-9)
+        machine = SVC(C=C, kernel="precomputed", tol=1e-8, max_iter=200_000)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            machine.fit(K, y)
+        b = np.zeros(len(y))
+        b[machine.support_] = machine.dual_coef_[0]
+        theirs = b @ K @ b / 2 - y @ b
+        primal = max(1.0, s.value + s.gap)
+        assert s.value <= theirs + again.gap * max(primal, abs(theirs)) + 1e-6 * max(1.0, abs(theirs))
+
+
+@pytest.mark.parametrize("tolerance", [1e-3, 1e-6])
+def test_more_rows_than_the_packed_index_was_made_for(tolerance):
+    """Beyond 2048 rows the keys of the pair loop give up more bits of the gain."""
+    p = problem(31, n=2200, gamma=0.3)
+    M = complement_of(1.0 - p.K)
+    for C, s in zip(
+        (0.1, 10.0), SOLVERS["newton"](M, p.y, (0.1, 10.0), tolerance, PLENTY).solutions(), strict=True
+    ):
+        assert s.status is Status.CONVERGED
+        assert audit(p, s, C).violation <= tolerance * 1.001 + 1e-9
+
+
+def test_starting_from_the_last_cost_and_from_nothing_end_at_the_same_objective():
+    p = problem(32, n=120, gamma=0.1)
+    M = complement_of(1.0 - p.K)
+    C_values = tuple(10.0 ** np.arange(-2, 4.5, 0.5))
+    warm = SOLVERS["newton"](M, p.y, C_values, 1e-6, PLENTY)
+    for c, C in enumerate(C_values):
+        cold = SOLVERS["newton"](M, p.y, (C,), 1e-6, PLENTY)
+        assert warm.value[c] == pytest.approx(cold.value[0], rel=1e-6)
