@@ -135,7 +135,9 @@ class Aggregator:
         self._working += outcome.seconds
         self._solving += outcome.solving
         self._peak = max(self._peak, outcome.peak)
-        if monotonic() - self._forecast_at > FORECAST_SECONDS or self._decided():
+        if self._decided():
+            self._left = 0.0
+        elif monotonic() - self._forecast_at > FORECAST_SECONDS:
             self._forecast_at = monotonic()
             self._left = self.schedule.forecast() * self._rate()
         self._unsaved.append((new, outcome.failures))

@@ -4,7 +4,6 @@ The same record again changes nothing. A different one under the same key means 
 not deterministic, and stops the run.
 """
 
-from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -47,7 +46,9 @@ class Ledger:
 
     def __init__(self, study: Study, sizes: tuple[Size, ...]) -> None:
         self.sizes = sizes
-        self.gamma, self.C = study.gamma, study.C
+        self.gamma, self.C = np.array(study.gamma), np.array(study.C)
+        self.k = np.array([size.k for size in sizes])
+        self.n_splits = np.array([size.n_splits for size in sizes])
         self.size_of = {size.k: j for j, size in enumerate(sizes)}
         self.gamma_of = {gamma: g for g, gamma in enumerate(study.gamma)}
         self.C_of = {C: c for c, C in enumerate(study.C)}
@@ -61,13 +62,12 @@ class Ledger:
         """
         places = Places(
             records["estimate"],
-            _positions(records["k"], self.size_of),
-            records["mc_index"].astype(np.intp),
-            _positions(records["gamma"], self.gamma_of),
-            _positions(records["C"], self.C_of),
+            _positions(records["k"], self.k),
+            records["mc_index"],
+            _positions(records["gamma"], self.gamma),
+            _positions(records["C"], self.C),
         )
-        splits = np.array([size.n_splits for size in self.sizes])[places.size]
-        if np.any((places.mc_index < 0) | (places.mc_index >= splits)):
+        if ((places.mc_index < 0) | (places.mc_index >= self.n_splits[places.size])).any():
             raise IndexError("a split that is not in the study")
         return places
 
@@ -82,13 +82,14 @@ class Ledger:
         given = np.stack([records[name] for name in VALUES], axis=-1, dtype=np.int64)
         new = np.zeros(len(records), np.bool_)
         for estimate, size in dict.fromkeys(zip(places.estimate.tolist(), places.size.tolist(), strict=True)):
-            here = places.of_stage(estimate, size)
+            here = np.flatnonzero(places.of_stage(estimate, size))
             kept, at = self._stage(estimate, size), tuple(place[here] for place in places[2:])
-            new[here] = kept[at][:, STATUS] == ABSENT
-            fresh = tuple(place[here & new] for place in places[2:])
-            kept[fresh] = given[here & new]
-            if np.any(differs := np.any(kept[at] != given[here], axis=1)):
-                self._contradiction(records[here][differs][0], kept[at][differs][0], given[here][differs][0])
+            held = kept[at]
+            new[here] = fresh = held[:, STATUS] == ABSENT
+            kept[at] = np.where(fresh[:, None], given[here], held)
+            if (differs := (kept[at] != given[here]).any(axis=1)).any():
+                first = int(np.argmax(differs))
+                self._contradiction(records[here[first]], kept[at][first], given[here[first]])
         return places, new
 
     def estimate_counts(self) -> dict[int, Counts]:
@@ -127,8 +128,12 @@ class Ledger:
         )
 
 
-def _positions(values: NDArray[Any], position: Mapping[Any, int]) -> Index:
-    return np.array([position[value] for value in values.tolist()], dtype=np.intp)
+def _positions(values: NDArray[Any], grid: NDArray[Any]) -> Index:
+    """Places of values in an ascending grid."""
+    places = np.minimum(np.searchsorted(grid, values), len(grid) - 1)
+    if (grid[places] != values).any():
+        raise KeyError(values[grid[places] != values][0].item())
+    return places
 
 
 def _totals(kept: Kept) -> Counts:

@@ -9,9 +9,12 @@ the minimising t = (F_j - F_i) / (2 M_ij) as far as the box allows, and F += t (
 max {F_j : b_j > lo_j} - F_i, the KKT violation, is below the tolerance (Fan, Chen, Lin, JMLR 6, 2005).
 
 F is kept twice: U is F where b may rise and +inf elsewhere, V is F where b may fall and -inf elsewhere; so
-no loop needs a mask. ``iterate`` works in float32 on rows padded to a multiple of 64; it can stall at the
-resolution of float32, and its caller refreshes F in float64 and looks again. ``iterate_exactly`` is the
-plain float64 loop for when that is not enough.
+no loop needs a mask. ``iterate`` works in float32 on rows padded to a multiple of 64, with two passes to an
+iteration: one finds j; the other updates U and V and finds the next i. Both search by packed keys, a value's
+upper bits above its index, in one integer reduction. So i and j may miss the best by a relative 2^-12, and
+it converges only by a look at all of U and V. It can stall at the resolution of float32; its caller
+refreshes F in float64 and looks again. ``iterate_exactly`` is the plain float64 loop for when that is not
+enough.
 """
 
 import numpy as np
