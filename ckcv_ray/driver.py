@@ -76,7 +76,7 @@ class SerialBackend:
     name = "serial"
     workers = 1
     window = 1
-    least_seconds = 0.004
+    least_seconds = 0.006
 
     def start(self, study: Study, table: Table, out: Path | None) -> Aggregator:
         """Keep the data at hand."""

@@ -38,7 +38,7 @@ from ckcv_ray.study import Study
 from ckcv_ray.version import VERSION
 from ckcv_ray.worker import FIELDS, RECORD, STATUSES, Failure, Records
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 LOCK = ".lock"
 CELLS = pa.schema(
     [

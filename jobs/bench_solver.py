@@ -208,7 +208,7 @@ def main(
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
     """Print one line for each set, and the geometric means of the ratios."""
-    cold, warm = first_call(fresh=True), first_call(fresh=False)
+    cold, _, warm = first_call(fresh=True), first_call(fresh=False), first_call(fresh=False)
     print(f"first call of the solver: {cold:.1f} s compiled, {warm:.2f} s from the cache", file=sys.stderr)
     found: dict[str, dict[str, Any]] = {}
     with one_thread():

@@ -16,9 +16,13 @@ README = (ROOT / "README.md").read_text()
 BIN = Path(sys.executable).parent
 SMALLER = {
     "python jobs/paper_seeds.py --seeds 5": "python jobs/paper_seeds.py --seeds 1 --sets titanic",
-    "python jobs/bench_solver.py --repeats 3": "python jobs/bench_solver.py --sets twonorm --repeats 1",
+    "python jobs/bench_solver.py --repeats 5": "python jobs/bench_solver.py --sets twonorm --repeats 1",
+    "python jobs/bench_algorithm.py --repeats 5": "python jobs/bench_algorithm.py --sets heart --repeats 1",
+    "python jobs/bench_overhead.py": "python jobs/bench_overhead.py --sets titanic --workers 1",
+    "python jobs/bench_overhead.py --sets german,image --splits 100": "python jobs/bench_overhead.py --sets heart --splits 3",
+    "python jobs/bench_memory.py --rival": "python jobs/bench_memory.py --rows 3000 --rival",
 }
-NAMED_IDA = ("ida:", "paper_seeds", "bench_solver", "runs/banana")
+NAMED_IDA = ("ida:", "paper_seeds", "bench_solver", "bench_algorithm", "bench_overhead", "runs/banana")
 
 
 def commands() -> list[str]:

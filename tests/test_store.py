@@ -121,7 +121,7 @@ def test_a_schema_from_the_future_is_refused(run: Path) -> None:
         load_run(run)
 
 
-@pytest.mark.parametrize("text", ["", "[]", "{}", '{"schema": 1}', "\x00\xff", '{"schema": 1, "study": 3}'])
+@pytest.mark.parametrize("text", ["", "[]", "{}", '{"schema": 2}', "\x00\xff", '{"schema": 2, "study": 3}'])
 def test_a_damaged_study_is_named(run: Path, text: str) -> None:
     (run / "study.json").write_text(text)
     with pytest.raises(StoreError, match=r"study\.json"):

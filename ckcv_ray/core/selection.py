@@ -16,7 +16,6 @@ decided by ``fsum``. A fold size whose own best triple is asked for is judged ag
 Reference: Anguita et al., ESANN 2012, Algorithm 1; the early drop is exact, not statistical.
 """
 
-from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from math import fsum, inf
 from typing import NamedTuple
@@ -59,12 +58,15 @@ def mean_bound(bounds: Sequence[float], least: float, n_splits: int) -> float:
 
 def shortest_proof(bounds: Sequence[float], least: float, n_splits: int, threshold: float) -> Proof | None:
     """The first prefix of ``bounds`` whose lower bound exceeds ``threshold``; None if there is none."""
-
-    def low(p: int) -> float:
-        return mean_bound(bounds[:p], least, n_splits)
-
-    p = bisect_right(range(len(bounds) + 1), threshold, key=low)
-    return None if p > len(bounds) else Proof(p, low(p))
+    total = 0.0
+    for p in range(len(bounds) + 1):
+        if (total + (n_splits - p) * least) / n_splits > threshold - NEAR:
+            low = mean_bound(bounds[:p], least, n_splits)
+            if low > threshold:
+                return Proof(p, low)
+        if p < len(bounds):
+            total += bounds[p]
+    return None
 
 
 class FoldSize:
