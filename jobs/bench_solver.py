@@ -81,24 +81,31 @@ def ours(case: Case) -> None:
         raise RuntimeError("a path failed")
 
 
+def scaled(case: Case, split: Split) -> tuple[Matrix, Matrix]:
+    """The rows that train and those that are scored, as the study scales them."""
+    scaling = data.fit_scaling(case.X[split.train], case.study.scaling)
+    return scaling.apply(case.X[split.train]), scaling.apply(case.X[split.select])
+
+
 def svc(case: Case) -> None:
     """SVC on X."""
-    for train, select, _ in case.splits:
+    for split in case.splits:
+        X, new = scaled(case, split)
         for gamma in case.study.gamma:
             for C in case.study.C:
-                machine = SVC(C=C, gamma=gamma).fit(case.X[train], case.y[train])
-                machine.decision_function(case.X[select])
+                SVC(C=C, gamma=gamma).fit(X, case.y[split.train]).decision_function(new)
 
 
 def precomputed(case: Case) -> None:
-    """SVC on a kernel matrix that the splits and C share."""
-    distances = squared_distances(case.X, case.X)
-    for gamma in case.study.gamma:
-        K = gaussian(distances, gamma)
-        for train, select, _ in case.splits:
-            block, score = K[np.ix_(train, train)], K[np.ix_(select, train)]
+    """SVC on kernel matrices that the C share, made from distances that the gammas share."""
+    for split in case.splits:
+        X, new = scaled(case, split)
+        distances, scored = squared_distances(X, X), squared_distances(new, X)
+        for gamma in case.study.gamma:
+            K, K_score = gaussian(distances, gamma), gaussian(scored, gamma)
             for C in case.study.C:
-                SVC(C=C, kernel="precomputed").fit(block, case.y[train]).decision_function(score)
+                machine = SVC(C=C, kernel="precomputed").fit(K, case.y[split.train])
+                machine.decision_function(K_score)
 
 
 def seconds(call: Callable[[Case], None], case: Case) -> float:
@@ -130,10 +137,9 @@ class Audit(NamedTuple):
 
 def audit(case: Case) -> Audit:
     """Every fit of one split, checked."""
-    train, select, _ = case.splits[0]
-    y = case.y[train].astype(float)
-    distances = squared_distances(case.X[train], case.X[train])
-    scored = squared_distances(case.X[select], case.X[train])
+    X, new = scaled(case, case.splits[0])
+    y = case.y[case.splits[0].train].astype(float)
+    distances, scored = squared_distances(X, X), squared_distances(new, X)
     worst, deficit, differing, near, slowest = 0.0, 0.0, 0, 0, 0.0
     iterations: list[int] = []
     for gamma in case.study.gamma:
