@@ -15,12 +15,14 @@ ROOT = Path(__file__).resolve().parent.parent
 README = (ROOT / "README.md").read_text()
 BIN = Path(sys.executable).parent
 SMALLER = {
-    "python jobs/paper_seeds.py --seeds 5": "python jobs/paper_seeds.py --seeds 1 --sets titanic",
-    "python jobs/bench_solver.py --repeats 5": "python jobs/bench_solver.py --sets twonorm --repeats 1",
-    "python jobs/bench_algorithm.py --repeats 5": "python jobs/bench_algorithm.py --sets heart --repeats 1",
-    "python jobs/bench_overhead.py": "python jobs/bench_overhead.py --sets titanic --workers 1",
-    "python jobs/bench_overhead.py --sets german,image --splits 100": "python jobs/bench_overhead.py --sets heart --splits 3",
-    "python jobs/bench_memory.py --rival": "python jobs/bench_memory.py --rows 3000 --rival",
+    f"python jobs/{command}": f"python jobs/{smaller}"
+    for command, smaller in (
+        ("paper_seeds.py --seeds 5", "paper_seeds.py --seeds 1 --sets titanic"),
+        ("bench_solver.py --repeats 5", "bench_solver.py --sets twonorm --repeats 1"),
+        ("bench_algorithm.py --repeats 5", "bench_algorithm.py --sets heart --repeats 1"),
+        ("bench_overhead.py", "bench_overhead.py --sets titanic --workers 1"),
+        ("bench_memory.py --rival", "bench_memory.py --rows 3000 --rival"),
+    )
 }
 NAMED_IDA = ("ida:", "paper_seeds", "bench_solver", "bench_algorithm", "bench_overhead", "runs/banana")
 
