@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from ckcv_ray.certificate import certify
 from ckcv_ray.core.schedule import Schedule
@@ -19,7 +20,7 @@ from ckcv_ray.core.selection import FAILED, UNKNOWN
 from ckcv_ray.data import Table
 from ckcv_ray.ensemble import Ensemble, Member
 from ckcv_ray.errors import RunError, StoreError
-from ckcv_ray.ledger import Ledger
+from ckcv_ray.ledger import Ledger, Places
 from ckcv_ray.store import Finished, RunFolder
 from ckcv_ray.study import Path, Stage, Study, Task, Triple, run_id
 from ckcv_ray.triples import make_selection, triple_of, triple_table
@@ -72,6 +73,7 @@ class Aggregator:
         self.selection = make_selection(study, table.n)
         self.schedule = Schedule(self.selection, [size.n_train for size in self.sizes])
         self.ledger = Ledger(study, self.sizes)
+        self._cell_cost = np.array([float(size.n_train) ** 2 for size in self.sizes])
         self._failures: dict[tuple[bool, Path], Failure] = {}
         self._members: dict[tuple[Triple, int], Member] = {}
         self._unsaved: list[tuple[Records, tuple[Failure, ...]]] = []
@@ -80,6 +82,7 @@ class Aggregator:
         self._before = {"seconds": 0.0, "fits": 0, "worker_seconds": 0.0, "solver_seconds": 0.0}
         self._working, self._solving, self._peak = 0.0, 0.0, 0
         self._estimates: Iterator[Task] | None = None
+        self._looked, self._open_left = -1, True
         self._fits, self._seconds, self._cost, self._left = 0, 0.0, 0.0, inf
 
     def open(self) -> None:
@@ -122,14 +125,12 @@ class Aggregator:
         Raises:
             RunError: a record differs from one already held: the computation was not deterministic.
         """
-        new = self._take(outcome.records, outcome.failures)
+        places, new = self._take(outcome.records, outcome.failures)
         for member in outcome.members:
             self._members[Triple(member.C, member.gamma, member.k), member.mc_index] = member
-        n_train = {size.k: float(size.n_train) for size in self.sizes}
-        selecting = outcome.records[~outcome.records["estimate"]]
+        selecting = places.size[~places.estimate]
         if len(selecting):
-            folds, cells = np.unique(selecting["k"], return_counts=True)
-            self._cost += sum(n_train[int(k)] ** 2 * int(n) for k, n in zip(folds, cells, strict=True))
+            self._cost += float(self._cell_cost[selecting].sum())
             self._seconds += outcome.seconds
         self._fits += outcome.fits
         self._working += outcome.seconds
@@ -140,7 +141,7 @@ class Aggregator:
         elif monotonic() - self._forecast_at > FORECAST_SECONDS:
             self._forecast_at = monotonic()
             self._left = self.schedule.forecast() * self._rate()
-        self._unsaved.append((new, outcome.failures))
+        self._unsaved.append((outcome.records[new], outcome.failures))
         now = monotonic()
         if now - self._saved_at > max(FLUSH_SECONDS, FLUSH_SHARE * (now - self._opened_at)):
             self.flush()
@@ -233,7 +234,10 @@ class Aggregator:
         return list(self._failures.values())
 
     def _decided(self) -> bool:
-        return not any(self.selection.alive(j).any() for j in range(len(self.sizes)))
+        if self._looked != self.selection.version:
+            self._looked = self.selection.version
+            self._open_left = any(self.selection.alive(j).any() for j in range(len(self.sizes)))
+        return not self._open_left
 
     def _rate(self) -> float:
         return self._seconds / self._cost if self._cost else inf
@@ -275,8 +279,8 @@ class Aggregator:
                     paths = ((leader.gamma, leader.C + 1),)
                     yield Task(Stage.REFIT, self.sizes[leader.size].k, i, paths)
 
-    def _take(self, records: Records, failures: Iterable[Failure]) -> Records:
-        """Enter records and failures; the records that are new."""
+    def _take(self, records: Records, failures: Iterable[Failure]) -> tuple[Places, NDArray[np.bool_]]:
+        """Enter records and failures; the places of the records, and which of them are new."""
         places, new = self.ledger.enter(records)
         errors = records["errors_negative"] + records["errors_positive"]
         for size in np.unique(places.size[~places.estimate]).tolist():
@@ -294,7 +298,7 @@ class Aggregator:
                 marks[failure.first :] = FAILED
                 self.selection.add(size, failure.path.mc_index, gamma, marks)
         self.selection.refresh()
-        return records[new]
+        return places, new
 
     def _mended(self, failure: Failure) -> bool:
         """Whether records have since come in for what had failed."""

@@ -165,6 +165,7 @@ class Selection:
         self.own = frozenset(own)
         self.exhaustive = exhaustive
         self.version = 0
+        self._winner: Leader | None = None
         self._stale: set[int] = set()
         self._alive: dict[int, Mask] = {}
 
@@ -185,13 +186,14 @@ class Selection:
             self.sizes[size].refresh()
             self.leaders[size] = self.sizes[size].leader(size)
         if self._stale:
+            self._winner = min((leader for leader in self.leaders if leader), default=None)
             self._alive.clear()
             self.version += 1
         self._stale.clear()
 
     def winner(self) -> Leader | None:
         """Best complete triple of all."""
-        return min((leader for leader in self.leaders if leader), default=None)
+        return self._winner
 
     def threshold(self, size: int) -> float:
         """The L_MS that a triple of this size must not exceed to be alive."""
