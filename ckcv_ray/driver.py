@@ -122,6 +122,7 @@ def estimate(study: Study, table: Table) -> Estimate:
     data = worker.share(table.X, table.y, study)
     selection = make_selection(study, table.n)
     outcomes: list[worker.Outcome] = []
+    worker.warm_up(study)
     deadline = monotonic() + CALIBRATION_SECONDS
     for gamma in _spread(len(study.gamma)):
         task = Task(Stage.SELECT, sizes[0].k, 0, ((gamma, len(study.C)),))

@@ -105,6 +105,13 @@ def memory(study: Study, n: int, d: int) -> int:
     return INTERPRETER_BYTES + max(block_bytes(*split, d, len(study.C)) for split in splits)
 
 
+def warm_up(study: Study) -> None:
+    """Have the solver compiled, or read from its cache, on a toy: the first fit would pay for it."""
+    toy = replace(study, k=(3,), report_k=(), C=study.C[:1], gamma=study.gamma[:1])
+    X, y = np.arange(12.0)[:, None], np.tile(np.array([-1, 1], np.int8), 6)
+    evaluate([Task(Stage.SELECT, 3, 0, ((0, 1),))], toy, share(X, y, toy))
+
+
 def evaluate(tasks: Iterable[Task], study: Study, data: LearningSet) -> Outcome:
     """Run tasks one after the other on one thread; a path that raises becomes a Failure."""
     start = perf_counter()
