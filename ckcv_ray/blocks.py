@@ -23,8 +23,10 @@ from ckcv_ray.core.kernels import (
     fill_complement,
     fill_distances,
     gather,
+    scratch_complement,
+    strip_rows,
 )
-from ckcv_ray.core.memory import LANES, scratch, whole
+from ckcv_ray.core.memory import scratch, whole
 from ckcv_ray.core.scaling import Scaling
 from ckcv_ray.core.splits import Index
 from ckcv_ray.core.svm import ON_POINTS, SOLVERS, Fits
@@ -34,7 +36,6 @@ from ckcv_ray.core.svm.path import MOST_FREE
 from ckcv_ray.study import Study
 
 DENSE_BYTES = 1 << 30
-STRIP_ROWS = 256
 
 
 class Dense(NamedTuple):
@@ -69,8 +70,9 @@ class Points(NamedTuple):
     def errors(self, gamma: float, fits: Fits, y: NDArray[np.int8]) -> NDArray[np.int64]:
         """Errors by class of each fit on the scored rows with labels y, shape (n_C, 2)."""
         errors = np.zeros((len(fits.offset), 2), np.int64)
-        for first in range(0, len(y), STRIP_ROWS):
-            rows = slice(first, first + STRIP_ROWS)
+        step = strip_rows(len(self.train))
+        for first in range(0, len(y), step):
+            rows = slice(first, first + step)
             D = scratch("strip", (len(y[rows]), whole(len(self.train), DOUBLES)))
             M = scratch("strip kernel", D.shape)
             fill_distances(self.score[rows], self.train, D)
@@ -108,9 +110,7 @@ def prepare(
     block = Dense(
         scratch("train distances", square),
         scratch("score distances", oblong),
-        Complement(
-            scratch("kernel", square), scratch("single", (len(train), whole(len(train), LANES)), np.float32)
-        ),
+        scratch_complement(len(train)),
         scratch("score kernel", oblong),
     )
     if distances is not None:

@@ -254,4 +254,4 @@ def failed(tasks: Iterable[Task], study: Study, reason: str) -> Outcome:
         for task in tasks
         for g, n_C in task.paths
     )
-    return Outcome(np.empty(0, RECORD), failures, (), 0.0, 0)
+    return Outcome(np.empty(0, RECORD), failures, ())

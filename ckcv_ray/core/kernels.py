@@ -18,7 +18,7 @@ STRIP = 1 << 20  # elements of M made at once where it is not kept
 LEAST_CURVATURE = 1e-12
 LOG2_E = 1.4426950408889634
 LN2_HIGH, LN2_LOW = 6.93147180369123816490e-01, 1.90821492927058770002e-10  # their sum is ln 2
-LAST_BUT_ONE, LAST = 1.0 / 479001600.0, 1.0 / 6227020800.0
+LAST = 1.0 / 6227020800.0
 LARGEST = 700.0  # exp(-LARGEST) is far below the last digit of 1
 Matrix = NDArray[np.float64]
 Single = NDArray[np.float32]
@@ -30,7 +30,7 @@ class Complement(NamedTuple):
 
     Attributes:
         double: float64, its first n columns are M, shape (n, n rounded up to whole vectors).
-        single: the same in float32, at least ``LEAST_CURVATURE`` everywhere, filled up with ones.
+        single: the same in float32, at least ``LEAST_CURVATURE`` everywhere, filled up with such.
     """
 
     double: Matrix
@@ -74,10 +74,15 @@ def fill_complement(distances: Matrix, gamma: float, out: Complement) -> None:
     _fill(distances, gamma, out.double, out.single)
 
 
+def strip_rows(columns: int) -> int:
+    """Rows of a strip of ``STRIP`` elements."""
+    return max(1, STRIP // max(1, columns))
+
+
 def complement_product(A: Matrix, B: Matrix, gamma: float, b: Matrix) -> Matrix:
     """M(A, B) b for the rows of A [p, d] and B [q, d], shape (p,), from strips of M that are thrown away."""
     product = np.empty(len(A))
-    strip = max(1, STRIP // max(1, len(B)))
+    strip = strip_rows(len(B))
     D = scratch("strip", (min(strip, len(A)), whole(len(B), DOUBLES)))
     M = scratch("strip kernel", D.shape)
     for first in range(0, len(A), strip):
@@ -86,6 +91,13 @@ def complement_product(A: Matrix, B: Matrix, gamma: float, b: Matrix) -> Matrix:
         complement(D[: len(rows)], gamma, out=M[: len(rows)])
         product[first : first + strip] = np.vecdot(M[: len(rows), : len(B)], b)
     return product
+
+
+def scratch_complement(n: int) -> Complement:
+    """Room for the complement of n training rows, in the calling thread's scratch."""
+    return Complement(
+        scratch("kernel", (n, whole(n, DOUBLES))), scratch("single", (n, whole(n, LANES)), np.float32)
+    )
 
 
 def complement_of(M: Matrix) -> Complement:

@@ -36,5 +36,5 @@ def scratch(name: str, shape: tuple[int, ...], dtype: Any = np.float64) -> NDArr
 
 
 def whole(n: int, lanes: int) -> int:
-    """N rounded up to a multiple of lanes."""
+    """The least multiple of lanes that is not below n."""
     return -(-n // lanes) * lanes

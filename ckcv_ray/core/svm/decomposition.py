@@ -20,8 +20,9 @@ from ckcv_ray.core.kernels import (
     complement_product,
     fill_complement,
     fill_distances,
+    scratch_complement,
 )
-from ckcv_ray.core.memory import LANES, scratch, whole
+from ckcv_ray.core.memory import scratch, whole
 from ckcv_ray.core.svm.path import Workspace, describe_fit, fit, index_mask, rescale, workspace
 from ckcv_ray.core.svm.problem import Fits, Vector, constant, empty_fits
 
@@ -111,7 +112,7 @@ def _block(X: Matrix, gamma: float) -> Complement:
     """M of the rows X, in this thread's scratch."""
     n = len(X)
     D = scratch("train distances", (n, whole(n, DOUBLES)))
-    M = Complement(scratch("kernel", D.shape), scratch("single", (n, whole(n, LANES)), np.float32))
+    M = scratch_complement(n)
     fill_distances(X, X, D)
     fill_complement(D, gamma, M)
     return M
