@@ -12,7 +12,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from statistics import geometric_mean, median
 from tempfile import TemporaryDirectory
@@ -96,16 +96,27 @@ def svc(case: Case) -> None:
                 SVC(C=C, gamma=gamma).fit(X, case.y[split.train]).decision_function(new)
 
 
-def precomputed(case: Case) -> None:
-    """SVC on kernel matrices that the C share, made from distances that the gammas share."""
+def kernel_blocks(case: Case) -> Iterator[tuple[Split, Matrix, Matrix]]:
+    """Kernels of every gamma and split; where nothing is scaled, gathered from one that the splits share."""
+    if case.study.scaling == "none":
+        distances = squared_distances(case.X, case.X)
+        for gamma in case.study.gamma:
+            K = gaussian(distances, gamma)
+            for split in case.splits:
+                yield split, K[np.ix_(split.train, split.train)], K[np.ix_(split.select, split.train)]
+        return
     for split in case.splits:
         X, new = scaled(case, split)
         distances, scored = squared_distances(X, X), squared_distances(new, X)
         for gamma in case.study.gamma:
-            K, K_score = gaussian(distances, gamma), gaussian(scored, gamma)
-            for C in case.study.C:
-                machine = SVC(C=C, kernel="precomputed").fit(K, case.y[split.train])
-                machine.decision_function(K_score)
+            yield split, gaussian(distances, gamma), gaussian(scored, gamma)
+
+
+def precomputed(case: Case) -> None:
+    """SVC on kernel matrices that the C share."""
+    for split, K, K_score in kernel_blocks(case):
+        for C in case.study.C:
+            SVC(C=C, kernel="precomputed").fit(K, case.y[split.train]).decision_function(K_score)
 
 
 def seconds(call: Callable[[Case], None], case: Case) -> float:
