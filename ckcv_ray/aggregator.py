@@ -31,6 +31,7 @@ FLUSH_SHARE = 0.01
 FORECAST_SECONDS = 0.5
 BATCH_SECONDS = 1.0
 BATCHES_LEFT = 50
+LEADERLESS_SHARE = 0.25
 
 
 class Progress(NamedTuple):
@@ -109,15 +110,16 @@ class Aggregator:
         """The next batch of tasks; empty when all is handed out, for now or for good.
 
         A batch is meant to last a second, or a fiftieth of what is left where that is less, but no less
-        than ``least`` seconds.
+        than ``least`` seconds; a fraction of that as long as a race has no leader, since each result may
+        then change what is worth computing.
         """
         share = self._left / workers / BATCHES_LEFT
         seconds = max(least, min(BATCH_SECONDS, share)) if self._left else BATCH_SECONDS
         if self._estimates is None and not self._decided():
-            return self._plan_selection(seconds)
+            return self._plan_selection(seconds if self.schedule.leading() else least * LEADERLESS_SHARE)
         if self._estimates is None:
             self._estimates = self._estimate_tasks()
-        return self._fill(self._estimates, seconds, inf)
+        return self._fill(self._estimates, seconds)
 
     def add(self, outcome: Outcome) -> None:
         """Add what a batch gave back.
@@ -245,11 +247,10 @@ class Aggregator:
     def _plan_selection(self, seconds: float) -> list[Task]:
         jobs = iter(self.schedule.next, None)
         tasks = (Task(Stage.SELECT, self.sizes[job.size].k, job.mc_index, job.paths) for job in jobs)
-        most = inf if self.schedule.leading() else 1
-        return self._fill(tasks, seconds, most)
+        return self._fill(tasks, seconds)
 
-    def _fill(self, tasks: Iterator[Task], seconds: float, most: float) -> list[Task]:
-        """Tasks for about so many seconds, at most ``most`` and at least one if there is any."""
+    def _fill(self, tasks: Iterator[Task], seconds: float) -> list[Task]:
+        """Tasks for about so many seconds, at least one if there is any."""
         batch: list[Task] = []
         expected = 0.0
         for task in tasks:
@@ -258,7 +259,7 @@ class Aggregator:
             rows = size.n_train if task.stage is Stage.SELECT else size.n_train + size.n_select
             cost = float(rows) ** 2 * sum(n_C for _, n_C in task.paths)
             expected += cost * self._rate() if self._cost else inf
-            if expected >= seconds or len(batch) >= most:
+            if expected >= seconds:
                 break
         return batch
 

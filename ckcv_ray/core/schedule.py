@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ckcv_ray.core.selection import Mask, Selection
+from ckcv_ray.core.selection import Selection
 
 Lengths = NDArray[np.intp]
 
@@ -42,6 +42,8 @@ class Schedule:
         self.issued: list[Lengths] = [size.computed.copy() for size in selection.sizes]
         self._seen = -1
         self._lowest: dict[int, tuple[bool, float]] = {}
+        self._cells: dict[int, Lengths] = {}
+        self._hope: dict[int, tuple[int, int] | None] = {}
         self._ahead: dict[int, int] = {}
 
     def cost(self, job: Job) -> float:
@@ -92,7 +94,8 @@ class Schedule:
         if self._seen != self.selection.version:
             self._seen = self.selection.version
             self._lowest = self._lowest_bounds()
-            self._ahead.clear()
+            for known in (self._cells, self._hope, self._ahead):
+                known.clear()
         return sorted(self._lowest, key=self._rank)
 
     def _lowest_bounds(self) -> dict[int, tuple[bool, float]]:
@@ -117,6 +120,16 @@ class Schedule:
 
     def _promising(self, size: int) -> Job | None:
         """The next split of the triple that looks best, if it may take the lead."""
+        if size not in self._hope:
+            self._hope[size] = self._hopeful(size)
+        if (path := self._hope[size]) is None:
+            return None
+        gamma, cells = path
+        missing = np.flatnonzero(self.issued[size][:, gamma] < cells)
+        return Job(size, int(missing[0]), (path,)) if len(missing) else None
+
+    def _hopeful(self, size: int) -> tuple[int, int] | None:
+        """The path, as in a Job, of the triple that looks best, if it may take the lead."""
         selection, fold = self.selection, self.selection.sizes[size]
         threshold = selection.threshold(size)
         least = 1 if threshold == inf else max(2, fold.n_splits // 4)
@@ -124,19 +137,23 @@ class Schedule:
         if selection.exhaustive or not hopeful.any():
             return None
         gamma, C = divmod(int(np.argmin(np.where(hopeful, fold.expected, inf))), fold.low.shape[1])
-        cells = C + 1 if threshold == inf else _tail(selection.alive(size))[gamma]
-        missing = np.flatnonzero(self.issued[size][:, gamma] < cells)
-        return Job(size, int(missing[0]), ((gamma, int(cells)),)) if len(missing) else None
+        return gamma, C + 1 if threshold == inf else int(self._living(size)[gamma])
 
     def _frontier(self, size: int) -> Job | None:
         """The first split that any living path of this size still needs, with all that need it."""
-        cells = _tail(self.selection.alive(size))
-        needed = self.issued[size] < cells
-        if not needed.any():
+        cells = self._living(size)
+        splits, gammas = np.nonzero(self.issued[size] < cells)
+        if not len(splits):
             return None
-        mc_index = int(np.argmax(needed.any(axis=1)))
-        gammas = np.flatnonzero(needed[mc_index])
-        return Job(size, mc_index, tuple((int(g), int(cells[g])) for g in gammas))
+        first = gammas[splits == splits[0]]
+        return Job(size, int(splits[0]), tuple((int(g), int(cells[g])) for g in first))
+
+    def _living(self, size: int) -> Lengths:
+        """Cells of each gamma's path up to its last living C, (n_gamma,)."""
+        if size not in self._cells:
+            alive = self.selection.alive(size)
+            self._cells[size] = np.max(np.where(alive, np.arange(1, alive.shape[1] + 1), 0), axis=1)
+        return self._cells[size]
 
     def _splits_expected(self, size: int) -> Lengths:
         """Splits each triple is expected to need until it is decided, (n_gamma, n_C)."""
@@ -166,12 +183,6 @@ class Schedule:
         typical = rate[known].mean() if known.any() else 0.0
         rate = np.where(known, rate, typical)
         return np.asarray(fold.bounds[np.rint(rate * fold.n_select).astype(np.intp)])
-
-
-def _tail(alive: Mask) -> Lengths:
-    """Cells of each gamma's path up to its last living C, (n_gamma,)."""
-    n_C = alive.shape[1]
-    return np.asarray(np.max(np.where(alive, np.arange(1, n_C + 1), 0), axis=1))
 
 
 def _path_lengths(splits: Lengths, n_splits: int) -> Lengths:
