@@ -9,7 +9,7 @@ so what is dropped cuts its tail.
 Nothing here can change an answer: only how soon it is known.
 """
 
-from math import inf
+from math import ceil, inf
 from typing import NamedTuple
 
 import numpy as np
@@ -132,7 +132,7 @@ class Schedule:
         """The path, as in a Job, of the triple that looks best, if it may take the lead."""
         selection, fold = self.selection, self.selection.sizes[size]
         threshold = selection.threshold(size)
-        least = 1 if threshold == inf else max(2, fold.n_splits // 4)
+        least = 2 if threshold == inf else max(2, ceil(fold.n_splits / 4))
         hopeful = selection.alive(size) & (fold.prefix >= least) & (fold.expected < threshold)
         if selection.exhaustive or not hopeful.any():
             return None
