@@ -3,17 +3,47 @@
 Clopper and Pearson (Biometrika 26, 1934): U(x; m) is the p at which P(Bin(m, p) <= x) = delta, so that
 P(p > U(X; m)) <= delta for every p. It is the upper delta quantile of Beta(x + 1, m - x), and 1 at x = m.
 (Equation (3) of Anguita et al. 2012 prints p^s where p^j is meant.)
+
+Stevens (Biometrika 37, 1950): sup{p : F(x - 1; p) + v f(x; p) > delta} for a v drawn uniformly from (0, 1),
+f and F the binomial weights and their sums. It fails with probability exactly delta, and lies between
+U(x - 1; m) and U(x; m).
+
+Neither may be averaged: over splits that overlap, the mean of such bounds can fail more often than each of
+them does. Two that may be averaged, under any dependence between the splits:
+
+Safe, A(x; m) = x/m + max over j <= x of (U'(j; m) - j/m), with U' at a level delta' below delta. If for some
+lam > 0, whatever p,
+
+    E max(0, 1 - lam (A(X) - p)) <= delta,    X ~ Bin(m, p),
+
+then P(R >= mean A(X_i)) <= delta, R the mean risk: z -> max(0, 1 - lam z) is convex, so it is at the mean
+of the A(X_i) - L_i at most its mean there, whose expectation is at most delta, and Markov's inequality ends
+the proof (the step to the mean is that of Blum, Kalai, Langford, COLT 1999). ``safe_level`` finds a
+delta' and checks the condition for all p. A may exceed 1: it is averaged first and capped then.
+
+Catoni (2007): R <= (1 - exp(-lam r - ln(1/delta)/m)) / (1 - exp(-lam)) for the mean error rate r, since
+E exp(-lam X) = (1 - p (1 - exp(-lam)))^m; lam is fixed beforehand as sqrt(2 ln(1/delta) / (m p0)), p0 = 0.1.
 """
 
+from collections.abc import Sequence
+from functools import lru_cache
+from math import exp, fsum, log, sqrt
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import betainccinv
+from scipy.optimize import elementwise
+from scipy.special import bdtr, betainccinv, betaln, xlog1py, xlogy
 
 from ckcv_ray.errors import InputError
 
 LEAST_DELTA = 1e-100  # below, scipy's inverse of the beta function gives nan or falls with x
+TYPICAL_RATE = 0.1  # p0 of Catoni's lam
+DIVISORS = (2.0, 2.25, 2.5, 2.75, 3.0, 3.5, 4.0, 5.0, 7.0, 10.0, 20.0, 50.0, 100.0)  # delta / delta' to try
+MOST_CHECKED = 5_000  # rows up to which the condition of A is checked
+FINEST = 2.0**-40
+ROUNDING = 1e-9  # far above that of the expectations compared with delta
+BOUNDS = ("clopper_pearson", "stevens", "safe", "catoni")
 Bounds = NDArray[np.float64]
 
 
@@ -31,14 +61,152 @@ def clopper_pearson(errors: ArrayLike, m: ArrayLike, delta: float = 0.05) -> Any
     Raises:
         InputError: a count that is not a whole number in its range, or delta outside (0, 1).
     """
-    x, size = np.broadcast_arrays(_counts(errors, "errors"), _counts(m, "m"))
-    check_delta(delta)
-    if np.any(x > size):
-        first = np.argmax(x > size)
-        raise InputError(f"errors={x.flat[first]} is above m={size.flat[first]}: errors lie in 0..m")
+    x, size = _checked(errors, m, delta)
     partial = x < size
     bound = np.where(partial, betainccinv(x + 1.0, np.where(partial, size - x, 1.0), delta), 1.0)
     return bound if bound.ndim else float(bound)
+
+
+def stevens(errors: ArrayLike, m: ArrayLike, v: ArrayLike, delta: float = 0.05) -> Any:
+    """Stevens' randomised upper bound, which fails with probability exactly delta; elementwise.
+
+    Args:
+        errors, m, delta: as for ``clopper_pearson``.
+        v: uniform draws from (0, 1), made apart from the data; v = 1 gives Clopper-Pearson.
+
+    Returns:
+        float64 in [0, 1], of the broadcast shape; a float where all arguments are scalars.
+
+    Raises:
+        InputError: as for ``clopper_pearson``, or a v outside [0, 1].
+    """
+    x, size = _checked(errors, m, delta)
+    share = np.asarray(v, dtype=np.float64)
+    if not np.all((share >= 0) & (share <= 1)):
+        raise InputError(f"v={v!r} is outside [0, 1]: it is drawn uniformly from there")
+    x, size, share = np.broadcast_arrays(x, size, share)
+    high = np.asarray(clopper_pearson(x, size, delta))
+    low = np.where(x > 0, clopper_pearson(np.maximum(x - 1, 0), np.maximum(size, 1), delta), 0.0)
+
+    def excess(p: Bounds, x: Any, size: Any, share: Any) -> Bounds:
+        """F(x - 1; p) + v f(x; p) - delta, falling in p."""
+        below = np.where(x > 0, bdtr(np.maximum(x - 1, 0), size, p), 0.0)
+        return np.asarray((1 - share) * below + share * bdtr(x, size, p) - delta)
+
+    at_low, at_high = excess(low, x, size, share), excess(high, x, size, share)
+    inside = (size > 0) & (at_low > 0) & (at_high < 0)
+    bound = np.where((at_low <= 0) & (size > 0), low, high)
+    if inside.any():
+        chosen = tuple(a[inside] for a in (x, size, share))
+        bound[inside] = elementwise.find_root(excess, (low[inside], high[inside]), args=chosen).x
+    return bound if bound.ndim else float(bound)
+
+
+def safe(errors: ArrayLike, m: int, delta: float = 0.05) -> Any:
+    """The averaging-safe bound A of the module's head, elementwise; may exceed 1.
+
+    Args:
+        errors: whole numbers, 0 <= errors <= m, any shape.
+        m: rows, 1 .. ``MOST_CHECKED``.
+        delta: probability with which the mean of such bounds may lie below the mean risk.
+
+    Raises:
+        InputError: as for ``clopper_pearson``, or m outside its range.
+    """
+    _checked(errors, m, delta)
+    bound = safe_table(int(m), delta)[np.asarray(errors)]
+    return bound if bound.ndim else float(bound)
+
+
+@lru_cache(maxsize=256)
+def safe_table(m: int, delta: float) -> Bounds:
+    """A for every count: element x is A(x; m), shape (m + 1,); not to be written to.
+
+    Where no level was found, with a handful of rows and a tiny delta, it is 1 throughout: that always holds.
+    """
+    level = safe_level(m, delta)
+    return _safe(m, level) if level else np.ones(m + 1)
+
+
+@lru_cache(maxsize=1024)
+def safe_level(m: int, delta: float) -> float | None:
+    """The largest level tried at which Clopper-Pearson makes an A(.; m) that keeps delta; None if none did.
+
+    Raises:
+        InputError: m outside 1 .. ``MOST_CHECKED``, or delta outside (0, 1).
+    """
+    check_delta(delta)
+    if not 1 <= m <= MOST_CHECKED:
+        raise InputError(f"m={m} is outside 1..{MOST_CHECKED}, where the averaging-safe bound is checked")
+    slopes = (max(5 * sqrt(m), m / 3), 5 * sqrt(m), 1 / (2 * delta))
+    for divisor in DIVISORS:
+        A = _safe(m, delta / divisor)
+        if any(keeps(A, lam, delta) for lam in dict.fromkeys(slopes)):
+            return delta / divisor
+    return None
+
+
+def keeps(A: Bounds, lam: float, delta: float) -> bool:
+    """Whether E max(0, 1 - lam (A(X) - p)) <= delta for X ~ Bin(m, p) and every p in [0, 1].
+
+    Args:
+        A: a bound for every count, ascending, shape (m + 1,).
+
+    On [p, q] the expectation is at most that with the weights of p and the term in q, since the summand
+    falls with the count and rises with p. Intervals on which that is above delta are halved until none is,
+    or until the expectation itself is seen above delta.
+    """
+    allowed = delta * (1 - ROUNDING)
+    low = np.linspace(0.0, 1.0, 4 * int(sqrt(len(A))) + 9)
+    low, high = low[:-1], low[1:]
+    while len(low):
+        weights = _weights(len(A) - 1, low)
+        if np.any(_expected(A, lam, weights, low) > allowed) or np.min(high - low) < FINEST:
+            return False
+        open_ = _expected(A, lam, weights, high) > allowed
+        low, high = low[open_], high[open_]
+        middle = (low + high) / 2
+        low, high = np.concatenate([low, middle]), np.concatenate([middle, high])
+    return True
+
+
+def catoni(rate: float, m: int, delta: float = 0.05) -> float:
+    """Catoni's upper bound on the mean risk after a mean error rate over splits of m rows each.
+
+    Args:
+        rate: mean over the splits of errors / m, in [0, 1]; the splits may depend on each other.
+        m: rows of each, at least 1.
+        delta: probability with which the bound may fail.
+
+    Raises:
+        InputError: an argument outside its range.
+    """
+    check_delta(delta)
+    if not (0.0 <= rate <= 1.0 and m >= 1):
+        raise InputError(f"rate={rate!r}, m={m!r}: a rate lies in [0, 1], and m is at least 1")
+    lam = sqrt(2 * log(1 / delta) / (m * TYPICAL_RATE))
+    return min(1.0, (1 - exp(-lam * rate - log(1 / delta) / m)) / (1 - exp(-lam)))
+
+
+def mean_bound(name: str, errors: Sequence[int], m: int, delta: float, v: Sequence[float] = ()) -> float:
+    """The figure reported for one triple: the bound called ``name`` over its splits, at most 1.
+
+    Args:
+        name: one of ``BOUNDS``.
+        errors: wrong rows of each split's m.
+        m: rows of each set, at least 1.
+        delta: level of each bound; with safe and catoni, of the mean.
+        v: for stevens, a draw for each split.
+    """
+    if name == "catoni":
+        return catoni(fsum(errors) / (m * len(errors)), m, delta)
+    counts = np.asarray(errors)
+    bounds = {
+        "clopper_pearson": lambda: clopper_pearson(counts, m, delta),
+        "stevens": lambda: stevens(counts, m, v, delta),
+        "safe": lambda: safe(counts, m, delta),
+    }[name]()
+    return min(1.0, fsum(bounds) / len(counts))
 
 
 def bound_table(m: int, delta: float) -> Bounds:
@@ -51,6 +219,33 @@ def check_delta(delta: float) -> None:
     if not LEAST_DELTA <= delta < 1.0:
         told = f"below {LEAST_DELTA:g}, the least supported" if 0.0 < delta < 1.0 else "outside (0, 1)"
         raise InputError(f"delta={delta!r} is {told}: it is a probability of failure, for example 0.05")
+
+
+def _safe(m: int, level: float) -> Bounds:
+    rate = np.arange(m + 1) / m
+    return np.asarray(rate + np.maximum.accumulate(bound_table(m, level) - rate))
+
+
+def _weights(m: int, p: Bounds) -> Bounds:
+    """Binomial weights of the counts 0 .. m for each p, shape (len(p), m + 1)."""
+    x = np.arange(m + 1)
+    logs = -np.log1p(m) - betaln(m - x + 1, x + 1) + xlogy(x, p[:, None]) + xlog1py(m - x, -p[:, None])
+    return np.asarray(np.exp(logs))
+
+
+def _expected(A: Bounds, lam: float, weights: Bounds, p: Bounds) -> Bounds:
+    """Expectation of the summand of ``keeps`` under each row of weights, with p in it."""
+    return np.asarray(np.vecdot(weights, np.maximum(0.0, 1 - lam * (A - p[:, None]))))
+
+
+def _checked(errors: ArrayLike, m: ArrayLike, delta: float) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Counts and sizes, broadcast."""
+    x, size = np.broadcast_arrays(_counts(errors, "errors"), _counts(m, "m"))
+    check_delta(delta)
+    if np.any(x > size):
+        first = np.argmax(x > size)
+        raise InputError(f"errors={x.flat[first]} is above m={size.flat[first]}: errors lie in 0..m")
+    return x, size
 
 
 def _counts(values: ArrayLike, name: str) -> NDArray[np.int64]:

@@ -9,7 +9,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from ckcv_ray.core.bounds import bound_table, check_delta, clopper_pearson
+from ckcv_ray.core.bounds import (
+    MOST_CHECKED,
+    bound_table,
+    catoni,
+    check_delta,
+    clopper_pearson,
+    keeps,
+    mean_bound,
+    safe,
+    safe_level,
+    safe_table,
+    stevens,
+)
 from ckcv_ray.errors import CKCVError, InputError
 
 SIZES = (1, 2, 3, 7, 20, 80, 133, 300)
@@ -255,3 +267,153 @@ def test_a_refusal_is_a_value_error_of_ours():
         clopper_pearson(1.5, 10)
     assert isinstance(caught.value, InputError)
     assert isinstance(caught.value, CKCVError)
+
+
+# Stevens
+
+
+@pytest.mark.parametrize("delta", [0.001, 0.05, 0.3])
+@pytest.mark.parametrize("m", [1, 2, 7, 20, 133])
+def test_stevens_fails_with_probability_exactly_delta(m, delta):
+    """The bound is below p where F(x - 1; p) + v f(x; p) <= delta: a share of v that sums to delta."""
+    x = np.arange(m + 1)
+    for p in (1e-6, 0.003, 0.1, 0.37, 0.5, 0.9, 0.999):
+        f, below = stats.binom.pmf(x, m, p), stats.binom.cdf(x - 1, m, p)
+        share = np.clip((delta - below) / np.maximum(f, 1e-290), 0, 1)
+        assert np.sum(f * share) == pytest.approx(delta, rel=1e-10)
+        for v in (0.0, 0.2, 0.5, 0.8, 1.0):
+            bound = stevens(x, m, v, delta)
+            clear = np.abs(v - share) > 1e-9  # else rounding decides
+            np.testing.assert_array_equal((bound < p)[clear], (v < share)[clear])
+
+
+@given(pairs, deltas, st.floats(0, 1), st.floats(0, 1))
+@repeatable
+def test_stevens_lies_between_two_clopper_pearson_bounds_and_rises_with_v(pair, delta, v, w):
+    x, m = pair
+    lower = clopper_pearson(x - 1, m, delta) if x else 0.0
+    one, other = sorted((v, w))
+    assert lower <= stevens(x, m, one, delta) <= stevens(x, m, other, delta) * (1 + 1e-9)
+    assert stevens(x, m, v, delta) <= clopper_pearson(x, m, delta)
+    assert stevens(x, m, 1.0, delta) == pytest.approx(clopper_pearson(x, m, delta), rel=1e-12)
+
+
+def test_stevens_at_the_ends():
+    assert stevens(0, 20, 0.04) == 0.0  # v <= delta: the set is empty
+    assert stevens(20, 20, 0.06) == 1.0
+    assert stevens(0, 0, 0.5) == 1.0
+    assert stevens(20, 20, 0.01) == pytest.approx((0.95 / 0.99) ** (1 / 20), rel=1e-12)
+    assert stevens([[1], [2]], 30, [0.1, 0.9]).shape == (2, 2)
+    with pytest.raises(InputError, match=r"outside \[0, 1\]"):
+        stevens(1, 20, 1.1)
+    with pytest.raises(InputError, match="outside"):
+        stevens(1, 20, nan)
+
+
+# Averaging-safe
+
+
+def expectation(A, lam, m, p):
+    x = np.arange(m + 1)
+    return float(np.sum(stats.binom.pmf(x, m, p) * np.maximum(0, 1 - lam * (A - p))))
+
+
+@pytest.mark.parametrize("delta", [0.05, 0.01, 0.05 / 286, 1e-6])
+@pytest.mark.parametrize("m", [1, 2, 5, 20, 56, 133, 250, 433])
+def test_safe_bound_keeps_its_condition_beside_every_count(m, delta):
+    """The condition holds for one lam at every p tried: a fine grid, and just above and below each bound."""
+    A = safe_table(m, delta)
+    slopes = (max(5 * m**0.5, m / 3), 5 * m**0.5, 1 / (2 * delta))
+    grid = np.unique(np.clip(np.concatenate([np.linspace(0, 1, 400), A * (1 - 1e-9), A * (1 + 1e-9)]), 0, 1))
+    worst = [max(expectation(A, lam, m, p) for p in grid) for lam in slopes]
+    assert (A == 1).all() or min(worst) <= delta
+
+
+@pytest.mark.parametrize(
+    ("m", "limit"), [(5, 2.5), (56, 2.5), (133, 2.5), (200, 2.5), (433, 3.0), (850, 3.0)]
+)
+def test_levels_are_at_least_those_known_to_pass(m, limit):
+    """At delta up to 0.05 and m up to 200, delta / 2.5 passes; up to 850, delta / 3."""
+    assert 0.05 / safe_level(m, 0.05) <= limit * (1 + 1e-12)
+
+
+def test_condition_is_refused_where_it_fails():
+    """Clopper-Pearson at delta itself may not be averaged, and no lam mends that."""
+    for m in (20, 133):
+        A = bound_table(m, 0.05)
+        assert not any(keeps(A, lam, 0.05) for lam in (1, 5 * m**0.5, m / 3, 10, 100, 1000))
+    assert keeps(np.full(21, 2.0), 10.0, 0.05)
+
+
+def test_averaged_clopper_pearson_fails_too_often_and_the_safe_bound_does_not():
+    """Two disjoint folds of 20 rows; the second machine is bad unless the first had all its rows wrong."""
+    first = 0.9975
+
+    def failing(bound):
+        total = 0.0
+        for x1 in range(21):
+            second = 0.404 if x1 == 20 else 1.0
+            for x2 in range(21):
+                if (first + second) / 2 > (bound[x1] + bound[x2]) / 2:
+                    total += stats.binom.pmf(x1, 20, first) * stats.binom.pmf(x2, 20, second)
+        return total
+
+    assert failing(bound_table(20, 0.05)) == pytest.approx(0.0937, abs=5e-5)
+    assert failing(safe_table(20, 0.05)) <= 0.05
+
+
+@given(pairs, st.sampled_from([0.05, 0.01, 1e-4]))
+@repeatable
+def test_safe_bound_is_above_clopper_pearson_and_rises_faster_than_the_rate(pair, delta):
+    x, m = pair
+    A = safe_table(m, delta)
+    assert (clopper_pearson(np.arange(m + 1), m, delta) - 1e-12 <= A).all()
+    assert (np.diff(A) >= 1 / m - 1e-12).all() or (A == 1).all()
+    assert safe(x, m, delta) == A[x]
+
+
+def test_safe_bound_refuses_what_it_has_not_checked():
+    with pytest.raises(InputError, match=f"outside 1..{MOST_CHECKED}"):
+        safe(1, MOST_CHECKED + 1)
+    with pytest.raises(InputError, match="outside"):
+        safe(0, 0)
+    assert (safe_table(3, 1e-9) == 1).all()
+
+
+# Catoni
+
+
+@pytest.mark.parametrize("m", [1, 20, 133, 3000])
+def test_catonis_moment_and_coverage(m):
+    """E exp(-lam x) = (1 - p (1 - exp(-lam)))^m, and so P(p > bound) <= delta, summed exactly."""
+    x, delta = np.arange(m + 1), 0.05
+    lam = (2 * log(1 / delta) / (0.1 * m)) ** 0.5
+    bound = np.array([catoni(count / m, m, delta) for count in x])
+    for p in (0.001, 0.05, 0.3, 0.77, 1.0):
+        f = stats.binom.pmf(x, m, p)
+        assert np.sum(f * np.exp(-lam * x)) == pytest.approx((1 - p * (1 - np.exp(-lam))) ** m, rel=1e-9)
+    for p in [*np.linspace(0, 1, 101), *np.minimum(1, bound * (1 + 1e-12))]:
+        assert np.sum(stats.binom.pmf(x, m, p)[bound < p]) <= delta
+    assert (np.diff(bound) >= 0).all()
+
+
+@pytest.mark.parametrize("arguments", [(-0.1, 20), (1.1, 20), (nan, 20), (0.1, 0), (0.1, 20, 0.0)])
+def test_catoni_refuses(arguments):
+    with pytest.raises(InputError):
+        catoni(*arguments)
+
+
+# The figure reported
+
+
+def test_mean_bound_by_name():
+    errors, m = (3, 0, 7), 40
+    assert mean_bound("clopper_pearson", errors, m, 0.05) == fsum(clopper_pearson(list(errors), m)) / 3
+    assert mean_bound("safe", errors, m, 0.05) == fsum(safe(list(errors), m)) / 3
+    assert mean_bound("safe", (40, 40), m, 0.05) == 1.0 < safe(40, m)
+    assert mean_bound("catoni", errors, m, 0.05) == catoni(10 / 120, m)
+    v = (0.2, 0.9, 0.5)
+    assert mean_bound("stevens", errors, m, 0.05, v) == fsum(stevens(list(errors), m, v)) / 3
+    assert mean_bound("stevens", errors, m, 0.05, (1.0,) * 3) == pytest.approx(
+        mean_bound("clopper_pearson", errors, m, 0.05), rel=1e-12
+    )
