@@ -3,20 +3,31 @@
 ``l_ee`` is the paper's figure and never called a confidence bound: it would be proven for each single
 member had the triple been fixed beforehand. It is proven neither for the average member nor after
 selection on the same data, and the sentences here say so.
+
+Proven after selection are two claims. ``occam``, always made, from the counts that give l_ee: each triple
+t = (C, gamma, k) is given the share pi(t) = 1 / ((C, gamma) pairs) * 1 / ((k - 2)(k - 1)) of delta, whose sum
+over all triples is at most 1, so the averaging-safe bound at level delta * pi(t) holds for whichever triple
+was selected. ``holdout``: the held-out rows were touched by nothing, so errors on them are binomial.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
+from fractions import Fraction
 from math import fsum
-from typing import Any
+from typing import Any, NamedTuple
 
-from ckcv_ray.core.bounds import clopper_pearson
-from ckcv_ray.data import Table
-from ckcv_ray.ensemble import Ensemble
-from ckcv_ray.study import Study, Triple
+import numpy as np
+from numpy.typing import NDArray
 
+from ckcv_ray.core.bounds import MOST_CHECKED, clopper_pearson, reported_bound
+from ckcv_ray.core.splits import draw_members
+from ckcv_ray.data import Table, TestRows
+from ckcv_ray.ensemble import Ensemble, label
+from ckcv_ray.study import Study, Triple, member_of
+
+INDEPENDENT = "The rows are independent examples of one source, and new patterns come from that same source."
 ASSUMPTIONS = (
-    "The rows are independent examples of one source, and new patterns come from that same source.",
+    INDEPENDENT,
     "The splits were drawn plainly at random, neither stratified nor grouped.",
     "The study was run once: not repeated with other seeds, grids or data until it looked good.",
 )
@@ -25,6 +36,38 @@ NOT_COVERED = (
     "scaling or feature selection made on the whole table before the run",
     "a source that changes after the data were collected",
 )
+SINGLE = (
+    "It would be proven for each single member had (C, gamma, k) been fixed beforehand; it is not proven for "
+    "the average member, nor after selection on the same data."
+)
+AVERAGE = (
+    "It would be proven for the average member had (C, gamma, k) been fixed beforehand; it is not proven "
+    "after selection on the same data."
+)
+BOUND_NAMES = {
+    "clopper_pearson": "Clopper-Pearson",
+    "stevens": "Stevens",
+    "safe": "averaging-safe Clopper-Pearson",
+    "catoni": "Catoni",
+}
+
+
+class Claim(NamedTuple):
+    """A bound on the risk of one classifier that holds with probability 1 - delta, selection included.
+
+    Attributes:
+        protocol: "occam" or "holdout".
+        classifier: "random" (a random member of F*), "vote" (its majority) or "member:7".
+        bound: upper bound on its risk, in [0, 1].
+        delta: probability, over data and splits, with which the bound may fail.
+        statement: the claim in words.
+    """
+
+    protocol: str
+    classifier: str
+    bound: float
+    delta: float
+    statement: str
 
 
 @dataclass(frozen=True)
@@ -33,16 +76,18 @@ class Certificate:
 
     Attributes:
         run_id: study and data this speaks of.
-        protocol: "paper": the figures of Algorithm 1.
+        protocol: the study's.
         provisional: whether cells failed that might have held a better triple.
         C, gamma, k: the winner.
         n_splits, n_select, n_train: splits at the winner, rows of a select or estimate set, rows of TR.
-        bound, delta: of each split's bound.
+        n_held: rows held out, 0 where none were.
+        bound, delta: of the figure l_ee.
         l_ms, l_ee: the paper's means of bounds on the select and estimate sets.
         errors: wrong rows in each split's estimate set.
         false_positives, false_negatives: rows of class -1 and +1 that were wrong, their number in all
-            estimate sets together, and the mean over the splits of bounds of their own.
-        proven: a bound that is proven after selection; None under the protocol "paper".
+            estimate sets together, and the mean over the splits of Clopper-Pearson bounds of their own.
+        proven: the claim to quote, as a dict of ``Claim``; None where the result is provisional.
+        claims: every claim that is proven, each on its own with its own delta; the first is ``proven``.
         labels: what -1 and +1 stand for.
         statements, assumptions, not_covered: the claim in words, and its conditions.
         digests: SHA-256 of the data and of the files with triples and models.
@@ -57,6 +102,7 @@ class Certificate:
     n_splits: int
     n_select: int
     n_train: int
+    n_held: int
     bound: str
     delta: float
     l_ms: float
@@ -65,6 +111,7 @@ class Certificate:
     false_positives: dict[str, float]
     false_negatives: dict[str, float]
     proven: dict[str, Any] | None
+    claims: tuple[dict[str, Any], ...]
     labels: tuple[Any, Any]
     statements: tuple[str, ...]
     assumptions: tuple[str, ...]
@@ -82,12 +129,6 @@ class Certificate:
         return cls(**fields)
 
 
-def mean_bound(errors: Sequence[int], sizes: Sequence[int], delta: float) -> float:
-    """Mean over the splits of the Clopper-Pearson bound on errors among ``sizes`` rows."""
-    bounds = [float(bound) for bound in clopper_pearson(list(errors), list(sizes), delta)]
-    return fsum(bounds) / len(bounds)
-
-
 def certify(
     study: Study,
     table: Table,
@@ -98,11 +139,12 @@ def certify(
     provisional: bool,
     digests: dict[str, str],
 ) -> Certificate:
-    """The certificate of a winner, from the counts its members carry."""
+    """The certificate of a winner, from the counts its members carry and the rows held out."""
     members = ensemble.members
     m = table.n // winner.k
     errors = tuple(sum(member.errors) for member in members)
-    l_ee = mean_bound(errors, [m] * len(members), study.delta)
+    l_ee = study.mean_bound(errors, m)
+    claims = [] if provisional else _claims(study, table, winner, ensemble, errors)
     return Certificate(
         run_id=run_id,
         protocol=study.protocol,
@@ -113,6 +155,7 @@ def certify(
         n_splits=len(members),
         n_select=m,
         n_train=table.n - 2 * m,
+        n_held=0 if table.held is None else len(table.held.y),
         bound=study.bound,
         delta=study.delta,
         l_ms=l_ms,
@@ -120,29 +163,111 @@ def certify(
         errors=errors,
         false_positives=_one_class(ensemble, 0, study.delta),
         false_negatives=_one_class(ensemble, 1, study.delta),
-        proven=None,
+        proven=claims[0]._asdict() if claims else None,
+        claims=tuple(claim._asdict() for claim in claims),
         labels=table.labels,
-        statements=_statements(l_ee, study.delta, len(members), provisional),
+        statements=_statements(study, l_ee, len(members), claims),
         assumptions=ASSUMPTIONS,
         not_covered=NOT_COVERED,
         digests=digests,
     )
 
 
+def weight(study: Study, k: int) -> Fraction:
+    """pi(t), the share of delta that a triple with k folds has; these sum to at most 1 over all triples."""
+    return Fraction(1, len(study.C) * len(study.gamma) * (k - 2) * (k - 1))
+
+
+def occam(study: Study, winner: Triple, errors: Sequence[int], m: int) -> Claim:
+    """The claim from the run's own counts of errors on estimate sets of m rows, one for each split."""
+    name = "safe" if m <= MOST_CHECKED else "catoni"
+    bound = reported_bound(name, errors, m, float(study.delta * weight(study, winner.k)))
+    pairs = len(study.C) * len(study.gamma)
+    method = f"occam over {pairs} x k triples, {BOUND_NAMES[name]}, {len(errors)} splits, m = {m}"
+    given = "Assuming independent examples from one source and plain random splits"
+    return Claim(
+        "occam", "random", bound, study.delta, _sentence(given, "random", bound, study.delta, method)
+    )
+
+
+def holdout(study: Study, ensemble: Ensemble, held: TestRows) -> Iterator[Claim]:
+    """A claim for each classifier asked for, from rows that nothing touched; delta is shared equally."""
+    signs = label(ensemble.decisions(held.X))
+    delta, rows = study.delta / len(study.claims), len(held.y)
+    for claim in study.claims:
+        wrong = int(np.sum(_judged(signs, claim, study.seed) != held.y))
+        bound = clopper_pearson(wrong, rows, delta)
+        method = f"holdout: {wrong} of {rows} rows wrong that nothing had touched, Clopper-Pearson"
+        given = "Assuming independent examples from one source"
+        yield Claim("holdout", claim, bound, delta, _sentence(given, claim, bound, delta, method))
+
+
+def _claims(
+    study: Study, table: Table, winner: Triple, ensemble: Ensemble, errors: Sequence[int]
+) -> list[Claim]:
+    held = list(holdout(study, ensemble, table.held)) if table.held is not None else []
+    return [*held, occam(study, winner, errors, table.n // winner.k)]
+
+
+def _judged(signs: NDArray[np.int8], claim: str, seed: int) -> NDArray[np.int8]:
+    """What one classifier says of each row, from the classes (n_members, rows) its members give."""
+    if claim == "vote":
+        return label(np.mean(signs > 0, axis=0) - 0.5)
+    if claim == "random":
+        rows = signs.shape[1]
+        return np.asarray(signs[draw_members(len(signs), rows, seed), np.arange(rows)])
+    return np.asarray(signs[member_of(claim)])
+
+
 def _one_class(ensemble: Ensemble, side: int, delta: float) -> dict[str, float]:
     errors = [member.errors[side] for member in ensemble.members]
     sizes = [member.n_estimate[side] for member in ensemble.members]
-    return {"errors": sum(errors), "rows": sum(sizes), "bound": mean_bound(errors, sizes, delta)}
+    bounds = [float(bound) for bound in clopper_pearson(errors, sizes, delta)]
+    return {"errors": sum(errors), "rows": sum(sizes), "bound": fsum(bounds) / len(bounds)}
 
 
-def _statements(l_ee: float, delta: float, n_splits: int, provisional: bool) -> tuple[str, ...]:
-    level = f"{100 * (1 - delta):g} %"
-    claim = (
-        f"L_EE = {100 * l_ee:.1f} %: the paper's figure, the mean over {n_splits} splits of {level} "
-        "Clopper-Pearson bounds. It would be proven for each single member had (C, gamma, k) been fixed "
-        "beforehand; it is not proven for the average member, nor after selection on the same data."
+def _sentence(given: str, classifier: str, bound: float, delta: float, method: str) -> str:
+    who = {"random": "a random member of F*", "vote": "the majority of F*"}.get(
+        classifier, f"the member of F* fitted on split {member_of(classifier)}"
     )
-    doubled = f"{200 * l_ee:.1f} %" if l_ee < 0.5 else "100 %, which says nothing"
-    vote = f"By majority vote instead of a random member, the figure to set beside it is 2 L_EE = {doubled}."
-    doubt = "Provisional: cells failed that might have held a better triple; no certificate is given."
-    return (claim, vote, doubt) if provisional else (claim, vote)
+    return (
+        f"{given}, with probability at least {_level(delta)} over data and splits, a new pattern classified "
+        f"by {who} is misclassified with probability at most {100 * bound:.1f} % ({method})."
+    )
+
+
+def _statements(study: Study, l_ee: float, n_splits: int, claims: list[Claim]) -> tuple[str, ...]:
+    figure = _figure(study, l_ee, n_splits)
+    if not claims:
+        doubt = "Provisional: cells failed that might have held a better triple; no certificate is given."
+        return (figure, _vote("the figure to set beside it is 2 L_EE", l_ee), doubt)
+    told = [claim.statement for claim in claims]
+    if any(claim.classifier == "vote" for claim in claims):
+        return (figure, *told)
+    random = next(claim for claim in claims if claim.classifier == "random")  # occam's, if no other
+    return (figure, *told, _vote(f"what is proven is twice the {random.protocol} bound", random.bound))
+
+
+def _figure(study: Study, l_ee: float, n_splits: int) -> str:
+    """What L_EE is, under each bound it may be the mean of."""
+    level, name = _level(study.delta), BOUND_NAMES[study.bound]
+    what, proven = {
+        "clopper_pearson": (
+            f"the paper's figure, the mean over {n_splits} splits of {level} {name} bounds",
+            SINGLE,
+        ),
+        "stevens": (
+            f"the mean over {n_splits} splits of {level} {name} bounds, which are randomised",
+            SINGLE,
+        ),
+    }.get(study.bound, (f"the {level} {name} bound on the mean over {n_splits} splits", AVERAGE))
+    return f"L_EE = {100 * l_ee:.1f} %: {what}. {proven}"
+
+
+def _vote(told: str, bound: float) -> str:
+    doubled = f"{200 * bound:.1f} %" if bound < 0.5 else "100 %, which says nothing"
+    return f"By majority vote instead of a random member, {told} = {doubled}."
+
+
+def _level(delta: float) -> str:
+    return f"{100 * (1 - delta):.4g} %"

@@ -141,6 +141,34 @@ def run(
     max_iter: Annotated[
         int | None, option("Iterations after which a fit is capped.", "10000000", "Study")
     ] = None,
+    bound: Annotated[
+        str | None,
+        option(
+            "What L_EE is the mean of: clopper_pearson (the paper's), stevens, safe or catoni. "
+            "What is minimised is Clopper-Pearson always.",
+            "clopper_pearson",
+            "Certificate",
+        ),
+    ] = None,
+    certify: Annotated[
+        str | None,
+        option(
+            "holdout: set a share of the rows aside, touched by nothing before the end, which then bounds "
+            "the error closely. The occam bound needs none, and is always computed.",
+            None,
+            "Certificate",
+        ),
+    ] = None,
+    holdout_share: Annotated[float | None, option("The share set aside.", "0.33", "Certificate")] = None,
+    claim: Annotated[
+        str | None,
+        option(
+            "What it certifies, delta shared: random (a random member of F*), vote (its majority), "
+            "member:7; several as a,b.",
+            "random",
+            "Certificate",
+        ),
+    ] = None,
     exhaustive: Annotated[
         bool | None,
         typer.Option("--exhaustive", help="Compute every cell; drop nothing.", rich_help_panel="Study"),
@@ -179,6 +207,10 @@ def run(
         "solver": solver,
         "tolerance": tolerance,
         "max_iter": max_iter,
+        "bound": bound,
+        "protocol": certify,
+        "holdout_share": holdout_share,
+        "claims": claim and tuple(claim.split(",")),
         "exhaustive": exhaustive,
     }
     values = read_toml(study) if study else {}

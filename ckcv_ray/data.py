@@ -7,7 +7,7 @@ and everything behind it trusts what it gets.
 import hashlib
 import json
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import inf, isfinite
 from pathlib import Path
 from typing import Any
@@ -19,7 +19,9 @@ from pyarrow import csv, parquet
 
 from ckcv_ray import datasets
 from ckcv_ray.core import scaling
+from ckcv_ray.core.splits import Index, hold_out
 from ckcv_ray.errors import InputError
+from ckcv_ray.study import Study
 
 SPARSE = b"sparse"
 TARGETS = ("target", "y", "label", "class")
@@ -41,7 +43,9 @@ class Table:
         features: the d column names.
         target: name of the label's column.
         source: where the rows came from, for people.
-        digest: SHA-256 of all of the above but the source.
+        whole: the table this is what is left of, where rows are held out.
+        held_rows: their numbers in the whole, ascending.
+        digest: SHA-256 of all of the above but the source; of the whole, where rows are held out.
     """
 
     X: NDArray[np.float64]
@@ -50,9 +54,14 @@ class Table:
     features: tuple[str, ...]
     target: str
     source: str = ""
+    whole: "Table | None" = None
+    held_rows: Index | None = None
     digest: str = field(init=False)
 
     def __post_init__(self) -> None:
+        if self.whole is not None:
+            object.__setattr__(self, "digest", self.whole.digest)
+            return
         header = [self.features, self.target, self.labels, self.X.shape]
         content = hashlib.sha256(json.dumps(header).encode())
         content.update(np.ascontiguousarray(self.X + 0.0, dtype="<f8").data)  # -0.0 and 0.0 are one number
@@ -64,8 +73,33 @@ class Table:
         """Number of rows."""
         return len(self.y)
 
+    def hold_out(self, rows: Index) -> "Table":
+        """The table without ``rows``, which it keeps as ``held``.
+
+        Raises:
+            InputError: what is left is too little to learn from.
+        """
+        X, y = np.delete(self.X, rows, axis=0), np.delete(self.y, rows)
+        fewest = min(np.sum(y < 0), np.sum(y > 0))
+        if not len(rows) or len(y) < LEAST_ROWS or fewest < LEAST_OF_CLASS:
+            raise InputError(
+                f"holding out {len(rows)} of {self.n} rows leaves {len(y)}, {fewest} of the rarer class: "
+                f"at least 1 is held out, and {LEAST_ROWS} with {LEAST_OF_CLASS} of each class are needed "
+                "to learn from; change the share held out, or the seed"
+            )
+        return replace(self, X=X, y=y, whole=self, held_rows=rows)
+
+    @property
+    def held(self) -> "TestRows | None":
+        """The rows held out, if any are."""
+        if self.whole is None or self.held_rows is None:
+            return None
+        return TestRows(self.whole.X[self.held_rows], self.whole.y[self.held_rows])
+
     def columns(self) -> pa.Table:
-        """Features and the target with its original labels, as Arrow columns."""
+        """Features and the target with its original labels, as Arrow columns; with the rows held out."""
+        if self.whole is not None:
+            return self.whole.columns()
         original = [self.labels[int(sign > 0)] for sign in self.y]
         return datasets.from_matrix(self.X, pa.array(original), list(self.features), self.target)
 
@@ -78,6 +112,17 @@ class TestRows:
 
     X: NDArray[np.float64]
     y: NDArray[np.int8]
+
+
+def divide(table: Table, study: Study) -> Table:
+    """The table as the study's protocol divides it: without the rows it holds out.
+
+    Raises:
+        InputError: what is left is too little to learn from.
+    """
+    if study.holdout_share is None or table.whole is not None:
+        return table
+    return table.hold_out(hold_out(table.n, study.holdout_share, study.seed))
 
 
 def read(source: str, ida_file: Path | None = None) -> datasets.Columns:

@@ -23,7 +23,7 @@ from threadpoolctl import threadpool_info
 from ckcv_ray import worker
 from ckcv_ray.aggregator import Aggregator, Progress
 from ckcv_ray.core.schedule import Schedule
-from ckcv_ray.data import Table, TestRows, table_from_arrays
+from ckcv_ray.data import Table, TestRows, divide, table_from_arrays
 from ckcv_ray.ensemble import Ensemble
 from ckcv_ray.errors import StoreError
 from ckcv_ray.result import Result
@@ -117,6 +117,7 @@ class Estimate:
 
 def estimate(study: Study, table: Table) -> Estimate:
     """Time the first split's paths for about two seconds, and forecast the rest from what they show."""
+    table = divide(table, study)
     study = study.for_rows(table.n)
     sizes = study.sizes(table.n)
     data = worker.share(table.X, table.y, study)
@@ -188,6 +189,7 @@ def run_table(
     Raises:
         KeyboardInterrupt: it was stopped.
     """
+    table = divide(table, study)
     study, execution = study.for_rows(table.n), execution or Execution()
     out = out.absolute() if out is not None else None  # the aggregator may live in another directory
     if (result := finished_run(study, table, out)) is not None:
@@ -210,7 +212,7 @@ def finished_run(study: Study, table: Table, out: Path | None) -> Result | None:
     """
     if out is None:
         return None
-    study, folder = study.for_rows(table.n), RunFolder(out)
+    study, folder = study.for_rows(divide(table, study).n), RunFolder(out)
     identity = folder.identity()
     if identity is None or identity.run_id == run_id(study, table.digest):
         if folder.finished:

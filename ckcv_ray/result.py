@@ -14,6 +14,13 @@ from ckcv_ray.store import Finished
 from ckcv_ray.study import Study
 from ckcv_ray.triples import per_k
 
+LIKEWISE = {
+    "clopper_pearson": "the paper's figure: likewise on the estimate sets",
+    "stevens": "mean randomised bound (Stevens) on the estimate sets",
+    "safe": "averaging-safe bound on the estimate sets",
+    "catoni": "Catoni's bound on the estimate sets",
+}
+
 
 @dataclass(frozen=True, repr=False)
 class Result:
@@ -146,7 +153,12 @@ class Result:
             f"best triple    C = {self.C:g}, gamma = {self.gamma:g}, k = {self.k}"
             f"   (train {c.n_train}, select {c.n_select}, estimate {c.n_select} rows; {c.n_splits} splits)",
             f"L_MS           {100 * self.l_ms:6.2f} %   mean {level} bound on the select sets, minimised",
-            f"L_EE           {100 * self.l_ee:6.2f} %   the paper's figure: likewise on the estimate sets",
+            f"L_EE           {100 * self.l_ee:6.2f} %   {LIKEWISE[c.bound]}",
+            *(
+                f"proven         {100 * claim['bound']:6.2f} %   {claim['protocol']}, {claim['classifier']}: "
+                f"holds with probability {100 * (1 - claim['delta']):.4g} %, selection included"
+                for claim in c.claims
+            ),
             *(
                 f"  {actual!r} taken for {taken!r}:  {100 * side['errors'] / max(1, side['rows']):.2f} %"
                 f" of such rows on average, mean {level} bound {100 * side['bound']:.2f} %"

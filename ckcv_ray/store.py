@@ -30,7 +30,7 @@ from pyarrow import parquet
 from ckcv_ray import ensemble as ensembles
 from ckcv_ray import triples as tables
 from ckcv_ray.certificate import Certificate
-from ckcv_ray.data import Table, learning_table
+from ckcv_ray.data import Table, divide, learning_table
 from ckcv_ray.ensemble import Ensemble
 from ckcv_ray.errors import InputError, RunError, StoreError
 from ckcv_ray.study import Path as Key
@@ -38,7 +38,7 @@ from ckcv_ray.study import Study
 from ckcv_ray.version import VERSION
 from ckcv_ray.worker import FIELDS, RECORD, STATUSES, Failure, Records
 
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
 LOCK = ".lock"
 CELLS = pa.schema(
     [
@@ -195,7 +195,7 @@ class RunFolder:
             raise StoreError(f"{file} is damaged: {error}") from None
         if table.digest != identity.data_digest:
             raise StoreError(f"{file} is not the data this run learned from: its digest differs")
-        return table
+        return divide(table, identity.study)
 
     def write_results(
         self, triples: pa.Table, ensemble: Ensemble, table: Table, run_id: str

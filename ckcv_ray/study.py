@@ -9,28 +9,30 @@ import hashlib
 import json
 import math
 import tomllib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from enum import StrEnum
 from numbers import Integral, Real
 from pathlib import Path as FilePath
 from typing import Any, NamedTuple
 
-from ckcv_ray.core.bounds import check_delta
-from ckcv_ray.core.splits import count_splits
+from ckcv_ray.core.bounds import BOUNDS, MOST_CHECKED, check_delta, reported_bound
+from ckcv_ray.core.splits import count_splits, randomisers
 from ckcv_ray.core.svm import SOLVERS
 from ckcv_ray.errors import InputError
 
 CHOICES = {
-    "bound": ("clopper_pearson",),
+    "bound": BOUNDS,
     "scaling": ("standard", "none"),
     "solver": tuple(SOLVERS),
     "precision": ("float64",),
-    "protocol": ("paper",),
+    "protocol": ("paper", "holdout"),
 }
 BACKENDS = ("auto", "ray", "serial")
 MOST = 2**31 - 1
 MOST_SPLITS = 1_000_000
+HOLDOUT_SHARE = 0.33
+CLAIMS = ("random", "vote")
 
 
 class Triple(NamedTuple):
@@ -99,14 +101,18 @@ class Study:
         k: numbers of folds, each in 3 .. n; None for every one of them.
         n_splits: Monte Carlo splits for each k (l_MC in the paper); all of them where there are fewer.
         delta: failure probability of each bound, inside (0, 1).
-        bound: the upper bound that is minimised and reported.
+        bound: what l_ee is the mean of; the criterion is always Clopper-Pearson.
         seed: of the splits, non-negative.
         scaling: "standard" (fitted on the training rows of each split alone) or "none".
         solver: name of the machine's solver.
         tolerance: largest KKT violation of a converged fit.
         precision: floating point type of the kernel.
         max_iter: iterations after which a fit is capped, counted and shown.
-        protocol: what the certificate claims.
+        protocol: "paper": all rows serve Algorithm 1; "holdout": a share of them is never touched before
+            the end, and certifies what it made.
+        holdout_share: that share, inside (0, 1); by default 0.33.
+        claims: what the held-out rows certify, delta shared equally: "random" (a random member of F*, the
+            default), "vote" (its majority), "member:7" (the member of split 7).
         report_k: values of k whose own best triple and l_ee are reported beside the winner.
         exhaustive: compute every cell of both stages instead of dropping what is provably beaten.
 
@@ -127,6 +133,8 @@ class Study:
     precision: str = "float64"
     max_iter: int = 10_000_000
     protocol: str = "paper"
+    holdout_share: float | None = None
+    claims: tuple[str, ...] = ()
     report_k: tuple[int, ...] = ()
     exhaustive: bool = False
 
@@ -151,13 +159,39 @@ class Study:
             check_choice(name, getattr(self, name), allowed)
         if not isinstance(self.exhaustive, bool):
             raise InputError(f"exhaustive={self.exhaustive!r} is not true or false")
+        self._check_holdout()
+
+    def _check_holdout(self) -> None:
+        if self.protocol != "holdout":
+            for name in ("holdout_share", "claims"):
+                if getattr(self, name) not in (None, ()):
+                    raise InputError(f"{name}={getattr(self, name)!r} goes with the protocol holdout alone")
+            return
+        share = HOLDOUT_SHARE if self.holdout_share is None else _number("holdout_share", self.holdout_share)
+        if not 0.0 < share < 1.0:
+            raise InputError(f"holdout_share={share!r} is outside (0, 1): 0.33 holds out a third of the rows")
+        object.__setattr__(self, "holdout_share", share)
+        claims = tuple(dict.fromkeys(self.claims)) or CLAIMS[:1]
+        object.__setattr__(self, "claims", claims)
+        for claim in claims:
+            if claim not in CLAIMS and not 0 <= member_of(claim) < self.n_splits:
+                raise InputError(
+                    f"claims={claim!r} is not known: choose from {', '.join(CLAIMS)}, or member:0 to "
+                    f"member:{self.n_splits - 1}"
+                )
 
     def for_rows(self, n: int) -> "Study":
         """The same study in its one canonical form for n rows, with every k checked against them."""
+        beside = " beside those held out" if self.protocol == "holdout" else ""
         for name, values in (("k", self.k or ()), ("report_k", self.report_k)):
             for k in values:
                 if not 3 <= k <= n:
-                    raise InputError(f"{name}={k} is outside 3..{n} (the table has {n} rows)")
+                    raise InputError(f"{name}={k} is outside 3..{n} (the table has {n} rows{beside})")
+        if self.bound == "safe" and n // min(self.k or (3,)) > MOST_CHECKED:
+            raise InputError(
+                f"bound='safe' is checked for at most {MOST_CHECKED} rows in an estimate set, and k = "
+                f"{min(self.k or (3,))} takes {n // min(self.k or (3,))}: use catoni"
+            )
         if self.k is None:
             return self
         for k in self.report_k:
@@ -175,6 +209,11 @@ class Study:
             Size(ks[0], tuple(ks), m, n - 2 * m, count_splits(n, ks[0], self.n_splits))
             for m, ks in groups.items()
         )
+
+    def mean_bound(self, errors: Sequence[int], m: int) -> float:
+        """L_EE: the bound asked for over the errors on each split's estimate set of m rows."""
+        draws = randomisers(m, len(errors), self.seed) if self.bound == "stevens" else ()
+        return reported_bound(self.bound, errors, m, self.delta, draws)
 
     def to_json(self) -> dict[str, Any]:
         """Fields as JSON values; ``from_json`` reads them back."""
@@ -229,6 +268,12 @@ def run_id(study: Study, data_digest: str) -> str:
     """Name of a run: 12 hexadecimal digits of the SHA-256 of study and data."""
     text = json.dumps({"study": study.to_json(), "data": data_digest}, sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()[:12]
+
+
+def member_of(claim: str) -> int:
+    """The split whose member ``claim`` speaks of; -1 where it speaks of none."""
+    kind, _, number = claim.partition(":")
+    return int(number) if kind == "member" and number.isascii() and number.isdigit() else -1
 
 
 def read_toml(path: FilePath) -> dict[str, Any]:

@@ -5,7 +5,7 @@ triple's row is cut back to the shortest prefix of splits that proves it beaten,
 """
 
 from functools import cache
-from math import fsum, inf, nan
+from math import inf, nan
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from ckcv_ray.core.selection import FoldSize, Leader, Selection
+from ckcv_ray.core.selection import Leader, Selection
 from ckcv_ray.study import Size, Study, Triple
 
 STATES = ("winner", "reported", "tied", "beaten", "failed")
@@ -57,11 +57,6 @@ def triple_of(study: Study, sizes: tuple[Size, ...], leader: Leader) -> Triple:
     return Triple(study.C[leader.C], study.gamma[leader.gamma], sizes[leader.size].k)
 
 
-def l_ee_of(fold: FoldSize, counts: NDArray[np.int32]) -> float:
-    """Mean bound of one triple's estimate counts (n_splits,); nan where one is missing."""
-    return nan if np.any(counts < 0) else fsum(float(b) for b in fold.bounds[counts]) / len(counts)
-
-
 def triple_table(
     study: Study, sizes: tuple[Size, ...], selection: Selection, estimates: dict[int, NDArray[np.int32]]
 ) -> pa.Table:
@@ -78,7 +73,10 @@ def triple_table(
     @cache
     def verdicts(j: int, reported: bool) -> Verdict:
         judge = selection.leaders[j] if reported else winner
-        return _verdict(selection, j, judge, estimates.get(j), keep_all=study.exhaustive)
+        verdict = _verdict(selection, j, judge, keep_all=study.exhaustive)
+        for (g, c), counts in _estimated(estimates.get(j), j, judge, study).items():
+            verdict.l_ee[g, c] = study.mean_bound(counts, sizes[j].n_select)
+        return verdict
 
     shape = (len(study.gamma), len(study.C))
     gamma, C = (np.repeat(study.gamma, shape[1]), np.tile(study.C, shape[0]))
@@ -108,9 +106,18 @@ def per_k(table: pa.Table) -> list[dict[str, Any]]:
     return [_one_k(group, best.get(group["k"])) for group in groups.to_pylist()]
 
 
-def _verdict(
-    selection: Selection, j: int, judge: Leader | None, estimates: NDArray[np.int32] | None, keep_all: bool
-) -> Verdict:
+def _estimated(
+    estimates: NDArray[np.int32] | None, j: int, judge: Leader | None, study: Study
+) -> dict[tuple[int, int], list[int]]:
+    """Errors on every estimate set, by position of gamma and C, of the triples whose l_ee is shown."""
+    if estimates is None:
+        return {}
+    full = np.argwhere(np.all(estimates >= 0, axis=0)).tolist()
+    shown = [(g, c) for g, c in full if study.exhaustive or (judge is not None and (c, g, j) == judge[1:])]
+    return {(g, c): estimates[:, g, c].tolist() for g, c in shown}
+
+
+def _verdict(selection: Selection, j: int, judge: Leader | None, keep_all: bool) -> Verdict:
     """What became of one size's triples, judged against the complete triple ``judge``."""
     fold, threshold = selection.sizes[j], judge.l_ms if judge else inf
     shape = fold.low.shape
@@ -133,9 +140,6 @@ def _verdict(
                 verdict.state[g, c] = "tied" if tied else "beaten"
             else:
                 verdict.state[g, c] = "failed"
-        shown = keep_all or (judge is not None and (c, g, j) == judge[1:])
-        if shown and estimates is not None:
-            verdict.l_ee[g, c] = l_ee_of(fold, estimates[:, g, c])
     return verdict
 
 

@@ -79,7 +79,8 @@ def test_json_is_one_object_and_agrees_with_status(ckcv: Command, patients: Path
     ran = json.loads(shown)
     assert code == 0
     assert set(ran) == KEYS
-    assert ran["proven"] is None
+    assert ran["proven"]["protocol"] == "occam"
+    assert ran["l_ee"] < ran["proven"]["bound"] <= 1
     assert ran["test_error"] is None
     assert [row["k"] for row in ran["per_k"]] == list(range(3, 41))
     states = {row["k"]: row["state"] for row in ran["per_k"]}

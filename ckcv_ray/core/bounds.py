@@ -188,7 +188,7 @@ def catoni(rate: float, m: int, delta: float = 0.05) -> float:
     return min(1.0, (1 - exp(-lam * rate - log(1 / delta) / m)) / (1 - exp(-lam)))
 
 
-def mean_bound(name: str, errors: Sequence[int], m: int, delta: float, v: Sequence[float] = ()) -> float:
+def reported_bound(name: str, errors: Sequence[int], m: int, delta: float, v: Sequence[float] = ()) -> float:
     """The figure reported for one triple: the bound called ``name`` over its splits, at most 1.
 
     Args:

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 Index = NDArray[np.intp]
+HELD_OUT, MEMBERS = (0, 0, 2), (0, 0, 3)  # spawn keys; those of splits begin with m, which is never 0
 
 
 class Split(NamedTuple):
@@ -50,11 +51,30 @@ def complete_kfold(n: int, k: int, mc_index: int, n_splits: int, seed: int) -> S
     m = n // k
     if count_splits(n, k, n_splits + 1) <= n_splits:
         return _enumerated(n, m, mc_index)
-    sequence = np.random.SeedSequence(seed, spawn_key=(m, mc_index))
-    order = np.random.default_rng(sequence).permutation(n)
+    order = _generator(seed, (m, mc_index)).permutation(n)
     role = np.zeros(n, dtype=np.int8)
     role[order[:m]], role[order[m : 2 * m]] = 1, 2
     return Split(*(np.flatnonzero(role == part) for part in range(3)))
+
+
+def hold_out(n: int, share: float, seed: int) -> Index:
+    """The floor(share * n) rows, ascending, that nothing touches before the very end."""
+    order = _generator(seed, HELD_OUT).permutation(n)
+    return np.sort(order[: int(share * n)])
+
+
+def draw_members(n_members: int, rows: int, seed: int) -> Index:
+    """A random member for each of so many held-out rows."""
+    return np.asarray(_generator(seed, MEMBERS).integers(n_members, size=rows))
+
+
+def randomisers(m: int, n_splits: int, seed: int) -> list[float]:
+    """Stevens' v for each split with folds of m rows, the same for all C and gamma."""
+    return [_generator(seed, (m, mc_index, 1)).uniform() for mc_index in range(n_splits)]
+
+
+def _generator(seed: int, key: tuple[int, ...]) -> np.random.Generator:
+    return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=key))
 
 
 def _enumerated(n: int, m: int, rank: int) -> Split:

@@ -16,7 +16,7 @@ from ckcv_ray.core.bounds import (
     check_delta,
     clopper_pearson,
     keeps,
-    mean_bound,
+    reported_bound,
     safe,
     safe_level,
     safe_table,
@@ -406,14 +406,14 @@ def test_catoni_refuses(arguments):
 # The figure reported
 
 
-def test_mean_bound_by_name():
+def test_reported_bound_by_name():
     errors, m = (3, 0, 7), 40
-    assert mean_bound("clopper_pearson", errors, m, 0.05) == fsum(clopper_pearson(list(errors), m)) / 3
-    assert mean_bound("safe", errors, m, 0.05) == fsum(safe(list(errors), m)) / 3
-    assert mean_bound("safe", (40, 40), m, 0.05) == 1.0 < safe(40, m)
-    assert mean_bound("catoni", errors, m, 0.05) == catoni(10 / 120, m)
+    assert reported_bound("clopper_pearson", errors, m, 0.05) == fsum(clopper_pearson(list(errors), m)) / 3
+    assert reported_bound("safe", errors, m, 0.05) == fsum(safe(list(errors), m)) / 3
+    assert reported_bound("safe", (40, 40), m, 0.05) == 1.0 < safe(40, m)
+    assert reported_bound("catoni", errors, m, 0.05) == catoni(10 / 120, m)
     v = (0.2, 0.9, 0.5)
-    assert mean_bound("stevens", errors, m, 0.05, v) == fsum(stevens(list(errors), m, v)) / 3
-    assert mean_bound("stevens", errors, m, 0.05, (1.0,) * 3) == pytest.approx(
-        mean_bound("clopper_pearson", errors, m, 0.05), rel=1e-12
+    assert reported_bound("stevens", errors, m, 0.05, v) == fsum(stevens(list(errors), m, v)) / 3
+    assert reported_bound("stevens", errors, m, 0.05, (1.0,) * 3) == pytest.approx(
+        reported_bound("clopper_pearson", errors, m, 0.05), rel=1e-12
     )

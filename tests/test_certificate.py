@@ -1,0 +1,223 @@
+"""What is claimed: weights that sum to one, levels, rows held out, and words that match the numbers."""
+
+import json
+from dataclasses import replace
+from fractions import Fraction
+from math import fsum
+
+import numpy as np
+import pytest
+from conftest import blobs
+from scipy import stats
+
+from ckcv_ray.certificate import ASSUMPTIONS, NOT_COVERED, certify, occam, weight
+from ckcv_ray.core.bounds import catoni, clopper_pearson, safe, stevens
+from ckcv_ray.core.splits import hold_out
+from ckcv_ray.data import table_from_arrays
+from ckcv_ray.driver import load_run, run_table
+from ckcv_ray.errors import InputError
+from ckcv_ray.study import Execution, Study, Triple
+from ckcv_ray.verify import verify
+
+SERIAL = Execution("serial")
+SMALL = Study(C=(0.1, 1.0, 10.0), gamma=(0.1, 1.0), n_splits=5)
+
+
+def run(study, table, **more):
+    return run_table(study, table, execution=SERIAL, **more)
+
+
+# occam
+
+
+@pytest.mark.parametrize("n", [3, 4, 50, 400])
+def test_weights_sum_to_at_most_one_whatever_k_is_allowed(n):
+    study = Study()
+    total = sum(weight(study, k) for k in range(3, n + 1)) * len(study.C) * len(study.gamma)
+    assert total == 1 - Fraction(1, n - 1) < 1
+
+
+def test_occam_is_the_safe_bound_at_the_weighted_level():
+    result = run(SMALL, blobs(60))
+    c = result.certificate
+    level = float(Fraction(1, 6 * (result.k - 2) * (result.k - 1)) * Fraction(SMALL.delta))
+    expected = min(1.0, fsum(safe(np.array(c.errors), c.n_select, level)) / len(c.errors))
+    assert c.proven["protocol"] == "occam"
+    assert c.proven["bound"] == pytest.approx(expected, rel=1e-12)
+    assert c.proven["bound"] > c.l_ee
+    assert f"at most {100 * expected:.1f} %" in c.proven["statement"]
+    assert "occam over 6 x k triples" in c.proven["statement"]
+    assert c.proven["statement"] in c.statements
+    assert (c.assumptions, c.not_covered) == (ASSUMPTIONS, NOT_COVERED)
+
+
+def test_occam_takes_catoni_where_the_safe_bound_is_not_checked():
+    study = Study(C=(1.0,), gamma=(1.0,))
+    claim = occam(study, Triple(1.0, 1.0, 3), [300, 320], 6000)
+    assert claim.bound == catoni(620 / 12000, 6000, 0.05 / 2)
+    assert "Catoni" in claim.statement
+
+
+def test_occam_holds_for_the_random_member_of_members_fixed_beforehand():
+    """X_i ~ Bin(m, L_i), independent: the share of failures stays below delta by its stated tail."""
+    rng = np.random.default_rng(5)
+    study, triple, m, runs = Study(C=(1.0,), gamma=(1.0,), delta=0.3), Triple(1.0, 1.0, 3), 20, 400
+    risks = np.array([0.1, 0.2, 0.3])
+    failures = sum(
+        risks.mean() > occam(study, triple, rng.binomial(m, risks).tolist(), m).bound for _ in range(runs)
+    )
+    assert failures <= stats.binom.ppf(1 - 1e-6, runs, 0.3)
+
+
+# holdout
+
+
+def test_what_is_held_out_is_touched_by_nothing():
+    """Other inputs and labels in the held-out rows: the same triple, l_ee and ensemble; other claims."""
+    study = replace(SMALL, protocol="holdout", claims=("random", "vote", "member:2"))
+    table = blobs(60)
+    held = hold_out(60, study.holdout_share, study.seed)
+    X, y = table.X.copy(), table.y.copy()
+    X[held], y[held] = X[held][::-1], -y[held]
+    one, other = run(study, table), run(study, table_from_arrays(X, y))
+    assert len(held) == one.certificate.n_held == 19
+    assert (one.l_ms, one.l_ee, one.certificate.errors) == (other.l_ms, other.l_ee, other.certificate.errors)
+    for a, b in zip(one.ensemble.members, other.ensemble.members, strict=True):
+        np.testing.assert_array_equal(a.dual_coef, b.dual_coef)
+        np.testing.assert_array_equal(a.vectors, b.vectors)
+    assert one.run_id != other.run_id
+    assert one.certificate.claims[:3] != other.certificate.claims[:3]
+
+
+def test_the_rest_is_a_study_of_the_rows_left():
+    study, table = replace(SMALL, protocol="holdout", holdout_share=0.25), blobs(60)
+    left = np.delete(np.arange(60), hold_out(60, 0.25, study.seed))
+    plain = run(SMALL, table_from_arrays(table.X[left], table.y[left]))
+    divided = run(study, table)
+    assert (divided.C, divided.gamma, divided.k) == (plain.C, plain.gamma, plain.k)
+    assert (divided.l_ms, divided.l_ee) == (plain.l_ms, plain.l_ee)
+    assert divided.triples.equals(plain.triples)
+    assert divided.certificate.claims[-1] == plain.certificate.proven  # occam is of those rows
+
+
+def test_claims_count_errors_on_the_held_out_rows_and_share_delta():
+    study = replace(SMALL, protocol="holdout", claims=("vote", "member:1", "random"))
+    table = blobs(60)
+    result = run(study, table)
+    held = hold_out(60, study.holdout_share, study.seed)
+    X, y = table.X[held], table.y[held]
+    votes = np.array([m.predict(X) for m in result.ensemble.members])
+    rng = np.random.default_rng(np.random.SeedSequence(study.seed, spawn_key=(0, 0, 3)))
+    drawn = rng.integers(5, size=len(held))
+    wrong = {
+        "vote": np.where((votes > 0).sum(axis=0) * 2 > 5, 1, -1) != y,
+        "member:1": votes[1] != y,
+        "random": votes[drawn, np.arange(len(held))] != y,
+    }
+    claims = {
+        claim["classifier"]: claim for claim in result.certificate.claims if claim["protocol"] == "holdout"
+    }
+    assert list(claims) == ["vote", "member:1", "random"]
+    for name, claim in claims.items():
+        assert claim["bound"] == clopper_pearson(int(wrong[name].sum()), len(held), 0.05 / 3)
+        assert claim["delta"] == 0.05 / 3
+        assert f"{int(wrong[name].sum())} of {len(held)} rows" in claim["statement"]
+    assert result.certificate.proven == result.certificate.claims[0]
+    assert result.to_json()["proven"] == result.certificate.proven
+
+
+def test_a_divided_run_is_stored_loaded_and_verified(tmp_path):
+    study, table = replace(SMALL, protocol="holdout"), blobs(60)
+    result = run(study, table, out=tmp_path / "run")
+    again = load_run(tmp_path / "run")
+    assert again.certificate == result.certificate == run(study, table, out=tmp_path / "run").certificate
+    assert again.table.n == 41
+    assert len(again.table.held.y) == 19
+    assert again.table.digest == table.digest
+    assert verify(tmp_path / "run") == []
+
+
+@pytest.mark.parametrize(("field", "value"), [("bound", 0.01), ("delta", 0.2), ("statement", "All is well.")])
+@pytest.mark.parametrize("protocol", ["paper", "holdout"])
+def test_verify_notices_a_claim_that_was_touched_up(tmp_path, protocol, field, value):
+    run(replace(SMALL, protocol=protocol), blobs(60), out=tmp_path / "run")
+    file = tmp_path / "run" / "certificate.json"
+    content = json.loads(file.read_text())
+    content["proven"][field] = value
+    file.write_text(json.dumps(content))
+    assert any("proven is" in sentence for sentence in verify(tmp_path / "run"))
+
+
+# The figure l_ee
+
+
+def test_l_ee_is_the_mean_of_the_bound_asked_for_and_what_is_minimised_is_not():
+    table = blobs(60)
+    plain = run(SMALL, table)
+    errors, m = np.array(plain.certificate.errors), plain.certificate.n_select
+    keys = [(m, i, 1) for i in range(5)]
+    v = [np.random.default_rng(np.random.SeedSequence(0, spawn_key=key)).uniform() for key in keys]
+    expected = {
+        "clopper_pearson": np.mean(clopper_pearson(errors, m)),
+        "stevens": np.mean(stevens(errors, m, v)),
+        "safe": min(1.0, np.mean(safe(errors, m))),
+        "catoni": catoni(errors.mean() / m, m),
+    }
+    for bound, value in expected.items():
+        result = run(replace(SMALL, bound=bound), table)
+        assert (result.C, result.gamma, result.k, result.l_ms) == (plain.C, plain.gamma, plain.k, plain.l_ms)
+        assert result.l_ee == pytest.approx(value, rel=1e-12)
+        assert result.triples["l_ee"].drop_null().to_pylist() == [result.l_ee]
+        assert ("paper's figure" in result.summary()) == (bound == "clopper_pearson")
+        assert "not proven" in result.certificate.statements[0]
+
+
+def test_a_provisional_result_claims_nothing():
+    result = run(SMALL, blobs(60))
+    triple = Triple(result.C, result.gamma, result.k)
+    c = certify(SMALL, result.table, "x", triple, result.l_ms, result.ensemble, True, {})
+    assert c.proven is None
+    assert c.claims == ()
+    assert "Provisional" in c.statements[-1]
+    assert not any("probability at least" in statement for statement in c.statements)
+
+
+# What is refused
+
+
+@pytest.mark.parametrize(
+    ("values", "told"),
+    [
+        ({"holdout_share": 0.3}, "goes with the protocol holdout"),
+        ({"claims": ("vote",)}, "goes with the protocol holdout"),
+        ({"protocol": "holdout", "holdout_share": 0.0}, "outside (0, 1)"),
+        ({"protocol": "holdout", "holdout_share": 1.0}, "outside (0, 1)"),
+        ({"protocol": "holdout", "holdout_share": "a third"}, "is not a number"),
+        ({"protocol": "holdout", "claims": ("best",)}, "choose from random, vote, or member:0 to member:19"),
+        ({"protocol": "holdout", "claims": ("member:20",)}, "member:19"),
+        ({"protocol": "holdout", "claims": ("member:x",)}, "member:19"),
+        ({"protocol": "luck"}, "choose from paper, holdout"),
+        ({"bound": "mid-p"}, "choose from clopper_pearson, stevens, safe, catoni"),
+    ],
+)
+def test_a_study_refuses_what_it_cannot_certify(values, told):
+    with pytest.raises(InputError) as refused:
+        Study(**values)
+    assert told in str(refused.value)
+
+
+@pytest.mark.parametrize("share", [0.001, 0.95])
+def test_a_share_that_leaves_too_little_is_refused(share):
+    with pytest.raises(InputError, match="holding out"):
+        run(replace(SMALL, protocol="holdout", holdout_share=share), blobs(60))
+
+
+def test_k_is_judged_by_the_rows_left():
+    with pytest.raises(InputError, match=r"outside 3..41 \(the table has 41 rows beside those held out\)"):
+        run(replace(SMALL, protocol="holdout", k=(3, 42)), blobs(60))
+
+
+def test_the_safe_bound_is_refused_before_the_run_where_it_is_not_checked():
+    with pytest.raises(InputError, match="use catoni"):
+        Study(bound="safe").for_rows(20_000)
+    assert Study(bound="safe", k=(5,)).for_rows(20_000)
