@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from ckcv_ray.certificate import certify
 from ckcv_ray.core.schedule import Schedule
-from ckcv_ray.core.selection import FAILED, UNKNOWN
+from ckcv_ray.core.selection import FAILED, UNKNOWN, Leader
 from ckcv_ray.data import Table
 from ckcv_ray.ensemble import Ensemble, Member
 from ckcv_ray.errors import RunError, StoreError
@@ -185,10 +185,9 @@ class Aggregator:
         if winner is None:
             raise RunError(f"no triple could be completed: {self._first_failure()}")
         triple = triple_of(self.study, self.sizes, winner)
-        splits = range(self.sizes[winner.size].n_splits)
-        if any((triple, i) not in self._members for i in splits):
+        ensemble = self._ensemble(winner)
+        if ensemble is None:
             raise RunError(f"the winner could not be refitted on every split: {self._first_failure()}")
-        ensemble = Ensemble(tuple(self._members[triple, i] for i in splits))
         triples = self.triples()
         provisional = "failed" in triples["state"].to_pylist()
         digests = {"data": self.table.digest}
@@ -198,6 +197,15 @@ class Aggregator:
             self.study, self.table, self.run_id, triple, winner.l_ms, ensemble, provisional, digests
         )
         return Finished(triples, ensemble, certificate)
+
+    def reported(self) -> dict[int, Ensemble]:
+        """The ensemble of the best triple of each reported k that could be refitted on every split."""
+        found: dict[int, Ensemble] = {}
+        for size, leader in zip(self.sizes, self.selection.leaders, strict=True):
+            for k in set(size.k_values) & set(self.study.report_k):
+                if leader is not None and (ensemble := self._ensemble(leader)) is not None:
+                    found[k] = ensemble
+        return found
 
     def account(self) -> dict[str, Any]:
         """What the run has cost, in all its sessions."""
@@ -234,6 +242,14 @@ class Aggregator:
     def failures(self) -> list[Failure]:
         """Paths that failed."""
         return list(self._failures.values())
+
+    def _ensemble(self, leader: Leader) -> Ensemble | None:
+        """The members of a leader; None where one is missing."""
+        triple = triple_of(self.study, self.sizes, leader)
+        splits = range(self.sizes[leader.size].n_splits)
+        if any((triple, i) not in self._members for i in splits):
+            return None
+        return Ensemble(tuple(self._members[triple, i] for i in splits))
 
     def _decided(self) -> bool:
         if self._looked != self.selection.version:

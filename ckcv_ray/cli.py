@@ -24,6 +24,7 @@ from rich.console import Console
 from ckcv_ray import data, driver
 from ckcv_ray.display import Display, duration
 from ckcv_ray.errors import CKCVError, InputError, StoreError
+from ckcv_ray.estimate import Estimate, estimate
 from ckcv_ray.result import Result
 from ckcv_ray.store import RunFolder
 from ckcv_ray.study import Execution, Study, parse_folds, parse_grid, read_toml
@@ -127,6 +128,15 @@ def run(
     n_splits: Annotated[int | None, option("Random splits for each k.", "20", "Study")] = None,
     delta: Annotated[float | None, option("Failure probability of a bound.", "0.05", "Study")] = None,
     seed: Annotated[int | None, option("Of the splits.", "0", "Study")] = None,
+    resampling: Annotated[
+        str | None,
+        option(
+            "complete (random splits, as the paper's method) or rotation (the k splits of one shuffle, as "
+            "conventional k-fold cross validation).",
+            "complete",
+            "Study",
+        ),
+    ] = None,
     scale: Annotated[
         str | None,
         option("standard (fitted on each split's training rows alone) or none.", "standard", "Study"),
@@ -203,6 +213,7 @@ def run(
         "n_splits": n_splits,
         "delta": delta,
         "seed": seed,
+        "resampling": resampling,
         "scaling": scale,
         "solver": solver,
         "tolerance": tolerance,
@@ -354,7 +365,7 @@ def _run(
         return driver.run_table(study, table, out, execution, test=test)
     signals = Signals()
     try:
-        expected = driver.estimate(study, table)
+        expected = estimate(study, table)
         workers = _tell_expected(expected, execution, yes)
         with signals, Display(console, workers) as display:
             return driver.run_table(study, table, out, execution, display, test, expected, stop=signals.stop)
@@ -371,7 +382,7 @@ def _run_id(folder: Path) -> str | None:
     return None
 
 
-def _tell_expected(expected: driver.Estimate, execution: Execution, yes: bool) -> int:
+def _tell_expected(expected: Estimate, execution: Execution, yes: bool) -> int:
     """Say how long the run will take, ask before a long one; the number of workers."""
     backend = driver.choose_backend(execution, expected.seconds)
     workers = 1 if backend == "serial" else execution.workers or os.cpu_count() or 1

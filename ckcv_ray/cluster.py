@@ -8,6 +8,8 @@ import os
 import signal
 import socket
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, cast
 
@@ -43,12 +45,14 @@ class RayBackend:
     Args:
         workers: batches at once; None for every CPU there is.
         address: of a running cluster; "local" for a Ray of our own on loopback.
+        apart: whether the aggregator is an actor; if not it lives in the driver's process.
     """
 
     name = "ray"
     least_seconds = 0.05
 
-    def __init__(self, workers: int | None = None, address: str = "local") -> None:
+    def __init__(self, workers: int | None = None, address: str = "local", apart: bool = True) -> None:
+        self._apart = apart
         self._owns = not ray.is_initialized()
         if self._owns:
             _connect(workers, address)
@@ -66,6 +70,8 @@ class RayBackend:
         self._task = _evaluate.options(memory=need)
         self._study = ray.put(study)
         self._data = ray.put(worker.share(table.X, table.y, study))
+        if not self._apart:
+            return Aggregator(study, table, out)
         here = NodeAffinitySchedulingStrategy(ray.get_runtime_context().get_node_id(), soft=False)
         self._actor = _AggregatorActor.options(scheduling_strategy=here).remote(study, table, out)
         return cast(Aggregator, _Remote(self._actor))
@@ -112,6 +118,19 @@ class RayBackend:
         except RayError as error:
             return worker.failed(tasks, ray.get(self._study), str(error))
         return outcome
+
+
+@contextmanager
+def connected(workers: int | None, address: str) -> Iterator[None]:
+    """One connection for several backends; a Ray that is ours is shut down at the end."""
+    owns = not ray.is_initialized()
+    if owns:
+        _connect(workers, address)
+    try:
+        yield
+    finally:
+        if owns and ray.is_initialized():
+            ray.shutdown()
 
 
 class _Remote:

@@ -113,6 +113,11 @@ class TestRows:
     X: NDArray[np.float64]
     y: NDArray[np.int8]
 
+    @property
+    def digest(self) -> str:
+        """SHA-256 of the rows."""
+        return hashlib.sha256(np.column_stack([self.X + 0.0, self.y]).astype("<f8").tobytes()).hexdigest()
+
 
 def divide(table: Table, study: Study) -> Table:
     """The table as the study's protocol divides it: without the rows it holds out.

@@ -7,34 +7,36 @@ a backend that evaluates batches of tasks in whatever order it likes.
 import os
 import platform
 from collections import deque
-from collections.abc import Callable, Iterable
-from contextlib import suppress
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager, suppress
+from dataclasses import replace
 from functools import cache
 from math import inf
 from pathlib import Path
+from threading import Event
 from time import monotonic
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
-import numpy as np
 from numpy.typing import ArrayLike
 from threadpoolctl import threadpool_info
 
 from ckcv_ray import worker
 from ckcv_ray.aggregator import Aggregator, Progress
-from ckcv_ray.core.schedule import Schedule
+from ckcv_ray.core.threads import one_thread
 from ckcv_ray.data import Table, TestRows, divide, table_from_arrays
 from ckcv_ray.ensemble import Ensemble
 from ckcv_ray.errors import StoreError
+from ckcv_ray.estimate import Estimate, estimate
 from ckcv_ray.result import Result
 from ckcv_ray.store import RunFolder
-from ckcv_ray.study import Execution, Stage, Study, Task, run_id
-from ckcv_ray.triples import make_selection
+from ckcv_ray.study import Execution, Study, Task, run_id
 from ckcv_ray.version import VERSION
 
-CALIBRATION_SECONDS = 2.0
 SERIAL_SECONDS = 20.0
 LISTEN_SECONDS = 0.1
+TOGETHER = 3  # studies under way at once where several are run
+WAITING = 4  # studies handed to the pool for each of these
 PACKAGES = ("numpy", "scipy", "scikit-learn", "numba", "llvmlite", "pyarrow", "ray")
 
 Listener = Callable[[Progress], None]
@@ -102,44 +104,6 @@ class SerialBackend:
         self.queue = deque()
 
 
-@dataclass(frozen=True)
-class Estimate:
-    """What a short trial on the data itself says of a run.
-
-    Attributes:
-        seconds: expected work of one worker; drops are taken into account.
-        outcome: the records of the trial, which the run need not compute again.
-    """
-
-    seconds: float
-    outcome: worker.Outcome
-
-
-def estimate(study: Study, table: Table) -> Estimate:
-    """Time the first split's paths for about two seconds, and forecast the rest from what they show."""
-    table = divide(table, study)
-    study = study.for_rows(table.n)
-    sizes = study.sizes(table.n)
-    data = worker.share(table.X, table.y, study)
-    selection = make_selection(study, table.n)
-    outcomes: list[worker.Outcome] = []
-    worker.warm_up(study)
-    deadline = monotonic() + CALIBRATION_SECONDS
-    for gamma in _spread(len(study.gamma)):
-        task = Task(Stage.SELECT, sizes[0].k, 0, ((gamma, len(study.C)),))
-        outcomes.append(worker.evaluate([task], study, data))
-        records = outcomes[-1].records
-        if len(records):
-            selection.add(0, 0, gamma, records["errors_negative"] + records["errors_positive"])
-        if monotonic() > deadline:
-            break
-    selection.refresh()
-    together = _together(outcomes)
-    schedule = Schedule(selection, [size.n_train for size in sizes])
-    cost = float(sizes[0].n_train) ** 2 * max(1, len(together.records))
-    return Estimate(schedule.forecast() * together.seconds / cost, together)
-
-
 def run(
     study: Study,
     X: ArrayLike,
@@ -193,7 +157,7 @@ def run_table(
     study, execution = study.for_rows(table.n), execution or Execution()
     out = out.absolute() if out is not None else None  # the aggregator may live in another directory
     if (result := finished_run(study, table, out)) is not None:
-        return replace(result, execution=result.execution | _measure(result.ensemble, test))
+        return result if _measured(result, test) else _with_test(result, test)
     if expected is None and backend is None and execution.backend == "auto":
         expected = estimate(study, table)
     backend = backend or make_backend(execution, expected.seconds if expected else 0.0)
@@ -201,6 +165,45 @@ def run_table(
         return _run(backend, study, table, out, listen, test, expected, stop)
     finally:
         backend.close()
+
+
+class Job(NamedTuple):
+    """A study to run among others; see ``run_table``."""
+
+    study: Study
+    table: Table
+    out: Path | None = None
+    test: TestRows | None = None
+
+
+def run_many(jobs: Iterable[Job], execution: Execution | None = None) -> Iterator[Result]:
+    """Run studies side by side in one session of the backend; their results in the order of the jobs.
+
+    On Ray a few are under way at once, so that no worker waits where one of them begins or ends. Given
+    again with the same folders, what is finished is read and the rest taken up.
+
+    Raises:
+        CKCVError: what the first job that fails raises; the others keep what is done.
+    """
+    execution, stopped = execution or Execution(), Event()
+
+    def one(job: Job, backend: Backend) -> Result:
+        study, table, out, test = job
+        return run_table(study, table, out, execution, test=test, backend=backend, stop=stopped.is_set)
+
+    session = _session(execution)
+    with one_thread(), session as (new_backend, together), ThreadPoolExecutor(together) as pool:
+        waiting: deque[Future[Result]] = deque()
+        try:
+            for job in jobs:
+                waiting.append(pool.submit(one, job, new_backend()))
+                if len(waiting) >= WAITING * together:
+                    yield waiting.popleft().result()
+            while waiting:
+                yield waiting.popleft().result()
+        finally:
+            stopped.set()
+            pool.shutdown(cancel_futures=True)
 
 
 def finished_run(study: Study, table: Table, out: Path | None) -> Result | None:
@@ -270,12 +273,31 @@ def make_backend(execution: Execution, seconds: float) -> Backend:
     """The backend that ``execution`` names, for work of about ``seconds``."""
     if choose_backend(execution, seconds) == "serial":
         return SerialBackend()
-    address = execution.address or os.environ.get("RAY_ADDRESS") or "local"
-    if address == "local":  # read when ray is imported: without it a local Ray listens on every interface
-        os.environ.setdefault("RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER", "0")
+    address = _ray_address(execution)
     from ckcv_ray.cluster import RayBackend
 
     return RayBackend(execution.workers, address)
+
+
+@contextmanager
+def _session(execution: Execution) -> Iterator[tuple[Callable[[], Backend], int]]:
+    """What makes the backends of studies that run side by side, and how many may."""
+    if choose_backend(execution, inf) == "serial":
+        yield SerialBackend, 1
+        return
+    address = _ray_address(execution)
+    from ckcv_ray.cluster import RayBackend, connected
+
+    with connected(execution.workers, address):
+        yield lambda: RayBackend(execution.workers, address, apart=False), TOGETHER
+
+
+def _ray_address(execution: Execution) -> str:
+    """Where Ray is, or "local"; to be asked before ray is imported."""
+    address = execution.address or os.environ.get("RAY_ADDRESS") or "local"
+    if address == "local":  # read when ray is imported: without it a local Ray listens on every interface
+        os.environ.setdefault("RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER", "0")
+    return address
 
 
 def _run(
@@ -302,8 +324,7 @@ def _run(
             "source": table.source,
             "environment": environment(),
             "failures": [[*failure.path, failure.traceback] for failure in aggregator.failures()],
-            "test": None,
-            **_measure(finished.ensemble, test),
+            "test": _measure(finished.ensemble, test, aggregator.reported() if test else {}),
             **aggregator.account(),
         }
         aggregator.write_end(finished, execution)
@@ -334,12 +355,28 @@ def _work(backend: Backend, aggregator: Aggregator, listen: Listener | None, sto
         listen(aggregator.progress())
 
 
-def _measure(ensemble: Ensemble, test: TestRows | None) -> dict[str, Any]:
-    """The entry ``test`` of an account; none where there are no rows to test on."""
+def _measure(
+    ensemble: Ensemble, test: TestRows | None, reported: dict[int, Ensemble]
+) -> dict[str, Any] | None:
+    """The entry ``test`` of an account: error rates of F*, and of the best triple of each reported k."""
     if test is None:
-        return {}
-    error, vote_error = ensemble.error_rates(test.X, test.y)
-    return {"test": {"rows": len(test.y), "error": error, "vote_error": vote_error}}
+        return None
+    rates = {"": ensemble, **{str(k): other for k, other in sorted(reported.items())}}
+    found = {
+        k: dict(zip(("error", "vote_error"), one.error_rates(test.X, test.y), strict=True))
+        for k, one in rates.items()
+    }
+    return {"rows": len(test.y), "digest": test.digest, **found.pop(""), "reported": found}
+
+
+def _measured(result: Result, test: TestRows | None) -> bool:
+    """Whether nothing is to be measured on these rows that the account does not tell."""
+    told = result.execution.get("test")
+    return test is None or (told is not None and told["digest"] == test.digest)
+
+
+def _with_test(result: Result, test: TestRows | None) -> Result:
+    return replace(result, execution=result.execution | {"test": _measure(result.ensemble, test, {})})
 
 
 @cache
@@ -359,20 +396,3 @@ def environment() -> dict[str, Any]:
         "packages": {name: version(name) for name in PACKAGES},
         "blas": blas,
     }
-
-
-def _spread(n: int) -> list[int]:
-    """0 .. n-1 so that any beginning of the list covers the range: by bit-reversed order."""
-    bits = max(1, (n - 1).bit_length())
-    order = sorted(range(1 << bits), key=lambda i: int(f"{i:0{bits}b}"[::-1], 2))
-    return [i for i in order if i < n]
-
-
-def _together(outcomes: list[worker.Outcome]) -> worker.Outcome:
-    return worker.Outcome(
-        np.concatenate([o.records for o in outcomes]),
-        tuple(failure for o in outcomes for failure in o.failures),
-        (),
-        sum(o.seconds for o in outcomes),
-        sum(o.fits for o in outcomes),
-    )

@@ -17,7 +17,7 @@ from pathlib import Path as FilePath
 from typing import Any, NamedTuple
 
 from ckcv_ray.core.bounds import BOUNDS, MOST_CHECKED, check_delta, reported_bound
-from ckcv_ray.core.splits import count_splits, randomisers
+from ckcv_ray.core.splits import Split, complete_kfold, count_splits, randomisers, rotation
 from ckcv_ray.core.svm import SOLVERS
 from ckcv_ray.errors import InputError
 
@@ -26,11 +26,13 @@ CHOICES = {
     "scaling": ("standard", "none"),
     "solver": tuple(SOLVERS),
     "precision": ("float64",),
+    "resampling": ("complete", "rotation"),
     "protocol": ("paper", "holdout"),
 }
 BACKENDS = ("auto", "ray", "serial")
 MOST = 2**31 - 1
 MOST_SPLITS = 1_000_000
+N_SPLITS = 20
 HOLDOUT_SHARE = 0.33
 CLAIMS = ("random", "vote")
 
@@ -114,6 +116,8 @@ class Study:
         claims: what the held-out rows certify, delta shared equally: "random" (a random member of F*, the
             default), "vote" (its majority), "member:7" (the member of split 7).
         report_k: values of k whose own best triple and l_ee are reported beside the winner.
+        resampling: "complete" as the paper's Algorithm 1, or "rotation": the k splits of one shuffle, in
+            which folds take turns to select and to estimate; n_splits is not used then.
         exhaustive: compute every cell of both stages instead of dropping what is provably beaten.
 
     Raises:
@@ -123,7 +127,7 @@ class Study:
     C: tuple[float, ...] = tuple(10.0 ** (e / 2) for e in range(-4, 9))
     gamma: tuple[float, ...] = tuple(10.0 ** (e / 2) for e in range(-8, 3))
     k: tuple[int, ...] | None = None
-    n_splits: int = 20
+    n_splits: int = N_SPLITS
     delta: float = 0.05
     bound: str = "clopper_pearson"
     seed: int = 0
@@ -137,6 +141,7 @@ class Study:
     claims: tuple[str, ...] = ()
     report_k: tuple[int, ...] = ()
     exhaustive: bool = False
+    resampling: str = "complete"
 
     def __post_init__(self) -> None:
         checked = {
@@ -159,6 +164,8 @@ class Study:
             check_choice(name, getattr(self, name), allowed)
         if not isinstance(self.exhaustive, bool):
             raise InputError(f"exhaustive={self.exhaustive!r} is not true or false")
+        if self.resampling == "rotation" and self.n_splits != N_SPLITS:
+            raise InputError(f"n_splits={self.n_splits} does not go with the rotation, which has k splits")
         self._check_holdout()
 
     def _check_holdout(self) -> None:
@@ -174,10 +181,10 @@ class Study:
         claims = tuple(dict.fromkeys(self.claims)) or CLAIMS[:1]
         object.__setattr__(self, "claims", claims)
         for claim in claims:
-            if claim not in CLAIMS and not 0 <= member_of(claim) < self.n_splits:
+            if claim not in CLAIMS and member_of(claim) < 0:
                 raise InputError(
-                    f"claims={claim!r} is not known: choose from {', '.join(CLAIMS)}, or member:0 to "
-                    f"member:{self.n_splits - 1}"
+                    f"claims={claim!r} is not known: choose from {', '.join(CLAIMS)}, or member:0 for the "
+                    "member of split 0"
                 )
 
     def for_rows(self, n: int) -> "Study":
@@ -192,6 +199,10 @@ class Study:
                 f"bound='safe' is checked for at most {MOST_CHECKED} rows in an estimate set, and k = "
                 f"{min(self.k or (3,))} takes {n // min(self.k or (3,))}: use catoni"
             )
+        fewest = min(size.n_splits for size in self.sizes(n))
+        for claim in self.claims:
+            if member_of(claim) >= fewest:
+                raise InputError(f"claims={claim!r} is outside member:0 to member:{fewest - 1}")
         if self.k is None:
             return self
         for k in self.report_k:
@@ -202,13 +213,22 @@ class Study:
 
     def sizes(self, n: int) -> tuple[Size, ...]:
         """The distinct fold sizes of the study on n rows, the largest (smallest k) first."""
+        every = self.k or range(3, n + 1)
+        if self.resampling == "rotation":
+            return tuple(Size(k, (k,), n // k, n - 2 * (n // k), k) for k in every)
         groups: dict[int, list[int]] = {}
-        for k in self.k or range(3, n + 1):
+        for k in every:
             groups.setdefault(n // k, []).append(k)
         return tuple(
             Size(ks[0], tuple(ks), m, n - 2 * m, count_splits(n, ks[0], self.n_splits))
             for m, ks in groups.items()
         )
+
+    def split(self, n: int, k: int, mc_index: int) -> Split:
+        """Split number ``mc_index`` of k folds of n rows."""
+        if self.resampling == "rotation":
+            return rotation(n, k, mc_index, self.seed)
+        return complete_kfold(n, k, mc_index, self.n_splits, self.seed)
 
     def mean_bound(self, errors: Sequence[int], m: int) -> float:
         """L_EE: the bound asked for over the errors on each split's estimate set of m rows."""

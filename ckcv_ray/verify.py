@@ -12,7 +12,6 @@ import numpy as np
 
 from ckcv_ray.aggregator import Aggregator
 from ckcv_ray.certificate import certify
-from ckcv_ray.core.splits import complete_kfold
 from ckcv_ray.data import Table, fit_scaling
 from ckcv_ray.driver import replay
 from ckcv_ray.ensemble import Ensemble, Member, mistakes, to_pickles
@@ -93,7 +92,7 @@ def _member(
 ) -> Iterator[str]:
     if (member.C, member.gamma, member.k) != winner:
         yield f"fitted at {Triple(member.C, member.gamma, member.k)}, the winner is {winner}"
-    split = complete_kfold(table.n, winner.k, member.mc_index, study.n_splits, study.seed)
+    split = study.split(table.n, winner.k, member.mc_index)
     train, score = roles(Stage.REFIT, split)
     if not np.isin(member.support, train).all():
         yield "a support vector is not among its training rows"

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from ckcv_ray.blocks import Dense, Points, block_bytes, prepare
 from ckcv_ray.core.kernels import Matrix, squared_distances
 from ckcv_ray.core.scaling import Scaling
-from ckcv_ray.core.splits import Index, Split, complete_kfold
+from ckcv_ray.core.splits import Index, Split
 from ckcv_ray.core.svm import Solution, Status
 from ckcv_ray.core.threads import one_thread
 from ckcv_ray.data import fit_scaling
@@ -170,7 +170,7 @@ def _beginning(
 
 
 def _prepare(task: Task, study: Study, data: LearningSet) -> Block:
-    split = complete_kfold(len(data.X), task.k, task.mc_index, study.n_splits, study.seed)
+    split = study.split(len(data.X), task.k, task.mc_index)
     train, score = roles(task.stage, split)
     scaling = fit_scaling(data.X[train], study.scaling)
     kernel = prepare(data.X, data.distances, scaling, train, score)

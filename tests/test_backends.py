@@ -15,14 +15,16 @@ from hypothesis import strategies as st
 from ckcv_ray import cluster, worker
 from ckcv_ray.aggregator import Aggregator
 from ckcv_ray.core.svm import SOLVERS
-from ckcv_ray.data import Table
-from ckcv_ray.driver import SerialBackend, estimate, run_table
+from ckcv_ray.data import Table, TestRows
+from ckcv_ray.driver import Job, SerialBackend, run_many, run_table
 from ckcv_ray.errors import InputError, RunError, StoreError
+from ckcv_ray.estimate import estimate
 from ckcv_ray.result import Result
 from ckcv_ray.store import RunFolder
 from ckcv_ray.study import Execution, Stage, Study, Task
 from ckcv_ray.verify import verify
 
+SERIAL = Execution("serial")
 FILES = ("triples.parquet", "certificate.json", "study.json", "data.parquet", "ensemble/models.parquet")
 
 
@@ -297,3 +299,48 @@ def test_the_trial_is_not_computed_again(study: Study, table: Table) -> None:
     assert tried == {(3, 0)}
     assert (3, 1) in {(task.k, task.mc_index) for task in tasks}
     assert not tried & {(task.k, task.mc_index) for task in tasks}
+
+
+# Many studies
+
+
+def many(tmp_path: Path | None) -> list[Job]:
+    """Studies of several sizes; one holds rows out, one reports a k."""
+    studies = [
+        Study(C=(0.1, 1.0), gamma=(0.1, 1.0), n_splits=4, seed=seed, k=(3, 4, 5), report_k=(5,))
+        for seed in range(5)
+    ]
+    studies[2] = Study(C=(1.0,), gamma=(1.0,), n_splits=3, protocol="holdout")
+    tables = [blobs(30 + 4 * seed, seed=seed) for seed in range(5)]
+    rows = [TestRows(table.X[::2], table.y[::2]) for table in tables]
+    outs = [tmp_path / str(i) if tmp_path else None for i in range(5)]
+    return [Job(*job) for job in zip(studies, tables, outs, rows, strict=True)]
+
+
+@pytest.mark.usefixtures("ray_session")
+def test_many_studies_give_what_each_gives_alone(tmp_path):
+    alone = [run_table(j.study, j.table, execution=SERIAL, test=j.test) for j in many(None)]
+    serial = list(run_many(many(None), SERIAL))
+    together = list(run_many(many(tmp_path), Execution("ray")))
+    again = list(run_many(many(tmp_path), Execution("ray")))
+    for results in (serial, together, again):
+        for mine, theirs in zip(results, alone, strict=True):
+            assert mine.triples.equals(theirs.triples)
+            assert mine.certificate.proven == theirs.certificate.proven
+            assert mine.execution["test"] == theirs.execution["test"]
+    assert [verify(tmp_path / str(i)) for i in range(5)] == [[]] * 5
+    told = alone[0].execution["test"]
+    assert set(told["reported"]) == {"5"}
+    assert 0 <= told["reported"]["5"]["error"] <= 1
+
+
+@pytest.mark.usefixtures("ray_session")
+def test_a_job_that_fails_stops_the_others_and_keeps_what_is_done(tmp_path):
+    jobs = many(tmp_path)
+    jobs[1] = jobs[1]._replace(study=Study(k=(99,)))
+    with pytest.raises(InputError, match="k=99"):
+        list(run_many(jobs, Execution("ray")))
+    jobs[1] = many(tmp_path)[1]
+    assert [result.run_id for result in run_many(jobs, Execution("ray"))] == [
+        run_table(j.study, j.table, execution=SERIAL).run_id for j in jobs
+    ]

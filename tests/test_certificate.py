@@ -193,9 +193,10 @@ def test_a_provisional_result_claims_nothing():
         ({"protocol": "holdout", "holdout_share": 0.0}, "outside (0, 1)"),
         ({"protocol": "holdout", "holdout_share": 1.0}, "outside (0, 1)"),
         ({"protocol": "holdout", "holdout_share": "a third"}, "is not a number"),
-        ({"protocol": "holdout", "claims": ("best",)}, "choose from random, vote, or member:0 to member:19"),
-        ({"protocol": "holdout", "claims": ("member:20",)}, "member:19"),
-        ({"protocol": "holdout", "claims": ("member:x",)}, "member:19"),
+        ({"protocol": "holdout", "claims": ("best",)}, "choose from random, vote, or member:0"),
+        ({"protocol": "holdout", "claims": ("member:x",)}, "or member:0"),
+        ({"protocol": "holdout", "claims": ("member:-1",)}, "or member:0"),
+        ({"resampling": "rotation", "n_splits": 5}, "the rotation, which has k splits"),
         ({"protocol": "luck"}, "choose from paper, holdout"),
         ({"bound": "mid-p"}, "choose from clopper_pearson, stevens, safe, catoni"),
     ],
@@ -210,6 +211,18 @@ def test_a_study_refuses_what_it_cannot_certify(values, told):
 def test_a_share_that_leaves_too_little_is_refused(share):
     with pytest.raises(InputError, match="holding out"):
         run(replace(SMALL, protocol="holdout", holdout_share=share), blobs(60))
+
+
+@pytest.mark.parametrize(
+    "study",
+    [
+        Study(protocol="holdout", claims=("member:20",)),
+        Study(protocol="holdout", claims=("member:3",), resampling="rotation", k=(3, 5)),
+    ],
+)
+def test_a_member_there_will_not_be_is_refused(study):
+    with pytest.raises(InputError, match="outside member:0 to member:"):
+        run(study, blobs(60))
 
 
 def test_k_is_judged_by_the_rows_left():

@@ -18,7 +18,7 @@ LEVELS = [
     {"certificate", "worker"},
     {"store", "ledger"},
     {"aggregator", "result"},
-    {"cluster", "display"},
+    {"cluster", "display", "estimate"},
     {"driver"},
     {"verify"},
     {"cli"},

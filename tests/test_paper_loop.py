@@ -9,7 +9,6 @@ from scipy.stats import beta
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
-from ckcv_ray.core.splits import complete_kfold
 from ckcv_ray.data import Table
 from ckcv_ray.driver import run_table
 from ckcv_ray.study import Execution, Study
@@ -38,14 +37,15 @@ def algorithm_1(study: Study, table: Table) -> Found:
             for C in study.C:
                 l_ms = l_ee = 0.0
                 counts = []
-                for i in range(study.n_splits):
-                    split = complete_kfold(table.n, k, i, study.n_splits, study.seed)
+                splits = k if study.resampling == "rotation" else study.n_splits
+                for i in range(splits):
+                    split = study.split(table.n, k, i)
                     m = len(split.select)
                     l_ms += upper(wrong(study, table, C, gamma, split.train, split.select), m, study.delta)
                     both = np.sort(np.concatenate([split.train, split.select]))
                     counts.append(wrong(study, table, C, gamma, both, split.estimate))
                     l_ee += upper(counts[-1], m, study.delta)
-                found = (l_ms / study.n_splits, (C, gamma, k), l_ee / study.n_splits, counts)
+                found = (l_ms / splits, (C, gamma, k), l_ee / splits, counts)
                 best = min(best, found, key=lambda f: (round(f[0], 12), f[1]))
     return best
 
@@ -69,3 +69,14 @@ def test_the_plain_loop_gives_the_same_answer(seed: int, scaling: str) -> None:
     assert result.l_ms == pytest.approx(l_ms, rel=1e-12)
     assert result.l_ee == pytest.approx(l_ee, rel=1e-12)
     assert list(result.certificate.errors) == counts
+
+
+def test_the_conventional_rotation_gives_the_same_answer() -> None:
+    study = Study(C=(0.1, 1.0, 10.0), gamma=(0.01, 0.1, 1.0), k=(5, 7), resampling="rotation", tolerance=1e-6)
+    table = blobs(62, d=3, shift=1.5)
+    l_ms, triple, l_ee, counts = algorithm_1(study, table)
+    result = run_table(study, table, execution=Execution("serial"))
+    assert (result.C, result.gamma, result.k) == triple
+    assert (result.l_ms, result.l_ee) == pytest.approx((l_ms, l_ee), rel=1e-12)
+    assert list(result.certificate.errors) == counts
+    assert len(counts) == result.k

@@ -38,6 +38,7 @@ PERTURBED: dict[str, Any] = {
     "protocol": "another",
     "report_k": (3,),
     "exhaustive": True,
+    "resampling": "rotation",
     "holdout_share": 0.2,
     "claims": ("vote",),
 }
@@ -110,7 +111,7 @@ def test_the_run_id_is_the_sha256_of_canonical_json():
         '{"data":"d","study":{"C":[1.0,10.0],"bound":"clopper_pearson","claims":[],"delta":0.1,'
         '"exhaustive":false,"gamma":[0.5],"holdout_share":null,"k":[3,4],"max_iter":10000000,'
         '"n_splits":20,"precision":"float64",'
-        f'"protocol":"paper","report_k":[3],"scaling":"none","seed":7,"solver":{json.dumps(study.solver)},'
+        f'"protocol":"paper","report_k":[3],"resampling":"complete","scaling":"none","seed":7,"solver":{json.dumps(study.solver)},'
         f'"tolerance":{study.tolerance!r}}}}}'
     )
     assert run_id(study, "d") == hashlib.sha256(text.encode()).hexdigest()[:12]

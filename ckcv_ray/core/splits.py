@@ -5,7 +5,9 @@ m = floor(n / k) rows each, and trains on the n - 2m others (TR). There are n! /
 splits. Where that is no more than the number asked for, all are taken, in lexicographic order;
 otherwise they are drawn at random, each from its own seed, so that any worker can redraw any split.
 
-Reference: Anguita et al., ESANN 2012, Algorithm 1.
+``rotation`` is the conventional k-fold cross validation that Algorithm 1 is compared with.
+
+Reference: Anguita et al., ESANN 2012, Algorithm 1 and section 4.
 """
 
 from functools import lru_cache
@@ -55,6 +57,27 @@ def complete_kfold(n: int, k: int, mc_index: int, n_splits: int, seed: int) -> S
     role = np.zeros(n, dtype=np.int8)
     role[order[:m]], role[order[m : 2 * m]] = 1, 2
     return Split(*(np.flatnonzero(role == part) for part in range(3)))
+
+
+@lru_cache(maxsize=256)
+def rotation(n: int, k: int, mc_index: int, seed: int) -> Split:
+    """Split number ``mc_index`` of the conventional rotation: k folds of one shuffle take turns.
+
+    Fold i selects, fold i + 1 mod k estimates, the others train. A fold has floor(n / k) rows; what is left
+    over trains always.
+
+    Args:
+        n: rows of the learning set.
+        k: folds, 3 .. n.
+        mc_index: 0 .. k - 1.
+        seed: non-negative; the generator's spawn key is (k, 0, 4).
+    """
+    m = n // k
+    order = _generator(seed, (k, 0, 4)).permutation(n)
+    first, second = (mc_index * m, (mc_index + 1) % k * m)
+    select, estimate = order[first : first + m], order[second : second + m]
+    train = np.setdiff1d(np.arange(n), np.concatenate([select, estimate]))
+    return Split(train, np.sort(select), np.sort(estimate))
 
 
 def hold_out(n: int, share: float, seed: int) -> Index:

@@ -9,7 +9,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from ckcv_ray.core.splits import Split, complete_kfold, count_splits
+from ckcv_ray.core.splits import (
+    Split,
+    complete_kfold,
+    count_splits,
+    draw_members,
+    hold_out,
+    randomisers,
+    rotation,
+)
 
 repeatable = settings(derandomize=True, deadline=None, max_examples=200)
 rows_and_folds = st.integers(3, 80).flatmap(lambda n: st.tuples(st.just(n), st.integers(3, n)))
@@ -147,3 +155,42 @@ def test_neighbouring_splits_and_sizes_are_independent():
     for overlap, pairs, m in ((neighbours, draws // 2, 6), (sizes, draws, 5)):
         law = stats.hypergeom(n, 6, m)
         assert abs(overlap - pairs * law.mean()) <= 5 * np.sqrt(pairs * law.var())
+
+
+# The rotation
+
+
+@given(rows_and_folds, st.integers(0, 2**64))
+@repeatable
+def test_rotation_gives_every_fold_every_part_once(shape, seed):
+    n, k = shape
+    m = n // k
+    splits = [rotation(n, k, i, seed) for i in range(k)]
+    for i, split in enumerate(splits):
+        train, select, estimate = as_sets(split)
+        assert sorted(train + select + estimate) == list(range(n))
+        assert (len(select), len(estimate)) == (m, m)
+        assert all(part == tuple(sorted(part)) for part in (train, select, estimate))
+        assert estimate == as_sets(splits[(i + 1) % k])[1]
+    assert len({row for split in splits for row in split.select.tolist()}) == k * m
+
+
+# What is drawn apart from the splits
+
+
+@given(st.integers(2, 500), st.floats(0.01, 0.99), st.integers(0, 2**64))
+@repeatable
+def test_held_out_rows_are_distinct_ascending_and_as_many_as_asked(n, share, seed):
+    held = hold_out(n, share, seed)
+    assert len(held) == int(share * n)
+    assert (np.diff(held) > 0).all()
+    assert set(held.tolist()) <= set(range(n))
+    np.testing.assert_array_equal(held, hold_out(n, share, seed))
+
+
+def test_held_out_rows_members_and_draws_are_uniform():
+    counts = np.bincount(np.concatenate([hold_out(20, 0.25, seed) for seed in range(2000)]), minlength=20)
+    assert stats.chisquare(counts).pvalue > 1e-4
+    assert stats.chisquare(np.bincount(draw_members(7, 7000, 3), minlength=7)).pvalue > 1e-4
+    assert stats.kstest(randomisers(40, 1000, 3), "uniform").pvalue > 1e-4
+    assert randomisers(40, 5, 3) == randomisers(40, 9, 3)[:5] != randomisers(41, 5, 3)

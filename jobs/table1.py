@@ -1,0 +1,297 @@
+"""Table 1 of the paper: thirteen IDA sets, ten realizations each, beside the figures printed there.
+
+Default grids, every k from 3 to n, twenty splits, scaling none but for splice and flare_solar, which are not
+standardised in the archive. Realizations the archive does not hold are drawn from its pool at the published
+sizes, with a fixed seed, and marked. All studies share one session and are resumable: given again with the
+same ``--out``, what is finished is only read.
+
+    python jobs/table1.py --sets banana,heart --realizations 3
+    python jobs/table1.py --conventional     k = 5 and k = 10 by the rotation of one shuffle
+
+Reference: Anguita et al., ESANN 2012, Table 1.
+"""
+
+import json
+import sys
+from collections.abc import Iterator
+from itertools import groupby
+from pathlib import Path
+from statistics import mean, stdev
+from time import perf_counter
+from typing import Annotated, Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import typer
+from pyarrow import parquet
+from rich.console import Console
+from rich.progress import Progress
+from sklearn.svm import SVC
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+from ckcv_ray import data, datasets
+from ckcv_ray.core.threads import one_thread
+from ckcv_ray.datasets import Columns
+from ckcv_ray.driver import Job, run_many
+from ckcv_ray.errors import InputError
+from ckcv_ray.result import Result
+from ckcv_ray.study import Execution, Study
+
+Figure = tuple[float, float]
+COLUMNS = ("k", "l_ee", "test", "l_ee_k5", "test_k5", "l_ee_k10", "test_k10")
+# Mean and standard deviation over ten realizations, in percent but for k.
+# fmt: off
+PAPER: dict[str, tuple[Figure, ...]] = {
+    "banana": ((3.9, 0.5), (15.9, 1.0), (11.0, 0.4), (17.3, 1.4), (11.1, 0.3), (21.8, 2.0), (11.4, 0.5)),
+    "breast_cancer": (
+        (3.4, 0.5),
+        (36.3, 1.0),
+        (26.1, 1.9),
+        (39.3, 1.1),
+        (27.0, 3.3),
+        (46.5, 3.1),
+        (26.8, 3.7),
+    ),
+    "diabetis": ((3.2, 0.3), (29.4, 0.9), (23.3, 1.0), (31.2, 1.0), (23.3, 1.6), (34.5, 1.1), (23.6, 1.4)),
+    "flare_solar": ((3.7, 0.9), (38.5, 0.6), (33.0, 1.4), (39.6, 1.0), (33.1, 1.4), (42.9, 0.8), (32.9, 1.3)),
+    "german": ((3.9, 0.8), (30.1, 1.1), (23.5, 1.0), (30.5, 0.9), (24.1, 1.2), (34.6, 1.4), (24.0, 1.9)),
+    "heart": ((3.4, 0.5), (27.8, 1.8), (17.5, 2.5), (30.7, 2.5), (18.2, 2.8), (37.9, 3.4), (18.4, 2.6)),
+    "image": ((6.3, 1.3), (5.7, 0.4), (2.7, 0.3), (5.6, 0.3), (2.8, 0.3), (6.5, 0.4), (2.6, 0.3)),
+    "ringnorm": ((3.1, 0.2), (4.6, 0.6), (1.7, 0.1), (6.2, 0.5), (1.6, 0.1), (10.3, 1.3), (1.8, 0.4)),
+    "splice": ((5.7, 0.9), (16.2, 0.6), (11.5, 0.5), (16.2, 0.9), (11.7, 0.5), (17.6, 0.9), (11.6, 0.5)),
+    "thyroid": ((3.3, 0.3), (12.4, 0.9), (5.2, 2.1), (16.1, 1.8), (6.5, 1.8), (24.7, 1.6), (6.0, 2.2)),
+    "titanic": ((3.2, 0.4), (34.9, 1.8), (22.8, 0.4), (39.5, 2.1), (22.6, 0.4), (46.7, 1.7), (22.7, 0.6)),
+    "twonorm": ((3.2, 0.3), (6.3, 0.7), (2.7, 0.1), (7.3, 0.7), (2.7, 0.1), (10.7, 0.8), (2.6, 0.2)),
+    "waveform": ((4.0, 0.7), (16.2, 1.3), (10.4, 0.5), (17.0, 2.0), (10.6, 0.7), (21.1, 2.0), (10.4, 0.2)),
+}
+# fmt: on
+STANDARDISED = ("splice", "flare_solar")
+PAPER_REALIZATIONS = 10
+SAMPLE = 12
+console = Console(stderr=True)
+
+
+class Part(NamedTuple):
+    """One realization of one set."""
+
+    name: str
+    realization: int
+    seed: int
+    drawn: bool
+    columns: Columns
+
+
+def part(name: str, realization: int, seed: int) -> Part:
+    """A realization as the archive holds it, or else drawn from the pool at the sizes of the first."""
+    try:
+        return Part(name, realization, seed, False, datasets.load(f"ida:{name}:{realization}"))
+    except InputError:
+        learn, test = datasets.load(f"ida:{name}:1")
+    assert test is not None
+    pool = pa.concat_tables([learn, test])
+    order = np.random.default_rng(np.random.SeedSequence(0, spawn_key=(realization,))).permutation(len(pool))
+    columns = Columns(pool.take(order[: len(learn)]), pool.take(order[len(learn) :]))
+    return Part(name, realization, seed, True, columns)
+
+
+def studies(one: Part, conventional: bool) -> list[Study]:
+    """What is asked of one realization."""
+    scaling = "standard" if one.name in STANDARDISED else "none"
+    if conventional:
+        return [Study(k=(k,), resampling="rotation", scaling=scaling, seed=one.seed) for k in (5, 10)]
+    return [Study(report_k=(5, 10), scaling=scaling, seed=one.seed)]
+
+
+def jobs(one: Part, conventional: bool, out: Path) -> Iterator[Job]:
+    """The studies of one realization, each with its folder."""
+    source = f"ida:{one.name}:{one.realization}" + (" (drawn)" if one.drawn else "")
+    table = data.learning_table(one.columns.learn, source=source)
+    for study in studies(one, conventional):
+        k = f"-k{study.k[0]}" if study.k else ""
+        folder = out / f"{one.name}-{one.realization}-seed{one.seed}{k}"
+        yield Job(study, table, folder, data.rows_to_test(one.columns.test, table))
+
+
+def proven(result: Result) -> float:
+    """The proven bound in percent; nan where nothing is claimed."""
+    claim = result.certificate.proven
+    return 100 * claim["bound"] if claim else float("nan")
+
+
+def figures(one: Part, results: list[Result]) -> dict[str, Any]:
+    """The row of one realization, in percent but for k; nan where the study does not ask."""
+    found: dict[str, Any] = {"set": one.name, "realization": one.realization, "seed": one.seed}
+    found |= {"drawn": one.drawn, "seconds": sum(result.execution["seconds"] for result in results)}
+    found |= {name: float("nan") for name in (*COLUMNS, "vote", "occam")}
+    for result in results:
+        test = result.execution["test"]
+        if result.study.k is None:
+            found |= {"k": float(result.k), "l_ee": 100 * result.l_ee, "test": 100 * test["error"]}
+            found |= {"vote": 100 * test["vote_error"], "occam": proven(result)}
+            for row in result.per_k():
+                if row["k"] in (5, 10):
+                    error = test["reported"][str(row["k"])]["error"]
+                    found |= {f"l_ee_k{row['k']}": 100 * row["l_ee"], f"test_k{row['k']}": 100 * error}
+        else:
+            found |= {f"l_ee_k{result.k}": 100 * result.l_ee, f"test_k{result.k}": 100 * test["error"]}
+    return found
+
+
+def run(parts: list[Part], conventional: bool, out: Path) -> list[dict[str, Any]]:
+    """Rows of all parts, the largest sets begun first, by set and realization."""
+    ordered = sorted(parts, key=lambda one: -len(one.columns.learn))
+    rows = []
+    results = run_many((job for one in ordered for job in jobs(one, conventional, out)), Execution("ray"))
+    with Progress(console=console, transient=True) as progress:
+        task = progress.add_task("studies", total=len(ordered))
+        for one in ordered:
+            rows.append(figures(one, [next(results) for _ in studies(one, conventional)]))
+            progress.advance(task)
+    return sorted(rows, key=lambda row: (row["set"], row["seed"], row["realization"]))
+
+
+def by_set(rows: list[dict[str, Any]]) -> dict[str, list[dict[str, Any]]]:
+    """The rows of each set."""
+    return {name: list(group) for name, group in groupby(rows, key=lambda row: row["set"])}
+
+
+def summary(rows: list[dict[str, Any]], column: str) -> Figure:
+    """Mean and standard deviation over the realizations of the first seed."""
+    values = [row[column] for row in rows if row["seed"] == 0]
+    return mean(values), stdev(values) if len(values) > 1 else float("nan")
+
+
+def listed(figure: Figure) -> list[float | None]:
+    """A figure as JSON values."""
+    return [None if np.isnan(value) else value for value in figure]
+
+
+def seed_deviation(rows: list[dict[str, Any]], column: str) -> float:
+    """Standard deviation from seed to seed on the first realization."""
+    values = [row[column] for row in rows if row["realization"] == 1]
+    return stdev(values) if len(values) > 1 else float("nan")
+
+
+def plain_hours(one: Part) -> float:
+    """Hours the plain scikit-learn loop would take for one study, from a sample of its fits.
+
+    Each sampled fit stands for an equal share of the grid and of k = 3 .. n, at one fit on TR and one on
+    TR + MS for every C, gamma, k and split.
+    """
+    table = data.learning_table(one.columns.learn)
+    study = studies(one, False)[0]
+    rng = np.random.default_rng(np.random.SeedSequence(0, spawn_key=(7,)))
+    seconds = 0.0
+    for _ in range(SAMPLE):
+        C, gamma, k = rng.choice(study.C), rng.choice(study.gamma), int(rng.integers(3, table.n + 1))
+        split = study.split(table.n, k, 0)
+        start = perf_counter()
+        for train, score in (
+            (split.train, split.select),
+            (np.concatenate([split.train, split.select]), split.estimate),
+        ):
+            SVC(C=C, gamma=gamma).fit(table.X[train], table.y[train]).predict(table.X[score])
+        seconds += perf_counter() - start
+    pairs = len(study.C) * len(study.gamma) * (table.n - 2) * study.n_splits
+    return seconds / SAMPLE * pairs / 3600
+
+
+def cell(ours: Figure, paper: Figure, count: int) -> str:
+    """Ours, and in brackets the difference in the paper's deviations, and as a statistic."""
+    difference = ours[0] - paper[0]
+    z = difference / (paper[1] * (1 / count + 1 / PAPER_REALIZATIONS) ** 0.5)
+    return f"{ours[0]:.1f} ± {ours[1]:.1f} ({difference / paper[1]:+.1f}, {z:+.1f})"
+
+
+def markdown(rows: list[dict[str, Any]], columns: tuple[str, ...]) -> str:
+    """The table, one line for each set: ours beside the paper's for each column."""
+    extra = ("vote", "occam") if "k" in columns else ()
+    head = ["data", "R", *(f"{column} | paper" for column in columns), *extra]
+    lines = ["| " + " | ".join(head) + " |", "|---" * (2 + 2 * len(columns) + len(extra)) + "|"]
+    for name, of_set in by_set(rows).items():
+        first = [row for row in of_set if row["seed"] == 0]
+        drawn = sum(row["drawn"] for row in first)
+        cells = [name, f"{len(first)}" + (f", {drawn} drawn" if drawn else "")]
+        for column in columns:
+            paper = PAPER[name][COLUMNS.index(column)]
+            cells += [cell(summary(of_set, column), paper, len(first)), f"{paper[0]:.1f} ± {paper[1]:.1f}"]
+        cells += ["{:.1f} ± {:.1f}".format(*summary(of_set, column)) for column in extra]
+        lines.append("| " + " | ".join(cells) + " |")
+    return "\n".join(lines)
+
+
+def seeds_table(rows: list[dict[str, Any]]) -> str:
+    """Deviation from seed to seed on the first realization, of each set; empty for one seed."""
+    lines = []
+    for name, of_set in by_set(rows).items():
+        deviations = [seed_deviation(of_set, column) for column in ("k", "l_ee", "test")]
+        if not np.isnan(deviations).any():
+            lines.append(f"{name:<14}" + "".join(f"{value:8.2f}" for value in deviations))
+    return "\n".join(["seed to seed:    k    l_ee    test", *lines]) if lines else ""
+
+
+def conclusions(rows: list[dict[str, Any]]) -> list[str]:
+    """What the paper concludes, counted on the rows, and every figure more than two deviations away."""
+    first = [row for row in rows if row["seed"] == 0]
+    small = sum(row["k"] in (3, 4) for row in first)
+    said = [f"k* is 3 or 4 in {small} of {len(first)} studies"]
+    sets = by_set(rows)
+    for column in ("l_ee_k5", "l_ee_k10"):
+        lower = sum(row["l_ee"] <= row[column] for row in first)
+        above = [name for name, own in sets.items() if summary(own, "l_ee")[0] > summary(own, column)[0]]
+        said.append(
+            f"L_EE at k* is no larger than {column} in {lower} of {len(first)} studies, and on average in "
+            f"{len(sets) - len(above)} of {len(sets)} sets{', not in ' if above else ''}{', '.join(above)}"
+        )
+    for name, own in sets.items():
+        for column in ("l_ee", "test"):
+            expected, deviation = PAPER[name][COLUMNS.index(column)]
+            units = (summary(own, column)[0] - expected) / deviation
+            if abs(units) > 2:
+                said.append(f"{name}: {column} lies {units:+.1f} of the paper's deviations away")
+    return said
+
+
+def main(
+    sets: Annotated[str, typer.Option(help="Some of the sets: a,b,c.")] = ",".join(PAPER),
+    realizations: Annotated[int, typer.Option(min=1, help="Realizations of each, from 1.")] = 10,
+    seeds: Annotated[
+        int, typer.Option(min=1, help="Seeds for the first realization; more show how much a seed does.")
+    ] = 1,
+    conventional: Annotated[
+        bool, typer.Option("--conventional", help="The columns of k = 5 and 10, by the rotation.")
+    ] = False,
+    out: Annotated[Path, typer.Option(help="Folder of the runs and of the table.")] = Path("runs/table1"),
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+) -> None:
+    """Print the table, write it as Markdown and its rows as Parquet, and test what the paper concludes."""
+    start = perf_counter()
+    names = sorted(sets.split(","))
+    if unknown := [name for name in names if name not in PAPER]:
+        raise typer.BadParameter(f"{unknown[0]!r} is not in the table: choose from {', '.join(PAPER)}")
+    parts = [part(name, r, 0) for name in names for r in range(1, realizations + 1)]
+    parts += [part(name, 1, seed) for name in names for seed in range(1, seeds)]
+    rows = run(parts, conventional, out)
+    minutes = (perf_counter() - start) / 60
+    columns = COLUMNS[3:] if conventional else COLUMNS
+    suffix = "-conventional" if conventional else ""
+    text = markdown(rows, columns)
+    (out / f"table1{suffix}.md").write_text(text + "\n", encoding="utf-8")
+    parquet.write_table(pa.Table.from_pylist(rows), out / f"table1{suffix}.parquet")
+    if as_json:
+        found = {name: {c: listed(summary(own, c)) for c in columns} for name, own in by_set(rows).items()}
+        print(json.dumps({"minutes": minutes, "sets": found}))
+        return
+    print(text)
+    print(seeds_table(rows))
+    print(f"{len(rows)} realizations in {minutes:.1f} minutes")
+    if not conventional:
+        print("\n".join(conclusions(rows)))
+        with one_thread():
+            hours = sum(plain_hours(one) for one in parts if one.realization == 1 and one.seed == 0)
+        print(f"the plain scikit-learn loop would take about {hours * realizations:,.0f} hours on one core")
+
+
+if __name__ == "__main__":
+    typer.run(main)
