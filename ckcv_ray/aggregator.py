@@ -174,8 +174,8 @@ class Aggregator:
         self._unsaved = []
         self._saved_at = monotonic()
 
-    def finish(self) -> Finished:
-        """Settle the winner, and write triples and models.
+    def finish(self, nested: Ensemble | None = None) -> Finished:
+        """Settle the winner, and write triples and models, those of the nested ensemble with them.
 
         Raises:
             RunError: no triple could be completed, or the winner could not be refitted.
@@ -192,11 +192,11 @@ class Aggregator:
         provisional = "failed" in triples["state"].to_pylist()
         digests = {"data": self.table.digest}
         if self.folder is not None:
-            digests |= self.folder.write_results(triples, ensemble, self.table, self.run_id)
+            digests |= self.folder.write_results(triples, ensemble, nested, self.table, self.run_id)
         certificate = certify(
-            self.study, self.table, self.run_id, triple, winner.l_ms, ensemble, provisional, digests
+            self.study, self.table, self.run_id, triple, winner.l_ms, ensemble, nested, provisional, digests
         )
-        return Finished(triples, ensemble, certificate)
+        return Finished(triples, ensemble, certificate, nested)
 
     def reported(self) -> dict[int, Ensemble]:
         """The ensemble of the best triple of each reported k that could be refitted on every split."""

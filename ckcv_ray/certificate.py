@@ -4,10 +4,13 @@
 member had the triple been fixed beforehand. It is proven neither for the average member nor after
 selection on the same data, and the sentences here say so.
 
-Proven after selection are two claims. ``occam``, always made, from the counts that give l_ee: each triple
+Proven after selection are three claims. ``occam``, always made, from the counts that give l_ee: each triple
 t = (C, gamma, k) is given the share pi(t) = 1 / ((C, gamma) pairs) * 1 / ((k - 2)(k - 1)) of delta, whose sum
 over all triples is at most 1, so the averaging-safe bound at level delta * pi(t) holds for whichever triple
 was selected. ``holdout``: the held-out rows were touched by nothing, so errors on them are binomial.
+``nested``: of another ensemble than F*, each member of which was selected and fitted on the training rows of
+an outer split alone: its errors on the rest are binomial given those rows, and the averaging-safe bound joins
+them.
 """
 
 from collections.abc import Iterator, Sequence
@@ -23,7 +26,7 @@ from ckcv_ray.core.bounds import MOST_CHECKED, clopper_pearson, reported_bound
 from ckcv_ray.core.splits import draw_members
 from ckcv_ray.data import Table, TestRows
 from ckcv_ray.ensemble import Ensemble, label
-from ckcv_ray.study import Study, Triple, member_of
+from ckcv_ray.study import OUTER_K, Study, Triple, member_of
 
 INDEPENDENT = "The rows are independent examples of one source, and new patterns come from that same source."
 ASSUMPTIONS = (
@@ -36,6 +39,8 @@ NOT_COVERED = (
     "scaling or feature selection made on the whole table before the run",
     "a source that changes after the data were collected",
 )
+ONE_SOURCE = "Assuming independent examples from one source"
+RANDOM_SPLITS = f"{ONE_SOURCE} and plain random splits"
 SINGLE = (
     "It would be proven for each single member had (C, gamma, k) been fixed beforehand; it is not proven for "
     "the average member, nor after selection on the same data."
@@ -52,12 +57,20 @@ BOUND_NAMES = {
 }
 
 
+WHO = {
+    "random": "a random member of F*",
+    "vote": "the majority of F*",
+    "nested": "a random member of the nested ensemble (not F*)",
+}
+
+
 class Claim(NamedTuple):
     """A bound on the risk of one classifier that holds with probability 1 - delta, selection included.
 
     Attributes:
-        protocol: "occam" or "holdout".
-        classifier: "random" (a random member of F*), "vote" (its majority) or "member:7".
+        protocol: "occam", "holdout" or "nested".
+        classifier: "random" (a random member of F*), "vote" (its majority), "member:7", or "nested" (a
+            random member of the nested ensemble).
         bound: upper bound on its risk, in [0, 1].
         delta: probability, over data and splits, with which the bound may fail.
         statement: the claim in words.
@@ -136,15 +149,18 @@ def certify(
     winner: Triple,
     l_ms: float,
     ensemble: Ensemble,
+    nested: Ensemble | None,
     provisional: bool,
     digests: dict[str, str],
 ) -> Certificate:
-    """The certificate of a winner, from the counts its members carry and the rows held out."""
+    """The certificate of a winner, from the counts its members carry, the rows held out, and the members of
+    the nested ensemble.
+    """
     members = ensemble.members
     m = table.n // winner.k
     errors = tuple(sum(member.errors) for member in members)
     l_ee = study.mean_bound(errors, m)
-    claims = [] if provisional else _claims(study, table, winner, ensemble, errors)
+    claims = [] if provisional else _claims(study, table, winner, ensemble, nested)
     return Certificate(
         run_id=run_id,
         protocol=study.protocol,
@@ -178,16 +194,24 @@ def weight(study: Study, k: int) -> Fraction:
     return Fraction(1, len(study.C) * len(study.gamma) * (k - 2) * (k - 1))
 
 
+def outer(study: Study, nested: Ensemble, n: int) -> Claim:
+    """The claim for the nested ensemble, from its members' errors on the outer splits of n rows."""
+    errors, m = [sum(member.errors) for member in nested.members], n // OUTER_K
+    name = _averaged(m)
+    bound = reported_bound(name, errors, m, study.delta)
+    method = f"nested: selected anew in each of {len(errors)} outer splits, {BOUND_NAMES[name]}, m = {m}"
+    told = _sentence(RANDOM_SPLITS, "nested", bound, study.delta, method)
+    return Claim("nested", "nested", bound, study.delta, told)
+
+
 def occam(study: Study, winner: Triple, errors: Sequence[int], m: int) -> Claim:
     """The claim from the run's own counts of errors on estimate sets of m rows, one for each split."""
-    name = "safe" if m <= MOST_CHECKED else "catoni"
+    name = _averaged(m)
     bound = reported_bound(name, errors, m, float(study.delta * weight(study, winner.k)))
     pairs = len(study.C) * len(study.gamma)
     method = f"occam over {pairs} x k triples, {BOUND_NAMES[name]}, {len(errors)} splits, m = {m}"
-    given = "Assuming independent examples from one source and plain random splits"
-    return Claim(
-        "occam", "random", bound, study.delta, _sentence(given, "random", bound, study.delta, method)
-    )
+    told = _sentence(RANDOM_SPLITS, "random", bound, study.delta, method)
+    return Claim("occam", "random", bound, study.delta, told)
 
 
 def holdout(study: Study, ensemble: Ensemble, held: TestRows) -> Iterator[Claim]:
@@ -198,15 +222,22 @@ def holdout(study: Study, ensemble: Ensemble, held: TestRows) -> Iterator[Claim]
         wrong = int(np.sum(_judged(signs, claim, study.seed) != held.y))
         bound = clopper_pearson(wrong, rows, delta)
         method = f"holdout: {wrong} of {rows} rows wrong that nothing had touched, Clopper-Pearson"
-        given = "Assuming independent examples from one source"
-        yield Claim("holdout", claim, bound, delta, _sentence(given, claim, bound, delta, method))
+        yield Claim("holdout", claim, bound, delta, _sentence(ONE_SOURCE, claim, bound, delta, method))
 
 
 def _claims(
-    study: Study, table: Table, winner: Triple, ensemble: Ensemble, errors: Sequence[int]
+    study: Study, table: Table, winner: Triple, ensemble: Ensemble, nested: Ensemble | None
 ) -> list[Claim]:
+    """What is proven: what was asked for first, and occam always."""
     held = list(holdout(study, ensemble, table.held)) if table.held is not None else []
-    return [*held, occam(study, winner, errors, table.n // winner.k)]
+    inside = [outer(study, nested, table.n)] if nested is not None else []
+    errors = [sum(member.errors) for member in ensemble.members]
+    return [*held, *inside, occam(study, winner, errors, table.n // winner.k)]
+
+
+def _averaged(m: int) -> str:
+    """The bound that may be averaged over splits of m rows."""
+    return "safe" if m <= MOST_CHECKED else "catoni"
 
 
 def _judged(signs: NDArray[np.int8], claim: str, seed: int) -> NDArray[np.int8]:
@@ -227,9 +258,7 @@ def _one_class(ensemble: Ensemble, side: int, delta: float) -> dict[str, float]:
 
 
 def _sentence(given: str, classifier: str, bound: float, delta: float, method: str) -> str:
-    who = {"random": "a random member of F*", "vote": "the majority of F*"}.get(
-        classifier, f"the member of F* fitted on split {member_of(classifier)}"
-    )
+    who = WHO.get(classifier, f"the member of F* fitted on split {member_of(classifier)}")
     return (
         f"{given}, with probability at least {_level(delta)} over data and splits, a new pattern classified "
         f"by {who} is misclassified with probability at most {100 * bound:.1f} % ({method})."

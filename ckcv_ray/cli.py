@@ -164,7 +164,8 @@ def run(
         str | None,
         option(
             "holdout: set a share of the rows aside, touched by nothing before the end, which then bounds "
-            "the error closely. The occam bound needs none, and is always computed.",
+            "the error closely. nested: select anew inside each of several outer splits, and certify the "
+            "ensemble of what was selected. The occam bound needs neither, and is always computed.",
             None,
             "Certificate",
         ),
@@ -178,6 +179,9 @@ def run(
             "random",
             "Certificate",
         ),
+    ] = None,
+    outer_splits: Annotated[
+        int | None, option("Outer splits of nested; each costs a run on two thirds.", "5", "Certificate")
     ] = None,
     exhaustive: Annotated[
         bool | None,
@@ -222,6 +226,7 @@ def run(
         "protocol": certify,
         "holdout_share": holdout_share,
         "claims": claim and tuple(claim.split(",")),
+        "outer_splits": outer_splits,
         "exhaustive": exhaustive,
     }
     values = read_toml(study) if study else {}
@@ -296,6 +301,9 @@ def predict(
     vote: Annotated[
         bool, typer.Option("--vote", help="By the majority of F* (its bound is 2 * l_ee).")
     ] = False,
+    nested: Annotated[
+        bool, typer.Option("--nested", help="With the ensemble certified by --certify nested, not F*.")
+    ] = False,
     seed: Annotated[int, typer.Option(min=0, help="Of the draw of a member for each row.")] = 0,
     ida_file: IdaFile = None,
 ) -> None:
@@ -314,7 +322,7 @@ def predict(
     if not chosen.num_rows:
         raise InputError(f"{source!r} has no rows to predict")
     X = data.matrix(chosen, list(result.table.features))
-    predicted = result.predictions(X, seed, vote)
+    predicted = result.predictions(X, seed, vote, nested)
     table = pa.table(
         {
             "row": range(1, len(X) + 1),

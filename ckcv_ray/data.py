@@ -89,6 +89,20 @@ class Table:
             )
         return replace(self, X=X, y=y, whole=self, held_rows=rows)
 
+    def rows(self, chosen: Index) -> "Table":
+        """A table of some of the rows.
+
+        Raises:
+            InputError: a class has too few of them to learn from.
+        """
+        y = self.y[chosen]
+        if min(np.sum(y < 0), np.sum(y > 0)) < LEAST_OF_CLASS:
+            raise InputError(
+                f"{len(chosen)} of the {self.n} rows, drawn at random, have fewer than {LEAST_OF_CLASS} of "
+                "one class: nested selection needs more rows of it"
+            )
+        return replace(self, X=np.ascontiguousarray(self.X[chosen]), y=y)
+
     @property
     def held(self) -> "TestRows | None":
         """The rows held out, if any are."""

@@ -21,7 +21,7 @@ from typing import Any, NamedTuple, Protocol
 from numpy.typing import ArrayLike
 from threadpoolctl import threadpool_info
 
-from ckcv_ray import worker
+from ckcv_ray import nested, worker
 from ckcv_ray.aggregator import Aggregator, Progress
 from ckcv_ray.core.threads import one_thread
 from ckcv_ray.data import Table, TestRows, divide, table_from_arrays
@@ -30,7 +30,7 @@ from ckcv_ray.errors import StoreError
 from ckcv_ray.estimate import Estimate, estimate
 from ckcv_ray.result import Result
 from ckcv_ray.store import RunFolder
-from ckcv_ray.study import Execution, Study, Task, run_id
+from ckcv_ray.study import Execution, Study, Task, Triple, run_id
 from ckcv_ray.version import VERSION
 
 SERIAL_SECONDS = 20.0
@@ -316,7 +316,8 @@ def _run(
         if expected is not None:
             aggregator.add(expected.outcome)
         _work(backend, aggregator, listen, stop)
-        finished = aggregator.finish()
+        inside = _nested(study, table, out, backend) if study.outer_splits is not None else None
+        finished = aggregator.finish(inside)
         execution: dict[str, Any] = {
             "package": VERSION,
             "backend": backend.name,
@@ -331,6 +332,15 @@ def _run(
         return Result.of(study, table, finished, execution)
     finally:
         aggregator.close()
+
+
+def _nested(study: Study, table: Table, out: Path | None, backend: Backend) -> Ensemble:
+    """The nested ensemble: each inner selection is a run, in a folder inside ``out``."""
+    tables = nested.inner_tables(study, table)
+    outs = [nested.inner_folder(out, i) if out is not None else None for i in range(len(tables))]
+    inner = (Job(study.inner(), one, folder) for one, folder in zip(tables, outs, strict=True))
+    results = run_many(inner, Execution(backend.name if backend.name == "ray" else "serial"))
+    return nested.members(study, table, [Triple(r.C, r.gamma, r.k) for r in results])
 
 
 def _work(backend: Backend, aggregator: Aggregator, listen: Listener | None, stop: Stop) -> None:

@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from ckcv_ray.certificate import Certificate
 from ckcv_ray.data import Table, rows_of
 from ckcv_ray.ensemble import Ensemble, Prediction
+from ckcv_ray.errors import InputError
 from ckcv_ray.store import Finished
 from ckcv_ray.study import Study
 from ckcv_ray.triples import per_k
@@ -33,6 +34,7 @@ class Result:
         ensemble: F*.
         certificate: the claim.
         execution: what depends on the run: seconds, fits, cells, environment, error on test rows.
+        nested: the ensemble certified by the protocol nested, if it was asked for.
     """
 
     study: Study
@@ -41,11 +43,13 @@ class Result:
     ensemble: Ensemble
     certificate: Certificate
     execution: dict[str, Any]
+    nested: Ensemble | None = None
 
     @classmethod
     def of(cls, study: Study, table: Table, finished: Finished, execution: dict[str, Any]) -> "Result":
         """Put a result together."""
-        return cls(study, table, *finished, execution)
+        triples, ensemble, certificate, nested = finished
+        return cls(study, table, triples, ensemble, certificate, execution, nested)
 
     @property
     def run_id(self) -> str:
@@ -96,21 +100,26 @@ class Result:
             if len(grid) > 1 and value in (grid[0], grid[-1])
         ]
 
-    def predict(self, X: ArrayLike, seed: int = 0, vote: bool = False) -> NDArray[Any]:
+    def predict(self, X: ArrayLike, seed: int = 0, vote: bool = False, nested: bool = False) -> NDArray[Any]:
         """Predictions for X [rows, d] in the original labels.
 
         Each row by a random member as the paper demands, drawn by a hash of its values keyed with
-        ``seed``; or by the majority of the members. A data frame is matched by column names.
+        ``seed``; or by the majority of the members. With ``nested`` the nested ensemble takes the place
+        of F*. A data frame is matched by column names.
 
         Raises:
-            InputError: X has other columns, or numbers that are not finite.
+            InputError: X has other columns, or numbers that are not finite; or there is no nested ensemble.
         """
-        return self.named(self.predictions(X, seed, vote).sign)
+        return self.named(self.predictions(X, seed, vote, nested).sign)
 
-    def predictions(self, X: ArrayLike, seed: int = 0, vote: bool = False) -> Prediction:
-        """As ``predict``, with member, score and share of F* for each row."""
-        rows = rows_of(X, self.table.features)
-        return self.ensemble.vote(rows) if vote else self.ensemble.predict(rows, seed)
+    def predictions(
+        self, X: ArrayLike, seed: int = 0, vote: bool = False, nested: bool = False
+    ) -> Prediction:
+        """As ``predict``, with member, score and share of the ensemble for each row."""
+        rows, ensemble = rows_of(X, self.table.features), self.nested if nested else self.ensemble
+        if ensemble is None:
+            raise InputError("this run has no nested ensemble: it was made without --certify nested")
+        return ensemble.vote(rows) if vote else ensemble.predict(rows, seed)
 
     def named(self, signs: NDArray[np.int8]) -> NDArray[Any]:
         """Original labels of classes -1 and +1."""

@@ -9,7 +9,8 @@ of its schema and the version of this package; a reader refuses what it does not
     data.parquet            what was learned from
     cells/part-*.parquet    append-only log of records
     triples.parquet         one row for each (C, gamma, k)
-    ensemble/               models.parquet, and the same models as pickles
+    ensemble/               models.parquet, and the same models as pickles; nested.parquet
+    nested/                 a run folder for each outer split of the protocol nested
     certificate.json        winner, bounds, counts, protocol, wording, digests
     manifest.json           SHA-256 of every file above, written last
 """
@@ -55,6 +56,7 @@ CELLS = pa.schema(
     ]
 )
 STAGES = ("select", "estimate")
+NESTED = "ensemble/nested.parquet"
 FAILED = "failed"
 
 
@@ -72,6 +74,7 @@ class Finished(NamedTuple):
     triples: pa.Table
     ensemble: Ensemble
     certificate: Certificate
+    nested: Ensemble | None = None
 
 
 class RunFolder:
@@ -198,7 +201,7 @@ class RunFolder:
         return divide(table, identity.study)
 
     def write_results(
-        self, triples: pa.Table, ensemble: Ensemble, table: Table, run_id: str
+        self, triples: pa.Table, ensemble: Ensemble, nested: Ensemble | None, table: Table, run_id: str
     ) -> dict[str, str]:
         """Write triples and models; their SHA-256 by file name."""
         names = {"labels": json.dumps(table.labels), "features": json.dumps(table.features)}
@@ -206,7 +209,14 @@ class RunFolder:
         self._parquet("ensemble/models.parquet", ensembles.to_arrow(ensemble), run_id, names)
         for name, content in ensembles.to_pickles(ensemble, table.X).items():
             self._write(f"ensemble/{name}", content)
-        return {name: self.sha256(name) for name in ("triples.parquet", "ensemble/models.parquet")}
+        if nested is not None:
+            self._parquet(NESTED, ensembles.to_arrow(nested), run_id, names)
+        return self.result_digests()
+
+    def result_digests(self) -> dict[str, str]:
+        """SHA-256 of the files with triples and models."""
+        names = ("triples.parquet", "ensemble/models.parquet", NESTED)
+        return {name: self.sha256(name) for name in names if (self.path / name).exists()}
 
     def write_end(self, certificate: Certificate, execution: dict[str, Any]) -> None:
         """Write the certificate, the account of the run, and last the manifest of all files."""
@@ -244,9 +254,13 @@ class RunFolder:
         try:
             certificate = Certificate.from_json(self._json(file))
             ensemble = ensembles.from_arrow(models, table.X)
+            nested = None
+            if identity.study.outer_splits is not None:
+                models = self._read(self.path / NESTED, identity.run_id, ensembles.SCHEMA)
+                nested = ensembles.from_arrow(models, table.X)
         except (TypeError, ValueError, IndexError) as error:
             raise StoreError(f"{file} or the models are damaged: {error}") from None
-        return Finished(triples, ensemble, certificate)
+        return Finished(triples, ensemble, certificate, nested)
 
     def files(self) -> list[str]:
         """Every file of the run but the manifest and the report, by path inside the folder."""

@@ -27,13 +27,15 @@ CHOICES = {
     "solver": tuple(SOLVERS),
     "precision": ("float64",),
     "resampling": ("complete", "rotation"),
-    "protocol": ("paper", "holdout"),
+    "protocol": ("paper", "holdout", "nested"),
 }
 BACKENDS = ("auto", "ray", "serial")
 MOST = 2**31 - 1
 MOST_SPLITS = 1_000_000
 N_SPLITS = 20
 HOLDOUT_SHARE = 0.33
+OUTER_SPLITS = 5
+OUTER_K = 3
 CLAIMS = ("random", "vote")
 
 
@@ -111,10 +113,12 @@ class Study:
         precision: floating point type of the kernel.
         max_iter: iterations after which a fit is capped, counted and shown.
         protocol: "paper": all rows serve Algorithm 1; "holdout": a share of them is never touched before
-            the end, and certifies what it made.
+            the end, and certifies what it made; "nested": beside F* a second ensemble, whose members were
+            each selected inside the training rows of an outer split, and are certified on the rest.
         holdout_share: that share, inside (0, 1); by default 0.33.
         claims: what the held-out rows certify, delta shared equally: "random" (a random member of F*, the
             default), "vote" (its majority), "member:7" (the member of split 7).
+        outer_splits: outer splits of the protocol nested, each a third of the rows; by default 5.
         report_k: values of k whose own best triple and l_ee are reported beside the winner.
         resampling: "complete" as the paper's Algorithm 1, or "rotation": the k splits of one shuffle, in
             which folds take turns to select and to estimate; n_splits is not used then.
@@ -139,6 +143,7 @@ class Study:
     protocol: str = "paper"
     holdout_share: float | None = None
     claims: tuple[str, ...] = ()
+    outer_splits: int | None = None
     report_k: tuple[int, ...] = ()
     exhaustive: bool = False
     resampling: str = "complete"
@@ -167,6 +172,17 @@ class Study:
         if self.resampling == "rotation" and self.n_splits != N_SPLITS:
             raise InputError(f"n_splits={self.n_splits} does not go with the rotation, which has k splits")
         self._check_holdout()
+        self._check_nested()
+
+    def _check_nested(self) -> None:
+        if self.protocol != "nested":
+            if self.outer_splits is not None:
+                raise InputError(f"outer_splits={self.outer_splits!r} goes with the protocol nested alone")
+            return
+        if self.resampling != "complete":
+            raise InputError(f"the protocol nested goes with complete splits, not {self.resampling!r}")
+        outer = OUTER_SPLITS if self.outer_splits is None else self.outer_splits
+        object.__setattr__(self, "outer_splits", _whole("outer_splits", outer, least=1, most=MOST_SPLITS))
 
     def _check_holdout(self) -> None:
         if self.protocol != "holdout":
@@ -203,6 +219,8 @@ class Study:
         for claim in self.claims:
             if member_of(claim) >= fewest:
                 raise InputError(f"claims={claim!r} is outside member:0 to member:{fewest - 1}")
+        if self.outer_splits is not None:
+            self.inner().for_rows(n - n // OUTER_K)
         if self.k is None:
             return self
         for k in self.report_k:
@@ -223,6 +241,15 @@ class Study:
             Size(ks[0], tuple(ks), m, n - 2 * m, count_splits(n, ks[0], self.n_splits))
             for m, ks in groups.items()
         )
+
+    def inner(self) -> "Study":
+        """What is asked anew inside each outer split of the protocol nested."""
+        return replace(self, protocol="paper", outer_splits=None, report_k=())
+
+    def outer(self) -> "Study":
+        """The study of the outer splits: three folds, the estimate sets of which certify."""
+        assert self.outer_splits is not None
+        return replace(self.inner(), k=(OUTER_K,), n_splits=self.outer_splits)
 
     def split(self, n: int, k: int, mc_index: int) -> Split:
         """Split number ``mc_index`` of k folds of n rows."""

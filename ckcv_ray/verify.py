@@ -16,8 +16,9 @@ from ckcv_ray.data import Table, fit_scaling
 from ckcv_ray.driver import replay
 from ckcv_ray.ensemble import Ensemble, Member, mistakes, to_pickles
 from ckcv_ray.errors import CKCVError, StoreError
+from ckcv_ray.nested import inner_folder, inner_tables
 from ckcv_ray.store import Finished, RunFolder
-from ckcv_ray.study import Stage, Study, Triple, run_id
+from ckcv_ray.study import OUTER_K, Stage, Study, Triple, run_id
 from ckcv_ray.triples import triple_of
 from ckcv_ray.worker import roles
 
@@ -72,6 +73,8 @@ def _content(folder: RunFolder, out: Path) -> Iterator[str]:
         if hashlib.sha256(content).hexdigest() != folder.sha256(f"ensemble/{name}"):
             yield f"ensemble/{name} is not the pickle of the model in models.parquet"
     yield from _models(finished.ensemble, study, table, winner, aggregator)
+    if study.outer_splits is not None:
+        yield from _nested(out, finished.nested, study, table)
     yield from _certificate(folder, finished, study, table, winner, leader.l_ms)
 
 
@@ -90,6 +93,13 @@ def _models(
 def _member(
     member: Member, study: Study, table: Table, winner: Triple, aggregator: Aggregator
 ) -> Iterator[str]:
+    yield from _machine(member, study, table, winner)
+    if member.errors != aggregator.ledger.errors_by_class(winner, member.mc_index):
+        yield "its errors are not those in the log"
+
+
+def _machine(member: Member, study: Study, table: Table, winner: Triple) -> Iterator[str]:
+    """What a machine says of itself, against the split it belongs to."""
     if (member.C, member.gamma, member.k) != winner:
         yield f"fitted at {Triple(member.C, member.gamma, member.k)}, the winner is {winner}"
     split = study.split(table.n, winner.k, member.mc_index)
@@ -109,10 +119,31 @@ def _member(
         yield "its dual variables are outside the box or do not sum to zero"
     y = table.y[score]
     errors = mistakes(member.decision(table.X[score]), y)
-    if errors != member.errors or errors != aggregator.ledger.errors_by_class(winner, member.mc_index):
+    if errors != member.errors:
         yield f"makes {errors} errors on its estimate set, not those recorded"
     if member.n_estimate != (int(np.sum(y < 0)), int(np.sum(y > 0))):
         yield "the sizes of the classes in its estimate set differ"
+
+
+def _nested(out: Path, nested: Ensemble | None, study: Study, table: Table) -> Iterator[str]:
+    """Each inner run, verified as any run is; its data, its winner, and the machine made of it."""
+    assert nested is not None
+    tables, outer = inner_tables(study, table), study.outer()
+    if [member.mc_index for member in nested.members] != list(range(len(tables))):
+        yield f"the nested ensemble does not have a member for each of {len(tables)} outer splits"
+        return
+    for i, (member, inner) in enumerate(zip(nested.members, tables, strict=True)):
+        folder = inner_folder(out, i)
+        for what in verify(folder):
+            yield f"outer split {i}: {what}"
+        identity = RunFolder(folder).require()
+        if identity.run_id != run_id(study.inner().for_rows(inner.n), inner.digest):
+            yield f"outer split {i}: its run is not the selection on the rows of that split"
+            continue
+        certificate = RunFolder(folder).results(identity, inner).certificate
+        winner = Triple(certificate.C, certificate.gamma, OUTER_K)
+        for what in _machine(member, outer, table, winner):
+            yield f"nested model of outer split {i}: {what}"
 
 
 def _certificate(
@@ -120,9 +151,10 @@ def _certificate(
 ) -> Iterator[str]:
     provisional = "failed" in finished.triples["state"].to_pylist()
     digests = {"data": table.digest}
-    digests |= {name: folder.sha256(name) for name in ("triples.parquet", "ensemble/models.parquet")}
+    digests |= folder.result_digests()
     name = run_id(study, table.digest)
-    expected = certify(study, table, name, winner, l_ms, finished.ensemble, provisional, digests)
+    ensembles = finished.ensemble, finished.nested
+    expected = certify(study, table, name, winner, l_ms, *ensembles, provisional, digests)
     theirs = finished.certificate.to_json()
     for field, value in expected.to_json().items():
         if theirs.get(field) != value:

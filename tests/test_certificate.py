@@ -148,6 +148,64 @@ def test_verify_notices_a_claim_that_was_touched_up(tmp_path, protocol, field, v
     assert any("proven is" in sentence for sentence in verify(tmp_path / "run"))
 
 
+# nested
+
+NESTED = replace(SMALL, protocol="nested", outer_splits=3, k=(3, 4, 5))
+
+
+def test_each_nested_member_is_selected_and_fitted_without_its_outer_rows():
+    """Other labels in the rows that certify the first member: the same member, other errors."""
+    table = blobs(60)
+    away = NESTED.outer().split(60, 3, 0).estimate
+    y = table.y.copy()
+    y[away] = -y[away]
+    one, other = run(NESTED, table).nested, run(NESTED, table_from_arrays(table.X, y)).nested
+    a, b = one.members[0], other.members[0]
+    assert (a.C, a.gamma, a.offset) == (b.C, b.gamma, b.offset)
+    np.testing.assert_array_equal(a.dual_coef, b.dual_coef)
+    assert sum(a.errors) == len(away) - sum(b.errors)
+    assert not set(a.support.tolist()) & set(away.tolist())
+
+
+def test_nested_selection_is_a_study_of_its_own_and_its_claim_the_safe_mean():
+    table = blobs(60)
+    result = run(NESTED, table)
+    for i, member in enumerate(result.nested.members):
+        split = NESTED.outer().split(60, 3, i)
+        rows = np.sort(np.concatenate([split.train, split.select]))
+        inner = run(NESTED.inner(), table_from_arrays(table.X[rows], table.y[rows]))
+        assert (member.C, member.gamma) == (inner.C, inner.gamma)
+        assert sum(member.errors) == np.sum(
+            member.predict(table.X[split.estimate]) != table.y[split.estimate]
+        )
+    claim = result.certificate.proven
+    errors = np.array([sum(member.errors) for member in result.nested.members])
+    assert (claim["protocol"], claim["classifier"]) == ("nested", "nested")
+    assert claim["bound"] == pytest.approx(np.mean(safe(errors, 20, 0.05)), rel=1e-12)
+    assert result.certificate.claims[-1] == run(replace(SMALL, k=(3, 4, 5)), table).certificate.proven
+    assert len(result.predict(table.X[:4], nested=True)) == 4
+
+
+def test_a_nested_run_is_stored_taken_up_and_verified(tmp_path):
+    out = tmp_path / "run"
+    result = run(NESTED, blobs(60), out=out)
+    assert load_run(out).certificate == result.certificate
+    assert verify(out) == []
+    (out / "manifest.json").unlink()  # as if it had been killed at the very end
+    assert run(NESTED, blobs(60), out=out).certificate == result.certificate
+    certificate = out / "nested" / "outer-001" / "certificate.json"
+    content = json.loads(certificate.read_text())
+    certificate.write_text(json.dumps(content | {"C": 10.0 if content["C"] < 1 else 0.1}))
+    told = " ".join(verify(out))
+    assert "outer split 1: certificate.json" in told
+    assert "nested model of outer split 1: fitted at" in told
+
+
+def test_there_is_no_nested_ensemble_where_none_was_asked_for():
+    with pytest.raises(InputError, match="--certify nested"):
+        run(SMALL, blobs(60)).predict(np.zeros((1, 2)), nested=True)
+
+
 # The figure l_ee
 
 
@@ -175,7 +233,7 @@ def test_l_ee_is_the_mean_of_the_bound_asked_for_and_what_is_minimised_is_not():
 def test_a_provisional_result_claims_nothing():
     result = run(SMALL, blobs(60))
     triple = Triple(result.C, result.gamma, result.k)
-    c = certify(SMALL, result.table, "x", triple, result.l_ms, result.ensemble, True, {})
+    c = certify(SMALL, result.table, "x", triple, result.l_ms, result.ensemble, None, True, {})
     assert c.proven is None
     assert c.claims == ()
     assert "Provisional" in c.statements[-1]
@@ -197,7 +255,10 @@ def test_a_provisional_result_claims_nothing():
         ({"protocol": "holdout", "claims": ("member:x",)}, "or member:0"),
         ({"protocol": "holdout", "claims": ("member:-1",)}, "or member:0"),
         ({"resampling": "rotation", "n_splits": 5}, "the rotation, which has k splits"),
-        ({"protocol": "luck"}, "choose from paper, holdout"),
+        ({"outer_splits": 3}, "goes with the protocol nested"),
+        ({"protocol": "nested", "outer_splits": 0}, "below 1"),
+        ({"protocol": "nested", "resampling": "rotation"}, "complete splits"),
+        ({"protocol": "luck"}, "choose from paper, holdout, nested"),
         ({"bound": "mid-p"}, "choose from clopper_pearson, stevens, safe, catoni"),
     ],
 )

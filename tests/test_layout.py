@@ -18,7 +18,7 @@ LEVELS = [
     {"certificate", "worker"},
     {"store", "ledger"},
     {"aggregator", "result"},
-    {"cluster", "display", "estimate"},
+    {"cluster", "display", "estimate", "nested"},
     {"driver"},
     {"verify"},
     {"cli"},

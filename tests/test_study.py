@@ -41,13 +41,14 @@ PERTURBED: dict[str, Any] = {
     "resampling": "rotation",
     "holdout_share": 0.2,
     "claims": ("vote",),
+    "outer_splits": 7,
 }
-HELD_OUT = ("holdout_share", "claims")
+PROTOCOL = {"holdout_share": "holdout", "claims": "holdout", "outer_splits": "nested"}
 
 
 def base(name: str) -> Study:
     """A study on which the field of that name can be changed alone."""
-    return Study(protocol="holdout") if name in HELD_OUT else Study()
+    return Study(protocol=PROTOCOL.get(name, "paper"))
 
 
 numbers = st.floats(1e-6, 1e6)
@@ -88,7 +89,7 @@ def test_the_table_of_perturbations_names_every_field():
 def test_every_field_changes_the_run_id_and_no_two_alike():
     ids = [run_id(replace(base(name), **{name: value}), DIGEST) for name, value in PERTURBED.items()]
     bases = {run_id(base(name), DIGEST) for name in PERTURBED}
-    assert len({*bases, *ids}) == len(PERTURBED) + 2
+    assert len({*bases, *ids}) == len(PERTURBED) + 3
 
 
 @pytest.mark.usefixtures("open_choices")
@@ -110,7 +111,7 @@ def test_the_run_id_is_the_sha256_of_canonical_json():
     text = (
         '{"data":"d","study":{"C":[1.0,10.0],"bound":"clopper_pearson","claims":[],"delta":0.1,'
         '"exhaustive":false,"gamma":[0.5],"holdout_share":null,"k":[3,4],"max_iter":10000000,'
-        '"n_splits":20,"precision":"float64",'
+        '"n_splits":20,"outer_splits":null,"precision":"float64",'
         f'"protocol":"paper","report_k":[3],"resampling":"complete","scaling":"none","seed":7,"solver":{json.dumps(study.solver)},'
         f'"tolerance":{study.tolerance!r}}}}}'
     )
