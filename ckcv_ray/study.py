@@ -185,6 +185,8 @@ class Study:
         object.__setattr__(self, "outer_splits", _whole("outer_splits", outer, least=1, most=MOST_SPLITS))
 
     def _check_holdout(self) -> None:
+        claims = tuple(dict.fromkeys(str(claim) for claim in _sequence("claims", self.claims, least=0)))
+        object.__setattr__(self, "claims", claims)
         if self.protocol != "holdout":
             for name in ("holdout_share", "claims"):
                 if getattr(self, name) not in (None, ()):
@@ -194,8 +196,7 @@ class Study:
         if not 0.0 < share < 1.0:
             raise InputError(f"holdout_share={share!r} is outside (0, 1): 0.33 holds out a third of the rows")
         object.__setattr__(self, "holdout_share", share)
-        claims = tuple(dict.fromkeys(self.claims)) or CLAIMS[:1]
-        object.__setattr__(self, "claims", claims)
+        object.__setattr__(self, "claims", claims or CLAIMS[:1])
         for claim in claims:
             if claim not in CLAIMS and member_of(claim) < 0:
                 raise InputError(
