@@ -3,13 +3,17 @@
 Each comes as columns x0, x1, ... (or the set's own names) and y, with rows to test on where the set has
 some of its own.
 
+The IDA benchmarks lie in an archive of one of two forms: ``.npz`` with arrays NAME/x, NAME/t, NAME/train and
+NAME/test, rows counted from 0; or ``.mat`` (see ``fetch``) with a struct NAME of these four, rows counted
+from 1.
+
 References: Rätsch, Onoda, Müller, Machine Learning 42(3), 2001 (IDA); Breiman, "Bias, variance, and
 arcing classifiers", report 460, Statistics, Berkeley, 1996 (twonorm, ringnorm, d = 20); Breiman,
 Friedman, Olshen, Stone, "Classification and Regression Trees", 1984, section 2.6.2 (waveform, d = 21).
 """
 
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -18,9 +22,11 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from ckcv_ray import fetch
 from ckcv_ray.errors import InputError
 
 IDA_VARIABLE = "CKCV_IDA"
+IDA_PARTS = ("x", "t", "train", "test")
 FRESH_ROWS = 20_000
 FORMS = "sklearn:NAME, ida:NAME:R, twonorm:n:seed, ringnorm:n:seed, waveform:n:seed"
 
@@ -32,6 +38,22 @@ class Columns(NamedTuple):
 
     learn: pa.Table
     test: pa.Table | None
+
+
+class Benchmark(NamedTuple):
+    """One IDA set with its R realizations.
+
+    Attributes:
+        x: inputs, (n, d).
+        t: labels -1 or +1, (n,).
+        train: rows to learn from, counted from 0, (R, n_train).
+        test: rows to test on, likewise, (R, n_test).
+    """
+
+    x: NDArray[np.float64]
+    t: NDArray[np.int8]
+    train: NDArray[np.int64]
+    test: NDArray[np.int64]
 
 
 @contextmanager
@@ -67,10 +89,10 @@ def load(source: str, ida_file: Path | None = None) -> Columns:
 
     Args:
         source: one of ``FORMS``.
-        ida_file: the IDA archive; by default the environment's CKCV_IDA.
+        ida_file: the IDA archive; by default the environment's CKCV_IDA, else the one that was fetched.
 
     Raises:
-        InputError: there is no such set, or the archive is missing.
+        InputError: there is no such set, or the archive is missing or damaged.
     """
     family, *parts = source.split(":")
     if family == "sklearn" and len(parts) == 1:
@@ -149,18 +171,69 @@ def _sklearn(name: str) -> pa.Table:
 
 
 def _ida(name: str, realization: int, ida_file: Path | None) -> Columns:
-    given = ida_file or os.environ.get(IDA_VARIABLE)
-    if not given:
-        raise InputError(f"ida:{name} needs the IDA archive: give --ida-file FILE or set {IDA_VARIABLE}")
-    with reading(f"the IDA archive {str(given)!r}"), npz(Path(given)) as archive:
-        names = sorted({key.split("/")[0] for key in archive.files})
-        if name not in names:
-            raise InputError(f"ida:{name} is not in the archive: choose from {', '.join(names)}")
-        x, t, train, test = (archive[f"{name}/{part}"] for part in ("x", "t", "train", "test"))
+    path = _ida_archive(name, ida_file)
+    with reading(f"the IDA archive {str(path)!r}"):
+        read = _ida_mat if path.suffix.lower() == ".mat" else _ida_npz
+        x, t, train, test = read(path, name)
     if not 1 <= realization <= len(train):
         raise InputError(f"ida:{name}:{realization} is outside 1..{len(train)}, the realizations held")
     rows, others = train[realization - 1], test[realization - 1]
     return Columns(from_matrix(x[rows], t[rows]), from_matrix(x[others], t[others]))
+
+
+def _ida_archive(name: str, ida_file: Path | None) -> Path:
+    if given := ida_file or os.environ.get(IDA_VARIABLE):
+        return Path(given)
+    if (fetched := fetch.cached()).is_file():
+        return fetched
+    raise InputError(
+        f"ida:{name} needs the IDA archive: `ckcv fetch` downloads it; or give --ida-file FILE, "
+        f"or set {IDA_VARIABLE}"
+    )
+
+
+def _ida_npz(path: Path, name: str) -> Benchmark:
+    with npz(path) as archive:
+        _check_held(name, {key.split("/")[0] for key in archive.files})
+        parts = {part: archive[key] for part in IDA_PARTS if (key := f"{name}/{part}") in archive.files}
+    return _benchmark(name, parts, first=0)
+
+
+def _ida_mat(path: Path, name: str) -> Benchmark:
+    from scipy.io import loadmat, whosmat
+
+    with path.open("rb") as file:
+        _check_held(name, [held for held, _, kind in whosmat(file) if kind == "struct"])
+        struct = loadmat(file, variable_names=[name])[name]
+    return _benchmark(name, dict(zip(struct.dtype.names or (), struct.item(), strict=True)), first=1)
+
+
+def _check_held(name: str, held: Iterable[str]) -> None:
+    if name not in held:
+        raise InputError(f"ida:{name} is not in the archive: choose from {', '.join(sorted(held)) or 'none'}")
+
+
+def _benchmark(name: str, parts: Mapping[str, Any], first: int) -> Benchmark:
+    """The parts of a set as they should be, its rows counted from ``first`` until now."""
+    for part in IDA_PARTS:
+        if part not in parts:
+            raise ValueError(f"{name} has no {part!r}")
+        if not isinstance(parts[part], np.ndarray) or parts[part].dtype.kind not in "iuf":
+            raise ValueError(f"{part!r} of {name} is not an array of numbers")
+    # MATLAB stores whole numbers in the smallest type that holds them: 0 - 1 there may be 255.
+    x, t, train, test = (np.asarray(parts[part], dtype=np.float64) for part in IDA_PARTS)
+    fits = x.ndim == train.ndim == test.ndim == 2 and t.shape in ((len(x),), (len(x), 1))
+    if not (fits and len(train) == len(test)):
+        shapes = ", ".join(f"{part} {parts[part].shape}" for part in IDA_PARTS)
+        raise ValueError(f"{name} has {shapes}: expected (n, d), (n,), (R, n_train), (R, n_test)")
+    if not np.isin(t, (-1, 1)).all():
+        raise ValueError(f"{name} has labels other than -1 and 1")
+    for rows in (train, test):
+        if not np.all((rows >= first) & (rows < first + len(x)) & (rows == np.floor(rows))):
+            raise ValueError(f"{name} has row numbers outside {first}..{first + len(x) - 1}")
+    return Benchmark(
+        x, t.ravel().astype(np.int8), train.astype(np.int64) - first, test.astype(np.int64) - first
+    )
 
 
 def _number(text: str, source: str) -> int:

@@ -99,7 +99,7 @@ def risks(ensemble: Ensemble, distances: Matrix, y: Matrix) -> Matrix:
 def fresh_distances(X: Matrix, rows: Matrix) -> Matrix:
     """Squared distances [len(X), len(rows)], float32."""
     squares = np.sum(X**2, axis=1)[:, None] + np.sum(rows**2, axis=1)
-    return np.maximum(squares - 2 * X @ rows.T, 0.0).astype(np.float32)
+    return np.asarray(np.maximum(squares - 2 * X @ rows.T, 0.0), dtype=np.float32)
 
 
 def drawn(setting: Setting, index: int) -> tuple[Table, Matrix, Matrix]:

@@ -24,10 +24,19 @@ def ray_session() -> Iterator[None]:
 
 @pytest.fixture(scope="session")
 def ida() -> Path:
-    archive = os.environ.get("CKCV_IDA")
-    if not archive:
-        pytest.skip("CKCV_IDA does not name the IDA archive")
+    archive = os.environ.get("CKCV_IDA", "")
+    if not archive.endswith(".npz"):
+        pytest.skip("CKCV_IDA does not name the IDA archive (.npz)")
     return Path(archive)
+
+
+@pytest.fixture
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty home for the user's cache, and no archive named in the environment."""
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "home" / "cache"))
+    monkeypatch.delenv("CKCV_IDA", raising=False)
+    return tmp_path / "home"
 
 
 def blobs(n: int, d: int = 2, seed: int = 0, shift: float = 1.0) -> Table:

@@ -122,13 +122,14 @@ CASES = {
     "generator without seed": run("", "does not name a set", "twonorm:n:seed", source="twonorm:99"),
     "generator of words": run("", "'many' is not a whole number", source="waveform:many:0"),
     "five generated rows": run("", "outside 6..10000000", source="ringnorm:5:0"),
-    "ida without archive": run("", "--ida-file FILE", "CKCV_IDA", source="ida:banana:1"),
+    "ida without archive": run("", "ckcv fetch", "--ida-file FILE", "CKCV_IDA", source="ida:banana:1"),
     "ida of words": run("", "'ida:heart:first'", "not a whole number", source="ida:heart:first"),
     "missing archive": run("--ida-file nowhere.npz", "IDA archive 'nowhere.npz'", source="ida:banana:1"),
     "half an archive": run("--ida-file half.npz", "IDA archive 'half.npz'", source="ida:banana:1"),
     "unknown ida set": run("--ida-file ida.npz", "ida:apple is not in", "banana", source="ida:apple:1"),
     "ida realization 0": run("--ida-file ida.npz", "ida:banana:0 is outside 1..1", source="ida:banana:0"),
     "ida realization 2": run("--ida-file ida.npz", "ida:banana:2 is outside 1..1", source="ida:banana:2"),
+    "address of a file": Case("fetch --url file:///ida.mat", ("url='file:///ida.mat'", "https://")),
     # columns
     "target not there": run("--target outcome", "no column 'outcome' for the target", "a, b, y"),
     "no target": run("", "none of target, y, label, class", "a, b, outcome", source="no target.csv"),
@@ -265,7 +266,8 @@ def inputs(tmp_path_factory):
     (folder / "half.npz").write_bytes((folder / "half.npz").read_bytes()[:200])
     with (folder / "array.npz").open("wb") as stream:
         np.save(stream, X)
-    parts = {"x": X, "t": y, "train": np.array([[0, 1, 2, 3, 4, 5]]), "test": np.array([[6, 7]])}
+    signs = np.array([-1, 1] * 4)
+    parts = {"x": X, "t": signs, "train": np.array([[0, 1, 2, 3, 4, 5]]), "test": np.array([[6, 7]])}
     np.savez(folder / "ida.npz", **{f"banana/{part}": values for part, values in parts.items()})
     b = [1.0, 2, 3, 4, float("nan"), 6, 7, 8]
     parquet.write_table(pa.table({"b": b, "y": y}), folder / "nan.parquet")
@@ -288,7 +290,7 @@ def finished(inputs, tmp_path_factory):
 
 
 @pytest.fixture
-def ckcv(inputs, tmp_path, monkeypatch, capsys):
+def ckcv(inputs, cache, tmp_path, monkeypatch, capsys):
     """``ckcv`` in this process, in the folder of the inputs: code, standard output, standard error.
 
     Whatever starts a backend fails the test: bad input is refused before there is any.
@@ -307,7 +309,6 @@ def ckcv(inputs, tmp_path, monkeypatch, capsys):
         return (end.value.code, *capsys.readouterr())
 
     monkeypatch.chdir(inputs)
-    monkeypatch.delenv("CKCV_IDA", raising=False)
     monkeypatch.setattr(driver, "make_backend", backend)
     return call
 

@@ -193,11 +193,12 @@ def test_capped_fits_are_counted_and_shown(ckcv: Command, patients: Path, tmp_pa
 
 
 def test_help_teaches(ckcv: Command) -> None:
-    for words in ((), ("run",), ("status",), ("verify",), ("predict",)):
+    for words in ((), ("run",), ("status",), ("verify",), ("predict",), ("fetch",)):
         code, shown, _ = ckcv(*words, "--help")
         assert code == 0
         assert len(shown) > 200
     assert "log:-2:4:13" in ckcv("run", "--help")[1]
+    assert "ckcv run ida:twonorm:37" in ckcv("fetch", "--help")[1]  # some names of sets would become emoji
 
 
 @pytest.mark.parametrize(("which", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])

@@ -1,4 +1,4 @@
-"""Named sets: the generators against their published definitions, the IDA rows against the archive.
+"""Named sets: the generators against their published definitions, the IDA rows against the archives.
 
 Tolerances of the simulations: every statistic below is asymptotically normal and is compared in units of its
 own standard deviation; |z| > LIMIT = 6 has probability 2e-9, and no test looks at more than 1000 of them.
@@ -9,8 +9,10 @@ from math import sqrt
 
 import numpy as np
 import pytest
+from scipy.io import savemat
 from scipy.stats import norm
 
+from ckcv_ray import fetch
 from ckcv_ray.data import learning_table, signs
 from ckcv_ray.datasets import GENERATORS, from_matrix, is_named, load
 from ckcv_ray.errors import InputError
@@ -208,8 +210,7 @@ def test_what_does_not_name_a_set(source):
         *("waveform:5:0", "waveform:0:0", "waveform:99999999999999999999:0", "waveform:10000001:0"),
     ],
 )
-def test_a_name_that_does_not_parse_is_refused(source, monkeypatch):
-    monkeypatch.delenv("CKCV_IDA", raising=False)
+def test_a_name_that_does_not_parse_is_refused(source, cache):
     with pytest.raises(InputError) as refused:
         load(source)
     told = str(refused.value)
@@ -255,23 +256,42 @@ def test_from_matrix_names_columns():
     assert named["b"].to_pylist() == [1.0, 3.0, 5.0]
 
 
-# The IDA archive
+# The IDA archive, in both forms
 
 
-def small_archive(path, **more):
-    """An archive of one set with two realizations, in the form of the real one."""
-    parts = {
+BOTH = pytest.mark.parametrize("form", [".npz", ".mat"])
+
+
+def tiny():
+    """One set with two realizations, in the form of the real ones."""
+    return {
         "x": np.arange(20.0).reshape(10, 2),
         "t": np.array([-1, 1] * 5, dtype=np.int8),
         "train": np.array([[6, 0, 1, 2, 3, 7], [9, 8, 7, 6, 5, 4]], dtype=np.int32),
         "test": np.array([[4, 5, 8, 9], [0, 1, 2, 3]], dtype=np.int32),
     }
-    np.savez(path, **{f"tiny/{part}": values for part, values in {**parts, **more}.items()})
+
+
+def as_matlab(parts):
+    """Labels in a column, rows counted from 1."""
+    rows = {part: values + 1 for part, values in parts.items() if part in ("train", "test")}
+    return parts | rows | {"t": parts["t"][:, None]}
+
+
+def archive(path, sets, **options):
+    """Sets of parts with rows counted from 0, in the form that the suffix names."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if path.suffix == ".npz":
+        np.savez(path, **{f"{name}/{part}": sets[name][part] for name in sets for part in sets[name]})
+    else:
+        names = np.array(sorted(sets), dtype=object)
+        savemat(path, {"benchmarks": names} | {n: as_matlab(parts) for n, parts in sets.items()}, **options)
     return path
 
 
-def test_realizations_count_from_1_and_rows_keep_their_order(tmp_path, monkeypatch):
-    file = small_archive(tmp_path / "ida.npz")
+@BOTH
+def test_realizations_count_from_1_and_rows_keep_their_order(tmp_path, monkeypatch, form):
+    file = archive(tmp_path / f"ida{form}", {"tiny": tiny()})
     monkeypatch.setenv("CKCV_IDA", str(file))
     learn, test = load("ida:tiny:1")
     assert learn["x0"].to_pylist() == [12, 0, 2, 4, 6, 14]
@@ -281,70 +301,201 @@ def test_realizations_count_from_1_and_rows_keep_their_order(tmp_path, monkeypat
     assert learn.equals(load("ida:tiny:1", file).learn)
 
 
-def test_the_archive_given_comes_before_the_environments(tmp_path, monkeypatch):
-    file = small_archive(tmp_path / "ida.npz")
-    monkeypatch.setenv("CKCV_IDA", str(tmp_path / "nowhere.npz"))
+def drawn(n, d, n_train, n_test, realizations, rng):
+    """A set whose rows come in any order, repeated, and on both sides, as where patterns are kept once."""
+    return {
+        "x": rng.normal(size=(n, d)),
+        "t": rng.choice(np.array([-1, 1], dtype=np.int8), size=n),
+        "train": rng.integers(n, size=(realizations, n_train)),
+        "test": rng.integers(n, size=(realizations, n_test)),
+    }
+
+
+def same_tables(npz, mat):
+    """Both archives hold the same realizations, and give the same columns for each; how many there are."""
+    with np.load(npz) as sets:
+        held = {key.split("/")[0]: len(sets[key]) for key in sets.files if key.endswith("/train")}
+    for name, realizations in held.items():
+        for i in range(1, realizations + 1):
+            one, other = load(f"ida:{name}:{i}", npz), load(f"ida:{name}:{i}", mat)
+            assert one.learn.equals(other.learn)
+            assert one.test.equals(other.test)
+        for file in (npz, mat):
+            with pytest.raises(InputError, match=rf"outside 1\.\.{realizations}, the realizations held"):
+                load(f"ida:{name}:{realizations + 1}", file)
+    return sum(held.values())
+
+
+@pytest.mark.parametrize("compressed", [False, True])
+@pytest.mark.parametrize("kind", [np.float64, np.uint8, np.uint16, np.int32])
+def test_a_mat_gives_the_tables_of_the_npz(tmp_path, kind, compressed):
+    """MATLAB stores numbers as it likes: 255 rows counted from 1 just fit into 8 bits."""
+    rng = np.random.default_rng(11)
+    sets = {"wide": drawn(255, 7, 20, 30, 3, rng), "one": drawn(9, 1, 6, 1, 1, rng)}
+    npz = archive(tmp_path / "ida.npz", sets)
+    stored = {
+        name: parts | {part: parts[part].astype(kind) for part in ("train", "test")}
+        for name, parts in sets.items()
+    }
+    assert same_tables(npz, archive(tmp_path / "ida.mat", stored, do_compression=compressed)) == 4
+
+
+def test_the_real_archive_as_mat_gives_the_same_tables(ida, tmp_path):
+    with np.load(ida) as held:
+        names = {key.split("/")[0] for key in held.files}
+        sets = {n: {part: held[f"{n}/{part}"] for part in ("x", "t", "train", "test")} for n in names}
+    assert same_tables(ida, archive(tmp_path / "ida.MAT", sets, appendmat=False)) == 86
+
+
+@BOTH
+def test_the_archive_given_comes_before_the_environments(tmp_path, monkeypatch, form):
+    file = archive(tmp_path / f"ida{form}", {"tiny": tiny()})
+    monkeypatch.setenv("CKCV_IDA", str(tmp_path / f"nowhere{form}"))
     assert load("ida:tiny:1", file).learn.num_rows == 6
-    with pytest.raises(InputError, match=r"cannot read the IDA archive .*nowhere\.npz"):
+    with pytest.raises(InputError, match=r"cannot read the IDA archive .*nowhere\..*No such file"):
         load("ida:tiny:1")
 
 
 @pytest.mark.parametrize("value", [None, ""])
-def test_without_an_archive_both_ways_to_give_it_are_named(monkeypatch, value):
-    if value is None:
-        monkeypatch.delenv("CKCV_IDA", raising=False)
-    else:
+def test_without_an_archive_every_way_to_it_is_named(cache, monkeypatch, value):
+    if value is not None:
         monkeypatch.setenv("CKCV_IDA", value)
     with pytest.raises(InputError) as refused:
         load("ida:banana:1")
-    assert "--ida-file" in str(refused.value)
-    assert "CKCV_IDA" in str(refused.value)
+    assert all(way in str(refused.value) for way in ("`ckcv fetch`", "--ida-file", "CKCV_IDA"))
+    assert not cache.exists()
 
 
+def test_the_fetched_archive_is_read_when_no_other_is_named(cache, tmp_path, monkeypatch):
+    fetched = archive(fetch.cached(), {"tiny": tiny()})
+    assert fetched.is_relative_to(cache)
+    assert load("ida:tiny:2").learn.equals(load("ida:tiny:2", fetched).learn)
+    other = archive(tmp_path / "other.npz", {"tiny": tiny() | {"x": np.zeros((10, 1))}})
+    monkeypatch.setenv("CKCV_IDA", str(other))
+    assert load("ida:tiny:2").learn.column_names == ["x0", "y"]
+    assert load("ida:tiny:2", fetched).learn.column_names == ["x0", "x1", "y"]
+
+
+@BOTH
 @pytest.mark.parametrize(
     ("source", "expected"),
     [
         ("ida:tiny:0", "ida:tiny:0 is outside 1..2"),
         ("ida:tiny:3", "ida:tiny:3 is outside 1..2"),
         ("ida:huge:1", "ida:huge is not in the archive: choose from tiny"),
+        ("ida:benchmarks:1", "ida:benchmarks is not in the archive: choose from tiny"),
     ],
 )
-def test_what_the_archive_does_not_hold(tmp_path, source, expected):
+def test_what_the_archive_does_not_hold(tmp_path, source, expected, form):
     with pytest.raises(InputError) as refused:
-        load(source, small_archive(tmp_path / "ida.npz"))
+        load(source, archive(tmp_path / f"ida{form}", {"tiny": tiny()}))
     assert expected in str(refused.value)
 
 
-def save_without_parts(path):
-    np.savez(path, **{"tiny/x": np.eye(3)})
+def rows(*of_the_first):
+    """Rows to learn from, those of the first realization changed."""
+    changed = tiny()["train"].astype(np.result_type(*of_the_first, np.int32))
+    changed[0, : len(of_the_first)] = of_the_first
+    return {"train": changed}
+
+
+ODD = {
+    "complex inputs": ({"x": np.full((10, 2), 1j)}, "'x' of tiny is not an array of numbers"),
+    "inputs of text": ({"x": np.full((10, 2), "a")}, "'x' of tiny is not an array of numbers"),
+    "inputs of objects": ({"x": np.full((10, 2), {}, dtype=object)}, ""),
+    "inputs in a line": ({"x": np.arange(10.0)}, "expected (n, d), (n,), (R, n_train), (R, n_test)"),
+    "too few labels": ({"t": np.ones(9)}, "expected (n, d), (n,), (R, n_train), (R, n_test)"),
+    "a test set too few": ({"test": tiny()["test"][:1]}, "expected (n, d), (n,), (R, n_train), (R, n_test)"),
+    "labels 0 and 1": ({"t": np.array([0, 1] * 5)}, "tiny has labels other than -1 and 1"),
+    "labels with a gap": ({"t": np.array([-1, 1] * 4 + [1, np.nan])}, "labels other than -1 and 1"),
+    "a row before the first": (rows(2, -1), "tiny has row numbers outside"),
+    "a row behind the last": (rows(10), "tiny has row numbers outside"),
+    "half a row": (rows(2.5), "tiny has row numbers outside"),
+    "no row number": (rows(np.nan), "tiny has row numbers outside"),
+    "an endless row number": (rows(np.inf), "tiny has row numbers outside"),
+}
+
+
+@BOTH
+@pytest.mark.parametrize("name", ODD)
+def test_an_archive_of_odd_content_is_bad_input(tmp_path, name, form):
+    changed, told = ODD[name]
+    file = archive(tmp_path / f"odd{form}", {"tiny": tiny() | changed})
+    with pytest.raises(InputError) as refused:
+        load("ida:tiny:2", file)
+    assert str(refused.value).startswith(f"cannot read the IDA archive {str(file)!r}: ")
+    assert told in str(refused.value)
+
+
+@BOTH
+@pytest.mark.parametrize("part", ["x", "t", "train", "test"])
+def test_an_archive_without_a_part_is_bad_input(tmp_path, part, form):
+    file = tmp_path / f"odd{form}"
+    if form == ".npz":
+        np.savez(file, **{f"tiny/{p}": values for p, values in tiny().items() if p != part})
+    else:
+        savemat(file, {"tiny": {p: values for p, values in as_matlab(tiny()).items() if p != part}})
+    with pytest.raises(InputError, match=rf"odd\..*: tiny has no '{part}'"):
+        load("ida:tiny:1", file)
+
+
+def test_a_row_number_0_of_a_mat_does_not_wrap_around(tmp_path):
+    parts = as_matlab(tiny())
+    parts["test"] = parts["test"].astype(np.uint8)
+    parts["test"][1, 3] = 0
+    savemat(tmp_path / "odd.mat", {"tiny": parts})
+    with pytest.raises(InputError, match=r"tiny has row numbers outside 1\.\.10"):
+        load("ida:tiny:1", tmp_path / "odd.mat")
+
+
+@pytest.mark.parametrize("compressed", [False, True])
+def test_a_mat_cut_short_is_bad_input_or_whole_in_what_counts(tmp_path, compressed):
+    file = archive(tmp_path / "cut.mat", {"tiny": tiny()}, do_compression=compressed)
+    content, whole = file.read_bytes(), load("ida:tiny:2", file)
+    told = []
+    for size in range(0, len(content), 7):
+        file.write_bytes(content[:size])
+        try:
+            assert load("ida:tiny:2", file).learn.equals(whole.learn)
+        except InputError as error:
+            told.append(str(error))
+    assert len(told) > 0.9 * len(content) / 7
+    assert all("is not in the archive" in line or "cannot read the IDA archive" in line for line in told)
 
 
 def save_half(path):
-    small_archive(path)
+    archive(path, {"tiny": tiny()})
     path.write_bytes(path.read_bytes()[:200])
 
 
 def save_one_array(path):
     with path.open("wb") as stream:
-        np.save(stream, np.eye(3))
+        savemat(stream, {"tiny": np.eye(3)}) if path.suffix == ".mat" else np.save(stream, np.eye(3))
 
 
+def save_two_in_one(path):
+    structs = np.zeros((1, 2), dtype=[(part, object) for part in ("x", "t", "train", "test")])
+    savemat(path, {"tiny": structs}) if path.suffix == ".mat" else np.savez(path, tiny=np.eye(3))
+
+
+@BOTH
 @pytest.mark.parametrize(
     "damage",
     [
-        save_without_parts,
         save_half,
         save_one_array,
+        save_two_in_one,
         lambda path: path.write_text("x,t\n"),
         lambda path: path.write_bytes(b""),
         lambda path: path.mkdir(),
+        lambda path: archive(path.with_suffix(".npz" if path.suffix == ".mat" else ".mat"), {}).rename(path),
     ],
-    ids=["without parts", "half", "one array", "text", "empty", "folder"],
+    ids=["half", "one array", "two in one", "text", "empty", "folder", "the other form"],
 )
-def test_an_archive_that_cannot_be_read_is_bad_input(tmp_path, damage):
-    file = tmp_path / "odd.npz"
+def test_an_archive_that_cannot_be_read_is_bad_input(tmp_path, damage, form):
+    file = tmp_path / f"odd{form}"
     damage(file)
-    with pytest.raises(InputError, match=r"odd\.npz"):
+    with pytest.raises(InputError, match=r"odd\.|ida:tiny is not in the archive: choose from none"):
         load("ida:tiny:1", file)
 
 
