@@ -338,9 +338,7 @@ def predict(
         }
     )
     _write_table(table, out)
-    if vote:
-        doubled = min(100.0, 200 * result.l_ee)
-        _say(f"by majority vote: the figure to set beside its error is 2 * l_ee = {doubled:.2f} %")
+    _say(result.claim_for(vote, nested))
     _say_error_rate(chosen, result, predicted.sign)
 
 

@@ -121,6 +121,23 @@ class Result:
             raise InputError("this run has no nested ensemble: it was made without --certify nested")
         return ensemble.vote(rows) if vote else ensemble.predict(rows, seed)
 
+    def claim_for(self, vote: bool = False, nested: bool = False) -> str:
+        """One sentence: what is proven of the predictions made so."""
+        who = "the majority" if vote else "a random member"
+        of = f"{who} of {'the nested ensemble' if nested else 'F*'}"
+        claims = {claim["classifier"]: claim for claim in reversed(self.certificate.claims)}
+        exact, factor = claims.get("vote"), 1
+        if nested or not vote or exact is None:
+            exact, factor = claims.get("nested" if nested else "random"), 2 if vote else 1
+        if exact is None:
+            return f"by {of}: nothing is proven of it, the result is provisional"
+        bound, level = min(1.0, factor * exact["bound"]), 100 * (1 - exact["delta"])
+        twice = ", twice that of a random member" if factor == 2 else ""
+        return (
+            f"by {of}: proven to be wrong at most {100 * bound:.1f} % of the time, with probability "
+            f"{level:.4g} % ({exact['protocol']}{twice})"
+        )
+
     def named(self, signs: NDArray[np.int8]) -> NDArray[Any]:
         """Original labels of classes -1 and +1."""
         original: NDArray[Any] = np.array(self.table.labels)

@@ -206,6 +206,27 @@ def test_there_is_no_nested_ensemble_where_none_was_asked_for():
         run(SMALL, blobs(60)).predict(np.zeros((1, 2)), nested=True)
 
 
+# What is said of predictions
+
+
+def test_predictions_are_told_with_the_claim_that_covers_them():
+    occam = run(SMALL, blobs(60))
+    held = run(replace(SMALL, protocol="holdout", claims=("vote",)), blobs(60))
+    nested = run(NESTED, blobs(60))
+    percent = f"at most {100 * occam.certificate.proven['bound']:.1f} % "
+    assert percent in occam.claim_for()
+    assert "twice that of a random member" in occam.claim_for(vote=True)
+    vote, random = held.certificate.claims
+    assert f"at most {100 * vote['bound']:.1f} % " in held.claim_for(vote=True)
+    assert "(holdout)" in held.claim_for(vote=True)
+    assert f"at most {100 * random['bound']:.1f} % " in held.claim_for()
+    assert "(occam)" in held.claim_for()
+    assert f"at most {100 * nested.certificate.proven['bound']:.1f} % " in nested.claim_for(nested=True)
+    assert "(occam)" in nested.claim_for()
+    nothing = replace(occam, certificate=replace(occam.certificate, claims=()))
+    assert "provisional" in nothing.claim_for()
+
+
 # The figure l_ee
 
 
