@@ -151,16 +151,10 @@ def study_set(name: str, realization: int, backend: str) -> Row:
     return measure(run_table(study, table, execution=Execution(backend)), test)
 
 
-def average(found: dict[str, Row], ratio: Callable[[Row], float]) -> float:
-    """Geometric mean over the sets of one ratio."""
-    return geometric_mean([ratio(row) for row in found.values()])
-
-
 def averages(found: dict[str, Row]) -> dict[str, float]:
     """Geometric mean over the sets of each column's looseness."""
-    return {
-        column.key: average(found, lambda row, key=column.key: row["looseness"][key]) for column in COLUMNS
-    }
+    keys = [column.key for column in COLUMNS]
+    return {key: geometric_mean(row["looseness"][key] for row in found.values()) for key in keys}
 
 
 def least(columns: list[Column], looseness: dict[str, float]) -> Column:
@@ -205,28 +199,23 @@ def line(name: str, row: Row) -> str:
 
 def paragraph(found: dict[str, Row]) -> str:
     """What the table says, from its figures alone."""
-    mean = averages(found)
+    mean, rows = averages(found), list(found.values())
     count, soft, random = least(COUNTS, mean), least(SOFT, mean), least(RANDOM, mean)
-    wins = sum(
-        min(row["looseness"][column.key] for column in SOFT) < row["looseness"][CP.key]
-        for row in found.values()
-    )
-    exact = {
-        "clipped linear": average(found, lambda row: row["true"]["clipped linear"] / row["true"]["hard"]),
-        "random": average(found, lambda row: row["true"]["random"] / row["true"]["hard"]),
-    }
-    higher = average(found, lambda row: row["bound"][random.key] / row["bound"][CP.key])
-    shares = [100 * row["standard_error"] / row["true"]["hard"] for row in found.values()]
+    wins = sum(least([CP, *SOFT], row["looseness"]) is not CP for row in rows)
+    linear = geometric_mean(row["true"]["clipped linear"] / row["true"]["hard"] for row in rows)
+    oftener = geometric_mean(row["true"]["random"] / row["true"]["hard"] for row in rows)
+    higher = geometric_mean(row["bound"][random.key] / row["bound"][CP.key] for row in rows)
+    shares = [100 * row["standard_error"] / row["true"]["hard"] for row in rows]
     sentences = (
-        f"Hard label, geometric means over {len(found)} sets: counts with {count.bound} are "
+        f"Hard label, geometric means over {len(rows)} sets: counts with {count.bound} are "
         f"{mean[count.key]:.2f} times the true error, with Clopper-Pearson {mean[CP.key]:.2f}; the tightest "
         f"soft loss, {soft.loss} with {soft.bound}, is {mean[soft.key]:.2f} times it.",
-        f"A soft loss beats Clopper-Pearson on {wins} of {len(found)} sets.",
-        f"The mean clipped linear loss itself is {exact['clipped linear']:.2f} times the hard label's error, "
-        f"twice the mean ramp loss {2 * exact['random']:.2f} times: no bound on them does better, however "
+        f"A soft loss beats Clopper-Pearson on {wins} of {len(rows)} sets.",
+        f"The mean clipped linear loss itself is {linear:.2f} times the hard label's error, "
+        f"twice the mean ramp loss {2 * oftener:.2f} times: no bound on them does better, however "
         f"many the rows.",
         f"Random label: {random.bound} is {mean[random.key]:.2f} times its true error, but it errs "
-        f"{exact['random']:.2f} times as often as the hard label, and the bound is {higher:.2f} times "
+        f"{oftener:.2f} times as often as the hard label, and the bound is {higher:.2f} times "
         f"Clopper-Pearson's on the hard label.",
         f"The standard error of the hard label's true error is {min(shares):.0f} to {max(shares):.0f} % of "
         f"it, the same for all columns of a set.",

@@ -41,7 +41,7 @@ def clipped_linear(z: Values) -> Values:
 def hoeffding(losses: Values, delta: float) -> Values:
     """Hoeffding's upper bound on the mean of losses in [0, 1], (..., m) to (...): Theorem 1 of 1963."""
     m = losses.shape[-1]
-    return np.minimum(1, losses.mean(axis=-1) + np.sqrt(np.log(1 / delta) / (2 * m)))
+    return _at_most_one(losses.mean(axis=-1) + np.sqrt(np.log(1 / delta) / (2 * m)))
 
 
 def empirical_bernstein(losses: Values, delta: float) -> Values:
@@ -51,7 +51,11 @@ def empirical_bernstein(losses: Values, delta: float) -> Values:
         return np.ones(losses.shape[:-1])
     level, variance = np.log(2 / delta), losses.var(axis=-1, ddof=1)
     slack = np.sqrt(2 * variance * level / m) + 7 * level / (3 * (m - 1))
-    return np.minimum(1, losses.mean(axis=-1) + slack)
+    return _at_most_one(losses.mean(axis=-1) + slack)
+
+
+def _at_most_one(bounds: Values) -> Values:
+    return np.minimum(1.0, bounds)
 
 
 def betting(losses: Values, delta: float) -> Values:
