@@ -18,13 +18,17 @@ SMALLER = {
     f"python jobs/{command}": f"python jobs/{smaller}"
     for command, smaller in (
         ("paper_seeds.py --seeds 5", "paper_seeds.py --seeds 1 --sets titanic"),
+        ("losses.py", "losses.py --sets titanic --backend serial"),
         ("bench_solver.py --repeats 5", "bench_solver.py --sets twonorm --repeats 1"),
         ("bench_algorithm.py --repeats 5", "bench_algorithm.py --sets heart --repeats 1"),
         ("bench_overhead.py", "bench_overhead.py --sets titanic --workers 1"),
         ("bench_memory.py --rival", "bench_memory.py --rows 3000 --rival"),
     )
 }
-NAMED_IDA = ("ida:", "paper_seeds", "bench_solver", "bench_algorithm", "bench_overhead", "runs/banana")
+NAMED_IDA = (
+    *("ida:", "runs/banana", "paper_seeds", "losses"),
+    *("bench_solver", "bench_algorithm", "bench_overhead"),
+)
 
 
 def commands() -> list[str]:

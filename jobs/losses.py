@@ -1,0 +1,249 @@
+"""Other losses and bounds, the paper's open question: are any tighter than counts with Clopper-Pearson.
+
+The default study on one realization of each IDA set gives F*; its members give decision values f on their
+estimate sets, m rows each, and on the set's test rows. With the margin z = y f(x), three losses:
+
+    count           1[z <= 0]                  the error of the hard label, the sign of f
+    ramp            clip((1 - z) / 2, 0, 1)    the error of a random label, which is +1 with probability
+                                               clip((1 + f) / 2, 0, 1)
+    clipped linear  clip(1 - z, 0, 1)          the hinge loss up to 1
+
+As count <= clipped linear = min(1, 2 ramp), a bound on the mean of the clipped linear loss bounds the error
+of the hard label, and so does a bound on the ramp loss once it is doubled. Undoubled, that one bounds the
+error of the random label alone.
+
+Counts are bounded by Clopper-Pearson and Stevens; the mean of a soft loss by Hoeffding, by the empirical
+Bernstein bound of Maurer and Pontil, and by betting (``jobs/soft_bounds.py``); each at delta = 0.05.
+Looseness is the mean over members of the bound, as in L_EE, divided by the mean over members of the true
+error of the label above the column. The true error is taken from the test rows; beside it stands its
+binomial standard error, an upper limit where it is a mean over members. A star marks the smallest looseness
+for each label. All columns share the triple that counts with Clopper-Pearson selected.
+
+    python jobs/losses.py --sets banana,heart --realization 1
+"""
+
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from statistics import geometric_mean
+from time import perf_counter
+from typing import Annotated, Any, NamedTuple
+
+import numpy as np
+import typer
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+from ckcv_ray import data
+from ckcv_ray.core.bounds import clopper_pearson
+from ckcv_ray.core.splits import complete_kfold
+from ckcv_ray.driver import run_table
+from ckcv_ray.ensemble import Ensemble, label
+from ckcv_ray.errors import InputError
+from ckcv_ray.result import Result
+from ckcv_ray.study import Execution, Study
+from jobs.bench_overhead import SETS, STANDARDISED
+from jobs.soft_bounds import Values, betting, clipped_linear, empirical_bernstein, hoeffding, ramp, stevens
+
+Row = dict[str, Any]
+
+STEVENS_KEY = 1  # added to a split's own spawn key: a draw independent of the split
+
+
+class Column(NamedTuple):
+    """A loss, a bound on its mean, and the label whose error the two bound."""
+
+    loss: str
+    bound: str
+    label: str = "hard"
+
+    @property
+    def key(self) -> str:
+        """Its name in the account."""
+        return f"{self.loss}, {self.bound}"
+
+
+LOSSES: dict[
+    str, tuple[float, Callable[[Values], Values]]
+] = {  # and what a bound on the mean is multiplied by
+    "2 x ramp": (2.0, ramp),
+    "clipped linear": (1.0, clipped_linear),
+    "ramp": (1.0, ramp),
+}
+BOUNDS = {"Hoeffding": hoeffding, "Bernstein": empirical_bernstein, "betting": betting}
+CP = Column("count", "Clopper-Pearson")
+COUNTS = [CP, Column("count", "Stevens")]
+SOFT = [Column(loss, bound) for loss in ("2 x ramp", "clipped linear") for bound in BOUNDS]
+RANDOM = [Column("ramp", bound, "random") for bound in BOUNDS]
+COLUMNS = [*COUNTS, *SOFT, *RANDOM]
+
+
+def estimate_margins(result: Result) -> Values:
+    """Margins of every member on the rows of its estimate set, (members, m)."""
+    table, study = result.table, result.study
+    margins = []
+    for member in result.ensemble.members:
+        split = complete_kfold(table.n, member.k, member.mc_index, study.n_splits, study.seed)
+        margins.append(table.y[split.estimate] * member.decision(table.X[split.estimate]))
+    return np.array(margins)
+
+
+def uniforms(result: Result, m: int) -> Values:
+    """Stevens' v for every member, (members,), from the study's seed."""
+    keys = [(m, member.mc_index, STEVENS_KEY) for member in result.ensemble.members]
+    sequences = [np.random.SeedSequence(result.study.seed, spawn_key=key) for key in keys]
+    return np.array([np.random.default_rng(sequence).random() for sequence in sequences])
+
+
+def mean_bounds(result: Result) -> dict[str, float]:
+    """For each column the mean over members of the bound on its label's error."""
+    delta, z = result.study.delta, estimate_margins(result)
+    errors = np.array([sum(member.errors) for member in result.ensemble.members])
+    m = z.shape[-1]
+    counts = (clopper_pearson(errors, m, delta), stevens(errors, m, uniforms(result, m), delta))
+    found = {column.key: float(np.mean(bounds)) for column, bounds in zip(COUNTS, counts, strict=True)}
+    for column in (*SOFT, *RANDOM):
+        factor, loss = LOSSES[column.loss]
+        bounds = factor * BOUNDS[column.bound](loss(z), delta)
+        found[column.key] = float(np.mean(np.minimum(1, bounds)))
+    return found
+
+
+def true_means(ensemble: Ensemble, test: data.TestRows) -> dict[str, float]:
+    """Mean over members and test rows: the error of either label, and the clipped linear loss."""
+    f = ensemble.decisions(test.X)
+    return {
+        "hard": float(np.mean(label(f) != test.y)),
+        "random": float(np.mean(ramp(test.y * f))),
+        "clipped linear": float(np.mean(clipped_linear(test.y * f))),
+    }
+
+
+def measure(result: Result, test: data.TestRows) -> Row:
+    """The account of one set: sizes, true errors, bounds, looseness.
+
+    Raises:
+        InputError: no member errs on the test rows, so that looseness has no meaning.
+    """
+    true, bounds = true_means(result.ensemble, test), mean_bounds(result)
+    if not min(true["hard"], true["random"]):
+        raise InputError(f"no member errs on the {len(test.y)} test rows: looseness has no meaning")
+    return {
+        "k": result.k,
+        "m": result.table.n // result.k,
+        "test_rows": len(test.y),
+        "true": true,
+        "standard_error": (true["hard"] * (1 - true["hard"]) / len(test.y)) ** 0.5,
+        "bound": bounds,
+        "looseness": {column.key: bounds[column.key] / true[column.label] for column in COLUMNS},
+    }
+
+
+def study_set(name: str, realization: int, backend: str) -> Row:
+    """The default study on one realization of one set, and its account."""
+    columns = data.read(f"ida:{name}:{realization}")
+    table = data.learning_table(columns.learn)
+    test = data.rows_to_test(columns.test, table)
+    if test is None:
+        raise InputError(f"{name} has no rows to test on")
+    study = Study(scaling="standard" if name in STANDARDISED else "none")
+    return measure(run_table(study, table, execution=Execution(backend)), test)
+
+
+def averages(found: dict[str, Row]) -> dict[str, float]:
+    """Geometric mean over the sets of each column's looseness."""
+    keys = [column.key for column in COLUMNS]
+    return {key: geometric_mean(row["looseness"][key] for row in found.values()) for key in keys}
+
+
+def least(columns: list[Column], looseness: dict[str, float]) -> Column:
+    """The column of the smallest looseness."""
+    return min(columns, key=lambda column: looseness[column.key])
+
+
+HEAD = f"{'set':<15}{'m':>4}{'hard':>14}{'random':>8} "
+SHORT = {
+    "Clopper-Pearson": "C-P",
+    "Stevens": "Stev.",
+    "Hoeffding": "Hoef.",
+    "Bernstein": "Bern.",
+    "betting": "bet.",
+}
+
+
+def heading() -> str:
+    """Three lines over the table: label, loss, bound."""
+    losses = "".join(f"{name:^18}" for name in LOSSES)
+    lines = (
+        f"{'':{len(HEAD)}}{'hard label':^48}{'random label':^18}",
+        f"{'true error %':>{len(HEAD) - 1}} {'count':^12}{losses}",
+        HEAD + "".join(f"{SHORT[column.bound]:>5} " for column in COLUMNS),
+    )
+    return "\n".join(text.rstrip() for text in lines)
+
+
+def figures(looseness: dict[str, float]) -> str:
+    """One line's looseness, the smallest for each label starred."""
+    stars = (least([*COUNTS, *SOFT], looseness), least(RANDOM, looseness))
+    shown = [(looseness[column.key], "*" if column in stars else " ") for column in COLUMNS]
+    return "".join(f"{value:>5.{1 + (value < 9.995)}f}{star}" for value, star in shown).rstrip()
+
+
+def line(name: str, row: Row) -> str:
+    """One set's line."""
+    hard = f"{100 * row['true']['hard']:.1f} ± {100 * row['standard_error']:.1f}"
+    random = 100 * row["true"]["random"]
+    return f"{name:<15}{row['m']:>4}{hard:>14}{random:>8.1f} {figures(row['looseness'])}"
+
+
+def paragraph(found: dict[str, Row]) -> str:
+    """What the table says, from its figures alone."""
+    mean, rows = averages(found), list(found.values())
+    count, soft, random = least(COUNTS, mean), least(SOFT, mean), least(RANDOM, mean)
+    wins = sum(least([CP, *SOFT], row["looseness"]) is not CP for row in rows)
+    linear = geometric_mean(row["true"]["clipped linear"] / row["true"]["hard"] for row in rows)
+    oftener = geometric_mean(row["true"]["random"] / row["true"]["hard"] for row in rows)
+    higher = geometric_mean(row["bound"][random.key] / row["bound"][CP.key] for row in rows)
+    shares = [100 * row["standard_error"] / row["true"]["hard"] for row in rows]
+    sentences = (
+        f"Hard label, geometric means over {len(rows)} sets: counts with {count.bound} are "
+        f"{mean[count.key]:.2f} times the true error, with Clopper-Pearson {mean[CP.key]:.2f}; the tightest "
+        f"soft loss, {soft.loss} with {soft.bound}, is {mean[soft.key]:.2f} times it.",
+        f"A soft loss beats Clopper-Pearson on {wins} of {len(rows)} sets.",
+        f"The mean clipped linear loss itself is {linear:.2f} times the hard label's error, "
+        f"twice the mean ramp loss {2 * oftener:.2f} times: no bound on them does better, however "
+        f"many the rows.",
+        f"Random label: {random.bound} is {mean[random.key]:.2f} times its true error, but it errs "
+        f"{oftener:.2f} times as often as the hard label, and the bound is {higher:.2f} times "
+        f"Clopper-Pearson's on the hard label.",
+        f"The standard error of the hard label's true error is {min(shares):.0f} to {max(shares):.0f} % of "
+        f"it, the same for all columns of a set.",
+    )
+    return " ".join(sentences)
+
+
+def main(
+    sets: Annotated[str, typer.Option(help="Some of the sets: a,b,c.")] = ",".join(SETS),
+    realization: Annotated[int, typer.Option(min=1, help="Realization of each set.")] = 1,
+    backend: Annotated[str, typer.Option(help="ray or serial.")] = "ray",
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+) -> None:
+    """Print one line for each set, the geometric means, and what they say."""
+    found: dict[str, Row] = {}
+    if not as_json:
+        print(heading(), flush=True)
+    for name in sets.split(","):
+        start = perf_counter()
+        row = found[name] = study_set(name, realization, backend)
+        typer.echo(f"{name}: k = {row['k']}, {perf_counter() - start:.1f} s", err=True)
+        if not as_json:
+            print(line(name, row), flush=True)
+    if as_json:
+        print(json.dumps({"sets": found, "geomean": averages(found)}))
+    else:
+        print(f"{'geometric mean':<{len(HEAD)}}{figures(averages(found))}", paragraph(found), sep="\n\n")
+
+
+if __name__ == "__main__":
+    typer.run(main)
