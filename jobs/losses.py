@@ -36,19 +36,17 @@ import typer
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from ckcv_ray import data
-from ckcv_ray.core.bounds import clopper_pearson
-from ckcv_ray.core.splits import complete_kfold
+from ckcv_ray.core.bounds import clopper_pearson, stevens
+from ckcv_ray.core.splits import randomisers
 from ckcv_ray.driver import run_table
 from ckcv_ray.ensemble import Ensemble, label
 from ckcv_ray.errors import InputError
 from ckcv_ray.result import Result
 from ckcv_ray.study import Execution, Study
 from jobs.bench_overhead import SETS, STANDARDISED
-from jobs.soft_bounds import Values, betting, clipped_linear, empirical_bernstein, hoeffding, ramp, stevens
+from jobs.soft_bounds import Values, betting, clipped_linear, empirical_bernstein, hoeffding, ramp
 
 Row = dict[str, Any]
-
-STEVENS_KEY = 1  # added to a split's own spawn key: a draw independent of the split
 
 
 class Column(NamedTuple):
@@ -84,24 +82,18 @@ def estimate_margins(result: Result) -> Values:
     table, study = result.table, result.study
     margins = []
     for member in result.ensemble.members:
-        split = complete_kfold(table.n, member.k, member.mc_index, study.n_splits, study.seed)
+        split = study.split(table.n, member.k, member.mc_index)
         margins.append(table.y[split.estimate] * member.decision(table.X[split.estimate]))
     return np.array(margins)
-
-
-def uniforms(result: Result, m: int) -> Values:
-    """Stevens' v for every member, (members,), from the study's seed."""
-    keys = [(m, member.mc_index, STEVENS_KEY) for member in result.ensemble.members]
-    sequences = [np.random.SeedSequence(result.study.seed, spawn_key=key) for key in keys]
-    return np.array([np.random.default_rng(sequence).random() for sequence in sequences])
 
 
 def mean_bounds(result: Result) -> dict[str, float]:
     """For each column the mean over members of the bound on its label's error."""
     delta, z = result.study.delta, estimate_margins(result)
     errors = np.array([sum(member.errors) for member in result.ensemble.members])
-    m = z.shape[-1]
-    counts = (clopper_pearson(errors, m, delta), stevens(errors, m, uniforms(result, m), delta))
+    members, m = z.shape
+    v = randomisers(m, members, result.study.seed)
+    counts = (clopper_pearson(errors, m, delta), stevens(errors, m, v, delta))
     found = {column.key: float(np.mean(bounds)) for column, bounds in zip(COUNTS, counts, strict=True)}
     for column in (*SOFT, *RANDOM):
         factor, loss = LOSSES[column.loss]

@@ -9,7 +9,7 @@ are the ramp losses min(1 - s, max(0, 1 - z)) / (1 - s) of Collobert et al. at s
 takes m losses of independent rows and fails with probability at most delta. All but betting look at the
 mean and the variance alone; betting also at the order, which must not depend on the losses.
 
-References: Stevens, Biometrika 37, 1950; Hoeffding, JASA 58, 1963; Collobert, Sinz, Weston, Bottou, ICML
+References: Hoeffding, JASA 58, 1963; Collobert, Sinz, Weston, Bottou, ICML
 2006; Maurer, Pontil, COLT 2009; Waudby-Smith, Ramdas, JRSS B 86, 2024. (Their package confseq comes without
 wheels; this is their bound from one side, a few lines.)
 """
@@ -17,10 +17,7 @@ wheels; this is their bound from one side, a few lines.)
 from collections.abc import Callable
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
-from scipy.stats import binom
-
-from ckcv_ray.core.bounds import clopper_pearson
+from numpy.typing import NDArray
 
 Values = NDArray[np.float64]
 
@@ -83,16 +80,6 @@ def _variance_before(losses: Values) -> Values:
     mean = (0.5 + np.cumsum(losses, axis=-1)) / rows
     variance = (0.25 + np.cumsum((losses - mean) ** 2, axis=-1)) / rows
     return np.concatenate([np.full_like(variance[..., :1], 0.25), variance[..., :-1]], axis=-1)
-
-
-def stevens(errors: ArrayLike, m: int, v: ArrayLike, delta: float) -> Values:
-    """Stevens' upper bound, elementwise: sup{p : F(x - 1; p) + v f(x; p) > delta}, v uniform on [0, 1]."""
-    x, share = np.broadcast_arrays(np.asarray(errors), np.asarray(v, dtype=np.float64))
-
-    def refuted(p: Values) -> NDArray[np.bool_]:
-        return np.asarray(binom.cdf(x - 1, m, p) + share * binom.pmf(x, m, p) <= delta)
-
-    return _crossing(refuted, np.zeros(x.shape), np.asarray(clopper_pearson(x, m, delta)))
 
 
 def _crossing(refuted: Callable[[Values], NDArray[np.bool_]], low: Values, high: Values) -> Values:

@@ -17,14 +17,13 @@ from hypothesis.extra.numpy import arrays
 from scipy import stats
 from scipy.optimize import brentq
 
-from ckcv_ray.core.bounds import clopper_pearson
 from ckcv_ray.data import TestRows
 from ckcv_ray.driver import run_table
 from ckcv_ray.ensemble import mistakes
 from ckcv_ray.errors import InputError
 from ckcv_ray.study import Execution, Study
 from jobs import losses
-from jobs.soft_bounds import CAP, betting, clipped_linear, empirical_bernstein, hoeffding, ramp, stevens
+from jobs.soft_bounds import CAP, betting, clipped_linear, empirical_bernstein, hoeffding, ramp
 
 ROOT = Path(__file__).resolve().parent.parent
 BOUNDS = {"hoeffding": hoeffding, "bernstein": empirical_bernstein, "betting": betting}
@@ -101,25 +100,6 @@ def test_betting_holds_in_simulation(shape):
     samples = np.random.default_rng(5).beta(*shape, size=(4000, 80))
     failures = np.sum(betting(samples, 0.05) < shape[0] / sum(shape))
     assert failures <= stats.binom.ppf(1 - 1e-6, 4000, 0.05)
-
-
-@pytest.mark.parametrize("p", [0.001, 0.03, 0.2, 0.5, 0.9, 0.999])
-@pytest.mark.parametrize("m", [1, 5, 40])
-def test_stevens_fails_with_probability_delta(m, p):
-    """It fails where v f(x) <= delta - F(x - 1), so on a share of v that is known for each x."""
-    x, delta = np.arange(m + 1), 0.05
-    f, below = stats.binom.pmf(x, m, p), stats.binom.cdf(x - 1, m, p)
-    share = np.clip((delta - below) / f, 0, 1)
-    assert np.sum(f * share) == pytest.approx(delta, rel=1e-9)
-    inside = (share > 1e-9) & (share < 1 - 1e-9)
-    for v, fails in ((share * (1 - 1e-6), True), (share * (1 + 1e-6), False)):
-        assert np.all((stevens(x, m, v, delta) < p)[inside] == fails)
-
-
-def test_stevens_lies_between_two_counts_bounds():
-    x = np.arange(30)
-    np.testing.assert_allclose(stevens(x, 30, 1.0, 0.05), clopper_pearson(x, 30), rtol=1e-12)
-    np.testing.assert_allclose(stevens(x[1:], 30, 0.0, 0.05), clopper_pearson(x[:-1], 30), rtol=1e-9)
 
 
 # Each bound's shape, and its definition
@@ -224,14 +204,6 @@ def test_each_column_is_compared_with_the_label_it_bounds(row):
         assert row["looseness"][column.key] == row["bound"][column.key] / row["true"][column.label]
     assert {column.loss for column in losses.COLUMNS if column.label == "random"} == {"ramp"}
     assert row["true"]["hard"] <= row["true"]["clipped linear"] <= 2 * row["true"]["random"]
-
-
-def test_stevens_draws_are_the_studys_and_not_the_splits(result):
-    draws = losses.uniforms(result, 20)
-    assert len(set(draws)) == len(draws)
-    assert draws.tolist() == losses.uniforms(result, 20).tolist()
-    split = np.random.default_rng(np.random.SeedSequence(result.study.seed, spawn_key=(20, 0)))
-    assert split.random() != draws[0]
 
 
 def test_no_error_on_the_test_rows_is_refused(result):
