@@ -1,4 +1,4 @@
-"""The command line: ``run``, ``status``, ``verify``, ``predict``, ``fetch``. The only module that prints.
+"""The command line: run, status, verify, predict, report, fetch. The only module that prints.
 
 Results go to standard output, messages to standard error. Exit codes: 0 done; 1 a verification differs or
 a run could not finish; 2 bad input; 3 finished with failed cells; 4 a damaged or foreign run folder; 130
@@ -51,6 +51,7 @@ error, and returns the ensemble F* with what may be claimed for it.
     ckcv run patients.csv --target outcome --out runs/patients
     ckcv predict runs/patients new.csv
     ckcv verify runs/patients
+    ckcv report runs/patients
 
 Exit codes: 0 done; 1 a verification differs, or a run could not finish; 2 bad input; 3 finished with
 failed cells; 4 a damaged or foreign run folder; 130, 143 interrupted.
@@ -367,6 +368,19 @@ def fetch(
         raise typer.Exit(128 + signal.SIGINT) from None
     _say("ida: sets are read from this file, unless --ida-file or CKCV_IDA names another")
     print(path)
+
+
+@app.command()
+def report(
+    folder: Folder, out: Annotated[Path | None, option("File to write.", "report.html in the folder")] = None
+) -> None:
+    """Write one HTML page about a finished run: the claim, figures, tables, cost, environment.
+
+    Made from the folder's files alone; nothing is unpickled, and the page loads nothing and runs no script.
+    """
+    from ckcv_ray.report import page  # matplotlib is slow to import, and only needed here
+
+    _say(f"report: {RunFolder(folder).write_report(page(folder), out)}")
 
 
 def main() -> None:

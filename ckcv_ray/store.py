@@ -13,6 +13,7 @@ of its schema and the version of this package; a reader refuses what it does not
     nested/                 a run folder for each outer split of the protocol nested
     certificate.json        winner, bounds, counts, protocol, wording, digests
     manifest.json           SHA-256 of every file above, written last
+    report.html             remade at will, outside the manifest
 """
 
 import hashlib
@@ -41,6 +42,7 @@ from ckcv_ray.worker import FIELDS, RECORD, STATUSES, Failure, Records
 
 SCHEMA_VERSION = 3
 LOCK = ".lock"
+REPORT = "report.html"
 CELLS = pa.schema(
     [
         ("stage", pa.string()),
@@ -228,6 +230,24 @@ class RunFolder:
         """Write the account of the run."""
         self._write_json("execution.json", execution)
 
+    def write_report(self, page: str, out: Path | None = None) -> Path:
+        """Write the HTML page to ``out``, or into the folder; where it is now.
+
+        Raises:
+            InputError: it cannot be written, or would replace a file of the run.
+        """
+        final = out or self.path / REPORT
+        if final.exists() and not final.is_file():
+            raise InputError(f"cannot write {str(final)!r}: it is not a file")
+        folder, place = self.path.resolve(), final.resolve()
+        if place.is_relative_to(folder) and place != folder / REPORT:
+            raise InputError(f"out={str(out)!r} lies in the run folder: there it can only be {REPORT}")
+        try:
+            _replace(final, page.encode())
+        except OSError as error:
+            raise InputError(f"cannot write {str(final)!r}: {error.strerror or error}") from None
+        return final
+
     def execution(self) -> dict[str, Any]:
         """The account of the run; empty where there is none yet.
 
@@ -264,10 +284,10 @@ class RunFolder:
 
     def files(self) -> list[str]:
         """Every file of the run but the manifest and the report, by path inside the folder."""
-        apart = {"manifest.json", "report.html", LOCK}
+        apart = {"manifest.json", REPORT, LOCK}
         found = (file for file in self.path.rglob("*") if file.is_file())
         names = (file.relative_to(self.path).as_posix() for file in found)
-        return sorted(name for name in names if name not in apart)
+        return sorted(name for name in names if name not in apart and not name.startswith(f".{REPORT}-"))
 
     def sha256(self, name: str) -> str:
         """SHA-256 of a file of the folder."""
@@ -317,20 +337,26 @@ class RunFolder:
 
     def _write(self, name: str, content: bytes | pa.Buffer) -> None:
         final = self.path / name
-        descriptor, temporary = tempfile.mkstemp(dir=final.parent, prefix=f".{final.name}-", suffix=".tmp")
         try:
-            with os.fdopen(descriptor, "wb") as file:
-                file.write(content)
-                file.flush()
-                os.fsync(file.fileno())
-            os.chmod(temporary, 0o666 & ~_umask())
-            os.replace(temporary, final)
+            _replace(final, content)
         except OSError as error:
             raise RunError(
                 f"cannot write {final}: {error.strerror or error}; what is written is kept"
             ) from None
-        finally:
-            Path(temporary).unlink(missing_ok=True)
+
+
+def _replace(final: Path, content: bytes | pa.Buffer) -> None:
+    """Put a file in its place whole, or not at all."""
+    descriptor, temporary = tempfile.mkstemp(dir=final.parent, prefix=f".{final.name}-", suffix=".tmp")
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        os.chmod(temporary, 0o666 & ~_umask())
+        os.replace(temporary, final)
+    finally:
+        Path(temporary).unlink(missing_ok=True)
 
 
 def _umask() -> int:

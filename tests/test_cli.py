@@ -194,7 +194,7 @@ def test_capped_fits_are_counted_and_shown(ckcv: Command, patients: Path, tmp_pa
 
 
 def test_help_teaches(ckcv: Command) -> None:
-    for words in ((), ("run",), ("status",), ("verify",), ("predict",), ("fetch",)):
+    for words in ((), ("run",), ("status",), ("verify",), ("predict",), ("report",), ("fetch",)):
         code, shown, _ = ckcv(*words, "--help")
         assert code == 0
         assert len(shown) > 200

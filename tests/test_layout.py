@@ -12,15 +12,15 @@ MODULES = {file.relative_to(PACKAGE.parent).with_suffix(""): file for file in PA
 LEVELS = [
     {"errors", "version"},
     {"core", "fetch"},
-    {"study", "datasets"},
+    {"study", "datasets", "labelling"},
     {"data"},
     {"ensemble", "triples", "blocks"},
     {"certificate", "worker"},
     {"store", "ledger"},
     {"aggregator", "result"},
-    {"cluster", "display", "estimate", "nested"},
+    {"cluster", "display", "estimate", "nested", "figures"},
     {"driver"},
-    {"verify"},
+    {"verify", "report"},
     {"cli"},
 ]
 LEVEL = {name: i for i, names in enumerate(LEVELS) for name in names}

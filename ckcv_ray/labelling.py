@@ -1,0 +1,80 @@
+"""Names beside the points of a scatter, clear of each other and of what is drawn."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.transforms import Bbox, BboxBase
+from numpy.typing import NDArray
+
+PAPER = "#808080"
+MARK_POINTS, NAME_SIZE, LEAST_SHOWN, OUTSIDE = 6.0, 8, 1e-3, 9
+LEADER = {"arrowstyle": "-", "color": PAPER, "linewidth": 0.6, "shrinkA": 0, "shrinkB": 3}
+DIAGONAL_BOXES = 400
+GAPS = (5, 11, 18, 27, 38, 52)
+
+Values = NDArray[np.float64]
+
+
+def name_points(axes: Axes, names: Sequence[str], points: Values, spread: Values, others: Values) -> None:
+    """A name and a line to it beside each of ``points`` [points, 2], clear of marks, bars and other names.
+
+    Greedy: each takes the first of a list of places that covers least.
+    """
+    at, unit = axes.transData.transform, axes.figure.dpi / 72
+    marks = [_box(pixel, MARK_POINTS * unit) for pixel in at(np.vstack([points, others]))]
+    taken = marks + _bars(at, points, spread, unit)
+    named: list[Bbox] = []
+    for i, (name, point, pixel) in enumerate(zip(names, points, at(points), strict=True)):
+        text = axes.text(0, 0, name, fontsize=NAME_SIZE, parse_math=False)
+        size = np.array(text.get_window_extent().size)
+        text.remove()
+        places, foreign = _places(size / unit), [*marks[:i], *marks[i + 1 : len(points)], *named]
+        boxes = [_box(pixel + np.array(place) * unit, size) for place in places]
+        cost = [
+            box.count_overlaps(taken)
+            + OUTSIDE * (not _within(box, axes.bbox))
+            + _crossed(pixel, pixel + np.array(place) * unit, foreign)
+            for box, place in zip(boxes, places, strict=True)
+        ]
+        best = int(np.argmin(cost))
+        taken.append(boxes[best])
+        named.append(boxes[best])
+        axes.annotate(
+            name, (point[0], point[1]), places[best], textcoords="offset points", ha="center", va="center",
+            fontsize=NAME_SIZE, parse_math=False, in_layout=False, arrowprops=LEADER,
+        )  # fmt: skip
+
+
+def _bars(at: Any, points: Values, spread: Values, width: float) -> list[Bbox]:
+    """What error bars and the diagonal cover, in pixels."""
+    steps = [np.array([1, 0]) * spread, np.array([0, 1]) * spread]
+    ends = [(at(np.maximum(points - step, LEAST_SHOWN)), at(points + step)) for step in steps]
+    bars = [Bbox(list(pair)).padded(width) for low, high in ends for pair in zip(low, high, strict=True)]
+    shown = np.geomspace(LEAST_SHOWN, 100, DIAGONAL_BOXES)
+    return bars + [_box(pixel, 2 * width) for pixel in at(np.stack([shown, shown], axis=1))]
+
+
+def _crossed(start: Values, end: Values, boxes: Sequence[Bbox]) -> int:
+    """How many of the boxes the line from start to end passes through."""
+    steps = [start + share * (end - start) for share in np.linspace(0, 1, 20)]
+    return sum(any(box.contains(x, y) for x, y in steps) for box in boxes)
+
+
+def _places(size: Values) -> list[tuple[float, float]]:
+    """Offsets of the middle of a name of that size from its point, all in points, the nearest first."""
+    angles = [2 * np.pi * i / 16 for i in range(16)]
+    return [
+        (float(np.cos(a) * (gap + size[0] / 2)), float(np.sin(a) * (gap + size[1] / 2)))
+        for gap in GAPS
+        for a in angles
+    ]
+
+
+def _box(middle: Values, size: Values | float) -> Bbox:
+    return Bbox([middle - np.divide(size, 2), middle + np.divide(size, 2)])
+
+
+def _within(box: Bbox, frame: BboxBase) -> bool:
+    return bool(frame.contains(box.x0, box.y0) and frame.contains(box.x1, box.y1))
