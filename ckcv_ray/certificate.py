@@ -16,7 +16,7 @@ them.
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from fractions import Fraction
-from math import fsum
+from math import ceil, fsum
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -189,6 +189,12 @@ def certify(
     )
 
 
+def at_most(bound: float, digits: int = 1) -> str:
+    """A bound in percent, rounded up: rounded down it would say more than was proven."""
+    scale = 10**digits
+    return f"{ceil(100 * scale * bound - 1e-9) / scale:.{digits}f} %"
+
+
 def weight(study: Study, k: int) -> Fraction:
     """pi(t), the share of delta that a triple with k folds has; these sum to at most 1 over all triples."""
     return Fraction(1, len(study.C) * len(study.gamma) * (k - 2) * (k - 1))
@@ -261,7 +267,7 @@ def _sentence(given: str, classifier: str, bound: float, delta: float, method: s
     who = WHO.get(classifier, f"the member of F* fitted on split {member_of(classifier)}")
     return (
         f"{given}, with probability at least {_level(delta)} over data and splits, a new pattern classified "
-        f"by {who} is misclassified with probability at most {100 * bound:.1f} % ({method})."
+        f"by {who} is misclassified with probability at most {at_most(bound)} ({method})."
     )
 
 
@@ -294,7 +300,7 @@ def _figure(study: Study, l_ee: float, n_splits: int) -> str:
 
 
 def _vote(told: str, bound: float) -> str:
-    doubled = f"{200 * bound:.1f} %" if bound < 0.5 else "100 %, which says nothing"
+    doubled = at_most(2 * bound) if bound < 0.5 else "100 %, which says nothing"
     return f"By majority vote instead of a random member, {told} = {doubled}."
 
 

@@ -15,12 +15,13 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from ckcv_ray import figures
 from ckcv_ray.aggregator import Aggregator
+from ckcv_ray.certificate import at_most
 from ckcv_ray.core.bounds import clopper_pearson
 from ckcv_ray.core.selection import Leader
 from ckcv_ray.driver import load_run, replay
 from ckcv_ray.errors import StoreError
 from ckcv_ray.figures import Landscape, Span
-from ckcv_ray.result import Result
+from ckcv_ray.result import LIKEWISE, Result
 from ckcv_ray.store import RunFolder
 from ckcv_ray.triples import triple_of
 from ckcv_ray.worker import Failure
@@ -55,11 +56,11 @@ def page(out: Path) -> str:
     leader = _leader(result, aggregator)
     at, spans = landscape(result, aggregator, leader), fold_spans(result.per_k())
     splits = single_splits(result, aggregator, leader)
-    claims = [dict(claim) for claim in getattr(result.certificate, "claims", ())]
     filled: str = _template().render(
         result=result,
         certificate=result.certificate,
-        claims=claims or [claim for claim in (result.certificate.proven,) if claim],
+        claims=result.certificate.claims,
+        likewise=LIKEWISE[result.certificate.bound],
         notes=_notes(result),
         at=at,
         spans=spans,
@@ -190,7 +191,8 @@ def _draw_spread(result: Result, splits: Sequence[OneSplit]) -> str:
     label = (
         f"Bounds of the {len(splits)} single splits. On the select sets from {100 * min(select):.2f} to "
         f"{100 * max(select):.2f} %, mean L_MS {100 * result.l_ms:.2f} %; on the estimate sets from "
-        f"{100 * min(estimate):.2f} to {100 * max(estimate):.2f} %, mean L_EE {100 * result.l_ee:.2f} %. "
+        f"{100 * min(estimate):.2f} to {100 * max(estimate):.2f} %, mean "
+        f"{100 * sum(estimate) / len(estimate):.2f} %. "
         "All values are in the table below the figure."
     )
     return figures.draw_spread(select, estimate, label)
@@ -205,6 +207,7 @@ def _template() -> Any:
         lstrip_blocks=True,
     )
     environment.filters["percent"] = lambda value: "–" if value is None else f"{100 * value:.2f} %"
+    environment.filters["at_most"] = at_most
     environment.filters["count"] = lambda value: f"{value:,}"
     environment.filters["short"] = lambda value: "–" if value is None else f"{value:g}"
     return environment.get_template("report.html")

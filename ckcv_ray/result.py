@@ -7,7 +7,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import ArrayLike, NDArray
 
-from ckcv_ray.certificate import Certificate
+from ckcv_ray.certificate import Certificate, at_most
 from ckcv_ray.data import Table, rows_of
 from ckcv_ray.ensemble import Ensemble, Prediction
 from ckcv_ray.errors import InputError
@@ -134,7 +134,7 @@ class Result:
         bound, level = min(1.0, factor * exact["bound"]), 100 * (1 - exact["delta"])
         twice = ", twice that of a random member" if factor == 2 else ""
         return (
-            f"by {of}: proven to be wrong at most {100 * bound:.1f} % of the time, with probability "
+            f"by {of}: proven to be wrong at most {at_most(bound)} of the time, with probability "
             f"{level:.4g} % ({exact['protocol']}{twice})"
         )
 
@@ -180,11 +180,7 @@ class Result:
             f"   (train {c.n_train}, select {c.n_select}, estimate {c.n_select} rows; {c.n_splits} splits)",
             f"L_MS           {100 * self.l_ms:6.2f} %   mean {level} bound on the select sets, minimised",
             f"L_EE           {100 * self.l_ee:6.2f} %   {LIKEWISE[c.bound]}",
-            *(
-                f"proven         {100 * claim['bound']:6.2f} %   {claim['protocol']}, {claim['classifier']}: "
-                f"holds with probability {100 * (1 - claim['delta']):.4g} %, selection included"
-                for claim in c.claims
-            ),
+            *map(_claimed, c.claims),
             *(
                 f"  {actual!r} taken for {taken!r}:  {100 * side['errors'] / max(1, side['rows']):.2f} %"
                 f" of such rows on average, mean {level} bound {100 * side['bound']:.2f} %"
@@ -219,6 +215,15 @@ class Result:
 
     def _words(self) -> list[str]:
         return list(self.certificate.statements)
+
+
+def _claimed(claim: dict[str, Any]) -> str:
+    """A claim in one line."""
+    level = f"{100 * (1 - claim['delta']):.4g} %"
+    who = f"{claim['protocol']}, {claim['classifier']}"
+    return (
+        f"proven        {at_most(claim['bound'], 2):>9}   {who}: with probability {level}, selection included"
+    )
 
 
 def _percent(value: float | None) -> str:

@@ -10,7 +10,7 @@ import pytest
 from conftest import blobs
 from scipy import stats
 
-from ckcv_ray.certificate import ASSUMPTIONS, NOT_COVERED, certify, occam, weight
+from ckcv_ray.certificate import ASSUMPTIONS, NOT_COVERED, at_most, certify, occam, weight
 from ckcv_ray.core.bounds import catoni, clopper_pearson, safe, stevens
 from ckcv_ray.core.splits import hold_out
 from ckcv_ray.data import table_from_arrays
@@ -45,7 +45,7 @@ def test_occam_is_the_safe_bound_at_the_weighted_level():
     assert c.proven["protocol"] == "occam"
     assert c.proven["bound"] == pytest.approx(expected, rel=1e-12)
     assert c.proven["bound"] > c.l_ee
-    assert f"at most {100 * expected:.1f} %" in c.proven["statement"]
+    assert f"at most {at_most(expected)}" in c.proven["statement"]
     assert "occam over 6 x k triples" in c.proven["statement"]
     assert c.proven["statement"] in c.statements
     assert (c.assumptions, c.not_covered) == (ASSUMPTIONS, NOT_COVERED)
@@ -67,6 +67,13 @@ def test_occam_holds_for_the_random_member_of_members_fixed_beforehand():
         risks.mean() > occam(study, triple, rng.binomial(m, risks).tolist(), m).bound for _ in range(runs)
     )
     assert failures <= stats.binom.ppf(1 - 1e-6, runs, 0.3)
+
+
+def test_bounds_are_rounded_up_in_words():
+    assert at_most(0.42301) == "42.4 %"
+    assert at_most(0.423) == "42.3 %"
+    assert at_most(0.423, 2) == "42.30 %"
+    assert at_most(1.0) == "100.0 %"
 
 
 # holdout
@@ -213,15 +220,15 @@ def test_predictions_are_told_with_the_claim_that_covers_them():
     occam = run(SMALL, blobs(60))
     held = run(replace(SMALL, protocol="holdout", claims=("vote",)), blobs(60))
     nested = run(NESTED, blobs(60))
-    percent = f"at most {100 * occam.certificate.proven['bound']:.1f} % "
+    percent = f"at most {at_most(occam.certificate.proven['bound'])} "
     assert percent in occam.claim_for()
     assert "twice that of a random member" in occam.claim_for(vote=True)
     vote, random = held.certificate.claims
-    assert f"at most {100 * vote['bound']:.1f} % " in held.claim_for(vote=True)
+    assert f"at most {at_most(vote['bound'])} " in held.claim_for(vote=True)
     assert "(holdout)" in held.claim_for(vote=True)
-    assert f"at most {100 * random['bound']:.1f} % " in held.claim_for()
+    assert f"at most {at_most(random['bound'])} " in held.claim_for()
     assert "(occam)" in held.claim_for()
-    assert f"at most {100 * nested.certificate.proven['bound']:.1f} % " in nested.claim_for(nested=True)
+    assert f"at most {at_most(nested.certificate.proven['bound'])} " in nested.claim_for(nested=True)
     assert "(occam)" in nested.claim_for()
     nothing = replace(occam, certificate=replace(occam.certificate, claims=()))
     assert "provisional" in nothing.claim_for()

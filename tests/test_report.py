@@ -16,6 +16,7 @@ from conftest import blobs
 from matplotlib.image import imread
 
 from ckcv_ray import cli, figures, load_run, worker
+from ckcv_ray.certificate import at_most
 from ckcv_ray.data import Table, TestRows, learning_table
 from ckcv_ray.driver import SerialBackend, run_table
 from ckcv_ray.errors import InputError, StoreError
@@ -98,26 +99,39 @@ def test_every_figure_of_the_summary_is_on_the_page(finished: Path) -> None:
     assert RunFolder(finished).sha256("manifest.json") in shown.text
 
 
-def test_the_number_to_quote_comes_first_and_is_not_called_a_bound(finished: Path) -> None:
-    text = Page(page(finished)).text
-    number = f"The number to quote {100 * load_run(finished).l_ee:.1f} % L_EE, the paper's figure L_EE ="
+def test_the_number_to_quote_comes_first_and_is_the_proven_one(finished: Path) -> None:
+    text, proven = Page(page(finished)).text, load_run(finished).certificate.proven
+    assert proven is not None
+    number = f"The number to quote {at_most(proven['bound'])} proven, by the protocol occam"
     assert number in text
     assert text.index(number) < text.index("What is claimed")
-    assert "Nothing is proven after selection: do not call L_EE a confidence bound." in text
+    assert "not proven for the average member" in text
     assert "Provisional" not in text
 
 
 def test_what_is_proven_takes_the_first_place(finished: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     result = load_run(finished)
-    claim = {"protocol": "occam", "bound": 0.2304, "delta": 0.05, "statement": "It holds & it is proven."}
-    other = {"protocol": "holdout", "bound": 0.3, "delta": 0.1, "statement": "Another <claim>."}
+    claim = {
+        "protocol": "occam",
+        "classifier": "random",
+        "bound": 0.2304,
+        "delta": 0.05,
+        "statement": "It holds & it is proven.",
+    }
+    other = {
+        "protocol": "holdout",
+        "classifier": "random",
+        "bound": 0.3,
+        "delta": 0.1,
+        "statement": "Another <claim>.",
+    }
     certificate = result.certificate
     object.__setattr__(certificate, "proven", claim)
     object.__setattr__(certificate, "claims", (claim, other))
     monkeypatch.setattr("ckcv_ray.report.load_run", lambda out: result)
     text = Page(page(finished)).text
-    assert "The number to quote 23.0 % proven, by the protocol occam It holds & it is proven. L_EE =" in text
-    assert "holdout 30.00 % 0.1 Another <claim>." in text
+    assert "The number to quote 23.1 % proven, by the protocol occam It holds & it is proven. L_EE =" in text
+    assert "holdout, random 30.00 % 0.1 Another <claim>." in text
     assert "Nothing is proven" not in text
 
 
@@ -136,7 +150,7 @@ def test_a_provisional_run_says_so_in_place_of_a_certificate(tmp_path: Path) -> 
     assert result.certificate.provisional
     text = Page(page(tmp_path / "run")).text
     assert "at least (failed)" in text
-    assert "do not quote it" in text
+    assert "Do not quote L_EE." in text
     assert "Provisional: no certificate is given" in text
     assert "The number to quote" not in text
     assert "Traceback: a broken <solver>" in text
