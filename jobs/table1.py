@@ -35,6 +35,7 @@ from ckcv_ray.core.threads import one_thread
 from ckcv_ray.datasets import Columns
 from ckcv_ray.driver import Job, run_many
 from ckcv_ray.errors import InputError
+from ckcv_ray.figures import SetErrors, bounds_against_errors
 from ckcv_ray.result import Result
 from ckcv_ray.study import Execution, Study
 
@@ -253,6 +254,18 @@ def conclusions(rows: list[dict[str, Any]]) -> list[str]:
     return said
 
 
+def draw(rows: list[dict[str, Any]], file: Path) -> None:
+    """L_EE against the test error of every set, ours and the paper's, as SVG and PNG."""
+
+    def one(name: str, own: list[dict[str, Any]]) -> SetErrors:
+        ours = [value / 100 for column in ("l_ee", "test") for value in summary(own, column)]
+        return SetErrors(name, *np.nan_to_num(ours).tolist(), *(PAPER[name][i][0] / 100 for i in (1, 2)))
+
+    picture = bounds_against_errors([one(name, own) for name, own in by_set(rows).items()])
+    file.with_suffix(".svg").write_text(picture.svg, encoding="utf-8")
+    file.with_suffix(".png").write_bytes(picture.png)
+
+
 def main(
     sets: Annotated[str, typer.Option(help="Some of the sets: a,b,c.")] = ",".join(PAPER),
     realizations: Annotated[int, typer.Option(min=1, help="Realizations of each, from 1.")] = 10,
@@ -279,6 +292,8 @@ def main(
     text = markdown(rows, columns)
     (out / f"table1{suffix}.md").write_text(text + "\n", encoding="utf-8")
     parquet.write_table(pa.Table.from_pylist(rows), out / f"table1{suffix}.parquet")
+    if not conventional:
+        draw(rows, out / "table1")
     if as_json:
         found = {name: {c: listed(summary(own, c)) for c in columns} for name, own in by_set(rows).items()}
         print(json.dumps({"minutes": minutes, "sets": found}))
