@@ -211,7 +211,8 @@ def picture(found: dict[Setting, dict[str, Any]], file: Path) -> None:
     axes.set_xticks(range(len(found)), [f"{setting.source}\nn = {setting.n}" for setting in found])
     axes.set_ylabel("percent")
     axes.set_title("Mean upper bounds, and the true error of what each of them is about")
-    axes.legend(ncols=5, frameon=False)
+    axes.margins(y=0.18)
+    axes.legend(ncols=5, frameon=False, loc="upper left")
     axes.spines[["top", "right"]].set_visible(False)
     figure.savefig(file, metadata={"Date": None} if file.suffix == ".svg" else None, dpi=150)
 

@@ -17,7 +17,9 @@ BIN = Path(sys.executable).parent
 SMALLER = {
     f"python jobs/{command}": f"python jobs/{smaller}"
     for command, smaller in (
-        ("paper_seeds.py --seeds 5", "paper_seeds.py --seeds 1 --sets titanic"),
+        ("table1.py --seeds 3", "table1.py --sets thyroid --realizations 2"),
+        ("table1.py --conventional", "table1.py --conventional --sets titanic --realizations 1"),
+        ("coverage.py --runs 500", "coverage.py --sources twonorm --rows 100 --runs 4"),
         ("losses.py", "losses.py --sets titanic --backend serial"),
         ("bench_solver.py --repeats 5", "bench_solver.py --sets twonorm --repeats 1"),
         ("bench_algorithm.py --repeats 5", "bench_algorithm.py --sets heart --repeats 1"),
@@ -26,7 +28,16 @@ SMALLER = {
     )
 }
 NAMED_IDA = (
-    *("ida:", "runs/banana", "paper_seeds", "losses"),
+    *(
+        "ida:",
+        "runs/banana",
+        "paper_seeds",
+        "table1",
+        "losses",
+        "runs/nested",
+        "runs/holdout",
+        "runs/stevens",
+    ),
     *("bench_solver", "bench_algorithm", "bench_overhead"),
 )
 

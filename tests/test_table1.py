@@ -1,0 +1,95 @@
+"""The job that remakes the paper's Table 1: what it draws, how it counts, what it concludes."""
+
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from ckcv_ray.errors import InputError
+from jobs import table1
+
+
+def pool(one: table1.Part) -> list[tuple[float, ...]]:
+    """All rows of a realization, in one order."""
+    rows = [np.column_stack(list(t.to_pydict().values())) for t in one.columns if t is not None]
+    return sorted(map(tuple, np.concatenate(rows)))
+
+
+def test_a_realization_the_archive_lacks_is_drawn_from_its_pool(ida: Path) -> None:
+    held, drawn, again = (table1.part("thyroid", r, 0) for r in (1, 2, 2))
+    other = table1.part("thyroid", 3, 0)
+    assert (held.drawn, drawn.drawn) == (False, True)
+    assert held.columns.test is not None
+    assert drawn.columns.test is not None
+    assert len(drawn.columns.learn) == len(held.columns.learn) == 140
+    assert len(drawn.columns.test) == len(held.columns.test) == 75
+    assert drawn.columns.learn.equals(again.columns.learn)
+    assert not drawn.columns.learn.equals(other.columns.learn)
+    pools = [
+        sorted(
+            map(tuple, np.concatenate([np.column_stack(list(t.to_pydict().values())) for t in one.columns]))
+        )
+        for one in (held, drawn)
+    ]
+    np.testing.assert_array_equal(*pools)
+
+
+def test_without_an_archive_the_reason_is_told(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.delenv("CKCV_IDA", raising=False)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    with pytest.raises(InputError, match="CKCV_IDA"):
+        table1.part("thyroid", 2, 0)
+
+
+def test_each_realization_asks_for_what_the_columns_need(ida: Path) -> None:
+    one = table1.part("splice", 1, 4)
+    (study,) = table1.studies(one, conventional=False)
+    assert (study.report_k, study.scaling, study.seed, study.k) == ((5, 10), "standard", 4, None)
+    fixed = table1.studies(one, conventional=True)
+    assert [(s.k, s.resampling) for s in fixed] == [((5,), "rotation"), ((10,), "rotation")]
+    assert table1.studies(table1.part("heart", 1, 0), False)[0].scaling == "none"
+
+
+def row(name: str, realization: int, seed: int = 0, **values: float) -> dict[str, float | str | bool]:
+    figures = dict.fromkeys((*table1.COLUMNS, "vote", "occam"), 20.0)
+    return {
+        "set": name,
+        "realization": realization,
+        "seed": seed,
+        "drawn": realization > 1,
+        **figures,
+        **values,
+    }
+
+
+def test_figures_stand_beside_the_papers() -> None:
+    """Heart's L_EE is 27.8 ± 1.8 there."""
+    rows = [row("heart", 1, l_ee=29.0), row("heart", 2, l_ee=31.0), row("heart", 1, seed=1, l_ee=99.0)]
+    assert table1.summary(rows, "l_ee") == (30.0, math.sqrt(2))
+    assert table1.seed_deviation(rows, "l_ee") == pytest.approx(70 / math.sqrt(2))
+    z = 2.2 / (1.8 * math.sqrt(1 / 2 + 1 / 10))
+    text = table1.markdown(rows, table1.COLUMNS)
+    assert f"30.0 ± 1.4 (+1.2, {z:+.1f}) | 27.8 ± 1.8 |" in text
+    assert "| heart | 2, 1 drawn |" in text
+    lines = text.splitlines()
+    assert len({line.count("|") for line in lines}) == 1
+
+
+def test_conclusions_are_counted_on_the_rows() -> None:
+    rows = [
+        row("heart", 1, k=3.0, l_ee=28.0, l_ee_k5=27.0, l_ee_k10=30.0, test=17.0),
+        row("heart", 2, k=4.0, l_ee=28.0, l_ee_k5=30.0, l_ee_k10=30.0, test=17.0),
+        row("titanic", 1, k=7.0, l_ee=35.0, l_ee_k5=34.0, l_ee_k10=35.0, test=26.0),
+    ]
+    said = table1.conclusions(rows)
+    assert said[0] == "k* is 3 or 4 in 2 of 3 studies"
+    assert "l_ee_k5 in 1 of 3 studies, and on average in 1 of 2 sets, not in titanic" in said[1]
+    assert "l_ee_k10 in 3 of 3 studies, and on average in 2 of 2 sets" in said[2]
+    assert said[3:] == ["titanic: test lies +8.0 of the paper's deviations away"]
+
+
+def test_a_picture_is_drawn(tmp_path: Path) -> None:
+    table1.draw([row("heart", 1), row("titanic", 1), row("titanic", 2, l_ee=30.0)], tmp_path / "table1")
+    assert (tmp_path / "table1.svg").read_text().startswith("<")
+    assert (tmp_path / "table1.png").read_bytes()[1:4] == b"PNG"
