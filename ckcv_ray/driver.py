@@ -176,20 +176,31 @@ class Job(NamedTuple):
     test: TestRows | None = None
 
 
-def run_many(jobs: Iterable[Job], execution: Execution | None = None) -> Iterator[Result]:
+def run_many(
+    jobs: Iterable[Job], execution: Execution | None = None, stop: Stop = lambda: False
+) -> Iterator[Result]:
     """Run studies side by side in one session of the backend; their results in the order of the jobs.
 
     On Ray a few are under way at once, so that no worker waits where one of them begins or ends. Given
     again with the same folders, what is finished is read and the rest taken up.
 
+    Args:
+        jobs: the studies, asked for as they are needed.
+        execution: as for ``run``.
+        stop: as for ``run_table``.
+
     Raises:
         CKCVError: what the first job that fails raises; the others keep what is done.
+        KeyboardInterrupt: they were stopped.
     """
     execution, stopped = execution or Execution(), Event()
 
+    def halt() -> bool:
+        return stopped.is_set() or stop()
+
     def one(job: Job, backend: Backend) -> Result:
         study, table, out, test = job
-        return run_table(study, table, out, execution, test=test, backend=backend, stop=stopped.is_set)
+        return run_table(study, table, out, execution, test=test, backend=backend, stop=halt)
 
     session = _session(execution)
     with one_thread(), session as (new_backend, together), ThreadPoolExecutor(together) as pool:
@@ -316,7 +327,7 @@ def _run(
         if expected is not None:
             aggregator.add(expected.outcome)
         _work(backend, aggregator, listen, stop)
-        inside = _nested(study, table, out, backend) if study.outer_splits is not None else None
+        inside = _nested(study, table, out, backend, stop) if study.outer_splits is not None else None
         finished = aggregator.finish(inside)
         execution: dict[str, Any] = {
             "package": VERSION,
@@ -334,12 +345,12 @@ def _run(
         aggregator.close()
 
 
-def _nested(study: Study, table: Table, out: Path | None, backend: Backend) -> Ensemble:
+def _nested(study: Study, table: Table, out: Path | None, backend: Backend, stop: Stop) -> Ensemble:
     """The nested ensemble: each inner selection is a run, in a folder inside ``out``."""
     tables = nested.inner_tables(study, table)
     outs = [nested.inner_folder(out, i) if out is not None else None for i in range(len(tables))]
     inner = (Job(study.inner(), one, folder) for one, folder in zip(tables, outs, strict=True))
-    results = run_many(inner, Execution(backend.name if backend.name == "ray" else "serial"))
+    results = run_many(inner, Execution("ray" if backend.name == "ray" else "serial"), stop)
     return nested.members(study, table, [Triple(r.C, r.gamma, r.k) for r in results])
 
 

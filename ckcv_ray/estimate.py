@@ -8,7 +8,7 @@ import numpy as np
 from ckcv_ray import worker
 from ckcv_ray.core.schedule import Schedule
 from ckcv_ray.data import Table, divide
-from ckcv_ray.study import Stage, Study, Task
+from ckcv_ray.study import OUTER_K, Stage, Study, Task
 from ckcv_ray.triples import make_selection
 
 CALIBRATION_SECONDS = 2.0
@@ -49,7 +49,8 @@ def estimate(study: Study, table: Table) -> Estimate:
     together = _together(outcomes)
     schedule = Schedule(selection, [size.n_train for size in sizes])
     cost = float(sizes[0].n_train) ** 2 * max(1, len(together.records))
-    return Estimate(schedule.forecast() * together.seconds / cost, together)
+    runs = 1 + (study.outer_splits or 0) * (1 - 1 / OUTER_K) ** 2  # an inner run has 2/3 of the rows
+    return Estimate(runs * schedule.forecast() * together.seconds / cost, together)
 
 
 def _spread(n: int) -> list[int]:

@@ -208,6 +208,15 @@ def test_a_nested_run_is_stored_taken_up_and_verified(tmp_path):
     assert "nested model of outer split 1: fitted at" in told
 
 
+@pytest.mark.parametrize("after", [0, 3, 12])
+def test_a_nested_run_stops_when_asked_and_goes_on_later(tmp_path, after):
+    asked = iter([False] * after)
+    with pytest.raises(KeyboardInterrupt):
+        run(NESTED, blobs(60), out=tmp_path / "run", stop=lambda: next(asked, True))
+    whole = run(NESTED, blobs(60), out=tmp_path / "whole")
+    assert run(NESTED, blobs(60), out=tmp_path / "run").certificate == whole.certificate
+
+
 def test_there_is_no_nested_ensemble_where_none_was_asked_for():
     with pytest.raises(InputError, match="--certify nested"):
         run(SMALL, blobs(60)).predict(np.zeros((1, 2)), nested=True)
