@@ -1,7 +1,8 @@
 """Model selection with a certificate: complete k-fold cross validation in which k itself is tuned."""
 
+from ckcv_ray.archive import load_run
 from ckcv_ray.core.bounds import clopper_pearson
-from ckcv_ray.driver import load_run, run
+from ckcv_ray.driver import Job, run, run_many
 from ckcv_ray.errors import CKCVError, InputError, RunError, StoreError
 from ckcv_ray.result import Result
 from ckcv_ray.study import Execution, Study
@@ -10,6 +11,7 @@ __all__ = [
     "CKCVError",
     "Execution",
     "InputError",
+    "Job",
     "Result",
     "RunError",
     "StoreError",
@@ -17,4 +19,5 @@ __all__ = [
     "clopper_pearson",
     "load_run",
     "run",
+    "run_many",
 ]

@@ -22,6 +22,8 @@ from pyarrow import csv, parquet
 from rich.console import Console
 
 from ckcv_ray import data, driver
+from ckcv_ray.archive import finished_run, load_run, replay
+from ckcv_ray.backend import choose_backend
 from ckcv_ray.display import Display, DownloadBar, duration
 from ckcv_ray.errors import CKCVError, InputError, StoreError
 from ckcv_ray.estimate import Estimate, estimate
@@ -255,9 +257,9 @@ def run(
 def status(folder: Folder, as_json: JsonFlag = False) -> None:
     """Show the result of a finished run, or how far an unfinished one has come."""
     if RunFolder(folder).finished:
-        result = driver.load_run(folder)
+        result = load_run(folder)
         return _show(result.to_json(), result.summary(), as_json)
-    aggregator = driver.replay(folder)
+    aggregator = replay(folder)
     at, account = aggregator.progress(), RunFolder(folder).execution()
     triple, l_ms = at.best or (None, None)
     best = dict(triple._asdict() if triple else {"C": None, "gamma": None, "k": None}, l_ms=l_ms)
@@ -322,7 +324,7 @@ def predict(
     """
     if out is not None and out.suffix not in (".csv", ".parquet"):
         raise InputError(f"out={str(out)!r}: the name has to end in .csv or .parquet")
-    result = driver.load_run(folder)
+    result = load_run(folder)
     columns = data.read(source, ida_file)
     chosen = columns.learn if columns.test is None else columns.test
     if not chosen.num_rows:
@@ -412,7 +414,7 @@ def _fail(error: CKCVError, code: int) -> None:
 def _run(
     study: Study, table: data.Table, out: Path, execution: Execution, test: data.TestRows | None, yes: bool
 ) -> Result:
-    if driver.finished_run(study, table, out) is not None:
+    if finished_run(study, table, out) is not None:
         _say(f"{out} holds this study, finished: here is its result")
         return driver.run_table(study, table, out, execution, test=test)
     signals = Signals()
@@ -436,7 +438,7 @@ def _run_id(folder: Path) -> str | None:
 
 def _tell_expected(expected: Estimate, execution: Execution, yes: bool) -> int:
     """Say how long the run will take, ask before a long one; the number of workers."""
-    backend = driver.choose_backend(execution, expected.seconds)
+    backend = choose_backend(execution, expected.seconds)
     workers = 1 if backend == "serial" else execution.workers or os.cpu_count() or 1
     seconds = expected.seconds / workers
     _say(f"expected: about {duration(seconds)} with {backend}, workers: {workers}")

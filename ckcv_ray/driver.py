@@ -4,104 +4,36 @@ The loop knows two things: an aggregator that says which tasks come next and tak
 a backend that evaluates batches of tasks in whatever order it likes.
 """
 
-import os
-import platform
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager, suppress
 from dataclasses import replace
-from functools import cache
 from math import inf
 from pathlib import Path
 from threading import Event
 from time import monotonic
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 from numpy.typing import ArrayLike
-from threadpoolctl import threadpool_info
 
-from ckcv_ray import nested, worker
+from ckcv_ray import nested
 from ckcv_ray.aggregator import Aggregator, Progress
+from ckcv_ray.archive import finished_run
+from ckcv_ray.backend import Backend, make_backend, session
 from ckcv_ray.core.threads import one_thread
 from ckcv_ray.data import Table, TestRows, divide, table_from_arrays
 from ckcv_ray.ensemble import Ensemble
-from ckcv_ray.errors import StoreError
+from ckcv_ray.environment import environment
 from ckcv_ray.estimate import Estimate, estimate
 from ckcv_ray.result import Result
-from ckcv_ray.store import RunFolder
-from ckcv_ray.study import Execution, Study, Task, Triple, run_id
+from ckcv_ray.study import Execution, Study, Triple
 from ckcv_ray.version import VERSION
 
-SERIAL_SECONDS = 20.0
 LISTEN_SECONDS = 0.1
-TOGETHER = 3  # studies under way at once where several are run
-WAITING = 4  # studies handed to the pool for each of these
-PACKAGES = ("numpy", "scipy", "scikit-learn", "numba", "llvmlite", "pyarrow", "ray")
+WAITING = 4  # studies handed to the pool for each that may be under way
 
 Listener = Callable[[Progress], None]
 Stop = Callable[[], bool]
-
-
-class Backend(Protocol):
-    """Evaluates batches of tasks; the order in which they come back is its own affair.
-
-    Attributes:
-        workers: batches at once; window: batches to keep it supplied with.
-        least_seconds: length of a batch below which dispatching it costs more than it is worth.
-    """
-
-    name: str
-    workers: int
-    window: int
-    least_seconds: float
-
-    def start(self, study: Study, table: Table, out: Path | None) -> Aggregator:
-        """Share the data, and make the aggregator (or what stands for one)."""
-
-    def submit(self, tasks: list[Task]) -> None:
-        """Take a batch."""
-
-    def in_flight(self) -> int:
-        """Batches taken and not handed back."""
-
-    def wait(self) -> Iterable[Any]:
-        """Wait a while for a batch to be done, and hand back what ``Aggregator.add`` takes, if any is."""
-
-    def close(self) -> None:
-        """Give everything back; safe to call at any time, and twice."""
-
-
-class SerialBackend:
-    """One batch at a time, in this process."""
-
-    name = "serial"
-    workers = 1
-    window = 1
-    least_seconds = 0.006
-
-    def start(self, study: Study, table: Table, out: Path | None) -> Aggregator:
-        """Keep the data at hand."""
-        self.study = study
-        self.data = worker.share(table.X, table.y, study)
-        self.queue: deque[list[Task]] = deque()
-        return Aggregator(study, table, out)
-
-    def submit(self, tasks: list[Task]) -> None:
-        """Put a batch into the queue."""
-        self.queue.append(tasks)
-
-    def in_flight(self) -> int:
-        """Length of the queue."""
-        return len(self.queue)
-
-    def wait(self) -> Iterable[worker.Outcome]:
-        """Evaluate the oldest batch."""
-        return [worker.evaluate(self.queue.popleft(), self.study, self.data)]
-
-    def close(self) -> None:
-        """Forget what is queued."""
-        self.queue = deque()
 
 
 def run(
@@ -202,8 +134,7 @@ def run_many(
         study, table, out, test = job
         return run_table(study, table, out, execution, test=test, backend=backend, stop=halt)
 
-    session = _session(execution)
-    with one_thread(), session as (new_backend, together), ThreadPoolExecutor(together) as pool:
+    with one_thread(), session(execution) as (new_backend, together), ThreadPoolExecutor(together) as pool:
         waiting: deque[Future[Result]] = deque()
         try:
             for job in jobs:
@@ -215,100 +146,6 @@ def run_many(
         finally:
             stopped.set()
             pool.shutdown(cancel_futures=True)
-
-
-def finished_run(study: Study, table: Table, out: Path | None) -> Result | None:
-    """The result already in the folder ``out``, if it is there; None where there is work to do.
-
-    Raises:
-        StoreError: the folder holds another study, or something else.
-        InputError: it cannot be written.
-    """
-    if out is None:
-        return None
-    study, folder = study.for_rows(divide(table, study).n), RunFolder(out)
-    identity = folder.identity()
-    if identity is None or identity.run_id == run_id(study, table.digest):
-        if folder.finished:
-            return load_run(out)
-        folder.check_writable()
-        return None
-    differences = study.differences(identity.study)
-    if identity.data_digest != table.digest:
-        differences.append("data: another table")
-    told = "; ".join(differences) or "another version of this package wrote it"
-    raise StoreError(f"{str(out)!r} holds another study ({told}): choose another --out")
-
-
-def replay(out: str | Path) -> Aggregator:
-    """An aggregator with all the records of a folder, which it leaves alone.
-
-    Raises:
-        StoreError: there is no run, or it is damaged.
-        RunError: two of its records contradict each other.
-    """
-    folder = RunFolder(Path(out))
-    identity = folder.require()
-    aggregator = Aggregator(identity.study, folder.table(identity))
-    try:
-        for records, failures in folder.cells(identity):
-            aggregator.add(worker.Outcome(records, tuple(failures), (), 0.0, 0))
-    except LookupError as error:
-        raise StoreError(f"the log in {str(out)!r} is damaged: it speaks of {error}, unknown here") from None
-    return aggregator
-
-
-def load_run(out: str | Path) -> Result:
-    """The result of a finished run, from its folder.
-
-    Raises:
-        StoreError: there is no finished run, or it is damaged.
-    """
-    folder = RunFolder(Path(out))
-    identity = folder.require()
-    if not folder.finished:
-        raise StoreError(f"the run in {str(out)!r} is not finished: give its ckcv run command again")
-    table = folder.table(identity)
-    return Result.of(identity.study, table, folder.results(identity, table), folder.execution())
-
-
-def choose_backend(execution: Execution, seconds: float) -> str:
-    """Name of the backend for work of about ``seconds``: "auto" takes ray where it pays or is asked for."""
-    if execution.backend != "auto":
-        return execution.backend
-    asked = execution.address is not None or (execution.workers or 1) > 1
-    return "ray" if asked or (execution.workers != 1 and seconds > SERIAL_SECONDS) else "serial"
-
-
-def make_backend(execution: Execution, seconds: float) -> Backend:
-    """The backend that ``execution`` names, for work of about ``seconds``."""
-    if choose_backend(execution, seconds) == "serial":
-        return SerialBackend()
-    address = _ray_address(execution)
-    from ckcv_ray.cluster import RayBackend
-
-    return RayBackend(execution.workers, address)
-
-
-@contextmanager
-def _session(execution: Execution) -> Iterator[tuple[Callable[[], Backend], int]]:
-    """What makes the backends of studies that run side by side, and how many may."""
-    if choose_backend(execution, inf) == "serial":
-        yield SerialBackend, 1
-        return
-    address = _ray_address(execution)
-    from ckcv_ray.cluster import RayBackend, connected
-
-    with connected(execution.workers, address):
-        yield lambda: RayBackend(execution.workers, address, apart=False), TOGETHER
-
-
-def _ray_address(execution: Execution) -> str:
-    """Where Ray is, or "local"; to be asked before ray is imported."""
-    address = execution.address or os.environ.get("RAY_ADDRESS") or "local"
-    if address == "local":  # read when ray is imported: without it a local Ray listens on every interface
-        os.environ.setdefault("RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER", "0")
-    return address
 
 
 def _run(
@@ -398,22 +235,3 @@ def _measured(result: Result, test: TestRows | None) -> bool:
 
 def _with_test(result: Result, test: TestRows | None) -> Result:
     return replace(result, execution=result.execution | {"test": _measure(result.ensemble, test, {})})
-
-
-@cache
-def environment() -> dict[str, Any]:
-    """What may change bits: processor, operating system, versions, BLAS. Not to be written to."""
-    from importlib.metadata import version
-
-    processor = platform.processor() or platform.machine()
-    with suppress(OSError, StopIteration):
-        lines = Path("/proc/cpuinfo").read_text().splitlines()
-        processor = next(line for line in lines if line.startswith("model name")).split(":")[1].strip()
-    blas = sorted({f"{lib['internal_api']} {lib['version']}" for lib in threadpool_info()})
-    return {
-        "processor": processor,
-        "system": f"{platform.system()} {platform.machine()}",
-        "python": platform.python_version(),
-        "packages": {name: version(name) for name in PACKAGES},
-        "blas": blas,
-    }

@@ -15,10 +15,10 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from ckcv_ray import figures
 from ckcv_ray.aggregator import Aggregator
+from ckcv_ray.archive import load_run, replay
 from ckcv_ray.certificate import at_most
 from ckcv_ray.core.bounds import clopper_pearson
 from ckcv_ray.core.selection import Leader
-from ckcv_ray.driver import load_run, replay
 from ckcv_ray.errors import StoreError
 from ckcv_ray.figures import Landscape, Span
 from ckcv_ray.result import LIKEWISE, Result

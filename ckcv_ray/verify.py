@@ -11,9 +11,9 @@ from pathlib import Path
 import numpy as np
 
 from ckcv_ray.aggregator import Aggregator
+from ckcv_ray.archive import replay
 from ckcv_ray.certificate import certify
 from ckcv_ray.data import Table, fit_scaling
-from ckcv_ray.driver import replay
 from ckcv_ray.ensemble import Ensemble, Member, mistakes, to_pickles
 from ckcv_ray.errors import CKCVError, StoreError
 from ckcv_ray.nested import inner_folder, inner_tables

@@ -14,9 +14,10 @@ from hypothesis import strategies as st
 
 from ckcv_ray import cluster, worker
 from ckcv_ray.aggregator import Aggregator
+from ckcv_ray.backend import SerialBackend
 from ckcv_ray.core.svm import SOLVERS
 from ckcv_ray.data import Table, TestRows
-from ckcv_ray.driver import Job, SerialBackend, run_many, run_table
+from ckcv_ray.driver import Job, run_many, run_table
 from ckcv_ray.errors import InputError, RunError, StoreError
 from ckcv_ray.estimate import estimate
 from ckcv_ray.result import Result
@@ -257,7 +258,7 @@ def test_a_relative_folder_is_the_drivers(
 
 def test_a_ray_of_our_own_listens_on_loopback_alone() -> None:
     script = (
-        "from ckcv_ray.driver import make_backend; from ckcv_ray.study import Execution\n"
+        "from ckcv_ray.backend import make_backend; from ckcv_ray.study import Execution\n"
         "backend = make_backend(Execution('ray', 1), 0.0)\n"
         "import ray\n"
         "told = {node['NodeManagerAddress'] for node in ray.nodes()}\n"

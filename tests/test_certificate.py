@@ -10,11 +10,12 @@ import pytest
 from conftest import blobs
 from scipy import stats
 
+from ckcv_ray.archive import load_run
 from ckcv_ray.certificate import ASSUMPTIONS, NOT_COVERED, at_most, certify, occam, weight
 from ckcv_ray.core.bounds import catoni, clopper_pearson, safe, stevens
 from ckcv_ray.core.splits import hold_out
 from ckcv_ray.data import table_from_arrays
-from ckcv_ray.driver import load_run, run_table
+from ckcv_ray.driver import run_table
 from ckcv_ray.errors import InputError
 from ckcv_ray.study import Execution, Study, Triple
 from ckcv_ray.verify import verify

@@ -10,7 +10,7 @@ import ckcv_ray
 PACKAGE = Path(ckcv_ray.__file__).parent
 MODULES = {file.relative_to(PACKAGE.parent).with_suffix(""): file for file in PACKAGE.rglob("*.py")}
 LEVELS = [
-    {"errors", "version"},
+    {"errors", "version", "environment"},
     {"core", "fetch"},
     {"study", "datasets", "labelling"},
     {"data"},
@@ -18,7 +18,8 @@ LEVELS = [
     {"certificate", "worker"},
     {"store", "ledger"},
     {"aggregator", "result"},
-    {"cluster", "display", "estimate", "nested", "figures"},
+    {"cluster", "display", "estimate", "nested", "figures", "archive"},
+    {"backend"},
     {"driver"},
     {"verify", "report"},
     {"cli"},

@@ -16,9 +16,10 @@ from conftest import blobs
 from matplotlib.image import imread
 
 from ckcv_ray import cli, figures, load_run, worker
+from ckcv_ray.backend import SerialBackend
 from ckcv_ray.certificate import at_most
 from ckcv_ray.data import Table, TestRows, learning_table
-from ckcv_ray.driver import SerialBackend, run_table
+from ckcv_ray.driver import run_table
 from ckcv_ray.errors import InputError, StoreError
 from ckcv_ray.figures import SetErrors, Span
 from ckcv_ray.report import fold_spans, page

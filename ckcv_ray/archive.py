@@ -1,0 +1,66 @@
+"""Runs on disk: whether a folder holds a study's result, the result itself, and its records played back."""
+
+from pathlib import Path
+
+from ckcv_ray.aggregator import Aggregator
+from ckcv_ray.data import Table, divide
+from ckcv_ray.errors import StoreError
+from ckcv_ray.result import Result
+from ckcv_ray.store import RunFolder
+from ckcv_ray.study import Study, run_id
+from ckcv_ray.worker import Outcome
+
+
+def finished_run(study: Study, table: Table, out: Path | None) -> Result | None:
+    """The result already in the folder ``out``, if it is there; None where there is work to do.
+
+    Raises:
+        StoreError: the folder holds another study, or something else.
+        InputError: it cannot be written.
+    """
+    if out is None:
+        return None
+    study, folder = study.for_rows(divide(table, study).n), RunFolder(out)
+    identity = folder.identity()
+    if identity is None or identity.run_id == run_id(study, table.digest):
+        if folder.finished:
+            return load_run(out)
+        folder.check_writable()
+        return None
+    differences = study.differences(identity.study)
+    if identity.data_digest != table.digest:
+        differences.append("data: another table")
+    told = "; ".join(differences) or "another version of this package wrote it"
+    raise StoreError(f"{str(out)!r} holds another study ({told}): choose another --out")
+
+
+def replay(out: str | Path) -> Aggregator:
+    """An aggregator with all the records of a folder, which it leaves alone.
+
+    Raises:
+        StoreError: there is no run, or it is damaged.
+        RunError: two of its records contradict each other.
+    """
+    folder = RunFolder(Path(out))
+    identity = folder.require()
+    aggregator = Aggregator(identity.study, folder.table(identity))
+    try:
+        for records, failures in folder.cells(identity):
+            aggregator.add(Outcome(records, tuple(failures), (), 0.0, 0))
+    except LookupError as error:
+        raise StoreError(f"the log in {str(out)!r} is damaged: it speaks of {error}, unknown here") from None
+    return aggregator
+
+
+def load_run(out: str | Path) -> Result:
+    """The result of a finished run, from its folder.
+
+    Raises:
+        StoreError: there is no finished run, or it is damaged.
+    """
+    folder = RunFolder(Path(out))
+    identity = folder.require()
+    if not folder.finished:
+        raise StoreError(f"the run in {str(out)!r} is not finished: give its ckcv run command again")
+    table = folder.table(identity)
+    return Result.of(identity.study, table, folder.results(identity, table), folder.execution())

@@ -1,0 +1,30 @@
+"""What may change the bits of a result, for the account of a run."""
+
+import platform
+from contextlib import suppress
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from threadpoolctl import threadpool_info
+
+PACKAGES = ("numpy", "scipy", "scikit-learn", "numba", "llvmlite", "pyarrow", "ray")
+
+
+@cache
+def environment() -> dict[str, Any]:
+    """What may change bits: processor, operating system, versions, BLAS. Not to be written to."""
+    from importlib.metadata import version
+
+    processor = platform.processor() or platform.machine()
+    with suppress(OSError, StopIteration):
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+        processor = next(line for line in lines if line.startswith("model name")).split(":")[1].strip()
+    blas = sorted({f"{lib['internal_api']} {lib['version']}" for lib in threadpool_info()})
+    return {
+        "processor": processor,
+        "system": f"{platform.system()} {platform.machine()}",
+        "python": platform.python_version(),
+        "packages": {name: version(name) for name in PACKAGES},
+        "blas": blas,
+    }
