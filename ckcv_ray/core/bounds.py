@@ -32,7 +32,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.optimize import elementwise
 from scipy.special import bdtr, betainccinv, betaln, xlog1py, xlogy
 
 from ckcv_ray.errors import InputError
@@ -80,6 +79,8 @@ def stevens(errors: ArrayLike, m: ArrayLike, v: ArrayLike, delta: float = 0.05) 
     Raises:
         InputError: as for ``clopper_pearson``, or a v outside [0, 1].
     """
+    from scipy.optimize import elementwise  # takes long to import, and every worker would
+
     x, size = _checked(errors, m, delta)
     share = np.asarray(v, dtype=np.float64)
     if not np.all((share >= 0) & (share <= 1)):
