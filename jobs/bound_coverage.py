@@ -1,0 +1,242 @@
+"""Do the bounds hold? Algorithm 1 on many fresh learning sets whose true errors can be measured.
+
+For twonorm, ringnorm, waveform and a banana-like source, with 100 and 400 rows: the share of learning sets on
+which the mean true error of the members exceeds L_EE, and the occam, holdout and nested bounds; the share of
+members above their own Clopper-Pearson bound; and looseness, bound over truth. Truth is measured on 20 000
+fresh rows for each learning set. A setting that is in ``--out`` already is read, not run.
+
+    python jobs/coverage.py --runs 500
+    python jobs/coverage.py --sources twonorm --rows 100 --runs 20
+"""
+
+import json
+import sys
+from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import replace
+from functools import partial
+from multiprocessing import get_context
+from os import cpu_count
+from pathlib import Path
+from typing import Annotated, Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import typer
+from matplotlib.figure import Figure
+from numpy.typing import NDArray
+from pyarrow import parquet
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from scipy.stats import binomtest
+
+from ckcv_ray.core.bounds import clopper_pearson
+from ckcv_ray.core.threads import one_thread
+from ckcv_ray.data import Table, table_from_arrays
+from ckcv_ray.datasets import GENERATORS, Sample
+from ckcv_ray.driver import run_table
+from ckcv_ray.ensemble import Ensemble
+from ckcv_ray.study import Execution, Study, parse_grid
+
+FRESH_ROWS = 20_000
+NOISE = 0.45
+ROWS = (100, 400)
+FAILURES = ("l_ee", "occam", "holdout", "nested", "member")
+STUDY = Study(
+    C=parse_grid("log:-2:4:5", "C"),
+    gamma=parse_grid("log:-4:1:5", "gamma"),
+    k=(3, 4, 5, 10),
+    n_splits=10,
+    scaling="none",
+)
+HOLDOUT = replace(STUDY, protocol="holdout")
+NESTED = replace(STUDY, protocol="nested", outer_splits=5)
+console = Console(stderr=True)
+Matrix = NDArray[Any]
+
+
+def crescents(n: int, rng: np.random.Generator) -> Sample:
+    """A banana-like source: two half circles, one turned round and shifted into the other, with noise."""
+    y = 2 * rng.integers(2, size=n) - 1
+    angle = rng.uniform(0, np.pi, size=n)
+    X = np.column_stack([np.cos(angle), np.sin(angle)])
+    X = np.where(y[:, None] > 0, X, np.array([1.0, 0.5]) - X)
+    return X + rng.normal(scale=NOISE, size=(n, 2)), y
+
+
+SOURCES = {**GENERATORS, "crescents": crescents}
+
+
+class Setting(NamedTuple):
+    """A source and the number of rows drawn from it."""
+
+    source: str
+    n: int
+
+
+def risks(ensemble: Ensemble, distances: Matrix, y: Matrix) -> Matrix:
+    """True error of each member, measured on fresh rows.
+
+    One kernel serves all members of a gamma; single precision is far below what 20 000 rows can tell.
+
+    Args:
+        distances: squared distances [fresh rows, rows learned from], float32.
+        y: labels of the fresh rows.
+    """
+    found = np.empty(len(ensemble.members))
+    for gamma in {member.gamma for member in ensemble.members}:
+        kernel = np.exp(np.float32(-gamma) * distances)
+        for i, member in enumerate(ensemble.members):
+            if member.gamma == gamma:
+                b = np.zeros(distances.shape[1], np.float32)
+                b[member.support] = member.dual_coef
+                found[i] = np.mean(np.where(kernel @ b + member.offset > 0, 1, -1) != y)
+    return found
+
+
+def fresh_distances(X: Matrix, rows: Matrix) -> Matrix:
+    """Squared distances [len(X), len(rows)], float32."""
+    squares = np.sum(X**2, axis=1)[:, None] + np.sum(rows**2, axis=1)
+    return np.asarray(np.maximum(squares - 2 * X @ rows.T, 0.0), dtype=np.float32)
+
+
+def drawn(setting: Setting, index: int) -> tuple[Table, Matrix, Matrix]:
+    """Learning set number ``index`` of a setting, and fresh rows of the same source."""
+    key = (list(SOURCES).index(setting.source), setting.n, index)
+    rng = np.random.default_rng(np.random.SeedSequence(2012, spawn_key=key))
+    learn, fresh = SOURCES[setting.source](setting.n, rng), SOURCES[setting.source](FRESH_ROWS, rng)
+    return table_from_arrays(*learn), *fresh
+
+
+def trial(setting: Setting, index: int) -> dict[str, float]:
+    """Bounds and true errors, as rates, of every protocol on one learning set."""
+    table, X, y = drawn(setting, index)
+    serial = Execution("serial")
+    with one_thread():
+        held, inside = (run_table(study, table, execution=serial) for study in (HOLDOUT, NESTED))
+        assert inside.nested is not None
+        distances = fresh_distances(X, table.X)
+        paper, nested = (risks(one, distances, y) for one in (inside.ensemble, inside.nested))
+        rest = risks(held.ensemble, fresh_distances(X, held.table.X), y)
+    certificate = inside.certificate  # F* of the nested run is that of the paper's
+    own = clopper_pearson(list(certificate.errors), certificate.n_select, certificate.delta)
+    claims = {claim["protocol"]: claim["bound"] for claim in certificate.claims}
+    return {
+        "l_ee": certificate.l_ee,
+        "occam": claims["occam"],
+        "nested": claims["nested"],
+        "holdout": held.certificate.claims[0]["bound"],
+        "risk": float(paper.mean()),
+        "risk_nested": float(nested.mean()),
+        "risk_holdout": float(rest.mean()),
+        "members_above": float(np.mean(paper > own)),
+        "first_above": float(paper[0] > own[0]),
+    }
+
+
+def trials(setting: Setting, runs: int, workers: int) -> Iterator[dict[str, float]]:
+    """One row for each learning set of a setting, in any number of processes."""
+    with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
+        yield from pool.map(partial(trial, setting), range(runs), chunksize=5)
+
+
+def rows_of(setting: Setting, runs: int, workers: int, out: Path) -> pa.Table:
+    """The rows of a setting, from its file if it holds enough of them."""
+    file = out / f"{setting.source}-{setting.n}.parquet"
+    if file.exists() and (held := parquet.read_table(file)).num_rows >= runs:
+        return held.slice(0, runs)
+    told = TextColumn(f"{setting.source} {setting.n}")
+    columns = (told, BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=console, transient=True) as progress:
+        found = pa.Table.from_pylist(list(progress.track(trials(setting, runs, workers), total=runs)))
+    out.mkdir(parents=True, exist_ok=True)
+    parquet.write_table(found, file)
+    return found
+
+
+def failures(table: pa.Table) -> dict[str, NDArray[np.bool_]]:
+    """For each claim, on which learning sets the truth lies above the bound."""
+    values = {name: table[name].to_numpy() for name in table.column_names}
+    truth = {"l_ee": "risk", "occam": "risk", "holdout": "risk_holdout", "nested": "risk_nested"}
+    found = {name: values[risk] > values[name] for name, risk in truth.items()}
+    return found | {"member": values["first_above"] > 0}
+
+
+def share(failed: NDArray[np.bool_]) -> list[float]:
+    """Share of failures, and its two-sided 95 % Clopper-Pearson interval."""
+    interval = binomtest(int(failed.sum()), len(failed)).proportion_ci(0.95, method="exact")
+    return [float(failed.mean()), float(interval.low), float(interval.high)]
+
+
+def described(table: pa.Table) -> dict[str, Any]:
+    """What one setting shows."""
+    mean = {name: float(table[name].to_numpy().mean()) for name in table.column_names}
+    truth = {"l_ee": "risk", "occam": "risk", "holdout": "risk_holdout", "nested": "risk_nested"}
+    return {
+        "runs": table.num_rows,
+        "failures": {name: share(failed) for name, failed in failures(table).items()},
+        "members_above": mean["members_above"],
+        "bound": {name: mean[name] for name in truth},
+        "risk": {name: mean[risk] for name, risk in truth.items()},
+        "looseness": {name: mean[name] / mean[risk] for name, risk in truth.items()},
+    }
+
+
+def line(setting: Setting, found: dict[str, Any]) -> str:
+    """One setting: failures in percent with their intervals, then bound, truth and looseness."""
+    failed = "".join(
+        f"{100 * found['failures'][name][0]:6.1f} [{100 * found['failures'][name][1]:.1f}, "
+        f"{100 * found['failures'][name][2]:.1f}]".ljust(18)
+        for name in FAILURES
+    )
+    loose = "".join(
+        f"{100 * found['bound'][name]:7.1f} ({found['looseness'][name]:.2f})" for name in FAILURES[:4]
+    )
+    return f"{setting.source:<10}{setting.n:>5}{failed}{100 * found['members_above']:5.1f}{loose}"
+
+
+def picture(found: dict[Setting, dict[str, Any]], file: Path) -> None:
+    """Mean bounds beside mean true errors, one group for each setting."""
+    figure = Figure(figsize=(9, 4.2), layout="constrained")
+    axes = figure.subplots()
+    names = {"l_ee": "L_EE (not proven)", "holdout": "holdout", "nested": "nested", "occam": "occam"}
+    for i, (name, shown) in enumerate(names.items()):
+        at = np.arange(len(found)) + 0.2 * (i - 1.5)
+        bound = [100 * one["bound"][name] for one in found.values()]
+        axes.bar(at, bound, width=0.18, label=shown, color=f"C{i}")
+        truth = [100 * one["risk"][name] for one in found.values()]
+        axes.plot(at, truth, "_", color="black", markersize=11, label="true error" if not i else None)
+    axes.set_xticks(range(len(found)), [f"{setting.source}\nn = {setting.n}" for setting in found])
+    axes.set_ylabel("percent")
+    axes.set_title("Mean upper bounds, and the true error of what each of them is about")
+    axes.margins(y=0.18)
+    axes.legend(ncols=5, frameon=False, loc="upper left")
+    axes.spines[["top", "right"]].set_visible(False)
+    figure.savefig(file, metadata={"Date": None} if file.suffix == ".svg" else None, dpi=150)
+
+
+def main(
+    sources: Annotated[str, typer.Option(help="Some of the sources: a,b.")] = ",".join(SOURCES),
+    rows: Annotated[str, typer.Option(help="Rows of a learning set: a,b.")] = ",".join(map(str, ROWS)),
+    runs: Annotated[int, typer.Option(min=1, help="Learning sets for each setting.")] = 500,
+    workers: Annotated[int, typer.Option(min=1, help="Processes.")] = cpu_count() or 1,
+    out: Annotated[Path, typer.Option(help="Folder of rows and picture.")] = Path("runs/coverage"),
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+) -> None:
+    """Print, for each setting, how often each bound fails and how loose it is; draw a picture."""
+    if unknown := [name for name in sources.split(",") if name not in SOURCES]:
+        raise typer.BadParameter(f"{unknown[0]!r} is not a source: choose from {', '.join(SOURCES)}")
+    found: dict[Setting, dict[str, Any]] = {}
+    if not as_json:
+        claims = "".join(f"{name} > %".ljust(18) for name in FAILURES)
+        loose = "".join(f"{name} (x)".rjust(14) for name in FAILURES[:4])
+        print(f"{'source':<10}{'n':>5}  {claims}members{loose}")
+    for setting in (Setting(source, int(n)) for source in sources.split(",") for n in rows.split(",")):
+        found[setting] = described(rows_of(setting, runs, workers, out))
+        if not as_json:
+            print(line(setting, found[setting]))
+            sys.stdout.flush()
+    for suffix in ("svg", "png"):
+        picture(found, out / f"coverage.{suffix}")
+    if as_json:
+        print(json.dumps({f"{s.source}:{s.n}": one for s, one in found.items()}))
