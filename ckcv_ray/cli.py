@@ -441,7 +441,8 @@ def _tell_expected(expected: Estimate, execution: Execution, yes: bool) -> int:
     backend = choose_backend(execution, expected.seconds)
     workers = 1 if backend == "serial" else execution.workers or os.cpu_count() or 1
     seconds = expected.seconds / workers
-    _say(f"expected: about {duration(seconds)} with {backend}, workers: {workers}")
+    told = f"about {duration(seconds)}" if seconds >= 1 else "less than a second"
+    _say(f"expected: {told} with {backend}, workers: {workers}")
     if seconds > HOUR and not yes and sys.stdin.isatty() and console.is_terminal:
         typer.confirm("Go on?", abort=True, err=True)
     return workers

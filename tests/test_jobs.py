@@ -100,3 +100,11 @@ def test_a_run_joins_the_cluster_it_is_told_of(head: Head, tmp_path: Path) -> No
         command = [*words, *option, "--out", str(tmp_path / name)]
         subprocess.run(command, env=head.environment | environment, check=True, capture_output=True)
         same(tmp_path / name, tmp_path / "local")
+
+
+def test_a_job_is_not_taken_for_the_package_of_its_name() -> None:
+    """numba imports coverage where it is installed, and finds a job's folder first."""
+    code = "import sys; sys.path.insert(0, 'jobs'); import numba, numba.core.lowering; import coverage"
+    told = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
+    assert "not the package coverage" in told.stderr
+    assert "numba" not in told.stderr
