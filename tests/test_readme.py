@@ -26,6 +26,7 @@ SMALLER = {
             "bench_solver.py --repeats 5 --scaling standard",
             "bench_solver.py --sets twonorm --repeats 1 --scaling standard",
         ),
+        ("bench_solver.py --repeats 1 --sets twonorm4000", "bench_solver.py --repeats 1 --sets ringnorm"),
         ("bench_algorithm.py --repeats 5", "bench_algorithm.py --sets heart --repeats 1"),
         ("bench_overhead.py", "bench_overhead.py --sets titanic --workers 1"),
         ("bench_memory.py --rival", "bench_memory.py --rows 3000 --rival"),
