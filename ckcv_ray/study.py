@@ -177,7 +177,9 @@ class Study:
     def _check_nested(self) -> None:
         if self.protocol != "nested":
             if self.outer_splits is not None:
-                raise InputError(f"outer_splits={self.outer_splits!r} goes with the protocol nested alone")
+                raise InputError(
+                    f"outer_splits={self.outer_splits!r} goes with the protocol nested alone: --certify nested"
+                )
             return
         if self.resampling != "complete":
             raise InputError(f"the protocol nested goes with complete splits, not {self.resampling!r}")
@@ -190,7 +192,9 @@ class Study:
         if self.protocol != "holdout":
             for name in ("holdout_share", "claims"):
                 if getattr(self, name) not in (None, ()):
-                    raise InputError(f"{name}={getattr(self, name)!r} goes with the protocol holdout alone")
+                    raise InputError(
+                        f"{name}={getattr(self, name)!r} goes with the protocol holdout alone: --certify holdout"
+                    )
             return
         share = HOLDOUT_SHARE if self.holdout_share is None else _number("holdout_share", self.holdout_share)
         if not 0.0 < share < 1.0:
