@@ -178,7 +178,7 @@ class Study:
         if self.protocol != "nested":
             if self.outer_splits is not None:
                 raise InputError(
-                    f"outer_splits={self.outer_splits!r} goes with the protocol nested alone: --certify nested"
+                    f"outer_splits={self.outer_splits!r} goes with nested alone: --certify nested"
                 )
             return
         if self.resampling != "complete":
@@ -193,7 +193,7 @@ class Study:
             for name in ("holdout_share", "claims"):
                 if getattr(self, name) not in (None, ()):
                     raise InputError(
-                        f"{name}={getattr(self, name)!r} goes with the protocol holdout alone: --certify holdout"
+                        f"{name}={getattr(self, name)!r} goes with holdout alone: --certify holdout"
                     )
             return
         share = HOLDOUT_SHARE if self.holdout_share is None else _number("holdout_share", self.holdout_share)

@@ -284,8 +284,8 @@ def test_a_provisional_result_claims_nothing():
 @pytest.mark.parametrize(
     ("values", "told"),
     [
-        ({"holdout_share": 0.3}, "goes with the protocol holdout"),
-        ({"claims": ("vote",)}, "goes with the protocol holdout"),
+        ({"holdout_share": 0.3}, "goes with holdout alone: --certify holdout"),
+        ({"claims": ("vote",)}, "goes with holdout alone: --certify holdout"),
         ({"protocol": "holdout", "holdout_share": 0.0}, "outside (0, 1)"),
         ({"protocol": "holdout", "holdout_share": 1.0}, "outside (0, 1)"),
         ({"protocol": "holdout", "holdout_share": "a third"}, "is not a number"),
@@ -293,7 +293,7 @@ def test_a_provisional_result_claims_nothing():
         ({"protocol": "holdout", "claims": ("member:x",)}, "or member:0"),
         ({"protocol": "holdout", "claims": ("member:-1",)}, "or member:0"),
         ({"resampling": "rotation", "n_splits": 5}, "the rotation, which has k splits"),
-        ({"outer_splits": 3}, "goes with the protocol nested"),
+        ({"outer_splits": 3}, "goes with nested alone: --certify nested"),
         ({"protocol": "nested", "outer_splits": 0}, "below 1"),
         ({"protocol": "nested", "resampling": "rotation"}, "complete splits"),
         ({"protocol": "luck"}, "choose from paper, holdout, nested"),
