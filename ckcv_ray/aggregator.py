@@ -19,6 +19,7 @@ from ckcv_ray.core.schedule import Schedule
 from ckcv_ray.core.selection import FAILED, UNKNOWN, Leader
 from ckcv_ray.data import Table
 from ckcv_ray.ensemble import Ensemble, Member
+from ckcv_ray.environment import environment
 from ckcv_ray.errors import RunError, StoreError
 from ckcv_ray.ledger import Ledger, Places
 from ckcv_ray.store import Finished, RunFolder
@@ -82,6 +83,7 @@ class Aggregator:
         self._forecast_at = -inf
         self._before = {"seconds": 0.0, "fits": 0, "worker_seconds": 0.0, "solver_seconds": 0.0}
         self._working, self._solving, self._peak = 0.0, 0.0, 0
+        self._damaged: list[str] = []
         self._estimates: Iterator[Task] | None = None
         self._looked, self._open_left = -1, True
         self._fits, self._seconds, self._cost, self._left = 0, 0.0, 0.0, inf
@@ -102,9 +104,18 @@ class Aggregator:
         elif identity.run_id != self.run_id:
             raise StoreError(f"{str(self.folder.path)!r} holds run {identity.run_id}, not {self.run_id}")
         else:
-            self._before |= self.folder.execution()
-            for records, _ in self.folder.cells(identity):  # what failed then is tried again
+            self._take_up_account(self.folder)
+            for records, _ in self.folder.cells(identity, self._damaged):  # what failed is tried again
                 self._take(records, ())
+
+    def _take_up_account(self, folder: RunFolder) -> None:
+        """What earlier sessions cost; from nothing, where that is damaged."""
+        try:
+            account = folder.execution()
+        except StoreError:
+            self._damaged.append("execution.json")
+        else:
+            self._before |= {name: account[name] for name in self._before if name in account}
 
     def plan(self, workers: int, least: float = 0.0) -> list[Task]:
         """The next batch of tasks; empty when all is handed out, for now or for good.
@@ -174,8 +185,11 @@ class Aggregator:
         self._unsaved = []
         self._saved_at = monotonic()
 
-    def finish(self, nested: Ensemble | None = None) -> Finished:
+    def finish(self, nested: Ensemble | None = None) -> Finished | None:
         """Settle the winner, and write triples and models, those of the nested ensemble with them.
+
+        None where the winner's machines are still to be refitted: they were lost with an aggregator that
+        died, and ``plan`` hands them out again.
 
         Raises:
             RunError: no triple could be completed, or the winner could not be refitted.
@@ -186,6 +200,8 @@ class Aggregator:
             raise RunError(f"no triple could be completed: {self._first_failure()}")
         triple = triple_of(self.study, self.sizes, winner)
         ensemble = self._ensemble(winner)
+        if ensemble is None and self._estimates is None:
+            return None
         if ensemble is None:
             raise RunError(f"the winner could not be refitted on every split: {self._first_failure()}")
         triples = self.triples()
@@ -218,6 +234,8 @@ class Aggregator:
             "worker_seconds": self._before["worker_seconds"] + self._working,
             "solver_seconds": self._before["solver_seconds"] + self._solving,
             "worker_bytes": self._peak,
+            "environment": environment(),
+            "damaged": self._damaged,
             "cells": cells,
             "capped": at.capped,
         }

@@ -4,6 +4,7 @@ from pathlib import Path
 
 from ckcv_ray.aggregator import Aggregator
 from ckcv_ray.data import Table, divide
+from ckcv_ray.environment import changes
 from ckcv_ray.errors import StoreError
 from ckcv_ray.result import Result
 from ckcv_ray.store import RunFolder
@@ -32,6 +33,23 @@ def finished_run(study: Study, table: Table, out: Path | None) -> Result | None:
         differences.append("data: another table")
     told = "; ".join(differences) or "another version of this package wrote it"
     raise StoreError(f"{str(out)!r} holds another study ({told}): choose another --out")
+
+
+def reopen(study: Study, table: Table, out: Path) -> None:
+    """Have the finished run in ``out`` go on, if cells of it failed; nothing where it is not finished.
+
+    Raises:
+        StoreError: the folder holds another study, or something else.
+    """
+    result = finished_run(study, table, out)
+    if result is not None and result.execution["failures"]:
+        RunFolder(out).reopen()
+
+
+def environment_changes(out: Path) -> list[str]:
+    """How this environment differs from the one a folder's run was made in, as far as the folder tells."""
+    recorded = RunFolder(out).execution().get("environment")
+    return changes(recorded) if recorded else []
 
 
 def replay(out: str | Path) -> Aggregator:

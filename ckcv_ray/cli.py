@@ -22,7 +22,7 @@ from pyarrow import csv, parquet
 from rich.console import Console
 
 from ckcv_ray import data, driver
-from ckcv_ray.archive import finished_run, load_run, replay
+from ckcv_ray.archive import environment_changes, finished_run, load_run, reopen, replay
 from ckcv_ray.backend import choose_backend
 from ckcv_ray.display import Display, DownloadBar, duration
 from ckcv_ray.errors import CKCVError, InputError, StoreError
@@ -205,6 +205,14 @@ def run(
     address: Annotated[
         str | None, option("Ray cluster to join.", "RAY_ADDRESS, else a local Ray", "Execution")
     ] = None,
+    retry_failed: Annotated[
+        bool,
+        typer.Option(
+            "--retry-failed",
+            help="Take up again what failed in a finished run.",
+            rich_help_panel="Execution",
+        ),
+    ] = False,
     yes: Annotated[
         bool, typer.Option("--yes", help="Do not ask before a long run.", rich_help_panel="Execution")
     ] = False,
@@ -246,10 +254,17 @@ def run(
     columns = data.read(source, ida_file)
     table = data.learning_table(columns.learn, target, _names(features), _names(drop), source)
     rows = data.rows_to_test(data.read(test, ida_file).learn if test else columns.test, table)
+    if retry_failed:
+        reopen(asked, table, out)
     result = _run(asked, table, out, execution, rows, yes)
     _show(result.to_json(), result.summary(), as_json)
+    for name in result.execution.get("damaged", ()):
+        _say(f"{name} was damaged: what it held is computed again, or begins from nothing")
     _say(f"run folder: {out}")
-    if result.execution["failures"]:
+    if failures := result.execution["failures"]:
+        _say(
+            f"{len(failures)} paths failed, see ckcv report; the same command with --retry-failed tries again"
+        )
         raise typer.Exit(3)
 
 
@@ -293,6 +308,7 @@ def verify(folder: Folder, as_json: JsonFlag = False) -> None:
     Nothing is unpickled. Exit code 1 with the differences, if there are any.
     """
     differences = verify_folder(folder)
+    _say_environment(folder)
     name = _run_id(folder)
     content = {"run_id": name, "ok": not differences, "differences": differences}
     text = "\n".join(differences) or f"run {name}: every figure follows from the data and the log"
@@ -417,6 +433,7 @@ def _run(
     if finished_run(study, table, out) is not None:
         _say(f"{out} holds this study, finished: here is its result")
         return driver.run_table(study, table, out, execution, test=test)
+    _say_environment(out)
     signals = Signals()
     try:
         expected = estimate(study, table)
@@ -427,6 +444,13 @@ def _run(
         kept = f"what is done is kept in {out}; " if out.exists() else ""
         _say(f"interrupted: {kept}give the same command again to go on")
         raise typer.Exit(128 + (signals.received or signal.SIGINT)) from None
+
+
+def _say_environment(folder: Path) -> None:
+    """Where the run was made in another environment, in which numbers may differ in their last bits."""
+    with suppress(StoreError):
+        if changes := environment_changes(folder):
+            _say(f"made in another environment: {'; '.join(changes)}. Last bits may differ.")
 
 
 def _run_id(folder: Path) -> str | None:

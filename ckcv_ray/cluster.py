@@ -1,15 +1,16 @@
 """The Ray backend: the only module that imports ray, and nothing but Ray is in it.
 
 Data are put into the object store once; a batch is a task; the aggregator is an actor on the driver's
-node, the only writer of the run folder.
+node, the only writer of the run folder. What is lost with a worker or a node is sent again (``retry``); an
+aggregator that dies is made anew and takes up what the folder holds.
 """
 
 import os
 import signal
 import socket
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, cast
 
@@ -21,17 +22,18 @@ from ckcv_ray import worker
 from ckcv_ray.aggregator import Aggregator
 from ckcv_ray.data import Table
 from ckcv_ray.errors import InputError, RunError
+from ckcv_ray.retry import ATTEMPTS, Batch, instead
 from ckcv_ray.study import Study, Task
 
 LOOPBACK = "127.0.0.1"
 REACH_SECONDS = 5.0
 WAIT_SECONDS = 0.5
-OOM_RETRIES = 3
+LIVES = 5  # aggregators in a row that may die within one call
 IN_FLIGHT = 2
 TOKEN = Path.home() / ".ray" / "auth_token"
 
 
-@ray.remote(max_retries=3)
+@ray.remote(max_retries=0)
 def _evaluate(tasks: list[Task], study: Study, data: worker.LearningSet) -> worker.Outcome:
     return worker.evaluate(tasks, study, data)
 
@@ -59,8 +61,8 @@ class RayBackend:
         self._cpus = int(ray.cluster_resources().get("CPU", 1))
         self.workers = min(workers or self._cpus, self._cpus)
         self.window = self.workers
-        self._pending: dict[Any, list[Task]] = {}
-        self._actor: Any = None
+        self._pending: dict[Any, Batch] = {}
+        self._remote: _Remote | None = None
 
     def start(self, study: Study, table: Table, out: Path | None) -> Aggregator:
         """Put study and data into the object store; make the actor beside the driver."""
@@ -73,12 +75,13 @@ class RayBackend:
         if not self._apart:
             return Aggregator(study, table, out)
         here = NodeAffinitySchedulingStrategy(ray.get_runtime_context().get_node_id(), soft=False)
-        self._actor = _AggregatorActor.options(scheduling_strategy=here).remote(study, table, out)
-        return cast(Aggregator, _Remote(self._actor))
+        options = _AggregatorActor.options(scheduling_strategy=here)
+        self._remote = _Remote(lambda: options.remote(study, table, out))
+        return cast(Aggregator, self._remote)
 
     def submit(self, tasks: list[Task]) -> None:
         """Send a batch to whichever worker is free."""
-        self._pending[self._task.remote(tasks, self._study, self._data)] = tasks
+        self._send(Batch(tuple(tasks)))
 
     def in_flight(self) -> int:
         """Batches not handed back."""
@@ -87,16 +90,17 @@ class RayBackend:
     def wait(self) -> list[worker.Outcome]:
         """What the batches gave back that are done, if any is within a short while."""
         done, _ = ray.wait(list(self._pending), num_returns=1, timeout=WAIT_SECONDS, fetch_local=False)
-        return [self._settled(reference, self._pending.pop(reference)) for reference in done]
+        settled = (self._settled(reference, self._pending.pop(reference)) for reference in done)
+        return [outcome for outcome in settled if outcome is not None]
 
     def close(self) -> None:
         """Cancel what runs, end the actor, and shut down a Ray that is ours."""
         for reference in self._pending:
             ray.cancel(reference, force=True)
         self._pending = {}
-        if self._actor is not None:
-            ray.kill(self._actor)
-            self._actor = None
+        if self._remote is not None:
+            self._remote.kill()
+            self._remote = None
         if self._owns and ray.is_initialized():
             ray.shutdown()
 
@@ -111,12 +115,19 @@ class RayBackend:
             )
         return min(self.workers, sum(room))
 
-    def _settled(self, reference: Any, tasks: list[Task]) -> worker.Outcome:
-        """What a batch gave back, or failures in its place where it was lost for good."""
+    def _send(self, batch: Batch) -> None:
+        self._pending[self._task.remote(list(batch.tasks), self._study, self._data)] = batch
+
+    def _settled(self, reference: Any, batch: Batch) -> worker.Outcome | None:
+        """What a batch gave back; None where it was lost and is sent again, failures where for good."""
         try:
             outcome: worker.Outcome = ray.get(reference)
         except RayError as error:
-            return worker.failed(tasks, ray.get(self._study), str(error))
+            if others := instead(batch):
+                for other in others:
+                    self._send(other)
+                return None
+            return worker.failed(batch.tasks, ray.get(self._study), f"lost {ATTEMPTS} times: {error}")
         return outcome
 
 
@@ -134,25 +145,41 @@ def connected(workers: int | None, address: str) -> Iterator[None]:
 
 
 class _Remote:
-    """An actor's methods as ordinary ones, raising what they raised."""
+    """An actor's methods as ordinary ones, raising what they raised.
 
-    def __init__(self, actor: Any) -> None:
-        self._actor = actor
+    One that died is made anew, opened, and asked again: what is asked of an aggregator may be asked twice.
+    """
+
+    def __init__(self, make: Callable[[], Any]) -> None:
+        self._make = make
+        self._actor = make()
 
     def __getattr__(self, name: str) -> Any:
-        method = getattr(self._actor, name)
-
         def call(*args: Any) -> Any:
-            try:
-                return ray.get(method.remote(*args))
-            except RayTaskError as error:
-                raise error.cause from None
-            except RayActorError as error:
-                raise RunError(
-                    f"the aggregator died: {error}; give the same command again to go on"
-                ) from None
+            for _ in range(LIVES):
+                try:
+                    return self._ask(name, *args)
+                except RayActorError as error:
+                    reason = error
+                    self._revive()
+            raise RunError(f"the aggregator keeps dying: {reason}; give the same command again to go on")
 
         return call
+
+    def kill(self) -> None:
+        """End the actor for good."""
+        ray.kill(self._actor)
+
+    def _ask(self, name: str, *args: Any) -> Any:
+        try:
+            return ray.get(getattr(self._actor, name).remote(*args))
+        except RayTaskError as error:
+            raise error.cause from None
+
+    def _revive(self) -> None:
+        self._actor = self._make()
+        with suppress(RayActorError):  # the next call will meet it again
+            self._ask("open")
 
 
 def _connect(workers: int | None, address: str) -> None:
@@ -160,7 +187,7 @@ def _connect(workers: int | None, address: str) -> None:
     main = threading.current_thread() is threading.main_thread()
     handler = signal.getsignal(signal.SIGTERM)
     options: dict[str, Any] = {"log_to_driver": False, "logging_level": "ERROR"}
-    os.environ.setdefault("RAY_task_oom_retries", str(OOM_RETRIES))
+    os.environ.setdefault("RAY_task_oom_retries", "0")  # our own retries have a limit
     if address == "local":
         options |= {
             "address": "local",

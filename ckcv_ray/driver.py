@@ -23,7 +23,6 @@ from ckcv_ray.backend import Backend, make_backend, session
 from ckcv_ray.core.threads import one_thread
 from ckcv_ray.data import Table, TestRows, divide, table_from_arrays
 from ckcv_ray.ensemble import Ensemble
-from ckcv_ray.environment import environment
 from ckcv_ray.estimate import Estimate, estimate
 from ckcv_ray.result import Result
 from ckcv_ray.study import Execution, Study, Triple
@@ -165,13 +164,13 @@ def _run(
             aggregator.add(expected.outcome)
         _work(backend, aggregator, listen, stop)
         inside = _nested(study, table, out, backend, stop) if study.outer_splits is not None else None
-        finished = aggregator.finish(inside)
+        while (finished := aggregator.finish(inside)) is None:
+            _work(backend, aggregator, listen, stop)
         execution: dict[str, Any] = {
             "package": VERSION,
             "backend": backend.name,
             "workers": backend.workers,
             "source": table.source,
-            "environment": environment(),
             "failures": [[*failure.path, failure.traceback] for failure in aggregator.failures()],
             "test": _measure(finished.ensemble, test, aggregator.reported() if test else {}),
             **aggregator.account(),

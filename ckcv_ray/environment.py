@@ -11,6 +11,17 @@ from threadpoolctl import threadpool_info
 PACKAGES = ("numpy", "scipy", "scikit-learn", "numba", "llvmlite", "pyarrow", "ray")
 
 
+def changes(recorded: dict[str, Any]) -> list[str]:
+    """What is not here as it was when ``recorded`` was: one sentence for each."""
+    before, now = _flat(recorded), _flat(environment())
+    names = sorted(name for name in before | now if before.get(name) != now.get(name))
+    return [f"{name} was {before.get(name)}, here it is {now.get(name)}" for name in names]
+
+
+def _flat(values: dict[str, Any]) -> dict[str, Any]:
+    return {**{n: v for n, v in values.items() if n != "packages"}, **values.get("packages", {})}
+
+
 @cache
 def environment() -> dict[str, Any]:
     """What may change bits: processor, operating system, versions, BLAS. Not to be written to."""

@@ -60,6 +60,8 @@ CELLS = pa.schema(
 STAGES = ("select", "estimate")
 NESTED = "ensemble/nested.parquet"
 FAILED = "failed"
+MOST_SMALL_PARTS = 32
+LARGE_PART_BYTES = 1 << 22
 
 
 class Identity(NamedTuple):
@@ -121,6 +123,10 @@ class RunFolder:
         """Whether the run came to its end."""
         return (self.path / "manifest.json").exists()
 
+    def reopen(self) -> None:
+        """Make a finished run an unfinished one, to which records can be added."""
+        (self.path / "manifest.json").unlink()
+
     def check_writable(self) -> None:
         """Raise InputError where the folder could not be made or written; makes nothing."""
         there = next(folder for folder in (self.path, *self.path.absolute().parents) if folder.exists())
@@ -179,11 +185,30 @@ class RunFolder:
         names = [int(file.stem.split("-")[1]) for file in self._parts()]
         part = f"cells/part-{max(names, default=-1) + 1:06d}.parquet"
         self._parquet(part, pa.concat_tables([_recorded(records), _failed(failures, study)]), run_id)
+        self._compact(run_id)
 
-    def cells(self, identity: Identity) -> Iterator[tuple[Records, list[Failure]]]:
-        """The log, part by part."""
+    def cells(
+        self, identity: Identity, damaged: list[str] | None = None
+    ) -> Iterator[tuple[Records, list[Failure]]]:
+        """The log, part by part.
+
+        Args:
+            identity: whose log it is.
+            damaged: where given, parts that cannot be read are removed and named here, not raised.
+
+        Raises:
+            StoreError: a part is damaged, or not this run's.
+        """
         for file in self._parts():
-            yield _split_log(self._read(file, identity.run_id, CELLS), identity.study)
+            try:
+                records = _split_log(self._read(file, identity.run_id, CELLS), identity.study)
+            except (StoreError, ValueError):  # text that is none raises the latter
+                if damaged is None:
+                    raise
+                file.unlink()
+                damaged.append(f"cells/{file.name}")
+            else:
+                yield records
 
     def table(self, identity: Identity) -> Table:
         """What was learned from.
@@ -299,19 +324,35 @@ class RunFolder:
         files = (file for file in self.path.rglob("*") if file.is_file())
         return (file for file in files if file.name not in ours and file.suffix != ".tmp")
 
+    def _compact(self, run_id: str) -> None:
+        """Join the small parts of the log once there are many: a part more, then theirs are removed.
+
+        Killed in between, the log holds some records twice, which changes nothing.
+        """
+        small = [part for part in self._parts() if part.stat().st_size < LARGE_PART_BYTES]
+        if len(small) < MOST_SMALL_PARTS:
+            return
+        joined = pa.concat_tables([self._read(part, run_id, CELLS) for part in small])
+        last = int(self._parts()[-1].stem.split("-")[1])
+        self._parquet(f"cells/part-{last + 1:06d}.parquet", joined, run_id)
+        for part in small:
+            part.unlink()
+
     def _parts(self) -> list[Path]:
         return sorted((self.path / "cells").glob("part-*.parquet"))
 
     def _parquet(self, name: str, table: pa.Table, run_id: str, more: dict[str, str] | None = None) -> None:
         metadata = {"run_id": run_id, "schema": str(SCHEMA_VERSION), "package": VERSION, **(more or {})}
         sink = pa.BufferOutputStream()
-        parquet.write_table(table.replace_schema_metadata(metadata), sink, compression="zstd")
+        parquet.write_table(
+            table.replace_schema_metadata(metadata), sink, compression="zstd", write_page_checksum=True
+        )
         self._write(name, sink.getvalue())
 
     def _read(self, file: Path, run_id: str, schema: pa.Schema | None) -> pa.Table:
         try:
-            table = parquet.read_table(file)
-        except (OSError, pa.ArrowException) as error:
+            table = parquet.read_table(file, page_checksum_verification=True)
+        except (OSError, ValueError, pa.ArrowException) as error:
             raise StoreError(f"{file} is damaged: {str(error).splitlines()[0]}") from None
         metadata = table.schema.metadata or {}
         if (

@@ -19,6 +19,7 @@ SMALLER = {
     for command, smaller in (
         ("table1.py --seeds 3", "table1.py --sets thyroid --realizations 2"),
         ("table1.py --conventional", "table1.py --conventional --sets titanic --realizations 1"),
+        ("chaos.py --rounds 8 --seed 1", "chaos.py --rounds 1 --seed 1 --kinds aggregator"),
         ("coverage.py --runs 500", "coverage.py --sources twonorm --rows 100 --runs 4"),
         ("losses.py", "losses.py --sets titanic --backend serial"),
         ("bench_solver.py --repeats 5", "bench_solver.py --sets twonorm --repeats 1"),

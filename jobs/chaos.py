@@ -1,0 +1,351 @@
+"""Whatever is killed, removed, damaged or full, and whenever: the answer is the same in every byte.
+
+Each round runs one study with ``ckcv run`` on a Ray of its own, does one kind of harm to it at a random
+moment, gives the command again until it ends well, and compares triples, models and certificate with those
+of an undisturbed serial run. Consecutive rounds go through the kinds in turn:
+
+    worker      SIGKILL to a process that evaluates a batch
+    node        a node of a cluster of three is taken away without warning
+    aggregator  SIGKILL to the actor that adds up and writes
+    driver      SIGKILL to the driver; the command is given again
+    everything  SIGKILL to all of it, the raylet included
+    memory      memory runs short, and Ray's monitor kills a task
+    files       a file of the log is truncated, flipped in one bit, or deleted, between two runs
+    disk        the disk is full (a small tmpfs; it needs the right to mount one)
+
+    python jobs/chaos.py --rounds 16 --seed 1
+"""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import typer
+from rich.console import Console
+
+ROOT = Path(__file__).resolve().parent.parent
+STUDY = [
+    *("twonorm:240:1", "--C", "log:-2:4:9", "--gamma", "log:-4:1:9"),
+    *("--k", "3:12", "--n-splits", "20", "--exhaustive"),
+]
+FILES = ("triples.parquet", "certificate.json", "ensemble/models.parquet")
+MARK = "CKCV_CHAOS"
+DEADLINE = 240.0
+LINGER = 90.0
+TRIES = 6
+SMALL_DISK, LARGE_DISK = "200k", "64m"
+HOG_BYTES = 3 << 29
+console = Console(stderr=True)
+
+
+class HangError(Exception):
+    """A round did not end by its deadline."""
+
+
+class Round:
+    """One run of the study and what is done to it.
+
+    Args:
+        folder: an empty one, for the run and what it needs.
+        rng: decides when and what.
+    """
+
+    def __init__(self, folder: Path, rng: np.random.Generator, mark: str) -> None:
+        self.rng, self.mark = rng, mark
+        self.base, self.out = folder, folder / "run"
+        self.deadline, self.harms = time.monotonic() + DEADLINE, 0
+        self.options: list[str] = ["--workers", "2"]
+        self.environment = {**os.environ, MARK: mark}
+
+    def start(self) -> subprocess.Popen[bytes]:
+        """Begin, or go on with, the run."""
+        command = [sys.executable, "-m", "ckcv_ray.cli", "run", *STUDY, "--backend", "ray", "--out", self.out]
+        return subprocess.Popen(
+            [*map(str, command), *self.options],
+            cwd=ROOT,
+            env=self.environment,
+            stdout=subprocess.DEVNULL,
+            stderr=(self.base / "told").open("ab"),
+            start_new_session=True,
+        )
+
+    def wait(self, process: subprocess.Popen[bytes]) -> int:
+        """Exit code of the driver.
+
+        Raises:
+            HangError: it did not end in time.
+        """
+        try:
+            return process.wait(timeout=max(1.0, self.deadline - time.monotonic()))
+        except subprocess.TimeoutExpired:
+            kill(ours(self.mark))
+            raise HangError from None
+
+    def until(self, there: Callable[[], bool], process: subprocess.Popen[bytes]) -> bool:
+        """Wait until something is there; False if the run ended before."""
+        while not there():
+            if process.poll() is not None:
+                return False
+            if time.monotonic() > self.deadline:
+                kill(ours(self.mark))
+                raise HangError
+            time.sleep(0.02)
+        return True
+
+    def underway(self, process: subprocess.Popen[bytes]) -> bool:
+        """Let the run come to a random moment of its work; False if it ended before."""
+        begun = self.until(lambda: (self.out / "study.json").exists(), process)
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(timeout=float(self.rng.uniform(0.0, 4.0)))
+        return begun and process.poll() is None
+
+    def finish(self) -> None:
+        """Give the command again until it ends well.
+
+        Raises:
+            HangError: it does not.
+        """
+        for _ in range(TRIES):
+            if self.wait(self.start()) == 0:
+                return
+        raise HangError
+
+
+def ours(mark: str, title: bytes = b"") -> list[int]:
+    """Processes that carry this job's mark, and of them those whose title begins so."""
+    found = []
+    for folder in Path("/proc").iterdir():
+        if folder.name.isdigit() and int(folder.name) != os.getpid():
+            with suppress(OSError):
+                marked = f"{MARK}={mark}".encode() in (folder / "environ").read_bytes().split(b"\0")
+                if marked and (folder / "cmdline").read_bytes().startswith(title):
+                    found.append(int(folder.name))
+    return found
+
+
+def kill(processes: list[int]) -> int:
+    """SIGKILL, at once; how many it reached."""
+    reached = 0
+    for process in processes:
+        with suppress(ProcessLookupError):
+            os.kill(process, signal.SIGKILL)
+            reached += 1
+    return reached
+
+
+def titled(title: bytes) -> Callable[[Round], None]:
+    """The harm of killing a random process with this title, twice."""
+
+    def harm(one: Round) -> None:
+        process = one.start()
+        for _ in range(2):
+            if one.underway(process):
+                found = ours(one.mark, title)
+                one.harms += kill([int(one.rng.choice(found))] if found else [])
+        if one.wait(process) != 0:
+            one.finish()
+
+    return harm
+
+
+def driver(one: Round) -> None:
+    """The driver dies; the command is given again, and dies again."""
+    for _ in range(2):
+        process = one.start()
+        if one.underway(process):
+            one.harms += kill([process.pid])
+        process.wait()
+        until_gone(one.mark)
+    one.finish()
+
+
+def everything(one: Round) -> None:
+    """All of it dies at once."""
+    process = one.start()
+    if one.underway(process):
+        one.harms += kill(ours(one.mark))
+    process.wait()
+    one.finish()
+
+
+def node(one: Round) -> None:
+    """A node of three is taken away."""
+    from ray.cluster_utils import Cluster
+
+    os.environ[MARK] = one.mark
+    cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 1, "include_dashboard": False})
+    try:
+        others = [cluster.add_node(num_cpus=1) for _ in range(2)]
+        one.options = ["--address", cluster.address]
+        process = one.start()
+        if one.underway(process):
+            cluster.remove_node(others[int(one.rng.integers(2))], allow_graceful=False)
+            one.harms += 1
+        if one.wait(process) != 0:
+            one.finish()
+    finally:
+        cluster.shutdown()
+        del os.environ[MARK]
+
+
+def memory(one: Round) -> None:
+    """Memory runs short for a few seconds."""
+    total, free = (meminfo(name) for name in ("MemTotal", "MemAvailable"))
+    threshold = (total - free + HOG_BYTES * 0.9) / total
+    one.environment |= {
+        "RAY_memory_usage_threshold": f"{threshold:.4f}",
+        "RAY_memory_monitor_refresh_ms": "100",
+    }
+    process = one.start()
+    if one.underway(process):
+        hog = np.ones(HOG_BYTES, np.uint8)
+        one.harms += 1
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(timeout=3.0)
+        del hog
+    if one.wait(process) != 0:
+        one.finish()
+
+
+def meminfo(name: str) -> int:
+    """A figure of /proc/meminfo, in bytes."""
+    lines = Path("/proc/meminfo").read_text().splitlines()
+    return next(int(line.split()[1]) << 10 for line in lines if line.startswith(f"{name}:"))
+
+
+def files(one: Round) -> None:
+    """A part of the log is harmed between two runs."""
+    process = one.start()
+    one.until(lambda: len(list((one.out / "cells").glob("part-*"))) > 1, process)
+    kill(ours(one.mark))
+    process.wait()
+    parts = [*sorted((one.out / "cells").glob("part-*")), one.out / "execution.json"]
+    part = parts[int(one.rng.integers(len(parts)))]
+    if part.exists():
+        one.harms += 1
+        content = bytearray(part.read_bytes())
+        how = int(one.rng.integers(3))
+        if how == 0:
+            part.unlink()
+        elif how == 1:
+            part.write_bytes(content[: int(one.rng.integers(len(content)))])
+        else:
+            content[int(one.rng.integers(len(content)))] ^= 1 << int(one.rng.integers(8))
+            part.write_bytes(content)
+    one.finish()
+
+
+def disk(one: Round) -> None:
+    """The disk fills up; once there is room, the command is given again."""
+    one.out.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={SMALL_DISK}", "tmpfs", one.out], check=True)
+    try:
+        one.out = one.out / "inside"
+        code = one.wait(one.start())
+        if code not in (0, 1, 2):
+            raise RuntimeError(f"a full disk ended the run with exit code {code}")
+        one.harms += code == 1
+        subprocess.run(["mount", "-o", f"remount,size={LARGE_DISK}", one.out.parent], check=True)
+        one.finish()
+        subprocess.run(["cp", "-r", one.out, one.base / "copy"], check=True)
+        one.out = one.base / "copy"
+    finally:
+        subprocess.run(["umount", one.base / "run"], check=True)
+
+
+KINDS: dict[str, Callable[[Round], None]] = {
+    "worker": titled(b"ray::_evaluate"),
+    "node": node,
+    "aggregator": titled(b"ray::Aggregator"),
+    "driver": driver,
+    "everything": everything,
+    "memory": memory,
+    "files": files,
+    "disk": disk,
+}
+
+
+def until_gone(mark: str, seconds: float = LINGER) -> list[int]:
+    """Processes of ours and of Ray that are still there when all should be gone."""
+    end = time.monotonic() + seconds
+    while (left := ours(mark)) and time.monotonic() < end:
+        time.sleep(0.2)
+    return left
+
+
+def alike(out: Path, reference: Path) -> list[str]:
+    """Files that differ from the undisturbed run's."""
+    return [name for name in FILES if (out / name).read_bytes() != (reference / name).read_bytes()]
+
+
+@contextmanager
+def undisturbed() -> Iterator[tuple[Path, Path]]:
+    """A folder to work in, and the run that all others are compared with."""
+    with tempfile.TemporaryDirectory(prefix="ckcv-chaos-") as folder:
+        reference = Path(folder) / "reference"
+        command = [sys.executable, "-m", "ckcv_ray.cli", "run", *STUDY, "--backend", "serial"]
+        subprocess.run([*command, "--out", reference], cwd=ROOT, check=True, capture_output=True)
+        yield Path(folder), reference
+
+
+def play(kind: str, folder: Path, reference: Path, rng: np.random.Generator) -> dict[str, Any]:
+    """One round; what it came to."""
+    folder.mkdir()
+    one, start = Round(folder, rng, folder.name), time.monotonic()
+    hang = False
+    try:
+        KINDS[kind](one)
+    except HangError:
+        hang = True
+    differing = [] if hang else alike(one.out, reference)
+    temporary = [str(file) for file in folder.rglob(".*.tmp")] + [str(file) for file in folder.rglob(".lock")]
+    found = {"kind": kind, "harms": one.harms, "hang": hang, "differing": differing, "temporary": temporary}
+    return found | {"seconds": time.monotonic() - start, "mark": one.mark}
+
+
+def main(
+    rounds: Annotated[int, typer.Option(min=1, help="Rounds, through the kinds in turn.")] = 8,
+    seed: Annotated[int, typer.Option(min=0, help="Decides when and what.")] = 0,
+    kinds: Annotated[str, typer.Option(help="Some of the kinds: a,b.")] = ",".join(KINDS),
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+) -> None:
+    """Print one line for each round, and the sums; exit code 1 if anything was not as it should be."""
+    listed = kinds.split(",")
+    found: list[dict[str, Any]] = []
+    with undisturbed() as (folder, reference):
+        for i in range(rounds):
+            rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(i,)))
+            one = play(listed[i % len(listed)], folder / f"{seed}-{i}-{os.getpid()}", reference, rng)
+            found.append(one)
+            bad = "hang" if one["hang"] else ", ".join(one["differing"]) or "the same"
+            told = f"round {i}: {one['kind']:<11}{one['harms']:3d} harms {one['seconds']:6.1f} s  {bad}"
+            console.print(told, highlight=False)
+        left = sum(len(until_gone(one["mark"])) for one in found)
+    leftovers = left + sum(len(one["temporary"]) for one in found)
+    mismatches, hangs = (sum(bool(one[name]) for one in found) for name in ("differing", "hang"))
+    by_kind = dict(Counter(one["kind"] for one in found))
+    if as_json:
+        sums = {"rounds": rounds, "mismatches": mismatches, "hangs": hangs, "leftovers": leftovers}
+        print(json.dumps(sums | {"by_kind": by_kind}))
+    else:
+        for kind, count in by_kind.items():
+            own = [one for one in found if one["kind"] == kind]
+            seconds, harms = np.median([one["seconds"] for one in own]), sum(one["harms"] for one in own)
+            print(f"{kind:<11}{count:4d} rounds {harms:5d} harms  {seconds:6.1f} s each")
+        print(f"{rounds} rounds, {mismatches} mismatches, {hangs} hangs, {leftovers} leftovers")
+    if mismatches or hangs or leftovers:
+        raise typer.Exit(1)
+
+
+if __name__ == "__main__":
+    typer.run(main)
