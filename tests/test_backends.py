@@ -215,18 +215,21 @@ def test_whether_a_cell_fails_depends_on_its_key_alone(
 
 
 def test_a_batch_ray_gives_up_on_becomes_failures(ray_session: None, study: Study, table: Table) -> None:
+    """Sent again, then halved, until each path has failed by itself."""
+
     @ray.remote(max_retries=0)
-    def dying() -> None:
+    def dying(tasks: list[Task], study: Study, data: worker.LearningSet) -> None:
         os._exit(1)
 
-    tasks = [Task(Stage.SELECT, 3, 0, ((0, 3), (1, 2)))]
     backend = cluster.RayBackend(1)
     try:
         aggregator = backend.start(study, table, None)
-        backend._pending[dying.remote()] = tasks
-        (outcome,) = backend.wait()
-        aggregator.add(outcome)
-        assert [(f.first, f.stop) for f in aggregator.failures()] == [(0, 3), (0, 2)]
+        backend._task = dying
+        backend.submit([Task(Stage.SELECT, 3, 0, ((0, 3), (1, 2)))])
+        while backend.in_flight():
+            for outcome in backend.wait():
+                aggregator.add(outcome)
+        assert sorted((f.first, f.stop) for f in aggregator.failures()) == [(0, 2), (0, 3)]
     finally:
         backend.close()
 
