@@ -28,9 +28,8 @@ from ckcv_ray.data import Table, TestRows
 from ckcv_ray.ensemble import Ensemble, label
 from ckcv_ray.study import OUTER_K, Study, Triple, member_of
 
-INDEPENDENT = "The rows are independent examples of one source, and new patterns come from that same source."
 ASSUMPTIONS = (
-    INDEPENDENT,
+    "The rows are independent examples of one source, and new patterns come from that same source.",
     "The splits were drawn plainly at random, neither stratified nor grouped.",
     "The study was run once: not repeated with other seeds, grids or data until it looked good.",
 )
@@ -266,8 +265,8 @@ def _one_class(ensemble: Ensemble, side: int, delta: float) -> dict[str, float]:
 def _sentence(given: str, classifier: str, bound: float, delta: float, method: str) -> str:
     who = WHO.get(classifier, f"the member of F* fitted on split {member_of(classifier)}")
     return (
-        f"{given}, with probability at least {_level(delta)} over data and splits, a new pattern classified "
-        f"by {who} is misclassified with probability at most {at_most(bound)} ({method})."
+        f"{given}, with probability at least {level_of(delta)} over data and splits, a new pattern "
+        f"classified by {who} is misclassified with probability at most {at_most(bound)} ({method})."
     )
 
 
@@ -285,7 +284,7 @@ def _statements(study: Study, l_ee: float, n_splits: int, claims: list[Claim]) -
 
 def _figure(study: Study, l_ee: float, n_splits: int) -> str:
     """What L_EE is, under each bound it may be the mean of."""
-    level, name = _level(study.delta), BOUND_NAMES[study.bound]
+    level, name = level_of(study.delta), BOUND_NAMES[study.bound]
     what, proven = {
         "clopper_pearson": (
             f"the paper's figure, the mean over {n_splits} splits of {level} {name} bounds",
@@ -304,5 +303,6 @@ def _vote(told: str, bound: float) -> str:
     return f"By majority vote instead of a random member, {told} = {doubled}."
 
 
-def _level(delta: float) -> str:
+def level_of(delta: float) -> str:
+    """The confidence 1 - delta, in percent."""
     return f"{100 * (1 - delta):.4g} %"

@@ -186,7 +186,9 @@ def _nested(study: Study, table: Table, out: Path | None, backend: Backend, stop
     tables = nested.inner_tables(study, table)
     outs = [nested.inner_folder(out, i) if out is not None else None for i in range(len(tables))]
     inner = (Job(study.inner(), one, folder) for one, folder in zip(tables, outs, strict=True))
-    results = run_many(inner, Execution("ray" if backend.name == "ray" else "serial"), stop)
+    results = run_many(
+        inner, Execution("ray", backend.workers) if backend.name == "ray" else Execution("serial"), stop
+    )
     return nested.members(study, table, [Triple(r.C, r.gamma, r.k) for r in results])
 
 

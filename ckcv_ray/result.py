@@ -7,7 +7,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import ArrayLike, NDArray
 
-from ckcv_ray.certificate import Certificate, at_most
+from ckcv_ray.certificate import Certificate, at_most, level_of
 from ckcv_ray.data import Table, rows_of
 from ckcv_ray.ensemble import Ensemble, Prediction
 from ckcv_ray.errors import InputError
@@ -131,11 +131,11 @@ class Result:
             exact, factor = claims.get("nested" if nested else "random"), 2 if vote else 1
         if exact is None:
             return f"by {of}: nothing is proven of it, the result is provisional"
-        bound, level = min(1.0, factor * exact["bound"]), 100 * (1 - exact["delta"])
+        bound = min(1.0, factor * exact["bound"])
         twice = ", twice that of a random member" if factor == 2 else ""
         return (
             f"by {of}: proven to be wrong at most {at_most(bound)} of the time, with probability "
-            f"{level:.4g} % ({exact['protocol']}{twice})"
+            f"{level_of(exact['delta'])} ({exact['protocol']}{twice})"
         )
 
     def named(self, signs: NDArray[np.int8]) -> NDArray[Any]:
@@ -219,7 +219,7 @@ class Result:
 
 def _claimed(claim: dict[str, Any]) -> str:
     """A claim in one line."""
-    level = f"{100 * (1 - claim['delta']):.4g} %"
+    level = level_of(claim["delta"])
     who = f"{claim['protocol']}, {claim['classifier']}"
     return (
         f"proven        {at_most(claim['bound'], 2):>9}   {who}: with probability {level}, selection included"

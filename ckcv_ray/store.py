@@ -194,7 +194,7 @@ class RunFolder:
 
         Args:
             identity: whose log it is.
-            damaged: where given, parts that cannot be read are removed and named here, not raised.
+            damaged: where given, parts that cannot be read are set aside and named here, not raised.
 
         Raises:
             StoreError: a part is damaged, or not this run's.
@@ -205,7 +205,7 @@ class RunFolder:
             except (StoreError, ValueError):  # text that is none raises the latter
                 if damaged is None:
                     raise
-                file.unlink()
+                file.replace(file.with_name(file.name.replace("part-", "damaged-")))  # it may be mended yet
                 damaged.append(f"cells/{file.name}")
             else:
                 yield records

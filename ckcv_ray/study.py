@@ -220,7 +220,7 @@ class Study:
                 f"bound='safe' is checked for at most {MOST_CHECKED} rows in an estimate set, and k = "
                 f"{min(self.k or (3,))} takes {n // min(self.k or (3,))}: use catoni"
             )
-        fewest = min(size.n_splits for size in self.sizes(n))
+        fewest = min(size.n_splits for size in self.sizes(n)) if self.claims else 0
         for claim in self.claims:
             if member_of(claim) >= fewest:
                 raise InputError(f"claims={claim!r} is outside member:0 to member:{fewest - 1}")

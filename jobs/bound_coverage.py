@@ -42,6 +42,7 @@ FRESH_ROWS = 20_000
 NOISE = 0.45
 ROWS = (100, 400)
 FAILURES = ("l_ee", "occam", "holdout", "nested", "member")
+TRUTH = {"l_ee": "risk", "occam": "risk", "holdout": "risk_holdout", "nested": "risk_nested"}
 STUDY = Study(
     C=parse_grid("log:-2:4:5", "C"),
     gamma=parse_grid("log:-4:1:5", "gamma"),
@@ -157,8 +158,7 @@ def rows_of(setting: Setting, runs: int, workers: int, out: Path) -> pa.Table:
 def failures(table: pa.Table) -> dict[str, NDArray[np.bool_]]:
     """For each claim, on which learning sets the truth lies above the bound."""
     values = {name: table[name].to_numpy() for name in table.column_names}
-    truth = {"l_ee": "risk", "occam": "risk", "holdout": "risk_holdout", "nested": "risk_nested"}
-    found = {name: values[risk] > values[name] for name, risk in truth.items()}
+    found = {name: values[risk] > values[name] for name, risk in TRUTH.items()}
     return found | {"member": values["first_above"] > 0}
 
 
@@ -171,14 +171,13 @@ def share(failed: NDArray[np.bool_]) -> list[float]:
 def described(table: pa.Table) -> dict[str, Any]:
     """What one setting shows."""
     mean = {name: float(table[name].to_numpy().mean()) for name in table.column_names}
-    truth = {"l_ee": "risk", "occam": "risk", "holdout": "risk_holdout", "nested": "risk_nested"}
     return {
         "runs": table.num_rows,
         "failures": {name: share(failed) for name, failed in failures(table).items()},
         "members_above": mean["members_above"],
-        "bound": {name: mean[name] for name in truth},
-        "risk": {name: mean[risk] for name, risk in truth.items()},
-        "looseness": {name: mean[name] / mean[risk] for name, risk in truth.items()},
+        "bound": {name: mean[name] for name in TRUTH},
+        "risk": {name: mean[risk] for name, risk in TRUTH.items()},
+        "looseness": {name: mean[name] / mean[risk] for name, risk in TRUTH.items()},
     }
 
 
