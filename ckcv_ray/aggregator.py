@@ -98,18 +98,22 @@ class Aggregator:
         if self.folder is None:
             return
         self.folder.acquire()
-        identity = self.folder.identity()
-        if identity is None:
-            self.folder.begin(self.study, self.table, self.run_id)
-        elif identity.run_id != self.run_id:
-            raise StoreError(f"{str(self.folder.path)!r} holds run {identity.run_id}, not {self.run_id}")
+        if self.folder.holds(self.run_id):
+            self._take_up(self.folder)
         else:
-            self._take_up_account(self.folder)
-            for records, _ in self.folder.cells(identity, self._damaged):  # what failed is tried again
-                self._take(records, ())
+            self.folder.begin(self.study, self.table, self.run_id)
+
+    def _take_up(self, folder: RunFolder) -> None:
+        """What earlier sessions found and wrote, so far as it is not damaged."""
+        self._damaged = folder.mend(self.study, self.table, self.run_id)
+        self._take_up_account(folder)
+        parts: list[str] = []
+        for records, _ in folder.cells(folder.require(), parts):  # what failed is tried again
+            self._take(records, ())
+        self._damaged = list(dict.fromkeys([*self._damaged, *parts]))
 
     def _take_up_account(self, folder: RunFolder) -> None:
-        """What earlier sessions cost; from nothing, where that is damaged."""
+        """What they cost; from nothing, where that is damaged."""
         try:
             account = folder.execution()
         except StoreError:

@@ -13,7 +13,7 @@ from ckcv_ray.worker import Outcome
 
 
 def finished_run(study: Study, table: Table, out: Path | None) -> Result | None:
-    """The result already in the folder ``out``, if it is there; None where there is work to do.
+    """The result already in the folder ``out``, whole; None where there is work to do.
 
     Raises:
         StoreError: the folder holds another study, or something else.
@@ -22,9 +22,14 @@ def finished_run(study: Study, table: Table, out: Path | None) -> Result | None:
     if out is None:
         return None
     study, folder = study.for_rows(divide(table, study).n), RunFolder(out)
-    identity = folder.identity()
-    if identity is None or identity.run_id == run_id(study, table.digest):
-        if folder.finished:
+    name, identity = run_id(study, table.digest), None
+    try:
+        identity = folder.identity()
+    except StoreError:
+        if not folder.bears(name):
+            raise  # else it will be mended
+    if identity is None or identity.run_id == name:
+        if identity is not None and folder.finished and not folder.differing():
             return load_run(out)
         folder.check_writable()
         return None

@@ -259,7 +259,7 @@ def run(
     result = _run(asked, table, out, execution, rows, yes)
     _show(result.to_json(), result.summary(), as_json)
     for name in result.execution.get("damaged", ()):
-        _say(f"{name} was damaged: it was set aside, and what it held made anew")
+        _say(f"{name} was damaged or missing: what it held was made anew")
     _say(f"run folder: {out}")
     if failures := result.execution["failures"]:
         _say(

@@ -1,4 +1,4 @@
-"""Tables: reading them, checking them at the door, and the digest that names them.
+"""Tables: checking them at the door, and the digest that names them.
 
 Whatever the source, data arrive as Arrow columns; ``learning_table`` turns them into a checked ``Table``,
 and everything behind it trusts what it gets.
@@ -15,19 +15,17 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 from numpy.typing import ArrayLike, NDArray
-from pyarrow import csv, parquet
 
 from ckcv_ray import datasets
 from ckcv_ray.core import scaling
 from ckcv_ray.core.splits import Index, hold_out
 from ckcv_ray.errors import InputError
+from ckcv_ray.readers import SPARSE, SUFFIXES, from_matrix, read_file
 from ckcv_ray.study import Study
 
-SPARSE = b"sparse"
 TARGETS = ("target", "y", "label", "class")
 LEAST_ROWS = 6
 LEAST_OF_CLASS = 2
-SUFFIXES = (".csv", ".parquet", ".npz", ".svmlight", ".libsvm", ".svm")
 
 Label = str | int | float | bool
 
@@ -115,7 +113,7 @@ class Table:
         if self.whole is not None:
             return self.whole.columns()
         original = [self.labels[int(sign > 0)] for sign in self.y]
-        return datasets.from_matrix(self.X, pa.array(original), list(self.features), self.target)
+        return from_matrix(self.X, pa.array(original), list(self.features), self.target)
 
 
 @dataclass(frozen=True)
@@ -157,10 +155,7 @@ def read(source: str, ida_file: Path | None = None) -> datasets.Columns:
         raise InputError(
             f"{source!r} is neither a file ending in {', '.join(SUFFIXES)} nor a named set ({datasets.FORMS})"
         )
-    if not path.is_file():
-        raise InputError(f"there is no file {source!r}")
-    with datasets.reading(f"{source!r} as {path.suffix[1:]}"):
-        return datasets.Columns(_utf8(_read_file(path), path.suffix.lower() == ".csv"), None)
+    return datasets.Columns(read_file(path), None)
 
 
 def learning_table(
@@ -219,7 +214,7 @@ def table_from_arrays(X: ArrayLike, y: ArrayLike, source: str = "arrays") -> Tab
     if inputs.dtype.kind == "c":
         raise InputError("X is complex: features are real numbers")
     try:
-        columns = datasets.from_matrix(inputs, pa.array(labels), names, target)
+        columns = from_matrix(inputs, pa.array(labels), names, target)
     except (pa.ArrowException, ValueError, OverflowError) as error:
         raise InputError(f"X or y cannot be read as columns: {error}") from None
     return learning_table(columns, target, source=source)
@@ -259,7 +254,7 @@ def rows_of(X: ArrayLike, features: tuple[str, ...]) -> NDArray[np.float64]:
     rows = np.asarray(X)
     if rows.ndim != 2 or rows.shape[1] != len(names):
         raise InputError(f"X has shape {rows.shape}: expected (rows, {len(names)})")
-    return matrix(datasets.from_matrix(rows, None, names), list(features))
+    return matrix(from_matrix(rows, None, names), list(features))
 
 
 def signs(column: pa.ChunkedArray, labels: tuple[Label, Label], target: str) -> NDArray[np.int8]:
@@ -295,51 +290,6 @@ def rows_to_test(columns: pa.Table | None, table: Table) -> TestRows | None:
 def fit_scaling(X: NDArray[np.float64], how: str) -> scaling.Scaling:
     """Scaling of the kind a Study names, fitted on X [rows, d]."""
     return scaling.standard(X) if how == "standard" else scaling.identity(X.shape[1])
-
-
-def _read_file(path: Path) -> pa.Table:
-    match path.suffix.lower():
-        case ".csv":
-            return csv.read_csv(path, convert_options=csv.ConvertOptions(strings_can_be_null=True))
-        case ".parquet":
-            return parquet.read_table(path)
-        case ".npz":
-            return _read_npz(path)
-        case _:
-            return _read_svmlight(path)
-
-
-def _utf8(columns: pa.Table, text: bool) -> pa.Table:
-    """The columns, refused where a name (or, in a file of text, a value) is not UTF-8."""
-    for i, column in enumerate(columns.schema):
-        try:
-            known = column.name is not None and not (text and pa.types.is_binary(column.type))
-        except UnicodeDecodeError:
-            known = False
-        if not known:
-            raise InputError(f"column {i + 1} is not in UTF-8: save the file in that encoding")
-    return columns
-
-
-def _read_npz(path: Path) -> pa.Table:
-    with datasets.npz(path) as archive:
-        if "X" not in archive.files:
-            raise InputError(f"{str(path)!r} has no array 'X': it holds {_some(archive.files)}")
-        X, y = archive["X"], archive["y"] if "y" in archive.files else None
-    if X.ndim != 2 or (y is not None and y.shape != X.shape[:1]):
-        shapes = f"X has shape {X.shape}" + ("" if y is None else f" and y {y.shape}")
-        raise InputError(f"{str(path)!r}: {shapes}: expected (n, d) and (n,)")
-    return datasets.from_matrix(X, y)
-
-
-def _read_svmlight(path: Path) -> pa.Table:
-    from sklearn.datasets import load_svmlight_file
-
-    X, y = load_svmlight_file(str(path), zero_based=True)  # "auto" would shift the columns file by file
-    columns = datasets.from_matrix(X.toarray(), y)
-    if X.shape[1] > 1 and not X[:, 0].count_nonzero():  # the file counts from one
-        columns = columns.drop_columns(["x0"])
-    return columns.replace_schema_metadata({SPARSE: b"yes"})
 
 
 def _unique_names(columns: pa.Table) -> list[str]:

@@ -13,8 +13,7 @@ Friedman, Olshen, Stone, "Classification and Regression Trees", 1984, section 2.
 """
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -24,6 +23,7 @@ from numpy.typing import NDArray
 
 from ckcv_ray import fetch
 from ckcv_ray.errors import InputError
+from ckcv_ray.readers import MOST_CELLS, MOST_ROWS, check_inflated, from_matrix, npz, reading
 
 IDA_VARIABLE = "CKCV_IDA"
 IDA_PARTS = ("x", "t", "train", "test")
@@ -56,29 +56,6 @@ class Benchmark(NamedTuple):
     test: NDArray[np.int64]
 
 
-@contextmanager
-def reading(what: str) -> Iterator[None]:
-    """Turn whatever a reader raises over a file that is not what it should be into an InputError."""
-    try:
-        yield
-    except InputError:
-        raise
-    except Exception as error:  # readers raise of all kinds: zipfile, EOF, type, key, Arrow errors
-        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
-        raise InputError(f"cannot read {what}: {reason}") from None
-
-
-@contextmanager
-def npz(path: Path) -> Iterator[np.lib.npyio.NpzFile]:
-    """An archive of arrays, without pickles, closed at the end whatever happens."""
-    with path.open("rb") as file:
-        archive = np.load(file, allow_pickle=False)
-        if not isinstance(archive, np.lib.npyio.NpzFile):
-            raise ValueError("it holds a single array, not an archive of arrays (np.savez)")
-        with archive:
-            yield archive
-
-
 def is_named(source: str) -> bool:
     """Whether ``source`` names a set rather than a file."""
     return source.split(":")[0] in ("sklearn", "ida", *GENERATORS)
@@ -102,15 +79,6 @@ def load(source: str, ida_file: Path | None = None) -> Columns:
     if family in GENERATORS and len(parts) == 2:
         return _generated(family, _number(parts[0], source), _number(parts[1], source))
     raise InputError(f"{source!r} does not name a set: the forms are {FORMS}")
-
-
-def from_matrix(
-    X: NDArray[Any], y: NDArray[Any] | None, names: list[str] | None = None, target: str = "y"
-) -> pa.Table:
-    """Columns x0, x1, ... (or ``names``) from X [n, d], and the target from y [n]."""
-    names = names or [f"x{i}" for i in range(X.shape[1])]
-    columns = {name: np.ascontiguousarray(X[:, i]) for i, name in enumerate(names)}
-    return pa.table(columns | ({} if y is None else {target: y}))
 
 
 def twonorm(n: int, rng: np.random.Generator) -> Sample:
@@ -149,8 +117,8 @@ def _signs(n: int, rng: np.random.Generator) -> NDArray[np.int64]:
 
 
 def _generated(family: str, n: int, seed: int) -> Columns:
-    if not 6 <= n <= 10_000_000:
-        raise InputError(f"{family}:{n}: the number of rows is outside 6..10000000")
+    if not 6 <= n <= MOST_ROWS:
+        raise InputError(f"{family}:{n}: the number of rows is outside 6..{MOST_ROWS}")
     learn, test = (
         GENERATORS[family](rows, np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(part,))))
         for part, rows in enumerate((n, FRESH_ROWS))
@@ -202,6 +170,7 @@ def _ida_npz(path: Path, name: str) -> Benchmark:
 def _ida_mat(path: Path, name: str) -> Benchmark:
     from scipy.io import loadmat, whosmat
 
+    check_inflated(path)
     with path.open("rb") as file:
         _check_held(name, [held for held, _, kind in whosmat(file) if kind == "struct"])
         struct = loadmat(file, variable_names=[name])[name]
@@ -220,6 +189,10 @@ def _benchmark(name: str, parts: Mapping[str, Any], first: int) -> Benchmark:
             raise ValueError(f"{name} has no {part!r}")
         if not isinstance(parts[part], np.ndarray) or parts[part].dtype.kind not in "iuf":
             raise ValueError(f"{part!r} of {name} is not an array of numbers")
+        if parts[part].size > MOST_CELLS:
+            raise ValueError(
+                f"{part!r} of {name} has {parts[part].size:,} values: at most {MOST_CELLS:,} are read"
+            )
     # MATLAB stores whole numbers in the smallest type that holds them: 0 - 1 there may be 255.
     x, t, train, test = (np.asarray(parts[part], dtype=np.float64) for part in IDA_PARTS)
     fits = x.ndim == train.ndim == test.ndim == 2 and t.shape in ((len(x),), (len(x), 1))

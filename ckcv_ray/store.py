@@ -36,13 +36,13 @@ from ckcv_ray.data import Table, divide, learning_table
 from ckcv_ray.ensemble import Ensemble
 from ckcv_ray.errors import InputError, RunError, StoreError
 from ckcv_ray.study import Path as Key
-from ckcv_ray.study import Study
+from ckcv_ray.study import Study, run_id
 from ckcv_ray.version import VERSION
 from ckcv_ray.worker import FIELDS, RECORD, STATUSES, Failure, Records
 
 SCHEMA_VERSION = 3
 LOCK = ".lock"
-REPORT = "report.html"
+MANIFEST, REPORT = "manifest.json", "report.html"
 CELLS = pa.schema(
     [
         ("stage", pa.string()),
@@ -62,6 +62,7 @@ NESTED = "ensemble/nested.parquet"
 FAILED = "failed"
 MOST_SMALL_PARTS = 32
 LARGE_PART_BYTES = 1 << 22
+MOST_JSON_BYTES = 1 << 26
 
 
 class Identity(NamedTuple):
@@ -103,9 +104,12 @@ class RunFolder:
         try:
             if content["schema"] != SCHEMA_VERSION:
                 raise StoreError(f"{file}: schema {content['schema']!r}; this version reads {SCHEMA_VERSION}")
-            return Identity(Study.from_json(content["study"]), content["data"], content["run_id"])
+            found = Identity(Study.from_json(content["study"]), content["data"], content["run_id"])
         except (KeyError, TypeError, InputError) as error:
             raise StoreError(f"{file} is damaged: {error}") from None
+        if (expected := run_id(found.study, found.data_digest)) != found.run_id:
+            raise StoreError(f"{file} is damaged: it names run {found.run_id}, and describes {expected}")
+        return found
 
     def require(self) -> Identity:
         """Whose folder it is.
@@ -121,11 +125,52 @@ class RunFolder:
     @property
     def finished(self) -> bool:
         """Whether the run came to its end."""
-        return (self.path / "manifest.json").exists()
+        return (self.path / MANIFEST).exists()
 
     def reopen(self) -> None:
         """Make a finished run an unfinished one, to which records can be added."""
-        (self.path / "manifest.json").unlink()
+        (self.path / MANIFEST).unlink()
+
+    def bears(self, run_id: str) -> bool:
+        """Whether a Parquet file of the folder says that it belongs to this run."""
+        found = (_metadata(file) for file in self.path.rglob("*.parquet"))
+        return any(_belongs(metadata, run_id) for metadata in found)
+
+    def differing(self) -> list[str]:
+        """Files of a finished run that are missing, or are not what the manifest names; itself, too."""
+        if not self.manifest_whole():
+            return [MANIFEST]
+        there, named = set(self.files()), self.manifest()
+        return [name for name, digest in named.items() if name not in there or self.sha256(name) != digest]
+
+    def holds(self, run_id: str) -> bool:
+        """Whether it holds this run, damaged or not; False where it is empty.
+
+        Raises:
+            StoreError: it holds something else.
+        """
+        try:
+            identity = self.identity()
+        except StoreError:
+            if self.bears(run_id):
+                return True
+            raise
+        if identity is not None and identity.run_id != run_id:
+            raise StoreError(f"{str(self.path)!r} holds run {identity.run_id}, not {run_id}")
+        return identity is not None
+
+    def mend(self, study: Study, table: Table, run_id: str) -> list[str]:
+        """Make a folder with damaged files one that the run can go on in; the names of those files.
+
+        What study and data say is written again; a finished run becomes an unfinished one, whose results
+        will be made anew. Parts of the log are left to ``cells``.
+        """
+        damaged = self.differing() if self.finished else []
+        if damaged:
+            self.reopen()
+        lost = self._lost_question(Identity(study, table.digest, run_id))
+        self.begin(study, table, run_id)
+        return list(dict.fromkeys(damaged + lost))
 
     def check_writable(self) -> None:
         """Raise InputError where the folder could not be made or written; makes nothing."""
@@ -249,14 +294,16 @@ class RunFolder:
         """Write the certificate, the account of the run, and last the manifest of all files."""
         self._write_json("certificate.json", certificate.to_json())
         self.write_execution(execution)
-        self._write_json("manifest.json", {name: self.sha256(name) for name in self.files()})
+        self._write_json(MANIFEST, {name: self.sha256(name) for name in self.files()})
 
     def write_execution(self, execution: dict[str, Any]) -> None:
         """Write the account of the run."""
         self._write_json("execution.json", execution)
 
     def write_report(self, page: str, out: Path | None = None) -> Path:
-        """Write the HTML page to ``out``, or into the folder; where it is now.
+        """Write the HTML page, sealed, to ``out``, or into the folder; where it is now.
+
+        The seal is a last line with the SHA-256 of all before it.
 
         Raises:
             InputError: it cannot be written, or would replace a file of the run.
@@ -268,10 +315,18 @@ class RunFolder:
         if place.is_relative_to(folder) and place != folder / REPORT:
             raise InputError(f"out={str(out)!r} lies in the run folder: there it can only be {REPORT}")
         try:
-            _replace(final, page.encode())
+            _replace(final, _sealed(page.encode()))
         except OSError as error:
             raise InputError(f"cannot write {str(final)!r}: {error.strerror or error}") from None
         return final
+
+    def report_whole(self) -> bool:
+        """Whether the folder's report, if there is one, is as it was written."""
+        file = self.path / REPORT
+        if not file.is_file():
+            return True
+        content = file.read_bytes()
+        return content == _sealed(content[: -len(_sealed(b""))])
 
     def execution(self) -> dict[str, Any]:
         """The account of the run; empty where there is none yet.
@@ -288,8 +343,19 @@ class RunFolder:
         return account
 
     def manifest(self) -> dict[str, str]:
-        """SHA-256 of every file of a finished run."""
-        return {str(name): str(digest) for name, digest in self._json(self.path / "manifest.json").items()}
+        """SHA-256 of every file of a finished run.
+
+        Raises:
+            StoreError: it is damaged.
+        """
+        return {str(name): str(digest) for name, digest in self._json(self.path / MANIFEST).items()}
+
+    def manifest_whole(self) -> bool:
+        """Whether the manifest is as it is written, to the last blank."""
+        try:
+            return (self.path / MANIFEST).read_bytes() == _to_json(self.manifest())
+        except StoreError:
+            return False
 
     def results(self, identity: Identity, table: Table) -> Finished:
         """What the finished run found, from Parquet and JSON alone."""
@@ -309,7 +375,7 @@ class RunFolder:
 
     def files(self) -> list[str]:
         """Every file of the run but the manifest and the report, by path inside the folder."""
-        apart = {"manifest.json", REPORT, LOCK}
+        apart = {MANIFEST, REPORT, LOCK}
         found = (file for file in self.path.rglob("*") if file.is_file())
         names = (file.relative_to(self.path).as_posix() for file in found)
         return sorted(name for name in names if name not in apart and not name.startswith(f".{REPORT}-"))
@@ -318,6 +384,20 @@ class RunFolder:
         """SHA-256 of a file of the folder."""
         with (self.path / name).open("rb") as file:
             return hashlib.file_digest(file, "sha256").hexdigest()
+
+    def _lost_question(self, identity: Identity) -> list[str]:
+        """Which of the files that say what the run is about do not say it."""
+        lost = []
+        try:
+            if self.identity() != identity:
+                lost.append("study.json")
+        except StoreError:
+            lost.append("study.json")
+        try:
+            self.table(identity)
+        except StoreError:
+            lost.append("data.parquet")
+        return lost
 
     def _foreign(self) -> Iterator[Path]:
         ours = (LOCK, "data.parquet")  # all there can be where a run was killed as it began
@@ -354,11 +434,7 @@ class RunFolder:
             table = parquet.read_table(file, page_checksum_verification=True)
         except (OSError, ValueError, pa.ArrowException) as error:
             raise StoreError(f"{file} is damaged: {str(error).splitlines()[0]}") from None
-        metadata = table.schema.metadata or {}
-        if (
-            metadata.get(b"schema") != str(SCHEMA_VERSION).encode()
-            or metadata.get(b"run_id") != run_id.encode()
-        ):
+        if not _belongs(table.schema.metadata or {}, run_id):
             raise StoreError(f"{file} does not belong to run {run_id}, or is of a schema unknown here")
         if schema is not None and not table.schema.equals(schema):
             raise StoreError(f"{file} does not have the columns expected")
@@ -366,15 +442,17 @@ class RunFolder:
 
     def _json(self, file: Path) -> dict[str, Any]:
         try:
+            if file.stat().st_size > MOST_JSON_BYTES:
+                raise StoreError(f"{file} is damaged: it has more than {MOST_JSON_BYTES >> 20} MiB")
             content = json.loads(file.read_bytes())
-        except (OSError, ValueError) as error:
+        except (OSError, ValueError, RecursionError) as error:
             raise StoreError(f"{file} is damaged: {error}") from None
         if not isinstance(content, dict):
             raise StoreError(f"{file} is damaged: expected an object")
         return content
 
     def _write_json(self, name: str, content: dict[str, Any]) -> None:
-        self._write(name, (json.dumps(content, indent=2, allow_nan=False) + "\n").encode())
+        self._write(name, _to_json(content))
 
     def _write(self, name: str, content: bytes | pa.Buffer) -> None:
         final = self.path / name
@@ -398,6 +476,29 @@ def _replace(final: Path, content: bytes | pa.Buffer) -> None:
         os.replace(temporary, final)
     finally:
         Path(temporary).unlink(missing_ok=True)
+
+
+def _to_json(content: dict[str, Any]) -> bytes:
+    return (json.dumps(content, indent=2, allow_nan=False) + "\n").encode()
+
+
+def _sealed(page: bytes) -> bytes:
+    return page + b"<!-- SHA-256 of all before: %s -->\n" % hashlib.sha256(page).hexdigest().encode()
+
+
+def _metadata(file: Path) -> dict[bytes, bytes]:
+    """That of a Parquet file; empty where it cannot be read."""
+    try:
+        return parquet.read_schema(file).metadata or {}
+    except (OSError, ValueError, pa.ArrowException):
+        return {}
+
+
+def _belongs(metadata: dict[bytes, bytes], run_id: str) -> bool:
+    return (metadata.get(b"schema"), metadata.get(b"run_id")) == (
+        str(SCHEMA_VERSION).encode(),
+        run_id.encode(),
+    )
 
 
 def _umask() -> int:

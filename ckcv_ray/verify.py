@@ -19,7 +19,7 @@ from ckcv_ray.data import Table, fit_scaling
 from ckcv_ray.ensemble import Ensemble, Member, mistakes, to_pickles
 from ckcv_ray.errors import CKCVError, StoreError
 from ckcv_ray.nested import inner_folder, inner_tables
-from ckcv_ray.store import Finished, RunFolder
+from ckcv_ray.store import MANIFEST, REPORT, Finished, RunFolder
 from ckcv_ray.study import OUTER_K, Stage, Study, Triple, run_id
 from ckcv_ray.triples import triple_of
 from ckcv_ray.worker import roles
@@ -58,6 +58,8 @@ def alike(a: Any, b: Any) -> bool:
 
 
 def _digests(folder: RunFolder) -> Iterator[str]:
+    if not folder.manifest_whole():
+        yield f"{MANIFEST} is not as it was written"
     manifest, files = folder.manifest(), folder.files()
     for name in sorted(set(manifest) | set(files)):
         if name not in files:
@@ -66,13 +68,13 @@ def _digests(folder: RunFolder) -> Iterator[str]:
             yield f"{name} is not in the manifest"
         elif folder.sha256(name) != manifest[name]:
             yield f"{name} is not the file the manifest names: its SHA-256 differs"
+    if not folder.report_whole():
+        yield f"{REPORT} is not as ckcv report wrote it: its last line does not name its SHA-256"
 
 
 def _content(folder: RunFolder, out: Path) -> Iterator[str]:
     identity = folder.require()
     study, table = identity.study, folder.table(identity)
-    if run_id(study, table.digest) != identity.run_id:
-        yield f"study.json names run {identity.run_id}; study and data make {run_id(study, table.digest)}"
     finished = folder.results(identity, table)
     aggregator = replay(out)
     if not aggregator.triples().equals(finished.triples):
@@ -82,9 +84,11 @@ def _content(folder: RunFolder, out: Path) -> Iterator[str]:
         yield "the log of cells has no complete triple"
         return
     winner = triple_of(study, aggregator.sizes, leader)
+    there = folder.files()
     for name, content in to_pickles(finished.ensemble, table.X).items():
-        if hashlib.sha256(content).hexdigest() != folder.sha256(f"ensemble/{name}"):
-            yield f"ensemble/{name} is not the pickle of the model in models.parquet"
+        file = f"ensemble/{name}"
+        if file in there and hashlib.sha256(content).hexdigest() != folder.sha256(file):
+            yield f"{file} is not the pickle of the model in models.parquet"
     yield from _models(finished.ensemble, study, table, winner, aggregator)
     if study.outer_splits is not None:
         yield from _nested(out, finished.nested, study, table)

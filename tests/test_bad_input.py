@@ -417,12 +417,11 @@ DAMAGES = {
 
 
 @pytest.mark.parametrize("name", DAMAGES)
-@pytest.mark.parametrize("verb", ["run", "status", "predict"])
+@pytest.mark.parametrize("verb", ["status", "predict"])
 def test_a_damaged_folder_is_refused_with_the_file_named(ckcv, folder, tmp_path, name, verb):
     damage, told = DAMAGES[name]
     damage(folder)
     words = {
-        "run": ["run", "good.csv", "--out", str(folder), *ASKED],
         "status": ["status", str(folder)],
         "predict": ["predict", str(folder), "good.csv"],
     }

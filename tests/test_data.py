@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyarrow import csv, parquet
 
-from ckcv_ray import datasets
+from ckcv_ray import readers
 from ckcv_ray.data import Table, fit_scaling, learning_table, matrix, read, signs, table_from_arrays
 from ckcv_ray.errors import InputError
 
@@ -69,7 +69,7 @@ def write_csv(path, X, y):
 
 
 def write_parquet(path, X, y):
-    parquet.write_table(datasets.from_matrix(X, y), path)
+    parquet.write_table(readers.from_matrix(X, y), path)
 
 
 def write_npz(path, X, y):

@@ -14,8 +14,9 @@ from scipy.stats import norm
 
 from ckcv_ray import fetch
 from ckcv_ray.data import learning_table, signs
-from ckcv_ray.datasets import GENERATORS, from_matrix, is_named, load
+from ckcv_ray.datasets import GENERATORS, is_named, load
 from ckcv_ray.errors import InputError
+from ckcv_ray.readers import from_matrix
 
 LIMIT = 6.0
 ROWS = 20_000

@@ -1,5 +1,6 @@
 """The HTML page of a run: it says what the summary says, loads nothing, and takes no name for markup."""
 
+import hashlib
 import os
 import re
 import shutil
@@ -158,11 +159,17 @@ def test_a_provisional_run_says_so_in_place_of_a_certificate(tmp_path: Path) -> 
     assert f"{result.execution['cells']['failed']:,} cells failed" in text
 
 
+def unsealed(file: Path) -> str:
+    text, seal = file.read_text().rsplit("<!--", 1)
+    assert seal == f" SHA-256 of all before: {hashlib.sha256(text.encode()).hexdigest()} -->\n"
+    return text
+
+
 def test_the_page_is_a_function_of_the_folder(finished: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     first = page(finished)
     monkeypatch.setenv("SOURCE_DATE_EPOCH", "1")
     assert ckcv(monkeypatch, "report", finished) == 0
-    assert (finished / "report.html").read_text() == first
+    assert unsealed(finished / "report.html") == first
     assert str(finished) not in first
     assert verify(finished) == []
     assert "report.html" not in RunFolder(finished).files()
@@ -224,7 +231,7 @@ def test_the_page_goes_where_it_is_told(
 ) -> None:
     assert ckcv(monkeypatch, "report", finished, "--out", tmp_path / "mine.html") == 0
     assert f"report: {tmp_path / 'mine.html'}" in capfd.readouterr().err.replace("\n", "")
-    assert (tmp_path / "mine.html").read_text() == page(finished)
+    assert unsealed(tmp_path / "mine.html") == page(finished)
     assert [file.name for file in tmp_path.iterdir()] == ["mine.html"]
 
 

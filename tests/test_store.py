@@ -2,8 +2,10 @@
 
 import json
 import os
+import shutil
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -17,7 +19,7 @@ from ckcv_ray.data import Table
 from ckcv_ray.driver import run_table
 from ckcv_ray.errors import InputError, RunError, StoreError
 from ckcv_ray.store import RunFolder
-from ckcv_ray.study import Execution, Stage, Study, Task
+from ckcv_ray.study import Execution, Stage, Study, Task, run_id
 from ckcv_ray.study import Path as Key
 from ckcv_ray.verify import verify
 from ckcv_ray.worker import Failure
@@ -32,14 +34,14 @@ def run(study: Study, table: Table, tmp_path: Path) -> Path:
 
 
 def test_the_log_gives_back_what_was_put_in(study: Study, table: Table, tmp_path: Path) -> None:
-    folder = RunFolder(tmp_path / "run")
+    folder, study = RunFolder(tmp_path / "run"), study.for_rows(table.n)
     folder.acquire()
-    folder.begin(study, table, "0123456789ab")
+    folder.begin(study, table, name := run_id(study, table.digest))
     outcome = worker.evaluate(
         [Task(Stage.SELECT, 3, 0, ((0, 3), (1, 2)))], study, worker.share(table.X, table.y, study)
     )
     failure = Failure(False, Key(1.0, 3, 1), 1, 3, "Traceback: a line\nand another")
-    folder.append(outcome.records, [failure], study, "0123456789ab")
+    folder.append(outcome.records, [failure], study, name)
     identity = folder.identity()
     assert identity is not None
     assert identity.study == study
@@ -151,7 +153,7 @@ def rewrite(run: Path, name: str, change: object) -> None:
     parquet.write_table(change(table).replace_schema_metadata(table.schema.metadata), run / name)
     folder = RunFolder(run)
     digests = {file: folder.sha256(file) for file in folder.files()}
-    (run / "manifest.json").write_text(json.dumps(digests))
+    (run / "manifest.json").write_text(json.dumps(digests, indent=2) + "\n")
 
 
 def column(name: str, values: object) -> object:
@@ -207,3 +209,105 @@ def test_records_lost_from_the_log_are_computed_again(tmp_path: Path, study: Stu
     run_table(study, table, tmp_path / "torn", SERIAL)
     for name in ("triples.parquet", "certificate.json", "ensemble/models.parquet"):
         assert (tmp_path / "torn" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
+
+
+# Every file of a finished run
+
+DAMAGE = {
+    "flipped": lambda content, at: content[:at] + bytes([content[at] ^ 1]) + content[at + 1 :],
+    "cut short": lambda content, at: content[:at],
+    "longer": lambda content, at: content + b" ",
+    "blank for blank": lambda content, at: content.replace(b" ", b"\t", 1),
+    "deleted": lambda content, at: None,
+}
+
+
+def damage(file: Path, how: str, at: int) -> bool:
+    """Do harm to a file; False where there is nothing to change in this way."""
+    content = file.read_bytes()
+    changed = DAMAGE[how](content, at % len(content))
+    if changed is None:
+        file.unlink()
+    elif changed != content:
+        file.write_bytes(changed)
+    return changed != content
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    out = tmp_path_factory.mktemp("whole") / "run"
+    run_table(MENDED, MENDED_TABLE, out, SERIAL)
+    return out
+
+
+MENDED = Study(C=(0.1, 1.0), gamma=(0.1, 1.0), k=(3, 4), n_splits=3)
+MENDED_TABLE = blobs(24)
+RESULTS = ("study.json", "data.parquet", "triples.parquet", "certificate.json", "ensemble/models.parquet")
+NAMES = (*RESULTS, "ensemble/model-00000.pkl", "cells/part-000000.parquet", "execution.json", "manifest.json")
+
+
+@pytest.mark.parametrize("how", DAMAGE)
+@pytest.mark.parametrize("name", NAMES)
+def test_any_harm_to_any_file_is_seen_named_and_mended(
+    whole: Path, tmp_path: Path, name: str, how: str
+) -> None:
+    for i, at in enumerate(np.random.default_rng(len(name)).integers(1 << 30, size=3).tolist()):
+        out = shutil.copytree(whole, tmp_path / str(i))
+        if not damage(out / name, how, at):
+            continue
+        if (name, how) != ("manifest.json", "deleted"):  # which is then an unfinished run
+            assert verify(out)
+        result = run_table(MENDED, MENDED_TABLE, out, SERIAL)
+        assert name in result.execution["damaged"] or name == "manifest.json"  # it may speak of another
+        assert verify(out) == []
+        for other in RESULTS:
+            assert (out / other).read_bytes() == (whole / other).read_bytes()
+        assert not list(out.rglob(".*"))
+
+
+@pytest.mark.parametrize("how", DAMAGE)
+@pytest.mark.parametrize("name", ["study.json", "data.parquet", "cells/part-000000.parquet"])
+def test_an_unfinished_run_is_mended_too(whole: Path, tmp_path: Path, name: str, how: str) -> None:
+    out = shutil.copytree(whole, tmp_path / "run")
+    (out / "manifest.json").unlink()
+    if damage(out / name, how, 1 << 10):
+        run_table(MENDED, MENDED_TABLE, out, SERIAL)
+    assert verify(out) == []
+    for other in RESULTS:
+        assert (out / other).read_bytes() == (whole / other).read_bytes()
+
+
+def test_a_damaged_folder_of_another_study_is_not_mended(whole: Path, tmp_path: Path) -> None:
+    out = shutil.copytree(whole, tmp_path / "run")
+    (out / "study.json").write_text("{")
+    with pytest.raises(StoreError, match=r"study\.json is damaged"):
+        run_table(replace(MENDED, seed=1), MENDED_TABLE, out, SERIAL)
+    assert (out / "study.json").read_text() == "{"
+
+
+@pytest.mark.parametrize("content", ["[" * 200_000, '{"a":' * 200_000, "1" * 5000])
+def test_a_hostile_study_file_is_a_damaged_one(whole: Path, tmp_path: Path, content: str) -> None:
+    out = shutil.copytree(whole, tmp_path / "run")
+    (out / "study.json").write_text(content)
+    with pytest.raises(StoreError, match=r"study\.json is damaged"):
+        load_run(out)
+
+
+def test_a_huge_study_file_is_not_read(whole: Path, tmp_path: Path) -> None:
+    out = shutil.copytree(whole, tmp_path / "run")
+    os.truncate(out / "study.json", 8 << 30)  # of holes: it takes no room
+    with pytest.raises(StoreError, match="more than 64 MiB"):
+        load_run(out)
+
+
+def test_verify_sees_a_changed_report(whole: Path, tmp_path: Path) -> None:
+    out = shutil.copytree(whole, tmp_path / "run")
+    RunFolder(out).write_report("<p>12 %</p>\n")
+    assert verify(out) == []
+    page = (out / "report.html").read_bytes()
+    for at in range(len(page)):
+        (out / "report.html").write_bytes(DAMAGE["flipped"](page, at))
+        assert not RunFolder(out).report_whole()
+    assert verify(out) == [
+        "report.html is not as ckcv report wrote it: its last line does not name its SHA-256"
+    ]
