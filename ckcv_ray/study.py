@@ -32,6 +32,7 @@ CHOICES = {
 BACKENDS = ("auto", "ray", "serial")
 MOST = 2**31 - 1
 MOST_SPLITS = 1_000_000
+MOST_TOML_BYTES = 1 << 24
 N_SPLITS = 20
 HOLDOUT_SHARE = 0.33
 OUTER_SPLITS = 5
@@ -332,11 +333,13 @@ def read_toml(path: FilePath) -> dict[str, Any]:
     """Fields of a study from a TOML file.
 
     Raises:
-        InputError: the file is missing or is not TOML.
+        InputError: the file is missing, too large, or not TOML.
     """
     try:
+        if path.stat().st_size > MOST_TOML_BYTES:
+            raise ValueError(f"it has more than {MOST_TOML_BYTES >> 20} MiB")
         return tomllib.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise InputError(f"cannot read the study file {str(path)!r}: {error}") from None
 
 
