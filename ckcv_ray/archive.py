@@ -4,6 +4,7 @@ from pathlib import Path
 
 from ckcv_ray.aggregator import Aggregator
 from ckcv_ray.data import Table, divide
+from ckcv_ray.ensemble import from_pickles
 from ckcv_ray.environment import changes
 from ckcv_ray.errors import StoreError
 from ckcv_ray.result import Result
@@ -75,15 +76,23 @@ def replay(out: str | Path) -> Aggregator:
     return aggregator
 
 
-def load_run(out: str | Path) -> Result:
+def load_run(out: str | Path, allow_pickle: bool = False) -> Result:
     """The result of a finished run, from its folder.
 
+    Args:
+        out: the run folder.
+        allow_pickle: take the models of F* from the pickles, not from Parquet. Opening a pickle runs what
+            is in it: allow it for runs of your own.
+
     Raises:
-        StoreError: there is no finished run, or it is damaged.
+        StoreError: there is no finished run, or it is damaged; or a pickle's SHA-256 is not the manifest's.
     """
     folder = RunFolder(Path(out))
     identity = folder.require()
     if not folder.finished:
         raise StoreError(f"the run in {str(out)!r} is not finished: give its ckcv run command again")
     table = folder.table(identity)
-    return Result.of(identity.study, table, folder.results(identity, table), folder.execution())
+    finished = folder.results(identity, table)
+    if allow_pickle:
+        finished = finished._replace(ensemble=from_pickles(folder.pickles()))
+    return Result.of(identity.study, table, finished, folder.execution())

@@ -329,6 +329,14 @@ def predict(
         bool, typer.Option("--nested", help="With the ensemble certified by --certify nested, not F*.")
     ] = False,
     seed: Annotated[int, typer.Option(min=0, help="Of the draw of a member for each row.")] = 0,
+    allow_pickle: Annotated[
+        bool,
+        typer.Option(
+            "--allow-pickle",
+            help="Take the models of F* from their pickles, if their SHA-256 is the manifest's, not from "
+            "Parquet. Opening a pickle runs what is in it: for runs of your own alone.",
+        ),
+    ] = False,
     ida_file: IdaFile = None,
 ) -> None:
     """Classify rows with F*: columns are matched by name, extra ones are ignored.
@@ -340,7 +348,7 @@ def predict(
     """
     if out is not None and out.suffix not in (".csv", ".parquet"):
         raise InputError(f"out={str(out)!r}: the name has to end in .csv or .parquet")
-    result = load_run(folder)
+    result = load_run(folder, allow_pickle)
     columns = data.read(source, ida_file)
     chosen = columns.learn if columns.test is None else columns.test
     if not chosen.num_rows:

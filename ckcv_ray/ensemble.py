@@ -6,6 +6,7 @@ others, so that a prediction and the count of errors it rests on are equal in ev
 
 import hashlib
 import pickle
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -191,6 +192,12 @@ def to_pickles(ensemble: Ensemble, X: Rows) -> dict[str, bytes]:
         f"model-{m.mc_index:05d}.pkl": pickle.dumps(m, protocol=PICKLE_PROTOCOL)
         for m in from_arrow(to_arrow(ensemble), X).members
     }
+
+
+def from_pickles(contents: Iterable[bytes]) -> Ensemble:
+    """The ensemble from the pickles of its members. Opening a pickle runs what is in it."""
+    members = (pickle.loads(content) for content in contents)
+    return Ensemble(tuple(sorted(members, key=lambda member: member.mc_index)))
 
 
 def _member(row: dict[str, Any], X: Rows) -> Member:

@@ -373,6 +373,24 @@ class RunFolder:
             raise StoreError(f"{file} or the models are damaged: {error}") from None
         return Finished(triples, ensemble, certificate, nested)
 
+    def pickles(self) -> list[bytes]:
+        """The pickles of the models, unopened.
+
+        Raises:
+            StoreError: one is missing, or its SHA-256 is not what the manifest names.
+        """
+        names = {
+            name: digest for name, digest in self.manifest().items() if name.startswith("ensemble/model-")
+        }
+        contents = []
+        for name, digest in names.items():
+            file = self.path / "ensemble" / Path(name).name
+            content = file.read_bytes() if file.is_file() else b""
+            if hashlib.sha256(content).hexdigest() != digest:
+                raise StoreError(f"{file} is not the file the manifest names: it is not opened")
+            contents.append(content)
+        return contents
+
     def files(self) -> list[str]:
         """Every file of the run but the manifest and the report, by path inside the folder."""
         apart = {MANIFEST, REPORT, LOCK}

@@ -2,6 +2,7 @@
 
 import json
 import os
+import pickle
 import signal
 import subprocess
 import sys
@@ -162,6 +163,31 @@ def test_predict_does_not_depend_on_order_or_batch(
         csv.write_csv(columns.take(rows), tmp_path / "part.csv")
         _, part, _ = ckcv("predict", finished, tmp_path / "part.csv", "--seed", 7)
         assert [line.split(",", 1)[1] for line in part.splitlines()[1:]] == [by_row[i] for i in rows]
+
+
+class Bomb:
+    """What a stranger may put in a pickle."""
+
+    def __init__(self, file: Path) -> None:
+        self.file = file
+
+    def __reduce__(self) -> tuple[object, tuple[Path]]:
+        return Path.touch, (self.file,)
+
+
+def test_pickles_are_opened_on_request_alone_and_if_they_are_ours(
+    ckcv: Command, finished: Path, patients: Path, tmp_path: Path
+) -> None:
+    plain = ckcv("predict", finished, patients)
+    assert ckcv("predict", finished, patients, "--allow-pickle") == plain
+    (finished / "ensemble" / "model-00001.pkl").write_bytes(pickle.dumps(Bomb(tmp_path / "exploded")))
+    assert ckcv("predict", finished, patients) == plain
+    assert ckcv("report", finished)[0] == ckcv("status", finished)[0] == 0
+    assert ckcv("verify", finished)[0] == 1
+    code, shown, told = ckcv("predict", finished, patients, "--allow-pickle")
+    assert (code, shown) == (4, "")
+    assert "model-00001.pkl is not the file the manifest names: it is not opened" in told.replace("\n", "")
+    assert not (tmp_path / "exploded").exists()
 
 
 def test_predict_by_vote_into_a_file(ckcv: Command, finished: Path, patients: Path, tmp_path: Path) -> None:
