@@ -10,7 +10,8 @@ of an undisturbed serial run. Consecutive rounds go through the kinds in turn:
     driver      SIGKILL to the driver; the command is given again
     everything  SIGKILL to all of it, the raylet included
     memory      memory runs short, and Ray's monitor kills a task
-    files       a file of the log is truncated, flipped in one bit, or deleted, between two runs
+    files       any file of the folder is truncated, flipped in one bit, or deleted, between two runs, be
+                the first of them finished or killed
     disk        the disk is full (a small tmpfs; it needs the right to mount one)
 
     python jobs/chaos.py --rounds 16 --seed 1
@@ -38,7 +39,7 @@ STUDY = [
     *("twonorm:240:1", "--C", "log:-2:4:9", "--gamma", "log:-4:1:9"),
     *("--k", "3:12", "--n-splits", "20", "--exhaustive"),
 ]
-FILES = ("triples.parquet", "certificate.json", "ensemble/models.parquet")
+FILES = ("study.json", "data.parquet", "triples.parquet", "certificate.json", "ensemble/*")
 MARK = "CKCV_CHAOS"
 DEADLINE = 240.0
 LINGER = 90.0
@@ -65,7 +66,7 @@ class Round:
         self.base, self.out = folder, folder / "run"
         self.deadline, self.harms = time.monotonic() + DEADLINE, 0
         self.options: list[str] = ["--workers", "2"]
-        self.environment = {**os.environ, MARK: mark}
+        self.environment = {**os.environ, MARK: mark, "RAY_TMPDIR": str(folder)}
 
     def start(self) -> subprocess.Popen[bytes]:
         """Begin, or go on with, the run."""
@@ -165,7 +166,6 @@ def driver(one: Round) -> None:
         if one.underway(process):
             one.harms += kill([process.pid])
         process.wait()
-        until_gone(one.mark)
     one.finish()
 
 
@@ -182,7 +182,8 @@ def node(one: Round) -> None:
     """A node of three is taken away."""
     from ray.cluster_utils import Cluster
 
-    os.environ[MARK] = one.mark
+    marks = {name: one.environment[name] for name in (MARK, "RAY_TMPDIR")}
+    os.environ.update(marks)
     cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 1, "include_dashboard": False})
     try:
         others = [cluster.add_node(num_cpus=1) for _ in range(2)]
@@ -195,7 +196,8 @@ def node(one: Round) -> None:
             one.finish()
     finally:
         cluster.shutdown()
-        del os.environ[MARK]
+        for name in marks:
+            del os.environ[name]
 
 
 def memory(one: Round) -> None:
@@ -224,24 +226,26 @@ def meminfo(name: str) -> int:
 
 
 def files(one: Round) -> None:
-    """A part of the log is harmed between two runs."""
-    process = one.start()
-    one.until(lambda: len(list((one.out / "cells").glob("part-*"))) > 1, process)
-    kill(ours(one.mark))
-    process.wait()
-    parts = [*sorted((one.out / "cells").glob("part-*")), one.out / "execution.json"]
-    part = parts[int(one.rng.integers(len(parts)))]
-    if part.exists():
-        one.harms += 1
-        content = bytearray(part.read_bytes())
-        how = int(one.rng.integers(3))
-        if how == 0:
-            part.unlink()
-        elif how == 1:
-            part.write_bytes(content[: int(one.rng.integers(len(content)))])
-        else:
-            content[int(one.rng.integers(len(content)))] ^= 1 << int(one.rng.integers(8))
-            part.write_bytes(content)
+    """A file is harmed between two runs."""
+    if one.rng.random() < 0.5:
+        one.finish()
+    else:
+        process = one.start()
+        one.until(lambda: len(list((one.out / "cells").glob("part-*"))) > 1, process)
+        kill(ours(one.mark))
+        process.wait()
+    there = sorted(file for file in one.out.rglob("[!.]*") if file.is_file())
+    file = there[int(one.rng.integers(len(there)))]
+    one.harms += 1
+    content = bytearray(file.read_bytes())
+    at, how = int(one.rng.integers(len(content))), int(one.rng.integers(3))
+    if how == 0:
+        file.unlink()
+    elif how == 1:
+        file.write_bytes(content[:at])
+    else:
+        content[at] ^= 1 << int(one.rng.integers(8))
+        file.write_bytes(content)
     one.finish()
 
 
@@ -284,8 +288,14 @@ def until_gone(mark: str, seconds: float = LINGER) -> list[int]:
 
 
 def alike(out: Path, reference: Path) -> list[str]:
-    """Files that differ from the undisturbed run's."""
-    return [name for name in FILES if (out / name).read_bytes() != (reference / name).read_bytes()]
+    """Files that differ from the undisturbed run's, or are not there."""
+
+    def contents(folder: Path) -> dict[str, bytes]:
+        found = [file for name in FILES for file in folder.glob(name)]
+        return {file.relative_to(folder).as_posix(): file.read_bytes() for file in found}
+
+    mine, theirs = contents(out), contents(reference)
+    return sorted(name for name in {*mine, *theirs} if mine.get(name) != theirs.get(name))
 
 
 @contextmanager
