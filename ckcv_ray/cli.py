@@ -11,7 +11,6 @@ import signal
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from csv import reader
 from pathlib import Path
 from types import FrameType
 from typing import Annotated, Any
@@ -29,17 +28,17 @@ from ckcv_ray.errors import CKCVError, InputError, StoreError
 from ckcv_ray.estimate import Estimate, estimate
 from ckcv_ray.fetch import NAME as IDA_NAME
 from ckcv_ray.fetch import fetch as fetch_archive
+from ckcv_ray.options import SOURCES, Asked, IdaFile, asked, flag, option, study_of, taking
 from ckcv_ray.result import Result
 from ckcv_ray.store import RunFolder
-from ckcv_ray.study import Execution, Study, parse_folds, parse_grid, read_toml
+from ckcv_ray.study import Execution, Study
+from ckcv_ray.supervise import persist, without
 from ckcv_ray.verify import verify as verify_folder
 from ckcv_ray.version import VERSION
 
 HOUR = 3600.0
+IN_JOB = "RAY_JOB_CONFIG_JSON_ENV_VAR"  # set by Ray for what it runs as a job
 CSV = csv.WriteOptions(quoting_style="needed")
-SOURCES = "CSV, Parquet, NPZ (X, y) or svmlight file, or a named set: sklearn:breast_cancer, ida:titanic:1, \
-twonorm:400:0 (rows, seed), ringnorm:..., waveform:..."
-
 app = typer.Typer(
     name="ckcv",
     no_args_is_help=True,
@@ -96,17 +95,6 @@ class Signals:
 
 JsonFlag = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]
 Folder = Annotated[Path, typer.Argument(help="Run folder.", show_default=False)]
-IdaFile = Annotated[
-    Path | None,
-    typer.Option(
-        help="Archive of the ida: sets, .npz or .mat; by default that of CKCV_IDA, else what ckcv fetch got."
-    ),
-]
-
-
-def option(text: str, default: str | None = None, panel: str | None = None) -> Any:
-    """An option whose default stands in the Study, shown as ``default``."""
-    return typer.Option(help=text, show_default=default or False, rich_help_panel=panel)
 
 
 @app.callback(invoke_without_command=True)
@@ -118,86 +106,11 @@ def version(show: Annotated[bool, typer.Option("--version", help="Print the vers
 
 
 @app.command()
+@taking(study=study_of, given=asked)
 def run(
-    source: Annotated[str, typer.Argument(help=SOURCES, show_default=False)],
+    study: Study,
+    given: Asked,
     out: Annotated[Path, option("Run folder to make, or to go on with.")],
-    target: Annotated[str | None, option("Column with the labels.", "target, y, label or class")] = None,
-    features: Annotated[str | None, option("Columns to learn from: a,b,c.", "all others")] = None,
-    drop: Annotated[str | None, option("Columns to leave out: a,b,c.")] = None,
-    test: Annotated[
-        str | None, option("Rows to measure the finished ensemble on.", "those of a named set")
-    ] = None,
-    ida_file: IdaFile = None,
-    C: Annotated[
-        str | None, option("Costs: 0.1,1,10 or log:FIRST:LAST:COUNT.", "log:-2:4:13", "Study")
-    ] = None,
-    gamma: Annotated[str | None, option("Kernel widths, likewise.", "log:-4:1:11", "Study")] = None,
-    k: Annotated[str | None, option("Folds: 3,4,5,10, a range 3:20, or 3:n.", "3:n", "Study")] = None,
-    n_splits: Annotated[int | None, option("Random splits for each k.", "20", "Study")] = None,
-    delta: Annotated[float | None, option("Failure probability of a bound.", "0.05", "Study")] = None,
-    seed: Annotated[int | None, option("Of the splits.", "0", "Study")] = None,
-    resampling: Annotated[
-        str | None,
-        option(
-            "complete (random splits, as the paper's method) or rotation (the k splits of one shuffle, as "
-            "conventional k-fold cross validation).",
-            "complete",
-            "Study",
-        ),
-    ] = None,
-    scale: Annotated[
-        str | None,
-        option("standard (fitted on each split's training rows alone) or none.", "standard", "Study"),
-    ] = None,
-    report_k: Annotated[
-        str | None, option("Values of k whose own best triple is reported too.", None, "Study")
-    ] = None,
-    solver: Annotated[
-        str | None, option("Solver of the machine: newton (ours) or libsvm.", "newton", "Study")
-    ] = None,
-    tolerance: Annotated[float | None, option("KKT violation of a fit.", "0.001", "Study")] = None,
-    max_iter: Annotated[
-        int | None, option("Iterations after which a fit is capped.", "10000000", "Study")
-    ] = None,
-    bound: Annotated[
-        str | None,
-        option(
-            "What L_EE is the mean of: clopper_pearson (the paper's), stevens, safe or catoni. "
-            "What is minimised is Clopper-Pearson always.",
-            "clopper_pearson",
-            "Certificate",
-        ),
-    ] = None,
-    certify: Annotated[
-        str | None,
-        option(
-            "holdout: set a share of the rows aside, touched by nothing before the end, which then bounds "
-            "the error closely. nested: select anew inside each of several outer splits, and certify the "
-            "ensemble of what was selected. The occam bound needs neither, and is always computed.",
-            None,
-            "Certificate",
-        ),
-    ] = None,
-    holdout_share: Annotated[float | None, option("The share set aside.", "0.33", "Certificate")] = None,
-    claim: Annotated[
-        str | None,
-        option(
-            "What it certifies, delta shared: random (a random member of F*), vote (its majority), "
-            "member:7; several as a,b.",
-            "random",
-            "Certificate",
-        ),
-    ] = None,
-    outer_splits: Annotated[
-        int | None, option("Outer splits of nested; each costs a run on two thirds.", "5", "Certificate")
-    ] = None,
-    exhaustive: Annotated[
-        bool | None,
-        typer.Option("--exhaustive", help="Compute every cell; drop nothing.", rich_help_panel="Study"),
-    ] = None,
-    study: Annotated[
-        Path | None, option("TOML file with these; options given here come first.", None, "Study")
-    ] = None,
     backend: Annotated[
         str, typer.Option(help="auto (by expected work), ray or serial.", rich_help_panel="Execution")
     ] = "auto",
@@ -206,16 +119,17 @@ def run(
         str | None, option("Ray cluster to join.", "RAY_ADDRESS, else a local Ray", "Execution")
     ] = None,
     retry_failed: Annotated[
-        bool,
+        bool, flag("--retry-failed", "Take up again what failed in a finished run.", "Execution")
+    ] = False,
+    resume_until_done: Annotated[
+        int,
         typer.Option(
-            "--retry-failed",
-            help="Take up again what failed in a finished run.",
+            min=0,
+            help="Killed, or unable to finish, go on again: at most so many times.",
             rich_help_panel="Execution",
         ),
-    ] = False,
-    yes: Annotated[
-        bool, typer.Option("--yes", help="Do not ask before a long run.", rich_help_panel="Execution")
-    ] = False,
+    ] = 0,
+    yes: Annotated[bool, flag("--yes", "Do not ask before a long run.", "Execution")] = False,
     as_json: JsonFlag = False,
 ) -> None:
     """Select (C, gamma, k) on a table of labelled rows, bound the error, and keep F*.
@@ -226,37 +140,14 @@ def run(
 
         ckcv run ida:titanic:1 --scale none --k 3,4,5,10 --out runs/titanic
     """
-    given = {
-        "C": C and parse_grid(C, "C"),
-        "gamma": gamma and parse_grid(gamma, "gamma"),
-        "report_k": report_k and parse_folds(report_k, "report_k"),
-        "n_splits": n_splits,
-        "delta": delta,
-        "seed": seed,
-        "resampling": resampling,
-        "scaling": scale,
-        "solver": solver,
-        "tolerance": tolerance,
-        "max_iter": max_iter,
-        "bound": bound,
-        "protocol": certify,
-        "holdout_share": holdout_share,
-        "claims": claim and tuple(claim.split(",")),
-        "outer_splits": outer_splits,
-        "exhaustive": exhaustive,
-    }
-    values = read_toml(study) if study else {}
-    values |= {name: value for name, value in given.items() if value is not None}
-    if k is not None:
-        values["k"] = parse_folds(k, "k")
-    asked = Study.from_json(values)
     execution = Execution(backend, workers, address)
-    columns = data.read(source, ida_file)
-    table = data.learning_table(columns.learn, target, _names(features), _names(drop), source)
-    rows = data.rows_to_test(data.read(test, ida_file).learn if test else columns.test, table)
+    _check_place(out)
+    if resume_until_done:
+        words = without(sys.argv[1:], "--resume-until-done")
+        raise typer.Exit(persist(words, resume_until_done, _say))
     if retry_failed:
-        reopen(asked, table, out)
-    result = _run(asked, table, out, execution, rows, yes)
+        reopen(study, given.table, out)
+    result = _run(study, given, out, execution, yes)
     _show(result.to_json(), result.summary(), as_json)
     for name in result.execution.get("damaged", ()):
         _say(f"{name} was damaged or missing: what it held was made anew")
@@ -322,18 +213,16 @@ def predict(
     folder: Folder,
     source: Annotated[str, typer.Argument(metavar="DATA", help=SOURCES, show_default=False)],
     out: Annotated[Path | None, option("File to write, .csv or .parquet.", "CSV on standard output")] = None,
-    vote: Annotated[
-        bool, typer.Option("--vote", help="By the majority of F* (its bound is 2 * l_ee).")
-    ] = False,
+    vote: Annotated[bool, flag("--vote", "By the majority of F* (its bound is 2 * l_ee).")] = False,
     nested: Annotated[
-        bool, typer.Option("--nested", help="With the ensemble certified by --certify nested, not F*.")
+        bool, flag("--nested", "With the ensemble certified by --certify nested, not F*.")
     ] = False,
     seed: Annotated[int, typer.Option(min=0, help="Of the draw of a member for each row.")] = 0,
     allow_pickle: Annotated[
         bool,
-        typer.Option(
+        flag(
             "--allow-pickle",
-            help="Take the models of F* from their pickles, if their SHA-256 is the manifest's, not from "
+            "Take the models of F* from their pickles, if their SHA-256 is the manifest's, not from "
             "Parquet. Opening a pickle runs what is in it: for runs of your own alone.",
         ),
     ] = False,
@@ -435,9 +324,19 @@ def _fail(error: CKCVError, code: int) -> None:
     sys.exit(code)
 
 
-def _run(
-    study: Study, table: data.Table, out: Path, execution: Execution, test: data.TestRows | None, yes: bool
-) -> Result:
+def _check_place(out: Path) -> None:
+    """Raise InputError where a run folder would be lost: a job works in a copy that is thrown away."""
+    if "://" in str(out):
+        raise InputError(f"out={str(out)!r}: expected a folder, on a disk of this machine or mounted here")
+    if IN_JOB in os.environ and not out.is_absolute():
+        raise InputError(
+            f"out={str(out)!r} is relative to the job's copy of the working directory, which is thrown away: "
+            "give an absolute path on the driver's node, or of a disk mounted there"
+        )
+
+
+def _run(study: Study, given: Asked, out: Path, execution: Execution, yes: bool) -> Result:
+    table, test = given
     if finished_run(study, table, out) is not None:
         _say(f"{out} holds this study, finished: here is its result")
         return driver.run_table(study, table, out, execution, test=test)
@@ -478,11 +377,6 @@ def _tell_expected(expected: Estimate, execution: Execution, yes: bool) -> int:
     if seconds > HOUR and not yes and sys.stdin.isatty() and console.is_terminal:
         typer.confirm("Go on?", abort=True, err=True)
     return workers
-
-
-def _names(text: str | None) -> list[str] | None:
-    """Column names from a,b,c; one with a comma in quotes, as in a CSV file."""
-    return (next(reader([text], skipinitialspace=True)) or [""]) if text is not None else None
 
 
 def _write_table(table: pa.Table, out: Path | None) -> None:

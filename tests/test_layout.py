@@ -10,7 +10,7 @@ import ckcv_ray
 PACKAGE = Path(ckcv_ray.__file__).parent
 MODULES = {file.relative_to(PACKAGE.parent).with_suffix(""): file for file in PACKAGE.rglob("*.py")}
 LEVELS = [
-    {"errors", "version", "environment"},
+    {"errors", "version", "environment", "supervise"},
     {"core", "fetch", "readers"},
     {"study", "datasets", "labelling"},
     {"data"},
@@ -18,7 +18,7 @@ LEVELS = [
     {"certificate", "worker"},
     {"store", "ledger"},
     {"aggregator", "result"},
-    {"retry", "display", "estimate", "nested", "figures", "archive"},
+    {"retry", "display", "estimate", "nested", "figures", "archive", "options"},
     {"cluster"},
     {"backend"},
     {"driver"},
