@@ -7,6 +7,7 @@ and everything behind it trusts what it gets.
 import hashlib
 import json
 from collections import Counter
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from math import inf, isfinite
 from pathlib import Path
@@ -26,6 +27,8 @@ from ckcv_ray.study import Study
 TARGETS = ("target", "y", "label", "class")
 LEAST_ROWS = 6
 LEAST_OF_CLASS = 2
+SHOWN = 10_000
+NUMBERS = (pa.types.is_integer, pa.types.is_floating)
 
 Label = str | int | float | bool
 
@@ -112,8 +115,8 @@ class Table:
         """Features and the target with its original labels, as Arrow columns; with the rows held out."""
         if self.whole is not None:
             return self.whole.columns()
-        original = [self.labels[int(sign > 0)] for sign in self.y]
-        return from_matrix(self.X, pa.array(original), list(self.features), self.target)
+        original = pa.array(self.labels).take(pa.array((self.y > 0).astype(np.int8)))
+        return from_matrix(self.X, original, list(self.features), self.target)
 
 
 @dataclass(frozen=True)
@@ -179,11 +182,12 @@ def learning_table(
             classes with 2 rows each; or there are fewer than 6 rows.
     """
     names = _unique_names(columns)
-    target = _target_name(names, target)
+    target, known = _target_name(names, target), set(names)
     for name in [*(features or []), *(drop or [])]:
-        if name not in names:
+        if name not in known:
             raise InputError(f"there is no column {name!r}: the columns are {_some(names)}")
-    chosen = [n for n in dict.fromkeys(features or names) if n != target and n not in set(drop or [])]
+    left_out = {target, *(drop or [])}
+    chosen = [name for name in dict.fromkeys(features or names) if name not in left_out]
     if not chosen:
         raise InputError(f"no feature is left beside the target {target!r}: mend --features and --drop")
     if columns.num_rows < LEAST_ROWS:
@@ -232,15 +236,16 @@ def matrix(columns: pa.Table, features: list[str], optional: bool = False) -> ND
         InputError: a column is missing, empty, or not of finite numbers.
     """
     names = _unique_names(columns)
+    place = {name: j for j, name in enumerate(names)}
     X = np.empty((columns.num_rows, len(features)))
     for i, name in enumerate(features):
-        if name not in names:
+        if name not in place:
             if (columns.schema.metadata or {}).get(SPARSE) and name.startswith("x"):
                 X[:, i] = 0.0  # in a sparse file, absent means zero
                 continue
             raise InputError(f"there is no column {name!r}: the columns are {_some(names)}")
-        way_out = f"mend it, or leave it out with --drop {name} or --features" if optional else "mend it"
-        X[:, i] = _finite(columns[name], name, way_out)
+        way_out = f"mend it, or leave it out with --drop {name[:60]} or --features" if optional else "mend it"
+        X[:, i] = _finite(columns.column(place[name]), name, way_out)
     return X
 
 
@@ -263,12 +268,15 @@ def signs(column: pa.ChunkedArray, labels: tuple[Label, Label], target: str) -> 
     Raises:
         InputError: a label is neither of the two.
     """
-    values = column.to_pylist()
-    if unknown := [value for value in values if value not in labels]:
+    values, place = _encoded(column, target)
+    known = np.array([value is not None and value in labels for value in values], dtype=bool)
+    if not known[place].all():
+        unknown = values[place[int(np.argmin(known[place]))]]
         raise InputError(
-            f"column {target!r} holds {unknown[0]!r}: the labels are {labels[0]!r} and {labels[1]!r}"
+            f"column {target!r} holds {unknown!r}: the labels are {labels[0]!r} and {labels[1]!r}"
         )
-    return np.array([1 if value == labels[1] else -1 for value in values], dtype=np.int8)
+    positive = np.array([value == labels[1] for value in values], dtype=bool)
+    return np.where(positive[place], 1, -1).astype(np.int8)
 
 
 def rows_to_test(columns: pa.Table | None, table: Table) -> TestRows | None:
@@ -294,8 +302,9 @@ def fit_scaling(X: NDArray[np.float64], how: str) -> scaling.Scaling:
 
 def _unique_names(columns: pa.Table) -> list[str]:
     names: list[str] = columns.column_names
-    if repeated := next((name for name, count in Counter(names).items() if count > 1), None):
-        raise InputError(f"two columns are named {repeated!r}: names must differ")
+    repeated = [name for name, count in Counter(names).items() if count > 1]
+    if repeated:
+        raise InputError(f"two columns are named {repeated[0]!r}: names must differ")
     return names
 
 
@@ -311,28 +320,42 @@ def _target_name(names: list[str], target: str | None) -> str:
     return found[0]
 
 
+def _encoded(column: pa.ChunkedArray, target: str) -> tuple[list[Any], Index]:
+    """The distinct values of a column of labels, None for an empty cell; and which of them each row has."""
+    kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
+    fine = (pa.types.is_string, pa.types.is_large_string, pa.types.is_boolean, *NUMBERS)
+    if not any(is_one(kind) for is_one in (*fine, pa.types.is_null)):
+        raise InputError(f"the target {target!r} has type {kind}: labels are text or numbers")
+    if not pa.types.is_dictionary(column.type):
+        column = column.dictionary_encode("encode")
+    whole = column.unify_dictionaries().combine_chunks()
+    values = whole.dictionary.to_pylist()
+    place = whole.indices.fill_null(len(values)).to_numpy(zero_copy_only=False)
+    return [*values, None], place.astype(np.intp)
+
+
 def _classes(column: pa.ChunkedArray, target: str) -> tuple[tuple[Label, Label], NDArray[np.int8]]:
-    if pa.types.is_dictionary(column.type):
-        column = column.cast(column.type.value_type)
-    values = column.to_pylist()
-    limit = inf if pa.types.is_floating(column.type) else 2**63
-    for row, value in enumerate(values, 1):
-        if value is None or value != value:
-            raise InputError(
-                f"the target {target!r} has empty cells, the first in row {row}: mend or drop them"
-            )
-        if not isinstance(value, str | int | float):
-            raise InputError(f"the target {target!r} has type {column.type}: labels are text or numbers")
+    values, place = _encoded(column, target)
+    limit = inf if any(isinstance(value, float) for value in values) else 2**63
+    bad = {i for i, v in enumerate(values) if v is None or v != v}
+    if len(rows := np.flatnonzero(np.isin(place, list(bad)))):
+        raise InputError(
+            f"the target {target!r} has empty cells, the first in row {rows[0] + 1}: mend or drop them"
+        )
+    counts = np.bincount(place, minlength=len(values)).tolist()
+    found = {value: count for value, count in zip(values, counts, strict=True) if count}
+    for value in found:
         if not isinstance(value, str) and not (isfinite(value) and abs(value) < limit):
+            row = int(np.argmax(place == values.index(value))) + 1
             raise InputError(
                 f"the target {target!r} has {value} in row {row}: labels are text or finite numbers"
             )
-    classes = sorted(set(values))
+    classes = sorted(found)
     if len(classes) != 2:
         raise InputError(f"the target {target!r} has {len(classes)} classes ({_some(classes)}): expected 2")
     labels = (classes[0], classes[1])
     for label in labels:
-        if (count := values.count(label)) < LEAST_OF_CLASS:
+        if (count := found[label]) < LEAST_OF_CLASS:
             raise InputError(f"class {label!r} has {count} row: each needs at least {LEAST_OF_CLASS}")
     return labels, signs(column, labels, target)
 
@@ -341,10 +364,8 @@ def _finite(column: pa.ChunkedArray, name: str, way_out: str) -> NDArray[np.floa
     if len(column) and column.null_count == len(column):
         raise InputError(f"column {name!r} is empty: {way_out}")
     kind = column.type
-    if not (pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind)):
-        values = column.to_pylist()
-        shown = str(next((value for value in values if not _is_number(value)), (values or [""])[0]))
-        raise InputError(f"column {name!r} holds {kind} such as {shown[:40]!r}, not numbers: {way_out}")
+    if not any(is_one(kind) for is_one in (*NUMBERS, pa.types.is_boolean)):
+        raise InputError(f"column {name!r} holds {kind}{_example(column)}, not numbers: {way_out}")
     if column.null_count:
         row = int(np.argmax(column.is_null().to_numpy())) + 1
         raise InputError(
@@ -359,11 +380,25 @@ def _finite(column: pa.ChunkedArray, name: str, way_out: str) -> NDArray[np.floa
     return values
 
 
-def _is_number(value: object) -> bool:
+def _example(column: pa.ChunkedArray) -> str:
+    """A value of the column for a message: one that is no number, if there is one among the first."""
+    if pa.types.is_dictionary(column.type):
+        column = column.slice(0, SHOWN).cast(column.type.value_type)
+    values: list[str] = []
+    if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
+        values = [value for value in column.slice(0, SHOWN).to_pylist() if value is not None]
+    else:
+        with suppress(ValueError, OverflowError, pa.ArrowException):  # a time beyond what Python knows
+            values = [str(column.drop_null()[0].as_py())]
+    shown = next((value for value in values if not _is_number(value)), values[0] if values else None)
+    return "" if shown is None else f" such as {shown[:40]!r}"
+
+
+def _is_number(value: str) -> bool:
     try:
-        float(str(value))
+        float(value)
     except ValueError:
-        return value is None
+        return False
     return True
 
 

@@ -12,6 +12,7 @@ import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from enum import StrEnum
+from itertools import islice
 from numbers import Integral, Real
 from pathlib import Path as FilePath
 from typing import Any, NamedTuple
@@ -32,6 +33,8 @@ CHOICES = {
 BACKENDS = ("auto", "ray", "serial")
 MOST = 2**31 - 1
 MOST_SPLITS = 1_000_000
+MOST_SEED = 2**128 - 1
+MOST_VALUES = {"C": 10_000, "gamma": 10_000, "k": 100_000, "report_k": 100_000, "claims": 100_000}
 MOST_TOML_BYTES = 1 << 24
 N_SPLITS = 20
 HOLDOUT_SHARE = 0.33
@@ -150,13 +153,15 @@ class Study:
     resampling: str = "complete"
 
     def __post_init__(self) -> None:
+        for field in fields(self):
+            _check_printable(field.name, getattr(self, field.name))
         checked = {
             "C": _grid("C", self.C),
             "gamma": _grid("gamma", self.gamma),
             "k": None if self.k is None else _folds("k", self.k, least=1),
             "report_k": _folds("report_k", self.report_k, least=0),
             "n_splits": _whole("n_splits", self.n_splits, least=1, most=MOST_SPLITS),
-            "seed": _whole("seed", self.seed, least=0),
+            "seed": _whole("seed", self.seed, least=0, most=MOST_SEED),
             "max_iter": _whole("max_iter", self.max_iter, least=1, most=MOST),
             "delta": _number("delta", self.delta),
             "tolerance": _number("tolerance", self.tolerance),
@@ -192,7 +197,7 @@ class Study:
         object.__setattr__(self, "claims", claims)
         if self.protocol != "holdout":
             for name in ("holdout_share", "claims"):
-                if getattr(self, name) not in (None, ()):
+                if getattr(self, name) is not None and getattr(self, name) != ():
                     raise InputError(
                         f"{name}={getattr(self, name)!r} goes with holdout alone: --certify holdout"
                     )
@@ -210,12 +215,12 @@ class Study:
                 )
 
     def for_rows(self, n: int) -> "Study":
-        """The same study in its one canonical form for n rows, with every k checked against them."""
-        beside = " beside those held out" if self.protocol == "holdout" else ""
-        for name, values in (("k", self.k or ()), ("report_k", self.report_k)):
-            for k in values:
-                if not 3 <= k <= n:
-                    raise InputError(f"{name}={k} is outside 3..{n} (the table has {n} rows{beside})")
+        """The same study in its one canonical form for n rows, with every k checked against them.
+
+        Raises:
+            InputError: a field does not go with n rows.
+        """
+        self._check_folds(n)
         if self.bound == "safe" and n // min(self.k or (3,)) > MOST_CHECKED:
             raise InputError(
                 f"bound='safe' is checked for at most {MOST_CHECKED} rows in an estimate set, and k = "
@@ -235,8 +240,19 @@ class Study:
                 raise InputError(f"report_k={k} is not among k={listed}: add it to k to have it computed")
         return replace(self, k=None) if self.k == tuple(range(3, n + 1)) else self
 
+    def _check_folds(self, n: int) -> None:
+        beside = " beside those held out" if self.protocol == "holdout" else ""
+        for name, values in (("k", self.k or ()), ("report_k", self.report_k)):
+            if strange := [k for k in values if not 3 <= k <= n]:
+                raise InputError(f"{name}={strange[0]} is outside 3..{n} (the table has {n} rows{beside})")
+
     def sizes(self, n: int) -> tuple[Size, ...]:
-        """The distinct fold sizes of the study on n rows, the largest (smallest k) first."""
+        """The distinct fold sizes of the study on n rows, the largest (smallest k) first.
+
+        Raises:
+            InputError: k is outside 3..n.
+        """
+        self._check_folds(n)
         every = self.k or range(3, n + 1)
         if self.resampling == "rotation":
             return tuple(Size(k, (k,), n // k, n - 2 * (n // k), k) for k in every)
@@ -279,6 +295,8 @@ class Study:
         Raises:
             InputError: an unknown field, or a value a field refuses.
         """
+        if not isinstance(values, Mapping):
+            raise InputError(f"a study is described by its fields and their values, not by {values!r}")
         known = {field.name for field in fields(cls)}
         if unknown := sorted(set(values) - known):
             allowed = ", ".join(sorted(known))
@@ -351,13 +369,16 @@ def parse_grid(text: str, name: str) -> tuple[float, ...]:
     """
     form = f"{name}={text!r}: expected numbers like 0.1,1,10 or log:-2:4:13 (13 values from 10^-2 to 10^4)"
     try:
+        _check_count(name, text.count(",") + 1)
         if not text.startswith("log:"):
             return tuple(float(part) for part in text.split(","))
         low, high, count = text[4:].split(":")
         first, last, steps = float(low), float(high), int(count)
-        if steps < 1 or (steps == 1 and first != last) or steps > 10_000:
+        if steps < 1 or (steps == 1 and first != last) or steps > MOST_VALUES[name]:
             raise InputError(form)
         return tuple(10.0 ** (first + (last - first) * i / max(1, steps - 1)) for i in range(steps))
+    except InputError:
+        raise
     except (ValueError, OverflowError):
         raise InputError(form) from None
 
@@ -372,13 +393,14 @@ def parse_folds(text: str, name: str) -> tuple[int, ...] | None:
     form = f"{name}={text!r}: expected whole numbers like 3,4,5,10, or a range like 3:20{every}"
     if text == "3:n" and name == "k":
         return None
+    _check_count(name, text.count(",") + 1)
     try:
         if ":" not in text:
             return tuple(int(part) for part in text.split(","))
         first, last = (int(part) for part in text.split(":"))
     except ValueError:
         raise InputError(form) from None
-    if not 0 <= first <= last or last - first > 10_000_000:
+    if not 0 <= first <= last or last - first >= MOST_VALUES[name]:
         raise InputError(form)
     return tuple(range(first, last + 1))
 
@@ -409,10 +431,24 @@ def _folds(name: str, values: Any, least: int) -> tuple[int, ...]:
     return tuple(sorted({_whole(name, value, least=0) for value in _sequence(name, values, least)}))
 
 
+def _check_count(name: str, count: int) -> None:
+    if count > (most := MOST_VALUES[name]):
+        raise InputError(f"{name} has more than {most:,} values, the most allowed")
+
+
+def _check_printable(name: str, value: Any) -> None:
+    """Python writes numbers of more than 4300 digits neither into a message nor into a file."""
+    try:
+        str(value)
+    except ValueError:
+        raise InputError(f"{name} is or holds a number of thousands of digits: values are finite") from None
+
+
 def _sequence(name: str, values: Any, least: int) -> tuple[Any, ...]:
     if isinstance(values, str) or not isinstance(values, Iterable):
         raise InputError(f"{name}={values!r} is not a sequence: give a list of numbers")
-    listed = tuple(values)
+    listed = tuple(islice(values, MOST_VALUES[name] + 1))
+    _check_count(name, len(listed))
     if len(listed) < least:
         raise InputError(f"{name} is empty: give at least one value")
     return listed
