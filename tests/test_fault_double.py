@@ -37,19 +37,20 @@ class Mortal:
     """An aggregator that may die, with what it has not written; then it is made anew, as an actor is."""
 
     def __init__(self, make):
-        self.make, self.now, self.last = make, make(), False
+        self.make, self.now, self.last = make, make(), None
 
     def __getattr__(self, name):
         return getattr(self.now, name)
 
     def finish(self, *nested):
-        if self.last:
+        if self.last is not None:
+            self.last()
             self.die()
         return self.now.finish(*nested)
 
     def die(self):
         self.now.folder.release()
-        self.now, self.last = self.make(), False
+        self.now, self.last = self.make(), None
         self.now.open()
 
 
@@ -142,12 +143,12 @@ class Faulty(SerialBackend):
         return [worker.Outcome(np.empty(0, worker.RECORD), (failure,), ())]
 
     def die(self, number):
-        """At once, or when it is to finish."""
-        if number % 2:
-            self.aggregator.last = True
-        else:
+        """At once, or when it is to finish, with or without a last word."""
+        if number % 3 == 0:
             self.handed = []
             self.aggregator.die()
+        else:
+            self.aggregator.last = self.aggregator.flush if number % 3 == 1 else lambda: None
 
     def stop(self, _):
         self.stopping = True
