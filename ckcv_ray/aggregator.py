@@ -57,6 +57,20 @@ class Progress(NamedTuple):
     best: tuple[Triple, float] | None
 
 
+class Settled(NamedTuple):
+    """The end of a run, all that has to be known of it at once: an aggregator may die after saying it.
+
+    Attributes:
+        finished: triples, models and certificate.
+        reported: the ensemble of the best triple of each reported k that could be refitted on every split.
+        account: what the run has cost, in all its sessions, and what failed.
+    """
+
+    finished: Finished
+    reported: dict[int, Ensemble]
+    account: dict[str, Any]
+
+
 class Aggregator:
     """Records of one run and what follows from them.
 
@@ -189,16 +203,17 @@ class Aggregator:
         self._unsaved = []
         self._saved_at = monotonic()
 
-    def finish(self, nested: Ensemble | None = None) -> Finished | None:
+    def finish(self, nested: Ensemble | None = None) -> Settled | None:
         """Settle the winner, and write triples and models, those of the nested ensemble with them.
 
-        None where the winner's machines are still to be refitted: they were lost with an aggregator that
-        died, and ``plan`` hands them out again.
+        None where work is left, since an aggregator died with what had come in: ``plan`` hands it out again.
 
         Raises:
             RunError: no triple could be completed, or the winner could not be refitted.
         """
         self.flush()
+        if not self._decided():
+            return None
         winner = self.selection.winner()
         if winner is None:
             raise RunError(f"no triple could be completed: {self._first_failure()}")
@@ -216,19 +231,11 @@ class Aggregator:
         certificate = certify(
             self.study, self.table, self.run_id, triple, winner.l_ms, ensemble, nested, provisional, digests
         )
-        return Finished(triples, ensemble, certificate, nested)
-
-    def reported(self) -> dict[int, Ensemble]:
-        """The ensemble of the best triple of each reported k that could be refitted on every split."""
-        found: dict[int, Ensemble] = {}
-        for size, leader in zip(self.sizes, self.selection.leaders, strict=True):
-            for k in set(size.k_values) & set(self.study.report_k):
-                if leader is not None and (ensemble := self._ensemble(leader)) is not None:
-                    found[k] = ensemble
-        return found
+        finished = Finished(triples, ensemble, certificate, nested)
+        return Settled(finished, self._reported(), self.account())
 
     def account(self) -> dict[str, Any]:
-        """What the run has cost, in all its sessions."""
+        """What the run has cost, in all its sessions, and what failed."""
         at = self.progress()
         cells = {name: getattr(at, name) for name in ("planned", "computed", "dropped", "failed")}
         seconds = self._before["seconds"] + monotonic() - self._opened_at
@@ -240,6 +247,7 @@ class Aggregator:
             "worker_bytes": self._peak,
             "environment": environment(),
             "damaged": self._damaged,
+            "failures": [[*failure.path, failure.traceback] for failure in self.failures()],
             "cells": cells,
             "capped": at.capped,
         }
@@ -264,6 +272,14 @@ class Aggregator:
     def failures(self) -> list[Failure]:
         """Paths that failed."""
         return list(self._failures.values())
+
+    def _reported(self) -> dict[int, Ensemble]:
+        found: dict[int, Ensemble] = {}
+        for size, leader in zip(self.sizes, self.selection.leaders, strict=True):
+            for k in set(size.k_values) & set(self.study.report_k):
+                if leader is not None and (ensemble := self._ensemble(leader)) is not None:
+                    found[k] = ensemble
+        return found
 
     def _ensemble(self, leader: Leader) -> Ensemble | None:
         """The members of a leader; None where one is missing."""
@@ -329,7 +345,7 @@ class Aggregator:
             self.schedule.mark_cells(size, *cells)
         for estimate, path in [key for key, failure in self._failures.items() if self._mended(failure)]:
             del self._failures[estimate, path]
-        for failure in failures:
+        for failure in (failure for failure in failures if not self._mended(failure)):
             self._failures[failure.estimate, failure.path] = failure
             if not failure.estimate:
                 size, gamma = self.ledger.size_of[failure.path.k], self.ledger.gamma_of[failure.path.gamma]

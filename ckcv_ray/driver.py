@@ -23,6 +23,7 @@ from ckcv_ray.backend import Backend, make_backend, session
 from ckcv_ray.core.threads import one_thread
 from ckcv_ray.data import Table, TestRows, divide, table_from_arrays
 from ckcv_ray.ensemble import Ensemble
+from ckcv_ray.errors import RunError
 from ckcv_ray.estimate import Estimate, estimate
 from ckcv_ray.result import Result
 from ckcv_ray.study import Execution, Study, Triple
@@ -164,16 +165,17 @@ def _run(
             aggregator.add(expected.outcome)
         _work(backend, aggregator, listen, stop)
         inside = _nested(study, table, out, backend, stop) if study.outer_splits is not None else None
-        while (finished := aggregator.finish(inside)) is None:
-            _work(backend, aggregator, listen, stop)
+        while (settled := aggregator.finish(inside)) is None:
+            if not _work(backend, aggregator, listen, stop):
+                raise RunError("the study is not decided, and nothing is left to compute: please report it")
+        finished = settled.finished
         execution: dict[str, Any] = {
             "package": VERSION,
             "backend": backend.name,
             "workers": backend.workers,
             "source": table.source,
-            "failures": [[*failure.path, failure.traceback] for failure in aggregator.failures()],
-            "test": _measure(finished.ensemble, test, aggregator.reported() if test else {}),
-            **aggregator.account(),
+            "test": _measure(finished.ensemble, test, settled.reported),
+            **settled.account,
         }
         aggregator.write_end(finished, execution)
         return Result.of(study, table, finished, execution)
@@ -192,9 +194,9 @@ def _nested(study: Study, table: Table, out: Path | None, backend: Backend, stop
     return nested.members(study, table, [Triple(r.C, r.gamma, r.k) for r in results])
 
 
-def _work(backend: Backend, aggregator: Aggregator, listen: Listener | None, stop: Stop) -> None:
-    """Keep the backend supplied until nothing is left to compute."""
-    told = -inf
+def _work(backend: Backend, aggregator: Aggregator, listen: Listener | None, stop: Stop) -> int:
+    """Keep the backend supplied until nothing is left to compute; how many batches that took."""
+    told, batches = -inf, 0
     while True:
         if stop():
             raise KeyboardInterrupt
@@ -203,6 +205,7 @@ def _work(backend: Backend, aggregator: Aggregator, listen: Listener | None, sto
             if not tasks:
                 break
             backend.submit(tasks)
+            batches += 1
         if not backend.in_flight():
             break
         for outcome in backend.wait():
@@ -212,6 +215,7 @@ def _work(backend: Backend, aggregator: Aggregator, listen: Listener | None, sto
             told = monotonic()
     if listen is not None:
         listen(aggregator.progress())
+    return batches
 
 
 def _measure(

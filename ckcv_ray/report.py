@@ -150,7 +150,7 @@ def _parameters(result: Result) -> dict[str, str]:
 
 def _listed(value: Any) -> str:
     if isinstance(value, list | tuple):
-        return ", ".join(f"{item:.12g}" for item in value) or "none"
+        return ", ".join(item if isinstance(item, str) else f"{item:.12g}" for item in value) or "none"
     return f"{value:,}" if type(value) is int else str(value)
 
 
