@@ -1,0 +1,601 @@
+"""What ``jobs/fuzz.py`` feeds the readers: files that are nearly right, and files that mean harm.
+
+A file is made in one of three ways: built to its format from odd parts (``SHAPED``), a sound one damaged in
+its bytes (``damaged``), or written to cost the reader far more than it cost its author (``HOSTILE``). Where a
+checksum would refuse the damage before the reader sees it, it is computed anew behind the damage.
+"""
+
+import csv
+import io
+import json
+import struct
+import zipfile
+import zlib
+from collections.abc import Callable, Sequence
+from decimal import Decimal
+from functools import cache, partial
+from math import inf, nan
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+from hypothesis import strategies as st
+from hypothesis.strategies import DrawFn, SearchStrategy
+from pyarrow import parquet
+from scipy.io import savemat
+
+ROWS = 8
+SEEN = [i * 0.5 for i in range(ROWS)]
+CLASSES = ["no", "yes"] * (ROWS // 2)
+DEEP, HUGE = "@deep", "@huge"  # stand in a JSON tree for what json.dumps cannot write
+TOKENS = [
+    *b"nan inf -1 0 1e999 1e308 5e-324 null true None NaN y X \0 \" ' , : # = }".split(b" "),
+    *(b"\n", b"\r", b"9" * 25, b"9" * 5000, b"0x" + b"f" * 5000),
+    *(b"\xff", b"\xed\xa0\x80", b"\xef\xbb\xbf", "é".encode(), "\u2028".encode(), b"\x1b[31m"),
+    *(b"[" * 5000, b"{" * 5000, b'{"a":' * 5000, b"[[", b"]]"),
+    *(struct.pack("<q", value) for value in (-1, 1 << 31, 1 << 40, 2**63 - 1)),
+    *(struct.pack("<i", value) for value in (-1, 1 << 30, 2**31 - 1)),
+]
+WORDS = ["", "y", "x", "0", "1", "nan", "inf", "a\nb", "\0", "\x1b[31m", "é", "\u2028", "x" * 3000, '"', ","]
+NUMBERS: list[Any] = [0, -0.0, 1, -1, 2, 3, 7, 0.5, 1e-320, 1e308, -1e308, 2**31, 2**53 + 1]
+NUMBERS += [2**63 - 1, -(2**63), 2**64, 10**400]
+VALUES: list[Any] = [
+    *NUMBERS,
+    *WORDS,
+    *(None, True, False, nan, inf, [], {}, [[1]], [None], {"a": {}}, {"a": "\n"}, [0.1, "1"]),
+    *(DEEP, HUGE, "3:10000000", "log:-2:4:10000", "log:0:400:9", "member:0", "holdout", "nested"),
+]
+
+
+class Case(NamedTuple):
+    """An input.
+
+    Attributes:
+        files: content by name; None for one that is taken away.
+        base: the finished run they are put over, "" for none.
+        sealed: whether digests and the run_id are made anew behind the damage.
+    """
+
+    files: dict[str, bytes | None]
+    base: str = ""
+    sealed: bool = False
+
+
+@st.composite
+def damaged(draw: DrawFn, sound: SearchStrategy[bytes]) -> bytes:
+    """A sound file with up to six places flipped, cut, repeated, moved or overwritten."""
+    content = bytearray(draw(sound))
+    for _ in range(draw(st.integers(0, 6))):
+        a, b = sorted(draw(st.integers(0, len(content))) for _ in range(2))
+        how = draw(st.sampled_from(("flip", "insert", "overwrite", "cut", "remove", "repeat", "move")))
+        token = draw(st.sampled_from(TOKENS) | st.binary(min_size=1, max_size=9))
+        match how:
+            case "flip" if a < len(content):
+                content[a] ^= 1 << draw(st.integers(0, 7))
+            case "insert":
+                content[a:a] = token
+            case "overwrite":
+                content[a : a + len(token)] = token
+            case "cut":
+                del content[b:]
+            case "remove":
+                del content[a:b]
+            case "repeat":
+                content[b:b] = content[a:b] * draw(st.integers(1, 50))
+            case "move":
+                content[a:a] = content[b : b + 64]
+    return bytes(content)
+
+
+def rarely(odd: SearchStrategy[Any], usual: SearchStrategy[Any]) -> SearchStrategy[Any]:
+    """One in eight is odd, so that most files get as far as the next check."""
+    return st.integers(0, 7).flatmap(lambda i: odd if i == 7 else usual)
+
+
+@st.composite
+def csv_text(draw: DrawFn) -> bytes:
+    """A table of text, with odd names, cells, row lengths, separators and encodings."""
+    names = ["x", "y", *draw(st.lists(st.sampled_from(WORDS) | st.text(max_size=4), max_size=2))]
+    odd = st.sampled_from(WORDS) | st.sampled_from(NUMBERS).map(str) | st.text(max_size=6)
+    rows = [[str(x), y, *("1" for _ in names[2:])] for x, y in zip(SEEN, CLASSES, strict=True)]
+    for _ in range(draw(st.integers(0, 3))):
+        row = rows[draw(st.integers(0, ROWS - 1))]
+        if row:
+            row[draw(st.integers(0, len(row) - 1))] = draw(odd)
+        if draw(st.integers(0, 9)) == 9:
+            del row[draw(st.integers(0, len(row))) :]
+    out = io.StringIO()
+    writer = csv.writer(
+        out,
+        delimiter=draw(rarely(st.sampled_from(";\t |"), st.just(","))),
+        lineterminator=draw(rarely(st.sampled_from(["\r", "", "\n\n"]), st.sampled_from(["\n", "\r\n"]))),
+        quoting=draw(st.sampled_from([csv.QUOTE_MINIMAL, csv.QUOTE_ALL])),
+    )
+    writer.writerows([draw(rarely(st.just(names[::-1] * 2), st.just(names))), *rows])
+    encoding = draw(rarely(st.sampled_from(["utf-16", "utf-8-sig", "utf-32"]), st.just("utf-8")))
+    return out.getvalue().encode(encoding, "surrogatepass")
+
+
+_ONE, _TEXT = Decimal(1), pa.string()
+_NUMERIC = "int8 uint8 int16 uint16 int32 uint32 int64 uint64 float16 float32 float64 date32 date64"
+COLUMNS: list[tuple[Any, Any, Any]] = [  # a type and two values
+    *((pa.type_for_alias(kind), 0, 1) for kind in (*_NUMERIC.split(), "time32[s]", "time64[ns]")),
+    *((pa.timestamp(unit, zone), 0, 1) for unit in ("s", "ns") for zone in (None, "Europe/Zurich", "+99:99")),
+    *((pa.timestamp("s"), 2**50, -(2**50)), (pa.duration("s"), 2**62, 1), (pa.duration("ns"), 0, 1)),
+    *((pa.decimal128(38, 5), _ONE, -_ONE), (pa.decimal256(76, 1), _ONE, -_ONE), (pa.date32(), 2**31 - 1, 0)),
+    *((kind, "a", "b") for kind in (_TEXT, pa.large_string(), pa.string_view(), pa.json_())),
+    *((pa.dictionary(pa.int8(), _TEXT), "a", "b"), (pa.dictionary(pa.int8(), pa.int64()), 0, 1)),
+    *((pa.dictionary(pa.int8(), _TEXT), "a", None), (pa.null(), None, None), (pa.bool_(), True, False)),
+    *((pa.float64(), a, b) for a, b in ((1e308, -1e308), (nan, 1.0), (1.0, inf), (5e-324, 0.0), (0.0, -0.0))),
+    *((pa.int64(), a, b) for a, b in ((None, 1), (2**63 - 1, -(2**63)), (2**53, 2**53 + 1))),
+    *((pa.uint64(), 2**64 - 1, 0), (pa.float32(), 0.1, 0.2)),
+    *((_TEXT, "a\n\x1b[31m", "b"), (_TEXT, "x" * 4000, "")),
+    *((pa.binary(), b"\xff", b"a"), (pa.binary(2), b"ab", b"\xff\xfe"), (pa.binary_view(), b"a", b"b")),
+    *((pa.uuid(), bytes(16), bytes(range(16))), (pa.bool8(), 1, 0), (pa.opaque(pa.int8(), "a", "b"), 0, 1)),
+    *((pa.list_(pa.int64()), [], [1, None]), (pa.list_(pa.int64(), 2), [1, 2], [3, 4])),
+    *((pa.list_view(pa.int8()), [1], []), (pa.list_(pa.list_(pa.float64())), [[1.0]], [[]])),
+    *((pa.map_(_TEXT, pa.int64()), [("k", 1)], []), (pa.struct([("a", pa.int8())]), {"a": 1}, None)),
+]  # fmt: skip
+
+
+def _array(column: tuple[Any, Any, Any], n: int) -> Any:
+    """Two values in turn, n in all."""
+    kind, *values = column
+    storage = getattr(kind, "storage_type", kind)
+    array = pa.array((values * n)[:n], storage)
+    return array if storage is kind else pa.ExtensionArray.from_storage(kind, array)
+
+
+@st.composite
+def parquet_file(draw: DrawFn) -> bytes:
+    """Columns of any type, few rows, odd names and metadata."""
+    n = draw(rarely(st.sampled_from((0, 1, 5)), st.just(ROWS)))
+    any_kind = st.sampled_from(COLUMNS)
+    names = ["x", "y", *draw(st.lists(st.sampled_from(WORDS), max_size=2))]
+    usual: list[Any] = [(pa.float64(), 0.5, 1.0), (pa.string(), "no", "yes")]
+    kinds = [draw(any_kind | st.just(one)) for one in usual] + [draw(any_kind) for _ in names[2:]]
+    columns = [_array(kind, n) for kind in kinds]
+    table = pa.Table.from_arrays(columns, draw(rarely(st.just(names[::-1]), st.just(names))))
+    if draw(st.booleans()):
+        values = st.sampled_from([b"yes", b"", b"\xff", b"{" * 9, b"[]", b"{}", b"null"])
+        keys = st.sampled_from([b"sparse", b"pandas", b"target", b"\xff", b"ARROW:schema"])
+        table = table.replace_schema_metadata(draw(st.dictionaries(keys, values, max_size=3)))
+    options: dict[str, Any] = {
+        "version": draw(st.sampled_from(["1.0", "2.4", "2.6"])),
+        "compression": draw(st.sampled_from(["none", "snappy", "zstd", "gzip"])),
+        "use_dictionary": draw(st.booleans()),
+        "store_schema": draw(st.booleans()),
+        "data_page_version": draw(st.sampled_from(["1.0", "2.0"])),
+    }
+    try:
+        return parquet_of(table, **options)
+    except pa.ArrowException:  # a type that this version of the format does not have
+        return parquet_of(table.select([]))
+
+
+def npy(kind: str, shape: Sequence[int], body: bytes, version: int = 1, fortran: bool = False) -> bytes:
+    """An array file whose header says what it likes."""
+    sizes = "".join(f"{n}," for n in shape)
+    told = f"{{'descr': {kind}, 'fortran_order': {fortran}, 'shape': ({sizes}), }}\n"
+    length = struct.pack("<H" if version == 1 else "<I", len(told))
+    return b"\x93NUMPY" + bytes((version, 0)) + length + told.encode("utf-8") + body
+
+
+def sound_npy(array: Any) -> bytes:
+    """The array file numpy writes."""
+    out = io.BytesIO()
+    np.lib.format.write_array(out, np.asarray(array), allow_pickle=True)
+    return out.getvalue()
+
+
+def zipped(members: dict[str, bytes], method: int = zipfile.ZIP_STORED) -> bytes:
+    """An archive with right checksums."""
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w", method) as archive:
+        for name, content in members.items():
+            archive.writestr(zipfile.ZipInfo(name), content, method)
+    return out.getvalue()
+
+
+X = np.column_stack([SEEN, np.cos(SEEN)])
+SIGNS = np.where(np.arange(ROWS) % 2, 1, -1)
+ROWS_OF = np.array([range(6), range(2, 8)]) + 1
+PARTS = {"x": X, "t": SIGNS, "train": ROWS_OF, "test": ROWS_OF[::-1]}
+MEMBERS = {
+    "npz": {"X.npy": sound_npy(X), "y.npy": sound_npy(CLASSES)},
+    "ida": {f"toy/{name}.npy": sound_npy(part - (name[0:2] in ("tr", "te"))) for name, part in PARTS.items()},
+}
+KINDS = [
+    *("'<f8'", "'>f4'", "'<f2'", "'<f16'", "'<i8'", "'<u8'", "'|b1'", "'<c16'", "'|O'", "'|O8'", "'<U9'"),
+    *("'|S3'", "'|S0'", "'|V8'", "'<M8[ns]'", "'<m8'"),
+    *(
+        "'<U1000000000'",
+        "'<f8,<f8'",
+        "[('a', '<f8')]",
+        "[('a', '<f8', (9, 9))]",
+        "[('a', '|O')]",
+        "('<f8', (2,))",
+    ),
+    *("None", "0", "''", "[]", "'" + "(" * 300 + "f8'", "-" * 3000 + "1"),
+]
+
+
+@st.composite
+def array_file(draw: DrawFn, sound: bytes) -> bytes:
+    """An array file: sound, damaged, or one whose header lies."""
+    sizes = st.sampled_from([ROWS, 2, 0, 1, -1, 10**6, 10**12, 2**31, 2**62, 2**63, 10**30])
+    lying = st.builds(
+        npy,
+        st.sampled_from(KINDS),
+        st.lists(sizes, max_size=3) | st.just([ROWS, 2]) | st.just([ROWS]) | st.just([1] * 70),
+        st.binary(max_size=200) | st.just(X.tobytes()),
+        st.sampled_from([1, 1, 2, 3, 9]),
+        st.booleans(),
+    )
+    return draw(rarely(lying, st.just(sound)) | damaged(st.just(sound)) | lying)
+
+
+@st.composite
+def npz_file(draw: DrawFn, which: str) -> bytes:
+    """An archive of arrays of which one or two are odd, missing, doubled or renamed."""
+    members = dict(MEMBERS[which])
+    for _ in range(draw(st.integers(0, 2))):
+        name = draw(st.sampled_from(sorted(MEMBERS[which])))
+        members[name] = draw(array_file(MEMBERS[which][name]))
+    if draw(st.integers(0, 7)) == 7:
+        content = members.pop(draw(st.sampled_from(sorted(members))))
+        name = draw(st.sampled_from(["X", "y", "X.npy", "toy.npy", "../X.npy", "X.npy\n", "a/b/c.npy"]))
+        members[name] = content
+    methods = [zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED, zipfile.ZIP_LZMA, zipfile.ZIP_BZIP2]
+    return zipped(members, draw(st.sampled_from(methods)))
+
+
+@cache
+def mat_seeds() -> list[bytes]:
+    """Sound archives of MATLAB's, compressed and not, and of its older form."""
+    odd = np.empty(2, object)
+    odd[:] = [X, "text"]
+    changes: list[dict[str, Any]] = [{}, {"x": X.astype(np.complex128)}, {"x": odd}, {"t": {"a": X}}]
+    found = []
+    for parts in (PARTS | change for change in changes):
+        out = io.BytesIO()
+        savemat(out, {"toy": parts, "other": X > 0, "word": "a"})
+        found.append(out.getvalue())
+    out = io.BytesIO()
+    savemat(out, {"toy": X}, format="4")
+    return [*found, out.getvalue()]
+
+
+def compressed_mat(content: bytes) -> bytes:
+    """The elements after MATLAB's header as one compressed element."""
+    packed = zlib.compress(content[128:])
+    return mat_seeds()[0][:128] + struct.pack("<II", 15, len(packed)) + packed
+
+
+@st.composite
+def svmlight_text(draw: DrawFn) -> bytes:
+    """Lines of a sparse table, with odd labels, indices, values and remarks."""
+    odd = st.sampled_from([0, -1, 10**4, 10**6, 2**31, 2**32, 2**63, "", "qid", "x"])
+    index = rarely(odd, st.integers(1, 4)).map(str)
+    value = rarely(st.sampled_from([*WORDS, *NUMBERS]), st.integers(-9, 9))
+    label = rarely(st.sampled_from([*WORDS, *NUMBERS, "1,2"]), st.sampled_from(["-1", "+1"]))
+    rows = draw(rarely(st.integers(0, 2), st.just(ROWS)))
+    cells = [[f"{i}:{draw(value)}" for i in sorted(draw(st.lists(index, max_size=3)))] for _ in range(rows)]
+    lines = [" ".join([str(draw(label)), *row]) for row in cells]
+    return "\n".join([*lines, draw(st.sampled_from(["", "# end", "#", "\0"]))]).encode()
+
+
+FIELDS: dict[str, Any] = {
+    "C": [0.1, 1.0],
+    "gamma": "log:-2:2:3",
+    "k": "3:8",
+    "n_splits": 3,
+    "delta": 0.05,
+    "bound": "safe",
+    "seed": 1,
+    "scaling": "none",
+    "solver": "libsvm",
+    "tolerance": 0.01,
+    "precision": "float64",
+    "max_iter": 100,
+    "protocol": "holdout",
+    "holdout_share": 0.3,
+    "claims": ["vote", "member:1"],
+    "outer_splits": 2,
+    "report_k": [3],
+    "exhaustive": True,
+    "resampling": "complete",
+}
+TOML_VALUES = [
+    *("nan", "-inf", "1979-05-27T07:32:00Z", "07:32:00", "1979-05-27", "0xff", "0b1", "1_000", "{}", "''"),
+    *("1e999", "[nan]", "[inf, 1]", "[[1], [2]]"),
+    *("0x" + "f" * 5000, "[0x" + "f" * 5000 + "]", "9" * 5000, "[1, 'a']", '"""a\nb"""', "[1, 1.0, true]"),
+    *("[" * 3000 + "]" * 3000, "{a=" * 500 + "1" + "}" * 500, "{a.b = 1}", "[-0.0]"),
+]
+
+
+def as_json(value: Any) -> str:
+    """JSON text, with what ``json`` itself cannot write."""
+    text = json.dumps(value)
+    return text.replace(f'"{DEEP}"', "[" * 20_000 + "]" * 20_000).replace(f'"{HUGE}"', "9" * 5000)
+
+
+@st.composite
+def toml_text(draw: DrawFn) -> bytes:
+    """A study with a few odd values, unknown fields, tables."""
+    odd = st.sampled_from(TOML_VALUES) | st.sampled_from(VALUES).map(as_json)
+    names = draw(st.lists(st.sampled_from(sorted(FIELDS)), unique=True, max_size=5))
+    lines = [f"{name} = {draw(rarely(odd, st.just(as_json(FIELDS[name]))))}" for name in names]
+    name = st.sampled_from(["'a\\nb'", "k.a", "[C]", "[[C]]", "'' ", "é", "x" * 3000])
+    lines += [f"{draw(name)} = 1"] if draw(st.integers(0, 5)) == 5 else []
+    return "\n".join(lines).encode("utf-8", "surrogatepass")
+
+
+@st.composite
+def words_text(draw: DrawFn) -> bytes:
+    """A word for a grid or for numbers of folds."""
+    parts = ["log:", ":", ",", "3", "n", "-2", "4", "1e400", "10000", "10000000", "0x3", "1_0", "nan", "inf"]
+    parts += ["-", "+", ".", "é", "٣", " ", "\n", "\0", "9" * 400, "9" * 5000]
+    part = st.sampled_from(parts) | st.text(max_size=3)
+    return "".join(draw(st.lists(part, max_size=8))).encode(errors="replace")
+
+
+def edited_json(draw: DrawFn, content: bytes) -> bytes:
+    """A JSON file with one or two values replaced, removed or added, at any depth."""
+    tree = {"": json.loads(content)}
+    for _ in range(draw(st.integers(1, 2))):
+        at: Any = tree
+        key: Any = ""
+        while isinstance(at[key], dict | list) and at[key] and draw(st.integers(0, 5)):
+            at = at[key]
+            key = draw(st.sampled_from(sorted(at) if isinstance(at, dict) else range(len(at))))
+        how = draw(st.integers(0, 5))
+        if how == 0 and at is not tree:
+            del at[key]
+            break
+        if how == 1 and isinstance(at[key], dict):
+            at[key][draw(st.sampled_from(WORDS))] = draw(st.sampled_from(VALUES))
+        else:
+            at[key] = draw(st.sampled_from(VALUES))
+    return as_json(tree[""]).encode()
+
+
+def edited_parquet(draw: DrawFn, content: bytes) -> bytes:
+    """A Parquet file with odd values in a column, or with rows, columns, types or metadata changed."""
+    table = parquet.read_table(pa.BufferReader(content))
+    column = draw(st.integers(0, table.num_columns - 1))
+    field, rows = table.schema.field(column), table.num_rows
+    row = draw(st.integers(0, max(0, rows - 1)))
+    how = draw(st.sampled_from(("value", "value", "value", "rows", "drop", "twice", "type", "metadata")))
+    if how == "value":
+        listed = pa.types.is_list(field.type)
+        odd = st.sampled_from([None, *NUMBERS, *WORDS, nan, inf, 99, -2])
+        values = table.column(column).to_pylist()
+        everywhere = draw(st.booleans())
+        new = draw(st.lists(odd, max_size=3) | st.none() if listed else odd)
+        if listed and draw(st.booleans()) and rows and values[row]:
+            new = [*values[row][:-1], draw(odd)]
+        values = [new if everywhere or i == row else value for i, value in enumerate(values)]
+        try:
+            table = table.set_column(column, field, pa.array(values, field.type))
+        except (pa.ArrowException, OverflowError, TypeError, ValueError):
+            return content
+    elif how == "rows":
+        order = draw(st.lists(st.integers(0, max(0, rows - 1)), max_size=12) | st.just([*range(rows)][::-1]))
+        table = table.take(order) if rows else table
+    elif how == "drop":
+        table = table.remove_column(column)
+    elif how == "twice":
+        table = table.append_column(field, table.column(column))
+    elif how == "type":
+        other = _array(draw(st.sampled_from(COLUMNS)), rows)
+        table = table.set_column(column, pa.field(field.name, other.type), other)
+    else:
+        metadata = dict(table.schema.metadata or {})
+        value = st.sampled_from([b"", b"\xff", b"y", b"[]", b"{", b"3", b"null", b"[" * 5000])
+        metadata[draw(st.sampled_from(sorted(metadata)))] = draw(value)
+        table = table.replace_schema_metadata(metadata)
+    sink = pa.BufferOutputStream()
+    parquet.write_table(table, sink, compression="zstd", write_page_checksum=True)
+    return bytes(sink.getvalue())
+
+
+@st.composite
+def run_case(draw: DrawFn, runs: dict[str, dict[str, bytes]]) -> Case:
+    """A finished run with one or two of its files missing, damaged, exchanged, or edited with sense."""
+    base = draw(st.sampled_from(sorted(runs)))
+    files = runs[base]
+    changed: dict[str, bytes | None] = {}
+    for _ in range(draw(rarely(st.just(2), st.just(1)))):
+        name = draw(st.sampled_from(sorted(name for name in files if not name.endswith(".pkl"))))
+        how = draw(st.sampled_from(("edit", "edit", "edit", "damage", "remove", "exchange")))
+        if how == "edit":
+            edit = edited_json if name.endswith(".json") else edited_parquet
+            changed[name] = edit(draw, files[name])
+        elif how == "damage":
+            changed[name] = draw(damaged(st.just(files[name])))
+        else:
+            changed[name] = None if how == "remove" else files[draw(st.sampled_from(sorted(files)))]
+    return Case(changed, base, sealed=draw(st.booleans()))
+
+
+def one_file(name: str, content: SearchStrategy[bytes]) -> SearchStrategy[Case]:
+    """Cases of a single file."""
+    return content.map(lambda made: Case({name: made}))
+
+
+SVMLIGHT = b"".join(b"%+d 1:%g 3:%g # row\n" % (sign, *row) for sign, row in zip(SIGNS, X, strict=True))
+SHAPED: dict[str, tuple[str, SearchStrategy[bytes]]] = {
+    "csv": ("input.csv", csv_text()),
+    "parquet": ("input.parquet", parquet_file()),
+    "npz": ("input.npz", npz_file("npz")),
+    "svmlight": ("input.svmlight", svmlight_text() | st.just(SVMLIGHT)),
+    "ida": ("input.npz", npz_file("ida")),
+    "mat": ("input.mat", st.deferred(lambda: st.sampled_from(mat_seeds()))),
+    "toml": ("study.toml", toml_text()),
+    "words": ("words", words_text()),
+}
+
+
+def cases(reader: str) -> SearchStrategy[Case]:
+    """Cases for a reader of one file: built to its format, and half of them damaged besides."""
+    name, shaped = SHAPED[reader]
+    made = shaped | damaged(shaped)
+    if reader == "mat":
+        made = made | damaged(shaped).map(compressed_mat)
+    return one_file(name, made)
+
+
+def bomb(mib: int) -> bytes:
+    """An archive of arrays whose X is ``mib`` MiB of zeros, made without compressing them all."""
+    packer = zlib.compressobj(9, zlib.DEFLATED, -15)
+    size = mib << 20
+    head = npy("'<f8'", [size // 8, 1], b"")
+    packed = packer.compress(head) + packer.flush(zlib.Z_FULL_FLUSH)
+    block = packer.compress(bytes(1 << 20)) + packer.flush(zlib.Z_FULL_FLUSH)
+    packed += block * mib + packer.flush(zlib.Z_FINISH)
+    content = bytearray(zipped({"X.npy": packed, "y.npy": sound_npy(CLASSES)}))
+    central = content.index(b"PK\1\2")
+    for at in (8, central + 10):
+        struct.pack_into("<H", content, at, zipfile.ZIP_DEFLATED)
+    for at in (14, central + 16):
+        struct.pack_into("<III", content, at, 0, len(packed), len(head) + size)
+    return bytes(content)
+
+
+def parquet_of(table: pa.Table, times: int = 1, **options: Any) -> bytes:
+    """A Parquet file with the table's rows again and again, in row groups."""
+    sink = pa.BufferOutputStream()
+    with parquet.ParquetWriter(sink, table.schema, **options) as writer:
+        for _ in range(times):
+            writer.write_table(table)
+    return bytes(sink.getvalue())
+
+
+def _deep(levels: int) -> pa.Table:
+    kind, value = pa.int64(), 1
+    array = pa.array([value] * ROWS, kind)
+    for _ in range(levels):
+        array = pa.ListArray.from_arrays(pa.array(range(ROWS + 1), pa.int32()), array)
+    return pa.table({"x": array, "y": CLASSES})
+
+
+def _heavy(rows: int, length: int) -> pa.Table:
+    indices = pa.array(np.arange(rows, dtype=np.int8) % 2)
+    labels = pa.array(["a" * length, "b" * length])
+    return pa.table({"x": np.zeros(rows), "y": pa.DictionaryArray.from_arrays(indices, labels)})
+
+
+def _wide(columns: int, cell: str = "1") -> bytes:
+    lines = [",".join(["y", *(f"x{i}" for i in range(columns))])]
+    return "\n".join(lines + [",".join([y] + [cell] * columns) for y in CLASSES]).encode()
+
+
+def _tall(rows: int) -> pa.Table:
+    return pa.table({"x": np.zeros(rows), "y": np.arange(rows) % 2})
+
+
+def with_X(content: bytes) -> bytes:
+    """A sound archive but for its X."""
+    return zipped(MEMBERS["npz"] | {"X.npy": content})
+
+
+def with_part(part: str, content: bytes) -> bytes:
+    """A sound IDA archive but for one part, compressed."""
+    return zipped(MEMBERS["ida"] | {f"toy/{part}.npy": content}, zipfile.ZIP_DEFLATED)
+
+
+HOSTILE: dict[str, dict[str, Callable[[], bytes]]] = {
+    "csv": {
+        "a million columns": lambda: _wide(1_000_000),
+        "one endless line": lambda: b"1," * (40 << 20),
+        "one endless cell": lambda: b"x,y\n" + b"1" * (80 << 20),
+        "one endless name": lambda: b"x" * (80 << 20) + b",y\n1,a\n",
+        "ten million rows": lambda: b"x,y\n" + b"1,a\n2,b\n" * 10_000_000,
+        "ten million labels": lambda: b"x,y\n" + b"".join(b"1,%d\n" % i for i in range(5_000_000)),
+        "nothing but zeros": lambda: bytes(100 << 20),
+        "open quote": lambda: b'x,y\n"' + b"1,a\n" * 10_000_000,
+    },
+    "parquet": {
+        "three hundred million rows": lambda: parquet_of(_tall(1_000_000), 300),
+        "a long word, dictionary": lambda: parquet_of(_heavy(2_000_000, 5_000)),
+        "a long word, no schema": lambda: parquet_of(_heavy(2_000_000, 5_000), store_schema=False),
+        "deep lists": lambda: parquet_of(_deep(500)),
+        "many columns": lambda: parquet_of(pa.table({f"x{i}": SEEN for i in range(20_000)} | {"y": CLASSES})),
+    },
+    "npz": {
+        "bomb": lambda: bomb(3_500),
+        "a header of 24 TB": lambda: with_X(npy("'<f8'", [10**12, 3], b"")),
+        "a header of 3 GiB": lambda: with_X(npy("'<f8'", [4 * 10**7, 10], bytes(80))),
+        "objects": lambda: with_X(sound_npy(np.array([[None] * 2] * ROWS))),
+        "a million columns": lambda: with_X(sound_npy(np.zeros((ROWS, 10**6)))),
+        "wide text": lambda: zipped(MEMBERS["npz"] | {"y.npy": npy("'<U40000000'", [ROWS], b"")}),
+        "many members": lambda: zipped({f"a{i}.npy": b"" for i in range(60_000)}),
+        "no columns": lambda: zipped({"X.npy": npy("'<f8'", [10**9, 0], b"")}),
+        "no bytes": lambda: with_X(npy("'|S0'", [10**9, 1], b"")),
+    },
+    "ida": {
+        "a header of 24 TB": lambda: with_part("x", npy("'<f8'", [10**12, 3], b"")),
+        "a million columns": lambda: with_part("x", sound_npy(np.zeros((ROWS, 10**6), np.int8))),
+        "rows again and again": lambda: with_part("train", sound_npy(np.zeros((2, 5 * 10**7), np.int8))),
+    },
+    "mat": {
+        "bomb": lambda: compressed_mat(bytes(128) + struct.pack("<II", 14, 1 << 30) + bytes(1 << 28)),
+        "element of 4 GiB": lambda: mat_seeds()[0][:128] + struct.pack("<II", 14, 2**32 - 1) + bytes(64),
+        "deep structs": lambda: _deep_mat(150),
+    },
+    "svmlight": {
+        "index of 10^9": lambda: b"1 1000000000:1\n-1 1:1\n" * 4,
+        "index of 10^7": lambda: b"1 10000000:1\n-1 1:1\n" * 4,
+        "index of 10^6": lambda: b"1 1000000:1\n-1 1:1\n" * 4,
+        "many rows, wide": lambda: b"1 20000:1\n-1 1:1\n" * 50_000,
+        "one endless line": lambda: b"1 " + b"1:1 " * 10_000_000,
+        "one endless remark": lambda: b"1 1:1 #" + b"x" * (80 << 20),
+        "one endless number": lambda: b"1 1:" + b"1" * (40 << 20),
+    },
+    "toml": {
+        "deep lists": lambda: b"C = " + b"[" * 100_000 + b"]" * 100_000,
+        "deep tables": lambda: b"[" + b".".join([b"a"] * 20_000) + b"]",
+        "ten million folds": lambda: b'k = "3:10000000"',
+        "a long list": lambda: b"C = [" + b"1," * 2_000_000 + b"]",
+        "a long number": lambda: b"seed = 0x" + b"f" * 1_000_000,
+        "a long name": lambda: b"x" * 10_000_000 + b" = 1",
+        "many splits": lambda: b"n_splits = 1000000\nk = '3:n'",
+    },
+    "words": {
+        "ten million": lambda: b"0:10000000",
+        "a long list": lambda: b"1," * 2_000_000 + b"1",
+        "a long number": lambda: b"9" * 3_000_000,
+        "far away": lambda: b"9999999999999:10000000000000",
+    },
+}  # fmt: skip
+
+
+def _deep_mat(levels: int) -> bytes:
+    value: Any = X
+    for _ in range(levels):
+        value = {"a": value}
+    out = io.BytesIO()
+    savemat(out, {"toy": value})
+    return out.getvalue()
+
+
+def hostile(reader: str, runs: dict[str, dict[str, bytes]]) -> list[tuple[str, Callable[[], Case]]]:
+    """What means harm to a reader, each with its name."""
+    if reader != "run":
+        name = SHAPED[reader][0]
+        return [(told, partial(_made, name, make)) for told, make in HOSTILE.get(reader, {}).items()]
+    found = [(f"{base}, untouched", Case({}, base)) for base in runs]
+    deep = b'{"a":' * 50_000 + b"1" + b"}" * 50_000
+    for name in ("study.json", "certificate.json", "execution.json", "manifest.json"):
+        found.append((f"deep {name}", Case({name: deep}, "paper")))
+    study = json.loads(runs["paper"]["study.json"])
+    for field, value in (("k", "3:10000000"), ("n_splits", 10**6), ("C", "log:-2:4:10000"), ("seed", 2**70)):
+        content = study | {"study": study["study"] | {field: value}}
+        case = Case({"study.json": as_json(content).encode()}, "paper", sealed=True)
+        found.append((f"study.json with {field} = {value}", case))
+    return [(told, partial(Case, *case)) for told, case in found]
+
+
+def _made(name: str, make: Callable[[], bytes]) -> Case:
+    return Case({name: make()})
