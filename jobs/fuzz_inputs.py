@@ -60,6 +60,9 @@ class Case(NamedTuple):
     base: str = ""
     sealed: bool = False
 
+    def __repr__(self) -> str:
+        return f"a case of {', '.join(self.files)}"  # hypothesis would spell out all of it
+
 
 @st.composite
 def damaged(draw: DrawFn, sound: SearchStrategy[bytes]) -> bytes:
