@@ -167,15 +167,21 @@ class Aggregator:
         self._working += outcome.seconds
         self._solving += outcome.solving
         self._peak = max(self._peak, outcome.peak)
-        if self._decided():
-            self._left = 0.0
-        elif monotonic() - self._forecast_at > FORECAST_SECONDS:
+        if self._decided() or monotonic() - self._forecast_at > FORECAST_SECONDS:
             self._forecast_at = monotonic()
-            self._left = self.schedule.forecast() * self._rate()
+            self._left = self.forecast()
         self._unsaved.append((outcome.records[new], outcome.failures))
         now = monotonic()
         if now - self._saved_at > max(FLUSH_SECONDS, FLUSH_SHARE * (now - self._opened_at)):
             self.flush()
+
+    def forecast(self) -> float:
+        """Seconds of selecting that are expected to be left for one worker: 0 when all is decided."""
+        return 0.0 if self._decided() else self.schedule.forecast() * self.rate()
+
+    def rate(self) -> float:
+        """Seconds of work for a unit of cost, a cell and a squared training row; inf when not known yet."""
+        return self._seconds / self._cost if self._cost else inf
 
     def progress(self) -> Progress:
         """Where the run stands."""
@@ -295,9 +301,6 @@ class Aggregator:
             self._open_left = any(self.selection.alive(j).any() for j in range(len(self.sizes)))
         return not self._open_left
 
-    def _rate(self) -> float:
-        return self._seconds / self._cost if self._cost else inf
-
     def _plan_selection(self, seconds: float) -> list[Task]:
         jobs = iter(self.schedule.next, None)
         tasks = (Task(Stage.SELECT, self.sizes[job.size].k, job.mc_index, job.paths) for job in jobs)
@@ -312,7 +315,7 @@ class Aggregator:
             size = self.sizes[self.ledger.size_of[task.k]]
             rows = size.n_train if task.stage is Stage.SELECT else size.n_train + size.n_select
             cost = float(rows) ** 2 * sum(n_C for _, n_C in task.paths)
-            expected += cost * self._rate() if self._cost else inf
+            expected += cost * self.rate() if self._cost else inf
             if expected >= seconds:
                 break
         return batch

@@ -1,17 +1,17 @@
 """How long a run will take: a short trial on the data itself, whose records need not be computed again."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from time import monotonic
 
 import numpy as np
 
 from ckcv_ray import worker
-from ckcv_ray.core.schedule import Schedule
+from ckcv_ray.aggregator import Aggregator
 from ckcv_ray.data import Table, divide
 from ckcv_ray.study import OUTER_K, Stage, Study, Task
-from ckcv_ray.triples import make_selection
 
-CALIBRATION_SECONDS = 2.0
+TRIAL_SECONDS = 2.0
 
 
 @dataclass(frozen=True)
@@ -19,42 +19,58 @@ class Estimate:
     """What a short trial on the data itself says of a run.
 
     Attributes:
-        seconds: expected work of one worker; drops are taken into account.
+        seconds: work expected to be left for one worker, drops taken into account.
+        rate: seconds for a cell, per squared training row.
         outcome: the records of the trial, which the run need not compute again.
     """
 
     seconds: float
+    rate: float
     outcome: worker.Outcome
 
 
 def estimate(study: Study, table: Table) -> Estimate:
-    """Time the first split's paths for about two seconds, and forecast the rest from what they show."""
+    """Run the race itself for about two seconds, and forecast the rest from what it shows.
+
+    The first split is tried path by path, so that on many rows the trial ends with a path and not later.
+    """
     table = divide(table, study)
     study = study.for_rows(table.n)
-    sizes = study.sizes(table.n)
     data = worker.share(table.X, table.y, study)
-    selection = make_selection(study, table.n)
+    aggregator = Aggregator(study, table)
     outcomes: list[worker.Outcome] = []
     worker.warm_up(study)
-    deadline = monotonic() + CALIBRATION_SECONDS
-    for gamma in _spread(len(study.gamma)):
-        task = Task(Stage.SELECT, sizes[0].k, 0, ((gamma, len(study.C)),))
+    deadline = monotonic() + TRIAL_SECONDS
+    for task in _tasks(aggregator):
         outcomes.append(worker.evaluate([task], study, data))
-        records = outcomes[-1].records
-        if len(records):
-            selection.add(0, 0, gamma, records["errors_negative"] + records["errors_positive"])
+        aggregator.add(outcomes[-1])
         if monotonic() > deadline:
             break
-    selection.refresh()
-    together = _together(outcomes)
-    schedule = Schedule(selection, [size.n_train for size in sizes])
-    cost = float(sizes[0].n_train) ** 2 * max(1, len(together.records))
+    rate, last = aggregator.rate(), aggregator.sizes[0]
+    refits = rate * last.n_splits * len(study.C) * float(last.n_train + last.n_select) ** 2
+    if study.exhaustive:
+        rows = ((size.n_splits, size.n_train + size.n_select) for size in aggregator.sizes)
+        refits += rate * len(study.C) * len(study.gamma) * sum(count * float(n) ** 2 for count, n in rows)
     runs = 1 + (study.outer_splits or 0) * (1 - 1 / OUTER_K) ** 2  # an inner run has 2/3 of the rows
-    return Estimate(runs * schedule.forecast() * together.seconds / cost, together)
+    return Estimate(runs * (aggregator.forecast() + refits), rate, _together(outcomes))
+
+
+def _tasks(aggregator: Aggregator) -> Iterator[Task]:
+    """Tasks of the race, the first of them path by path."""
+    first = True
+    while (tasks := aggregator.plan(1)) and tasks[0].stage is Stage.SELECT:
+        for task in tasks:
+            yield from _singly(task) if first else [task]
+            first = False
+
+
+def _singly(task: Task) -> Iterator[Task]:
+    """Each path as a task, in such an order that any beginning covers the range of gamma."""
+    return (task._replace(paths=(task.paths[i],)) for i in _spread(len(task.paths)))
 
 
 def _spread(n: int) -> list[int]:
-    """0 .. n-1 so that any beginning of the list covers the range: by bit-reversed order."""
+    """0 .. n-1 in bit-reversed order."""
     bits = max(1, (n - 1).bit_length())
     order = sorted(range(1 << bits), key=lambda i: int(f"{i:0{bits}b}"[::-1], 2))
     return [i for i in order if i < n]
@@ -67,4 +83,6 @@ def _together(outcomes: list[worker.Outcome]) -> worker.Outcome:
         (),
         sum(o.seconds for o in outcomes),
         sum(o.fits for o in outcomes),
+        sum(o.solving for o in outcomes),
+        max(o.peak for o in outcomes),
     )

@@ -10,6 +10,7 @@ from typing import Annotated, Any, NamedTuple
 import typer
 
 from ckcv_ray import data
+from ckcv_ray.errors import InputError
 from ckcv_ray.study import Study, parse_folds, parse_grid, read_toml
 
 SOURCES = "CSV, Parquet, NPZ (X, y) or svmlight file, or a named set: sklearn:breast_cancer, ida:titanic:1, \
@@ -189,6 +190,18 @@ def study_of(
     if k is not None:
         values["k"] = parse_folds(k, "k")
     return Study.from_json(values)
+
+
+def parse_workers(text: str) -> tuple[int, ...]:
+    """Numbers of workers from a,b,c.
+
+    Raises:
+        InputError: one is no whole number of at least 1.
+    """
+    parts = text.split(",")
+    if not all(part.isascii() and part.isdigit() and 0 < int(part[:9]) == int(part) for part in parts):
+        raise InputError(f"workers={text!r}: expected whole numbers from 1 like 1,8,64")
+    return tuple(map(int, parts))
 
 
 def _names(text: str | None) -> list[str] | None:

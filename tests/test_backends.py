@@ -294,15 +294,27 @@ def test_a_run_killed_as_it_began_goes_on(study: Study, table: Table, tmp_path: 
     assert not list((tmp_path / "run").rglob(".*"))
 
 
-def test_the_trial_is_not_computed_again(study: Study, table: Table) -> None:
+def test_the_trial_is_not_computed_again(study: Study, table: Table, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ckcv_ray.estimate.TRIAL_SECONDS", 0.0)
     expected = estimate(study, table)
-    tried = {(record["k"], record["mc_index"]) for record in expected.outcome.records}
+    tried = set(expected.outcome.records[["gamma", "k", "mc_index"]].tolist())
+    assert tried == {(study.gamma[0], 3, 0)}
     aggregator = Aggregator(study, table)
     aggregator.add(expected.outcome)
     tasks = [task for _ in range(50) for task in aggregator.plan(1)]
-    assert tried == {(3, 0)}
-    assert (3, 1) in {(task.k, task.mc_index) for task in tasks}
-    assert not tried & {(task.k, task.mc_index) for task in tasks}
+    planned = {(study.gamma[g], task.k, task.mc_index) for task in tasks for g, _ in task.paths}
+    assert (study.gamma[1], 3, 0) in planned
+    assert not tried & planned
+
+
+def test_a_trial_that_decides_all_leaves_nothing_but_the_refits(study: Study, table: Table) -> None:
+    expected = estimate(study, table)
+    aggregator = Aggregator(study.for_rows(table.n), table)
+    aggregator.add(expected.outcome)
+    assert aggregator.forecast() == 0
+    assert 0 < expected.seconds < expected.outcome.seconds
+    whole, tried = run_table(study, table, execution=SERIAL), run_table(study, table, expected=expected)
+    assert signature(tried) == signature(whole)
 
 
 # Many studies

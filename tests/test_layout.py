@@ -19,7 +19,7 @@ LEVELS = [
     {"store", "ledger"},
     {"aggregator", "result"},
     {"retry", "display", "estimate", "nested", "figures", "archive", "options"},
-    {"cluster"},
+    {"cluster", "plan"},
     {"backend"},
     {"driver"},
     {"verify", "report"},

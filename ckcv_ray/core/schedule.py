@@ -175,14 +175,17 @@ class Schedule:
         return np.where(expected > threshold, np.minimum(splits, fold.n_splits), everything).astype(np.intp)
 
     def _expected_bounds(self, size: int, like: int) -> NDArray[np.float64]:
-        """Bound each triple of ``size`` would have on a split at its error rate in the size ``like``."""
+        """Mean bound of each triple of ``size`` at its error rate in the size ``like``.
+
+        Between two counts in proportion: half an error on average is one error on every other split.
+        """
         fold, other = self.selection.sizes[size], self.selection.sizes[like]
         counts = np.where(other.counts >= 0, other.counts, 0).sum(axis=0)
         rate = counts / np.maximum((other.counts >= 0).sum(axis=0), 1) / other.n_select
         known = (other.counts >= 0).any(axis=0)
         typical = rate[known].mean() if known.any() else 0.0
         rate = np.where(known, rate, typical)
-        return np.asarray(fold.bounds[np.rint(rate * fold.n_select).astype(np.intp)])
+        return np.asarray(np.interp(rate * fold.n_select, np.arange(fold.n_select + 1), fold.bounds))
 
 
 def _path_lengths(splits: Lengths, n_splits: int) -> Lengths:
