@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from ckcv_ray import worker
-from ckcv_ray.aggregator import Aggregator
+from ckcv_ray.aggregator import Aggregator, Progress
 from ckcv_ray.data import Table
 from ckcv_ray.study import Execution, Study, Task
 
@@ -45,6 +45,9 @@ class Backend(Protocol):
     def wait(self) -> Iterable[Any]:
         """Wait a while for a batch to be done, and hand back what ``Aggregator.add`` takes, if any is."""
 
+    def tell(self, moment: Progress) -> None:
+        """Learn how far the run has come, about ten times a second and at the end."""
+
     def close(self) -> None:
         """Give everything back; safe to call at any time, and twice."""
 
@@ -75,6 +78,9 @@ class SerialBackend:
     def wait(self) -> Iterable[worker.Outcome]:
         """Evaluate the oldest batch."""
         return [worker.evaluate(self.queue.popleft(), self.study, self.data)]
+
+    def tell(self, moment: Progress) -> None:
+        """Nobody is watching."""
 
     def close(self) -> None:
         """Forget what is queued."""

@@ -1,4 +1,4 @@
-"""The Ray backend: the only module that imports ray, and nothing but Ray is in it.
+"""The Ray backend: the only module that imports ray, with ``metrics``, and nothing but Ray is in it.
 
 Data are put into the object store once; a batch is a task; the aggregator is an actor on the driver's
 node, the only writer of the run folder. What is lost with a worker or a node is sent again (``retry``); an
@@ -19,9 +19,10 @@ from ray.exceptions import RayActorError, RayError, RayTaskError
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from ckcv_ray import worker
-from ckcv_ray.aggregator import Aggregator
+from ckcv_ray.aggregator import Aggregator, Progress
 from ckcv_ray.data import Table
 from ckcv_ray.errors import InputError, RunError
+from ckcv_ray.metrics import Metrics
 from ckcv_ray.retry import ATTEMPTS, Batch, instead
 from ckcv_ray.study import Study, Task
 
@@ -30,6 +31,7 @@ REACH_SECONDS = 5.0
 WAIT_SECONDS = 0.5
 LIVES = 5  # aggregators in a row that may die within one call
 IN_FLIGHT = 2
+PACKAGE = Path(__file__).resolve().parent
 TOKEN = Path.home() / ".ray" / "auth_token"
 
 
@@ -63,6 +65,7 @@ class RayBackend:
         self.window = self.workers
         self._pending: dict[Any, Batch] = {}
         self._remote: _Remote | None = None
+        self._metrics = Metrics()
 
     def start(self, study: Study, table: Table, out: Path | None) -> Aggregator:
         """Put study and data into the object store; make the actor beside the driver."""
@@ -91,7 +94,13 @@ class RayBackend:
         """What the batches gave back that are done, if any is within a short while."""
         done, _ = ray.wait(list(self._pending), num_returns=1, timeout=WAIT_SECONDS, fetch_local=False)
         settled = (self._settled(reference, self._pending.pop(reference)) for reference in done)
-        return [outcome for outcome in settled if outcome is not None]
+        outcomes = [outcome for outcome in settled if outcome is not None]
+        self._metrics.count(outcomes, len(self._pending))
+        return outcomes
+
+    def tell(self, moment: Progress) -> None:
+        """Show how far the run has come where Prometheus looks."""
+        self._metrics.show(moment)
 
     def close(self) -> None:
         """Cancel what runs, end the actor, and shut down a Ray that is ours."""
@@ -198,6 +207,8 @@ def _connect(workers: int | None, address: str) -> None:
     else:
         _reach(address)
         options |= {"address": address}
+        if _from_checkout():
+            options |= {"runtime_env": {"py_modules": [str(PACKAGE)]}}
     try:
         ray.init(**options)
     except (ConnectionError, RuntimeError) as error:
@@ -206,6 +217,11 @@ def _connect(workers: int | None, address: str) -> None:
         TOKEN.chmod(0o600)
     if main:
         signal.signal(signal.SIGTERM, handler)
+
+
+def _from_checkout() -> bool:
+    """Whether this package has to be sent to the nodes: neither installed, nor part of a job's copy."""
+    return not {"site-packages", "dist-packages", "runtime_resources"} & set(PACKAGE.parts)
 
 
 def _reach(address: str) -> None:

@@ -210,12 +210,17 @@ def _work(backend: Backend, aggregator: Aggregator, listen: Listener | None, sto
             break
         for outcome in backend.wait():
             aggregator.add(outcome)
-        if listen is not None and monotonic() - told > LISTEN_SECONDS:
-            listen(aggregator.progress())
+        if monotonic() - told > LISTEN_SECONDS:
+            _tell(aggregator.progress(), backend, listen)
             told = monotonic()
-    if listen is not None:
-        listen(aggregator.progress())
+    _tell(aggregator.progress(), backend, listen)
     return batches
+
+
+def _tell(moment: Progress, backend: Backend, listen: Listener | None) -> None:
+    backend.tell(moment)
+    if listen is not None:
+        listen(moment)
 
 
 def _measure(
