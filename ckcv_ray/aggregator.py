@@ -32,6 +32,7 @@ FLUSH_SHARE = 0.01
 FORECAST_SECONDS = 0.5
 BATCH_SECONDS = 1.0
 BATCHES_LEFT = 50
+OWN_SECONDS = 0.003
 LEADERLESS_SHARE = 0.5
 
 
@@ -139,11 +140,12 @@ class Aggregator:
         """The next batch of tasks; empty when all is handed out, for now or for good.
 
         A batch is meant to last a second, or a fiftieth of what is left where that is less, but no less
-        than ``least`` seconds; a fraction of that as long as a race has no leader, since each result may
-        then change what is worth computing.
+        than ``least`` seconds, nor than it takes to plan and add one for each of the workers; a fraction of
+        that as long as a race has no leader, since each result may then change what is worth computing.
         """
+        least = max(least, workers * OWN_SECONDS)
         share = self._left / workers / BATCHES_LEFT
-        seconds = max(least, min(BATCH_SECONDS, share)) if self._left else BATCH_SECONDS
+        seconds = max(least, min(BATCH_SECONDS, share) if self._left else BATCH_SECONDS)
         if self._estimates is None and not self._decided():
             return self._plan_selection(seconds if self.schedule.leading() else least * LEADERLESS_SHARE)
         if self._estimates is None:

@@ -1,0 +1,116 @@
+"""A run of millions of cells to its end: does it slow down, and does anything grow?
+
+Two million cells of a small set, none dropped, on two workers; memory of the driver, of the aggregator and of
+Ray's control store (GCS) as it goes on, cells a second in each tenth of the run, and the size of the run folder.
+
+    python jobs/bench_long.py
+"""
+
+import sys
+import tempfile
+import time
+from contextlib import suppress
+from pathlib import Path
+from typing import Annotated, NamedTuple
+
+import numpy as np
+import typer
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+from ckcv_ray import data
+from ckcv_ray.aggregator import Progress
+from ckcv_ray.data import learning_table
+from ckcv_ray.driver import run_table
+from ckcv_ray.study import Execution, Study
+
+WATCHED = {"aggregator": b"ray::Aggregator", "gcs": b"gcs_server"}
+TENTHS = 10
+
+
+class Moment(NamedTuple):
+    """Cells done after so many seconds, and the memory of each process in MiB."""
+
+    seconds: float
+    fits: int
+    memory: dict[str, int]
+
+
+def memory() -> dict[str, int]:
+    """Resident memory of this process and of those of Ray, MiB."""
+    found = {"driver": _resident(Path("/proc/self"))}
+    for folder in Path("/proc").iterdir():
+        if folder.name.isdigit():
+            with suppress(OSError, StopIteration):
+                title = (folder / "cmdline").read_bytes()
+                for name, mark in WATCHED.items():
+                    if mark in title.split(b"\0")[0]:
+                        found[name] = max(found.get(name, 0), _resident(folder))
+    return found
+
+
+def _resident(folder: Path) -> int:
+    lines = (folder / "status").read_text().splitlines()
+    return next(int(line.split()[1]) >> 10 for line in lines if line.startswith("VmRSS"))
+
+
+class Watch:
+    """Notes the moments of a run; about one a second."""
+
+    def __init__(self) -> None:
+        self.moments: list[Moment] = []
+        self.begun = time.monotonic()
+
+    def __call__(self, at: Progress) -> None:
+        """Note a moment, if it is time to."""
+        now = time.monotonic() - self.begun
+        if not self.moments or now > self.moments[-1].seconds + 1.0:
+            self.moments.append(Moment(now, at.fits, memory()))
+
+
+def tenths(moments: list[Moment]) -> list[tuple[float, dict[str, int]]]:
+    """Fits a second in each tenth of all fits, and the most memory in it."""
+    fits, seconds = np.array([(m.fits, m.seconds) for m in moments]).T
+    edges = np.linspace(fits[0], fits[-1], TENTHS + 1)
+    times = np.interp(edges, fits, seconds)
+    rates = np.diff(edges) / np.diff(times)
+    found = []
+    for i, rate in enumerate(rates):
+        inside = [m.memory for m in moments if times[i] <= m.seconds <= times[i + 1]]
+        names = sorted({name for one in inside for name in one})
+        found.append((float(rate), {name: max(one.get(name, 0) for one in inside) for name in names}))
+    return found
+
+
+def main(
+    cells: Annotated[
+        int, typer.Option(min=1000, help="Cells of the selection; as many again of the estimate.")
+    ] = 2_000_000,
+    source: Annotated[str, typer.Option(help="A small set.")] = "twonorm:60:0",
+    workers: Annotated[int, typer.Option(min=1)] = 2,
+) -> None:
+    """Print rate and memory by tenths; exit code 1 where the last tenth is slower than 0.8 of the first."""
+    table = learning_table(data.read(source).learn)
+    study = Study(exhaustive=True)
+    per_split = len(study.sizes(table.n)) * len(study.C) * len(study.gamma)
+    study = Study(exhaustive=True, n_splits=round(cells / per_split))
+    watch = Watch()
+    with tempfile.TemporaryDirectory() as folder:
+        out = Path(folder) / "run"
+        result = run_table(study, table, out, Execution("ray", workers), watch)
+        files = [file for file in out.rglob("*") if file.is_file()]
+        size = sum(file.stat().st_size for file in files)
+    shown = tenths(watch.moments)
+    for i, (rate, used) in enumerate(shown, 1):
+        told = "  ".join(f"{name} {mib:4d} MiB" for name, mib in used.items())
+        print(f"tenth {i:2d}  {rate:8,.0f} fits/s  {told}")
+    ratio = shown[-1][0] / shown[0][0]
+    planned, seconds = result.execution["cells"]["planned"], result.execution["seconds"]
+    print(f"{planned:,} cells, {result.execution['fits']:,} fits in {seconds:,.0f} s")
+    print(f"last tenth / first: {ratio:.2f}   folder: {size / 2**20:.1f} MiB in {len(files)} files")
+    if ratio < 0.8:
+        raise typer.Exit(1)
+
+
+if __name__ == "__main__":
+    typer.run(main)

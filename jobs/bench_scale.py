@@ -1,0 +1,104 @@
+"""Can one driver keep many workers busy? A cluster of many logical CPUs on one machine, its work slept.
+
+Every batch is dispatched, answered and added up by Ray, the driver and the aggregator as in a real run; only
+the fits are replaced: a worker sleeps as long as they would have taken, as measured here, and hands back
+counts drawn at random. Counted from when all workers are up: so many interpreters on few cores take minutes
+to start.
+
+    python jobs/bench_scale.py --workers 64
+"""
+
+import os
+import sys
+import time
+from pathlib import Path
+from typing import Annotated, Any
+
+import ray
+import typer
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+from ckcv_ray import data
+from ckcv_ray.aggregator import Aggregator
+from ckcv_ray.cluster import RayBackend
+from ckcv_ray.data import Table, learning_table
+from ckcv_ray.driver import run_table
+from ckcv_ray.study import Stage, Study, Task
+from ckcv_ray.worker import Outcome
+from jobs.made_up import MadeUp, measure
+
+
+def _slept(tasks: list[Task], study: Study, made_up: MadeUp) -> Outcome:
+    outcome = made_up.answer(tasks, study)
+    time.sleep(outcome.seconds)
+    return outcome
+
+
+def _there(seconds: float) -> int:
+    time.sleep(seconds)
+    return os.getpid()
+
+
+_sleep: Any = ray.remote(max_retries=0)(_slept)
+_hello: Any = ray.remote(_there)
+
+
+class Sleeping(RayBackend):
+    """A Ray backend whose workers sleep; notes when they begin, and what they slept."""
+
+    def __init__(self, workers: int, made_up: MadeUp) -> None:
+        super().__init__(workers)
+        self.made_up, self.slept = made_up, 0.0
+        self.first, self.last = 0.0, 0.0
+
+    def start(self, study: Study, table: Table, out: Path | None) -> Aggregator:
+        """As the real one, with other work."""
+        aggregator = super().start(study, table, out)
+        self._task = _sleep
+        self._data = ray.put(self.made_up)
+        self.workers, self.window = self._cpus, 2 * self._cpus
+        while len(set(ray.get([_hello.remote(0.2) for _ in range(4 * self.workers)]))) < self.workers:
+            pass
+        self.first = time.perf_counter()
+        return aggregator
+
+    def submit(self, tasks: list[Task]) -> None:
+        """Count until the last batch of the selection; refits are few, and the end of any run."""
+        self.selecting = tasks[0].stage is Stage.SELECT
+        super().submit(tasks)
+
+    def wait(self) -> list[Outcome]:
+        """As the real one, adding up."""
+        outcomes = super().wait()
+        if self.selecting and outcomes:
+            self.slept += sum(outcome.seconds for outcome in outcomes)
+            self.last = time.perf_counter()
+        return outcomes
+
+    def busy(self) -> float:
+        """Share of the workers' time that was slept."""
+        return self.slept / (self.workers * (self.last - self.first))
+
+
+def main(
+    workers: Annotated[int, typer.Option(min=1, help="Logical CPUs of the local Ray.")] = 64,
+    source: Annotated[str, typer.Option(help="Data whose lengths are measured.")] = "waveform:4000:0",
+    n_splits: Annotated[int, typer.Option(min=1)] = 20,
+    exhaustive: Annotated[bool, typer.Option("--exhaustive", help="Drop nothing.")] = False,
+) -> None:
+    """Print the share of the logical CPUs that were busy."""
+    os.environ["PYTHONPATH"] = os.pathsep.join(sys.path)  # the workers import this folder, too
+    table = learning_table(data.read(source).learn)
+    study = Study(scaling="none", n_splits=n_splits, exhaustive=exhaustive)
+    backend = Sleeping(workers, measure(study, table))
+    result: Any = run_table(study, table, backend=backend)
+    seconds, cells = backend.last - backend.first, result.execution["cells"]["computed"]
+    print(
+        f"{workers} workers  {cells:,} cells  slept {backend.slept:,.0f} s in {seconds:,.1f} s  "
+        f"busy {100 * backend.busy():.1f} %"
+    )
+
+
+if __name__ == "__main__":
+    typer.run(main)
