@@ -18,7 +18,7 @@ from ckcv_ray.worker import STATUSES, Records
 VALUES = ("errors_negative", "errors_positive", "n_iter", "status")
 STATUS = VALUES.index("status")
 ABSENT = -1
-Kept = NDArray[np.int64]
+Kept = NDArray[np.int32]
 Index = NDArray[np.intp]
 
 
@@ -79,7 +79,7 @@ class Ledger:
             RunError: one differs from the one already there.
         """
         places = self.places(records)
-        given = np.stack([records[name] for name in VALUES], axis=-1, dtype=np.int64)
+        given = np.stack([records[name] for name in VALUES], axis=-1, dtype=np.int32)
         new = np.zeros(len(records), np.bool_)
         for estimate, size in dict.fromkeys(zip(places.estimate.tolist(), places.size.tolist(), strict=True)):
             here = np.flatnonzero(places.of_stage(estimate, size))
@@ -117,7 +117,7 @@ class Ledger:
     def _stage(self, estimate: bool, size: int) -> Kept:
         if (estimate, size) not in self._kept:
             shape = (self.sizes[size].n_splits, len(self.gamma), len(self.C), len(VALUES))
-            self._kept[estimate, size] = np.full(shape, ABSENT, dtype=np.int64)
+            self._kept[estimate, size] = np.full(shape, ABSENT, dtype=np.int32)
         return self._kept[estimate, size]
 
     def _contradiction(self, record: Any, held: Kept, given: Kept) -> None:

@@ -1,7 +1,8 @@
-"""A run of millions of cells to its end: does it slow down, and does anything grow?
+"""A run of millions of cells to its end: whether it slows down, and whether anything grows.
 
-Two million cells of a small set, none dropped, on two workers; memory of the driver, of the aggregator and of
-Ray's control store (GCS) as it goes on, cells a second in each tenth of the run, and the size of the run folder.
+Two million cells of a small set, none dropped, on two workers: memory of the driver, of the aggregator and of
+Ray's control store (GCS) in each tenth of the selection, its cells a second, and the size of the run folder.
+Then come as many fits on TR + MS, which make and score whole models; their rate is told apart.
 
     python jobs/bench_long.py
 """
@@ -29,9 +30,10 @@ TENTHS = 10
 
 
 class Moment(NamedTuple):
-    """Cells done after so many seconds, and the memory of each process in MiB."""
+    """Cells of the selection and fits done after so many seconds; memory of each process in MiB."""
 
     seconds: float
+    cells: int
     fits: int
     memory: dict[str, int]
 
@@ -65,14 +67,14 @@ class Watch:
         """Note a moment, if it is time to."""
         now = time.monotonic() - self.begun
         if not self.moments or now > self.moments[-1].seconds + 1.0:
-            self.moments.append(Moment(now, at.fits, memory()))
+            self.moments.append(Moment(now, at.computed, at.fits, memory()))
 
 
 def tenths(moments: list[Moment]) -> list[tuple[float, dict[str, int]]]:
-    """Fits a second in each tenth of all fits, and the most memory in it."""
-    fits, seconds = np.array([(m.fits, m.seconds) for m in moments]).T
-    edges = np.linspace(fits[0], fits[-1], TENTHS + 1)
-    times = np.interp(edges, fits, seconds)
+    """Cells a second in each tenth of the selection, and the most memory in it."""
+    cells, seconds = np.array([(m.cells, m.seconds) for m in moments]).T
+    edges = np.linspace(cells[0], cells[-1], TENTHS + 1)
+    times = np.interp(edges, cells, seconds)
     rates = np.diff(edges) / np.diff(times)
     found = []
     for i, rate in enumerate(rates):
@@ -83,9 +85,7 @@ def tenths(moments: list[Moment]) -> list[tuple[float, dict[str, int]]]:
 
 
 def main(
-    cells: Annotated[
-        int, typer.Option(min=1000, help="Cells of the selection; as many again of the estimate.")
-    ] = 2_000_000,
+    cells: Annotated[int, typer.Option(min=1000, help="Cells of the selection.")] = 2_000_000,
     source: Annotated[str, typer.Option(help="A small set.")] = "twonorm:60:0",
     workers: Annotated[int, typer.Option(min=1)] = 2,
 ) -> None:
@@ -100,12 +100,16 @@ def main(
         result = run_table(study, table, out, Execution("ray", workers), watch)
         files = [file for file in out.rglob("*") if file.is_file()]
         size = sum(file.stat().st_size for file in files)
-    shown = tenths(watch.moments)
+    planned, seconds = result.execution["cells"]["planned"], result.execution["seconds"]
+    selecting = [moment for moment in watch.moments if moment.cells < planned]
+    shown = tenths(selecting)
     for i, (rate, used) in enumerate(shown, 1):
         told = "  ".join(f"{name} {mib:4d} MiB" for name, mib in used.items())
-        print(f"tenth {i:2d}  {rate:8,.0f} fits/s  {told}")
+        print(f"tenth {i:2d}  {rate:8,.0f} cells/s  {told}")
+    first, last = selecting[-1], watch.moments[-1]
+    told = "  ".join(f"{name} {mib:4d} MiB" for name, mib in last.memory.items())
+    print(f"estimate  {(last.fits - first.fits) / (last.seconds - first.seconds):8,.0f} fits/s   {told}")
     ratio = shown[-1][0] / shown[0][0]
-    planned, seconds = result.execution["cells"]["planned"], result.execution["seconds"]
     print(f"{planned:,} cells, {result.execution['fits']:,} fits in {seconds:,.0f} s")
     print(f"last tenth / first: {ratio:.2f}   folder: {size / 2**20:.1f} MiB in {len(files)} files")
     if ratio < 0.8:

@@ -1,4 +1,4 @@
-"""Can one driver keep many workers busy? A cluster of many logical CPUs on one machine, its work slept.
+"""Whether one driver keeps many workers busy: many logical CPUs on one machine, their work slept.
 
 Every batch is dispatched, answered and added up by Ray, the driver and the aggregator as in a real run; only
 the fits are replaced: a worker sleeps as long as they would have taken, as measured here, and hands back
