@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 os.environ["RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"] = "0"  # before ray is imported: loopback alone
+os.environ["CKCV_TESTS"] = str(os.getpid())  # what our Ray starts inherits it: tests may run side by side
 
 import numpy as np
 import pytest
