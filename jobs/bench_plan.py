@@ -1,0 +1,51 @@
+"""Whether ``ckcv plan`` tells the truth: what it expects of IDA sets, and what their runs then take.
+
+One process, the default study, inputs as they are (standardised in splice). Each plan is made twice, before
+the run and after it, since other work on the machine may change meanwhile; the worse of the two is judged.
+
+    python jobs/bench_plan.py
+"""
+
+import sys
+from pathlib import Path
+from time import perf_counter
+from typing import Annotated
+
+import typer
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+from ckcv_ray import data
+from ckcv_ray.data import learning_table
+from ckcv_ray.driver import run_table
+from ckcv_ray.plan import plan
+from ckcv_ray.study import Execution, Study
+from jobs.bench_overhead import STANDARDISED
+
+FACTOR = 2.0
+
+
+def main(
+    sets: Annotated[str, typer.Option(help="IDA sets: a,b,c.")] = "diabetis,flare_solar,german,image,splice",
+) -> None:
+    """Print plan and truth of each set; exit code 1 if one is off by more than a factor of 2."""
+    worst = 1.0
+    for name in sets.split(","):
+        table = learning_table(data.read(f"ida:{name}:1").learn)
+        study = Study(scaling="standard" if name in STANDARDISED else "none")
+        before = plan(study, table).seconds_by_workers[1]
+        start = perf_counter()
+        run_table(study, table, execution=Execution("serial"))
+        truth = perf_counter() - start
+        after = plan(study, table).seconds_by_workers[1]
+        factor = max(max(told / truth, truth / told) for told in (before, after))
+        worst = max(worst, factor)
+        print(
+            f"{name:<14} planned {before:6.1f} and {after:6.1f} s   took {truth:6.1f} s   off by {factor:.2f}"
+        )
+    if worst > FACTOR:
+        raise typer.Exit(1)
+
+
+if __name__ == "__main__":
+    typer.run(main)
