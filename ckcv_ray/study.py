@@ -13,10 +13,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from enum import StrEnum
 from itertools import islice
-from numbers import Integral, Real
 from pathlib import Path as FilePath
 from typing import Any, NamedTuple
 
+from ckcv_ray.arguments import as_path, expect, number, told, whole
 from ckcv_ray.core.bounds import BOUNDS, MOST_CHECKED, check_delta, reported_bound
 from ckcv_ray.core.splits import Split, complete_kfold, count_splits, randomisers, rotation
 from ckcv_ray.core.svm import SOLVERS
@@ -34,6 +34,7 @@ BACKENDS = ("auto", "ray", "serial")
 MOST = 2**31 - 1
 MOST_SPLITS = 1_000_000
 MOST_SEED = 2**128 - 1
+MOST_DIGITS = 18
 MOST_VALUES = {"C": 10_000, "gamma": 10_000, "k": 100_000, "report_k": 100_000, "claims": 100_000}
 MOST_TOML_BYTES = 1 << 24
 N_SPLITS = 20
@@ -153,18 +154,16 @@ class Study:
     resampling: str = "complete"
 
     def __post_init__(self) -> None:
-        for field in fields(self):
-            _check_printable(field.name, getattr(self, field.name))
         checked = {
             "C": _grid("C", self.C),
             "gamma": _grid("gamma", self.gamma),
             "k": None if self.k is None else _folds("k", self.k, least=1),
             "report_k": _folds("report_k", self.report_k, least=0),
-            "n_splits": _whole("n_splits", self.n_splits, least=1, most=MOST_SPLITS),
-            "seed": _whole("seed", self.seed, least=0, most=MOST_SEED),
-            "max_iter": _whole("max_iter", self.max_iter, least=1, most=MOST),
-            "delta": _number("delta", self.delta),
-            "tolerance": _number("tolerance", self.tolerance),
+            "n_splits": whole("n_splits", self.n_splits, least=1, most=MOST_SPLITS),
+            "seed": whole("seed", self.seed, least=0, most=MOST_SEED),
+            "max_iter": whole("max_iter", self.max_iter, least=1, most=MOST),
+            "delta": number("delta", self.delta),
+            "tolerance": number("tolerance", self.tolerance),
         }
         for name, value in checked.items():
             object.__setattr__(self, name, value)
@@ -174,7 +173,7 @@ class Study:
         for name, allowed in CHOICES.items():
             check_choice(name, getattr(self, name), allowed)
         if not isinstance(self.exhaustive, bool):
-            raise InputError(f"exhaustive={self.exhaustive!r} is not true or false")
+            raise InputError(f"exhaustive={told(self.exhaustive)} is not true or false")
         if self.resampling == "rotation" and self.n_splits != N_SPLITS:
             raise InputError(f"n_splits={self.n_splits} does not go with the rotation, which has k splits")
         self._check_holdout()
@@ -184,25 +183,26 @@ class Study:
         if self.protocol != "nested":
             if self.outer_splits is not None:
                 raise InputError(
-                    f"outer_splits={self.outer_splits!r} goes with nested alone: --certify nested"
+                    f"outer_splits={told(self.outer_splits)} goes with nested alone: --certify nested"
                 )
             return
         if self.resampling != "complete":
             raise InputError(f"the protocol nested goes with complete splits, not {self.resampling!r}")
         outer = OUTER_SPLITS if self.outer_splits is None else self.outer_splits
-        object.__setattr__(self, "outer_splits", _whole("outer_splits", outer, least=1, most=MOST_SPLITS))
+        object.__setattr__(self, "outer_splits", whole("outer_splits", outer, least=1, most=MOST_SPLITS))
 
     def _check_holdout(self) -> None:
-        claims = tuple(dict.fromkeys(str(claim) for claim in _sequence("claims", self.claims, least=0)))
+        listed = _sequence("claims", self.claims, least=0)
+        claims = tuple(dict.fromkeys(str(c) if isinstance(c, str) else told(c) for c in listed))
         object.__setattr__(self, "claims", claims)
         if self.protocol != "holdout":
             for name in ("holdout_share", "claims"):
                 if getattr(self, name) is not None and getattr(self, name) != ():
                     raise InputError(
-                        f"{name}={getattr(self, name)!r} goes with holdout alone: --certify holdout"
+                        f"{name}={told(getattr(self, name))} goes with holdout alone: --certify holdout"
                     )
             return
-        share = HOLDOUT_SHARE if self.holdout_share is None else _number("holdout_share", self.holdout_share)
+        share = HOLDOUT_SHARE if self.holdout_share is None else number("holdout_share", self.holdout_share)
         if not 0.0 < share < 1.0:
             raise InputError(f"holdout_share={share!r} is outside (0, 1): 0.33 holds out a third of the rows")
         object.__setattr__(self, "holdout_share", share)
@@ -295,12 +295,11 @@ class Study:
         Raises:
             InputError: an unknown field, or a value a field refuses.
         """
-        if not isinstance(values, Mapping):
-            raise InputError(f"a study is described by its fields and their values, not by {values!r}")
+        expect("values", values, Mapping, "a mapping from the fields of a study to their values")
         known = {field.name for field in fields(cls)}
-        if unknown := sorted(set(values) - known):
+        if unknown := [name for name in values if name not in known]:
             allowed = ", ".join(sorted(known))
-            raise InputError(f"unknown field {unknown[0]!r} of a study: the fields are {allowed}")
+            raise InputError(f"unknown field {told(unknown[0])} of a study: the fields are {allowed}")
         return cls(**{name: _listed(name, value) for name, value in values.items()})
 
     def differences(self, other: "Study") -> list[str]:
@@ -329,7 +328,11 @@ class Execution:
     def __post_init__(self) -> None:
         check_choice("backend", self.backend, BACKENDS)
         if self.workers is not None:
-            _whole("workers", self.workers, least=1, most=MOST)
+            object.__setattr__(self, "workers", whole("workers", self.workers, least=1, most=MOST))
+        if self.address is not None and not (isinstance(self.address, str) and self.address):
+            raise InputError(
+                f"address={told(self.address)}: expected host:port, or auto for the cluster on this machine"
+            )
         for name, value in (("address", self.address), ("workers", self.workers)):
             if self.backend == "serial" and value not in (None, 1):
                 raise InputError(f"{name}={value!r} goes with the ray backend: leave --backend serial out")
@@ -343,16 +346,18 @@ def run_id(study: Study, data_digest: str) -> str:
 
 def member_of(claim: str) -> int:
     """The split whose member ``claim`` speaks of; -1 where it speaks of none."""
-    kind, _, number = claim.partition(":")
-    return int(number) if kind == "member" and number.isascii() and number.isdigit() else -1
+    kind, _, digits = claim.partition(":")
+    known = kind == "member" and digits.isascii() and digits.isdigit() and len(digits) <= MOST_DIGITS
+    return int(digits) if known else -1
 
 
-def read_toml(path: FilePath) -> dict[str, Any]:
+def read_toml(path: str | FilePath) -> dict[str, Any]:
     """Fields of a study from a TOML file.
 
     Raises:
         InputError: the file is missing, too large, or not TOML.
     """
+    path = as_path("path", path)
     try:
         if path.stat().st_size > MOST_TOML_BYTES:
             raise ValueError(f"it has more than {MOST_TOML_BYTES >> 20} MiB")
@@ -407,8 +412,9 @@ def parse_folds(text: str, name: str) -> tuple[int, ...] | None:
 
 def check_choice(name: str, value: object, allowed: Iterable[str]) -> None:
     """Raise InputError unless value is one of the names allowed."""
-    if value not in (names := tuple(allowed)):
-        raise InputError(f"{name}={value!r} is not known: choose from {', '.join(names)}")
+    names = tuple(allowed)
+    if not (isinstance(value, str) and value in names):
+        raise InputError(f"{name}={told(value)} is not known: choose from {', '.join(names)}")
 
 
 def _listed(name: str, value: Any) -> Any:
@@ -420,15 +426,15 @@ def _listed(name: str, value: Any) -> Any:
 
 
 def _grid(name: str, values: Any) -> tuple[float, ...]:
-    numbers = [_number(name, value) for value in _sequence(name, values, least=1)]
-    for number in numbers:
-        if not (math.isfinite(number) and number > 0):
-            raise InputError(f"{name}={number!r} is not allowed: values are positive and finite")
-    return tuple(sorted({float(f"{number:.12g}") for number in numbers}))
+    numbers = [number(name, value) for value in _sequence(name, values, least=1)]
+    for found in numbers:
+        if not (math.isfinite(found) and found > 0):
+            raise InputError(f"{name}={found!r} is not allowed: values are positive and finite")
+    return tuple(sorted({float(f"{found:.12g}") for found in numbers}))
 
 
 def _folds(name: str, values: Any, least: int) -> tuple[int, ...]:
-    return tuple(sorted({_whole(name, value, least=0) for value in _sequence(name, values, least)}))
+    return tuple(sorted({whole(name, value, least=0, most=MOST) for value in _sequence(name, values, least)}))
 
 
 def _check_count(name: str, count: int) -> None:
@@ -436,41 +442,16 @@ def _check_count(name: str, count: int) -> None:
         raise InputError(f"{name} has more than {most:,} values, the most allowed")
 
 
-def _check_printable(name: str, value: Any) -> None:
-    """Python writes numbers of more than 4300 digits neither into a message nor into a file."""
-    try:
-        str(value)
-    except ValueError:
-        raise InputError(f"{name} is or holds a number of thousands of digits: values are finite") from None
-
-
 def _sequence(name: str, values: Any, least: int) -> tuple[Any, ...]:
-    if isinstance(values, str) or not isinstance(values, Iterable):
-        raise InputError(f"{name}={values!r} is not a sequence: give a list of numbers")
+    single = isinstance(values, str | bytes | bytearray | Mapping) or getattr(values, "ndim", 1) == 0
+    if single or not isinstance(values, Iterable):
+        kind = "names" if name == "claims" else "numbers"
+        raise InputError(f"{name}={told(values)} is not a sequence: give a list of {kind}")
     listed = tuple(islice(values, MOST_VALUES[name] + 1))
     _check_count(name, len(listed))
     if len(listed) < least:
         raise InputError(f"{name} is empty: give at least one value")
     return listed
-
-
-def _number(name: str, value: Any) -> float:
-    if isinstance(value, bool) or not isinstance(value, Real):
-        raise InputError(f"{name}={value!r} is not a number")
-    try:
-        return float(value)
-    except OverflowError:
-        raise InputError(f"{name}={str(value)[:20]}... is too large: values are finite") from None
-
-
-def _whole(name: str, value: Any, least: int, most: int | None = None) -> int:
-    if isinstance(value, bool) or not isinstance(value, Integral):
-        raise InputError(f"{name}={value!r} is not a whole number")
-    if int(value) < least:
-        raise InputError(f"{name}={value} is below {least}, the least allowed")
-    if most is not None and int(value) > most:
-        raise InputError(f"{name}={str(value)[:20]} is above {most}, the most allowed")
-    return int(value)
 
 
 def _short(value: object) -> str:

@@ -11,6 +11,7 @@ PACKAGE = Path(ckcv_ray.__file__).parent
 MODULES = {file.relative_to(PACKAGE.parent).with_suffix(""): file for file in PACKAGE.rglob("*.py")}
 LEVELS = [
     {"errors", "version", "environment", "supervise"},
+    {"arguments"},
     {"core", "fetch", "readers"},
     {"study", "datasets", "labelling"},
     {"data"},

@@ -34,6 +34,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import bdtr, betainccinv, betaln, xlog1py, xlogy
 
+from ckcv_ray.arguments import as_array, number
 from ckcv_ray.errors import InputError
 
 LEAST_DELTA = 1e-100  # below, scipy's inverse of the beta function gives nan or falls with x
@@ -217,7 +218,7 @@ def bound_table(m: int, delta: float) -> Bounds:
 
 def check_delta(delta: float) -> None:
     """Raise InputError unless delta lies inside (0, 1), and not below ``LEAST_DELTA``."""
-    if not LEAST_DELTA <= delta < 1.0:
+    if not LEAST_DELTA <= number("delta", delta) < 1.0:
         told = f"below {LEAST_DELTA:g}, the least supported" if 0.0 < delta < 1.0 else "outside (0, 1)"
         raise InputError(f"delta={delta!r} is {told}: it is a probability of failure, for example 0.05")
 
@@ -241,8 +242,14 @@ def _expected(A: Bounds, lam: float, weights: Bounds, p: Bounds) -> Bounds:
 
 def _checked(errors: ArrayLike, m: ArrayLike, delta: float) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Counts and sizes, broadcast."""
-    x, size = np.broadcast_arrays(_counts(errors, "errors"), _counts(m, "m"))
+    x, size = _counts(errors, "errors"), _counts(m, "m")
     check_delta(delta)
+    try:
+        x, size = np.broadcast_arrays(x, size)
+    except ValueError:
+        raise InputError(
+            f"errors has shape {x.shape} and m {size.shape}: one m goes with each, or one with all"
+        ) from None
     if np.any(x > size):
         first = np.argmax(x > size)
         raise InputError(f"errors={x.flat[first]} is above m={size.flat[first]}: errors lie in 0..m")
@@ -250,7 +257,7 @@ def _checked(errors: ArrayLike, m: ArrayLike, delta: float) -> tuple[NDArray[np.
 
 
 def _counts(values: ArrayLike, name: str) -> NDArray[np.int64]:
-    array = np.asarray(values)
+    array = as_array(name, values)
     if array.dtype.kind not in "iu":
         raise InputError(f"{name} has type {array.dtype}: counts are whole numbers")
     if np.any(array < 0):

@@ -1,0 +1,85 @@
+"""What public functions are given, checked at the door: kinds, numbers, paths, arrays.
+
+Every check raises an InputError that says what was got under which name, and what is allowed.
+"""
+
+from numbers import Integral, Real
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ckcv_ray.errors import CKCVError, InputError
+
+MOST_SHOWN = 200
+ROOM = "x" * 64  # as long as any name inside a run folder
+
+
+def told(value: object) -> str:
+    """A value as a message shows it; Python does not write numbers of more than 4300 digits."""
+    try:
+        text = repr(value)
+    except ValueError:
+        return "<a number of thousands of digits>"
+    return text if len(text) <= MOST_SHOWN else f"{text[:MOST_SHOWN]}..."
+
+
+def expect(name: str, value: object, kind: Any, what: str) -> None:
+    """Raise InputError unless the value is of the kind: a class, or a union of some; ``what`` in words."""
+    if not isinstance(value, kind):
+        raise InputError(f"{name}={told(value)} is not {what}")
+
+
+def number(name: str, value: Any) -> float:
+    """A real number as a float; a truth value is none."""
+    if isinstance(value, bool) or not isinstance(value, Real):
+        raise InputError(f"{name}={told(value)} is not a number")
+    try:
+        return float(value)
+    except OverflowError:
+        raise InputError(f"{name}={told(value)} is too large: values are finite") from None
+
+
+def whole(name: str, value: Any, least: int, most: int) -> int:
+    """A whole number in least .. most; a truth value is none."""
+    if isinstance(value, bool) or not isinstance(value, Integral):
+        raise InputError(f"{name}={told(value)} is not a whole number")
+    found = int(value)
+    if found < least:
+        raise InputError(f"{name}={told(found)} is below {least}, the least allowed")
+    if found > most:
+        raise InputError(f"{name}={told(found)} is above {most}, the most allowed")
+    return found
+
+
+def as_path(name: str, value: Any, error: type[CKCVError] = InputError) -> Path:
+    """A path from text or a Path, whether or not anything is there.
+
+    Raises:
+        InputError: it is neither.
+        error: no file can have that name: it is empty, too long, or holds a null character.
+    """
+    expect(name, value, str | Path, "a path: give text or a pathlib.Path")
+    try:
+        if value == "":
+            raise ValueError("it is empty")
+        (Path(value).absolute() / ROOM).lstat()
+    except (FileNotFoundError, NotADirectoryError, PermissionError):
+        pass
+    except (OSError, ValueError) as reason:
+        told_by_system = getattr(reason, "strerror", None) or reason
+        raise error(f"{name}={str(value)!r}: no file can have this name: {told_by_system}") from None
+    return Path(value)
+
+
+def as_array(name: str, values: Any) -> NDArray[Any]:
+    """An array from whatever numpy takes for one, but none that would lose a mask or its shape."""
+    if np.ma.isMaskedArray(values):
+        raise InputError(f"{name} is a masked array: fill the masked values, or leave their rows out")
+    if hasattr(values, "toarray"):
+        raise InputError(f"{name} is a sparse matrix: give {name}.toarray()")
+    try:
+        return np.asarray(values)
+    except (ValueError, TypeError, OverflowError) as error:
+        raise InputError(f"{name} is not an array: {error}") from None
