@@ -65,7 +65,7 @@ def replay(out: str | Path) -> Aggregator:
         StoreError: there is no run, or it is damaged.
         RunError: two of its records contradict each other.
     """
-    folder = RunFolder(Path(out))
+    folder = RunFolder(out)
     identity = folder.require()
     aggregator = Aggregator(identity.study, folder.table(identity))
     try:
@@ -87,7 +87,7 @@ def load_run(out: str | Path, allow_pickle: bool = False) -> Result:
     Raises:
         StoreError: there is no finished run, or it is damaged; or a pickle's SHA-256 is not the manifest's.
     """
-    folder = RunFolder(Path(out))
+    folder = RunFolder(out)
     identity = folder.require()
     if not folder.finished:
         raise StoreError(f"the run in {str(out)!r} is not finished: give its ckcv run command again")

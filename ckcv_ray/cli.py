@@ -22,6 +22,7 @@ from rich.console import Console
 
 from ckcv_ray import data, driver
 from ckcv_ray.archive import environment_changes, finished_run, load_run, reopen, replay
+from ckcv_ray.arguments import as_path
 from ckcv_ray.backend import choose_backend
 from ckcv_ray.display import Display, DownloadBar, duration
 from ckcv_ray.errors import CKCVError, InputError, StoreError
@@ -357,7 +358,7 @@ def _fail(error: CKCVError, code: int) -> None:
 
 def _check_place(out: Path) -> None:
     """Raise InputError where a run folder would be lost: a job works in a copy that is thrown away."""
-    if "://" in str(out):
+    if "://" in str(as_path("out", out)):
         raise InputError(f"out={str(out)!r}: expected a folder, on a disk of this machine or mounted here")
     if IN_JOB in os.environ and not out.is_absolute():
         raise InputError(

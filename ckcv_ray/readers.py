@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 from pyarrow import csv, parquet
 
+from ckcv_ray.arguments import as_path
 from ckcv_ray.errors import InputError
 
 SPARSE = b"sparse"
@@ -41,12 +42,13 @@ def reading(what: str) -> Iterator[None]:
         raise InputError(f"cannot read {what}: {reason}") from None
 
 
-def read_file(path: Path) -> pa.Table:
+def read_file(path: str | Path) -> pa.Table:
     """Columns of a file, by its suffix.
 
     Raises:
         InputError: it does not exist, is not what its suffix says, or is too large.
     """
+    path = as_path("path", path)
     suffix = path.suffix.lower()
     if suffix not in SUFFIXES:
         raise InputError(f"{str(path)!r} does not end in {', '.join(SUFFIXES)}")

@@ -46,7 +46,7 @@ class Loss(NamedTuple):
     failures: list[Failure]
 
 
-def page(out: Path) -> str:
+def page(out: str | Path) -> str:
     """The page of the finished run in ``out``.
 
     Raises:

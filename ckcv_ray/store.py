@@ -31,6 +31,7 @@ from pyarrow import parquet
 
 from ckcv_ray import ensemble as ensembles
 from ckcv_ray import triples as tables
+from ckcv_ray.arguments import as_path
 from ckcv_ray.certificate import Certificate
 from ckcv_ray.data import Table, divide, learning_table
 from ckcv_ray.ensemble import Ensemble
@@ -85,9 +86,9 @@ class Finished(NamedTuple):
 class RunFolder:
     """A folder of one run; nothing is touched until a method says so."""
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        self._lock = FileLock(path / LOCK, timeout=0)
+    def __init__(self, path: str | Path) -> None:
+        self.path = as_path("out", path, StoreError)
+        self._lock = FileLock(self.path / LOCK, timeout=0)
 
     def identity(self) -> Identity | None:
         """Whose folder it is; None where there is no run.
@@ -308,7 +309,7 @@ class RunFolder:
         Raises:
             InputError: it cannot be written, or would replace a file of the run.
         """
-        final = out or self.path / REPORT
+        final = as_path("out", out) if out else self.path / REPORT
         if final.exists() and not final.is_file():
             raise InputError(f"cannot write {str(final)!r}: it is not a file")
         folder, place = self.path.resolve(), final.resolve()

@@ -27,7 +27,7 @@ from ckcv_ray.worker import roles
 SUM_TOLERANCE = 1e-9
 
 
-def verify(out: Path) -> list[str]:
+def verify(out: str | Path) -> list[str]:
     """Everything in the folder that is not as it should be, one sentence each; empty if all is well.
 
     Raises:
@@ -40,7 +40,7 @@ def verify(out: Path) -> list[str]:
     differences: list[str] = []
     try:
         differences.extend(_digests(folder))
-        differences.extend(_content(folder, out))
+        differences.extend(_content(folder, folder.path))
     except CKCVError as error:
         differences.append(str(error))
     return differences
