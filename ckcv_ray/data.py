@@ -7,6 +7,7 @@ and everything behind it trusts what it gets.
 import hashlib
 import json
 from collections import Counter
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from math import inf, isfinite
@@ -18,6 +19,7 @@ import pyarrow as pa
 from numpy.typing import ArrayLike, NDArray
 
 from ckcv_ray import datasets
+from ckcv_ray.arguments import as_array, as_path, expect, told
 from ckcv_ray.core import scaling
 from ckcv_ray.core.splits import Index, hold_out
 from ckcv_ray.errors import InputError
@@ -140,23 +142,27 @@ def divide(table: Table, study: Study) -> Table:
     Raises:
         InputError: what is left is too little to learn from.
     """
+    expect("study", study, Study, "a Study, such as Study(k=(3, 5, 10))")
+    expect("table", table, Table, "a Table: make one with learning_table(columns)")
     if study.holdout_share is None or table.whole is not None:
         return table
     return table.hold_out(hold_out(table.n, study.holdout_share, study.seed))
 
 
-def read(source: str, ida_file: Path | None = None) -> datasets.Columns:
+def read(source: str | Path, ida_file: str | Path | None = None) -> datasets.Columns:
     """Columns of a file (CSV, Parquet, NPZ with X and y, svmlight) or of a named set.
 
     Raises:
         InputError: it does not exist, or is not what its name says.
     """
-    if datasets.is_named(source):
-        return datasets.load(source, ida_file)
+    expect("source", source, str | Path, "a file's path, nor a named set such as twonorm:400:0")
+    archive = as_path("ida_file", ida_file) if ida_file is not None else None
+    if datasets.is_named(name := str(source)):
+        return datasets.load(name, archive)
     path = Path(source)
     if path.suffix.lower() not in SUFFIXES:
         raise InputError(
-            f"{source!r} is neither a file ending in {', '.join(SUFFIXES)} nor a named set ({datasets.FORMS})"
+            f"{name!r} is neither a file ending in {', '.join(SUFFIXES)} nor a named set ({datasets.FORMS})"
         )
     return datasets.Columns(read_file(path), None)
 
@@ -164,8 +170,8 @@ def read(source: str, ida_file: Path | None = None) -> datasets.Columns:
 def learning_table(
     columns: pa.Table,
     target: str | None = None,
-    features: list[str] | None = None,
-    drop: list[str] | None = None,
+    features: Sequence[str] | None = None,
+    drop: Sequence[str] | None = None,
     source: str = "",
 ) -> Table:
     """A checked learning set from columns.
@@ -183,11 +189,13 @@ def learning_table(
     """
     names = _unique_names(columns)
     target, known = _target_name(names, target), set(names)
-    for name in [*(features or []), *(drop or [])]:
-        if name not in known:
-            raise InputError(f"there is no column {name!r}: the columns are {_some(names)}")
+    for argument, value in (("features", features), ("drop", drop)):
+        expect(argument, value, list | tuple | None, "a list of column names")
+        for name in value or ():
+            if not (isinstance(name, str) and name in known):
+                raise InputError(f"there is no column {told(name)}: the columns are {_some(names)}")
     left_out = {target, *(drop or [])}
-    chosen = [name for name in dict.fromkeys(features or names) if name not in left_out]
+    chosen = [name for name in dict.fromkeys(names if features is None else features) if name not in left_out]
     if not chosen:
         raise InputError(f"no feature is left beside the target {target!r}: mend --features and --drop")
     if columns.num_rows < LEAST_ROWS:
@@ -203,25 +211,12 @@ def table_from_arrays(X: ArrayLike, y: ArrayLike, source: str = "arrays") -> Tab
     Raises:
         InputError: as ``learning_table``, or shapes that do not fit.
     """
-    if np.ma.isMaskedArray(X) or np.ma.isMaskedArray(y):
-        raise InputError("X or y is a masked array: fill the masked values, or leave their rows out")
-    names = [str(name) for name in getattr(X, "columns", ())] or None
-    try:
-        inputs, labels = np.asarray(X), np.asarray(y)
-    except (ValueError, OverflowError) as error:
-        raise InputError(f"X or y is not an array: {error}") from None
+    inputs, labels = as_array("X", X), as_array("y", y)
     if inputs.ndim != 2 or labels.ndim != 1 or len(inputs) != len(labels):
         raise InputError(f"X has shape {inputs.shape} and y {labels.shape}: expected (n, d) and (n,)")
-    if names is not None and (len(names) != inputs.shape[1] or len(set(names)) < len(names)):
-        raise InputError(f"X has {inputs.shape[1]} columns named {_some(names)}: names must fit and differ")
+    names = _frame_names(X, inputs)
     target = next(name for name in (*TARGETS, "") if name not in (names or ()))
-    if inputs.dtype.kind == "c":
-        raise InputError("X is complex: features are real numbers")
-    try:
-        columns = from_matrix(inputs, pa.array(labels), names, target)
-    except (pa.ArrowException, ValueError, OverflowError) as error:
-        raise InputError(f"X or y cannot be read as columns: {error}") from None
-    return learning_table(columns, target, source=source)
+    return learning_table(_columns(inputs, labels, names, target), target, source=source)
 
 
 def matrix(columns: pa.Table, features: list[str], optional: bool = False) -> NDArray[np.float64]:
@@ -255,11 +250,11 @@ def rows_of(X: ArrayLike, features: tuple[str, ...]) -> NDArray[np.float64]:
     Raises:
         InputError: X has other columns, or numbers that are not finite.
     """
-    names = [str(name) for name in getattr(X, "columns", ())] or list(features)
-    rows = np.asarray(X)
-    if rows.ndim != 2 or rows.shape[1] != len(names):
-        raise InputError(f"X has shape {rows.shape}: expected (rows, {len(names)})")
-    return matrix(from_matrix(rows, None, names), list(features))
+    rows = as_array("X", X)
+    names = _frame_names(X, rows)
+    if rows.ndim != 2 or (names is None and rows.shape[1] != len(features)):
+        raise InputError(f"X has shape {rows.shape}: expected (rows, {len(features)})")
+    return matrix(_columns(rows, None, names or list(features)), list(features))
 
 
 def signs(column: pa.ChunkedArray, labels: tuple[Label, Label], target: str) -> NDArray[np.int8]:
@@ -285,6 +280,7 @@ def rows_to_test(columns: pa.Table | None, table: Table) -> TestRows | None:
     Raises:
         InputError: a feature or the target is missing, or a label is neither of the two.
     """
+    expect("table", table, Table, "a Table: make one with learning_table(columns)")
     if columns is None:
         return None
     if table.target not in _unique_names(columns):
@@ -295,12 +291,47 @@ def rows_to_test(columns: pa.Table | None, table: Table) -> TestRows | None:
     return TestRows(matrix(columns, list(table.features)), y)
 
 
+def fitting(test: TestRows | None, table: Table) -> TestRows | None:
+    """The rows to test on, checked against the learning set; None for None.
+
+    Raises:
+        InputError: they are not rows of its features, or have no labels -1 and +1.
+    """
+    expect("test", test, TestRows | None, "TestRows: make them with rows_to_test(columns, table)")
+    if test is None:
+        return None
+    X, y = rows_of(test.X, table.features), as_array("y", test.y)
+    if not len(X):
+        raise InputError("there are no rows to test on")
+    if y.shape != (len(X),) or not np.isin(y, (-1, 1)).all():
+        raise InputError(f"y of the {len(X)} rows to test on has shape {y.shape}: expected -1 or 1 for each")
+    return TestRows(X, y.astype(np.int8))
+
+
 def fit_scaling(X: NDArray[np.float64], how: str) -> scaling.Scaling:
     """Scaling of the kind a Study names, fitted on X [rows, d]."""
     return scaling.standard(X) if how == "standard" else scaling.identity(X.shape[1])
 
 
+def _frame_names(X: ArrayLike, values: NDArray[Any]) -> list[str] | None:
+    """Names of the columns where X is a data frame of these values."""
+    if values.dtype.kind == "c":
+        raise InputError("X is complex: features are real numbers")
+    names = [str(name) for name in getattr(X, "columns", ())]
+    if names and values.ndim == 2 and (len(names) != values.shape[1] or len(set(names)) < len(names)):
+        raise InputError(f"X has {values.shape[1]} columns named {_some(names)}: names must fit and differ")
+    return names or None
+
+
+def _columns(X: NDArray[Any], y: NDArray[Any] | None, names: list[str] | None, target: str = "") -> pa.Table:
+    try:
+        return from_matrix(X, y, names, target)
+    except (pa.ArrowException, ValueError, OverflowError) as error:
+        raise InputError(f"{'X' if y is None else 'X or y'} cannot be read as columns: {error}") from None
+
+
 def _unique_names(columns: pa.Table) -> list[str]:
+    expect("columns", columns, pa.Table, "a pyarrow.Table: see read(source).learn, or pyarrow.table")
     names: list[str] = columns.column_names
     repeated = [name for name, count in Counter(names).items() if count > 1]
     if repeated:
@@ -311,7 +342,9 @@ def _unique_names(columns: pa.Table) -> list[str]:
 def _target_name(names: list[str], target: str | None) -> str:
     if target is not None:
         if target not in names:
-            raise InputError(f"there is no column {target!r} for the target: the columns are {_some(names)}")
+            raise InputError(
+                f"there is no column {told(target)} for the target: the columns are {_some(names)}"
+            )
         return target
     found = [name for name in TARGETS if name in names]
     if len(found) != 1:

@@ -5,7 +5,7 @@ a backend that evaluates batches of tasks in whatever order it likes.
 """
 
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
 from math import inf
@@ -19,9 +19,10 @@ from numpy.typing import ArrayLike
 from ckcv_ray import nested
 from ckcv_ray.aggregator import Aggregator, Progress
 from ckcv_ray.archive import finished_run
+from ckcv_ray.arguments import as_path, expect
 from ckcv_ray.backend import Backend, make_backend, session
 from ckcv_ray.core.threads import one_thread
-from ckcv_ray.data import Table, TestRows, divide, table_from_arrays
+from ckcv_ray.data import Table, TestRows, divide, fitting, table_from_arrays
 from ckcv_ray.ensemble import Ensemble
 from ckcv_ray.errors import RunError
 from ckcv_ray.estimate import Estimate, estimate
@@ -59,13 +60,13 @@ def run(
         StoreError: the folder is damaged, in use, or another study's.
         RunError: the run could not finish.
     """
-    return run_table(study, table_from_arrays(X, y), Path(out) if out else None, execution, listen)
+    return run_table(study, table_from_arrays(X, y), out, execution, listen)
 
 
 def run_table(
     study: Study,
     table: Table,
-    out: Path | None = None,
+    out: str | Path | None = None,
     execution: Execution | None = None,
     listen: Listener | None = None,
     test: TestRows | None = None,
@@ -85,16 +86,17 @@ def run_table(
     Raises:
         KeyboardInterrupt: it was stopped.
     """
-    table = divide(table, study)
-    study, execution = study.for_rows(table.n), execution or Execution()
-    out = out.absolute() if out is not None else None  # the aggregator may live in another directory
-    if (result := finished_run(study, table, out)) is not None:
+    table, execution = divide(table, study), _how(execution)
+    study, test = study.for_rows(table.n), fitting(test, table)
+    expect("listen", listen, Callable | None, "a function that takes a Progress")
+    folder = as_path("out", out).absolute() if out is not None else None  # not all work in one directory
+    if (result := finished_run(study, table, folder)) is not None:
         return result if _measured(result, test) else _with_test(result, test)
     if expected is None and backend is None and execution.backend == "auto":
         expected = estimate(study, table)
     backend = backend or make_backend(execution, expected.seconds if expected else 0.0)
     try:
-        return _run(backend, study, table, out, listen, test, expected, stop)
+        return _run(backend, study, table, folder, listen, test, expected, stop)
     finally:
         backend.close()
 
@@ -104,7 +106,7 @@ class Job(NamedTuple):
 
     study: Study
     table: Table
-    out: Path | None = None
+    out: str | Path | None = None
     test: TestRows | None = None
 
 
@@ -117,7 +119,7 @@ def run_many(
     again with the same folders, what is finished is read and the rest taken up.
 
     Args:
-        jobs: the studies, asked for as they are needed.
+        jobs: the studies, asked for as they are needed; a list of them is checked before any begins.
         execution: as for ``run``.
         stop: as for ``run_table``.
 
@@ -125,13 +127,16 @@ def run_many(
         CKCVError: what the first job that fails raises; the others keep what is done.
         KeyboardInterrupt: they were stopped.
     """
-    execution, stopped = execution or Execution(), Event()
+    execution, stopped = _how(execution), Event()
+    expect("jobs", jobs, Iterable, "a list of Job(study, table, out)")
+    for job in jobs if isinstance(jobs, Sequence) else ():
+        _check(job)
 
     def halt() -> bool:
         return stopped.is_set() or stop()
 
     def one(job: Job, backend: Backend) -> Result:
-        study, table, out, test = job
+        study, table, out, test = _check(job)
         return run_table(study, table, out, execution, test=test, backend=backend, stop=halt)
 
     with one_thread(), session(execution) as (new_backend, together), ThreadPoolExecutor(together) as pool:
@@ -146,6 +151,18 @@ def run_many(
         finally:
             stopped.set()
             pool.shutdown(cancel_futures=True)
+
+
+def _check(job: Job) -> Job:
+    """The job; InputError where it is none, or its study and table do not go together."""
+    expect("job", job, Job, "a Job: Job(study, table, out)")
+    job.study.for_rows(divide(job.table, job.study).n)
+    return job
+
+
+def _how(execution: Execution | None) -> Execution:
+    expect("execution", execution, Execution | None, 'an Execution, such as Execution("serial")')
+    return execution or Execution()
 
 
 def _run(

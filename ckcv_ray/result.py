@@ -7,12 +7,13 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import ArrayLike, NDArray
 
+from ckcv_ray.arguments import whole
 from ckcv_ray.certificate import Certificate, at_most, level_of
 from ckcv_ray.data import Table, rows_of
 from ckcv_ray.ensemble import Ensemble, Prediction
 from ckcv_ray.errors import InputError
 from ckcv_ray.store import Finished
-from ckcv_ray.study import Study
+from ckcv_ray.study import MOST_SEED, Study
 from ckcv_ray.triples import per_k
 
 LIKEWISE = {
@@ -108,7 +109,8 @@ class Result:
         of F*. A data frame is matched by column names.
 
         Raises:
-            InputError: X has other columns, or numbers that are not finite; or there is no nested ensemble.
+            InputError: X has other columns, or numbers that are not finite; the seed is not a whole number
+                of 0 or more; or there is no nested ensemble.
         """
         return self.named(self.predictions(X, seed, vote, nested).sign)
 
@@ -116,6 +118,7 @@ class Result:
         self, X: ArrayLike, seed: int = 0, vote: bool = False, nested: bool = False
     ) -> Prediction:
         """As ``predict``, with member, score and share of the ensemble for each row."""
+        seed = whole("seed", seed, least=0, most=MOST_SEED)
         rows, ensemble = rows_of(X, self.table.features), self.nested if nested else self.ensemble
         if ensemble is None:
             raise InputError("this run has no nested ensemble: it was made without --certify nested")

@@ -355,7 +355,7 @@ def test_a_job_that_fails_stops_the_others_and_keeps_what_is_done(tmp_path):
     jobs = many(tmp_path)
     jobs[1] = jobs[1]._replace(study=Study(k=(99,)))
     with pytest.raises(InputError, match="k=99"):
-        list(run_many(jobs, Execution("ray")))
+        list(run_many(iter(jobs), Execution("ray")))
     jobs[1] = many(tmp_path)[1]
     assert [result.run_id for result in run_many(jobs, Execution("ray"))] == [
         run_table(j.study, j.table, execution=SERIAL).run_id for j in jobs
