@@ -231,11 +231,12 @@ def _reach(address: str) -> None:
             f"address={address!r}: run on a machine of the cluster, or as a job, not by Ray Client"
         )
     host, _, port = address.rpartition(":")
-    if not (host and port.isdigit()):
+    if not (host and port.isascii() and port.isdigit()):
         if address == "auto":
             return
         raise InputError(f"address={address!r}: expected host:port, or auto for the cluster on this machine")
     try:
         socket.create_connection((host, int(port)), timeout=REACH_SECONDS).close()
-    except OSError as error:
-        raise InputError(f"no Ray cluster answers at {address}: {error.strerror or error}") from None
+    except (OSError, ValueError, OverflowError) as error:  # the latter two of names and ports that cannot be
+        reason = getattr(error, "strerror", None) or error
+        raise InputError(f"no Ray cluster answers at {address}: {reason}") from None

@@ -13,6 +13,7 @@ from tempfile import TemporaryDirectory
 from typing import Protocol
 from urllib.parse import urlsplit
 
+from ckcv_ray.arguments import told
 from ckcv_ray.errors import InputError
 
 NAME = "benchmarks.mat"
@@ -75,13 +76,13 @@ def fetch(url: str | None = None, progress: Progress | None = None) -> Path:
 
 def _check_address(url: str) -> None:
     try:
-        parts = urlsplit(url)
-        usable = parts.scheme in ("http", "https") and bool(parts.hostname)
-    except ValueError:  # brackets that do not close
+        parts = urlsplit(url if isinstance(url, str) else "")
+        usable = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:  # brackets that do not close, a port beyond 65535
         usable = False
     if not usable:
         raise InputError(
-            f"url={url!r} is not an address to fetch from: it has to begin with https:// or http://"
+            f"url={told(url)} is not an address to fetch from: it has to begin with https:// or http://"
         )
 
 
