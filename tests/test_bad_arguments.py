@@ -282,7 +282,7 @@ CASES = {
     "X a cube": arrays("X has shape (8, 2, 1)", "expected (n, d)", X=X[:, :, None]),
     "X a generator": arrays("X has shape ()", X=(row for row in X)),
     "X sparse": arrays("X", "sparse", X=csr_matrix(X)),
-    "X ragged": arrays("X or y is not an array", X=[[1, 2], [3]] * 4),
+    "X ragged": arrays("X is not an array", X=[[1, 2], [3]] * 4),
     "X without columns": arrays("no feature", X=X[:, :0]),
     "X of five rows": arrays("the table has 5 rows", "at least 6", X=X[:5], y=Y[:5]),
     "X masked": arrays("masked array", "fill the masked values", X=np.ma.masked_equal(X, 3)),
@@ -392,7 +392,7 @@ CASES = {
     # folders
     "nothing loaded": folder(lambda: load_run("new"), "'new' holds no run"),
     "number loaded": folder(lambda: load_run(3), "out=3", error=InputError),
-    "null loaded": folder(lambda: load_run("a\0b"), "'a\\x00b' holds no run"),
+    "null loaded": folder(lambda: load_run("a\0b"), "out='a\\x00b'", "no file can have this name"),
     "long name loaded": folder(lambda: load_run(LONG), LONG),
     "address loaded": folder(lambda: load_run("s3://bucket/run"), "bucket/run' holds no run"),
     "unfinished loaded": folder(lambda: load_run("run"), "'run' is not finished", **UNFINISHED),

@@ -20,6 +20,7 @@ from ckcv_ray.data import learning_table, read
 from ckcv_ray.study import Execution, Study
 
 HUGE = "1" + "0" * 30
+LONG = "x" * 300
 GRID = Study(C=(1.0,), gamma=(1.0,), k=(3,), n_splits=2)
 ASKED = ("--C", "1", "--gamma", "1", "--k", "3", "--n-splits", "2")
 A = [f"{i}" for i in range(8)]
@@ -216,6 +217,7 @@ CASES = {
     "no workers": run("--workers 0", "workers=0 is below 1"),
     "serial workers": run("--backend serial --workers 2", "workers=2", "leave --backend serial out"),
     "serial address": run("--backend serial --address auto", "address='auto'", "leave --backend serial out"),
+    "claim of 5001 digits": run(f"--certify holdout --claim member:{'9' * 5001}", "claims='member:999"),
     # rows to test on
     "missing test file": run("--test nowhere.csv", "there is no file 'nowhere.csv'"),
     "test without target": run(["--test", "test without target.csv"], "no column 'y' with the labels"),
@@ -227,6 +229,17 @@ CASES = {
     # folders that cannot be written
     "out inside a file": Case("run good.csv --out good.csv/run", ("good.csv' is not a folder",)),
     "out deep inside a file": Case("run good.csv --out good.csv/a/b", ("cannot write to 'good.csv/a/b'",)),
+    # names no file can have
+    "long out": Case(f"run good.csv --out {LONG}", (f"out='{LONG}'", "File name too long")),
+    "long source": run("", f"'{LONG}.csv'", "File name too long", source=f"{LONG}.csv"),
+    "long source without suffix": run("", f"'{LONG}' is neither a file", source=LONG),
+    "long test file": run(f"--test {LONG}.csv", "File name too long"),
+    "long study file": run(f"--study {LONG}", "File name too long"),
+    "long archive": run(f"--ida-file {LONG}", "ida_file=", "File name too long", source="ida:banana:1"),
+    "status of a long name": Case(f"status {LONG}", (f"out='{LONG}'", "File name too long"), 4),
+    "status of very many folders": Case(f"status {'a/' * 2045}", ("File name too long",), 4),
+    "verify of a long name": Case(f"verify {LONG}", ("File name too long",), 4),
+    "report of a long name": Case(f"report {LONG}", ("File name too long",), 4),
     # what the parser refuses
     "no out": Case("run good.csv", ("Missing option '--out'",), usage=True),
     "no source": Case("run --out OUT", ("Missing argument",), usage=True),
@@ -463,6 +476,7 @@ PREDICT = {
     "infinity": (["inf.csv"], "column 'b' has inf in row 4"),
     "twins": (["twins.csv"], "two columns are named 'a'"),
     "suffix of out": (["good.csv", "--out", "p.xlsx"], "'p.xlsx': the name has to end in .csv or .parquet"),
+    "long out": (["good.csv", "--out", f"{LONG}.csv"], f"cannot write '{LONG}.csv'"),
     "no folder for out": (["good.csv", "--out", "no/p.csv"], "cannot write 'no/p.csv'"),
     "no folder for parquet": (["good.csv", "--out", "no/p.parquet"], "cannot write 'no/p.parquet'"),
 }
