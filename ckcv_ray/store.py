@@ -316,7 +316,7 @@ class RunFolder:
         if place.is_relative_to(folder) and place != folder / REPORT:
             raise InputError(f"out={str(out)!r} lies in the run folder: there it can only be {REPORT}")
         try:
-            _replace(final, _sealed(page.encode()))
+            write_whole(final, _sealed(page.encode()))
         except OSError as error:
             raise InputError(f"cannot write {str(final)!r}: {error.strerror or error}") from None
         return final
@@ -476,14 +476,14 @@ class RunFolder:
     def _write(self, name: str, content: bytes | pa.Buffer) -> None:
         final = self.path / name
         try:
-            _replace(final, content)
+            write_whole(final, content)
         except OSError as error:
             raise RunError(
                 f"cannot write {final}: {error.strerror or error}; what is written is kept"
             ) from None
 
 
-def _replace(final: Path, content: bytes | pa.Buffer) -> None:
+def write_whole(final: Path, content: bytes | pa.Buffer) -> None:
     """Put a file in its place whole, or not at all."""
     descriptor, temporary = tempfile.mkstemp(dir=final.parent, prefix=f".{final.name}-", suffix=".tmp")
     try:

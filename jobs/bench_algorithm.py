@@ -78,8 +78,8 @@ def same(study: Study, table: Table, mine: Found, theirs: Found) -> bool:
 
 
 def bench(name: str, repeats: int) -> dict[str, Any]:
-    """Alternating rounds on realization 1 of one set."""
-    table = data.learning_table(data.read(f"ida:{name}:1").learn)
+    """Alternating rounds on realization 1 of one set, or on a source such as waveform:200:0."""
+    table = data.learning_table(data.read(name if ":" in name else f"ida:{name}:1").learn)
     study = Study(
         C=parse_grid("log:-2:4:7", "C"),
         gamma=parse_grid("log:-4:1:7", "gamma"),
@@ -113,7 +113,7 @@ def line(name: str, row: dict[str, Any]) -> str:
 
 
 def main(
-    sets: Annotated[str, typer.Option(help="Some of the sets: a,b,c.")] = ",".join(SETS),
+    sets: Annotated[str, typer.Option(help="Sets or sources: a,b,waveform:200:0.")] = ",".join(SETS),
     repeats: Annotated[int, typer.Option(min=1, help="Rounds; medians are printed.")] = 5,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:

@@ -1,4 +1,5 @@
-"""The whole default study on two workers: 13 C x 11 gamma, every k from 3 to n, 20 splits, on local Ray.
+"""The whole default study on two workers: 13 C x 11 gamma, every k from 3 to n, 20 splits, on Ray: a local
+one, or the cluster of RAY_ADDRESS.
 
 For each set of the IDA archive: seconds of the run; cells planned, computed and dropped; the share of the
 workers' time (workers x seconds of the run) spent in kernels and fits (solver), and in all of their work
@@ -18,15 +19,15 @@ from typing import Annotated, Any
 
 import typer
 
-os.environ.setdefault("RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER", "0")  # before ray: a local Ray on loopback alone
+if "RAY_ADDRESS" not in os.environ:  # before ray is imported: a local Ray on loopback alone
+    os.environ.setdefault("RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER", "0")
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-import ray
-
 from ckcv_ray import data
+from ckcv_ray.backend import session
 from ckcv_ray.cluster import RayBackend
 from ckcv_ray.driver import run_table
-from ckcv_ray.study import Study
+from ckcv_ray.study import Execution, Study
 
 SETS = [
     *("banana", "breast_cancer", "diabetis", "flare_solar", "german", "heart", "image"),
@@ -66,19 +67,18 @@ def main(
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
     """Print one line for each set."""
-    RayBackend(workers)  # starts a local Ray, which the runs below share
     found: dict[str, dict[str, Any]] = {}
-    for name in sets.split(","):
-        row = found[name] = bench(name, workers, splits)
-        if not as_json:
-            print(
-                f"{name:<14}{row['rows']:5d} rows {row['seconds']:7.1f} s  planned {row['planned']:>9,}  "
-                f"computed {row['computed'] / row['planned']:6.1%}  solver {row['solver_share']:5.1%}  "
-                f"busy {row['busy_share']:5.1%}  "
-                f"worker {row['worker_mib']:4.0f} MiB  driver {row['driver_mib']:4.0f} MiB"
-            )
-            sys.stdout.flush()
-    ray.shutdown()
+    with session(Execution("ray", workers)):  # one Ray, which the runs share
+        for name in sets.split(","):
+            row = found[name] = bench(name, workers, splits)
+            if not as_json:
+                print(
+                    f"{name:<14}{row['rows']:5d} rows {row['seconds']:7.1f} s  planned {row['planned']:>9,}  "
+                    f"computed {row['computed'] / row['planned']:6.1%}  solver {row['solver_share']:5.1%}  "
+                    f"busy {row['busy_share']:5.1%}  "
+                    f"worker {row['worker_mib']:4.0f} MiB  driver {row['driver_mib']:4.0f} MiB"
+                )
+                sys.stdout.flush()
     if as_json:
         print(json.dumps({"sets": found}))
 

@@ -63,8 +63,9 @@ class Case(NamedTuple):
 
 
 def load(name: str, scaling: str) -> Case:
-    """A set of the IDA archive, or twonorm with 4000 rows."""
-    columns = data.read("twonorm:4000:0" if name == "twonorm4000" else f"ida:{name}:1")
+    """A set of the IDA archive, twonorm with 4000 rows, or any source such as waveform:200:0."""
+    source = "twonorm:4000:0" if name == "twonorm4000" else name
+    columns = data.read(source if ":" in source else f"ida:{name}:1")
     table = data.learning_table(columns.learn)
     X = standard(table.X).apply(table.X) if name in STANDARDISED else table.X
     study = Study(scaling=scaling, n_splits=SPLITS, k=(K_FOLDS,))
@@ -219,7 +220,9 @@ def line(name: str, row: dict[str, Any]) -> str:
 
 
 def main(
-    sets: Annotated[str, typer.Option(help="Some of the sets, or twonorm4000: a,b,c.")] = ",".join(SETS),
+    sets: Annotated[str, typer.Option(help="Sets or sources: a,b,twonorm4000,waveform:200:0.")] = ",".join(
+        SETS
+    ),
     repeats: Annotated[int, typer.Option(min=1, help="Rounds; medians are printed.")] = 5,
     scaling: Annotated[str, typer.Option(help="none or standard.")] = "none",
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
