@@ -11,9 +11,9 @@ from threadpoolctl import threadpool_info
 PACKAGES = ("numpy", "scipy", "scikit-learn", "numba", "llvmlite", "pyarrow", "ray")
 
 
-def changes(recorded: dict[str, Any]) -> list[str]:
-    """What is not here as it was when ``recorded`` was: one sentence for each."""
-    before, now = _flat(recorded), _flat(environment())
+def changes(recorded: dict[str, Any], here: dict[str, Any] | None = None) -> list[str]:
+    """What is not here, in this environment or another, as it was when ``recorded`` was: a sentence each."""
+    before, now = _flat(recorded), _flat(environment() if here is None else here)
     names = sorted(name for name in before | now if before.get(name) != now.get(name))
     return [f"{name} was {before.get(name)}, here it is {now.get(name)}" for name in names]
 

@@ -30,6 +30,7 @@ L_MS, L_EE, MARK = "#2f80d8", "#d9730d", "#e5484d"
 COLOURS, LEVELS = "viridis", 16
 WIDTH, HEIGHT = 5.4, 3.6
 SET_SIZE = (7.2, 5.6)
+TREND_SIZE = (4.2, 1.7)
 TICKS = 7
 ROUND = [m * 10.0**e for e in range(-2, 8) for m in (1, 2, 5)]
 LOG_RATIO = 8
@@ -96,6 +97,23 @@ class SetErrors(NamedTuple):
     paper_test: float
 
 
+class Trend(NamedTuple):
+    """One figure, night by night, the oldest first; the last is tonight's.
+
+    Attributes:
+        nights, values: names and figures.
+        median: what tonight's is held against; None where there is nothing.
+        least: what it must not fall below; None where it may.
+        alarm: whether something is wrong with tonight's.
+    """
+
+    nights: tuple[str, ...]
+    values: tuple[float, ...]
+    median: float | None
+    least: float | None
+    alarm: bool
+
+
 class Picture(NamedTuple):
     """One picture as SVG and as PNG, in dark ink on white."""
 
@@ -156,6 +174,26 @@ def draw_spread(select: Sequence[float], estimate: Sequence[float], label: str) 
         axes.set_yticks([0, 1], ["estimate\nsets", "select\nsets"])
         axes.set_ylim(-0.5, 1.6)
         axes.set_xlabel("bound of one split, in %")
+        return _inline(figure, label)
+
+
+def draw_trend(trend: Trend, label: str) -> str:
+    """A line through the nights as SVG; the median as a dashed line, and the alarm's side of it shaded."""
+    with _figure("trend", TREND_SIZE) as figure:
+        axes = figure.add_subplot()
+        x, colour = range(len(trend.values)), MARK if trend.alarm else L_MS
+        axes.plot(x, trend.values, "-", color=L_MS, linewidth=1.2, marker="o", markersize=3)
+        axes.plot(x[-1:], trend.values[-1:], "o", color=colour, markersize=7)
+        shown = [value for value in (*trend.values, trend.median, trend.least) if value is not None]
+        room = 0.15 * (max(shown) - min(shown)) or 0.1 * abs(shown[0]) or 1.0
+        axes.set_ylim(min(shown) - room, max(shown) + room)
+        axes.set_xlim(-0.5, max(len(x), 2) - 0.5)
+        if trend.median is not None:
+            axes.axhline(trend.median, color=INK, linestyle="--", linewidth=0.8)
+        if trend.least is not None:
+            axes.axhspan(min(shown) - room, trend.least, color=MARK, alpha=0.12, linewidth=0)
+        axes.set_xticks([0, len(x) - 1][: len(x)], [trend.nights[0], trend.nights[-1]][: len(x)])
+        axes.yaxis.set_major_locator(MaxNLocator(4))
         return _inline(figure, label)
 
 

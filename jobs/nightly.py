@@ -1,0 +1,190 @@
+"""The benchmark of every night: what is slower than before, and which answer is another.
+
+A fixed set of studies, the solver, Algorithm 1 and whole runs on Ray, each measured against scikit-learn's
+SVC in the same run, and held against the nights before on the same kind of machine (processor, cores,
+system, Python, packages). An alarm is a ratio that is slower than the median of the last ten nights by more
+than the threshold, or a winner, bound or count that is not exactly that of the last night.
+
+    python jobs/nightly.py --out runs/nightly
+    python jobs/nightly.py --out runs/trial --plan tiny --night first --only studies,solver
+
+In ``--out``: ``history/part-NIGHT.parquet``, a row for each figure, and ``nightly.html``, the night's page
+with the trend. How to schedule it: docs/nightly.
+"""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+from ckcv_ray import data
+from ckcv_ray.errors import InputError, StoreError
+from ckcv_ray.store import write_whole
+from ckcv_ray.version import VERSION
+from jobs.nightly_figures import GROUPS, PLANS, measure
+from jobs.nightly_history import History, Night, check_name, machine
+from jobs.nightly_page import compared, headline, pace, page
+from jobs.nightly_verdict import Verdict, judge
+
+ROOT = Path(__file__).resolve().parent.parent
+IN_A_JOB = "RAY_JOB_CONFIG_JSON_ENV_VAR"
+
+
+def settled(history: list[Night], night: str, groups: list[str], plan: str | None) -> tuple[bool, str]:
+    """Whether this night is there already, and the plan.
+
+    Raises:
+        InputError: it is there without some of the groups, or the history is one of another plan.
+    """
+    own = history[-1].plan if history else plan or "generators"
+    if own != (plan or own):
+        raise InputError(f"plan={plan!r}: this history is one of the plan {own!r}; choose another --out")
+    if own not in PLANS:
+        raise InputError(f"plan={own!r}: choose from {', '.join(PLANS)}")
+    there = next((one for one in history if one.name == night), None)
+    if there is not None and (missing := [group for group in groups if group not in there.groups()]):
+        raise InputError(f"night {night!r} is there, without {', '.join(missing)}: give another --night")
+    return there is not None, own
+
+
+def measured(night: str, commit: str, plan: str, groups: list[str], repeats: int) -> Night:
+    """A night, measured now."""
+    for source in PLANS[plan].sources():
+        data.read(source)  # a missing archive is told before an hour of work
+    began, place = datetime.now(UTC), machine()
+    return Night(night, began, commit, VERSION, plan, place, tuple(measure(PLANS[plan], groups, repeats)))
+
+
+def commit_here() -> str:
+    """The commit of this working copy, marked where files differ from it.
+
+    Raises:
+        InputError: there is no git.
+    """
+    words = ["git", "-C", str(ROOT), "describe", "--always", "--abbrev=40", "--exclude=*", "--dirty"]
+    try:
+        if not (ROOT / ".git").exists():
+            raise FileNotFoundError
+        return subprocess.run(words, capture_output=True, check=True, text=True).stdout.strip()
+    except (OSError, subprocess.CalledProcessError):
+        raise InputError(f"{ROOT} is no working copy of git: say what is measured with --commit") from None
+
+
+def told(verdict: Verdict, file: Path) -> dict[str, Any]:
+    """The verdict as JSON values."""
+    night = verdict.night
+    return {
+        "night": night.name,
+        "commit": night.commit,
+        "kind": night.kind,
+        "plan": night.plan,
+        "compared": list(verdict.compared),
+        "alarms": list(verdict.alarms),
+        "notes": list(verdict.notes),
+        "figures": [
+            {**line.figure._asdict(), "median": line.median, "slower": line.change} for line in verdict.lines
+        ],
+        "page": str(file),
+    }
+
+
+def text(verdict: Verdict, file: Path) -> str:
+    """The verdict for people."""
+    lines = [
+        f"{line.figure.group:<10}{line.figure.case:<24}{line.figure.name:<24}{line.figure.value:8.2f} x  "
+        f"median {line.median:8.2f} x  {pace(line.change)}"
+        for line in verdict.lines
+        if line.change is not None
+    ]
+    said = [*verdict.notes, compared(verdict), *(f"ALARM {alarm}" for alarm in verdict.alarms)]
+    return "\n".join([*lines, *said, f"night {verdict.night.name}: {headline(verdict)}; page: {file}"])
+
+
+@contextmanager
+def exits() -> Iterator[None]:
+    """Errors of ours as one message and an exit code."""
+    try:
+        yield
+    except (InputError, StoreError) as error:
+        print(f"nightly: {error}", file=sys.stderr)
+        raise typer.Exit(2 if isinstance(error, InputError) else 4) from None
+
+
+def main(
+    out: Annotated[Path, typer.Option(help="Folder of the history and the page.")] = Path("runs/nightly"),
+    night: Annotated[
+        str | None, typer.Option(help="Name of the night.", show_default="the date, UTC")
+    ] = None,
+    threshold: Annotated[
+        float, typer.Option(min=0.0, help="Slower than the median by this share is an alarm.")
+    ] = 0.15,
+    only: Annotated[str, typer.Option(help="Some of the benchmarks: a,b.")] = ",".join(GROUPS),
+    plan: Annotated[
+        str | None,
+        typer.Option(
+            help=f"What is measured: {', '.join(PLANS)}. ida adds sets of the archive; tiny is for a trial. "
+            "A history keeps to one.",
+            show_default="that of the history, else generators",
+        ),
+    ] = None,
+    repeats: Annotated[int, typer.Option(min=1, help="Rounds; medians count.")] = 5,
+    commit: Annotated[
+        str | None, typer.Option(help="Commit that is measured.", show_default="what git says")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+) -> None:
+    """Measure a night, add it to the history, hold it against the nights before, and write its page.
+
+    An alarm: a ratio to scikit-learn's SVC, measured in the same run, that is slower than the median of the
+    last ten nights on this kind of machine by more than the threshold; or a winner, bound or count that is
+    not exactly that of the last night. A night that is slow as a whole is none: the rival is slow with it.
+
+        python jobs/nightly.py --out runs/nightly
+
+        python jobs/nightly.py --out runs/trial --plan tiny --night first --only studies,solver
+
+    The page is nightly.html in --out; the history is read with any reader of Parquet (history/part-*.parquet,
+    a row for each figure). Two nights at once in one folder are refused; a night that is there is not
+    measured again, but judged and shown again. Where there is no git, as in a job's copy, give --commit.
+
+    Exit codes: 0 quiet; 1 alarm; 2 bad input; 4 a damaged history, or one in use.
+    """
+    with exits():
+        name, groups = check_name(night or datetime.now(UTC).date().isoformat()), only.split(",")
+        if unknown := [group for group in groups if group not in GROUPS]:
+            raise InputError(f"only={unknown[0]!r}: choose from {', '.join(GROUPS)}")
+        if IN_A_JOB in os.environ and not out.is_absolute():
+            raise InputError(
+                f"out={str(out)!r}: a job's own folder is a copy that is removed; give a full path"
+            )
+        commit = commit or commit_here()
+        history, file = History(out / "history"), out / "nightly.html"
+        with history.held():
+            nights = history.nights()
+            there, chosen = settled(nights, name, groups, plan)
+            if there:
+                print(f"night {name} is there: it is not measured again", file=sys.stderr)
+            else:
+                history.add(measured(name, commit, chosen, groups, repeats))
+                nights = history.nights()
+            verdict = judge(nights, name, threshold)
+            write_whole(file, page(verdict).encode())
+    print(json.dumps(told(verdict, file)) if as_json else text(verdict, file))
+    if verdict.alarms:
+        raise typer.Exit(1)
+
+
+app = typer.Typer(rich_markup_mode="markdown", add_completion=False)
+app.command()(main)
+
+if __name__ == "__main__":
+    app()

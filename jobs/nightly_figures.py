@@ -1,0 +1,251 @@
+"""What a night measures: fixed studies, small to large, and the benches, each against scikit-learn's SVC.
+
+A ratio is how many times the work of ours goes into the rival's time. Where a bench has no rival of its own
+the rival is a yardstick: ``SVC`` on one fixed set of fits, timed before each round of ours. So a night on a
+busy or a slower machine of the same kind still gives about the same ratios.
+
+An exact figure (winner, bound, count) is a pure function of the study: what depends on the run, as cells
+computed do, is only shown.
+"""
+
+import hashlib
+import json
+import traceback
+from collections.abc import Callable, Iterable, Iterator
+from enum import StrEnum
+from statistics import median
+from time import perf_counter
+from typing import Any, NamedTuple, TypeVar
+
+import pyarrow as pa
+
+from ckcv_ray import data
+from ckcv_ray.backend import session
+from ckcv_ray.core.threads import one_thread
+from ckcv_ray.driver import run_table
+from ckcv_ray.result import Result
+from ckcv_ray.study import Execution, Study
+from jobs import bench_algorithm, bench_solver
+
+WORKERS = 2
+T = TypeVar("T")
+SMALL: dict[str, Any] = {"C": (0.1, 1.0, 10.0), "gamma": (0.01, 0.1), "k": (3, 4, 5), "n_splits": 4}
+NESTED = {"protocol": "nested", "outer_splits": 3, "k": (3, 4, 5, 10)}
+HOLDOUT = {"protocol": "holdout", "bound": "stevens"}
+
+
+class Role(StrEnum):
+    """What a night's figure is held against."""
+
+    RATIO = "ratio"  # to the median of the nights before; more is faster
+    EXACT = "exact"  # to the last night
+    SHOWN = "shown"  # to nothing
+    FAILED = "failed"  # the benchmark ended with this traceback
+
+
+class Figure(NamedTuple):
+    """One figure of one night.
+
+    Attributes:
+        group, case, name: what was measured, on what, and what of it.
+        value: a number, where it is one.
+        text: the value as JSON, to the last bit.
+    """
+
+    group: str
+    case: str
+    name: str
+    role: Role
+    value: float | None
+    text: str
+
+    @property
+    def key(self) -> tuple[str, str, str]:
+        """What it is a figure of."""
+        return self.group, self.case, self.name
+
+    @property
+    def label(self) -> str:
+        """The same for people."""
+        return ", ".join(part for part in self.key if part)
+
+
+class Plan(NamedTuple):
+    """A fixed, named set of cases; a history holds nights of one plan."""
+
+    yardstick: str
+    studies: tuple[tuple[str, dict[str, Any]], ...]
+    solver: tuple[str, ...]
+    algorithm: tuple[str, ...]
+    overhead: tuple[str, ...]
+    splits: int = 20
+
+    def sources(self) -> list[str]:
+        """Every set of the plan."""
+        names = {self.yardstick, *dict(self.studies), *self.solver, *self.algorithm, *self.overhead}
+        return sorted(name if ":" in name else f"ida:{name}:1" for name in names)
+
+
+GENERATORS = Plan(
+    yardstick="twonorm:400:0",
+    studies=(
+        ("twonorm:100:0", {}),
+        ("waveform:170:0", NESTED),
+        ("ringnorm:400:0", {}),
+        ("waveform:400:0", HOLDOUT),
+        ("waveform:400:0", {}),
+        ("twonorm:1000:0", {}),
+        ("waveform:1000:0", {}),
+    ),
+    solver=("twonorm:400:0", "waveform:400:0", "ringnorm:1000:0"),
+    algorithm=("twonorm:200:0", "waveform:200:0"),
+    overhead=("ringnorm:400:0", "waveform:400:0", "twonorm:1000:0"),
+)
+STANDARDISED = {"scaling": "standard"}
+PLANS = {
+    "generators": GENERATORS,
+    "ida": GENERATORS._replace(
+        studies=(
+            *GENERATORS.studies,
+            *((f"ida:{name}:1", {}) for name in ("thyroid", "banana", "german", "image")),
+            ("ida:splice:1", STANDARDISED),
+        ),
+        solver=(*GENERATORS.solver, "banana", "german", "image", "splice"),
+        algorithm=(*GENERATORS.algorithm, "banana", "heart"),
+        overhead=(*GENERATORS.overhead, "banana", "german", "splice"),
+    ),
+    "tiny": Plan(
+        yardstick="twonorm:40:0",
+        studies=(("twonorm:60:0", SMALL), ("waveform:60:0", SMALL | {"protocol": "holdout"})),
+        solver=("twonorm:60:0",),
+        algorithm=("twonorm:30:0",),
+        overhead=("twonorm:60:0",),
+        splits=2,
+    ),
+}
+
+
+def measure(plan: Plan, groups: Iterable[str], repeats: int) -> list[Figure]:
+    """The figures of these groups; one that fails leaves its traceback as a figure, and sinks no other."""
+    found: list[Figure] = []
+    for group in groups:
+        try:
+            found += GROUPS[group](plan, repeats)
+        except Exception:
+            reason = json.dumps(traceback.format_exc())
+            found.append(Figure(group, "", "traceback", Role.FAILED, None, reason))
+    return found
+
+
+def studies(plan: Plan, repeats: int) -> Iterator[Figure]:
+    """Whole studies in one process."""
+    for source, options in plan.studies:
+        table = data.learning_table(data.read(source).learn, source=source)
+        study = Study(**{"scaling": "none", **options})
+
+        def one(study: Study = study, table: data.Table = table) -> Result:
+            return run_table(study, table, execution=Execution("serial"))
+
+        with one_thread():
+            rival, mine, result = against(plan.yardstick, one, repeats)
+        case = source if study.protocol == "paper" else f"{source} {study.protocol}"
+        yield from _figures("studies", case, {"speed": rival / mine}, {"seconds": mine}, answers(result))
+
+
+def answers(result: Result) -> dict[str, Any]:
+    """What follows from study and data alone."""
+    proven = result.certificate.proven
+    cells = result.execution["cells"]
+    return {
+        "run_id": result.run_id,
+        "winner": [result.C, result.gamma, result.k],
+        "L_MS": result.l_ms,
+        "L_EE": result.l_ee,
+        "proven": proven and proven["bound"],
+        "errors by split": list(result.certificate.errors),
+        "cells planned": cells["planned"],
+        "cells failed": cells["failed"],
+        "table of triples": digest(result.triples),
+    }
+
+
+def digest(table: pa.Table) -> str:
+    """SHA-256 of a table's values, shortened."""
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema.remove_metadata()) as writer:
+        writer.write_table(table.replace_schema_metadata(None).combine_chunks())
+    return hashlib.sha256(sink.getvalue()).hexdigest()[:16]
+
+
+def solver(plan: Plan, repeats: int) -> Iterator[Figure]:
+    """``bench_solver``: fits against ``SVC`` on X and precomputed, and against LIBSVM's answers."""
+    for case in plan.solver:
+        with one_thread():
+            row = bench_solver.bench(case, "none", repeats)
+        yield from _figures(
+            "solver",
+            case,
+            {"speed, SVC on X": row["ratio_svc"], "speed, SVC precomputed": row["ratio_precomputed"]},
+            {"ms per fit": row["ms_per_fit"], "slowest fit, ms": row["max_ms"], "KKT": row["worst_kkt"]},
+            {"iterations": row["n_iter"], "differing decisions": row["differing"], "near ones": row["near"]},
+        )
+
+
+def algorithm(plan: Plan, repeats: int) -> Iterator[Figure]:
+    """``bench_algorithm``: Algorithm 1 against the plain loop."""
+    for case in plan.algorithm:
+        with one_thread():
+            row = bench_algorithm.bench(case, repeats)
+        bounds = {"L_MS": row["l_ms"][0], "L_EE": row["l_ee"][0]}
+        answer = {"winner": row["triple"], **bounds, "as the plain loop": row["same"]}
+        yield from _figures("algorithm", case, {"speed": row["ratio"]}, {"seconds": row["seconds"]}, answer)
+
+
+def overhead(plan: Plan, repeats: int) -> Iterator[Figure]:
+    """``bench_overhead``: whole studies on two workers of Ray."""
+    from jobs import bench_overhead  # ray is slow to import, and only needed here
+
+    with session(Execution("ray", WORKERS)):
+        for case in plan.overhead:
+
+            def one(case: str = case) -> dict[str, Any]:
+                return bench_overhead.bench(case, WORKERS, plan.splits)
+
+            with one_thread():
+                rival, mine, row = against(plan.yardstick, one, repeats)
+            shares = {"busy share": row["busy_share"], "solver share": row["solver_share"]}
+            shown = {"seconds": mine, **shares, "worker MiB": row["worker_mib"]}
+            exact = {"winner": row["triple"], "cells planned": row["planned"], "cells failed": row["failed"]}
+            yield from _figures("overhead", case, {"speed": rival / mine}, shown, exact)
+
+
+Group = Callable[[Plan, int], Iterable[Figure]]
+GROUPS: dict[str, Group] = {
+    "studies": studies,
+    "solver": solver,
+    "algorithm": algorithm,
+    "overhead": overhead,
+}
+
+
+def against(yardstick: str, ours: Callable[[], T], repeats: int) -> tuple[float, float, T]:
+    """Median seconds of the yardstick and of ours in alternating rounds, and what ours gave."""
+    case = bench_solver.load(yardstick, "none")
+    ours()  # compiles, or reads the cache
+    rounds = []
+    for _ in range(repeats):
+        rival = bench_solver.seconds(bench_solver.svc, case)
+        start = perf_counter()
+        found = ours()
+        rounds.append((rival, perf_counter() - start))
+    theirs, mine = (median(column) for column in zip(*rounds, strict=True))
+    return theirs, mine, found
+
+
+def _figures(
+    group: str, case: str, ratios: dict[str, float], shown: dict[str, float], exact: dict[str, Any]
+) -> Iterator[Figure]:
+    for role, values in ((Role.RATIO, ratios), (Role.SHOWN, shown), (Role.EXACT, exact)):
+        for name, value in values.items():
+            number = float(value) if isinstance(value, int | float) else None
+            yield Figure(group, case, name, role, number, json.dumps(value))

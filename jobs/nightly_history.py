@@ -1,0 +1,184 @@
+"""The nights so far: a folder with one Parquet file for each.
+
+Every file appears whole or not at all, and is written once. A row is a figure, beside it the commit, the
+package and the machine. Speeds of different kinds of machine say nothing about each other, so a night is held
+against those of its own kind alone: the same processor, cores, system, Python and packages.
+"""
+
+import hashlib
+import json
+import os
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import datetime
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+from filelock import FileLock, Timeout
+from pyarrow import parquet
+
+from ckcv_ray.environment import environment
+from ckcv_ray.errors import InputError, StoreError
+from ckcv_ray.store import write_whole
+from jobs.nightly_figures import Figure, Role
+
+SCHEMA_VERSION = "1"
+LOCK = ".lock"
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+COLUMNS = pa.schema(
+    [
+        ("night", pa.string()),
+        ("began", pa.timestamp("us", tz="UTC")),
+        ("commit", pa.string()),
+        ("package", pa.string()),
+        ("plan", pa.string()),
+        ("kind", pa.string()),
+        ("machine", pa.string()),
+        ("group", pa.string()),
+        ("case", pa.string()),
+        ("name", pa.string()),
+        ("role", pa.string()),
+        ("value", pa.float64()),
+        ("text", pa.string()),
+    ]
+)
+
+
+class Night(NamedTuple):
+    """What was measured in one night, and where.
+
+    Attributes:
+        name: of the night, its date as a rule.
+        began: when, UTC; nights are in this order.
+        commit, package: of what.
+        plan: the set of cases.
+        machine: processor, cores, system, python, packages, blas.
+        figures: what was found.
+    """
+
+    name: str
+    began: datetime
+    commit: str
+    package: str
+    plan: str
+    machine: dict[str, Any]
+    figures: tuple[Figure, ...]
+
+    @property
+    def kind(self) -> str:
+        """Name of the kind of machine."""
+        canonical = json.dumps(self.machine, sort_keys=True, separators=(",", ":"))
+        return hashlib.sha256(canonical.encode()).hexdigest()[:12]
+
+    def groups(self) -> list[str]:
+        """What was measured or tried, in order."""
+        return list(dict.fromkeys(figure.group for figure in self.figures))
+
+    def measured(self, group: str) -> list[Figure]:
+        """The figures of a group; none where it was not measured to its end."""
+        own = [figure for figure in self.figures if figure.group == group]
+        return [] if any(figure.role == Role.FAILED for figure in own) else own
+
+
+def machine() -> dict[str, Any]:
+    """The kind of this machine."""
+    return {**environment(), "cores": os.cpu_count()}
+
+
+def check_name(night: str) -> str:
+    """A night's name, fit for a file.
+
+    Raises:
+        InputError: it is not.
+    """
+    if not NAME.fullmatch(night):
+        raise InputError(f"night={night!r}: letters, digits, '.', '_' and '-', at most 64, as in 2026-08-01")
+    return night
+
+
+class History:
+    """The folder of the nights' files."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """Make the folder and hold it against a second night at once, until the end or this process's death.
+
+        Raises:
+            StoreError: another process holds it.
+            InputError: it cannot be written.
+        """
+        try:
+            self.path.mkdir(parents=True, exist_ok=True)
+            lock = FileLock(self.path / LOCK, timeout=0)
+            lock.acquire()
+        except Timeout:
+            raise StoreError(f"{str(self.path)!r} is in use by another night: wait for its end") from None
+        except OSError as error:
+            raise InputError(f"cannot write to {str(self.path)!r}: {error.strerror}") from None
+        try:
+            for left in self.path.glob(".part-*.tmp"):  # of a night that was killed
+                left.unlink()
+            yield
+        finally:
+            (self.path / LOCK).unlink(missing_ok=True)
+            lock.release(force=True)
+
+    def nights(self) -> list[Night]:
+        """All of them, the oldest first.
+
+        Raises:
+            StoreError: a file is damaged, or no part of a history.
+        """
+        if not self.path.is_dir():
+            return []
+        files = sorted(file for file in self.path.iterdir() if not file.name.startswith("."))
+        return sorted(map(self._read, files), key=lambda night: (night.began, night.name))
+
+    def add(self, night: Night) -> Path:
+        """Write a night's file."""
+        own = (night.name, night.began, night.commit, night.package, night.plan, night.kind)
+        place = json.dumps(night.machine)
+        rows = [dict(zip(COLUMNS.names, (*own, place, *figure), strict=True)) for figure in night.figures]
+        metadata = {"history": SCHEMA_VERSION, "night": night.name}
+        table = pa.Table.from_pylist(rows, schema=COLUMNS).replace_schema_metadata(metadata)
+        sink = pa.BufferOutputStream()
+        parquet.write_table(table, sink, compression="zstd", write_page_checksum=True)
+        file = self.path / f"part-{night.name}.parquet"
+        write_whole(file, sink.getvalue())
+        return file
+
+    def _read(self, file: Path) -> Night:
+        try:
+            table = parquet.read_table(file, page_checksum_verification=True)
+        except (OSError, ValueError, pa.ArrowException) as error:
+            raise StoreError(f"{file} is damaged: {str(error).splitlines()[0]}") from None
+        told = (table.schema.metadata or {}).get(b"history", b"").decode()
+        if told != SCHEMA_VERSION or not table.schema.equals(COLUMNS):
+            raise StoreError(f"{file} is no part of a history that this version knows")
+        try:
+            return _night(table.to_pylist(), file)
+        except (ValueError, TypeError, UnicodeDecodeError) as error:
+            raise StoreError(f"{file} is damaged: {error}") from None
+
+
+def _night(rows: list[dict[str, Any]], file: Path) -> Night:
+    """A night from its rows, which agree in all but the figures."""
+    shared = {json.dumps([row[name] for name in COLUMNS.names[:7]], default=str) for row in rows}
+    if len(shared) != 1:
+        raise ValueError(f"{len(shared)} nights in one file")
+    figures = tuple(
+        Figure(*(row[n] for n in COLUMNS.names[7:]))._replace(role=Role(row["role"])) for row in rows
+    )
+    first = rows[0]
+    own = {name: first[name] for name in ("began", "commit", "package", "plan")}
+    night = Night(name=first["night"], **own, machine=json.loads(first["machine"]), figures=figures)
+    if file.name != f"part-{night.name}.parquet" or not NAME.fullmatch(night.name):
+        raise ValueError(f"it holds the night {night.name!r}")
+    if night.kind != first["kind"]:
+        raise ValueError("its machine is not of the kind it names")
+    return night

@@ -1,0 +1,108 @@
+"""The page of a night: the alarm at its top, the trend of every number, and every answer beside the last.
+
+Self-contained, without scripts; a function of the history, the night and the threshold.
+"""
+
+import json
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+from jinja2 import ChoiceLoader, Environment, FileSystemLoader, PackageLoader, StrictUndefined
+
+from ckcv_ray.figures import Trend, draw_trend
+from jobs.nightly_figures import Role
+from jobs.nightly_verdict import Line, Verdict
+
+MOST_NIGHTS = 60
+LONGEST = 48
+
+
+def page(verdict: Verdict) -> str:
+    """The page in HTML."""
+    numbers = [line for line in verdict.lines if line.figure.role in (Role.RATIO, Role.SHOWN) and line.values]
+    exact = [line for line in verdict.lines if line.figure.role == Role.EXACT]
+    filled: str = _template().render(
+        verdict=verdict,
+        night=verdict.night,
+        headline=headline(verdict),
+        compared=compared(verdict),
+        ratios=_by_case([line for line in numbers if line.figure.role == Role.RATIO]),
+        shown=_by_case([line for line in numbers if line.figure.role == Role.SHOWN]),
+        answers=sorted(exact, key=lambda line: not line.alarm),
+        failures=[line.figure for line in verdict.lines if line.figure.role == Role.FAILED],
+        machine=_pairs(verdict.night.machine),
+        draw=lambda line: _drawn(line, verdict.threshold),
+    )
+    return filled
+
+
+def headline(verdict: Verdict) -> str:
+    """The verdict in a few words."""
+    alarms = len(verdict.alarms)
+    if alarms:
+        return f"{alarms} alarm{'s' * (alarms > 1)}"
+    return (
+        "nothing slower, no answer changed"
+        if verdict.compared
+        else "measured, with nothing to compare it with"
+    )
+
+
+def compared(verdict: Verdict) -> str:
+    """What the night was held against."""
+    names = verdict.compared
+    if not names:
+        return "compared with nothing"
+    which = names[0] if len(names) == 1 else f"{names[0]} to {names[-1]}"
+    nights = f"{len(names)} night{'s' * (len(names) > 1)}"
+    return f"speeds compared with the median of {nights} ({which}), answers with night {names[-1]}"
+
+
+def pace(change: float | None) -> str:
+    """A change of time in words."""
+    if change is None:
+        return "–"
+    return f"{abs(change):.1%} {'slower' if change > 0 else 'faster'}"
+
+
+def _drawn(line: Line, threshold: float) -> str:
+    least = line.median / (1 + threshold) if line.figure.role == Role.RATIO and line.median else None
+    nights, values = line.nights[-MOST_NIGHTS:], line.values[-MOST_NIGHTS:]
+    against = f", median before {line.median:.4g}" if line.median is not None else ""
+    label = f"{line.figure.label}: {values[-1]:.4g} in night {nights[-1]}{against}; {len(nights)} nights"
+    return draw_trend(Trend(nights, values, line.median, least, bool(line.alarm)), label)
+
+
+def _by_case(lines: list[Line]) -> list[tuple[str, list[Line]]]:
+    return [(group, list(own)) for group, own in groupby(lines, key=lambda line: line.figure.group)]
+
+
+def _pairs(machine: dict[str, Any]) -> list[tuple[str, str]]:
+    packages = ", ".join(f"{name} {version}" for name, version in machine.get("packages", {}).items())
+    values = {**machine, "packages": packages}
+    return [(name, ", ".join(v) if isinstance(v, list) else str(v)) for name, v in values.items()]
+
+
+def _short(text: str | None) -> str:
+    """A value written as JSON, for people; what is long is cut."""
+    if text is None:
+        return "–"
+    told = text.strip('"')
+    return told if len(told) <= LONGEST else f"{told[:LONGEST]}…"
+
+
+def _template() -> Any:
+    environment = Environment(
+        loader=ChoiceLoader([FileSystemLoader(Path(__file__).parent), PackageLoader("ckcv_ray")]),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters["short"] = _short
+    environment.filters["traceback"] = json.loads
+    environment.filters["figure"] = lambda value: "–" if value is None else f"{value:.4g}"
+    environment.filters["pace"] = pace
+    environment.filters["sentence"] = lambda text: f"{text[0].upper()}{text[1:]}."
+    return environment.get_template("nightly.html")
