@@ -68,15 +68,16 @@ def commit_here() -> str:
     """The commit of this working copy, marked where files differ from it.
 
     Raises:
-        InputError: there is no git.
+        InputError: git cannot tell.
     """
+    if not (ROOT / ".git").exists():
+        raise InputError(f"{ROOT} is no working copy of git: say what is measured with --commit")
     words = ["git", "-C", str(ROOT), "describe", "--always", "--abbrev=40", "--exclude=*", "--dirty"]
     try:
-        if not (ROOT / ".git").exists():
-            raise FileNotFoundError
         return subprocess.run(words, capture_output=True, check=True, text=True).stdout.strip()
-    except (OSError, subprocess.CalledProcessError):
-        raise InputError(f"{ROOT} is no working copy of git: say what is measured with --commit") from None
+    except (OSError, subprocess.CalledProcessError) as error:
+        reason = getattr(error, "stderr", "") or str(error)
+        raise InputError(f"git does not say the commit ({reason.strip()}): give --commit") from None
 
 
 def told(verdict: Verdict, file: Path) -> dict[str, Any]:
@@ -159,7 +160,8 @@ def main(
     Exit codes: 0 quiet; 1 alarm; 2 bad input; 4 a damaged history, or one in use.
     """
     with exits():
-        name, groups = check_name(night or datetime.now(UTC).date().isoformat()), only.split(",")
+        name = check_name(datetime.now(UTC).date().isoformat() if night is None else night)
+        groups = only.split(",")
         if unknown := [group for group in groups if group not in GROUPS]:
             raise InputError(f"only={unknown[0]!r}: choose from {', '.join(GROUPS)}")
         if IN_A_JOB in os.environ and not out.is_absolute():

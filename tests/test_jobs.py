@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
+from pyarrow import parquet
 
 ROOT = Path(__file__).resolve().parent.parent
 RAY = str(Path(sys.executable).parent / "ray")
@@ -100,6 +101,24 @@ def test_a_run_joins_the_cluster_it_is_told_of(head: Head, tmp_path: Path) -> No
         command = [*words, *option, "--out", str(tmp_path / name)]
         subprocess.run(command, env=head.environment | environment, check=True, capture_output=True)
         same(tmp_path / name, tmp_path / "local")
+
+
+def test_a_night_as_a_ray_job_is_submitted_once(head: Head, tmp_path: Path) -> None:
+    """The submission id of the night is the lock; whole runs are those of the cluster."""
+    submit = [RAY, "job", "submit", "--address", head.jobs, "--submission-id", "nightly-first"]
+    options = ["--plan", "tiny", "--only", "overhead", "--repeats", "1", "--commit", "abc"]
+    night = ["python", "jobs/nightly.py", "--out", str(tmp_path), "--night", "first", *options]
+    words = [*submit, "--working-dir", str(ROOT), "--", *night]
+    done, again = (
+        subprocess.run(words, env=head.environment, capture_output=True, text=True) for _ in range(2)
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "night first: measured" in done.stdout
+    assert again.returncode != 0
+    assert "already exists" in again.stdout + again.stderr
+    (part,) = (tmp_path / "history").iterdir()
+    groups = parquet.read_table(part)["group"].to_pylist()
+    assert set(groups) == {"overhead"}
 
 
 def test_a_job_is_not_taken_for_the_package_of_its_name() -> None:
