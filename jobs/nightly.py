@@ -118,6 +118,9 @@ def exits() -> Iterator[None]:
     except (InputError, StoreError) as error:
         print(f"nightly: {error}", file=sys.stderr)
         raise typer.Exit(2 if isinstance(error, InputError) else 4) from None
+    except OSError as error:
+        print(f"nightly: cannot write {error.filename}: {error.strerror}", file=sys.stderr)
+        raise typer.Exit(2) from None
 
 
 def main(
@@ -157,7 +160,7 @@ def main(
     a row for each figure). Two nights at once in one folder are refused; a night that is there is not
     measured again, but judged and shown again. Where there is no git, as in a job's copy, give --commit.
 
-    Exit codes: 0 quiet; 1 alarm; 2 bad input; 4 a damaged history, or one in use.
+    Exit codes: 0 quiet; 1 alarm; 2 bad input, or no room to write; 4 a damaged history, or one in use.
     """
     with exits():
         name = check_name(datetime.now(UTC).date().isoformat() if night is None else night)

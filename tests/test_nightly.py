@@ -1,6 +1,7 @@
 """The benchmark of every night: what raises its alarm and what does not, and how it is scheduled."""
 
 import configparser
+import errno
 import json
 import os
 import re
@@ -312,6 +313,17 @@ def test_in_a_job_a_relative_folder_is_refused(night: Run, monkeypatch: pytest.M
     monkeypatch.setenv("RAY_JOB_CONFIG_JSON_ENV_VAR", "{}")
     code, told = night(None, "--out", "runs/nightly")
     assert (code, "give a full path" in told["said"]) == (2, True)
+
+
+def test_a_full_disk_is_no_alarm(night: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(final: Path, content: bytes) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(final))
+
+    monkeypatch.setattr(nightly, "write_whole", full)
+    code, told = night(figures())
+    assert (code, "nightly.html: No space left" in told["said"]) == (2, True)
+    monkeypatch.undo()
+    assert night(None, "--night", "night-00")[0] == 0, "the night is there, and its page can be made"
 
 
 def test_without_git_the_commit_is_asked_for(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
