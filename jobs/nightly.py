@@ -30,7 +30,7 @@ from ckcv_ray import data
 from ckcv_ray.errors import InputError, StoreError
 from ckcv_ray.store import write_whole
 from ckcv_ray.version import VERSION
-from jobs.nightly_figures import GROUPS, PLANS, measure
+from jobs.nightly_figures import GROUPS, PLANS, Role, measure
 from jobs.nightly_history import History, Night, check_name, machine
 from jobs.nightly_page import compared, headline, pace, page
 from jobs.nightly_verdict import Verdict, judge
@@ -101,10 +101,10 @@ def told(verdict: Verdict, file: Path) -> dict[str, Any]:
 def text(verdict: Verdict, file: Path) -> str:
     """The verdict for people."""
     lines = [
-        f"{line.figure.group:<10}{line.figure.case:<24}{line.figure.name:<24}{line.figure.value:8.2f} x  "
-        f"median {line.median:8.2f} x  {pace(line.change)}"
+        f"{line.figure.group:<10}{line.figure.case:<24}{line.figure.name:<24}{line.figure.value:8.4g} x  "
+        + (f"median {line.median:8.4g} x  {pace(line.change)}" if line.median is not None else "")
         for line in verdict.lines
-        if line.change is not None
+        if line.figure.role == Role.RATIO
     ]
     said = [*verdict.notes, compared(verdict), *(f"ALARM {alarm}" for alarm in verdict.alarms)]
     return "\n".join([*lines, *said, f"night {verdict.night.name}: {headline(verdict)}; page: {file}"])
@@ -151,6 +151,8 @@ def main(
     An alarm: a ratio to scikit-learn's SVC, measured in the same run, that is slower than the median of the
     last ten nights on this kind of machine by more than the threshold; or a winner, bound or count that is
     not exactly that of the last night. A night that is slow as a whole is none: the rival is slow with it.
+    What runs in one process is timed by what it computes; whole runs on Ray (overhead) by the wall clock, and
+    those want a machine that does nothing else.
 
         python jobs/nightly.py --out runs/nightly
 

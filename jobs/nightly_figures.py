@@ -1,8 +1,10 @@
 """What a night measures: fixed studies, small to large, and the benches, each against scikit-learn's SVC.
 
 A ratio is how many times the work of ours goes into the rival's time. Where a bench has no rival of its own
-the rival is a yardstick: ``SVC`` on one fixed set of fits, timed before each round of ours. So a night on a
-busy or a slower machine of the same kind still gives about the same ratios.
+the rival is a yardstick: ``SVC`` on one fixed set of fits, timed before and after each round of ours. So a
+night in which the machine is slow as a whole gives about the same ratios. What runs in one process is timed
+by the seconds it computes, so that other load counts little; whole runs on Ray by the clock on the wall, and
+those want a machine of their own.
 
 An exact figure (winner, bound, count) is a pure function of the study: what depends on the run, as cells
 computed do, is only shown.
@@ -14,7 +16,7 @@ import traceback
 from collections.abc import Callable, Iterable, Iterator
 from enum import StrEnum
 from statistics import median
-from time import perf_counter
+from time import perf_counter, process_time
 from typing import Any, NamedTuple, TypeVar
 
 import pyarrow as pa
@@ -29,6 +31,7 @@ from jobs import bench_algorithm, bench_solver
 
 WORKERS = 2
 T = TypeVar("T")
+Clock = Callable[[], float]
 SMALL: dict[str, Any] = {"C": (0.1, 1.0, 10.0), "gamma": (0.01, 0.1), "k": (3, 4, 5), "n_splits": 4}
 NESTED = {"protocol": "nested", "outer_splits": 3, "k": (3, 4, 5, 10)}
 HOLDOUT = {"protocol": "holdout", "bound": "stevens"}
@@ -147,9 +150,9 @@ def studies(plan: Plan, repeats: int) -> Iterator[Figure]:
             return run_table(study, table, execution=Execution("serial"))
 
         with one_thread():
-            rival, mine, result = against(plan.yardstick, one, repeats)
+            speed, seconds, result = against(plan.yardstick, one, repeats, process_time)
         case = source if study.protocol == "paper" else f"{source} {study.protocol}"
-        yield from _figures("studies", case, {"speed": rival / mine}, {"seconds": mine}, answers(result))
+        yield from _figures("studies", case, {"speed": speed}, {"seconds": seconds}, answers(result))
 
 
 def answers(result: Result) -> dict[str, Any]:
@@ -181,7 +184,7 @@ def solver(plan: Plan, repeats: int) -> Iterator[Figure]:
     """``bench_solver``: fits against ``SVC`` on X and precomputed, and against LIBSVM's answers."""
     for case in plan.solver:
         with one_thread():
-            row = bench_solver.bench(case, "none", repeats)
+            row = bench_solver.bench(case, "none", repeats, process_time)
         yield from _figures(
             "solver",
             case,
@@ -195,7 +198,7 @@ def algorithm(plan: Plan, repeats: int) -> Iterator[Figure]:
     """``bench_algorithm``: Algorithm 1 against the plain loop."""
     for case in plan.algorithm:
         with one_thread():
-            row = bench_algorithm.bench(case, repeats)
+            row = bench_algorithm.bench(case, repeats, process_time)
         bounds = {"L_MS": row["l_ms"][0], "L_EE": row["l_ee"][0]}
         answer = {"winner": row["triple"], **bounds, "as the plain loop": row["same"]}
         yield from _figures("algorithm", case, {"speed": row["ratio"]}, {"seconds": row["seconds"]}, answer)
@@ -212,11 +215,11 @@ def overhead(plan: Plan, repeats: int) -> Iterator[Figure]:
                 return bench_overhead.bench(case, WORKERS, plan.splits)
 
             with one_thread():
-                rival, mine, row = against(plan.yardstick, one, repeats)
+                speed, seconds, row = against(plan.yardstick, one, repeats, perf_counter)
             shares = {"busy share": row["busy_share"], "solver share": row["solver_share"]}
-            shown = {"seconds": mine, **shares, "worker MiB": row["worker_mib"]}
+            shown = {"seconds": seconds, **shares, "worker MiB": row["worker_mib"]}
             exact = {"winner": row["triple"], "cells planned": row["planned"], "cells failed": row["failed"]}
-            yield from _figures("overhead", case, {"speed": rival / mine}, shown, exact)
+            yield from _figures("overhead", case, {"speed": speed}, shown, exact)
 
 
 Group = Callable[[Plan, int], Iterable[Figure]]
@@ -228,18 +231,28 @@ GROUPS: dict[str, Group] = {
 }
 
 
-def against(yardstick: str, ours: Callable[[], T], repeats: int) -> tuple[float, float, T]:
-    """Median seconds of the yardstick and of ours in alternating rounds, and what ours gave."""
+def against(yardstick: str, ours: Callable[[], T], repeats: int, clock: Clock) -> tuple[float, float, T]:
+    """Rounds of ours between rounds of the yardstick.
+
+    Returns:
+        How many times ours goes into the mean of the yardstick's rounds before and after, and the seconds of
+        ours, medians over the rounds; and what ours gave last.
+    """
     case = bench_solver.load(yardstick, "none")
-    ours()  # compiles, or reads the cache
-    rounds = []
+
+    def rival() -> float:
+        return bench_solver.seconds(bench_solver.svc, case, clock)
+
+    found = ours()  # compiles, or reads the cache
+    before, ratios, seconds = rival(), [], []
     for _ in range(repeats):
-        rival = bench_solver.seconds(bench_solver.svc, case)
-        start = perf_counter()
+        start = clock()
         found = ours()
-        rounds.append((rival, perf_counter() - start))
-    theirs, mine = (median(column) for column in zip(*rounds, strict=True))
-    return theirs, mine, found
+        seconds.append(clock() - start)
+        after = rival()
+        ratios.append((before + after) / 2 / seconds[-1])
+        before = after
+    return median(ratios), median(seconds), found
 
 
 def _figures(
