@@ -11,7 +11,9 @@ import socket
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from math import inf
 from pathlib import Path
+from time import monotonic
 from typing import Any, cast
 
 import ray
@@ -26,6 +28,7 @@ from ckcv_ray.metrics import Metrics
 from ckcv_ray.retry import ATTEMPTS, Batch, instead
 from ckcv_ray.study import Study, Task
 
+LOOK_SECONDS = 5.0
 LOOPBACK = "127.0.0.1"
 REACH_SECONDS = 5.0
 WAIT_SECONDS = 0.5
@@ -60,19 +63,18 @@ class RayBackend:
         self._owns = not ray.is_initialized()
         if self._owns:
             _connect(workers, address)
-        self._cpus = int(ray.cluster_resources().get("CPU", 1))
-        self.workers = min(workers or self._cpus, self._cpus)
-        self.window = self.workers
+        self._asked, self._need, self._looked = workers, 0, -inf
+        self.workers = self.window = 1
+        self._look()
         self._pending: dict[Any, Batch] = {}
         self._remote: _Remote | None = None
         self._metrics = Metrics()
 
     def start(self, study: Study, table: Table, out: Path | None) -> Aggregator:
         """Put study and data into the object store; make the actor beside the driver."""
-        need = worker.memory(study, *table.X.shape)
-        self.workers = self._fitting(need)
-        self.window = self.workers if self.workers < self._cpus else IN_FLIGHT * self.workers
-        self._task = _evaluate.options(memory=need)
+        self._need = worker.memory(study, *table.X.shape)
+        self._look()
+        self._task = _evaluate.options(memory=self._need)
         self._study = ray.put(study)
         self._data = ray.put(worker.share(table.X, table.y, study))
         if not self._apart:
@@ -92,6 +94,9 @@ class RayBackend:
 
     def wait(self) -> list[worker.Outcome]:
         """What the batches gave back that are done, if any is within a short while."""
+        if monotonic() - self._looked > LOOK_SECONDS:
+            with suppress(InputError):  # the nodes with room are gone: they may come back
+                self._look()
         done, _ = ray.wait(list(self._pending), num_returns=1, timeout=WAIT_SECONDS, fetch_local=False)
         settled = (self._settled(reference, self._pending.pop(reference)) for reference in done)
         outcomes = [outcome for outcome in settled if outcome is not None]
@@ -113,16 +118,26 @@ class RayBackend:
         if self._owns and ray.is_initialized():
             ray.shutdown()
 
-    def _fitting(self, need: int) -> int:
-        """How many of the workers have room for ``need`` bytes each, on the nodes as they are."""
-        room = [int(node["Resources"].get("memory", 0)) // need for node in ray.nodes() if node["Alive"]]
-        if not sum(room):
-            most = max(int(node["Resources"].get("memory", 0)) for node in ray.nodes() if node["Alive"])
+    def _look(self) -> None:
+        """Count the batches that run at once on the nodes as they are: they come and go.
+
+        Raises:
+            InputError: there are nodes, and none has room.
+        """
+        self._looked = monotonic()
+        nodes = [node["Resources"] for node in ray.nodes() if node["Alive"] and "CPU" in node["Resources"]]
+        cpus = sum(int(node["CPU"]) for node in nodes)
+        places = cpus
+        if self._need:
+            places = sum(min(int(n["CPU"]), int(n.get("memory", 0)) // self._need) for n in nodes)
+        if nodes and not places:
             raise InputError(
-                f"a worker needs {need >> 20} MiB of memory for this table, and no node offers more than "
-                f"{most >> 20} MiB: use a larger machine, or fewer rows"
+                f"a worker needs {self._need >> 20} MiB of memory for this table, and no node offers more "
+                f"than {max(int(node.get('memory', 0)) for node in nodes) >> 20} MiB: use a larger machine, "
+                "or fewer rows"
             )
-        return min(self.workers, sum(room))
+        self.workers = max(1, min(self._asked or places, places))
+        self.window = self.workers if self.workers < cpus else IN_FLIGHT * self.workers
 
     def _send(self, batch: Batch) -> None:
         self._pending[self._task.remote(list(batch.tasks), self._study, self._data)] = batch

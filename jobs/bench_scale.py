@@ -57,7 +57,8 @@ class Sleeping(RayBackend):
         aggregator = super().start(study, table, out)
         self._task = _sleep
         self._data = ray.put(self.made_up)
-        self.workers, self.window = self._cpus, 2 * self._cpus
+        self._need = 0  # who sleeps needs no memory
+        self._look()
         while len(set(ray.get([_hello.remote(0.2) for _ in range(4 * self.workers)]))) < self.workers:
             pass
         self.first = time.perf_counter()
