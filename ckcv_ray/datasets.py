@@ -12,21 +12,27 @@ arcing classifiers", report 460, Statistics, Berkeley, 1996 (twonorm, ringnorm, 
 Friedman, Olshen, Stone, "Classification and Regression Trees", 1984, section 2.6.2 (waveform, d = 21).
 """
 
-import os
+import sys
 from collections.abc import Callable, Iterable, Mapping
+from functools import lru_cache
+from os import environ
 from pathlib import Path
+from subprocess import PIPE, run
+from tempfile import NamedTemporaryFile
 from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from ckcv_ray import fetch
+from ckcv_ray import fetch, matlab
 from ckcv_ray.errors import InputError
 from ckcv_ray.readers import MOST_CELLS, MOST_ROWS, check_inflated, from_matrix, npz, reading
 
 IDA_VARIABLE = "CKCV_IDA"
 IDA_PARTS = ("x", "t", "train", "test")
+MATLAB_SECONDS = 30.0
+ONE_THREAD = {"OPENBLAS_NUM_THREADS": "1"}
 FRESH_ROWS = 20_000
 FORMS = "sklearn:NAME, ida:NAME:R, twonorm:n:seed, ringnorm:n:seed, waveform:n:seed"
 
@@ -150,7 +156,7 @@ def _ida(name: str, realization: int, ida_file: Path | None) -> Columns:
 
 
 def _ida_archive(name: str, ida_file: Path | None) -> Path:
-    if given := ida_file or os.environ.get(IDA_VARIABLE):
+    if given := ida_file or environ.get(IDA_VARIABLE):
         return Path(given)
     if (fetched := fetch.cached()).is_file():
         return fetched
@@ -162,19 +168,32 @@ def _ida_archive(name: str, ida_file: Path | None) -> Path:
 
 def _ida_npz(path: Path, name: str) -> Benchmark:
     with npz(path) as archive:
-        _check_held(name, {key.split("/")[0] for key in archive.files})
-        parts = {part: archive[key] for part in IDA_PARTS if (key := f"{name}/{part}") in archive.files}
-    return _benchmark(name, parts, first=0)
+        return _one_set(name, archive, first=0)
 
 
 def _ida_mat(path: Path, name: str) -> Benchmark:
-    from scipy.io import loadmat, whosmat
+    status = path.stat()
+    return _one_set(name, _unfolded(path, status.st_mtime_ns, status.st_size), first=1)
 
+
+@lru_cache(maxsize=1)  # one set after the other is asked for, each with its realizations
+def _unfolded(path: Path, changed: int, size: int) -> dict[str, NDArray[Any]]:
+    """The arrays STRUCT/PART of a ``.mat``, which is read in a process of its own."""
     check_inflated(path)
-    with path.open("rb") as file:
-        _check_held(name, [held for held, _, kind in whosmat(file) if kind == "struct"])
-        struct = loadmat(file, variable_names=[name])[name]
-    return _benchmark(name, dict(zip(struct.dtype.names or (), struct.item(), strict=True)), first=1)
+    with NamedTemporaryFile(suffix=".npz") as made:
+        program = [sys.executable, "-P", matlab.__file__, str(path)]
+        done = run(program, stdout=made, stderr=PIPE, timeout=MATLAB_SECONDS, env=environ | ONE_THREAD)
+        if done.returncode:
+            told = done.stderr.decode(errors="replace").splitlines()
+            raise ValueError(told[-1] if told else f"its reader ended with code {done.returncode}")
+        with npz(Path(made.name)) as archive:
+            return dict(archive)
+
+
+def _one_set(name: str, archive: Mapping[str, NDArray[Any]], first: int) -> Benchmark:
+    _check_held(name, {key.split("/")[0] for key in archive})
+    parts = {part: archive[key] for part in IDA_PARTS if (key := f"{name}/{part}") in archive}
+    return _benchmark(name, parts, first)
 
 
 def _check_held(name: str, held: Iterable[str]) -> None:

@@ -27,7 +27,7 @@ MOST_COLUMNS = 65_536
 MOST_CELLS = 1 << 27
 MOST_BYTES = 1 << 30
 LINE_BYTES = 1 << 24
-MATLAB_HEADER, MATLAB_COMPRESSED = 128, 15
+MATLAB_HEADER, MATLAB_MATRIX, MATLAB_COMPRESSED = 128, 14, 15
 
 
 @contextmanager
@@ -104,15 +104,19 @@ def npz(path: Path) -> Iterator[np.lib.npyio.NpzFile]:
 
 
 def check_inflated(path: Path) -> None:
-    """Raise InputError where a MATLAB file (version 5) unfolds to more than is read."""
+    """Raise where a MATLAB file is not one of version 5, or cut short, or unfolds to more than is read."""
     _check_bytes(repr(str(path)), path.stat().st_size)
     with path.open("rb") as file:
-        order = "<" if file.read(MATLAB_HEADER)[-2:] == b"IM" else ">"
-        while len(tag := file.read(8)) == 8:
+        order = {b"IM": "<", b"MI": ">"}.get(file.read(MATLAB_HEADER)[-2:])
+        while order and (tag := file.read(8)):
             kind, size = struct.unpack(f"{order}II", tag)
             content = file.read(min(size, MOST_BYTES))
-            if kind == MATLAB_COMPRESSED:
+            if len(content) < size or kind not in (MATLAB_MATRIX, MATLAB_COMPRESSED):
+                order = None
+            elif kind == MATLAB_COMPRESSED:
                 _check_bytes(f"{str(path)!r}: a variable", _inflated_size(content))
+    if order is None:
+        raise ValueError("it is not a whole MATLAB file of version 5")
 
 
 def _csv(path: Path) -> pa.Table:
