@@ -61,7 +61,7 @@ PACKAGE = str(Path(data.__file__).parent)
 READERS = (*SHAPED, "run")
 TURN_SECONDS = 10.0
 POLL_SECONDS = 0.02
-LONGEST_MESSAGE = 2000
+LONGEST_MESSAGE = 1600
 GUARD = 3
 SCRATCH = "/dev/shm" if os.path.isdir("/dev/shm") else None  # where fsync is free
 STUDY: dict[str, Any] = {"C": (0.1, 1.0), "gamma": (0.1, 1.0), "k": (3, 4), "n_splits": 3}
@@ -234,7 +234,7 @@ def seal(folder: Path) -> None:
                 parquet.write_table(table, file, compression="zstd", write_page_checksum=True)
         names = store.RunFolder(run).files()
         digests = {name: sha256((run / name).read_bytes()).hexdigest() for name in names}
-        (run / "manifest.json").write_text(json.dumps(digests))
+        (run / "manifest.json").write_text(json.dumps(digests, indent=2) + "\n")
 
 
 def serve(pipe: Any, told: Path, most_mib: int) -> None:

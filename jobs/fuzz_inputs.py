@@ -385,7 +385,7 @@ def edited_parquet(draw: DrawFn, content: bytes) -> bytes:
             return content
     elif how == "rows":
         order = draw(st.lists(st.integers(0, max(0, rows - 1)), max_size=12) | st.just([*range(rows)][::-1]))
-        table = table.take(order) if rows else table
+        table = table.take(pa.array(order, pa.int64())) if rows else table
     elif how == "drop":
         table = table.remove_column(column)
     elif how == "twice":
