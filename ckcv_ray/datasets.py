@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 
 from ckcv_ray import fetch, matlab
 from ckcv_ray.errors import InputError
-from ckcv_ray.readers import MOST_CELLS, MOST_ROWS, check_inflated, from_matrix, npz, reading
+from ckcv_ray.readers import MOST_CELLS, MOST_ROWS, check_inflated, check_size, from_matrix, npz, reading
 
 IDA_VARIABLE = "CKCV_IDA"
 IDA_PARTS = ("x", "t", "train", "test")
@@ -218,6 +218,7 @@ def _benchmark(name: str, parts: Mapping[str, Any], first: int) -> Benchmark:
     if not (fits and len(train) == len(test)):
         shapes = ", ".join(f"{part} {parts[part].shape}" for part in IDA_PARTS)
         raise ValueError(f"{name} has {shapes}: expected (n, d), (n,), (R, n_train), (R, n_test)")
+    check_size(f"ida:{name}", *x.shape)
     if not np.isin(t, (-1, 1)).all():
         raise ValueError(f"{name} has labels other than -1 and 1")
     for rows in (train, test):

@@ -5,6 +5,10 @@ own standard deviation; |z| > LIMIT = 6 has probability 2e-9, and no test looks 
 The seeds are fixed, so the tests are deterministic.
 """
 
+import base64
+import subprocess
+import sys
+import zlib
 from math import sqrt
 
 import numpy as np
@@ -12,7 +16,7 @@ import pytest
 from scipy.io import savemat
 from scipy.stats import norm
 
-from ckcv_ray import fetch
+from ckcv_ray import datasets, fetch
 from ckcv_ray.data import learning_table, signs
 from ckcv_ray.datasets import GENERATORS, is_named, load
 from ckcv_ray.errors import InputError
@@ -462,6 +466,45 @@ def test_a_mat_cut_short_is_bad_input_or_whole_in_what_counts(tmp_path, compress
             told.append(str(error))
     assert len(told) > 0.9 * len(content) / 7
     assert all("is not in the archive" in line or "cannot read the IDA archive" in line for line in told)
+
+
+CRASHING = """eNrzdQzxcXRSMNUzUPB1DNFNy8xJVQjISSxJyy/KtVIoyC/OrNBRcC5KTSxJTVHIz7NSCC7NU/DLL1MwMlIwsLAyNbAyMFQw
+MjAyYyADMHr68gOpJ0BcMWdrsCNfkwOPzgYd7yQO9/kPL86WqW1TmfTClWfSCvP5D4Rrm9zzb6VGa3onJfX4nrqwsCTtpipzQyXLAkHeNA69pFXN5W4X
+rqU/Cb2evVPz2crXeXe3am63zljNPG3mXOkvxVslz6WubfgSdIb7R2G0xR5hO46FBQs4fA2rvsonim9trwuU/Pgp2fDWjIbiX0sS/t2+9SrG/kXbF59X
+61xkBT890+rvt42rrnn08Zl7/JrTNq9PHVb/m7le/+OvnuvptTqt601kfk1qP19Uunul1KNP5yLkbfLVnm3s/+i/6EGE+WuZ915r4s/UmxoBACMqiS8="""
+
+
+def test_a_mat_that_crashes_its_reader_is_bad_input(tmp_path):
+    """scipy 1.17 ends with SIGSEGV on this one, found by jobs/fuzz.py."""
+    (tmp_path / "crash.mat").write_bytes(zlib.decompress(base64.b64decode(CRASHING)))
+    with pytest.raises(InputError, match="cannot read the IDA archive"):
+        load("ida:toy:1", tmp_path / "crash.mat")
+
+
+@pytest.mark.parametrize(
+    ("program", "told"),
+    [
+        ("import os; os.kill(os.getpid(), 11)", "its reader ended with code -11"),
+        ("raise MemoryError", "MemoryError"),
+        ("while True: pass", "timed out"),
+        ("pass", "good.mat"),
+    ],
+)
+def test_whatever_becomes_of_the_reader_of_a_mat_is_bad_input(tmp_path, monkeypatch, program, told):
+    (tmp_path / "reader.py").write_text(program)
+    monkeypatch.setattr(datasets.matlab, "__file__", str(tmp_path / "reader.py"))
+    monkeypatch.setattr(datasets, "MATLAB_SECONDS", 1.0 if "while" in program else 60.0)
+    with pytest.raises(InputError, match=f"cannot read the IDA archive .*{told}"):
+        load("ida:tiny:1", archive(tmp_path / "good.mat", {"tiny": tiny()}))
+
+
+def test_what_a_mat_unfolds_to_is_bounded(tmp_path):
+    file = archive(tmp_path / "good.mat", {"tiny": tiny()})
+    code = "from ckcv_ray import matlab; matlab.MOST_WRITTEN = 100; matlab.main()"
+    with (tmp_path / "out").open("wb") as out:
+        done = subprocess.run([sys.executable, "-c", code, file], stdout=out, stderr=subprocess.PIPE)
+    assert done.returncode == 1
+    assert b"File too large" in done.stderr
 
 
 def save_half(path):
