@@ -5,9 +5,12 @@ MOST_TOLD = 1500
 
 def plain(text: str) -> str:
     """Text of any origin, fit for a terminal and a log: one printable line, cut in its middle if long."""
-    half = MOST_TOLD // 2
-    short = text if len(text) <= MOST_TOLD else f"{text[:half]} ... {text[-half:]}"
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in short)
+    return cut("".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in cut(text)))
+
+
+def cut(text: str, most: int = MOST_TOLD) -> str:
+    """Text without its middle, where it has more than so many characters."""
+    return text if len(text) <= most else f"{text[: most // 2]} ... {text[-most // 2 :]}"
 
 
 class CKCVError(Exception):
