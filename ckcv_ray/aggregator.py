@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from ckcv_ray.account import Account, Cells
 from ckcv_ray.certificate import certify
 from ckcv_ray.core.schedule import Schedule
 from ckcv_ray.core.selection import FAILED, UNKNOWN, Leader
@@ -69,7 +70,7 @@ class Settled(NamedTuple):
 
     finished: Finished
     reported: dict[int, Ensemble]
-    account: dict[str, Any]
+    account: Account
 
 
 class Aggregator:
@@ -123,18 +124,17 @@ class Aggregator:
         self._damaged = folder.mend(self.study, self.table, self.run_id)
         self._take_up_account(folder)
         parts: list[str] = []
-        for records, _ in folder.cells(folder.require(), parts):  # what failed is tried again
+        for records, _ in folder.cells(folder.require(), self.sizes, parts):  # what failed is tried again
             self._take(records, ())
         self._damaged = list(dict.fromkeys([*self._damaged, *parts]))
 
     def _take_up_account(self, folder: RunFolder) -> None:
         """What they cost; from nothing, where that is damaged."""
         try:
-            account = folder.execution()
+            if account := folder.execution():
+                self._before |= {name: account[name] for name in self._before}
         except StoreError:
             self._damaged.append("execution.json")
-        else:
-            self._before |= {name: account[name] for name in self._before if name in account}
 
     def plan(self, workers: int, least: float = 0.0) -> list[Task]:
         """The next batch of tasks; empty when all is handed out, for now or for good.
@@ -242,20 +242,20 @@ class Aggregator:
         finished = Finished(triples, ensemble, certificate, nested)
         return Settled(finished, self._reported(), self.account())
 
-    def account(self) -> dict[str, Any]:
+    def account(self) -> Account:
         """What the run has cost, in all its sessions, and what failed."""
         at = self.progress()
-        cells = {name: getattr(at, name) for name in ("planned", "computed", "dropped", "failed")}
+        cells = Cells(planned=at.planned, computed=at.computed, dropped=at.dropped, failed=at.failed)
         seconds = self._before["seconds"] + monotonic() - self._opened_at
         return {
             "seconds": seconds,
-            "fits": self._before["fits"] + self._fits,
+            "fits": int(self._before["fits"]) + self._fits,
             "worker_seconds": self._before["worker_seconds"] + self._working,
             "solver_seconds": self._before["solver_seconds"] + self._solving,
             "worker_bytes": self._peak,
             "environment": environment(),
             "damaged": self._damaged,
-            "failures": [[*failure.path, failure.traceback] for failure in self.failures()],
+            "failures": [(*failure.path, failure.traceback) for failure in self.failures()],
             "cells": cells,
             "capped": at.capped,
         }

@@ -1,5 +1,6 @@
 """Runs on disk: whether a folder holds a study's result, the result itself, and its records played back."""
 
+from dataclasses import replace
 from pathlib import Path
 
 from ckcv_ray.aggregator import Aggregator
@@ -8,7 +9,7 @@ from ckcv_ray.ensemble import from_pickles
 from ckcv_ray.environment import changes
 from ckcv_ray.errors import StoreError
 from ckcv_ray.result import Result
-from ckcv_ray.store import RunFolder
+from ckcv_ray.store import Identity, RunFolder
 from ckcv_ray.study import Study, run_id
 from ckcv_ray.worker import Outcome
 
@@ -31,7 +32,7 @@ def finished_run(study: Study, table: Table, out: Path | None) -> Result | None:
             raise  # else it will be mended
     if identity is None or identity.run_id == name:
         if identity is not None and folder.finished and not folder.differing():
-            return load_run(out)
+            return _loaded(folder, identity)
         folder.check_writable()
         return None
     differences = study.differences(identity.study)
@@ -54,8 +55,8 @@ def reopen(study: Study, table: Table, out: Path) -> None:
 
 def environment_changes(out: Path) -> list[str]:
     """How this environment differs from the one a folder's run was made in, as far as the folder tells."""
-    recorded = RunFolder(out).execution().get("environment")
-    return changes(recorded) if recorded else []
+    account = RunFolder(out).execution()
+    return changes(account["environment"]) if account else []
 
 
 def replay(out: str | Path) -> Aggregator:
@@ -68,11 +69,8 @@ def replay(out: str | Path) -> Aggregator:
     folder = RunFolder(out)
     identity = folder.require()
     aggregator = Aggregator(identity.study, folder.table(identity))
-    try:
-        for records, failures in folder.cells(identity):
-            aggregator.add(Outcome(records, tuple(failures), (), 0.0, 0))
-    except LookupError as error:
-        raise StoreError(f"the log in {str(out)!r} is damaged: it speaks of {error}, unknown here") from None
+    for records, failures in folder.cells(identity, aggregator.sizes):
+        aggregator.add(Outcome(records, tuple(failures), (), 0.0, 0))
     return aggregator
 
 
@@ -85,14 +83,24 @@ def load_run(out: str | Path, allow_pickle: bool = False) -> Result:
             is in it: allow it for runs of your own.
 
     Raises:
-        StoreError: there is no finished run, or it is damaged; or a pickle's SHA-256 is not the manifest's.
+        StoreError: there is no finished run, or a file of it is damaged or not what the manifest names.
     """
     folder = RunFolder(out)
     identity = folder.require()
     if not folder.finished:
         raise StoreError(f"the run in {str(out)!r} is not finished: give its ckcv run command again")
-    table = folder.table(identity)
-    finished = folder.results(identity, table)
+    result = _loaded(folder, identity)
     if allow_pickle:
-        finished = finished._replace(ensemble=from_pickles(folder.pickles()))
-    return Result.of(identity.study, table, finished, folder.execution())
+        result = replace(result, ensemble=from_pickles(folder.pickles()))
+    if damaged := folder.differing():
+        raise StoreError(
+            f"{folder.path / damaged[0]} is missing, or not the file the manifest names: the run's own "
+            "ckcv run command, given again, mends it"
+        )
+    return result
+
+
+def _loaded(folder: RunFolder, identity: Identity) -> Result:
+    """What the files of a finished run say, where each is sound in itself."""
+    table = folder.table(identity)
+    return Result.of(identity.study, table, folder.results(identity, table), folder.execution())

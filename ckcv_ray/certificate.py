@@ -17,16 +17,18 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from fractions import Fraction
 from math import ceil, fsum
-from typing import Any, NamedTuple
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
+from typing_extensions import TypedDict  # pydantic takes typing's own from Python 3.12 on
 
 from ckcv_ray.core.bounds import MOST_CHECKED, clopper_pearson, reported_bound
 from ckcv_ray.core.splits import draw_members
-from ckcv_ray.data import Table, TestRows
+from ckcv_ray.data import Label, Table, TestRows
 from ckcv_ray.ensemble import Ensemble, label
 from ckcv_ray.study import OUTER_K, Study, Triple, member_of
+from ckcv_ray.typed import STRICT, read_as
 
 ASSUMPTIONS = (
     "The rows are independent examples of one source, and new patterns come from that same source.",
@@ -63,7 +65,7 @@ WHO = {
 }
 
 
-class Claim(NamedTuple):
+class Claim(TypedDict):
     """A bound on the risk of one classifier that holds with probability 1 - delta, selection included.
 
     Attributes:
@@ -82,6 +84,14 @@ class Claim(NamedTuple):
     statement: str
 
 
+class Side(TypedDict):
+    """Wrong rows of one class and all rows of it, in all estimate sets together, and the mean bound."""
+
+    errors: int
+    rows: int
+    bound: float
+
+
 @dataclass(frozen=True)
 class Certificate:
     """A result's claim; equal in every value wherever and however the run was made.
@@ -98,12 +108,14 @@ class Certificate:
         errors: wrong rows in each split's estimate set.
         false_positives, false_negatives: rows of class -1 and +1 that were wrong, their number in all
             estimate sets together, and the mean over the splits of Clopper-Pearson bounds of their own.
-        proven: the claim to quote, as a dict of ``Claim``; None where the result is provisional.
+        proven: the claim to quote; None where the result is provisional.
         claims: every claim that is proven, each on its own with its own delta; the first is ``proven``.
         labels: what -1 and +1 stand for.
         statements, assumptions, not_covered: the claim in words, and its conditions.
         digests: SHA-256 of the data and of the files with triples and models.
     """
+
+    __pydantic_config__: ClassVar = {**STRICT, "extra": "forbid"}
 
     run_id: str
     protocol: str
@@ -120,11 +132,11 @@ class Certificate:
     l_ms: float
     l_ee: float
     errors: tuple[int, ...]
-    false_positives: dict[str, float]
-    false_negatives: dict[str, float]
-    proven: dict[str, Any] | None
-    claims: tuple[dict[str, Any], ...]
-    labels: tuple[Any, Any]
+    false_positives: Side
+    false_negatives: Side
+    proven: Claim | None
+    claims: tuple[Claim, ...]
+    labels: tuple[Label, Label]
     statements: tuple[str, ...]
     assumptions: tuple[str, ...]
     not_covered: tuple[str, ...]
@@ -136,9 +148,27 @@ class Certificate:
 
     @classmethod
     def from_json(cls, values: dict[str, Any]) -> "Certificate":
-        """The certificate that ``to_json`` described."""
-        fields: dict[str, Any] = {n: tuple(v) if isinstance(v, list) else v for n, v in values.items()}
-        return cls(**fields)
+        """The certificate that ``to_json`` described.
+
+        Raises:
+            ValueError: a field is missing, unknown, of another type, or outside its range.
+        """
+        found = read_as(cls, values)
+        if found.bound not in BOUND_NAMES:
+            raise ValueError(f"bound {found.bound!r} is not known")
+        sides = found.false_positives, found.false_negatives
+        bounds = [found.l_ms, found.l_ee, found.delta, *(part["bound"] for part in (*sides, *found.claims))]
+        if not all(0 <= bound <= 1 for bound in bounds):
+            raise ValueError("a bound is outside 0..1")
+        counts = [(side["errors"], side["rows"]) for side in sides]
+        counts += [(errors, found.n_select) for errors in found.errors]
+        if not all(0 <= errors <= rows for errors, rows in counts):
+            raise ValueError("there are more errors than rows, or fewer than none")
+        if len(found.errors) != found.n_splits:
+            raise ValueError(f"errors: expected {found.n_splits}, one for each split")
+        if found.proven != next(iter(found.claims), None):
+            raise ValueError("proven is not the first of the claims")
+        return found
 
 
 def certify(
@@ -178,8 +208,8 @@ def certify(
         errors=errors,
         false_positives=_one_class(ensemble, 0, study.delta),
         false_negatives=_one_class(ensemble, 1, study.delta),
-        proven=claims[0]._asdict() if claims else None,
-        claims=tuple(claim._asdict() for claim in claims),
+        proven=claims[0] if claims else None,
+        claims=tuple(claims),
         labels=table.labels,
         statements=_statements(study, l_ee, len(members), claims),
         assumptions=ASSUMPTIONS,
@@ -205,8 +235,7 @@ def outer(study: Study, nested: Ensemble, n: int) -> Claim:
     name = _averaged(m)
     bound = reported_bound(name, errors, m, study.delta)
     method = f"nested: selected anew in each of {len(errors)} outer splits, {BOUND_NAMES[name]}, m = {m}"
-    told = _sentence(RANDOM_SPLITS, "nested", bound, study.delta, method)
-    return Claim("nested", "nested", bound, study.delta, told)
+    return _claim("nested", RANDOM_SPLITS, "nested", bound, study.delta, method)
 
 
 def occam(study: Study, winner: Triple, errors: Sequence[int], m: int) -> Claim:
@@ -215,8 +244,7 @@ def occam(study: Study, winner: Triple, errors: Sequence[int], m: int) -> Claim:
     bound = reported_bound(name, errors, m, float(study.delta * weight(study, winner.k)))
     pairs = len(study.C) * len(study.gamma)
     method = f"occam over {pairs} x k triples, {BOUND_NAMES[name]}, {len(errors)} splits, m = {m}"
-    told = _sentence(RANDOM_SPLITS, "random", bound, study.delta, method)
-    return Claim("occam", "random", bound, study.delta, told)
+    return _claim("occam", RANDOM_SPLITS, "random", bound, study.delta, method)
 
 
 def holdout(study: Study, ensemble: Ensemble, held: TestRows) -> Iterator[Claim]:
@@ -227,7 +255,7 @@ def holdout(study: Study, ensemble: Ensemble, held: TestRows) -> Iterator[Claim]
         wrong = int(np.sum(_judged(signs, claim, study.seed) != held.y))
         bound = clopper_pearson(wrong, rows, delta)
         method = f"holdout: {wrong} of {rows} rows wrong that nothing had touched, Clopper-Pearson"
-        yield Claim("holdout", claim, bound, delta, _sentence(ONE_SOURCE, claim, bound, delta, method))
+        yield _claim("holdout", ONE_SOURCE, claim, bound, delta, method)
 
 
 def _claims(
@@ -255,19 +283,20 @@ def _judged(signs: NDArray[np.int8], claim: str, seed: int) -> NDArray[np.int8]:
     return np.asarray(signs[member_of(claim)])
 
 
-def _one_class(ensemble: Ensemble, side: int, delta: float) -> dict[str, float]:
+def _one_class(ensemble: Ensemble, side: int, delta: float) -> Side:
     errors = [member.errors[side] for member in ensemble.members]
     sizes = [member.n_estimate[side] for member in ensemble.members]
     bounds = [float(bound) for bound in clopper_pearson(errors, sizes, delta)]
-    return {"errors": sum(errors), "rows": sum(sizes), "bound": fsum(bounds) / len(bounds)}
+    return Side(errors=sum(errors), rows=sum(sizes), bound=fsum(bounds) / len(bounds))
 
 
-def _sentence(given: str, classifier: str, bound: float, delta: float, method: str) -> str:
+def _claim(protocol: str, given: str, classifier: str, bound: float, delta: float, method: str) -> Claim:
     who = WHO.get(classifier, f"the member of F* fitted on split {member_of(classifier)}")
-    return (
+    told = (
         f"{given}, with probability at least {level_of(delta)} over data and splits, a new pattern "
         f"classified by {who} is misclassified with probability at most {at_most(bound)} ({method})."
     )
+    return Claim(protocol=protocol, classifier=classifier, bound=bound, delta=delta, statement=told)
 
 
 def _statements(study: Study, l_ee: float, n_splits: int, claims: list[Claim]) -> tuple[str, ...]:
@@ -275,11 +304,11 @@ def _statements(study: Study, l_ee: float, n_splits: int, claims: list[Claim]) -
     if not claims:
         doubt = "Provisional: cells failed that might have held a better triple; no certificate is given."
         return (figure, _vote("the figure to set beside it is 2 L_EE", l_ee), doubt)
-    told = [claim.statement for claim in claims]
-    if any(claim.classifier == "vote" for claim in claims):
+    told = [claim["statement"] for claim in claims]
+    if any(claim["classifier"] == "vote" for claim in claims):
         return (figure, *told)
-    random = next(claim for claim in claims if claim.classifier == "random")  # occam's, if no other
-    return (figure, *told, _vote(f"what is proven is twice the {random.protocol} bound", random.bound))
+    random = next(claim for claim in claims if claim["classifier"] == "random")  # occam's, if no other
+    return (figure, *told, _vote(f"what is proven is twice the {random['protocol']} bound", random["bound"]))
 
 
 def _figure(study: Study, l_ee: float, n_splits: int) -> str:

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from ckcv_ray.core.kernels import gaussian, squared_distances
@@ -179,7 +180,16 @@ def to_arrow(ensemble: Ensemble) -> pa.Table:
 
 
 def from_arrow(models: pa.Table, X: Rows) -> Ensemble:
-    """The ensemble from its rows and the inputs X [n, d] it was learned from."""
+    """The ensemble from its rows and the inputs X [n, d] it was learned from.
+
+    Raises:
+        ValueError: the rows are not those of models on X.
+        IndexError: a support vector is not a row of X.
+    """
+    for name in models.column_names:
+        listed = pa.types.is_list(models.schema.field(name).type)
+        if models[name].null_count or (listed and pc.list_flatten(models[name]).null_count):
+            raise ValueError(f"{name} has empty cells")
     return Ensemble(tuple(_member(row, X) for row in models.to_pylist()))
 
 
@@ -202,7 +212,7 @@ def from_pickles(contents: Iterable[bytes]) -> Ensemble:
 
 def _member(row: dict[str, Any], X: Rows) -> Member:
     support = np.array(row["support"], dtype=np.int64)
-    return Member(
+    member = Member(
         k=row["k"],
         mc_index=row["mc_index"],
         C=row["C"],
@@ -215,6 +225,24 @@ def _member(row: dict[str, Any], X: Rows) -> Member:
         errors=(row["errors_negative"], row["errors_positive"]),
         n_estimate=(row["n_negative"], row["n_positive"]),
     )
+    _check(member, X.shape[1])
+    return member
+
+
+def _check(member: Member, d: int) -> None:
+    """Raise ValueError where a member could not have been fitted on d inputs."""
+    scaling, support, told = member.scaling, member.support, f"model of split {member.mc_index}: "
+    if scaling.centre.shape != (d,) or scaling.scale.shape != (d,):
+        raise ValueError(f"{told}centre and scale do not have the {d} features")
+    if member.dual_coef.shape != support.shape or np.any(np.diff(support, prepend=-1) <= 0):
+        raise ValueError(f"{told}its support vectors do not ascend, or have no coefficient each")
+    numbers = (*scaling, member.dual_coef, member.C, member.gamma, member.offset)
+    if not all(np.isfinite(values).all() for values in numbers):
+        raise ValueError(f"{told}it has numbers that are not finite")
+    if not (np.all(scaling.scale > 0) and member.C > 0 and member.gamma > 0):
+        raise ValueError(f"{told}scale, C and gamma have to be positive")
+    if not all(0 <= wrong <= rows for wrong, rows in zip(member.errors, member.n_estimate, strict=True)):
+        raise ValueError(f"{told}it has more errors than rows, or fewer than none")
 
 
 def _draw(row: Rows, seed: int, n_members: int) -> int:

@@ -8,22 +8,24 @@ from typing import Any
 
 from threadpoolctl import threadpool_info
 
+from ckcv_ray.account import Environment
+
 PACKAGES = ("numpy", "scipy", "scikit-learn", "numba", "llvmlite", "pyarrow", "ray")
 
 
-def changes(recorded: dict[str, Any], here: dict[str, Any] | None = None) -> list[str]:
+def changes(recorded: Environment, here: Environment | None = None) -> list[str]:
     """What is not here, in this environment or another, as it was when ``recorded`` was: a sentence each."""
     before, now = _flat(recorded), _flat(environment() if here is None else here)
     names = sorted(name for name in before | now if before.get(name) != now.get(name))
     return [f"{name} was {before.get(name)}, here it is {now.get(name)}" for name in names]
 
 
-def _flat(values: dict[str, Any]) -> dict[str, Any]:
-    return {**{n: v for n, v in values.items() if n != "packages"}, **values.get("packages", {})}
+def _flat(values: Environment) -> dict[str, Any]:
+    return {**{n: v for n, v in values.items() if n != "packages"}, **values["packages"]}
 
 
 @cache
-def environment() -> dict[str, Any]:
+def environment() -> Environment:
     """What may change bits: processor, operating system, versions, BLAS. Not to be written to."""
     from importlib.metadata import version
 

@@ -149,7 +149,8 @@ def draw_folds(spans: Sequence[Span], label: str) -> str:
         if lost:
             _draw_low(axes, lost, "x", MARK, "at least (failed)")
         for name, colour, marker in (("l_ms", L_MS, "o"), ("l_ee", L_EE, "s")):
-            values = [(span.first, 100 * getattr(span, name)) for span in known if getattr(span, name)]
+            pairs = ((span.first, getattr(span, name)) for span in known)
+            values = [(k, 100 * value) for k, value in pairs if value is not None]
             axes.plot(*zip(*values, strict=True), marker, color=colour, markersize=6, label=name.upper())
         _ring(axes, next(span for span in spans if span.state == "winner"))
         _fold_axis(axes, spans[0].first, spans[-1].last)

@@ -8,7 +8,7 @@ import pyarrow as pa
 from numpy.typing import ArrayLike, NDArray
 
 from ckcv_ray.arguments import whole
-from ckcv_ray.certificate import Certificate, at_most, level_of
+from ckcv_ray.certificate import Certificate, Claim, at_most, level_of
 from ckcv_ray.data import Table, rows_of
 from ckcv_ray.ensemble import Ensemble, Prediction
 from ckcv_ray.errors import InputError
@@ -220,7 +220,7 @@ class Result:
         return list(self.certificate.statements)
 
 
-def _claimed(claim: dict[str, Any]) -> str:
+def _claimed(claim: Claim) -> str:
     """A claim in one line."""
     level = level_of(claim["delta"])
     who = f"{claim['protocol']}, {claim['classifier']}"

@@ -20,24 +20,28 @@ import hashlib
 import json
 import os
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 from filelock import FileLock, Timeout
+from numpy.typing import NDArray
+from pyarrow import compute as pc
 from pyarrow import parquet
 
 from ckcv_ray import ensemble as ensembles
 from ckcv_ray import triples as tables
+from ckcv_ray.account import read_account
 from ckcv_ray.arguments import as_path
 from ckcv_ray.certificate import Certificate
 from ckcv_ray.data import Table, divide, learning_table
 from ckcv_ray.ensemble import Ensemble
 from ckcv_ray.errors import InputError, RunError, StoreError
+from ckcv_ray.study import OUTER_K, Size, Study, run_id
 from ckcv_ray.study import Path as Key
-from ckcv_ray.study import Study, run_id
 from ckcv_ray.version import VERSION
 from ckcv_ray.worker import FIELDS, RECORD, STATUSES, Failure, Records
 
@@ -59,7 +63,7 @@ CELLS = pa.schema(
     ]
 )
 STAGES = ("select", "estimate")
-NESTED = "ensemble/nested.parquet"
+MODELS, NESTED = "ensemble/models.parquet", "ensemble/nested.parquet"
 FAILED = "failed"
 MOST_SMALL_PARTS = 32
 LARGE_PART_BYTES = 1 << 22
@@ -102,14 +106,12 @@ class RunFolder:
                 raise StoreError(f"{str(self.path)!r} exists and is not a run folder: choose another --out")
             return None
         content = self._json(file)
-        try:
+        with _undamaged(file):
             if content["schema"] != SCHEMA_VERSION:
                 raise StoreError(f"{file}: schema {content['schema']!r}; this version reads {SCHEMA_VERSION}")
             found = Identity(Study.from_json(content["study"]), content["data"], content["run_id"])
-        except (KeyError, TypeError, InputError) as error:
-            raise StoreError(f"{file} is damaged: {error}") from None
-        if (expected := run_id(found.study, found.data_digest)) != found.run_id:
-            raise StoreError(f"{file} is damaged: it names run {found.run_id}, and describes {expected}")
+            if (expected := run_id(found.study, found.data_digest)) != found.run_id:
+                raise ValueError(f"it names run {found.run_id}, and describes {expected}")
         return found
 
     def require(self) -> Identity:
@@ -234,12 +236,13 @@ class RunFolder:
         self._compact(run_id)
 
     def cells(
-        self, identity: Identity, damaged: list[str] | None = None
+        self, identity: Identity, sizes: tuple[Size, ...], damaged: list[str] | None = None
     ) -> Iterator[tuple[Records, list[Failure]]]:
         """The log, part by part.
 
         Args:
             identity: whose log it is.
+            sizes: the study's fold sizes on its rows.
             damaged: where given, parts that cannot be read are set aside and named here, not raised.
 
         Raises:
@@ -247,8 +250,10 @@ class RunFolder:
         """
         for file in self._parts():
             try:
-                records = _split_log(self._read(file, identity.run_id, CELLS), identity.study)
-            except (StoreError, ValueError):  # text that is none raises the latter
+                log = self._read(file, identity.run_id, CELLS)
+                with _undamaged(file):
+                    records = _split_log(log, identity.study, sizes)
+            except StoreError:
                 if damaged is None:
                     raise
                 file.replace(file.with_name(file.name.replace("part-", "damaged-")))  # it may be mended yet
@@ -264,14 +269,14 @@ class RunFolder:
         """
         file = self.path / "data.parquet"
         columns = self._read(file, identity.run_id, None)
-        try:
+        with _undamaged(file):
             target = (columns.schema.metadata or {})[b"target"].decode()
             table = learning_table(columns, target)
-        except (KeyError, InputError) as error:
-            raise StoreError(f"{file} is damaged: {error}") from None
-        if table.digest != identity.data_digest:
-            raise StoreError(f"{file} is not the data this run learned from: its digest differs")
-        return divide(table, identity.study)
+            if table.digest != identity.data_digest:
+                raise StoreError(f"{file} is not the data this run learned from: its digest differs")
+            table = divide(table, identity.study)
+            identity.study.for_rows(table.n)
+        return table
 
     def write_results(
         self, triples: pa.Table, ensemble: Ensemble, nested: Ensemble | None, table: Table, run_id: str
@@ -279,7 +284,7 @@ class RunFolder:
         """Write triples and models; their SHA-256 by file name."""
         names = {"labels": json.dumps(table.labels), "features": json.dumps(table.features)}
         self._parquet("triples.parquet", triples, run_id)
-        self._parquet("ensemble/models.parquet", ensembles.to_arrow(ensemble), run_id, names)
+        self._parquet(MODELS, ensembles.to_arrow(ensemble), run_id, names)
         for name, content in ensembles.to_pickles(ensemble, table.X).items():
             self._write(f"ensemble/{name}", content)
         if nested is not None:
@@ -288,16 +293,16 @@ class RunFolder:
 
     def result_digests(self) -> dict[str, str]:
         """SHA-256 of the files with triples and models."""
-        names = ("triples.parquet", "ensemble/models.parquet", NESTED)
+        names = ("triples.parquet", MODELS, NESTED)
         return {name: self.sha256(name) for name in names if (self.path / name).exists()}
 
-    def write_end(self, certificate: Certificate, execution: dict[str, Any]) -> None:
+    def write_end(self, certificate: Certificate, execution: Mapping[str, Any]) -> None:
         """Write the certificate, the account of the run, and last the manifest of all files."""
         self._write_json("certificate.json", certificate.to_json())
         self.write_execution(execution)
         self._write_json(MANIFEST, {name: self.sha256(name) for name in self.files()})
 
-    def write_execution(self, execution: dict[str, Any]) -> None:
+    def write_execution(self, execution: Mapping[str, Any]) -> None:
         """Write the account of the run."""
         self._write_json("execution.json", execution)
 
@@ -333,15 +338,14 @@ class RunFolder:
         """The account of the run; empty where there is none yet.
 
         Raises:
-            StoreError: that of a finished run is missing or damaged.
+            StoreError: it is damaged, or missing where the run is finished.
         """
         file = self.path / "execution.json"
         if not self.finished and not file.exists():
             return {}
-        account = self._json(file)
-        if missing := {"seconds", "fits", "cells", "capped"} - set(account):
-            raise StoreError(f"{file} is damaged: it does not tell {', '.join(sorted(missing))}")
-        return account
+        content = self._json(file)
+        with _undamaged(file):
+            return dict(read_account(content, self.finished))
 
     def manifest(self) -> dict[str, str]:
         """SHA-256 of every file of a finished run.
@@ -359,20 +363,41 @@ class RunFolder:
             return False
 
     def results(self, identity: Identity, table: Table) -> Finished:
-        """What the finished run found, from Parquet and JSON alone."""
-        models = self._read(self.path / "ensemble/models.parquet", identity.run_id, ensembles.SCHEMA)
-        triples = self._read(self.path / "triples.parquet", identity.run_id, tables.SCHEMA)
+        """What the finished run found, from Parquet and JSON alone.
+
+        Raises:
+            StoreError: a file is damaged, or speaks of another winner or other splits.
+        """
+        study, file = identity.study, self.path / "triples.parquet"
+        sizes = study.sizes(table.n)
+        triples = self._read(file, identity.run_id, tables.SCHEMA)
+        with _undamaged(file):
+            winner = tables.check(triples, study, sizes)
+        n_splits = next(size.n_splits for size in sizes if winner.k in size.k_values)
         file = self.path / "certificate.json"
-        try:
-            certificate = Certificate.from_json(self._json(file))
-            ensemble = ensembles.from_arrow(models, table.X)
-            nested = None
-            if identity.study.outer_splits is not None:
-                models = self._read(self.path / NESTED, identity.run_id, ensembles.SCHEMA)
-                nested = ensembles.from_arrow(models, table.X)
-        except (TypeError, ValueError, IndexError) as error:
-            raise StoreError(f"{file} or the models are damaged: {error}") from None
+        content = self._json(file)
+        with _undamaged(file):
+            certificate = Certificate.from_json(content)
+            found = certificate.run_id, certificate.C, certificate.gamma, certificate.k
+            if found != (expected := (identity.run_id, *winner)):
+                raise ValueError(f"run_id, C, gamma, k are {found}, by the other files {expected}")
+            if (certificate.n_select, certificate.n_splits) != (table.n // winner.k, n_splits):
+                raise ValueError(f"n_select and n_splits are not {table.n // winner.k} and {n_splits}")
+        ensemble, nested = self._models(MODELS, identity, table, winner.k, n_splits), None
+        if study.outer_splits is not None:
+            outer = study.outer().sizes(table.n)[0].n_splits
+            nested = self._models(NESTED, identity, table, OUTER_K, outer)
         return Finished(triples, ensemble, certificate, nested)
+
+    def _models(self, name: str, identity: Identity, table: Table, k: int, n_splits: int) -> Ensemble:
+        """The ensemble in a file, a member for each split."""
+        models = self._read(self.path / name, identity.run_id, ensembles.SCHEMA)
+        with _undamaged(self.path / name):
+            ensemble = ensembles.from_arrow(models, table.X)
+            splits = [(member.k, member.mc_index) for member in ensemble.members]
+            if splits != [(k, i) for i in range(n_splits)]:
+                raise ValueError(f"expected a model for each of the {n_splits} splits of k = {k}")
+        return ensemble
 
     def pickles(self) -> list[bytes]:
         """The pickles of the models, unopened.
@@ -400,8 +425,12 @@ class RunFolder:
         return sorted(name for name in names if name not in apart and not name.startswith(f".{REPORT}-"))
 
     def sha256(self, name: str) -> str:
-        """SHA-256 of a file of the folder."""
-        with (self.path / name).open("rb") as file:
+        """SHA-256 of a file of the folder.
+
+        Raises:
+            StoreError: there is no such file, or it cannot be read.
+        """
+        with _undamaged(self.path / name), (self.path / name).open("rb") as file:
             return hashlib.file_digest(file, "sha256").hexdigest()
 
     def _lost_question(self, identity: Identity) -> list[str]:
@@ -449,10 +478,8 @@ class RunFolder:
         self._write(name, sink.getvalue())
 
     def _read(self, file: Path, run_id: str, schema: pa.Schema | None) -> pa.Table:
-        try:
+        with _undamaged(file):
             table = parquet.read_table(file, page_checksum_verification=True)
-        except (OSError, ValueError, pa.ArrowException) as error:
-            raise StoreError(f"{file} is damaged: {str(error).splitlines()[0]}") from None
         if not _belongs(table.schema.metadata or {}, run_id):
             raise StoreError(f"{file} does not belong to run {run_id}, or is of a schema unknown here")
         if schema is not None and not table.schema.equals(schema):
@@ -460,17 +487,15 @@ class RunFolder:
         return table
 
     def _json(self, file: Path) -> dict[str, Any]:
-        try:
+        with _undamaged(file):
             if file.stat().st_size > MOST_JSON_BYTES:
-                raise StoreError(f"{file} is damaged: it has more than {MOST_JSON_BYTES >> 20} MiB")
+                raise ValueError(f"it has more than {MOST_JSON_BYTES >> 20} MiB")
             content = json.loads(file.read_bytes())
-        except (OSError, ValueError, RecursionError) as error:
-            raise StoreError(f"{file} is damaged: {error}") from None
-        if not isinstance(content, dict):
-            raise StoreError(f"{file} is damaged: expected an object")
-        return content
+            if not isinstance(content, dict):
+                raise ValueError("expected an object")
+            return content
 
-    def _write_json(self, name: str, content: dict[str, Any]) -> None:
+    def _write_json(self, name: str, content: Mapping[str, Any]) -> None:
         self._write(name, _to_json(content))
 
     def _write(self, name: str, content: bytes | pa.Buffer) -> None:
@@ -481,6 +506,18 @@ class RunFolder:
             raise RunError(
                 f"cannot write {final}: {error.strerror or error}; what is written is kept"
             ) from None
+
+
+@contextmanager
+def _undamaged(file: Path) -> Iterator[None]:
+    """Turn whatever a reader raises over a file that is not as it was written into a StoreError."""
+    try:
+        yield
+    except StoreError:
+        raise
+    except Exception as error:  # readers raise of all kinds: Arrow, type, key, index, recursion errors
+        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+        raise StoreError(f"{file} is damaged: {reason}") from None
 
 
 def write_whole(final: Path, content: bytes | pa.Buffer) -> None:
@@ -497,7 +534,7 @@ def write_whole(final: Path, content: bytes | pa.Buffer) -> None:
         Path(temporary).unlink(missing_ok=True)
 
 
-def _to_json(content: dict[str, Any]) -> bytes:
+def _to_json(content: Mapping[str, Any]) -> bytes:
     return (json.dumps(content, indent=2, allow_nan=False) + "\n").encode()
 
 
@@ -509,7 +546,7 @@ def _metadata(file: Path) -> dict[bytes, bytes]:
     """That of a Parquet file; empty where it cannot be read."""
     try:
         return parquet.read_schema(file).metadata or {}
-    except (OSError, ValueError, pa.ArrowException):
+    except Exception:  # as above
         return {}
 
 
@@ -543,28 +580,47 @@ def _failed(failures: list[Failure], study: Study) -> pa.Table:
     return pa.Table.from_pylist(rows, schema=CELLS)
 
 
-def _split_log(log: pa.Table, study: Study) -> tuple[Records, list[Failure]]:
-    mask = np.array(log["status"].to_pylist()) == FAILED
-    good = log.filter(pa.array(~mask))
-    known = (study.C, study.gamma, STAGES)
-    for name, values in zip(("C", "gamma", "stage"), known, strict=True):
-        if strange := set(log[name].to_pylist()) - set(values):
-            raise StoreError(f"the log of cells has {name} {strange.pop()!r}, which is not the study's")
+def _split_log(log: pa.Table, study: Study, sizes: tuple[Size, ...]) -> tuple[Records, list[Failure]]:
+    """Records and failures of a part of the log; ValueError where they are not of this study."""
+    statuses = [str(status) for status in STATUSES]
+    known = {"C": study.C, "gamma": study.gamma, "k": [size.k for size in sizes], "stage": STAGES}
+    for name, values in {**known, "status": [*statuses, FAILED]}.items():
+        if strange := set(pc.unique(log[name]).to_pylist()) - set(values):
+            raise ValueError(f"{name} {strange.pop()!r} is not the study's")
+    failed = pc.equal(log["status"], FAILED)
+    good, lost = log.filter(pc.invert(failed)), log.filter(failed)
+    counted = "errors_negative", "errors_positive", "n_iter"
+    for rows, names in ((log, ("mc_index",)), (good, counted), (lost, ("traceback",))):
+        if empty := [name for name in names if rows[name].null_count]:
+            raise ValueError(f"{empty[0]} has empty cells")
     records = np.zeros(len(good), RECORD)
     for name in FIELDS:
         if name in CELLS.names and name != "status":
             records[name] = good[name].to_numpy()
     records["estimate"] = [stage == "estimate" for stage in good["stage"].to_pylist()]
-    order = {str(status): i for i, status in enumerate(STATUSES)}
-    try:
-        records["status"] = [order[status] for status in good["status"].to_pylist()]
-    except KeyError as error:
-        raise StoreError(f"the log of cells has the unknown status {error}") from None
-    lost: dict[tuple[bool, Key, str], list[int]] = {}
-    for row in log.filter(pa.array(mask)).to_pylist():
+    order = {status: i for i, status in enumerate(statuses)}
+    records["status"] = [order[status] for status in good["status"].to_pylist()]
+    _check_counts(log["k"].to_numpy(), log["mc_index"].to_numpy(), records, sizes)
+    failures: dict[tuple[bool, Key, str], list[int]] = {}
+    for row in lost.to_pylist():
         key = (row["stage"] == STAGES[1], Key(row["gamma"], row["k"], row["mc_index"]), row["traceback"])
-        lost.setdefault(key, []).append(study.C.index(row["C"]))
+        failures.setdefault(key, []).append(study.C.index(row["C"]))
     return records, [
         Failure(estimate, path, min(cells), max(cells) + 1, traceback)
-        for (estimate, path, traceback), cells in lost.items()
+        for (estimate, path, traceback), cells in failures.items()
     ]
+
+
+def _check_counts(
+    k: NDArray[np.int64], mc_index: NDArray[np.int64], records: Records, sizes: tuple[Size, ...]
+) -> None:
+    """Raise ValueError where a row of the log is of no split, or a record has more errors than rows."""
+    n_splits, n_select = (
+        {size.k: getattr(size, name) for size in sizes} for name in ("n_splits", "n_select")
+    )
+    if np.any((mc_index < 0) | (mc_index >= [n_splits[one] for one in k.tolist()])):
+        raise ValueError("mc_index is outside the splits of the study")
+    negative, positive = (records[name].astype(np.int64) for name in ("errors_negative", "errors_positive"))
+    rows = [n_select[one] for one in records["k"].tolist()]
+    if np.any((negative < 0) | (positive < 0) | (negative + positive > rows)):
+        raise ValueError("there are more errors than rows, or fewer than none")

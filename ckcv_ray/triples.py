@@ -92,6 +92,38 @@ def triple_table(
     return pa.concat_tables(parts).combine_chunks()
 
 
+def check(table: pa.Table, study: Study, sizes: tuple[Size, ...]) -> Triple:
+    """The winner of a table of triples that was read from a file.
+
+    Raises:
+        ValueError: it is not a table of this study.
+    """
+    keys, shape = [(k, size) for size in sizes for k in size.k_values], (len(study.gamma), len(study.C))
+    expected = {
+        "C": np.tile(study.C, shape[0] * len(keys)),
+        "gamma": np.tile(np.repeat(study.gamma, shape[1]), len(keys)),
+        "k": np.repeat([k for k, _ in keys], shape[0] * shape[1]),
+        "n_select": np.repeat([size.n_select for _, size in keys], shape[0] * shape[1]),
+    }
+    for name, values in expected.items():
+        if not table[name].equals(pa.chunked_array([values], SCHEMA.field(name).type)):
+            raise ValueError(f"{name} does not have the values of the study, in their order")
+    shown = table.filter(pc.is_in(table["state"], value_set=pa.array(["winner", "reported"])))
+    for found, names in ((table, ("state", "splits", "lower_bound")), (shown, ("l_ms",))):
+        if empty := [name for name in names if found[name].null_count]:
+            raise ValueError(f"{empty[0]} has empty cells")
+    if strange := set(pc.unique(table["state"]).to_pylist()) - set(STATES):
+        raise ValueError(f"state {strange.pop()!r} is not known")
+    for name in ("lower_bound", "l_ms", "l_ee"):
+        bounds = table[name].drop_null().to_numpy()
+        if not np.all((bounds >= 0) & (bounds <= 1)):
+            raise ValueError(f"{name} has values outside 0..1")
+    winners = shown.filter(pc.equal(shown["state"], "winner")).to_pylist()
+    if len(winners) != 1 or winners[0]["l_ee"] is None:
+        raise ValueError(f"it has {len(winners)} winners: expected one, with its l_ee")
+    return Triple(*(winners[0][name] for name in Triple._fields))
+
+
 def per_k(table: pa.Table) -> list[dict[str, Any]]:
     """For every k: what became of it, its least lower bound, and its triple if it was reported."""
     failed = pc.equal(table["state"], "failed")

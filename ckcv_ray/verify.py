@@ -6,6 +6,7 @@ and data; the certificate made anew. What is not repeated is the fitting itself.
 
 import hashlib
 from collections.abc import Iterator
+from itertools import islice
 from math import isclose
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,7 @@ from ckcv_ray.archive import replay
 from ckcv_ray.certificate import certify
 from ckcv_ray.data import Table, fit_scaling
 from ckcv_ray.ensemble import Ensemble, Member, mistakes, to_pickles
-from ckcv_ray.errors import CKCVError, StoreError
+from ckcv_ray.errors import CKCVError, StoreError, cut, plain
 from ckcv_ray.nested import inner_folder, inner_tables
 from ckcv_ray.store import MANIFEST, REPORT, Finished, RunFolder
 from ckcv_ray.study import OUTER_K, Stage, Study, Triple, run_id
@@ -25,6 +26,7 @@ from ckcv_ray.triples import triple_of
 from ckcv_ray.worker import roles
 
 SUM_TOLERANCE = 1e-9
+MOST_SHOWN = 240
 
 
 def verify(out: str | Path) -> list[str]:
@@ -39,22 +41,11 @@ def verify(out: str | Path) -> list[str]:
         raise StoreError(f"{str(out)!r} holds no finished run: there is nothing to verify yet")
     differences: list[str] = []
     try:
-        differences.extend(_digests(folder))
-        differences.extend(_content(folder, folder.path))
+        differences.extend(map(plain, _digests(folder)))
+        differences.extend(map(plain, _content(folder, folder.path)))
     except CKCVError as error:
         differences.append(str(error))
     return differences
-
-
-def alike(a: Any, b: Any) -> bool:
-    """Whether two JSON values are equal, numbers to within rounding: other processors round otherwise."""
-    if isinstance(a, float) and isinstance(b, float):
-        return isclose(a, b, rel_tol=SUM_TOLERANCE)
-    if isinstance(a, dict) and isinstance(b, dict):
-        return a.keys() == b.keys() and all(alike(a[key], b[key]) for key in a)
-    if isinstance(a, list | tuple) and isinstance(b, list | tuple):
-        return len(a) == len(b) and all(map(alike, a, b))
-    return bool(a == b)
 
 
 def _digests(folder: RunFolder) -> Iterator[str]:
@@ -76,6 +67,7 @@ def _content(folder: RunFolder, out: Path) -> Iterator[str]:
     identity = folder.require()
     study, table = identity.study, folder.table(identity)
     finished = folder.results(identity, table)
+    folder.execution()
     aggregator = replay(out)
     if not aggregator.triples().equals(finished.triples):
         yield "triples.parquet is not what the log of cells gives"
@@ -83,7 +75,10 @@ def _content(folder: RunFolder, out: Path) -> Iterator[str]:
     if leader is None:
         yield "the log of cells has no complete triple"
         return
-    winner = triple_of(study, aggregator.sizes, leader)
+    winner, certificate = triple_of(study, aggregator.sizes, leader), finished.certificate
+    if (certificate.C, certificate.gamma, certificate.k) != winner:
+        yield f"the log of cells leads to {winner}, which is not the certificate's winner"
+        return
     there = folder.files()
     for name, content in to_pickles(finished.ensemble, table.X).items():
         file = f"ensemble/{name}"
@@ -98,10 +93,6 @@ def _content(folder: RunFolder, out: Path) -> Iterator[str]:
 def _models(
     ensemble: Ensemble, study: Study, table: Table, winner: Triple, aggregator: Aggregator
 ) -> Iterator[str]:
-    found = [member.mc_index for member in ensemble.members]
-    n_splits = next(size.n_splits for size in aggregator.sizes if size.k == winner.k)
-    if found != list(range(n_splits)):
-        yield f"the ensemble has members for the splits {found}: expected 0..{n_splits - 1}"
     for member in ensemble.members:
         for what in _member(member, study, table, winner, aggregator):
             yield f"model of split {member.mc_index}: {what}"
@@ -146,13 +137,11 @@ def _nested(out: Path, nested: Ensemble | None, study: Study, table: Table) -> I
     """Each inner run, verified as any run is; its data, its winner, and the machine made of it."""
     assert nested is not None
     tables, outer = inner_tables(study, table), study.outer()
-    if [member.mc_index for member in nested.members] != list(range(len(tables))):
-        yield f"the nested ensemble does not have a member for each of {len(tables)} outer splits"
-        return
     for i, (member, inner) in enumerate(zip(nested.members, tables, strict=True)):
         folder = inner_folder(out, i)
-        for what in verify(folder):
-            yield f"outer split {i}: {what}"
+        if wrong := verify(folder):
+            yield from (f"outer split {i}: {what}" for what in wrong)
+            continue
         identity = RunFolder(folder).require()
         if identity.run_id != run_id(study.inner().for_rows(inner.n), inner.digest):
             yield f"outer split {i}: its run is not the selection on the rows of that split"
@@ -174,5 +163,22 @@ def _certificate(
     expected = certify(study, table, name, winner, l_ms, *ensembles, provisional, digests)
     theirs = finished.certificate.to_json()
     for field, value in expected.to_json().items():
-        if not alike(theirs.get(field), value):
-            yield f"certificate.json: {field} is {theirs.get(field)!r}, made anew it is {value!r}"
+        for where, was, anew in islice(_apart(field, theirs[field], value), 1):
+            shown, made = (cut(repr(found), MOST_SHOWN) for found in (was, anew))
+            yield f"certificate.json: {where} is {shown}, made anew it is {made}"
+
+
+def _apart(name: str, a: Any, b: Any) -> Iterator[tuple[str, Any, Any]]:
+    """Where two JSON values differ, by dotted name, with what is there in each; numbers to within rounding:
+    other processors round otherwise.
+    """
+    if isinstance(a, dict) and isinstance(b, dict) and a.keys() == b.keys():
+        for key in a:
+            yield from _apart(f"{name}.{key}", a[key], b[key])
+    elif isinstance(a, list | tuple) and isinstance(b, list | tuple) and len(a) == len(b):
+        for i, pair in enumerate(zip(a, b, strict=True)):
+            yield from _apart(f"{name}.{i}", *pair)
+    elif a != b and not (
+        isinstance(a, float) and isinstance(b, float) and isclose(a, b, rel_tol=SUM_TOLERANCE)
+    ):
+        yield name, a, b

@@ -101,13 +101,13 @@ def test_parquet_and_back_is_exact_for_awkward_numbers(tmp_path):
         mc_index=7,
         C=0.1,
         gamma=5e-324,
-        scaling=Scaling(np.array(AWKWARD[:D]), np.array(AWKWARD[-D:])),
+        scaling=Scaling(np.array(AWKWARD[:D]), np.array([5e-324, 1 / 3, np.finfo(float).max])),
         support=np.arange(8),
         vectors=X,
         dual_coef=np.array(AWKWARD),
         offset=-0.0,
         errors=(0, 2**40),
-        n_estimate=(2**40, 0),
+        n_estimate=(0, 2**40),
     )
     ensemble = Ensemble((odd, constant(1 / 3)))
     file = tmp_path / "models.parquet"

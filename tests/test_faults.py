@@ -130,4 +130,4 @@ def test_another_runs_part_is_not_taken_for_damage_of_a_finished_run(whole: Path
     folder = RunFolder(whole)
     identity = folder.require()._replace(run_id="0" * 12)
     with pytest.raises(StoreError, match="does not belong"):
-        list(folder.cells(identity))
+        list(folder.cells(identity, STUDY.sizes(TABLE.n)))

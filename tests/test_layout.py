@@ -10,8 +10,9 @@ import ckcv_ray
 PACKAGE = Path(ckcv_ray.__file__).parent
 MODULES = {file.relative_to(PACKAGE.parent).with_suffix(""): file for file in PACKAGE.rglob("*.py")}
 LEVELS = [
-    {"errors", "version", "environment", "supervise"},
-    {"arguments"},
+    {"errors", "version", "typed", "matlab", "supervise"},
+    {"account", "arguments"},
+    {"environment"},
     {"core", "fetch", "readers"},
     {"study", "datasets", "labelling"},
     {"data"},

@@ -1,6 +1,7 @@
 """The HTML page of a run: it says what the summary says, loads nothing, and takes no name for markup."""
 
 import hashlib
+import json
 import os
 import re
 import shutil
@@ -247,6 +248,9 @@ def test_a_log_that_leads_elsewhere_is_not_drawn(tmp_path: Path) -> None:
     run_table(SMALL, blobs(30), tmp_path / "run", SERIAL)
     for part in (tmp_path / "run" / "cells").iterdir():
         part.unlink()
+    folder = RunFolder(tmp_path / "run")
+    digests = {name: folder.sha256(name) for name in folder.files()}
+    (tmp_path / "run" / "manifest.json").write_text(json.dumps(digests, indent=2) + "\n")
     with pytest.raises(StoreError, match="does not lead to"):
         page(tmp_path / "run")
 

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -15,6 +16,8 @@ from conftest import blobs
 from pyarrow import parquet
 
 from ckcv_ray import load_run, store, worker
+from ckcv_ray.aggregator import Aggregator
+from ckcv_ray.archive import replay
 from ckcv_ray.data import Table
 from ckcv_ray.driver import run_table
 from ckcv_ray.errors import InputError, RunError, StoreError
@@ -45,7 +48,7 @@ def test_the_log_gives_back_what_was_put_in(study: Study, table: Table, tmp_path
     identity = folder.identity()
     assert identity is not None
     assert identity.study == study
-    ((records, failures),) = folder.cells(identity)
+    ((records, failures),) = folder.cells(identity, study.sizes(table.n))
     assert np.array_equal(records, outcome.records)
     assert failures == [failure]
     assert folder.table(identity).digest == table.digest
@@ -82,9 +85,10 @@ def test_a_lock_dies_with_its_owner(tmp_path: Path) -> None:
     folder.release()
 
 
-def test_a_write_that_fails_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    folder = RunFolder(tmp_path)
-    account = {"seconds": 1.0, "fits": 2, "cells": {}, "capped": 0}
+def test_a_write_that_fails_leaves_nothing(
+    study: Study, table: Table, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder, account = RunFolder(tmp_path), Aggregator(study, table).account()
     folder.write_execution(account)
 
     def full(descriptor: int) -> None:
@@ -151,9 +155,7 @@ def rewrite(run: Path, name: str, change: object) -> None:
     """Change a table of a run and make the manifest agree, as a careful forger would."""
     table = parquet.read_table(run / name)
     parquet.write_table(change(table).replace_schema_metadata(table.schema.metadata), run / name)
-    folder = RunFolder(run)
-    digests = {file: folder.sha256(file) for file in folder.files()}
-    (run / "manifest.json").write_text(json.dumps(digests, indent=2) + "\n")
+    reseal(run)
 
 
 def column(name: str, values: object) -> object:
@@ -174,7 +176,7 @@ FORGERIES = {
     "foreign support": (MODELS, "support", lambda v: [list(range(len(s))) for s in v], "its training"),
     "unbalanced duals": (MODELS, "dual_coef", lambda v: [[abs(x) for x in c] for c in v], "sum to zero"),
     "a better bound": (TRIPLES, "l_ms", lambda v: [x and x / 2 for x in v], "the log of cells gives"),
-    "another state": (TRIPLES, "state", lambda v: ["beaten"] * len(v), "the log of cells gives"),
+    "another state": (TRIPLES, "state", lambda v: [s.replace("beaten", "tied") for s in v], "the log of"),
 }
 
 
@@ -283,6 +285,137 @@ def test_a_damaged_folder_of_another_study_is_not_mended(whole: Path, tmp_path: 
     with pytest.raises(StoreError, match=r"study\.json is damaged"):
         run_table(replace(MENDED, seed=1), MENDED_TABLE, out, SERIAL)
     assert (out / "study.json").read_text() == "{"
+
+
+def reseal(run: Path) -> None:
+    """Make the manifest agree with the files, as a careful forger would."""
+    folder = RunFolder(run)
+    digests = {file: folder.sha256(file) for file in folder.files()}
+    (run / "manifest.json").write_text(json.dumps(digests, indent=2) + "\n")
+
+
+def put(**values: object) -> object:
+    """Change fields of a JSON object; a name with dots leads to one inside."""
+
+    def change(content: dict[str, object]) -> dict[str, object]:
+        for name, value in values.items():
+            *way, last = name.split("__")
+            inner = content
+            for step in way:
+                inner = inner[step]
+            inner[last] = value
+        return content
+
+    return change
+
+
+def first(name: str, value: object) -> object:
+    """Change a column's first value."""
+    return column(name, lambda values: [value, *values[1:]])
+
+
+CERTIFICATE, ACCOUNT, LOG = "certificate.json", "execution.json", "cells/part-000000.parquet"
+CLAIM = {"protocol": "occam", "classifier": "random", "bound": 0.5, "delta": 0.05, "statement": "so"}
+SEALED = {
+    "C is text": (CERTIFICATE, put(C="a"), "C: Input should be a valid number"),
+    "C is infinite": (CERTIFICATE, put(C=1e999), "C: Input should be a finite number"),
+    "C is another": (CERTIFICATE, put(C=7.0), "run_id, C, gamma, k are"),
+    "k is a share": (CERTIFICATE, put(k=3.5), "k: Input should be a valid integer"),
+    "the bound is unknown": (CERTIFICATE, put(bound="luck"), "bound 'luck' is not known"),
+    "a claim is empty": (CERTIFICATE, put(claims=[{}]), "claims.0.protocol: Field required"),
+    "a claim is not proven": (CERTIFICATE, put(claims=[CLAIM]), "proven is not the first"),
+    "a bound beyond 1": (CERTIFICATE, put(l_ee=1.5), "outside 0..1"),
+    "an unknown field": (CERTIFICATE, put(note="good"), "note: Unexpected"),
+    "a side without rows": (CERTIFICATE, put(false_positives={}), "false_positives.errors: Field required"),
+    "more errors than rows": (CERTIFICATE, put(errors=[99, 0, 0]), "more errors than rows"),
+    "an error for no split": (CERTIFICATE, put(errors=[0]), "errors: expected 3"),
+    "other sizes": (CERTIFICATE, put(n_select=20), "n_select and n_splits"),
+    "seconds are nothing": (ACCOUNT, put(seconds=None), "seconds: Input should be a valid number"),
+    "a test of nothing": (ACCOUNT, put(test={}), "test.error: Field required"),
+    "environment of nothing": (ACCOUNT, put(environment=True), "environment: Input should be"),
+    "no cells planned": (ACCOUNT, put(cells__planned=0), "more than are planned"),
+    "cells beyond the plan": (ACCOUNT, put(cells__computed=10**9), "more than are planned"),
+    "a failure without an end": (ACCOUNT, put(failures=[[0.1, 3]]), "failures.0.2: Field required"),
+    "triples of another C": (TRIPLES, first("C", 9.0), "C does not have the values"),
+    "triples without a k": (TRIPLES, first("k", None), "k does not have the values"),
+    "triples in another order": (TRIPLES, lambda t: t.take([*range(len(t))][::-1]), "in their order"),
+    "an unknown state": (TRIPLES, first("state", "lucky"), "'lucky' is not known"),
+    "no winner": (TRIPLES, column("state", lambda v: ["tied"] * len(v)), "0 winners"),
+    "winners alone": (TRIPLES, column("state", lambda v: ["winner"] * len(v)), "l_ms has empty"),
+    "a lower bound is lost": (TRIPLES, first("lower_bound", None), "lower_bound has empty cells"),
+    "a lower bound beyond 1": (TRIPLES, first("lower_bound", 1e300), "lower_bound has values outside"),
+    "no centre": (MODELS, first("centre", None), "centre has empty cells"),
+    "a hole in the centre": (MODELS, first("centre", [0.0, None]), "centre has empty cells"),
+    "half a centre": (MODELS, first("centre", [0.0]), "do not have the 2 features"),
+    "a scale of 0": (MODELS, first("scale", [1.0, 0.0]), "have to be positive"),
+    "an endless offset": (MODELS, first("offset", float("inf")), "not finite"),
+    "too few coefficients": (MODELS, first("dual_coef", [1.0]), "no coefficient each"),
+    "support of no row": (MODELS, first("support", [99]), "out of bounds"),
+    "support from the end": (MODELS, first("support", [-1]), "do not ascend"),
+    "split before the first": (MODELS, first("mc_index", -1), "each of the 3 splits"),
+    "no model": (MODELS, lambda t: t.slice(0, 0), "each of the 3 splits"),
+    "records of no C": (LOG, first("C", None), "C None is not the study's"),
+    "records of no status": (LOG, first("status", "good"), "status 'good' is not the study's"),
+    "records of no split": (LOG, first("mc_index", 3), "outside the splits"),
+    "records before the first split": (LOG, first("mc_index", -1), "outside the splits"),
+    "records without errors": (LOG, first("errors_negative", None), "errors_negative has empty"),
+    "records with errors below 0": (LOG, first("errors_positive", -2), "more errors than rows"),
+    "a failure without a reason": (LOG, first("status", "failed"), "traceback has empty cells"),
+}
+
+
+@pytest.mark.parametrize("name", SEALED)
+def test_what_readers_rely_on_is_checked_though_the_manifest_agrees(
+    whole: Path, tmp_path: Path, name: str
+) -> None:
+    file, change, told = SEALED[name]
+    out = shutil.copytree(whole, tmp_path / "run")
+    if file.endswith(".json"):
+        (out / file).write_text(json.dumps(change(json.loads((out / file).read_text()))))
+        reseal(out)
+    else:
+        rewrite(out, file, change)
+    with pytest.raises(StoreError, match=rf"{file} is damaged: .*{re.escape(told)}"):
+        replay(out) if file == LOG else load_run(out)
+    assert told in " ".join(verify(out))
+
+
+@pytest.mark.parametrize("name", [*NAMES, "ensemble/model-00002.pkl"])
+def test_what_the_manifest_does_not_name_is_not_taken_for_the_run(
+    whole: Path, tmp_path: Path, name: str
+) -> None:
+    out = shutil.copytree(whole, tmp_path / "run")
+    with (out / name).open("ab") as stream:
+        stream.write(b" ")
+    with pytest.raises(StoreError, match=f"{name} is (damaged|missing, or not the file .* mends it)"):
+        load_run(out)
+    run_table(MENDED, MENDED_TABLE, out, SERIAL)
+    assert load_run(out).run_id == load_run(whole).run_id
+
+
+def test_a_damaged_account_or_log_of_an_unfinished_run_is_set_aside(whole: Path, tmp_path: Path) -> None:
+    out = shutil.copytree(whole, tmp_path / "run")
+    rewrite(out, LOG, first("mc_index", -1))
+    (out / ACCOUNT).write_text(json.dumps(put(fits="many")(json.loads((out / ACCOUNT).read_text()))))
+    (out / "manifest.json").unlink()
+    assert run_table(MENDED, MENDED_TABLE, out, SERIAL).execution["damaged"] == [ACCOUNT, LOG]
+    for other in RESULTS:
+        assert (out / other).read_bytes() == (whole / other).read_bytes()
+
+
+def test_differences_are_told_at_their_place_and_in_a_line(whole: Path, tmp_path: Path) -> None:
+    out = shutil.copytree(whole, tmp_path / "run")
+    content = json.loads((out / CERTIFICATE).read_text())
+    content["claims"][0]["bound"] /= 2
+    content["proven"] = content["claims"][0]
+    content["statements"][0] = "Nothing can go wrong. " * 1000
+    (out / CERTIFICATE).write_text(json.dumps(content))
+    reseal(out)
+    told = verify(out)
+    assert [line.split(" is ")[0] for line in told] == [
+        f"certificate.json: {place}" for place in ("proven.bound", "claims.0.bound", "statements.0")
+    ]
+    assert max(map(len, told)) < 600
 
 
 @pytest.mark.parametrize("content", ["[" * 200_000, '{"a":' * 200_000, "1" * 5000])
