@@ -1,6 +1,7 @@
 """What may change the bits of a result, for the account of a run."""
 
 import platform
+from collections.abc import Mapping
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
@@ -13,15 +14,17 @@ from ckcv_ray.account import Environment
 PACKAGES = ("numpy", "scipy", "scikit-learn", "numba", "llvmlite", "pyarrow", "ray")
 
 
-def changes(recorded: Environment, here: Environment | None = None) -> list[str]:
+def changes(recorded: Mapping[str, object], here: Mapping[str, object] | None = None) -> list[str]:
     """What is not here, in this environment or another, as it was when ``recorded`` was: a sentence each."""
     before, now = _flat(recorded), _flat(environment() if here is None else here)
     names = sorted(name for name in before | now if before.get(name) != now.get(name))
     return [f"{name} was {before.get(name)}, here it is {now.get(name)}" for name in names]
 
 
-def _flat(values: Environment) -> dict[str, Any]:
-    return {**{n: v for n, v in values.items() if n != "packages"}, **values["packages"]}
+def _flat(values: Mapping[str, object]) -> dict[str, Any]:
+    packages = values.get("packages")
+    plain = {name: value for name, value in values.items() if name != "packages"}
+    return {**plain, **(packages if isinstance(packages, dict) else {})}
 
 
 @cache

@@ -101,8 +101,8 @@ def told(verdict: Verdict, file: Path) -> dict[str, Any]:
 def text(verdict: Verdict, file: Path) -> str:
     """The verdict for people."""
     lines = [
-        f"{line.figure.group:<10}{line.figure.case:<24}{line.figure.name:<24}{line.figure.value:8.4g} x  "
-        + (f"median {line.median:8.4g} x  {pace(line.change)}" if line.median is not None else "")
+        f"{line.figure.group:<10}{line.figure.case:<24}{line.figure.name:<24}{line.figure.value:8.4g} x"
+        + (f"  median {line.median:8.4g} x  {pace(line.change)}" if line.median is not None else "")
         for line in verdict.lines
         if line.figure.role == Role.RATIO
     ]
