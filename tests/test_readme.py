@@ -20,6 +20,18 @@ SMALLER = {
         ("table1.py --seeds 3", "table1.py --sets thyroid --realizations 2"),
         ("table1.py --conventional", "table1.py --conventional --sets titanic --realizations 1"),
         ("chaos.py --rounds 8 --seed 1", "chaos.py --rounds 1 --seed 1 --kinds aggregator"),
+        ("fuzz.py --minutes 10", "fuzz.py --minutes 0.1 --only words,toml"),
+        ("bench_plan.py", "bench_plan.py --sets titanic --most 1000"),
+        ("bench_scale.py --workers 64", "bench_scale.py --workers 2 --source twonorm:60:0"),
+        ("simulate.py", "simulate.py --workers 2,8 --source twonorm:60:0 --fits 2000"),
+        ("bench_long.py", "bench_long.py --cells 20000 --least 0"),
+        *(
+            (
+                f"nightly.py --only studies,algorithm --repeats 2 --night 2026-08-0{night}",
+                f"nightly.py --plan tiny --only studies --repeats 1 --threshold 100 --commit x --night {night}",
+            )
+            for night in (1, 2)
+        ),
         ("coverage.py --runs 500", "coverage.py --sources twonorm --rows 100 --runs 4"),
         ("losses.py", "losses.py --sets titanic --backend serial"),
         ("bench_solver.py --repeats 5", "bench_solver.py --sets twonorm --repeats 1"),
@@ -44,7 +56,7 @@ NAMED_IDA = (
         "runs/holdout",
         "runs/stevens",
     ),
-    *("bench_solver", "bench_algorithm", "bench_overhead"),
+    *("bench_solver", "bench_algorithm", "bench_overhead", "bench_plan"),
 )
 
 
@@ -85,7 +97,9 @@ def test_the_readme_is_complete() -> None:
 
 @pytest.mark.parametrize("command", [c for c in commands() if not c.startswith("./jobs/")])
 def test_a_command_of_the_readme_runs(command: str, place: Path, request: pytest.FixtureRequest) -> None:
-    """In order: later ones use what earlier ones left. The two jobs are run by CI itself."""
+    """In order: later ones use what earlier ones left. Demo and check are run by CI itself, and
+    try_cluster.sh takes minutes and the rights of an administrator.
+    """
     if any(part in command for part in NAMED_IDA):
         request.getfixturevalue("ida")
     shell(SMALLER.get(command, command), place)
