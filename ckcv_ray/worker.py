@@ -20,7 +20,7 @@ from ckcv_ray.blocks import Dense, Points, block_bytes, prepare
 from ckcv_ray.core.kernels import Matrix, squared_distances
 from ckcv_ray.core.scaling import Scaling
 from ckcv_ray.core.splits import Index, Split
-from ckcv_ray.core.svm import Solution, Status
+from ckcv_ray.core.svm import Solution, Status, load
 from ckcv_ray.core.threads import one_thread
 from ckcv_ray.data import fit_scaling
 from ckcv_ray.ensemble import Member, mistakes
@@ -114,6 +114,7 @@ def warm_up(study: Study) -> None:
 
 def evaluate(tasks: Iterable[Task], study: Study, data: LearningSet) -> Outcome:
     """Run tasks one after the other on one thread; a path that raises becomes a Failure."""
+    load()
     start = perf_counter()
     with one_thread():
         results = [result for task in tasks for result in _paths(task, study, data)]

@@ -408,7 +408,7 @@ CASES = {
         harm=lambda f: log(f, lambda log: log | {"n_iter": [n + 1 for n in log["n_iter"]]}),
     ),
     "unknown split replayed": folder(
-        lambda: replay("run"), "log in 'run' is damaged", "a split that is not in the study",
+        lambda: replay("run"), "is damaged", "mc_index is outside the splits of the study",
         harm=lambda f: log(f, lambda log: log | {"mc_index": [99 for _ in log["mc_index"]]}),
     ),
     "unknown gamma replayed": folder(

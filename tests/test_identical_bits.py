@@ -100,6 +100,7 @@ class Counting(SerialBackend):
 def test_the_length_of_a_batch(expected, tmp_path, monkeypatch, window, most, left, least):
     monkeypatch.setattr(aggregator, "BATCH_SECONDS", most)
     monkeypatch.setattr(aggregator, "BATCHES_LEFT", left)
+    monkeypatch.setattr(aggregator, "OWN_SECONDS", 0.0)
     backend = Counting(window, least)
     run_table(STUDY, TABLE, tmp_path / "run", backend=backend)
     assert content(tmp_path / "run") == expected

@@ -28,7 +28,7 @@ SMALLER = {
         *(
             (
                 f"nightly.py --only studies,algorithm --repeats 2 --night 2026-08-0{night}",
-                f"nightly.py --plan tiny --only studies --repeats 1 --threshold 100 --commit x --night {night}",
+                f"nightly.py --plan tiny --only studies --repeats 1 --threshold 9 --commit x --night {night}",
             )
             for night in (1, 2)
         ),

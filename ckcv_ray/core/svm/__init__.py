@@ -3,10 +3,11 @@
 ``problem`` states what is minimised and measures any solution. ``path`` is our own solver: pair steps
 (``loop``) and Newton steps (``newton``, on the factors of ``factor``) in turn; ``decomposition`` does the
 same where the kernel does not fit into memory. ``libsvm`` is the rival. All else in the package knows a
-solver only as an entry of ``SOLVERS`` and ``ON_POINTS``.
+solver only as an entry of ``SOLVERS`` and ``ON_POINTS``; ``load`` (``compiled``) comes before the first fit.
 """
 
 from ckcv_ray.core.svm import decomposition, libsvm, path
+from ckcv_ray.core.svm.compiled import load
 from ckcv_ray.core.svm.problem import Fits, Path, PathOnPoints, Solution, Status
 
 SOLVERS: dict[str, Path] = {"newton": path.path, "libsvm": libsvm.path}
@@ -15,4 +16,4 @@ ON_POINTS: dict[str, PathOnPoints] = {
     "libsvm": libsvm.path_on_points,
 }
 
-__all__ = ["ON_POINTS", "SOLVERS", "Fits", "Path", "PathOnPoints", "Solution", "Status"]
+__all__ = ["ON_POINTS", "SOLVERS", "Fits", "Path", "PathOnPoints", "Solution", "Status", "load"]

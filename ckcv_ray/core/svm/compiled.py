@@ -1,0 +1,63 @@
+"""The solver's compiled functions, brought into a process in one order: those that are called before those
+that call them.
+
+The code of a function also holds the code of what it calls, and LLVM's loader takes the copy that came
+first. Two copies are made under different neighbours, and may round differently. Where a function is compiled
+anew, what it calls is there before it; where it comes from the cache, it is not. So all are loaded here, and
+in the same order, be it the first process on a machine or the thousandth.
+"""
+
+from functools import cache
+from threading import get_ident
+from typing import Any
+
+import numpy as np
+from numba import float32, float64, int8, int64, typeof
+
+from ckcv_ray.core.kernels import complement_of
+from ckcv_ray.core.svm import decision, factor, loop, newton, path
+from ckcv_ray.core.svm.problem import empty_fits
+
+V, M, S, SM = float64[::1], float64[:, ::1], float32[::1], float32[:, ::1]
+N, NM, B = int64[::1], int64[:, ::1], int8[::1]
+
+
+def signatures() -> list[tuple[Any, tuple[Any, ...]]]:
+    """Every function and the types of its arguments; callees first."""
+    complement, fits = typeof(complement_of(np.zeros((1, 1)))), typeof(empty_fits(1, 1))
+    space = typeof(path.workspace(1, get_ident()))
+    return [
+        (factor._sound, (M, M, int64)),
+        (factor.factorise, (M, M, int64)),
+        (factor.solve, (M, V, V, int64)),
+        (factor.remove, (M, V, int64, int64)),
+        (loop._lowest_place, (S,)),
+        (loop.iterate, (SM, S, S, V, V, V, float64, int64, int64)),
+        (loop.iterate_exactly, (M, V, V, V, V, float64, int64)),
+        (newton._compress, (V, V, V, V, V, N, N, int64)),
+        (newton._downdate, (M, V, V, V, V, int64)),
+        (newton._elect, (V, V, V, V, N, int64)),
+        (newton._walk, (M, N, V, V, V, V, V, V, int64)),
+        (newton._assemble, (M, N, N, M, int64)),
+        (newton._free_variables, (V, V, V, N, int64)),
+        (newton.newton, (M, V, V, V, V, M, M, N, N, M)),
+        (path.describe_fit, (V, V, V, V, V, float64, int64, fits)),
+        (path._refresh, (M, V, V, V, N)),
+        (path._spread, (V, V, V, V, S, S)),
+        (path._copy, (V, V, int64)),
+        (path._violation, (V, V, V, V)),
+        (path._newton_budget, (V, V, V, int64)),
+        (path.fit, (complement, V, V, V, V, float64, int64, int64, space)),
+        (path.rescale, (V, V, V, V, V, float64)),
+        (path._begin, (M, V, V, V, float64, space)),
+        (path._solve_path, (complement, V, V, float64, int64, int64, space, fits)),
+        (decision._judge, (float64, int8, N)),
+        (decision._count_errors, (M, M, V, B, NM)),
+    ]
+
+
+@cache
+def load() -> None:
+    """Bring every function into this process, from the cache or compiled anew (some 12 s, once)."""
+    for function, types in signatures():
+        function.compile(types)
