@@ -14,6 +14,8 @@ import time
 from pathlib import Path
 from typing import Annotated, Any
 
+os.environ["RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"] = "0"  # before ray is imported: loopback alone
+
 import ray
 import typer
 
@@ -26,22 +28,10 @@ from ckcv_ray.data import Table, learning_table
 from ckcv_ray.driver import run_table
 from ckcv_ray.study import Stage, Study, Task
 from ckcv_ray.worker import Outcome
-from jobs.made_up import MadeUp, measure
+from jobs.made_up import MadeUp, measure, slept, there
 
-
-def _slept(tasks: list[Task], study: Study, made_up: MadeUp) -> Outcome:
-    outcome = made_up.answer(tasks, study)
-    time.sleep(outcome.seconds)
-    return outcome
-
-
-def _there(seconds: float) -> int:
-    time.sleep(seconds)
-    return os.getpid()
-
-
-_sleep: Any = ray.remote(max_retries=0)(_slept)
-_hello: Any = ray.remote(_there)
+_sleep: Any = ray.remote(max_retries=0)(slept)
+_hello: Any = ray.remote(there)
 
 
 class Sleeping(RayBackend):
@@ -50,7 +40,7 @@ class Sleeping(RayBackend):
     def __init__(self, workers: int, made_up: MadeUp) -> None:
         super().__init__(workers)
         self.made_up, self.slept = made_up, 0.0
-        self.first, self.last = 0.0, 0.0
+        self.first, self.last, self.batches = 0.0, 0.0, 0
 
     def start(self, study: Study, table: Table, out: Path | None) -> Aggregator:
         """As the real one, with other work."""
@@ -73,6 +63,7 @@ class Sleeping(RayBackend):
         """As the real one, adding up."""
         outcomes = super().wait()
         if self.selecting and outcomes:
+            self.batches += len(outcomes)
             self.slept += sum(outcome.seconds for outcome in outcomes)
             self.last = time.perf_counter()
         return outcomes
@@ -85,19 +76,19 @@ class Sleeping(RayBackend):
 def main(
     workers: Annotated[int, typer.Option(min=1, help="Logical CPUs of the local Ray.")] = 64,
     source: Annotated[str, typer.Option(help="Data whose lengths are measured.")] = "waveform:4000:0",
-    n_splits: Annotated[int, typer.Option(min=1)] = 20,
+    n_splits: Annotated[int, typer.Option(min=1, help="Enough work for many workers.")] = 60,
     exhaustive: Annotated[bool, typer.Option("--exhaustive", help="Drop nothing.")] = False,
 ) -> None:
     """Print the share of the logical CPUs that were busy."""
-    os.environ["PYTHONPATH"] = os.pathsep.join(sys.path)  # the workers import this folder, too
+    os.environ["PYTHONPATH"] = str(Path(__file__).resolve().parent.parent)  # for the workers
     table = learning_table(data.read(source).learn)
     study = Study(scaling="none", n_splits=n_splits, exhaustive=exhaustive)
     backend = Sleeping(workers, measure(study, table))
     result: Any = run_table(study, table, backend=backend)
     seconds, cells = backend.last - backend.first, result.execution["cells"]["computed"]
     print(
-        f"{workers} workers  {cells:,} cells  slept {backend.slept:,.0f} s in {seconds:,.1f} s  "
-        f"busy {100 * backend.busy():.1f} %"
+        f"{workers} workers  {cells:,} cells in {backend.batches:,} batches  "
+        f"slept {backend.slept:,.0f} s in {seconds:,.1f} s  busy {100 * backend.busy():.1f} %"
     )
 
 

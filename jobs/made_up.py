@@ -4,6 +4,8 @@ So the driver and the aggregator can be shown more workers than the machine has:
 the workers do is slept or skipped. Each answer is a function of its key, as a real one is.
 """
 
+import os
+import time
 from dataclasses import dataclass
 
 import numpy as np
@@ -92,3 +94,16 @@ def measure(study: Study, table: Table, tried: int = 4) -> MadeUp:
     rows = np.array([float(sizes[j].n_train) for j in chosen])
     by_k = {size.k: size for size in sizes}
     return MadeUp(by_k, rows, np.array(seconds), np.array(rate), refit.members[0])
+
+
+def slept(tasks: list[Task], study: Study, made_up: MadeUp) -> worker.Outcome:
+    """Sleep as long as the tasks would have taken; their made-up answer."""
+    outcome = made_up.answer(tasks, study)
+    time.sleep(outcome.seconds)
+    return outcome
+
+
+def there(seconds: float) -> int:
+    """Be busy for a while; which process this is."""
+    time.sleep(seconds)
+    return os.getpid()
