@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from ckcv_ray import worker
-from ckcv_ray.aggregator import BATCH_SECONDS, BATCHES_LEFT
+from ckcv_ray.aggregator import BATCH_SECONDS, BATCHES_LEFT, OWN_SECONDS
 from ckcv_ray.data import Table, divide
 from ckcv_ray.estimate import estimate
 from ckcv_ray.study import OUTER_K, Study
@@ -19,7 +19,7 @@ MOST_TRIED = 500_000
 MOST_SIZES, MOST_VALUES, MOST_SPLITS = 48, 12, 20
 RAY_SECONDS = 5.0
 LEAST_SECONDS = 0.05
-DRIVER_SECONDS = 0.004
+DRIVER_SECONDS = 0.005
 
 
 @dataclass(frozen=True)
@@ -112,5 +112,5 @@ def _seconds(work: float, workers: int) -> float:
     """Time for so many seconds of work: Ray's start, and the driver where it cannot keep up."""
     if workers == 1 or not work:
         return work
-    batch = min(BATCH_SECONDS, max(LEAST_SECONDS, work / workers / BATCHES_LEFT))
+    batch = max(LEAST_SECONDS, workers * OWN_SECONDS, min(BATCH_SECONDS, work / workers / BATCHES_LEFT))
     return RAY_SECONDS + max(work / workers, batch, work / batch * DRIVER_SECONDS)

@@ -83,7 +83,7 @@ def simulate(
 
 
 def main(
-    workers: Annotated[str, typer.Option(help="Numbers of workers: a,b,c.")] = "8,16,32,64,128,256,512,1000",
+    workers: Annotated[str, typer.Option(help="Numbers of workers: a,b,c.")] = "8,64,256,1000",
     source: Annotated[str, typer.Option(help="Data whose lengths are measured.")] = "waveform:4000:0",
     fits: Annotated[int, typer.Option(min=1, help="Cells of the study, by the number of its splits.")] = 10
     ** 6,
