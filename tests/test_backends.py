@@ -259,7 +259,7 @@ def test_a_relative_folder_is_the_drivers(
     assert (tmp_path / "rel" / "run" / "manifest.json").exists()
 
 
-def test_a_ray_of_our_own_listens_on_loopback_alone() -> None:
+def test_a_ray_of_our_own_listens_on_loopback_alone_and_keeps_its_token(tmp_path: Path) -> None:
     script = (
         "from ckcv_ray.backend import make_backend; from ckcv_ray.study import Execution\n"
         "backend = make_backend(Execution('ray', 1), 0.0)\n"
@@ -269,8 +269,10 @@ def test_a_ray_of_our_own_listens_on_loopback_alone() -> None:
         "backend.close(); print(*told)"
     )
     plain = {key: value for key, value in os.environ.items() if not key.startswith("RAY_")}
+    plain["HOME"] = str(tmp_path)
     done = subprocess.run([sys.executable, "-c", script], env=plain, capture_output=True, text=True)
     assert done.stdout.split() == ["127.0.0.1"], done.stderr
+    assert (tmp_path / ".ray" / "auth_token").stat().st_mode & 0o777 == 0o600
 
 
 def test_a_refused_run_leaves_no_trace(study: Study, table: Table, tmp_path: Path) -> None:
