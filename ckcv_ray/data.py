@@ -23,7 +23,7 @@ from ckcv_ray.arguments import as_array, as_path, expect, told
 from ckcv_ray.core import scaling
 from ckcv_ray.core.splits import Index, hold_out
 from ckcv_ray.errors import InputError
-from ckcv_ray.readers import SPARSE, SUFFIXES, from_matrix, read_file
+from ckcv_ray.readers import MOST_BYTES, SPARSE, SUFFIXES, from_matrix, read_file
 from ckcv_ray.study import Study
 
 TARGETS = ("target", "y", "label", "class")
@@ -387,6 +387,8 @@ def _classes(column: pa.ChunkedArray, target: str) -> tuple[tuple[Label, Label],
     if len(classes) != 2:
         raise InputError(f"the target {target!r} has {len(classes)} classes ({_some(classes)}): expected 2")
     labels = (classes[0], classes[1])
+    if len(place) * max(len(str(label)) for label in labels) > MOST_BYTES:
+        raise InputError(f"the labels of {target!r} take more than {MOST_BYTES >> 20:,} MiB: shorten them")
     for label in labels:
         if (count := found[label]) < LEAST_OF_CLASS:
             raise InputError(f"class {label!r} has {count} row: each needs at least {LEAST_OF_CLASS}")

@@ -131,16 +131,18 @@ def _csv(path: Path) -> pa.Table:
 def _parquet(path: Path) -> pa.Table:
     """The columns, text as a dictionary first: few values may stand for very many cells."""
     with parquet.ParquetFile(path) as file:
-        held, groups = file.metadata, range(file.metadata.num_row_groups)
+        held, fields = file.metadata, list(file.schema_arrow)
         check_size(repr(str(path)), held.num_rows, held.num_columns)
-        chunks = [held.row_group(i).column(j) for i in groups for j in range(held.num_columns)]
-        values = sum(chunk.num_values for chunk in chunks)
-        size = sum(chunk.total_uncompressed_size for chunk in chunks)
-        if values > MOST_CELLS:
-            raise InputError(f"{str(path)!r} has {values:,} values: at most {MOST_CELLS:,} are read")
-        _check_bytes(repr(str(path)), size)
-        text = [field.name for field in file.schema_arrow if _is_text(field.type)]
-    columns = parquet.read_table(path, read_dictionary=text)
+        groups = (held.row_group(i) for i in range(held.num_row_groups))
+        _check_bytes(repr(str(path)), sum(group.total_byte_size for group in groups))
+    text = [field.name for field in fields if _is_text(field.type)]
+    flat = [field.name for field in fields if not pa.types.is_nested(field.type)]
+    columns = parquet.read_table(
+        path, read_dictionary=text, columns=flat if len(flat) < len(fields) else None
+    )
+    for i, field in enumerate(fields):
+        if pa.types.is_nested(field.type):  # of any length in each row, and nothing to learn from
+            columns = columns.add_column(i, field.name, pa.nulls(columns.num_rows))
     for i, column in enumerate(columns.schema):
         if column.name in text and pa.types.is_dictionary(column.type):
             plain = _unfolded(f"{str(path)!r}: column {column.name!r}", columns.column(i))

@@ -503,7 +503,7 @@ def test_what_a_mat_unfolds_to_is_bounded(tmp_path):
     code = "from ckcv_ray import matlab; matlab.MOST_WRITTEN = 100; matlab.main()"
     with (tmp_path / "out").open("wb") as out:
         done = subprocess.run([sys.executable, "-c", code, file], stdout=out, stderr=subprocess.PIPE)
-    assert done.returncode == 1
+    assert done.returncode != 0  # 120 where the last of it fails as Python ends
     assert b"File too large" in done.stderr
 
 

@@ -34,7 +34,8 @@ def test_the_cheap_readers_read_or_refuse(tmp_path: Path) -> None:
     kept = [file.read_text(errors="replace")[:2000] for file in tmp_path.rglob("finding.txt")]
     assert (code, account["findings"]) == (0, 0), "\n\n".join(kept)
     assert list(account["by_reader"]) == only.split(",")
-    assert all(one["inputs"] > one["refused"] > 0 for one in account["by_reader"].values())
+    tried, refused = (sum(one[n] for one in account["by_reader"].values()) for n in ("inputs", "refused"))
+    assert tried > refused > 0
 
 
 def test_what_was_planted_is_found_and_shrunk(tmp_path: Path) -> None:
