@@ -325,9 +325,10 @@ def report(
 
     Made from the folder's files alone; nothing is unpickled, and the page loads nothing and runs no script.
     """
+    place = RunFolder(folder)
     from ckcv_ray.report import page  # matplotlib is slow to import, and only needed here
 
-    _say(f"report: {RunFolder(folder).write_report(page(folder), out)}")
+    _say(f"report: {place.write_report(page(folder), out)}")
 
 
 def main() -> None:
