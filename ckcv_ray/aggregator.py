@@ -4,7 +4,7 @@ A plain class, idempotent: the same record again is ignored, a different one und
 run. The Ray backend wraps it in an actor; the serial one calls it directly.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from math import inf
 from pathlib import Path as FilePath
 from time import monotonic
@@ -59,6 +59,9 @@ class Progress(NamedTuple):
     best: tuple[Triple, float] | None
 
 
+Listener = Callable[[Progress], None]
+
+
 class Settled(NamedTuple):
     """The end of a run, all that has to be known of it at once: an aggregator may die after saying it.
 
@@ -71,6 +74,20 @@ class Settled(NamedTuple):
     finished: Finished
     reported: dict[int, Ensemble]
     account: Account
+
+
+def batch_seconds(left: float, workers: int, least: float) -> float:
+    """How long a batch should last.
+
+    A second, or a fiftieth of what is left where that is less, but no less than ``least`` seconds, nor than
+    it takes to plan and add a batch for each of the workers.
+
+    Args:
+        left: seconds of work left for one worker.
+        workers: batches at once.
+        least: seconds below which dispatching a batch costs more than it is worth.
+    """
+    return max(least, workers * OWN_SECONDS, min(BATCH_SECONDS, left / workers / BATCHES_LEFT))
 
 
 class Aggregator:
@@ -139,15 +156,13 @@ class Aggregator:
     def plan(self, workers: int, least: float = 0.0) -> list[Task]:
         """The next batch of tasks; empty when all is handed out, for now or for good.
 
-        A batch is meant to last a second, or a fiftieth of what is left where that is less, but no less
-        than ``least`` seconds, nor than it takes to plan and add one for each of the workers; a fraction of
-        that as long as a race has no leader, since each result may then change what is worth computing.
+        As long as a race has no leader, batches are shorter than ``batch_seconds``, since each result may
+        then change what is worth computing.
         """
-        least = max(least, workers * OWN_SECONDS)
-        share = self._left / workers / BATCHES_LEFT
-        seconds = max(least, min(BATCH_SECONDS, share) if self._left else BATCH_SECONDS)
+        seconds = batch_seconds(self._left or inf, workers, least)
         if self._estimates is None and not self._decided():
-            return self._plan_selection(seconds if self.schedule.leading() else least * LEADERLESS_SHARE)
+            early = LEADERLESS_SHARE * batch_seconds(0.0, workers, least)
+            return self._plan_selection(seconds if self.schedule.leading() else early)
         if self._estimates is None:
             self._estimates = self._estimate_tasks()
         return self._fill(self._estimates, seconds)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ckcv_ray.errors import CKCVError, InputError
+from ckcv_ray.errors import CKCVError, InputError, cut
 
 MOST_SHOWN = 200
 ROOM = "x" * 64  # as long as any name inside a run folder
@@ -22,7 +22,7 @@ def told(value: object) -> str:
         text = repr(value)
     except ValueError:
         return "<a number of thousands of digits>"
-    return text if len(text) <= MOST_SHOWN else f"{text[:MOST_SHOWN]}..."
+    return cut(text, MOST_SHOWN)
 
 
 def expect(name: str, value: object, kind: Any, what: str) -> None:

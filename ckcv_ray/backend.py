@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from ckcv_ray import worker
-from ckcv_ray.aggregator import Aggregator, Progress
+from ckcv_ray.aggregator import Aggregator, Listener
 from ckcv_ray.data import Table
 from ckcv_ray.study import Execution, Study, Task
 
@@ -26,12 +26,14 @@ class Backend(Protocol):
     Attributes:
         workers: batches at once; window: batches to keep it supplied with.
         least_seconds: length of a batch below which dispatching it costs more than it is worth.
+        listener: who of the backend wants to know how far the run has come, as ``run``'s ``listen`` does.
     """
 
     name: str
     workers: int
     window: int
     least_seconds: float
+    listener: Listener | None
 
     def start(self, study: Study, table: Table, out: Path | None) -> Aggregator:
         """Share the data, and make the aggregator (or what stands for one)."""
@@ -45,9 +47,6 @@ class Backend(Protocol):
     def wait(self) -> Iterable[Any]:
         """Wait a while for a batch to be done, and hand back what ``Aggregator.add`` takes, if any is."""
 
-    def tell(self, moment: Progress) -> None:
-        """Learn how far the run has come, about ten times a second and at the end."""
-
     def close(self) -> None:
         """Give everything back; safe to call at any time, and twice."""
 
@@ -59,6 +58,7 @@ class SerialBackend:
     workers = 1
     window = 1
     least_seconds = 0.006
+    listener: Listener | None = None
 
     def start(self, study: Study, table: Table, out: Path | None) -> Aggregator:
         """Keep the data at hand."""
@@ -78,9 +78,6 @@ class SerialBackend:
     def wait(self) -> Iterable[worker.Outcome]:
         """Evaluate the oldest batch."""
         return [worker.evaluate(self.queue.popleft(), self.study, self.data)]
-
-    def tell(self, moment: Progress) -> None:
-        """Nobody is watching."""
 
     def close(self) -> None:
         """Forget what is queued."""

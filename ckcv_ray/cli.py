@@ -22,14 +22,24 @@ from rich.console import Console
 
 from ckcv_ray import data, driver
 from ckcv_ray.archive import environment_changes, finished_run, load_run, reopen, replay
-from ckcv_ray.arguments import as_path
 from ckcv_ray.backend import choose_backend
 from ckcv_ray.display import Display, DownloadBar, duration
 from ckcv_ray.errors import CKCVError, InputError, StoreError
 from ckcv_ray.estimate import Estimate, estimate
 from ckcv_ray.fetch import NAME as IDA_NAME
 from ckcv_ray.fetch import fetch as fetch_archive
-from ckcv_ray.options import SOURCES, Asked, IdaFile, asked, flag, option, parse_workers, study_of, taking
+from ckcv_ray.options import (
+    SOURCES,
+    Asked,
+    IdaFile,
+    asked,
+    check_place,
+    flag,
+    option,
+    parse_workers,
+    study_of,
+    taking,
+)
 from ckcv_ray.plan import WORKERS as PLANNED
 from ckcv_ray.plan import plan as make_plan
 from ckcv_ray.result import Result
@@ -40,7 +50,6 @@ from ckcv_ray.verify import verify as verify_folder
 from ckcv_ray.version import VERSION
 
 HOUR = 3600.0
-IN_JOB = "RAY_JOB_CONFIG_JSON_ENV_VAR"  # set by Ray for what it runs as a job
 CSV = csv.WriteOptions(quoting_style="needed")
 app = typer.Typer(
     name="ckcv",
@@ -145,7 +154,7 @@ def run(
         ckcv run ida:titanic:1 --scale none --k 3,4,5,10 --out runs/titanic
     """
     execution = Execution(backend, workers, address)
-    _check_place(out)
+    check_place(out)
     if resume_until_done:
         words = without(sys.argv[1:], "--resume-until-done")
         raise typer.Exit(persist(words, resume_until_done, _say))
@@ -355,17 +364,6 @@ def _exits() -> Iterator[None]:
 def _fail(error: CKCVError, code: int) -> None:
     _say(f"ckcv: {error}")
     sys.exit(code)
-
-
-def _check_place(out: Path) -> None:
-    """Raise InputError where a run folder would be lost: a job works in a copy that is thrown away."""
-    if "://" in str(as_path("out", out)):
-        raise InputError(f"out={str(out)!r}: expected a folder, on a disk of this machine or mounted here")
-    if IN_JOB in os.environ and not out.is_absolute():
-        raise InputError(
-            f"out={str(out)!r} is relative to the job's copy of the working directory, which is thrown away: "
-            "give an absolute path on the driver's node, or of a disk mounted there"
-        )
 
 
 def _run(study: Study, given: Asked, out: Path, execution: Execution, yes: bool) -> Result:

@@ -21,7 +21,7 @@ from ray.exceptions import RayActorError, RayError, RayTaskError
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from ckcv_ray import worker
-from ckcv_ray.aggregator import Aggregator, Progress
+from ckcv_ray.aggregator import Aggregator, Listener
 from ckcv_ray.data import Table
 from ckcv_ray.errors import InputError, RunError
 from ckcv_ray.metrics import Metrics
@@ -69,6 +69,7 @@ class RayBackend:
         self._pending: dict[Any, Batch] = {}
         self._remote: _Remote | None = None
         self._metrics = Metrics()
+        self.listener: Listener | None = self._metrics.show
 
     def start(self, study: Study, table: Table, out: Path | None) -> Aggregator:
         """Put study and data into the object store; make the actor beside the driver."""
@@ -102,10 +103,6 @@ class RayBackend:
         outcomes = [outcome for outcome in settled if outcome is not None]
         self._metrics.count(outcomes, len(self._pending))
         return outcomes
-
-    def tell(self, moment: Progress) -> None:
-        """Show how far the run has come where Prometheus looks."""
-        self._metrics.show(moment)
 
     def close(self) -> None:
         """Cancel what runs, end the actor, and shut down a Ray that is ours."""

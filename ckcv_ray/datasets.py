@@ -26,8 +26,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from ckcv_ray import fetch, matlab
-from ckcv_ray.errors import InputError
-from ckcv_ray.readers import MOST_CELLS, MOST_ROWS, check_inflated, check_size, from_matrix, npz, reading
+from ckcv_ray.errors import InputError, raising
+from ckcv_ray.readers import MOST_CELLS, MOST_ROWS, check_inflated, check_size, from_matrix, npz
 
 IDA_VARIABLE = "CKCV_IDA"
 IDA_PARTS = ("x", "t", "train", "test")
@@ -146,7 +146,7 @@ def _sklearn(name: str) -> pa.Table:
 
 def _ida(name: str, realization: int, ida_file: Path | None) -> Columns:
     path = _ida_archive(name, ida_file)
-    with reading(f"the IDA archive {str(path)!r}"):
+    with raising(InputError, f"cannot read the IDA archive {str(path)!r}"):
         read = _ida_mat if path.suffix.lower() == ".mat" else _ida_npz
         x, t, train, test = read(path, name)
     if not 1 <= realization <= len(train):

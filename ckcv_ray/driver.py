@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 from numpy.typing import ArrayLike
 
 from ckcv_ray import nested
-from ckcv_ray.aggregator import Aggregator, Progress
+from ckcv_ray.aggregator import Aggregator, Listener
 from ckcv_ray.archive import finished_run
 from ckcv_ray.arguments import as_path, expect
 from ckcv_ray.backend import Backend, make_backend, session
@@ -33,7 +33,6 @@ from ckcv_ray.version import VERSION
 LISTEN_SECONDS = 0.1
 WAITING = 4  # studies handed to the pool for each that may be under way
 
-Listener = Callable[[Progress], None]
 Stop = Callable[[], bool]
 
 
@@ -213,6 +212,7 @@ def _nested(study: Study, table: Table, out: Path | None, backend: Backend, stop
 
 def _work(backend: Backend, aggregator: Aggregator, listen: Listener | None, stop: Stop) -> int:
     """Keep the backend supplied until nothing is left to compute; how many batches that took."""
+    listeners = [one for one in (backend.listener, listen) if one is not None]
     told, batches = -inf, 0
     while True:
         if stop():
@@ -228,16 +228,17 @@ def _work(backend: Backend, aggregator: Aggregator, listen: Listener | None, sto
         for outcome in backend.wait():
             aggregator.add(outcome)
         if monotonic() - told > LISTEN_SECONDS:
-            _tell(aggregator.progress(), backend, listen)
+            _tell(listeners, aggregator)
             told = monotonic()
-    _tell(aggregator.progress(), backend, listen)
+    _tell(listeners, aggregator)
     return batches
 
 
-def _tell(moment: Progress, backend: Backend, listen: Listener | None) -> None:
-    backend.tell(moment)
-    if listen is not None:
-        listen(moment)
+def _tell(listeners: list[Listener], aggregator: Aggregator) -> None:
+    if listeners:
+        moment = aggregator.progress()  # which looks at every cell there is
+        for listen in listeners:
+            listen(moment)
 
 
 def _measure(

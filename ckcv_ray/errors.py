@@ -1,5 +1,8 @@
 """The four errors: one tree, so that one ``except CKCVError`` catches all that is ours."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 MOST_TOLD = 1500
 
 
@@ -33,3 +36,18 @@ class StoreError(CKCVError):
 
 class RunError(CKCVError):
     """A run could not finish; what is done is kept."""
+
+
+@contextmanager
+def raising(kind: type[CKCVError], told: str) -> Iterator[None]:
+    """Turn whatever a reader raises over a file that is not what it should be into an error of this kind.
+
+    Its message is ``told`` and the first line of the reason.
+    """
+    try:
+        yield
+    except kind:
+        raise
+    except Exception as error:  # readers raise of all kinds: zipfile, EOF, type, key, recursion, Arrow errors
+        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+        raise kind(f"{told}: {reason}") from None

@@ -9,7 +9,7 @@ import numpy as np
 from ckcv_ray import worker
 from ckcv_ray.aggregator import Aggregator
 from ckcv_ray.data import Table, divide
-from ckcv_ray.study import OUTER_K, Stage, Study, Task
+from ckcv_ray.study import Stage, Study, Task, inner_rows
 
 TRIAL_SECONDS = 2.0
 
@@ -51,8 +51,9 @@ def estimate(study: Study, table: Table) -> Estimate:
     if study.exhaustive:
         rows = ((size.n_splits, size.n_train + size.n_select) for size in aggregator.sizes)
         refits += rate * len(study.C) * len(study.gamma) * sum(count * float(n) ** 2 for count, n in rows)
-    runs = 1 + (study.outer_splits or 0) * (1 - 1 / OUTER_K) ** 2  # an inner run has 2/3 of the rows
-    return Estimate(runs * (aggregator.forecast() + refits), rate, _together(outcomes))
+    left, done = aggregator.forecast() + refits, _together(outcomes)
+    inner = (study.outer_splits or 0) * (inner_rows(table.n) / table.n) ** 2  # they begin with nothing done
+    return Estimate(left + inner * (done.seconds + left), rate, done)
 
 
 def _tasks(aggregator: Aggregator) -> Iterator[Task]:

@@ -1,5 +1,6 @@
 """Options that several commands share: the study asked for, and the table it is asked of."""
 
+import os
 from collections.abc import Callable
 from csv import reader
 from functools import wraps
@@ -10,11 +11,13 @@ from typing import Annotated, Any, NamedTuple
 import typer
 
 from ckcv_ray import data
+from ckcv_ray.arguments import as_path
 from ckcv_ray.errors import InputError
 from ckcv_ray.study import Study, parse_folds, parse_grid, read_toml
 
 SOURCES = "CSV, Parquet, NPZ (X, y) or svmlight file, or a named set: sklearn:breast_cancer, ida:titanic:1, \
 twonorm:400:0 (rows, seed), ringnorm:..., waveform:..."
+IN_JOB = "RAY_JOB_CONFIG_JSON_ENV_VAR"  # set by Ray for what it runs as a job
 
 
 class Asked(NamedTuple):
@@ -202,6 +205,17 @@ def parse_workers(text: str) -> tuple[int, ...]:
     if not all(part.isascii() and part.isdigit() and 0 < int(part[:9]) == int(part) for part in parts):
         raise InputError(f"workers={text!r}: expected whole numbers from 1 like 1,8,64")
     return tuple(map(int, parts))
+
+
+def check_place(out: Path) -> None:
+    """Raise InputError where what is written would be lost: a job works in a copy that is thrown away."""
+    if "://" in str(as_path("out", out)):
+        raise InputError(f"out={str(out)!r}: expected a folder, on a disk of this machine or mounted here")
+    if IN_JOB in os.environ and not out.is_absolute():
+        raise InputError(
+            f"out={str(out)!r} is relative to the job's copy of the working directory, which is thrown away: "
+            "give an absolute path on the driver's node, or of a disk mounted there"
+        )
 
 
 def _names(text: str | None) -> list[str] | None:

@@ -9,10 +9,10 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from ckcv_ray import worker
-from ckcv_ray.aggregator import BATCH_SECONDS, BATCHES_LEFT, OWN_SECONDS
+from ckcv_ray.aggregator import batch_seconds
 from ckcv_ray.data import Table, divide
 from ckcv_ray.estimate import estimate
-from ckcv_ray.study import OUTER_K, Study
+from ckcv_ray.study import Study, inner_rows
 
 WORKERS = (1, 8, 64, 512)
 MOST_TRIED = 500_000
@@ -62,7 +62,7 @@ def plan(study: Study, table: Table, workers: Sequence[int] = WORKERS) -> Plan:
     stages = 2 if study.exhaustive else 1
     runs = [study.sizes(table.n)]
     if study.outer_splits is not None:
-        runs += [study.inner().sizes(table.n - table.n // OUTER_K)] * study.outer_splits
+        runs += [study.inner().sizes(inner_rows(table.n))] * study.outer_splits
     splits = sum(size.n_splits for sizes in runs for size in sizes)
     return Plan(
         cells=splits * len(study.gamma) * len(study.C),
@@ -80,7 +80,7 @@ def work(study: Study, n: int) -> float:
     own = cells * sum(float(size.n_train) ** 2 * size.n_splits for size in study.sizes(n))
     if study.outer_splits is None:
         return own
-    return own + study.outer_splits * work(study.inner(), n - n // OUTER_K)
+    return own + study.outer_splits * work(study.inner(), inner_rows(n))
 
 
 def thinned(study: Study, n: int) -> Study:
@@ -112,5 +112,5 @@ def _seconds(work: float, workers: int) -> float:
     """Time for so many seconds of work: Ray's start, and the driver where it cannot keep up."""
     if workers == 1 or not work:
         return work
-    batch = max(LEAST_SECONDS, workers * OWN_SECONDS, min(BATCH_SECONDS, work / workers / BATCHES_LEFT))
+    batch = batch_seconds(work, workers, LEAST_SECONDS)
     return RAY_SECONDS + max(work / workers, batch, work / batch * DRIVER_SECONDS)

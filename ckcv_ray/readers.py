@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from pyarrow import csv, parquet
 
 from ckcv_ray.arguments import as_path
-from ckcv_ray.errors import InputError
+from ckcv_ray.errors import InputError, raising
 
 SPARSE = b"sparse"
 SUFFIXES = (".csv", ".parquet", ".npz", ".svmlight", ".libsvm", ".svm")
@@ -28,18 +28,6 @@ MOST_CELLS = 1 << 27
 MOST_BYTES = 1 << 30
 LINE_BYTES = 1 << 24
 MATLAB_HEADER, MATLAB_MATRIX, MATLAB_COMPRESSED = 128, 14, 15
-
-
-@contextmanager
-def reading(what: str) -> Iterator[None]:
-    """Turn whatever a reader raises over a file that is not what it should be into an InputError."""
-    try:
-        yield
-    except InputError:
-        raise
-    except Exception as error:  # readers raise of all kinds: zipfile, EOF, type, key, Arrow errors
-        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
-        raise InputError(f"cannot read {what}: {reason}") from None
 
 
 def read_file(path: str | Path) -> pa.Table:
@@ -54,7 +42,7 @@ def read_file(path: str | Path) -> pa.Table:
         raise InputError(f"{str(path)!r} does not end in {', '.join(SUFFIXES)}")
     if not path.is_file():
         raise InputError(f"there is no file {str(path)!r}")
-    with reading(f"{str(path)!r} as {suffix[1:]}"):
+    with raising(InputError, f"cannot read {str(path)!r} as {suffix[1:]}"):
         match suffix:
             case ".csv":
                 columns = _csv(path)

@@ -21,17 +21,15 @@ import json
 import os
 import tempfile
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import numpy as np
 import pyarrow as pa
 from filelock import FileLock, Timeout
-from numpy.typing import NDArray
-from pyarrow import compute as pc
 from pyarrow import parquet
 
+from ckcv_ray import cells as logs
 from ckcv_ray import ensemble as ensembles
 from ckcv_ray import triples as tables
 from ckcv_ray.account import read_account
@@ -39,32 +37,15 @@ from ckcv_ray.arguments import as_path
 from ckcv_ray.certificate import Certificate
 from ckcv_ray.data import Table, divide, learning_table
 from ckcv_ray.ensemble import Ensemble
-from ckcv_ray.errors import InputError, RunError, StoreError
+from ckcv_ray.errors import InputError, RunError, StoreError, raising
 from ckcv_ray.study import OUTER_K, Size, Study, run_id
-from ckcv_ray.study import Path as Key
 from ckcv_ray.version import VERSION
-from ckcv_ray.worker import FIELDS, RECORD, STATUSES, Failure, Records
+from ckcv_ray.worker import Failure, Records
 
 SCHEMA_VERSION = 3
 LOCK = ".lock"
 MANIFEST, REPORT = "manifest.json", "report.html"
-CELLS = pa.schema(
-    [
-        ("stage", pa.string()),
-        ("C", pa.float64()),
-        ("gamma", pa.float64()),
-        ("k", pa.int64()),
-        ("mc_index", pa.int64()),
-        ("errors_negative", pa.int32()),
-        ("errors_positive", pa.int32()),
-        ("n_iter", pa.int64()),
-        ("status", pa.string()),
-        ("traceback", pa.string()),
-    ]
-)
-STAGES = ("select", "estimate")
 MODELS, NESTED = "ensemble/models.parquet", "ensemble/nested.parquet"
-FAILED = "failed"
 MOST_SMALL_PARTS = 32
 LARGE_PART_BYTES = 1 << 22
 MOST_JSON_BYTES = 1 << 26
@@ -232,7 +213,7 @@ class RunFolder:
         """Add a part to the log of records."""
         names = [int(file.stem.split("-")[1]) for file in self._parts()]
         part = f"cells/part-{max(names, default=-1) + 1:06d}.parquet"
-        self._parquet(part, pa.concat_tables([_recorded(records), _failed(failures, study)]), run_id)
+        self._parquet(part, logs.to_arrow(records, failures, study), run_id)
         self._compact(run_id)
 
     def cells(
@@ -250,9 +231,9 @@ class RunFolder:
         """
         for file in self._parts():
             try:
-                log = self._read(file, identity.run_id, CELLS)
+                log = self._read(file, identity.run_id, logs.SCHEMA)
                 with _undamaged(file):
-                    records = _split_log(log, identity.study, sizes)
+                    records = logs.from_arrow(log, identity.study, sizes)
             except StoreError:
                 if damaged is None:
                     raise
@@ -460,7 +441,7 @@ class RunFolder:
         small = [part for part in self._parts() if part.stat().st_size < LARGE_PART_BYTES]
         if len(small) < MOST_SMALL_PARTS:
             return
-        joined = pa.concat_tables([self._read(part, run_id, CELLS) for part in small])
+        joined = pa.concat_tables([self._read(part, run_id, logs.SCHEMA) for part in small])
         last = int(self._parts()[-1].stem.split("-")[1])
         self._parquet(f"cells/part-{last + 1:06d}.parquet", joined, run_id)
         for part in small:
@@ -508,16 +489,8 @@ class RunFolder:
             ) from None
 
 
-@contextmanager
-def _undamaged(file: Path) -> Iterator[None]:
-    """Turn whatever a reader raises over a file that is not as it was written into a StoreError."""
-    try:
-        yield
-    except StoreError:
-        raise
-    except Exception as error:  # readers raise of all kinds: Arrow, type, key, index, recursion errors
-        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
-        raise StoreError(f"{file} is damaged: {reason}") from None
+def _undamaged(file: Path) -> AbstractContextManager[None]:
+    return raising(StoreError, f"{file} is damaged")
 
 
 def write_whole(final: Path, content: bytes | pa.Buffer) -> None:
@@ -561,66 +534,3 @@ def _umask() -> int:
     mask = os.umask(0o077)
     os.umask(mask)
     return mask
-
-
-def _recorded(records: Records) -> pa.Table:
-    plain = {name: pa.array(records[name]) for name in CELLS.names if name in FIELDS}
-    plain["stage"] = pa.array(np.array(STAGES)[records["estimate"].astype(int)])
-    plain["status"] = pa.array(np.array([str(status) for status in STATUSES])[records["status"]])
-    plain["traceback"] = pa.nulls(len(records), pa.string())
-    return pa.table(plain, schema=CELLS)
-
-
-def _failed(failures: list[Failure], study: Study) -> pa.Table:
-    rows = [
-        {"stage": STAGES[f.estimate], "C": C, **f.path._asdict(), "status": FAILED, "traceback": f.traceback}
-        for f in failures
-        for C in study.C[f.first : f.stop]
-    ]
-    return pa.Table.from_pylist(rows, schema=CELLS)
-
-
-def _split_log(log: pa.Table, study: Study, sizes: tuple[Size, ...]) -> tuple[Records, list[Failure]]:
-    """Records and failures of a part of the log; ValueError where they are not of this study."""
-    statuses = [str(status) for status in STATUSES]
-    known = {"C": study.C, "gamma": study.gamma, "k": [size.k for size in sizes], "stage": STAGES}
-    for name, values in {**known, "status": [*statuses, FAILED]}.items():
-        if strange := set(pc.unique(log[name]).to_pylist()) - set(values):
-            raise ValueError(f"{name} {strange.pop()!r} is not the study's")
-    failed = pc.equal(log["status"], FAILED)
-    good, lost = log.filter(pc.invert(failed)), log.filter(failed)
-    counted = "errors_negative", "errors_positive", "n_iter"
-    for rows, names in ((log, ("mc_index",)), (good, counted), (lost, ("traceback",))):
-        if empty := [name for name in names if rows[name].null_count]:
-            raise ValueError(f"{empty[0]} has empty cells")
-    records = np.zeros(len(good), RECORD)
-    for name in FIELDS:
-        if name in CELLS.names and name != "status":
-            records[name] = good[name].to_numpy()
-    records["estimate"] = [stage == "estimate" for stage in good["stage"].to_pylist()]
-    order = {status: i for i, status in enumerate(statuses)}
-    records["status"] = [order[status] for status in good["status"].to_pylist()]
-    _check_counts(log["k"].to_numpy(), log["mc_index"].to_numpy(), records, sizes)
-    failures: dict[tuple[bool, Key, str], list[int]] = {}
-    for row in lost.to_pylist():
-        key = (row["stage"] == STAGES[1], Key(row["gamma"], row["k"], row["mc_index"]), row["traceback"])
-        failures.setdefault(key, []).append(study.C.index(row["C"]))
-    return records, [
-        Failure(estimate, path, min(cells), max(cells) + 1, traceback)
-        for (estimate, path, traceback), cells in failures.items()
-    ]
-
-
-def _check_counts(
-    k: NDArray[np.int64], mc_index: NDArray[np.int64], records: Records, sizes: tuple[Size, ...]
-) -> None:
-    """Raise ValueError where a row of the log is of no split, or a record has more errors than rows."""
-    n_splits, n_select = (
-        {size.k: getattr(size, name) for size in sizes} for name in ("n_splits", "n_select")
-    )
-    if np.any((mc_index < 0) | (mc_index >= [n_splits[one] for one in k.tolist()])):
-        raise ValueError("mc_index is outside the splits of the study")
-    negative, positive = (records[name].astype(np.int64) for name in ("errors_negative", "errors_positive"))
-    rows = [n_select[one] for one in records["k"].tolist()]
-    if np.any((negative < 0) | (positive < 0) | (negative + positive > rows)):
-        raise ValueError("there are more errors than rows, or fewer than none")

@@ -231,7 +231,7 @@ class Study:
             if member_of(claim) >= fewest:
                 raise InputError(f"claims={claim!r} is outside member:0 to member:{fewest - 1}")
         if self.outer_splits is not None:
-            self.inner().for_rows(n - n // OUTER_K)
+            self.inner().for_rows(inner_rows(n))
         if self.k is None:
             return self
         for k in self.report_k:
@@ -336,6 +336,11 @@ class Execution:
         for name, value in (("address", self.address), ("workers", self.workers)):
             if self.backend == "serial" and value not in (None, 1):
                 raise InputError(f"{name}={value!r} goes with the ray backend: leave --backend serial out")
+
+
+def inner_rows(n: int) -> int:
+    """Rows of an inner run of the protocol nested, on n rows: all but an outer split's estimate set."""
+    return n - n // OUTER_K
 
 
 def run_id(study: Study, data_digest: str) -> str:

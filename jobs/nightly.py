@@ -13,7 +13,6 @@ with the trend. How to schedule it: docs/nightly.
 """
 
 import json
-import os
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -28,6 +27,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from ckcv_ray import data
 from ckcv_ray.errors import InputError, StoreError
+from ckcv_ray.options import check_place
 from ckcv_ray.store import write_whole
 from ckcv_ray.version import VERSION
 from jobs.nightly_figures import GROUPS, PLANS, Role, measure
@@ -36,7 +36,6 @@ from jobs.nightly_page import compared, headline, pace, page
 from jobs.nightly_verdict import Verdict, judge
 
 ROOT = Path(__file__).resolve().parent.parent
-IN_A_JOB = "RAY_JOB_CONFIG_JSON_ENV_VAR"
 
 
 def settled(history: list[Night], night: str, groups: list[str], plan: str | None) -> tuple[bool, str]:
@@ -169,10 +168,7 @@ def main(
         groups = only.split(",")
         if unknown := [group for group in groups if group not in GROUPS]:
             raise InputError(f"only={unknown[0]!r}: choose from {', '.join(GROUPS)}")
-        if IN_A_JOB in os.environ and not out.is_absolute():
-            raise InputError(
-                f"out={str(out)!r}: a job's own folder is a copy that is removed; give a full path"
-            )
+        check_place(out)
         commit = commit or commit_here()
         history, file = History(out / "history"), out / "nightly.html"
         with history.held():

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyarrow import csv, parquet
 
-from ckcv_ray import readers
+from ckcv_ray import data, readers
 from ckcv_ray.data import Table, fit_scaling, learning_table, matrix, read, signs, table_from_arrays
 from ckcv_ray.errors import InputError
 
@@ -652,3 +652,10 @@ def test_csv_written_by_arrow_is_read_back(tmp_path):
     again = learning_table(read(str(file)).learn, "y")
     assert again.labels == table.labels
     assert np.array_equal(again.X, table.X)
+
+
+def test_labels_that_unfold_to_too_much_are_refused(monkeypatch):
+    monkeypatch.setattr(data, "MOST_BYTES", 8 * 300)
+    sound, long = (plain_columns(y=["no", "y" * letters] * 4) for letters in (300, 301))
+    assert learning_table(sound).labels == ("no", "y" * 300)
+    assert "the labels of 'y' take more than" in refusal(long)

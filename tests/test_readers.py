@@ -98,6 +98,15 @@ def repeated_text(path: Path) -> None:
     parquet.write_table(pa.table({"a": column}), path, store_schema=False)
 
 
+def misdeclared(path: Path) -> None:
+    """A column written as optional and declared as required: Arrow aborts over its statistics."""
+    optional, required = (b"\x25" + kind + b"\x18\x01a" for kind in (b"\x02", b"\x00"))
+    parquet.write_table(pa.table({"a": [1, 2]}), path, store_schema=False)
+    content = path.read_bytes()
+    assert content.count(optional) == 1
+    path.write_bytes(content.replace(optional, required))
+
+
 HOSTILE: dict[str, tuple[str, Callable[[Path], None], str]] = {
     "one line of 1 GB": ("a.csv", lambda p: holes(p, 10**9), "a line of more than 16 MiB"),
     "a CSV of 8 GB": ("a.csv", lambda p: holes(p, 8 << 30), "takes 8,192 MiB: at most 1,024 MiB"),
@@ -116,6 +125,7 @@ HOSTILE: dict[str, tuple[str, Callable[[Path], None], str]] = {
     "a wide Parquet": ("a.parquet", wide_parquet, "65,537 columns"),
     "a long Parquet": ("a.parquet", long_parquet, "10,000,001 rows"),
     "a text many times": ("a.parquet", repeated_text, "column 'a' takes 3,125 MiB"),
+    "a column misdeclared": ("a.parquet", misdeclared, "cannot read"),
     "a MATLAB bomb": ("a.mat", matlab, "a variable takes 1,040 MiB"),
     "a deep study file": ("a.toml", lambda p: text(p, "C = " + "[" * 10**6), "cannot read the study file"),
     "a study file of 8 GB": ("a.toml", lambda p: holes(p, 8 << 30), "more than 16 MiB"),
@@ -164,3 +174,10 @@ def test_a_pipe_is_no_file(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "a.csv")
     with pytest.raises(InputError, match="there is no file"):
         read(str(tmp_path / "a.csv"))
+
+
+def test_nested_columns_hold_nothing_to_learn_from(tmp_path: Path) -> None:
+    columns = {"a": [[1, 2], None], "a.list.element": [3, 4], "b": [{"c": 1}, {"c": 2}], "y": ["no", "yes"]}
+    parquet.write_table(pa.table(columns), tmp_path / "a.parquet")
+    found = read(str(tmp_path / "a.parquet")).learn.to_pydict()
+    assert found == columns | {"a": [None, None], "b": [None, None]}
