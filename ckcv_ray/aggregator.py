@@ -315,7 +315,7 @@ class Aggregator:
     def _decided(self) -> bool:
         if self._looked != self.selection.version:
             self._looked = self.selection.version
-            self._open_left = any(self.selection.alive(j).any() for j in range(len(self.sizes)))
+            self._open_left = any(self.selection.lowest(j) < inf for j in range(len(self.sizes)))
         return not self._open_left
 
     def _plan_selection(self, seconds: float) -> list[Task]:

@@ -312,7 +312,7 @@ def test_a_missing_archive_is_told_before_anything_is_measured(
 def test_in_a_job_a_relative_folder_is_refused(night: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("RAY_JOB_CONFIG_JSON_ENV_VAR", "{}")
     code, told = night(None, "--out", "runs/nightly")
-    assert (code, "give a full path" in told["said"]) == (2, True)
+    assert (code, "give an absolute path" in told["said"]) == (2, True)
 
 
 def test_a_full_disk_is_no_alarm(night: Run, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -45,6 +45,7 @@ class Schedule:
         self._cells: dict[int, Lengths] = {}
         self._hope: dict[int, tuple[int, int] | None] = {}
         self._ahead: dict[int, int] = {}
+        self._jobs: dict[int, Job | None] = {}
 
     def cost(self, job: Job) -> float:
         """Expected work of a job: training rows squared times cells."""
@@ -53,8 +54,7 @@ class Schedule:
     def next(self) -> Job | None:
         """The most useful job not handed out yet; None when nothing more is worth computing now."""
         for size in self._open():
-            job = self._promising(size) or self._frontier(size)
-            if job is not None:
+            if (job := self._job(size)) is not None:
                 self.mark(job)
                 return job
         return None
@@ -64,12 +64,12 @@ class Schedule:
         for gamma, cells in job.paths:
             issued = self.issued[job.size]
             issued[job.mc_index, gamma] = max(issued[job.mc_index, gamma], cells)
-        self._ahead.pop(job.size, None)
+        self._forget(job.size)
 
     def mark_cells(self, size: int, mc_index: Lengths, gamma: Lengths, C: Lengths) -> None:
         """Count cells, by position, as handed out, with all of smaller C."""
         np.maximum.at(self.issued[size], (mc_index, gamma), C + 1)
-        self._ahead.pop(size, None)
+        self._forget(size)
 
     def leading(self) -> bool:
         """Whether every race still open has a leader, so that work handed out now is rarely in vain."""
@@ -92,23 +92,21 @@ class Schedule:
     def _open(self) -> list[int]:
         """Sizes with living triples, in the order to serve them; leaderless races one size at a time."""
         if self._seen != self.selection.version:
+            for size in (j for j, version in enumerate(self.selection.changed) if version > self._seen):
+                self._cells.pop(size, None)
+                self._hope.pop(size, None)
+                self._forget(size)
             self._seen = self.selection.version
             self._lowest = self._lowest_bounds()
-            for known in (self._cells, self._hope, self._ahead):
-                known.clear()
         return sorted(self._lowest, key=self._rank)
 
     def _lowest_bounds(self) -> dict[int, tuple[bool, float]]:
         """For each size to serve, whether its race has a leader, and its lowest living lower bound."""
         selection = self.selection
-        alive = [j for j in range(len(selection.sizes)) if selection.alive(j).any()]
+        alive = [j for j in range(len(selection.sizes)) if selection.lowest(j) < inf]
         waiting = [j for j in alive if selection.threshold(j) == inf and j not in selection.own]
         held_back = set() if selection.exhaustive else set(waiting[1:])
-        return {
-            j: (selection.threshold(j) < inf, float(selection.sizes[j].low[selection.alive(j)].min()))
-            for j in alive
-            if j not in held_back
-        }
+        return {j: (selection.threshold(j) < inf, selection.lowest(j)) for j in alive if j not in held_back}
 
     def _rank(self, size: int) -> tuple[bool, int, float]:
         """Leaderless first, then the least ahead of its results, then the lowest lower bound."""
@@ -117,6 +115,17 @@ class Schedule:
             self._ahead[size] = int(ahead.max())
         led, low = self._lowest[size]
         return led, self._ahead[size], low
+
+    def _forget(self, size: int) -> None:
+        """Have what depends on the jobs handed out derived anew."""
+        self._ahead.pop(size, None)
+        self._jobs.pop(size, None)
+
+    def _job(self, size: int) -> Job | None:
+        """The next job of this size, None if it has none now."""
+        if size not in self._jobs:
+            self._jobs[size] = self._promising(size) or self._frontier(size)
+        return self._jobs[size]
 
     def _promising(self, size: int) -> Job | None:
         """The next split of the triple that looks best, if it may take the lead."""

@@ -149,6 +149,7 @@ class Selection:
 
     Attributes:
         version: grows whenever what follows from the counts may have changed.
+        changed: the version in which that was last so for each size, by its counts or its threshold.
     """
 
     def __init__(
@@ -165,9 +166,11 @@ class Selection:
         self.own = frozenset(own)
         self.exhaustive = exhaustive
         self.version = 0
+        self.changed = [0] * len(self.sizes)
         self._winner: Leader | None = None
         self._stale: set[int] = set()
         self._alive: dict[int, Mask] = {}
+        self._lowest: dict[int, float] = {}
 
     def add(self, size: int, mc_index: int, gamma: int, counts: Counts) -> None:
         """Errors of one path's first cells, in ascending C; FAILED never replaces a count."""
@@ -182,13 +185,17 @@ class Selection:
 
     def refresh(self) -> None:
         """Bring bounds and leaders up to date with the counts added."""
+        if not self._stale:
+            return
         for size in self._stale:
             self.sizes[size].refresh()
             self.leaders[size] = self.sizes[size].leader(size)
-        if self._stale:
-            self._winner = min((leader for leader in self.leaders if leader), default=None)
-            self._alive.clear()
-            self.version += 1
+        before, self._winner = self._winner, min((one for one in self.leaders if one), default=None)
+        self.version += 1
+        for size in self._stale if before == self._winner else range(len(self.sizes)):
+            self.changed[size] = self.version
+            self._alive.pop(size, None)
+            self._lowest.pop(size, None)
         self._stale.clear()
 
     def winner(self) -> Leader | None:
@@ -206,3 +213,9 @@ class Selection:
             threshold = inf if self.exhaustive else self.threshold(size)
             self._alive[size] = self.sizes[size].alive(threshold)
         return self._alive[size]
+
+    def lowest(self, size: int) -> float:
+        """Least lower bound of a living triple of one size; inf where none is alive."""
+        if size not in self._lowest:
+            self._lowest[size] = float(self.sizes[size].low[self.alive(size)].min(initial=inf))
+        return self._lowest[size]
