@@ -41,22 +41,24 @@ class Progress(NamedTuple):
     """A moment of a run.
 
     Attributes:
-        planned: select cells of the whole study.
+        planned: select cells of the study.
         computed, failed, dropped: of those, done, failed, and by now proven not to matter.
         capped: fits, of both stages, that ended at the iteration cap.
         fits: machines fitted so far by this run.
+        spent: seconds of work so far, on one worker, in all sessions.
         left: seconds of work expected on one worker; 0 when decided, inf when not known yet.
         best: the best complete triple so far and its l_ms, or None.
     """
 
     planned: int
-    computed: int
-    failed: int
-    dropped: int
-    capped: int
-    fits: int
-    left: float
-    best: tuple[Triple, float] | None
+    computed: int = 0
+    failed: int = 0
+    dropped: int = 0
+    capped: int = 0
+    fits: int = 0
+    spent: float = 0.0
+    left: float = inf
+    best: tuple[Triple, float] | None = None
 
 
 Listener = Callable[[Progress], None]
@@ -212,9 +214,8 @@ class Aggregator:
             dropped += int(np.sum(unknown & ~alive & ~lost))
         leader = self.selection.winner()
         best = (triple_of(self.study, self.sizes, leader), leader.l_ms) if leader else None
-        return Progress(
-            planned, computed, failed, dropped, self.ledger.capped(), self._fits, self._left, best
-        )
+        spent, capped = self._before["worker_seconds"] + self._working, self.ledger.capped()
+        return Progress(planned, computed, failed, dropped, capped, self._fits, spent, self._left, best)
 
     def flush(self) -> None:
         """Write what has come in since the last time."""

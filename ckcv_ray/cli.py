@@ -28,6 +28,7 @@ from ckcv_ray.errors import CKCVError, InputError, StoreError
 from ckcv_ray.estimate import Estimate, estimate
 from ckcv_ray.fetch import NAME as IDA_NAME
 from ckcv_ray.fetch import fetch as fetch_archive
+from ckcv_ray.nested import inner_folder
 from ckcv_ray.options import (
     SOURCES,
     Asked,
@@ -226,7 +227,7 @@ def status(folder: Folder, as_json: JsonFlag = False) -> None:
     }
     text = (
         f"run {aggregator.run_id} is not finished: {at.computed:,} of {at.planned:,} cells computed, "
-        f"{at.dropped:,} dropped, {at.failed:,} failed\n"
+        f"{at.dropped:,} dropped, {at.failed:,} failed\n{_inner_finished(folder, aggregator.study)}"
         f"best so far: {f'{triple}, L_MS {100 * l_ms:.2f} %' if l_ms is not None else 'no complete triple'}\n"
         "give its ckcv run command again to go on"
     )
@@ -389,6 +390,14 @@ def _say_environment(folder: Path) -> None:
     with suppress(StoreError):
         if changes := environment_changes(folder):
             _say(f"made in another environment: {'; '.join(changes)}. Last bits may differ.")
+
+
+def _inner_finished(folder: Path, study: Study) -> str:
+    """A line on the inner selections, where the protocol has them."""
+    if study.outer_splits is None:
+        return ""
+    finished = sum(RunFolder(inner_folder(folder, i)).finished for i in range(study.outer_splits))
+    return f"inner selections: {finished} of {study.outer_splits} finished\n"
 
 
 def _run_id(folder: Path) -> str | None:

@@ -107,6 +107,7 @@ class Job(NamedTuple):
     table: Table
     out: str | Path | None = None
     test: TestRows | None = None
+    listen: Listener | None = None
 
 
 def run_many(
@@ -135,8 +136,8 @@ def run_many(
         return stopped.is_set() or stop()
 
     def one(job: Job, backend: Backend) -> Result:
-        study, table, out, test = _check(job)
-        return run_table(study, table, out, execution, test=test, backend=backend, stop=halt)
+        study, table, out, test, listen = _check(job)
+        return run_table(study, table, out, execution, listen, test, backend=backend, stop=halt)
 
     with one_thread(), session(execution) as (new_backend, together), ThreadPoolExecutor(together) as pool:
         waiting: deque[Future[Result]] = deque()
@@ -174,13 +175,16 @@ def _run(
     expected: Estimate | None,
     stop: Stop,
 ) -> Result:
+    whole = nested.Whole(study, table.n, listen) if listen else None
+    listen = whole.own if whole is not None else None
+    inner = _inner_jobs(study, table, out, whole)
     aggregator = backend.start(study, table, out)
     try:
         aggregator.open()
         if expected is not None:
             aggregator.add(expected.outcome)
         _work(backend, aggregator, listen, stop)
-        inside = _nested(study, table, out, backend, stop) if study.outer_splits is not None else None
+        inside = _nested(study, table, inner, backend, whole, stop) if inner else None
         while (settled := aggregator.finish(inside)) is None:
             if not _work(backend, aggregator, listen, stop):
                 raise RunError("the study is not decided, and nothing is left to compute: please report it")
@@ -199,15 +203,30 @@ def _run(
         aggregator.close()
 
 
-def _nested(study: Study, table: Table, out: Path | None, backend: Backend, stop: Stop) -> Ensemble:
-    """The nested ensemble: each inner selection is a run, in a folder inside ``out``."""
-    tables = nested.inner_tables(study, table)
-    outs = [nested.inner_folder(out, i) if out is not None else None for i in range(len(tables))]
-    inner = (Job(study.inner(), one, folder) for one, folder in zip(tables, outs, strict=True))
-    results = run_many(
-        inner, Execution("ray", backend.workers) if backend.name == "ray" else Execution("serial"), stop
-    )
-    return nested.members(study, table, [Triple(r.C, r.gamma, r.k) for r in results])
+def _inner_jobs(study: Study, table: Table, out: Path | None, whole: nested.Whole | None) -> list[Job]:
+    """The inner selections of the protocol nested, each in a folder inside ``out``."""
+    return [
+        Job(
+            study.inner(),
+            rows,
+            out=nested.inner_folder(out, i) if out is not None else None,
+            listen=whole.inner(i) if whole is not None else None,
+        )
+        for i, rows in enumerate(nested.inner_tables(study, table))
+    ]
+
+
+def _nested(
+    study: Study, table: Table, jobs: list[Job], backend: Backend, whole: nested.Whole | None, stop: Stop
+) -> Ensemble:
+    """The nested ensemble, of what the inner selections chose."""
+    execution = Execution("ray", backend.workers) if backend.name == "ray" else Execution("serial")
+    winners = []
+    for i, result in enumerate(run_many(jobs, execution, stop)):
+        winners.append(Triple(result.C, result.gamma, result.k))
+        if whole is not None:
+            whole.finished(i, result.execution["cells"])
+    return nested.members(study, table, winners)
 
 
 def _work(backend: Backend, aggregator: Aggregator, listen: Listener | None, stop: Stop) -> int:

@@ -85,11 +85,9 @@ def work(study: Study, n: int) -> float:
 
 def thinned(study: Study, n: int) -> Study:
     """A study of the same kind that is not too large to be tried: itself, or one with values left out."""
-    sizes = study.sizes(n)
-    cells = sum(size.n_splits for size in sizes) * len(study.gamma) * len(study.C)
-    if cells <= MOST_TRIED:
+    if study.cells(n) <= MOST_TRIED:
         return study
-    ks: Sequence[int] = [size.k for size in _spaced(sizes, MOST_SIZES)]
+    ks: Sequence[int] = [size.k for size in _spaced(study.sizes(n), MOST_SIZES)]
     return replace(
         study,
         C=_spaced(study.C, MOST_VALUES),

@@ -264,6 +264,10 @@ class Study:
             for m, ks in groups.items()
         )
 
+    def cells(self, n: int) -> int:
+        """Cells of the selection on n rows, those of inner selections aside."""
+        return sum(size.n_splits for size in self.sizes(n)) * len(self.gamma) * len(self.C)
+
     def inner(self) -> "Study":
         """What is asked anew inside each outer split of the protocol nested."""
         return replace(self, protocol="paper", outer_splits=None, report_k=())
