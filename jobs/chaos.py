@@ -37,7 +37,7 @@ from rich.console import Console
 ROOT = Path(__file__).resolve().parent.parent
 STUDY = [
     *("twonorm:240:1", "--C", "log:-2:4:9", "--gamma", "log:-4:1:9"),
-    *("--k", "3:12", "--n-splits", "20", "--exhaustive"),
+    *("--k", "3:12", "--n-splits", "40", "--exhaustive"),
 ]
 FILES = ("study.json", "data.parquet", "triples.parquet", "certificate.json", "ensemble/*")
 MARK = "CKCV_CHAOS"
@@ -45,7 +45,8 @@ DEADLINE = 240.0
 LINGER = 90.0
 TRIES = 6
 SMALL_DISK, LARGE_DISK = "200k", "64m"
-HOG_BYTES = 3 << 29
+RAY_BYTES, HOG_BYTES = 1 << 30, 3 << 28  # room for Ray; little, since a virtual machine gives it slowly
+KILLED = "Selected to kill:"  # in a raylet's log, for each process that its memory monitor kills
 console = Console(stderr=True)
 
 
@@ -59,10 +60,11 @@ class Round:
     Args:
         folder: an empty one, for the run and what it needs.
         rng: decides when and what.
+        span: seconds that an undisturbed run works.
     """
 
-    def __init__(self, folder: Path, rng: np.random.Generator, mark: str) -> None:
-        self.rng, self.mark = rng, mark
+    def __init__(self, folder: Path, rng: np.random.Generator, mark: str, span: float) -> None:
+        self.rng, self.mark, self.span = rng, mark, span
         self.base, self.out = folder, folder / "run"
         self.deadline, self.harms = time.monotonic() + DEADLINE, 0
         self.options: list[str] = ["--workers", "2"]
@@ -103,11 +105,11 @@ class Round:
             time.sleep(0.02)
         return True
 
-    def underway(self, process: subprocess.Popen[bytes]) -> bool:
-        """Let the run come to a random moment of its work; False if it ended before."""
+    def underway(self, process: subprocess.Popen[bytes], share: float = 1.0) -> bool:
+        """Let the run come to a random moment of the next share of its work; False if it ended before."""
         begun = self.until(lambda: (self.out / "study.json").exists(), process)
         with suppress(subprocess.TimeoutExpired):
-            process.wait(timeout=float(self.rng.uniform(0.0, 4.0)))
+            process.wait(timeout=float(self.rng.uniform(0.0, share * self.span)))
         return begun and process.poll() is None
 
     def finish(self) -> None:
@@ -148,11 +150,15 @@ def titled(title: bytes) -> Callable[[Round], None]:
     """The harm of killing a random process with this title, twice."""
 
     def harm(one: Round) -> None:
-        process = one.start()
+        process, found = one.start(), list[int]()
+
+        def there() -> bool:
+            found[:] = ours(one.mark, title)
+            return bool(found)
+
         for _ in range(2):
-            if one.underway(process):
-                found = ours(one.mark, title)
-                one.harms += kill([int(one.rng.choice(found))] if found else [])
+            if one.underway(process, 0.5) and one.until(there, process):
+                one.harms += kill([int(one.rng.choice(found))])
         if one.wait(process) != 0:
             one.finish()
 
@@ -203,20 +209,21 @@ def node(one: Round) -> None:
 def memory(one: Round) -> None:
     """Memory runs short for a few seconds."""
     total, free = (meminfo(name) for name in ("MemTotal", "MemAvailable"))
-    threshold = (total - free + HOG_BYTES * 0.9) / total
+    threshold = (total - free + RAY_BYTES) / total
     one.environment |= {
         "RAY_memory_usage_threshold": f"{threshold:.4f}",
         "RAY_memory_monitor_refresh_ms": "100",
     }
     process = one.start()
-    if one.underway(process):
+    if one.underway(process, 0.5):
         hog = np.ones(HOG_BYTES, np.uint8)
-        one.harms += 1
         with suppress(subprocess.TimeoutExpired):
             process.wait(timeout=3.0)
         del hog
     if one.wait(process) != 0:
         one.finish()
+    logs = one.base.glob("ray/session_2*/logs/raylet.out")
+    one.harms += sum(log.read_text(errors="replace").count(KILLED) for log in logs)
 
 
 def meminfo(name: str) -> int:
@@ -299,26 +306,28 @@ def alike(out: Path, reference: Path) -> list[str]:
 
 
 @contextmanager
-def undisturbed() -> Iterator[tuple[Path, Path]]:
-    """A folder to work in, and the run that all others are compared with."""
+def undisturbed() -> Iterator[tuple[Path, Path, float]]:
+    """A folder to work in, the serial run that all others are compared with, and the span of one on Ray."""
     with tempfile.TemporaryDirectory(prefix="ckcv-chaos-") as folder:
-        reference = Path(folder) / "reference"
+        reference, timed = Path(folder) / "reference", Path(folder) / "timed"
         command = [sys.executable, "-m", "ckcv_ray.cli", "run", *STUDY, "--backend", "serial"]
         subprocess.run([*command, "--out", reference], cwd=ROOT, check=True, capture_output=True)
-        yield Path(folder), reference
+        timed.mkdir()
+        Round(timed, np.random.default_rng(), timed.name, 0.0).finish()
+        begun, ended = ((timed / "run" / name).stat().st_mtime for name in ("study.json", "manifest.json"))
+        yield Path(folder), reference, ended - begun
 
 
-def play(kind: str, folder: Path, reference: Path, rng: np.random.Generator) -> dict[str, Any]:
+def play(kind: str, one: Round, reference: Path) -> dict[str, Any]:
     """One round; what it came to."""
-    folder.mkdir()
-    one, start = Round(folder, rng, folder.name), time.monotonic()
+    start = time.monotonic()
     hang = False
     try:
         KINDS[kind](one)
     except HangError:
         hang = True
     differing = [] if hang else alike(one.out, reference)
-    temporary = [str(file) for file in folder.rglob(".*.tmp")] + [str(file) for file in folder.rglob(".lock")]
+    temporary = [str(file) for name in (".*.tmp", ".lock") for file in one.base.rglob(name)]
     found = {"kind": kind, "harms": one.harms, "hang": hang, "differing": differing, "temporary": temporary}
     return found | {"seconds": time.monotonic() - start, "mark": one.mark}
 
@@ -332,10 +341,12 @@ def main(
     """Print one line for each round, and the sums; exit code 1 if anything was not as it should be."""
     listed = kinds.split(",")
     found: list[dict[str, Any]] = []
-    with undisturbed() as (folder, reference):
+    with undisturbed() as (folder, reference, span):
         for i in range(rounds):
             rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(i,)))
-            one = play(listed[i % len(listed)], folder / f"{seed}-{i}-{os.getpid()}", reference, rng)
+            base = folder / f"{seed}-{i}-{os.getpid()}"
+            base.mkdir()
+            one = play(listed[i % len(listed)], Round(base, rng, base.name, span), reference)
             found.append(one)
             bad = "hang" if one["hang"] else ", ".join(one["differing"]) or "the same"
             told = f"round {i}: {one['kind']:<11}{one['harms']:3d} harms {one['seconds']:6.1f} s  {bad}"
