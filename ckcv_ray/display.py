@@ -6,33 +6,40 @@ A live line on a terminal, a plain line every ten seconds elsewhere.
 from math import isfinite
 from time import monotonic
 from types import TracebackType
+from typing import Self
 
 from rich.console import Console
-from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.progress import (
+    BarColumn,
+    DownloadColumn,
+    Progress,
+    ProgressColumn,
+    TextColumn,
+    TimeElapsedColumn,
+)
 
 from ckcv_ray.aggregator import Progress as Moment
 
 PLAIN_SECONDS = 10.0
 
 
-class Display:
-    """Shows the moments of a run on a console; use as a context manager, call with each moment.
+class Line:
+    """A line that shows how far something has come; a context manager.
 
     Args:
-        console: where to show them.
-        workers: processes that share the work left.
+        console: where to show it.
+        description: what it says at first.
+        columns: of the live line, after the description.
     """
 
-    def __init__(self, console: Console, workers: int) -> None:
+    def __init__(self, console: Console, description: str, *columns: ProgressColumn) -> None:
         self.console = console
-        self.workers = workers
         self.started = self.shown = monotonic()
-        self.first: Moment | None = None
-        columns = (TextColumn("{task.description}"), BarColumn(bar_width=24), TimeElapsedColumn())
-        self.live = Progress(*columns, console=console, transient=True) if console.is_terminal else None
-        self.task = self.live.add_task("starting", total=None) if self.live else None
+        every = (TextColumn("{task.description}"), BarColumn(bar_width=24), *columns)
+        self.live = Progress(*every, console=console, transient=True) if console.is_terminal else None
+        self.task = self.live.add_task(description, total=None) if self.live else None
 
-    def __enter__(self) -> "Display":
+    def __enter__(self) -> Self:
         if self.live:
             self.live.start()
         return self
@@ -43,17 +50,34 @@ class Display:
         if self.live:
             self.live.stop()
 
-    def __call__(self, moment: Moment) -> None:
-        """Show a moment, if it is time to."""
+    def show(self, description: str, plain: str, completed: int, total: int | None) -> None:
+        """Bring the live line up to date; or print the plain one, if it is time to."""
         now = monotonic()
-        self.first = self.first or moment
-        line = self.line(moment, now - self.started)
         if self.live and self.task is not None:
-            decided = moment.computed + moment.dropped + moment.failed
-            self.live.update(self.task, description=line, completed=decided, total=moment.planned)
+            self.live.update(self.task, description=description, completed=completed, total=total)
         elif now - self.shown >= PLAIN_SECONDS:
             self.shown = now
-            _print(self.console, line)
+            self.console.print(plain, soft_wrap=True, markup=False, highlight=False, emoji=False)
+
+
+class Display(Line):
+    """Shows the moments of a run; called with each.
+
+    Args:
+        console: where to show them.
+        workers: processes that share the work left.
+    """
+
+    def __init__(self, console: Console, workers: int) -> None:
+        super().__init__(console, "starting", TimeElapsedColumn())
+        self.workers = workers
+        self.first: Moment | None = None
+
+    def __call__(self, moment: Moment) -> None:
+        """Show a moment, if it is time to."""
+        self.first = self.first or moment
+        line = self.line(moment, monotonic() - self.started)
+        self.show(line, line, moment.computed + moment.dropped + moment.failed, moment.planned)
 
     def line(self, moment: Moment, seconds: float) -> str:
         """One moment in words: rate, time left, share dropped, best triple so far."""
@@ -71,8 +95,8 @@ class Display:
         return " | ".join(parts)
 
 
-class DownloadBar:
-    """Shows how far a download has come; a context manager, and a ``fetch.Progress``.
+class DownloadBar(Line):
+    """Shows how far a download has come; a ``fetch.Progress``.
 
     Args:
         console: where to show it.
@@ -80,35 +104,15 @@ class DownloadBar:
     """
 
     def __init__(self, console: Console, name: str) -> None:
-        self.console = console
+        super().__init__(console, name, DownloadColumn())
         self.name = name
         self.total = self.done = 0
-        self.shown = monotonic()
-        columns = (TextColumn("{task.description}"), BarColumn(bar_width=24), DownloadColumn())
-        self.live = Progress(*columns, console=console, transient=True) if console.is_terminal else None
-        self.task = self.live.add_task(name, total=None) if self.live else None
-
-    def __enter__(self) -> "DownloadBar":
-        if self.live:
-            self.live.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if self.live:
-            self.live.stop()
 
     def update(self, n: int) -> None:
         """So many bytes more have come; pooch counts the last chunk as if it were full."""
         self.done = min(self.done + n, self.total or self.done + n)
-        now = monotonic()
-        if self.live and self.task is not None:
-            self.live.update(self.task, completed=self.done, total=self.total or None)
-        elif now - self.shown >= PLAIN_SECONDS:
-            self.shown = now
-            of = f" of {self.total / 1e6:.1f}" if self.total else ""
-            _print(self.console, f"{self.name}: {self.done / 1e6:.1f}{of} MB")
+        of = f" of {self.total / 1e6:.1f}" if self.total else ""
+        self.show(self.name, f"{self.name}: {self.done / 1e6:.1f}{of} MB", self.done, self.total or None)
 
     def reset(self) -> None:
         """Count from zero again."""
@@ -116,10 +120,6 @@ class DownloadBar:
 
     def close(self) -> None:
         """All bytes have come; the line goes when the context ends."""
-
-
-def _print(console: Console, line: str) -> None:
-    console.print(line, soft_wrap=True, markup=False, highlight=False, emoji=False)
 
 
 def duration(seconds: float) -> str:
