@@ -258,6 +258,22 @@ def test_there_is_a_job_whenever_something_is_alive_and_nothing_in_flight(seed, 
     assert race.schedule.next() is None
 
 
+@pytest.mark.parametrize("flight", [1, 5])
+@pytest.mark.parametrize("own", [(), (0, 2)])
+@pytest.mark.parametrize("tables", [realistic(0), realistic(1), *(ragged(s, fail=0.1) for s in range(10))])
+def test_what_is_remembered_between_jobs_and_results_changes_no_job(tables, own, flight):
+    """A schedule that knows only the counts and what was handed out comes to the same."""
+    race = Race(tables, flight, own=[j for j in own if j < len(tables.sizes)])
+    while race.open() or race.in_flight:
+        anew = Schedule(race.selection, tables.n_train)
+        anew.issued = [issued.copy() for issued in race.schedule.issued]
+        job = race.schedule.next()
+        assert job == anew.next()
+        race.in_flight += [job] if job else []
+        if len(race.in_flight) == flight or job is None:
+            race.return_one()
+
+
 def test_asking_changes_nothing_but_what_is_handed_out():
     race = Race(realistic(0), 1).run(stop_after=20)
     before = [fold.counts.copy() for fold in race.selection.sizes], race.selection.winner()
