@@ -1,8 +1,9 @@
 """Whatever a file holds, its reader reads it or refuses it: with an error of ours, in one line, in bounds.
 
-Readers take turns of some seconds. Inputs are made here (see ``jobs/fuzz_inputs.py``) by hypothesis, which
-also shrinks what was found; they are read in a child process, so that a crash of native code is a finding
-and not the end of the job. The parent watches the child's memory and clock. A finding is an input on which
+Readers take turns of some seconds, each with a file that means harm (``jobs/fuzz_harm.py``) and then with
+files that are nearly right (``jobs/fuzz_inputs.py``), made by hypothesis, which also shrinks what was found.
+They are read in a child process, so that a crash of native code is a finding and not the end of the job. The
+parent watches the child's memory and clock. A finding is an input on which
 
     an error    is raised that is not of the CKCVError tree
     a message   is empty, or has line breaks or control characters, or is very long
@@ -55,7 +56,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from ckcv_ray import archive, data, driver, report, store, study, verify
 from ckcv_ray.errors import CKCVError, RunError
-from jobs.fuzz_inputs import CLASSES, SEEN, SHAPED, Case, cases, hostile, run_case
+from jobs.fuzz_harm import hostile
+from jobs.fuzz_inputs import CLASSES, SEEN, SHAPED, Case, cases, run_case
 
 PACKAGE = str(Path(data.__file__).parent)
 READERS = (*SHAPED, "run")

@@ -1,8 +1,8 @@
-"""What ``jobs/fuzz.py`` feeds the readers: files that are nearly right, and files that mean harm.
+"""What ``jobs/fuzz.py`` feeds the readers: files that are nearly right.
 
-A file is made in one of three ways: built to its format from odd parts (``SHAPED``), a sound one damaged in
-its bytes (``damaged``), or written to cost the reader far more than it cost its author (``HOSTILE``). Where a
-checksum would refuse the damage before the reader sees it, it is computed anew behind the damage.
+A file is built to its format from odd parts (``SHAPED``), or is a sound one damaged in its bytes
+(``damaged``). Where a checksum would refuse the damage before the reader sees it, it is computed anew behind
+the damage. Files that mean harm are in ``jobs/fuzz_harm.py``.
 """
 
 import csv
@@ -11,9 +11,9 @@ import json
 import struct
 import zipfile
 import zlib
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from decimal import Decimal
-from functools import cache, partial
+from functools import cache
 from math import inf, nan
 from typing import Any, NamedTuple
 
@@ -147,6 +147,15 @@ def _array(column: tuple[Any, Any, Any], n: int) -> Any:
     storage = getattr(kind, "storage_type", kind)
     array = pa.array((values * n)[:n], storage)
     return array if storage is kind else pa.ExtensionArray.from_storage(kind, array)
+
+
+def parquet_of(table: pa.Table, times: int = 1, **options: Any) -> bytes:
+    """A Parquet file with the table's rows again and again, in row groups."""
+    sink = pa.BufferOutputStream()
+    with parquet.ParquetWriter(sink, table.schema, **options) as writer:
+        for _ in range(times):
+            writer.write_table(table)
+    return bytes(sink.getvalue())
 
 
 @st.composite
@@ -447,158 +456,3 @@ def cases(reader: str) -> SearchStrategy[Case]:
     if reader == "mat":
         made = made | damaged(shaped).map(compressed_mat)
     return one_file(name, made)
-
-
-def bomb(mib: int) -> bytes:
-    """An archive of arrays whose X is ``mib`` MiB of zeros, made without compressing them all."""
-    packer = zlib.compressobj(9, zlib.DEFLATED, -15)
-    size = mib << 20
-    head = npy("'<f8'", [size // 8, 1], b"")
-    packed = packer.compress(head) + packer.flush(zlib.Z_FULL_FLUSH)
-    block = packer.compress(bytes(1 << 20)) + packer.flush(zlib.Z_FULL_FLUSH)
-    packed += block * mib + packer.flush(zlib.Z_FINISH)
-    content = bytearray(zipped({"X.npy": packed, "y.npy": sound_npy(CLASSES)}))
-    central = content.index(b"PK\1\2")
-    for at in (8, central + 10):
-        struct.pack_into("<H", content, at, zipfile.ZIP_DEFLATED)
-    for at in (14, central + 16):
-        struct.pack_into("<III", content, at, 0, len(packed), len(head) + size)
-    return bytes(content)
-
-
-def parquet_of(table: pa.Table, times: int = 1, **options: Any) -> bytes:
-    """A Parquet file with the table's rows again and again, in row groups."""
-    sink = pa.BufferOutputStream()
-    with parquet.ParquetWriter(sink, table.schema, **options) as writer:
-        for _ in range(times):
-            writer.write_table(table)
-    return bytes(sink.getvalue())
-
-
-def _deep(levels: int) -> pa.Table:
-    kind, value = pa.int64(), 1
-    array = pa.array([value] * ROWS, kind)
-    for _ in range(levels):
-        array = pa.ListArray.from_arrays(pa.array(range(ROWS + 1), pa.int32()), array)
-    return pa.table({"x": array, "y": CLASSES})
-
-
-def _heavy(rows: int, length: int) -> pa.Table:
-    indices = pa.array(np.arange(rows, dtype=np.int8) % 2)
-    labels = pa.array(["a" * length, "b" * length])
-    return pa.table({"x": np.zeros(rows), "y": pa.DictionaryArray.from_arrays(indices, labels)})
-
-
-def _wide(columns: int, cell: str = "1") -> bytes:
-    lines = [",".join(["y", *(f"x{i}" for i in range(columns))])]
-    return "\n".join(lines + [",".join([y] + [cell] * columns) for y in CLASSES]).encode()
-
-
-def _tall(rows: int) -> pa.Table:
-    return pa.table({"x": np.zeros(rows), "y": np.arange(rows) % 2})
-
-
-def with_X(content: bytes) -> bytes:
-    """A sound archive but for its X."""
-    return zipped(MEMBERS["npz"] | {"X.npy": content})
-
-
-def with_part(part: str, content: bytes) -> bytes:
-    """A sound IDA archive but for one part, compressed."""
-    return zipped(MEMBERS["ida"] | {f"toy/{part}.npy": content}, zipfile.ZIP_DEFLATED)
-
-
-HOSTILE: dict[str, dict[str, Callable[[], bytes]]] = {
-    "csv": {
-        "a million columns": lambda: _wide(1_000_000),
-        "one endless line": lambda: b"1," * (40 << 20),
-        "one endless cell": lambda: b"x,y\n" + b"1" * (80 << 20),
-        "one endless name": lambda: b"x" * (80 << 20) + b",y\n1,a\n",
-        "ten million rows": lambda: b"x,y\n" + b"1,a\n2,b\n" * 10_000_000,
-        "ten million labels": lambda: b"x,y\n" + b"".join(b"1,%d\n" % i for i in range(5_000_000)),
-        "nothing but zeros": lambda: bytes(100 << 20),
-        "open quote": lambda: b'x,y\n"' + b"1,a\n" * 10_000_000,
-    },
-    "parquet": {
-        "three hundred million rows": lambda: parquet_of(_tall(1_000_000), 300),
-        "a long word, dictionary": lambda: parquet_of(_heavy(2_000_000, 5_000)),
-        "a long word, no schema": lambda: parquet_of(_heavy(2_000_000, 5_000), store_schema=False),
-        "deep lists": lambda: parquet_of(_deep(500)),
-        "many columns": lambda: parquet_of(pa.table({f"x{i}": SEEN for i in range(20_000)} | {"y": CLASSES})),
-    },
-    "npz": {
-        "bomb": lambda: bomb(3_500),
-        "a header of 24 TB": lambda: with_X(npy("'<f8'", [10**12, 3], b"")),
-        "a header of 3 GiB": lambda: with_X(npy("'<f8'", [4 * 10**7, 10], bytes(80))),
-        "objects": lambda: with_X(sound_npy(np.array([[None] * 2] * ROWS))),
-        "a million columns": lambda: with_X(sound_npy(np.zeros((ROWS, 10**6)))),
-        "wide text": lambda: zipped(MEMBERS["npz"] | {"y.npy": npy("'<U40000000'", [ROWS], b"")}),
-        "many members": lambda: zipped({f"a{i}.npy": b"" for i in range(60_000)}),
-        "no columns": lambda: zipped({"X.npy": npy("'<f8'", [10**9, 0], b"")}),
-        "no bytes": lambda: with_X(npy("'|S0'", [10**9, 1], b"")),
-    },
-    "ida": {
-        "a header of 24 TB": lambda: with_part("x", npy("'<f8'", [10**12, 3], b"")),
-        "a million columns": lambda: with_part("x", sound_npy(np.zeros((ROWS, 10**6), np.int8))),
-        "rows again and again": lambda: with_part("train", sound_npy(np.zeros((2, 5 * 10**7), np.int8))),
-    },
-    "mat": {
-        "bomb": lambda: compressed_mat(bytes(128) + struct.pack("<II", 14, 1 << 30) + bytes(1 << 28)),
-        "element of 4 GiB": lambda: mat_seeds()[0][:128] + struct.pack("<II", 14, 2**32 - 1) + bytes(64),
-        "deep structs": lambda: _deep_mat(150),
-    },
-    "svmlight": {
-        "index of 10^9": lambda: b"1 1000000000:1\n-1 1:1\n" * 4,
-        "index of 10^7": lambda: b"1 10000000:1\n-1 1:1\n" * 4,
-        "index of 10^6": lambda: b"1 1000000:1\n-1 1:1\n" * 4,
-        "many rows, wide": lambda: b"1 20000:1\n-1 1:1\n" * 50_000,
-        "one endless line": lambda: b"1 " + b"1:1 " * 10_000_000,
-        "one endless remark": lambda: b"1 1:1 #" + b"x" * (80 << 20),
-        "one endless number": lambda: b"1 1:" + b"1" * (40 << 20),
-    },
-    "toml": {
-        "deep lists": lambda: b"C = " + b"[" * 100_000 + b"]" * 100_000,
-        "deep tables": lambda: b"[" + b".".join([b"a"] * 20_000) + b"]",
-        "ten million folds": lambda: b'k = "3:10000000"',
-        "a long list": lambda: b"C = [" + b"1," * 2_000_000 + b"]",
-        "a long number": lambda: b"seed = 0x" + b"f" * 1_000_000,
-        "a long name": lambda: b"x" * 10_000_000 + b" = 1",
-        "many splits": lambda: b"n_splits = 1000000\nk = '3:n'",
-    },
-    "words": {
-        "ten million": lambda: b"0:10000000",
-        "a long list": lambda: b"1," * 2_000_000 + b"1",
-        "a long number": lambda: b"9" * 3_000_000,
-        "far away": lambda: b"9999999999999:10000000000000",
-    },
-}  # fmt: skip
-
-
-def _deep_mat(levels: int) -> bytes:
-    value: Any = X
-    for _ in range(levels):
-        value = {"a": value}
-    out = io.BytesIO()
-    savemat(out, {"toy": value})
-    return out.getvalue()
-
-
-def hostile(reader: str, runs: dict[str, dict[str, bytes]]) -> list[tuple[str, Callable[[], Case]]]:
-    """What means harm to a reader, each with its name."""
-    if reader != "run":
-        name = SHAPED[reader][0]
-        return [(told, partial(_made, name, make)) for told, make in HOSTILE.get(reader, {}).items()]
-    found = [(f"{base}, untouched", Case({}, base)) for base in runs]
-    deep = b'{"a":' * 50_000 + b"1" + b"}" * 50_000
-    for name in ("study.json", "certificate.json", "execution.json", "manifest.json"):
-        found.append((f"deep {name}", Case({name: deep}, "paper")))
-    study = json.loads(runs["paper"]["study.json"])
-    for field, value in (("k", "3:10000000"), ("n_splits", 10**6), ("C", "log:-2:4:10000"), ("seed", 2**70)):
-        content = study | {"study": study["study"] | {field: value}}
-        case = Case({"study.json": as_json(content).encode()}, "paper", sealed=True)
-        found.append((f"study.json with {field} = {value}", case))
-    return [(told, partial(Case, *case)) for told, case in found]
-
-
-def _made(name: str, make: Callable[[], bytes]) -> Case:
-    return Case({name: make()})
