@@ -13,6 +13,8 @@ from ckcv_ray.store import Identity, RunFolder
 from ckcv_ray.study import Study, run_id
 from ckcv_ray.worker import Outcome
 
+MENDED = ": the run's own ckcv run command, given again, mends it"
+
 
 def finished_run(study: Study, table: Table, out: Path | None) -> Result | None:
     """The result already in the folder ``out``, whole; None where there is work to do.
@@ -27,9 +29,9 @@ def finished_run(study: Study, table: Table, out: Path | None) -> Result | None:
     name, identity = run_id(study, table.digest), None
     try:
         identity = folder.identity()
-    except StoreError:
-        if not folder.bears(name):
-            raise  # else it will be mended
+    except StoreError as error:
+        if not folder.bears(name):  # else it will be mended
+            raise StoreError(f"{error}; or choose another --out") from None
     if identity is None or identity.run_id == name:
         if identity is not None and folder.finished and not folder.differing():
             return _loaded(folder, identity)
@@ -89,15 +91,14 @@ def load_run(out: str | Path, allow_pickle: bool = False) -> Result:
     identity = folder.require()
     if not folder.finished:
         raise StoreError(f"the run in {str(out)!r} is not finished: give its ckcv run command again")
-    result = _loaded(folder, identity)
-    if allow_pickle:
-        result = replace(result, ensemble=from_pickles(folder.pickles()))
-    if damaged := folder.differing():
-        raise StoreError(
-            f"{folder.path / damaged[0]} is missing, or not the file the manifest names: the run's own "
-            "ckcv run command, given again, mends it"
-        )
-    return result
+    damaged = folder.differing()
+    try:
+        result = _loaded(folder, identity)
+    except StoreError as error:
+        raise StoreError(f"{error}{MENDED}" if damaged else str(error)) from None
+    if damaged:
+        raise StoreError(f"{folder.path / damaged[0]} is missing, or not the file the manifest names{MENDED}")
+    return replace(result, ensemble=from_pickles(folder.pickles(result.ensemble))) if allow_pickle else result
 
 
 def _loaded(folder: RunFolder, identity: Identity) -> Result:

@@ -229,7 +229,7 @@ def status(folder: Folder, as_json: JsonFlag = False) -> None:
         f"run {aggregator.run_id} is not finished: {at.computed:,} of {at.planned:,} cells computed, "
         f"{at.dropped:,} dropped, {at.failed:,} failed\n{_inner_finished(folder, aggregator.study)}"
         f"best so far: {f'{triple}, L_MS {100 * l_ms:.2f} %' if l_ms is not None else 'no complete triple'}\n"
-        "give its ckcv run command again to go on"
+        + ("it is running" if RunFolder(folder).busy else "give its ckcv run command again to go on")
     )
     return _show(content, text, as_json)
 

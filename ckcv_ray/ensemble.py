@@ -21,6 +21,7 @@ from ckcv_ray.core.svm.decision import UNDECIDED
 from ckcv_ray.core.threads import one_thread
 
 PICKLE_PROTOCOL = 5
+PICKLES = "model-*.pkl"
 BLOCK = 1 << 22
 
 Rows = NDArray[np.float64]
@@ -193,13 +194,18 @@ def from_arrow(models: pa.Table, X: Rows) -> Ensemble:
     return Ensemble(tuple(_member(row, X) for row in models.to_pylist()))
 
 
+def pickle_name(member: Member) -> str:
+    """The name of a member's file."""
+    return PICKLES.replace("*", f"{member.mc_index:05d}")
+
+
 def to_pickles(ensemble: Ensemble, X: Rows) -> dict[str, bytes]:
     """File name and content of each member as a pickle that stands alone.
 
     Of the members as read from Arrow: arrays that travelled through Ray pickle to other bytes.
     """
     return {
-        f"model-{m.mc_index:05d}.pkl": pickle.dumps(m, protocol=PICKLE_PROTOCOL)
+        pickle_name(m): pickle.dumps(m, protocol=PICKLE_PROTOCOL)
         for m in from_arrow(to_arrow(ensemble), X).members
     }
 

@@ -21,7 +21,7 @@ import json
 import os
 import tempfile
 from collections.abc import Iterator, Mapping
-from contextlib import AbstractContextManager
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -45,6 +45,7 @@ from ckcv_ray.worker import Failure, Records
 SCHEMA_VERSION = 3
 LOCK = ".lock"
 MANIFEST, REPORT = "manifest.json", "report.html"
+PLACES = ("", "cells/", "ensemble/")
 MODELS, NESTED = "ensemble/models.parquet", "ensemble/nested.parquet"
 MOST_SMALL_PARTS = 32
 LARGE_PART_BYTES = 1 << 22
@@ -83,8 +84,13 @@ class RunFolder:
         """
         file = self.path / "study.json"
         if not file.exists():
-            if self.path.exists() and (not self.path.is_dir() or any(self._foreign())):
-                raise StoreError(f"{str(self.path)!r} exists and is not a run folder: choose another --out")
+            if self.path.exists() and not self.path.is_dir():
+                raise StoreError(f"{str(self.path)!r} exists and is not a run folder")
+            if any(self._foreign()):
+                raise StoreError(
+                    f"{str(self.path)!r} has no study.json: it is not a run folder, or is a damaged one that "
+                    "its own ckcv run command mends"
+                )
             return None
         content = self._json(file)
         with _undamaged(file):
@@ -117,7 +123,7 @@ class RunFolder:
 
     def bears(self, run_id: str) -> bool:
         """Whether a Parquet file of the folder says that it belongs to this run."""
-        found = (_metadata(file) for file in self.path.rglob("*.parquet"))
+        found = (_metadata(file) for place in PLACES for file in self.path.glob(f"{place}*.parquet"))
         return any(_belongs(metadata, run_id) for metadata in found)
 
     def differing(self) -> list[str]:
@@ -175,14 +181,28 @@ class RunFolder:
             (self.path / "cells").mkdir(parents=True, exist_ok=True)
             (self.path / "ensemble").mkdir(exist_ok=True)
             self._lock.acquire()
-            for left in self.path.rglob(".*.tmp"):  # of a writer that was killed
-                left.unlink()
+            for place in PLACES:
+                for left in self.path.glob(f"{place}.*.tmp"):  # of a writer that was killed
+                    left.unlink()
         except Timeout:
             raise StoreError(
                 f"{str(self.path)!r} is in use by another run: wait for it, or stop it"
             ) from None
         except OSError as error:
             raise InputError(f"cannot write to {str(self.path)!r}: {error.strerror}") from None
+
+    @property
+    def busy(self) -> bool:
+        """Whether a living process holds the folder for writing, as far as that can be told."""
+        if self.held or not (self.path / LOCK).exists():
+            return self.held
+        try:
+            with FileLock(self.path / LOCK, timeout=0):
+                return False
+        except Timeout:
+            return True
+        except OSError:
+            return False
 
     @property
     def held(self) -> bool:
@@ -235,6 +255,9 @@ class RunFolder:
                 with _undamaged(file):
                     records = logs.from_arrow(log, identity.study, sizes)
             except StoreError:
+                if not file.exists():  # joined with others by a run under way, which are read instead
+                    yield from self.cells(identity, sizes, damaged)
+                    return
                 if damaged is None:
                     raise
                 file.replace(file.with_name(file.name.replace("part-", "damaged-")))  # it may be mended yet
@@ -262,12 +285,16 @@ class RunFolder:
     def write_results(
         self, triples: pa.Table, ensemble: Ensemble, nested: Ensemble | None, table: Table, run_id: str
     ) -> dict[str, str]:
-        """Write triples and models; their SHA-256 by file name."""
+        """Write triples and models, and remove those of an earlier winner; their SHA-256 by file name."""
         names = {"labels": json.dumps(table.labels), "features": json.dumps(table.features)}
         self._parquet("triples.parquet", triples, run_id)
         self._parquet(MODELS, ensembles.to_arrow(ensemble), run_id, names)
-        for name, content in ensembles.to_pickles(ensemble, table.X).items():
+        pickles = ensembles.to_pickles(ensemble, table.X)
+        for name, content in pickles.items():
             self._write(f"ensemble/{name}", content)
+        for file in (self.path / "ensemble").glob(ensembles.PICKLES):
+            if file.name not in pickles:
+                file.unlink()
         if nested is not None:
             self._parquet(NESTED, ensembles.to_arrow(nested), run_id, names)
         return self.result_digests()
@@ -380,20 +407,18 @@ class RunFolder:
                 raise ValueError(f"expected a model for each of the {n_splits} splits of k = {k}")
         return ensemble
 
-    def pickles(self) -> list[bytes]:
-        """The pickles of the models, unopened.
+    def pickles(self, ensemble: Ensemble) -> list[bytes]:
+        """The pickles of the models of an ensemble, unopened.
 
         Raises:
             StoreError: one is missing, or its SHA-256 is not what the manifest names.
         """
-        names = {
-            name: digest for name, digest in self.manifest().items() if name.startswith("ensemble/model-")
-        }
-        contents = []
-        for name, digest in names.items():
-            file = self.path / "ensemble" / Path(name).name
+        manifest, contents = self.manifest(), []
+        for member in ensemble.members:
+            name = ensembles.pickle_name(member)
+            file = self.path / "ensemble" / name
             content = file.read_bytes() if file.is_file() else b""
-            if hashlib.sha256(content).hexdigest() != digest:
+            if hashlib.sha256(content).hexdigest() != manifest.get(f"ensemble/{name}"):
                 raise StoreError(f"{file} is not the file the manifest names: it is not opened")
             contents.append(content)
         return contents
@@ -429,9 +454,9 @@ class RunFolder:
         return lost
 
     def _foreign(self) -> Iterator[Path]:
-        ours = (LOCK, "data.parquet")  # all there can be where a run was killed as it began
+        """Files that are not what a run leaves that was killed before it wrote any."""
         files = (file for file in self.path.rglob("*") if file.is_file())
-        return (file for file in files if file.name not in ours and file.suffix != ".tmp")
+        return (file for file in files if file.name != LOCK and not file.match(".*.tmp"))
 
     def _compact(self, run_id: str) -> None:
         """Join the small parts of the log once there are many: a part more, then theirs are removed.
@@ -489,8 +514,13 @@ class RunFolder:
             ) from None
 
 
-def _undamaged(file: Path) -> AbstractContextManager[None]:
-    return raising(StoreError, f"{file} is damaged")
+@contextmanager
+def _undamaged(file: Path) -> Iterator[None]:
+    """Turn whatever a reader raises over a file that is not as it was written into a StoreError."""
+    if not file.exists():
+        raise StoreError(f"{file} is missing")
+    with raising(StoreError, f"{file} is damaged"):
+        yield
 
 
 def write_whole(final: Path, content: bytes | pa.Buffer) -> None:

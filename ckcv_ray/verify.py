@@ -17,7 +17,7 @@ from ckcv_ray.aggregator import Aggregator
 from ckcv_ray.archive import replay
 from ckcv_ray.certificate import certify
 from ckcv_ray.data import Table, fit_scaling
-from ckcv_ray.ensemble import Ensemble, Member, mistakes, to_pickles
+from ckcv_ray.ensemble import PICKLES, Ensemble, Member, mistakes, to_pickles
 from ckcv_ray.errors import CKCVError, StoreError, cut, plain
 from ckcv_ray.nested import inner_folder, inner_tables
 from ckcv_ray.store import MANIFEST, REPORT, Finished, RunFolder
@@ -80,8 +80,13 @@ def _content(folder: RunFolder, out: Path) -> Iterator[str]:
         yield f"the log of cells leads to {winner}, which is not the certificate's winner"
         return
     there = folder.files()
-    for name, content in to_pickles(finished.ensemble, table.X).items():
-        file = f"ensemble/{name}"
+    pickles = {
+        f"ensemble/{name}": content for name, content in to_pickles(finished.ensemble, table.X).items()
+    }
+    for file in there:
+        if Path(file).parent == Path("ensemble") and Path(file).match(PICKLES) and file not in pickles:
+            yield f"{file} is the pickle of no model in models.parquet"
+    for file, content in pickles.items():
         if file in there and hashlib.sha256(content).hexdigest() != folder.sha256(file):
             yield f"{file} is not the pickle of the model in models.parquet"
     yield from _models(finished.ensemble, study, table, winner, aggregator)

@@ -188,7 +188,7 @@ def test_pickles_are_opened_on_request_alone_and_if_they_are_ours(
     assert ckcv("verify", finished)[0] == 1
     code, shown, told = ckcv("predict", finished, patients, "--allow-pickle")
     assert (code, shown) == (4, "")
-    assert "model-00001.pkl is not the file the manifest names: it is not opened" in told.replace("\n", "")
+    assert "model-00001.pkl is missing, or not the file the manifest names" in told.replace("\n", "")
     assert not (tmp_path / "exploded").exists()
 
 

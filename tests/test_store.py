@@ -114,6 +114,79 @@ def test_a_folder_of_something_else_is_left_alone(study: Study, table: Table, tm
     assert [file.name for file in tmp_path.iterdir()] == ["thesis.tex"]
 
 
+@pytest.mark.parametrize("name", ["data.parquet", "cells/part-000000.parquet", "ensemble/models.parquet"])
+def test_a_table_that_is_called_as_ours_is_left_alone(
+    study: Study, table: Table, tmp_path: Path, name: str
+) -> None:
+    file = tmp_path / name
+    file.parent.mkdir(exist_ok=True)
+    parquet.write_table(table.columns(), file)
+    before = file.read_bytes()
+    with pytest.raises(StoreError, match="not a run folder.*choose another --out"):
+        run_table(study, table, tmp_path, SERIAL)
+    assert file.read_bytes() == before
+    assert [one for one in tmp_path.rglob("*") if one.is_file()] == [file]
+
+
+def test_a_folder_of_runs_is_no_run(run: Path, study: Study, table: Table) -> None:
+    writing = run / "ensemble" / ".models.parquet-0.tmp"
+    writing.touch()
+    before = {file: file.read_bytes() for file in run.rglob("*") if file.is_file()}
+    with pytest.raises(StoreError, match="not a run folder"):
+        run_table(study, table, run.parent, SERIAL)
+    RunFolder(run.parent / "another").acquire()
+    assert {file: file.read_bytes() for file in run.rglob("*") if file.is_file()} == before
+
+
+def test_a_run_killed_as_it_began_goes_on(study: Study, table: Table, tmp_path: Path, run: Path) -> None:
+    (tmp_path / "begun").mkdir()
+    shutil.copy(run / "data.parquet", tmp_path / "begun")
+    (tmp_path / "begun" / ".study.json-0.tmp").touch()
+    result = run_table(study, table, tmp_path / "begun", SERIAL)
+    assert result.certificate == load_run(run).certificate
+    assert verify(tmp_path / "begun") == []
+
+
+def test_models_of_an_earlier_winner_do_not_stay(run: Path, study: Study, table: Table) -> None:
+    stray = run / "ensemble" / "model-00099.pkl"
+    stray.write_bytes((run / "ensemble" / "model-00000.pkl").read_bytes())
+    folder = RunFolder(run)
+    identity = folder.require()
+    finished = folder.results(identity, folder.table(identity))
+    folder.write_end(finished.certificate, folder.execution())  # as earlier versions did
+    assert verify(run) == ["ensemble/model-00099.pkl is the pickle of no model in models.parquet"]
+    assert len(load_run(run, allow_pickle=True).ensemble.members) == len(finished.ensemble.members)
+    folder.reopen()
+    run_table(study, table, run, SERIAL)
+    assert not stray.exists()
+    assert verify(run) == []
+
+
+def test_parts_that_are_joined_while_they_are_read_are_read_joined(run: Path, table: Table) -> None:
+    (part,) = (run / "cells").iterdir()
+    shutil.copy(part, run / "cells" / "part-000001.parquet")
+    folder = RunFolder(run)
+    identity = folder.require()
+    reading = folder.cells(identity, identity.study.sizes(table.n))
+    first, _ = next(reading)
+    (run / "cells" / "part-000001.parquet").rename(run / "cells" / "part-000002.parquet")
+    part.unlink()
+    (rest,) = (records for records, _ in reading)
+    assert np.array_equal(first, rest)
+
+
+def test_a_folder_is_busy_as_long_as_its_owner_lives(tmp_path: Path) -> None:
+    one, other = RunFolder(tmp_path), RunFolder(tmp_path)
+    assert not other.busy
+    one.acquire()
+    assert one.busy
+    assert other.busy
+    one.release()
+    assert not other.busy
+    (tmp_path / ".lock").touch()  # of a dead one
+    assert not other.busy
+
+
 def test_a_place_that_cannot_be_written_is_bad_input(study: Study, table: Table, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(InputError, match="is not a folder"):
