@@ -15,8 +15,9 @@ them.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
+from decimal import ROUND_FLOOR, Decimal
 from fractions import Fraction
-from math import ceil, fsum
+from math import ceil, floor, fsum, log10
 from typing import Any, ClassVar
 
 import numpy as np
@@ -333,5 +334,7 @@ def _vote(told: str, bound: float) -> str:
 
 
 def level_of(delta: float) -> str:
-    """The confidence 1 - delta, in percent."""
-    return f"{100 * (1 - delta):.4g} %"
+    """The confidence 1 - delta in percent, rounded down: rounded up it would say more than was proven."""
+    digits = max(2, -floor(log10(delta)) - 1)
+    level = (100 * (1 - Decimal(repr(delta)))).quantize(Decimal(10) ** -digits, ROUND_FLOOR)
+    return f"{level.normalize():f} %"

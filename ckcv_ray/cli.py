@@ -22,7 +22,9 @@ from rich.console import Console
 
 from ckcv_ray import data, driver
 from ckcv_ray.archive import environment_changes, finished_run, load_run, reopen, replay
+from ckcv_ray.arguments import as_path
 from ckcv_ray.backend import choose_backend
+from ckcv_ray.datasets import is_named
 from ckcv_ray.display import Display, DownloadBar, duration
 from ckcv_ray.errors import CKCVError, InputError, StoreError
 from ckcv_ray.estimate import Estimate, estimate
@@ -43,6 +45,7 @@ from ckcv_ray.options import (
 )
 from ckcv_ray.plan import WORKERS as PLANNED
 from ckcv_ray.plan import plan as make_plan
+from ckcv_ray.plan import wall_seconds
 from ckcv_ray.result import Result
 from ckcv_ray.store import RunFolder
 from ckcv_ray.study import Execution, Study
@@ -124,7 +127,7 @@ def version(show: Annotated[bool, typer.Option("--version", help="Print the vers
 def run(
     study: Study,
     given: Asked,
-    out: Annotated[Path, option("Run folder to make, or to go on with.")],
+    out: Annotated[str, typer.Option(metavar="PATH", help="Run folder to make, or to go on with.")],
     backend: Annotated[
         str, typer.Option(help="auto (by expected work), ray or serial.", rich_help_panel="Execution")
     ] = "auto",
@@ -139,7 +142,7 @@ def run(
         int,
         typer.Option(
             min=0,
-            help="Killed, or unable to finish, go on again: at most so many times.",
+            help="Killed, or unable to finish, go on again: at most so many times. Nothing is asked.",
             rich_help_panel="Execution",
         ),
     ] = 0,
@@ -154,18 +157,17 @@ def run(
 
         ckcv run ida:titanic:1 --scale none --k 3,4,5,10 --out runs/titanic
     """
-    execution = Execution(backend, workers, address)
-    check_place(out)
+    execution, place = Execution(backend, workers, address), check_place(out)
     if resume_until_done:
-        words = without(sys.argv[1:], "--resume-until-done")
+        words = [*without(sys.argv[1:], "--resume-until-done"), *([] if yes else ["--yes"])]
         raise typer.Exit(persist(words, resume_until_done, _say))
     if retry_failed:
-        reopen(study, given.table, out)
-    result = _run(study, given, out, execution, yes)
+        reopen(study, given.table, place)
+    result = _run(study, given, place, execution, yes)
     _show(result.to_json(), result.summary(), as_json)
     for name in result.execution.get("damaged", ()):
         _say(f"{name} was damaged or missing: what it held was made anew")
-    _say(f"run folder: {out}")
+    _say(f"run folder: {place}")
     if failures := result.execution["failures"]:
         _say(
             f"{len(failures)} paths failed, see ckcv report; the same command with --retry-failed tries again"
@@ -255,7 +257,15 @@ def predict(
     folder: Folder,
     source: Annotated[str, typer.Argument(metavar="DATA", help=SOURCES, show_default=False)],
     out: Annotated[Path | None, option("File to write, .csv or .parquet.", "CSV on standard output")] = None,
-    vote: Annotated[bool, flag("--vote", "By the majority of F* (its bound is 2 * l_ee).")] = False,
+    vote: Annotated[
+        bool,
+        flag(
+            "--vote", "By the majority of F*: proven by the claim vote, else twice that of a random member."
+        ),
+    ] = False,
+    member: Annotated[
+        int | None, option("By one member of F*, that of this split: proven by the claim member:N.")
+    ] = None,
     nested: Annotated[
         bool, flag("--nested", "With the ensemble certified by --certify nested, not F*.")
     ] = False,
@@ -275,17 +285,19 @@ def predict(
     Each row is classified by a member drawn at random, as the paper demands: by a hash of the row's
     values, so that neither the order of the rows nor their number changes it. Columns written: row
     (counted from 1), prediction in the original label, member (the split it was fitted on), its score,
-    and the share of F* that agrees.
+    and the share of F* that agrees. Of a named set with rows to test on, it is these that are classified.
     """
-    if out is not None and out.suffix not in (".csv", ".parquet"):
+    if out is not None and as_path("out", out).suffix not in (".csv", ".parquet"):
         raise InputError(f"out={str(out)!r}: the name has to end in .csv or .parquet")
     result = load_run(folder, allow_pickle)
     columns = data.read(source, ida_file)
+    if out is not None and out.exists() and not is_named(source) and out.samefile(source):
+        raise InputError(f"out={str(out)!r} is the file to predict: give another name")
     chosen = columns.learn if columns.test is None else columns.test
     if not chosen.num_rows:
         raise InputError(f"{source!r} has no rows to predict")
     X = data.matrix(chosen, list(result.table.features))
-    predicted = result.predictions(X, seed, vote, nested)
+    predicted = result.predictions(X, seed, vote, nested, member)
     table = pa.table(
         {
             "row": range(1, len(X) + 1),
@@ -295,9 +307,9 @@ def predict(
             "share": predicted.share,
         }
     )
-    _write_table(table, out)
-    _say(result.claim_for(vote, nested))
-    _say_error_rate(chosen, result, predicted.sign)
+    _write_table(table, out, RunFolder(folder))
+    _say(result.claim_for(vote, nested, member))
+    _say_error_rate(chosen, result, X, predicted.sign)
 
 
 @app.command()
@@ -412,6 +424,8 @@ def _tell_expected(expected: Estimate, execution: Execution, yes: bool) -> int:
     backend = choose_backend(execution, expected.seconds)
     workers = 1 if backend == "serial" else execution.workers or os.cpu_count() or 1
     seconds = expected.seconds / workers
+    if backend == "ray":
+        seconds = wall_seconds(expected.seconds, workers)
     told = f"about {duration(seconds)}" if seconds >= 1 else "less than a second"
     _say(f"expected: {told} with {backend}, workers: {workers}")
     if seconds > HOUR and not yes and sys.stdin.isatty() and console.is_terminal:
@@ -419,21 +433,17 @@ def _tell_expected(expected: Estimate, execution: Execution, yes: bool) -> int:
     return workers
 
 
-def _write_table(table: pa.Table, out: Path | None) -> None:
-    try:
-        if out is None:
-            csv.write_csv(table, pa.output_stream(sys.stdout.buffer), CSV)
-        elif out.suffix == ".csv":
-            csv.write_csv(table, out, CSV)
-        else:
-            parquet.write_table(table, out)
-    except BrokenPipeError:
-        raise
-    except OSError as error:
-        raise InputError(f"cannot write {str(out)!r}: {error.strerror or error}") from None
+def _write_table(table: pa.Table, out: Path | None, folder: RunFolder) -> None:
+    sink = pa.output_stream(sys.stdout.buffer) if out is None else pa.BufferOutputStream()
+    if out is None or out.suffix == ".csv":
+        csv.write_csv(table, sink, CSV)
+    else:
+        parquet.write_table(table, sink)
+    if out is not None:
+        folder.write_beside(out, sink.getvalue())
 
 
-def _say_error_rate(columns: pa.Table, result: Result, predicted: Any) -> None:
+def _say_error_rate(columns: pa.Table, result: Result, X: data.Rows, predicted: Any) -> None:
     target = result.table.target
     if target not in columns.column_names:
         return None
@@ -441,8 +451,9 @@ def _say_error_rate(columns: pa.Table, result: Result, predicted: Any) -> None:
         y = data.signs(columns[target], result.table.labels, target)
     except InputError as error:
         return _say(f"no error rate: {error}")
-    wrong = int((y != predicted).sum())
-    return _say(f"error rate: {wrong} of {len(y)} rows ({100 * wrong / max(1, len(y)):.2f} %)")
+    wrong, known = int((y != predicted).sum()), data.known_rows(X, result.table)
+    doubt = f"; {known} of them were learned from, and say little of new ones" if known else ""
+    return _say(f"error rate: {wrong} of {len(y)} rows ({100 * wrong / max(1, len(y)):.2f} %){doubt}")
 
 
 def _show(content: dict[str, Any], text: str, as_json: bool) -> None:

@@ -29,10 +29,12 @@ from ckcv_ray.study import Study
 TARGETS = ("target", "y", "label", "class")
 LEAST_ROWS = 6
 LEAST_OF_CLASS = 2
+LARGEST = 1e150  # squares of such numbers, and of their inverses, are the last that a float holds
 SHOWN = 10_000
 NUMBERS = (pa.types.is_integer, pa.types.is_floating)
 
 Label = str | int | float | bool
+Rows = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -185,7 +187,7 @@ def learning_table(
 
     Raises:
         InputError: a column is missing, empty, or not of finite numbers; the labels are not of two
-            classes with 2 rows each; or there are fewer than 6 rows.
+            classes with 2 rows each; there are fewer than 6 rows; or nothing varies from row to row.
     """
     names = _unique_names(columns)
     target, known = _target_name(names, target), set(names)
@@ -202,6 +204,7 @@ def learning_table(
         raise InputError(f"the table has {columns.num_rows} rows: at least {LEAST_ROWS} are needed")
     labels, y = _classes(columns[target], target)
     X = matrix(columns, chosen, optional=True)
+    _check_spread(X, chosen)
     return Table(X, y, labels, tuple(chosen), target, source)
 
 
@@ -308,6 +311,12 @@ def fitting(test: TestRows | None, table: Table) -> TestRows | None:
     return TestRows(X, y.astype(np.int8))
 
 
+def known_rows(X: Rows, table: Table) -> int:
+    """How many rows of X [rows, d] are rows that were learned from."""
+    learned = {row.tobytes() for row in table.X + 0.0}  # -0.0 and 0.0 are one number
+    return sum(row.tobytes() in learned for row in X + 0.0)
+
+
 def fit_scaling(X: NDArray[np.float64], how: str) -> scaling.Scaling:
     """Scaling of the kind a Study names, fitted on X [rows, d]."""
     return scaling.standard(X) if how == "standard" else scaling.identity(X.shape[1])
@@ -349,8 +358,19 @@ def _target_name(names: list[str], target: str | None) -> str:
     found = [name for name in TARGETS if name in names]
     if len(found) != 1:
         which = f"columns {', '.join(found)} could all be" if found else f"none of {', '.join(TARGETS)} is"
-        raise InputError(f"{which} the target: name it with --target; the columns are {_some(names)}")
+        raise InputError(
+            f"{which} the target: name it with --target; the columns are {_some(names)}{_slip(names)}"
+        )
     return found[0]
+
+
+def _slip(names: list[str]) -> str:
+    """What may have gone wrong in a file of text with these columns."""
+    if len(names) == 1 and any(mark in names[0] for mark in ";\t"):
+        return " (columns are separated by commas)"
+    if sum(map(_is_number, names)) > len(names) / 2:
+        return " (the first line has to name the columns)"
+    return ""
 
 
 def _encoded(column: pa.ChunkedArray, target: str) -> tuple[list[Any], Index]:
@@ -373,7 +393,8 @@ def _classes(column: pa.ChunkedArray, target: str) -> tuple[tuple[Label, Label],
     bad = {i for i, v in enumerate(values) if v is None or v != v}
     if len(rows := np.flatnonzero(np.isin(place, list(bad)))):
         raise InputError(
-            f"the target {target!r} has empty cells, the first in row {rows[0] + 1}: mend or drop them"
+            f"the target {target!r} has empty cells, the first in row {rows[0] + 1}: mend or drop them "
+            "(in a CSV file, NA, null and nan are empty cells)"
         )
     counts = np.bincount(place, minlength=len(values)).tolist()
     found = {value: count for value, count in zip(values, counts, strict=True) if count}
@@ -412,7 +433,27 @@ def _finite(column: pa.ChunkedArray, name: str, way_out: str) -> NDArray[np.floa
     if not np.all(np.isfinite(values)):
         row = int(np.argmin(np.isfinite(values)))
         raise InputError(f"column {name!r} has {values[row]} in row {row + 1}: {way_out}")
+    if np.max(np.abs(values), initial=0.0) > LARGEST:
+        row = int(np.argmax(np.abs(values)))
+        raise InputError(
+            f"column {name!r} has {values[row]} in row {row + 1}: at most {LARGEST:g} can be computed with, "
+            f"and a number that stands for a missing value is none; {way_out}"
+        )
     return values
+
+
+def _check_spread(X: NDArray[np.float64], names: list[str]) -> None:
+    """Raise InputError where no column varies, or one has numbers too small to be computed with."""
+    low, high = X.min(axis=0), X.max(axis=0)
+    if np.array_equal(low, high):
+        raise InputError(f"nothing varies from row to row in {_some(names)}: there is nothing to learn from")
+    most = np.maximum(high, -low)
+    if len(small := np.flatnonzero((most > 0) & (most < 1 / LARGEST))):
+        name, value = names[small[0]], most[small[0]]
+        raise InputError(
+            f"column {name!r} has no number beyond {value:g}: at least {1 / LARGEST:g} can be computed with; "
+            f"take another unit, or leave it out with --drop {name[:60]} or --features"
+        )
 
 
 def _example(column: pa.ChunkedArray) -> str:

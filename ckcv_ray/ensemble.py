@@ -118,6 +118,13 @@ class Ensemble:
         mean = sum(decisions, np.zeros(len(X))) / len(decisions)  # in order: the same bits in any batch
         return Prediction(sign, np.full(len(X), -1), mean, share)
 
+    def by_member(self, X: Rows, number: int) -> Prediction:
+        """Every row by the one member of this split."""
+        decisions = self.decisions(X)
+        sign = label(decisions[number])
+        member = np.full(len(X), self.members[number].mc_index)
+        return Prediction(sign, member, decisions[number], np.mean(label(decisions) == sign, axis=0))
+
     def error_rates(self, X: Rows, y: Signs) -> tuple[float, float]:
         """Mean error of the members on X [rows, d], y [rows] (what a random member makes in
         expectation), and the error of the majority vote.

@@ -77,7 +77,11 @@ def asked(
     features: Annotated[str | None, option("Columns to learn from: a,b,c.", "all others")] = None,
     drop: Annotated[str | None, option("Columns to leave out: a,b,c.")] = None,
     test: Annotated[
-        str | None, option("Rows to measure the finished ensemble on.", "those of a named set")
+        str | None,
+        option(
+            "Rows to measure the finished ensemble on: a file, or a named set, of which those to test on.",
+            "those of a named set",
+        ),
     ] = None,
     ida_file: IdaFile = None,
 ) -> Asked:
@@ -88,7 +92,8 @@ def asked(
     """
     columns = data.read(source, ida_file)
     table = data.learning_table(columns.learn, target, _names(features), _names(drop), source)
-    rows = data.read(test, ida_file).learn if test else columns.test
+    others = data.read(test, ida_file) if test else columns
+    rows = others.learn if test and others.test is None else others.test
     return Asked(table, data.rows_to_test(rows, table))
 
 
@@ -207,15 +212,21 @@ def parse_workers(text: str) -> tuple[int, ...]:
     return tuple(map(int, parts))
 
 
-def check_place(out: Path) -> None:
-    """Raise InputError where what is written would be lost: a job works in a copy that is thrown away."""
-    if "://" in str(as_path("out", out)):
+def check_place(out: str | Path) -> Path:
+    """A folder to write to.
+
+    Raises:
+        InputError: it cannot be one, or would be lost: a job works in a copy that is thrown away.
+    """
+    place = as_path("out", out)
+    if "://" in str(out) or (place.parts and place.parts[0].endswith(":")):
         raise InputError(f"out={str(out)!r}: expected a folder, on a disk of this machine or mounted here")
-    if IN_JOB in os.environ and not out.is_absolute():
+    if IN_JOB in os.environ and not place.is_absolute():
         raise InputError(
             f"out={str(out)!r} is relative to the job's copy of the working directory, which is thrown away: "
             "give an absolute path on the driver's node, or of a disk mounted there"
         )
+    return place
 
 
 def _names(text: str | None) -> list[str] | None:

@@ -70,7 +70,9 @@ def plan(study: Study, table: Table, workers: Sequence[int] = WORKERS) -> Plan:
         sizes=len(runs[0]),
         bytes_per_worker=worker.memory(study, *table.X.shape),
         seconds_at_most=max(seconds, expected.rate * every * stages),
-        seconds_by_workers={count: _seconds(seconds, count) for count in workers},
+        seconds_by_workers={
+            count: wall_seconds(seconds, count) if count > 1 else seconds for count in workers
+        },
     )
 
 
@@ -106,9 +108,9 @@ def _spaced(values: Sequence[Any], most: int) -> tuple[Any, ...]:
     return tuple(values[i * (len(values) - 1) // (most - 1)] for i in range(most))
 
 
-def _seconds(work: float, workers: int) -> float:
-    """Time for so many seconds of work: Ray's start, and the driver where it cannot keep up."""
-    if workers == 1 or not work:
-        return work
+def wall_seconds(work: float, workers: int) -> float:
+    """Time on Ray for so many seconds of work: its start, and the driver where it cannot keep up."""
+    if not work:
+        return RAY_SECONDS
     batch = batch_seconds(work, workers, LEAST_SECONDS)
     return RAY_SECONDS + max(work / workers, batch, work / batch * DRIVER_SECONDS)

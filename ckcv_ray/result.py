@@ -101,31 +101,49 @@ class Result:
             if len(grid) > 1 and value in (grid[0], grid[-1])
         ]
 
-    def predict(self, X: ArrayLike, seed: int = 0, vote: bool = False, nested: bool = False) -> NDArray[Any]:
+    def predict(
+        self,
+        X: ArrayLike,
+        seed: int = 0,
+        vote: bool = False,
+        nested: bool = False,
+        member: int | None = None,
+    ) -> NDArray[Any]:
         """Predictions for X [rows, d] in the original labels.
 
         Each row by a random member as the paper demands, drawn by a hash of its values keyed with
-        ``seed``; or by the majority of the members. With ``nested`` the nested ensemble takes the place
-        of F*. A data frame is matched by column names.
+        ``seed``; or by the majority of the members; or by the one ``member`` of this split. With ``nested``
+        the nested ensemble takes the place of F*. A data frame is matched by column names.
 
         Raises:
             InputError: X has other columns, or numbers that are not finite; the seed is not a whole number
-                of 0 or more; or there is no nested ensemble.
+                of 0 or more; there is no nested ensemble, or no such member.
         """
-        return self.named(self.predictions(X, seed, vote, nested).sign)
+        return self.named(self.predictions(X, seed, vote, nested, member).sign)
 
     def predictions(
-        self, X: ArrayLike, seed: int = 0, vote: bool = False, nested: bool = False
+        self,
+        X: ArrayLike,
+        seed: int = 0,
+        vote: bool = False,
+        nested: bool = False,
+        member: int | None = None,
     ) -> Prediction:
         """As ``predict``, with member, score and share of the ensemble for each row."""
         seed = whole("seed", seed, least=0, most=MOST_SEED)
         rows, ensemble = rows_of(X, self.table.features), self.nested if nested else self.ensemble
         if ensemble is None:
             raise InputError("this run has no nested ensemble: it was made without --certify nested")
-        return ensemble.vote(rows) if vote else ensemble.predict(rows, seed)
+        if member is None:
+            return ensemble.vote(rows) if vote else ensemble.predict(rows, seed)
+        if vote:
+            raise InputError(f"member={member} and vote exclude each other: one of them decides")
+        return ensemble.by_member(rows, whole("member", member, least=0, most=len(ensemble.members) - 1))
 
-    def claim_for(self, vote: bool = False, nested: bool = False) -> str:
+    def claim_for(self, vote: bool = False, nested: bool = False, member: int | None = None) -> str:
         """One sentence: what is proven of the predictions made so."""
+        if member is not None:
+            return self._claim_for_member(member, nested)
         who = "the majority" if vote else "a random member"
         of = f"{who} of {'the nested ensemble' if nested else 'F*'}"
         claims = {claim["classifier"]: claim for claim in reversed(self.certificate.claims)}
@@ -139,6 +157,17 @@ class Result:
         return (
             f"by {of}: proven to be wrong at most {at_most(bound)} of the time, with probability "
             f"{level_of(exact['delta'])} ({exact['protocol']}{twice})"
+        )
+
+    def _claim_for_member(self, member: int, nested: bool) -> str:
+        of = f"member {member} of {'the nested ensemble' if nested else 'F*'}"
+        found = [one for one in self.certificate.claims if one["classifier"] == f"member:{member}"]
+        if nested or not found:
+            asked = f"ckcv run --certify holdout --claim member:{member} would prove something"
+            return f"by {of}: nothing is proven of it alone; {asked}"
+        return (
+            f"by {of}: proven to be wrong at most {at_most(found[0]['bound'])} of the time, with probability "
+            f"{level_of(found[0]['delta'])} ({found[0]['protocol']})"
         )
 
     def named(self, signs: NDArray[np.int8]) -> NDArray[Any]:
@@ -175,7 +204,7 @@ class Result:
     def _headline(self) -> list[str]:
         c = self.certificate
         kinds = ((c.false_positives, c.labels[0], c.labels[1]), (c.false_negatives, c.labels[1], c.labels[0]))
-        level = f"{100 * (1 - c.delta):g} %"
+        level = level_of(c.delta)
         return [
             f"run {self.run_id}: {self.table.n} rows, {len(self.table.features)} features, "
             f"{c.labels[0]!r} against {c.labels[1]!r}",
@@ -192,11 +221,13 @@ class Result:
         ]
 
     def _reported(self) -> list[str]:
+        tests = (self.execution.get("test") or {}).get("reported", {})
         return [
             f"k = {row['k']:<10} L_MS {100 * row['l_ms']:.2f} %, L_EE {_percent(row['l_ee'])}"
             f"   C = {row['C']:g}, gamma = {row['gamma']:g}"
+            + (f", test error {_percent(test['error'])}" if (test := tests.get(str(row["k"]))) else "")
             for row in self.per_k()
-            if row["state"] == "reported"
+            if row["k"] in self.study.report_k and row["l_ms"] is not None
         ]
 
     def _account(self) -> list[str]:

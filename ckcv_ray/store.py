@@ -323,16 +323,24 @@ class RunFolder:
             InputError: it cannot be written, or would replace a file of the run.
         """
         final = as_path("out", out) if out else self.path / REPORT
+        self.write_beside(final, _sealed(page.encode()))
+        return final
+
+    def write_beside(self, final: Path, content: bytes | pa.Buffer) -> None:
+        """Write a file that is none of the run's.
+
+        Raises:
+            InputError: it cannot be written, is no regular file, or would be one of the run's.
+        """
         if final.exists() and not final.is_file():
             raise InputError(f"cannot write {str(final)!r}: it is not a file")
         folder, place = self.path.resolve(), final.resolve()
         if place.is_relative_to(folder) and place != folder / REPORT:
-            raise InputError(f"out={str(out)!r} lies in the run folder: there it can only be {REPORT}")
+            raise InputError(f"out={str(final)!r} lies in the run folder: there it can only be {REPORT}")
         try:
-            write_whole(final, _sealed(page.encode()))
+            write_whole(final, content)
         except OSError as error:
             raise InputError(f"cannot write {str(final)!r}: {error.strerror or error}") from None
-        return final
 
     def report_whole(self) -> bool:
         """Whether the folder's report, if there is one, is as it was written."""

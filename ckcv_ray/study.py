@@ -33,10 +33,12 @@ CHOICES = {
 BACKENDS = ("auto", "ray", "serial")
 MOST = 2**31 - 1
 MOST_SPLITS = 1_000_000
+LEAST_DELTA = 1e-12  # occam gives a triple as little as 1e-22 of it
 MOST_SEED = 2**128 - 1
 MOST_DIGITS = 18
 MOST_VALUES = {"C": 10_000, "gamma": 10_000, "k": 100_000, "report_k": 100_000, "claims": 100_000}
 MOST_TOML_BYTES = 1 << 24
+OPTIONS = {"scale": "scaling", "certify": "protocol", "claim": "claims"}  # where they differ from the fields
 N_SPLITS = 20
 HOLDOUT_SHARE = 0.33
 OUTER_SPLITS = 5
@@ -168,6 +170,8 @@ class Study:
         for name, value in checked.items():
             object.__setattr__(self, name, value)
         check_delta(self.delta)
+        if self.delta < LEAST_DELTA:
+            raise InputError(f"delta={self.delta!r} is below {LEAST_DELTA:g}, the least that is shared out")
         if not 0.0 < self.tolerance < 1.0:
             raise InputError(f"tolerance={self.tolerance!r} is outside (0, 1): LIBSVM's default is 0.001")
         for name, allowed in CHOICES.items():
@@ -231,7 +235,7 @@ class Study:
             if member_of(claim) >= fewest:
                 raise InputError(f"claims={claim!r} is outside member:0 to member:{fewest - 1}")
         if self.outer_splits is not None:
-            self.inner().for_rows(inner_rows(n))
+            self._check_inner(n)
         if self.k is None:
             return self
         for k in self.report_k:
@@ -239,6 +243,12 @@ class Study:
                 listed = ",".join(map(str, self.k))
                 raise InputError(f"report_k={k} is not among k={listed}: add it to k to have it computed")
         return replace(self, k=None) if self.k == tuple(range(3, n + 1)) else self
+
+    def _check_inner(self, n: int) -> None:
+        try:
+            self.inner().for_rows(inner_rows(n))
+        except InputError as error:
+            raise InputError(f"selecting inside {inner_rows(n)} of the {n} rows (nested): {error}") from None
 
     def _check_folds(self, n: int) -> None:
         beside = " beside those held out" if self.protocol == "holdout" else ""
@@ -361,16 +371,20 @@ def member_of(claim: str) -> int:
 
 
 def read_toml(path: str | FilePath) -> dict[str, Any]:
-    """Fields of a study from a TOML file.
+    """Fields of a study from a TOML file; or options of ckcv run, such as n-splits and certify.
 
     Raises:
-        InputError: the file is missing, too large, or not TOML.
+        InputError: the file is missing, too large, not TOML, or says something twice.
     """
     path = as_path("path", path)
     try:
         if path.stat().st_size > MOST_TOML_BYTES:
             raise ValueError(f"it has more than {MOST_TOML_BYTES >> 20} MiB")
-        return tomllib.loads(path.read_text(encoding="utf-8"))
+        given = tomllib.loads(path.read_text(encoding="utf-8"))
+        fields = {OPTIONS.get(name, name.replace("-", "_")): value for name, value in given.items()}
+        if len(fields) < len(given):
+            raise ValueError(f"two of {', '.join(given)} mean the same")
+        return fields
     except (OSError, ValueError, RecursionError) as error:
         raise InputError(f"cannot read the study file {str(path)!r}: {error}") from None
 
@@ -431,6 +445,10 @@ def _listed(name: str, value: Any) -> Any:
         return parse_grid(value, name)
     if isinstance(value, str) and name in ("k", "report_k"):
         return parse_folds(value, name)
+    if isinstance(value, str) and name == "claims":
+        return tuple(value.split(","))
+    if isinstance(value, int | float) and not isinstance(value, bool) and name in MOST_VALUES:
+        return (value,)
     return tuple(value) if isinstance(value, list) else value
 
 

@@ -22,7 +22,7 @@ from ckcv_ray.errors import InputError, RunError, StoreError
 from ckcv_ray.estimate import estimate
 from ckcv_ray.result import Result
 from ckcv_ray.store import RunFolder
-from ckcv_ray.study import Execution, Stage, Study, Task
+from ckcv_ray.study import Execution, Stage, Study, Task, run_id
 from ckcv_ray.verify import verify
 
 SERIAL = Execution("serial")
@@ -288,7 +288,7 @@ def test_a_refused_run_leaves_no_trace(study: Study, table: Table, tmp_path: Pat
 def test_a_run_killed_as_it_began_goes_on(study: Study, table: Table, tmp_path: Path) -> None:
     folder = RunFolder(tmp_path / "run")
     folder.acquire()
-    folder.begin(study, table, "0123456789ab")
+    folder.begin(study, table, run_id(study.for_rows(table.n), table.digest))
     (tmp_path / "run" / "study.json").unlink()
     (tmp_path / "run" / "cells" / ".part-000000.parquet-x.tmp").write_text("half")
     folder.release()

@@ -11,7 +11,7 @@ from conftest import blobs
 from scipy import stats
 
 from ckcv_ray.archive import load_run
-from ckcv_ray.certificate import ASSUMPTIONS, NOT_COVERED, at_most, certify, occam, weight
+from ckcv_ray.certificate import ASSUMPTIONS, NOT_COVERED, at_most, certify, level_of, occam, weight
 from ckcv_ray.core.bounds import catoni, clopper_pearson, safe, stevens
 from ckcv_ray.core.splits import hold_out
 from ckcv_ray.data import table_from_arrays
@@ -154,6 +154,21 @@ def test_verify_notices_a_claim_that_was_touched_up(tmp_path, protocol, field, v
     content["proven"][field] = value
     file.write_text(json.dumps(content))
     assert any("proven is" in sentence for sentence in verify(tmp_path / "run"))
+
+
+@pytest.mark.parametrize(
+    ("delta", "told"),
+    [
+        (0.05, "95 %"),
+        (0.05 / 7, "99.28 %"),
+        (0.05 / 3, "98.33 %"),
+        (1e-5, "99.999 %"),
+        (7.14e-5, "99.9928 %"),
+    ],
+)
+def test_a_level_is_never_rounded_up(delta, told):
+    assert level_of(delta) == told
+    assert float(told[:-2]) <= 100 * (1 - delta) * (1 + 1e-15)
 
 
 # nested

@@ -1,5 +1,6 @@
 """The command line as a user meets it: run, status, verify, predict, and being interrupted."""
 
+import io
 import json
 import os
 import pickle
@@ -14,9 +15,11 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from conftest import blobs
+from pyarrow import compute as pc
 from pyarrow import csv, parquet
 
 from ckcv_ray import cli, load_run
+from ckcv_ray.certificate import at_most
 
 Ran = tuple[int, str, str]
 Command = Callable[..., Ran]
@@ -190,6 +193,64 @@ def test_pickles_are_opened_on_request_alone_and_if_they_are_ours(
     assert (code, shown) == (4, "")
     assert "model-00001.pkl is missing, or not the file the manifest names" in told.replace("\n", "")
     assert not (tmp_path / "exploded").exists()
+
+
+@pytest.mark.parametrize(
+    "name", ["data.parquet", "cells/part-000000.parquet", "predictions.csv", "../run/a.csv"]
+)
+def test_predictions_are_never_written_into_a_run(
+    ckcv: Command, finished: Path, patients: Path, name: str
+) -> None:
+    code, shown, told = ckcv("predict", finished, patients, "--out", finished / name)
+    assert (code, shown) == (2, "")
+    assert "lies in the run folder" in told.replace("\n", "")
+    assert ckcv("verify", finished)[0] == 0
+
+
+def test_predictions_never_replace_what_is_predicted(ckcv: Command, finished: Path, patients: Path) -> None:
+    before = patients.read_bytes()
+    code, _, told = ckcv("predict", finished, patients, "--out", patients)
+    assert (code, "is the file to predict" in told.replace("\n", " ")) == (2, True)
+    assert patients.read_bytes() == before
+
+
+def test_rows_that_were_learned_from_are_told(ckcv: Command, finished: Path, tmp_path: Path) -> None:
+    learned = parquet.read_table(finished / "data.parquet")
+    _, _, told = ckcv("predict", finished, finished / "data.parquet")
+    assert f"; {len(learned)} of them were learned from, and say little of new ones" in told
+    name = next(name for name in learned.column_names if pa.types.is_floating(learned[name].type))
+    at = learned.column_names.index(name)
+    shifted = learned.set_column(at, name, pc.add(learned[name], 0.001))
+    parquet.write_table(pa.concat_tables([shifted, learned.slice(0, 5)]), tmp_path / "new.parquet")
+    _, _, told = ckcv("predict", finished, tmp_path / "new.parquet")
+    assert "; 5 of them were learned from" in told
+    parquet.write_table(shifted, tmp_path / "new.parquet")
+    _, _, told = ckcv("predict", finished, tmp_path / "new.parquet")
+    assert "error rate" in told
+    assert "learned from" not in told
+
+
+def test_predict_by_one_member(ckcv: Command, patients: Path, tmp_path: Path) -> None:
+    grids = ("--C", "1,10", "--gamma", "0.1,1", "--k", "3,4", "--n-splits", "4", "--backend", "serial")
+    certified = ("--certify", "holdout", "--claim", "random,member:2")
+    named = (patients, "--target", "outcome", "--out", tmp_path / "run")
+    assert ckcv("run", *named, *grids, *certified)[0] == 0
+    code, shown, told = ckcv("predict", tmp_path / "run", patients, "--member", 2)
+    table = csv.read_csv(io.BytesIO(shown.encode()))
+    assert code == 0
+    assert set(table["member"].to_pylist()) == {2}
+    (claim,) = (c for c in load_run(tmp_path / "run").certificate.claims if c["classifier"] == "member:2")
+    assert f"by member 2 of F*: proven to be wrong at most {at_most(claim['bound'])}" in told
+    _, _, told = ckcv("predict", tmp_path / "run", patients, "--member", 1)
+    assert "by member 1 of F*: nothing is proven of it alone" in told
+    for words, wrong in ((("--member", 4), "above 3"), (("--member", 1, "--vote"), "exclude each other")):
+        code, _, told = ckcv("predict", tmp_path / "run", patients, *words)
+        assert (code, wrong in told) == (2, True)
+
+
+def test_the_empty_name_is_no_folder(ckcv: Command, patients: Path) -> None:
+    code, _, told = ckcv("run", patients, "--target", "outcome", "--out", "")
+    assert (code, "out=''" in told) == (2, True)
 
 
 def test_predict_by_vote_into_a_file(ckcv: Command, finished: Path, patients: Path, tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from ckcv_ray.data import Table, fit_scaling, learning_table, matrix, read, sign
 from ckcv_ray.errors import InputError
 
 # Numbers that a careless reader changes: subnormal, huge, 17 digits, both zeros.
-AWKWARD = [0.0, -0.0, 0.1, 1 / 3, -2 / 3, 5e-324, 1e-300, 1.7976931348623157e308, 9007199254740993.0, -1.5]
+AWKWARD = [0.0, -0.0, 0.1, 1 / 3, -2 / 3, 5e-324, 1e-300, 1.7976931348623157e149, 9007199254740993.0, -1.5]
 LABELS = {
     "text": ("no", "yes"),
     "digits as text": ("10", "9"),
@@ -659,3 +659,35 @@ def test_labels_that_unfold_to_too_much_are_refused(monkeypatch):
     sound, long = (plain_columns(y=["no", "y" * letters] * 4) for letters in (300, 301))
     assert learning_table(sound).labels == ("no", "y" * 300)
     assert "the labels of 'y' take more than" in refusal(long)
+
+
+@pytest.mark.parametrize(
+    ("values", "told"),
+    [
+        (
+            [1.0] * 7 + [1.7976931348623157e308],
+            "column 'a' has 1.7976931348623157e+308 in row 8: at most 1e+150",
+        ),
+        ([-1e200] + [1.0] * 7, "column 'a' has -1e+200 in row 1"),
+        ([k * 1e-200 for k in range(8)], "column 'a' has no number beyond 7e-200: at least 1e-150"),
+    ],
+)
+def test_numbers_that_cannot_be_squared_are_refused(values, told):
+    """The spread of a column would be infinite, or zero, and its scaled values with it."""
+    message = refusal(plain_columns(a=values))
+    assert message.startswith(told)
+    assert "--drop a" in message
+
+
+@pytest.mark.parametrize("unit", [1e-149, 1.0, 1e149])
+def test_the_unit_of_a_column_does_not_matter_to_its_scaled_values(unit):
+    X = np.random.default_rng(0).normal(size=(50, 2))
+    np.testing.assert_allclose(
+        fit_scaling(X * unit, "standard").apply(X * unit), fit_scaling(X, "standard").apply(X), rtol=1e-9
+    )
+
+
+def test_a_table_in_which_nothing_varies_is_refused():
+    told = refusal(plain_columns(a=[1.0] * 8, b=[2] * 8))
+    assert told == "nothing varies from row to row in a, b: there is nothing to learn from"
+    assert learning_table(plain_columns(a=[1.0] * 8)).features == ("a", "b")

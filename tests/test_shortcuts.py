@@ -14,7 +14,7 @@ GRID = (0.01, 0.3, 1.0, 30.0, 1000.0)
 @given(
     n=st.integers(6, 26),
     seed=st.integers(0, 10**6),
-    distinct=st.integers(1, 6),
+    distinct=st.integers(2, 6),
     C=st.sets(st.sampled_from(GRID), min_size=1, max_size=3),
     gamma=st.sets(st.sampled_from(GRID), min_size=1, max_size=3),
     n_splits=st.integers(1, 6),

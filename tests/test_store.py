@@ -122,7 +122,7 @@ def test_a_table_that_is_called_as_ours_is_left_alone(
     file.parent.mkdir(exist_ok=True)
     parquet.write_table(table.columns(), file)
     before = file.read_bytes()
-    with pytest.raises(StoreError, match="not a run folder.*choose another --out"):
+    with pytest.raises(StoreError, match=r"not a run folder.*choose another --out"):
         run_table(study, table, tmp_path, SERIAL)
     assert file.read_bytes() == before
     assert [one for one in tmp_path.rglob("*") if one.is_file()] == [file]

@@ -493,3 +493,21 @@ def test_what_an_execution_may_be():
 @given(any_study)
 def test_nothing_of_an_execution_is_part_of_a_study(study):
     assert not {field.name for field in fields(Execution)} & set(study.to_json())
+
+
+def test_a_study_file_may_speak_as_the_command_line_does(tmp_path):
+    (tmp_path / "a.toml").write_text(
+        'C = 1\nk = 5\nn-splits = 7\nscale = "none"\ncertify = "holdout"\nclaim = "vote,random"'
+    )
+    found = Study.from_json(read_toml(tmp_path / "a.toml"))
+    assert found == Study(
+        C=(1.0,), k=(5,), n_splits=7, scaling="none", protocol="holdout", claims=("vote", "random")
+    )
+    (tmp_path / "a.toml").write_text('scale = "none"\nscaling = "none"')
+    with pytest.raises(InputError, match="two of scale, scaling mean the same"):
+        read_toml(tmp_path / "a.toml")
+
+
+def test_what_does_not_go_with_the_rows_of_an_inner_selection_is_told_so():
+    with pytest.raises(InputError, match=r"selecting inside 40 of the 60 rows \(nested\): k=41 is outside 3"):
+        Study(k=tuple(range(3, 51)), protocol="nested").for_rows(60)

@@ -47,10 +47,6 @@ class Schedule:
         self._ahead: dict[int, int] = {}
         self._jobs: dict[int, Job | None] = {}
 
-    def cost(self, job: Job) -> float:
-        """Expected work of a job: training rows squared times cells."""
-        return float(self.n_train[job.size]) ** 2 * sum(cells for _, cells in job.paths)
-
     def next(self) -> Job | None:
         """The most useful job not handed out yet; None when nothing more is worth computing now."""
         for size in self._open():
@@ -77,7 +73,7 @@ class Schedule:
         return all(led for led, _ in self._lowest.values())
 
     def forecast(self) -> float:
-        """Expected work left, in the unit of ``cost``; 0 when all is decided.
+        """Expected work left, cells times squared training rows; 0 when all is decided.
 
         A triple is taken to go on as its prefix did; a fold size not begun, as the nearest one that is.
         """

@@ -294,13 +294,6 @@ def test_a_marked_job_is_not_handed_out():
     assert second.schedule.next() == first.schedule.next() != job
 
 
-def test_cost_is_rows_squared_times_cells():
-    schedule = Race(realistic(0)).schedule
-    one = schedule.cost(Job(1, 0, ((0, 1),)))
-    assert one == realistic(0).n_train[1] ** 2
-    assert schedule.cost(Job(1, 5, ((0, 3), (4, 2)))) == 5 * one
-
-
 def test_leading_tells_whether_every_open_race_has_a_leader():
     tables = realistic(1)
     race = Race(tables, 1, own=[0, 3])
