@@ -11,6 +11,8 @@ import pytest
 from conftest import blobs
 from pyarrow import csv
 
+from ckcv_ray.study import Study, read_toml
+
 ROOT = Path(__file__).resolve().parent.parent
 README = (ROOT / "README.md").read_text()
 BIN = Path(sys.executable).parent
@@ -116,3 +118,10 @@ def test_the_layout_names_every_module() -> None:
     for file in (ROOT / "ckcv_ray").glob("*.py"):
         if file.stem not in ("__init__", "errors", "version"):
             assert re.search(rf"\b{file.stem}\b", layout), f"{file.stem} is not in the README's layout"
+
+
+def test_the_study_file_of_the_readme_is_one(tmp_path):
+    (tmp_path / "patients.toml").write_text(re.search(r"```toml\n(.*?)```", README, re.DOTALL)[1])
+    study = Study.from_json(read_toml(tmp_path / "patients.toml"))
+    assert (len(study.C), study.gamma, len(study.k)) == (13, (0.01, 0.1, 1.0), 18)
+    assert (study.n_splits, study.protocol, study.claims) == (50, "holdout", ("random", "member:3"))
