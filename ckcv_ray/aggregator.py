@@ -48,6 +48,7 @@ class Progress(NamedTuple):
         spent: seconds of work so far, on one worker, in all sessions.
         left: seconds of work expected on one worker; 0 when decided, inf when not known yet.
         best: the best complete triple so far and its l_ms, or None.
+        workers: processes that share the work left.
     """
 
     planned: int
@@ -59,6 +60,7 @@ class Progress(NamedTuple):
     spent: float = 0.0
     left: float = inf
     best: tuple[Triple, float] | None = None
+    workers: int = 1
 
 
 Listener = Callable[[Progress], None]
@@ -121,6 +123,7 @@ class Aggregator:
         self._damaged: list[str] = []
         self._estimates: Iterator[Task] | None = None
         self._looked, self._open_left = -1, True
+        self._workers = 1
         self._fits, self._seconds, self._cost, self._left = 0, 0.0, 0.0, inf
 
     def open(self) -> None:
@@ -161,6 +164,7 @@ class Aggregator:
         As long as a race has no leader, batches are shorter than ``batch_seconds``, since each result may
         then change what is worth computing.
         """
+        self._workers = workers
         seconds = batch_seconds(self._left or inf, workers, least)
         if self._estimates is None and not self._decided():
             early = LEADERLESS_SHARE * batch_seconds(0.0, workers, least)
@@ -214,8 +218,18 @@ class Aggregator:
             dropped += int(np.sum(unknown & ~alive & ~lost))
         leader = self.selection.winner()
         best = (triple_of(self.study, self.sizes, leader), leader.l_ms) if leader else None
-        spent, capped = self._before["worker_seconds"] + self._working, self.ledger.capped()
-        return Progress(planned, computed, failed, dropped, capped, self._fits, spent, self._left, best)
+        return Progress(
+            planned,
+            computed,
+            failed,
+            dropped,
+            capped=self.ledger.capped(),
+            fits=self._fits,
+            spent=self._before["worker_seconds"] + self._working,
+            left=self._left,
+            best=best,
+            workers=self._workers,
+        )
 
     def flush(self) -> None:
         """Write what has come in since the last time."""

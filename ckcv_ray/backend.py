@@ -96,7 +96,7 @@ def make_backend(execution: Execution, seconds: float) -> Backend:
     """The backend that ``execution`` names, for work of about ``seconds``."""
     if choose_backend(execution, seconds) == "serial":
         return SerialBackend()
-    address = _ray_address(execution)
+    address = _reachable(execution)
     from ckcv_ray.cluster import RayBackend
 
     return RayBackend(execution.workers, address)
@@ -108,16 +108,21 @@ def session(execution: Execution) -> Iterator[tuple[Callable[[], Backend], int]]
     if choose_backend(execution, inf) == "serial":
         yield SerialBackend, 1
         return
-    address = _ray_address(execution)
+    address = _reachable(execution)
     from ckcv_ray.cluster import RayBackend, connected
 
     with connected(execution.workers, address):
         yield lambda: RayBackend(execution.workers, address, apart=False), TOGETHER
 
 
-def _ray_address(execution: Execution) -> str:
-    """Where Ray is, or "local"; to be asked before ray is imported."""
-    address = execution.address or os.environ.get("RAY_ADDRESS") or "local"
+def ray_address(execution: Execution) -> str:
+    """Where Ray is, or "local"."""
+    return execution.address or os.environ.get("RAY_ADDRESS") or "local"
+
+
+def _reachable(execution: Execution) -> str:
+    """The address, for a Ray that is about to be imported."""
+    address = ray_address(execution)
     if address == "local":  # read when ray is imported: without it a local Ray listens on every interface
         os.environ.setdefault("RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER", "0")
     return address

@@ -23,7 +23,7 @@ from rich.console import Console
 from ckcv_ray import data, driver
 from ckcv_ray.archive import environment_changes, finished_run, load_run, reopen, replay
 from ckcv_ray.arguments import as_path
-from ckcv_ray.backend import choose_backend
+from ckcv_ray.backend import choose_backend, ray_address
 from ckcv_ray.datasets import is_named
 from ckcv_ray.display import Display, DownloadBar, duration
 from ckcv_ray.errors import CKCVError, InputError, StoreError
@@ -388,8 +388,8 @@ def _run(study: Study, given: Asked, out: Path, execution: Execution, yes: bool)
     signals = Signals()
     try:
         expected = estimate(study, table)
-        workers = _tell_expected(expected, execution, yes)
-        with signals, Display(console, workers) as display:
+        _tell_expected(expected, execution, yes)
+        with signals, Display(console) as display:
             return driver.run_table(study, table, out, execution, display, test, expected, stop=signals.stop)
     except KeyboardInterrupt:
         kept = f"what is done is kept in {out}; " if out.exists() else ""
@@ -419,18 +419,20 @@ def _run_id(folder: Path) -> str | None:
     return None
 
 
-def _tell_expected(expected: Estimate, execution: Execution, yes: bool) -> int:
-    """Say how long the run will take, ask before a long one; the number of workers."""
-    backend = choose_backend(execution, expected.seconds)
-    workers = 1 if backend == "serial" else execution.workers or os.cpu_count() or 1
-    seconds = expected.seconds / workers
-    if backend == "ray":
-        seconds = wall_seconds(expected.seconds, workers)
+def _tell_expected(expected: Estimate, execution: Execution, yes: bool) -> None:
+    """Say how long the run will take, and ask before a long one."""
+    backend, seconds = choose_backend(execution, expected.seconds), expected.seconds
+    if backend == "serial":
+        where = "serial, workers: 1"
+    elif execution.workers is None and (address := ray_address(execution)) != "local":
+        where = f"one worker; those of the cluster at {address} share it"
+    else:
+        workers = execution.workers or os.cpu_count() or 1
+        seconds, where = wall_seconds(seconds, workers), f"ray, workers: {workers}"
     told = f"about {duration(seconds)}" if seconds >= 1 else "less than a second"
-    _say(f"expected: {told} with {backend}, workers: {workers}")
+    _say(f"expected: {told} with {where}")
     if seconds > HOUR and not yes and sys.stdin.isatty() and console.is_terminal:
         typer.confirm("Go on?", abort=True, err=True)
-    return workers
 
 
 def _write_table(table: pa.Table, out: Path | None, folder: RunFolder) -> None:

@@ -65,12 +65,10 @@ class Display(Line):
 
     Args:
         console: where to show them.
-        workers: processes that share the work left.
     """
 
-    def __init__(self, console: Console, workers: int) -> None:
+    def __init__(self, console: Console) -> None:
         super().__init__(console, "starting", TimeElapsedColumn())
-        self.workers = workers
         self.first: Moment | None = None
 
     def __call__(self, moment: Moment) -> None:
@@ -85,7 +83,9 @@ class Display(Line):
         parts = [
             f"{moment.computed:,} cells, {done / max(seconds, 1e-9):,.0f}/s",
             f"{100 * moment.dropped / moment.planned:.0f} % dropped",
-            f"{duration(moment.left / self.workers)} left" if isfinite(moment.left) else "time left unknown",
+            f"{duration(moment.left / moment.workers)} left"
+            if isfinite(moment.left)
+            else "time left unknown",
         ]
         if moment.failed:
             parts.append(f"{moment.failed:,} failed")

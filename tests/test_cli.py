@@ -20,6 +20,9 @@ from pyarrow import csv, parquet
 
 from ckcv_ray import cli, load_run
 from ckcv_ray.certificate import at_most
+from ckcv_ray.estimate import Estimate
+from ckcv_ray.study import Execution
+from ckcv_ray.worker import RECORD, Outcome
 
 Ran = tuple[int, str, str]
 Command = Callable[..., Ran]
@@ -325,3 +328,22 @@ def test_interrupted_resumed_and_none_the_wiser(
         subprocess.run([*command[:-1], "serial", "--out", out], check=True, capture_output=True)
     for name in ("triples.parquet", "certificate.json", "ensemble/models.parquet"):
         assert (halted / name).read_bytes() == (whole / name).read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("execution", "told"),
+    [
+        (Execution("serial"), "about 30 s with serial, workers: 1"),
+        (Execution("ray", 10), "about 8 s with ray, workers: 10"),
+        (
+            Execution("ray", None, "10.0.0.1:6379"),
+            "about 30 s with one worker; those of the cluster at 10.0.0.1:6379",
+        ),
+    ],
+)
+def test_what_is_expected_is_said_for_the_workers_there_are(
+    execution: Execution, told: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    outcome = Outcome(np.empty(0, RECORD), (), ())
+    cli._tell_expected(Estimate(30.0, 1e-9, outcome), execution, yes=True)
+    assert told in capfd.readouterr().err.replace("\n", " ")
