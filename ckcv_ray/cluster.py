@@ -6,6 +6,7 @@ aggregator that dies is made anew and takes up what the folder holds.
 """
 
 import os
+import secrets
 import signal
 import socket
 import threading
@@ -13,6 +14,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from math import inf
 from pathlib import Path
+from tempfile import NamedTemporaryFile
 from time import monotonic
 from typing import Any, cast
 
@@ -216,6 +218,7 @@ def _connect(workers: int | None, address: str) -> None:
             "include_dashboard": False,
             "_node_ip_address": LOOPBACK,
         }
+        _keep_token()
     else:
         _reach(address)
         options |= {"address": address}
@@ -225,10 +228,20 @@ def _connect(workers: int | None, address: str) -> None:
         ray.init(**options)
     except (ConnectionError, RuntimeError) as error:
         raise InputError(f"cannot join or start Ray at address={address!r}: {error}") from None
-    if TOKEN.is_file():  # ray.init makes it readable to everyone
-        TOKEN.chmod(0o600)
     if main:
         signal.signal(signal.SIGTERM, handler)
+
+
+def _keep_token() -> None:
+    """Have a token that none but its owner can read; Ray would make one that everybody can."""
+    with suppress(OSError):  # no home that can be written: Ray says so itself
+        TOKEN.parent.mkdir(parents=True, exist_ok=True)
+        with NamedTemporaryFile("w", dir=TOKEN.parent) as file:
+            file.write(secrets.token_hex(32))
+            file.flush()
+            with suppress(FileExistsError):
+                os.link(file.name, TOKEN)
+        TOKEN.chmod(0o600)
 
 
 def _from_checkout() -> bool:

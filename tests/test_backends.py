@@ -275,6 +275,20 @@ def test_a_ray_of_our_own_listens_on_loopback_alone_and_keeps_its_token(tmp_path
     assert (tmp_path / ".ray" / "auth_token").stat().st_mode & 0o777 == 0o600
 
 
+def test_the_token_is_never_readable_to_others_and_never_replaced(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    token = tmp_path / ".ray" / "auth_token"
+    monkeypatch.setattr(cluster, "TOKEN", token)
+    cluster._keep_token()
+    assert (token.stat().st_mode & 0o777, len(token.read_text())) == (0o600, 64)
+    token.write_text("one of the user's own")
+    token.chmod(0o644)
+    cluster._keep_token()
+    assert (token.stat().st_mode & 0o777, token.read_text()) == (0o600, "one of the user's own")
+    assert list(token.parent.iterdir()) == [token]
+
+
 def test_a_refused_run_leaves_no_trace(study: Study, table: Table, tmp_path: Path) -> None:
     holder = RunFolder(tmp_path / "run")
     holder.acquire()
