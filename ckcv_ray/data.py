@@ -313,8 +313,12 @@ def fitting(test: TestRows | None, table: Table) -> TestRows | None:
 
 def known_rows(X: Rows, table: Table) -> int:
     """How many rows of X [rows, d] are rows that were learned from."""
-    learned = {row.tobytes() for row in table.X + 0.0}  # -0.0 and 0.0 are one number
-    return sum(row.tobytes() in learned for row in X + 0.0)
+
+    def whole(rows: Rows) -> NDArray[np.void]:
+        items = np.ascontiguousarray(rows + 0.0)  # -0.0 and 0.0 are one number
+        return items.view(np.dtype((np.void, items.itemsize * items.shape[1])))[:, 0]
+
+    return int(np.isin(whole(X), whole(table.X)).sum())
 
 
 def fit_scaling(X: NDArray[np.float64], how: str) -> scaling.Scaling:
