@@ -21,7 +21,7 @@ SMALLER = {
     for command, smaller in (
         ("table1.py --seeds 3", "table1.py --sets thyroid --realizations 2"),
         ("table1.py --conventional", "table1.py --conventional --sets titanic --realizations 1"),
-        ("chaos.py --rounds 8 --seed 1", "chaos.py --rounds 1 --seed 1 --kinds aggregator"),
+        ("chaos.py --rounds 24 --seed 603", "chaos.py --rounds 1 --seed 1 --kinds aggregator"),
         ("fuzz.py --minutes 10", "fuzz.py --minutes 0.1 --only words,toml"),
         ("bench_plan.py", "bench_plan.py --sets titanic --most 1000"),
         ("bench_scale.py --workers 64", "bench_scale.py --workers 2 --source twonorm:60:0"),
