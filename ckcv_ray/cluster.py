@@ -228,6 +228,8 @@ def _connect(workers: int | None, address: str) -> None:
         ray.init(**options)
     except (ConnectionError, RuntimeError) as error:
         raise InputError(f"cannot join or start Ray at address={address!r}: {error}") from None
+    if TOKEN.is_file():  # Ray's own, where ours could not be put there
+        TOKEN.chmod(0o600)
     if main:
         signal.signal(signal.SIGTERM, handler)
 

@@ -110,7 +110,5 @@ def _spaced(values: Sequence[Any], most: int) -> tuple[Any, ...]:
 
 def wall_seconds(work: float, workers: int) -> float:
     """Time on Ray for so many seconds of work: its start, and the driver where it cannot keep up."""
-    if not work:
-        return RAY_SECONDS
     batch = batch_seconds(work, workers, LEAST_SECONDS)
     return RAY_SECONDS + max(work / workers, batch, work / batch * DRIVER_SECONDS)

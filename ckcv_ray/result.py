@@ -152,12 +152,7 @@ class Result:
             exact, factor = claims.get("nested" if nested else "random"), 2 if vote else 1
         if exact is None:
             return f"by {of}: nothing is proven of it, the result is provisional"
-        bound = min(1.0, factor * exact["bound"])
-        twice = ", twice that of a random member" if factor == 2 else ""
-        return (
-            f"by {of}: proven to be wrong at most {at_most(bound)} of the time, with probability "
-            f"{level_of(exact['delta'])} ({exact['protocol']}{twice})"
-        )
+        return _proven(of, exact, factor)
 
     def _claim_for_member(self, member: int, nested: bool) -> str:
         of = f"member {member} of {'the nested ensemble' if nested else 'F*'}"
@@ -165,10 +160,7 @@ class Result:
         if nested or not found:
             asked = f"ckcv run --certify holdout --claim member:{member} would prove something"
             return f"by {of}: nothing is proven of it alone; {asked}"
-        return (
-            f"by {of}: proven to be wrong at most {at_most(found[0]['bound'])} of the time, with probability "
-            f"{level_of(found[0]['delta'])} ({found[0]['protocol']})"
-        )
+        return _proven(of, found[0])
 
     def named(self, signs: NDArray[np.int8]) -> NDArray[Any]:
         """Original labels of classes -1 and +1."""
@@ -249,6 +241,16 @@ class Result:
 
     def _words(self) -> list[str]:
         return list(self.certificate.statements)
+
+
+def _proven(of: str, claim: Claim, factor: int = 1) -> str:
+    """What a claim says of predictions made so; of those with ``factor`` times its risk."""
+    bound = min(1.0, factor * claim["bound"])
+    twice = ", twice that of a random member" if factor == 2 else ""
+    return (
+        f"by {of}: proven to be wrong at most {at_most(bound)} of the time, with probability "
+        f"{level_of(claim['delta'])} ({claim['protocol']}{twice})"
+    )
 
 
 def _claimed(claim: Claim) -> str:
