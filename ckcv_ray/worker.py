@@ -20,10 +20,11 @@ from ckcv_ray.blocks import Dense, Points, block_bytes, prepare
 from ckcv_ray.core.kernels import Matrix, squared_distances
 from ckcv_ray.core.scaling import Scaling
 from ckcv_ray.core.splits import Index, Split
-from ckcv_ray.core.svm import Solution, Status, load
+from ckcv_ray.core.svm import Solution, Status
 from ckcv_ray.core.threads import one_thread
 from ckcv_ray.data import fit_scaling
 from ckcv_ray.ensemble import Member, mistakes
+from ckcv_ray.machine_code import load
 from ckcv_ray.study import Path, Stage, Study, Task
 
 SHARED_BYTES = 1 << 29

@@ -7,11 +7,11 @@ in float64 and in float32.
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from ckcv_ray.core.memory import LANES, aligned, scratch, whole
 from ckcv_ray.core.simd import SHIFT, power_of_two, wide
+from ckcv_ray.machine_code import compiled, load, writable
 
 DOUBLES = 8
 STRIP = 1 << 20  # elements of M made at once where it is not kept
@@ -51,6 +51,7 @@ def squared_distances(A: Matrix, B: Matrix) -> Matrix:
 
 def fill_distances(A: Matrix, B: Matrix, out: Matrix) -> None:
     """``squared_distances`` into rows filled up to whole vectors; what fills them is finite."""
+    load()
     columns = np.zeros((B.shape[1], out.shape[1]))
     columns[:, : len(B)] = B.T
     _sum_squares(np.array(A, order="C", dtype=np.float64), columns, out)
@@ -64,14 +65,16 @@ def gaussian(distances: Matrix, gamma: float) -> Matrix:
 
 def complement(distances: Matrix, gamma: float, out: Matrix | None = None) -> Matrix:
     """1 - K = -expm1(-gamma * D) of squared distances D: all its digits, however small gamma."""
+    load()
     M = np.empty(distances.shape) if out is None else out
-    _fill(np.ascontiguousarray(distances), gamma, M, np.empty((len(M), 0), np.float32))
+    _fill(writable(distances), gamma, M, np.empty((len(M), 0), np.float32))
     return M
 
 
 def fill_complement(distances: Matrix, gamma: float, out: Complement) -> None:
     """Fill ``out`` from the distances among the training rows, filled up as by ``fill_distances``."""
-    _fill(distances, gamma, out.double, out.single)
+    load()
+    _fill(writable(distances), gamma, out.double, out.single)
 
 
 def strip_rows(columns: int) -> int:
@@ -110,7 +113,7 @@ def complement_of(M: Matrix) -> Complement:
     return Complement(double, single)
 
 
-@njit(cache=True, error_model="numpy")
+@compiled()
 def _sum_squares(A: Matrix, columns: Matrix, D: Matrix) -> None:
     """D[i, j] = sum over f of (A[i, f] - columns[f, j])^2, four features at a time, in their order."""
     wide()
@@ -135,7 +138,7 @@ def _sum_squares(A: Matrix, columns: Matrix, D: Matrix) -> None:
             f += 1
 
 
-@njit(cache=True, error_model="numpy")
+@compiled()
 def gather(D: Matrix, rows: Index, columns: Index, block: Matrix) -> None:
     """D[rows][:, columns] into rows filled up to whole vectors, with zeros."""
     wide()
@@ -147,7 +150,7 @@ def gather(D: Matrix, rows: Index, columns: Index, block: Matrix) -> None:
             out[q] = 0.0
 
 
-@njit(cache=True, error_model="numpy", fastmath={"contract"})
+@compiled(fastmath={"contract"})
 def _fill(D: Matrix, gamma: float, double: Matrix, single: Single) -> None:
     """1 - exp(-gamma D): with -gamma D = k ln 2 + r, it is (1 - 2^k) - 2^k expm1(r)."""
     wide()

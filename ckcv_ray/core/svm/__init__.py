@@ -3,12 +3,12 @@
 ``problem`` states what is minimised and measures any solution. ``path`` is our own solver: pair steps
 (``loop``) and Newton steps (``newton``, on the factors of ``factor``) in turn; ``decomposition`` does the
 same where the kernel does not fit into memory. ``libsvm`` is the rival. All else in the package knows a
-solver only as an entry of ``SOLVERS`` and ``ON_POINTS``; ``load`` (``compiled``) comes before the first fit.
+solver only as an entry of ``SOLVERS`` and ``ON_POINTS``.
 """
 
-from ckcv_ray.core.svm import decomposition, libsvm, path
-from ckcv_ray.core.svm.compiled import load
+from ckcv_ray.core.svm import compiled, decomposition, libsvm, path
 from ckcv_ray.core.svm.problem import Fits, Path, PathOnPoints, Solution, Status
+from ckcv_ray.machine_code import list_signatures
 
 SOLVERS: dict[str, Path] = {"newton": path.path, "libsvm": libsvm.path}
 ON_POINTS: dict[str, PathOnPoints] = {
@@ -16,4 +16,6 @@ ON_POINTS: dict[str, PathOnPoints] = {
     "libsvm": libsvm.path_on_points,
 }
 
-__all__ = ["ON_POINTS", "SOLVERS", "Fits", "Path", "PathOnPoints", "Solution", "Status", "load"]
+list_signatures(compiled.signatures)
+
+__all__ = ["ON_POINTS", "SOLVERS", "Fits", "Path", "PathOnPoints", "Solution", "Status"]

@@ -1,32 +1,29 @@
-"""The solver's compiled functions, brought into a process in one order: those that are called before those
-that call them.
+"""Which functions are compiled, for which types and in which order; ``machine_code`` says why it matters."""
 
-The code of a function also holds the code of what it calls, and LLVM's loader takes the copy that came
-first. Two copies are made under different neighbours, and may round differently. Where a function is compiled
-anew, what it calls is there before it; where it comes from the cache, it is not. So all are loaded here, and
-in the same order, be it the first process on a machine or the thousandth.
-"""
-
-from functools import cache
 from threading import get_ident
 from typing import Any
 
 import numpy as np
-from numba import float32, float64, int8, int64, typeof
+from numba import float32, float64, int8, int64, typeof, types
 
-from ckcv_ray.core.kernels import complement_of
+from ckcv_ray.core import kernels
 from ckcv_ray.core.svm import decision, factor, loop, newton, path
 from ckcv_ray.core.svm.problem import empty_fits
+from ckcv_ray.machine_code import Signatures
 
 V, M, S, SM = float64[::1], float64[:, ::1], float32[::1], float32[:, ::1]
 N, NM, B = int64[::1], int64[:, ::1], int8[::1]
 
 
-def signatures() -> list[tuple[Any, tuple[Any, ...]]]:
-    """Every function and the types of its arguments; callees first."""
-    complement, fits = typeof(complement_of(np.zeros((1, 1)))), typeof(empty_fits(1, 1))
+def signatures() -> Signatures:
+    """List every function with the types of its arguments; callees first."""
+    complement, fits = typeof(kernels.complement_of(np.zeros((1, 1)))), typeof(empty_fits(1, 1))
     space = typeof(path.workspace(1, get_ident()))
     return [
+        (kernels._sum_squares, (M, M, M)),
+        (kernels.gather, (M, N, N, M)),
+        (kernels.gather, (_shared(M), N, N, M)),
+        (kernels._fill, (M, float64, M, SM)),
         (factor._sound, (M, M, int64)),
         (factor.factorise, (M, M, int64)),
         (factor.solve, (M, V, V, int64)),
@@ -56,8 +53,6 @@ def signatures() -> list[tuple[Any, tuple[Any, ...]]]:
     ]
 
 
-@cache
-def load() -> None:
-    """Bring every function into this process, from the cache or compiled anew (some 12 s, once)."""
-    for function, types in signatures():
-        function.compile(types)
+def _shared(array: Any) -> Any:
+    """The type of such arrays as they come out of Ray's object store, read-only."""
+    return types.Array(array.dtype, array.ndim, array.layout, readonly=True)

@@ -1,12 +1,12 @@
 """Decision values, and the errors a path's fits make on rows they were not trained on."""
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from ckcv_ray.core.kernels import Matrix
 from ckcv_ray.core.simd import wide
 from ckcv_ray.core.svm.problem import Fits
+from ckcv_ray.machine_code import compiled, load, writable
 
 FAST = {"contract", "reassoc", "arcp", "nsz"}
 UNDECIDED = 1e-9  # so near to zero, rounding would decide the label: an error
@@ -18,12 +18,13 @@ def count_errors(M: Matrix, fits: Fits, y: NDArray[np.int8]) -> NDArray[np.int64
     M = 1 - K of the rows [rows] and the training rows [>= n_train]; f(x) = offset - sum_i b_i M(x, x_i). One
     sum for each fit and row: which other fits are asked for makes no difference to it.
     """
+    load()
     errors = np.zeros((len(fits.offset), 2), np.int64)
-    _count_errors(M, fits.b, fits.offset, y, errors)
+    _count_errors(writable(M), writable(fits.b), writable(fits.offset), writable(y), errors)
     return errors
 
 
-@njit(cache=True, fastmath=FAST, error_model="numpy")
+@compiled(fastmath=FAST)
 def _count_errors(
     M: Matrix, b: Matrix, offset: Matrix, y: NDArray[np.int8], errors: NDArray[np.int64]
 ) -> None:
@@ -51,7 +52,7 @@ def _count_errors(
                 _judge(f3, y[p3], errors[c])
 
 
-@njit(cache=True, error_model="numpy")
+@compiled()
 def _judge(f: float, y: int, errors: NDArray[np.int64]) -> None:
     if y * f <= UNDECIDED:
         errors[np.int64(y > 0)] += 1

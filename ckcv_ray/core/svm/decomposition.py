@@ -25,6 +25,7 @@ from ckcv_ray.core.kernels import (
 from ckcv_ray.core.memory import scratch, whole
 from ckcv_ray.core.svm.path import Workspace, describe_fit, fit, index_mask, rescale, workspace
 from ckcv_ray.core.svm.problem import Fits, Vector, constant, empty_fits
+from ckcv_ray.machine_code import load, writable
 
 BLOCK = 4096
 
@@ -47,7 +48,8 @@ def path_on_points(
     """
     if (y == y[0]).all():
         return constant(y, len(C_values))
-    n = len(y)
+    load()
+    y, n = writable(y), len(y)
     fits = empty_fits(len(C_values), n)
     b, F = np.zeros(n), -y
     solved = False

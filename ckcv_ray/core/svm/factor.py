@@ -1,10 +1,11 @@
 """Cholesky factors A = U'U of positive definite matrices, upper triangle by rows, and their downdates."""
 
 import numpy as np
-from numba import njit, types
+from numba import types
 from numpy.typing import NDArray
 
 from ckcv_ray.core.simd import wide
+from ckcv_ray.machine_code import compiled
 
 FAST = {"contract", "reassoc", "arcp", "nsz", "nnan"}
 LEAST_PIVOT = 1e-12
@@ -19,7 +20,7 @@ potrf = types.ExternalFunction(
 )
 
 
-@njit(cache=True, error_model="numpy")
+@compiled()
 def factorise(A: Matrix, U: Matrix, m: int) -> None:
     """Fill U with the factor of the leading m x m block of A.
 
@@ -36,7 +37,7 @@ def factorise(A: Matrix, U: Matrix, m: int) -> None:
             return
 
 
-@njit(cache=True, error_model="numpy")
+@compiled()
 def _sound(A: Matrix, U: Matrix, m: int) -> bool:
     """Whether every pivot stands above rounding."""
     sound = True
@@ -45,7 +46,7 @@ def _sound(A: Matrix, U: Matrix, m: int) -> bool:
     return sound
 
 
-@njit(cache=True, fastmath=FAST, error_model="numpy")
+@compiled(fastmath=FAST)
 def solve(U: Matrix, x: Vector, inverse: Vector, m: int) -> None:
     """Replace x by the solution of U'U z = x; ``inverse`` [m] is scratch. Four rows to a pass over x."""
     wide()
@@ -86,7 +87,7 @@ def solve(U: Matrix, x: Vector, inverse: Vector, m: int) -> None:
         x[p], x[p + 1], x[p + 2], x[p + 3] = x0, x1, x2, x3
 
 
-@njit(cache=True, fastmath=FAST, error_model="numpy")
+@compiled(fastmath=FAST)
 def remove(U: Matrix, carried: Vector, m: int, h: int) -> None:
     """Make the factor of m variables that of the m - 1 others than h, by Givens rotations.
 

@@ -18,19 +18,19 @@ enough.
 """
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from ckcv_ray.core.kernels import LEAST_CURVATURE
 from ckcv_ray.core.memory import LANES
 from ckcv_ray.core.simd import fused, greater, largest_gain, lesser, lowest, wide
+from ckcv_ray.machine_code import compiled
 
 FAST = {"contract", "reassoc", "arcp", "nsz"}
 Single = NDArray[np.float32]
 Double = NDArray[np.float64]
 
 
-@njit(cache=True, fastmath=FAST, error_model="numpy")
+@compiled(fastmath=FAST)
 def iterate(
     M: Single,
     U: Single,
@@ -96,7 +96,7 @@ def iterate(
     return budget
 
 
-@njit(cache=True, error_model="numpy")
+@compiled()
 def _lowest_place(U: Single) -> int:
     place = 0
     for k in range(U.shape[0]):
@@ -105,7 +105,7 @@ def _lowest_place(U: Single) -> int:
     return place
 
 
-@njit(cache=True, error_model="numpy")
+@compiled()
 def iterate_exactly(
     M: Double, F: Double, b: Double, lo: Double, hi: Double, tolerance: float, budget: int
 ) -> int:

@@ -13,12 +13,12 @@ rises. Few variables fixed: the factor is downdated; many: it is made anew.
 """
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from ckcv_ray.core.kernels import LEAST_CURVATURE
 from ckcv_ray.core.simd import lesser, wide
 from ckcv_ray.core.svm.factor import factorise, remove, solve
+from ckcv_ray.machine_code import compiled
 
 FAST = {"contract", "reassoc", "arcp", "nsz", "nnan"}
 MOST_SOLVES = 50
@@ -29,7 +29,7 @@ Vector = NDArray[np.float64]
 Index = NDArray[np.int64]
 
 
-@njit(cache=True, fastmath=FAST, error_model="numpy")
+@compiled(fastmath=FAST)
 def newton(
     M: Matrix,
     F: Vector,
@@ -87,7 +87,7 @@ def newton(
     return solves
 
 
-@njit(cache=True, error_model="numpy")
+@compiled()
 def _free_variables(b: Vector, lo: Vector, hi: Vector, free: Index, most: int) -> int:
     """List the free variables, the one farthest from its bounds last; 0 if there is no room for them."""
     m, at, widest = 0, 0, 0.0
@@ -105,7 +105,7 @@ def _free_variables(b: Vector, lo: Vector, hi: Vector, free: Index, most: int) -
     return m
 
 
-@njit(cache=True, fastmath=FAST, error_model="numpy")
+@compiled(fastmath=FAST)
 def _assemble(M: Matrix, free: Index, place: Index, A: Matrix, m: int) -> None:
     """Fill the upper triangle of A."""
     wide()
@@ -119,7 +119,7 @@ def _assemble(M: Matrix, free: Index, place: Index, A: Matrix, m: int) -> None:
         made[0] = max(made[0], LEAST_CURVATURE)
 
 
-@njit(cache=True, fastmath=FAST, error_model="numpy")
+@compiled(fastmath=FAST)
 def _walk(
     A: Matrix, place: Index, g: Vector, d: Vector, w: Vector, x: Vector, low: Vector, high: Vector, m: int
 ) -> None:
@@ -164,7 +164,7 @@ def _walk(
             w[p] -= lost * A[at, place[p]]
 
 
-@njit(cache=True, error_model="numpy")
+@compiled()
 def _elect(g: Vector, x: Vector, low: Vector, high: Vector, free: Index, m: int) -> None:
     """Exchange r, which is at a bound, for the variable now farthest from its own."""
     at, widest = m, 0.0
@@ -183,7 +183,7 @@ def _elect(g: Vector, x: Vector, low: Vector, high: Vector, free: Index, m: int)
     free[at], free[m] = free[m], free[at]
 
 
-@njit(cache=True, error_model="numpy")
+@compiled()
 def _downdate(U: Matrix, spare: Vector, x: Vector, low: Vector, high: Vector, m: int) -> None:
     """Take the variables at a bound out of the factor, one by one."""
     for p in range(m - 1, -1, -1):
@@ -192,7 +192,7 @@ def _downdate(U: Matrix, spare: Vector, x: Vector, low: Vector, high: Vector, m:
             m -= 1
 
 
-@njit(cache=True, error_model="numpy")
+@compiled()
 def _compress(
     b: Vector, g: Vector, x: Vector, low: Vector, high: Vector, free: Index, place: Index, m: int
 ) -> int:

@@ -29,7 +29,6 @@ from threading import get_ident
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from ckcv_ray.core.kernels import DOUBLES, Complement, Index
@@ -38,6 +37,7 @@ from ckcv_ray.core.simd import greater, lesser, wide
 from ckcv_ray.core.svm.loop import iterate, iterate_exactly
 from ckcv_ray.core.svm.newton import WORK_ROWS, newton
 from ckcv_ray.core.svm.problem import Fits, Matrix, Vector, constant, empty_fits
+from ckcv_ray.machine_code import compiled, load, writable
 
 FAST = {"contract", "reassoc", "arcp", "nsz"}
 MOST_FREE = 2000
@@ -67,7 +67,8 @@ def path(M: Complement, y: Vector, C_values: tuple[float, ...], tolerance: float
     """Fit for each C in turn, each from the last; see ``problem.Path``."""
     if (y == y[0]).all():
         return constant(y, len(C_values))
-    n = len(y)
+    load()
+    M, y, n = Complement(writable(M.double), writable(M.single)), writable(y), len(y)
     fits = empty_fits(len(C_values), n)
     _solve_path(M, y, np.array(C_values), tolerance, max_iter, index_mask(n), workspace(n, get_ident()), fits)
     return fits
@@ -91,7 +92,7 @@ def workspace(n: int, thread: int) -> Workspace:
     )
 
 
-@njit(cache=True, error_model="numpy")
+@compiled()
 def _solve_path(
     M: Complement,
     y: Vector,
@@ -124,7 +125,7 @@ def _solve_path(
         solved = solved or (fits.converged[c] and largest < C)
 
 
-@njit(cache=True, error_model="numpy")
+@compiled()
 def _begin(M: Matrix, F: Vector, y: Vector, b: Vector, C: float, space: Workspace) -> None:
     """Begin with as many b at their bound C as the constraint sum b = 0 allows, if the objective still falls
     along that ray; else at zero. A small C ends near there, one variable after the other.
@@ -149,7 +150,7 @@ def _begin(M: Matrix, F: Vector, y: Vector, b: Vector, C: float, space: Workspac
             F[k], b[k] = -y[k], 0.0
 
 
-@njit(cache=True, fastmath=FAST, error_model="numpy")
+@compiled(fastmath=FAST)
 def rescale(F: Vector, y: Vector, b: Vector, lo: Vector, hi: Vector, C: float) -> None:
     """Scale b, and F with it, to minimise the objective along the ray."""
     wide()
@@ -170,7 +171,7 @@ def rescale(F: Vector, y: Vector, b: Vector, lo: Vector, hi: Vector, C: float) -
         F[k] = scale * (F[k] + y[k]) - y[k]
 
 
-@njit(cache=True, error_model="numpy")
+@compiled()
 def fit(
     M: Complement,
     F: Vector,
@@ -212,7 +213,7 @@ def fit(
     return done
 
 
-@njit(cache=True, fastmath=FAST, error_model="numpy")
+@compiled(fastmath=FAST)
 def _newton_budget(b: Vector, lo: Vector, hi: Vector, n: int) -> int:
     """Pair steps that take about as long as a Newton step on the variables now free."""
     wide()
@@ -223,7 +224,7 @@ def _newton_budget(b: Vector, lo: Vector, hi: Vector, n: int) -> int:
     return int(nanoseconds / (35.0 + 0.2 * n))
 
 
-@njit(cache=True, fastmath=FAST, error_model="numpy")
+@compiled(fastmath=FAST)
 def _violation(F: Vector, b: Vector, lo: Vector, hi: Vector) -> float:
     wide()
     least, most = np.inf, -np.inf
@@ -233,13 +234,13 @@ def _violation(F: Vector, b: Vector, lo: Vector, hi: Vector) -> float:
     return most - least
 
 
-@njit(cache=True, error_model="numpy")
+@compiled()
 def _copy(source: Vector, target: Vector, n: int) -> None:
     for k in range(n):
         target[k] = source[k]
 
 
-@njit(cache=True, error_model="numpy")
+@compiled()
 def _spread(
     F: Vector, b: Vector, lo: Vector, hi: Vector, U: NDArray[np.float32], V: NDArray[np.float32]
 ) -> None:
@@ -254,7 +255,7 @@ def _spread(
         V[k] = f if b[k] > lo[k] else np.float32(-np.inf)
 
 
-@njit(cache=True, fastmath=FAST, error_model="numpy")
+@compiled(fastmath=FAST)
 def _refresh(M: Matrix, F: Vector, b: Vector, before: Vector, changed: Index) -> None:
     """Bring F up to date: F -= M (b - before), over what changed, four rows at a time."""
     wide()
@@ -277,7 +278,7 @@ def _refresh(M: Matrix, F: Vector, b: Vector, before: Vector, changed: Index) ->
             F[k] -= t0 * M0[k]
 
 
-@njit(cache=True, fastmath=FAST, error_model="numpy")
+@compiled(fastmath=FAST)
 def describe_fit(
     F: Vector, y: Vector, b: Vector, lo: Vector, hi: Vector, C: float, c: int, fits: Fits
 ) -> None:
