@@ -18,31 +18,30 @@ lam > 0, whatever p,
 
 then P(R >= mean A(X_i)) <= delta, R the mean risk: z -> max(0, 1 - lam z) is convex, so it is at the mean
 of the A(X_i) - L_i at most its mean there, whose expectation is at most delta, and Markov's inequality ends
-the proof (the step to the mean is that of Blum, Kalai, Langford, COLT 1999). ``safe_level`` finds a
-delta' and checks the condition for all p. A may exceed 1: it is averaged first and capped then.
+the proof (the step to the mean is that of Blum, Kalai, Langford, COLT 1999). ``safe_level`` finds the largest
+delta' that keeps the condition with the best lam, checked for all p (``core.averaging``): at delta = 0.05,
+delta / 1.41 for m = 10 and delta / 2.11 for m = 133. A may exceed 1: it is averaged first and capped then.
 
 Catoni (2007): R <= (1 - exp(-lam r - ln(1/delta)/m)) / (1 - exp(-lam)) for the mean error rate r, since
 E exp(-lam X) = (1 - p (1 - exp(-lam)))^m; lam is fixed beforehand as sqrt(2 ln(1/delta) / (m p0)), p0 = 0.1.
 """
 
 from collections.abc import Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 from math import exp, fsum, log, sqrt
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import bdtr, betainccinv, betaln, xlog1py, xlogy
+from scipy.special import bdtr, betainccinv
 
 from ckcv_ray.arguments import as_array, number
+from ckcv_ray.core.averaging import largest_level
 from ckcv_ray.errors import InputError
 
 LEAST_DELTA = 1e-100  # below, scipy's inverse of the beta function gives nan or falls with x
 TYPICAL_RATE = 0.1  # p0 of Catoni's lam
-DIVISORS = (2.0, 2.25, 2.5, 2.75, 3.0, 3.5, 4.0, 5.0, 7.0, 10.0, 20.0, 50.0, 100.0)  # delta / delta' to try
 MOST_CHECKED = 5_000  # rows up to which the condition of A is checked
-FINEST = 2.0**-40
-ROUNDING = 1e-9  # far above that of the expectations compared with delta
 BOUNDS = ("clopper_pearson", "stevens", "safe", "catoni")
 Bounds = NDArray[np.float64]
 
@@ -132,7 +131,7 @@ def safe_table(m: int, delta: float) -> Bounds:
 
 @lru_cache(maxsize=1024)
 def safe_level(m: int, delta: float) -> float | None:
-    """The largest level tried at which Clopper-Pearson makes an A(.; m) that keeps delta; None if none did.
+    """The largest level, to one part in a thousand, at which A(.; m) keeps delta; None if none is found.
 
     Raises:
         InputError: m outside 1 .. ``MOST_CHECKED``, or delta outside (0, 1).
@@ -140,36 +139,7 @@ def safe_level(m: int, delta: float) -> float | None:
     check_delta(delta)
     if not 1 <= m <= MOST_CHECKED:
         raise InputError(f"m={m} is outside 1..{MOST_CHECKED}, where the averaging-safe bound is checked")
-    slopes = (max(5 * sqrt(m), m / 3), 5 * sqrt(m), 1 / (2 * delta))
-    for divisor in DIVISORS:
-        A = _safe(m, delta / divisor)
-        if any(keeps(A, lam, delta) for lam in dict.fromkeys(slopes)):
-            return delta / divisor
-    return None
-
-
-def keeps(A: Bounds, lam: float, delta: float) -> bool:
-    """Whether E max(0, 1 - lam (A(X) - p)) <= delta for X ~ Bin(m, p) and every p in [0, 1].
-
-    Args:
-        A: a bound for every count, ascending, shape (m + 1,).
-
-    On [p, q] the expectation is at most that with the weights of p and the term in q, since the summand
-    falls with the count and rises with p. Intervals on which that is above delta are halved until none is,
-    or until the expectation itself is seen above delta.
-    """
-    allowed = delta * (1 - ROUNDING)
-    low = np.linspace(0.0, 1.0, 4 * int(sqrt(len(A))) + 9)
-    low, high = low[:-1], low[1:]
-    while len(low):
-        weights = _weights(len(A) - 1, low)
-        if np.any(_expected(A, lam, weights, low) > allowed) or np.min(high - low) < FINEST:
-            return False
-        open_ = _expected(A, lam, weights, high) > allowed
-        low, high = low[open_], high[open_]
-        middle = (low + high) / 2
-        low, high = np.concatenate([low, middle]), np.concatenate([middle, high])
-    return True
+    return largest_level(partial(_safe, m), delta, LEAST_DELTA)
 
 
 def catoni(rate: float, m: int, delta: float = 0.05) -> float:
@@ -226,18 +196,6 @@ def check_delta(delta: float) -> None:
 def _safe(m: int, level: float) -> Bounds:
     rate = np.arange(m + 1) / m
     return np.asarray(rate + np.maximum.accumulate(bound_table(m, level) - rate))
-
-
-def _weights(m: int, p: Bounds) -> Bounds:
-    """Binomial weights of the counts 0 .. m for each p, shape (len(p), m + 1)."""
-    x = np.arange(m + 1)
-    logs = -np.log1p(m) - betaln(m - x + 1, x + 1) + xlogy(x, p[:, None]) + xlog1py(m - x, -p[:, None])
-    return np.asarray(np.exp(logs))
-
-
-def _expected(A: Bounds, lam: float, weights: Bounds, p: Bounds) -> Bounds:
-    """Expectation of the summand of ``keeps`` under each row of weights, with p in it."""
-    return np.asarray(np.vecdot(weights, np.maximum(0.0, 1 - lam * (A - p[:, None]))))
 
 
 def _checked(errors: ArrayLike, m: ArrayLike, delta: float) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

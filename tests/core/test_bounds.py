@@ -7,15 +7,15 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy import stats
+from scipy import optimize, stats
 
+from ckcv_ray.core.averaging import keeps
 from ckcv_ray.core.bounds import (
     MOST_CHECKED,
     bound_table,
     catoni,
     check_delta,
     clopper_pearson,
-    keeps,
     reported_bound,
     safe,
     safe_level,
@@ -313,28 +313,92 @@ def test_stevens_at_the_ends():
 # Averaging-safe
 
 
-def expectation(A, lam, m, p):
-    x = np.arange(m + 1)
-    return float(np.sum(stats.binom.pmf(x, m, p) * np.maximum(0, 1 - lam * (A - p))))
+def points_beside(A, m):
+    """A fine grid, and points just below and above each bound, for they need not lie on it."""
+    grid = np.concatenate([np.linspace(0, 1, 401 + 12 * m), np.linspace(0, min(1, 40 / m), 400)])
+    return np.unique(np.clip(np.concatenate([grid, A * (1 - 1e-9), A * (1 + 1e-9)]), 0, 1))
 
 
-@pytest.mark.parametrize("delta", [0.05, 0.01, 0.05 / 286, 1e-6])
-@pytest.mark.parametrize("m", [1, 2, 5, 20, 56, 133, 250, 433])
-def test_safe_bound_keeps_its_condition_beside_every_count(m, delta):
-    """The condition holds for one lam at every p tried: a fine grid, and just above and below each bound."""
-    A = safe_table(m, delta)
-    slopes = (max(5 * m**0.5, m / 3), 5 * m**0.5, 1 / (2 * delta))
-    grid = np.unique(np.clip(np.concatenate([np.linspace(0, 1, 400), A * (1 - 1e-9), A * (1 + 1e-9)]), 0, 1))
-    worst = [max(expectation(A, lam, m, p) for p in grid) for lam in slopes]
-    assert (A == 1).all() or min(worst) <= delta
+def least_of_worst(m, level, delta):
+    """The smallest over lam of the largest over p of E max(0, 1 - lam (A(X) - p)): convex in lam."""
+    rate = np.arange(m + 1) / m
+    A = rate + np.maximum.accumulate(bound_table(m, level) - rate)
+    p = points_beside(A, m)
+    f = stats.binom.pmf(np.arange(m + 1), m, p[:, None])
+
+    def worst(log_lam):
+        return np.max(np.vecdot(f, np.maximum(0, 1 - np.exp(log_lam) * (A - p[:, None])))) / delta
+
+    low, high = np.log(0.5 / A[0]), np.log(10 * m + 2 / level)
+    found = optimize.minimize_scalar(worst, (low, high), method="golden", tol=1e-10)
+    return found.fun, np.exp(found.x), A
+
+
+levels = st.tuples(st.integers(1, 90), st.floats(-8, -0.02).map(lambda e: 10**e))
+
+
+@given(levels)
+@settings(derandomize=True, deadline=None, max_examples=25)
+def test_level_keeps_the_condition_at_every_p_and_a_larger_one_does_not(pair):
+    """By scipy's weights and a lam of our own: the level passes for one lam, the next few fail for all."""
+    m, delta = pair
+    level = safe_level(m, delta)
+    if level is None:
+        assert m < 3
+        return
+    assert least_of_worst(m, level, delta)[0] <= 1 + 1e-9
+    larger = level * (1 + 2**-8)
+    assert larger > delta or least_of_worst(m, larger, delta)[0] > 1
+
+
+@pytest.mark.parametrize(("m", "delta"), [(133, 0.05), (250, 0.05 / 286), (433, 1e-6), (433, 0.05)])
+def test_level_of_larger_sets_keeps_the_condition(m, delta):
+    assert least_of_worst(m, safe_level(m, delta), delta)[0] <= 1 + 1e-9
 
 
 @pytest.mark.parametrize(
-    ("m", "limit"), [(5, 2.5), (56, 2.5), (133, 2.5), (200, 2.5), (433, 3.0), (850, 3.0)]
+    ("delta", "m", "most"),
+    [
+        *((0.05, 10, 1.41), (0.05, 33, 1.79), (0.05, 66, 1.97), (0.05, 133, 2.12)),
+        *((1.75e-4, 10, 1.15), (1.75e-4, 33, 1.53), (1.75e-4, 66, 1.75), (1.75e-4, 133, 1.96)),
+        *((0.05, 5, 1.24), (0.05, 433, 2.43), (0.05, 850, 2.75), (0.05, 5000, 4.23), (1e-6, 5000, 3.09)),
+    ],
 )
-def test_levels_are_at_least_those_known_to_pass(m, limit):
-    """At delta up to 0.05 and m up to 200, delta / 2.5 passes; up to 850, delta / 3."""
-    assert 0.05 / safe_level(m, 0.05) <= limit * (1 + 1e-12)
+def test_levels_are_at_least_those_of_the_best_lam(delta, m, most):
+    assert delta / safe_level(m, delta) <= most
+
+
+@given(st.integers(3, 60), st.floats(1e-6, 0.9), st.sampled_from([1.0001, 1.0007, 1.02, 3.0]))
+@settings(derandomize=True, deadline=None, max_examples=60)
+def test_level_does_not_fall_as_delta_grows(m, delta, factor):
+    larger = min(delta * factor, 0.95)
+    assert safe_level(m, delta) <= safe_level(m, larger) <= larger
+    assert (safe_table(m, larger) <= safe_table(m, delta)).all()
+
+
+@pytest.mark.parametrize(("m", "delta"), [(1, 1e-9), (3, 1e-60), (400, 1e-100)])
+def test_bound_is_one_where_there_is_no_level(m, delta):
+    assert safe_level(m, delta) is None
+    assert (safe_table(m, delta) == 1).all()
+
+
+@pytest.mark.parametrize(("m", "delta"), [(1, 0.3), (7, 0.05), (40, 1e-4), (133, 0.05)])
+def test_condition_is_decided_to_seven_digits(m, delta):
+    """Above the largest expectation, refined around its largest values, it holds; below it does not."""
+    _, lam, A = least_of_worst(m, delta / 3, delta)
+
+    def missing(p):
+        f = stats.binom.pmf(np.arange(m + 1), m, p)
+        return -np.sum(f * np.maximum(0, 1 - lam * (A - p)))
+
+    grid = points_beside(A, m)
+    values = np.array([missing(p) for p in grid])
+    best = np.argsort(values)[:20]
+    ends = ((grid[max(i - 1, 0)], grid[min(i + 1, len(grid) - 1)]) for i in best)
+    refined = [optimize.minimize_scalar(missing, bounds=e, options={"xatol": 1e-12}).fun for e in ends]
+    largest = -min(*values, *refined)
+    assert keeps(A, lam, largest * (1 + 1e-7))
+    assert not keeps(A, lam, largest * (1 - 1e-7))
 
 
 def test_condition_is_refused_where_it_fails():
@@ -377,7 +441,6 @@ def test_safe_bound_refuses_what_it_has_not_checked():
         safe(1, MOST_CHECKED + 1)
     with pytest.raises(InputError, match="outside"):
         safe(0, 0)
-    assert (safe_table(3, 1e-9) == 1).all()
 
 
 # Catoni

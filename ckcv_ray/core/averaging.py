@@ -1,0 +1,209 @@
+"""The level at which bounds A(x; m) on one count may be averaged over splits that depend on each other.
+
+The condition, for X ~ Bin(m, p) and some slope lam > 0 that is fixed by (m, delta) alone:
+
+    G(p) = E h(X, p) <= delta for all p,    h(x, p) = max(0, 1 - lam (A(x) - p)).
+
+``keeps`` proves it. Write F(s, r) = E h(X, r) with X ~ Bin(m, s), so that G(p) = F(p, p). Since A ascends, h
+falls in x, and F(s, r) falls in s: with b the binomial weights,
+
+    -dF/ds = m sum over x < m of b(x; m - 1, s) (h(x, r) - h(x + 1, r)) >= 0.
+
+On low <= s <= r <= high this is at least the same sum D with min(b(x; m - 1, low), b(x; m - 1, high)), as b
+is log-concave in s, and with the differences of h at r = low, as they rise in r. F(low, r) is convex in r.
+Hence
+
+    G(r) <= max(F(low, low), F(low, high) - (high - low) D)    for low <= r <= high,
+
+an excess of order (high - low)^2 over G: halving the intervals on which it is above delta soon ends.
+
+The search: a smaller level gives a larger A and a smaller G; G is convex in lam, and so is its maximum over
+p. The best lam of a level is found by bisecting the sign of a derivative, on points p that do not depend on
+delta; the proof is tried from the largest level that passes on these points. The largest level with a proof
+is taken, so a smaller delta has no larger one. Levels have eleven significant bits, alike on every machine.
+"""
+
+from bisect import bisect_left
+from collections.abc import Callable
+from functools import cache
+from math import ceil, exp, frexp, ldexp, log, log2, pi, sqrt
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import betaln
+
+WIDEST = 100.0  # delta / level up to which levels are tried
+STEPS = 1024  # levels in each factor of two
+FINEST = 2.0**-40  # the narrowest interval looked at
+ROUNDING = 1e-9  # far above that of the expectations compared with delta
+TINY = 1e-300  # in place of log 0; a weight of nought becomes at most m times this
+ENTRIES = 1_000_000  # weights held at a time by the proof
+HALVINGS = 24  # of the logarithm of lam
+Array = NDArray[np.float64]
+
+
+def largest_level(table: Callable[[float], Array], delta: float, least: float) -> float | None:
+    """The largest level, from max(delta / ``WIDEST``, least) to delta, whose table keeps delta.
+
+    Args:
+        table: A(.; m) made from bounds at a level: ascending, shape (m + 1,), larger for smaller levels.
+        delta: probability with which the mean of such bounds may lie below the mean risk.
+        least: smallest level for which ``table`` may be asked.
+
+    Returns:
+        The level to 1 part in ``STEPS``; None if there is none.
+    """
+    points = _search_points(len(table(delta)) - 1)
+    weights = _weights(len(table(delta)) - 1, points, 0)
+    sums = np.cumsum(weights, axis=1)
+
+    @cache
+    def tried(step: int) -> tuple[float, float]:
+        A = table(_level(step))
+        return _best_slope(A, _level(step), points, sums, np.cumsum(weights * A, axis=1))
+
+    def promising(step: int) -> bool:
+        return tried(step)[1] <= delta
+
+    @cache
+    def kept(step: int) -> bool:
+        return keeps(table(_level(step)), tried(step)[0], delta)
+
+    first, last = _step(delta), _step(max(delta / WIDEST, least)) - 1
+    if first > last:
+        return None
+    near = first
+    for _ in range(6):  # the largest expectation is nearly proportional to the level
+        near += ceil(STEPS * log2(max(tried(near)[1], TINY) / delta))
+        near = min(max(near, first), last)
+    near = min(_first(promising, near, first, last), last)
+    found = _first(kept, near, first, last)
+    return None if found > last else _level(found)
+
+
+def keeps(A: Array, lam: float, delta: float) -> bool:
+    """Whether E max(0, 1 - lam (A(X) - p)) <= delta for X ~ Bin(m, p) and every p in [0, 1].
+
+    Args:
+        A: a bound for every count, ascending, shape (m + 1,).
+        lam: slope, positive.
+        delta: what the expectation may be at most.
+
+    Intervals on which the bound of the module's head is above delta are halved until there are none, or until
+    the expectation itself is seen above delta.
+    """
+    allowed = delta * (1 - ROUNDING)
+    lost = delta * ROUNDING / 2 / (1 + lam)
+    ends = np.linspace(0.0, 1.0, 4 * int(sqrt(len(A))) + 9)
+    low, high = ends[:-1], ends[1:]
+    while len(low):
+        if np.min(high - low) < FINEST:
+            return False
+        open_ = []
+        rows = max(1, ENTRIES // len(A))
+        for i in range(0, len(low), rows):
+            at_low, most = _expected(A, lam, low[i : i + rows], high[i : i + rows], lost)
+            if np.any(at_low > allowed):
+                return False
+            open_.append(most > allowed)
+        kept = np.concatenate(open_)
+        low, high = low[kept], high[kept]
+        middle = (low + high) / 2
+        low, high = np.stack([low, middle], axis=1).ravel(), np.stack([middle, high], axis=1).ravel()
+    return True
+
+
+def _expected(A: Array, lam: float, low: Array, high: Array, lost: float) -> tuple[Array, Array]:
+    """G at the lower ends of intervals in ascending order, and its bound on each of them.
+
+    Both leave out counts too low to have the probability ``lost``, and those at which h is nought.
+    """
+    m = len(A) - 1
+    first = int(max(0.0, m * low[0] - sqrt(2 * m * low[0] * log(1 / lost))))  # Chernoff
+    last = int(np.searchsorted(A, high.max() + 1 / lam, side="right")) + 1
+    A = A[first:last]
+    weights, ahead = _weights(m, low, first, last), _weights(m, high, first, last)
+    below, above = _terms(A, lam, low), _terms(A, lam, high)
+    at_low = np.vecdot(weights, below)
+    weights_less = np.minimum(weights / (1 - low)[:, None], ahead / np.maximum(1 - high, TINY)[:, None])
+    x = np.arange(first, first + len(A) - 1)
+    fall = np.vecdot(weights_less[:, :-1], (m - x) * -np.diff(below))
+    return at_low, np.maximum(at_low, np.vecdot(weights, above) - (high - low) * fall)
+
+
+def _terms(A: Array, lam: float, p: Array) -> Array:
+    """Return h for each p and count, shape (len(p), len(A))."""
+    return np.asarray(np.maximum(0.0, 1 - lam * (A - p[:, None])))
+
+
+def _weights(m: int, p: Array, first: int = 0, last: int | None = None) -> Array:
+    """Binomial weights of the counts first .. last - 1 (default: m) for each p, shape (len(p), counts)."""
+    x = np.arange(m + 1)[first:last]
+    logs = np.multiply.outer(np.log(np.maximum(p, TINY)), x)
+    logs += np.multiply.outer(np.log(np.maximum(1 - p, TINY)), m - x)
+    logs -= np.log1p(m) + betaln(m - x + 1, x + 1)
+    return np.asarray(np.exp(logs, out=logs))
+
+
+def _search_points(m: int) -> Array:
+    """Points p of the search: evenly spaced in arcsin sqrt p, closer where few errors occur."""
+    whole = np.linspace(0.0, pi / 2, max(512, min(2048, ENTRIES // (2 * m))))
+    few = np.linspace(0.0, min(7 / sqrt(m), pi / 2), 672)
+    return np.asarray(np.sin(np.union1d(whole, few)) ** 2)
+
+
+def _best_slope(A: Array, level: float, p: Array, sums: Array, moments: Array) -> tuple[float, float]:
+    """The lam with the smallest maximum of G over the points p, and that maximum.
+
+    Args:
+        level: of A.
+        p: points, shape (n,).
+        sums, moments: of the weights and of weights times A over counts up to each, shape (n, m + 1).
+    """
+    low, high = log(1e-3), log(1 / level + 10 * len(A))
+    for _ in range(HALVINGS):
+        middle = (low + high) / 2
+        rising = _worst(A, exp(middle), p, sums, moments)[1] >= 0
+        low, high = (low, middle) if rising else (middle, high)
+    return exp(high), _worst(A, exp(high), p, sums, moments)[0]
+
+
+def _worst(A: Array, lam: float, p: Array, sums: Array, moments: Array) -> tuple[float, float]:
+    """The largest G over the points p, and its derivative by lam."""
+    counts = np.searchsorted(A, p + 1 / lam)  # those at which h is positive
+    last, rows = np.maximum(counts - 1, 0), np.arange(len(p))
+    share = np.where(counts, sums[rows, last], 0.0)
+    slope = np.where(counts, p * share - moments[rows, last], 0.0)
+    G = share + lam * slope
+    i = np.argmax(G)
+    return float(G[i]), float(slope[i])
+
+
+def _level(step: int) -> float:
+    """Level number ``step``: 1, 2047/2048, 2046/2048, .. 1/2, 2047/4096, .."""
+    return ldexp(2 * STEPS - step % STEPS, -11 - step // STEPS)
+
+
+def _step(level: float) -> int:
+    """Number of the first level that is at most ``level``."""
+    fraction, exponent = frexp(level)
+    return 2 * STEPS - int(2 * STEPS * fraction) - STEPS * exponent
+
+
+def _first(passes: Callable[[int], bool], near: int, low: int, high: int) -> int:
+    """The first of low .. high that passes, as do all above it; high + 1 if none does.
+
+    The search starts at ``near`` and doubles its steps.
+    """
+    width = 1
+    if passes(near):
+        high = near
+        while high - width >= low and passes(high - width):
+            high, width = high - width, 2 * width
+        low = max(low, high - width)
+    else:
+        low = near + 1
+        while low + width <= high and not passes(low + width):
+            low, width = low + width + 1, 2 * width
+        high = min(low + width, high + 1)
+    return low + bisect_left(range(low, high), True, key=passes)
