@@ -5,12 +5,13 @@ member had the triple been fixed beforehand. It is proven neither for the averag
 selection on the same data, and the sentences here say so.
 
 Proven after selection are three claims. ``occam``, always made, from the counts that give l_ee: each triple
-t = (C, gamma, k) is given the share pi(t) = 1 / ((C, gamma) pairs) * 1 / ((k - 2)(k - 1)) of delta, whose sum
-over all triples is at most 1, so the averaging-safe bound at level delta * pi(t) holds for whichever triple
-was selected. ``holdout``: the held-out rows were touched by nothing, so errors on them are binomial.
-``nested``: of another ensemble than F*, each member of which was selected and fitted on the training rows of
-an outer split alone: its errors on the rest are binomial given those rows, and the averaging-safe bound joins
-them.
+t = (C, gamma, k) is given the share pi(t) = 1 / ((C, gamma) pairs) * w(k) / (sum of w over the study's fold
+sizes) of delta, where w(k) = 1 / ((k - 2)(k - 1)) and each fold size goes by its smallest k. These depend on
+the study and the number of rows alone and sum to at most 1 over all triples, so the averaging-safe bound at
+level delta * pi(t) holds for whichever triple was selected. ``holdout``: the held-out rows were touched by
+nothing, so errors on them are binomial. ``nested``: of another ensemble than F*, each member of which was
+selected and fitted on the training rows of an outer split alone: its errors on the rest are binomial given
+those rows, and the averaging-safe bound joins them.
 """
 
 from collections.abc import Iterator, Sequence
@@ -225,9 +226,15 @@ def at_most(bound: float, digits: int = 1) -> str:
     return f"{ceil(100 * scale * bound - 1e-9) / scale:.{digits}f} %"
 
 
-def weight(study: Study, k: int) -> Fraction:
-    """pi(t), the share of delta that a triple with k folds has; these sum to at most 1 over all triples."""
-    return Fraction(1, len(study.C) * len(study.gamma) * (k - 2) * (k - 1))
+def weight(study: Study, n: int, k: int) -> Fraction:
+    """pi(t), the share of delta that a triple has whose fold size on n rows goes by k, its smallest k.
+
+    These sum to at most 1 over all triples: in the sum over fold sizes each term is rounded up to a multiple
+    of 2**-128, since the exact sum of many fractions takes long.
+    """
+    one = 1 << 128
+    total = sum(-(-one // ((size.k - 2) * (size.k - 1))) for size in study.sizes(n))
+    return Fraction(one, total * len(study.C) * len(study.gamma) * (k - 2) * (k - 1))
 
 
 def outer(study: Study, nested: Ensemble, n: int) -> Claim:
@@ -239,10 +246,11 @@ def outer(study: Study, nested: Ensemble, n: int) -> Claim:
     return _claim("nested", RANDOM_SPLITS, "nested", bound, study.delta, method)
 
 
-def occam(study: Study, winner: Triple, errors: Sequence[int], m: int) -> Claim:
-    """The claim from the run's own counts of errors on estimate sets of m rows, one for each split."""
+def occam(study: Study, winner: Triple, errors: Sequence[int], n: int) -> Claim:
+    """The claim from the run's own counts of errors on the estimate sets of n rows, one for each split."""
+    m = n // winner.k
     name = _averaged(m)
-    bound = reported_bound(name, errors, m, float(study.delta * weight(study, winner.k)))
+    bound = reported_bound(name, errors, m, float(study.delta * weight(study, n, winner.k)))
     pairs = len(study.C) * len(study.gamma)
     method = f"occam over {pairs} x k triples, {BOUND_NAMES[name]}, {len(errors)} splits, m = {m}"
     return _claim("occam", RANDOM_SPLITS, "random", bound, study.delta, method)
@@ -266,7 +274,7 @@ def _claims(
     held = list(holdout(study, ensemble, table.held)) if table.held is not None else []
     inside = [outer(study, nested, table.n)] if nested is not None else []
     errors = [sum(member.errors) for member in ensemble.members]
-    return [*held, *inside, occam(study, winner, errors, table.n // winner.k)]
+    return [*held, *inside, occam(study, winner, errors, table.n)]
 
 
 def _averaged(m: int) -> str:
