@@ -53,8 +53,9 @@ def largest_level(table: Callable[[float], Array], delta: float, least: float) -
     Returns:
         The level to 1 part in ``STEPS``; None if there is none.
     """
-    points = _search_points(len(table(delta)) - 1)
-    weights = _weights(len(table(delta)) - 1, points, 0)
+    m = len(table(delta)) - 1
+    points = _search_points(m)
+    weights = _weights(m, points)
     sums = np.cumsum(weights, axis=1)
 
     @cache
@@ -73,7 +74,7 @@ def largest_level(table: Callable[[float], Array], delta: float, least: float) -
     if first > last:
         return None
     near = first
-    for _ in range(6):  # the largest expectation is nearly proportional to the level
+    for _ in range(6):  # a guess: the largest expectation is nearly proportional to the level
         near += ceil(STEPS * log2(max(tried(near)[1], TINY) / delta))
         near = min(max(near, first), last)
     near = min(_first(promising, near, first, last), last)
@@ -125,10 +126,11 @@ def _expected(A: Array, lam: float, low: Array, high: Array, lost: float) -> tup
     weights, ahead = _weights(m, low, first, last), _weights(m, high, first, last)
     below, above = _terms(A, lam, low), _terms(A, lam, high)
     at_low = np.vecdot(weights, below)
-    weights_less = np.minimum(weights / (1 - low)[:, None], ahead / np.maximum(1 - high, TINY)[:, None])
+    # m b(x; m - 1, s) is (m - x) b(x; m, s) / (1 - s)
+    shared = np.minimum(weights / (1 - low)[:, None], ahead / np.maximum(1 - high, TINY)[:, None])
     x = np.arange(first, first + len(A) - 1)
-    fall = np.vecdot(weights_less[:, :-1], (m - x) * -np.diff(below))
-    return at_low, np.maximum(at_low, np.vecdot(weights, above) - (high - low) * fall)
+    D = np.vecdot(shared[:, :-1], (m - x) * -np.diff(below))
+    return at_low, np.maximum(at_low, np.vecdot(weights, above) - (high - low) * D)
 
 
 def _terms(A: Array, lam: float, p: Array) -> Array:

@@ -382,6 +382,19 @@ def test_bound_is_one_where_there_is_no_level(m, delta):
     assert (safe_table(m, delta) == 1).all()
 
 
+@given(st.integers(1, 40), st.integers(0, 2**32 - 1), st.floats(0, 5))
+@repeatable
+def test_condition_of_any_ascending_bound_is_decided_as_on_a_fine_grid(m, seed, log_lam):
+    """A bound of our own, wherever its steps lie, is refused where a single p breaks the condition."""
+    rng = np.random.default_rng(seed)
+    A, lam = np.sort(rng.uniform(0, 1.3, m + 1)), np.exp(log_lam)
+    p = np.concatenate([points_beside(A, m), rng.uniform(0, 1, 200)])
+    f = stats.binom.pmf(np.arange(m + 1), m, p[:, None])
+    largest = np.max(np.vecdot(f, np.maximum(0, 1 - lam * (A - p[:, None]))))
+    assert not keeps(A, lam, largest * (1 - 1e-6))
+    assert keeps(A, lam, largest * 1.01)
+
+
 @pytest.mark.parametrize(("m", "delta"), [(1, 0.3), (7, 0.05), (40, 1e-4), (133, 0.05)])
 def test_condition_is_decided_to_seven_digits(m, delta):
     """Above the largest expectation, refined around its largest values, it holds; below it does not."""
