@@ -14,7 +14,8 @@ class Environment(TypedDict):
     system: str
     python: str
     packages: dict[str, str]
-    blas: list[str]
+    blas: dict[str, str]
+    variables: dict[str, str]
 
 
 class Cells(TypedDict):

@@ -22,14 +22,13 @@ from math import ceil, floor, fsum, log10
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 from typing_extensions import TypedDict  # pydantic takes typing's own from Python 3.12 on
 
 from ckcv_ray.core.bounds import MOST_CHECKED, clopper_pearson, reported_bound
-from ckcv_ray.core.splits import draw_members
-from ckcv_ray.data import Label, Table, TestRows
-from ckcv_ray.ensemble import Ensemble, label
-from ckcv_ray.study import OUTER_K, Study, Triple, member_of
+from ckcv_ray.data import Label, Table, TestRows, count_repeats
+from ckcv_ray.ensemble import Ensemble
+from ckcv_ray.rules import NESTED, Rule
+from ckcv_ray.study import OUTER_K, Study, Triple
 from ckcv_ray.typed import STRICT, read_as
 
 ASSUMPTIONS = (
@@ -52,6 +51,11 @@ AVERAGE = (
     "It would be proven for the average member had (C, gamma, k) been fixed beforehand; it is not proven "
     "after selection on the same data."
 )
+PROVISIONAL = (
+    "Provisional: cells failed that might have held a better triple. What is proven holds for this one all "
+    "the same, since it allows for any selection."
+)
+RANDOM = Rule("random")
 BOUND_NAMES = {
     "clopper_pearson": "Clopper-Pearson",
     "stevens": "Stevens",
@@ -60,20 +64,13 @@ BOUND_NAMES = {
 }
 
 
-WHO = {
-    "random": "a random member of F*",
-    "vote": "the majority of F*",
-    "nested": "a random member of the nested ensemble (not F*)",
-}
-
-
 class Claim(TypedDict):
     """A bound on the risk of one classifier that holds with probability 1 - delta, selection included.
 
     Attributes:
         protocol: "occam", "holdout" or "nested".
-        classifier: "random" (a random member of F*), "vote" (its majority), "member:7", or "nested" (a
-            random member of the nested ensemble).
+        classifier: of F*, the rule ("keyed", "random", "vote" or "member:7", see ``rules.Rule``); or "nested"
+            (a member of the nested ensemble drawn afresh for each pattern).
         bound: upper bound on its risk, in [0, 1].
         delta: probability, over data and splits, with which the bound may fail.
         statement: the claim in words.
@@ -101,7 +98,9 @@ class Certificate:
     Attributes:
         run_id: study and data this speaks of.
         protocol: the study's.
-        provisional: whether cells failed that might have held a better triple.
+        provisional: whether cells failed that might have held a better triple. Every claim holds all the
+            same: each allows for any selection among the triples.
+        n_rows, repeats: rows of the whole table, and how many of them equal another in every column.
         C, gamma, k: the winner.
         n_splits, n_select, n_train: splits at the winner, rows of a select or estimate set, rows of TR.
         n_held: rows held out, 0 where none were.
@@ -110,7 +109,7 @@ class Certificate:
         errors: wrong rows in each split's estimate set.
         false_positives, false_negatives: rows of class -1 and +1 that were wrong, their number in all
             estimate sets together, and the mean over the splits of Clopper-Pearson bounds of their own.
-        proven: the claim to quote; None where the result is provisional.
+        proven: the claim to quote.
         claims: every claim that is proven, each on its own with its own delta; the first is ``proven``.
         labels: what -1 and +1 stand for.
         statements, assumptions, not_covered: the claim in words, and its conditions.
@@ -129,6 +128,8 @@ class Certificate:
     n_select: int
     n_train: int
     n_held: int
+    n_rows: int
+    repeats: int
     bound: str
     delta: float
     l_ms: float
@@ -136,7 +137,7 @@ class Certificate:
     errors: tuple[int, ...]
     false_positives: Side
     false_negatives: Side
-    proven: Claim | None
+    proven: Claim
     claims: tuple[Claim, ...]
     labels: tuple[Label, Label]
     statements: tuple[str, ...]
@@ -168,6 +169,10 @@ class Certificate:
             raise ValueError("there are more errors than rows, or fewer than none")
         if len(found.errors) != found.n_splits:
             raise ValueError(f"errors: expected {found.n_splits}, one for each split")
+        if not 0 <= found.repeats <= found.n_rows:
+            raise ValueError(f"repeats: {found.repeats} of {found.n_rows} rows")
+        if (found.claims[-1:] and found.claims[-1]["classifier"]) != RANDOM.name:
+            raise ValueError("claims: the last one is not of a random member")
         if found.proven != next(iter(found.claims), None):
             raise ValueError("proven is not the first of the claims")
         return found
@@ -191,7 +196,9 @@ def certify(
     m = table.n // winner.k
     errors = tuple(sum(member.errors) for member in members)
     l_ee = study.mean_bound(errors, m)
-    claims = [] if provisional else _claims(study, table, winner, ensemble, nested)
+    claims = _claims(study, table, winner, ensemble, nested)
+    whole = table.whole or table
+    repeats = count_repeats(whole)
     return Certificate(
         run_id=run_id,
         protocol=study.protocol,
@@ -203,6 +210,8 @@ def certify(
         n_select=m,
         n_train=table.n - 2 * m,
         n_held=0 if table.held is None else len(table.held.y),
+        n_rows=whole.n,
+        repeats=repeats,
         bound=study.bound,
         delta=study.delta,
         l_ms=l_ms,
@@ -210,14 +219,32 @@ def certify(
         errors=errors,
         false_positives=_one_class(ensemble, 0, study.delta),
         false_negatives=_one_class(ensemble, 1, study.delta),
-        proven=claims[0] if claims else None,
+        proven=claims[0],
         claims=tuple(claims),
         labels=table.labels,
-        statements=_statements(study, l_ee, len(members), claims),
+        statements=(
+            *_statements(study, l_ee, len(members), claims),
+            *([PROVISIONAL] if provisional else []),
+            *repeats_told(repeats, whole.n),
+        ),
         assumptions=ASSUMPTIONS,
         not_covered=NOT_COVERED,
         digests=digests,
     )
+
+
+def repeats_told(repeats: int, rows: int) -> list[str]:
+    """A sentence on rows that equal another row; none where there are none."""
+    told = (
+        f"{repeats:,} of {rows:,} rows equal another row in every column: if they come from one source (one "
+        "patient, one document), nothing here is proven."
+    )
+    return [told] if repeats else []
+
+
+def keyed(study: Study) -> Rule:
+    """The rule that held-out rows judge for the claim "random": its key is fixed with the study."""
+    return Rule("keyed", study.seed)
 
 
 def at_most(bound: float, digits: int = 1) -> str:
@@ -243,7 +270,7 @@ def outer(study: Study, nested: Ensemble, n: int) -> Claim:
     name = _averaged(m)
     bound = reported_bound(name, errors, m, study.delta)
     method = f"nested: selected anew in each of {len(errors)} outer splits, {BOUND_NAMES[name]}, m = {m}"
-    return _claim("nested", RANDOM_SPLITS, "nested", bound, study.delta, method)
+    return _claim("nested", RANDOM_SPLITS, "nested", RANDOM.classifier(NESTED), bound, study.delta, method)
 
 
 def occam(study: Study, winner: Triple, errors: Sequence[int], n: int) -> Claim:
@@ -253,18 +280,18 @@ def occam(study: Study, winner: Triple, errors: Sequence[int], n: int) -> Claim:
     bound = reported_bound(name, errors, m, float(study.delta * weight(study, n, winner.k)))
     pairs = len(study.C) * len(study.gamma)
     method = f"occam over {pairs} x k triples, {BOUND_NAMES[name]}, {len(errors)} splits, m = {m}"
-    return _claim("occam", RANDOM_SPLITS, "random", bound, study.delta, method)
+    return _claim("occam", RANDOM_SPLITS, RANDOM.name, RANDOM.classifier(), bound, study.delta, method)
 
 
 def holdout(study: Study, ensemble: Ensemble, held: TestRows) -> Iterator[Claim]:
     """A claim for each classifier asked for, from rows that nothing touched; delta is shared equally."""
-    signs = label(ensemble.decisions(held.X))
     delta, rows = study.delta / len(study.claims), len(held.y)
     for claim in study.claims:
-        wrong = int(np.sum(_judged(signs, claim, study.seed) != held.y))
+        rule = keyed(study) if claim == "random" else Rule(claim)
+        wrong = int(np.sum(rule.predict(ensemble, held.X).sign != held.y))
         bound = clopper_pearson(wrong, rows, delta)
         method = f"holdout: {wrong} of {rows} rows wrong that nothing had touched, Clopper-Pearson"
-        yield _claim("holdout", ONE_SOURCE, claim, bound, delta, method)
+        yield _claim("holdout", ONE_SOURCE, rule.name, rule.classifier(), bound, delta, method)
 
 
 def _claims(
@@ -282,16 +309,6 @@ def _averaged(m: int) -> str:
     return "safe" if m <= MOST_CHECKED else "catoni"
 
 
-def _judged(signs: NDArray[np.int8], claim: str, seed: int) -> NDArray[np.int8]:
-    """What one classifier says of each row, from the classes (n_members, rows) its members give."""
-    if claim == "vote":
-        return label(np.mean(signs > 0, axis=0) - 0.5)
-    if claim == "random":
-        rows = signs.shape[1]
-        return np.asarray(signs[draw_members(len(signs), rows, seed), np.arange(rows)])
-    return np.asarray(signs[member_of(claim)])
-
-
 def _one_class(ensemble: Ensemble, side: int, delta: float) -> Side:
     errors = [member.errors[side] for member in ensemble.members]
     sizes = [member.n_estimate[side] for member in ensemble.members]
@@ -299,8 +316,9 @@ def _one_class(ensemble: Ensemble, side: int, delta: float) -> Side:
     return Side(errors=sum(errors), rows=sum(sizes), bound=fsum(bounds) / len(bounds))
 
 
-def _claim(protocol: str, given: str, classifier: str, bound: float, delta: float, method: str) -> Claim:
-    who = WHO.get(classifier, f"the member of F* fitted on split {member_of(classifier)}")
+def _claim(
+    protocol: str, given: str, classifier: str, who: str, bound: float, delta: float, method: str
+) -> Claim:
     told = (
         f"{given}, with probability at least {level_of(delta)} over data and splits, a new pattern "
         f"classified by {who} is misclassified with probability at most {at_most(bound)} ({method})."
@@ -310,13 +328,10 @@ def _claim(protocol: str, given: str, classifier: str, bound: float, delta: floa
 
 def _statements(study: Study, l_ee: float, n_splits: int, claims: list[Claim]) -> tuple[str, ...]:
     figure = _figure(study, l_ee, n_splits)
-    if not claims:
-        doubt = "Provisional: cells failed that might have held a better triple; no certificate is given."
-        return (figure, _vote("the figure to set beside it is 2 L_EE", l_ee), doubt)
     told = [claim["statement"] for claim in claims]
     if any(claim["classifier"] == "vote" for claim in claims):
         return (figure, *told)
-    random = next(claim for claim in claims if claim["classifier"] == "random")  # occam's, if no other
+    random = next(claim for claim in claims if claim["classifier"] == RANDOM.name)
     return (figure, *told, _vote(f"what is proven is twice the {random['protocol']} bound", random["bound"]))
 
 

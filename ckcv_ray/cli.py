@@ -24,6 +24,7 @@ from ckcv_ray import data, driver
 from ckcv_ray.archive import environment_changes, finished_run, load_run, reopen, replay
 from ckcv_ray.arguments import as_path
 from ckcv_ray.backend import choose_backend, ray_address
+from ckcv_ray.certificate import repeats_told
 from ckcv_ray.datasets import is_named
 from ckcv_ray.display import Display, DownloadBar, duration
 from ckcv_ray.errors import CKCVError, InputError, StoreError
@@ -259,9 +260,7 @@ def predict(
     out: Annotated[Path | None, option("File to write, .csv or .parquet.", "CSV on standard output")] = None,
     vote: Annotated[
         bool,
-        flag(
-            "--vote", "By the majority of F*: proven by the claim vote, else twice that of a random member."
-        ),
+        flag("--vote", "By the majority of F*: proven by the claim vote, else twice that of a random draw."),
     ] = False,
     member: Annotated[
         int | None, option("By one member of F*, that of this split: proven by the claim member:N.")
@@ -269,7 +268,13 @@ def predict(
     nested: Annotated[
         bool, flag("--nested", "With the ensemble certified by --certify nested, not F*.")
     ] = False,
-    seed: Annotated[int, typer.Option(min=0, help="Of the draw of a member for each row.")] = 0,
+    seed: Annotated[
+        int | None,
+        option(
+            "Draw a member afresh for each row, by this seed: repeats a prediction.",
+            "a new one each time",
+        ),
+    ] = None,
     allow_pickle: Annotated[
         bool,
         flag(
@@ -282,10 +287,11 @@ def predict(
 ) -> None:
     """Classify rows with F*: columns are matched by name, extra ones are ignored.
 
-    Each row is classified by a member drawn at random, as the paper demands: by a hash of the row's
-    values, so that neither the order of the rows nor their number changes it. Columns written: row
-    (counted from 1), prediction in the original label, member (the split it was fitted on), its score,
-    and the share of F* that agrees. Of a named set with rows to test on, it is these that are classified.
+    Each row is classified by a member drawn afresh for it, as the paper demands, and the seed that repeats
+    the draws is printed. After --certify holdout with the claim random, it is the member that a hash of the
+    row's values draws: the rule that the held-out rows judged. Columns written: row (counted from 1),
+    prediction in the original label, member (the split it was fitted on), its score, and the share of F* that
+    agrees. Of a named set with rows to test on, it is these that are classified.
     """
     if out is not None and as_path("out", out).suffix not in (".csv", ".parquet"):
         raise InputError(f"out={str(out)!r}: the name has to end in .csv or .parquet")
@@ -297,7 +303,8 @@ def predict(
     if not chosen.num_rows:
         raise InputError(f"{source!r} has no rows to predict")
     X = data.matrix(chosen, list(result.table.features))
-    predicted = result.predictions(X, seed, vote, nested, member)
+    rule = result.rule(seed, vote, nested, member)
+    predicted = result.predictions(X, rule, nested)
     table = pa.table(
         {
             "row": range(1, len(X) + 1),
@@ -308,7 +315,11 @@ def predict(
         }
     )
     _write_table(table, out, RunFolder(folder))
-    _say(result.claim_for(vote, nested, member))
+    _say(result.claim_for(rule, nested))
+    for sentence in repeats_told(result.certificate.repeats, result.certificate.n_rows):
+        _say(sentence)
+    if rule.name == "random":
+        _say(f"--seed {rule.seed} repeats these draws")
     _say_error_rate(chosen, result, X, predicted.sign)
 
 

@@ -313,12 +313,19 @@ def fitting(test: TestRows | None, table: Table) -> TestRows | None:
 
 def known_rows(X: Rows, table: Table) -> int:
     """How many rows of X [rows, d] are rows that were learned from."""
+    return int(np.isin(_as_items(X), _as_items(table.X)).sum())
 
-    def whole(rows: Rows) -> NDArray[np.void]:
-        items = np.ascontiguousarray(rows + 0.0)  # -0.0 and 0.0 are one number
-        return items.view(np.dtype((np.void, items.itemsize * items.shape[1])))[:, 0]
 
-    return int(np.isin(whole(X), whole(table.X)).sum())
+def count_repeats(table: Table) -> int:
+    """How many rows of a table equal another row in every column, the label among them."""
+    _, counts = np.unique(_as_items(np.column_stack([table.X, table.y])), return_counts=True)
+    return int(counts[counts > 1].sum())
+
+
+def _as_items(rows: Rows) -> NDArray[np.void]:
+    """Each row as one value, equal where all its numbers are."""
+    items = np.ascontiguousarray(rows + 0.0)  # -0.0 and 0.0 are one number
+    return items.view(np.dtype((np.void, items.itemsize * items.shape[1])))[:, 0]
 
 
 def fit_scaling(X: NDArray[np.float64], how: str) -> scaling.Scaling:

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from ckcv_ray.core.kernels import gaussian, squared_distances
 from ckcv_ray.core.scaling import Scaling
+from ckcv_ray.core.splits import draw_members
 from ckcv_ray.core.svm.decision import UNDECIDED
 from ckcv_ray.core.threads import one_thread
 
@@ -94,14 +95,24 @@ class Ensemble:
         """Decision values (n_members, rows)."""
         return np.array([member.decision(X) for member in self.members])
 
-    def predict(self, X: Rows, seed: int = 0) -> Prediction:
-        """Each row by a random member, as the bound supposes.
+    def keyed(self, X: Rows, key: int = 0) -> Prediction:
+        """Classify each row by the member that a keyed hash of its values draws.
 
-        The member is drawn by a hash of the row's values keyed with ``seed``: neither the order of the
-        rows nor how they are divided into batches changes it.
+        Neither the order of the rows nor how they are divided into batches changes it. Equal rows meet the
+        same member, so this is one fixed classifier.
         """
+        return self._by(X, np.array([_draw(row, key, len(self.members)) for row in X], dtype=np.int64))
+
+    def random(self, X: Rows, seed: int) -> Prediction:
+        """Classify each row by a member drawn for it alone, as the paper and the mean risk suppose.
+
+        The draws follow from the seed and the number of rows: the same seed repeats them.
+        """
+        return self._by(X, draw_members(len(self.members), len(X), seed))
+
+    def _by(self, X: Rows, member: NDArray[np.int64]) -> Prediction:
+        """Classify row i by the member at position ``member[i]``."""
         decisions = self.decisions(X)
-        member = np.array([_draw(row, seed, len(self.members)) for row in X], dtype=np.int64)
         score = decisions[member, np.arange(len(X))]
         sign = label(score)
         return Prediction(sign, member, score, np.mean(label(decisions) == sign, axis=0))
@@ -120,10 +131,7 @@ class Ensemble:
 
     def by_member(self, X: Rows, number: int) -> Prediction:
         """Every row by the one member of this split."""
-        decisions = self.decisions(X)
-        sign = label(decisions[number])
-        member = np.full(len(X), self.members[number].mc_index)
-        return Prediction(sign, member, decisions[number], np.mean(label(decisions) == sign, axis=0))
+        return self._by(X, np.full(len(X), number))
 
     def error_rates(self, X: Rows, y: Signs) -> tuple[float, float]:
         """Mean error of the members on X [rows, d], y [rows] (what a random member makes in

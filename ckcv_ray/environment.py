@@ -1,16 +1,20 @@
 """What may change the bits of a result, for the account of a run."""
 
+import os
 import platform
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from typing import Any
 
-from threadpoolctl import threadpool_info
+import numpy as np
+import scipy
+from llvmlite.binding import get_host_cpu_name
 
 from ckcv_ray.account import Environment
 
+VARIABLES = ("OPENBLAS_CORETYPE", "NUMBA_CPU_NAME", "NPY_DISABLE_CPU_FEATURES")  # they choose other code
 PACKAGES = ("numpy", "scipy", "scikit-learn", "numba", "llvmlite", "pyarrow", "ray")
 
 
@@ -22,9 +26,20 @@ def changes(recorded: Mapping[str, object], here: Mapping[str, object] | None = 
 
 
 def _flat(values: Mapping[str, object]) -> dict[str, Any]:
-    packages = values.get("packages")
-    plain = {name: value for name, value in values.items() if name != "packages"}
-    return {**plain, **(packages if isinstance(packages, dict) else {})}
+    """Everything by its name: packages and variables as they are called, BLAS by whose it is."""
+    flat: dict[str, Any] = {}
+    for name, value in values.items():
+        if isinstance(value, dict):
+            flat |= {f"{part}'s BLAS" if name == "blas" else part: one for part, one in value.items()}
+        else:
+            flat[name] = value
+    return flat
+
+
+def _blas(show_config: Callable[..., Any]) -> str:
+    """The BLAS a package was built with; which other libraries are loaded by now does not matter."""
+    found = show_config(mode="dicts")["Build Dependencies"]["blas"]
+    return f"{found.get('name')} {found.get('version')}"
 
 
 @cache
@@ -36,11 +51,12 @@ def environment() -> Environment:
     with suppress(OSError, StopIteration):
         lines = Path("/proc/cpuinfo").read_text().splitlines()
         processor = next(line for line in lines if line.startswith("model name")).split(":")[1].strip()
-    blas = sorted({f"{lib['internal_api']} {lib['version']}" for lib in threadpool_info()})
+    processor = f"{processor} ({get_host_cpu_name()})"  # the model's name may hide its generation
     return {
         "processor": processor,
         "system": f"{platform.system()} {platform.machine()}",
         "python": platform.python_version(),
         "packages": {name: version(name) for name in PACKAGES},
-        "blas": blas,
+        "blas": {"numpy": _blas(np.show_config), "scipy": _blas(scipy.show_config)},
+        "variables": {name: os.environ[name] for name in VARIABLES if name in os.environ},
     }

@@ -152,8 +152,8 @@ def study_of(
     claim: Annotated[
         str | None,
         option(
-            "What it certifies, delta shared: random (a random member of F*), vote (its majority), "
-            "member:7; several as a,b.",
+            "What it certifies, delta shared: random (the member that ckcv predict draws for a row, by a "
+            "hash of its values), vote (the majority of F*), member:7; several as a,b.",
             "random",
             "Certificate",
         ),

@@ -16,7 +16,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from ckcv_ray import figures
 from ckcv_ray.aggregator import Aggregator
 from ckcv_ray.archive import load_run, replay
-from ckcv_ray.certificate import at_most
+from ckcv_ray.certificate import at_most, repeats_told
 from ckcv_ray.core.bounds import clopper_pearson
 from ckcv_ray.core.selection import Leader
 from ckcv_ray.errors import StoreError
@@ -60,6 +60,7 @@ def page(out: str | Path) -> str:
         result=result,
         certificate=result.certificate,
         claims=result.certificate.claims,
+        repeats=repeats_told(result.certificate.repeats, result.certificate.n_rows),
         likewise=LIKEWISE[result.certificate.bound],
         notes=_notes(result),
         at=at,

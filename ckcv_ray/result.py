@@ -1,6 +1,7 @@
 """A run's result: what ``run`` and ``load_run`` hand back, with its account in numbers and in words."""
 
 from dataclasses import dataclass
+from secrets import randbits
 from typing import Any
 
 import numpy as np
@@ -8,10 +9,11 @@ import pyarrow as pa
 from numpy.typing import ArrayLike, NDArray
 
 from ckcv_ray.arguments import whole
-from ckcv_ray.certificate import Certificate, Claim, at_most, level_of
+from ckcv_ray.certificate import Certificate, Claim, at_most, keyed, level_of, repeats_told
 from ckcv_ray.data import Table, rows_of
 from ckcv_ray.ensemble import Ensemble, Prediction
 from ckcv_ray.errors import InputError
+from ckcv_ray.rules import ENSEMBLE, NESTED, Rule
 from ckcv_ray.store import Finished
 from ckcv_ray.study import MOST_SEED, Study
 from ckcv_ray.triples import per_k
@@ -104,63 +106,73 @@ class Result:
     def predict(
         self,
         X: ArrayLike,
-        seed: int = 0,
+        seed: int | None = None,
         vote: bool = False,
         nested: bool = False,
         member: int | None = None,
     ) -> NDArray[Any]:
-        """Predictions for X [rows, d] in the original labels.
+        """Predictions for X [rows, d] in the original labels, by the rule that ``rule`` returns.
 
-        Each row by a random member as the paper demands, drawn by a hash of its values keyed with
-        ``seed``; or by the majority of the members; or by the one ``member`` of this split. With ``nested``
-        the nested ensemble takes the place of F*. A data frame is matched by column names.
+        A data frame is matched by column names.
 
         Raises:
-            InputError: X has other columns, or numbers that are not finite; the seed is not a whole number
-                of 0 or more; there is no nested ensemble, or no such member.
+            InputError: X has other columns, or numbers that are not finite; or as ``rule``.
         """
-        return self.named(self.predictions(X, seed, vote, nested, member).sign)
+        return self.named(self.predictions(X, self.rule(seed, vote, nested, member), nested).sign)
 
-    def predictions(
+    def rule(
         self,
-        X: ArrayLike,
-        seed: int = 0,
+        seed: int | None = None,
         vote: bool = False,
         nested: bool = False,
         member: int | None = None,
-    ) -> Prediction:
-        """As ``predict``, with member, score and share of the ensemble for each row."""
-        seed = whole("seed", seed, least=0, most=MOST_SEED)
-        rows, ensemble = rows_of(X, self.table.features), self.nested if nested else self.ensemble
-        if ensemble is None:
-            raise InputError("this run has no nested ensemble: it was made without --certify nested")
-        if member is None:
-            return ensemble.vote(rows) if vote else ensemble.predict(rows, seed)
-        if vote:
-            raise InputError(f"member={member} and vote exclude each other: one of them decides")
-        return ensemble.by_member(rows, whole("member", member, least=0, most=len(ensemble.members) - 1))
+    ) -> Rule:
+        """How rows are classified: the rule that the first claim speaks of, unless another is asked for.
 
-    def claim_for(self, vote: bool = False, nested: bool = False, member: int | None = None) -> str:
-        """One sentence: what is proven of the predictions made so."""
+        By default each row by a member drawn afresh, as the paper demands; after a hold-out that certified
+        the keyed draw, by that. With a ``seed`` by draws that this seed repeats; with ``vote`` by the
+        majority; or by the one ``member`` of this split. ``nested`` takes the nested ensemble instead of F*.
+
+        Raises:
+            InputError: the seed is not a whole number of 0 or more; there is no nested ensemble, or no such
+                member; or one rule excludes another.
+        """
+        ensemble = self._ensemble(nested)
+        asked = {"seed": seed is not None, "vote": vote, "member": member is not None}
+        if len(both := [name for name, given in asked.items() if given]) > 1:
+            raise InputError(f"{' and '.join(both)} exclude each other: one of them decides")
         if member is not None:
-            return self._claim_for_member(member, nested)
-        who = "the majority" if vote else "a random member"
-        of = f"{who} of {'the nested ensemble' if nested else 'F*'}"
-        claims = {claim["classifier"]: claim for claim in reversed(self.certificate.claims)}
-        exact, factor = claims.get("vote"), 1
-        if nested or not vote or exact is None:
-            exact, factor = claims.get("nested" if nested else "random"), 2 if vote else 1
-        if exact is None:
-            return f"by {of}: nothing is proven of it, the result is provisional"
-        return _proven(of, exact, factor)
+            return Rule(f"member:{whole('member', member, least=0, most=len(ensemble.members) - 1)}")
+        if vote:
+            return Rule("vote")
+        certified = any(claim["classifier"] == "keyed" for claim in self.certificate.claims)
+        if seed is None and certified and not nested:
+            return keyed(self.study)
+        return Rule("random", randbits(63) if seed is None else whole("seed", seed, least=0, most=MOST_SEED))
 
-    def _claim_for_member(self, member: int, nested: bool) -> str:
-        of = f"member {member} of {'the nested ensemble' if nested else 'F*'}"
-        found = [one for one in self.certificate.claims if one["classifier"] == f"member:{member}"]
-        if nested or not found:
-            asked = f"ckcv run --certify holdout --claim member:{member} would prove something"
-            return f"by {of}: nothing is proven of it alone; {asked}"
-        return _proven(of, found[0])
+    def predictions(self, X: ArrayLike, rule: Rule, nested: bool = False) -> Prediction:
+        """As ``predict`` by a given rule, with member, score and share of the ensemble for each row."""
+        return rule.predict(self._ensemble(nested), rows_of(X, self.table.features))
+
+    def claim_for(self, rule: Rule, nested: bool = False) -> str:
+        """One sentence: what is proven of the predictions of a rule."""
+        claims = {claim["classifier"]: claim for claim in reversed(self.certificate.claims)}
+        of = rule.classifier(NESTED if nested else ENSEMBLE)
+        mean = claims.get("nested" if nested else "random")  # of the members' mean risk
+        exact = mean if rule.name == "random" else None if nested else claims.get(rule.name)
+        if exact is not None:
+            return _proven(of, exact)
+        if rule.name == "vote" and mean is not None:
+            return _proven(of, mean, factor=2)
+        asked = f"ckcv run --certify holdout --claim {rule.name} would prove something"
+        return f"by {of}: nothing is proven of it alone; {asked}"
+
+    def _ensemble(self, nested: bool) -> Ensemble:
+        if not nested:
+            return self.ensemble
+        if self.nested is None:
+            raise InputError("this run has no nested ensemble: it was made without --certify nested")
+        return self.nested
 
     def named(self, signs: NDArray[np.int8]) -> NDArray[Any]:
         """Original labels of classes -1 and +1."""
@@ -179,6 +191,8 @@ class Result:
             "l_ms": self.l_ms,
             "l_ee": self.l_ee,
             "proven": certificate.proven,
+            "rows": certificate.n_rows,
+            "repeats": certificate.repeats,
             "per_k": self.per_k(),
             "cells": self.execution["cells"],
             "fits": self.execution["fits"],
@@ -205,6 +219,7 @@ class Result:
             f"L_MS           {100 * self.l_ms:6.2f} %   mean {level} bound on the select sets, minimised",
             f"L_EE           {100 * self.l_ee:6.2f} %   {LIKEWISE[c.bound]}",
             *map(_claimed, c.claims),
+            *(f"CAUTION        {sentence}" for sentence in repeats_told(c.repeats, c.n_rows)),
             *(
                 f"  {actual!r} taken for {taken!r}:  {100 * side['errors'] / max(1, side['rows']):.2f} %"
                 f" of such rows on average, mean {level} bound {100 * side['bound']:.2f} %"
@@ -235,18 +250,19 @@ class Result:
         if test := self.execution.get("test"):
             lines.append(
                 f"test error     {_percent(test['error'])} on {test['rows']:,} rows by a random member, "
-                f"{_percent(test['vote_error'])} by the majority"
+                f"{_percent(test['vote_error'])} by the majority (as the run reports it)"
             )
         return lines + [f"note           {sentence}" for sentence in self.edges()]
 
     def _words(self) -> list[str]:
-        return list(self.certificate.statements)
+        told = repeats_told(self.certificate.repeats, self.certificate.n_rows)
+        return [statement for statement in self.certificate.statements if statement not in told]
 
 
 def _proven(of: str, claim: Claim, factor: int = 1) -> str:
     """What a claim says of predictions made so; of those with ``factor`` times its risk."""
     bound = min(1.0, factor * claim["bound"])
-    twice = ", twice that of a random member" if factor == 2 else ""
+    twice = ", twice that of a member drawn afresh" if factor == 2 else ""
     return (
         f"by {of}: proven to be wrong at most {at_most(bound)} of the time, with probability "
         f"{level_of(claim['delta'])} ({claim['protocol']}{twice})"

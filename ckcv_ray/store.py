@@ -42,7 +42,7 @@ from ckcv_ray.study import OUTER_K, Size, Study, run_id
 from ckcv_ray.version import VERSION
 from ckcv_ray.worker import Failure, Records
 
-SCHEMA_VERSION = 3
+SCHEMA_VERSION = 4
 LOCK = ".lock"
 MANIFEST, REPORT = "manifest.json", "report.html"
 PLACES = ("", "cells/", "ensemble/")

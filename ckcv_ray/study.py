@@ -123,8 +123,9 @@ class Study:
             the end, and certifies what it made; "nested": beside F* a second ensemble, whose members were
             each selected inside the training rows of an outer split, and are certified on the rest.
         holdout_share: that share, inside (0, 1); by default 0.33.
-        claims: what the held-out rows certify, delta shared equally: "random" (a random member of F*, the
-            default), "vote" (its majority), "member:7" (the member of split 7).
+        claims: what the held-out rows certify, delta shared equally: "random" (the member of F* that
+            ``predict`` draws for a row, by a hash of its values keyed with the seed; the default), "vote"
+            (the majority), "member:7" (the member of split 7).
         outer_splits: outer splits of the protocol nested, each a third of the rows; by default 5.
         report_k: values of k whose own best triple and l_ee are reported beside the winner.
         resampling: "complete" as the paper's Algorithm 1, or "rotation": the k splits of one shuffle, in

@@ -198,10 +198,10 @@ def read_run(calls: Calls, folder: Path) -> None:
         result.summary()
         rows = np.zeros((3, len(result.table.features)))
         for vote in (False, True):
-            result.named(result.predictions(rows, vote=vote).sign)
-            result.claim_for(vote)
+            result.predict(rows, vote=vote)
+            result.claim_for(result.rule(vote=vote))
         if result.nested is not None:
-            result.predictions(rows, nested=True)
+            result.predict(rows, nested=True)
     with calls.allowed():
         for difference in verify.verify(folder):
             calls.judge(difference)

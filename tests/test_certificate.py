@@ -14,9 +14,11 @@ from ckcv_ray.archive import load_run
 from ckcv_ray.certificate import ASSUMPTIONS, NOT_COVERED, at_most, certify, level_of, occam, weight
 from ckcv_ray.core.bounds import catoni, clopper_pearson, safe, stevens
 from ckcv_ray.core.splits import hold_out
-from ckcv_ray.data import table_from_arrays
+from ckcv_ray.data import count_repeats, table_from_arrays
 from ckcv_ray.driver import run_table
 from ckcv_ray.errors import InputError
+from ckcv_ray.report import page
+from ckcv_ray.rules import Rule
 from ckcv_ray.study import Execution, Study, Triple
 from ckcv_ray.verify import verify
 
@@ -162,17 +164,15 @@ def test_claims_count_errors_on_the_held_out_rows_and_share_delta():
     held = hold_out(60, study.holdout_share, study.seed)
     X, y = table.X[held], table.y[held]
     votes = np.array([m.predict(X) for m in result.ensemble.members])
-    rng = np.random.default_rng(np.random.SeedSequence(study.seed, spawn_key=(0, 0, 3)))
-    drawn = rng.integers(5, size=len(held))
     wrong = {
         "vote": np.where((votes > 0).sum(axis=0) * 2 > 5, 1, -1) != y,
         "member:1": votes[1] != y,
-        "random": votes[drawn, np.arange(len(held))] != y,
+        "keyed": result.predict(X) != y,
     }
     claims = {
         claim["classifier"]: claim for claim in result.certificate.claims if claim["protocol"] == "holdout"
     }
-    assert list(claims) == ["vote", "member:1", "random"]
+    assert list(claims) == ["vote", "member:1", "keyed"]
     for name, claim in claims.items():
         assert claim["bound"] == clopper_pearson(int(wrong[name].sum()), len(held), 0.05 / 3)
         assert claim["delta"] == 0.05 / 3
@@ -293,17 +293,81 @@ def test_predictions_are_told_with_the_claim_that_covers_them():
     held = run(replace(SMALL, protocol="holdout", claims=("vote",)), blobs(60))
     nested = run(NESTED, blobs(60))
     percent = f"at most {at_most(occam.certificate.proven['bound'])} "
-    assert percent in occam.claim_for()
-    assert "twice that of a random member" in occam.claim_for(vote=True)
+    assert percent in occam.claim_for(occam.rule())
+    assert "twice that of a member drawn afresh" in occam.claim_for(occam.rule(vote=True))
     vote, random = held.certificate.claims
-    assert f"at most {at_most(vote['bound'])} " in held.claim_for(vote=True)
-    assert "(holdout)" in held.claim_for(vote=True)
-    assert f"at most {at_most(random['bound'])} " in held.claim_for()
-    assert "(occam)" in held.claim_for()
-    assert f"at most {at_most(nested.certificate.proven['bound'])} " in nested.claim_for(nested=True)
-    assert "(occam)" in nested.claim_for()
-    nothing = replace(occam, certificate=replace(occam.certificate, claims=()))
-    assert "provisional" in nothing.claim_for()
+    assert f"at most {at_most(vote['bound'])} " in held.claim_for(held.rule(vote=True))
+    assert "(holdout)" in held.claim_for(held.rule(vote=True))
+    assert f"at most {at_most(random['bound'])} " in held.claim_for(held.rule())
+    assert "(occam)" in held.claim_for(held.rule())
+    inside = nested.claim_for(nested.rule(nested=True), nested=True)
+    assert f"at most {at_most(nested.certificate.proven['bound'])} " in inside
+    assert "drawn afresh for each pattern" in inside
+    assert "(occam)" in nested.claim_for(nested.rule())
+
+
+def test_predict_applies_the_rule_that_the_held_out_rows_judged():
+    """Equal rows meet one member: their claim is of that fixed rule; drawn afresh, of the mean risk."""
+    table = blobs(60)
+    held = run(replace(SMALL, protocol="holdout", seed=4), table)
+    assert held.rule() == Rule("keyed", 4)
+    keyed, occam = held.certificate.claims
+    assert (keyed["classifier"], occam["classifier"]) == ("keyed", "random")
+    assert held.rule().classifier() in keyed["statement"]
+    assert "by a hash of its values" in keyed["statement"]
+    assert held.claim_for(held.rule()).endswith("(holdout)")
+    assert len(set(held.predictions(np.zeros((50, 2)), held.rule()).member.tolist())) == 1
+    afresh = held.rule(seed=4)
+    assert afresh == Rule("random", 4)
+    assert afresh.classifier() in occam["statement"]
+    assert held.claim_for(afresh).endswith("(occam)")
+    assert len(set(held.predictions(np.zeros((50, 2)), afresh).member.tolist())) > 1
+
+
+def test_predictions_without_a_certified_key_are_drawn_afresh_and_repeated_by_their_seed():
+    table = blobs(60)
+    for result, nested in ((run(SMALL, table), False), (run(NESTED, table), True)):
+        one, other = result.rule(nested=nested), result.rule(nested=nested)
+        assert one.name == other.name == "random"
+        assert one.seed != other.seed
+        X = np.zeros((200, 2))
+        members = result.predictions(X, one, nested).member.tolist()
+        again = result.predictions(X, result.rule(seed=one.seed, nested=nested), nested)
+        assert members == again.member.tolist()
+        assert members != result.predictions(X, other, nested).member.tolist()
+
+
+# Repeats
+
+
+def repeated() -> tuple[np.ndarray, np.ndarray]:
+    """Fifty rows: twenty stand twice (with the sign of a zero for the only difference), ten once."""
+    rng = np.random.default_rng(1)
+    X, y = rng.normal(size=(30, 2)), np.arange(30) % 2
+    X[:20, 0] = 0.0
+    other = X[:20] * [-1.0, 1.0]
+    return np.concatenate([X, other]), np.concatenate([y, y[:20]])
+
+
+def test_rows_that_repeat_are_counted_wherever_a_claim_is_printed(tmp_path, capsys):
+    X, y = repeated()
+    told = "40 of 50 rows equal another row in every column"
+    for protocol in ("paper", "holdout"):
+        study = replace(SMALL, protocol=protocol)
+        result = run(study, table_from_arrays(X, y), out=tmp_path / protocol)
+        assert (result.certificate.repeats, result.certificate.n_rows) == (40, 50)
+        assert (result.to_json()["repeats"], result.to_json()["rows"]) == (40, 50)
+        assert any(told in statement for statement in result.certificate.statements)
+        assert told in result.summary()
+        assert told in page(tmp_path / protocol)
+        assert verify(tmp_path / protocol) == []
+
+
+def test_rows_that_differ_in_the_label_alone_are_no_repeats():
+    X, y = repeated()
+    y[30:] = 1 - y[30:]
+    assert count_repeats(table_from_arrays(X, y)) == 0
+    assert "equal another row" not in run(SMALL, table_from_arrays(X, y)).summary()
 
 
 # The figure l_ee
@@ -330,14 +394,14 @@ def test_l_ee_is_the_mean_of_the_bound_asked_for_and_what_is_minimised_is_not():
         assert "not proven" in result.certificate.statements[0]
 
 
-def test_a_provisional_result_claims_nothing():
+def test_what_failed_leaves_every_claim_as_it_is():
+    """Each allows for any selection: the bound of occam is a union over what failed, too."""
     result = run(SMALL, blobs(60))
     triple = Triple(result.C, result.gamma, result.k)
     c = certify(SMALL, result.table, "x", triple, result.l_ms, result.ensemble, None, True, {})
-    assert c.proven is None
-    assert c.claims == ()
+    assert c.claims == result.certificate.claims
     assert "Provisional" in c.statements[-1]
-    assert not any("probability at least" in statement for statement in c.statements)
+    assert "Provisional" not in " ".join(result.certificate.statements)
 
 
 # What is refused

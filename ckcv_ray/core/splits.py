@@ -87,7 +87,7 @@ def hold_out(n: int, share: float, seed: int) -> Index:
 
 
 def draw_members(n_members: int, rows: int, seed: int) -> Index:
-    """A random member for each of so many held-out rows."""
+    """Draw a member for each row."""
     return np.asarray(_generator(seed, MEMBERS).integers(n_members, size=rows))
 
 
