@@ -10,7 +10,8 @@ import os
 import signal
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
+from dataclasses import asdict
 from pathlib import Path
 from types import FrameType
 from typing import Annotated, Any
@@ -27,7 +28,7 @@ from ckcv_ray.backend import choose_backend, ray_address
 from ckcv_ray.certificate import repeats_told
 from ckcv_ray.datasets import is_named
 from ckcv_ray.display import Display, DownloadBar, duration
-from ckcv_ray.errors import CKCVError, InputError, StoreError
+from ckcv_ray.errors import CKCVError, InputError, StoreError, plain
 from ckcv_ray.estimate import Estimate, estimate
 from ckcv_ray.fetch import NAME as IDA_NAME
 from ckcv_ray.fetch import fetch as fetch_archive
@@ -38,6 +39,7 @@ from ckcv_ray.options import (
     IdaFile,
     asked,
     check_place,
+    complete,
     flag,
     option,
     parse_workers,
@@ -112,6 +114,11 @@ class Signals:
 
 
 JsonFlag = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]
+Backend = Annotated[
+    str, typer.Option(help="auto (by expected work), ray or serial.", rich_help_panel="Execution")
+]
+Workers = Annotated[int | None, option("Processes at once.", "every CPU", "Execution")]
+Address = Annotated[str | None, option("Ray cluster to join.", "RAY_ADDRESS, else a local Ray", "Execution")]
 Folder = Annotated[Path, typer.Argument(help="Run folder.", show_default=False)]
 
 
@@ -129,13 +136,9 @@ def run(
     study: Study,
     given: Asked,
     out: Annotated[str, typer.Option(metavar="PATH", help="Run folder to make, or to go on with.")],
-    backend: Annotated[
-        str, typer.Option(help="auto (by expected work), ray or serial.", rich_help_panel="Execution")
-    ] = "auto",
-    workers: Annotated[int | None, option("Processes at once.", "every CPU", "Execution")] = None,
-    address: Annotated[
-        str | None, option("Ray cluster to join.", "RAY_ADDRESS, else a local Ray", "Execution")
-    ] = None,
+    backend: Backend = "auto",
+    workers: Workers = None,
+    address: Address = None,
     retry_failed: Annotated[
         bool, flag("--retry-failed", "Take up again what failed in a finished run.", "Execution")
     ] = False,
@@ -238,17 +241,53 @@ def status(folder: Folder, as_json: JsonFlag = False) -> None:
 
 
 @app.command()
-def verify(folder: Folder, as_json: JsonFlag = False) -> None:
-    """Recompute a finished run from its Parquet files: sums, bounds, drops, winner, splits, EE counts.
+def verify(
+    folder: Folder,
+    refit: Annotated[
+        float,
+        option(
+            "Compute again the evaluations that the result rests on: all of them, or a random share such as "
+            "0.1, drawn afresh.",
+            "nothing is fitted",
+        ),
+    ] = 0.0,
+    test: Annotated[
+        str | None,
+        option("The rows the run was measured on: a file, or a named set, of which those to test on."),
+    ] = None,
+    backend: Backend = "auto",
+    workers: Workers = None,
+    address: Address = None,
+    ida_file: IdaFile = None,
+    as_json: JsonFlag = False,
+) -> None:
+    """Check a finished run, and say what was computed again and what was taken on trust.
 
-    Nothing is unpickled. Exit code 1 with the differences, if there are any.
+    From the Parquet files: digests, sums, bounds, drops, winner, splits, certificate; and from the data each
+    model's errors and KKT conditions. The counts of errors on the select sets are taken on trust, unless
+    --refit computes them again. Nothing is unpickled. Exit code 1 with the differences, if there are any.
+
+        ckcv verify runs/patients
+
+        ckcv verify runs/patients --refit
+
+        ckcv verify runs/patients --refit 0.1 --backend ray
     """
-    differences = verify_folder(folder)
+    execution, signals = Execution(backend, workers, address), Signals()
+    rows = _rows_to_test(test, ida_file) if test else None
+    try:
+        with signals, Display(console) if refit else nullcontext() as display:
+            found = verify_folder(folder, refit, rows, execution, display, signals.stop)
+    except KeyboardInterrupt:
+        _say("interrupted: nothing is changed by a verification")
+        raise typer.Exit(128 + (signals.received or signal.SIGINT)) from None
     _say_environment(folder)
-    name = _run_id(folder)
-    content = {"run_id": name, "ok": not differences, "differences": differences}
-    text = "\n".join(differences) or f"run {name}: every figure follows from the data and the log"
-    _show(content, text, as_json)
+    name, differences = _run_id(folder), [plain(sentence) for sentence in found.differences]
+    content = {"run_id": name, "ok": not differences, **asdict(found), "differences": differences}
+    lines = differences or [f"run {name}: every figure follows from the data and the log"]
+    lines += [f"  computed again: {what}" for what in found.recomputed]
+    lines += [f"  taken on trust: {what}" for what in found.trusted]
+    _show(content, "\n".join(lines), as_json)
     if differences:
         raise typer.Exit(1)
 
@@ -296,10 +335,9 @@ def predict(
     if out is not None and as_path("out", out).suffix not in (".csv", ".parquet"):
         raise InputError(f"out={str(out)!r}: the name has to end in .csv or .parquet")
     result = load_run(folder, allow_pickle)
-    columns = data.read(source, ida_file)
+    chosen = _rows_to_test(source, ida_file)
     if out is not None and out.exists() and not is_named(source) and out.samefile(source):
         raise InputError(f"out={str(out)!r} is the file to predict: give another name")
-    chosen = columns.learn if columns.test is None else columns.test
     if not chosen.num_rows:
         raise InputError(f"{source!r} has no rows to predict")
     X = data.matrix(chosen, list(result.table.features))
@@ -367,7 +405,7 @@ def report(
 def main() -> None:
     """Entry point of the ``ckcv`` command: errors of ours become one message and an exit code."""
     with _exits():
-        app()
+        app(complete(sys.argv[1:], "--refit", "1"))
 
 
 @contextmanager
@@ -421,6 +459,12 @@ def _inner_finished(folder: Path, study: Study) -> str:
         return ""
     finished = sum(RunFolder(inner_folder(folder, i)).finished for i in range(study.outer_splits))
     return f"inner selections: {finished} of {study.outer_splits} finished\n"
+
+
+def _rows_to_test(source: str, ida_file: Path | None) -> pa.Table:
+    """Rows to measure on: those of a named set that are to test on, or all of a file."""
+    columns = data.read(source, ida_file)
+    return columns.learn if columns.test is None else columns.test
 
 
 def _run_id(folder: Path) -> str | None:

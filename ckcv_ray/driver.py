@@ -12,12 +12,12 @@ from math import inf
 from pathlib import Path
 from threading import Event
 from time import monotonic
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 from numpy.typing import ArrayLike
 
 from ckcv_ray import nested
-from ckcv_ray.aggregator import Aggregator, Listener
+from ckcv_ray.aggregator import Listener, Progress
 from ckcv_ray.archive import finished_run
 from ckcv_ray.arguments import as_path, expect
 from ckcv_ray.backend import Backend, make_backend, session
@@ -27,8 +27,9 @@ from ckcv_ray.ensemble import Ensemble
 from ckcv_ray.errors import RunError
 from ckcv_ray.estimate import Estimate, estimate
 from ckcv_ray.result import Result
-from ckcv_ray.study import Execution, Study, Triple
+from ckcv_ray.study import Execution, Study, Task, Triple
 from ckcv_ray.version import VERSION
+from ckcv_ray.worker import Outcome
 
 LISTEN_SECONDS = 0.1
 WAITING = 4  # studies handed to the pool for each that may be under way
@@ -183,10 +184,10 @@ def _run(
         aggregator.open()
         if expected is not None:
             aggregator.add(expected.outcome)
-        _work(backend, aggregator, listen, stop)
+        work(backend, aggregator, listen, stop)
         inside = _nested(study, table, inner, backend, whole, stop) if inner else None
         while (settled := aggregator.finish(inside)) is None:
-            if not _work(backend, aggregator, listen, stop):
+            if not work(backend, aggregator, listen, stop):
                 raise RunError("the study is not decided, and nothing is left to compute: please report it")
         finished = settled.finished
         execution: dict[str, Any] = {
@@ -194,7 +195,7 @@ def _run(
             "backend": backend.name,
             "workers": backend.workers,
             "source": table.source,
-            "test": _measure(finished.ensemble, test, settled.reported),
+            "test": measure(finished.ensemble, test, settled.reported),
             **settled.account,
         }
         aggregator.write_end(finished, execution)
@@ -229,7 +230,20 @@ def _nested(
     return nested.members(study, table, winners)
 
 
-def _work(backend: Backend, aggregator: Aggregator, listen: Listener | None, stop: Stop) -> int:
+class Supply(Protocol):
+    """What says which tasks come next, and takes what comes back: an aggregator, or what stands for one."""
+
+    def plan(self, workers: int, least: float) -> list[Task]:
+        """Return the next batch of work; empty if none is available now."""
+
+    def add(self, outcome: Outcome) -> None:
+        """Take what a batch gave back."""
+
+    def progress(self) -> Progress:
+        """How far the work has come."""
+
+
+def work(backend: Backend, supply: Supply, listen: Listener | None, stop: Stop) -> int:
     """Keep the backend supplied until nothing is left to compute; how many batches that took."""
     listeners = [one for one in (backend.listener, listen) if one is not None]
     told, batches = -inf, 0
@@ -237,7 +251,7 @@ def _work(backend: Backend, aggregator: Aggregator, listen: Listener | None, sto
         if stop():
             raise KeyboardInterrupt
         while backend.in_flight() < backend.window:
-            tasks = aggregator.plan(backend.workers, backend.least_seconds)
+            tasks = supply.plan(backend.workers, backend.least_seconds)
             if not tasks:
                 break
             backend.submit(tasks)
@@ -245,22 +259,22 @@ def _work(backend: Backend, aggregator: Aggregator, listen: Listener | None, sto
         if not backend.in_flight():
             break
         for outcome in backend.wait():
-            aggregator.add(outcome)
+            supply.add(outcome)
         if monotonic() - told > LISTEN_SECONDS:
-            _tell(listeners, aggregator)
+            _tell(listeners, supply)
             told = monotonic()
-    _tell(listeners, aggregator)
+    _tell(listeners, supply)
     return batches
 
 
-def _tell(listeners: list[Listener], aggregator: Aggregator) -> None:
+def _tell(listeners: list[Listener], supply: Supply) -> None:
     if listeners:
-        moment = aggregator.progress()  # which looks at every cell there is
+        moment = supply.progress()  # which looks at every cell there is
         for listen in listeners:
             listen(moment)
 
 
-def _measure(
+def measure(
     ensemble: Ensemble, test: TestRows | None, reported: dict[int, Ensemble]
 ) -> dict[str, Any] | None:
     """The entry ``test`` of an account: error rates of F*, and of the best triple of each reported k."""
@@ -281,4 +295,4 @@ def _measured(result: Result, test: TestRows | None) -> bool:
 
 
 def _with_test(result: Result, test: TestRows | None) -> Result:
-    return replace(result, execution=result.execution | {"test": _measure(result.ensemble, test, {})})
+    return replace(result, execution=result.execution | {"test": measure(result.ensemble, test, {})})

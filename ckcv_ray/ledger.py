@@ -104,6 +104,25 @@ class Ledger:
         cell = kept[mc_index, self.gamma_of[triple.gamma], self.C_of[triple.C]]
         return None if cell[STATUS] == ABSENT else (int(cell[0]), int(cell[1]))
 
+    def errors(self, records: Records) -> Kept:
+        """Errors by class (records, 2) held for the keys of some records; ABSENT where there are none.
+
+        Raises:
+            LookupError: a key is not of this study.
+        """
+        places = self.places(records)
+        found = np.full((len(records), 2), ABSENT, dtype=np.int32)
+        for (estimate, size), kept in self._kept.items():
+            here = places.of_stage(estimate, size)
+            found[here] = kept[places.mc_index[here], places.gamma[here], places.C[here], :2]
+        return found
+
+    def is_capped(self, triple: Triple, mc_index: int) -> bool:
+        """Whether a refit ended at the iteration cap."""
+        kept = self._kept.get((True, self.size_of[triple.k]))
+        at = mc_index, self.gamma_of[triple.gamma], self.C_of[triple.C], STATUS
+        return kept is not None and kept[at] == STATUSES.index(Status.CAPPED)
+
     def holds(self, estimate: bool, size: int, mc_index: int, gamma: int, n_C: int) -> bool:
         """Whether the first n_C cells of a path are all here."""
         kept = self._kept.get((estimate, size))

@@ -1,7 +1,7 @@
 """Options that several commands share: the study asked for, and the table it is asked of."""
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from csv import reader
 from functools import wraps
 from inspect import Parameter, signature
@@ -198,6 +198,16 @@ def study_of(
     if k is not None:
         values["k"] = parse_folds(k, "k")
     return Study.from_json(values)
+
+
+def complete(words: Sequence[str], option: str, value: str) -> list[str]:
+    """The words of a command, with the value filled in after an option that is given without one."""
+    done: list[str] = []
+    for word, following in zip(words, [*words[1:], ""], strict=True):
+        done.append(word)
+        if word == option and not (following[:1].isdigit() or following[:1] in (".", "+")):
+            done.append(value)
+    return done
 
 
 def parse_workers(text: str) -> tuple[int, ...]:

@@ -1,51 +1,137 @@
-"""Check a finished run from its Parquet and JSON files alone: nothing is unpickled, nothing is trusted.
+"""Check a finished run: from its files alone, or by computing again what it rests on.
 
-Digests; sums, bounds, drops and winner from the log; splits drawn anew; errors counted anew from models
-and data; the certificate made anew. What is not repeated is the fitting itself.
+From the files (nothing is unpickled): digests; sums, bounds, drops and winner from the log; splits drawn
+again; each model's errors and KKT conditions, which pin it down to the tolerance, from the data; the
+certificate. What that takes on trust, the counts of errors on the select sets above all, is named, and
+computed again where that is asked for (``refit``).
 """
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from math import isclose
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
-from ckcv_ray.aggregator import Aggregator
-from ckcv_ray.archive import replay
+from ckcv_ray.aggregator import Aggregator, Listener
+from ckcv_ray.archive import environment_changes, replay
+from ckcv_ray.arguments import number
+from ckcv_ray.backend import Backend, choose_backend, session
 from ckcv_ray.certificate import certify
-from ckcv_ray.data import Table, fit_scaling
+from ckcv_ray.core.splits import Index
+from ckcv_ray.core.svm import Status
+from ckcv_ray.core.svm.problem import describe
+from ckcv_ray.data import Table, fit_scaling, rows_to_test
+from ckcv_ray.driver import Stop, measure, work
 from ckcv_ray.ensemble import PICKLES, Ensemble, Member, mistakes, to_pickles
-from ckcv_ray.errors import CKCVError, StoreError, cut, plain
-from ckcv_ray.nested import inner_folder, inner_tables
+from ckcv_ray.errors import CKCVError, InputError, StoreError, cut, plain
+from ckcv_ray.nested import inner_folder, inner_tables, members
+from ckcv_ray.refit import Recount, drawn, rests_on, same_model
 from ckcv_ray.store import MANIFEST, REPORT, Finished, RunFolder
-from ckcv_ray.study import OUTER_K, Stage, Study, Triple, run_id
+from ckcv_ray.study import OUTER_K, Execution, Stage, Study, Triple, run_id
 from ckcv_ray.triples import triple_of
 from ckcv_ray.worker import roles
 
 SUM_TOLERANCE = 1e-9
+KKT_ROUNDING = {"newton": 1e-9, "libsvm": 1e-6}  # of a decision value, as a share of its sum; LIBSVM: float32
 MOST_SHOWN = 240
+MOST_LISTED = 100
 
 
-def verify(out: str | Path) -> list[str]:
-    """Everything in the folder that is not as it should be, one sentence each; empty if all is well.
+@dataclass
+class Verification:
+    """What a verification found.
+
+    Attributes:
+        differences: everything that is not as it should be, a sentence each; empty if all is well.
+        recomputed: what was computed again, from the data or from the log.
+        trusted: what was taken on trust.
+    """
+
+    differences: list[str] = field(default_factory=list)
+    recomputed: list[str] = field(default_factory=list)
+    trusted: list[str] = field(default_factory=list)
+
+    def within(self, name: str, inner: "Verification") -> None:
+        """Take in what was found of a run inside this one."""
+        self.differences += [f"{name}: {what}" for what in inner.differences]
+        self.recomputed += [f"{name}: {what}" for what in inner.recomputed]
+        self.trusted += [f"{name}: {what}" for what in inner.trusted]
+
+
+@dataclass(frozen=True)
+class Refit:
+    """How much of what a run rests on is computed again, and by what.
+
+    Attributes:
+        share: of the evaluations, in [0, 1]; below 1 a random sample of them.
+        backend: makes a backend for each run; None where nothing is computed.
+        listen, stop: as for ``run_table``.
+    """
+
+    share: float = 0.0
+    backend: Callable[[], Backend] | None = None
+    listen: Listener | None = None
+    stop: Stop = lambda: False
+
+
+def verify(
+    out: str | Path,
+    refit: float = 0.0,
+    test: pa.Table | None = None,
+    execution: Execution | None = None,
+    listen: Listener | None = None,
+    stop: Stop = lambda: False,
+) -> Verification:
+    """Check a finished run.
+
+    Args:
+        out: its folder.
+        refit: share of the evaluations that the result rests on to compute again, 0 to 1; below 1 they are
+            drawn afresh at each call.
+        test: the rows on which the run measured its ensemble, as columns, to measure it on again.
+        execution: backend, workers, cluster address for what is computed again.
+        listen, stop: as for ``run_table``.
 
     Raises:
-        StoreError: there is no run in the folder.
+        StoreError: there is no finished run in the folder.
+        InputError: refit is outside 0..1, or the test rows do not go with the run.
+        KeyboardInterrupt: it was stopped.
     """
+    share = number("refit", refit)
+    if not 0 <= share <= 1:
+        raise InputError(f"refit={share:g} is outside 0..1: it is the share to compute again, 1 for all")
     folder = RunFolder(out)
     if not folder.finished:
         folder.identity()
         raise StoreError(f"{str(out)!r} holds no finished run: there is nothing to verify yet")
-    differences: list[str] = []
+    if not share:
+        return _verify(folder, Refit(), test)
+    execution = execution or Execution()
+    seconds = 0.0
+    with suppress(StoreError):
+        seconds = share * folder.execution()["worker_seconds"]
+    execution = replace(execution, backend=choose_backend(execution, seconds))
+    with session(execution) as (new_backend, _):
+        return _verify(folder, Refit(share, new_backend, listen, stop), test)
+
+
+def _verify(folder: RunFolder, refit: Refit, test: pa.Table | None = None) -> Verification:
+    found = Verification()
     try:
-        differences.extend(map(plain, _digests(folder)))
-        differences.extend(map(plain, _content(folder, folder.path)))
+        found.differences.extend(map(plain, _digests(folder)))
+        found.recomputed.append(f"the SHA-256 of {len(folder.files())} files")
+        found.differences.extend(map(plain, _content(folder, found, refit, test)))
+    except InputError:
+        raise
     except CKCVError as error:
-        differences.append(str(error))
-    return differences
+        found.differences.append(str(error))
+    return found
 
 
 def _digests(folder: RunFolder) -> Iterator[str]:
@@ -63,12 +149,12 @@ def _digests(folder: RunFolder) -> Iterator[str]:
         yield f"{REPORT} is not as ckcv report wrote it: its last line does not name its SHA-256"
 
 
-def _content(folder: RunFolder, out: Path) -> Iterator[str]:
+def _content(folder: RunFolder, found: Verification, refit: Refit, test: pa.Table | None) -> Iterator[str]:
+    """Differences in what the files say; what was computed again and what not is noted in ``found``."""
     identity = folder.require()
     study, table = identity.study, folder.table(identity)
     finished = folder.results(identity, table)
-    folder.execution()
-    aggregator = replay(out)
+    execution, aggregator = folder.execution(), replay(folder.path)
     if not aggregator.triples().equals(finished.triples):
         yield "triples.parquet is not what the log of cells gives"
     leader = aggregator.selection.winner()
@@ -79,20 +165,34 @@ def _content(folder: RunFolder, out: Path) -> Iterator[str]:
     if (certificate.C, certificate.gamma, certificate.k) != winner:
         yield f"the log of cells leads to {winner}, which is not the certificate's winner"
         return
+    yield from _pickles(folder, finished.ensemble, table)
+    yield from _models(finished.ensemble, study, table, winner, aggregator)
+    found.recomputed.append(
+        "splits, sums, bounds, drops, the winner and the certificate, from the log of cells"
+    )
+    found.recomputed.append(
+        f"errors and KKT conditions of {len(finished.ensemble.members)} models, from the data"
+    )
+    if finished.nested is not None:
+        yield from _nested(folder.path, finished.nested, study, table, found, refit)
+    yield from _certificate(folder, finished, study, table, winner, leader.l_ms)
+    yield from _recount(folder, aggregator, finished, found, refit)
+    yield from _tested(execution["test"], finished.ensemble, table, found, test)
+    if failed := execution["cells"]["failed"]:
+        found.trusted.append(f"that {failed:,} cells failed")
+    found.trusted.append("seconds, fits and environment in execution.json")
+
+
+def _pickles(folder: RunFolder, ensemble: Ensemble, table: Table) -> Iterator[str]:
+    """Pickles that are not those of the models in Parquet."""
     there = folder.files()
-    pickles = {
-        f"ensemble/{name}": content for name, content in to_pickles(finished.ensemble, table.X).items()
-    }
+    pickles = {f"ensemble/{name}": content for name, content in to_pickles(ensemble, table.X).items()}
     for file in there:
         if Path(file).parent == Path("ensemble") and Path(file).match(PICKLES) and file not in pickles:
             yield f"{file} is the pickle of no model in models.parquet"
     for file, content in pickles.items():
         if file in there and hashlib.sha256(content).hexdigest() != folder.sha256(file):
             yield f"{file} is not the pickle of the model in models.parquet"
-    yield from _models(finished.ensemble, study, table, winner, aggregator)
-    if study.outer_splits is not None:
-        yield from _nested(out, finished.nested, study, table)
-    yield from _certificate(folder, finished, study, table, winner, leader.l_ms)
 
 
 def _models(
@@ -106,18 +206,21 @@ def _models(
 def _member(
     member: Member, study: Study, table: Table, winner: Triple, aggregator: Aggregator
 ) -> Iterator[str]:
-    yield from _machine(member, study, table, winner)
+    capped = aggregator.ledger.is_capped(winner, member.mc_index)
+    yield from _machine(member, study, table, winner, capped)
     if member.errors != aggregator.ledger.errors_by_class(winner, member.mc_index):
         yield "its errors are not those in the log"
 
 
-def _machine(member: Member, study: Study, table: Table, winner: Triple) -> Iterator[str]:
+def _machine(member: Member, study: Study, table: Table, winner: Triple, capped: bool) -> Iterator[str]:
     """What a machine says of itself, against the split it belongs to."""
     if (member.C, member.gamma, member.k) != winner:
         yield f"fitted at {Triple(member.C, member.gamma, member.k)}, the winner is {winner}"
     split = study.split(table.n, winner.k, member.mc_index)
     train, score = roles(Stage.REFIT, split)
-    if not np.isin(member.support, train).all():
+    if np.isin(member.support, train).all():
+        yield from _optimality(member, study, table, train, capped)
+    else:
         yield "a support vector is not among its training rows"
     scaling = fit_scaling(table.X[train], study.scaling)
     if not all(np.allclose(a, b, SUM_TOLERANCE, 0) for a, b in zip(scaling, member.scaling, strict=True)):
@@ -138,23 +241,111 @@ def _machine(member: Member, study: Study, table: Table, winner: Triple) -> Iter
         yield "the sizes of the classes in its estimate set differ"
 
 
-def _nested(out: Path, nested: Ensemble | None, study: Study, table: Table) -> Iterator[str]:
+def _optimality(member: Member, study: Study, table: Table, train: Index, capped: bool) -> Iterator[str]:
+    """Where a model is not the machine of its training rows: the KKT conditions pin it down."""
+    y = table.y[train].astype(np.float64)
+    if (y == y[0]).all():
+        if len(member.support) or member.offset != y[0]:
+            yield "its training rows are of one class, and it is not that class everywhere"
+        return
+    b = np.zeros(len(train))
+    b[np.searchsorted(train, member.support)] = member.dual_coef
+    Kb = member.decision(table.X[train]) - member.offset
+    optimum = describe(Kb, y, b, member.C, 0, Status.CONVERGED)
+    rounding = KKT_ROUNDING[study.solver] * (1 + float(np.abs(b).sum()))
+    if abs(optimum.offset - member.offset) > rounding:
+        yield f"its offset is {member.offset!r}; by the KKT conditions it is {optimum.offset!r}"
+    if not capped and optimum.violation > study.tolerance + rounding:
+        yield (
+            f"it violates the KKT conditions of its training rows by {optimum.violation:.3g}, at most "
+            f"{study.tolerance:g} is allowed: it is not the machine fitted to them"
+        )
+
+
+def _nested(
+    out: Path, nested: Ensemble, study: Study, table: Table, found: Verification, refit: Refit
+) -> Iterator[str]:
     """Each inner run, verified as any run is; its data, its winner, and the machine made of it."""
-    assert nested is not None
-    tables, outer = inner_tables(study, table), study.outer()
+    tables, outer, winners = inner_tables(study, table), study.outer(), list[Triple]()
     for i, (member, inner) in enumerate(zip(nested.members, tables, strict=True)):
-        folder = inner_folder(out, i)
-        if wrong := verify(folder):
-            yield from (f"outer split {i}: {what}" for what in wrong)
+        folder = RunFolder(inner_folder(out, i))
+        inside = _verify(folder, refit)
+        found.within(f"outer split {i}", inside)
+        if inside.differences:
             continue
-        identity = RunFolder(folder).require()
+        identity = folder.require()
         if identity.run_id != run_id(study.inner().for_rows(inner.n), inner.digest):
             yield f"outer split {i}: its run is not the selection on the rows of that split"
             continue
-        certificate = RunFolder(folder).results(identity, inner).certificate
-        winner = Triple(certificate.C, certificate.gamma, OUTER_K)
-        for what in _machine(member, outer, table, winner):
-            yield f"nested model of outer split {i}: {what}"
+        certificate = folder.results(identity, inner).certificate
+        winners.append(Triple(certificate.C, certificate.gamma, OUTER_K))
+        name = f"nested model of outer split {i}"
+        machine = member, outer, table, winners[-1]
+        wrong = list(_machine(*machine, capped=True))
+        yield from (f"{name}: {what}" for what in wrong)
+        if wrong != list(_machine(*machine, capped=False)):  # no log has its status
+            found.trusted.append(f"{name}: that it was stopped at the iteration cap, since it is not optimal")
+    if refit.share and len(winners) == len(nested.members):
+        made = members(study, table, winners)
+        for i, pair in enumerate(zip(nested.members, made.members, strict=True)):
+            if not environment_changes(out) and not same_model(*pair):
+                yield f"nested model of outer split {i}: fitted again, it is another one"
+        found.recomputed.append(f"{len(winners)} nested models, fitted again")
+
+
+def _recount(
+    folder: RunFolder, aggregator: Aggregator, finished: Finished, found: Verification, refit: Refit
+) -> Iterator[str]:
+    """What is computed again does not agree with the log or with the models."""
+    every = rests_on(aggregator, finished.triples)
+    total = sum(unit.evaluations for unit in every)
+    if refit.backend is None:
+        found.trusted.append(
+            f"{total:,} counts of errors in the log of cells, and that the models come from them (--refit "
+            "computes them again)"
+        )
+        return
+    exact = not environment_changes(folder.path)
+    again = Recount(aggregator, finished.ensemble, drawn(every, refit.share), exact)
+    backend = refit.backend()
+    try:
+        backend.start(aggregator.study, aggregator.table, None)
+        work(backend, again, refit.listen, refit.stop)
+    finally:
+        backend.close()
+    found.recomputed.append(f"{again.done:,} of {total:,} evaluations that the result rests on, fitted again")
+    if again.done < total:
+        found.trusted.append(f"the other {total - again.done:,} evaluations")
+    yield from again.differences[:MOST_LISTED]
+    if (more := len(again.differences) - MOST_LISTED) > 0:
+        yield f"{more:,} other evaluations differ"
+
+
+def _tested(
+    told: dict[str, Any] | None,
+    ensemble: Ensemble,
+    table: Table,
+    found: Verification,
+    test: pa.Table | None,
+) -> Iterator[str]:
+    """The error on test rows, which the run measured and no certificate covers."""
+    rows = rows_to_test(test, table)
+    if told is None or rows is None:
+        if told is not None:
+            found.trusted.append("the test error in execution.json (--test with its rows measures it again)")
+        elif rows is not None:
+            raise InputError("the run was not measured on any rows: there is no test error to verify")
+        return
+    if rows.digest != told["digest"]:
+        raise InputError("these are not the rows that the run was measured on: their digest differs")
+    found.recomputed.append(f"the test error of F* on {len(rows.y):,} rows")
+    made = measure(ensemble, rows, {})
+    assert made is not None
+    for name in ("rows", "error", "vote_error"):
+        if not isclose(made[name], told[name], rel_tol=SUM_TOLERANCE):
+            yield f"execution.json: test.{name} is {told[name]!r}, measured again it is {made[name]!r}"
+    if told["reported"]:
+        found.trusted.append("the test errors of the best triples of reported k in execution.json")
 
 
 def _certificate(
@@ -167,10 +358,10 @@ def _certificate(
     ensembles = finished.ensemble, finished.nested
     expected = certify(study, table, name, winner, l_ms, *ensembles, provisional, digests)
     theirs = finished.certificate.to_json()
-    for field, value in expected.to_json().items():
-        for where, was, anew in islice(_apart(field, theirs[field], value), 1):
-            shown, made = (cut(repr(found), MOST_SHOWN) for found in (was, anew))
-            yield f"certificate.json: {where} is {shown}, made anew it is {made}"
+    for name, value in expected.to_json().items():
+        for where, was, again in islice(_apart(name, theirs[name], value), 1):
+            shown, made = (cut(repr(found), MOST_SHOWN) for found in (was, again))
+            yield f"certificate.json: {where} is {shown}, computed again it is {made}"
 
 
 def _apart(name: str, a: Any, b: Any) -> Iterator[tuple[str, Any, Any]]:

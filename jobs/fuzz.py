@@ -203,7 +203,7 @@ def read_run(calls: Calls, folder: Path) -> None:
         if result.nested is not None:
             result.predict(rows, nested=True)
     with calls.allowed():
-        for difference in verify.verify(folder):
+        for difference in verify.verify(folder).differences:
             calls.judge(difference)
     with calls.allowed():
         report.page(folder)

@@ -28,7 +28,7 @@ def test_text_and_path_are_taken_alike(tmp_path, monkeypatch):
         out = kind("run")
         run_id = run_table(study, table, out, serial).run_id
         assert load_run(out).run_id == replay(out).run_id == run_id
-        assert verify(out) == []
+        assert verify(out).differences == []
         assert run_id in page(out)
         assert read(kind("a.csv")).learn.num_rows == 1
         assert read(kind("twonorm:9:0")).learn.num_rows == 9

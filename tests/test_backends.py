@@ -106,7 +106,7 @@ def test_ray_equals_serial_in_every_byte(
     run_table(study, table, tmp_path / "serial", Execution("serial"))
     run_table(study, table, tmp_path / "ray", Execution("ray", workers))
     assert files(tmp_path / "serial") == files(tmp_path / "ray")
-    assert verify(tmp_path / "ray") == []
+    assert verify(tmp_path / "ray").differences == []
 
 
 @given(seed=st.integers(0, 10**6), window=st.integers(1, 9))
@@ -360,7 +360,7 @@ def test_many_studies_give_what_each_gives_alone(tmp_path):
             assert mine.triples.equals(theirs.triples)
             assert mine.certificate.proven == theirs.certificate.proven
             assert mine.execution["test"] == theirs.execution["test"]
-    assert [verify(tmp_path / str(i)) for i in range(5)] == [[]] * 5
+    assert [verify(tmp_path / str(i)).differences for i in range(5)] == [[]] * 5
     told = alone[0].execution["test"]
     assert set(told["reported"]) == {"5"}
     assert 0 <= told["reported"]["5"]["error"] <= 1

@@ -189,7 +189,7 @@ def test_a_divided_run_is_stored_loaded_and_verified(tmp_path):
     assert again.table.n == 41
     assert len(again.table.held.y) == 19
     assert again.table.digest == table.digest
-    assert verify(tmp_path / "run") == []
+    assert verify(tmp_path / "run").differences == []
 
 
 @pytest.mark.parametrize(("field", "value"), [("bound", 0.01), ("delta", 0.2), ("statement", "All is well.")])
@@ -200,7 +200,7 @@ def test_verify_notices_a_claim_that_was_touched_up(tmp_path, protocol, field, v
     content = json.loads(file.read_text())
     content["proven"][field] = value
     file.write_text(json.dumps(content))
-    assert any("proven is" in sentence for sentence in verify(tmp_path / "run"))
+    assert any("proven is" in sentence for sentence in verify(tmp_path / "run").differences)
 
 
 @pytest.mark.parametrize(
@@ -260,13 +260,13 @@ def test_a_nested_run_is_stored_taken_up_and_verified(tmp_path):
     out = tmp_path / "run"
     result = run(NESTED, blobs(60), out=out)
     assert load_run(out).certificate == result.certificate
-    assert verify(out) == []
+    assert verify(out).differences == []
     (out / "manifest.json").unlink()  # as if it had been killed at the very end
     assert run(NESTED, blobs(60), out=out).certificate == result.certificate
     certificate = out / "nested" / "outer-001" / "certificate.json"
     content = json.loads(certificate.read_text())
     certificate.write_text(json.dumps(content | {"C": 10.0 if content["C"] < 1 else 0.1}))
-    told = " ".join(verify(out))
+    told = " ".join(verify(out).differences)
     assert "outer split 1: certificate.json is not the file the manifest names" in told
     assert "certificate.json is damaged: run_id, C, gamma, k are" in told
 
@@ -360,7 +360,7 @@ def test_rows_that_repeat_are_counted_wherever_a_claim_is_printed(tmp_path, caps
         assert any(told in statement for statement in result.certificate.statements)
         assert told in result.summary()
         assert told in page(tmp_path / protocol)
-        assert verify(tmp_path / protocol) == []
+        assert verify(tmp_path / protocol).differences == []
 
 
 def test_rows_that_differ_in_the_label_alone_are_no_repeats():

@@ -24,7 +24,7 @@ LEVELS = [
     {"aggregator", "result"},
     {"retry", "display", "estimate", "nested", "figures", "archive", "options", "metrics"},
     {"cluster", "plan"},
-    {"backend"},
+    {"backend", "refit"},
     {"driver"},
     {"verify", "report"},
     {"cli"},

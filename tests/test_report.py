@@ -170,13 +170,13 @@ def test_the_page_is_a_function_of_the_folder(finished: Path, monkeypatch: pytes
     assert ckcv(monkeypatch, "report", finished) == 0
     assert unsealed(finished / "report.html") == first
     assert str(finished) not in first
-    assert verify(finished) == []
+    assert verify(finished).differences == []
     assert "report.html" not in RunFolder(finished).files()
 
 
 def test_a_report_left_half_written_does_not_spoil_a_run(finished: Path) -> None:
     (finished / ".report.html-abc.tmp").write_text("half")
-    assert verify(finished) == []
+    assert verify(finished).differences == []
     (finished / ".report.html-abc.tmp").unlink()
 
 

@@ -144,7 +144,7 @@ def test_a_run_killed_as_it_began_goes_on(study: Study, table: Table, tmp_path: 
     (tmp_path / "begun" / ".study.json-0.tmp").touch()
     result = run_table(study, table, tmp_path / "begun", SERIAL)
     assert result.certificate == load_run(run).certificate
-    assert verify(tmp_path / "begun") == []
+    assert verify(tmp_path / "begun").differences == []
 
 
 def test_models_of_an_earlier_winner_do_not_stay(run: Path, study: Study, table: Table) -> None:
@@ -154,12 +154,12 @@ def test_models_of_an_earlier_winner_do_not_stay(run: Path, study: Study, table:
     identity = folder.require()
     finished = folder.results(identity, folder.table(identity))
     folder.write_end(finished.certificate, folder.execution())  # as earlier versions did
-    assert verify(run) == ["ensemble/model-00099.pkl is the pickle of no model in models.parquet"]
+    assert verify(run).differences == ["ensemble/model-00099.pkl is the pickle of no model in models.parquet"]
     assert len(load_run(run, allow_pickle=True).ensemble.members) == len(finished.ensemble.members)
     folder.reopen()
     run_table(study, table, run, SERIAL)
     assert not stray.exists()
-    assert verify(run) == []
+    assert verify(run).differences == []
 
 
 def test_parts_that_are_joined_while_they_are_read_are_read_joined(run: Path, table: Table) -> None:
@@ -256,15 +256,15 @@ FORGERIES = {
 @pytest.mark.parametrize("name", FORGERIES)
 def test_verify_sees_through_a_forged_manifest(run: Path, name: str) -> None:
     file, field, values, told = FORGERIES[name]
-    assert verify(run) == []
+    assert verify(run).differences == []
     rewrite(run, file, column(field, values))
-    assert told in "\n".join(verify(run))
+    assert told in "\n".join(verify(run).differences)
 
 
 def test_verify_recomputes_the_certificate(run: Path) -> None:
     content = json.loads((run / "certificate.json").read_text())
     (run / "certificate.json").write_text(json.dumps(content | {"l_ee": content["l_ee"] / 2}))
-    told = "\n".join(verify(run))
+    told = "\n".join(verify(run).differences)
     assert "certificate.json: l_ee" in told
     assert "SHA-256 differs" in told
 
@@ -331,10 +331,10 @@ def test_any_harm_to_any_file_is_seen_named_and_mended(
         if not damage(out / name, how, at):
             continue
         if (name, how) != ("manifest.json", "deleted"):  # which is then an unfinished run
-            assert verify(out)
+            assert verify(out).differences
         result = run_table(MENDED, MENDED_TABLE, out, SERIAL)
         assert name in result.execution["damaged"] or name == "manifest.json"  # it may speak of another
-        assert verify(out) == []
+        assert verify(out).differences == []
         for other in RESULTS:
             assert (out / other).read_bytes() == (whole / other).read_bytes()
         assert not list(out.rglob(".*"))
@@ -347,7 +347,7 @@ def test_an_unfinished_run_is_mended_too(whole: Path, tmp_path: Path, name: str,
     (out / "manifest.json").unlink()
     if damage(out / name, how, 1 << 10):
         run_table(MENDED, MENDED_TABLE, out, SERIAL)
-    assert verify(out) == []
+    assert verify(out).differences == []
     for other in RESULTS:
         assert (out / other).read_bytes() == (whole / other).read_bytes()
 
@@ -450,7 +450,7 @@ def test_what_readers_rely_on_is_checked_though_the_manifest_agrees(
         rewrite(out, file, change)
     with pytest.raises(StoreError, match=rf"{file} is damaged: .*{re.escape(told)}"):
         replay(out) if file == LOG else load_run(out)
-    assert told in " ".join(verify(out))
+    assert told in " ".join(verify(out).differences)
 
 
 @pytest.mark.parametrize("name", [*NAMES, "ensemble/model-00002.pkl"])
@@ -484,7 +484,7 @@ def test_differences_are_told_at_their_place_and_in_a_line(whole: Path, tmp_path
     content["statements"][0] = "Nothing can go wrong. " * 1000
     (out / CERTIFICATE).write_text(json.dumps(content))
     reseal(out)
-    told = verify(out)
+    told = verify(out).differences
     assert [line.split(" is ")[0] for line in told] == [
         f"certificate.json: {place}" for place in ("proven.bound", "claims.0.bound", "statements.0")
     ]
@@ -509,11 +509,11 @@ def test_a_huge_study_file_is_not_read(whole: Path, tmp_path: Path) -> None:
 def test_verify_sees_a_changed_report(whole: Path, tmp_path: Path) -> None:
     out = shutil.copytree(whole, tmp_path / "run")
     RunFolder(out).write_report("<p>12 %</p>\n")
-    assert verify(out) == []
+    assert verify(out).differences == []
     page = (out / "report.html").read_bytes()
     for at in range(len(page)):
         (out / "report.html").write_bytes(DAMAGE["flipped"](page, at))
         assert not RunFolder(out).report_whole()
-    assert verify(out) == [
+    assert verify(out).differences == [
         "report.html is not as ckcv report wrote it: its last line does not name its SHA-256"
     ]

@@ -41,7 +41,7 @@ def test_a_killed_run_goes_on_by_itself(tmp_path: Path) -> None:
     _, told = process.communicate()
     assert process.returncode == 0, told
     assert "ended with exit code -9: given again, at most 2 times more" in told
-    assert verify(tmp_path / "run") == []
+    assert verify(tmp_path / "run").differences == []
     study = Study(C=(0.1, 1.0, 10.0), gamma=(0.1, 1.0), k=(3, 4, 5), n_splits=300, exhaustive=True)
     run_table(study, asked("twonorm:120:0").table, tmp_path / "other", Execution("serial"))
     for name in ("triples.parquet", "certificate.json", "ensemble/models.parquet"):
