@@ -57,11 +57,13 @@ class Verification:
     recomputed: list[str] = field(default_factory=list)
     trusted: list[str] = field(default_factory=list)
 
-    def within(self, name: str, inner: "Verification") -> None:
-        """Take in what was found of a run inside this one."""
-        self.differences += [f"{name}: {what}" for what in inner.differences]
-        self.recomputed += [f"{name}: {what}" for what in inner.recomputed]
-        self.trusted += [f"{name}: {what}" for what in inner.trusted]
+    def within(self, inner: "list[Verification]") -> None:
+        """Take in what was found of the runs inside this one, one for each outer split."""
+        self.differences += [
+            f"outer split {i}: {what}" for i, one in enumerate(inner) for what in one.differences
+        ]
+        self.recomputed += _of_splits([one.recomputed for one in inner])
+        self.trusted += _of_splits([one.trusted for one in inner])
 
 
 @dataclass(frozen=True)
@@ -132,6 +134,18 @@ def _verify(folder: RunFolder, refit: Refit, test: pa.Table | None = None) -> Ve
     except CKCVError as error:
         found.differences.append(str(error))
     return found
+
+
+def _of_splits(found: list[list[str]]) -> list[str]:
+    """Sentences on several outer splits, each once, with the splits it is true of."""
+    places: dict[str, list[int]] = {}
+    for i, sentences in enumerate(found):
+        for sentence in sentences:
+            places.setdefault(sentence, []).append(i)
+    return [
+        f"outer split{'s' * (len(at) > 1)} {', '.join(map(str, at))}: {sentence}"
+        for sentence, at in places.items()
+    ]
 
 
 def _digests(folder: RunFolder) -> Iterator[str]:
@@ -266,12 +280,12 @@ def _nested(
     out: Path, nested: Ensemble, study: Study, table: Table, found: Verification, refit: Refit
 ) -> Iterator[str]:
     """Each inner run, verified as any run is; its data, its winner, and the machine made of it."""
-    tables, outer, winners = inner_tables(study, table), study.outer(), list[Triple]()
+    tables, outer = inner_tables(study, table), study.outer()
+    inside, winners = list[Verification](), list[Triple]()
     for i, (member, inner) in enumerate(zip(nested.members, tables, strict=True)):
         folder = RunFolder(inner_folder(out, i))
-        inside = _verify(folder, refit)
-        found.within(f"outer split {i}", inside)
-        if inside.differences:
+        inside.append(_verify(folder, refit))
+        if inside[-1].differences:
             continue
         identity = folder.require()
         if identity.run_id != run_id(study.inner().for_rows(inner.n), inner.digest):
@@ -285,6 +299,7 @@ def _nested(
         yield from (f"{name}: {what}" for what in wrong)
         if wrong != list(_machine(*machine, capped=False)):  # no log has its status
             found.trusted.append(f"{name}: that it was stopped at the iteration cap, since it is not optimal")
+    found.within(inside)
     if refit.share and len(winners) == len(nested.members):
         made = members(study, table, winners)
         for i, pair in enumerate(zip(nested.members, made.members, strict=True)):
@@ -301,8 +316,7 @@ def _recount(
     total = sum(unit.evaluations for unit in every)
     if refit.backend is None:
         found.trusted.append(
-            f"{total:,} counts of errors in the log of cells, and that the models come from them (--refit "
-            "computes them again)"
+            f"the counts of errors in the log of cells: {total:,} evaluations (--refit computes them again)"
         )
         return
     exact = not environment_changes(folder.path)

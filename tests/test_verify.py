@@ -158,7 +158,7 @@ def test_a_forged_selection_is_named_as_trusted_and_seen_by_a_refit(tmp_path: Pa
     assert (forged.C, forged.gamma, forged.k) != (first.C, first.gamma, first.k)
     plain = verify(out)
     assert plain.differences == []
-    assert any("counts of errors in the log of cells" in sentence for sentence in plain.trusted)
+    assert any("the counts of errors in the log of cells" in sentence for sentence in plain.trusted)
     again = verify(out, refit=1.0, execution=SERIAL)
     assert any("on the select set: computed again" in sentence for sentence in again.differences)
 
