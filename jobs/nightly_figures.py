@@ -13,7 +13,7 @@ computed do, is only shown.
 import hashlib
 import json
 import traceback
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from enum import StrEnum
 from functools import partial
 from statistics import median
@@ -32,7 +32,9 @@ from jobs import bench_algorithm, bench_solver
 from jobs.turns import Clock, take_turns, whole
 
 WORKERS = 2
+AT_FIRST = ", at first"
 T = TypeVar("T")
+Key = tuple[str, str, str]
 SMALL: dict[str, Any] = {"C": (0.1, 1.0, 10.0), "gamma": (0.01, 0.1), "k": (3, 4, 5), "n_splits": 4}
 NESTED = {"protocol": "nested", "outer_splits": 3, "k": (3, 4, 5, 10)}
 HOLDOUT = {"protocol": "holdout", "bound": "stevens"}
@@ -44,6 +46,7 @@ class Role(StrEnum):
     RATIO = "ratio"  # to the median of the nights before; more is faster
     EXACT = "exact"  # to the last night
     SHOWN = "shown"  # to nothing
+    FIRST = "first"  # a suspect ratio before it was measured again; to nothing
     FAILED = "failed"  # the benchmark ended with this traceback
 
 
@@ -64,7 +67,7 @@ class Figure(NamedTuple):
     text: str
 
     @property
-    def key(self) -> tuple[str, str, str]:
+    def key(self) -> Key:
         """What it is a figure of."""
         return self.group, self.case, self.name
 
@@ -139,6 +142,20 @@ def measure(plan: Plan, groups: Iterable[str], repeats: int) -> list[Figure]:
             reason = json.dumps(traceback.format_exc())
             found.append(Figure(group, "", "traceback", Role.FAILED, None, reason))
     return found
+
+
+def recount(
+    figures: Iterable[Figure], suspects: Collection[Key], again: Iterable[Figure]
+) -> Iterator[Figure]:
+    """A night's figures, where of each suspect ratio what was measured again counts."""
+    longer = {figure.key: figure for figure in again}
+    for figure in figures:
+        if figure.key in suspects and figure.key in longer:
+            yield longer[figure.key]
+            yield figure._replace(name=figure.name + AT_FIRST, role=Role.FIRST)
+        else:
+            yield figure
+    yield from (figure for figure in longer.values() if figure.role == Role.FAILED)
 
 
 def studies(plan: Plan, repeats: int) -> Iterator[Figure]:
