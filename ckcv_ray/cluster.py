@@ -253,9 +253,10 @@ def _keep_token() -> None:
     """
     if os.environ.get("RAY_AUTH_TOKEN") or os.environ.get("RAY_AUTH_TOKEN_PATH"):
         return
+    home = os.environ.get("HOME") or os.devnull
     try:
-        _close_token(Path(os.environ["HOME"]) / ".ray")
-    except (KeyError, OSError):  # no home, or none that can be written
+        _close_token(Path(home) / ".ray")
+    except OSError:  # no home, or none that can be written
         os.environ["RAY_AUTH_TOKEN_PATH"] = str(_own_token())
 
 

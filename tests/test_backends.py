@@ -265,7 +265,10 @@ def test_a_relative_folder_is_the_drivers(
 
 def test_a_ray_of_our_own_listens_on_loopback_alone_and_keeps_its_token(tmp_path: Path) -> None:
     script = (
-        "from ckcv_ray.backend import make_backend; from ckcv_ray.study import Execution\n"
+        "from ckcv_ray.backend import _reachable, make_backend; from ckcv_ray.study import Execution\n"
+        "_reachable(Execution('ray', 1))\n"  # says to Ray what it reads when it is imported
+        "from ray._private import worker\n"
+        "worker.enable_token_auth_by_default = lambda: False\n"  # as earlier versions of Ray
         "backend = make_backend(Execution('ray', 1), 0.0)\n"
         "import ray\n"
         "told = {node['NodeManagerAddress'] for node in ray.nodes()}\n"
@@ -311,14 +314,14 @@ def own_token(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     cluster._own_token.cache_clear()
 
 
-@pytest.mark.parametrize("home", [None, "/dev/null", "/proc", "/no/such/home", "with a file"])
+@pytest.mark.parametrize("home", [None, "", "/dev/null", "/proc", "/no/such/home", "with a file"])
 def test_without_a_home_the_token_is_kept_in_a_private_folder(
     home: str | None, tmp_path: Path, own_token: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / ".ray").write_text("no folder")
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     monkeypatch.delenv("HOME")
-    if home:
+    if home is not None:
         monkeypatch.setenv("HOME", str(tmp_path) if home == "with a file" else home)
     before = os.umask(0)
     try:
