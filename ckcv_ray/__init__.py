@@ -6,7 +6,9 @@ from ckcv_ray.driver import Job, run, run_many
 from ckcv_ray.errors import CKCVError, InputError, RunError, StoreError
 from ckcv_ray.result import Result
 from ckcv_ray.study import Execution, Study
+from ckcv_ray.version import VERSION
 
+__version__ = VERSION
 __all__ = [
     "CKCVError",
     "Execution",
@@ -16,6 +18,7 @@ __all__ = [
     "RunError",
     "StoreError",
     "Study",
+    "__version__",
     "clopper_pearson",
     "load_run",
     "run",

@@ -28,7 +28,7 @@ from ckcv_ray.backend import choose_backend, ray_address
 from ckcv_ray.certificate import repeats_told
 from ckcv_ray.datasets import is_named
 from ckcv_ray.display import Display, DownloadBar, duration
-from ckcv_ray.errors import CKCVError, InputError, StoreError, plain
+from ckcv_ray.errors import CKCVError, InputError, StoreError, counted, escaped, plain
 from ckcv_ray.estimate import Estimate, estimate
 from ckcv_ray.fetch import NAME as IDA_NAME
 from ckcv_ray.fetch import fetch as fetch_archive
@@ -58,6 +58,7 @@ from ckcv_ray.version import VERSION
 
 HOUR = 3600.0
 CSV = csv.WriteOptions(quoting_style="needed")
+FORMULA = ("=", "+", "-", "@", "\t", "\r")  # how a cell begins that a spreadsheet runs (OWASP, CSV injection)
 app = typer.Typer(
     name="ckcv",
     no_args_is_help=True,
@@ -174,7 +175,8 @@ def run(
     _say(f"run folder: {place}")
     if failures := result.execution["failures"]:
         _say(
-            f"{len(failures)} paths failed, see ckcv report; the same command with --retry-failed tries again"
+            f"{counted(len(failures), 'path')} failed, see ckcv report; the same command with --retry-failed "
+            "tries again"
         )
         raise typer.Exit(3)
 
@@ -322,6 +324,14 @@ def predict(
             "Parquet. Opening a pickle runs what is in it: for runs of your own alone.",
         ),
     ] = False,
+    csv_safe: Annotated[
+        bool,
+        flag(
+            "--csv-safe",
+            "Put an apostrophe before labels that a spreadsheet would run: those that begin with = + - @, "
+            "a tab or a carriage return.",
+        ),
+    ] = False,
     ida_file: IdaFile = None,
 ) -> None:
     """Classify rows with F*: columns are matched by name, extra ones are ignored.
@@ -330,10 +340,13 @@ def predict(
     the draws is printed. After --certify holdout with the claim random, it is the member that a hash of the
     row's values draws: the rule that the held-out rows judged. Columns written: row (counted from 1),
     prediction in the original label, member (the split it was fitted on), its score, and the share of F* that
-    agrees. Of a named set with rows to test on, it is these that are classified.
+    agrees. In CSV control characters of labels are written as escapes, a newline as a backslash and an n (and
+    then a backslash as two). Of a named set with rows to test on, it is these that are classified.
     """
     if out is not None and as_path("out", out).suffix not in (".csv", ".parquet"):
         raise InputError(f"out={str(out)!r}: the name has to end in .csv or .parquet")
+    if csv_safe and out is not None and out.suffix == ".parquet":
+        raise InputError(f"csv_safe is for spreadsheets, and out={str(out)!r} is none: leave one of them out")
     result = load_run(folder, allow_pickle)
     chosen = _rows_to_test(source, ida_file)
     if out is not None and out.exists() and not is_named(source) and out.samefile(source):
@@ -352,7 +365,7 @@ def predict(
             "share": predicted.share,
         }
     )
-    _write_table(table, out, RunFolder(folder))
+    _write_table(table, out, RunFolder(folder), csv_safe)
     _say(result.claim_for(rule, nested))
     for sentence in repeats_told(result.certificate.repeats, result.certificate.n_rows):
         _say(sentence)
@@ -490,14 +503,34 @@ def _tell_expected(expected: Estimate, execution: Execution, yes: bool) -> None:
         typer.confirm("Go on?", abort=True, err=True)
 
 
-def _write_table(table: pa.Table, out: Path | None, folder: RunFolder) -> None:
+def _write_table(table: pa.Table, out: Path | None, folder: RunFolder, safe: bool) -> None:
     sink = pa.output_stream(sys.stdout.buffer) if out is None else pa.BufferOutputStream()
     if out is None or out.suffix == ".csv":
-        csv.write_csv(table, sink, CSV)
+        csv.write_csv(_fit_for_csv(table, safe), sink, CSV)
     else:
         parquet.write_table(table, sink)
     if out is not None:
         folder.write_beside(out, sink.getvalue())
+
+
+def _fit_for_csv(table: pa.Table, safe: bool) -> pa.Table:
+    """Labels without control characters, and, where asked for, none that a spreadsheet would run."""
+    if not pa.types.is_string(table["prediction"].type):
+        return table
+    labels = table["prediction"].combine_chunks().dictionary_encode()
+    words = labels.dictionary.to_pylist()
+    escape = not all(word.isprintable() for word in words)
+    cells = pa.array([_cell(word, escape, safe) for word in words], pa.string())
+    column = pa.DictionaryArray.from_arrays(labels.indices, cells).cast(pa.string())
+    return table.set_column(table.column_names.index("prediction"), "prediction", column)
+
+
+def _cell(text: str, escape: bool, safe: bool) -> str:
+    """A label as a cell; with control characters backslashes are escaped too: no two labels meet."""
+    formula = safe and text.startswith(FORMULA)
+    if escape:
+        text = "".join(c if c.isprintable() and c != "\\" else escaped(c) for c in text)
+    return f"'{text}" if formula else text
 
 
 def _say_error_rate(columns: pa.Table, result: Result, X: data.Rows, predicted: Any) -> None:

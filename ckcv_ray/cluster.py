@@ -5,6 +5,7 @@ node, the only writer of the run folder. What is lost with a worker or a node is
 aggregator that dies is made anew and takes up what the folder holds.
 """
 
+import atexit
 import os
 import secrets
 import signal
@@ -12,9 +13,11 @@ import socket
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from functools import cache
 from math import inf
 from pathlib import Path
-from tempfile import NamedTemporaryFile
+from shutil import rmtree
+from tempfile import NamedTemporaryFile, mkdtemp
 from time import monotonic
 from typing import Any, cast
 
@@ -37,7 +40,6 @@ WAIT_SECONDS = 0.5
 LIVES = 5  # aggregators in a row that may die within one call
 IN_FLIGHT = 2
 PACKAGE = Path(__file__).resolve().parent
-TOKEN = Path.home() / ".ray" / "auth_token"
 
 
 @ray.remote(max_retries=0)
@@ -218,6 +220,7 @@ def _connect(workers: int | None, address: str) -> None:
             "include_dashboard": False,
             "_node_ip_address": LOOPBACK,
         }
+        _ask_for_token()
         _keep_token()
     else:
         _reach(address)
@@ -226,24 +229,73 @@ def _connect(workers: int | None, address: str) -> None:
             options |= {"runtime_env": {"py_modules": [str(PACKAGE)]}}
     try:
         ray.init(**options)
-    except (ConnectionError, RuntimeError) as error:
+    except (OSError, RuntimeError, RayError) as error:
         raise InputError(f"cannot join or start Ray at address={address!r}: {error}") from None
-    if TOKEN.is_file():  # Ray's own, where ours could not be put there
-        TOKEN.chmod(0o600)
     if main:
         signal.signal(signal.SIGTERM, handler)
 
 
+def _ask_for_token() -> None:
+    """Have the Ray that is about to start ask for a token, unless RAY_AUTH_MODE says otherwise."""
+    if "RAY_AUTH_MODE" not in os.environ:
+        os.environ["RAY_AUTH_MODE"] = "token"
+        ray._raylet.Config.initialize("")  # what Ray read when it was imported, read again
+
+
 def _keep_token() -> None:
-    """Have a token that none but its owner can read; Ray would make one that everybody can."""
-    with suppress(OSError):  # no home that can be written: Ray says so itself
-        TOKEN.parent.mkdir(parents=True, exist_ok=True)
-        with NamedTemporaryFile("w", dir=TOKEN.parent) as file:
+    """Have a token that none but its owner can read; Ray would make one that everybody can.
+
+    It lies where the environment says, else in ~/.ray, else, where there is no home that can keep it, in a
+    folder of this process's own.
+
+    Raises:
+        InputError: there is no temporary folder either.
+    """
+    if os.environ.get("RAY_AUTH_TOKEN") or os.environ.get("RAY_AUTH_TOKEN_PATH"):
+        return
+    home = os.environ.get("HOME") or os.devnull
+    try:
+        _close_token(Path(home) / ".ray")
+    except OSError:  # no home, or none that can be written
+        os.environ["RAY_AUTH_TOKEN_PATH"] = str(_own_token())
+
+
+def _close_token(folder: Path) -> Path:
+    """The token in this folder, made if it is not there, both closed to others whatever the umask."""
+    token = folder / "auth_token"
+    folder.mkdir(mode=0o700, exist_ok=True)
+    _allow(folder, 0o700)
+    if not token.exists():
+        with NamedTemporaryFile("w", dir=folder) as file:
             file.write(secrets.token_hex(32))
             file.flush()
             with suppress(FileExistsError):
-                os.link(file.name, TOKEN)
-        TOKEN.chmod(0o600)
+                os.link(file.name, token)
+    _allow(token, 0o600)
+    with token.open() as file:  # or Ray could not read it either
+        file.read(1)
+    return token
+
+
+def _allow(path: Path, mode: int) -> None:
+    """Set the mode of a path, if it is not that already, as on a disk that cannot be written."""
+    if path.stat().st_mode & 0o777 != mode:
+        path.chmod(mode)
+
+
+@cache
+def _own_token() -> Path:
+    """A token in a private temporary folder, which goes with this process."""
+    try:
+        folder = mkdtemp(prefix="ckcv-ray-")
+        atexit.register(rmtree, folder, ignore_errors=True)
+        return _close_token(Path(folder))
+    except OSError as error:
+        raise InputError(
+            f"HOME={os.environ.get('HOME')!r} cannot keep the token of a local Ray, nor can the "
+            f"temporary folder ({error}): set HOME or TMPDIR to a folder that can be written, or take the "
+            "backend serial"
+        ) from None
 
 
 def _from_checkout() -> bool:

@@ -22,7 +22,7 @@ from ckcv_ray import datasets
 from ckcv_ray.arguments import as_array, as_path, expect, told
 from ckcv_ray.core import scaling
 from ckcv_ray.core.splits import Index, hold_out
-from ckcv_ray.errors import InputError
+from ckcv_ray.errors import InputError, counted
 from ckcv_ray.readers import MOST_BYTES, SPARSE, SUFFIXES, from_matrix, read_file
 from ckcv_ray.study import Study
 
@@ -201,7 +201,9 @@ def learning_table(
     if not chosen:
         raise InputError(f"no feature is left beside the target {target!r}: mend --features and --drop")
     if columns.num_rows < LEAST_ROWS:
-        raise InputError(f"the table has {columns.num_rows} rows: at least {LEAST_ROWS} are needed")
+        raise InputError(
+            f"the table has {counted(columns.num_rows, 'row')}: at least {LEAST_ROWS} are needed"
+        )
     labels, y = _classes(columns[target], target)
     X = matrix(columns, chosen, optional=True)
     _check_spread(X, chosen)
@@ -339,7 +341,9 @@ def _frame_names(X: ArrayLike, values: NDArray[Any]) -> list[str] | None:
         raise InputError("X is complex: features are real numbers")
     names = [str(name) for name in getattr(X, "columns", ())]
     if names and values.ndim == 2 and (len(names) != values.shape[1] or len(set(names)) < len(names)):
-        raise InputError(f"X has {values.shape[1]} columns named {_some(names)}: names must fit and differ")
+        raise InputError(
+            f"X has {counted(values.shape[1], 'column')} named {_some(names)}: names must fit and differ"
+        )
     return names or None
 
 
@@ -417,7 +421,10 @@ def _classes(column: pa.ChunkedArray, target: str) -> tuple[tuple[Label, Label],
             )
     classes = sorted(found)
     if len(classes) != 2:
-        raise InputError(f"the target {target!r} has {len(classes)} classes ({_some(classes)}): expected 2")
+        raise InputError(
+            f"the target {target!r} has {counted(len(classes), 'class', 'classes')} ({_some(classes)}): "
+            "expected 2"
+        )
     labels = (classes[0], classes[1])
     if len(place) * max(len(str(label)) for label in labels) > MOST_BYTES:
         raise InputError(f"the labels of {target!r} take more than {MOST_BYTES >> 20:,} MiB: shorten them")
@@ -436,7 +443,8 @@ def _finite(column: pa.ChunkedArray, name: str, way_out: str) -> NDArray[np.floa
     if column.null_count:
         row = int(np.argmax(column.is_null().to_numpy())) + 1
         raise InputError(
-            f"column {name!r} has {column.null_count} empty cells, the first in row {row}: {way_out}"
+            f"column {name!r} has {counted(column.null_count, 'empty cell')}, the first in row {row}: "
+            f"{way_out}"
         )
     if pa.types.is_boolean(kind):
         column = column.cast(pa.int8())

@@ -8,12 +8,22 @@ MOST_TOLD = 1500
 
 def plain(text: str) -> str:
     """Text of any origin, fit for a terminal and a log: one printable line, cut in its middle if long."""
-    return cut("".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in cut(text)))
+    return cut("".join(c if c.isprintable() else escaped(c) for c in cut(text)))
+
+
+def escaped(text: str) -> str:
+    """Text in the escapes of Python, all but printable ASCII."""
+    return text.encode("unicode_escape").decode()
 
 
 def cut(text: str, most: int = MOST_TOLD) -> str:
     """Text without its middle, where it has more than so many characters."""
     return text if len(text) <= most else f"{text[: most // 2]} ... {text[-most // 2 :]}"
+
+
+def counted(number: int, one: str, many: str | None = None) -> str:
+    """A number of things, in the singular or the plural: "1 class", "3 classes"."""
+    return f"{number:,} {one if number == 1 else many or f'{one}s'}"
 
 
 class CKCVError(Exception):

@@ -2,15 +2,15 @@
 
 7 C x 7 gamma, k = 3, 4, 5, 10, ten splits: 3 920 fits for the plain loop, which fits every cell on TR and
 again on TR + MS. Ours is ``run_table`` with the serial backend: the same splits, all shortcuts, the refits,
-the certificate. Rounds of the two alternate; medians are printed. ``same``: the triple is equal, and so
-is every verdict on a select or estimate row whose decision value lies beyond the reach of both tolerances.
+the certificate. The two take small turns (``turns``); medians are printed. ``same``: the triple is equal, and
+so is every verdict on a select or estimate row whose decision value lies beyond the reach of both tolerances.
 
     python jobs/bench_algorithm.py --sets banana,heart --repeats 5
 """
 
 import json
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from statistics import geometric_mean, median
 from time import perf_counter
@@ -33,24 +33,29 @@ from ckcv_ray.driver import run_table
 from ckcv_ray.study import Execution, Stage, Study, Triple, parse_grid
 from ckcv_ray.worker import roles
 from jobs.rivals import Found, plain_loop, reach
+from jobs.turns import Clock, take_turns
 
 SETS = ("twonorm", "banana", "heart", "german")
 
 
-def ours(study: Study, table: Table) -> Found:
-    """Algorithm 1 by this package."""
+def ours(study: Study, table: Table) -> Iterator[Found]:
+    """Algorithm 1 by this package, in one step."""
     result = run_table(study, table, execution=Execution("serial"))
-    return Found(Triple(result.C, result.gamma, result.k), result.l_ms, result.l_ee)
+    yield Found(Triple(result.C, result.gamma, result.k), result.l_ms, result.l_ee)
 
 
-def timed(
-    call: Callable[[Study, Table], Found], study: Study, table: Table, clock: Callable[[], float]
-) -> tuple[float, Found]:
-    """Seconds, and what was found; splits drawn in an earlier round are drawn again."""
-    complete_kfold.cache_clear()
-    start = clock()
-    found = call(study, table)
-    return clock() - start, found
+class Contestant:
+    """Algorithm 1 by one of the two, and what it found last."""
+
+    def __init__(self, steps: Callable[[Study, Table], Iterator[Found]], study: Study, table: Table) -> None:
+        self.steps, self.study, self.table = steps, study, table
+
+    def __call__(self) -> Iterator[None]:
+        """One pass; splits drawn in an earlier one are drawn again."""
+        complete_kfold.cache_clear()
+        for found in self.steps(self.study, self.table):
+            self.found = found
+            yield
 
 
 def differing(study: Study, table: Table, triple: Triple, train: Index, score: Index) -> int:
@@ -79,8 +84,8 @@ def same(study: Study, table: Table, mine: Found, theirs: Found) -> bool:
     return not sum(differing(study, table, mine.triple, train, score) for train, score in pairs)
 
 
-def bench(name: str, repeats: int, clock: Callable[[], float] = perf_counter) -> dict[str, Any]:
-    """Alternating rounds on realization 1 of one set, or on a source such as waveform:200:0."""
+def bench(name: str, repeats: int, clock: Clock = perf_counter) -> dict[str, Any]:
+    """Interleaved rounds on realization 1 of one set, or on a source such as waveform:200:0."""
     table = data.learning_table(data.read(name if ":" in name else f"ida:{name}:1").learn)
     study = Study(
         C=parse_grid("log:-2:4:7", "C"),
@@ -89,16 +94,14 @@ def bench(name: str, repeats: int, clock: Callable[[], float] = perf_counter) ->
         n_splits=10,
         scaling="none",
     )
-    ours(study, table)  # compiles, or reads the cache
-    rounds = [
-        (timed(ours, study, table, clock), timed(plain_loop, study, table, clock)) for _ in range(repeats)
-    ]
-    seconds, plain = (median(column) for column in zip(*((a[0], b[0]) for a, b in rounds), strict=True))
-    (_, mine), (_, theirs) = rounds[0]
+    contestants = Contestant(ours, study, table), Contestant(plain_loop, study, table)
+    list(contestants[0]())  # compiles, or reads the cache
+    rounds = [take_turns(contestants, clock) for _ in range(repeats)]
+    mine, theirs = contestants[0].found, contestants[1].found
     return {
-        "seconds": seconds,
-        "seconds_plain": plain,
-        "ratio": plain / seconds,
+        "seconds": median(own for own, _ in rounds),
+        "seconds_plain": median(plain for _, plain in rounds),
+        "ratio": median(plain / own for own, plain in rounds),
         "same": same(study, table, mine, theirs),
         "triple": list(mine.triple),
         "l_ms": [mine.l_ms, theirs.l_ms],

@@ -1,7 +1,7 @@
 """The solver against scikit-learn's SVC, on X and precomputed: milliseconds per fit, all costs included.
 
-13 C x 11 gamma on training sets of n - n/4 rows, three splits for each gamma, one thread, each round of ours
-between rounds of the rivals; medians over the repeats. Ours is ``worker.evaluate`` as a run calls it:
+13 C x 11 gamma on training sets of n - n/4 rows, three splits for each gamma, one thread, ours and the rivals
+in small turns (``turns``); medians over the repeats. Ours is ``worker.evaluate`` as a run calls it:
 distances, kernel, gather, fits, scores. Decisions are compared with LIBSVM at a tolerance of 1e-6, where
 |f| exceeds sqrt(2 gap) + KKT violation of both solutions together (the reach of the tolerances).
 
@@ -12,7 +12,8 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from statistics import geometric_mean, median
 from tempfile import TemporaryDirectory
@@ -34,6 +35,7 @@ from ckcv_ray.core.svm import SOLVERS
 from ckcv_ray.core.threads import one_thread
 from ckcv_ray.study import Stage, Study, Task
 from jobs.rivals import reach
+from jobs.turns import Clock, take_turns, whole
 
 SETS = ("twonorm", "ringnorm", "banana", "german", "diabetis", "image", "splice")
 STANDARDISED = ("splice",)
@@ -88,13 +90,14 @@ def scaled(case: Case, split: Split) -> tuple[Matrix, Matrix]:
     return scaling.apply(case.X[split.train]), scaling.apply(case.X[split.select])
 
 
-def svc(case: Case) -> None:
-    """SVC on X."""
+def svc(case: Case) -> Iterator[None]:
+    """SVC on X, a gamma of a split in each step."""
     for split in case.splits:
         X, new = scaled(case, split)
         for gamma in case.study.gamma:
             for C in case.study.C:
                 SVC(C=C, gamma=gamma).fit(X, case.y[split.train]).decision_function(new)
+            yield
 
 
 def kernel_blocks(case: Case) -> Iterator[tuple[Split, Matrix, Matrix]]:
@@ -113,18 +116,12 @@ def kernel_blocks(case: Case) -> Iterator[tuple[Split, Matrix, Matrix]]:
             yield split, gaussian(distances, gamma), gaussian(scored, gamma)
 
 
-def precomputed(case: Case) -> None:
-    """SVC on kernel matrices that the C share."""
+def precomputed(case: Case) -> Iterator[None]:
+    """SVC on kernel matrices that the C share, a gamma of a split in each step."""
     for split, K, K_score in kernel_blocks(case):
         for C in case.study.C:
             SVC(C=C, kernel="precomputed").fit(K, case.y[split.train]).decision_function(K_score)
-
-
-def seconds(call: Callable[[Case], None], case: Case, clock: Callable[[], float] = perf_counter) -> float:
-    """Time one round."""
-    start = clock()
-    call(case)
-    return clock() - start
+        yield
 
 
 class Audit(NamedTuple):
@@ -193,17 +190,18 @@ def first_call(fresh: bool) -> float:
     return float(done.stdout)
 
 
-def bench(name: str, scaling: str, repeats: int, clock: Callable[[], float] = perf_counter) -> dict[str, Any]:
+def bench(name: str, scaling: str, repeats: int, clock: Clock = perf_counter) -> dict[str, Any]:
     """Interleaved rounds of ours and the rivals on one set."""
     case = load(name, scaling)
     ours(case)  # compiles, or reads the cache
-    rounds = [[seconds(call, case, clock) for call in (ours, svc, precomputed)] for _ in range(repeats)]
-    mine, on_X, on_K = (median(column) for column in zip(*rounds, strict=True))
+    contestants = (whole(partial(ours, case)), partial(svc, case), partial(precomputed, case))
+    rounds = [take_turns(contestants, clock) for _ in range(repeats)]
+    mine = median(own for own, _, _ in rounds)
     return {
         "scaling": scaling,
         "ms_per_fit": 1e3 * mine / (SPLITS * len(case.study.C) * len(case.study.gamma)),
-        "ratio_svc": on_X / mine,
-        "ratio_precomputed": on_K / mine,
+        "ratio_svc": median(on_X / own for own, on_X, _ in rounds),
+        "ratio_precomputed": median(on_K / own for own, _, on_K in rounds),
         **audit(case)._asdict(),
     }
 

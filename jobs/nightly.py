@@ -3,7 +3,8 @@
 A fixed set of studies, the solver, Algorithm 1 and whole runs on Ray, each measured against scikit-learn's
 SVC in the same run, and held against the nights before on the same kind of machine (processor, cores,
 system, Python, packages). An alarm is a ratio that is slower than the median of the last ten nights by more
-than the threshold, or a winner, bound or count that is not exactly that of the last night.
+than their spread explains, and at most by the threshold, when measured again too; or a winner, bound or count
+that is not exactly that of the last night.
 
     python jobs/nightly.py --out runs/nightly
     python jobs/nightly.py --out runs/trial --plan tiny --night first --only studies,solver
@@ -30,11 +31,13 @@ from ckcv_ray.errors import InputError, StoreError
 from ckcv_ray.options import check_place
 from ckcv_ray.store import write_whole
 from ckcv_ray.version import VERSION
-from jobs.nightly_figures import GROUPS, PLANS, Role, measure
+from jobs.nightly_figures import GROUPS, PLANS, Role, measure, recount
 from jobs.nightly_history import History, Night, check_name, machine
-from jobs.nightly_page import compared, headline, pace, page
-from jobs.nightly_verdict import Verdict, judge
+from jobs.nightly_page import compared, headline, limit, pace, page
+from jobs.nightly_verdict import Verdict, judge, suspects
 
+LONGER = 3
+PAGE = "nightly.html"
 ROOT = Path(__file__).resolve().parent.parent
 
 
@@ -63,6 +66,18 @@ def measured(night: str, commit: str, plan: str, groups: list[str], repeats: int
     return Night(night, began, commit, VERSION, plan, place, tuple(measure(PLANS[plan], groups, repeats)))
 
 
+def confirmed(night: Night, nights: list[Night], threshold: float, repeats: int) -> Night:
+    """The night, with what is suspect in it measured again for longer before it is an alarm."""
+    doubted = suspects(judge([*nights, night], night.name, threshold))
+    if not doubted:
+        return night
+    longer = LONGER * repeats
+    for key in sorted(doubted):
+        print(f"suspect: {', '.join(key)}; its group is measured again, repeats: {longer}", file=sys.stderr)
+    again = measure(PLANS[night.plan], list(dict.fromkeys(group for group, _, _ in sorted(doubted))), longer)
+    return night._replace(figures=tuple(recount(night.figures, doubted, again)))
+
+
 def commit_here() -> str:
     """The commit of this working copy, marked where files differ from it.
 
@@ -79,6 +94,31 @@ def commit_here() -> str:
         raise InputError(f"git does not say the commit ({reason.strip()}): give --commit") from None
 
 
+def hold(
+    out: Path,
+    name: str,
+    threshold: float,
+    groups: list[str],
+    plan: str | None,
+    repeats: int,
+    commit: str,
+) -> Verdict:
+    """Measure a night that is not there yet, add it to the history, judge it, and write its page."""
+    history = History(out / "history")
+    with history.held():
+        nights = history.nights()
+        there, chosen = settled(nights, name, groups, plan)
+        if there:
+            print(f"night {name} is there: it is not measured again", file=sys.stderr)
+        else:
+            found = measured(name, commit, chosen, groups, repeats)
+            history.add(confirmed(found, nights, threshold, repeats))
+            nights = history.nights()
+        verdict = judge(nights, name, threshold)
+        write_whole(out / PAGE, page(verdict).encode())
+    return verdict
+
+
 def told(verdict: Verdict, file: Path) -> dict[str, Any]:
     """The verdict as JSON values."""
     night = verdict.night
@@ -91,7 +131,13 @@ def told(verdict: Verdict, file: Path) -> dict[str, Any]:
         "alarms": list(verdict.alarms),
         "notes": list(verdict.notes),
         "figures": [
-            {**line.figure._asdict(), "median": line.median, "slower": line.change} for line in verdict.lines
+            {
+                **line.figure._asdict(),
+                "median": line.median,
+                "slower": line.change,
+                "threshold": line.threshold,
+            }
+            for line in verdict.lines
         ],
         "page": str(file),
     }
@@ -102,6 +148,7 @@ def text(verdict: Verdict, file: Path) -> str:
     lines = [
         f"{line.figure.group:<10}{line.figure.case:<24}{line.figure.name:<24}{line.figure.value:8.4g} x"
         + (f"  median {line.median:8.4g} x  {pace(line.change)}" if line.median is not None else "")
+        + f"  {limit(line)}"
         for line in verdict.lines
         if line.figure.role == Role.RATIO
     ]
@@ -128,7 +175,7 @@ def main(
         str | None, typer.Option(help="Name of the night.", show_default="the date, UTC")
     ] = None,
     threshold: Annotated[
-        float, typer.Option(min=0.0, help="Slower than the median by this share is an alarm.")
+        float, typer.Option(min=0.0, help="Slower than the median by this share is an alarm in any case.")
     ] = 0.15,
     only: Annotated[str, typer.Option(help="Some of the benchmarks: a,b.")] = ",".join(GROUPS),
     plan: Annotated[
@@ -148,8 +195,11 @@ def main(
     """Measure a night, add it to the history, hold it against the nights before, and write its page.
 
     An alarm: a ratio to scikit-learn's SVC, measured in the same run, that is slower than the median of the
-    last ten nights on this kind of machine by more than the threshold; or a winner, bound or count that is
-    not exactly that of the last night. A night that is slow as a whole is none: the rival is slow with it.
+    last ten nights on this kind of machine by more than their spread explains: five times their standard
+    deviation (by the median absolute deviation; more of fewer nights), at least 5 %, and never more than the
+    threshold. It is judged once there are three nights, and what is suspect is measured again, with three
+    times the repeats, which is what counts then. Or a winner, bound or count that is not exactly that of the
+    last night. A night that is slow as a whole is none: the rival is slow with it.
     What runs in one process is timed by what it computes; whole runs on Ray (overhead) by the wall clock, and
     those want a machine that does nothing else.
 
@@ -169,18 +219,8 @@ def main(
         if unknown := [group for group in groups if group not in GROUPS]:
             raise InputError(f"only={unknown[0]!r}: choose from {', '.join(GROUPS)}")
         check_place(out)
-        commit = commit or commit_here()
-        history, file = History(out / "history"), out / "nightly.html"
-        with history.held():
-            nights = history.nights()
-            there, chosen = settled(nights, name, groups, plan)
-            if there:
-                print(f"night {name} is there: it is not measured again", file=sys.stderr)
-            else:
-                history.add(measured(name, commit, chosen, groups, repeats))
-                nights = history.nights()
-            verdict = judge(nights, name, threshold)
-            write_whole(file, page(verdict).encode())
+        verdict = hold(out, name, threshold, groups, plan, repeats, commit or commit_here())
+    file = out / PAGE
     print(json.dumps(told(verdict, file)) if as_json else text(verdict, file))
     if verdict.alarms:
         raise typer.Exit(1)

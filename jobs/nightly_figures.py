@@ -1,10 +1,10 @@
 """What a night measures: fixed studies, small to large, and the benches, each against scikit-learn's SVC.
 
 A ratio is how many times the work of ours goes into the rival's time. Where a bench has no rival of its own
-the rival is a yardstick: ``SVC`` on one fixed set of fits, timed before and after each round of ours. So a
-night in which the machine is slow as a whole gives about the same ratios. What runs in one process is timed
-by the seconds it computes, so that other load counts little; whole runs on Ray by the clock on the wall, and
-those want a machine of their own.
+the rival is a yardstick: ``SVC`` on one fixed set of fits. The two take small turns (``turns``), so that a
+machine that is slow, for a night or a tenth of a second, gives about the same ratios. What runs in one
+process is timed by the seconds it computes, so that other load counts little; whole runs on Ray by the clock
+on the wall, and those want a machine of their own.
 
 An exact figure (winner, bound, count) is a pure function of the study: what depends on the run, as cells
 computed do, is only shown.
@@ -13,8 +13,9 @@ computed do, is only shown.
 import hashlib
 import json
 import traceback
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from enum import StrEnum
+from functools import partial
 from statistics import median
 from time import perf_counter, process_time
 from typing import Any, NamedTuple, TypeVar
@@ -28,10 +29,12 @@ from ckcv_ray.driver import run_table
 from ckcv_ray.result import Result
 from ckcv_ray.study import Execution, Study
 from jobs import bench_algorithm, bench_solver
+from jobs.turns import Clock, take_turns, whole
 
 WORKERS = 2
+AT_FIRST = ", at first"
 T = TypeVar("T")
-Clock = Callable[[], float]
+Key = tuple[str, str, str]
 SMALL: dict[str, Any] = {"C": (0.1, 1.0, 10.0), "gamma": (0.01, 0.1), "k": (3, 4, 5), "n_splits": 4}
 NESTED = {"protocol": "nested", "outer_splits": 3, "k": (3, 4, 5, 10)}
 HOLDOUT = {"protocol": "holdout", "bound": "stevens"}
@@ -43,6 +46,7 @@ class Role(StrEnum):
     RATIO = "ratio"  # to the median of the nights before; more is faster
     EXACT = "exact"  # to the last night
     SHOWN = "shown"  # to nothing
+    FIRST = "first"  # a suspect ratio before it was measured again; to nothing
     FAILED = "failed"  # the benchmark ended with this traceback
 
 
@@ -63,7 +67,7 @@ class Figure(NamedTuple):
     text: str
 
     @property
-    def key(self) -> tuple[str, str, str]:
+    def key(self) -> Key:
         """What it is a figure of."""
         return self.group, self.case, self.name
 
@@ -138,6 +142,20 @@ def measure(plan: Plan, groups: Iterable[str], repeats: int) -> list[Figure]:
             reason = json.dumps(traceback.format_exc())
             found.append(Figure(group, "", "traceback", Role.FAILED, None, reason))
     return found
+
+
+def recount(
+    figures: Iterable[Figure], suspects: Collection[Key], again: Iterable[Figure]
+) -> Iterator[Figure]:
+    """A night's figures, where of each suspect ratio what was measured again counts."""
+    longer = {figure.key: figure for figure in again}
+    for figure in figures:
+        if figure.key in suspects and figure.key in longer:
+            yield longer[figure.key]
+            yield figure._replace(name=figure.name + AT_FIRST, role=Role.FIRST)
+        else:
+            yield figure
+    yield from (figure for figure in longer.values() if figure.role == Role.FAILED)
 
 
 def studies(plan: Plan, repeats: int) -> Iterator[Figure]:
@@ -232,27 +250,16 @@ GROUPS: dict[str, Group] = {
 
 
 def against(yardstick: str, ours: Callable[[], T], repeats: int, clock: Clock) -> tuple[float, float, T]:
-    """Rounds of ours between rounds of the yardstick.
+    """Rounds of ours and of the yardstick, in turns.
 
     Returns:
-        How many times ours goes into the mean of the yardstick's rounds before and after, and the seconds of
-        ours, medians over the rounds; and what ours gave last.
+        How many times ours goes into the yardstick, and the seconds of ours, medians over the rounds; and
+        what ours gave at first.
     """
-    case = bench_solver.load(yardstick, "none")
-
-    def rival() -> float:
-        return bench_solver.seconds(bench_solver.svc, case, clock)
-
+    rival = partial(bench_solver.svc, bench_solver.load(yardstick, "none"))
     found = ours()  # compiles, or reads the cache
-    before, ratios, seconds = rival(), [], []
-    for _ in range(repeats):
-        start = clock()
-        found = ours()
-        seconds.append(clock() - start)
-        after = rival()
-        ratios.append((before + after) / 2 / seconds[-1])
-        before = after
-    return median(ratios), median(seconds), found
+    rounds = [take_turns((whole(ours), rival), clock) for _ in range(repeats)]
+    return median(theirs / own for own, theirs in rounds), median(own for own, _ in rounds), found
 
 
 def _figures(

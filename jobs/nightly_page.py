@@ -12,7 +12,7 @@ from jinja2 import ChoiceLoader, Environment, FileSystemLoader, PackageLoader, S
 
 from ckcv_ray.figures import Trend, draw_trend
 from jobs.nightly_figures import Role
-from jobs.nightly_verdict import Line, Verdict
+from jobs.nightly_verdict import LEAST, Line, Verdict
 
 MOST_NIGHTS = 60
 LONGEST = 48
@@ -32,7 +32,7 @@ def page(verdict: Verdict) -> str:
         answers=sorted(exact, key=lambda line: not line.alarm),
         failures=[line.figure for line in verdict.lines if line.figure.role == Role.FAILED],
         machine=_pairs(verdict.night.machine),
-        draw=lambda line: _drawn(line, verdict.threshold),
+        draw=_drawn,
     )
     return filled
 
@@ -42,10 +42,11 @@ def headline(verdict: Verdict) -> str:
     alarms = len(verdict.alarms)
     if alarms:
         return f"{alarms} alarm{'s' * (alarms > 1)}"
+    if not verdict.compared:
+        return "measured, with nothing to compare it with"
+    early = sum(line.early for line in verdict.lines)
     return (
-        "nothing slower, no answer changed"
-        if verdict.compared
-        else "measured, with nothing to compare it with"
+        f"no answer changed, {early} speeds not judged yet" if early else "nothing slower, no answer changed"
     )
 
 
@@ -66,8 +67,15 @@ def pace(change: float | None) -> str:
     return f"{abs(change):.1%} {'slower' if change > 0 else 'faster'}"
 
 
-def _drawn(line: Line, threshold: float) -> str:
-    least = line.median / (1 + threshold) if line.figure.role == Role.RATIO and line.median else None
+def limit(line: Line) -> str:
+    """How much slower is an alarm, in words."""
+    if line.threshold is None:
+        return f"not judged yet: {line.before} of {LEAST} nights"
+    return f"alarm beyond {line.threshold:.1%}"
+
+
+def _drawn(line: Line) -> str:
+    least = line.median / (1 + line.threshold) if line.median and line.threshold is not None else None
     nights, values = line.nights[-MOST_NIGHTS:], line.values[-MOST_NIGHTS:]
     against = f", median before {line.median:.4g}" if line.median is not None else ""
     label = f"{line.figure.label}: {values[-1]:.4g} in night {nights[-1]}{against}; {len(nights)} nights"
@@ -104,5 +112,6 @@ def _template() -> Any:
     environment.filters["traceback"] = json.loads
     environment.filters["figure"] = lambda value: "–" if value is None else f"{value:.4g}"
     environment.filters["pace"] = pace
+    environment.filters["limit"] = limit
     environment.filters["sentence"] = lambda text: f"{text[0].upper()}{text[1:]}."
     return environment.get_template("nightly.html")

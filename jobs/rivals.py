@@ -1,5 +1,6 @@
 """What our solver is measured against: scikit-learn's plain loop, and how far two solvers may differ."""
 
+from collections.abc import Iterator
 from math import fsum, inf
 from typing import NamedTuple
 
@@ -48,9 +49,9 @@ class Found(NamedTuple):
     l_ee: float
 
 
-def plain_loop(study: Study, table: Table) -> Found:
+def plain_loop(study: Study, table: Table) -> Iterator[Found]:
     """Algorithm 1 as the paper writes it, with scikit-learn's SVC on X: one fit on TR and one on TR + MS
-    for every C, gamma, k and split.
+    for every C, gamma, k and split. After each triple, the best so far.
     """
     best = (inf, Triple(0.0, 0.0, 0), inf)
     for k in study.k or range(3, table.n + 1):
@@ -64,7 +65,7 @@ def plain_loop(study: Study, table: Table) -> Found:
                 l_ms, l_ee = (fsum(bounds[counts]) / len(splits) for counts in (ms, ee))
                 if (l_ms, Triple(C, gamma, k)) < best[:2]:
                     best = (l_ms, Triple(C, gamma, k), l_ee)
-    return Found(best[1], best[0], best[2])
+                yield Found(best[1], best[0], best[2])
 
 
 def errors(table: Table, C: float, gamma: float, fit: Index, score: Index) -> int:

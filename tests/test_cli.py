@@ -19,6 +19,7 @@ from conftest import blobs
 from pyarrow import compute as pc
 from pyarrow import csv, parquet
 
+import ckcv_ray
 from ckcv_ray import cli, load_run
 from ckcv_ray.certificate import at_most
 from ckcv_ray.estimate import Estimate
@@ -189,6 +190,55 @@ def test_predict_does_not_depend_on_order_or_batch(
         csv.write_csv(columns.take(rows), tmp_path / "part.csv")
         _, part, _ = ckcv("predict", finished, tmp_path / "part.csv", "--vote")
         assert [line.split(",", 1)[1] for line in part.splitlines()[1:]] == [by_row[i] for i in rows]
+
+
+LABELS = {
+    "a newline": ("a\nb", "a\\nb", "a\\nb", "a\\\\nb"),
+    "a terminal's": ("\x1b[2J", "yes", "\\x1b[2J", "yes"),
+    "a tab": ("\t=1", "no", "\\t=1", "no"),
+    "a backslash": ("C:\\x", "D", "C:\\x", "D"),
+    "a formula": ('=HYPERLINK("x")', "-", '=HYPERLINK("x")', "-"),
+}
+
+
+@pytest.mark.parametrize("case", LABELS)
+def test_a_prediction_file_holds_no_control_character(case: str, ckcv: Command, tmp_path: Path) -> None:
+    one, other, *written = LABELS[case]
+    rng = np.random.default_rng(0)
+    y = np.where(np.arange(40) % 2, one, other)
+    columns = pa.table({"a": rng.normal(size=40) + 2 * (y == one), "b": rng.normal(size=40), "y": y})
+    parquet.write_table(columns, tmp_path / "rows.parquet")
+    ckcv("run", tmp_path / "rows.parquet", "--target", "y", "--out", tmp_path / "run", *SMALL)
+    for safe in ((), ("--csv-safe",)):
+        _, shown, _ = ckcv("predict", tmp_path / "run", tmp_path / "rows.parquet", *safe)
+        ckcv("predict", tmp_path / "run", tmp_path / "rows.parquet", "--out", tmp_path / "p.csv", *safe)
+        assert (tmp_path / "p.csv").read_text() == shown
+        assert all(line.isprintable() for line in shown.split("\n"))
+        rows = list(reader(shown.splitlines()))
+        expected = {
+            f"'{told}" if safe and begins(label) else told
+            for label, told in zip((one, other), written, strict=True)
+        }
+        assert len(rows) == 41
+        assert {row[1] for row in rows[1:]} == expected
+    ckcv("predict", tmp_path / "run", tmp_path / "rows.parquet", "--out", tmp_path / "p.parquet")
+    assert set(parquet.read_table(tmp_path / "p.parquet")["prediction"].to_pylist()) == {one, other}
+
+
+def begins(label: str) -> bool:
+    return label[0] in "=+-@\t\r"
+
+
+def test_numbers_are_no_formulas(ckcv: Command, finished: Path, patients: Path, tmp_path: Path) -> None:
+    """A score below zero begins with a minus, and stays a number."""
+    assert ckcv("predict", finished, patients, "--csv-safe") == ckcv("predict", finished, patients)
+    code, _, told = ckcv("predict", finished, patients, "--csv-safe", "--out", tmp_path / "p.parquet")
+    assert (code, "csv_safe" in told) == (2, True)
+
+
+def test_the_package_is_the_command() -> None:
+    told = subprocess.run([sys.executable, "-m", "ckcv_ray", "--version"], capture_output=True, text=True)
+    assert told.stdout.split() == ["ckcv_ray", ckcv_ray.__version__]
 
 
 class Bomb:

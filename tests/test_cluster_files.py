@@ -85,6 +85,17 @@ def test_everything_is_installed_by_its_hash() -> None:
                 assert "--require-hashes" in line or "--no-deps" in line, line
 
 
+def test_images_are_named_by_digest_and_it_is_said_how_to_renew_it() -> None:
+    """The nightly image is built by who runs it: its digest is theirs to fill in, as the commit beside it."""
+    (base,) = [line for line in DOCKERFILE.read_text().splitlines() if line.startswith("FROM ")]
+    assert re.fullmatch(r"FROM python:3\.12-slim@sha256:[0-9a-f]{64}", base)
+    assert "docker pull python:3.12-slim" in DOCKERFILE.read_text()
+    text = (ROOT / "docs" / "nightly" / "cronjob.yaml").read_text()
+    (container,) = yaml.safe_load(text)["spec"]["jobTemplate"]["spec"]["template"]["spec"]["containers"]
+    assert re.fullmatch(r"ckcv-ray@sha256:(<put here .*>|[0-9a-f]{64})", container["image"])
+    assert "docker inspect" in text
+
+
 def test_compose_follows_its_published_schema() -> None:
     check = [Path(sys.executable).parent / "check-jsonschema", "--builtin-schema", "vendor.compose-spec"]
     told = subprocess.run([*check, COMPOSE], capture_output=True, text=True)

@@ -257,7 +257,7 @@ def test_unsigned_labels_beyond_int64_are_kept_or_refused(tmp_path):
 @pytest.mark.parametrize(
     ("values", "expected"),
     [
-        ([1] * 8, "'y' has 1 classes (1): expected 2"),
+        ([1] * 8, "'y' has 1 class (1): expected 2"),
         (["a", "b", "c", "a"] * 2, "'y' has 3 classes (a, b, c): expected 2"),
         ([1, 2, 2, 2, 2, 2, 2, 2], "class 1 has 1 row: each needs at least 2"),
         (["b"] * 7 + ["a"], "class 'a' has 1 row"),
@@ -471,8 +471,8 @@ NOT_NUMBERS = {
     "nothing": (pa.nulls(8), "is empty"),
     "no number": (pa.nulls(8, pa.float64()), "is empty"),
     "a gap": ([1.0, 2, None, 4, 5, None, 7, 8], "has 2 empty cells, the first in row 3"),
-    "a gap in whole numbers": ([1, 2, 3, 4, 5, 6, 7, None], "has 1 empty cells, the first in row 8"),
-    "a gap in bools": ([None, *[True] * 7], "has 1 empty cells, the first in row 1"),
+    "a gap in whole numbers": ([1, 2, 3, 4, 5, 6, 7, None], "has 1 empty cell, the first in row 8"),
+    "a gap in bools": ([None, *[True] * 7], "has 1 empty cell, the first in row 1"),
     "NaN": ([1.0, 2, 3, float("nan"), 5, 6, 7, 8], "has nan in row 4"),
     "inf": ([1.0, 2, 3, 4, float("inf"), 6, float("nan"), 8], "has inf in row 5"),
     "-inf": ([1.0, 2, 3, 4, 5, float("-inf"), 7, 8], "has -inf in row 6"),
@@ -522,7 +522,9 @@ def test_two_columns_of_one_name_are_refused():
 
 @pytest.mark.parametrize("n", [0, 1, 5])
 def test_too_few_rows(n):
-    assert f"the table has {n} rows: at least 6 are needed" in refusal(plain_columns().slice(0, n))
+    assert f"the table has {n} row{'s' * (n != 1)}: at least 6 are needed" in refusal(
+        plain_columns().slice(0, n)
+    )
     assert learning_table(plain_columns().slice(0, 6)).n == 6
 
 
@@ -603,7 +605,7 @@ def test_a_frame_whose_names_do_not_fit_is_refused(names):
         (np.ones((8, 2)) * 1j, [0, 1] * 4, "complex"),
         (np.full((8, 2), "1"), [0, 1] * 4, "column 'x0' holds string"),
         (np.full((8, 2), np.nan), [0, 1] * 4, "column 'x0' has nan in row 1"),
-        ([[1.0, 2.0]] * 7 + [[1.0, None]], [0, 1] * 4, "column 'x1' has 1 empty cells, the first in row 8"),
+        ([[1.0, 2.0]] * 7 + [[1.0, None]], [0, 1] * 4, "column 'x1' has 1 empty cell, the first in row 8"),
         (np.full((8, 2), "2020-01-01", dtype="M8[D]"), [0, 1] * 4, "column 'x0'"),
         (np.ones((8, 2)), [0, 1, 2, 3] * 2, "4 classes"),
         (np.ones((8, 2)), [None, 1] * 4, "empty cells"),

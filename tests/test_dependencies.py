@@ -3,6 +3,7 @@
 Where each was mended, by the advisories; `pip-audit -r requirements.lock --disable-pip` asks for new ones.
 """
 
+import re
 import tomllib
 from pathlib import Path
 
@@ -12,22 +13,33 @@ from packaging.version import Version
 
 ROOT = Path(__file__).resolve().parent.parent
 MENDED = {
-    "aiohttp": ("3.13.3", "CVE-2025-69223"),
+    "aiohttp": ("3.14.3", "CVE-2026-69244"),
     "certifi": ("2024.7.4", "CVE-2024-39689"),
-    "cryptography": ("46.0.5", "CVE-2026-26007"),
+    "cryptography": ("50.0.0", "CVE-2026-69247"),
     "filelock": ("3.20.3", "CVE-2026-22701"),
     "fonttools": ("4.60.2", "CVE-2025-66034"),
+    "idna": ("3.15", "PYSEC-2026-215"),
     "jinja2": ("3.1.6", "CVE-2025-27516"),
     "joblib": ("1.2.0", "CVE-2022-21797"),
-    "pillow": ("12.1.1", "CVE-2026-25990"),
+    "msgpack": ("1.2.3", "CVE-2026-114613"),
+    "pillow": ("12.3.0", "CVE-2026-59200"),
     "protobuf": ("6.33.5", "CVE-2026-0994"),
     "pyarrow": ("23.0.1", "CVE-2026-25087"),
-    "ray": ("2.54.0", "CVE-2026-27482"),
-    "requests": ("2.32.4", "CVE-2024-47081"),
+    "pyasn1": ("0.6.4", "CVE-2026-59885"),
+    "pygments": ("2.20.0", "CVE-2026-4539"),
+    "pytest": ("9.0.3", "CVE-2025-71176"),
+    "ray": ("2.56.0", "CVE-2026-57516"),  # and 2.55 CVE-2026-41486, 2.54 CVE-2026-27482
+    "requests": ("2.33.0", "CVE-2026-25645"),
     "scikit-learn": ("1.5.0", "CVE-2024-5206"),
-    "urllib3": ("2.6.3", "CVE-2026-21441"),
+    "scipy": ("1.10.0", "PYSEC-2023-102"),
+    "urllib3": ("2.7.0", "CVE-2026-44432"),
     "virtualenv": ("20.36.1", "CVE-2026-22702"),
 }
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
+WANTED = [
+    *map(Requirement, PROJECT["project"]["dependencies"]),
+    *map(Requirement, PROJECT["project"]["optional-dependencies"]["test"]),
+]
 
 
 def locked() -> list[tuple[str, Version]]:
@@ -45,10 +57,41 @@ def test_what_is_locked_has_no_known_hole(name: str) -> None:
     assert min(versions) >= Version(least), hole
 
 
-def test_no_installation_may_take_a_version_with_a_known_hole() -> None:
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    for wanted in map(Requirement, project["dependencies"]):
-        if wanted.name in MENDED:
-            least, hole = MENDED[wanted.name]
-            floors = [Version(part.version) for part in wanted.specifier if part.operator == ">="]
-            assert max(floors) >= Version(least), hole
+@pytest.mark.parametrize("wanted", WANTED, ids=str)
+def test_no_installation_may_take_a_version_with_a_known_hole(wanted: Requirement) -> None:
+    floors = [Version(part.version) for part in wanted.specifier if part.operator in (">=", "==")]
+    assert floors, "every dependency has a floor"
+    least, hole = MENDED.get(wanted.name, ("0", ""))
+    assert max(floors) >= Version(least), hole
+
+
+@pytest.mark.parametrize("wanted", WANTED, ids=str)
+def test_what_is_locked_is_what_is_wanted(wanted: Requirement) -> None:
+    versions = [version for name, version in locked() if name == wanted.name]
+    assert versions
+    assert all(version in wanted.specifier for version in versions)
+
+
+def test_what_answers_on_a_port_or_reads_from_one_has_a_floor() -> None:
+    """Ray and pooch bring these, with floors of their own that are lower, or none."""
+    assert {"ray", "aiohttp", "urllib3", "requests"} <= {wanted.name for wanted in WANTED}
+
+
+def test_the_package_is_built_by_what_is_locked() -> None:
+    """The build back end is named exactly, and its hash is in the lock, with that of all it needs."""
+    (back_end,) = map(Requirement, PROJECT["build-system"]["requires"])
+    (pin,) = back_end.specifier
+    assert pin.operator == "=="
+    assert (back_end.name, Version(pin.version)) in locked()
+    assert {"editables", "pathspec", "pluggy", "tomlkit", "trove-classifiers"} <= {
+        name for name, _ in locked()
+    }
+    for file in ("docker/install", "jobs/environment"):
+        (line,) = [line for line in (ROOT / file).read_text().splitlines() if "--no-deps" in line]
+        assert "--no-build-isolation" in line, "or pip would fetch a back end without its hash"
+
+
+def test_every_locked_file_has_its_hash() -> None:
+    entries = re.split(r"(?m)^(?=[a-z0-9])", (ROOT / "requirements.lock").read_text())[1:]
+    assert [entry.split("==")[0] for entry in entries] == sorted(entry.split("==")[0] for entry in entries)
+    assert all(re.search(r"--hash=sha256:[0-9a-f]{64}$", entry.rstrip()) for entry in entries)

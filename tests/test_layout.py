@@ -28,6 +28,7 @@ LEVELS = [
     {"driver"},
     {"verify", "report"},
     {"cli"},
+    {"__main__"},
 ]
 LEVEL = {name: i for i, names in enumerate(LEVELS) for name in names}
 

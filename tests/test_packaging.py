@@ -1,0 +1,60 @@
+"""The package as others install it: what is in the wheel, and what a type checker learns from it."""
+
+import subprocess
+import sys
+from pathlib import Path
+from zipfile import ZipFile
+
+import pytest
+
+import ckcv_ray
+
+ROOT = Path(__file__).resolve().parent.parent
+SCRIPT = """
+from typing import assert_type
+
+import ckcv_ray
+
+assert_type(ckcv_ray.__version__, str)
+result = ckcv_ray.run(ckcv_ray.Study(k=(3,)), [[0.0], [1.0]], [0, 1])
+assert_type(result, ckcv_ray.Result)
+assert_type(result.l_ee, float)
+assert_type(ckcv_ray.load_run("runs/one"), ckcv_ray.Result)
+"""
+
+
+def pip(*words: object) -> None:
+    command = [sys.executable, "-m", "pip", "--disable-pip-version-check", *map(str, words)]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Built by the locked back end, without a network."""
+    folder = tmp_path_factory.mktemp("wheel")
+    pip("wheel", "--quiet", "--no-deps", "--no-index", "--no-build-isolation", "--wheel-dir", folder, ROOT)
+    (built,) = folder.iterdir()
+    return built
+
+
+def test_the_wheel_holds_the_package_and_says_that_it_is_typed(wheel: Path) -> None:
+    names = ZipFile(wheel).namelist()
+    assert "ckcv_ray/py.typed" in names
+    assert {"ckcv_ray/__main__.py", "ckcv_ray/templates/report.html"} <= set(names)
+    assert not [name for name in names if not name.startswith("ckcv_ray")]
+    assert wheel.name.startswith(f"ckcv_ray-{ckcv_ray.__version__}-")
+
+
+def test_a_users_script_is_type_checked_against_it(wheel: Path, tmp_path: Path) -> None:
+    """Strictly, in an environment that holds nothing else: what lies beneath is not looked into."""
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", tmp_path / "venv"], check=True)
+    python = tmp_path / "venv" / "bin" / "python"
+    pip("--python", python, "install", "--quiet", "--no-deps", "--no-index", wheel)
+    (tmp_path / "script.py").write_text(SCRIPT)
+    (tmp_path / "mypy.ini").write_text("[mypy]\nstrict = True\n")
+    options = ["--python-executable", str(python), "--cache-dir", str(tmp_path / "cache")]
+    done = subprocess.run(
+        [sys.executable, "-m", "mypy", *options, "script.py"], cwd=tmp_path, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stdout + done.stderr

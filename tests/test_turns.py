@@ -1,0 +1,45 @@
+"""Turns: what a contestant takes is told the same whatever the machine's speed does meanwhile."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from jobs.turns import take_turns, whole
+
+
+class Machine:
+    """A clock, and work on a machine that changes its speed every tenth of a second."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def work(self, seconds: float) -> None:
+        self.now += seconds * (2.0 if int(self.now / 0.1) % 2 else 1.0)
+
+    def steps(self, count: int, seconds: float) -> Iterator[None]:
+        for _ in range(count):
+            self.work(seconds)
+            yield
+
+
+def test_speeds_are_compared_on_the_machine_of_the_moment() -> None:
+    machine = Machine()
+    ours = whole(lambda: machine.work(0.002))
+    mine, theirs = take_turns((ours, lambda: machine.steps(400, 0.001)), lambda: machine.now)
+    assert theirs / mine == pytest.approx(200, rel=0.05)
+
+
+def test_every_contestant_ends_its_passes() -> None:
+    machine, passes = Machine(), [0, 0]
+
+    def long() -> Iterator[None]:
+        yield from machine.steps(3, 1.0)
+        passes[0] += 1
+
+    def short() -> Iterator[None]:
+        yield from machine.steps(2, 0.01)
+        passes[1] += 1
+
+    take_turns((long, short), lambda: machine.now)
+    assert passes[0] == 1
+    assert passes[1] > 50, "the short one runs as long"
