@@ -8,12 +8,21 @@ MOST_TOLD = 1500
 
 def plain(text: str) -> str:
     """Text of any origin, fit for a terminal and a log: one printable line, cut in its middle if long."""
-    return cut("".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in cut(text)))
+    return cut("".join(c if c.isprintable() else _escaped(c) for c in cut(text)))
+
+
+def printable(text: str) -> str:
+    """Text of any origin in its lines; what could steer a terminal is written as an escape sequence."""
+    return "".join(c if c.isprintable() or c in "\n\t" else _escaped(c) for c in text)
 
 
 def cut(text: str, most: int = MOST_TOLD) -> str:
     """Text without its middle, where it has more than so many characters."""
     return text if len(text) <= most else f"{text[: most // 2]} ... {text[-most // 2 :]}"
+
+
+def _escaped(character: str) -> str:
+    return character.encode("unicode_escape").decode()
 
 
 class CKCVError(Exception):
