@@ -18,7 +18,7 @@ from typing import BinaryIO
 
 import pyarrow as pa
 
-MOST_BYTES = 1 << 34
+MOST_BYTES = 1 << 32
 BLOCK_BYTES = 1 << 20
 NO_FOLDER_SYNC = {EINVAL, ENOTSUP, EACCES}  # what file systems answer that cannot fsync a folder
 
@@ -77,6 +77,15 @@ def check_regular(file: Path, most: int = MOST_BYTES) -> int:
     if found.st_size > most:
         raise ValueError(f"it has more than {most >> 20} MiB")
     return found.st_size
+
+
+def is_regular(file: Path) -> bool:
+    """Whether ``check_regular`` has nothing against a file."""
+    try:
+        check_regular(file)
+    except (OSError, ValueError):
+        return False
+    return True
 
 
 def read_whole(file: Path, most: int) -> bytes:

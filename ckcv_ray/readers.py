@@ -145,7 +145,8 @@ def check_unfolded(path: Path, most_rows: int, most: int) -> pa.Schema:
 
 def is_plain(kind: pa.DataType) -> bool:
     """Whether cells of a type are single values: no lists, and no bytes of a width that a file may choose."""
-    return not (pa.types.is_nested(kind) or pa.types.is_fixed_size_binary(kind))
+    fixed = pa.types.is_fixed_size_binary(kind) or isinstance(kind, pa.BaseExtensionType)
+    return not (fixed or pa.types.is_nested(kind))
 
 
 def read_parquet(path: Path, columns: list[str] | None = None, verified: bool = False) -> pa.Table:
@@ -246,6 +247,8 @@ def _is_text(kind: pa.DataType) -> bool:
         or pa.types.is_large_string(kind)
         or pa.types.is_binary(kind)
         or pa.types.is_large_binary(kind)
+        or pa.types.is_string_view(kind)
+        or pa.types.is_binary_view(kind)
     )
 
 

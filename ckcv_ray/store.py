@@ -306,7 +306,7 @@ class RunFolder:
                 with _undamaged(file):
                     records = logs.from_arrow(log, identity.study, sizes)
             except StoreError:
-                if not file.exists():  # joined with others by a run under way, which are read instead
+                if not os.path.lexists(file):  # joined with others by a run under way, which are read instead
                     yield from self.cells(identity, sizes, damaged)
                     return
                 if damaged is None:
@@ -492,9 +492,11 @@ class RunFolder:
         return contents
 
     def files(self) -> list[str]:
-        """Every file of the run but the manifest and the report, by path inside the folder."""
+        """Every file of the run but the manifest and the report, by path inside the folder; what a run could
+        not have written, such as a pipe, is none.
+        """
         apart = {MANIFEST, REPORT, LOCK}
-        found = (file for file in self.path.rglob("*") if file.is_file())
+        found = (file for file in self.path.rglob("*") if files.is_regular(file))
         names = (file.relative_to(self.path).as_posix() for file in found)
         return sorted(name for name in names if name not in apart and not name.startswith(f".{REPORT}-"))
 
