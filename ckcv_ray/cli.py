@@ -11,6 +11,7 @@ import signal
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from errno import EDQUOT, EFBIG, EIO, ENOSPC
 from pathlib import Path
 from types import FrameType
 from typing import Annotated, Any, TextIO
@@ -54,6 +55,7 @@ from ckcv_ray.verify import verify as verify_folder
 from ckcv_ray.version import VERSION
 
 HOUR = 3600.0
+NO_ROOM = {ENOSPC, EDQUOT, EFBIG, EIO}
 GO_ON = "give its ckcv run command again to go on"
 STARTING: dict[str, Any] = {
     "run_id": None,
@@ -411,9 +413,17 @@ def _exits() -> Iterator[None]:
         _silence(sys.stdout)
         sys.exit(1)
     except OSError as error:
-        if sys.stdout is None or not _silence(sys.stdout):
+        if not _output_failed(error):
             raise
         _fail(CKCVError(f"cannot write to standard output: {error.strerror or error}"), 1)
+
+
+def _output_failed(error: OSError) -> bool:
+    """Whether an error is one of standard output: files have names, and what it could not write is gone, or
+    cannot be written now either.
+    """
+    unnamed = error.filename is None and error.errno in NO_ROOM
+    return sys.stdout is not None and (_silence(sys.stdout) or unnamed)
 
 
 def _silence(stream: TextIO) -> bool:
