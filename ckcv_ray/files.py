@@ -94,8 +94,9 @@ def read_whole(file: Path, most: int) -> bytes:
     Raises:
         ValueError: it is not one.
     """
+    size = check_regular(file, most)
     with _opened(file) as stream:
-        return stream.read(check_regular(file, most))
+        return stream.read(size)
 
 
 def sha256(file: Path) -> str:

@@ -82,9 +82,7 @@ def npz(path: Path) -> Iterator[np.lib.npyio.NpzFile]:
     """
     with path.open("rb") as file:
         if file.read(2) not in (b"PK", b"\x93N"):
-            raise InputError(
-                f"{str(path)!r} is no NPZ file: it does not begin as an archive of np.savez does"
-            )
+            raise ValueError("it does not begin as an archive of arrays (np.savez) does")
         file.seek(0)
         archive = np.load(file, allow_pickle=False)
         if not isinstance(archive, np.lib.npyio.NpzFile):

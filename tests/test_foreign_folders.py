@@ -268,10 +268,10 @@ def test_a_long_log_is_written_in_parts_that_are_read(
     identity, before = folder.require(), list((out / "cells").iterdir())
     sizes = STUDY.sizes(TABLE.n)
     ((records, _),) = folder.cells(identity, sizes)
-    monkeypatch.setattr("ckcv_ray.store.MOST_PART_ROWS", len(records) // 3 + 1)
+    monkeypatch.setattr("ckcv_ray.store.MOST_PART_ROWS", len(records) // 2)
     failures = [Failure(False, KEY, 0, 2, "Traceback: fire")]
     folder.append(records, failures, STUDY, identity.run_id)
-    assert len(list((out / "cells").iterdir())) == len(before) + 3 + (len(records) % 3 == 0)
+    assert len(list((out / "cells").iterdir())) == len(before) + 3
     read = list(folder.cells(identity, sizes))
     assert sum(len(found) for found, _ in read) == 2 * len(records)
     assert [lost for _, failed in read for lost in failed] == failures
