@@ -247,7 +247,7 @@ class RunFolder:
             return
         try:
             ours = os.path.samestat(os.fstat(self._locked), (self.path / LOCK).stat())
-        except FileNotFoundError:
+        except (FileNotFoundError, NotADirectoryError):
             ours = False
         if not ours:
             raise RunError(
