@@ -123,7 +123,7 @@ class Aggregator:
         self._damaged: list[str] = []
         self._estimates: Iterator[Task] | None = None
         self._looked, self._open_left = -1, True
-        self._workers = 1
+        self._workers, self._begun = 1, False
         self._fits, self._seconds, self._cost, self._left = 0, 0.0, 0.0, inf
 
     def open(self) -> None:
@@ -140,6 +140,7 @@ class Aggregator:
             self._take_up(self.folder)
         else:
             self.folder.begin(self.study, self.table, self.run_id)
+        self._begun = True
 
     def _take_up(self, folder: RunFolder) -> None:
         """What earlier sessions found and wrote, so far as it is not damaged."""
@@ -300,12 +301,21 @@ class Aggregator:
             self.folder.write_end(finished.certificate, execution)
 
     def close(self) -> None:
-        """Write what is unsaved and let the folder go."""
-        if self.folder is not None and self.folder.held:
-            self.flush()
-            if not self.folder.finished:
+        """Write what is unsaved, where the folder says whose it is, and let it go whatever happens."""
+        if self.folder is None or not self.folder.held:
+            return
+        try:
+            if self._begun:
+                self.flush()
+            if self._begun and not self.folder.finished:
                 self.folder.write_execution(self.account())
+        finally:
             self.folder.release()
+
+    def check_held(self) -> None:
+        """Raise RunError where the folder is no longer in its place."""
+        if self.folder is not None:
+            self.folder.check_held()
 
     def failures(self) -> list[Failure]:
         """Paths that failed."""

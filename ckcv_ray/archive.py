@@ -36,6 +36,7 @@ def finished_run(study: Study, table: Table, out: Path | None) -> Result | None:
         if identity is not None and folder.finished and not folder.differing():
             return _loaded(folder, identity)
         folder.check_writable()
+        folder.check_room(table)
         return None
     differences = study.differences(identity.study)
     if identity.data_digest != table.digest:

@@ -58,15 +58,19 @@ def as_path(name: str, value: Any, error: type[CKCVError] = InputError) -> Path:
 
     Raises:
         InputError: it is neither.
-        error: no file can have that name: it is empty, too long, or holds a null character.
+        error: no file can have that name: it is empty, too long, not in UTF-8, or holds a null character.
     """
     expect(name, value, str | Path, "a path: give text or a pathlib.Path")
     try:
         if value == "":
             raise ValueError("it is empty")
-        (Path(value).absolute() / ROOM).lstat()
+        place = Path(value).absolute() / ROOM
+        str(place).encode()
+        place.lstat()
     except (FileNotFoundError, NotADirectoryError, PermissionError):
         pass
+    except UnicodeEncodeError:
+        raise error(f"{name}={str(value)!r}: the path is not in UTF-8: rename it, or name another") from None
     except (OSError, ValueError) as reason:
         told_by_system = getattr(reason, "strerror", None) or reason
         raise error(f"{name}={str(value)!r}: no file can have this name: {told_by_system}") from None

@@ -22,6 +22,7 @@ SCHEMA = pa.schema(
         ("traceback", pa.string()),
     ]
 )
+TRACEBACK = SCHEMA.get_field_index("traceback")
 STAGES = ("select", "estimate")
 FAILED = "failed"
 NAMES = tuple(str(status) for status in STATUSES)

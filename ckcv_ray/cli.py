@@ -12,9 +12,10 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import asdict
+from errno import EDQUOT, EFBIG, EIO, ENOSPC
 from pathlib import Path
 from types import FrameType
-from typing import Annotated, Any
+from typing import Annotated, Any, TextIO
 
 import pyarrow as pa
 import typer
@@ -28,7 +29,7 @@ from ckcv_ray.backend import choose_backend, ray_address
 from ckcv_ray.certificate import repeats_told
 from ckcv_ray.datasets import is_named
 from ckcv_ray.display import Display, DownloadBar, duration
-from ckcv_ray.errors import CKCVError, InputError, StoreError, counted, escaped, plain
+from ckcv_ray.errors import CKCVError, InputError, StoreError, counted, escaped, plain, printable
 from ckcv_ray.estimate import Estimate, estimate
 from ckcv_ray.fetch import NAME as IDA_NAME
 from ckcv_ray.fetch import fetch as fetch_archive
@@ -57,6 +58,15 @@ from ckcv_ray.verify import verify as verify_folder
 from ckcv_ray.version import VERSION
 
 HOUR = 3600.0
+NO_ROOM = {ENOSPC, EDQUOT, EFBIG, EIO}
+GO_ON = "give its ckcv run command again to go on"
+STARTING: dict[str, Any] = {
+    "run_id": None,
+    "state": "starting",
+    **dict.fromkeys(("C", "gamma", "k", "l_ms", "l_ee", "proven")),
+    "per_k": [],
+    **dict.fromkeys(("cells", "fits", "capped", "seconds", "test_error")),
+}
 CSV = csv.WriteOptions(quoting_style="needed")
 FORMULA = ("=", "+", "-", "@", "\t", "\r")  # how a cell begins that a spreadsheet runs (OWASP, CSV injection)
 app = typer.Typer(
@@ -107,7 +117,8 @@ class Signals:
         if self.received is not None:
             raise KeyboardInterrupt
         self.received = number
-        os.write(2, b"stopping: what is done is being saved (again to stop at once)\n")
+        with suppress(OSError):
+            os.write(2, b"stopping: what is done is being saved (again to stop at once)\n")
 
     def stop(self) -> bool:
         """Whether a signal came."""
@@ -215,29 +226,27 @@ def status(folder: Folder, as_json: JsonFlag = False) -> None:
     if RunFolder(folder).finished:
         result = load_run(folder)
         return _show(result.to_json(), result.summary(), as_json)
+    if RunFolder(folder).starting:
+        return _show(STARTING, "a run is starting here: nothing is computed yet", as_json)
     aggregator = replay(folder)
     at, account = aggregator.progress(), RunFolder(folder).execution()
     triple, l_ms = at.best or (None, None)
     best = dict(triple._asdict() if triple else {"C": None, "gamma": None, "k": None}, l_ms=l_ms)
     cells = {name: getattr(at, name) for name in ("planned", "computed", "dropped", "failed")}
-    content: dict[str, Any] = {
+    content = STARTING | {
         "run_id": aggregator.run_id,
         "state": "unfinished",
         **best,
-        "l_ee": None,
-        "proven": None,
-        "per_k": [],
         "cells": cells,
         "fits": account.get("fits"),
         "capped": at.capped,
         "seconds": account.get("seconds"),
-        "test_error": None,
     }
     text = (
         f"run {aggregator.run_id} is not finished: {at.computed:,} of {at.planned:,} cells computed, "
         f"{at.dropped:,} dropped, {at.failed:,} failed\n{_inner_finished(folder, aggregator.study)}"
         f"best so far: {f'{triple}, L_MS {100 * l_ms:.2f} %' if l_ms is not None else 'no complete triple'}\n"
-        + ("it is running" if RunFolder(folder).busy else "give its ckcv run command again to go on")
+        + ("it is running" if RunFolder(folder).busy else f"{GO_ON}, if it runs on no other machine")
     )
     return _show(content, text, as_json)
 
@@ -415,16 +424,47 @@ def report(
     _say(f"report: {place.write_report(page(folder), out)}")
 
 
+class Messages:
+    """Standard error, which may be lost: where it cannot be written to, the work goes on without it."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self.stream = stream
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.stream, name)
+
+    def write(self, text: str) -> int:
+        """Write text, or lose it and all that comes after."""
+        try:
+            self.stream.write(text)
+            self.stream.flush()
+        except OSError:
+            _silence(self.stream)
+        return len(text)
+
+    def flush(self) -> None:
+        """Nothing is left to flush."""
+
+
 def main() -> None:
     """Entry point of the ``ckcv`` command: errors of ours become one message and an exit code."""
-    with _exits():
-        app(complete(sys.argv[1:], "--refit", "1"))
+    told = sys.stderr
+    sys.stderr = Messages(told) if told is not None else told
+    try:
+        with _exits():
+            app(complete(sys.argv[1:], "--refit", "1"))
+    finally:
+        sys.stderr = told
 
 
 @contextmanager
 def _exits() -> Iterator[None]:
     try:
-        yield
+        try:
+            yield
+        finally:
+            if sys.stdout is not None:
+                sys.stdout.flush()  # what is wrong with it is told here, not by Python as it ends
     except InputError as error:
         _fail(error, 2)
     except StoreError as error:
@@ -432,8 +472,30 @@ def _exits() -> Iterator[None]:
     except CKCVError as error:
         _fail(error, 1)
     except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _silence(sys.stdout)
         sys.exit(1)
+    except OSError as error:
+        if not _output_failed(error):
+            raise
+        _fail(CKCVError(f"cannot write to standard output: {error.strerror or error}"), 1)
+
+
+def _output_failed(error: OSError) -> bool:
+    """Whether an error is one of standard output: files have names, and what it could not write is gone, or
+    cannot be written now either.
+    """
+    unnamed = error.filename is None and error.errno in NO_ROOM
+    return sys.stdout is not None and (_silence(sys.stdout) or unnamed)
+
+
+def _silence(stream: TextIO) -> bool:
+    """Whether a stream cannot be written to; it then leads nowhere, so that nothing is left to fail."""
+    try:
+        stream.flush()
+        return False
+    except OSError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+        return True
 
 
 def _fail(error: CKCVError, code: int) -> None:
@@ -463,7 +525,7 @@ def _say_environment(folder: Path) -> None:
     """Where the run was made in another environment, in which numbers may differ in their last bits."""
     with suppress(StoreError):
         if changes := environment_changes(folder):
-            _say(f"made in another environment: {'; '.join(changes)}. Last bits may differ.")
+            _say(f"made in another environment: {plain('; '.join(changes))}. Last bits may differ.")
 
 
 def _inner_finished(folder: Path, study: Study) -> str:
@@ -547,11 +609,11 @@ def _say_error_rate(columns: pa.Table, result: Result, X: data.Rows, predicted: 
 
 
 def _show(content: dict[str, Any], text: str, as_json: bool) -> None:
-    print(json.dumps(content, allow_nan=False) if as_json else text)
+    print(json.dumps(content, allow_nan=False) if as_json else printable(text))
 
 
 def _say(text: str) -> None:
-    console.print(text, soft_wrap=True, markup=False, highlight=False, emoji=False)
+    console.print(printable(text), soft_wrap=True, markup=False, highlight=False, emoji=False)
 
 
 if __name__ == "__main__":

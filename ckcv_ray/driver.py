@@ -128,16 +128,25 @@ def run_many(
         CKCVError: what the first job that fails raises; the others keep what is done.
         KeyboardInterrupt: they were stopped.
     """
-    execution, stopped = _how(execution), Event()
+    execution = _how(execution)
     expect("jobs", jobs, Iterable, "a list of Job(study, table, out)")
     for job in jobs if isinstance(jobs, Sequence) else ():
         _check(job)
+    yield from _side_by_side(jobs, execution, stop)
+
+
+def _side_by_side(
+    jobs: Iterable[Job], execution: Execution, stop: Stop, before: Callable[[], None] = lambda: None
+) -> Iterator[Result]:
+    """As ``run_many``; ``before`` is called as each of the jobs begins."""
+    stopped = Event()
 
     def halt() -> bool:
         return stopped.is_set() or stop()
 
     def one(job: Job, backend: Backend) -> Result:
         study, table, out, test, listen = _check(job)
+        before()
         return run_table(study, table, out, execution, listen, test, backend=backend, stop=halt)
 
     with one_thread(), session(execution) as (new_backend, together), ThreadPoolExecutor(together) as pool:
@@ -185,7 +194,7 @@ def _run(
         if expected is not None:
             aggregator.add(expected.outcome)
         work(backend, aggregator, listen, stop)
-        inside = _nested(study, table, inner, backend, whole, stop) if inner else None
+        inside = _nested(study, table, inner, backend, whole, stop, aggregator.check_held) if inner else None
         while (settled := aggregator.finish(inside)) is None:
             if not work(backend, aggregator, listen, stop):
                 raise RunError("the study is not decided, and nothing is left to compute: please report it")
@@ -218,12 +227,18 @@ def _inner_jobs(study: Study, table: Table, out: Path | None, whole: nested.Whol
 
 
 def _nested(
-    study: Study, table: Table, jobs: list[Job], backend: Backend, whole: nested.Whole | None, stop: Stop
+    study: Study,
+    table: Table,
+    jobs: list[Job],
+    backend: Backend,
+    whole: nested.Whole | None,
+    stop: Stop,
+    check_held: Callable[[], None],
 ) -> Ensemble:
-    """The nested ensemble, of what the inner selections chose."""
+    """The nested ensemble, of what the inner selections chose, each in a folder inside the one held."""
     execution = Execution("ray", backend.workers) if backend.name == "ray" else Execution("serial")
     winners = []
-    for i, result in enumerate(run_many(jobs, execution, stop)):
+    for i, result in enumerate(_side_by_side(jobs, execution, stop, check_held)):
         winners.append(Triple(result.C, result.gamma, result.k))
         if whole is not None:
             whole.finished(i, result.execution["cells"])

@@ -11,6 +11,11 @@ def plain(text: str) -> str:
     return cut("".join(c if c.isprintable() else escaped(c) for c in cut(text)))
 
 
+def printable(text: str) -> str:
+    """Text of any origin in its lines; what could steer a terminal is written as an escape sequence."""
+    return "".join(c if c.isprintable() or c in "\n\t" else escaped(c) for c in text)
+
+
 def escaped(text: str) -> str:
     """Text in the escapes of Python, all but printable ASCII."""
     return text.encode("unicode_escape").decode()

@@ -81,6 +81,9 @@ def npz(path: Path) -> Iterator[np.lib.npyio.NpzFile]:
         InputError: an array unfolds to more than is read.
     """
     with path.open("rb") as file:
+        if file.read(2) not in (b"PK", b"\x93N"):
+            raise ValueError("it does not begin as an archive of arrays (np.savez) does")
+        file.seek(0)
         archive = np.load(file, allow_pickle=False)
         if not isinstance(archive, np.lib.npyio.NpzFile):
             raise ValueError("it holds a single array, not an archive of arrays (np.savez)")
@@ -116,25 +119,71 @@ def _csv(path: Path) -> pa.Table:
     )
 
 
+def check_unfolded(path: Path, most_rows: int, most: int) -> pa.Schema:
+    """The schema of a Parquet file that by its footer has at most so many rows and values.
+
+    Raises:
+        InputError: it holds more, or they take more bytes than so many numbers and texts may.
+    """
+    with parquet.ParquetFile(path) as file:
+        held, schema = file.metadata, file.schema_arrow
+        groups = [held.row_group(i) for i in range(held.num_row_groups)]
+        values = sum(abs(group.column(i).num_values) for group in groups for i in range(group.num_columns))
+        values = max(values, held.num_rows * held.num_columns)
+        size = sum(abs(group.total_byte_size) for group in groups)
+    if values > most or held.num_rows > most_rows:
+        allowed = f"at most {most:,} in {most_rows:,} are read"
+        raise InputError(f"it holds {values:,} values in {held.num_rows:,} rows: {allowed}")
+    if size > 16 * most + MOST_BYTES:
+        raise InputError(
+            f"it takes {size >> 20:,} MiB: at most {16 * most + MOST_BYTES >> 20:,} MiB are read"
+        )
+    return schema
+
+
+def is_plain(kind: pa.DataType) -> bool:
+    """Whether cells of a type are single values: no lists, and no bytes of a width that a file may choose."""
+    fixed = pa.types.is_fixed_size_binary(kind) or isinstance(kind, pa.BaseExtensionType)
+    return not (fixed or pa.types.is_nested(kind))
+
+
+def read_parquet(path: Path, columns: list[str] | None = None, verified: bool = False) -> pa.Table:
+    """Columns of a Parquet file, text by a dictionary first: few values may stand for very many cells.
+
+    Args:
+        path: of a file whose footer was checked.
+        columns: those to read, all if there are none named.
+        verified: whether the checksums of its pages are compared.
+
+    Raises:
+        InputError: its text unfolds to more than is read.
+    """
+    text = [field.name for field in parquet.read_schema(path) if _is_text(field.type)]
+    table = parquet.read_table(
+        path, read_dictionary=text, columns=columns, page_checksum_verification=verified
+    )
+    total = 0
+    for i, column in enumerate(table.schema):
+        if column.name in text and pa.types.is_dictionary(column.type):
+            folded = table.column(i)
+            total += (size := _unfolded_size(folded))
+            _check_bytes(f"{str(path)!r}: column {column.name!r}", size)
+            _check_bytes(f"{str(path)!r}: its text", total)
+            table = table.set_column(i, column.name, folded.cast(column.type.value_type))
+    return table
+
+
 def _parquet(path: Path) -> pa.Table:
-    """The columns, text as a dictionary first: few values may stand for very many cells."""
     with parquet.ParquetFile(path) as file:
         held, fields = file.metadata, list(file.schema_arrow)
         check_size(repr(str(path)), held.num_rows, held.num_columns)
         groups = (held.row_group(i) for i in range(held.num_row_groups))
         _check_bytes(repr(str(path)), sum(group.total_byte_size for group in groups))
-    text = [field.name for field in fields if _is_text(field.type)]
-    flat = [field.name for field in fields if not pa.types.is_nested(field.type)]
-    columns = parquet.read_table(
-        path, read_dictionary=text, columns=flat if len(flat) < len(fields) else None
-    )
+    flat = [field.name for field in fields if is_plain(field.type)]
+    columns = read_parquet(path, flat if len(flat) < len(fields) else None)
     for i, field in enumerate(fields):
-        if pa.types.is_nested(field.type):  # of any length in each row, and nothing to learn from
+        if not is_plain(field.type):  # of any length in each row, and nothing to learn from
             columns = columns.add_column(i, field.name, pa.nulls(columns.num_rows))
-    for i, column in enumerate(columns.schema):
-        if column.name in text and pa.types.is_dictionary(column.type):
-            plain = _unfolded(f"{str(path)!r}: column {column.name!r}", columns.column(i))
-            columns = columns.set_column(i, column.name, plain)
     return columns
 
 
@@ -196,17 +245,17 @@ def _is_text(kind: pa.DataType) -> bool:
         or pa.types.is_large_string(kind)
         or pa.types.is_binary(kind)
         or pa.types.is_large_binary(kind)
+        or pa.types.is_string_view(kind)
+        or pa.types.is_binary_view(kind)
     )
 
 
-def _unfolded(what: str, column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """A column of text without its dictionary."""
-    size = sum(
+def _unfolded_size(column: pa.ChunkedArray) -> int:
+    """Bytes of a column of text without its dictionary."""
+    return sum(
         pc.sum(pc.take(pc.binary_length(chunk.dictionary), chunk.indices)).as_py() or 0
         for chunk in column.chunks
     )
-    _check_bytes(what, size)
-    return column.cast(column.type.value_type)
 
 
 def _utf8(columns: pa.Table, text: bool) -> pa.Table:

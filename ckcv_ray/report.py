@@ -19,7 +19,7 @@ from ckcv_ray.archive import load_run, replay
 from ckcv_ray.certificate import at_most, repeats_told
 from ckcv_ray.core.bounds import clopper_pearson
 from ckcv_ray.core.selection import Leader
-from ckcv_ray.errors import StoreError
+from ckcv_ray.errors import StoreError, printable
 from ckcv_ray.figures import Landscape, Span
 from ckcv_ray.result import LIKEWISE, Result
 from ckcv_ray.store import RunFolder
@@ -204,6 +204,7 @@ def _template() -> Any:
         loader=PackageLoader("ckcv_ray"),
         autoescape=True,
         undefined=StrictUndefined,
+        finalize=lambda value: printable(value) if type(value) is str else value,
         trim_blocks=True,
         lstrip_blocks=True,
     )

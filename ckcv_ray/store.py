@@ -1,7 +1,8 @@
 """The run folder: schemas, atomic writes, what is read back. The only module that writes run files.
 
-Every file appears under its name whole or not at all: it is written under a unique temporary name in the
-same folder, flushed to the disk, and renamed. Every Parquet file carries the run it belongs to, the name
+Every file appears under its name whole or not at all, and a run writes into no other folder than the one it
+locked. What is read may be anybody's: it has to be a regular file, and is checked against limits before
+memory is given to it. Every Parquet file carries the run it belongs to, the name
 of its schema and the version of this package; a reader refuses what it does not know.
 
     study.json              the study, the digest of the data, the run_id
@@ -19,9 +20,9 @@ of its schema and the version of this package; a reader refuses what it does not
 import hashlib
 import json
 import os
-import tempfile
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from errno import EDQUOT, ENOSPC
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -31,6 +32,7 @@ from pyarrow import parquet
 
 from ckcv_ray import cells as logs
 from ckcv_ray import ensemble as ensembles
+from ckcv_ray import files
 from ckcv_ray import triples as tables
 from ckcv_ray.account import read_account
 from ckcv_ray.arguments import as_path
@@ -38,6 +40,7 @@ from ckcv_ray.certificate import Certificate
 from ckcv_ray.data import Table, divide, learning_table
 from ckcv_ray.ensemble import Ensemble
 from ckcv_ray.errors import InputError, RunError, StoreError, raising
+from ckcv_ray.readers import MOST_CELLS, MOST_ROWS, check_unfolded, is_plain, read_parquet
 from ckcv_ray.study import OUTER_K, Size, Study, run_id
 from ckcv_ray.version import VERSION
 from ckcv_ray.worker import Failure, Records
@@ -49,7 +52,12 @@ PLACES = ("", "cells/", "ensemble/")
 MODELS, NESTED = "ensemble/models.parquet", "ensemble/nested.parquet"
 MOST_SMALL_PARTS = 32
 LARGE_PART_BYTES = 1 << 22
+MOST_PART_ROWS = 1 << 18
 MOST_JSON_BYTES = 1 << 26
+MOST_REPORT_BYTES = 1 << 28
+MOST_VALUES = 2 * MOST_CELLS  # of a table: arrays may be larger than the files that are read
+ROOM_BYTES = 1 << 16  # of a pickle, apart from its arrays
+FULL = {ENOSPC, EDQUOT}
 
 
 class Identity(NamedTuple):
@@ -75,6 +83,7 @@ class RunFolder:
     def __init__(self, path: str | Path) -> None:
         self.path = as_path("out", path, StoreError)
         self._lock = FileLock(self.path / LOCK, timeout=0)
+        self._locked: int | None = None  # descriptor of the lock file that is held
 
     def identity(self) -> Identity | None:
         """Whose folder it is; None where there is no run.
@@ -119,7 +128,7 @@ class RunFolder:
 
     def reopen(self) -> None:
         """Make a finished run an unfinished one, to which records can be added."""
-        (self.path / MANIFEST).unlink()
+        self._remove(self.path / MANIFEST)
 
     def bears(self, run_id: str) -> bool:
         """Whether a Parquet file of the folder says that it belongs to this run."""
@@ -131,7 +140,7 @@ class RunFolder:
         if not self.manifest_whole():
             return [MANIFEST]
         there, named = set(self.files()), self.manifest()
-        return [name for name, digest in named.items() if name not in there or self.sha256(name) != digest]
+        return [name for name, digest in named.items() if name not in there or self._differs(name, digest)]
 
     def holds(self, run_id: str) -> bool:
         """Whether it holds this run, damaged or not; False where it is empty.
@@ -164,11 +173,26 @@ class RunFolder:
 
     def check_writable(self) -> None:
         """Raise InputError where the folder could not be made or written; makes nothing."""
-        there = next(folder for folder in (self.path, *self.path.absolute().parents) if folder.exists())
+        ways = (self.path, *self.path.absolute().parents)
+        there = next(folder for folder in ways if folder.exists() or folder.is_symlink())
+        if not there.exists():
+            raise InputError(
+                f"cannot write to {str(self.path)!r}: {str(there)!r} is a link to "
+                f"{os.readlink(there)!r}, where there is nothing: make that folder, or name another"
+            )
         if not there.is_dir():
             raise InputError(f"cannot write to {str(self.path)!r}: {str(there)!r} is not a folder")
         if not os.access(there, os.W_OK | os.X_OK):
             raise InputError(f"cannot write to {str(self.path)!r}: no permission in {str(there)!r}")
+
+    def check_room(self, table: Table) -> None:
+        """Raise InputError where a table is larger than what is read back from a folder."""
+        rows, columns = (table.whole or table).X.shape
+        if rows > MOST_ROWS or rows * (columns + 1) > MOST_VALUES:
+            raise InputError(
+                f"out={str(self.path)!r}: the table has {rows:,} rows and {columns:,} columns; a run folder "
+                f"holds at most {MOST_ROWS:,} rows and {MOST_VALUES:,} values: leave some out"
+            )
 
     def acquire(self) -> None:
         """Make the folder and hold it for writing, until ``release`` or the death of this process.
@@ -178,9 +202,11 @@ class RunFolder:
             InputError: it cannot be written.
         """
         try:
-            (self.path / "cells").mkdir(parents=True, exist_ok=True)
-            (self.path / "ensemble").mkdir(exist_ok=True)
+            for place in PLACES[1:]:
+                files.make_folder(self.path / place)
+            self._check_lock()
             self._lock.acquire()
+            self._locked = os.open(self.path / LOCK, os.O_RDONLY)
             for place in PLACES:
                 for left in self.path.glob(f"{place}.*.tmp"):  # of a writer that was killed
                     left.unlink()
@@ -189,30 +215,55 @@ class RunFolder:
                 f"{str(self.path)!r} is in use by another run: wait for it, or stop it"
             ) from None
         except OSError as error:
-            raise InputError(f"cannot write to {str(self.path)!r}: {error.strerror}") from None
+            self.release()
+            kind = RunError if error.errno in FULL else InputError
+            raise kind(f"cannot write to {str(self.path)!r}: {error.strerror}") from None
+
+    def _check_lock(self) -> None:
+        """Raise StoreError where what bears the lock's name cannot be one, such as a pipe."""
+        file = self.path / LOCK
+        if file.exists():
+            with _undamaged(file):
+                files.check_regular(file)
 
     @property
     def busy(self) -> bool:
-        """Whether a living process holds the folder for writing, as far as that can be told."""
-        if self.held or not (self.path / LOCK).exists():
-            return self.held
-        try:
-            with FileLock(self.path / LOCK, timeout=0):
-                return False
-        except Timeout:
-            return True
-        except OSError:
-            return False
+        """Whether a living process holds the folder for writing, as far as is known; takes nothing."""
+        return self.held or files.locked(self.path / LOCK)
+
+    @property
+    def starting(self) -> bool:
+        """Whether a run holds the folder that has not yet written what it is about."""
+        return self.busy and not (self.path / "study.json").exists()
 
     @property
     def held(self) -> bool:
         """Whether this process holds the folder for writing."""
         return bool(self._lock.is_locked)
 
+    def check_held(self) -> None:
+        """Raise RunError where another folder, or none, is now in the place of the one that is held."""
+        if self._locked is None:
+            return
+        try:
+            ours = os.path.samestat(os.fstat(self._locked), (self.path / LOCK).stat())
+        except (FileNotFoundError, NotADirectoryError):
+            ours = False
+        if not ours:
+            raise RunError(
+                f"{str(self.path)!r} is no longer the folder this run holds: it was moved or replaced, or "
+                f"its file {LOCK} removed; what was written is kept, and nothing more is written"
+            )
+
     def release(self) -> None:
         """Let the folder go and leave no lock file behind."""
+        if self._locked is not None:
+            with suppress(RunError, OSError):
+                self.check_held()
+                (self.path / LOCK).unlink()
+            os.close(self._locked)
+            self._locked = None
         if self.held:
-            (self.path / LOCK).unlink(missing_ok=True)
             self._lock.release(force=True)
 
     def begin(self, study: Study, table: Table, run_id: str) -> None:
@@ -231,9 +282,9 @@ class RunFolder:
 
     def append(self, records: Records, failures: list[Failure], study: Study, run_id: str) -> None:
         """Add a part to the log of records."""
-        names = [int(file.stem.split("-")[1]) for file in self._parts()]
-        part = f"cells/part-{max(names, default=-1) + 1:06d}.parquet"
-        self._parquet(part, logs.to_arrow(records, failures, study), run_id)
+        log = logs.to_arrow(records, failures, study)
+        for first in range(0, len(log), MOST_PART_ROWS):
+            self._parquet(self._next_part(), log.slice(first, MOST_PART_ROWS), run_id)
         self._compact(run_id)
 
     def cells(
@@ -255,12 +306,13 @@ class RunFolder:
                 with _undamaged(file):
                     records = logs.from_arrow(log, identity.study, sizes)
             except StoreError:
-                if not file.exists():  # joined with others by a run under way, which are read instead
+                if not os.path.lexists(file):  # joined with others by a run under way, which are read instead
                     yield from self.cells(identity, sizes, damaged)
                     return
                 if damaged is None:
                     raise
-                file.replace(file.with_name(file.name.replace("part-", "damaged-")))  # it may be mended yet
+                with self._writing(file):  # it may be mended yet
+                    file.replace(file.with_name(file.name.replace("part-", "damaged-")))
                 damaged.append(f"cells/{file.name}")
             else:
                 yield records
@@ -272,7 +324,7 @@ class RunFolder:
             StoreError: the data are not those of the run.
         """
         file = self.path / "data.parquet"
-        columns = self._read(file, identity.run_id, None)
+        columns = self._read(file, identity.run_id, None, values=MOST_VALUES)
         with _undamaged(file):
             target = (columns.schema.metadata or {})[b"target"].decode()
             table = learning_table(columns, target)
@@ -294,7 +346,7 @@ class RunFolder:
             self._write(f"ensemble/{name}", content)
         for file in (self.path / "ensemble").glob(ensembles.PICKLES):
             if file.name not in pickles:
-                file.unlink()
+                self._remove(file)
         if nested is not None:
             self._parquet(NESTED, ensembles.to_arrow(nested), run_id, names)
         return self.result_digests()
@@ -338,7 +390,7 @@ class RunFolder:
         if place.is_relative_to(folder) and place != folder / REPORT:
             raise InputError(f"out={str(final)!r} lies in the run folder: there it can only be {REPORT}")
         try:
-            write_whole(final, content)
+            files.write_whole(final, content)
         except OSError as error:
             raise InputError(f"cannot write {str(final)!r}: {error.strerror or error}") from None
 
@@ -347,7 +399,10 @@ class RunFolder:
         file = self.path / REPORT
         if not file.is_file():
             return True
-        content = file.read_bytes()
+        try:
+            content = files.read_whole(file, MOST_REPORT_BYTES)
+        except (OSError, ValueError):
+            return False
         return content == _sealed(content[: -len(_sealed(b""))])
 
     def execution(self) -> dict[str, Any]:
@@ -374,7 +429,7 @@ class RunFolder:
     def manifest_whole(self) -> bool:
         """Whether the manifest is as it is written, to the last blank."""
         try:
-            return (self.path / MANIFEST).read_bytes() == _to_json(self.manifest())
+            return self._content(self.path / MANIFEST) == _to_json(self.manifest())
         except StoreError:
             return False
 
@@ -386,7 +441,8 @@ class RunFolder:
         """
         study, file = identity.study, self.path / "triples.parquet"
         sizes = study.sizes(table.n)
-        triples = self._read(file, identity.run_id, tables.SCHEMA)
+        rows = sum(len(size.k_values) for size in sizes) * len(study.gamma) * len(study.C)
+        triples = self._read(file, identity.run_id, tables.SCHEMA, rows, rows * len(tables.SCHEMA))
         with _undamaged(file):
             winner = tables.check(triples, study, sizes)
         n_splits = next(size.n_splits for size in sizes if winner.k in size.k_values)
@@ -394,6 +450,7 @@ class RunFolder:
         content = self._json(file)
         with _undamaged(file):
             certificate = Certificate.from_json(content)
+            _check_printable(certificate)
             found = certificate.run_id, certificate.C, certificate.gamma, certificate.k
             if found != (expected := (identity.run_id, *winner)):
                 raise ValueError(f"run_id, C, gamma, k are {found}, by the other files {expected}")
@@ -407,7 +464,8 @@ class RunFolder:
 
     def _models(self, name: str, identity: Identity, table: Table, k: int, n_splits: int) -> Ensemble:
         """The ensemble in a file, a member for each split."""
-        models = self._read(self.path / name, identity.run_id, ensembles.SCHEMA)
+        most = n_splits * (2 * sum(table.X.shape) + len(ensembles.SCHEMA))  # two lists of d, two of support
+        models = self._read(self.path / name, identity.run_id, ensembles.SCHEMA, n_splits, most)
         with _undamaged(self.path / name):
             ensemble = ensembles.from_arrow(models, table.X)
             splits = [(member.k, member.mc_index) for member in ensemble.members]
@@ -419,22 +477,26 @@ class RunFolder:
         """The pickles of the models of an ensemble, unopened.
 
         Raises:
-            StoreError: one is missing, or its SHA-256 is not what the manifest names.
+            StoreError: one is missing, too large, or its SHA-256 is not what the manifest names.
         """
         manifest, contents = self.manifest(), []
         for member in ensemble.members:
             name = ensembles.pickle_name(member)
             file = self.path / "ensemble" / name
-            content = file.read_bytes() if file.is_file() else b""
+            arrays = member.vectors, member.support, member.dual_coef, *member.scaling
+            with _undamaged(file):
+                content = files.read_whole(file, sum(array.nbytes for array in arrays) + ROOM_BYTES)
             if hashlib.sha256(content).hexdigest() != manifest.get(f"ensemble/{name}"):
                 raise StoreError(f"{file} is not the file the manifest names: it is not opened")
             contents.append(content)
         return contents
 
     def files(self) -> list[str]:
-        """Every file of the run but the manifest and the report, by path inside the folder."""
+        """Every file of the run but the manifest and the report, by path inside the folder; what a run could
+        not have written, such as a pipe, is none.
+        """
         apart = {MANIFEST, REPORT, LOCK}
-        found = (file for file in self.path.rglob("*") if file.is_file())
+        found = (file for file in self.path.rglob("*") if files.is_regular(file))
         names = (file.relative_to(self.path).as_posix() for file in found)
         return sorted(name for name in names if name not in apart and not name.startswith(f".{REPORT}-"))
 
@@ -444,8 +506,15 @@ class RunFolder:
         Raises:
             StoreError: there is no such file, or it cannot be read.
         """
-        with _undamaged(self.path / name), (self.path / name).open("rb") as file:
-            return hashlib.file_digest(file, "sha256").hexdigest()
+        with _undamaged(self.path / name):
+            return files.sha256(self.path / name)
+
+    def _differs(self, name: str, digest: str) -> bool:
+        """Whether a file is not the one that has this SHA-256, or cannot be read."""
+        try:
+            return self.sha256(name) != digest
+        except StoreError:
+            return True
 
     def _lost_question(self, identity: Identity) -> list[str]:
         """Which of the files that say what the run is about do not say it."""
@@ -463,22 +532,36 @@ class RunFolder:
 
     def _foreign(self) -> Iterator[Path]:
         """Files that are not what a run leaves that was killed before it wrote any."""
-        files = (file for file in self.path.rglob("*") if file.is_file())
-        return (file for file in files if file.name != LOCK and not file.match(".*.tmp"))
+        there = (file for file in self.path.rglob("*") if not file.is_dir())
+        return (file for file in there if file.name != LOCK and not file.match(".*.tmp"))
 
     def _compact(self, run_id: str) -> None:
         """Join the small parts of the log once there are many: a part more, then theirs are removed.
 
         Killed in between, the log holds some records twice, which changes nothing.
         """
-        small = [part for part in self._parts() if part.stat().st_size < LARGE_PART_BYTES]
+        small = [part for part in self._parts() if self._small(part)][:MOST_SMALL_PARTS]
         if len(small) < MOST_SMALL_PARTS:
             return
         joined = pa.concat_tables([self._read(part, run_id, logs.SCHEMA) for part in small])
-        last = int(self._parts()[-1].stem.split("-")[1])
-        self._parquet(f"cells/part-{last + 1:06d}.parquet", joined, run_id)
+        self._parquet(self._next_part(), joined, run_id)  # and its name is on disk, before theirs go
         for part in small:
-            part.unlink()
+            self._remove(part)
+
+    def _small(self, part: Path) -> bool:
+        """Whether a part is one to be joined: short, and without failures, whose tracebacks may be long."""
+        if part.stat().st_size >= LARGE_PART_BYTES:
+            return False
+        with _undamaged(part):
+            held = parquet.read_metadata(part)
+            columns = [held.row_group(i).column(logs.TRACEBACK) for i in range(held.num_row_groups)]
+            empty = sum(column.statistics.null_count for column in columns)
+            return bool(empty == held.num_rows <= MOST_PART_ROWS)
+
+    def _next_part(self) -> str:
+        """The name of the next part."""
+        names = [int(file.stem.split("-")[1]) for file in self._parts()]
+        return f"cells/part-{max(names, default=-1) + 1:06d}.parquet"
 
     def _parts(self) -> list[Path]:
         return sorted((self.path / "cells").glob("part-*.parquet"))
@@ -491,34 +574,58 @@ class RunFolder:
         )
         self._write(name, sink.getvalue())
 
-    def _read(self, file: Path, run_id: str, schema: pa.Schema | None) -> pa.Table:
+    def _read(
+        self,
+        file: Path,
+        run_id: str,
+        schema: pa.Schema | None,
+        rows: int = MOST_ROWS,
+        values: int = MOST_CELLS,
+    ) -> pa.Table:
+        """A Parquet file of this run, of this schema, which has at most so many rows and values."""
         with _undamaged(file):
-            table = parquet.read_table(file, page_checksum_verification=True)
-        if not _belongs(table.schema.metadata or {}, run_id):
+            files.check_regular(file)
+            found = check_unfolded(file, rows, values)
+        if not _belongs(found.metadata or {}, run_id):
             raise StoreError(f"{file} does not belong to run {run_id}, or is of a schema unknown here")
-        if schema is not None and not table.schema.equals(schema):
+        if not (found.equals(schema) if schema is not None else all(map(is_plain, found.types))):
             raise StoreError(f"{file} does not have the columns expected")
-        return table
+        with _undamaged(file):
+            return read_parquet(file, verified=True)
 
     def _json(self, file: Path) -> dict[str, Any]:
+        text = self._content(file)
         with _undamaged(file):
-            if file.stat().st_size > MOST_JSON_BYTES:
-                raise ValueError(f"it has more than {MOST_JSON_BYTES >> 20} MiB")
-            content = json.loads(file.read_bytes())
+            content = json.loads(text)
             if not isinstance(content, dict):
                 raise ValueError("expected an object")
             return content
+
+    def _content(self, file: Path) -> bytes:
+        """What is in a file of JSON."""
+        with _undamaged(file):
+            return files.read_whole(file, MOST_JSON_BYTES)
 
     def _write_json(self, name: str, content: Mapping[str, Any]) -> None:
         self._write(name, _to_json(content))
 
     def _write(self, name: str, content: bytes | pa.Buffer) -> None:
-        final = self.path / name
+        with self._writing(self.path / name):
+            files.write_whole(self.path / name, content)
+
+    def _remove(self, file: Path) -> None:
+        with self._writing(file):
+            file.unlink()
+
+    @contextmanager
+    def _writing(self, file: Path) -> Iterator[None]:
+        """Whatever changes a file: in the folder that is held, and what the system refuses is a RunError."""
+        self.check_held()
         try:
-            write_whole(final, content)
+            yield
         except OSError as error:
             raise RunError(
-                f"cannot write {final}: {error.strerror or error}; what is written is kept"
+                f"cannot write {file}: {error.strerror or error}; what is written is kept"
             ) from None
 
 
@@ -531,18 +638,17 @@ def _undamaged(file: Path) -> Iterator[None]:
         yield
 
 
-def write_whole(final: Path, content: bytes | pa.Buffer) -> None:
-    """Put a file in its place whole, or not at all."""
-    descriptor, temporary = tempfile.mkstemp(dir=final.parent, prefix=f".{final.name}-", suffix=".tmp")
-    try:
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        os.chmod(temporary, 0o666 & ~_umask())
-        os.replace(temporary, final)
-    finally:
-        Path(temporary).unlink(missing_ok=True)
+def _check_printable(certificate: Certificate) -> None:
+    """Raise ValueError where words of a certificate could steer a terminal; labels are the user's own."""
+    words: list[Any] = [value for name, value in certificate.to_json().items() if name != "labels"]
+    while words:
+        match words.pop():
+            case str() as text if not text.isprintable():
+                raise ValueError(f"it holds control characters: {text!r}")
+            case dict() as inner:
+                words.extend(inner.values())
+            case list() | tuple() as inner:
+                words.extend(inner)
 
 
 def _to_json(content: Mapping[str, Any]) -> bytes:
@@ -556,6 +662,7 @@ def _sealed(page: bytes) -> bytes:
 def _metadata(file: Path) -> dict[bytes, bytes]:
     """That of a Parquet file; empty where it cannot be read."""
     try:
+        files.check_regular(file)
         return parquet.read_schema(file).metadata or {}
     except Exception:  # as above
         return {}
@@ -566,9 +673,3 @@ def _belongs(metadata: dict[bytes, bytes], run_id: str) -> bool:
         str(SCHEMA_VERSION).encode(),
         run_id.encode(),
     )
-
-
-def _umask() -> int:
-    mask = os.umask(0o077)
-    os.umask(mask)
-    return mask

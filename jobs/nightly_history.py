@@ -21,7 +21,7 @@ from pyarrow import parquet
 
 from ckcv_ray.environment import environment
 from ckcv_ray.errors import InputError, StoreError
-from ckcv_ray.store import write_whole
+from ckcv_ray.files import write_whole
 from jobs.nightly_figures import Figure, Role
 
 SCHEMA_VERSION = "1"

@@ -1,10 +1,12 @@
 """The command line as a user meets it: run, status, verify, predict, and being interrupted."""
 
+import fcntl
 import io
 import json
 import os
 import pickle
 import re
+import shlex
 import signal
 import subprocess
 import sys
@@ -16,12 +18,15 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from conftest import blobs
+from filelock import FileLock
 from pyarrow import compute as pc
 from pyarrow import csv, parquet
+from rich.console import Console
 
 import ckcv_ray
 from ckcv_ray import cli, load_run
 from ckcv_ray.certificate import at_most
+from ckcv_ray.display import DownloadBar
 from ckcv_ray.estimate import Estimate
 from ckcv_ray.study import Execution
 from ckcv_ray.worker import RECORD, Outcome
@@ -210,8 +215,9 @@ def test_a_prediction_file_holds_no_control_character(case: str, ckcv: Command, 
     parquet.write_table(columns, tmp_path / "rows.parquet")
     ckcv("run", tmp_path / "rows.parquet", "--target", "y", "--out", tmp_path / "run", *SMALL)
     for safe in ((), ("--csv-safe",)):
-        _, shown, _ = ckcv("predict", tmp_path / "run", tmp_path / "rows.parquet", *safe)
-        ckcv("predict", tmp_path / "run", tmp_path / "rows.parquet", "--out", tmp_path / "p.csv", *safe)
+        words = ("predict", tmp_path / "run", tmp_path / "rows.parquet", "--seed", 1, *safe)
+        _, shown, _ = ckcv(*words)
+        ckcv(*words, "--out", tmp_path / "p.csv")
         assert (tmp_path / "p.csv").read_text() == shown
         assert all(line.isprintable() for line in shown.split("\n"))
         rows = list(reader(shown.splitlines()))
@@ -231,7 +237,8 @@ def begins(label: str) -> bool:
 
 def test_numbers_are_no_formulas(ckcv: Command, finished: Path, patients: Path, tmp_path: Path) -> None:
     """A score below zero begins with a minus, and stays a number."""
-    assert ckcv("predict", finished, patients, "--csv-safe") == ckcv("predict", finished, patients)
+    words = ("predict", finished, patients, "--seed", 1)
+    assert ckcv(*words, "--csv-safe") == ckcv(*words)
     code, _, told = ckcv("predict", finished, patients, "--csv-safe", "--out", tmp_path / "p.parquet")
     assert (code, "csv_safe" in told) == (2, True)
 
@@ -419,3 +426,172 @@ def test_what_is_expected_is_said_for_the_workers_there_are(
     outcome = Outcome(np.empty(0, RECORD), (), ())
     cli._tell_expected(Estimate(30.0, 1e-9, outcome), execution, yes=True)
     assert told in capfd.readouterr().err.replace("\n", " ")
+
+
+# Streams that cannot be written to, and what a run looks like as it begins
+
+
+def shell(line: str, *words: object) -> subprocess.CompletedProcess[bytes]:
+    """A line of bash in which "$@" is the command."""
+    command = ["bash", "-c", line, "-", sys.executable, "-m", "ckcv_ray.cli", *words]
+    return subprocess.run([os.fsencode(str(word)) for word in command], capture_output=True)
+
+
+RUN = ("run", "twonorm:40:0", "--k", "3,4", "--backend", "serial", *SMALL)
+
+
+@pytest.fixture(scope="module")
+def small(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    out = tmp_path_factory.mktemp("small") / "run"
+    assert shell('"$@"', *RUN, "--out", out).returncode == 0
+    return out
+
+
+def test_lost_messages_do_not_stop_the_work(small: Path, tmp_path: Path) -> None:
+    for i, line in enumerate(('"$@" 2>/dev/full', '"$@" 2>&-', '"$@" 2> >(exit)')):
+        done = shell(line, *RUN, "--out", tmp_path / str(i))
+        assert (done.returncode, b"best triple" in done.stdout) == (0, True), line
+        assert (tmp_path / str(i) / "certificate.json").read_bytes() == (
+            small / "certificate.json"
+        ).read_bytes()
+    for words, code in (
+        (["status", tmp_path / "none"], 4),
+        (["run", "none.csv", "--out", "x"], 2),
+        (["no"], 2),
+    ):
+        assert shell('"$@" 2>/dev/full', *words).returncode == code
+    assert shell('"$@" 2>/dev/full', *RUN, "--resume-until-done", 1, "--out", tmp_path / "2").returncode == 0
+
+
+def test_a_live_line_that_is_lost_does_not_stop_the_work(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Terminal(io.StringIO):
+        def isatty(self) -> bool:
+            return True
+
+        def write(self, text: str) -> int:
+            raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(sys, "stderr", cli.Messages(Terminal()))
+    monkeypatch.setenv("TERM", "xterm")
+    with DownloadBar(Console(stderr=True), "a file") as bar:
+        assert bar.live is not None
+        bar.update(10)
+        bar.live.refresh()
+
+
+@pytest.mark.parametrize("error", ["", " 2>/dev/full"])
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("status",),
+        ("status", "--json"),
+        ("verify",),
+        ("predict", "twonorm:9:1"),
+        ("predict", "twonorm:9999:1"),
+    ],
+    ids=str,
+)
+def test_results_that_cannot_be_written_are_said_to_be_lost(
+    small: Path, words: tuple[str, ...], error: str
+) -> None:
+    done = shell(f'"$@" >/dev/full{error}', words[0], small, *words[1:])
+    assert done.returncode == 1
+    told = b"" if error else b"ckcv: cannot write to standard output: No space left on device\n"
+    assert done.stderr[-len(told) :] == told
+    assert b"Traceback" not in done.stderr
+    assert b"Exception ignored" not in done.stderr
+
+
+def test_help_and_version_that_cannot_be_written_are_said_to_be_lost() -> None:
+    for words in (("--help",), ("run", "--help"), ("--version",)):
+        done = shell('"$@" >/dev/full', *words)
+        told = b"ckcv: cannot write to standard output: No space left on device\n"
+        assert (done.returncode, done.stderr) == (1, told)
+
+
+def test_a_reader_that_went_away_ends_a_command_quietly(small: Path) -> None:
+    done = shell('"$@" | true; exit ${PIPESTATUS[0]}', "predict", small, "twonorm:9999:1")
+    assert (done.returncode, done.stdout) == (1, b"")
+    assert b"rror" not in done.stderr.replace(b"error rate", b"")
+
+
+HOLD = """
+import sys
+from ckcv_ray.store import RunFolder
+folder = RunFolder(sys.argv[1])
+folder.acquire()
+print("held", flush=True)
+sys.stdin.read()
+folder.release()
+"""
+
+
+@pytest.mark.parametrize("written", [(), ("data.parquet",), ("data.parquet", ".study.json-0.tmp")], ids=len)
+def test_a_run_that_begins_is_starting(
+    ckcv: Command, finished: Path, tmp_path: Path, written: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out = tmp_path / "begins"
+    command = [sys.executable, "-c", HOLD, str(out)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as holder:
+        assert holder.stdout is not None
+        assert holder.stdout.readline() == "held\n"
+        for name in written:
+            (out / name).write_bytes((finished / "data.parquet").read_bytes())
+        code, shown, told = ckcv("status", out)
+        assert (code, shown, told) == (0, "a run is starting here: nothing is computed yet\n", "")
+        code, shown, _ = ckcv("status", out, "--json")
+        found = json.loads(shown)
+        assert (code, set(found), found["state"]) == (0, KEYS, "starting")
+        holder.communicate("")
+    assert ckcv("status", out)[0] == 4
+
+
+def test_status_never_takes_the_lock(ckcv: Command, finished: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (finished / "manifest.json").unlink()
+    (finished / ".lock").touch()  # of a run that was killed
+
+    def refuse(*args: object) -> None:
+        raise AssertionError("the lock was taken")
+
+    for name in ("flock", "lockf"):
+        monkeypatch.setattr(fcntl, name, refuse)
+    code, shown, _ = ckcv("status", finished)
+    assert code == 0
+    assert "give its ckcv run command again to go on" in shown
+    monkeypatch.undo()
+    with FileLock(finished / ".lock"):
+        monkeypatch.setattr(fcntl, "flock", refuse)
+        assert "it is running" in ckcv("status", finished)[1]
+        monkeypatch.undo()
+
+
+def test_a_path_that_is_not_utf8_is_refused_before_the_run_begins(tmp_path: Path) -> None:
+    strange = os.fsdecode(os.fsencode(tmp_path) + b"/\xff")
+    for where, words, code in (
+        (tmp_path, (*RUN, "--out", strange), 2),
+        (tmp_path, ("run", f"{strange}.csv", "--out", "run"), 2),
+        (tmp_path, ("status", strange), 4),
+        (strange, (*RUN, "--out", "run"), 2),
+    ):
+        os.makedirs(where, exist_ok=True)
+        before = os.listdir(where)
+        done = shell(f'cd {shlex.quote(str(where))}; "$@"', *words)
+        assert (done.returncode, done.stdout) == (code, b"")
+        assert done.stderr.count(b"\n") == 1
+        assert b"the path is not in UTF-8: rename it, or name another" in done.stderr
+        assert os.listdir(where) == before
+
+
+@pytest.mark.parametrize("inside", [".", "deep/run"])
+def test_a_link_to_nothing_is_refused_before_the_trial(
+    ckcv: Command, patients: Path, tmp_path: Path, inside: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cli, "estimate", None)
+    (tmp_path / "link").symlink_to(tmp_path / "gone")
+    out = tmp_path / "link" / inside
+    code, shown, told = ckcv("run", patients, "--target", "outcome", "--out", out, *SMALL)
+    assert (code, shown) == (2, "")
+    assert (
+        f"{str(tmp_path / 'link')!r} is a link to {str(tmp_path / 'gone')!r}, where there is nothing" in told
+    )
+    assert not (tmp_path / "gone").exists()

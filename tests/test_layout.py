@@ -10,7 +10,7 @@ import ckcv_ray
 PACKAGE = Path(ckcv_ray.__file__).parent
 MODULES = {file.relative_to(PACKAGE.parent).with_suffix(""): file for file in PACKAGE.rglob("*.py")}
 LEVELS = [
-    {"errors", "version", "typed", "matlab", "supervise"},
+    {"errors", "version", "typed", "matlab", "supervise", "files"},
     {"account", "arguments", "machine_code"},
     {"environment"},
     {"core", "fetch", "readers"},

@@ -1,5 +1,6 @@
 """Hostile files: small ones that unfold to large ones, or claim to, are refused in bounded memory."""
 
+import base64
 import json
 import os
 import struct
@@ -98,6 +99,16 @@ def repeated_text(path: Path) -> None:
     parquet.write_table(pa.table({"a": column}), path, store_schema=False)
 
 
+def many_views(path: Path) -> None:
+    """The same, as a view, of which Arrow unfolds every one."""
+    schema = pa.schema([("a", pa.string_view())]).serialize().to_pybytes()
+    column = pa.DictionaryArray.from_arrays(np.zeros(200_000, np.int32), ["x" * (1 << 14)])
+    table = pa.table({"a": column})
+    with parquet.ParquetWriter(path, table.schema, store_schema=False) as writer:
+        writer.write_table(table)
+        writer.add_key_value_metadata({"ARROW:schema": base64.b64encode(schema).decode()})
+
+
 def misdeclared(path: Path) -> None:
     """A column written as optional and declared as required: Arrow aborts over its statistics."""
     optional, required = (b"\x25" + kind + b"\x18\x01a" for kind in (b"\x02", b"\x00"))
@@ -113,6 +124,7 @@ HOSTILE: dict[str, tuple[str, Callable[[Path], None], str]] = {
     "a million columns": ("a.csv", lambda p: text(p, ",".join("a" * 10**6) + "\n1\n"), "1,000,000 columns"),
     "a million columns after \r": ("a.csv", lambda p: text(p, "," * 10**6 + "\r1\r"), "1,000,001 columns"),
     "empty rows": ("a.csv", lambda p: text(p, "a,b\n" + ",\n" * 11_000_000), "11,000,001 rows"),
+    "zero bytes": ("a.npz", lambda p: holes(p, 5000), "as npz: it does not begin as an archive"),
     "an object array": ("a.npz", objects, "Object arrays cannot be loaded"),
     "a zip bomb": ("a.npz", lambda p: member(p, npy((1 << 17, 1 << 10)), 1 << 30), "'X.npy' takes 1,024 MiB"),
     "10^12 numbers claimed": ("a.npz", lambda p: member(p, npy((10**6, 10**6))), "cannot read"),
@@ -125,6 +137,7 @@ HOSTILE: dict[str, tuple[str, Callable[[Path], None], str]] = {
     "a wide Parquet": ("a.parquet", wide_parquet, "65,537 columns"),
     "a long Parquet": ("a.parquet", long_parquet, "10,000,001 rows"),
     "a text many times": ("a.parquet", repeated_text, "column 'a' takes 3,125 MiB"),
+    "a text view many times": ("a.parquet", many_views, "column 'a' takes 3,125 MiB"),
     "a column misdeclared": ("a.parquet", misdeclared, "cannot read"),
     "a MATLAB bomb": ("a.mat", matlab, "a variable takes 1,040 MiB"),
     "a deep study file": ("a.toml", lambda p: text(p, "C = " + "[" * 10**6), "cannot read the study file"),
@@ -168,6 +181,27 @@ def test_an_empty_text_column_is_read(tmp_path: Path, rows: int) -> None:
     table = pa.table({"a": pa.array([None] * rows, pa.string()), "b": pa.array([""] * rows)})
     parquet.write_table(table, tmp_path / "a.parquet")
     assert read(str(tmp_path / "a.parquet")).learn.equals(table)
+
+
+def test_texts_are_counted_together(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(readers, "MOST_BYTES", 1 << 27)
+    table = pa.table({name: pa.array(["x" * (1 << 14)] * 4000).dictionary_encode() for name in "abc"})
+    parquet.write_table(table, tmp_path / "a.parquet", store_schema=False)
+    with pytest.raises(InputError, match="its text takes 187 MiB: at most 128 MiB are read"):
+        read(str(tmp_path / "a.parquet"))
+
+
+@pytest.mark.parametrize("kind", [pa.binary(3), pa.list_(pa.float64(), 3), pa.uuid()], ids=str)
+def test_columns_of_a_width_of_their_own_are_not_unfolded(tmp_path: Path, kind: pa.DataType) -> None:
+    value = {pa.binary(3): b"abc", pa.uuid(): b"x" * 16}.get(kind, [1.0, 2.0, 3.0])
+    table = pa.table({"a": pa.array([value] * 2, kind), "y": ["no", "yes"]})
+    parquet.write_table(table, tmp_path / "a.parquet")
+    assert read(str(tmp_path / "a.parquet")).learn["a"].null_count == 2
+
+
+def test_text_views_are_text(tmp_path: Path) -> None:
+    parquet.write_table(pa.table({"y": pa.array(["no", "yes"], pa.string_view())}), tmp_path / "a.parquet")
+    assert read(str(tmp_path / "a.parquet")).learn["y"].to_pylist() == ["no", "yes"]
 
 
 def test_a_pipe_is_no_file(tmp_path: Path) -> None:
