@@ -13,6 +13,7 @@ from ckcv_ray.store import Identity, RunFolder
 from ckcv_ray.study import Study, run_id
 from ckcv_ray.worker import Outcome
 
+MOST_CELLS = 1 << 30  # each takes four bytes and more of memory
 MENDED = ": the run's own ckcv run command, given again, mends it"
 
 
@@ -71,7 +72,10 @@ def replay(out: str | Path) -> Aggregator:
     """
     folder = RunFolder(out)
     identity = folder.require()
-    aggregator = Aggregator(identity.study, folder.table(identity))
+    table = folder.table(identity)
+    if (cells := identity.study.cells(table.n)) > MOST_CELLS:
+        raise StoreError(f"{str(out)!r}: its study has {cells:,} cells: at most {MOST_CELLS:,} are read back")
+    aggregator = Aggregator(identity.study, table)
     for records, failures in folder.cells(identity, aggregator.sizes):
         aggregator.add(Outcome(records, tuple(failures), (), 0.0, 0))
     return aggregator

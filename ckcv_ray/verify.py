@@ -284,12 +284,16 @@ def _nested(
     inside, winners = list[Verification](), list[Triple]()
     for i, (member, inner) in enumerate(zip(nested.members, tables, strict=True)):
         folder = RunFolder(inner_folder(out, i))
-        inside.append(_verify(folder, refit))
-        if inside[-1].differences:
-            continue
+        inside.append(Verification())
         identity = folder.require()
         if identity.run_id != run_id(study.inner().for_rows(inner.n), inner.digest):
             yield f"outer split {i}: its run is not the selection on the rows of that split"
+            continue
+        if not folder.finished:
+            yield f"outer split {i}: its run is not finished"
+            continue
+        inside[-1] = _verify(folder, refit)
+        if inside[-1].differences:
             continue
         certificate = folder.results(identity, inner).certificate
         winners.append(Triple(certificate.C, certificate.gamma, OUTER_K))
