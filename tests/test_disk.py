@@ -113,7 +113,7 @@ def test_wherever_the_disk_is_full_the_same_run_mends_it(
         assert unfinished_names(out) == []
         run_table(study, TABLE, out, SERIAL)
         assert lasting_files(out) == whole, refused
-        assert verify(out) == []
+        assert verify(out).differences == []
         shutil.rmtree(out)
     assert failed >= 50 // step
 
@@ -196,7 +196,7 @@ def test_a_run_writes_into_no_folder_but_its_own(
     shutil.rmtree(out, ignore_errors=True)
     (tmp_path / "away").rename(out)
     run_table(STUDIES[protocol], TABLE, out, SERIAL)
-    assert verify(out) == []
+    assert verify(out).differences == []
 
 
 def test_a_folder_is_let_go_though_it_cannot_be_cleared(
@@ -291,4 +291,4 @@ def test_a_file_system_that_cannot_fsync_folders_is_used_without(
 
     monkeypatch.setattr(os, "fsync", fsync)
     run_table(STUDIES["paper"], TABLE, tmp_path / "run", SERIAL)
-    assert verify(tmp_path / "run") == []
+    assert verify(tmp_path / "run").differences == []

@@ -7,6 +7,7 @@ import socket
 import subprocess
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ import pytest
 from conftest import blobs
 from pyarrow import parquet
 
-from ckcv_ray import cells, cli, load_run
+from ckcv_ray import archive, cells, cli, load_run
 from ckcv_ray.data import table_from_arrays
 from ckcv_ray.driver import run_table
 from ckcv_ray.ensemble import SCHEMA as MODELS_SCHEMA
@@ -46,7 +47,10 @@ from ckcv_ray.archive import replay
 from ckcv_ray.errors import CKCVError
 from ckcv_ray.report import page
 from ckcv_ray.store import RunFolder
-from ckcv_ray.verify import verify
+from ckcv_ray import verify as verification
+
+def verify(out):
+    return verification.verify(out).differences
 
 def peak():
     lines = Path("/proc/self/status").read_text().splitlines()
@@ -147,7 +151,7 @@ def test_its_own_command_mends_it(whole: Path, tmp_path: Path, kind: str) -> Non
         (out / name).unlink()
         STRANGE[kind](out / name)
         run_table(STUDY, TABLE, out, Execution("serial"))
-        assert [told for told in verify(out) if "damaged-000000" not in told] == []
+        assert [told for told in verify(out).differences if "damaged-000000" not in told] == []
         assert (out / MODELS).read_bytes() == (whole / MODELS).read_bytes()
 
 
@@ -317,7 +321,7 @@ def test_a_certificate_that_steers_a_terminal_is_refused(whole: Path, tmp_path: 
         with pytest.raises(StoreError, match=r"certificate\.json is damaged: .*control characters") as told:
             read(out)
         assert str(told.value).isprintable()
-    assert all(told.isprintable() for told in verify(out))
+    assert all(told.isprintable() for told in verify(out).differences)
 
 
 @pytest.fixture
@@ -363,3 +367,22 @@ def test_tracebacks_are_escaped_in_the_report(whole: Path, monkeypatch: pytest.M
     html = page(whole)
     assert "Traceback:\n\tfire\\x1b[2J" in html
     assert printable(html) == html
+
+
+def test_a_study_of_more_cells_than_memory_is_not_played_back(
+    whole: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    archive.replay(whole)
+    monkeypatch.setattr(archive, "MOST_CELLS", STUDY.cells(TABLE.n) - 1)
+    with pytest.raises(StoreError, match=r"its study has 24 cells: at most 23 are read back"):
+        archive.replay(whole)
+
+
+def test_an_inner_run_that_is_the_run_itself_is_seen_at_once(tmp_path: Path) -> None:
+    """And not followed for ever."""
+    out = tmp_path / "run"
+    run_table(replace(STUDY, protocol="nested", outer_splits=2), blobs(40), out, Execution("serial"))
+    shutil.rmtree(out / "nested" / "outer-000")
+    (out / "nested" / "outer-000").symlink_to(out)
+    told = verify(out).differences
+    assert "outer split 0: its run is not the selection on the rows of that split" in told
