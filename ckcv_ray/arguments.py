@@ -70,7 +70,10 @@ def as_path(name: str, value: Any, error: type[CKCVError] = InputError) -> Path:
     except (FileNotFoundError, NotADirectoryError, PermissionError):
         pass
     except UnicodeEncodeError:
-        raise error(f"{name}={str(value)!r}: the path is not in UTF-8: rename it, or name another") from None
+        raise error(
+            f"{name}={str(value)!r}: no file can have this name here: the path is not in UTF-8: rename it, or "
+            "name another"
+        ) from None
     except (OSError, ValueError) as reason:
         told_by_system = getattr(reason, "strerror", None) or reason
         raise error(f"{name}={str(value)!r}: no file can have this name: {told_by_system}") from None

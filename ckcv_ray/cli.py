@@ -65,7 +65,7 @@ STARTING: dict[str, Any] = {
     "state": "starting",
     **dict.fromkeys(("C", "gamma", "k", "l_ms", "l_ee", "proven")),
     "per_k": [],
-    **dict.fromkeys(("cells", "fits", "capped", "seconds", "test_error")),
+    **dict.fromkeys(("rows", "repeats", "cells", "fits", "capped", "seconds", "test_error")),
 }
 CSV = csv.WriteOptions(quoting_style="needed")
 FORMULA = ("=", "+", "-", "@", "\t", "\r")  # how a cell begins that a spreadsheet runs (OWASP, CSV injection)
@@ -230,6 +230,7 @@ def status(folder: Folder, as_json: JsonFlag = False) -> None:
         return _show(STARTING, "a run is starting here: nothing is computed yet", as_json)
     aggregator = replay(folder)
     at, account = aggregator.progress(), RunFolder(folder).execution()
+    whole = aggregator.table.whole or aggregator.table
     triple, l_ms = at.best or (None, None)
     best = dict(triple._asdict() if triple else {"C": None, "gamma": None, "k": None}, l_ms=l_ms)
     cells = {name: getattr(at, name) for name in ("planned", "computed", "dropped", "failed")}
@@ -237,6 +238,8 @@ def status(folder: Folder, as_json: JsonFlag = False) -> None:
         "run_id": aggregator.run_id,
         "state": "unfinished",
         **best,
+        "rows": whole.n,
+        "repeats": data.count_repeats(whole),
         "cells": cells,
         "fits": account.get("fits"),
         "capped": at.capped,
@@ -320,9 +323,10 @@ def predict(
     ] = False,
     seed: Annotated[
         int | None,
-        option(
-            "Draw a member afresh for each row, by this seed: repeats a prediction.",
-            "a new one each time",
+        typer.Option(
+            min=0,
+            help="Draw a member afresh for each row, by this seed: repeats a prediction.",
+            show_default="a new one each time",
         ),
     ] = None,
     allow_pickle: Annotated[
