@@ -71,8 +71,8 @@ def as_path(name: str, value: Any, error: type[CKCVError] = InputError) -> Path:
         pass
     except UnicodeEncodeError:
         raise error(
-            f"{name}={str(value)!r}: no file can have this name here: the path is not in UTF-8: rename it, or "
-            "name another"
+            f"{name}={str(value)!r}: no file can have this name here: the path is not in UTF-8: rename it, "
+            "or name another"
         ) from None
     except (OSError, ValueError) as reason:
         told_by_system = getattr(reason, "strerror", None) or reason
