@@ -121,7 +121,7 @@ def load() -> None:
 
 def writable(array: NDArray[Any]) -> NDArray[Any]:
     """Return the array, or a copy if it is read-only or not C-contiguous: those are types of their own."""
-    return np.require(array, requirements=("C", "W"))
+    return array if array.flags.carray else np.require(array, requirements=("C", "W"))
 
 
 def compile_all() -> bytes:
