@@ -16,6 +16,7 @@ class Environment(TypedDict):
     packages: dict[str, str]
     blas: dict[str, str]
     variables: dict[str, str]
+    machine_code: str
 
 
 class Cells(TypedDict):

@@ -290,7 +290,7 @@ def verify(
     execution, signals = Execution(backend, workers, address), Signals()
     rows = _rows_to_test(test, ida_file) if test else None
     try:
-        with signals, Display(console) if refit else nullcontext() as display:
+        with signals if refit else nullcontext(), Display(console) if refit else nullcontext() as display:
             found = verify_folder(folder, refit, rows, execution, display, signals.stop)
     except KeyboardInterrupt:
         _say("interrupted: nothing is changed by a verification")
@@ -325,7 +325,7 @@ def predict(
         int | None,
         typer.Option(
             min=0,
-            help="Draw a member afresh for each row, by this seed: repeats a prediction.",
+            help="Draw a member afresh for each row, by this seed: only to repeat a prediction.",
             show_default="a new one each time",
         ),
     ] = None,

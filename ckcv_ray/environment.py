@@ -12,6 +12,7 @@ import numpy as np
 import scipy
 from llvmlite.binding import get_host_cpu_name
 
+from ckcv_ray import machine_code
 from ckcv_ray.account import Environment
 
 VARIABLES = ("OPENBLAS_CORETYPE", "NUMBA_CPU_NAME", "NPY_DISABLE_CPU_FEATURES")  # they choose other code
@@ -58,5 +59,6 @@ def environment() -> Environment:
         "python": platform.python_version(),
         "packages": {name: version(name) for name in PACKAGES},
         "blas": {"numpy": _blas(np.show_config), "scipy": _blas(scipy.show_config)},
+        "machine_code": machine_code.state(),
         "variables": {name: os.environ[name] for name in VARIABLES if name in os.environ},
     }

@@ -9,11 +9,11 @@ import os
 import stat
 import struct
 import sys
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from errno import EACCES, EINVAL, ENOTSUP
 from pathlib import Path
+from secrets import token_hex
 from typing import BinaryIO
 
 import pyarrow as pa
@@ -29,13 +29,13 @@ def write_whole(final: Path, content: bytes | pa.Buffer) -> None:
     Raises:
         OSError: it cannot be written; then no temporary file is left.
     """
-    descriptor, temporary = tempfile.mkstemp(dir=final.parent, prefix=f".{final.name}-", suffix=".tmp")
+    temporary = final.with_name(f".{final.name}-{token_hex(8)}.tmp")
+    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o666)
     try:
         with os.fdopen(descriptor, "wb") as file:
             file.write(content)
             file.flush()
             os.fsync(file.fileno())
-        os.chmod(temporary, 0o666 & ~_umask())
         os.replace(temporary, final)
     except BaseException:
         with suppress(OSError):
@@ -152,9 +152,3 @@ def _opened(file: Path) -> Iterator[BinaryIO]:
     flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
     with os.fdopen(os.open(file, flags), "rb") as stream:
         yield stream
-
-
-def _umask() -> int:
-    mask = os.umask(0o077)
-    os.umask(mask)
-    return mask

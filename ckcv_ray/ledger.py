@@ -4,6 +4,7 @@ The same record again changes nothing. A different one under the same key means 
 not deterministic, and stops the run.
 """
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,7 +14,7 @@ from ckcv_ray.core.selection import UNKNOWN, Counts
 from ckcv_ray.core.svm import Status
 from ckcv_ray.errors import RunError
 from ckcv_ray.study import Cell, Size, Study, Triple
-from ckcv_ray.worker import STATUSES, Records
+from ckcv_ray.worker import STATUSES, Failure, Records
 
 VALUES = ("errors_negative", "errors_positive", "n_iter", "status")
 STATUS = VALUES.index("status")
@@ -104,18 +105,28 @@ class Ledger:
         cell = kept[mc_index, self.gamma_of[triple.gamma], self.C_of[triple.C]]
         return None if cell[STATUS] == ABSENT else (int(cell[0]), int(cell[1]))
 
-    def errors(self, records: Records) -> Kept:
-        """Errors by class (records, 2) held for the keys of some records; ABSENT where there are none.
+    def held(self, records: Records, names: Sequence[str]) -> Kept:
+        """Values (records, names) held for the keys of some records; ABSENT where there are none.
 
         Raises:
             LookupError: a key is not of this study.
         """
         places = self.places(records)
-        found = np.full((len(records), 2), ABSENT, dtype=np.int32)
+        columns = [VALUES.index(name) for name in names]
+        found = np.full((len(records), len(columns)), ABSENT, dtype=np.int32)
         for (estimate, size), kept in self._kept.items():
             here = places.of_stage(estimate, size)
-            found[here] = kept[places.mc_index[here], places.gamma[here], places.C[here], :2]
+            found[here] = kept[places.mc_index[here], places.gamma[here], places.C[here]][:, columns]
         return found
+
+    def has_any(self, failure: Failure) -> bool:
+        """Whether there is a record of something that a failure says was lost."""
+        gamma, k, mc_index = failure.path
+        kept = self._kept.get((failure.estimate, self.size_of[k]))
+        cells = slice(failure.first, failure.stop)
+        return kept is not None and bool(
+            np.any(kept[mc_index, self.gamma_of[gamma], cells, STATUS] != ABSENT)
+        )
 
     def is_capped(self, triple: Triple, mc_index: int) -> bool:
         """Whether a refit ended at the iteration cap."""

@@ -22,6 +22,7 @@ from contextlib import ExitStack, suppress
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
+from tempfile import mkstemp
 from threading import Lock
 from typing import Any
 
@@ -45,8 +46,12 @@ PACKAGES = ("llvmlite", "numba", "numpy")
 WITHOUT_EFFECT = ("CACHE", "NUM_THREADS", "PROFIL", "COLOR_SCHEME")  # in names of numba's settings
 KEPT = 4  # files that a folder keeps: other environments may use those of other states
 DIGEST_BYTES = 32
+LOCK_SECONDS = 300.0  # far longer than compiling takes: whoever holds the lock was stopped
+OTHERS_WRITE = 0o022
 BUILD = """
-import os
+import os, sys
+if sys.argv[1] not in sys.path:
+    sys.path.insert(0, sys.argv[1])
 out = os.fdopen(os.dup(1), "wb")
 os.dup2(2, 1)  # numba's settings can make it print
 from ckcv_ray.machine_code import compile_all
@@ -111,6 +116,8 @@ def load() -> None:
     Raises:
         RunError: they cannot be compiled here.
     """
+    if config.DISABLE_JIT:
+        raise RunError("NUMBA_DISABLE_JIT is set: the solver runs compiled alone; unset it")
     with _loading:
         code = _code()
         cpu_target.target_context.refresh()
@@ -138,6 +145,12 @@ def file_name() -> str:
     for file in sorted(file for pattern in SOURCES for file in PACKAGE.glob(pattern)):
         digest.update(f"{file.relative_to(PACKAGE).as_posix()} {file.stat().st_size}\n".encode())
         digest.update(file.read_bytes())
+    digest.update(state().encode())
+    return f"solver-{digest.hexdigest()[:32]}.bin"
+
+
+def state() -> str:
+    """SHA-256 of all but the sources: Python, packages, processor, and settings of numba."""
     packages = [(name, version(name)) for name in PACKAGES]
     settings = {
         name: value
@@ -146,8 +159,7 @@ def file_name() -> str:
         if not any(part in name for part in WITHOUT_EFFECT)
     }
     processor = cpu_target.target_context.codegen().magic_tuple()
-    digest.update(repr((sys.version, packages, settings, processor)).encode())
-    return f"solver-{digest.hexdigest()[:32]}.bin"
+    return hashlib.sha256(repr((sys.version, packages, settings, processor)).encode()).hexdigest()
 
 
 def sealed(content: bytes) -> bytes:
@@ -174,7 +186,7 @@ def _code() -> bytes:
         for folder in folders:
             with suppress(OSError):  # a folder that cannot be written
                 folder.mkdir(0o755, parents=True, exist_ok=True)
-                stack.enter_context(FileLock(folder / "solver.lock"))
+                stack.enter_context(FileLock(folder / "solver.lock", timeout=LOCK_SECONDS))
                 break
         if (content := _found(folders, name)) is not None:  # another process was faster
             return content
@@ -198,17 +210,23 @@ def _folders() -> Iterator[Path]:
 
 def _found(folders: list[Path], name: str) -> bytes | None:
     for folder in folders:
-        with suppress(OSError):
-            if (content := opened((folder / name).read_bytes())) is not None:
+        with suppress(OSError), (folder / name).open("rb") as file:
+            if _trusted(os.fstat(file.fileno())) and (content := opened(file.read())) is not None:
                 return content
     return None
 
 
+def _trusted(file: os.stat_result) -> bool:
+    """Whether none but this user and root can have written a file: what is in it is executed."""
+    owners = {0, os.geteuid()} if hasattr(os, "geteuid") else {file.st_uid}
+    return file.st_uid in owners and not file.st_mode & OTHERS_WRITE
+
+
 def _built() -> bytes:
     """Compile in a process of its own, whose state does not depend on what this one did before."""
-    path = os.pathsep.join(filter(None, (str(PACKAGE.parent), os.environ.get("PYTHONPATH"))))
-    environment = {**os.environ, "PYTHONPATH": path, "PYTHONHASHSEED": "0", "PYTHONOPTIMIZE": ""}
-    done = subprocess.run([sys.executable, "-P", "-c", BUILD], env=environment, capture_output=True)
+    environment = {**os.environ, "PYTHONHASHSEED": "0", "PYTHONOPTIMIZE": ""}
+    command = [sys.executable, "-P", "-c", BUILD, str(PACKAGE.parent)]
+    done = subprocess.run(command, env=environment, capture_output=True)
     if done.returncode:
         reason = done.stderr.decode(errors="replace").strip().splitlines()[-1:] or [
             f"exit code {done.returncode}"
@@ -218,29 +236,29 @@ def _built() -> bytes:
 
 
 def _keep(file: bytes, folders: list[Path], name: str) -> None:
-    """Write the file into the first folder that takes it; a reader knows a part of it by its digest."""
+    """Write the file into the first folder that takes it, for none but its owner to write."""
     reasons = []
     for folder in folders:
         try:
-            with open(folder / name, "wb", opener=_not_for_others) as target:
-                target.write(file)
+            descriptor, temporary = mkstemp(dir=folder, prefix=f".{name}-")
+            try:
+                with os.fdopen(descriptor, "wb") as target:
+                    target.write(file)
+                os.chmod(temporary, 0o644)
+                os.replace(temporary, folder / name)
+            finally:
+                with suppress(FileNotFoundError):
+                    os.unlink(temporary)
             _clear(folder, name)
             return
         except OSError as error:
             reasons.append(f"{folder}: {error.strerror}")
-            with suppress(OSError):
-                (folder / name).unlink()
     warnings.warn(
         f"the compiled solver cannot be kept ({'; '.join(reasons)}), and every process compiles it again: "
         "name a folder that can be written in NUMBA_CACHE_DIR",
         RuntimeWarning,
         stacklevel=2,
     )
-
-
-def _not_for_others(path: Any, flags: int) -> int:
-    """Open a file that none but its owner may write, whatever the umask: it is trusted as the package is."""
-    return os.open(path, flags, 0o644)
 
 
 def _clear(folder: Path, name: str) -> None:

@@ -1,7 +1,8 @@
 """The evaluations that a finished run rests on, computed again and held against its log.
 
-They are the winner's on every split, of each beaten candidate those that prove it beaten, and the refits of
-the winner and of what is reported. Other records of the log serve for nothing and are left alone.
+They are the winner's on every split, of each beaten candidate those that prove it beaten, what failed,
+and the refits of the winner and of what is reported. Other records of the log serve for nothing and are left
+alone.
 """
 
 from collections.abc import Iterator, Sequence
@@ -17,6 +18,8 @@ from ckcv_ray.aggregator import Aggregator, Progress, batch_seconds
 from ckcv_ray.ensemble import Ensemble, Member
 from ckcv_ray.study import Cell, Stage, Task
 from ckcv_ray.worker import Outcome, Records
+
+COMPARED = ("errors_negative", "errors_positive", "status")  # of a record; iterations depend on the processor
 
 
 class Unit(NamedTuple):
@@ -112,8 +115,9 @@ class Recount:
         self.differences += self._contradictions(outcome.records)
         for failure in outcome.failures:
             self.failed += failure.stop - failure.first
-            reason = failure.traceback.strip().splitlines()[-1]
-            self.differences.append(f"{failure.path} could not be computed again: {reason}")
+            if self._ledger.has_any(failure):  # what failed in the run, too, agrees with the log
+                reason = failure.traceback.strip().splitlines()[-1]
+                self.differences.append(f"{failure.path} could not be computed again: {reason}")
         for member in outcome.members:
             stored = self._stored.get((member.C, member.gamma, member.k, member.mc_index))
             if self._exact and stored is not None and not same_model(member, stored):
@@ -144,13 +148,14 @@ class Recount:
         return float(unit.evaluations * self._rows[int(unit.stage is not Stage.SELECT), unit.size] ** 2)
 
     def _contradictions(self, records: Records) -> Iterator[str]:
-        made = np.stack([records["errors_negative"], records["errors_positive"]], axis=-1)
-        held = self._ledger.errors(records)
+        made = np.stack([records[name] for name in COMPARED], axis=-1).astype(np.int64)
+        held = self._ledger.held(records, COMPARED)
         for i in np.flatnonzero((made != held).any(axis=1)):
             cell = Cell(*(records[name][i].item() for name in Cell._fields))
             stage = "estimate" if records["estimate"][i] else "select"
             known = f"the log has {held[i].tolist()}" if held[i, 0] >= 0 else "the log has none"
-            yield f"errors of {cell} on the {stage} set: computed again {made[i].tolist()}, {known}"
+            again = f"computed again {made[i].tolist()}"
+            yield f"errors by class and status of {cell} on the {stage} set: {again}, {known}"
 
 
 def same_model(a: Member, b: Member) -> bool:
@@ -162,8 +167,9 @@ def same_model(a: Member, b: Member) -> bool:
 def _selected(aggregator: Aggregator, triples: pa.Table, j: int) -> Iterator[Unit]:
     """The paths on the select sets of one fold size: on each split as far as some candidate needs them."""
     study, size = aggregator.study, aggregator.sizes[j]
-    shape = len(study.gamma), len(study.C)
-    needed = triples.filter(pc.equal(triples["k"], size.k))["splits"].to_numpy().reshape(shape)
+    shape, rows = (len(study.gamma), len(study.C)), triples.filter(pc.equal(triples["k"], size.k))
+    failed = pc.equal(rows["state"], "failed").to_numpy()
+    needed = (rows["splits"].to_numpy() + failed).reshape(shape)  # and the split that failed
     for i in range(size.n_splits):
         lengths = np.max(np.where(needed > i, np.arange(1, shape[1] + 1), 0), axis=1)
         yield from (Unit(Stage.SELECT, j, i, g, int(lengths[g])) for g in np.flatnonzero(lengths).tolist())

@@ -16,7 +16,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from ckcv_ray import figures
 from ckcv_ray.aggregator import Aggregator
 from ckcv_ray.archive import load_run, replay
-from ckcv_ray.certificate import at_most, repeats_told
+from ckcv_ray.certificate import at_most, level_of, repeats_told
 from ckcv_ray.core.bounds import clopper_pearson
 from ckcv_ray.core.selection import Leader
 from ckcv_ray.errors import StoreError, printable
@@ -210,6 +210,7 @@ def _template() -> Any:
     )
     environment.filters["percent"] = lambda value: "–" if value is None else f"{100 * value:.2f} %"
     environment.filters["at_most"] = at_most
+    environment.filters["level"] = level_of
     environment.filters["count"] = lambda value: f"{value:,}"
     environment.filters["short"] = lambda value: "–" if value is None else f"{value:g}"
     return environment.get_template("report.html")

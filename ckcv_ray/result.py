@@ -164,8 +164,8 @@ class Result:
             return _proven(of, exact)
         if rule.name == "vote" and mean is not None:
             return _proven(of, mean, factor=2)
-        asked = f"ckcv run --certify holdout --claim {rule.name} would prove something"
-        return f"by {of}: nothing is proven of it alone; {asked}"
+        asked = f"; ckcv run --certify holdout --claim {rule.name} would prove something"
+        return f"by {of}: nothing is proven of it alone{'' if nested else asked}"
 
     def _ensemble(self, nested: bool) -> Ensemble:
         if not nested:

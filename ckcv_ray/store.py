@@ -20,6 +20,7 @@ of its schema and the version of this package; a reader refuses what it does not
 import hashlib
 import json
 import os
+import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from errno import EDQUOT, ENOSPC
@@ -50,6 +51,10 @@ LOCK = ".lock"
 MANIFEST, REPORT = "manifest.json", "report.html"
 PLACES = ("", "cells/", "ensemble/")
 MODELS, NESTED = "ensemble/models.parquet", "ensemble/nested.parquet"
+TEMPORARY = re.compile(
+    r"\.((study|execution|certificate|manifest)\.json|(data|triples|models|nested|part-\d+)\.parquet|"
+    r"model-\d+\.pkl|report\.html)-\w+\.tmp"
+)
 MOST_SMALL_PARTS = 32
 LARGE_PART_BYTES = 1 << 22
 MOST_PART_ROWS = 1 << 18
@@ -208,7 +213,7 @@ class RunFolder:
             self._lock.acquire()
             self._locked = os.open(self.path / LOCK, os.O_RDONLY)
             for place in PLACES:
-                for left in self.path.glob(f"{place}.*.tmp"):  # of a writer that was killed
+                for left in filter(_is_temporary, self.path.glob(f"{place}.*.tmp")):  # of a writer killed
                     left.unlink()
         except Timeout:
             raise StoreError(
@@ -533,7 +538,7 @@ class RunFolder:
     def _foreign(self) -> Iterator[Path]:
         """Files that are not what a run leaves that was killed before it wrote any."""
         there = (file for file in self.path.rglob("*") if not file.is_dir())
-        return (file for file in there if file.name != LOCK and not file.match(".*.tmp"))
+        return (file for file in there if file.name != LOCK and not _is_temporary(file))
 
     def _compact(self, run_id: str) -> None:
         """Join the small parts of the log once there are many: a part more, then theirs are removed.
@@ -627,6 +632,11 @@ class RunFolder:
             raise RunError(
                 f"cannot write {file}: {error.strerror or error}; what is written is kept"
             ) from None
+
+
+def _is_temporary(file: Path) -> bool:
+    """Whether a file bears the temporary name of one of a run's files."""
+    return TEMPORARY.fullmatch(file.name) is not None
 
 
 @contextmanager

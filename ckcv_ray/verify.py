@@ -17,13 +17,13 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from ckcv_ray.aggregator import Aggregator, Listener
 from ckcv_ray.archive import environment_changes, replay
 from ckcv_ray.arguments import number
 from ckcv_ray.backend import Backend, choose_backend, session
 from ckcv_ray.certificate import certify
-from ckcv_ray.core.splits import Index
 from ckcv_ray.core.svm import Status
 from ckcv_ray.core.svm.problem import describe
 from ckcv_ray.data import Table, fit_scaling, rows_to_test
@@ -38,7 +38,11 @@ from ckcv_ray.triples import triple_of
 from ckcv_ray.worker import roles
 
 SUM_TOLERANCE = 1e-9
-KKT_ROUNDING = {"newton": 1e-9, "libsvm": 1e-6}  # of a decision value, as a share of its sum; LIBSVM: float32
+KKT_ROUNDING = {
+    "newton": 1e-12,
+    "libsvm": 1e-6,
+}  # of a decision value, by its sum; LIBSVM: float32
+MOST_ROUNDING = 0.1  # of a decision value, whose margin is 1
 MOST_SHOWN = 240
 MOST_LISTED = 100
 
@@ -180,21 +184,21 @@ def _content(folder: RunFolder, found: Verification, refit: Refit, test: pa.Tabl
         yield f"the log of cells leads to {winner}, which is not the certificate's winner"
         return
     yield from _pickles(folder, finished.ensemble, table)
-    yield from _models(finished.ensemble, study, table, winner, aggregator)
-    found.recomputed.append(
-        "splits, sums, bounds, drops, the winner and the certificate, from the log of cells"
-    )
-    found.recomputed.append(
-        f"errors and KKT conditions of {len(finished.ensemble.members)} models, from the data"
-    )
+    before, models = len(found.trusted), len(finished.ensemble.members)
+    yield from _models(finished.ensemble, study, table, winner, aggregator, found)
+    sound = models - (len(found.trusted) - before)
+    found.recomputed += [
+        "splits, sums, bounds, drops, the winner and the certificate, from the log of cells",
+        f"errors of {models} models, and the KKT conditions of {sound}, from the data",
+    ]
     if finished.nested is not None:
         yield from _nested(folder.path, finished.nested, study, table, found, refit)
     yield from _certificate(folder, finished, study, table, winner, leader.l_ms)
     yield from _recount(folder, aggregator, finished, found, refit)
     yield from _tested(execution["test"], finished.ensemble, table, found, test)
-    if failed := execution["cells"]["failed"]:
-        found.trusted.append(f"that {failed:,} cells failed")
-    found.trusted.append("seconds, fits and environment in execution.json")
+    if (folder.path / REPORT).exists():
+        found.trusted.append(f"{REPORT} (ckcv report makes it again)")
+    found.trusted.append("what execution.json says of seconds, cells, failures, source and environment")
 
 
 def _pickles(folder: RunFolder, ensemble: Ensemble, table: Table) -> Iterator[str]:
@@ -210,31 +214,29 @@ def _pickles(folder: RunFolder, ensemble: Ensemble, table: Table) -> Iterator[st
 
 
 def _models(
-    ensemble: Ensemble, study: Study, table: Table, winner: Triple, aggregator: Aggregator
+    ensemble: Ensemble,
+    study: Study,
+    table: Table,
+    winner: Triple,
+    aggregator: Aggregator,
+    found: Verification,
 ) -> Iterator[str]:
     for member in ensemble.members:
-        for what in _member(member, study, table, winner, aggregator):
-            yield f"model of split {member.mc_index}: {what}"
+        name = f"model of split {member.mc_index}"
+        capped = aggregator.ledger.is_capped(winner, member.mc_index)
+        yield from (f"{name}: {what}" for what in _machine(member, study, table, winner))
+        yield from _optimality(name, member, study, table, capped, found)
+        if member.errors != aggregator.ledger.errors_by_class(winner, member.mc_index):
+            yield f"{name}: its errors are not those in the log"
 
 
-def _member(
-    member: Member, study: Study, table: Table, winner: Triple, aggregator: Aggregator
-) -> Iterator[str]:
-    capped = aggregator.ledger.is_capped(winner, member.mc_index)
-    yield from _machine(member, study, table, winner, capped)
-    if member.errors != aggregator.ledger.errors_by_class(winner, member.mc_index):
-        yield "its errors are not those in the log"
-
-
-def _machine(member: Member, study: Study, table: Table, winner: Triple, capped: bool) -> Iterator[str]:
+def _machine(member: Member, study: Study, table: Table, winner: Triple) -> Iterator[str]:
     """What a machine says of itself, against the split it belongs to."""
     if (member.C, member.gamma, member.k) != winner:
         yield f"fitted at {Triple(member.C, member.gamma, member.k)}, the winner is {winner}"
     split = study.split(table.n, winner.k, member.mc_index)
     train, score = roles(Stage.REFIT, split)
-    if np.isin(member.support, train).all():
-        yield from _optimality(member, study, table, train, capped)
-    else:
+    if not np.isin(member.support, train).all():
         yield "a support vector is not among its training rows"
     scaling = fit_scaling(table.X[train], study.scaling)
     if not all(np.allclose(a, b, SUM_TOLERANCE, 0) for a, b in zip(scaling, member.scaling, strict=True)):
@@ -255,24 +257,38 @@ def _machine(member: Member, study: Study, table: Table, winner: Triple, capped:
         yield "the sizes of the classes in its estimate set differ"
 
 
-def _optimality(member: Member, study: Study, table: Table, train: Index, capped: bool) -> Iterator[str]:
-    """Where a model is not the machine of its training rows: the KKT conditions pin it down."""
+def _optimality(
+    name: str, member: Member, study: Study, table: Table, capped: bool, found: Verification
+) -> Iterator[str]:
+    """Where a model is not the machine of its training rows: the KKT conditions pin it down.
+
+    Where they do not, since a fit was stopped before it met them or its cost is so large that rounding
+    decides them, that is noted in ``found`` as taken on trust.
+    """
+    train, _ = roles(Stage.REFIT, study.split(table.n, member.k, member.mc_index))
     y = table.y[train].astype(np.float64)
+    if not np.isin(member.support, train).all():
+        return
     if (y == y[0]).all():
         if len(member.support) or member.offset != y[0]:
-            yield "its training rows are of one class, and it is not that class everywhere"
+            yield f"{name}: its training rows are of one class, and it is not that class everywhere"
         return
     b = np.zeros(len(train))
     b[np.searchsorted(train, member.support)] = member.dual_coef
     Kb = member.decision(table.X[train]) - member.offset
     optimum = describe(Kb, y, b, member.C, 0, Status.CONVERGED)
     rounding = KKT_ROUNDING[study.solver] * (1 + float(np.abs(b).sum()))
+    violated = optimum.violation > study.tolerance + rounding
+    if rounding > MOST_ROUNDING:
+        found.trusted.append(f"{name}: at C = {member.C:g} rounding decides its KKT conditions")
+    elif violated and capped:
+        found.trusted.append(f"{name}: that it was stopped at the iteration cap, since it is not optimal")
     if abs(optimum.offset - member.offset) > rounding:
-        yield f"its offset is {member.offset!r}; by the KKT conditions it is {optimum.offset!r}"
-    if not capped and optimum.violation > study.tolerance + rounding:
+        yield f"{name}: its offset is {member.offset!r}; by the KKT conditions it is {optimum.offset!r}"
+    if violated and not capped:
         yield (
-            f"it violates the KKT conditions of its training rows by {optimum.violation:.3g}, at most "
-            f"{study.tolerance:g} is allowed: it is not the machine fitted to them"
+            f"{name}: it violates the KKT conditions of its training rows by {optimum.violation:.3g}, at "
+            f"most {study.tolerance:g} is allowed: it is not the machine fitted to them"
         )
 
 
@@ -280,7 +296,11 @@ def _nested(
     out: Path, nested: Ensemble, study: Study, table: Table, found: Verification, refit: Refit
 ) -> Iterator[str]:
     """Each inner run, verified as any run is; its data, its winner, and the machine made of it."""
-    tables, outer = inner_tables(study, table), study.outer()
+    try:
+        tables, outer = inner_tables(study, table), study.outer()
+    except InputError as error:  # of the folder's own rows, which are not the user's
+        yield str(error)
+        return
     inside, winners = list[Verification](), list[Triple]()
     for i, (member, inner) in enumerate(zip(nested.members, tables, strict=True)):
         folder = RunFolder(inner_folder(out, i))
@@ -298,11 +318,9 @@ def _nested(
         certificate = folder.results(identity, inner).certificate
         winners.append(Triple(certificate.C, certificate.gamma, OUTER_K))
         name = f"nested model of outer split {i}"
-        machine = member, outer, table, winners[-1]
-        wrong = list(_machine(*machine, capped=True))
-        yield from (f"{name}: {what}" for what in wrong)
-        if wrong != list(_machine(*machine, capped=False)):  # no log has its status
-            found.trusted.append(f"{name}: that it was stopped at the iteration cap, since it is not optimal")
+        yield from (f"{name}: {what}" for what in _machine(member, outer, table, winners[-1]))
+        capped = True  # it may have been: no log has its status
+        yield from _optimality(name, member, outer, table, capped, found)
     found.within(inside)
     if refit.share and len(winners) == len(nested.members):
         made = members(study, table, winners)
@@ -318,6 +336,9 @@ def _recount(
     """What is computed again does not agree with the log or with the models."""
     every = rests_on(aggregator, finished.triples)
     total = sum(unit.evaluations for unit in every)
+    failed = pc.sum(pc.equal(finished.triples["state"], "failed")).as_py()
+    if failed and refit.share < 1:
+        found.trusted.append(f"that {failed:,} candidates failed (--refit tries them again)")
     if refit.backend is None:
         found.trusted.append(
             f"the counts of errors in the log of cells: {total:,} evaluations (--refit computes them again)"
@@ -332,8 +353,10 @@ def _recount(
     finally:
         backend.close()
     found.recomputed.append(f"{again.done:,} of {total:,} evaluations that the result rests on, fitted again")
-    if again.done < total:
-        found.trusted.append(f"the other {total - again.done:,} evaluations")
+    if (left := total - again.done - again.failed) > 0:
+        found.trusted.append(f"the other {left:,} evaluations")
+    if not exact:
+        found.trusted.append("the last bits of the models: the run says it was made in another environment")
     yield from again.differences[:MOST_LISTED]
     if (more := len(again.differences) - MOST_LISTED) > 0:
         yield f"{more:,} other evaluations differ"

@@ -149,6 +149,28 @@ def test_old_files_go_and_the_new_one_is_its_owners_alone_to_write(built: list[i
     assert {file.name for file in tmp_path.glob("*.bin")} == kept
 
 
+def test_a_file_that_others_may_write_is_not_opened(built: list[int], tmp_path: Path) -> None:
+    content = machine_code._code()
+    (file,) = tmp_path.glob("*.bin")
+    file.write_bytes(machine_code.sealed(b"anything, and the digest is no secret"))
+    file.chmod(0o666)
+    assert machine_code._code() == content
+    assert built == [2]
+    assert file.stat().st_mode & 0o022 == 0
+    if os.geteuid() == 0:
+        os.chown(file, 65534, 65534)
+        assert machine_code._code() == content
+        assert built == [3]
+        assert file.stat().st_uid == 0
+
+
+def test_without_a_compiler_it_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(machine_code.config, "DISABLE_JIT", 1)
+    machine_code.load.cache_clear()
+    with pytest.raises(RunError, match="NUMBA_DISABLE_JIT"):
+        machine_code.load()
+
+
 def test_where_nothing_can_be_written_it_is_compiled_all_the_same(
     built: list[int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -13,6 +13,8 @@ from ckcv_ray import worker
 from ckcv_ray.aggregator import Progress
 from ckcv_ray.archive import replay
 from ckcv_ray.certificate import certify
+from ckcv_ray.core.svm import Status
+from ckcv_ray.core.svm.problem import describe
 from ckcv_ray.data import TestRows, table_from_arrays
 from ckcv_ray.driver import run_table
 from ckcv_ray.ensemble import Ensemble, mistakes
@@ -34,7 +36,13 @@ def run(study: Study, out: Path, n: int = 60) -> None:
     run_table(study, blobs(n, seed=2), out, SERIAL)
 
 
-def reseal(out: Path, edit_log: Forger = lambda records: None, ensemble: Ensemble | None = None) -> None:
+def reseal(
+    out: Path,
+    edit_log: Forger = lambda records: None,
+    ensemble: Ensemble | None = None,
+    keep: Callable[[np.ndarray], np.ndarray] = lambda records: records,
+    provisional: bool = False,
+) -> None:
     """Write a finished run again, consistent in itself: log, triples, models, certificate, digests."""
     folder = RunFolder(out)
     identity, execution = folder.require(), folder.execution()
@@ -43,6 +51,7 @@ def reseal(out: Path, edit_log: Forger = lambda records: None, ensemble: Ensembl
     folder.reopen()
     folder.acquire()
     records = np.concatenate([found for found, _ in folder.cells(identity, identity.study.sizes(table.n))])
+    records = keep(records)
     edit_log(records)
     for part in (out / "cells").iterdir():
         part.unlink()
@@ -57,7 +66,7 @@ def reseal(out: Path, edit_log: Forger = lambda records: None, ensemble: Ensembl
     digests = {"data": table.digest}
     digests |= folder.write_results(triples, ensemble, nested, table, identity.run_id)
     certificate = certify(
-        identity.study, table, identity.run_id, winner, leader.l_ms, ensemble, nested, False, digests
+        identity.study, table, identity.run_id, winner, leader.l_ms, ensemble, nested, provisional, digests
     )
     folder.write_end(certificate, execution)
     folder.release()
@@ -161,6 +170,94 @@ def test_a_forged_selection_is_named_as_trusted_and_seen_by_a_refit(tmp_path: Pa
     assert any("the counts of errors in the log of cells" in sentence for sentence in plain.trusted)
     again = verify(out, refit=1.0, execution=SERIAL)
     assert any("on the select set: computed again" in sentence for sentence in again.differences)
+
+
+def test_models_called_capped_are_named_as_trusted_and_seen_by_a_refit(tmp_path: Path) -> None:
+    out = tmp_path / "run"
+    run(SMALL, out)
+    study, table, ensemble = stored(out)
+    moved = [judged(replace(m, dual_coef=0.5 * m.dual_coef), study, table) for m in ensemble.members]
+    forged = Ensemble(tuple(moved))
+    first = forged.members[0]
+
+    def capped(records: np.ndarray) -> None:
+        with_errors_of(forged)(records)
+        same = (records["C"] == first.C) & (records["gamma"] == first.gamma) & (records["k"] == first.k)
+        records["status"][same & records["estimate"]] = worker.STATUSES.index(Status.CAPPED)
+
+    fixed = Ensemble(tuple(replace(m, offset=offset_of(m, study, table)) for m in forged.members))
+    fixed = Ensemble(tuple(judged(m, study, table) for m in fixed.members))
+    forged = fixed
+    reseal(out, capped, forged)
+    plain = verify(out)
+    assert plain.differences == []
+    assert len([told for told in plain.trusted if "stopped at the iteration cap" in told]) == 5
+    assert any("the KKT conditions of 0" in told for told in plain.recomputed)
+    again = verify(out, refit=1.0, execution=SERIAL).differences
+    assert any("errors by class and status" in told for told in again)
+
+
+def offset_of(member, study, table) -> float:
+    """The offset that the KKT conditions name for the coefficients of a member."""
+    train, _ = roles(Stage.REFIT, study.split(table.n, member.k, member.mc_index))
+    b = np.zeros(len(train))
+    b[np.searchsorted(train, member.support)] = member.dual_coef
+    Kb = member.decision(table.X[train]) - member.offset
+    return describe(Kb, table.y[train].astype(float), b, member.C, 0, Status.CONVERGED).offset
+
+
+def test_a_log_without_the_better_candidates_is_named_and_seen_by_a_refit(tmp_path: Path) -> None:
+    out = tmp_path / "run"
+    run(replace(SMALL, exhaustive=True, n_splits=2), out)
+    first = stored(out)[2].members[0]
+
+    def without(records: np.ndarray) -> np.ndarray:
+        same = (records["C"] == first.C) & (records["gamma"] == first.gamma) & (records["k"] == first.k)
+        return records[~same | records["estimate"]]
+
+    reseal(out, lambda records: None, keep=without, provisional=True)
+    plain = verify(out)
+    assert plain.differences == []
+    assert any("candidates failed (--refit tries them again)" in told for told in plain.trusted)
+    assert any("the log has none" in told for told in verify(out, refit=1.0, execution=SERIAL).differences)
+
+
+def test_an_environment_that_is_said_to_be_another_is_named(tmp_path: Path) -> None:
+    out = tmp_path / "run"
+    run(SMALL, out)
+    folder = RunFolder(out)
+    execution = folder.execution()
+    execution["environment"]["processor"] = "another"
+    certificate = folder.results(folder.require(), folder.table(folder.require())).certificate
+    folder.acquire()
+    folder.write_end(certificate, execution)
+    folder.release()
+    told = verify(out, refit=1.0, execution=SERIAL).trusted
+    assert any("last bits of the models" in sentence for sentence in told)
+
+
+def test_costs_at_which_rounding_decides_are_named(tmp_path: Path) -> None:
+    run(replace(SMALL, C=(1e13,), gamma=(1e-4,)), tmp_path / "run")
+    found = verify(tmp_path / "run")
+    assert found.differences == []
+    assert any("rounding decides" in told for told in found.trusted)
+
+
+def test_what_failed_is_tried_again_and_agrees(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    real = worker._prepare
+
+    def broken(task, study, data):
+        if (task.k, task.mc_index) == (4, 1):
+            raise MemoryError("no room")
+        return real(task, study, data)
+
+    monkeypatch.setattr(worker, "_prepare", broken)
+    run(SMALL, tmp_path / "run")
+    found = verify(tmp_path / "run", refit=1.0, execution=SERIAL)
+    assert found.differences == []
+    monkeypatch.setattr(worker, "_prepare", real)
+    again = verify(tmp_path / "run", refit=1.0, execution=SERIAL)
+    assert any("the log has none" in told for told in again.differences)
 
 
 def test_a_forged_test_error_is_trusted_aloud_and_measured_again(tmp_path: Path) -> None:
