@@ -41,7 +41,7 @@ class Rule:
         """Name what classifies a pattern, for a sentence."""
         match self.name:
             case "keyed":
-                return f"the member of {of} that ckcv predict draws for it, by a hash of its values"
+                return f"the member of {of} that ckcv predict draws for it (by a hash of its values)"
             case "random":
                 return f"a member of {of} drawn afresh for each pattern"
             case "vote":

@@ -314,7 +314,7 @@ def test_predict_applies_the_rule_that_the_held_out_rows_judged():
     keyed, occam = held.certificate.claims
     assert (keyed["classifier"], occam["classifier"]) == ("keyed", "random")
     assert held.rule().classifier() in keyed["statement"]
-    assert "by a hash of its values" in keyed["statement"]
+    assert "(by a hash of its values)" in keyed["statement"]
     assert held.claim_for(held.rule()).endswith("(holdout)")
     assert len(set(held.predictions(np.zeros((50, 2)), held.rule()).member.tolist())) == 1
     afresh = held.rule(seed=4)
