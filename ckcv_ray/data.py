@@ -383,7 +383,7 @@ def _slip(names: list[str]) -> str:
     """What may have gone wrong in a file of text with these columns."""
     if len(names) == 1 and any(mark in names[0] for mark in ";\t"):
         return " (columns are separated by commas)"
-    if sum(map(_is_number, names)) > len(names) / 2:
+    if sum(map(is_number, names)) > len(names) / 2:
         return " (the first line has to name the columns)"
     return ""
 
@@ -485,11 +485,12 @@ def _example(column: pa.ChunkedArray) -> str:
     else:
         with suppress(ValueError, OverflowError, pa.ArrowException):  # a time beyond what Python knows
             values = [str(column.drop_null()[0].as_py())]
-    shown = next((value for value in values if not _is_number(value)), values[0] if values else None)
+    shown = next((value for value in values if not is_number(value)), values[0] if values else None)
     return "" if shown is None else f" such as {shown[:40]!r}"
 
 
-def _is_number(value: str) -> bool:
+def is_number(value: str) -> bool:
+    """Whether text reads as a float."""
     try:
         float(value)
     except ValueError:

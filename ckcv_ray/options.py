@@ -205,17 +205,9 @@ def complete(words: Sequence[str], option: str, value: str) -> list[str]:
     done: list[str] = []
     for word, following in zip(words, [*words[1:], ""], strict=True):
         done.append(word)
-        if word == option and not _is_number(following):
+        if word == option and not data.is_number(following):
             done.append(value)
     return done
-
-
-def _is_number(word: str) -> bool:
-    try:
-        float(word)
-    except ValueError:
-        return False
-    return True
 
 
 def parse_workers(text: str) -> tuple[int, ...]:

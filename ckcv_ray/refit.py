@@ -83,7 +83,7 @@ class Recount:
     def __init__(
         self, aggregator: Aggregator, ensemble: Ensemble, units: Sequence[Unit], exact: bool
     ) -> None:
-        self._sizes, self._study, self._ledger = aggregator.sizes, aggregator.study, aggregator.ledger
+        self._sizes, self._ledger = aggregator.sizes, aggregator.ledger
         self._stored = {(m.C, m.gamma, m.k, m.mc_index): m for m in ensemble.members}
         self._exact = exact
         training = [(size.n_train, size.n_train + size.n_select) for size in self._sizes]

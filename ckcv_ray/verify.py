@@ -323,9 +323,9 @@ def _nested(
         yield from _optimality(name, member, outer, table, capped, found)
     found.within(inside)
     if refit.share and len(winners) == len(nested.members):
-        made = members(study, table, winners)
+        made, exact = members(study, table, winners), not environment_changes(out)
         for i, pair in enumerate(zip(nested.members, made.members, strict=True)):
-            if not environment_changes(out) and not same_model(*pair):
+            if exact and not same_model(*pair):
                 yield f"nested model of outer split {i}: fitted again, it is another one"
         found.recomputed.append(f"{len(winners)} nested models, fitted again")
 
@@ -353,6 +353,8 @@ def _recount(
     finally:
         backend.close()
     found.recomputed.append(f"{again.done:,} of {total:,} evaluations that the result rests on, fitted again")
+    if again.failed:
+        found.recomputed.append(f"{again.failed:,} evaluations, tried again, which failed")
     if (left := total - again.done - again.failed) > 0:
         found.trusted.append(f"the other {left:,} evaluations")
     if not exact:

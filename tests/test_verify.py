@@ -255,6 +255,7 @@ def test_what_failed_is_tried_again_and_agrees(tmp_path: Path, monkeypatch: pyte
     run(SMALL, tmp_path / "run")
     found = verify(tmp_path / "run", refit=1.0, execution=SERIAL)
     assert found.differences == []
+    assert any("tried again, which failed" in told for told in found.recomputed)
     monkeypatch.setattr(worker, "_prepare", real)
     again = verify(tmp_path / "run", refit=1.0, execution=SERIAL)
     assert any("the log has none" in told for told in again.differences)
