@@ -1,10 +1,10 @@
 """Model selection with a certificate: complete k-fold cross validation in which k itself is tuned."""
 
-from ckcv_ray.archive import load_run
 from ckcv_ray.core.bounds import clopper_pearson
-from ckcv_ray.driver import Job, run, run_many
 from ckcv_ray.errors import CKCVError, InputError, RunError, StoreError
-from ckcv_ray.result import Result
+from ckcv_ray.runs.load import load_run
+from ckcv_ray.runs.result import Result
+from ckcv_ray.runs.run import Job, run, run_many
 from ckcv_ray.study import Execution, Study
 from ckcv_ray.version import VERSION
 

@@ -1,6 +1,6 @@
 """``python -m ckcv_ray`` is ``ckcv``."""
 
-from ckcv_ray.cli import main
+from ckcv_ray.cli.main import main
 
 if __name__ == "__main__":
     main()

@@ -16,11 +16,11 @@ from itertools import islice
 from pathlib import Path as FilePath
 from typing import Any, NamedTuple
 
-from ckcv_ray.arguments import as_path, expect, number, told, whole
 from ckcv_ray.core.bounds import BOUNDS, MOST_CHECKED, check_delta, reported_bound
-from ckcv_ray.core.splits import Split, complete_kfold, count_splits, randomisers, rotation
-from ckcv_ray.core.svm import SOLVERS
+from ckcv_ray.core.resampling import Split, complete_kfold, count_splits, randomisers, rotation
 from ckcv_ray.errors import InputError
+from ckcv_ray.learners.svm import SOLVERS
+from ckcv_ray.validation import as_path, expect, number, told, whole
 
 CHOICES = {
     "bound": BOUNDS,

@@ -22,16 +22,16 @@ from sklearn.svm import SVC
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from ckcv_ray import data
-from ckcv_ray.core.kernels import complement, complement_of, gaussian, squared_distances
-from ckcv_ray.core.splits import Index, complete_kfold
-from ckcv_ray.core.svm import SOLVERS
-from ckcv_ray.core.svm.problem import describe
+from ckcv_ray.core.resampling import Index, complete_kfold
 from ckcv_ray.core.threads import one_thread
-from ckcv_ray.data import Table
-from ckcv_ray.driver import run_table
+from ckcv_ray.data import task as data
+from ckcv_ray.data.task import Table
+from ckcv_ray.engine.evaluate import roles
+from ckcv_ray.learners.svm import SOLVERS
+from ckcv_ray.learners.svm.kernels import complement, complement_of, gaussian, squared_distances
+from ckcv_ray.learners.svm.problem import describe
+from ckcv_ray.runs.run import run_table
 from ckcv_ray.study import Execution, Stage, Study, Triple, parse_grid
-from ckcv_ray.worker import roles
 from jobs.rivals import Found, plain_loop, reach
 from jobs.turns import Clock, take_turns
 

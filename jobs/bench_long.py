@@ -19,10 +19,10 @@ import typer
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from ckcv_ray import data
-from ckcv_ray.aggregator import Progress
-from ckcv_ray.data import learning_table
-from ckcv_ray.driver import run_table
+from ckcv_ray.data import task as data
+from ckcv_ray.data.task import learning_table
+from ckcv_ray.engine.aggregator import Progress
+from ckcv_ray.runs.run import run_table
 from ckcv_ray.study import Execution, Study
 
 WATCHED = {"aggregator": b"ray::Aggregator", "gcs": b"gcs_server"}

@@ -19,11 +19,11 @@ import typer
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from ckcv_ray import data
-from ckcv_ray.core.kernels import complement_product
-from ckcv_ray.core.svm import ON_POINTS, Fits
-from ckcv_ray.core.svm.problem import Matrix, describe
 from ckcv_ray.core.threads import one_thread
+from ckcv_ray.data import task as data
+from ckcv_ray.learners.svm import ON_POINTS, Fits
+from ckcv_ray.learners.svm.kernels import complement_product
+from ckcv_ray.learners.svm.problem import Matrix, describe
 
 C_VALUES = (0.1, 1.0, 10.0)
 

@@ -23,10 +23,10 @@ if "RAY_ADDRESS" not in os.environ:  # before ray is imported: a local Ray on lo
     os.environ.setdefault("RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER", "0")
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from ckcv_ray import data
-from ckcv_ray.backend import session
-from ckcv_ray.cluster import RayBackend
-from ckcv_ray.driver import run_table
+from ckcv_ray.data import task as data
+from ckcv_ray.engine.backend import session
+from ckcv_ray.engine.ray_backend import RayBackend
+from ckcv_ray.runs.run import run_table
 from ckcv_ray.study import Execution, Study
 
 SETS = [

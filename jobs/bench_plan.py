@@ -15,10 +15,10 @@ import typer
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from ckcv_ray import data
-from ckcv_ray.data import learning_table
-from ckcv_ray.driver import run_table
-from ckcv_ray.plan import plan
+from ckcv_ray.data import task as data
+from ckcv_ray.data.task import learning_table
+from ckcv_ray.engine.plan import plan
+from ckcv_ray.runs.run import run_table
 from ckcv_ray.study import Execution, Study
 from jobs.bench_overhead import STANDARDISED
 

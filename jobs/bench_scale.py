@@ -21,13 +21,13 @@ import typer
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from ckcv_ray import data
-from ckcv_ray.aggregator import Aggregator
-from ckcv_ray.cluster import RayBackend
-from ckcv_ray.data import Table, learning_table
-from ckcv_ray.driver import run_table
+from ckcv_ray.data import task as data
+from ckcv_ray.data.task import Table, learning_table
+from ckcv_ray.engine.aggregator import Aggregator
+from ckcv_ray.engine.evaluate import Outcome
+from ckcv_ray.engine.ray_backend import RayBackend
+from ckcv_ray.runs.run import run_table
 from ckcv_ray.study import Stage, Study, Task
-from ckcv_ray.worker import Outcome
 from jobs.made_up import MadeUp, measure, slept, there
 
 _sleep: Any = ray.remote(max_retries=0)(slept)

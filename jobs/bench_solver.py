@@ -27,12 +27,13 @@ from sklearn.svm import SVC
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from ckcv_ray import data, worker
-from ckcv_ray.core.kernels import complement, complement_of, gaussian, squared_distances
-from ckcv_ray.core.scaling import standard
-from ckcv_ray.core.splits import Split, complete_kfold
-from ckcv_ray.core.svm import SOLVERS
+from ckcv_ray.core.resampling import Split, complete_kfold
 from ckcv_ray.core.threads import one_thread
+from ckcv_ray.data import task as data
+from ckcv_ray.engine import evaluate as worker
+from ckcv_ray.learners.svm import SOLVERS
+from ckcv_ray.learners.svm.kernels import complement, complement_of, gaussian, squared_distances
+from ckcv_ray.learners.svm.scaling import standard
 from ckcv_ray.study import Stage, Study, Task
 from jobs.rivals import reach
 from jobs.turns import Clock, take_turns, whole
@@ -44,7 +45,8 @@ SPLITS = 3
 ROOT = Path(__file__).resolve().parent.parent
 FIRST_CALL = """
 from time import perf_counter
-from ckcv_ray import data, worker
+from ckcv_ray.data import task as data
+from ckcv_ray.engine import evaluate as worker
 from ckcv_ray.study import Stage, Study, Task
 table, study = data.learning_table(data.read("twonorm:60:0").learn), Study(k=(3,), scaling="none")
 start = perf_counter()

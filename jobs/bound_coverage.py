@@ -32,10 +32,10 @@ from scipy.stats import binomtest
 
 from ckcv_ray.core.bounds import clopper_pearson
 from ckcv_ray.core.threads import one_thread
-from ckcv_ray.data import Table, table_from_arrays
-from ckcv_ray.datasets import GENERATORS, Sample
-from ckcv_ray.driver import run_table
-from ckcv_ray.ensemble import Ensemble
+from ckcv_ray.data.named import GENERATORS, Sample
+from ckcv_ray.data.task import Table, table_from_arrays
+from ckcv_ray.learners.ensemble import Ensemble
+from ckcv_ray.runs.run import run_table
 from ckcv_ray.study import Execution, Study, parse_grid
 
 FRESH_ROWS = 20_000

@@ -72,7 +72,17 @@ class Round:
 
     def start(self) -> subprocess.Popen[bytes]:
         """Begin, or go on with, the run."""
-        command = [sys.executable, "-m", "ckcv_ray.cli", "run", *STUDY, "--backend", "ray", "--out", self.out]
+        command = [
+            sys.executable,
+            "-m",
+            "ckcv_ray.cli.main",
+            "run",
+            *STUDY,
+            "--backend",
+            "ray",
+            "--out",
+            self.out,
+        ]
         return subprocess.Popen(
             [*map(str, command), *self.options],
             cwd=ROOT,
@@ -311,7 +321,7 @@ def undisturbed() -> Iterator[tuple[Path, Path, float]]:
     """A folder to work in, the serial run that all others are compared with, and the span of one on Ray."""
     with tempfile.TemporaryDirectory(prefix="ckcv-chaos-") as folder:
         reference, timed = Path(folder) / "reference", Path(folder) / "timed"
-        command = [sys.executable, "-m", "ckcv_ray.cli", "run", *STUDY, "--backend", "serial"]
+        command = [sys.executable, "-m", "ckcv_ray", "run", *STUDY, "--backend", "serial"]
         subprocess.run([*command, "--out", reference], cwd=ROOT, check=True, capture_output=True)
         timed.mkdir()
         Round(timed, np.random.default_rng(), timed.name, 0.0).finish()

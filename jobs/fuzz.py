@@ -54,8 +54,14 @@ from rich.console import Console
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from ckcv_ray import archive, data, driver, report, store, study, verify
+from ckcv_ray import study
+from ckcv_ray.data import task as data
 from ckcv_ray.errors import CKCVError, RunError
+from ckcv_ray.reports import page as report
+from ckcv_ray.runs import load as archive
+from ckcv_ray.runs import run as driver
+from ckcv_ray.runs import verify
+from ckcv_ray.storage import folder as store
 from jobs.fuzz_harm import hostile
 from jobs.fuzz_inputs import CLASSES, SEEN, SHAPED, Case, cases, run_case
 

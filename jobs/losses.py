@@ -35,13 +35,13 @@ import typer
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from ckcv_ray import data
 from ckcv_ray.core.bounds import clopper_pearson, stevens
-from ckcv_ray.core.splits import randomisers
-from ckcv_ray.driver import run_table
-from ckcv_ray.ensemble import Ensemble, label
+from ckcv_ray.core.resampling import randomisers
+from ckcv_ray.data import task as data
 from ckcv_ray.errors import InputError
-from ckcv_ray.result import Result
+from ckcv_ray.learners.ensemble import Ensemble, label
+from ckcv_ray.runs.result import Result
+from ckcv_ray.runs.run import run_table
 from ckcv_ray.study import Execution, Study
 from jobs.bench_overhead import SETS, STANDARDISED
 from jobs.soft_bounds import Values, betting, clipped_linear, empirical_bernstein, hoeffding, ramp

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from ckcv_ray import worker
-from ckcv_ray.data import Table
-from ckcv_ray.ensemble import Member
+from ckcv_ray.data.task import Table
+from ckcv_ray.engine import evaluate as worker
+from ckcv_ray.learners.ensemble import Member
 from ckcv_ray.study import Path, Size, Stage, Study, Task
 
 Values = NDArray[np.float64]

@@ -26,10 +26,10 @@ import typer
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from ckcv_ray import data
+from ckcv_ray.cli.options import check_place
+from ckcv_ray.data import task as data
 from ckcv_ray.errors import InputError, StoreError
-from ckcv_ray.files import write_whole
-from ckcv_ray.options import check_place
+from ckcv_ray.storage.files import write_whole
 from ckcv_ray.version import VERSION
 from jobs.nightly_figures import GROUPS, PLANS, Role, measure, recount
 from jobs.nightly_history import History, Night, check_name, machine

@@ -22,11 +22,11 @@ from typing import Any, NamedTuple, TypeVar
 
 import pyarrow as pa
 
-from ckcv_ray import data
-from ckcv_ray.backend import session
 from ckcv_ray.core.threads import one_thread
-from ckcv_ray.driver import run_table
-from ckcv_ray.result import Result
+from ckcv_ray.data import task as data
+from ckcv_ray.engine.backend import session
+from ckcv_ray.runs.result import Result
+from ckcv_ray.runs.run import run_table
 from ckcv_ray.study import Execution, Study
 from jobs import bench_algorithm, bench_solver
 from jobs.turns import Clock, take_turns, whole

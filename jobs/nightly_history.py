@@ -19,9 +19,9 @@ import pyarrow as pa
 from filelock import FileLock, Timeout
 from pyarrow import parquet
 
-from ckcv_ray.environment import environment
 from ckcv_ray.errors import InputError, StoreError
-from ckcv_ray.files import write_whole
+from ckcv_ray.storage.environment import environment
+from ckcv_ray.storage.files import write_whole
 from jobs.nightly_figures import Figure, Role
 
 SCHEMA_VERSION = "1"

@@ -10,7 +10,7 @@ from typing import Any
 
 from jinja2 import ChoiceLoader, Environment, FileSystemLoader, PackageLoader, StrictUndefined
 
-from ckcv_ray.figures import Trend, draw_trend
+from ckcv_ray.reports.figures import Trend, draw_trend
 from jobs.nightly_figures import Role
 from jobs.nightly_verdict import LEAST, Line, Verdict
 

@@ -25,8 +25,8 @@ import typer
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from ckcv_ray.core.svm import SOLVERS
-from ckcv_ray.core.svm.problem import Fits
+from ckcv_ray.learners.svm import SOLVERS
+from ckcv_ray.learners.svm.problem import Fits
 from jobs.nightly import hold
 from jobs.nightly_figures import Role
 from jobs.nightly_verdict import LEAST, Verdict

@@ -12,7 +12,7 @@ from math import expm1, log
 from statistics import median
 from typing import NamedTuple
 
-from ckcv_ray.environment import changes
+from ckcv_ray.storage.environment import changes
 from jobs.nightly_figures import AT_FIRST, Figure, Key, Role
 from jobs.nightly_history import Night
 

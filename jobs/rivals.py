@@ -9,10 +9,10 @@ from numpy.typing import NDArray
 from sklearn.svm import SVC
 
 from ckcv_ray.core.bounds import bound_table
-from ckcv_ray.core.splits import Index, complete_kfold
-from ckcv_ray.core.svm import Solution
-from ckcv_ray.core.svm.decision import UNDECIDED
-from ckcv_ray.data import Table
+from ckcv_ray.core.resampling import Index, complete_kfold
+from ckcv_ray.data.task import Table
+from ckcv_ray.learners.svm import Solution
+from ckcv_ray.learners.svm.decision import UNDECIDED
 from ckcv_ray.study import Study, Triple
 
 Matrix = NDArray[np.float64]

@@ -11,7 +11,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from ckcv_ray.cli import main
+from ckcv_ray.cli.main import main
 
 if __name__ == "__main__":
     sys.argv.insert(1, "run")

@@ -16,13 +16,13 @@ from typing import Annotated
 
 import typer
 
-from ckcv_ray import data
-from ckcv_ray.aggregator import Aggregator
-from ckcv_ray.cluster import IN_FLIGHT, RayBackend
-from ckcv_ray.data import Table, learning_table
-from ckcv_ray.options import parse_workers
+from ckcv_ray.cli.options import parse_workers
+from ckcv_ray.data import task as data
+from ckcv_ray.data.task import Table, learning_table
+from ckcv_ray.engine.aggregator import Aggregator
+from ckcv_ray.engine.evaluate import Outcome
+from ckcv_ray.engine.ray_backend import IN_FLIGHT, RayBackend
 from ckcv_ray.study import Stage, Study
-from ckcv_ray.worker import Outcome
 from jobs.made_up import MadeUp, measure
 
 

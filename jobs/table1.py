@@ -30,16 +30,17 @@ from sklearn.svm import SVC
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from ckcv_ray import data, datasets
-from ckcv_ray.core.kernels import complement, complement_of, gaussian, squared_distances
-from ckcv_ray.core.svm import SOLVERS
-from ckcv_ray.core.svm.decision import UNDECIDED
 from ckcv_ray.core.threads import one_thread
-from ckcv_ray.datasets import Columns
-from ckcv_ray.driver import Job, run_many
+from ckcv_ray.data import named as datasets
+from ckcv_ray.data import task as data
+from ckcv_ray.data.named import Columns
 from ckcv_ray.errors import InputError
-from ckcv_ray.figures import SetErrors, bounds_against_errors
-from ckcv_ray.result import Result
+from ckcv_ray.learners.svm import SOLVERS
+from ckcv_ray.learners.svm.decision import UNDECIDED
+from ckcv_ray.learners.svm.kernels import complement, complement_of, gaussian, squared_distances
+from ckcv_ray.reports.figures import SetErrors, bounds_against_errors
+from ckcv_ray.runs.result import Result
+from ckcv_ray.runs.run import Job, run_many
 from ckcv_ray.study import Execution, Study
 
 Figure = tuple[float, float]

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import ray
 
-from ckcv_ray.data import Table, table_from_arrays
+from ckcv_ray.data.task import Table, table_from_arrays
 from ckcv_ray.study import Study
 
 

@@ -31,14 +31,14 @@ from ckcv_ray import (
     run,
     run_many,
 )
-from ckcv_ray.archive import replay
-from ckcv_ray.data import TestRows, learning_table, read, rows_to_test, table_from_arrays
-from ckcv_ray.driver import run_table
-from ckcv_ray.estimate import estimate
-from ckcv_ray.fetch import fetch
-from ckcv_ray.report import page
+from ckcv_ray.data.ida import fetch
+from ckcv_ray.data.task import TestRows, learning_table, read, rows_to_test, table_from_arrays
+from ckcv_ray.engine.estimate import estimate
+from ckcv_ray.reports.page import page
+from ckcv_ray.runs.load import replay
+from ckcv_ray.runs.run import run_table
+from ckcv_ray.runs.verify import verify
 from ckcv_ray.study import parse_folds, parse_grid, read_toml
-from ckcv_ray.verify import verify
 
 SERIAL = Execution("serial")
 STUDY = Study(C=(1.0,), gamma=(1.0,), k=(3,), n_splits=2)

@@ -15,8 +15,9 @@ import pytest
 from filelock import FileLock
 from pyarrow import parquet
 
-from ckcv_ray import cli, driver
-from ckcv_ray.data import learning_table, read
+from ckcv_ray.cli import main as cli
+from ckcv_ray.data.task import learning_table, read
+from ckcv_ray.runs import run as driver
 from ckcv_ray.study import Execution, Study
 
 HUGE = "1" + "0" * 30

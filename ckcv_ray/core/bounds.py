@@ -35,9 +35,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import bdtr, betainccinv
 
-from ckcv_ray.arguments import as_array, number
 from ckcv_ray.core.averaging import largest_level
 from ckcv_ray.errors import InputError
+from ckcv_ray.validation import as_array, number
 
 LEAST_DELTA = 1e-100  # below, scipy's inverse of the beta function gives nan or falls with x
 TYPICAL_RATE = 0.1  # p0 of Catoni's lam

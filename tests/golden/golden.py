@@ -18,13 +18,13 @@ from typing import Any
 
 import numpy as np
 
-from ckcv_ray import worker
-from ckcv_ray.backend import SerialBackend
-from ckcv_ray.data import Table, table_from_arrays
-from ckcv_ray.driver import run_table
-from ckcv_ray.ensemble import Ensemble
-from ckcv_ray.environment import changes, environment
-from ckcv_ray.result import Result
+from ckcv_ray.data.task import Table, table_from_arrays
+from ckcv_ray.engine import evaluate as worker
+from ckcv_ray.engine.backend import SerialBackend
+from ckcv_ray.learners.ensemble import Ensemble
+from ckcv_ray.runs.result import Result
+from ckcv_ray.runs.run import run_table
+from ckcv_ray.storage.environment import changes, environment
 from ckcv_ray.study import Study
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -1,0 +1,1 @@
+"""What may be claimed for a result, in numbers and in words."""

@@ -1,0 +1,1 @@
+"""Tables of labelled rows: reading, checking and naming them."""

@@ -1,0 +1,270 @@
+"""Files of tables into Arrow columns: CSV, Parquet, NPZ and svmlight, and the archives of the benchmarks.
+
+A file may be anybody's. What it claims to hold is checked against limits before memory is given to it, so
+that a small file that unfolds to a large one, or claims to, is refused; nothing in it is unpickled.
+"""
+
+import struct
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+from pyarrow import csv, parquet
+
+from ckcv_ray.errors import InputError, raising
+from ckcv_ray.validation import as_path
+
+SPARSE = b"sparse"
+SUFFIXES = (".csv", ".parquet", ".npz", ".svmlight", ".libsvm", ".svm")
+MOST_ROWS = 10_000_000
+MOST_COLUMNS = 65_536
+MOST_CELLS = 1 << 27
+MOST_BYTES = 1 << 30
+LINE_BYTES = 1 << 24
+MATLAB_HEADER, MATLAB_MATRIX, MATLAB_COMPRESSED = 128, 14, 15
+
+
+def read_file(path: str | Path) -> pa.Table:
+    """Columns of a file, by its suffix.
+
+    Raises:
+        InputError: it does not exist, is not what its suffix says, or is too large.
+    """
+    path = as_path("path", path)
+    suffix = path.suffix.lower()
+    if suffix not in SUFFIXES:
+        raise InputError(f"{str(path)!r} does not end in {', '.join(SUFFIXES)}")
+    if not path.is_file():
+        raise InputError(f"there is no file {str(path)!r}")
+    with raising(InputError, f"cannot read {str(path)!r} as {suffix[1:]}"):
+        match suffix:
+            case ".csv":
+                columns = _csv(path)
+            case ".parquet":
+                columns = _parquet(path)
+            case ".npz":
+                columns = _npz(path)
+            case _:
+                columns = _svmlight(path)
+        return _utf8(columns, text=suffix == ".csv")
+
+
+def check_size(what: str, rows: int, columns: int) -> None:
+    """Raise InputError where a table is too large to be taken up."""
+    if rows > MOST_ROWS or columns > MOST_COLUMNS or rows * columns > MOST_CELLS:
+        raise InputError(
+            f"{what} has {rows:,} rows and {columns:,} columns: at most {MOST_ROWS:,} and {MOST_COLUMNS:,}, "
+            f"and {MOST_CELLS:,} cells, are read; leave columns out, or take a sample of the rows"
+        )
+
+
+def from_matrix(
+    X: NDArray[Any], y: NDArray[Any] | None, names: list[str] | None = None, target: str = "y"
+) -> pa.Table:
+    """Columns x0, x1, ... (or ``names``) from X [n, d], and the target from y [n]."""
+    names = names or [f"x{i}" for i in range(X.shape[1])]
+    columns = {name: np.ascontiguousarray(X[:, i]) for i, name in enumerate(names)}
+    return pa.table(columns | ({} if y is None else {target: y}))
+
+
+@contextmanager
+def npz(path: Path) -> Iterator[np.lib.npyio.NpzFile]:
+    """An archive of arrays, without pickles, closed at the end whatever happens.
+
+    Raises:
+        InputError: an array unfolds to more than is read.
+    """
+    with path.open("rb") as file:
+        if file.read(2) not in (b"PK", b"\x93N"):
+            raise ValueError("it does not begin as an archive of arrays (np.savez) does")
+        file.seek(0)
+        archive = np.load(file, allow_pickle=False)
+        if not isinstance(archive, np.lib.npyio.NpzFile):
+            raise ValueError("it holds a single array, not an archive of arrays (np.savez)")
+        with archive:
+            assert archive.zip is not None
+            for member in archive.zip.infolist():
+                _check_bytes(f"{str(path)!r}: the array {member.filename!r}", member.file_size)
+            yield archive
+
+
+def check_inflated(path: Path) -> None:
+    """Raise where a MATLAB file is not one of version 5, or cut short, or unfolds to more than is read."""
+    _check_bytes(repr(str(path)), path.stat().st_size)
+    with path.open("rb") as file:
+        order = {b"IM": "<", b"MI": ">"}.get(file.read(MATLAB_HEADER)[-2:])
+        while order and (tag := file.read(8)):
+            kind, size = struct.unpack(f"{order}II", tag)
+            content = file.read(min(size, MOST_BYTES))
+            if len(content) < size or kind not in (MATLAB_MATRIX, MATLAB_COMPRESSED):
+                order = None
+            elif kind == MATLAB_COMPRESSED:
+                _check_bytes(f"{str(path)!r}: a variable", _inflated_size(content))
+    if order is None:
+        raise ValueError("it is not a whole MATLAB file of version 5")
+
+
+def _csv(path: Path) -> pa.Table:
+    _check_text(path, b",")
+    return csv.read_csv(
+        path,
+        read_options=csv.ReadOptions(block_size=LINE_BYTES),
+        convert_options=csv.ConvertOptions(strings_can_be_null=True),
+    )
+
+
+def check_unfolded(path: Path, most_rows: int, most: int) -> pa.Schema:
+    """The schema of a Parquet file that by its footer has at most so many rows and values.
+
+    Raises:
+        InputError: it holds more, or they take more bytes than so many numbers and texts may.
+    """
+    with parquet.ParquetFile(path) as file:
+        held, schema = file.metadata, file.schema_arrow
+        groups = [held.row_group(i) for i in range(held.num_row_groups)]
+        values = sum(abs(group.column(i).num_values) for group in groups for i in range(group.num_columns))
+        values = max(values, held.num_rows * held.num_columns)
+        size = sum(abs(group.total_byte_size) for group in groups)
+    if values > most or held.num_rows > most_rows:
+        allowed = f"at most {most:,} in {most_rows:,} are read"
+        raise InputError(f"it holds {values:,} values in {held.num_rows:,} rows: {allowed}")
+    if size > 16 * most + MOST_BYTES:
+        raise InputError(
+            f"it takes {size >> 20:,} MiB: at most {16 * most + MOST_BYTES >> 20:,} MiB are read"
+        )
+    return schema
+
+
+def is_plain(kind: pa.DataType) -> bool:
+    """Whether cells of a type are single values: no lists, and no bytes of a width that a file may choose."""
+    fixed = pa.types.is_fixed_size_binary(kind) or isinstance(kind, pa.BaseExtensionType)
+    return not (fixed or pa.types.is_nested(kind))
+
+
+def read_parquet(path: Path, columns: list[str] | None = None, verified: bool = False) -> pa.Table:
+    """Columns of a Parquet file, text by a dictionary first: few values may stand for very many cells.
+
+    Args:
+        path: of a file whose footer was checked.
+        columns: those to read, all if there are none named.
+        verified: whether the checksums of its pages are compared.
+
+    Raises:
+        InputError: its text unfolds to more than is read.
+    """
+    text = [field.name for field in parquet.read_schema(path) if _is_text(field.type)]
+    table = parquet.read_table(
+        path, read_dictionary=text, columns=columns, page_checksum_verification=verified
+    )
+    total = 0
+    for i, column in enumerate(table.schema):
+        if column.name in text and pa.types.is_dictionary(column.type):
+            folded = table.column(i)
+            total += (size := _unfolded_size(folded))
+            _check_bytes(f"{str(path)!r}: column {column.name!r}", size)
+            _check_bytes(f"{str(path)!r}: its text", total)
+            table = table.set_column(i, column.name, folded.cast(column.type.value_type))
+    return table
+
+
+def _parquet(path: Path) -> pa.Table:
+    with parquet.ParquetFile(path) as file:
+        held, fields = file.metadata, list(file.schema_arrow)
+        check_size(repr(str(path)), held.num_rows, held.num_columns)
+        groups = (held.row_group(i) for i in range(held.num_row_groups))
+        _check_bytes(repr(str(path)), sum(group.total_byte_size for group in groups))
+    flat = [field.name for field in fields if is_plain(field.type)]
+    columns = read_parquet(path, flat if len(flat) < len(fields) else None)
+    for i, field in enumerate(fields):
+        if not is_plain(field.type):  # of any length in each row, and nothing to learn from
+            columns = columns.add_column(i, field.name, pa.nulls(columns.num_rows))
+    return columns
+
+
+def _npz(path: Path) -> pa.Table:
+    with npz(path) as archive:
+        if "X" not in archive.files:
+            raise InputError(f"{str(path)!r} has no array 'X': it holds {', '.join(archive.files[:12])}")
+        X, y = archive["X"], archive["y"] if "y" in archive.files else None
+    if X.ndim != 2 or (y is not None and y.shape != X.shape[:1]):
+        shapes = f"X has shape {X.shape}" + ("" if y is None else f" and y {y.shape}")
+        raise InputError(f"{str(path)!r}: {shapes}: expected (n, d) and (n,)")
+    check_size(repr(str(path)), *X.shape)
+    return from_matrix(X, y)
+
+
+def _svmlight(path: Path) -> pa.Table:
+    from sklearn.datasets import load_svmlight_file
+
+    _check_text(path, b":")
+    X, y = load_svmlight_file(str(path), zero_based=True)  # "auto" would shift the columns file by file
+    check_size(repr(str(path)), *X.shape)
+    columns = from_matrix(X.toarray(), y)
+    if X.shape[1] > 1 and not X[:, 0].count_nonzero():  # the file counts from one
+        columns = columns.drop_columns(["x0"])
+    return columns.replace_schema_metadata({SPARSE: b"yes"})
+
+
+def _check_bytes(what: str, size: int) -> None:
+    if size > MOST_BYTES:
+        raise InputError(f"{what} takes {size >> 20:,} MiB: at most {MOST_BYTES >> 20:,} MiB are read")
+
+
+def _check_text(path: Path, separator: bytes) -> None:
+    """Raise InputError where a text file, by its lines and separators, is too large."""
+    what, cells, rows, columns = repr(str(path)), 0, 0, 0
+    _check_bytes(what, path.stat().st_size)
+    with path.open("rb") as file:
+        while block := file.read(LINE_BYTES):
+            ends = max(block.count(b"\n"), block.count(b"\r"))
+            if len(block) == LINE_BYTES and not ends:
+                raise InputError(f"{what} has a line of more than {LINE_BYTES >> 20} MiB: is it a table?")
+            columns = columns or block.replace(b"\r", b"\n").split(b"\n", 1)[0].count(separator) + 1
+            rows += ends
+            cells += block.count(separator)
+    check_size(what, rows, max(columns, cells // max(1, rows)))
+
+
+def _inflated_size(content: bytes) -> int:
+    """Bytes that zlib data unfold to, counted no further than matters."""
+    size, stream = 0, zlib.decompressobj()
+    while size <= MOST_BYTES and (block := stream.decompress(content, LINE_BYTES)):
+        size, content = size + len(block), stream.unconsumed_tail
+    return size
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    return bool(
+        pa.types.is_string(kind)
+        or pa.types.is_large_string(kind)
+        or pa.types.is_binary(kind)
+        or pa.types.is_large_binary(kind)
+        or pa.types.is_string_view(kind)
+        or pa.types.is_binary_view(kind)
+    )
+
+
+def _unfolded_size(column: pa.ChunkedArray) -> int:
+    """Bytes of a column of text without its dictionary."""
+    return sum(
+        pc.sum(pc.take(pc.binary_length(chunk.dictionary), chunk.indices)).as_py() or 0
+        for chunk in column.chunks
+    )
+
+
+def _utf8(columns: pa.Table, text: bool) -> pa.Table:
+    """The columns, refused where a name (or, in a file of text, a value) is not UTF-8."""
+    for i, column in enumerate(columns.schema):
+        try:
+            known = column.name is not None and not (text and pa.types.is_binary(column.type))
+        except UnicodeDecodeError:
+            known = False
+        if not known:
+            raise InputError(f"column {i + 1} is not in UTF-8: save the file in that encoding")
+    return columns

@@ -1,0 +1,1 @@
+"""The computation: evaluations, what to compute next, and the backends that do it."""

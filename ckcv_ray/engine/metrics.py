@@ -1,0 +1,38 @@
+"""Figures of a run on Ray for Prometheus; Ray offers them at each node's metrics port.
+
+ckcv_cells_done, ckcv_cells_dropped, ckcv_cells_failed   of the selection, so far
+ckcv_batches_in_flight                                   handed out and not back
+ckcv_fits_total, ckcv_solver_seconds_total               machines fitted; time in kernels and solver
+"""
+
+from collections.abc import Sequence
+
+from ray.util.metrics import Counter, Gauge
+
+from ckcv_ray.engine.aggregator import Progress
+from ckcv_ray.engine.evaluate import Outcome
+
+
+class Metrics:
+    """The figures of one process; made anew they go on counting."""
+
+    def __init__(self) -> None:
+        self._done = Gauge("ckcv_cells_done", "Cells of the selection computed so far.")
+        self._dropped = Gauge("ckcv_cells_dropped", "Cells proven not to matter so far.")
+        self._failed = Gauge("ckcv_cells_failed", "Cells that failed so far.")
+        self._waiting = Gauge("ckcv_batches_in_flight", "Batches handed out and not back.")
+        self._fits = Counter("ckcv_fits_total", "Machines fitted.")
+        self._solving = Counter("ckcv_solver_seconds_total", "Seconds of the workers in kernels and solver.")
+
+    def count(self, outcomes: Sequence[Outcome], in_flight: int) -> None:
+        """Count batches that came back, while so many are out."""
+        for outcome in outcomes:
+            self._fits.inc(outcome.fits) if outcome.fits else None
+            self._solving.inc(outcome.solving) if outcome.solving else None
+        self._waiting.set(in_flight)
+
+    def show(self, moment: Progress) -> None:
+        """Show how far a run has come."""
+        self._done.set(moment.computed)
+        self._dropped.set(moment.dropped)
+        self._failed.set(moment.failed)

@@ -1,0 +1,321 @@
+"""The Ray backend: the only module that imports ray, with ``metrics``, and nothing but Ray is in it.
+
+Data are put into the object store once; a batch is a task; the aggregator is an actor on the driver's
+node, the only writer of the run folder. What is lost with a worker or a node is sent again (``retry``); an
+aggregator that dies is made anew and takes up what the folder holds.
+"""
+
+import atexit
+import os
+import secrets
+import signal
+import socket
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from functools import cache
+from math import inf
+from pathlib import Path
+from shutil import rmtree
+from tempfile import NamedTemporaryFile, mkdtemp
+from time import monotonic
+from typing import Any, cast
+
+import ray
+from ray.exceptions import RayActorError, RayError, RayTaskError
+from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
+
+from ckcv_ray.data.task import Table
+from ckcv_ray.engine import evaluate as worker
+from ckcv_ray.engine.aggregator import Aggregator, Listener
+from ckcv_ray.engine.metrics import Metrics
+from ckcv_ray.engine.retry import ATTEMPTS, Batch, instead
+from ckcv_ray.errors import InputError, RunError
+from ckcv_ray.study import Study, Task
+
+LOOK_SECONDS = 5.0
+LOOPBACK = "127.0.0.1"
+REACH_SECONDS = 5.0
+WAIT_SECONDS = 0.5
+LIVES = 5  # aggregators in a row that may die within one call
+IN_FLIGHT = 2
+PACKAGE = Path(__file__).resolve().parents[1]
+
+
+@ray.remote(max_retries=0)
+def _evaluate(tasks: list[Task], study: Study, data: worker.LearningSet) -> worker.Outcome:
+    return worker.evaluate(tasks, study, data)
+
+
+_AggregatorActor: Any = ray.remote(num_cpus=0)(Aggregator)
+
+
+class RayBackend:
+    """Batches as Ray tasks.
+
+    Args:
+        workers: batches at once; None for every CPU there is.
+        address: of a running cluster; "local" for a Ray of our own on loopback.
+        apart: whether the aggregator is an actor; if not it lives in the driver's process.
+    """
+
+    name = "ray"
+    least_seconds = 0.05
+
+    def __init__(self, workers: int | None = None, address: str = "local", apart: bool = True) -> None:
+        self._apart = apart
+        self._owns = not ray.is_initialized()
+        if self._owns:
+            _connect(workers, address)
+        self._asked, self._need, self._looked = workers, 0, -inf
+        self.workers = self.window = 1
+        self._look()
+        self._pending: dict[Any, Batch] = {}
+        self._remote: _Remote | None = None
+        self._metrics = Metrics()
+        self.listener: Listener | None = self._metrics.show
+
+    def start(self, study: Study, table: Table, out: Path | None) -> Aggregator:
+        """Put study and data into the object store; make the actor beside the driver."""
+        self._need = worker.memory(study, *table.X.shape)
+        self._look()
+        self._task = _evaluate.options(memory=self._need)
+        self._study = ray.put(study)
+        self._data = ray.put(worker.share(table.X, table.y, study))
+        if not self._apart:
+            return Aggregator(study, table, out)
+        here = NodeAffinitySchedulingStrategy(ray.get_runtime_context().get_node_id(), soft=False)
+        options = _AggregatorActor.options(scheduling_strategy=here)
+        self._remote = _Remote(lambda: options.remote(study, table, out))
+        return cast(Aggregator, self._remote)
+
+    def submit(self, tasks: list[Task]) -> None:
+        """Send a batch to whichever worker is free."""
+        self._send(Batch(tuple(tasks)))
+
+    def in_flight(self) -> int:
+        """Batches not handed back."""
+        return len(self._pending)
+
+    def wait(self) -> list[worker.Outcome]:
+        """What the batches gave back that are done, if any is within a short while."""
+        if monotonic() - self._looked > LOOK_SECONDS:
+            with suppress(InputError):  # the nodes with room are gone: they may come back
+                self._look()
+        done, _ = ray.wait(list(self._pending), num_returns=1, timeout=WAIT_SECONDS, fetch_local=False)
+        settled = (self._settled(reference, self._pending.pop(reference)) for reference in done)
+        outcomes = [outcome for outcome in settled if outcome is not None]
+        self._metrics.count(outcomes, len(self._pending))
+        return outcomes
+
+    def close(self) -> None:
+        """Cancel what runs, end the actor, and shut down a Ray that is ours."""
+        for reference in self._pending:
+            ray.cancel(reference, force=True)
+        self._pending = {}
+        if self._remote is not None:
+            self._remote.kill()
+            self._remote = None
+        if self._owns and ray.is_initialized():
+            ray.shutdown()
+
+    def _look(self) -> None:
+        """Count the batches that run at once on the nodes as they are: they come and go.
+
+        Raises:
+            InputError: there are nodes, and none has room.
+        """
+        self._looked = monotonic()
+        nodes = [node["Resources"] for node in ray.nodes() if node["Alive"] and "CPU" in node["Resources"]]
+        cpus = sum(int(node["CPU"]) for node in nodes)
+        places = cpus
+        if self._need:
+            places = sum(min(int(n["CPU"]), int(n.get("memory", 0)) // self._need) for n in nodes)
+        if nodes and not places:
+            raise InputError(
+                f"a worker needs {self._need >> 20} MiB of memory for this table, and no node offers more "
+                f"than {max(int(node.get('memory', 0)) for node in nodes) >> 20} MiB: use a larger machine, "
+                "or fewer rows"
+            )
+        self.workers = max(1, min(self._asked or places, places))
+        self.window = self.workers if self.workers < cpus else IN_FLIGHT * self.workers
+
+    def _send(self, batch: Batch) -> None:
+        self._pending[self._task.remote(list(batch.tasks), self._study, self._data)] = batch
+
+    def _settled(self, reference: Any, batch: Batch) -> worker.Outcome | None:
+        """What a batch gave back; None where it was lost and is sent again, failures where for good."""
+        try:
+            outcome: worker.Outcome = ray.get(reference)
+        except RayError as error:
+            if others := instead(batch):
+                for other in others:
+                    self._send(other)
+                return None
+            return worker.failed(batch.tasks, ray.get(self._study), f"lost {ATTEMPTS} times: {error}")
+        return outcome
+
+
+@contextmanager
+def connected(workers: int | None, address: str) -> Iterator[None]:
+    """One connection for several backends; a Ray that is ours is shut down at the end."""
+    owns = not ray.is_initialized()
+    if owns:
+        _connect(workers, address)
+    try:
+        yield
+    finally:
+        if owns and ray.is_initialized():
+            ray.shutdown()
+
+
+class _Remote:
+    """An actor's methods as ordinary ones, raising what they raised.
+
+    One that died is made anew, opened, and asked again: what is asked of an aggregator may be asked twice.
+    """
+
+    def __init__(self, make: Callable[[], Any]) -> None:
+        self._make = make
+        self._actor = make()
+
+    def __getattr__(self, name: str) -> Any:
+        def call(*args: Any) -> Any:
+            for _ in range(LIVES):
+                try:
+                    return self._ask(name, *args)
+                except RayActorError as error:
+                    reason = error
+                    self._revive()
+            raise RunError(f"the aggregator keeps dying: {reason}; give the same command again to go on")
+
+        return call
+
+    def kill(self) -> None:
+        """End the actor for good."""
+        ray.kill(self._actor)
+
+    def _ask(self, name: str, *args: Any) -> Any:
+        try:
+            return ray.get(getattr(self._actor, name).remote(*args))
+        except RayTaskError as error:
+            raise error.cause from None
+
+    def _revive(self) -> None:
+        self._actor = self._make()
+        with suppress(RayActorError):  # the next call will meet it again
+            self._ask("open")
+
+
+def _connect(workers: int | None, address: str) -> None:
+    """Join a cluster, or start a Ray of our own on loopback; SIGTERM keeps the handler it had."""
+    main = threading.current_thread() is threading.main_thread()
+    handler = signal.getsignal(signal.SIGTERM)
+    options: dict[str, Any] = {"log_to_driver": False, "logging_level": "ERROR"}
+    os.environ.setdefault("RAY_task_oom_retries", "0")  # our own retries have a limit
+    if address == "local":
+        options |= {
+            "address": "local",
+            "num_cpus": workers,
+            "include_dashboard": False,
+            "_node_ip_address": LOOPBACK,
+        }
+        _ask_for_token()
+        _keep_token()
+    else:
+        _reach(address)
+        options |= {"address": address}
+        if _from_checkout():
+            options |= {"runtime_env": {"py_modules": [str(PACKAGE)]}}
+    try:
+        ray.init(**options)
+    except (OSError, RuntimeError, RayError) as error:
+        raise InputError(f"cannot join or start Ray at address={address!r}: {error}") from None
+    if main:
+        signal.signal(signal.SIGTERM, handler)
+
+
+def _ask_for_token() -> None:
+    """Have the Ray that is about to start ask for a token, unless RAY_AUTH_MODE says otherwise."""
+    if "RAY_AUTH_MODE" not in os.environ:
+        os.environ["RAY_AUTH_MODE"] = "token"
+        ray._raylet.Config.initialize("")  # what Ray read when it was imported, read again
+
+
+def _keep_token() -> None:
+    """Have a token that none but its owner can read; Ray would make one that everybody can.
+
+    It lies where the environment says, else in ~/.ray, else, where there is no home that can keep it, in a
+    folder of this process's own.
+
+    Raises:
+        InputError: there is no temporary folder either.
+    """
+    if os.environ.get("RAY_AUTH_TOKEN") or os.environ.get("RAY_AUTH_TOKEN_PATH"):
+        return
+    home = os.environ.get("HOME") or os.devnull
+    try:
+        _close_token(Path(home) / ".ray")
+    except OSError:  # no home, or none that can be written
+        os.environ["RAY_AUTH_TOKEN_PATH"] = str(_own_token())
+
+
+def _close_token(folder: Path) -> Path:
+    """The token in this folder, made if it is not there, both closed to others whatever the umask."""
+    token = folder / "auth_token"
+    folder.mkdir(mode=0o700, exist_ok=True)
+    _allow(folder, 0o700)
+    if not token.exists():
+        with NamedTemporaryFile("w", dir=folder) as file:
+            file.write(secrets.token_hex(32))
+            file.flush()
+            with suppress(FileExistsError):
+                os.link(file.name, token)
+    _allow(token, 0o600)
+    with token.open() as file:  # or Ray could not read it either
+        file.read(1)
+    return token
+
+
+def _allow(path: Path, mode: int) -> None:
+    """Set the mode of a path, if it is not that already, as on a disk that cannot be written."""
+    if path.stat().st_mode & 0o777 != mode:
+        path.chmod(mode)
+
+
+@cache
+def _own_token() -> Path:
+    """A token in a private temporary folder, which goes with this process."""
+    try:
+        folder = mkdtemp(prefix="ckcv-ray-")
+        atexit.register(rmtree, folder, ignore_errors=True)
+        return _close_token(Path(folder))
+    except OSError as error:
+        raise InputError(
+            f"HOME={os.environ.get('HOME')!r} cannot keep the token of a local Ray, nor can the "
+            f"temporary folder ({error}): set HOME or TMPDIR to a folder that can be written, or take the "
+            "backend serial"
+        ) from None
+
+
+def _from_checkout() -> bool:
+    """Whether this package has to be sent to the nodes: neither installed, nor part of a job's copy."""
+    return not {"site-packages", "dist-packages", "runtime_resources"} & set(PACKAGE.parts)
+
+
+def _reach(address: str) -> None:
+    """Raise InputError at once where a client of Ray would try for a minute."""
+    if address.startswith("ray://"):
+        raise InputError(
+            f"address={address!r}: run on a machine of the cluster, or as a job, not by Ray Client"
+        )
+    host, _, port = address.rpartition(":")
+    if not (host and port.isascii() and port.isdigit()):
+        if address == "auto":
+            return
+        raise InputError(f"address={address!r}: expected host:port, or auto for the cluster on this machine")
+    try:
+        socket.create_connection((host, int(port)), timeout=REACH_SECONDS).close()
+    except (OSError, ValueError, OverflowError) as error:  # the latter two of names and ports that cannot be
+        reason = getattr(error, "strerror", None) or error
+        raise InputError(f"no Ray cluster answers at {address}: {reason}") from None

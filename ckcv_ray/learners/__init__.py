@@ -1,0 +1,1 @@
+"""What is fitted: learners behind one seam, their models, and ensembles of them."""

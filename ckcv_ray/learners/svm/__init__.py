@@ -1,0 +1,21 @@
+"""The Gaussian support vector machine with offset: a solver by name, and what it returns.
+
+``problem`` states what is minimised and measures any solution. ``path`` is our own solver: pair steps
+(``loop``) and Newton steps (``newton``, on the factors of ``factor``) in turn; ``decomposition`` does the
+same where the kernel does not fit into memory. ``libsvm`` is the rival. All else in the package knows a
+solver only as an entry of ``SOLVERS`` and ``ON_POINTS``.
+"""
+
+from ckcv_ray.learners.svm import compiled, decomposition, libsvm, path
+from ckcv_ray.learners.svm.machine_code import list_signatures
+from ckcv_ray.learners.svm.problem import Fits, Path, PathOnPoints, Solution, Status
+
+SOLVERS: dict[str, Path] = {"newton": path.path, "libsvm": libsvm.path}
+ON_POINTS: dict[str, PathOnPoints] = {
+    "newton": decomposition.path_on_points,
+    "libsvm": libsvm.path_on_points,
+}
+
+list_signatures(compiled.signatures)
+
+__all__ = ["ON_POINTS", "SOLVERS", "Fits", "Path", "PathOnPoints", "Solution", "Status"]

@@ -1,0 +1,57 @@
+"""Which functions are compiled, for which types and in which order; ``machine_code`` says why it matters."""
+
+from threading import get_ident
+from typing import Any
+
+import numpy as np
+from numba import float32, float64, int8, int64, typeof, types
+
+from ckcv_ray.learners.svm import decision, factor, kernels, loop, newton, path
+from ckcv_ray.learners.svm.machine_code import Signatures
+from ckcv_ray.learners.svm.problem import empty_fits
+
+V, M, S, SM = float64[::1], float64[:, ::1], float32[::1], float32[:, ::1]
+N, NM, B = int64[::1], int64[:, ::1], int8[::1]
+
+
+def signatures() -> Signatures:
+    """List every function with the types of its arguments; callees first."""
+    complement, fits = typeof(kernels.complement_of(np.zeros((1, 1)))), typeof(empty_fits(1, 1))
+    space = typeof(path.workspace(1, get_ident()))
+    return [
+        (kernels._sum_squares, (M, M, M)),
+        (kernels.gather, (M, N, N, M)),
+        (kernels.gather, (_shared(M), N, N, M)),
+        (kernels._fill, (M, float64, M, SM)),
+        (factor._sound, (M, M, int64)),
+        (factor.factorise, (M, M, int64)),
+        (factor.solve, (M, V, V, int64)),
+        (factor.remove, (M, V, int64, int64)),
+        (loop._lowest_place, (S,)),
+        (loop.iterate, (SM, S, S, V, V, V, float64, int64, int64)),
+        (loop.iterate_exactly, (M, V, V, V, V, float64, int64)),
+        (newton._compress, (V, V, V, V, V, N, N, int64)),
+        (newton._downdate, (M, V, V, V, V, int64)),
+        (newton._elect, (V, V, V, V, N, int64)),
+        (newton._walk, (M, N, V, V, V, V, V, V, int64)),
+        (newton._assemble, (M, N, N, M, int64)),
+        (newton._free_variables, (V, V, V, N, int64)),
+        (newton.newton, (M, V, V, V, V, M, M, N, N, M)),
+        (path.describe_fit, (V, V, V, V, V, float64, int64, fits)),
+        (path._refresh, (M, V, V, V, N)),
+        (path._spread, (V, V, V, V, S, S)),
+        (path._copy, (V, V, int64)),
+        (path._violation, (V, V, V, V)),
+        (path._newton_budget, (V, V, V, int64)),
+        (path.fit, (complement, V, V, V, V, float64, int64, int64, space)),
+        (path.rescale, (V, V, V, V, V, float64)),
+        (path._begin, (M, V, V, V, float64, space)),
+        (path._solve_path, (complement, V, V, float64, int64, int64, space, fits)),
+        (decision._judge, (float64, int8, N)),
+        (decision._count_errors, (M, M, V, B, NM)),
+    ]
+
+
+def _shared(array: Any) -> Any:
+    """The type of such arrays as they come out of Ray's object store, read-only."""
+    return types.Array(array.dtype, array.ndim, array.layout, readonly=True)

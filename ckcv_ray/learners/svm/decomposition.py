@@ -1,0 +1,143 @@
+"""The path in C where M = 1 - K does not fit into memory: one block of it at a time.
+
+The state is b and its gradient F over all n rows. Each round takes a working set of at most ``BLOCK`` rows,
+the worst violators on either side and then free variables, solves the problem restricted to them by the
+steps of ``path``, and brings F up to date from the rows that changed, made anew in strips and thrown away.
+The most violating pair is always in the set, so the violation ends below the tolerance (Lin, IEEE Trans.
+Neural Networks 12, 2001).
+"""
+
+from threading import get_ident
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ckcv_ray.learners.svm.kernels import (
+    DOUBLES,
+    Complement,
+    Index,
+    Matrix,
+    complement_product,
+    fill_complement,
+    fill_distances,
+    scratch_complement,
+)
+from ckcv_ray.learners.svm.machine_code import load, writable
+from ckcv_ray.learners.svm.memory import scratch, whole
+from ckcv_ray.learners.svm.path import Workspace, describe_fit, fit, index_mask, rescale, workspace
+from ckcv_ray.learners.svm.problem import Fits, Vector, constant, empty_fits
+
+BLOCK = 4096
+
+
+def path_on_points(
+    X: Matrix,
+    gamma: float,
+    y: Vector,
+    C_values: tuple[float, ...],
+    tolerance: float,
+    max_iter: int,
+    block: int = BLOCK,
+) -> Fits:
+    """Fit for each C in turn, each from the last; see ``problem.PathOnPoints``.
+
+    Args:
+        X: training rows [n, d]; gamma: width of the kernel exp(-gamma * squared distance).
+        y, C_values, tolerance, max_iter: as for ``problem.Path``.
+        block: rows of a working set, at least 2.
+    """
+    if (y == y[0]).all():
+        return constant(y, len(C_values))
+    load()
+    y, n = writable(y), len(y)
+    fits = empty_fits(len(C_values), n)
+    b, F = np.zeros(n), -y
+    solved = False
+    for c, C in enumerate(C_values):
+        lo, hi = np.minimum(0.0, C * y), np.maximum(0.0, C * y)
+        if not solved:
+            rescale(F, y, b, lo, hi, C)
+            fits.n_iter[c] = _solve(X, gamma, F, b, lo, hi, tolerance, max_iter, block)
+        fits.b[c], fits.gradient[c] = b, F
+        describe_fit(F, y, b, lo, hi, C, c, fits)
+        fits.converged[c] = solved or fits.violation[c] < tolerance
+        solved = solved or bool(fits.converged[c] and np.abs(b).max() < C)
+    return fits
+
+
+def _solve(
+    X: Matrix,
+    gamma: float,
+    F: Vector,
+    b: Vector,
+    lo: Vector,
+    hi: Vector,
+    tolerance: float,
+    max_iter: int,
+    block: int,
+) -> int:
+    """Bring b and F to the optimum at one C; the iterations it took."""
+    done = 0
+    while done < max_iter:
+        rows = working_set(F, b, lo, hi, tolerance, block)
+        if not len(rows):
+            break
+        M, space = _block(X[rows], gamma), workspace(len(rows), get_ident())
+        before = b[rows]
+        done += max(1, _restricted(M, space, F[rows], rows, b, lo, hi, tolerance, max_iter - done))
+        moved = np.flatnonzero(b[rows] != before)
+        F -= complement_product(X, X[rows[moved]], gamma, b[rows[moved]] - before[moved])
+    return done
+
+
+def working_set(
+    F: Vector, b: Vector, lo: Vector, hi: Vector, tolerance: float, block: int
+) -> NDArray[np.intp]:
+    """Ascending rows of the next working set; none where the violation is below the tolerance."""
+    rises, falls = np.where(b < hi, F, np.inf), np.where(b > lo, F, -np.inf)
+    if not falls.max() - rises.min() >= tolerance:
+        return np.empty(0, np.intp)
+    if len(F) <= block:
+        return np.arange(len(F))
+    quarter = max(1, block // 4)
+    upward, downward = np.argsort(rises, kind="stable")[:quarter], np.argsort(-falls, kind="stable")[:quarter]
+    violators = np.union1d(upward[rises[upward] < falls.max()], downward[falls[downward] > rises.min()])
+    others = np.setdiff1d(np.flatnonzero((b > lo) & (b < hi)), violators)
+    if len(others) < block - len(violators):  # room left: what is at its bound but hardly, next
+        slack = np.minimum(np.abs(rises - falls.max()), np.abs(falls - rises.min()))
+        slack[violators], slack[others] = np.inf, -1.0
+        others = np.argsort(slack, kind="stable")
+    return np.union1d(violators, others[: block - len(violators)])
+
+
+def _block(X: Matrix, gamma: float) -> Complement:
+    """M of the rows X, in this thread's scratch."""
+    n = len(X)
+    D = scratch("train distances", (n, whole(n, DOUBLES)))
+    M = scratch_complement(n)
+    fill_distances(X, X, D)
+    fill_complement(D, gamma, M)
+    return M
+
+
+def _restricted(
+    M: Complement,
+    space: Workspace,
+    F: Vector,
+    rows: Index,
+    b: Vector,
+    lo: Vector,
+    hi: Vector,
+    tolerance: float,
+    max_iter: int,
+) -> int:
+    """Optimise b over ``rows`` alone, the others held; the iterations it took."""
+    inside = space.state[0]
+    for row, values in zip(space.state, (b, lo, hi), strict=False):
+        row[:] = 0.0
+        row[: len(rows)] = values[rows]
+    made: int = fit(
+        M, F, inside, space.state[1], space.state[2], tolerance, max_iter, index_mask(len(rows)), space
+    )
+    b[rows] = inside[: len(rows)]
+    return made

@@ -1,0 +1,180 @@
+"""Squared distances, the Gaussian kernel K, and its complement M = 1 - K.
+
+At small gamma K is 1 but for its last digits, and M is not: it has all its digits. The solver works with M,
+in float64 and in float32.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ckcv_ray.learners.svm.machine_code import compiled, load, writable
+from ckcv_ray.learners.svm.memory import LANES, aligned, scratch, whole
+from ckcv_ray.learners.svm.simd import SHIFT, power_of_two, wide
+
+DOUBLES = 8
+STRIP = 1 << 20  # elements of M made at once where it is not kept
+LEAST_CURVATURE = 1e-12
+LOG2_E = 1.4426950408889634
+LN2_HIGH, LN2_LOW = 6.93147180369123816490e-01, 1.90821492927058770002e-10  # their sum is ln 2
+LAST = 1.0 / 6227020800.0
+LARGEST = 700.0  # exp(-LARGEST) is far below the last digit of 1
+Matrix = NDArray[np.float64]
+Single = NDArray[np.float32]
+Index = NDArray[np.int64]
+
+
+class Complement(NamedTuple):
+    """M = 1 - K of n training rows, for the solver.
+
+    Attributes:
+        double: float64, its first n columns are M, shape (n, n rounded up to whole vectors).
+        single: the same in float32, at least ``LEAST_CURVATURE`` everywhere, filled up with such.
+    """
+
+    double: Matrix
+    single: Single
+
+
+def squared_distances(A: Matrix, B: Matrix) -> Matrix:
+    """Squared Euclidean distances [p, q] between the rows of A [p, d] and B [q, d].
+
+    Summed over the features in their order, as scipy's ``cdist`` does and not as a matrix product: so any
+    block equals the same block of the whole in every bit, and it makes no difference to a result whether
+    distances were shared or made anew.
+    """
+    D = np.empty((len(A), whole(len(B), DOUBLES)))
+    fill_distances(A, B, D)
+    return D[:, : len(B)]
+
+
+def fill_distances(A: Matrix, B: Matrix, out: Matrix) -> None:
+    """``squared_distances`` into rows filled up to whole vectors; what fills them is finite."""
+    load()
+    columns = np.zeros((B.shape[1], out.shape[1]))
+    columns[:, : len(B)] = B.T
+    _sum_squares(np.array(A, order="C", dtype=np.float64), columns, out)
+
+
+def gaussian(distances: Matrix, gamma: float) -> Matrix:
+    """Kernel matrix exp(-gamma * D) of squared distances D; a new array of the same shape."""
+    K = np.multiply(distances, -gamma)
+    return np.exp(K, out=K)
+
+
+def complement(distances: Matrix, gamma: float, out: Matrix | None = None) -> Matrix:
+    """1 - K = -expm1(-gamma * D) of squared distances D: all its digits, however small gamma."""
+    load()
+    M = np.empty(distances.shape) if out is None else out
+    _fill(writable(distances), gamma, M, np.empty((len(M), 0), np.float32))
+    return M
+
+
+def fill_complement(distances: Matrix, gamma: float, out: Complement) -> None:
+    """Fill ``out`` from the distances among the training rows, filled up as by ``fill_distances``."""
+    load()
+    _fill(writable(distances), gamma, out.double, out.single)
+
+
+def strip_rows(columns: int) -> int:
+    """Rows of a strip of ``STRIP`` elements."""
+    return max(1, STRIP // max(1, columns))
+
+
+def complement_product(A: Matrix, B: Matrix, gamma: float, b: Matrix) -> Matrix:
+    """M(A, B) b for the rows of A [p, d] and B [q, d], shape (p,), from strips of M that are thrown away."""
+    product = np.empty(len(A))
+    strip = strip_rows(len(B))
+    D = scratch("strip", (min(strip, len(A)), whole(len(B), DOUBLES)))
+    M = scratch("strip kernel", D.shape)
+    for first in range(0, len(A), strip):
+        rows = A[first : first + strip]
+        fill_distances(rows, B, D[: len(rows)])
+        complement(D[: len(rows)], gamma, out=M[: len(rows)])
+        product[first : first + strip] = np.vecdot(M[: len(rows), : len(B)], b)
+    return product
+
+
+def scratch_complement(n: int) -> Complement:
+    """Room for the complement of n training rows, in the calling thread's scratch."""
+    return Complement(
+        scratch("kernel", (n, whole(n, DOUBLES))), scratch("single", (n, whole(n, LANES)), np.float32)
+    )
+
+
+def complement_of(M: Matrix) -> Complement:
+    """The two precisions of a given M [n, n]."""
+    n = len(M)
+    double, single = aligned((n, whole(n, DOUBLES))), aligned((n, whole(n, LANES)), np.float32)
+    double[:, :n] = M
+    single[...] = 1.0
+    single[:, :n] = np.maximum(M, LEAST_CURVATURE)
+    return Complement(double, single)
+
+
+@compiled()
+def _sum_squares(A: Matrix, columns: Matrix, D: Matrix) -> None:
+    """D[i, j] = sum over f of (A[i, f] - columns[f, j])^2, four features at a time, in their order."""
+    wide()
+    d = A.shape[1]
+    for i in range(A.shape[0]):
+        row, a = D[i], A[i]
+        for j in range(row.shape[0]):
+            row[j] = 0.0
+        f = 0
+        while f + 4 <= d:
+            c0, c1, c2, c3 = columns[f], columns[f + 1], columns[f + 2], columns[f + 3]
+            a0, a1, a2, a3 = a[f], a[f + 1], a[f + 2], a[f + 3]
+            for j in range(row.shape[0]):
+                e0, e1, e2, e3 = a0 - c0[j], a1 - c1[j], a2 - c2[j], a3 - c3[j]
+                row[j] = (((row[j] + e0 * e0) + e1 * e1) + e2 * e2) + e3 * e3
+            f += 4
+        while f < d:
+            c0, a0 = columns[f], a[f]
+            for j in range(row.shape[0]):
+                e0 = a0 - c0[j]
+                row[j] = row[j] + e0 * e0
+            f += 1
+
+
+@compiled()
+def gather(D: Matrix, rows: Index, columns: Index, block: Matrix) -> None:
+    """D[rows][:, columns] into rows filled up to whole vectors, with zeros."""
+    wide()
+    for p in range(rows.shape[0]):
+        row, out = D[rows[p]], block[p]
+        for q in range(columns.shape[0]):
+            out[q] = row[columns[q]]
+        for q in range(columns.shape[0], out.shape[0]):
+            out[q] = 0.0
+
+
+@compiled(fastmath={"contract"})
+def _fill(D: Matrix, gamma: float, double: Matrix, single: Single) -> None:
+    """1 - exp(-gamma D): with -gamma D = k ln 2 + r, it is (1 - 2^k) - 2^k expm1(r)."""
+    wide()
+    n = min(D.shape[1], single.shape[1])
+    for i in range(D.shape[0]):
+        row, out, narrow = D[i], double[i], single[i]
+        for j in range(row.shape[0]):
+            x = -gamma * row[j]
+            x = x if x > -LARGEST else -LARGEST
+            t = x * LOG2_E + SHIFT
+            k = t - SHIFT
+            power = power_of_two(t)
+            r = (x - k * LN2_HIGH) - k * LN2_LOW
+            r2 = r * r
+            r4 = r2 * r2
+            # Taylor's series of expm1 to r^13 / 13!, by Estrin's scheme
+            low = (1.0 + r * (1.0 / 2.0)) + r2 * (1.0 / 6.0 + r * (1.0 / 24.0))
+            middle = (1.0 / 120.0 + r * (1.0 / 720.0)) + r2 * (1.0 / 5040.0 + r * (1.0 / 40320.0))
+            high = (1.0 / 362880.0 + r * (1.0 / 3628800.0)) + r2 * (
+                1.0 / 39916800.0 + r * (1.0 / 479001600.0)
+            )
+            series = low + r4 * (middle + r4 * (high + r4 * LAST))
+            out[j] = (1.0 - power) - power * (r * series)
+        for j in range(n):
+            narrow[j] = out[j] if out[j] > LEAST_CURVATURE else LEAST_CURVATURE
+        for j in range(n, narrow.shape[0]):
+            narrow[j] = np.float32(1.0)

@@ -1,0 +1,267 @@
+"""Machine code for the functions that numba compiles: one file for all of it, the same in every process.
+
+The code of a function also holds copies of the functions it calls, and LLVM's loader keeps the copy that came
+first. Copies compiled next to different neighbours may round differently. So the functions are compiled
+together, in a process of their own, and every process (the one that asked for it too) loads the result whole
+and in the same order, callees first (``compiled``). No function is ever compiled on its own.
+
+The file's name is a digest of all that may change the code: the sources, Python, numba, llvmlite, numpy, the
+processor, and numba's settings. Two states never share a file. The file begins with the digest of its
+content: one that is truncated or damaged is replaced. It lies in ``NUMBA_CACHE_DIR`` where that is set, else
+in the user's cache folder, else in the package; where none can be written, every process compiles for itself.
+"""
+
+import hashlib
+import os
+import pickle
+import subprocess
+import sys
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, suppress
+from functools import cache
+from importlib.metadata import version
+from pathlib import Path
+from tempfile import mkstemp
+from threading import Lock
+from typing import Any
+
+import numba
+import numpy as np
+import platformdirs
+from filelock import FileLock
+from numba.core import config
+from numba.core.caching import NullCache
+from numba.core.compiler import CompileResult
+from numba.core.registry import cpu_target
+from numba.core.serialize import dumps
+from numba.core.sigutils import normalize_signature
+from numpy.typing import NDArray
+
+from ckcv_ray.errors import RunError
+
+FOLDER = Path(__file__).resolve().parent
+PACKAGE = FOLDER.parents[1]
+PACKAGES = ("llvmlite", "numba", "numpy")
+WITHOUT_EFFECT = ("CACHE", "NUM_THREADS", "PROFIL", "COLOR_SCHEME")  # in names of numba's settings
+KEPT = 4  # files that a folder keeps: other environments may use those of other states
+DIGEST_BYTES = 32
+LOCK_SECONDS = 300.0  # far longer than compiling takes: whoever holds the lock was stopped
+OTHERS_WRITE = 0o022
+BUILD = """
+import os, sys
+if sys.argv[1] not in sys.path:
+    sys.path.insert(0, sys.argv[1])
+out = os.fdopen(os.dup(1), "wb")
+os.dup2(2, 1)  # numba's settings can make it print
+from ckcv_ray.learners.svm.machine_code import compile_all
+out.write(compile_all())
+"""
+
+Signatures = list[tuple[Any, tuple[Any, ...]]]  # functions, each with the types of its arguments
+
+_loading = Lock()
+_listings: list[Callable[[], Signatures]] = []
+
+
+class Code(NullCache):
+    """What numba asks for the code of one function before it would compile it.
+
+    Attributes:
+        made: code by the types of the arguments, as numba reduces it, to be loaded.
+        compiling: whether what is not made may be compiled; in ``compile_all`` alone.
+    """
+
+    compiling = False
+
+    def __init__(self) -> None:
+        self.made: dict[tuple[Any, ...], tuple[Any, ...]] = {}
+
+    def load_overload(self, sig: Any, target_context: Any) -> Any:
+        """Bring the code for these types into this process.
+
+        Raises:
+            TypeError: there is none, and it may not be compiled.
+        """
+        types, _ = normalize_signature(sig)
+        if types in self.made:
+            return CompileResult._rebuild(target_context, *self.made[types])
+        if not Code.compiling:
+            raise TypeError(f"types {types}: load() comes first, and compiled lists the types there are")
+        return None
+
+
+def compiled(**options: Any) -> Callable[[Callable[..., Any]], Any]:
+    """Decorate a function for ``numba.njit``, compiled for the types that are listed alone."""
+
+    def decorate(function: Callable[..., Any]) -> Any:
+        dispatcher = numba.njit(error_model="numpy", **options)(function)
+        dispatcher._cache = Code()
+        return dispatcher
+
+    return decorate
+
+
+def list_signatures(listing: Callable[[], Signatures]) -> None:
+    """Have the functions that ``listing`` returns compiled and loaded, callees first."""
+    _listings.append(listing)
+
+
+@cache
+def load() -> None:
+    """Bring every function into this process; compile them all first (about 12 s), once on a machine.
+
+    Raises:
+        RunError: they cannot be compiled here.
+    """
+    if config.DISABLE_JIT:
+        raise RunError("NUMBA_DISABLE_JIT is set: the solver runs compiled alone; unset it")
+    with _loading:
+        code = _code()
+        cpu_target.target_context.refresh()
+        for (function, types), made in zip(_listed(), pickle.loads(code), strict=True):
+            function._cache.made[types] = made
+            function.compile(types)
+
+
+def writable(array: NDArray[Any]) -> NDArray[Any]:
+    """Return the array, or a copy if it is read-only or not C-contiguous: those are types of their own."""
+    return array if array.flags.carray else np.require(array, requirements=("C", "W"))
+
+
+def compile_all() -> bytes:
+    """Compile every function in this process, which must not have loaded any; the content of a file."""
+    listed, Code.compiling = _listed(), True
+    for function, types in listed:
+        function.compile(types)
+    return sealed(dumps([function.overloads[types]._reduce() for function, types in listed]))
+
+
+def file_name() -> str:
+    """Name the file after all that may change the code."""
+    digest = hashlib.sha256()
+    for file in sorted(FOLDER.glob("*.py")):
+        digest.update(f"{file.name} {file.stat().st_size}\n".encode())
+        digest.update(file.read_bytes())
+    digest.update(state().encode())
+    return f"solver-{digest.hexdigest()[:32]}.bin"
+
+
+def state() -> str:
+    """SHA-256 of all but the sources: Python, packages, processor, and settings of numba."""
+    packages = [(name, version(name)) for name in PACKAGES]
+    settings = {
+        name: value
+        for name, value in sorted(vars(config).items())
+        if name.isupper() and isinstance(value, bool | int | float | str | None)
+        if not any(part in name for part in WITHOUT_EFFECT)
+    }
+    processor = cpu_target.target_context.codegen().magic_tuple()
+    return hashlib.sha256(repr((sys.version, packages, settings, processor)).encode()).hexdigest()
+
+
+def sealed(content: bytes) -> bytes:
+    """Put the digest of the content before it."""
+    return hashlib.sha256(content).digest() + content
+
+
+def opened(file: bytes) -> bytes | None:
+    """Return the content of a file; None where it is not as it was written."""
+    content = file[DIGEST_BYTES:]
+    return content if content and sealed(content) == file else None
+
+
+def _listed() -> Signatures:
+    return [pair for listing in _listings for pair in listing()]
+
+
+def _code() -> bytes:
+    """Find the code of this state, or have it made and keep it."""
+    name, folders = file_name(), list(_folders())
+    if (content := _found(folders, name)) is not None:
+        return content
+    with ExitStack() as stack:
+        for folder in folders:
+            with suppress(OSError):  # a folder that cannot be written
+                folder.mkdir(0o755, parents=True, exist_ok=True)
+                stack.enter_context(FileLock(folder / "solver.lock", timeout=LOCK_SECONDS))
+                break
+        if (content := _found(folders, name)) is not None:  # another process was faster
+            return content
+        made = _built()
+        if (content := opened(made)) is None:
+            raise RunError("the solver could not be compiled: its code did not arrive whole")
+        _keep(made, folders, name)
+    return content
+
+
+def _folders() -> Iterator[Path]:
+    """Where files may lie, the preferred folder first."""
+    if config.CACHE_DIR:
+        yield Path(config.CACHE_DIR)
+        return
+    user = Path(platformdirs.user_cache_dir("ckcv_ray"))
+    if user.is_absolute():  # it is not, for a user without a home
+        yield user
+    yield PACKAGE / "__pycache__"
+
+
+def _found(folders: list[Path], name: str) -> bytes | None:
+    for folder in folders:
+        with suppress(OSError), (folder / name).open("rb") as file:
+            if _trusted(os.fstat(file.fileno())) and (content := opened(file.read())) is not None:
+                return content
+    return None
+
+
+def _trusted(file: os.stat_result) -> bool:
+    """Whether none but this user and root can have written a file: what is in it is executed."""
+    owners = {0, os.geteuid()} if hasattr(os, "geteuid") else {file.st_uid}
+    return file.st_uid in owners and not file.st_mode & OTHERS_WRITE
+
+
+def _built() -> bytes:
+    """Compile in a process of its own, whose state does not depend on what this one did before."""
+    environment = {**os.environ, "PYTHONHASHSEED": "0", "PYTHONOPTIMIZE": ""}
+    command = [sys.executable, "-P", "-c", BUILD, str(PACKAGE.parent)]
+    done = subprocess.run(command, env=environment, capture_output=True)
+    if done.returncode:
+        reason = done.stderr.decode(errors="replace").strip().splitlines()[-1:] or [
+            f"exit code {done.returncode}"
+        ]
+        raise RunError(f"the solver could not be compiled: {reason[0]}")
+    return done.stdout
+
+
+def _keep(file: bytes, folders: list[Path], name: str) -> None:
+    """Write the file into the first folder that takes it, for none but its owner to write."""
+    reasons = []
+    for folder in folders:
+        try:
+            descriptor, temporary = mkstemp(dir=folder, prefix=f".{name}-")
+            try:
+                with os.fdopen(descriptor, "wb") as target:
+                    target.write(file)
+                os.chmod(temporary, 0o644)
+                os.replace(temporary, folder / name)
+            finally:
+                with suppress(FileNotFoundError):
+                    os.unlink(temporary)
+            _clear(folder, name)
+            return
+        except OSError as error:
+            reasons.append(f"{folder}: {error.strerror}")
+    warnings.warn(
+        f"the compiled solver cannot be kept ({'; '.join(reasons)}), and every process compiles it again: "
+        "name a folder that can be written in NUMBA_CACHE_DIR",
+        RuntimeWarning,
+        stacklevel=2,
+    )
+
+
+def _clear(folder: Path, name: str) -> None:
+    """Remove the oldest files of other states."""
+    with suppress(OSError):
+        others = [file for file in folder.glob("solver-*.bin") if file.name != name]
+        for file in sorted(others, key=lambda file: file.stat().st_mtime)[: -KEPT or None]:
+            file.unlink()

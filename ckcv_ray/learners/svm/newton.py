@@ -1,0 +1,208 @@
+"""Newton's method on the free variables: those strictly between their bounds.
+
+Let r be the free variable farthest from its bounds. With sum b = 0 it is eliminated, d_r = -sum d_a, and
+since K = 1 - M, the quadratic in the others is d'Ad / 2 + g'd with
+
+    A_ac = M_ar + M_cr - M_ac,    g_a = F_a - F_r,
+
+positive definite where the points differ. From M = -expm1(-gamma D) no digits cancel, however small gamma.
+
+The step is a bent path: walk along d = -A^-1 g; where a variable meets its bound, fix it there and go on with
+the rest of d as long as the quadratic falls; then solve again for what is still free. The objective never
+rises. Few variables fixed: the factor is downdated; many: it is made anew.
+"""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ckcv_ray.learners.svm.factor import factorise, remove, solve
+from ckcv_ray.learners.svm.kernels import LEAST_CURVATURE
+from ckcv_ray.learners.svm.machine_code import compiled
+from ckcv_ray.learners.svm.simd import lesser, wide
+
+FAST = {"contract", "reassoc", "arcp", "nsz", "nnan"}
+MOST_SOLVES = 50
+REFACTOR_SHARE = 4
+WORK_ROWS = 7
+Matrix = NDArray[np.float64]
+Vector = NDArray[np.float64]
+Index = NDArray[np.int64]
+
+
+@compiled(fastmath=FAST)
+def newton(
+    M: Matrix,
+    F: Vector,
+    b: Vector,
+    lo: Vector,
+    hi: Vector,
+    A: Matrix,
+    U: Matrix,
+    free: Index,
+    place: Index,
+    work: Matrix,
+) -> int:
+    """Minimise over the free variables; moves b. The number of linear systems solved, 0 if nothing moved.
+
+    A, U [most, most], free and place [at least most] and work [WORK_ROWS, most] are scratch; with more than
+    ``most`` variables free, nothing is done. F is read, and out of date afterwards. Within, position p < m
+    is the variable free[p], row place[p] of A; position m is r.
+    """
+    wide()
+    m = _free_variables(b, lo, hi, free, A.shape[0]) - 1
+    if m < 1:
+        return 0
+    g, d, w, x, low, high, spare = work[0], work[1], work[2], work[3], work[4], work[5], work[6]
+    root = F[free[m]]
+    for p in range(m + 1):
+        a = free[p]
+        g[p], x[p], low[p], high[p] = F[a] - root, b[a], lo[a], hi[a]
+    _assemble(M, free, place, A, m)
+    factorise(A, U, m)
+    solves = 0
+    while solves < MOST_SOLVES:
+        solves += 1
+        for p in range(m):
+            d[p] = -g[p]
+            w[p] = -g[p]
+        solve(U, d, spare, m)
+        _walk(A, place, g, d, w, x, low, high, m)
+        lost_root = x[m] == low[m] or x[m] == high[m]
+        if lost_root:
+            _elect(g, x, low, high, free, m)
+        fixed = 0
+        for p in range(m):
+            fixed += x[p] == low[p] or x[p] == high[p]
+        if fixed == 0 or fixed == m:
+            break
+        if fixed * REFACTOR_SHARE <= m and not lost_root:
+            _downdate(U, spare, x, low, high, m)
+            m = _compress(b, g, x, low, high, free, place, m)
+        else:
+            m = _compress(b, g, x, low, high, free, place, m)
+            _assemble(M, free, place, A, m)
+            factorise(A, U, m)
+    for p in range(m + 1):
+        b[free[p]] = x[p]
+    return solves
+
+
+@compiled()
+def _free_variables(b: Vector, lo: Vector, hi: Vector, free: Index, most: int) -> int:
+    """List the free variables, the one farthest from its bounds last; 0 if there is no room for them."""
+    m, at, widest = 0, 0, 0.0
+    for k in range(b.shape[0]):
+        room = min(b[k] - lo[k], hi[k] - b[k])
+        if room > 0.0:
+            if m == most:
+                return 0
+            free[m] = k
+            if room > widest:
+                widest, at = room, m
+            m += 1
+    if m:
+        free[at], free[m - 1] = free[m - 1], free[at]
+    return m
+
+
+@compiled(fastmath=FAST)
+def _assemble(M: Matrix, free: Index, place: Index, A: Matrix, m: int) -> None:
+    """Fill the upper triangle of A."""
+    wide()
+    to_root = M[free[m]]
+    for p in range(m):
+        place[p] = p
+        own, row, made, columns = to_root[free[p]], M[free[p]], A[p, p:m], free[p:m]
+        for q in range(made.shape[0]):
+            c = columns[q]
+            made[q] = own + to_root[c] - row[c]
+        made[0] = max(made[0], LEAST_CURVATURE)
+
+
+@compiled(fastmath=FAST)
+def _walk(
+    A: Matrix, place: Index, g: Vector, d: Vector, w: Vector, x: Vector, low: Vector, high: Vector, m: int
+) -> None:
+    """Follow the bent path of d, with w = Ad; moves x and g."""
+    wide()
+    while True:
+        slope, curvature, total = 0.0, 0.0, 0.0
+        for p in range(m):
+            slope += d[p] * g[p]
+            curvature += d[p] * w[p]
+            total += d[p]
+        if not (slope < 0.0 and curvature > 0.0):
+            return
+        d[m] = -total
+        end = -slope / curvature
+        t = end
+        for p in range(m + 1):
+            bound = high[p] if d[p] > 0.0 else low[p]
+            room = (bound - x[p]) / d[p]
+            t = lesser(room if d[p] != 0.0 else end, t)
+        hit = m + 1
+        for p in range(m + 1):
+            bound = high[p] if d[p] > 0.0 else low[p]
+            room = (bound - x[p]) / d[p]
+            if hit > m and d[p] != 0.0 and room <= t and t < end:
+                hit = p
+            moved = x[p] + t * d[p]
+            moved = moved if moved < high[p] else high[p]
+            x[p] = moved if moved > low[p] else low[p]
+        for p in range(m):
+            g[p] += t * w[p]
+        if hit > m:
+            return
+        x[hit] = high[hit] if d[hit] > 0.0 else low[hit]
+        if hit == m:
+            return
+        lost, at = d[hit], place[hit]
+        d[hit] = 0.0
+        for p in range(hit):
+            w[p] -= lost * A[place[p], at]
+        for p in range(hit, m):
+            w[p] -= lost * A[at, place[p]]
+
+
+@compiled()
+def _elect(g: Vector, x: Vector, low: Vector, high: Vector, free: Index, m: int) -> None:
+    """Exchange r, which is at a bound, for the variable now farthest from its own."""
+    at, widest = m, 0.0
+    for p in range(m):
+        room = min(x[p] - low[p], high[p] - x[p])
+        if room > widest:
+            widest, at = room, p
+    g[m] = 0.0
+    root = g[at]
+    for p in range(m + 1):
+        g[p] -= root
+    g[at], g[m] = g[m], g[at]
+    x[at], x[m] = x[m], x[at]
+    low[at], low[m] = low[m], low[at]
+    high[at], high[m] = high[m], high[at]
+    free[at], free[m] = free[m], free[at]
+
+
+@compiled()
+def _downdate(U: Matrix, spare: Vector, x: Vector, low: Vector, high: Vector, m: int) -> None:
+    """Take the variables at a bound out of the factor, one by one."""
+    for p in range(m - 1, -1, -1):
+        if x[p] == low[p] or x[p] == high[p]:
+            remove(U, spare, m, p)
+            m -= 1
+
+
+@compiled()
+def _compress(
+    b: Vector, g: Vector, x: Vector, low: Vector, high: Vector, free: Index, place: Index, m: int
+) -> int:
+    """Hand the variables at a bound back to b and close the ranks; how many are left beside r."""
+    kept = 0
+    for p in range(m + 1):
+        if p < m and (x[p] == low[p] or x[p] == high[p]):
+            b[free[p]] = x[p]
+            continue
+        g[kept], x[kept], low[kept], high[kept] = g[p], x[p], low[p], high[p]
+        free[kept], place[kept] = free[p], place[p]
+        kept += 1
+    return kept - 1

@@ -1,0 +1,186 @@
+"""The problem, what a solution is, and how far it is from optimal.
+
+The dual of the C-SVM with offset, in signed variables b = y * alpha: over b in R^n,
+
+    minimise  1/2 b'Kb - y'b    subject to  sum b = 0,  lo <= b <= hi,
+
+with lo = min(0, C y) and hi = max(0, C y). The gradient is g = Kb - y. Increasing b_i and decreasing b_j
+lowers the objective at the rate g_j - g_i, so b is optimal when the
+
+    KKT violation = max {-g_i : b_i < hi_i} - max(-inf, min {-g_j : b_j > lo_j})
+
+is at most zero; LIBSVM stops when it is below its tolerance (Fan, Chen, Lin, JMLR 6, 2005), and so do
+we. The decision value is f(x) = sum_i b_i K(x_i, x) + offset. For every offset,
+
+    duality gap = b'Kb - y'b + C sum_i max(0, 1 - y_i f(x_i))  >=  0
+
+bounds how far either objective is from its optimum.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ckcv_ray.learners.svm.kernels import Complement
+
+Matrix = NDArray[np.float64]
+Vector = NDArray[np.float64]
+
+
+class Status(StrEnum):
+    """How a fit ended."""
+
+    CONVERGED = "converged"
+    CAPPED = "capped"
+
+    @property
+    def sentence(self) -> str:
+        """What to tell the person who reads the result."""
+        if self is Status.CONVERGED:
+            return "the solver met its tolerance"
+        return "the iteration cap was reached before the tolerance: raise max_iter or narrow the grid"
+
+
+@dataclass(frozen=True)
+class Solution:
+    """One fit.
+
+    Attributes:
+        b: signed dual variables y * alpha, shape (n_train,).
+        gradient: Kb - y, shape (n_train,).
+        offset: mean of -gradient over free variables, else the middle of the interval allowed.
+        value: the dual objective, 1/2 b'Kb - y'b, at most 0.
+        violation: KKT violation, >= 0.
+        gap: duality gap divided by max(1, primal objective), >= 0 up to rounding.
+        n_iter: iterations of the solver.
+        status: converged or capped.
+    """
+
+    b: Vector
+    gradient: Vector
+    offset: float
+    value: float
+    violation: float
+    gap: float
+    n_iter: int
+    status: Status
+
+
+class Fits(NamedTuple):
+    """The fits of a path as arrays: b and gradient [n_C, n_train], the others [n_C]; see ``Solution``."""
+
+    b: Matrix
+    gradient: Matrix
+    offset: Vector
+    value: Vector
+    violation: Vector
+    gap: Vector
+    n_iter: NDArray[np.int64]
+    converged: NDArray[np.bool_]
+
+    def solution(self, c: int) -> Solution:
+        """The fit at the C numbered c."""
+        return Solution(
+            b=self.b[c],
+            gradient=self.gradient[c],
+            offset=float(self.offset[c]),
+            value=float(self.value[c]),
+            violation=float(self.violation[c]),
+            gap=float(self.gap[c]),
+            n_iter=int(self.n_iter[c]),
+            status=Status.CONVERGED if self.converged[c] else Status.CAPPED,
+        )
+
+    def solutions(self) -> list[Solution]:
+        """Each fit."""
+        return [self.solution(c) for c in range(len(self.offset))]
+
+    @property
+    def status(self) -> NDArray[np.int8]:
+        """Position of each fit's status in ``Status``."""
+        return np.logical_not(self.converged).view(np.int8)
+
+
+class Path(Protocol):
+    """A solver: the fits of one training block for ascending C."""
+
+    def __call__(
+        self, M: Complement, y: Vector, C_values: tuple[float, ...], tolerance: float, max_iter: int
+    ) -> Fits:
+        """Solve for every C in turn.
+
+        Args:
+            M: 1 - K of the n training rows, symmetric, never written to. With sum b = 0, Kb = -Mb.
+            y: labels -1.0 or +1.0, shape (n,); one class alone gives the constant classifier.
+            C_values: ascending, positive.
+            tolerance: largest KKT violation, in the solver's own arithmetic, of a converged fit.
+            max_iter: iterations after which a fit is handed back as it is, with status CAPPED.
+        """
+
+
+class PathOnPoints(Protocol):
+    """A solver that never holds the whole of K: for training sets too large for ``Path``."""
+
+    def __call__(
+        self, X: Matrix, gamma: float, y: Vector, C_values: tuple[float, ...], tolerance: float, max_iter: int
+    ) -> Fits:
+        """Solve for every C in turn, on the rows X [n, d], scaled already; otherwise as ``Path``."""
+
+
+def empty_fits(n_C: int, n: int) -> Fits:
+    """Room for the fits of a path, all zero."""
+    b, gradient = np.zeros((2, n_C, n))
+    offset, value, violation, gap = np.zeros((4, n_C))
+    n_iter, converged = np.zeros(n_C, np.int64), np.zeros(n_C, np.bool_)
+    return Fits(b, gradient, offset, value, violation, gap, n_iter, converged)
+
+
+def gather_fits(solutions: Sequence[Solution]) -> Fits:
+    """The same fits as arrays."""
+    return Fits(
+        b=np.array([s.b for s in solutions]),
+        gradient=np.array([s.gradient for s in solutions]),
+        offset=np.array([s.offset for s in solutions]),
+        value=np.array([s.value for s in solutions]),
+        violation=np.array([s.violation for s in solutions]),
+        gap=np.array([s.gap for s in solutions]),
+        n_iter=np.array([s.n_iter for s in solutions]),
+        converged=np.array([s.status is Status.CONVERGED for s in solutions]),
+    )
+
+
+def describe(Kb: Vector, y: Vector, b: Vector, C: float, n_iter: int, status: Status) -> Solution:
+    """The solution at b, with gradient, offset, objective, violation and gap computed from K b."""
+    gradient = Kb - y
+    can_rise, can_fall = b < np.maximum(0.0, C * y), b > np.minimum(0.0, C * y)
+    highest = np.max(-gradient, where=can_rise, initial=-np.inf)
+    lowest = np.min(-gradient, where=can_fall, initial=np.inf)
+    free = can_rise & can_fall
+    offset = float(-gradient[free].mean()) if free.any() else float((highest + lowest) / 2)
+    quadratic = float(np.vecdot(b, gradient + y))
+    linear = float(np.vecdot(b, y))
+    slack = np.maximum(0.0, 1.0 - y * (gradient + y + offset)).sum()
+    primal = quadratic / 2 + C * float(slack)
+    return Solution(
+        b=b,
+        gradient=gradient,
+        offset=offset,
+        value=quadratic / 2 - linear,
+        violation=max(0.0, float(highest - lowest)),
+        gap=(primal + quadratic / 2 - linear) / max(1.0, primal),
+        n_iter=n_iter,
+        status=status,
+    )
+
+
+def constant(y: Vector, n_C: int) -> Fits:
+    """The fits to a training set of one class: no support, f(x) = that class everywhere."""
+    fits = empty_fits(n_C, len(y))
+    fits.gradient[:] = -y
+    fits.offset[:] = y[0]
+    fits.converged[:] = True
+    return fits

@@ -1,0 +1,339 @@
+"""Pictures as SVG: functions of plain values, by matplotlib's objects and without pyplot's state.
+
+Text and lines are drawn in ``INK``, a colour used for nothing else, and handed over as ``currentColor``: a
+picture inside a page takes the colour of the text around it, in a light and in a dark scheme. The same
+values give the same bytes.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from html import escape
+from io import BytesIO
+from typing import Any, NamedTuple
+
+import matplotlib
+import numpy as np
+from matplotlib import style
+from matplotlib.axes import Axes
+from matplotlib.collections import PatchCollection
+from matplotlib.colors import ListedColormap, PowerNorm
+from matplotlib.figure import Figure
+from matplotlib.patches import Rectangle
+from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullLocator
+from numpy.typing import NDArray
+
+from ckcv_ray.reports.labelling import LEAST_SHOWN, PAPER, name_points
+
+INK = "#010203"
+L_MS, L_EE, MARK = "#2f80d8", "#d9730d", "#e5484d"
+COLOURS, LEVELS = "viridis", 16
+WIDTH, HEIGHT = 5.4, 3.6
+SET_SIZE = (7.2, 5.6)
+TREND_SIZE = (4.2, 1.7)
+TICKS = 7
+ROUND = [m * 10.0**e for e in range(-2, 8) for m in (1, 2, 5)]
+LOG_RATIO = 8
+LEAST_SIDE, PART_SIDE, FULL_SIDE = 0.12, 0.66, 0.98
+NO_METADATA = dict.fromkeys(("Creator", "Date", "Format", "Type"))
+STYLE = {
+    "font.size": 9,
+    "svg.fonttype": "none",
+    "legend.frameon": False,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.facecolor": "none",
+    **dict.fromkeys(("text.color", "axes.edgecolor", "axes.labelcolor", "xtick.color", "ytick.color"), INK),
+}
+
+Values = NDArray[np.float64]
+
+
+class Landscape(NamedTuple):
+    """All (C, gamma) at one k.
+
+    Attributes:
+        C, gamma: the grids.
+        value: L_MS, or what it is proven to be at least, (n_gamma, n_C).
+        splits: splits that rests on, (n_gamma, n_C); all n_splits of them where it is L_MS itself.
+        failed: where a split failed, (n_gamma, n_C).
+        best: positions of the winner's gamma and C.
+    """
+
+    C: tuple[float, ...]
+    gamma: tuple[float, ...]
+    value: Values
+    splits: NDArray[np.int64]
+    failed: NDArray[np.bool_]
+    n_splits: int
+    best: tuple[int, int]
+
+
+class Span(NamedTuple):
+    """Neighbouring k of one fold size and one state; ``l_ms`` and ``l_ee`` only where k was reported."""
+
+    first: int
+    last: int
+    n_select: int
+    state: str
+    lower_bound: float | None
+    C: float | None
+    gamma: float | None
+    l_ms: float | None
+    l_ee: float | None
+
+
+class SetErrors(NamedTuple):
+    """One data set of the paper's Table 1, as rates: mean and standard deviation over its realizations of
+    L_EE and of the test error, and the paper's means.
+    """
+
+    name: str
+    l_ee: float
+    l_ee_sd: float
+    test: float
+    test_sd: float
+    paper_l_ee: float
+    paper_test: float
+
+
+class Trend(NamedTuple):
+    """One figure, night by night, the oldest first; the last is tonight's.
+
+    Attributes:
+        nights, values: names and figures.
+        median: what tonight's is held against; None where there is nothing.
+        least: what it must not fall below; None where it may.
+        alarm: whether something is wrong with tonight's.
+    """
+
+    nights: tuple[str, ...]
+    values: tuple[float, ...]
+    median: float | None
+    least: float | None
+    alarm: bool
+
+
+class Picture(NamedTuple):
+    """One picture as SVG and as PNG, in dark ink on white."""
+
+    svg: str
+    png: bytes
+
+
+def draw_landscape(at: Landscape, label: str) -> str:
+    """L_MS over C and gamma as SVG; a triple without all its splits is a smaller square, by their share."""
+    with _figure("landscape") as figure:
+        axes = figure.add_subplot()
+        tiles = _tiles(at)
+        axes.add_collection(tiles)
+        rows, columns = np.nonzero(at.failed)
+        axes.plot(columns, rows, "x", color=MARK, markersize=5)
+        _mark_best(axes, at.best)
+        _grid_axis(axes.xaxis, at.C, "C")
+        _grid_axis(axes.yaxis, at.gamma, "gamma")
+        axes.set_xlim(-0.6, len(at.C) - 0.4)
+        axes.set_ylim(-0.6, len(at.gamma) - 0.4)
+        figure.colorbar(tiles, ax=axes, pad=0.02).set_label("L_MS, or at least, in %")
+        return _inline(figure, label)
+
+
+def draw_folds(spans: Sequence[Span], label: str) -> str:
+    """L_MS or its lower bound, and L_EE, against k, as SVG."""
+    with _figure("folds") as figure:
+        axes = figure.add_subplot()
+        known = [span for span in spans if span.l_ms is not None]
+        lost = [span for span in spans if span.state == "failed"]
+        beaten = [span for span in spans if span not in known and span not in lost]
+        _draw_low(axes, beaten, "^", INK, "L_MS is at least (beaten)")
+        if lost:
+            _draw_low(axes, lost, "x", MARK, "at least (failed)")
+        for name, colour, marker in (("l_ms", L_MS, "o"), ("l_ee", L_EE, "s")):
+            pairs = ((span.first, getattr(span, name)) for span in known)
+            values = [(k, 100 * value) for k, value in pairs if value is not None]
+            axes.plot(*zip(*values, strict=True), marker, color=colour, markersize=6, label=name.upper())
+        _ring(axes, next(span for span in spans if span.state == "winner"))
+        _fold_axis(axes, spans[0].first, spans[-1].last)
+        axes.set_ylabel("%")
+        axes.margins(y=0.12)
+        figure.legend(loc="outside upper center", ncols=5, columnspacing=1.0, handletextpad=0.2)
+        return _inline(figure, label)
+
+
+def draw_spread(select: Sequence[float], estimate: Sequence[float], label: str) -> str:
+    """The bounds of the single splits, a dot for each, and their means L_MS and L_EE, as SVG."""
+    with _figure("spread", (WIDTH, 2.7)) as figure:
+        axes = figure.add_subplot()
+        for y, (name, bounds, colour) in enumerate((("L_EE", estimate, L_EE), ("L_MS", select, L_MS))):
+            x, offset = _stacked(100 * np.asarray(bounds))
+            mean = 100 * float(np.mean(bounds))
+            axes.plot(x, y + offset, "o", color=colour, markersize=4.5, alpha=0.75, markeredgewidth=0)
+            axes.vlines(mean, y - 0.36, y + 0.36, color=INK, lw=1.4, zorder=1)
+            axes.annotate(
+                f"{name} {mean:.2f} %", (mean, y + 0.36), (0, 2), textcoords="offset points", ha="center"
+            )
+        axes.set_yticks([0, 1], ["estimate\nsets", "select\nsets"])
+        axes.set_ylim(-0.5, 1.6)
+        axes.set_xlabel("bound of one split, in %")
+        return _inline(figure, label)
+
+
+def draw_trend(trend: Trend, label: str) -> str:
+    """A line through the nights as SVG; the median as a dashed line, and the alarm's side of it shaded."""
+    with _figure("trend", TREND_SIZE) as figure:
+        axes = figure.add_subplot()
+        x, colour = range(len(trend.values)), MARK if trend.alarm else L_MS
+        axes.plot(x, trend.values, "-", color=L_MS, linewidth=1.2, marker="o", markersize=3)
+        axes.plot(x[-1:], trend.values[-1:], "o", color=colour, markersize=7)
+        shown = [value for value in (*trend.values, trend.median, trend.least) if value is not None]
+        room = 0.15 * (max(shown) - min(shown)) or 0.1 * abs(shown[0]) or 1.0
+        axes.set_ylim(min(shown) - room, max(shown) + room)
+        axes.set_xlim(-0.5, max(len(x), 2) - 0.5)
+        if trend.median is not None:
+            axes.axhline(trend.median, color=INK, linestyle="--", linewidth=0.8)
+        if trend.least is not None:
+            axes.axhspan(min(shown) - room, trend.least, color=MARK, alpha=0.12, linewidth=0)
+        axes.set_xticks([0, len(x) - 1][: len(x)], [trend.nights[0], trend.nights[-1]][: len(x)])
+        axes.yaxis.set_major_locator(MaxNLocator(4))
+        return _inline(figure, label)
+
+
+def bounds_against_errors(rows: Sequence[SetErrors]) -> Picture:
+    """Mean L_EE against mean test error of every set, with one standard deviation either way.
+
+    A hollow mark is the paper's; a thin line joins it to ours. On the diagonal the two are equal. Axes are
+    logarithmic where every mean is above 0.
+    """
+    with _figure("sets", SET_SIZE) as figure:
+        axes = figure.add_subplot()
+        test, l_ee, test_sd, l_ee_sd, paper_test, paper_l_ee = (
+            100 * np.array([getattr(row, name) for row in rows])
+            for name in ("test", "l_ee", "test_sd", "l_ee_sd", "paper_test", "paper_l_ee")
+        )
+        ours, paper = np.stack([test, l_ee], axis=1), np.stack([paper_test, paper_l_ee], axis=1)
+        spread = np.stack([test_sd, l_ee_sd], axis=1)
+        for pair in zip(ours, paper, strict=True):
+            axes.plot(*np.transpose(pair), "-", color=PAPER, linewidth=0.7, zorder=1)
+        axes.plot(*paper.T, "o", color=PAPER, markerfacecolor="white", markersize=5, label="the paper's")
+        axes.errorbar(
+            test, l_ee, l_ee_sd, test_sd,
+            fmt="o", color=L_MS, markersize=5, elinewidth=0.9, label="ours, mean ± sd",
+        )  # fmt: skip
+        _scale_alike(axes, np.vstack([ours, paper]), ours + spread)
+        axes.set_xlabel("test error of F*, in %")
+        axes.set_ylabel("L_EE, in %")
+        axes.legend(loc="lower right")
+        figure.draw_without_rendering()  # names are placed in pixels, which are settled now
+        name_points(axes, [row.name for row in rows], ours, spread, paper)
+        return Picture(_svg(figure, "white"), _png(figure))
+
+
+@contextmanager
+def _figure(salt: str, size: tuple[float, float] = (WIDTH, HEIGHT)) -> Iterator[Figure]:
+    """An empty figure in our style, whatever the user's settings; the salt makes its ids its own."""
+    with style.context(STYLE, after_reset=True), matplotlib.rc_context({"svg.hashsalt": salt}):
+        yield Figure(figsize=size, layout="constrained")
+
+
+def _inline(figure: Figure, label: str) -> str:
+    """The figure as an element of an HTML page, named by ``label`` for those who do not see it."""
+    svg = _svg(figure)
+    svg = svg[svg.index("<svg") :].replace(INK, "currentColor")
+    box = re.search(r'viewBox="([^"]*)"', svg)
+    start = f'<svg role="img" aria-label="{escape(label)}" viewBox="{box[1] if box else ""}">'
+    return re.sub(r'<g id="[^"]*"', "<g", start + svg[svg.index(">") + 1 :])
+
+
+def _svg(figure: Figure, background: str = "none") -> str:
+    buffer = BytesIO()
+    figure.savefig(buffer, format="svg", metadata=NO_METADATA, facecolor=background)
+    return buffer.getvalue().decode()
+
+
+def _png(figure: Figure) -> bytes:
+    buffer = BytesIO()
+    figure.savefig(buffer, format="png", metadata={"Software": None}, facecolor="white", dpi=200)
+    return buffer.getvalue()
+
+
+def _tiles(at: Landscape) -> PatchCollection:
+    """A square for each triple that did not fail; colours are finest near the least value."""
+    part = np.maximum(LEAST_SIDE, PART_SIDE * at.splits / at.n_splits)
+    side = np.where(at.splits == at.n_splits, FULL_SIDE, part)
+    squares = [
+        Rectangle((c - side[g, c] / 2, g - side[g, c] / 2), float(side[g, c]), float(side[g, c]))
+        for g, c in np.argwhere(~at.failed)
+    ]
+    shown = 100 * at.value[~at.failed]
+    norm = PowerNorm(0.5, shown.min(), max(shown.max(), shown.min() + 0.1))
+    colours = ListedColormap(matplotlib.colormaps[COLOURS](np.linspace(0.1, 0.95, LEVELS)))
+    return PatchCollection(
+        squares, array=shown, cmap=colours, norm=norm, edgecolor=INK, linewidth=0.4, joinstyle="miter"
+    )
+
+
+def _mark_best(axes: Axes, best: tuple[int, int]) -> None:
+    g, c = best
+    axes.add_patch(Rectangle((c - 0.5, g - 0.5), 1, 1, fill=False, edgecolor=MARK, linewidth=2, zorder=3))
+    axes.plot([c], [g], "*", color="white", markeredgecolor="black", markersize=9, zorder=4)
+
+
+def _draw_low(axes: Axes, spans: Sequence[Span], marker: str, colour: str, label: str) -> None:
+    """Lower bounds on L_MS of spans of k that have no more to show."""
+    low, first = [100 * (span.lower_bound or 0.0) for span in spans], [span.first for span in spans]
+    axes.hlines(low, first, [span.last for span in spans], color=colour, linewidth=0.8)
+    axes.plot(first, low, marker, color=colour, markerfacecolor="none", markersize=5, label=label)
+
+
+def _ring(axes: Axes, winner: Span) -> None:
+    """A ring around the winner's L_MS."""
+    at = [winner.first], [100 * (winner.l_ms or 0.0)]
+    axes.plot(*at, "o", color=MARK, markerfacecolor="none", markersize=12, markeredgewidth=2, label="winner")
+
+
+def _grid_axis(axis: Any, grid: Sequence[float], name: str) -> None:
+    """Ticks at the positions of a grid's values, thinned to what has room."""
+    shown = range(0, len(grid), -(-len(grid) // TICKS))
+    axis.set_ticks(list(shown), [f"{float(f'{grid[i]:.3g}'):g}" for i in shown])
+    axis.set_label_text(name)
+
+
+def _fold_axis(axes: Axes, first: int, last: int) -> None:
+    """The x axis for k, in logarithms where it spans much."""
+    axes.set_xlabel("k")
+    axes.set_xlim(first - 0.8, last + 0.8)
+    if last <= LOG_RATIO * first:
+        return axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+    axes.set_xscale("log")
+    axes.set_xlim(first / 1.15, last * 1.1)
+    return _round_ticks(axes.xaxis, first)
+
+
+def _stacked(values: Values) -> tuple[Values, Values]:
+    """Values in ascending order, and offsets in -0.3 .. 0.3 that set equal ones side by side."""
+    x, count = np.unique(values, return_counts=True)
+    step = min(0.1, 0.6 / max(1, int(count.max()) - 1))
+    offset = [step * (i - (c - 1) / 2) for c in count for i in range(c)]
+    return np.repeat(x, count), np.array(offset)
+
+
+def _scale_alike(axes: Axes, means: Values, highest: Values) -> None:
+    """One unit for both axes, in logarithms where all ``means`` [points, 2] are above 0; the diagonal."""
+    low, high = means.min(axis=0) / 1.4, 1.4 * np.maximum(means.max(axis=0), highest.max(axis=0))
+    if low.min() > 0:
+        axes.set_xscale("log")
+        axes.set_yscale("log")
+        _round_ticks(axes.xaxis)
+        _round_ticks(axes.yaxis)
+    axes.set_xlim(low[0], high[0])
+    axes.set_ylim(low[1], high[1])
+    axes.set_aspect("equal")
+    ends = [max(float(low.min()), LEAST_SHOWN), float(high.max())]
+    axes.plot(ends, ends, "--", color=PAPER, linewidth=0.8, zorder=0, scalex=False, scaley=False)
+
+
+def _round_ticks(axis: Any, first: float = 0.0) -> None:
+    """Plain ticks at ``first`` and at 1, 2, 5, 10, ... above it; the axis shows those within its limits."""
+    axis.set_major_locator(FixedLocator([first, *(tick for tick in ROUND if tick > first)]))
+    axis.set_minor_locator(NullLocator())
+    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))

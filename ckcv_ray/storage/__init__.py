@@ -1,0 +1,1 @@
+"""The run folder: files written atomically, read within limits."""

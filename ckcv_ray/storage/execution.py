@@ -1,0 +1,81 @@
+"""The account of a run, ``execution.json``: what depends on the run and not on the study."""
+
+from typing import Any
+
+from typing_extensions import TypedDict  # pydantic takes typing's own from Python 3.12 on
+
+from ckcv_ray.validation import read_as
+
+
+class Environment(TypedDict):
+    """What may change bits: processor, operating system, versions, BLAS."""
+
+    processor: str
+    system: str
+    python: str
+    packages: dict[str, str]
+    blas: dict[str, str]
+    variables: dict[str, str]
+    machine_code: str
+
+
+class Cells(TypedDict):
+    """Select cells of the whole study, and of those how many were computed, dropped as beaten, and failed."""
+
+    planned: int
+    computed: int
+    dropped: int
+    failed: int
+
+
+class Account(TypedDict):
+    """What a run has cost so far, in all its sessions, and what failed: (gamma, k, mc_index, traceback)."""
+
+    seconds: float
+    fits: int
+    worker_seconds: float
+    solver_seconds: float
+    worker_bytes: int
+    environment: Environment
+    damaged: list[str]
+    failures: list[tuple[float, int, int, str]]
+    cells: Cells
+    capped: int
+
+
+class Rates(TypedDict):
+    """Error rates on test rows: of a random member, and of the majority."""
+
+    error: float
+    vote_error: float
+
+
+class Tested(Rates):
+    """Those of F*, on which rows, and those of the best triple of each reported k."""
+
+    rows: int
+    digest: str
+    reported: dict[str, Rates]
+
+
+class FinalAccount(Account):
+    """That of a finished run."""
+
+    package: str
+    backend: str
+    workers: int
+    source: str
+    test: Tested | None
+
+
+def read_account(values: dict[str, Any], finished: bool) -> Account:
+    """The account of a run that is finished, or is not, from JSON values.
+
+    Raises:
+        ValueError: an entry is missing, of another type, or against the others.
+    """
+    account = read_as(FinalAccount if finished else Account, values)
+    planned, *parts = (account["cells"][name] for name in ("planned", "computed", "dropped", "failed"))
+    if planned < 1 or min(parts) < 0 or sum(parts) > planned:
+        raise ValueError("cells: those computed, dropped and failed are more than are planned, or below 0")
+    return account

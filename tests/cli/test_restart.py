@@ -1,0 +1,99 @@
+"""A run that goes on by itself when it is killed."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from ckcv_ray.cli.options import asked
+from ckcv_ray.cli.restart import persist, without
+from ckcv_ray.runs.run import run_table
+from ckcv_ray.runs.verify import verify
+from ckcv_ray.study import Execution, Study
+
+GRID = ("--C", "0.1,1,10", "--gamma", "0.1,1", "--k", "3,4,5", "--n-splits", "300", "--exhaustive")
+DEADLINE = 60.0
+
+
+def started(out: Path) -> subprocess.Popen[str]:
+    command = [
+        sys.executable,
+        "-m",
+        "ckcv_ray.cli.main",
+        "run",
+        "twonorm:120:0",
+        *GRID,
+        "--backend",
+        "serial",
+    ]
+    words = [*command, "--out", str(out), "--resume-until-done", "2"]
+    process = subprocess.Popen(words, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True)
+    end = time.monotonic() + DEADLINE
+    while not (out / "study.json").exists() and time.monotonic() < end:
+        time.sleep(0.01)
+    return process
+
+
+def child(process: subprocess.Popen[str]) -> int:
+    (number,) = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+    return int(number)
+
+
+@pytest.mark.skipif(not Path("/proc/self/task").is_dir(), reason="needs /proc to find the child")
+def test_a_killed_run_goes_on_by_itself(tmp_path: Path) -> None:
+    process = started(tmp_path / "run")
+    os.kill(child(process), signal.SIGKILL)
+    _, told = process.communicate()
+    assert process.returncode == 0, told
+    assert "ended with exit code -9: given again, at most 2 times more" in told
+    assert verify(tmp_path / "run").differences == []
+    study = Study(C=(0.1, 1.0, 10.0), gamma=(0.1, 1.0), k=(3, 4, 5), n_splits=300, exhaustive=True)
+    run_table(study, asked("twonorm:120:0").table, tmp_path / "other", Execution("serial"))
+    for name in ("triples.parquet", "certificate.json", "ensemble/models.parquet"):
+        assert (tmp_path / "run" / name).read_bytes() == (tmp_path / "other" / name).read_bytes()
+
+
+def test_who_asks_it_to_stop_is_obeyed(tmp_path: Path) -> None:
+    process = started(tmp_path / "run")
+    process.terminate()
+    _, told = process.communicate()
+    assert process.returncode == 143, told
+    assert "given again" not in told
+    assert not (tmp_path / "run" / ".lock").exists()
+
+
+@pytest.mark.parametrize(("command", "code", "times"), [("false", 1, 3), ("true", 0, 0)])
+def test_it_goes_on_so_often_and_only_if_need_be(
+    monkeypatch: pytest.MonkeyPatch, command: str, code: int, times: int
+) -> None:
+    told: list[str] = []
+    monkeypatch.setattr(sys, "executable", command)
+    assert persist(["run"], 3, told.append) == code
+    assert len(told) == times
+
+
+def test_what_would_end_alike_is_not_given_again() -> None:
+    told: list[str] = []
+    assert persist(["status", "nowhere"], 3, told.append) == 4
+    assert told == []
+
+
+def test_the_option_is_taken_out_in_both_its_forms() -> None:
+    for option in (["--resume-until-done", "3"], ["--resume-until-done=3"]):
+        assert without(["run", *option, "a.csv", "--k", "3"], "--resume-until-done") == [
+            "run", "a.csv", "--k", "3",
+        ]  # fmt: skip
+
+
+@pytest.mark.parametrize("out", ["runs/mine", "s3://bucket/run"])
+def test_a_job_refuses_a_folder_that_would_be_lost(tmp_path: Path, out: str) -> None:
+    environment = {**os.environ, "RAY_JOB_CONFIG_JSON_ENV_VAR": "{}"}
+    words = [sys.executable, "-m", "ckcv_ray", "run", "twonorm:60:0", "--out", out]
+    done = subprocess.run(words, cwd=tmp_path, env=environment, capture_output=True, text=True)
+    assert done.returncode == 2
+    assert f"out={out!r}" in done.stderr
+    assert list(tmp_path.iterdir()) == []

@@ -1,0 +1,196 @@
+"""Complete k-fold splits: partitions, reproducible, all of them where they are few, fair where drawn."""
+
+from itertools import permutations
+from math import comb
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import stats
+
+from ckcv_ray.core.resampling import (
+    Split,
+    complete_kfold,
+    count_splits,
+    draw_members,
+    hold_out,
+    randomisers,
+    rotation,
+)
+
+repeatable = settings(derandomize=True, deadline=None, max_examples=200)
+rows_and_folds = st.integers(3, 80).flatmap(lambda n: st.tuples(st.just(n), st.integers(3, n)))
+
+
+def as_sets(split):
+    return tuple(tuple(part.tolist()) for part in split)
+
+
+@given(rows_and_folds, st.integers(1, 60), st.integers(0, 2**40), st.data())
+@repeatable
+def test_every_split_is_an_ascending_partition_of_the_stated_sizes(shape, n_splits, seed, data):
+    n, k = shape
+    m = n // k
+    mc_index = data.draw(st.integers(0, count_splits(n, k, n_splits) - 1))
+    split = complete_kfold(n, k, mc_index, n_splits, seed)
+    assert isinstance(split, Split)
+    assert [len(part) for part in split] == [n - 2 * m, m, m]
+    assert sorted(np.concatenate(split).tolist()) == list(range(n))
+    for part in split:
+        assert part.dtype == np.intp
+        assert np.all(np.diff(part) > 0)
+
+
+@pytest.mark.parametrize("n_splits", [20, 1000])
+@pytest.mark.parametrize("n", [5, 6, 7, 31])
+def test_folds_of_equal_size_are_one_procedure(n, n_splits):
+    """With 1000 splits asked for, the small n are enumerated; with 20 most are drawn."""
+    seen = {}
+    for k in range(3, n + 1):
+        mine = [
+            as_sets(complete_kfold(n, k, i, n_splits, 7))
+            for i in range(min(20, count_splits(n, k, n_splits)))
+        ]
+        first = seen.setdefault(n // k, (mine, count_splits(n, k, n_splits)))
+        assert first == (mine, count_splits(n, k, n_splits))
+    distinct = {tuple(splits) for splits, _ in seen.values()}
+    assert len(distinct) == len({n // k for k in range(3, n + 1)})
+
+
+def test_a_split_depends_on_its_arguments_alone():
+    keys = [(n, k, i) for n, k in ((40, 3), (40, 7), (6, 4)) for i in range(10)]
+    forward = {key: as_sets(complete_kfold(*key, 30, 5)) for key in keys}
+    np.random.seed(99)  # noqa: NPY002 (the global stream is what must not matter)
+    before = np.random.get_state()[1].copy()  # noqa: NPY002
+    for key in reversed(keys):
+        assert as_sets(complete_kfold(*key, 30, 5)) == forward[key]
+        complete_kfold(17, 3, 2, 4, 5)
+    assert np.array_equal(np.random.get_state()[1], before)  # noqa: NPY002
+
+
+def test_a_drawn_split_does_not_depend_on_how_many_were_asked_for():
+    for i in range(5):
+        assert as_sets(complete_kfold(40, 4, i, 5, 1)) == as_sets(complete_kfold(40, 4, i, 500, 1))
+
+
+# Enumeration
+
+
+@pytest.mark.parametrize(
+    ("n", "k", "total"), [(3, 3, 6), (4, 3, 12), (5, 3, 20), (6, 4, 30), (6, 3, 90), (7, 3, 210)]
+)
+def test_all_splits_are_taken_where_they_are_few(n, k, total):
+    m = n // k
+    every = {(tuple(sorted(p[:m])), tuple(sorted(p[m : 2 * m]))) for p in permutations(range(n))}
+    assert len(every) == total
+    for n_splits in (total, total + 1, 10**6):
+        assert count_splits(n, k, n_splits) == total
+        taken = [as_sets(complete_kfold(n, k, i, n_splits, 0))[1:] for i in range(total)]
+        assert taken == sorted(every)
+
+
+def test_enumeration_needs_no_seed():
+    for i in range(30):
+        assert as_sets(complete_kfold(6, 4, i, 30, 0)) == as_sets(complete_kfold(6, 4, i, 30, 12345))
+
+
+def test_one_split_fewer_than_all_is_drawn_from_the_seed():
+    assert count_splits(6, 4, 29) == 29
+    per_seed = {tuple(as_sets(complete_kfold(6, 4, i, 29, seed)) for i in range(29)) for seed in range(20)}
+    assert len(per_seed) == 20
+    assert any(len(set(splits)) < 29 for splits in per_seed), "draws are with replacement"
+
+
+@given(rows_and_folds, st.integers(1, 10**7))
+@repeatable
+def test_count_is_never_more_than_asked_nor_than_exist(shape, n_splits):
+    n, k = shape
+    count = count_splits(n, k, n_splits)
+    assert 1 <= count <= n_splits
+    m = n // k
+    assert count == n_splits or count == comb(n, 2 * m) * comb(2 * m, m)
+
+
+# Drawing
+
+
+def test_seeds_and_indices_give_different_splits():
+    splits = {as_sets(complete_kfold(100, 4, i, 20, seed)) for i in range(20) for seed in range(20)}
+    assert len(splits) == 400
+
+
+def test_every_row_plays_every_part_as_often_as_it_should():
+    """For a fair draw each count is Bin(3000, share); the chance that any of 90 leaves its band is 1e-6."""
+    n, k, draws = 30, 5, 3000
+    counts = np.zeros((3, n), dtype=int)
+    for i in range(draws):
+        for part, rows in enumerate(complete_kfold(n, k, i, draws, 11)):
+            counts[part, rows] += 1
+    tail = 1e-6 / counts.size / 2
+    for part, share in enumerate((18 / 30, 6 / 30, 6 / 30)):
+        low, high = stats.binom.ppf([tail, 1 - tail], draws, share)
+        assert low <= counts[part].min() <= counts[part].max() <= high
+
+
+def test_drawn_splits_are_uniform_over_all_that_exist():
+    """Chi squared over the 30 splits of six rows in four folds, rejecting a fair draw once in 1e6."""
+    tally = {}
+    for seed in range(150):
+        for i in range(29):
+            split = as_sets(complete_kfold(6, 4, i, 29, seed))
+            tally[split] = tally.get(split, 0) + 1
+    assert len(tally) == 30
+    assert stats.chisquare(list(tally.values())).pvalue > 1e-6
+
+
+def test_neighbouring_splits_and_sizes_are_independent():
+    """Overlaps of select sets are hypergeometric: sums over 1000 pairs stay within 5 standard deviations."""
+    n, draws = 30, 1000
+    select = {
+        k: [set(complete_kfold(n, k, i, draws, 3).select.tolist()) for i in range(draws)] for k in (5, 6)
+    }
+    neighbours = sum(len(a & b) for a, b in zip(select[5][:-1:2], select[5][1::2], strict=True))
+    sizes = sum(len(a & b) for a, b in zip(select[5], select[6], strict=True))
+    for overlap, pairs, m in ((neighbours, draws // 2, 6), (sizes, draws, 5)):
+        law = stats.hypergeom(n, 6, m)
+        assert abs(overlap - pairs * law.mean()) <= 5 * np.sqrt(pairs * law.var())
+
+
+# The rotation
+
+
+@given(rows_and_folds, st.integers(0, 2**64))
+@repeatable
+def test_rotation_gives_every_fold_every_part_once(shape, seed):
+    n, k = shape
+    m = n // k
+    splits = [rotation(n, k, i, seed) for i in range(k)]
+    for i, split in enumerate(splits):
+        train, select, estimate = as_sets(split)
+        assert sorted(train + select + estimate) == list(range(n))
+        assert (len(select), len(estimate)) == (m, m)
+        assert all(part == tuple(sorted(part)) for part in (train, select, estimate))
+        assert estimate == as_sets(splits[(i + 1) % k])[1]
+    assert len({row for split in splits for row in split.select.tolist()}) == k * m
+
+
+# What is drawn apart from the splits
+
+
+@given(st.integers(2, 500), st.floats(0.01, 0.99), st.integers(0, 2**64))
+@repeatable
+def test_held_out_rows_are_distinct_ascending_and_as_many_as_asked(n, share, seed):
+    held = hold_out(n, share, seed)
+    assert len(held) == int(share * n)
+    assert (np.diff(held) > 0).all()
+    assert set(held.tolist()) <= set(range(n))
+    np.testing.assert_array_equal(held, hold_out(n, share, seed))
+
+
+def test_held_out_rows_members_and_draws_are_uniform():
+    counts = np.bincount(np.concatenate([hold_out(20, 0.25, seed) for seed in range(2000)]), minlength=20)
+    assert stats.chisquare(counts).pvalue > 1e-4
+    assert stats.chisquare(np.bincount(draw_members(7, 7000, 3), minlength=7)).pvalue > 1e-4
+    assert stats.kstest(randomisers(40, 1000, 3), "uniform").pvalue > 1e-4
+    assert randomisers(40, 5, 3) == randomisers(40, 9, 3)[:5] != randomisers(41, 5, 3)

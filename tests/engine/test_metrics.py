@@ -1,0 +1,46 @@
+"""What Prometheus sees of a run on Ray."""
+
+import re
+import time
+import urllib.request
+
+import pytest
+import ray
+from conftest import blobs
+
+from ckcv_ray.runs.run import run_table
+from ckcv_ray.study import Execution, Study
+
+STUDY = Study(C=(0.1, 1.0, 10.0), gamma=(0.1, 1.0), k=(3, 4, 5), n_splits=6)
+WANTED = {
+    "ckcv_cells_done", "ckcv_cells_dropped", "ckcv_cells_failed", "ckcv_batches_in_flight",
+    "ckcv_fits_total", "ckcv_solver_seconds_total",
+}  # fmt: skip
+DEADLINE = 60.0
+
+
+def scraped() -> dict[str, float]:
+    """The project's figures at the metrics port of this machine's node."""
+    (node,) = ray.nodes()
+    with urllib.request.urlopen(f"http://127.0.0.1:{node['MetricsExportPort']}/metrics") as answer:
+        lines = answer.read().decode().splitlines()
+    found = (re.fullmatch(r"ray_(ckcv_\w+)\{.*\} (\S+)", line) for line in lines)
+    return {match[1]: float(match[2]) for match in found if match}
+
+
+@pytest.mark.usefixtures("ray_session")
+def test_prometheus_sees_how_far_a_run_has_come():
+    result = run_table(STUDY, blobs(36), execution=Execution("ray", 2))
+    expected = {
+        "ckcv_cells_done": result.execution["cells"]["computed"],
+        "ckcv_cells_dropped": result.execution["cells"]["dropped"],
+        "ckcv_cells_failed": 0,
+        "ckcv_batches_in_flight": 0,
+    }
+    end = time.monotonic() + DEADLINE
+    while (shown := scraped()) | expected != shown and time.monotonic() < end:
+        time.sleep(0.5)  # Ray passes figures on every few seconds
+    assert shown | expected == shown
+    assert set(shown) >= WANTED
+    assert shown["ckcv_fits_total"] >= result.execution["fits"]
+    assert shown["ckcv_solver_seconds_total"] > 0

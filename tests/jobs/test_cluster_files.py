@@ -1,0 +1,125 @@
+"""The files that describe clusters and containers: valid by their published schemas, and closed to others."""
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from ray.autoscaler._private.util import prepare_config, validate_config
+
+ROOT = Path(__file__).resolve().parents[2]
+AWS, LOCAL = ROOT / "cluster.yaml", ROOT / "docker" / "cluster-local.yaml"
+COMPOSE, DOCKERFILE = ROOT / "docker" / "compose.yaml", ROOT / "docker" / "Dockerfile"
+BOTH = pytest.mark.parametrize("file", [AWS, LOCAL], ids=["aws", "local"])
+
+
+def content(file: Path) -> dict[str, Any]:
+    loaded: dict[str, Any] = yaml.safe_load(file.read_text())
+    return loaded
+
+
+def node_types() -> dict[str, Any]:
+    types: dict[str, Any] = content(AWS)["available_node_types"]
+    return types
+
+
+@BOTH
+def test_ray_takes_it(file: Path) -> None:
+    """As `ray up` does: filled with Ray's defaults for the provider, then checked by Ray's schema."""
+    validate_config(prepare_config(content(file)))
+
+
+@BOTH
+def test_a_misspelt_key_is_refused(file: Path) -> None:
+    with pytest.raises(Exception, match="head_setup_comands"):
+        validate_config(prepare_config(content(file) | {"head_setup_comands": []}))
+
+
+@BOTH
+def test_dashboard_and_jobs_are_reached_from_the_head_alone(file: Path) -> None:
+    """Not so in Ray's defaults for AWS: what is not said here would be taken from there."""
+    (head,) = [line for line in prepare_config(content(file))["head_start_ray_commands"] if "--head" in line]
+    assert "--dashboard-host=127.0.0.1" in head
+    assert "0.0.0.0" not in json.dumps(prepare_config(content(file)))
+
+
+@BOTH
+def test_every_node_asks_for_the_token(file: Path) -> None:
+    config = content(file)
+    assert config["file_mounts"]["~/.ray/auth_token"] == "~/.ray/auth_token"
+    setup = config["setup_commands"]
+    assert setup[0] == "chmod 600 ~/.ray/auth_token"
+    assert any("RAY_AUTH_MODE=token" in line and "~/.bashrc" in line for line in setup)
+
+
+@BOTH
+def test_what_is_sent_is_there_and_enough_to_install(file: Path, tmp_path: Path) -> None:
+    """docker/install finds all it asks for in what a node is sent; no more is sent."""
+    sent = {Path(at).relative_to("~"): ROOT / what for at, what in content(file)["file_mounts"].items()}
+    sent.pop(Path(".ray/auth_token"))
+    assert all(what.exists() for what in sent.values())
+    names = {at.relative_to("ckcv_ray").name for at in sent}
+    assert names == {"ckcv_ray", "docker", "pyproject.toml", "requirements.lock", "README.md", "LICENSE"}
+
+
+def test_spot_workers_of_one_family_and_a_head_without_work() -> None:
+    head, worker = node_types()["head"], node_types()["worker"]
+    assert head["resources"] == {"CPU": 0}
+    assert worker["node_config"]["InstanceMarketOptions"] == {"MarketType": "spot"}
+    assert "InstanceMarketOptions" not in head["node_config"]
+    families = {kind["node_config"]["InstanceType"].split(".")[0] for kind in (head, worker)}
+    assert families == {"c7i"}
+    assert len({kind["node_config"]["ImageId"] for kind in (head, worker)}) == 1
+
+
+def test_everything_is_installed_by_its_hash() -> None:
+    for name in ("cluster.yaml", "docker/cluster-local.yaml", "docker/Dockerfile", "docker/install"):
+        for line in (ROOT / name).read_text().replace("\\\n", " ").splitlines():
+            if re.search(r"pip.* install|\"\$\{pip\[@\]\}\"", line) and not line.lstrip().startswith(
+                ("#", "pip=")
+            ):
+                assert "--require-hashes" in line or "--no-deps" in line, line
+
+
+def test_images_are_named_by_digest_and_it_is_said_how_to_renew_it() -> None:
+    """The nightly image is built by who runs it: its digest is theirs to fill in, as the commit beside it."""
+    (base,) = [line for line in DOCKERFILE.read_text().splitlines() if line.startswith("FROM ")]
+    assert re.fullmatch(r"FROM python:3\.12-slim@sha256:[0-9a-f]{64}", base)
+    assert "docker pull python:3.12-slim" in DOCKERFILE.read_text()
+    text = (ROOT / "docs" / "nightly" / "cronjob.yaml").read_text()
+    (container,) = yaml.safe_load(text)["spec"]["jobTemplate"]["spec"]["template"]["spec"]["containers"]
+    assert re.fullmatch(r"ckcv-ray@sha256:(<put here .*>|[0-9a-f]{64})", container["image"])
+    assert "docker inspect" in text
+
+
+def test_compose_follows_its_published_schema() -> None:
+    check = [Path(sys.executable).parent / "check-jsonschema", "--builtin-schema", "vendor.compose-spec"]
+    told = subprocess.run([*check, COMPOSE], capture_output=True, text=True)
+    assert told.returncode == 0, told.stdout + told.stderr
+
+
+def test_containers_are_closed_and_share_a_token() -> None:
+    compose = content(COMPOSE)
+    head, worker = compose["services"]["head"], compose["services"]["worker"]
+    for service in (head, worker):
+        assert "ports" not in service
+        assert service["secrets"] == ["ray_token"]
+    assert "--num-cpus=0" in head["command"]
+    assert "--dashboard-host=127.0.0.1" in head["command"]
+    assert "runs:/runs" in head["volumes"]
+    assert worker["deploy"]["replicas"] >= 1
+    assert worker["depends_on"]["head"]["condition"] == "service_healthy"
+
+
+def test_the_image_asks_for_the_token_is_no_root_and_tells_its_health() -> None:
+    lines = DOCKERFILE.read_text().splitlines()
+    users = [line.split()[1] for line in lines if line.startswith("USER")]
+    assert users == ["ckcv"]
+    assert any("RAY_AUTH_MODE=token" in line for line in lines)
+    assert any(line.startswith("HEALTHCHECK") for line in lines)
+    copied = [word for line in lines if line.startswith("COPY") for word in line.split()[2:-1]]
+    assert all((ROOT / name).exists() for name in copied)

@@ -1,0 +1,129 @@
+"""What people launch: the study as a Ray job on a cluster of its own, on loopback, with a token."""
+
+import json
+import os
+import secrets
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+from pyarrow import parquet
+
+ROOT = Path(__file__).resolve().parents[2]
+RAY = str(Path(sys.executable).parent / "ray")
+TRIALS = 20
+STUDY = ("--k", "3,4,5", "--n-splits", "4", "--C", "0.1,1,10", "--gamma", "0.01,0.1")
+
+
+class Head(NamedTuple):
+    address: str
+    jobs: str
+    environment: dict[str, str]
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+@pytest.fixture(scope="module")
+def head(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Head]:
+    """A Ray head of our own; it and all it started end with the process that holds it."""
+    port, dashboard = free_port(), free_port()
+    environment = {key: value for key, value in os.environ.items() if not key.startswith("RAY_")}
+    environment |= {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": secrets.token_hex(32)}
+    environment["PATH"] = f"{Path(sys.executable).parent}:{environment['PATH']}"  # the job says "python"
+    log = tmp_path_factory.mktemp("head") / "log"
+    with log.open("w") as output:
+        process = subprocess.Popen(
+            [
+                RAY, "start", "--head", "--block", "--node-ip-address=127.0.0.1", f"--port={port}",
+                "--dashboard-host=127.0.0.1", f"--dashboard-port={dashboard}", "--num-cpus=2",
+                f"--dashboard-agent-listen-port={free_port()}",  # the session's Ray holds the usual one
+                f"--temp-dir=/tmp/ckcv{port}", "--disable-usage-stats",
+            ],
+            env=environment, stdout=output, stderr=output, start_new_session=True,
+        )  # fmt: skip
+    try:
+        jobs = f"http://127.0.0.1:{dashboard}"
+        _takes_jobs(jobs, environment, process)
+        yield Head(f"127.0.0.1:{port}", jobs, environment)
+    finally:
+        process.send_signal(signal.SIGTERM)
+        process.wait(timeout=60)
+        subprocess.run(["rm", "-rf", f"/tmp/ckcv{port}"], check=True)
+
+
+def _takes_jobs(jobs: str, environment: dict[str, str], process: subprocess.Popen[bytes]) -> None:
+    """Wait for the head: it answers some seconds before it can take a job."""
+    trial = [RAY, "job", "submit", "--address", jobs, "--", "true"]
+    for _ in range(TRIALS):
+        trial_run = subprocess.run(trial, env=environment, capture_output=True, text=True)
+        if trial_run.returncode == 0 or process.poll() is not None:
+            break
+    assert trial_run.returncode == 0, f"the head takes no jobs: {trial_run.stdout}{trial_run.stderr}"
+
+
+def local(out: Path) -> None:
+    words = [sys.executable, str(ROOT / "jobs" / "run_study.py"), "twonorm:90:0", *STUDY]
+    subprocess.run([*words, "--out", out, "--backend", "serial"], check=True, capture_output=True)
+
+
+def same(a: Path, b: Path) -> None:
+    for name in ("triples.parquet", "certificate.json", "ensemble/models.parquet"):
+        assert (a / name).read_bytes() == (b / name).read_bytes()
+
+
+def test_a_study_as_a_ray_job(head: Head, tmp_path: Path) -> None:
+    out = tmp_path / "job"
+    submit = [RAY, "job", "submit", "--address", head.jobs, "--working-dir", str(ROOT), "--"]
+    study = ["python", "jobs/run_study.py", "twonorm:90:0", *STUDY, "--backend", "ray", "--out", str(out)]
+    done = subprocess.run([*submit, *study], env=head.environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "best triple" in done.stdout
+    assert json.loads((out / "execution.json").read_text())["backend"] == "ray"
+    local(tmp_path / "local")
+    same(out, tmp_path / "local")
+
+
+def test_a_run_joins_the_cluster_it_is_told_of(head: Head, tmp_path: Path) -> None:
+    """RAY_ADDRESS and --address lead to the same cluster; the data and the answer are the same."""
+    local(tmp_path / "local")
+    words = [sys.executable, str(ROOT / "jobs" / "run_study.py"), "twonorm:90:0", *STUDY, "--backend", "ray"]
+    told = {"variable": ({"RAY_ADDRESS": head.address}, []), "option": ({}, ["--address", head.address])}
+    for name, (environment, option) in told.items():
+        command = [*words, *option, "--out", str(tmp_path / name)]
+        subprocess.run(command, env=head.environment | environment, check=True, capture_output=True)
+        same(tmp_path / name, tmp_path / "local")
+
+
+def test_a_night_as_a_ray_job_is_submitted_once(head: Head, tmp_path: Path) -> None:
+    """The submission id of the night is the lock; whole runs are those of the cluster."""
+    submit = [RAY, "job", "submit", "--address", head.jobs, "--submission-id", "nightly-first"]
+    options = ["--plan", "tiny", "--only", "overhead", "--repeats", "1", "--commit", "abc"]
+    night = ["python", "jobs/nightly.py", "--out", str(tmp_path), "--night", "first", *options]
+    words = [*submit, "--working-dir", str(ROOT), "--", *night]
+    done, again = (
+        subprocess.run(words, env=head.environment, capture_output=True, text=True) for _ in range(2)
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "night first: measured" in done.stdout
+    assert again.returncode != 0
+    assert "already exists" in again.stdout + again.stderr
+    (part,) = (tmp_path / "history").iterdir()
+    groups = parquet.read_table(part)["group"].to_pylist()
+    assert set(groups) == {"overhead"}
+
+
+def test_a_job_is_not_taken_for_the_package_of_its_name() -> None:
+    """numba imports coverage where it is installed, and finds a job's folder first."""
+    code = "import sys; sys.path.insert(0, 'jobs'); import numba, numba.core.lowering; import coverage"
+    told = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
+    assert "not the package coverage" in told.stderr
+    assert "numba" not in told.stderr

@@ -1,0 +1,240 @@
+"""Other losses and bounds: what each loss lies above, that each bound holds, and the job in small."""
+
+import json
+import subprocess
+import sys
+from itertools import product
+from math import exp, log, log1p, sqrt
+from pathlib import Path
+from statistics import geometric_mean
+
+import numpy as np
+import pytest
+from conftest import blobs
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+from scipy import stats
+from scipy.optimize import brentq
+
+from ckcv_ray.data.task import TestRows
+from ckcv_ray.errors import InputError
+from ckcv_ray.learners.ensemble import mistakes
+from ckcv_ray.runs.run import run_table
+from ckcv_ray.study import Execution, Study
+from jobs import losses
+from jobs.soft_bounds import CAP, betting, clipped_linear, empirical_bernstein, hoeffding, ramp
+
+ROOT = Path(__file__).resolve().parents[2]
+BOUNDS = {"hoeffding": hoeffding, "bernstein": empirical_bernstein, "betting": betting}
+DELTAS = (0.01, 0.05, 0.3)
+repeatable = settings(derandomize=True, deadline=None, max_examples=100)
+
+margins = arrays(np.float64, 20, elements=st.floats(-3, 3))
+samples = st.integers(1, 40).flatmap(lambda m: arrays(np.float64, m, elements=st.floats(0, 1)))
+each_bound = pytest.mark.parametrize("bound", BOUNDS.values(), ids=BOUNDS.keys())
+
+
+# The losses
+
+
+@given(margins)
+@repeatable
+def test_the_losses_lie_above_what_they_stand_for(z):
+    wrong = z <= 0
+    assert np.all(wrong <= clipped_linear(z))
+    np.testing.assert_allclose(clipped_linear(z), np.minimum(1, 2 * ramp(z)), atol=1e-15)
+    assert np.all((ramp(z) >= 0) & (clipped_linear(z) <= 1))
+
+
+@given(margins)
+@repeatable
+def test_ramp_is_the_error_of_the_random_label(f):
+    positive = np.clip((1 + f) / 2, 0, 1)
+    np.testing.assert_allclose(ramp(f), 1 - positive, atol=1e-15)  # rows of class +1
+    np.testing.assert_allclose(ramp(-f), positive, atol=1e-15)
+
+
+# Each bound holds: by enumeration, just above each value it takes, where its failures are most
+
+
+def worst_failure(bounds, probability):
+    """Largest probability, over means p, of a bound below p; ``probability(p)`` gives that of each sample."""
+    tried = np.append(np.unique(bounds) * (1 + 1e-12), np.linspace(0.01, 0.99, 50))
+    return max(probability(p)[bounds < p].sum() for p in tried[tried < 1])
+
+
+@each_bound
+@pytest.mark.parametrize("delta", DELTAS)
+@pytest.mark.parametrize("m", [1, 2, 5, 10])
+def test_holds_for_every_sequence_of_noughts_and_ones(bound, m, delta):
+    samples = np.array(list(product((0.0, 1.0), repeat=m)))
+    ones = samples.sum(axis=1)
+    failure = worst_failure(bound(samples, delta), lambda p: p**ones * (1 - p) ** (m - ones))
+    assert failure <= delta * (1 + 1e-9)
+
+
+@each_bound
+@pytest.mark.parametrize("delta", DELTAS)
+def test_holds_for_every_sequence_of_three_values(bound, delta):
+    """0, 1/2 and 1, drawn as two coins are: the mean of each draw is p."""
+    samples = np.array(list(product((0.0, 0.5, 1.0), repeat=7)))
+    heads, ways = 2 * samples.sum(axis=1), 2.0 ** (samples == 0.5).sum(axis=1)
+    failure = worst_failure(bound(samples, delta), lambda p: ways * p**heads * (1 - p) ** (14 - heads))
+    assert failure <= delta * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("bound", [hoeffding, empirical_bernstein])
+@pytest.mark.parametrize("delta", DELTAS)
+@pytest.mark.parametrize("m", [20, 80, 300])
+def test_holds_for_counts_of_larger_sets(bound, m, delta):
+    """These two look at no order: one sample stands for all with as many ones."""
+    ones = np.arange(m + 1)
+    samples = (np.arange(m) < ones[:, None]).astype(float)
+    assert worst_failure(bound(samples, delta), lambda p: stats.binom.pmf(ones, m, p)) <= delta * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("shape", [(0.2, 1.8), (0.5, 0.5), (8.0, 2.0), (1.0, 60.0)])
+def test_betting_holds_in_simulation(shape):
+    """Beta losses, m = 80: more failures than this are seen with probability 1e-6 at most."""
+    samples = np.random.default_rng(5).beta(*shape, size=(4000, 80))
+    failures = np.sum(betting(samples, 0.05) < shape[0] / sum(shape))
+    assert failures <= stats.binom.ppf(1 - 1e-6, 4000, 0.05)
+
+
+# Each bound's shape, and its definition
+
+
+@each_bound
+@given(samples, st.sampled_from(DELTAS))
+@repeatable
+def test_lies_in_the_unit_interval_and_takes_any_shape(bound, sample, delta):
+    value = bound(sample, delta)
+    assert value.shape == ()
+    assert 0 < value <= 1
+    together = bound(np.array([[sample, 1 - sample]]), delta)
+    assert together.shape == (1, 2)
+    assert together[0, 0] == pytest.approx(value, rel=1e-9)
+
+
+@pytest.mark.parametrize("bound", [hoeffding, empirical_bernstein])
+@given(samples)
+@repeatable
+def test_exceeds_the_mean_falls_with_delta_and_with_more_of_the_same(bound, sample):
+    values = [bound(sample, delta) for delta in DELTAS]
+    assert values == sorted(values, reverse=True)
+    assert values[-1] >= min(1, sample.mean())
+    assert bound(np.tile(sample, 2), 0.05) <= values[1] * (1 + 1e-12)
+
+
+@given(samples, st.floats(0, 1))
+@repeatable
+def test_hoeffding_does_not_fall_where_losses_rise(sample, share):
+    higher = sample + share * (1 - sample)
+    assert hoeffding(higher, 0.05) >= hoeffding(sample, 0.05) - 1e-12
+
+
+def test_hand_worked_values():
+    halves = np.repeat([0.0, 1.0], 50)
+    assert hoeffding(halves, exp(-2)) == pytest.approx(0.5 + 0.1)
+    # V = 25/99 and ln(2/delta) = 1: sqrt(2 V / 100) = 0.071067, 7 / (3 * 99) = 0.023569
+    assert empirical_bernstein(halves, 2 / exp(1)) == pytest.approx(0.594636, abs=1e-6)
+    # One loss of 0, delta = 1/2: the bet is CAP / (1 - u), and 1 + CAP u / (1 - u) = 2
+    assert betting(np.zeros(1), 0.5) == pytest.approx(1 / (1 + CAP))
+
+
+def largest_capital(sample, u, delta):
+    """The capital against a mean of u, by the definition, one loss after the other."""
+    capital = largest = 0.0
+    total, squares = 0.5, 0.25
+    for t, loss in enumerate(sample, 1):
+        bet = min(sqrt(2 * log(1 / delta) / (len(sample) * squares / t)), CAP / (1 - u))
+        capital += log1p(bet * (u - loss))
+        largest = max(largest, capital)
+        total += loss
+        squares += (loss - total / (t + 1)) ** 2
+    return largest - log(1 / delta)
+
+
+@given(samples, st.sampled_from(DELTAS))
+@repeatable
+def test_betting_is_where_the_capital_crosses(sample, delta):
+    def excess(u):
+        return largest_capital(sample, u, delta)
+
+    if excess(1 - 1e-9) < 0:
+        assert betting(sample, delta) >= 1 - 1e-9
+    else:
+        assert betting(sample, delta) == pytest.approx(brentq(excess, 0, 1 - 1e-9, xtol=1e-13), abs=1e-9)
+
+
+@given(samples, st.sampled_from(DELTAS))
+@repeatable
+def test_the_capital_grows_with_the_mean_it_is_against(sample, delta):
+    capital = [largest_capital(sample, u, delta) for u in np.linspace(0, 0.999, 60)]
+    assert np.all(np.diff(capital) >= -1e-9)
+
+
+# The job
+
+
+@pytest.fixture(scope="module")
+def result():
+    study = Study(C=(0.1, 1.0, 10.0), gamma=(0.1, 1.0), k=(3, 4), n_splits=6)
+    return run_table(study, blobs(60), execution=Execution("serial"))
+
+
+@pytest.fixture(scope="module")
+def row(result):
+    fresh = blobs(400, seed=1)
+    return losses.measure(result, TestRows(fresh.X, fresh.y))
+
+
+def test_margins_are_those_the_members_were_counted_on(result):
+    for z, member in zip(losses.estimate_margins(result), result.ensemble.members, strict=True):
+        assert sum(mistakes(z, np.ones(len(z), dtype=np.int8))) == sum(member.errors)
+
+
+def test_counts_with_clopper_pearson_are_the_papers_figure(result, row):
+    assert row["bound"][losses.CP.key] == pytest.approx(result.l_ee, rel=1e-12)
+
+
+def test_each_column_is_compared_with_the_label_it_bounds(row):
+    for column in losses.COLUMNS:
+        assert row["looseness"][column.key] == row["bound"][column.key] / row["true"][column.label]
+    assert {column.loss for column in losses.COLUMNS if column.label == "random"} == {"ramp"}
+    assert row["true"]["hard"] <= row["true"]["clipped linear"] <= 2 * row["true"]["random"]
+
+
+def test_no_error_on_the_test_rows_is_refused(result):
+    found = result.ensemble.vote(result.table.X)
+    agreed = found.share == 1
+    with pytest.raises(InputError, match="looseness"):
+        losses.measure(result, TestRows(result.table.X[agreed], found.sign[agreed]))
+
+
+def test_the_table_is_as_wide_as_its_heading_and_stars_the_smallest(row):
+    last = losses.heading().splitlines()[-1]
+    line = losses.line("blobs", row)
+    assert len(last) - 1 <= len(line) <= len(last) + 1
+    assert line.count("*") == 2
+
+
+def test_the_paragraph_follows_from_the_figures(row):
+    told = losses.paragraph({"a": row, "b": row})
+    assert f"Clopper-Pearson {row['looseness'][losses.CP.key]:.2f}" in told
+    other = {column.key: 1.0 if column in losses.SOFT else 9.0 for column in losses.COLUMNS}
+    told = losses.paragraph({"a": row | {"looseness": other}, "b": row | {"looseness": other}})
+    assert "beats Clopper-Pearson on 2 of 2 sets" in told
+    assert "9.00 times the true error" in told
+
+
+def test_the_job_in_small(ida):
+    words = [sys.executable, str(ROOT / "jobs" / "losses.py"), "--sets", "titanic", "--backend", "serial"]
+    done = subprocess.run([*words, "--json"], capture_output=True, text=True, check=True)
+    account = json.loads(done.stdout)
+    row = account["sets"]["titanic"]
+    assert "titanic: k =" in done.stderr
+    assert set(account["geomean"]) == {column.key for column in losses.COLUMNS} == set(row["looseness"])
+    for key, value in account["geomean"].items():
+        assert value == pytest.approx(geometric_mean([row["looseness"][key]]))

@@ -1,0 +1,219 @@
+"""The same machine code, and so the same bits, however the compiler's cache came about."""
+
+import os
+import pickle
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from numba.core.dispatcher import Dispatcher
+
+import ckcv_ray
+from ckcv_ray.errors import RunError
+from ckcv_ray.learners.svm import decision, factor, kernels, loop, machine_code, newton, path
+from ckcv_ray.learners.svm.compiled import signatures
+
+PACKAGE = Path(ckcv_ray.__file__).parent
+MODULES = (kernels, decision, factor, loop, newton, path)
+FIT = """
+import sys
+import numpy as np
+from ckcv_ray.learners.svm import blocks
+from ckcv_ray.engine import evaluate as worker
+from ckcv_ray.data.task import table_from_arrays
+from ckcv_ray.runs.run import run_table
+from ckcv_ray.study import Execution, Study
+
+def models(study):
+    result = run_table(study, table, execution=Execution("serial"))
+    return [m.dual_coef.tobytes().hex() + float(m.offset).hex() for m in result.ensemble.members]
+
+rng = np.random.default_rng(0)
+y = np.where(np.arange(150) % 2, 1, -1)
+table = table_from_arrays(rng.normal(size=(150, 3)) + y[:, None] / 2, y)
+study = Study(C=(10.0, 100.0), gamma=(10.0, 30.0), k=(10,), n_splits=3)  # many free variables
+found = {}
+for which in sys.argv[1:]:
+    blocks.DENSE_BYTES = 0 if which == "points" else 1 << 30
+    found[which] = models(study)
+print(found["whole"], found["points"])
+"""
+
+
+def fitted(package: Path, cache: Path, *words: str, python: tuple[str, ...] = (), **variables: str) -> str:
+    """The models of a small study, in every digit, made by a copy of the package with its own cache."""
+    environment = os.environ | {"NUMBA_CACHE_DIR": str(cache), "PYTHONPATH": str(package.parent)} | variables
+    command = [sys.executable, *python, "-P", "-c", FIT, *words]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def objects(file: Path) -> list[bytes]:
+    content = machine_code.opened(file.read_bytes())
+    assert content
+    return [made[0][2][0] for made in pickle.loads(content)]
+
+
+def test_compiled_cached_edited_optimised_and_in_any_company_the_bits_are_the_same(tmp_path: Path) -> None:
+    copy, cache = tmp_path / "ckcv_ray", tmp_path / "cache"
+    shutil.copytree(PACKAGE, copy, ignore=shutil.ignore_patterns("__pycache__"))
+    cold = fitted(copy, cache, "whole", "points", PYTHONHASHSEED="7")
+    (first,) = cache.glob("*.bin")
+    assert fitted(copy, cache, "points", "whole", python=("-O",), PYTHONHASHSEED="8") == cold
+    assert fitted(copy, cache, "whole", "points", python=("-OO",)) == cold
+    assert list(cache.glob("*.bin")) == [first]
+    with (copy / "core/svm/factor.py").open("a") as source:
+        source.write("# what git pull may bring\n")
+    assert fitted(copy, cache, "whole", "points", PYTHONHASHSEED="9") == cold
+    (second,) = set(cache.glob("*.bin")) - {first}
+    assert objects(second) == objects(first)
+
+
+@pytest.mark.parametrize("name", sorted({Path(str(m.__file__)).relative_to(PACKAGE) for m in MODULES}))
+def test_a_comment_in_any_source_names_another_file(
+    name: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = machine_code.file_name()
+    copy = tmp_path / "ckcv_ray"
+    shutil.copytree(PACKAGE, copy, ignore=shutil.ignore_patterns("__pycache__"))
+    monkeypatch.setattr(machine_code, "PACKAGE", copy)
+    assert machine_code.file_name() == before
+    with (copy / name).open("a") as source:
+        source.write("# a comment\n")
+    assert machine_code.file_name() != before
+
+
+@pytest.mark.parametrize("setting", ["OPT", "CPU_NAME", "BOUNDSCHECK", "ENABLE_AVX", "LOOP_VECTORIZE"])
+def test_a_setting_of_numba_names_another_file(setting: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = machine_code.file_name()
+    monkeypatch.setattr(machine_code.config, setting, "another")
+    assert machine_code.file_name() != before
+
+
+def test_how_many_threads_there_are_does_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = machine_code.file_name()
+    monkeypatch.setattr(machine_code.config, "NUMBA_NUM_THREADS", 77)
+    assert machine_code.file_name() == before
+
+
+@pytest.fixture
+def built(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """How often the functions were compiled, were it not that what is there already is taken."""
+    machine_code.load()
+    code, calls = machine_code.sealed(machine_code._code()), [0]
+
+    def build() -> bytes:
+        calls[0] += 1
+        return code
+
+    monkeypatch.setattr(machine_code, "_built", build)
+    monkeypatch.setattr(machine_code.config, "CACHE_DIR", str(tmp_path))
+    return calls
+
+
+def test_a_damaged_file_is_made_again(built: list[int], tmp_path: Path) -> None:
+    content = machine_code._code()
+    (file,) = tmp_path.glob("*.bin")
+    whole = file.read_bytes()
+    assert machine_code._code() == content
+    assert built == [1]
+    flipped = whole[:50] + bytes([whole[50] ^ 1]) + whole[51:]
+    for i, damaged in enumerate([b"", whole[:20], whole[:32], whole[:-1], whole[: len(whole) // 2], flipped]):
+        file.write_bytes(damaged)
+        assert machine_code._code() == content
+        assert file.read_bytes() == whole
+        assert built == [i + 2]
+    file.unlink()
+    assert machine_code._code() == content
+    assert file.read_bytes() == whole
+
+
+def test_old_files_go_and_the_new_one_is_its_owners_alone_to_write(built: list[int], tmp_path: Path) -> None:
+    for i in range(9):
+        old = tmp_path / f"solver-{i}.bin"
+        old.write_bytes(b"")
+        os.utime(old, (i, i))
+    mask = os.umask(0)
+    try:
+        machine_code._code()
+    finally:
+        os.umask(mask)
+    new = tmp_path / machine_code.file_name()
+    assert new.stat().st_mode & 0o022 == 0
+    kept = {f"solver-{i}.bin" for i in range(9 - machine_code.KEPT, 9)} | {new.name}
+    assert {file.name for file in tmp_path.glob("*.bin")} == kept
+
+
+def test_a_file_that_others_may_write_is_not_opened(built: list[int], tmp_path: Path) -> None:
+    content = machine_code._code()
+    (file,) = tmp_path.glob("*.bin")
+    file.write_bytes(machine_code.sealed(b"anything, and the digest is no secret"))
+    file.chmod(0o666)
+    assert machine_code._code() == content
+    assert built == [2]
+    assert file.stat().st_mode & 0o022 == 0
+    if os.geteuid() == 0:
+        os.chown(file, 65534, 65534)
+        assert machine_code._code() == content
+        assert built == [3]
+        assert file.stat().st_uid == 0
+
+
+def test_without_a_compiler_it_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(machine_code.config, "DISABLE_JIT", 1)
+    machine_code.load.cache_clear()
+    with pytest.raises(RunError, match="NUMBA_DISABLE_JIT"):
+        machine_code.load()
+
+
+def test_where_nothing_can_be_written_it_is_compiled_all_the_same(
+    built: list[int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    content = machine_code._code()
+    monkeypatch.setattr(machine_code.config, "CACHE_DIR", "/dev/null/nowhere")
+    with pytest.warns(RuntimeWarning, match="NUMBA_CACHE_DIR"):
+        assert machine_code._code() == content
+
+
+def test_the_users_cache_comes_first_and_the_package_where_there_is_no_home(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(machine_code.config, "CACHE_DIR", "")
+    monkeypatch.setenv("XDG_CACHE_HOME", "/somewhere")
+    assert list(machine_code._folders()) == [Path("/somewhere/ckcv_ray"), PACKAGE / "__pycache__"]
+    monkeypatch.setenv("XDG_CACHE_HOME", "")
+    monkeypatch.setattr(machine_code.platformdirs, "user_cache_dir", lambda name: f"~/.cache/{name}")
+    assert list(machine_code._folders()) == [PACKAGE / "__pycache__"]
+
+
+@pytest.mark.parametrize(("program", "told"), [("import nothing_such", "nothing_such"), ("", "whole")])
+def test_a_compiler_that_fails_is_told(
+    program: str, told: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(machine_code.config, "CACHE_DIR", str(tmp_path))
+    monkeypatch.setattr(machine_code, "BUILD", program)
+    with pytest.raises(RunError, match=told):
+        machine_code._code()
+
+
+def test_every_function_is_listed() -> None:
+    there = {
+        value
+        for module in MODULES
+        for value in vars(module).values()
+        if isinstance(value, Dispatcher) and value.py_func.__module__.startswith("ckcv_ray")
+    }
+    assert there == {function for function, _ in signatures()}
+
+
+def test_nothing_is_compiled_on_its_own() -> None:
+    machine_code.load()
+    U = np.eye(3, dtype=np.float32)
+    with pytest.raises(TypeError, match="lists the types"):
+        factor.solve(U, np.ones(3), np.ones(3), 3)
+    for function, types in signatures():
+        assert types in function.overloads

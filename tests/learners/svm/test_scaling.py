@@ -1,0 +1,92 @@
+"""Standardisation: against scikit-learn, on constant columns, and without touching its input."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+from sklearn.preprocessing import StandardScaler
+
+from ckcv_ray.learners.svm.scaling import Scaling, identity, standard
+
+repeatable = settings(derandomize=True, deadline=None, max_examples=150)
+
+
+def ordinary(seed, n=50, d=6):
+    rng = np.random.default_rng(seed)
+    return rng.normal(size=(n, d)) * 10.0 ** rng.integers(-4, 5, size=d) + rng.normal(size=d)
+
+
+def test_matches_scikit_learn_on_the_rows_it_saw_and_on_others():
+    X, others = ordinary(0), ordinary(1)
+    rival = StandardScaler().fit(X)
+    scaling = standard(X)
+    np.testing.assert_allclose(scaling.centre, rival.mean_, rtol=1e-12)
+    np.testing.assert_allclose(scaling.scale, rival.scale_, rtol=1e-12)
+    for rows in (X, others, others[:1]):
+        np.testing.assert_allclose(scaling.apply(rows), rival.transform(rows), rtol=1e-9, atol=1e-11)
+
+
+def test_scaled_columns_have_mean_zero_and_variance_one():
+    Z = standard(ordinary(2)).apply(ordinary(2))
+    np.testing.assert_allclose(Z.mean(axis=0), 0, atol=1e-12)
+    np.testing.assert_allclose(Z.var(axis=0), 1, rtol=1e-12)
+
+
+def test_shift_and_stretch_of_the_data_make_no_difference():
+    X = ordinary(3)
+    stretched = X * 7.3 - 40.0
+    np.testing.assert_allclose(
+        standard(stretched).apply(stretched), standard(X).apply(X), rtol=1e-7, atol=1e-7
+    )
+
+
+@pytest.mark.parametrize("value", [0.0, 1.0, 0.1, -1 / 3, 1e-300, 1e100, 123456.789])
+@pytest.mark.parametrize("rows", [1, 2, 3, 7, 1000])
+def test_a_constant_column_is_centred_and_keeps_its_scale(value, rows):
+    """The mean of equal numbers may be off by an ulp, and then their standard deviation is not 0."""
+    X = np.column_stack([np.full(rows, value), np.arange(rows)])
+    scaling = standard(X)
+    assert scaling.scale[0] == 1.0
+    assert np.all(np.abs(scaling.apply(X)[:, 0]) <= 1e-13 * abs(value))
+    if rows > 1:
+        assert scaling.scale[1] == pytest.approx(np.sqrt((rows**2 - 1) / 12))
+
+
+@given(
+    arrays(
+        np.float64,
+        st.tuples(st.integers(1, 6), st.integers(1, 4)),
+        elements=st.floats(-1e100, 1e100, allow_subnormal=True),
+    )
+)
+@repeatable
+def test_any_table_gives_positive_scales_and_finite_results(X):
+    scaling = standard(X)
+    assert scaling.centre.shape == scaling.scale.shape == (X.shape[1],)
+    assert np.all(scaling.scale > 0)
+    assert np.all(np.isfinite(scaling.apply(X)))
+
+
+def test_identity_leaves_every_bit():
+    X = ordinary(4)
+    Z = identity(X.shape[1]).apply(X)
+    assert np.array_equal(Z, X)
+    assert not np.shares_memory(Z, X)
+
+
+def test_rows_are_scaled_one_by_one():
+    X = ordinary(5)
+    scaling = standard(X)
+    assert np.array_equal(scaling.apply(X)[[3, 11]], scaling.apply(X[[3, 11]]))
+
+
+def test_input_may_be_read_only_and_is_left_alone():
+    X = ordinary(6)
+    kept = X.copy()
+    X.setflags(write=False)
+    scaling = standard(X)
+    for part in scaling:
+        part.setflags(write=False)
+    Scaling(*scaling).apply(X)
+    assert np.array_equal(X, kept)

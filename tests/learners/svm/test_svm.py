@@ -1,0 +1,443 @@
+"""The machine's solutions, judged by the definition of the problem and against rivals, not by the solver."""
+
+import warnings
+from math import exp
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.optimize import minimize
+from sklearn.svm import SVC
+
+from ckcv_ray.learners.svm import SOLVERS, Solution, Status
+from ckcv_ray.learners.svm.kernels import complement, complement_of, gaussian, squared_distances
+from ckcv_ray.learners.svm.problem import describe
+
+TOLERANCE = 1e-3
+PLENTY = 10_000_000
+GRID = (0.01, 0.1, 1.0, 10.0, 100.0)
+
+
+@pytest.fixture(params=sorted(SOLVERS))
+def path(request):
+    """A solver, here called with K: 1 - K loses nothing at the widths used in this file."""
+
+    def solve(K, *rest):
+        M = complement_of(1.0 - K)
+        for array in M:
+            array.flags.writeable = False
+        return SOLVERS[request.param](M, *rest).solutions()
+
+    solve.name = request.param
+    return solve
+
+
+class Problem(NamedTuple):
+    K: np.ndarray
+    y: np.ndarray
+    K_new: np.ndarray
+
+
+def problem(seed, n=60, gamma=0.5, noise=0.5, d=2):
+    """A noisy exclusive or, its kernel matrix, and the kernel of 40 fresh rows."""
+    rng = np.random.default_rng(seed)
+    X, new = rng.normal(size=(n, d)), rng.normal(size=(40, d))
+    y = np.where(X[:, 0] * X[:, -1] + noise * rng.normal(size=n) > 0, 1.0, -1.0)
+    y[:2] = 1.0, -1.0
+    return Problem(gaussian(squared_distances(X, X), gamma), y, gaussian(squared_distances(new, X), gamma))
+
+
+class Audit(NamedTuple):
+    decision: np.ndarray
+    dual: float
+    primal: float
+    violation: float
+
+
+def audit(p, solution, C):
+    """Everything anew from alpha = y b, in long double and in the textbook's form of the problem."""
+    K, y = p.K.astype(np.longdouble), p.y.astype(np.longdouble)
+    alpha = y * solution.b
+    decision = K @ (alpha * y) + solution.offset
+    Q = K * np.outer(y, y)
+    dual = alpha.sum() - alpha @ Q @ alpha / 2
+    hinge = np.maximum(0, 1 - y * decision)
+    primal = alpha @ Q @ alpha / 2 + C * hinge.sum()
+    gradient = Q @ alpha - 1  # of the dual as a minimisation over alpha
+    up = ((y > 0) & (alpha < C)) | ((y < 0) & (alpha > 0))
+    low = ((y > 0) & (alpha > 0)) | ((y < 0) & (alpha < C))
+    violation = (-y * gradient)[up].max() - (-y * gradient)[low].min()
+    return Audit(decision.astype(float), float(dual), float(primal), max(0.0, float(violation)))
+
+
+def same_fit(a, b):
+    arrays = np.array_equal(a.b, b.b) and np.array_equal(a.gradient, b.gradient)
+    return arrays and a.offset == b.offset and (a.n_iter, a.status) == (b.n_iter, b.status)
+
+
+# Optimality, by definition
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("gamma", [0.01, 0.5, 10.0])
+def test_solutions_are_feasible(path, seed, gamma):
+    p = problem(seed, gamma=gamma)
+    for C, solution in zip(GRID, path(p.K, p.y, GRID, TOLERANCE, PLENTY), strict=True):
+        alpha = p.y * solution.b
+        assert np.all((alpha >= 0) & (alpha <= C))
+        assert abs(solution.b.sum()) <= 1e-12 * C * len(p.y)
+        assert alpha.max() > 0
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("gamma", [0.01, 0.5, 10.0])
+def test_margins_obey_the_kkt_conditions(path, seed, gamma):
+    """alpha = 0 wants y f >= 1, alpha = C wants y f <= 1, in between y f = 1, all to the tolerance."""
+    p = problem(seed, gamma=gamma)
+    slack = TOLERANCE * 1.1
+    for C, solution in zip(GRID, path(p.K, p.y, GRID, TOLERANCE, PLENTY), strict=True):
+        assert solution.status is Status.CONVERGED
+        alpha, margin = p.y * solution.b, p.y * audit(p, solution, C).decision
+        assert np.all(margin[alpha < C] >= 1 - slack)
+        assert np.all(margin[alpha > 0] <= 1 + slack)
+
+
+@pytest.mark.parametrize("gamma", [0.01, 0.5, 10.0])
+def test_stated_numbers_are_those_of_the_definition(path, gamma):
+    p = problem(5, gamma=gamma)
+    for C, solution in zip(GRID, path(p.K, p.y, GRID, TOLERANCE, PLENTY), strict=True):
+        true = audit(p, solution, C)
+        scale = max(1.0, true.primal)
+        np.testing.assert_allclose(solution.gradient, p.K @ solution.b - p.y, atol=1e-11 * scale)
+        assert solution.value == pytest.approx(-true.dual, abs=1e-11 * scale)
+        assert solution.value <= 0
+        assert solution.gap == pytest.approx((true.primal - true.dual) / scale, abs=1e-11)
+        assert solution.violation == pytest.approx(true.violation, abs=1e-11 * scale)
+        assert -1e-12 <= solution.gap <= TOLERANCE * len(p.y) * C / scale
+        assert solution.violation >= 0
+
+
+def test_offset_is_the_mean_over_free_vectors(path):
+    p = problem(6)
+    for C, solution in zip(GRID, path(p.K, p.y, GRID, TOLERANCE, PLENTY), strict=True):
+        free = (solution.b != 0) & (np.abs(solution.b) < C)
+        if free.any():
+            assert solution.offset == pytest.approx(np.mean(p.y[free] - p.K[free] @ solution.b), abs=1e-10)
+    assert free.any()
+
+
+def test_offset_without_free_vectors_is_the_middle_of_what_the_bounds_allow(path):
+    """Balanced classes and a tiny C: every alpha is at C, so each row limits the offset from one side."""
+    p = problem(7, n=40)
+    y = np.where(np.arange(40) % 2, 1.0, -1.0)
+    (solution,) = path(p.K, y, (1e-3,), TOLERANCE, PLENTY)
+    assert np.all(np.abs(solution.b) == 1e-3)
+    wanted = y - p.K @ solution.b  # the offset that puts row i on its margin
+    assert solution.offset == pytest.approx((wanted[y > 0].min() + wanted[y < 0].max()) / 2, abs=1e-12)
+
+
+def test_two_points_have_the_solution_on_paper(path):
+    """alpha = min(C, 1 / (1 - K_12)) for both, offset 0."""
+    k = exp(-0.7)
+    K, y = np.array([[1.0, k], [k, 1.0]]), np.array([1.0, -1.0])
+    C_values = (0.5, 1.9, 5.0, 1000.0)
+    for C, solution in zip(C_values, path(K, y, C_values, 1e-6, PLENTY), strict=True):
+        alpha = min(C, 1 / (1 - k))
+        np.testing.assert_allclose(solution.b, [alpha, -alpha], rtol=1e-5)
+        assert solution.offset == pytest.approx(0, abs=1e-6)
+        assert solution.value == pytest.approx(alpha**2 * (1 - k) - 2 * alpha, rel=1e-5)
+
+
+@pytest.mark.parametrize("C", [0.3, 3.0])
+def test_value_agrees_with_a_general_optimiser(path, C):
+    p = problem(8, n=16)
+    rival = minimize(
+        lambda b: b @ p.K @ b / 2 - p.y @ b,
+        np.zeros(16),
+        jac=lambda b: p.K @ b - p.y,
+        bounds=[(min(0.0, C * s), max(0.0, C * s)) for s in p.y],
+        constraints={"type": "eq", "fun": np.sum, "jac": np.ones_like},
+        method="SLSQP",
+        options={"ftol": 1e-13, "maxiter": 500},
+    )
+    (solution,) = path(p.K, p.y, (C,), 1e-5, PLENTY)
+    assert rival.success
+    assert solution.value == pytest.approx(rival.fun, rel=1e-6)
+    np.testing.assert_allclose(solution.b, rival.x, atol=1e-3)
+
+
+@pytest.mark.parametrize("C", [1.0, 100.0])
+def test_gap_bounds_the_distance_to_the_optimum(path, C):
+    p = problem(9)
+    (best,) = path(p.K, p.y, (C,), 1e-6, PLENTY)
+    for tolerance in (0.5, 0.1, 0.01):
+        (rough,) = path(p.K, p.y, (C,), tolerance, PLENTY)
+        primal = audit(p, rough, C).primal
+        assert best.value - 1e-6 <= rough.value <= best.value + rough.gap * max(1.0, primal) + 1e-9
+
+
+@pytest.mark.parametrize("gamma", [1e-4, 0.01, 1.0])
+def test_converged_means_a_violation_below_the_tolerance_over_the_whole_default_grid(path, gamma):
+    """As the solver's own arithmetic sees it: LIBSVM keeps its kernel in float32; else 1e-6 for rounding."""
+    p = problem(10, n=120, gamma=gamma)
+    C_values = (1.0, 100.0, 10_000.0)
+    for C, solution in zip(C_values, path(p.K, p.y, C_values, TOLERANCE, PLENTY), strict=True):
+        if solution.status is Status.CONVERGED:
+            rounding = C * len(p.y) * 2**-24 if path.name == "libsvm" else 1e-6
+            assert audit(p, solution, C).violation <= TOLERANCE + rounding, f"C={C}"
+
+
+# Rivals
+
+
+@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("gamma", [0.05, 1.0])
+def test_decisions_agree_with_scikit_learn(path, seed, gamma):
+    p = problem(seed, gamma=gamma)
+    for C, solution in zip(GRID, path(p.K, p.y, GRID, 1e-5, PLENTY), strict=True):
+        rival = SVC(C=C, kernel="precomputed", tol=1e-5).fit(p.K, p.y)
+        for block in (p.K, p.K_new):
+            ours = block @ solution.b + solution.offset
+            np.testing.assert_allclose(ours, rival.decision_function(block), atol=2e-3)
+
+
+def test_swapping_the_labels_turns_the_decision_round(path):
+    p = problem(11)
+    for one, other in zip(
+        path(p.K, p.y, GRID, 1e-5, PLENTY), path(p.K, -p.y, GRID, 1e-5, PLENTY), strict=True
+    ):
+        there, back = (p.K_new @ s.b + s.offset for s in (one, other))
+        np.testing.assert_allclose(there, -back, atol=2e-3)
+
+
+# Paths
+
+
+def test_a_shorter_path_is_the_beginning_of_a_longer_one_in_every_bit(path):
+    p = problem(12)
+    whole = path(p.K, p.y, GRID, TOLERANCE, PLENTY)
+    for length in range(1, len(GRID)):
+        short = path(p.K, p.y, GRID[:length], TOLERANCE, PLENTY)
+        assert len(short) == length
+        assert all(same_fit(a, b) for a, b in zip(short, whole, strict=False))
+
+
+def separable():
+    p = problem(13, n=40, gamma=2.0, noise=0.0)
+    return p, (1.0, 1e3, 1e4, 1e5)
+
+
+@pytest.mark.parametrize("case", [lambda: (problem(14), GRID), separable], ids=["noisy", "separable"])
+def test_a_path_equals_its_costs_solved_one_by_one(path, case):
+    """Two solutions of one problem differ by no more than their gaps and violations allow."""
+    p, C_values = case()
+    for C, solution in zip(C_values, path(p.K, p.y, C_values, TOLERANCE, PLENTY), strict=True):
+        (alone,) = path(p.K, p.y, (C,), TOLERANCE, PLENTY)
+        room = solution.violation + alone.violation
+        for fit in (solution, alone):
+            true = audit(p, fit, C)
+            room += np.sqrt(2 * max(0.0, true.primal - true.dual))
+        difference = p.K_new @ (solution.b - alone.b) + solution.offset - alone.offset
+        assert np.all(np.abs(difference) <= room + 1e-9)
+
+
+def test_an_unconstrained_solution_is_that_of_every_larger_cost(path):
+    p, C_values = separable()
+    solutions = path(p.K, p.y, C_values, TOLERANCE, PLENTY)
+    unconstrained = [np.abs(s.b).max() < C for C, s in zip(C_values, solutions, strict=True)]
+    assert unconstrained[-3:] == [True] * 3, "the case must provoke it"
+    for C, solution in zip(C_values[-2:], solutions[-2:], strict=True):
+        assert np.array_equal(solution.b, solutions[1].b)
+        assert (solution.n_iter, solution.status) == (0, Status.CONVERGED)
+        alpha, margin = p.y * solution.b, p.y * audit(p, solution, C).decision
+        assert np.all(margin >= 1 - 1.1 * TOLERANCE)
+        assert np.all(margin[alpha > 0] <= 1 + 1.1 * TOLERANCE)
+        true = audit(p, solution, C)
+        assert solution.gap == pytest.approx((true.primal - true.dual) / max(1, true.primal), abs=1e-9)
+
+
+def test_a_solution_at_its_bound_is_not_carried_to_a_larger_cost(path):
+    p = problem(15)
+    solutions = path(p.K, p.y, GRID, TOLERANCE, PLENTY)
+    for C, last, solution in zip(GRID, solutions, solutions[1:], strict=False):
+        assert np.abs(last.b).max() == C, "the case must provoke it"
+        assert not np.array_equal(last.b, solution.b)
+        assert solution.value < last.value
+
+
+# The cap
+
+
+def test_a_capped_fit_says_so_and_nothing_else_does(path):
+    p = problem(16)
+    kept = warnings.filters[:]
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        solutions = path(p.K, p.y, GRID[2:], TOLERANCE, 3)
+    assert not caught
+    assert warnings.filters == kept
+    for C, solution in zip(GRID[2:], solutions, strict=True):
+        assert solution.status is Status.CAPPED
+        assert 0 < solution.n_iter <= 3
+        alpha = p.y * solution.b
+        assert np.all((alpha >= 0) & (alpha <= C))
+        assert abs(solution.b.sum()) <= 1e-12 * C
+        assert solution.violation > TOLERANCE
+        assert solution.violation == pytest.approx(audit(p, solution, C).violation, rel=1e-9)
+
+
+def test_a_capped_fit_is_not_taken_for_the_solution_of_larger_costs(path):
+    p, _ = separable()
+    first, second = path(p.K, p.y, (1e3, 1e4), TOLERANCE, 2)
+    assert np.abs(first.b).max() < 1e3, "the case must provoke it"
+    assert (second.status, second.n_iter) == (Status.CAPPED, 2)
+
+
+def test_only_the_costs_that_need_more_iterations_are_capped(path):
+    p = problem(17)
+    free = path(p.K, p.y, GRID, TOLERANCE, PLENTY)
+    iterations = sorted({s.n_iter for s in free})
+    cap = iterations[len(iterations) // 2]
+    statuses = [s.status for s in path(p.K, p.y, GRID, TOLERANCE, cap)]
+    for solution, status in zip(free, statuses, strict=True):
+        if solution.n_iter != cap:
+            assert status is (Status.CAPPED if solution.n_iter > cap else Status.CONVERGED)
+    assert len(set(statuses)) == 2
+
+
+def test_statuses_have_names_for_files_and_sentences_for_people():
+    assert {str(s) for s in Status} == {"converged", "capped"}
+    assert len({s.sentence for s in Status}) == len(Status)
+    assert "max_iter" in Status.CAPPED.sentence
+
+
+# Awkward input
+
+
+@pytest.mark.parametrize("label", [-1.0, 1.0])
+def test_one_class_alone_gives_the_constant_classifier(path, label):
+    p = problem(18, n=12)
+    solutions = path(p.K, np.full(12, label), GRID, TOLERANCE, PLENTY)
+    assert len(solutions) == len(GRID)
+    for solution in solutions:
+        assert isinstance(solution, Solution)
+        assert np.all(p.K_new @ solution.b + solution.offset == label)
+        assert solution.status is Status.CONVERGED
+        assert (solution.value, solution.violation, solution.gap) == (0, 0, 0)
+        assert np.array_equal(solution.gradient, np.full(12, -label))
+
+
+@pytest.mark.parametrize("n_same", [1, 2])
+def test_a_class_of_a_row_or_two(path, n_same):
+    p = problem(19, n=30)
+    y = np.full(30, -1.0)
+    y[:n_same] = 1.0
+    for C, solution in zip(GRID, path(p.K, y, GRID, TOLERANCE, PLENTY), strict=True):
+        assert np.isfinite(solution.offset)
+        assert audit(p._replace(y=y), solution, C).violation <= 1.1 * TOLERANCE
+
+
+def test_equal_rows_with_opposite_labels(path):
+    """The kernel matrix is singular, and along these pairs the objective is a straight line."""
+    p = problem(20, n=20)
+    K = np.tile(p.K, (2, 2))
+    y = np.concatenate([p.y, -p.y])
+    for C, solution in zip(GRID, path(K, y, GRID, TOLERANCE, PLENTY), strict=True):
+        np.testing.assert_allclose(np.abs(solution.b), C, rtol=1e-9)
+        assert solution.violation <= 1.1 * TOLERANCE
+
+
+@pytest.mark.parametrize("layout", [np.ascontiguousarray, np.asfortranarray])
+def test_arguments_may_be_read_only_in_either_order_and_are_left_alone(path, layout):
+    p = problem(21)
+    K, y = layout(p.K.copy()), p.y.copy()
+    K.setflags(write=False)
+    y.setflags(write=False)
+    plain = path(p.K, p.y, GRID, TOLERANCE, PLENTY)
+    for ours, expected in zip(path(K, y, GRID, TOLERANCE, PLENTY), plain, strict=True):
+        np.testing.assert_allclose(ours.b, expected.b, rtol=1e-12)
+        assert ours.offset == pytest.approx(expected.offset, abs=1e-12)
+    assert np.array_equal(K, p.K)
+    assert np.array_equal(y, p.y)
+
+
+def test_the_same_call_gives_the_same_bits(path):
+    p = problem(22)
+    first, second = (path(p.K, p.y, GRID, TOLERANCE, PLENTY) for _ in range(2))
+    assert all(same_fit(a, b) for a, b in zip(first, second, strict=True))
+
+
+# Any problem at all
+
+
+@st.composite
+def problems(draw):
+    """Rows of few values, so that many are equal, with labels of either class in any proportion."""
+    n, d = draw(st.integers(2, 60)), draw(st.integers(1, 3))
+    rng = np.random.default_rng(draw(st.integers(0, 10**6)))
+    levels = draw(st.sampled_from([2, 5, 1000]))
+    X = rng.integers(0, levels, (n, d)) * 10.0 ** draw(st.integers(-2, 2)) / levels
+    y = np.where(rng.random(n) < draw(st.sampled_from([0.02, 0.3, 0.5, 0.9])), 1.0, -1.0)
+    if draw(st.booleans()):
+        y[0], y[-1] = 1.0, -1.0
+    gamma, C = 10.0 ** draw(st.floats(-6, 3)), 10.0 ** draw(st.floats(-4, 5))
+    return X, y, gamma, (C / 30, C)
+
+
+@given(problems(), st.sampled_from([1e-3, 1e-6]))
+@settings(derandomize=True, deadline=None, max_examples=300)
+def test_any_problem_is_solved_to_its_tolerance(case, tolerance):
+    """Feasible, below the tolerance by definition, and not above the objective of scikit-learn's SVC at
+    1e-8 by more than its duality gap allows; the order of rows in memory and write protection are no matter.
+    """
+    X, y, gamma, C_values = case
+    D = squared_distances(X, X)
+    K = gaussian(D, gamma)
+    M = complement_of(complement(np.asfortranarray(D), gamma))
+    for array in (*M, y):
+        array.flags.writeable = False
+    fits = SOLVERS["newton"](M, y, C_values, tolerance, PLENTY)
+    for C, s in zip(C_values, fits.solutions(), strict=True):
+        assert s.status is Status.CONVERGED
+        assert np.all((y * s.b >= 0) & (y * s.b <= C))
+        assert abs(s.b.sum()) <= 1e-9 * C * len(y)
+        if abs(y.sum()) == len(y):
+            assert not s.b.any()
+            assert s.offset == y[0]
+            continue
+        again = describe(s.b.sum() - complement(D, gamma) @ s.b, y, s.b, C, 0, s.status)
+        assert again.violation <= tolerance * 1.001 + 1e-12 * C * len(y)
+        assert s.gap == pytest.approx(again.gap, abs=1e-9)
+        machine = SVC(C=C, kernel="precomputed", tol=1e-8, max_iter=200_000)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            machine.fit(K, y)
+        b = np.zeros(len(y))
+        b[machine.support_] = machine.dual_coef_[0]
+        theirs = b @ K @ b / 2 - y @ b
+        primal = max(1.0, s.value + s.gap)
+        assert s.value <= theirs + again.gap * max(primal, abs(theirs)) + 1e-6 * max(1.0, abs(theirs))
+
+
+@pytest.mark.parametrize("tolerance", [1e-3, 1e-6])
+def test_more_rows_than_the_packed_index_was_made_for(tolerance):
+    """Beyond 2048 rows the keys of the pair loop give up more bits of the gain."""
+    p = problem(31, n=2200, gamma=0.3)
+    M = complement_of(1.0 - p.K)
+    for C, s in zip(
+        (0.1, 10.0), SOLVERS["newton"](M, p.y, (0.1, 10.0), tolerance, PLENTY).solutions(), strict=True
+    ):
+        assert s.status is Status.CONVERGED
+        assert audit(p, s, C).violation <= tolerance * 1.001 + 1e-9
+
+
+def test_starting_from_the_last_cost_and_from_nothing_end_at_the_same_objective():
+    p = problem(32, n=120, gamma=0.1)
+    M = complement_of(1.0 - p.K)
+    C_values = tuple(10.0 ** np.arange(-2, 4.5, 0.5))
+    warm = SOLVERS["newton"](M, p.y, C_values, 1e-6, PLENTY)
+    for c, C in enumerate(C_values):
+        cold = SOLVERS["newton"](M, p.y, (C,), 1e-6, PLENTY)
+        assert warm.value[c] == pytest.approx(cold.value[0], rel=1e-6)

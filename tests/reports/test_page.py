@@ -1,0 +1,349 @@
+"""The HTML page of a run: it says what the summary says, loads nothing, and takes no name for markup."""
+
+import hashlib
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from html import escape
+from html.parser import HTMLParser
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from conftest import blobs
+from matplotlib.image import imread
+
+from ckcv_ray import load_run
+from ckcv_ray.claims.certificate import at_most
+from ckcv_ray.cli import main as cli
+from ckcv_ray.data.task import Table, TestRows, learning_table
+from ckcv_ray.engine import evaluate as worker
+from ckcv_ray.engine.backend import SerialBackend
+from ckcv_ray.errors import InputError, StoreError
+from ckcv_ray.reports import figures
+from ckcv_ray.reports.figures import SetErrors, Span
+from ckcv_ray.reports.page import fold_spans, page
+from ckcv_ray.runs.run import run_table
+from ckcv_ray.runs.verify import verify
+from ckcv_ray.storage.folder import RunFolder
+from ckcv_ray.study import Execution, Study
+
+SERIAL = Execution("serial")
+SMALL = Study(C=(0.1, 1.0, 10.0), gamma=(0.1, 1.0), k=(3, 4, 5, 20, 21), n_splits=5, report_k=(5,))
+FORBIDDEN = {"script", "img", "link", "iframe", "object", "embed", "base", "form", "image", "audio", "video"}
+HOSTILE = ("<script>document.title='taken'</script>", "\"'></bdi></td><img src=x onerror=alert(1)>&amp;")
+NAMES = ("</style><script>1</script>", "{{ 7 * 7 }} & <b>", "長い名前 שלום العربية", "w" * 5000)
+BROWSERS = ("chromium", "chromium-browser", "google-chrome", "chrome")
+
+
+class Page(HTMLParser):
+    """Tags, attributes and text of a page as a browser reads them."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.tags: list[str] = []
+        self.attributes: list[tuple[str, str]] = []
+        self.labels: list[str] = []
+        self.parts: list[str] = []
+        self.feed(text)
+        self.text = " ".join(" ".join(self.parts).split())
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append(tag)
+        self.attributes += [(name, value or "") for name, value in attrs]
+        if tag == "svg":
+            self.labels.append(dict(attrs).get("aria-label") or "")
+
+    def handle_data(self, data: str) -> None:
+        self.parts.append(data)
+
+
+def hostile_table() -> Table:
+    plain = blobs(30, d=len(NAMES))
+    columns = dict(zip(NAMES, plain.X.T, strict=True))
+    labels = np.where(plain.y > 0, *HOSTILE)
+    target = "<title>&\"' target"
+    return learning_table(pa.table(columns | {target: labels}), target, source='"><script>2</script>.csv')
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run with rows to test on; nothing below changes it."""
+    table, out = blobs(40, seed=3, shift=2.0), tmp_path_factory.mktemp("report") / "run"
+    run_table(SMALL, table, out, SERIAL, test=TestRows(table.X, table.y))
+    return out
+
+
+@pytest.fixture(scope="module")
+def hostile(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    out = tmp_path_factory.mktemp("hostile") / "run"
+    run_table(SMALL, hostile_table(), out, SERIAL)
+    return out
+
+
+def ckcv(monkeypatch: pytest.MonkeyPatch, *words: object) -> int:
+    monkeypatch.setattr(sys, "argv", ["ckcv", *map(str, words)])
+    with pytest.raises(SystemExit) as end:
+        cli.main()
+    return int(end.value.code or 0)
+
+
+def test_every_figure_of_the_summary_is_on_the_page(finished: Path) -> None:
+    result, shown = load_run(finished), Page(page(finished))
+    for figure in set(re.findall(r"[\d.,]+ %", result.summary())):
+        assert figure in shown.text
+    for sentence in (*result.certificate.statements, *result.certificate.assumptions, *result.edges()):
+        assert sentence in shown.text
+    cells = result.execution["cells"]
+    words = (f"{cells['planned']:,}", f"{cells['dropped']:,}", result.run_id, *result.certificate.digests)
+    for word in (*words, f"C = {result.C:g}, gamma = {result.gamma:g}, k = {result.k}", "test error"):
+        assert word in shown.text
+    assert RunFolder(finished).sha256("manifest.json") in shown.text
+
+
+def test_the_number_to_quote_comes_first_and_is_the_proven_one(finished: Path) -> None:
+    text, proven = Page(page(finished)).text, load_run(finished).certificate.proven
+    number = f"The number to quote {at_most(proven['bound'])} proven, by the protocol occam"
+    assert number in text
+    assert text.index(number) < text.index("What is claimed")
+    assert "not proven for the average member" in text
+    assert "Provisional" not in text
+
+
+def test_what_is_proven_takes_the_first_place(finished: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    result = load_run(finished)
+    claim = {
+        "protocol": "occam",
+        "classifier": "random",
+        "bound": 0.2304,
+        "delta": 0.05,
+        "statement": "It holds & it is proven.",
+    }
+    other = {
+        "protocol": "holdout",
+        "classifier": "random",
+        "bound": 0.3,
+        "delta": 0.1,
+        "statement": "Another <claim>.",
+    }
+    certificate = result.certificate
+    object.__setattr__(certificate, "proven", claim)
+    object.__setattr__(certificate, "claims", (claim, other))
+    monkeypatch.setattr("ckcv_ray.reports.page.load_run", lambda out: result)
+    text = Page(page(finished)).text
+    assert "The number to quote 23.1 % proven, by the protocol occam It holds & it is proven. L_EE =" in text
+    assert "holdout, random 30.00 % 0.1 Another <claim>." in text
+
+
+class Failing(SerialBackend):
+    """Loses every task at k = 4."""
+
+    def wait(self) -> list[worker.Outcome]:
+        tasks = self.queue.popleft()
+        lost, kept = [t for t in tasks if t.k == 4], [t for t in tasks if t.k != 4]
+        kept_outcome = worker.evaluate(kept, self.study, self.data)
+        return [kept_outcome, worker.failed(lost, self.study, "Traceback: a broken <solver>")]
+
+
+def test_a_provisional_run_says_so_beside_what_is_proven(tmp_path: Path) -> None:
+    result = run_table(SMALL, blobs(30, seed=1), tmp_path / "run", backend=Failing())
+    assert result.certificate.provisional
+    text = Page(page(tmp_path / "run")).text
+    assert "at least (failed)" in text
+    assert "Provisional: cells failed; what is quoted is proven all the same" in text
+    assert at_most(result.certificate.proven["bound"]) in text
+    assert "The number to quote" not in text
+    assert "Traceback: a broken <solver>" in text
+    assert f"{result.execution['cells']['failed']:,} cells failed" in text
+
+
+def unsealed(file: Path) -> str:
+    text, seal = file.read_text().rsplit("<!--", 1)
+    assert seal == f" SHA-256 of all before: {hashlib.sha256(text.encode()).hexdigest()} -->\n"
+    return text
+
+
+def test_the_page_is_a_function_of_the_folder(finished: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    first = page(finished)
+    monkeypatch.setenv("SOURCE_DATE_EPOCH", "1")
+    assert ckcv(monkeypatch, "report", finished) == 0
+    assert unsealed(finished / "report.html") == first
+    assert str(finished) not in first
+    assert verify(finished).differences == []
+    assert "report.html" not in RunFolder(finished).files()
+
+
+def test_a_report_left_half_written_does_not_spoil_a_run(finished: Path) -> None:
+    (finished / ".report.html-abc.tmp").write_text("half")
+    assert verify(finished).differences == []
+    (finished / ".report.html-abc.tmp").unlink()
+
+
+@pytest.mark.parametrize("which", ["finished", "hostile"])
+def test_nothing_is_loaded_or_executed(which: str, request: pytest.FixtureRequest) -> None:
+    text = page(request.getfixturevalue(which))
+    shown = Page(text)
+    assert not FORBIDDEN & set(shown.tags)
+    for name, value in shown.attributes:
+        assert not name.startswith("on"), (name, value)
+        if name in ("src", "href", "xlink:href", "action"):
+            assert value.startswith("#"), (name, value)
+    assert not re.findall(r"url\((?!#)|@import", text)
+    assert "http" not in text.replace("http-equiv", "")
+    assert "default-src 'none'" in text
+    assert 'name="viewport"' in text
+
+
+def test_names_from_the_data_are_text(hostile: Path) -> None:
+    text, table = Page(page(hostile)).text, load_run(hostile).table
+    for name in (*table.labels, *table.features, table.target):
+        assert str(name) in text
+    assert "<script>2</script>.csv" in text
+
+
+def test_every_figure_has_words_and_a_table(finished: Path) -> None:
+    text, result = page(finished), load_run(finished)
+    shown = Page(text)
+    assert len(shown.labels) == 3
+    assert all("table below" in label for label in shown.labels)
+    assert f"{100 * result.l_ms:.2f} %" in shown.labels[0]
+    assert shown.tags.count("figure") == 3
+    assert shown.text.count("The same as a table") == 3
+    assert "currentColor" in text
+    assert figures.INK not in text
+    ids = [value for name, value in shown.attributes if name == "id"]
+    assert len(ids) == len(set(ids))
+
+
+def test_an_unfinished_run_has_no_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run_table(SMALL, blobs(24), tmp_path / "run", SERIAL)
+    (tmp_path / "run" / "manifest.json").unlink()
+    with pytest.raises(StoreError, match="not finished"):
+        page(tmp_path / "run")
+    assert ckcv(monkeypatch, "report", tmp_path / "run") == 4
+    assert ckcv(monkeypatch, "report", tmp_path / "nowhere") == 4
+
+
+def test_the_page_goes_where_it_is_told(
+    finished: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    assert ckcv(monkeypatch, "report", finished, "--out", tmp_path / "mine.html") == 0
+    assert f"report: {tmp_path / 'mine.html'}" in capfd.readouterr().err.replace("\n", "")
+    assert unsealed(tmp_path / "mine.html") == page(finished)
+    assert [file.name for file in tmp_path.iterdir()] == ["mine.html"]
+
+
+@pytest.mark.parametrize("name", ["no/such/folder.html", ".", "certificate.json", "ensemble/new.html"])
+def test_a_page_never_replaces_anything_of_a_run(name: str, finished: Path) -> None:
+    before = {file: file.read_bytes() for file in finished.rglob("*") if file.is_file()}
+    with pytest.raises(InputError, match=r"cannot write|lies in the run folder"):
+        RunFolder(finished).write_report("page", finished / name)
+    assert {file: file.read_bytes() for file in finished.rglob("*") if file.is_file()} == before
+
+
+def test_a_log_that_leads_elsewhere_is_not_drawn(tmp_path: Path) -> None:
+    run_table(SMALL, blobs(30), tmp_path / "run", SERIAL)
+    for part in (tmp_path / "run" / "cells").iterdir():
+        part.unlink()
+    folder = RunFolder(tmp_path / "run")
+    digests = {name: folder.sha256(name) for name in folder.files()}
+    (tmp_path / "run" / "manifest.json").write_text(json.dumps(digests, indent=2) + "\n")
+    with pytest.raises(StoreError, match="does not lead to"):
+        page(tmp_path / "run")
+
+
+def test_neighbouring_k_of_one_fate_are_drawn_together(finished: Path) -> None:
+    spans = fold_spans(load_run(finished).per_k())
+    assert [(span.first, span.last) for span in spans] == [(3, 3), (4, 4), (5, 5), (20, 20), (21, 21)]
+    beaten = {"state": "beaten", "lower_bound": 0.5, "C": None, "gamma": None, "l_ms": None, "l_ee": None}
+    rows = [{"k": k, "n_select": 60 // k, **beaten} for k in range(11, 21)]
+    assert [(s.first, s.last) for s in fold_spans(rows)] == [(11, 12), (13, 15), (16, 20)]
+
+
+def test_wide_ranges_of_k_are_drawn_in_logarithms() -> None:
+    winner = Span(3, 3, 133, "winner", 0.1, 1.0, 1.0, 0.1, 0.11)
+    near, far = winner._replace(first=6, last=6), winner._replace(first=400, last=400)
+    low = {"state": "beaten", "C": None, "gamma": None, "l_ms": None, "l_ee": None, "lower_bound": 0.2}
+    wide = figures.draw_folds([winner, far._replace(**low)], "wide")
+    assert ">100<" in wide
+    assert ">100<" not in figures.draw_folds([winner, near._replace(**low)], "narrow")
+
+
+def test_bounds_against_errors_names_every_set() -> None:
+    rows = [SetErrors(f"set {i}", 0.06 + i / 500, 0.01, 0.03 + i / 500, 0.005, 0.06, 0.03) for i in range(13)]
+    first, again = figures.bounds_against_errors(rows), figures.bounds_against_errors(rows)
+    assert first == again
+    assert first.png.startswith(b"\x89PNG")
+    for row in rows:
+        assert f">{row.name}<" in first.svg
+    assert "$x_1$ <&amp;" in figures.bounds_against_errors(
+        [rows[0]._replace(name="$x_1$ <&", test=0.0)]
+    ).svg.replace("&lt;", "<")
+
+
+def test_the_command_line_starts_without_matplotlib() -> None:
+    script = "import sys, ckcv_ray.cli.main; assert not {'matplotlib', 'ckcv_ray.reports.figures'} & set(sys.modules)"
+    subprocess.run([sys.executable, "-c", script], check=True)
+
+
+@pytest.fixture
+def browser() -> str:
+    found = next((path for name in BROWSERS if (path := shutil.which(name))), None)
+    if found is None:
+        pytest.skip(f"none of {', '.join(BROWSERS)} is installed: no page was opened in a browser")
+    return found
+
+
+def browse(browser: str, place: Path, *words: str) -> str:
+    """Standard output of a headless browser that keeps all it writes in ``place``."""
+    options = ("--headless", "--no-sandbox", "--disable-gpu", "--disable-crash-reporter", "--hide-scrollbars")
+    command = [browser, *options, f"--user-data-dir={place / 'profile'}", *words]
+    home = {name: str(place) for name in ("HOME", "XDG_CONFIG_HOME", "XDG_CACHE_HOME")}
+    done = subprocess.run(command, env=os.environ | home, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_a_browser_shows_the_page_in_a_light_and_a_dark_scheme(
+    browser: str, finished: Path, tmp_path: Path
+) -> None:
+    target = RunFolder(finished).write_report(page(finished), tmp_path / "page.html").as_uri()
+    background = []
+    for scheme in ("0", "1"):
+        picture = tmp_path / f"{scheme}.png"
+        words = (f"--blink-settings=preferredColorScheme={scheme}", f"--screenshot={picture}")
+        browse(browser, tmp_path, *words, "--window-size=1280,900", target)
+        image = imread(picture)
+        background.append(float(image[5, 5, :3].mean()))
+        assert image.std() > 0.01
+    assert background[0] < 0.2
+    assert background[1] > 0.9
+
+
+def test_a_browser_takes_no_name_for_markup(browser: str, hostile: Path, tmp_path: Path) -> None:
+    target = RunFolder(hostile).write_report(page(hostile), tmp_path / "page.html").as_uri()
+    shown = Page(browse(browser, tmp_path, "--dump-dom", target))
+    assert not FORBIDDEN & set(shown.tags)
+    assert shown.tags.count("svg") == 3
+    assert f"ckcv run {load_run(hostile).run_id}" in shown.text
+
+
+@pytest.mark.parametrize("which", ["finished", "hostile"])
+def test_a_narrow_window_does_not_scroll_sideways(
+    which: str, browser: str, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    """The page inside a frame of 390 pixels, measured by a script that the page itself would forbid."""
+    text = re.sub(
+        r'<meta http-equiv="Content-Security-Policy"[^>]*>', "", page(request.getfixturevalue(which))
+    )
+    frame = f'<iframe style="width:390px;height:800px;border:0" srcdoc="{escape(text)}"></iframe>'
+    script = "onload = () => document.title = frames[0].document.documentElement.scrollWidth"
+    (tmp_path / "frame.html").write_text(
+        f"<meta charset=utf-8><title>-</title><script>{script}</script>{frame}"
+    )
+    dom = browse(browser, tmp_path, "--dump-dom", (tmp_path / "frame.html").as_uri())
+    assert re.findall(r"<title>(.*?)</title>", dom)[0] == "390"

@@ -1,0 +1,119 @@
+"""Winner, bounds, triples, ensemble and certificate in the same bytes however the work was divided: among
+how many workers, into batches of what length, and whatever the environment says of threads.
+
+For Ray with one and three workers see ``test_backends``, for any order of arrival ``test_fault_double``.
+"""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from conftest import blobs
+
+from ckcv_ray.engine import aggregator
+from ckcv_ray.engine.backend import SerialBackend
+from ckcv_ray.runs.run import run_table
+from ckcv_ray.study import Execution, Study
+
+STUDY = Study(C=(0.1, 1.0, 10.0), gamma=(0.01, 0.1, 1.0), k=(3, 4, 5, 10), n_splits=6, report_k=(5,))
+TABLE = blobs(200, d=3)
+ALL_FREE = Study(C=(10.0, 100.0), gamma=(10.0, 30.0), k=(10,), n_splits=3)  # factors large enough to share
+CLOUD = blobs(150, d=3)
+THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
+
+SERIAL_RUN = """
+import sys
+from pathlib import Path
+from ckcv_ray.runs.run import run_table
+from ckcv_ray.study import Execution
+from test_identical_bits import ALL_FREE, CLOUD
+
+run_table(ALL_FREE, CLOUD, Path(sys.argv[1]), Execution("serial"))
+"""
+RAY_RUNS = """
+import sys
+from pathlib import Path
+from test_identical_bits import STUDY, TABLE
+from ckcv_ray.engine.ray_backend import RayBackend, connected
+from ckcv_ray.runs.run import run_table
+from ckcv_ray.study import Execution
+
+RayBackend.least_seconds = 0.0  # batches enough for every worker
+workers = [int(word) for word in sys.argv[2:]]
+with connected(max(workers), "local"):
+    for n in workers:
+        run_table(STUDY, TABLE, Path(sys.argv[1]) / str(n), Execution("ray", n))
+"""
+
+
+def python(script, *words, **variables):
+    """Run a script in a process of its own, in which the tests can be imported."""
+    path = os.pathsep.join([str(Path(__file__).parent), os.environ.get("PYTHONPATH", "")])
+    environment = os.environ | {"PYTHONPATH": path} | variables
+    command = [sys.executable, "-W", "error::RuntimeWarning", "-c", script, *map(str, words)]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
+def content(folder):
+    """Every file that may not depend on how the run went, by name."""
+    files = [folder / "triples.parquet", folder / "certificate.json", *sorted(folder.glob("ensemble/*"))]
+    return {file.name: file.read_bytes() for file in files}
+
+
+@pytest.fixture(scope="module")
+def expected(tmp_path_factory):
+    """The files of a serial run in this process."""
+    out = tmp_path_factory.mktemp("expected") / "run"
+    run_table(STUDY, TABLE, out, Execution("serial"))
+    files = content(out)
+    assert len(files) == 3 + STUDY.n_splits
+    return files
+
+
+def test_the_number_of_workers(expected, tmp_path):
+    python(RAY_RUNS, tmp_path, 2, 4, 7)
+    for workers in (2, 4, 7):
+        assert json.loads((tmp_path / str(workers) / "execution.json").read_text())["workers"] == workers
+        assert content(tmp_path / str(workers)) == expected
+
+
+class Counting(SerialBackend):
+    """Keeps some batches waiting, and counts the tasks in each."""
+
+    def __init__(self, window, least):
+        self.window, self.least_seconds, self.lengths = window, least, []
+
+    def submit(self, tasks):
+        self.lengths.append(len(tasks))
+        super().submit(tasks)
+
+
+@pytest.mark.parametrize("window", [1, 20])
+@pytest.mark.parametrize(
+    ("most", "left", "least"),
+    [(0.0, 50, 0.0), (1.0, 10**9, 0.0), (1.0, 1, 0.002), (1e9, 1, 0.02), (1.0, 50, 1e9)],
+)
+def test_the_length_of_a_batch(expected, tmp_path, monkeypatch, window, most, left, least):
+    monkeypatch.setattr(aggregator, "BATCH_SECONDS", most)
+    monkeypatch.setattr(aggregator, "BATCHES_LEFT", left)
+    monkeypatch.setattr(aggregator, "OWN_SECONDS", 0.0)
+    backend = Counting(window, least)
+    run_table(STUDY, TABLE, tmp_path / "run", backend=backend)
+    assert content(tmp_path / "run") == expected
+    if most == 0.0:
+        assert max(backend.lengths) == 1
+    if least == 1e9:
+        assert max(backend.lengths) > 10
+
+
+@pytest.mark.parametrize("counts", [(1, 2, 13, 1), (2, 13, 1, 2), (13, 1, 2, 13)])
+def test_variables_that_speak_of_threads(tmp_path, counts):
+    """Where BLAS may use two threads, a factor differs in its last bits."""
+    run_table(ALL_FREE, CLOUD, tmp_path / "here", Execution("serial"))
+    asked = {name: str(n) for name, n in zip(THREADS, counts, strict=True)}
+    python(SERIAL_RUN, tmp_path / "there", **asked)
+    assert content(tmp_path / "there") == content(tmp_path / "here")

@@ -1,0 +1,295 @@
+"""A disk that is full, a folder that is moved away, power that is lost: the same command mends the run."""
+
+import errno
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from functools import partial
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import blobs
+
+from ckcv_ray.errors import InputError, RunError
+from ckcv_ray.runs.run import run_table
+from ckcv_ray.runs.verify import verify
+from ckcv_ray.storage import files
+from ckcv_ray.storage import folder as store
+from ckcv_ray.storage.folder import RunFolder
+from ckcv_ray.study import Execution, Study
+
+SERIAL = Execution("serial")
+GRIDS: dict[str, Any] = {"C": (0.1, 1.0), "gamma": (0.1, 1.0), "k": (3,), "n_splits": 2}
+STUDIES = {
+    "paper": Study(**GRIDS),
+    "holdout": Study(**GRIDS, protocol="holdout"),
+    "nested": Study(**GRIDS, protocol="nested", outer_splits=1),
+}
+TABLE = blobs(24)
+APART = ("execution.json", "manifest.json", "part-")
+
+
+class Disk:
+    """Counts what takes room on a disk, and refuses it once there is none.
+
+    Args:
+        refused: number of the first that is refused; none without.
+        code: the error it is refused with.
+        lasting: whether all that follow are refused too.
+    """
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.done, self.refused, self.code, self.lasting = 0, 0, errno.ENOSPC, True
+        for name in ("fsync", "replace", "mkdir", "open", "fdopen"):
+            monkeypatch.setattr(os, name, self.counted(name, getattr(os, name)))
+
+    def counted(self, name: str, real: Callable[..., Any]) -> Callable[..., Any]:
+        def call(*args: Any, **named: Any) -> Any:
+            reads = name == "open" and not args[1] & os.O_CREAT
+            if not reads and not (name == "fdopen" and args[1] != "wb"):
+                self.take()
+            return real(*args, **named)
+
+        return call
+
+    def take(self) -> None:
+        self.done += 1
+        if self.refused and (self.done == self.refused or (self.lasting and self.done > self.refused)):
+            raise OSError(self.code, os.strerror(self.code))
+
+    def fill(self, refused: int, code: int, lasting: bool) -> None:
+        self.done, self.refused, self.code, self.lasting = 0, refused, code, lasting
+
+    def free(self) -> None:
+        self.refused = 0
+
+
+@pytest.fixture
+def disk(monkeypatch: pytest.MonkeyPatch) -> Disk:
+    return Disk(monkeypatch)
+
+
+def lasting_files(out: Path) -> dict[str, bytes]:
+    """What is equal in every byte however a run was interrupted, by name."""
+    found = (file for file in out.rglob("*") if file.is_file() and not file.name.startswith(APART))
+    return {file.relative_to(out).as_posix(): file.read_bytes() for file in found}
+
+
+def unfinished_names(out: Path) -> list[Path]:
+    return [file for file in out.rglob(".*") if file.name != ".lock"]
+
+
+def error_of(run: Callable[[], object]) -> str | None:
+    """What a run says that could not finish; None where it did."""
+    try:
+        run()
+    except RunError as error:
+        return str(error)
+    return None
+
+
+@pytest.mark.parametrize("lasting", [True, False], ids=["for good", "for a moment"])
+@pytest.mark.parametrize("code", [errno.ENOSPC, errno.EDQUOT], ids=["full", "quota"])
+@pytest.mark.parametrize("protocol", STUDIES)
+def test_wherever_the_disk_is_full_the_same_run_mends_it(
+    tmp_path: Path, disk: Disk, protocol: str, code: int, lasting: bool
+) -> None:
+    study = STUDIES[protocol]
+    run_table(study, TABLE, tmp_path / "whole", SERIAL)
+    whole = lasting_files(tmp_path / "whole")
+    step, failed = {"paper": 1, "holdout": 3, "nested": 7}[protocol], 0
+    for refused in count(1, step):
+        out = tmp_path / str(refused)
+        disk.fill(refused, code, lasting)
+        told = error_of(partial(run_table, study, TABLE, out, SERIAL))
+        assert told is None or (os.strerror(code) in told and "\n" not in told)
+        failed += told is not None
+        if disk.done < refused:  # that far it does not come
+            break
+        disk.free()
+        assert unfinished_names(out) == []
+        run_table(study, TABLE, out, SERIAL)
+        assert lasting_files(out) == whole, refused
+        assert verify(out).differences == []
+        shutil.rmtree(out)
+    assert failed >= 50 // step
+
+
+def ckcv(*words: object, shell: str = 'exec "$@"') -> subprocess.CompletedProcess[str]:
+    """The command in a shell that first does something else."""
+    command = ["bash", "-c", shell, "-", sys.executable, "-m", "ckcv_ray", *map(str, words)]
+    return subprocess.run(command, capture_output=True, text=True)
+
+
+WORDS = ("run", "twonorm:40:0", "--C", "1,10", "--gamma", "0.01,0.1", "--k", "3,4", "--n-splits", "3")
+
+
+def test_a_limit_on_the_size_of_files_is_a_full_disk(tmp_path: Path) -> None:
+    words = (*WORDS, "--backend", "serial", "--out")
+    assert ckcv(*words, tmp_path / "whole").returncode == 0
+    for blocks in (0, 4):
+        out = tmp_path / str(blocks)
+        done = ckcv(*words, out, shell=f'ulimit -f {blocks}; exec "$@"')
+        assert (done.returncode, done.stderr.count("ckcv: ")) == (1, 1), done.stderr
+        assert "Traceback" not in done.stderr
+        assert done.stderr.splitlines()[-1].endswith("File too large; what is written is kept")
+        assert ckcv(*words, out).returncode == 0
+        assert lasting_files(out) == lasting_files(tmp_path / "whole")
+
+
+# A folder that is no longer the one that was locked
+
+
+def moved_at(out: Path, batch: int, then: Callable[[], None]) -> Callable[[], bool]:
+    """A ``stop`` that never stops a run, and has its folder moved away when it is asked for the n-th time."""
+    asked = iter(range(10**6))
+
+    def stop() -> bool:
+        if next(asked) == batch:
+            out.rename(out.with_name("away"))
+            then()
+        return False
+
+    return stop
+
+
+def snapshot(folder: Path) -> dict[str, bytes | None]:
+    return {
+        str(file): file.read_bytes() if file.is_file() else None
+        for file in folder.rglob("*")
+        if file.name != ".lock"
+    }
+
+
+@pytest.mark.parametrize("place", ["nothing", "folder", "run", "run in use"])
+@pytest.mark.parametrize("protocol", STUDIES)
+@pytest.mark.parametrize("batch", [1, 3])
+def test_a_run_writes_into_no_folder_but_its_own(
+    tmp_path: Path, protocol: str, place: str, batch: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("ckcv_ray.engine.aggregator.FLUSH_SECONDS", 0.0)
+    monkeypatch.setattr("ckcv_ray.engine.aggregator.FLUSH_SHARE", 0.0)
+    monkeypatch.setattr("ckcv_ray.engine.backend.SerialBackend.least_seconds", 0.0)
+    run_table(Study(**GRIDS, seed=9), TABLE, tmp_path / "other", SERIAL)
+    out, other = tmp_path / "run", RunFolder(tmp_path / "run")
+
+    def put() -> None:
+        if place == "folder":
+            out.mkdir()
+            (out / "thesis.tex").write_text("years of work")
+        elif place != "nothing":
+            shutil.copytree(tmp_path / "other", out)
+        if place == "run in use":
+            other.acquire()
+        before.append(snapshot(out))
+
+    before: list[dict[str, bytes | None]] = []
+    with pytest.raises(RunError, match="no longer the folder this run holds"):
+        run_table(STUDIES[protocol], TABLE, out, SERIAL, stop=moved_at(out, batch, put))
+    assert [snapshot(out)] == before
+    assert out.exists() == (place != "nothing")
+    assert (out / ".lock").exists() == (place == "run in use")
+    other.release()
+    shutil.rmtree(out, ignore_errors=True)
+    (tmp_path / "away").rename(out)
+    run_table(STUDIES[protocol], TABLE, out, SERIAL)
+    assert verify(out).differences == []
+
+
+def test_a_folder_is_let_go_though_it_cannot_be_cleared(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / ".study.json-0.tmp").touch()
+    real = os.unlink
+
+    def refuse(path: Any, **named: Any) -> None:
+        if str(path).endswith(".tmp"):
+            raise PermissionError(errno.EPERM, "Operation not permitted")
+        real(path, **named)
+
+    monkeypatch.setattr(os, "unlink", refuse)
+    with pytest.raises(InputError, match="Operation not permitted"):
+        RunFolder(tmp_path).acquire()
+    monkeypatch.undo()
+    RunFolder(tmp_path).acquire()
+
+
+# Power that is lost
+
+
+class Calls:
+    """What is done to files, in order: (call, name of the file)."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.made: list[tuple[str, Path]] = []
+        self.patch = monkeypatch
+        self.record("fsync", lambda descriptor: os.readlink(f"/proc/self/fd/{descriptor}"))
+        self.record("replace", lambda source, final: final)
+        self.record("unlink", lambda path, **named: path)
+        self.record("mkdir", lambda path, *mode: path)
+
+    def record(self, name: str, subject: Callable[..., Any]) -> None:
+        real = getattr(os, name)
+
+        def call(*args: Any, **named: Any) -> Any:
+            self.made.append((name, Path(subject(*args, **named))))
+            return real(*args, **named)
+
+        self.patch.setattr(os, name, call)
+
+
+def test_a_name_is_on_disk_before_a_write_returns(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    calls = Calls(monkeypatch)
+    files.write_whole(tmp_path / "a.json", b"{}")
+    (first, temporary), *rest = calls.made
+    assert (first, temporary.suffix) == ("fsync", ".tmp")
+    assert rest == [("replace", tmp_path / "a.json"), ("fsync", tmp_path)]
+
+
+def test_new_folders_are_on_disk_before_they_are_used(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out, calls = tmp_path / "deep" / "run", Calls(monkeypatch)
+    folder = RunFolder(out)
+    folder.acquire()
+    folder.release()
+    for one in (out.parent, out, out / "cells", out / "ensemble"):
+        assert ("fsync", one.parent) in calls.made[calls.made.index(("mkdir", one)) :]
+
+
+def test_parts_go_once_the_joined_one_is_on_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ckcv_ray.engine.aggregator.FLUSH_SECONDS", 0.0)
+    monkeypatch.setattr("ckcv_ray.engine.aggregator.FLUSH_SHARE", 0.0)
+    monkeypatch.setattr("ckcv_ray.engine.backend.SerialBackend.least_seconds", 0.0)
+    monkeypatch.setattr(store, "MOST_SMALL_PARTS", 3)
+    calls = Calls(monkeypatch)
+    run_table(Study(**(GRIDS | {"n_splits": 20}), exhaustive=True), TABLE, tmp_path / "run", SERIAL)
+    cells = tmp_path / "run" / "cells"
+    gone = [i for i, (call, file) in enumerate(calls.made) if call == "unlink" and file.parent == cells]
+    assert gone
+    for i in gone:
+        before = [
+            call for call in calls.made[:i] if call[0] != "unlink" and cells in (call[1], call[1].parent)
+        ]
+        assert [call for call, _ in before[-2:]] == ["replace", "fsync"]
+        assert before[-1][1] == cells
+
+
+@pytest.mark.parametrize("code", [errno.EINVAL, errno.ENOTSUP])
+def test_a_file_system_that_cannot_fsync_folders_is_used_without(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: int
+) -> None:
+    real = os.fsync
+
+    def fsync(descriptor: int) -> None:
+        if Path(f"/proc/self/fd/{descriptor}").is_dir():
+            raise OSError(code, os.strerror(code))
+        real(descriptor)
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    run_table(STUDIES["paper"], TABLE, tmp_path / "run", SERIAL)
+    assert verify(tmp_path / "run").differences == []

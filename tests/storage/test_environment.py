@@ -1,0 +1,55 @@
+"""What is compared where a run is read again: what can change bits, not what happens to be loaded."""
+
+import subprocess
+import sys
+
+import pytest
+
+from ckcv_ray.storage import environment
+from ckcv_ray.storage.environment import VARIABLES, changes
+
+READ = """
+import sys
+for name in sys.argv[1:]:
+    __import__(name)
+from ckcv_ray.storage.environment import environment
+print(environment())
+"""
+
+
+def test_what_else_is_loaded_makes_no_difference() -> None:
+    """scikit-learn brings OpenMP, torch and matplotlib bring others: none of it changes a bit of a result."""
+    found = {
+        subprocess.run(
+            [sys.executable, "-c", READ, *names], capture_output=True, text=True, check=True
+        ).stdout
+        for names in ((), ("sklearn.svm", "sklearn.ensemble"), ("scipy.linalg", "numba"))
+    }
+    assert len(found) == 1
+
+
+@pytest.mark.parametrize("name", VARIABLES)
+def test_a_variable_that_chooses_other_code_is_named(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = environment.environment()
+    monkeypatch.setenv(name, "generic")
+    environment.environment.cache_clear()
+    try:
+        assert changes(before) == [f"{name} was None, here it is generic"]
+    finally:
+        environment.environment.cache_clear()
+
+
+def test_every_part_that_can_change_bits_is_compared_by_name() -> None:
+    here = environment.environment()
+    there = {
+        **here,
+        "processor": "another",
+        "blas": {**here["blas"], "scipy": "mkl 2025"},
+        "packages": {**here["packages"], "numba": "0.1"},
+    }
+    told = changes(there, here)
+    assert len(told) == 3
+    assert any(sentence.startswith("processor was another") for sentence in told)
+    assert any(sentence.startswith("scipy's BLAS was mkl 2025") for sentence in told)
+    assert any(sentence.startswith("numba was 0.1") for sentence in told)
+    assert changes(here) == []

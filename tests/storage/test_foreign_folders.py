@@ -1,0 +1,391 @@
+"""Run folders that somebody else made: refused in bounded memory and time, or shown with all escaped."""
+
+import json
+import os
+import shutil
+import socket
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from conftest import blobs
+from pyarrow import parquet
+
+from ckcv_ray import load_run
+from ckcv_ray.cli import main as cli
+from ckcv_ray.data.task import table_from_arrays
+from ckcv_ray.errors import InputError, StoreError, printable
+from ckcv_ray.learners.ensemble import SCHEMA as MODELS_SCHEMA
+from ckcv_ray.reports.page import page
+from ckcv_ray.runs import load as archive
+from ckcv_ray.runs.run import run_table
+from ckcv_ray.runs.verify import verify
+from ckcv_ray.storage import log as cells
+from ckcv_ray.storage.folder import MOST_PART_ROWS, RunFolder
+from ckcv_ray.storage.log import RECORD, Failure
+from ckcv_ray.study import Execution, Study
+from ckcv_ray.study import Path as Key
+
+STUDY = Study(C=(0.1, 1.0), gamma=(0.1, 1.0), k=(3, 4), n_splits=3)
+TABLE = blobs(24)
+KEY = Key(0.1, 3, 0)
+DATA, MODELS, PART = "data.parquet", "ensemble/models.parquet", "cells/part-000000.parquet"
+NAMES = (
+    "study.json", DATA, "triples.parquet", "certificate.json", MODELS, "ensemble/model-00000.pkl", PART,
+    "execution.json", "manifest.json",
+)  # fmt: skip
+ESC = "\x1b[2J\x1b]0;owned\x07"
+
+READ = """
+import json, resource, signal, sys
+from pathlib import Path
+from ckcv_ray import load_run
+from ckcv_ray.runs.load import replay
+from ckcv_ray.errors import CKCVError
+from ckcv_ray.reports.page import page
+from ckcv_ray.storage.folder import RunFolder
+from ckcv_ray.runs import verify as verification
+
+def verify(out):
+    return verification.verify(out).differences
+
+def peak():
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return next(int(line.split()[1]) >> 10 for line in lines if line.startswith("VmHWM"))
+
+def late(number, frame):
+    raise SystemExit(f"{case} takes too long")
+
+signal.signal(signal.SIGALRM, late)
+whole, *cases = sys.argv[1:]
+load_run(whole), page(whole), verify(whole)
+before, found = peak(), {}
+for case in cases:
+    signal.alarm(30)
+    told = []
+    for read in (load_run, verify, replay, page, lambda out: load_run(out, allow_pickle=True)):
+        try:
+            read_by = read(case)
+            told.append(read_by if isinstance(read_by, list) else "read")
+        except CKCVError as error:
+            told.append(type(error).__name__ + ": " + str(error))
+    found[case] = told, peak() - before
+print(json.dumps(found))
+"""
+MOST_MIB = 500
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    out = tmp_path_factory.mktemp("whole") / "run"
+    run_table(STUDY, TABLE, out, Execution("serial"))
+    return out
+
+
+def reseal(run: Path) -> None:
+    """Make the manifest agree with the files, as a careful forger would."""
+    folder = RunFolder(run)
+    digests = {file: folder.sha256(file) for file in folder.files()}
+    (run / "manifest.json").write_text(json.dumps(digests, indent=2) + "\n")
+
+
+def bind(file: Path) -> None:
+    """A socket; its address may have 107 characters."""
+    before = Path.cwd()
+    os.chdir(file.parent)
+    try:
+        with socket.socket(socket.AF_UNIX) as server:
+            server.bind(file.name)
+    finally:
+        os.chdir(before)
+
+
+def holes(file: Path) -> None:
+    """Bytes without end that take no room."""
+    file.touch()
+    os.truncate(file, 1 << 40)
+
+
+STRANGE: dict[str, Callable[[Path], object]] = {
+    "a pipe": os.mkfifo,
+    "endless zeros": lambda file: file.symlink_to("/dev/zero"),
+    "a terminal": lambda file: file.symlink_to("/dev/tty"),
+    "a file of the kernel": lambda file: file.symlink_to("/proc/kmsg"),
+    "a socket": bind,
+    "a folder": Path.mkdir,
+    "a link to itself": lambda file: file.symlink_to(file.name),
+    "a terabyte of holes": holes,
+}
+
+
+def read_elsewhere(whole: Path, cases: list[Path]) -> dict[str, tuple[list[Any], int]]:
+    """What each way of reading says of each folder, and the most memory it took, in MiB."""
+    command = [sys.executable, "-c", READ, str(whole), *map(str, cases)]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    found: dict[str, tuple[list[Any], int]] = json.loads(done.stdout)
+    return found
+
+
+@pytest.mark.parametrize("kind", STRANGE)
+def test_what_is_no_file_of_a_run_is_refused_at_once(whole: Path, tmp_path: Path, kind: str) -> None:
+    cases = {name: shutil.copytree(whole, tmp_path / str(i)) for i, name in enumerate(NAMES)}
+    for name, out in cases.items():
+        (out / name).unlink()
+        STRANGE[kind](out / name)
+    found = read_elsewhere(whole, list(cases.values()))
+    for name, out in cases.items():
+        (loaded, verified, _, paged, unpickled), mib = found[str(out)]
+        assert all(told.startswith("StoreError: ") for told in (loaded, paged, unpickled)), name
+        assert verified not in ([], "read"), name
+        assert mib < MOST_MIB, name
+
+
+@pytest.mark.parametrize("kind", sorted(set(STRANGE) - {"a folder"}))
+def test_its_own_command_mends_it(whole: Path, tmp_path: Path, kind: str) -> None:
+    for i, name in enumerate(NAMES):
+        out = shutil.copytree(whole, tmp_path / str(i))
+        (out / name).unlink()
+        STRANGE[kind](out / name)
+        run_table(STUDY, TABLE, out, Execution("serial"))
+        assert [told for told in verify(out).differences if "damaged-000000" not in told] == []
+        assert (out / MODELS).read_bytes() == (whole / MODELS).read_bytes()
+
+
+@pytest.mark.parametrize("kind", STRANGE)
+def test_a_report_that_is_no_file_is_not_read(whole: Path, tmp_path: Path, kind: str) -> None:
+    out = shutil.copytree(whole, tmp_path / "run")
+    STRANGE[kind](out / "report.html")
+    ((loaded, verified, *_), mib) = read_elsewhere(whole, [out])[str(out)]
+    assert loaded == "read"
+    assert verified in (
+        [],
+        ["report.html is not as ckcv report wrote it: its last line does not name its SHA-256"],
+    )
+    assert mib < MOST_MIB
+
+
+@pytest.mark.parametrize("kind", sorted(set(STRANGE) - {"a folder"}))
+def test_a_folder_with_such_a_thing_is_no_place_for_a_run(tmp_path: Path, kind: str) -> None:
+    STRANGE[kind](tmp_path / "thing")
+    with pytest.raises(StoreError, match="not a run folder"):
+        run_table(STUDY, TABLE, tmp_path, Execution("serial"))
+    assert [file.name for file in tmp_path.iterdir()] == ["thing"]
+
+
+@pytest.mark.parametrize("kind", ["a pipe", "a socket", "endless zeros", "a folder"])
+def test_a_lock_that_is_none_is_refused(tmp_path: Path, kind: str) -> None:
+    STRANGE[kind](tmp_path / ".lock")
+    with pytest.raises((StoreError, InputError), match=r"\.lock|cannot write"):
+        run_table(STUDY, TABLE, tmp_path, Execution("serial"))
+    assert not RunFolder(tmp_path).busy
+
+
+# Parquet that unfolds
+
+
+def grow(file: Path, groups: int, change: Callable[[pa.Table], pa.Table]) -> None:
+    """Write a table of the run as what ``change`` makes of it, a number of times."""
+    table = parquet.read_table(file)
+    grown = change(table).replace_schema_metadata(table.schema.metadata)
+    with parquet.ParquetWriter(file, grown.schema, compression="zstd") as writer:
+        for _ in range(groups):
+            writer.write_table(grown)
+
+
+def repeated(rows: int) -> Callable[[pa.Table], pa.Table]:
+    return lambda table: table.take(pa.array(np.zeros(rows, np.int64)))
+
+
+def lists(name: str, length: int) -> Callable[[pa.Table], pa.Table]:
+    """Every list of a column as long."""
+
+    def change(table: pa.Table) -> pa.Table:
+        offsets = np.arange(len(table) + 1, dtype=np.int32) * length
+        values = np.zeros(len(table) * length, MODELS_SCHEMA.field(name).type.value_type.to_pandas_dtype())
+        column = pa.ListArray.from_arrays(offsets, values)
+        return table.set_column(table.schema.get_field_index(name), table.schema.field(name), column)
+
+    return change
+
+
+def text(name: str, length: int, rows: int) -> Callable[[pa.Table], pa.Table]:
+    """A long text in many rows, stored once."""
+
+    def change(table: pa.Table) -> pa.Table:
+        long = pa.DictionaryArray.from_arrays(np.zeros(rows, np.int32), ["x" * length])
+        taken = table.take(pa.array(np.zeros(rows, np.int64)))
+        return taken.set_column(taken.schema.get_field_index(name), name, long)
+
+    return change
+
+
+BOMBS: dict[str, tuple[str, Callable[[Path], None]]] = {
+    "rows of data": (DATA, lambda file: grow(file, 30, repeated(1_000_000))),
+    "long labels": (DATA, lambda file: grow(file, 1, text("target", 1 << 14, 200_000))),
+    "lists in data": (DATA, lambda file: parquet.write_table(
+        pa.table({"x0": [[0.0] * 1_000_000] * 8, "target": [0, 1] * 4}), file)),
+    "support": (MODELS, lambda file: grow(file, 1, lists("support", 10_000_000))),
+    "dual_coef": (MODELS, lambda file: grow(file, 1, lists("dual_coef", 10_000_000))),
+    "centre": (MODELS, lambda file: grow(file, 1, lists("centre", 10_000_000))),
+    "many models": (MODELS, lambda file: grow(file, 10, repeated(1_000_000))),
+    "many triples": ("triples.parquet", lambda file: grow(file, 20, repeated(1_000_000))),
+    "long states": ("triples.parquet", lambda file: grow(file, 1, text("state", 1 << 20, 8))),
+    "many records": (PART, lambda file: grow(file, 15, repeated(1_000_000))),
+    "long tracebacks": (PART, lambda file: grow(file, 1, text("traceback", 1 << 20, 2000))),
+}  # fmt: skip
+
+
+def test_parquet_that_unfolds_is_refused_in_bounded_memory(whole: Path, tmp_path: Path) -> None:
+    cases = {name: shutil.copytree(whole, tmp_path / str(i)) for i, name in enumerate(BOMBS)}
+    for name, out in cases.items():
+        file, make = BOMBS[name]
+        make(out / file)
+        assert (out / file).stat().st_size < 5_000_000, name
+        reseal(out)
+    found = read_elsewhere(whole, list(cases.values()))
+    for name, out in cases.items():
+        told, mib = found[str(out)]
+        refused = told[2] if BOMBS[name][0] == PART else told[0]
+        assert refused.startswith("StoreError: "), (name, refused)
+        assert BOMBS[name][0] in refused, name
+        assert mib < MOST_MIB, name
+
+
+def test_what_a_run_could_not_read_again_it_does_not_begin(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("ckcv_ray.storage.folder.MOST_VALUES", 3 * TABLE.n - 1)
+    with pytest.raises(InputError, match="24 rows and 2 columns; a run folder holds at most"):
+        run_table(STUDY, TABLE, tmp_path / "run", Execution("serial"))
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_long_log_is_written_in_parts_that_are_read(
+    whole: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out = shutil.copytree(whole, tmp_path / "run")
+    folder = RunFolder(out)
+    identity, before = folder.require(), list((out / "cells").iterdir())
+    sizes = STUDY.sizes(TABLE.n)
+    ((records, _),) = folder.cells(identity, sizes)
+    monkeypatch.setattr("ckcv_ray.storage.folder.MOST_PART_ROWS", len(records) // 2)
+    failures = [Failure(False, KEY, 0, 2, "Traceback: fire")]
+    folder.append(records, failures, STUDY, identity.run_id)
+    assert len(list((out / "cells").iterdir())) == len(before) + 3
+    read = list(folder.cells(identity, sizes))
+    assert sum(len(found) for found, _ in read) == 2 * len(records)
+    assert [lost for _, failed in read for lost in failed] == failures
+
+
+def test_parts_with_failures_are_not_joined(
+    whole: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("ckcv_ray.storage.folder.MOST_SMALL_PARTS", 2)
+    out = shutil.copytree(whole, tmp_path / "run")
+    folder = RunFolder(out)
+    identity, none = folder.require(), np.empty(0, RECORD)
+    for _ in range(4):
+        folder.append(none, [Failure(False, KEY, 0, 2, "Traceback: fire")], STUDY, identity.run_id)
+    assert len(list((out / "cells").iterdir())) == 5
+    assert MOST_PART_ROWS * 32 * len(cells.SCHEMA) < 1 << 27
+
+
+# Words that steer a terminal
+
+
+def put(file: Path, change: Callable[[dict[str, Any]], object]) -> None:
+    content = json.loads(file.read_text())
+    change(content)
+    file.write_text(json.dumps(content, indent=2) + "\n")
+
+
+WORDS: dict[str, Callable[[dict[str, Any]], object]] = {
+    "a statement": lambda c: c["statements"].__setitem__(0, ESC),
+    "a line more": lambda c: c["statements"].__setitem__(0, "L_EE\nproven 0.00 %"),
+    "a claim": lambda c: (c["claims"][0].update(statement=ESC), c["proven"].update(statement=ESC)),
+    "a protocol": lambda c: (c["claims"][0].update(protocol=ESC), c["proven"].update(protocol=ESC)),
+    "another direction": lambda c: c["assumptions"].__setitem__(0, "\u202eevil"),
+}
+
+
+@pytest.mark.parametrize("name", WORDS)
+def test_a_certificate_that_steers_a_terminal_is_refused(whole: Path, tmp_path: Path, name: str) -> None:
+    out = shutil.copytree(whole, tmp_path / "run")
+    put(out / "certificate.json", WORDS[name])
+    reseal(out)
+    for read in (load_run, page):
+        with pytest.raises(StoreError, match=r"certificate\.json is damaged: .*control characters") as told:
+            read(out)
+        assert str(told.value).isprintable()
+    assert all(told.isprintable() for told in verify(out).differences)
+
+
+@pytest.fixture
+def steering(tmp_path: Path) -> Path:
+    """A run whose labels, features, source, environment and tracebacks would steer a terminal."""
+    labels = np.where(TABLE.y > 0, f"well{ESC}", f"ill\r{ESC}")
+    table = table_from_arrays(TABLE.X, labels, source=f"here{ESC}")
+    out = tmp_path / "steering"
+    run_table(STUDY, table, out, Execution("serial"))
+    put(
+        out / "execution.json",
+        lambda c: (
+            c["environment"].update(processor=f"cpu{ESC}\nckcv: all is well"),
+            c.update(failures=[[0.1, 3, 0, f"Traceback{ESC}"]], damaged=[f"a{ESC}"]),
+        ),
+    )
+    reseal(out)
+    return out
+
+
+def test_nothing_that_is_shown_steers_a_terminal(
+    steering: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    for words in (["status"], ["status", "--json"], ["verify"], ["verify", "--json"], ["report"]):
+        monkeypatch.setattr(sys, "argv", ["ckcv", words[0], str(steering), *words[1:]])
+        capfd.readouterr()
+        with pytest.raises(SystemExit) as end:
+            cli.main()
+        assert not end.value.code, words
+        shown = capfd.readouterr()
+        assert printable(shown.out) == shown.out
+        assert printable(shown.err) == shown.err
+        assert "ckcv: all is well" not in shown.err.splitlines()
+    html = (steering / "report.html").read_text()
+    assert printable(html) == html
+    assert r"well\x1b[2J" in html
+    assert "<svg" in html
+
+
+def test_tracebacks_are_escaped_in_the_report(whole: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    failure = Failure(False, KEY, 0, 1, f"Traceback:\n\tfire{ESC}")
+    monkeypatch.setattr("ckcv_ray.engine.aggregator.Aggregator.failures", lambda self: [failure])
+    html = page(whole)
+    assert "Traceback:\n\tfire\\x1b[2J" in html
+    assert printable(html) == html
+
+
+def test_a_study_of_more_cells_than_memory_is_not_played_back(
+    whole: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    archive.replay(whole)
+    monkeypatch.setattr(archive, "MOST_CELLS", STUDY.cells(TABLE.n) - 1)
+    with pytest.raises(StoreError, match=r"its study has 24 cells: at most 23 are read back"):
+        archive.replay(whole)
+
+
+def test_an_inner_run_that_is_the_run_itself_is_seen_at_once(tmp_path: Path) -> None:
+    """And not followed for ever."""
+    out = tmp_path / "run"
+    run_table(replace(STUDY, protocol="nested", outer_splits=2), blobs(40), out, Execution("serial"))
+    shutil.rmtree(out / "nested" / "outer-000")
+    (out / "nested" / "outer-000").symlink_to(out)
+    told = verify(out).differences
+    assert "outer split 0: its run is not the selection on the rows of that split" in told
