@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,7 +12,7 @@ from ckcv_ray.engine import evaluate as worker
 from ckcv_ray.study import Stage, Study, Task
 
 SCRIPT = """
-import sys; sys.path.insert(0, {tests!r})
+import sys; sys.path[:0] = {tests!r}
 from test_evaluate import evaluate, whole
 sys.stdout.buffer.write(evaluate([whole({stage!r})], {scaling!r}).tobytes())
 """
@@ -56,7 +57,9 @@ def test_what_else_is_asked_for_changes_nothing(stage: Stage, scaling: str) -> N
 
 @pytest.mark.parametrize("scaling", ["none", "standard"])
 def test_another_process_gives_the_same_bytes(scaling: str) -> None:
-    script = SCRIPT.format(tests=str(__file__).rsplit("/", 1)[0], stage="select", scaling=scaling)
+    script = SCRIPT.format(
+        tests=[str(Path(__file__).parent), str(Path(__file__).parents[1])], stage="select", scaling=scaling
+    )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, check=True)
     assert done.stdout == evaluate([whole("select")], scaling).tobytes()
 

@@ -65,7 +65,7 @@ def test_a_study_that_does_not_go_with_the_table_is_refused():
 def test_hundred_million_cells_take_seconds_and_no_more_memory():
     """Against the same study in small: what is listed anywhere would show."""
     code = (
-        "from ckcv_ray import cli\ntry: cli.main()\nexcept SystemExit: pass\n"
+        "from ckcv_ray.cli import main as cli\ntry: cli.main()\nexcept SystemExit: pass\n"
         "lines = open('/proc/self/status').read().splitlines()\n"
         "print(next(int(line.split()[1]) >> 10 for line in lines if line.startswith('VmHWM')))"
     )

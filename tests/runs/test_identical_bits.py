@@ -51,7 +51,9 @@ with connected(max(workers), "local"):
 
 def python(script, *words, **variables):
     """Run a script in a process of its own, in which the tests can be imported."""
-    path = os.pathsep.join([str(Path(__file__).parent), os.environ.get("PYTHONPATH", "")])
+    path = os.pathsep.join(
+        [str(Path(__file__).parent), str(Path(__file__).parents[1]), os.environ.get("PYTHONPATH", "")]
+    )
     environment = os.environ | {"PYTHONPATH": path} | variables
     command = [sys.executable, "-W", "error::RuntimeWarning", "-c", script, *map(str, words)]
     done = subprocess.run(command, env=environment, capture_output=True, text=True)

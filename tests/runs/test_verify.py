@@ -23,6 +23,7 @@ from ckcv_ray.runs.load import replay
 from ckcv_ray.runs.refit import drawn, rests_on
 from ckcv_ray.runs.run import run_table
 from ckcv_ray.runs.verify import verify
+from ckcv_ray.storage import log
 from ckcv_ray.storage.candidates import triple_of
 from ckcv_ray.storage.folder import RunFolder
 from ckcv_ray.study import Execution, Stage, Study, Task
@@ -183,7 +184,7 @@ def test_models_called_capped_are_named_as_trusted_and_seen_by_a_refit(tmp_path:
     def capped(records: np.ndarray) -> None:
         with_errors_of(forged)(records)
         same = (records["C"] == first.C) & (records["gamma"] == first.gamma) & (records["k"] == first.k)
-        records["status"][same & records["estimate"]] = worker.STATUSES.index(Status.CAPPED)
+        records["status"][same & records["estimate"]] = log.STATUSES.index(Status.CAPPED)
 
     fixed = Ensemble(tuple(replace(m, offset=offset_of(m, study, table)) for m in forged.members))
     fixed = Ensemble(tuple(judged(m, study, table) for m in fixed.members))

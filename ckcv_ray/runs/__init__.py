@@ -1,0 +1,1 @@
+"""Whole runs: made, loaded and verified."""
