@@ -1,10 +1,13 @@
-"""Checks of what public functions are given (kinds, numbers, paths, arrays) and of what JSON files hold.
+"""Checks of what public functions are given (kinds, numbers, sequences, paths, arrays) and of what JSON holds.
 
 Every check of an argument raises an InputError that says what was got under which name, and what is allowed.
 """
 
 import json
+import math
+from collections.abc import Iterable, Mapping
 from functools import cache
+from itertools import islice
 from numbers import Integral, Real
 from pathlib import Path
 from typing import Any, TypeVar
@@ -17,6 +20,9 @@ from ckcv_ray.errors import CKCVError, InputError, cut
 T = TypeVar("T")
 STRICT = {"strict": True, "allow_inf_nan": False}
 MOST_SHOWN = 200
+MOST_LISTED = 100_000
+MOST_GRID = 10_000
+MOST = 2**31 - 1
 ROOM = "x" * 64  # as long as any name inside a run folder
 
 
@@ -55,6 +61,107 @@ def whole(name: str, value: Any, least: int, most: int) -> int:
     if found > most:
         raise InputError(f"{name}={told(found)} is above {most}, the most allowed")
     return found
+
+
+def truth(name: str, value: Any) -> bool:
+    """A truth value."""
+    if not isinstance(value, bool):
+        raise InputError(f"{name}={told(value)} is not true or false")
+    return value
+
+
+def check_choice(name: str, value: object, allowed: Iterable[str]) -> str:
+    """One of the names allowed."""
+    names = tuple(allowed)
+    if not (isinstance(value, str) and value in names):
+        raise InputError(f"{name}={told(value)} is not known: choose from {', '.join(names)}")
+    return value
+
+
+def sequence(
+    name: str, values: Any, least: int, most: int = MOST_LISTED, kind: str = "numbers"
+) -> tuple[Any, ...]:
+    """A list of least .. most values as a tuple; text and mappings are none."""
+    single = isinstance(values, str | bytes | bytearray | Mapping) or getattr(values, "ndim", 1) == 0
+    if single or not isinstance(values, Iterable):
+        raise InputError(f"{name}={told(values)} is not a sequence: give a list of {kind}")
+    listed = tuple(islice(values, most + 1))
+    check_count(name, len(listed), most)
+    if len(listed) < least:
+        raise InputError(f"{name} is empty: give at least one value")
+    return listed
+
+
+def check_count(name: str, count: int, most: int) -> None:
+    """Raise InputError where there are more than ``most`` values."""
+    if count > most:
+        raise InputError(f"{name} has more than {most:,} values, the most allowed")
+
+
+def grid(name: str, values: Any) -> tuple[float, ...]:
+    """Positive numbers: sorted, unique, rounded to 12 significant digits. Text is read by ``parse_grid``."""
+    if isinstance(values, str):
+        values = parse_grid(values, name)
+    if isinstance(values, int | float) and not isinstance(values, bool):
+        values = (values,)
+    numbers = [number(name, value) for value in sequence(name, values, least=1, most=MOST_GRID)]
+    for found in numbers:
+        if not (math.isfinite(found) and found > 0):
+            raise InputError(f"{name}={found!r} is not allowed: values are positive and finite")
+    return tuple(sorted({float(f"{found:.12g}") for found in numbers}))
+
+
+def folds(name: str, values: Any, least: int) -> tuple[int, ...]:
+    """Numbers of folds: sorted and unique. Text is read by ``parse_folds``."""
+    if isinstance(values, str):
+        values = parse_folds(values, name) or ()
+    if isinstance(values, int) and not isinstance(values, bool):
+        values = (values,)
+    return tuple(sorted({whole(name, value, least=0, most=MOST) for value in sequence(name, values, least)}))
+
+
+def parse_grid(text: str, name: str) -> tuple[float, ...]:
+    """Numbers from ``0.1,1,10``, or ``log:a:b:count`` for powers of ten evenly spaced in the exponent.
+
+    Raises:
+        InputError: the text is neither.
+    """
+    form = f"{name}={text!r}: expected numbers like 0.1,1,10 or log:-2:4:13 (13 values from 10^-2 to 10^4)"
+    try:
+        check_count(name, text.count(",") + 1, MOST_GRID)
+        if not text.startswith("log:"):
+            return tuple(float(part) for part in text.split(","))
+        low, high, count = text[4:].split(":")
+        first, last, steps = float(low), float(high), int(count)
+        if steps < 1 or (steps == 1 and first != last) or steps > MOST_GRID:
+            raise InputError(form)
+        return tuple(10.0 ** (first + (last - first) * i / max(1, steps - 1)) for i in range(steps))
+    except InputError:
+        raise
+    except (ValueError, OverflowError):
+        raise InputError(form) from None
+
+
+def parse_folds(text: str, name: str) -> tuple[int, ...] | None:
+    """Whole numbers from ``3,4,5`` or a range ``3:20``; ``3:n`` gives None, for all of them.
+
+    Raises:
+        InputError: the text is neither.
+    """
+    every = ", or 3:n for all" if name == "k" else ""
+    form = f"{name}={text!r}: expected whole numbers like 3,4,5,10, or a range like 3:20{every}"
+    if text == "3:n" and name == "k":
+        return None
+    check_count(name, text.count(",") + 1, MOST_LISTED)
+    try:
+        if ":" not in text:
+            return tuple(int(part) for part in text.split(","))
+        first, last = (int(part) for part in text.split(":"))
+    except ValueError:
+        raise InputError(form) from None
+    if not 0 <= first <= last or last - first >= MOST_LISTED:
+        raise InputError(form)
+    return tuple(range(first, last + 1))
 
 
 def as_path(name: str, value: Any, error: type[CKCVError] = InputError) -> Path:

@@ -7,7 +7,8 @@ mean risk is that of a member drawn afresh for each pattern (the vote errs at mo
 
 from dataclasses import dataclass
 
-from ckcv_ray.learners.ensemble import Ensemble, Prediction, Rows
+from ckcv_ray.data.schema import Rows
+from ckcv_ray.learners.ensemble import Ensemble, Prediction
 from ckcv_ray.study import member_of
 
 ENSEMBLE, NESTED = "F*", "the nested ensemble (not F*)"

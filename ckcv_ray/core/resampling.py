@@ -1,4 +1,4 @@
-"""Resamplings: pure functions from numbers to index sets.
+"""Resamplings: from the number of rows to fold sizes, and from numbers to index sets.
 
 Complete k-fold cross validation draws, for each k, disjoint sets MS (select) and EE (estimate) of
 m = floor(n / k) rows each, and trains on the n - 2m others (TR). There are n! / ((n - 2m)! m! m!) such
@@ -10,13 +10,21 @@ otherwise they are drawn at random, each from its own seed, so that any worker c
 Reference: Anguita et al., ESANN 2012, Algorithm 1 and section 4.
 """
 
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import combinations, islice
 from math import comb
-from typing import NamedTuple
+from typing import Any, ClassVar, NamedTuple, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
+
+from ckcv_ray.core.options import Option, check_options, option
+from ckcv_ray.errors import InputError
+from ckcv_ray.validation import folds, whole
+
+LEAST_K = 3
+MOST_SPLITS = 1_000_000
 
 Index = NDArray[np.intp]
 HELD_OUT, MEMBERS = (0, 0, 2), (0, 0, 3)  # spawn keys; those of splits begin with m, which is never 0
@@ -28,6 +36,160 @@ class Split(NamedTuple):
     train: Index
     select: Index
     estimate: Index
+
+
+class FoldSize(NamedTuple):
+    """The values of k with one fold size floor(n / k): one procedure, computed under the smallest k.
+
+    Attributes:
+        k_first, k_last: the smallest and the largest of them that were asked for.
+        n_select: rows of a select set, and of an estimate set.
+        n_train: rows of a training set.
+        n_splits: splits computed.
+    """
+
+    k_first: int
+    k_last: int
+    n_select: int
+    n_train: int
+    n_splits: int
+
+    @property
+    def k(self) -> int:
+        """The smallest k: the one that is reported."""
+        return self.k_first
+
+    def holds(self, k: int) -> bool:
+        """Whether k has this fold size."""
+        return self.k_first <= k <= self.k_last
+
+
+class Resampling(Protocol):
+    """How rows are divided: a frozen value, part of a study.
+
+    Attributes:
+        k: numbers of folds asked for, ascending; None for 3 .. n.
+    """
+
+    name: ClassVar[str]
+
+    @property
+    def k(self) -> tuple[int, ...] | None: ...  # noqa: D102
+
+    def canonical(self, n: int) -> Self:
+        """Return the one form for n rows of all that ask for the same.
+
+        Raises:
+            InputError: a k is outside 3 .. n.
+        """
+
+    def sizes(self, n: int) -> tuple[FoldSize, ...]:
+        """Return the distinct fold sizes on n rows, the largest (smallest k) first."""
+
+    def split(self, n: int, size: FoldSize, number: int, seed: int) -> Split:
+        """Return split ``number``, 0 .. ``size.n_splits`` - 1, of n rows."""
+
+
+def check_folds(name: str, k: tuple[int, ...], n: int) -> None:
+    """Raise InputError unless every k lies in 3 .. n."""
+    if strange := [one for one in k if not LEAST_K <= one <= n]:
+        raise InputError(f"{name}={strange[0]} is outside {LEAST_K}..{n}: that many rows are learned from")
+
+
+def _k(name: str, value: Any) -> tuple[int, ...] | None:
+    return None if value is None or value == "3:n" else folds(name, value, least=1)
+
+
+K = Option(_k, "Folds: 3,4,5,10, a range 3:20, or 3:n.", shown="3:n")
+N_SPLITS = Option(
+    lambda name, value: whole(name, value, least=1, most=MOST_SPLITS), "Random splits for each k.", int, "20"
+)
+
+
+@dataclass(frozen=True)
+class Complete:
+    """Complete k-fold cross validation: random splits for each k, as in the paper's Algorithm 1.
+
+    Attributes:
+        k: numbers of folds, each in 3 .. n; None for every one of them.
+        n_splits: splits for each k (l_MC in the paper); all of them where there are fewer.
+
+    Raises:
+        InputError: a field of the wrong type or outside its range.
+    """
+
+    name: ClassVar[str] = "complete"
+
+    k: tuple[int, ...] | None = option(None, K)
+    n_splits: int = option(20, N_SPLITS)
+
+    def __post_init__(self) -> None:
+        check_options(self)
+
+    def canonical(self, n: int) -> Self:
+        """Return the form for n rows; see ``Resampling``."""
+        check_folds("k", self.k or (), n)
+        return replace(self, k=None) if self.k == tuple(range(LEAST_K, n + 1)) else self
+
+    def sizes(self, n: int) -> tuple[FoldSize, ...]:
+        """Return the fold sizes: values of k with equal floor(n / k) are one."""
+        groups: dict[int, list[int]] = {}
+        for k in self.k or _every_k(n):
+            groups.setdefault(n // k, []).append(k)
+        return tuple(
+            FoldSize(ks[0], ks[-1], m, n - 2 * m, count_splits(n, ks[0], self.n_splits))
+            for m, ks in groups.items()
+        )
+
+    def split(self, n: int, size: FoldSize, number: int, seed: int) -> Split:
+        """Draw a split; see ``complete_kfold``."""
+        return complete_kfold(n, size.k, number, self.n_splits, seed)
+
+
+@dataclass(frozen=True)
+class Rotation:
+    """Conventional k-fold cross validation: the k splits of one shuffle, in which folds take turns.
+
+    Attributes:
+        k: numbers of folds, each in 3 .. n; None for every one of them.
+
+    Raises:
+        InputError: k is of the wrong type.
+    """
+
+    name: ClassVar[str] = "rotation"
+
+    k: tuple[int, ...] | None = option(None, K)
+
+    def __post_init__(self) -> None:
+        check_options(self)
+
+    def canonical(self, n: int) -> Self:
+        """Return the form for n rows; see ``Resampling``."""
+        check_folds("k", self.k or (), n)
+        return replace(self, k=None) if self.k == tuple(range(LEAST_K, n + 1)) else self
+
+    def sizes(self, n: int) -> tuple[FoldSize, ...]:
+        """Return a fold size for each k."""
+        return tuple(FoldSize(k, k, n // k, n - 2 * (n // k), k) for k in self.k or range(LEAST_K, n + 1))
+
+    def split(self, n: int, size: FoldSize, number: int, seed: int) -> Split:
+        """Draw a split; see ``rotation``."""
+        return rotation(n, size.k, number, seed)
+
+
+def _every_k(n: int) -> list[int]:
+    """The smallest and the largest k of 3 .. n for each value of floor(n / k), in ascending order.
+
+    There are about 2 sqrt(n) values: n numbers of folds need not be listed.
+    """
+    listed: list[int] = []
+    k = LEAST_K
+    while k <= n:
+        last = n // (n // k)
+        listed += [k, last] if last > k else [k]
+        k = last + 1
+    return listed
 
 
 @lru_cache
@@ -78,6 +240,11 @@ def rotation(n: int, k: int, mc_index: int, seed: int) -> Split:
     select, estimate = order[first : first + m], order[second : second + m]
     train = np.setdiff1d(np.arange(n), np.concatenate([select, estimate]))
     return Split(train, np.sort(select), np.sort(estimate))
+
+
+def refitted(split: Split) -> tuple[Index, Index]:
+    """Return the rows of TR and MS, on which the winner is fitted again, and those of EE."""
+    return np.sort(np.concatenate([split.train, split.select])), split.estimate
 
 
 def hold_out(n: int, share: float, seed: int) -> Index:

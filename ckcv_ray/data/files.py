@@ -9,7 +9,7 @@ import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 import pyarrow as pa
@@ -119,13 +119,13 @@ def _csv(path: Path) -> pa.Table:
     )
 
 
-def check_unfolded(path: Path, most_rows: int, most: int) -> pa.Schema:
+def check_unfolded(source: Path | BinaryIO, most_rows: int, most: int) -> pa.Schema:
     """The schema of a Parquet file that by its footer has at most so many rows and values.
 
     Raises:
         InputError: it holds more, or they take more bytes than so many numbers and texts may.
     """
-    with parquet.ParquetFile(path) as file:
+    with parquet.ParquetFile(source) as file:
         held, schema = file.metadata, file.schema_arrow
         groups = [held.row_group(i) for i in range(held.num_row_groups)]
         values = sum(abs(group.column(i).num_values) for group in groups for i in range(group.num_columns))
@@ -147,28 +147,31 @@ def is_plain(kind: pa.DataType) -> bool:
     return not (fixed or pa.types.is_nested(kind))
 
 
-def read_parquet(path: Path, columns: list[str] | None = None, verified: bool = False) -> pa.Table:
+def read_parquet(
+    source: Path | BinaryIO, columns: list[str] | None = None, verified: bool = False
+) -> pa.Table:
     """Columns of a Parquet file, text by a dictionary first: few values may stand for very many cells.
 
     Args:
-        path: of a file whose footer was checked.
+        source: a file whose footer was checked.
         columns: those to read, all if there are none named.
         verified: whether the checksums of its pages are compared.
 
     Raises:
         InputError: its text unfolds to more than is read.
     """
-    text = [field.name for field in parquet.read_schema(path) if _is_text(field.type)]
+    text = [field.name for field in parquet.read_schema(source) if _is_text(field.type)]
     table = parquet.read_table(
-        path, read_dictionary=text, columns=columns, page_checksum_verification=verified
+        source, read_dictionary=text, columns=columns, page_checksum_verification=verified
     )
+    where = repr(str(source)) if isinstance(source, Path) else "it"
     total = 0
     for i, column in enumerate(table.schema):
         if column.name in text and pa.types.is_dictionary(column.type):
             folded = table.column(i)
             total += (size := _unfolded_size(folded))
-            _check_bytes(f"{str(path)!r}: column {column.name!r}", size)
-            _check_bytes(f"{str(path)!r}: its text", total)
+            _check_bytes(f"{where}: column {column.name!r}", size)
+            _check_bytes(f"{where}: its text", total)
             table = table.set_column(i, column.name, folded.cast(column.type.value_type))
     return table
 

@@ -1,4 +1,4 @@
-"""What evaluates batches of tasks: the face of a backend, the serial one, and which of them to take.
+"""What evaluates batches of units: the face of a backend, the serial one, and which of them to take.
 
 A backend evaluates batches in whatever order it likes; nothing it does can change a result.
 """
@@ -8,20 +8,25 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from math import inf
-from pathlib import Path
-from typing import Any, Protocol
+from os import PathLike
+from typing import Any, NamedTuple, Protocol
 
-from ckcv_ray.data.task import Table
-from ckcv_ray.engine import evaluate as worker
-from ckcv_ray.engine.aggregator import Aggregator, Listener
-from ckcv_ray.study import Execution, Study, Task
+from ckcv_ray.core.schedule import Unit
+from ckcv_ray.engine.evaluate import Inputs, evaluate, share
+from ckcv_ray.engine.progress import Listener
+from ckcv_ray.engine.recorder import Recorder
+from ckcv_ray.learners.ensemble import Outcome
+from ckcv_ray.study import Execution, Problem
 
 SERIAL_SECONDS = 20.0
 TOGETHER = 3  # studies under way at once where several are run
 
+Out = str | PathLike[str] | None
+MakeRecorder = Callable[[Problem, Out], Recorder]
+
 
 class Backend(Protocol):
-    """Evaluates batches of tasks; the order in which they come back is its own affair.
+    """Evaluates batches of units; the order in which they come back is its own affair.
 
     Attributes:
         workers: batches at once; window: batches to keep it supplied with.
@@ -35,17 +40,17 @@ class Backend(Protocol):
     least_seconds: float
     listener: Listener | None
 
-    def start(self, study: Study, table: Table, out: Path | None) -> Aggregator:
-        """Share the data, and make the aggregator (or what stands for one)."""
+    def start(self, problem: Problem) -> None:
+        """Share the problem and what its learner shares between splits."""
 
-    def submit(self, tasks: list[Task]) -> None:
+    def submit(self, units: list[Unit]) -> None:
         """Take a batch."""
 
     def in_flight(self) -> int:
-        """Batches taken and not handed back."""
+        """Return the number of batches taken and not handed back."""
 
     def wait(self) -> Iterable[Any]:
-        """Wait a while for a batch to be done, and hand back what ``Aggregator.add`` takes, if any is."""
+        """Wait a while for a batch to be done, and hand back outcomes, if any are there."""
 
     def close(self) -> None:
         """Give everything back; safe to call at any time, and twice."""
@@ -60,63 +65,75 @@ class SerialBackend:
     least_seconds = 0.006
     listener: Listener | None = None
 
-    def start(self, study: Study, table: Table, out: Path | None) -> Aggregator:
-        """Keep the data at hand."""
-        self.study = study
-        self.data = worker.share(table.X, table.y, study)
-        self.queue: deque[list[Task]] = deque()
-        return Aggregator(study, table, out)
+    def start(self, problem: Problem) -> None:
+        """Keep the inputs at hand."""
+        self.inputs: Inputs = share(problem)
+        self.queue: deque[list[Unit]] = deque()
 
-    def submit(self, tasks: list[Task]) -> None:
+    def submit(self, units: list[Unit]) -> None:
         """Put a batch into the queue."""
-        self.queue.append(tasks)
+        self.queue.append(units)
 
     def in_flight(self) -> int:
-        """Length of the queue."""
+        """Return the length of the queue."""
         return len(self.queue)
 
-    def wait(self) -> Iterable[worker.Outcome]:
+    def wait(self) -> Iterable[Outcome]:
         """Evaluate the oldest batch."""
-        return [worker.evaluate(self.queue.popleft(), self.study, self.data)]
+        return [evaluate(self.queue.popleft(), self.inputs)]
 
     def close(self) -> None:
         """Forget what is queued."""
         self.queue = deque()
 
 
+class Session(NamedTuple):
+    """What runs one or several studies.
+
+    Attributes:
+        backend: makes a backend.
+        recorder: makes the recorder of a run, in this process or as an actor.
+        together: studies that may be under way at once.
+    """
+
+    backend: Callable[[], Backend]
+    recorder: MakeRecorder
+    together: int
+
+
+SERIAL = Session(SerialBackend, Recorder, 1)
+
+
 def choose_backend(execution: Execution, seconds: float) -> str:
-    """Name of the backend for work of about ``seconds``: "auto" takes ray where it pays or is asked for."""
+    """Return the name of the backend for work of about ``seconds``: "auto" takes ray where it pays."""
     if execution.backend != "auto":
         return execution.backend
     asked = execution.address is not None or (execution.workers or 1) > 1
     return "ray" if asked or (execution.workers != 1 and seconds > SERIAL_SECONDS) else "serial"
 
 
-def make_backend(execution: Execution, seconds: float) -> Backend:
-    """The backend that ``execution`` names, for work of about ``seconds``."""
-    if choose_backend(execution, seconds) == "serial":
-        return SerialBackend()
-    address = _reachable(execution)
-    from ckcv_ray.engine.ray_backend import RayBackend
-
-    return RayBackend(execution.workers, address)
-
-
 @contextmanager
-def session(execution: Execution) -> Iterator[tuple[Callable[[], Backend], int]]:
-    """What makes the backends of studies that run side by side, and how many may."""
-    if choose_backend(execution, inf) == "serial":
-        yield SerialBackend, 1
+def session(execution: Execution, seconds: float = inf, single: bool = False) -> Iterator[Session]:
+    """Open what runs studies; a Ray of our own is shut down at the end.
+
+    Args:
+        execution: which backend.
+        seconds: how much work is expected.
+        single: whether it is for one study alone, whose recorder is then an actor on Ray.
+    """
+    if choose_backend(execution, seconds) == "serial":
+        yield SERIAL
         return
     address = _reachable(execution)
-    from ckcv_ray.engine.ray_backend import RayBackend, connected
+    from ckcv_ray.engine.ray_backend import RayBackend, connected, remote_recorder
 
     with connected(execution.workers, address):
-        yield lambda: RayBackend(execution.workers, address, apart=False), TOGETHER
+        recorder = remote_recorder if single else Recorder
+        yield Session(lambda: RayBackend(execution.workers), recorder, 1 if single else TOGETHER)
 
 
 def ray_address(execution: Execution) -> str:
-    """Where Ray is, or "local"."""
+    """Return where Ray is, or "local"."""
     return execution.address or os.environ.get("RAY_ADDRESS") or "local"
 
 

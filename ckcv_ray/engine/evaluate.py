@@ -1,7 +1,7 @@
-"""The work itself: one split's paths to records of integers. Plain functions; no Ray, no files.
+"""The work itself: units to records of totals. Plain functions; no Ray, no files.
 
-A record depends on the Study, the data and its own key alone: every path starts at the grid's smallest C
-from nothing, and nothing is carried over from another path, split or batch.
+A record depends on the study, the data and its own key alone: every path starts at its first step from
+nothing, and nothing is carried over from another path, split or batch.
 """
 
 import resource
@@ -9,107 +9,38 @@ import sys
 import traceback
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
 from time import perf_counter
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ckcv_ray.core.resampling import Index, Split
+from ckcv_ray.core.schedule import Stage, Unit
 from ckcv_ray.core.threads import one_thread
-from ckcv_ray.data.task import fit_scaling
-from ckcv_ray.learners.ensemble import Member, mistakes
-from ckcv_ray.learners.svm import Solution
-from ckcv_ray.learners.svm.blocks import Dense, Points, block_bytes, prepare
-from ckcv_ray.learners.svm.kernels import Matrix, squared_distances
-from ckcv_ray.learners.svm.machine_code import load
-from ckcv_ray.learners.svm.scaling import Scaling
-from ckcv_ray.storage.log import RECORD, Failure, Records
-from ckcv_ray.study import Path, Stage, Study, Task
+from ckcv_ray.data.schema import Index
+from ckcv_ray.learners.base import Block
+from ckcv_ray.learners.ensemble import Failure, Member, Outcome, Records, class_sizes, judge
+from ckcv_ray.storage.log import record_type
+from ckcv_ray.study import Problem
 
-SHARED_BYTES = 1 << 29
 INTERPRETER_BYTES = 300 << 20
 KIBIBYTE = 1 if sys.platform == "darwin" else 1024  # the unit of ru_maxrss
 
 
-@dataclass(frozen=True)
-class LearningSet:
-    """What every worker shares: X [n, d], y [n] in {-1, +1}, and without scaling, where they fit into
-    ``SHARED_BYTES``, the squared distances [n, n].
-    """
+class Inputs(NamedTuple):
+    """What every worker is given once: the problem, and what its learner shares between splits."""
 
-    X: Matrix
-    y: NDArray[np.int8]
-    distances: Matrix | None
+    problem: Problem
+    shared: Any
 
 
-class Outcome(NamedTuple):
-    """What a batch of tasks gives back; what follows the members is for the log, not for the result.
+class Evaluated(NamedTuple):
+    """What became of one path: totals [n, columns], iterations and statuses [n] of the steps from ``first``."""
 
-    seconds: in all; solving: of those, in kernels and fits; peak: memory of this process so far, bytes.
-    """
-
-    records: Records
-    failures: tuple[Failure, ...]
-    members: tuple[Member, ...]
-    seconds: float = 0.0
-    fits: int = 0
-    solving: float = 0.0
-    peak: int = 0
-
-
-class Block(NamedTuple):
-    """One split made ready: who trains, with which labels and scaling, who is scored, and their distances."""
-
-    train: Index
-    score: Index
-    y: Matrix
-    scaling: Scaling
-    kernel: Dense | Points
-
-
-def share(X: Matrix, y: NDArray[np.int8], study: Study) -> LearningSet:
-    """Put together what the workers share."""
-    fits = study.scaling == "none" and 8 * len(X) ** 2 <= SHARED_BYTES
-    return LearningSet(X, y, np.ascontiguousarray(squared_distances(X, X)) if fits else None)
-
-
-def memory(study: Study, n: int, d: int) -> int:
-    """Bytes a worker needs, the shared data aside: the interpreter's and those of the largest split."""
-    splits = [(s.n_train, s.n_select) for s in study.sizes(n)]
-    splits += [(s.n_train + s.n_select, s.n_select) for s in study.sizes(n)]
-    return INTERPRETER_BYTES + max(block_bytes(*split, d, len(study.C)) for split in splits)
-
-
-def warm_up(study: Study) -> None:
-    """Have the solver compiled, or read from its cache, on a toy: the first fit would pay for it."""
-    toy = replace(study, k=(3,), report_k=(), C=study.C[:1], gamma=study.gamma[:1])
-    X, y = np.arange(12.0)[:, None], np.tile(np.array([-1, 1], np.int8), 6)
-    evaluate([Task(Stage.SELECT, 3, 0, ((0, 1),))], toy, share(X, y, toy))
-
-
-def evaluate(tasks: Iterable[Task], study: Study, data: LearningSet) -> Outcome:
-    """Run tasks one after the other on one thread; a path that raises becomes a Failure."""
-    load()
-    start = perf_counter()
-    with one_thread():
-        results = [result for task in tasks for result in _paths(task, study, data)]
-    records = _records(results, study)
-    members = tuple(member for result in results for member in result.members)
-    failures = tuple(result.failure for result in results if result.failure)
-    solving = sum(result.solving for result in results)
-    peak = KIBIBYTE * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return Outcome(records, failures, members, perf_counter() - start, len(records), solving, peak)
-
-
-class Result(NamedTuple):
-    """What became of one path: counts [n, 2], iterations and statuses [n] of the C from ``first`` on."""
-
-    estimate: bool
-    path: Path
+    unit: Unit
+    path: int
     first: int
-    errors: NDArray[np.int64]
+    totals: NDArray[np.int64]
     n_iter: NDArray[np.int64]
     status: NDArray[np.int8]
     members: tuple[Member, ...] = ()
@@ -117,119 +48,128 @@ class Result(NamedTuple):
     solving: float = 0.0
 
 
-def _paths(task: Task, study: Study, data: LearningSet) -> Iterator[Result]:
-    """Each path of a task; what can be had of it, where something goes wrong."""
-    block: Block | None = None
-    for position, n_C in task.paths:
+class Prepared(NamedTuple):
+    """One split made ready: the learner's block, and the rows that are scored."""
+
+    block: Block
+    score: Index
+
+
+def share(problem: Problem) -> Inputs:
+    """Put together what the workers are given: the learning rows alone, not those held out."""
+    return Inputs(problem.for_workers(), problem.learner.share(problem.task))
+
+
+def memory(problem: Problem) -> int:
+    """Return the bytes a worker needs, the inputs aside: the interpreter's and those of the largest split."""
+    d = problem.task.X.shape[1]
+    splits = [(s.n_train, s.n_select) for s in problem.sizes]
+    splits += [(s.n_train + s.n_select, s.n_select) for s in problem.sizes]
+    return INTERPRETER_BYTES + max(problem.learner.memory(*split, d) for split in splits)
+
+
+def evaluate(units: Iterable[Unit], inputs: Inputs) -> Outcome:
+    """Evaluate units one after the other on one thread; a path that raises becomes a Failure."""
+    problem = inputs.problem
+    problem.learner.load()
+    start = perf_counter()
+    with one_thread():
+        results = [result for unit in units for result in _paths(unit, inputs)]
+    records = _records(results, problem.n_totals)
+    members = tuple(member for result in results for member in result.members)
+    failures = tuple(result.failure for result in results if result.failure)
+    solving = sum(result.solving for result in results)
+    peak = KIBIBYTE * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return Outcome(records, failures, members, perf_counter() - start, len(records), solving, peak)
+
+
+def failed(units: Iterable[Unit], n_totals: int, reason: str) -> Outcome:
+    """Return the outcome of units that were lost as a whole."""
+    failures = tuple(
+        _failure(unit, path, unit.first(length), length, reason) for unit in units for path, length in unit.paths
+    )
+    return Outcome(np.empty(0, record_type(n_totals)), failures, ())
+
+
+def _paths(unit: Unit, inputs: Inputs) -> Iterator[Evaluated]:
+    """Each path of a unit; what can be had of it, where something goes wrong."""
+    prepared: Prepared | None = None
+    for path, length in unit.paths:
         try:
-            block = block or _prepare(task, study, data)
-            result = _path(task, study, data, block, study.gamma[position], n_C)
+            prepared = prepared or _prepare(unit, inputs)
+            result = _path(unit, inputs, prepared, path, length)
         except Exception:  # whatever it was, the other paths go on and the record says what happened
-            result = _beginning(task, study, data, block, position, n_C, traceback.format_exc())
+            result = _beginning(unit, inputs, prepared, path, length, traceback.format_exc())
         yield result
 
 
+def _prepare(unit: Unit, inputs: Inputs) -> Prepared:
+    train, score = inputs.problem.rows(unit.stage, unit.size, unit.split)
+    return Prepared(inputs.problem.learner.prepare(inputs.shared, train, score), score)
+
+
 def _beginning(
-    task: Task, study: Study, data: LearningSet, block: Block | None, gamma: int, n_C: int, reason: str
-) -> Result:
+    unit: Unit, inputs: Inputs, prepared: Prepared | None, path: int, length: int, reason: str
+) -> Evaluated:
     """The longest beginning of a path that does not raise, and the rest as a failure.
 
-    So whether a cell fails depends on its key, not on the length of the path it was asked for with.
+    So whether an evaluation fails depends on its key, not on the length of the path it was asked for with.
     """
-    key, estimate = Path(study.gamma[gamma], task.k, task.mc_index), task.stage is not Stage.SELECT
-    if block is not None and task.stage is not Stage.REFIT:
-        for length in range(n_C - 1, 0, -1):
+    if prepared is not None and unit.stage is not Stage.REFIT:
+        for shorter in range(length - 1, 0, -1):
             with suppress(Exception):  # the reason for the failure is the first one, at full length
-                result = _path(task, study, data, block, study.gamma[gamma], length)
-                return result._replace(failure=Failure(estimate, key, length, n_C, reason))
-    first = n_C - 1 if task.stage is Stage.REFIT else 0
-    nothing = np.empty((0, 2), np.int64), np.empty(0, np.int64), np.empty(0, np.int8)
-    return Result(estimate, key, first, *nothing, failure=Failure(estimate, key, first, n_C, reason))
+                result = _path(unit, inputs, prepared, path, shorter)
+                return result._replace(failure=_failure(unit, path, shorter, length, reason))
+    first, n_totals = unit.first(length), inputs.problem.n_totals
+    nothing = np.empty((0, n_totals), np.int64), np.empty(0, np.int64), np.empty(0, np.int8)
+    return Evaluated(unit, path, first, *nothing, failure=_failure(unit, path, first, length, reason))
 
 
-def _prepare(task: Task, study: Study, data: LearningSet) -> Block:
-    split = study.split(len(data.X), task.k, task.mc_index)
-    train, score = roles(task.stage, split)
-    scaling = fit_scaling(data.X[train], study.scaling)
-    kernel = prepare(data.X, data.distances, scaling, train, score)
-    return Block(train, score, data.y[train].astype(np.float64), scaling, kernel)
-
-
-def roles(stage: Stage, split: Split) -> tuple[Index, Index]:
-    """The rows that train and the rows that are scored."""
-    if stage is Stage.SELECT:
-        return split.train, split.select
-    return np.sort(np.concatenate([split.train, split.select])), split.estimate
-
-
-def _path(task: Task, study: Study, data: LearningSet, block: Block, gamma: float, n_C: int) -> Result:
-    C_values, key = study.C[:n_C], Path(gamma, task.k, task.mc_index)
+def _path(unit: Unit, inputs: Inputs, prepared: Prepared, path: int, length: int) -> Evaluated:
     start = perf_counter()
-    fits = block.kernel.fit(study, gamma, block.y, C_values)
+    fits = prepared.block.fit(path, length)
     solving = perf_counter() - start
-    if task.stage is Stage.SELECT:
-        errors = block.kernel.errors(gamma, fits, data.y[block.score])
-        return Result(False, key, 0, errors, fits.n_iter, fits.status, solving=solving)
-    first = n_C - 1 if task.stage is Stage.REFIT else 0
-    members = [_member(task, data, block, gamma, C_values[c], fits.solution(c)) for c in range(first, n_C)]
-    errors = np.array([member.errors for member in members])
-    kept = tuple(members) if task.stage is Stage.REFIT else ()
-    return Result(True, key, first, errors, fits.n_iter[first:], fits.status[first:], kept, solving=solving)
+    if unit.stage is Stage.SELECT:
+        totals = fits.totals(inputs.problem.study.criterion.measure)
+        return Evaluated(unit, path, 0, totals, fits.n_iter, fits.status, solving=solving)
+    first = unit.first(length)
+    members = [_member(unit, inputs, prepared.score, fits.model(step)) for step in range(first, length)]
+    totals = np.array([member.errors for member in members])
+    kept = tuple(members) if unit.stage is Stage.REFIT else ()
+    status = fits.status[first:]
+    return Evaluated(unit, path, first, totals, fits.n_iter[first:], status, kept, solving=solving)
 
 
-def _member(
-    task: Task, data: LearningSet, block: Block, gamma: float, C: float, solution: Solution
-) -> Member:
-    """The model of one solution, with its errors on the rows it did not see."""
-    used = np.flatnonzero(solution.b)
-    support = block.train[used]
-    y_score = data.y[block.score]
-    member = Member(
-        k=task.k,
-        mc_index=task.mc_index,
-        C=C,
-        gamma=gamma,
-        scaling=block.scaling,
-        support=support.astype(np.int64),
-        vectors=data.X[support],
-        dual_coef=solution.b[used],
-        offset=solution.offset,
-        errors=(0, 0),
-        n_estimate=(int(np.sum(y_score < 0)), int(np.sum(y_score > 0))),
-    )
-    return replace(member, errors=mistakes(member.decision(data.X[block.score]), y_score))
+def _member(unit: Unit, inputs: Inputs, score: Index, model: Any) -> Member:
+    """A model with its errors on the rows it did not see."""
+    problem = inputs.problem
+    task, measure = problem.task, problem.study.criterion.measure
+    y, n_classes = task.y[score], task.n_classes
+    errors = judge(model, task.X[score], y, measure, n_classes)
+    return Member(problem.sizes[unit.size].k, unit.split, model, errors, class_sizes(y, n_classes))
 
 
-def _records(results: Sequence[Result], study: Study) -> Records:
+def _failure(unit: Unit, path: int, first: int, stop: int, reason: str) -> Failure:
+    return Failure(unit.stage is not Stage.SELECT, unit.size, unit.split, path, first, stop, reason)
+
+
+def _records(results: Sequence[Evaluated], n_totals: int) -> Records:
     """The records of all paths in one array."""
     lengths = [len(result.n_iter) for result in results]
-    records = np.empty(sum(lengths), RECORD)
+    records = np.empty(sum(lengths), record_type(n_totals))
     if not len(records):
         return records
-    C_values = [study.C[result.first : result.first + n] for result, n in zip(results, lengths, strict=True)]
-    errors = np.concatenate([result.errors for result in results])
-    gamma, k, mc_index = zip(*[result.path for result in results], strict=True)
-    records["estimate"] = np.repeat([result.estimate for result in results], lengths)
-    records["C"] = np.concatenate(C_values)
-    records["gamma"] = np.repeat(gamma, lengths)
-    records["k"], records["mc_index"] = np.repeat(k, lengths), np.repeat(mc_index, lengths)
-    records["errors_negative"], records["errors_positive"] = errors[:, 0], errors[:, 1]
-    records["n_iter"] = np.concatenate([result.n_iter for result in results])
-    records["status"] = np.concatenate([result.status for result in results])
+    columns = {
+        "estimate": [result.unit.stage is not Stage.SELECT for result in results],
+        "size": [result.unit.size for result in results],
+        "split": [result.unit.split for result in results],
+        "path": [result.path for result in results],
+        "step": [result.first for result in results],
+    }
+    for name, column in columns.items():
+        records[name] = np.repeat(column, lengths)
+    begins = np.repeat(np.cumsum(lengths) - lengths, lengths)
+    records["step"] += (np.arange(len(records)) - begins).astype(np.int32)
+    for name in ("totals", "n_iter", "status"):
+        records[name] = np.concatenate([getattr(result, name) for result in results])
     return records
-
-
-def failed(tasks: Iterable[Task], study: Study, reason: str) -> Outcome:
-    """The outcome of tasks that were lost as a whole."""
-    failures = tuple(
-        Failure(
-            task.stage is not Stage.SELECT,
-            Path(study.gamma[g], task.k, task.mc_index),
-            n_C - 1 if task.stage is Stage.REFIT else 0,
-            n_C,
-            reason,
-        )
-        for task in tasks
-        for g, n_C in task.paths
-    )
-    return Outcome(np.empty(0, RECORD), failures, ())

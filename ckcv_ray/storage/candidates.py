@@ -1,10 +1,12 @@
-"""The table of triples: what became of every (C, gamma, k), as a pure function of study and data.
+"""The table of candidates: what became of each, as a pure function of study and data.
 
-Which cells a run happens to compute depends on the order of arrival; this table does not. A beaten
-triple's row is cut back to the shortest prefix of splits that proves it beaten, and says no more.
+    candidates.parquet      one row for each fold size and setting
+
+Which evaluations a run happens to compute depends on the order of arrival; this table does not. A beaten
+candidate's row is cut back to the shortest prefix of splits that proves it beaten, and says no more. It has
+positions (path, step), by which it is read, and the values of the setting for people.
 """
 
-from functools import cache
 from math import inf, nan
 from typing import Any, NamedTuple
 
@@ -14,28 +16,27 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from ckcv_ray.core.selection import Leader, Selection
-from ckcv_ray.study import Size, Study, Triple
+from ckcv_ray.storage import formats
+from ckcv_ray.storage.files import Files
+from ckcv_ray.study import Candidate, Problem
 
+FILE = "candidates.parquet"
 STATES = ("winner", "reported", "tied", "beaten", "failed")
-SCHEMA = pa.schema(
-    [
-        ("C", pa.float64()),
-        ("gamma", pa.float64()),
-        ("k", pa.int64()),
-        ("n_select", pa.int64()),
-        ("state", pa.string()),
-        ("splits", pa.int64()),
-        ("lower_bound", pa.float64()),
-        ("l_ms", pa.float64()),
-        ("l_ee", pa.float64()),
-    ]
+SHOWN = ("winner", "reported")
+OF_SIZE = ("k_first", "k_last", "n_select")
+FIGURES = (
+    ("state", pa.string()),
+    ("splits", pa.int64()),
+    ("lower_bound", pa.float64()),
+    ("l_ms", pa.float64()),
+    ("l_ee", pa.float64()),
 )
-
 Values = NDArray[np.float64]
+Totals = NDArray[np.int32]
 
 
 class Verdict(NamedTuple):
-    """One fold size's rows, each array of shape (n_gamma, n_C); nan where there is no value."""
+    """One fold size's rows, each array of shape (n_paths, n_steps); nan where there is no value."""
 
     state: NDArray[np.str_]
     splits: NDArray[np.int64]
@@ -44,71 +45,41 @@ class Verdict(NamedTuple):
     l_ee: Values
 
 
-def make_selection(study: Study, n: int) -> Selection:
-    """An empty race over the fold sizes of a study on n rows."""
-    sizes = study.sizes(n)
-    own = [j for j, size in enumerate(sizes) if set(size.k_values) & set(study.report_k)]
-    shapes = [(size.n_select, size.n_splits) for size in sizes]
-    return Selection(shapes, len(study.gamma), len(study.C), study.delta, own, study.exhaustive)
+def make_selection(problem: Problem) -> Selection:
+    """Return an empty race over the fold sizes of a problem."""
+    least = problem.study.criterion.least
+    sizes = [(size.n_splits, least(size.n_select)) for size in problem.sizes]
+    return Selection(sizes, problem.learner.lengths, problem.own, problem.study.exhaustive)
 
 
-def triple_of(study: Study, sizes: tuple[Size, ...], leader: Leader) -> Triple:
-    """The triple at a leader's position, under the smallest k of its size."""
-    return Triple(study.C[leader.C], study.gamma[leader.gamma], sizes[leader.size].k)
-
-
-def triple_table(
-    study: Study, sizes: tuple[Size, ...], selection: Selection, estimates: dict[int, NDArray[np.int32]]
-) -> pa.Table:
-    """One row for each triple, by ascending k, gamma, C.
+def candidate_table(problem: Problem, selection: Selection, estimates: dict[int, Totals]) -> pa.Table:
+    """Return one row for each candidate, by ascending k, path, step.
 
     Args:
-        study: the question.
-        sizes: its distinct fold sizes.
+        problem: what was solved.
         selection: the finished race.
-        estimates: errors on the estimate sets, by position of the size, (n_splits, n_gamma, n_C).
+        estimates: totals on the estimate sets, by position of the size, (n_splits, n_paths, n_steps); -1
+            where there is none.
     """
-    winner = selection.winner()
-
-    @cache
-    def verdicts(j: int, reported: bool) -> Verdict:
-        judge = selection.leaders[j] if reported else winner
-        verdict = _verdict(selection, j, judge, keep_all=study.exhaustive)
-        for (g, c), counts in _estimated(estimates.get(j), j, judge, study).items():
-            verdict.l_ee[g, c] = study.mean_bound(counts, sizes[j].n_select)
-        return verdict
-
-    shape = (len(study.gamma), len(study.C))
-    gamma, C = (np.repeat(study.gamma, shape[1]), np.tile(study.C, shape[0]))
-    parts = []
-    for j, size in enumerate(sizes):
-        for k in size.k_values:
-            verdict = verdicts(j, k in study.report_k)
-            state = _named(verdict.state, selection.leaders[j], winner, k, size, study)
-            full = [np.full(gamma.shape, value) for value in (k, size.n_select)]
-            values = [a.ravel() for a in (state, *verdict[1:])]
-            arrays = [pa.array(a, from_pandas=a.dtype.kind == "f") for a in (C, gamma, *full, *values)]
-            parts.append(pa.Table.from_arrays(arrays, schema=SCHEMA))
-    return pa.concat_tables(parts).combine_chunks()
+    keys = _keys(problem)
+    verdicts = [_verdict(problem, selection, j, estimates.get(j)) for j in range(len(problem.sizes))]
+    exists = _exists(problem)
+    for i, (name, kind) in enumerate(FIGURES):
+        values = np.concatenate([verdict[i][exists] for verdict in verdicts])
+        keys[name] = pa.array(values, kind, from_pandas=values.dtype.kind == "f")
+    return pa.table(keys)
 
 
-def check(table: pa.Table, study: Study, sizes: tuple[Size, ...]) -> Triple:
-    """The winner of a table of triples that was read from a file.
+def check(table: pa.Table, problem: Problem) -> dict[str, Any]:
+    """Check a table of candidates that was read from a file; return the winner's row.
 
     Raises:
-        ValueError: it is not a table of this study.
+        ValueError: it is not a table of this problem.
     """
-    keys, shape = [(k, size) for size in sizes for k in size.k_values], (len(study.gamma), len(study.C))
-    expected = {
-        "C": np.tile(study.C, shape[0] * len(keys)),
-        "gamma": np.tile(np.repeat(study.gamma, shape[1]), len(keys)),
-        "k": np.repeat([k for k, _ in keys], shape[0] * shape[1]),
-        "n_select": np.repeat([size.n_select for _, size in keys], shape[0] * shape[1]),
-    }
-    for name, values in expected.items():
-        if not table[name].equals(pa.chunked_array([values], SCHEMA.field(name).type)):
+    for name, values in _keys(problem).items():
+        if name not in table.column_names or not table[name].equals(pa.chunked_array([values])):
             raise ValueError(f"{name} does not have the values of the study, in their order")
-    shown = table.filter(pc.is_in(table["state"], value_set=pa.array(["winner", "reported"])))
+    shown = table.filter(pc.is_in(table["state"], value_set=pa.array(SHOWN)))
     for found, names in ((table, ("state", "splits", "lower_bound")), (shown, ("l_ms",))):
         if empty := [name for name in names if found[name].null_count]:
             raise ValueError(f"{empty[0]} has empty cells")
@@ -118,84 +89,138 @@ def check(table: pa.Table, study: Study, sizes: tuple[Size, ...]) -> Triple:
         bounds = table[name].drop_null().to_numpy()
         if not np.all((bounds >= 0) & (bounds <= 1)):
             raise ValueError(f"{name} has values outside 0..1")
-    winners = shown.filter(pc.equal(shown["state"], "winner")).to_pylist()
+    winners: list[dict[str, Any]] = shown.filter(pc.equal(shown["state"], "winner")).to_pylist()
     if len(winners) != 1 or winners[0]["l_ee"] is None:
         raise ValueError(f"it has {len(winners)} winners: expected one, with its l_ee")
-    return Triple(*(winners[0][name] for name in Triple._fields))
+    return winners[0]
 
 
-def per_k(table: pa.Table) -> list[dict[str, Any]]:
-    """For every k: what became of it, its least lower bound, and its triple if it was reported."""
+def winner_of(row: dict[str, Any], problem: Problem) -> Candidate:
+    """Return the candidate of a row."""
+    return Candidate(problem.learner.setting(row["path"], row["step"]), row["k_first"])
+
+
+def per_k(table: pa.Table, names: tuple[str, ...]) -> list[dict[str, Any]]:
+    """Return for every fold size what became of it, its least lower bound, and its candidate if reported.
+
+    Args:
+        table: of candidates.
+        names: of the hyperparameters.
+    """
     failed = pc.equal(table["state"], "failed")
     groups = (
         table.append_column("failed", failed)
-        .group_by("k")
-        .aggregate([("n_select", "min"), ("lower_bound", "min"), ("splits", "max"), ("failed", "any")])
-        .sort_by("k")
+        .group_by(list(OF_SIZE))
+        .aggregate([("lower_bound", "min"), ("splits", "max"), ("failed", "any")])
+        .sort_by("k_first")
     )
-    shown = pc.is_in(table["state"], value_set=pa.array(["winner", "reported"]))
-    best = {row["k"]: row for row in table.filter(shown).to_pylist()}
-    return [_one_k(group, best.get(group["k"])) for group in groups.to_pylist()]
+    shown = pc.is_in(table["state"], value_set=pa.array(SHOWN))
+    best = {row["k_first"]: row for row in table.filter(shown).to_pylist()}
+    return [_one_size(group, best.get(group["k_first"]), names) for group in groups.to_pylist()]
 
 
-def _estimated(
-    estimates: NDArray[np.int32] | None, j: int, judge: Leader | None, study: Study
-) -> dict[tuple[int, int], list[int]]:
-    """Errors on every estimate set, by position of gamma and C, of the triples whose l_ee is shown."""
-    if estimates is None:
-        return {}
-    full = np.argwhere(np.all(estimates >= 0, axis=0)).tolist()
-    shown = [(g, c) for g, c in full if study.exhaustive or (judge is not None and (c, g, j) == judge[1:])]
-    return {(g, c): estimates[:, g, c].tolist() for g, c in shown}
+def write(files: Files, table: pa.Table, problem: Problem) -> None:
+    """Write the table."""
+    formats.write_table(files, FILE, table, problem.run_id)
 
 
-def _verdict(selection: Selection, j: int, judge: Leader | None, keep_all: bool) -> Verdict:
-    """What became of one size's triples, judged against the complete triple ``judge``."""
+def read(files: Files, problem: Problem) -> tuple[pa.Table, Candidate]:
+    """Read the table; return it with the winner.
+
+    Raises:
+        StoreError: it is damaged, or not that of the problem.
+    """
+    rows = len(problem.sizes) * problem.n_settings
+    schema = pa.schema([*_schema(problem), *FIGURES])
+    table = formats.read_table(files, FILE, problem.run_id, schema, rows, rows * len(schema))
+    with formats.undamaged(files, FILE):
+        return table, winner_of(check(table, problem), problem)
+
+
+def _exists(problem: Problem) -> NDArray[np.bool_]:
+    """Which positions are those of a setting, (n_paths, n_steps)."""
+    lengths = np.array(problem.learner.lengths)
+    return np.asarray(np.arange(lengths.max()) < lengths[:, None])
+
+
+def _keys(problem: Problem) -> dict[str, pa.Array]:
+    """The columns that say which candidate a row is of."""
+    path, step = np.nonzero(_exists(problem))
+    sizes, n = problem.sizes, len(path)
+    settings = problem.learner.settings()
+    columns = {"path": path, "step": step, **settings}
+    repeated = {name: np.tile(values, len(sizes)) for name, values in columns.items()}
+    whole = {
+        name: np.repeat([getattr(size, name) for size in sizes], n)
+        for name in ("k_first", "k_last", "n_select")
+    }
+    return {name: pa.array(values) for name, values in (repeated | whole).items()}
+
+
+def _schema(problem: Problem) -> list[tuple[str, pa.DataType]]:
+    settings = problem.learner.settings()
+    kinds = {"path": pa.int64(), "step": pa.int64()} | {
+        name: pa.array(v).type for name, v in settings.items()
+    }
+    return [*kinds.items(), *((name, pa.int64()) for name in OF_SIZE)]
+
+
+def _verdict(problem: Problem, selection: Selection, j: int, estimates: Totals | None) -> Verdict:
+    """What became of one size's candidates, judged against the winner, or the size's own best if reported."""
+    winner, own = selection.winner(), j in selection.own
+    judge = selection.leaders[j] if own else winner
+    verdict = _judged(selection, j, judge, keep_all=problem.study.exhaustive)
+    criterion, size = problem.study.criterion, problem.sizes[j]
+    for (p, s), totals in _estimated(estimates, j, judge, problem.study.exhaustive).items():
+        verdict.l_ee[p, s] = criterion.reported(totals, size.n_select, problem.study.seed)
+    leader = selection.leaders[j]
+    if leader is not None and own:
+        verdict.state[leader.path, leader.step] = "reported"
+    if leader is not None and leader == winner:
+        verdict.state[leader.path, leader.step] = "winner"
+    return verdict
+
+
+def _judged(selection: Selection, j: int, judge: Leader | None, keep_all: bool) -> Verdict:
     fold, threshold = selection.sizes[j], judge.l_ms if judge else inf
     shape = fold.low.shape
     verdict = Verdict(
         np.full(shape, "beaten", dtype="<U8"),
         np.zeros(shape, dtype=np.int64),
-        np.full(shape, nan),
-        np.full(shape, nan),
-        np.full(shape, nan),
+        *(np.full(shape, nan) for _ in range(3)),
     )
-    for g, c in np.ndindex(*shape):
-        proof = None if keep_all and fold.complete[g, c] else fold.proof(g, c, threshold)
+    for p, s in np.ndindex(*shape):
+        proof = None if keep_all and fold.complete[p, s] else fold.proof(p, s, threshold)
         if proof is not None:
-            verdict.splits[g, c], verdict.lower_bound[g, c] = proof
+            verdict.splits[p, s], verdict.lower_bound[p, s] = proof
+            continue
+        verdict.splits[p, s], verdict.lower_bound[p, s] = fold.prefix[p, s], fold.exact_low(p, s)
+        if fold.complete[p, s]:
+            verdict.l_ms[p, s] = verdict.lower_bound[p, s]
+            verdict.state[p, s] = "tied" if verdict.l_ms[p, s] <= threshold else "beaten"
         else:
-            verdict.splits[g, c], verdict.lower_bound[g, c] = fold.prefix[g, c], fold.exact_low(g, c)
-            if fold.complete[g, c]:
-                verdict.l_ms[g, c] = verdict.lower_bound[g, c]
-                tied = verdict.l_ms[g, c] <= threshold
-                verdict.state[g, c] = "tied" if tied else "beaten"
-            else:
-                verdict.state[g, c] = "failed"
+            verdict.state[p, s] = "failed"
     return verdict
 
 
-def _named(
-    state: NDArray[np.str_], leader: Leader | None, winner: Leader | None, k: int, size: Size, study: Study
-) -> NDArray[np.str_]:
-    """States for one k of a fold size: the same but for the names of the winner and the reported."""
-    named = state.copy()
-    if leader is not None and k in study.report_k:
-        named[leader.gamma, leader.C] = "reported"
-    elif leader is not None and winner is not None and leader.l_ms > winner.l_ms:
-        named[state == "tied"] = "beaten"
-    if winner is not None and leader == winner and k == size.k:
-        named[winner.gamma, winner.C] = "winner"
-    return named
+def _estimated(
+    estimates: Totals | None, j: int, judge: Leader | None, every: bool
+) -> dict[tuple[int, int], list[int]]:
+    """Totals on every estimate set, by position, of the candidates whose l_ee is shown."""
+    if estimates is None:
+        return {}
+    full = np.argwhere(np.all(estimates >= 0, axis=0)).tolist()
+    shown = [(p, s) for p, s in full if every or (judge is not None and (s, p, j) == judge[1:])]
+    return {(p, s): estimates[:, p, s].tolist() for p, s in shown}
 
 
-def _one_k(group: dict[str, Any], best: dict[str, Any] | None) -> dict[str, Any]:
+def _one_size(group: dict[str, Any], best: dict[str, Any] | None, names: tuple[str, ...]) -> dict[str, Any]:
     unseen = group["splits_max"] == 0
     state = best["state"] if best else "failed" if group["failed_any"] else "unseen" if unseen else "beaten"
     return {
-        "k": group["k"],
-        "n_select": group["n_select_min"],
+        **{name: group[name] for name in OF_SIZE},
         "state": state,
         "lower_bound": group["lower_bound_min"],
-        **{name: best[name] if best else None for name in ("C", "gamma", "l_ms", "l_ee")},
+        "setting": {name: best[name] for name in names} if best else None,
+        **{name: best[name] if best else None for name in ("l_ms", "l_ee")},
     }

@@ -12,16 +12,16 @@ import numpy as np
 import scipy
 from llvmlite.binding import get_host_cpu_name
 
-from ckcv_ray.learners.svm import machine_code
+from ckcv_ray.learners import Learner
 from ckcv_ray.storage.execution import Environment
 
 VARIABLES = ("OPENBLAS_CORETYPE", "NUMBA_CPU_NAME", "NPY_DISABLE_CPU_FEATURES")  # they choose other code
 PACKAGES = ("numpy", "scipy", "scikit-learn", "numba", "llvmlite", "pyarrow", "ray")
 
 
-def changes(recorded: Mapping[str, object], here: Mapping[str, object] | None = None) -> list[str]:
-    """What is not here, in this environment or another, as it was when ``recorded`` was: a sentence each."""
-    before, now = _flat(recorded), _flat(environment() if here is None else here)
+def changes(recorded: Mapping[str, object], here: Mapping[str, object]) -> list[str]:
+    """Return what differs between two environments, a sentence each."""
+    before, now = _flat(recorded), _flat(here)
     names = sorted(name for name in before | now if before.get(name) != now.get(name))
     return [f"{name} was {before.get(name)}, here it is {now.get(name)}" for name in names]
 
@@ -43,9 +43,15 @@ def _blas(show_config: Callable[..., Any]) -> str:
     return f"{found.get('name')} {found.get('version')}"
 
 
+def environment(learner: Learner) -> Environment:
+    """Return what may change bits: processor, operating system, versions, BLAS, and what the learner adds."""
+    found: Environment = {**_common(), "learner": learner.state()}
+    return found
+
+
 @cache
-def environment() -> Environment:
-    """What may change bits: processor, operating system, versions, BLAS. Not to be written to."""
+def _common() -> Any:
+    """What may change the bits of any learner. Not to be written to."""
     from importlib.metadata import version
 
     processor = platform.processor() or platform.machine()
@@ -59,6 +65,5 @@ def environment() -> Environment:
         "python": platform.python_version(),
         "packages": {name: version(name) for name in PACKAGES},
         "blas": {"numpy": _blas(np.show_config), "scipy": _blas(scipy.show_config)},
-        "machine_code": machine_code.state(),
         "variables": {name: os.environ[name] for name in VARIABLES if name in os.environ},
     }

@@ -1,4 +1,4 @@
-"""The account of a run, ``execution.json``: what depends on the run and not on the study."""
+"""What depends on the run and not on the study: ``execution.json``."""
 
 from typing import Any
 
@@ -8,7 +8,7 @@ from ckcv_ray.validation import read_as
 
 
 class Environment(TypedDict):
-    """What may change bits: processor, operating system, versions, BLAS."""
+    """What may change bits: processor, operating system, versions, BLAS, the learner's own."""
 
     processor: str
     system: str
@@ -16,11 +16,11 @@ class Environment(TypedDict):
     packages: dict[str, str]
     blas: dict[str, str]
     variables: dict[str, str]
-    machine_code: str
+    learner: dict[str, str]
 
 
-class Cells(TypedDict):
-    """Select cells of the whole study, and of those how many were computed, dropped as beaten, and failed."""
+class Evaluations(TypedDict):
+    """Evaluations of the selection, and of those how many were computed, dropped as beaten, and failed."""
 
     planned: int
     computed: int
@@ -29,7 +29,7 @@ class Cells(TypedDict):
 
 
 class Account(TypedDict):
-    """What a run has cost so far, in all its sessions, and what failed: (gamma, k, mc_index, traceback)."""
+    """What a run has cost so far, in all its sessions, and what failed: (path, k, split, traceback)."""
 
     seconds: float
     fits: int
@@ -38,8 +38,8 @@ class Account(TypedDict):
     worker_bytes: int
     environment: Environment
     damaged: list[str]
-    failures: list[tuple[float, int, int, str]]
-    cells: Cells
+    failures: list[tuple[int, int, int, str]]
+    evaluations: Evaluations
     capped: int
 
 
@@ -51,7 +51,7 @@ class Rates(TypedDict):
 
 
 class Tested(Rates):
-    """Those of F*, on which rows, and those of the best triple of each reported k."""
+    """Those of F*, on which rows, and those of the best candidate of each reported k."""
 
     rows: int
     digest: str
@@ -75,7 +75,9 @@ def read_account(values: dict[str, Any], finished: bool) -> Account:
         ValueError: an entry is missing, of another type, or against the others.
     """
     account = read_as(FinalAccount if finished else Account, values)
-    planned, *parts = (account["cells"][name] for name in ("planned", "computed", "dropped", "failed"))
+    planned, *parts = (account["evaluations"][name] for name in ("planned", "computed", "dropped", "failed"))
     if planned < 1 or min(parts) < 0 or sum(parts) > planned:
-        raise ValueError("cells: those computed, dropped and failed are more than are planned, or below 0")
+        raise ValueError(
+            "evaluations: computed, dropped and failed are more than planned, or below 0"
+        )
     return account

@@ -1,14 +1,13 @@
-"""Files and folders on disk: written atomically and durably, read only where they are regular files.
+"""Files below one place, by name: written atomically and durably, read only where they are regular files.
 
-A file that somebody else wrote may be a pipe, a device, or without end. Its kind and its size are looked at
-before it is opened, and no more is read of it than that size.
+The one module of the package that touches the file system for runs. A file that somebody else wrote may be a
+pipe, a device, or without end: its kind and its size are looked at before it is opened, and no more is read of
+it than that size.
 """
 
 import hashlib
 import os
 import stat
-import struct
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from errno import EACCES, EINVAL, ENOTSUP
@@ -18,9 +17,131 @@ from typing import BinaryIO
 
 import pyarrow as pa
 
+from ckcv_ray.errors import InputError
+from ckcv_ray.storage.locks import Lock
+
 MOST_BYTES = 1 << 32
 BLOCK_BYTES = 1 << 20
 NO_FOLDER_SYNC = {EINVAL, ENOTSUP, EACCES}  # what file systems answer that cannot fsync a folder
+
+
+class Files:
+    """The files of a folder of the local file system, and of the folders in it.
+
+    Args:
+        root: the folder; nothing is touched until a method says so.
+    """
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.lock = Lock(root)
+
+    def __str__(self) -> str:
+        return str(self.root)
+
+    def path(self, name: str) -> Path:
+        """Return where a file is, for messages."""
+        return self.root / name
+
+    def inside(self, name: str) -> "Files":
+        """Return the files of a folder in this one."""
+        return Files(self.root / name)
+
+    def exists(self, name: str = "") -> bool:
+        """Tell whether there is anything of that name."""
+        return self.path(name).exists()
+
+    def is_gone(self, name: str) -> bool:
+        """Tell whether there is nothing of that name, not even a link."""
+        return not os.path.lexists(self.path(name))
+
+    def is_folder(self) -> bool:
+        """Tell whether the root is a folder."""
+        return self.root.is_dir()
+
+    def list(self, prefix: str = "") -> "list[str]":
+        """Return the names of regular files that begin with a prefix, sorted."""
+        start = self.path(prefix.rpartition("/")[0])
+        found = (file.relative_to(self.root).as_posix() for file in start.rglob("*") if is_regular(file))
+        return sorted(name for name in found if name.startswith(prefix))
+
+    def everything(self) -> Iterator[str]:
+        """Yield the names of whatever is there but folders: pipes and broken links, too."""
+        return (f.relative_to(self.root).as_posix() for f in self.root.rglob("*") if not f.is_dir())
+
+    def size(self, name: str) -> int:
+        """Return the size of a regular file; see ``check_regular``."""
+        return check_regular(self.path(name))
+
+    def read(self, name: str, most: int) -> bytes:
+        """Read a regular file of at most so many bytes.
+
+        Raises:
+            ValueError: it is not one.
+        """
+        size = check_regular(self.path(name), most)
+        with self.open(name) as stream:
+            return stream.read(size)
+
+    @contextmanager
+    def open(self, name: str) -> Iterator[BinaryIO]:
+        """Open a regular file for reading, without waiting."""
+        with _opened(self.path(name)) as stream:
+            yield stream
+
+    def sha256(self, name: str) -> str:
+        """Return the SHA-256 of a regular file.
+
+        Raises:
+            ValueError: it is not one, or larger than any file of a run.
+        """
+        digest, left = hashlib.sha256(), self.size(name)
+        with self.open(name) as stream:
+            while left and (block := stream.read(min(left, BLOCK_BYTES))):
+                digest.update(block)
+                left -= len(block)
+        return digest.hexdigest()
+
+    def write(self, name: str, content: bytes | pa.Buffer) -> None:
+        """Write a file atomically and durably.
+
+        Raises:
+            OSError: it cannot be written; then no temporary file is left.
+        """
+        write_whole(self.path(name), content)
+
+    def delete(self, name: str) -> None:
+        """Delete a file."""
+        self.path(name).unlink()
+
+    def rename(self, name: str, new: str) -> None:
+        """Give a file another name."""
+        self.path(name).replace(self.path(new))
+
+    def make_folders(self, *names: str) -> None:
+        """Make the root and folders in it, with those above that are missing."""
+        for name in names:
+            make_folder(self.path(name))
+
+    def check_writable(self) -> None:
+        """Raise InputError where the root could not be made or written; makes nothing."""
+        ways = (self.root, *self.root.absolute().parents)
+        there = next(folder for folder in ways if folder.exists() or folder.is_symlink())
+        if not there.exists():
+            raise InputError(
+                f"cannot write to {str(self)!r}: {str(there)!r} is a link to "
+                f"{os.readlink(there)!r}, where there is nothing: make that folder, or name another"
+            )
+        if not there.is_dir():
+            raise InputError(f"cannot write to {str(self)!r}: {str(there)!r} is not a folder")
+        if not os.access(there, os.W_OK | os.X_OK):
+            raise InputError(f"cannot write to {str(self)!r}: no permission in {str(there)!r}")
+
+    def name_of(self, file: Path) -> str | None:
+        """Return the name that a path has here; None where it lies outside."""
+        place = file.resolve()
+        root = self.root.resolve()
+        return place.relative_to(root).as_posix() if place.is_relative_to(root) else None
 
 
 def write_whole(final: Path, content: bytes | pa.Buffer) -> None:
@@ -66,7 +187,7 @@ def sync_folder(folder: Path) -> None:
 
 
 def check_regular(file: Path, most: int = MOST_BYTES) -> int:
-    """The size of a regular file of at most so many bytes.
+    """Return the size of a regular file of at most so many bytes.
 
     Raises:
         ValueError: it is a pipe, a device, a socket or a folder, or larger.
@@ -80,7 +201,7 @@ def check_regular(file: Path, most: int = MOST_BYTES) -> int:
 
 
 def is_regular(file: Path) -> bool:
-    """Whether ``check_regular`` has nothing against a file."""
+    """Tell whether ``check_regular`` has nothing against a file."""
     try:
         check_regular(file)
     except (OSError, ValueError):
@@ -88,66 +209,8 @@ def is_regular(file: Path) -> bool:
     return True
 
 
-def read_whole(file: Path, most: int) -> bytes:
-    """The content of a regular file of at most so many bytes.
-
-    Raises:
-        ValueError: it is not one.
-    """
-    size = check_regular(file, most)
-    with _opened(file) as stream:
-        return stream.read(size)
-
-
-def sha256(file: Path) -> str:
-    """SHA-256 of a regular file.
-
-    Raises:
-        ValueError: it is not one, or larger than any file of a run.
-    """
-    digest, left = hashlib.sha256(), check_regular(file)
-    with _opened(file) as stream:
-        while left and (block := stream.read(min(left, BLOCK_BYTES))):
-            digest.update(block)
-            left -= len(block)
-    return digest.hexdigest()
-
-
-def locked(file: Path) -> bool:
-    """Whether a process holds a lock on a file, as far as that can be told without taking it.
-
-    Linux lists the locks of this machine, and fcntl tells of those that others hold on a network file system;
-    of other systems it is not known.
-    """
-    with suppress(OSError, ValueError):
-        check_regular(file)
-        return _listed(file.stat().st_ino) or _reported(file)
-    return False
-
-
-def _listed(inode: int) -> bool:
-    """Whether /proc/locks names an inode; devices go by other numbers there on some file systems."""
-    with suppress(OSError):
-        entries = (line.split() for line in Path("/proc/locks").read_text().splitlines())
-        return any(field.endswith(f":{inode}") for entry in entries for field in entry[5:6])
-    return False
-
-
-def _reported(file: Path) -> bool:
-    """Whether fcntl tells of a lock that excludes ours; nothing is locked by asking."""
-    if sys.platform != "linux":
-        return False
-    import fcntl
-
-    ours = struct.pack("hhqqi4x", fcntl.F_WRLCK, 0, 0, 0, 0)
-    with _opened(file) as stream:
-        kind: int = struct.unpack_from("h", fcntl.fcntl(stream.fileno(), fcntl.F_OFD_GETLK, ours))[0]
-    return kind != fcntl.F_UNLCK
-
-
 @contextmanager
 def _opened(file: Path) -> Iterator[BinaryIO]:
-    """Open a regular file for reading, without waiting."""
     check_regular(file)
     flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
     with os.fdopen(os.open(file, flags), "rb") as stream:

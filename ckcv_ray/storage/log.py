@@ -1,154 +1,236 @@
-"""The log of a run as a table: a row for each cell that was computed, or failed."""
+"""The log of a run: records of evaluations and failures, appended part by part.
 
-from typing import NamedTuple
+    log/part-*.parquet      a row for each evaluation that was computed, or failed, by position
+
+Parts are written once and never changed. Small ones are joined once there are many.
+"""
+
+from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
+from pyarrow import parquet
 
-from ckcv_ray.learners.svm import Status
-from ckcv_ray.study import Path, Size, Study
+from ckcv_ray.errors import StoreError
+from ckcv_ray.learners.base import STATUSES
+from ckcv_ray.learners.ensemble import Failure, Records
+from ckcv_ray.storage import formats
+from ckcv_ray.storage.files import Files
+from ckcv_ray.study import Problem
 
-STATUSES = tuple(Status)
-FIELDS = {
-    "estimate": np.bool_,
-    "C": np.float64,
-    "gamma": np.float64,
-    "k": np.int64,
-    "mc_index": np.int64,
-    "errors_negative": np.int32,
-    "errors_positive": np.int32,
-    "n_iter": np.int64,
-    "status": np.int8,
-}
-RECORD = np.dtype(list(FIELDS.items()))
-Records = NDArray[np.void]
-
-SCHEMA = pa.schema(
-    [
-        ("stage", pa.string()),
-        ("C", pa.float64()),
-        ("gamma", pa.float64()),
-        ("k", pa.int64()),
-        ("mc_index", pa.int64()),
-        ("errors_negative", pa.int32()),
-        ("errors_positive", pa.int32()),
-        ("n_iter", pa.int64()),
-        ("status", pa.string()),
-        ("traceback", pa.string()),
-    ]
-)
-TRACEBACK = SCHEMA.get_field_index("traceback")
+FOLDER = "log/"
 STAGES = ("select", "estimate")
 FAILED = "failed"
 NAMES = tuple(str(status) for status in STATUSES)
+POSITIONS = ("size", "split", "path", "step")
+MOST_SMALL_PARTS = 32
+LARGE_PART_BYTES = 1 << 22
+MOST_PART_ROWS = 1 << 18
 
 
-class Failure(NamedTuple):
-    """The end of a path that raised: its stage and key, the positions of C lost, and the traceback."""
-
-    estimate: bool
-    path: Path
-    first: int
-    stop: int
-    traceback: str
-
-
-def to_arrow(records: Records, failures: list[Failure], study: Study) -> pa.Table:
-    """Rows of SCHEMA: one for each record, and one for each cell of a path that failed."""
-    return pa.concat_tables([_recorded(records), _failed(failures, study)])
+def record_type(n_totals: int) -> np.dtype[np.void]:
+    """Return the type of one evaluation's record, with so many totals of the measure."""
+    return np.dtype(
+        [
+            ("estimate", np.bool_),
+            *((name, np.int32) for name in POSITIONS),
+            ("totals", np.int32, (n_totals,)),
+            ("n_iter", np.int64),
+            ("status", np.int8),
+        ]
+    )
 
 
-def from_arrow(log: pa.Table, study: Study, sizes: tuple[Size, ...]) -> tuple[Records, list[Failure]]:
-    """Records and failures of a part of the log.
+def schema(n_totals: int) -> pa.Schema:
+    """Return the columns of the log."""
+    return pa.schema(
+        [
+            ("stage", pa.string()),
+            *((name, pa.int32()) for name in POSITIONS),
+            *((f"total_{i}", pa.int32()) for i in range(n_totals)),
+            ("n_iter", pa.int64()),
+            ("status", pa.string()),
+            ("traceback", pa.string()),
+        ]
+    )
+
+
+class Log:
+    """The log of one problem's run.
 
     Args:
-        log: rows of SCHEMA.
-        study: whose log it is.
-        sizes: its fold sizes on its rows.
-
-    Raises:
-        ValueError: a row is of another study, or cannot be.
+        files: of the run folder.
+        problem: what is solved.
     """
-    _check_words(log, study, sizes)
-    failed = pc.equal(log["status"], FAILED)
-    good, lost = log.filter(pc.invert(failed)), log.filter(failed)
-    _check_filled(good, "errors_negative", "errors_positive", "n_iter")
-    _check_filled(lost, "traceback")
-    _check_splits(log, sizes)
-    records = _records(good)
-    _check_counts(records, sizes)
-    return records, _failures(lost, study)
+
+    def __init__(self, files: Files, problem: Problem) -> None:
+        self.files = files
+        self.problem = problem
+        self.n_totals = problem.n_totals
+        self.schema = schema(self.n_totals)
+
+    def append(self, records: Records, failures: list[Failure]) -> None:
+        """Add a part."""
+        rows = pa.concat_tables([self._recorded(records), self._failed(failures)])
+        for first in range(0, len(rows), MOST_PART_ROWS):
+            self._write(self._next_part(), rows.slice(first, MOST_PART_ROWS))
+        self._compact()
+
+    def read(self, damaged: list[str] | None = None) -> Iterator[tuple[Records, list[Failure]]]:
+        """Yield records and failures, part by part.
+
+        Args:
+            damaged: where given, parts that cannot be read are set aside and named here, not raised.
+
+        Raises:
+            StoreError: a part is damaged, or not this run's.
+        """
+        for part in self.parts():
+            try:
+                rows = self._read(part)
+                with formats.undamaged(self.files, part):
+                    found = self.from_arrow(rows)
+            except StoreError:
+                if self.files.is_gone(part):  # joined with others by a run under way
+                    yield from self.read(damaged)
+                    return
+                if damaged is None:
+                    raise
+                with formats.writing(self.files, part):  # it may be mended yet
+                    self.files.rename(part, part.replace("part-", "damaged-"))
+                damaged.append(part)
+            else:
+                yield found
+
+    def parts(self) -> list[str]:
+        """Return the names of the parts, in order."""
+        return self.files.list(f"{FOLDER}part-")
+
+    def from_arrow(self, rows: pa.Table) -> tuple[Records, list[Failure]]:
+        """Return records and failures of a part.
+
+        Raises:
+            ValueError: a row is of another study, or cannot be.
+        """
+        self._check_positions(rows)
+        failed = pc.equal(rows["status"], FAILED)
+        good, lost = rows.filter(pc.invert(failed)), rows.filter(failed)
+        _check_filled(good, *(f"total_{i}" for i in range(self.n_totals)), "n_iter")
+        _check_filled(lost, "traceback")
+        records = self._records(good)
+        self._check_totals(records)
+        return records, _failures(lost)
+
+    def _recorded(self, records: Records) -> pa.Table:
+        plain = {name: pa.array(records[name]) for name in (*POSITIONS, "n_iter")}
+        totals = {f"total_{i}": pa.array(records["totals"][:, i]) for i in range(self.n_totals)}
+        words = {
+            "stage": pa.array(np.array(STAGES)[records["estimate"].astype(int)]),
+            "status": pa.array(np.array(NAMES)[records["status"]]),
+            "traceback": pa.nulls(len(records), pa.string()),
+        }
+        return pa.table(plain | totals | words).select(self.schema.names).cast(self.schema)
+
+    def _failed(self, failures: list[Failure]) -> pa.Table:
+        rows = [
+            {
+                "stage": STAGES[failure.estimate],
+                **{name: getattr(failure, name) for name in POSITIONS[:3]},
+                "step": step,
+                "status": FAILED,
+                "traceback": failure.traceback,
+            }
+            for failure in failures
+            for step in range(failure.first, failure.stop)
+        ]
+        return pa.Table.from_pylist(rows, schema=self.schema)
+
+    def _records(self, good: pa.Table) -> Records:
+        records = np.zeros(len(good), record_type(self.n_totals))
+        for name in (*POSITIONS, "n_iter"):
+            records[name] = good[name].to_numpy()
+        for i in range(self.n_totals):
+            records["totals"][:, i] = good[f"total_{i}"].to_numpy()
+        records["estimate"] = _places(good["stage"], STAGES)
+        records["status"] = _places(good["status"], NAMES)
+        return records
+
+    def _check_positions(self, rows: pa.Table) -> None:
+        for name, words in (("stage", STAGES), ("status", (*NAMES, FAILED))):
+            if strange := set(pc.unique(rows[name]).to_pylist()) - set(words):
+                raise ValueError(f"{name} {strange.pop()!r} is not known")
+        _check_filled(rows, *POSITIONS)
+        size, split, path, step = (rows[name].to_numpy() for name in POSITIONS)
+        lengths = np.array(self.problem.learner.lengths)
+        for name, place, most in (("size", size, len(self.problem.sizes)), ("path", path, len(lengths))):
+            if np.any((place < 0) | (place >= most)):
+                raise ValueError(f"{name} is outside the study")
+        n_splits = np.array([one.n_splits for one in self.problem.sizes])
+        for name, place, limits in (("split", split, n_splits[size]), ("step", step, lengths[path])):
+            if np.any((place < 0) | (place >= limits)):
+                raise ValueError(f"{name} is outside the study")
+
+    def _check_totals(self, records: Records) -> None:
+        totals = records["totals"].astype(np.int64)
+        rows = np.array([size.n_select for size in self.problem.sizes])[records["size"]]
+        if np.any(totals < 0) or np.any(totals.sum(axis=1) > rows):
+            raise ValueError("there are more errors than rows, or fewer than none")
+
+    def _compact(self) -> None:
+        """Join the small parts once there are many: a part more, then theirs are removed.
+
+        Killed in between, the log holds some records twice, which changes nothing.
+        """
+        small = [part for part in self.parts() if self._is_small(part)][:MOST_SMALL_PARTS]
+        if len(small) < MOST_SMALL_PARTS:
+            return
+        joined = pa.concat_tables([self._read(part) for part in small])
+        self._write(self._next_part(), joined)  # and its name is on disk, before theirs go
+        for part in small:
+            formats.delete(self.files, part)
+
+    def _is_small(self, part: str) -> bool:
+        """Whether a part is one to be joined: short, and without failures, whose tracebacks may be long."""
+        if self.files.size(part) >= LARGE_PART_BYTES:
+            return False
+        with formats.undamaged(self.files, part), self.files.open(part) as stream:
+            held = parquet.read_metadata(stream)
+            column = self.schema.get_field_index("traceback")
+            columns = [held.row_group(i).column(column) for i in range(held.num_row_groups)]
+            empty = sum(column.statistics.null_count for column in columns)
+            return bool(empty == held.num_rows <= MOST_PART_ROWS)
+
+    def _next_part(self) -> str:
+        numbers = [int(part.removesuffix(".parquet").rpartition("-")[2]) for part in self.parts()]
+        return f"{FOLDER}part-{max(numbers, default=-1) + 1:06d}.parquet"
+
+    def _write(self, part: str, rows: pa.Table) -> None:
+        formats.write_table(self.files, part, rows, self.problem.run_id)
+
+    def _read(self, part: str) -> pa.Table:
+        return formats.read_table(self.files, part, self.problem.run_id, self.schema)
 
 
-def _recorded(records: Records) -> pa.Table:
-    plain = {name: pa.array(records[name]) for name in SCHEMA.names if name in FIELDS}
-    plain["stage"] = pa.array(np.array(STAGES)[records["estimate"].astype(int)])
-    plain["status"] = pa.array(np.array(NAMES)[records["status"]])
-    plain["traceback"] = pa.nulls(len(records), pa.string())
-    return pa.table(plain, schema=SCHEMA)
-
-
-def _failed(failures: list[Failure], study: Study) -> pa.Table:
-    rows = [
-        {"stage": STAGES[f.estimate], "C": C, **f.path._asdict(), "status": FAILED, "traceback": f.traceback}
-        for f in failures
-        for C in study.C[f.first : f.stop]
+def _failures(lost: pa.Table) -> list[Failure]:
+    """The failures of some rows: those that differ in the step alone are one."""
+    found: dict[tuple[Any, ...], list[int]] = {}
+    for row in lost.to_pylist():
+        key = (row["stage"] == STAGES[1], *(row[name] for name in POSITIONS[:3]), row["traceback"])
+        found.setdefault(key, []).append(row["step"])
+    return [
+        Failure(estimate, size, split, path, min(steps), max(steps) + 1, traceback)
+        for (estimate, size, split, path, traceback), steps in found.items()
     ]
-    return pa.Table.from_pylist(rows, schema=SCHEMA)
 
 
-def _records(good: pa.Table) -> Records:
-    records = np.zeros(len(good), RECORD)
-    for name in set(FIELDS) & set(SCHEMA.names) - {"status"}:
-        records[name] = good[name].to_numpy()
-    records["estimate"] = _positions(good["stage"], STAGES)
-    records["status"] = _positions(good["status"], NAMES)
-    return records
-
-
-def _positions(column: pa.ChunkedArray, words: tuple[str, ...]) -> NDArray[np.int32]:
+def _places(column: pa.ChunkedArray, words: tuple[str, ...]) -> NDArray[np.int32]:
     places: NDArray[np.int32] = pc.index_in(column, value_set=pa.array(words)).to_numpy()
     return places
-
-
-def _failures(lost: pa.Table, study: Study) -> list[Failure]:
-    """Rows that differ in C alone are one failure."""
-    cells: dict[tuple[bool, Path, str], list[int]] = {}
-    for row in lost.to_pylist():
-        key = (row["stage"] == STAGES[1], Path(row["gamma"], row["k"], row["mc_index"]), row["traceback"])
-        cells.setdefault(key, []).append(study.C.index(row["C"]))
-    return [
-        Failure(estimate, path, min(places), max(places) + 1, traceback)
-        for (estimate, path, traceback), places in cells.items()
-    ]
-
-
-def _check_words(log: pa.Table, study: Study, sizes: tuple[Size, ...]) -> None:
-    ks = [size.k for size in sizes]
-    known = {"C": study.C, "gamma": study.gamma, "k": ks, "stage": STAGES}
-    for name, values in {**known, "status": (*NAMES, FAILED)}.items():
-        if strange := set(pc.unique(log[name]).to_pylist()) - set(values):
-            raise ValueError(f"{name} {strange.pop()!r} is not the study's")
 
 
 def _check_filled(rows: pa.Table, *names: str) -> None:
     if empty := [name for name in names if rows[name].null_count]:
         raise ValueError(f"{empty[0]} has empty cells")
-
-
-def _check_splits(log: pa.Table, sizes: tuple[Size, ...]) -> None:
-    _check_filled(log, "mc_index")
-    n_splits = {size.k: size.n_splits for size in sizes}
-    mc_index, most = log["mc_index"].to_numpy(), [n_splits[k] for k in log["k"].to_pylist()]
-    if np.any((mc_index < 0) | (mc_index >= most)):
-        raise ValueError("mc_index is outside the splits of the study")
-
-
-def _check_counts(records: Records, sizes: tuple[Size, ...]) -> None:
-    n_select = {size.k: size.n_select for size in sizes}
-    negative, positive = (records[name].astype(np.int64) for name in ("errors_negative", "errors_positive"))
-    rows = [n_select[k] for k in records["k"].tolist()]
-    if np.any((negative < 0) | (positive < 0) | (negative + positive > rows)):
-        raise ValueError("there are more errors than rows, or fewer than none")

@@ -6,9 +6,10 @@ same where the kernel does not fit into memory. ``libsvm`` is the rival. All els
 solver only as an entry of ``SOLVERS`` and ``ON_POINTS``.
 """
 
+from ckcv_ray.learners.base import Status
 from ckcv_ray.learners.svm import compiled, decomposition, libsvm, path
 from ckcv_ray.learners.svm.machine_code import list_signatures
-from ckcv_ray.learners.svm.problem import Fits, Path, PathOnPoints, Solution, Status
+from ckcv_ray.learners.svm.problem import Fits, Path, PathOnPoints, Solution
 
 SOLVERS: dict[str, Path] = {"newton": path.path, "libsvm": libsvm.path}
 ON_POINTS: dict[str, PathOnPoints] = {

@@ -33,7 +33,6 @@ from ckcv_ray.learners.svm.kernels import (
 from ckcv_ray.learners.svm.memory import scratch, whole
 from ckcv_ray.learners.svm.path import MOST_FREE
 from ckcv_ray.learners.svm.scaling import Scaling
-from ckcv_ray.study import Study
 
 DENSE_BYTES = 1 << 30
 
@@ -46,10 +45,18 @@ class Dense(NamedTuple):
     train_kernel: Complement
     score_kernel: Matrix
 
-    def fit(self, study: Study, gamma: float, y: Matrix, C_values: tuple[float, ...]) -> Fits:
-        """The path of one gamma over labels y."""
+    def fit(
+        self,
+        gamma: float,
+        y: Matrix,
+        C_values: tuple[float, ...],
+        solver: str,
+        tolerance: float,
+        max_iter: int,
+    ) -> Fits:
+        """Fit the path of one gamma over labels y."""
         fill_complement(self.train_distances, gamma, self.train_kernel)
-        return SOLVERS[study.solver](self.train_kernel, y, C_values, study.tolerance, study.max_iter)
+        return SOLVERS[solver](self.train_kernel, y, C_values, tolerance, max_iter)
 
     def errors(self, gamma: float, fits: Fits, y: NDArray[np.int8]) -> NDArray[np.int64]:
         """Errors by class of each fit on the scored rows with labels y, shape (n_C, 2)."""
@@ -63,9 +70,17 @@ class Points(NamedTuple):
     train: Matrix
     score: Matrix
 
-    def fit(self, study: Study, gamma: float, y: Matrix, C_values: tuple[float, ...]) -> Fits:
-        """The path of one gamma over labels y."""
-        return ON_POINTS[study.solver](self.train, gamma, y, C_values, study.tolerance, study.max_iter)
+    def fit(
+        self,
+        gamma: float,
+        y: Matrix,
+        C_values: tuple[float, ...],
+        solver: str,
+        tolerance: float,
+        max_iter: int,
+    ) -> Fits:
+        """Fit the path of one gamma over labels y."""
+        return ON_POINTS[solver](self.train, gamma, y, C_values, tolerance, max_iter)
 
     def errors(self, gamma: float, fits: Fits, y: NDArray[np.int8]) -> NDArray[np.int64]:
         """Errors by class of each fit on the scored rows with labels y, shape (n_C, 2)."""

@@ -11,12 +11,12 @@ from typing import Any
 
 import numpy as np
 
+from ckcv_ray.learners.base import Status
 from ckcv_ray.learners.svm.kernels import Complement, complement_product
 from ckcv_ray.learners.svm.problem import (
     Fits,
     Matrix,
     Solution,
-    Status,
     Vector,
     constant,
     describe,

@@ -19,30 +19,16 @@ bounds how far either objective is from its optimum.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from enum import StrEnum
 from typing import NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ckcv_ray.learners.base import Status
 from ckcv_ray.learners.svm.kernels import Complement
 
 Matrix = NDArray[np.float64]
 Vector = NDArray[np.float64]
-
-
-class Status(StrEnum):
-    """How a fit ended."""
-
-    CONVERGED = "converged"
-    CAPPED = "capped"
-
-    @property
-    def sentence(self) -> str:
-        """What to tell the person who reads the result."""
-        if self is Status.CONVERGED:
-            return "the solver met its tolerance"
-        return "the iteration cap was reached before the tolerance: raise max_iter or narrow the grid"
 
 
 @dataclass(frozen=True)

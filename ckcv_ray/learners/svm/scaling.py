@@ -28,3 +28,8 @@ def standard(X: NDArray[np.float64]) -> Scaling:
     """Mean and standard deviation of each column of X [rows, d]; a constant column keeps its scale."""
     spread = np.where(np.ptp(X, axis=0) > 0, X.std(axis=0), 0.0)
     return Scaling(X.mean(axis=0), np.where(spread > 0, spread, 1.0))
+
+
+def fit_scaling(X: NDArray[np.float64], how: str) -> Scaling:
+    """Return the scaling of the kind called ``how``, fitted on X [rows, d]."""
+    return standard(X) if how == "standard" else identity(X.shape[1])

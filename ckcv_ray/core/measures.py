@@ -1,0 +1,70 @@
+"""Measures: rows' losses as totals that can be added over sets of rows.
+
+A prediction of -1 is undecided, and wrong in every measure.
+"""
+
+from enum import StrEnum
+from typing import ClassVar, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+UNDECIDED = -1
+
+Classes = NDArray[np.int32]
+
+
+class Kind(StrEnum):
+    """What is predicted."""
+
+    BINARY = "two classes"
+    MULTICLASS = "three or more classes"
+    REGRESSION = "numbers"
+
+
+class Measure(Protocol):
+    """What is counted of predictions.
+
+    Attributes:
+        kinds: tasks it is defined for.
+        bounded: whether the loss of a row lies in [0, 1].
+    """
+
+    name: ClassVar[str]
+    kinds: ClassVar[frozenset[Kind]]
+    bounded: ClassVar[bool]
+
+    def columns(self, n_classes: int) -> int:
+        """Return how many totals there are."""
+
+    def totals(self, y: Classes, predicted: Classes, n_classes: int) -> NDArray[np.int64]:
+        """Return the totals over rows.
+
+        Args:
+            y: classes 0 .. n_classes - 1, (rows,).
+            predicted: likewise, or -1, (..., rows).
+            n_classes: how many classes the task has.
+
+        Returns:
+            Shape (..., columns).
+        """
+
+
+class ZeroOne:
+    """Wrong rows, by their class: one total for each class."""
+
+    name: ClassVar[str] = "zero_one"
+    kinds: ClassVar[frozenset[Kind]] = frozenset({Kind.BINARY, Kind.MULTICLASS})
+    bounded: ClassVar[bool] = True
+
+    def columns(self, n_classes: int) -> int:
+        """Return the number of classes."""
+        return n_classes
+
+    def totals(self, y: Classes, predicted: Classes, n_classes: int) -> NDArray[np.int64]:
+        """Count wrong rows by class; see ``Measure``."""
+        wrong = predicted != y
+        return np.stack([np.sum(wrong & (y == c), axis=-1) for c in range(n_classes)], axis=-1)
+
+
+ZERO_ONE = ZeroOne()

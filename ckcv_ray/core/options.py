@@ -1,0 +1,59 @@
+"""Options: the fields of a study's parts, each declared once with its check, its default and its help.
+
+The command line and TOML files take their options from these declarations.
+"""
+
+from collections.abc import Callable
+from dataclasses import Field, dataclass, field, fields
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Option:
+    """What is known of a field beside its default.
+
+    Attributes:
+        check: takes the field's name and a value, text included where the value is a list; returns it in its
+            canonical form, or raises InputError.
+        help: a sentence for the command line.
+        kind: type of one value on the command line: str (also for lists), int, float or bool.
+        shown: the default as the command line shows it.
+        panel: heading it stands under.
+    """
+
+    check: Callable[[str, Any], Any]
+    help: str
+    kind: type = str
+    shown: str | None = None
+    panel: str = "Study"
+
+
+def option(default: Any, option: Option) -> Any:
+    """Declare a field of a frozen dataclass as an option."""
+    return field(default=default, metadata={"option": option})
+
+
+def options(part: Any) -> dict[str, Field[Any]]:
+    """Return the fields of a part (a class or an object) that are options, by name."""
+    return {f.name: f for f in fields(part) if "option" in f.metadata}
+
+
+def check_options(part: Any) -> None:
+    """Bring every option of a frozen part into its canonical form.
+
+    Raises:
+        InputError: one is of the wrong type or outside its range.
+    """
+    for name, declared in options(part).items():
+        object.__setattr__(part, name, declared.metadata["option"].check(name, getattr(part, name)))
+
+
+def values(part: Any) -> dict[str, Any]:
+    """Return the options of a part with their values."""
+    return {name: getattr(part, name) for name in options(part)}
+
+
+def described(part: Any) -> dict[str, Any]:
+    """Return a part as JSON values: its name and its options."""
+    listed = {name: list(v) if isinstance(v, tuple) else v for name, v in values(part).items()}
+    return {"name": part.name, **listed}

@@ -1,0 +1,198 @@
+"""Columns of a table: which can be learned from, and which give classes.
+
+Every check raises an InputError that names the column, the row and the way out.
+"""
+
+from collections import Counter
+from contextlib import suppress
+from math import inf, isfinite
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from ckcv_ray.data.files import MOST_BYTES, SPARSE
+from ckcv_ray.errors import InputError, counted
+from ckcv_ray.validation import expect
+
+LEAST_OF_CLASS = 2
+MOST_CLASSES = 1_000
+LARGEST = 1e150  # squares of such numbers, and of their inverses, are the last that a float holds
+SHOWN = 10_000
+NUMBERS = (pa.types.is_integer, pa.types.is_floating)
+
+Label = str | int | float | bool
+Rows = NDArray[np.float64]
+Classes = NDArray[np.int32]
+Index = NDArray[np.intp]
+
+
+def matrix(columns: pa.Table, features: list[str], optional: bool = False) -> NDArray[np.float64]:
+    """The named columns as X [n, d] float64.
+
+    Args:
+        columns: what was read.
+        features: names of the columns wanted, in order.
+        optional: whether a bad column could be left out, for the message.
+
+    Raises:
+        InputError: a column is missing, empty, or not of finite numbers.
+    """
+    names = unique_names(columns)
+    place = {name: j for j, name in enumerate(names)}
+    X = np.empty((columns.num_rows, len(features)))
+    for i, name in enumerate(features):
+        if name not in place:
+            if (columns.schema.metadata or {}).get(SPARSE) and name.startswith("x"):
+                X[:, i] = 0.0  # in a sparse file, absent means zero
+                continue
+            raise InputError(f"there is no column {name!r}: the columns are {some(names)}")
+        way_out = f"mend it, or leave it out with --drop {name[:60]} or --features" if optional else "mend it"
+        X[:, i] = _finite(columns.column(place[name]), name, way_out)
+    return X
+
+
+def class_numbers(column: pa.ChunkedArray, classes: tuple[Label, ...], target: str) -> Classes:
+    """Return the class numbers of a column of original labels.
+
+    Raises:
+        InputError: a label is none of the classes.
+    """
+    values, place = _encoded(column, target)
+    number_of = {label: number for number, label in enumerate(classes)}
+    numbers = np.array([-1 if value is None else number_of.get(value, -1) for value in values])
+    if len(place) and numbers[place].min() < 0:
+        unknown = values[place[int(np.argmin(numbers[place]))]]
+        raise InputError(f"column {target!r} holds {unknown!r}: the labels are {_some_labels(classes)}")
+    return np.asarray(numbers[place], dtype=np.int32)
+
+
+def unique_names(columns: pa.Table) -> list[str]:
+    """Return the names of a table's columns, which have to differ."""
+    expect("columns", columns, pa.Table, "a pyarrow.Table: see read(source).learn, or pyarrow.table")
+    names: list[str] = columns.column_names
+    repeated = [name for name, count in Counter(names).items() if count > 1]
+    if repeated:
+        raise InputError(f"two columns are named {repeated[0]!r}: names must differ")
+    return names
+
+
+def _encoded(column: pa.ChunkedArray, target: str) -> tuple[list[Any], Index]:
+    """The distinct values of a column of labels, None for an empty cell; and which of them each row has."""
+    kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
+    fine = (pa.types.is_string, pa.types.is_large_string, pa.types.is_boolean, *NUMBERS)
+    if not any(is_one(kind) for is_one in (*fine, pa.types.is_null)):
+        raise InputError(f"the target {target!r} has type {kind}: labels are text or numbers")
+    if not pa.types.is_dictionary(column.type):
+        column = column.dictionary_encode("encode")
+    whole = column.unify_dictionaries().combine_chunks()
+    values = whole.dictionary.to_pylist()
+    place = whole.indices.fill_null(len(values)).to_numpy(zero_copy_only=False)
+    return [*values, None], place.astype(np.intp)
+
+
+def classes_of(column: pa.ChunkedArray, target: str) -> tuple[tuple[Label, ...], Classes]:
+    """Return the classes of a target, sorted, and the class number of every row."""
+    values, place = _encoded(column, target)
+    limit = inf if any(isinstance(value, float) for value in values) else 2**63
+    bad = {i for i, v in enumerate(values) if v is None or v != v}
+    if len(rows := np.flatnonzero(np.isin(place, list(bad)))):
+        raise InputError(
+            f"the target {target!r} has empty cells, the first in row {rows[0] + 1}: mend or drop them "
+            "(in a CSV file, NA, null and nan are empty cells)"
+        )
+    counts = np.bincount(place, minlength=len(values)).tolist()
+    found = {value: count for value, count in zip(values, counts, strict=True) if count}
+    for value in found:
+        if not isinstance(value, str) and not (isfinite(value) and abs(value) < limit):
+            row = int(np.argmax(place == values.index(value))) + 1
+            raise InputError(
+                f"the target {target!r} has {value} in row {row}: labels are text or finite numbers"
+            )
+    classes = tuple(sorted(found))
+    if not 2 <= len(classes) <= MOST_CLASSES:
+        raise InputError(
+            f"the target {target!r} has {counted(len(classes), 'class', 'classes')} ({some(classes)}): "
+            f"expected 2 to {MOST_CLASSES:,}"
+        )
+    if len(place) * max(len(str(label)) for label in classes) > MOST_BYTES:
+        raise InputError(f"the labels of {target!r} take more than {MOST_BYTES >> 20:,} MiB: shorten them")
+    for label in classes:
+        if (count := found[label]) < LEAST_OF_CLASS:
+            raise InputError(f"class {label!r} has {count} row: each needs at least {LEAST_OF_CLASS}")
+    return classes, class_numbers(column, classes, target)
+
+
+def _finite(column: pa.ChunkedArray, name: str, way_out: str) -> NDArray[np.float64]:
+    if len(column) and column.null_count == len(column):
+        raise InputError(f"column {name!r} is empty: {way_out}")
+    kind = column.type
+    if not any(is_one(kind) for is_one in (*NUMBERS, pa.types.is_boolean)):
+        raise InputError(f"column {name!r} holds {kind}{_example(column)}, not numbers: {way_out}")
+    if column.null_count:
+        row = int(np.argmax(column.is_null().to_numpy())) + 1
+        raise InputError(
+            f"column {name!r} has {counted(column.null_count, 'empty cell')}, the first in row {row}: "
+            f"{way_out}"
+        )
+    if pa.types.is_boolean(kind):
+        column = column.cast(pa.int8())
+    values = np.asarray(column.to_numpy(), dtype=np.float64)
+    if not np.all(np.isfinite(values)):
+        row = int(np.argmin(np.isfinite(values)))
+        raise InputError(f"column {name!r} has {values[row]} in row {row + 1}: {way_out}")
+    if np.max(np.abs(values), initial=0.0) > LARGEST:
+        row = int(np.argmax(np.abs(values)))
+        raise InputError(
+            f"column {name!r} has {values[row]} in row {row + 1}: at most {LARGEST:g} can be computed with, "
+            f"and a number that stands for a missing value is none; {way_out}"
+        )
+    return values
+
+
+def check_spread(X: NDArray[np.float64], names: list[str]) -> None:
+    """Raise InputError where no column varies, or one has numbers too small to be computed with."""
+    low, high = X.min(axis=0), X.max(axis=0)
+    if np.array_equal(low, high):
+        raise InputError(f"nothing varies from row to row in {some(names)}: there is nothing to learn from")
+    most = np.maximum(high, -low)
+    if len(small := np.flatnonzero((most > 0) & (most < 1 / LARGEST))):
+        name, value = names[small[0]], most[small[0]]
+        raise InputError(
+            f"column {name!r} has no number beyond {value:g}: at least {1 / LARGEST:g} can be computed with; "
+            f"take another unit, or leave it out with --drop {name[:60]} or --features"
+        )
+
+
+def _example(column: pa.ChunkedArray) -> str:
+    """A value of the column for a message: one that is no number, if there is one among the first."""
+    if pa.types.is_dictionary(column.type):
+        column = column.slice(0, SHOWN).cast(column.type.value_type)
+    values: list[str] = []
+    if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
+        values = [value for value in column.slice(0, SHOWN).to_pylist() if value is not None]
+    else:
+        with suppress(ValueError, OverflowError, pa.ArrowException):  # a time beyond what Python knows
+            values = [str(column.drop_null()[0].as_py())]
+    shown = next((value for value in values if not is_number(value)), values[0] if values else None)
+    return "" if shown is None else f" such as {shown[:40]!r}"
+
+
+def is_number(value: str) -> bool:
+    """Whether text reads as a float."""
+    try:
+        float(value)
+    except ValueError:
+        return False
+    return True
+
+
+def some(names: Any, most: int = 12) -> str:
+    """Join the first names for a message."""
+    shown = [str(name)[:60] for name in names[:most]]
+    return ", ".join(shown) + (f", ... ({len(names)} in all)" if len(names) > most else "")
+
+
+def _some_labels(classes: tuple[Label, ...]) -> str:
+    return " and ".join(map(repr, classes)) if len(classes) == 2 else some([repr(label) for label in classes])

@@ -1,0 +1,185 @@
+"""An aggregator and the run folder it writes to: what the Ray backend makes an actor.
+
+It alone writes to the folder of a run, under its lock: records as they come in, and results at the end.
+"""
+
+from collections.abc import Mapping
+from os import PathLike
+from time import monotonic
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from ckcv_ray.claims.certificate import Certificate
+from ckcv_ray.core.schedule import Unit
+from ckcv_ray.core.selection import Leader
+from ckcv_ray.engine.aggregator import Aggregator
+from ckcv_ray.engine.progress import Progress
+from ckcv_ray.errors import StoreError
+from ckcv_ray.learners.ensemble import Ensemble, Failure, Outcome, Records
+from ckcv_ray.storage.environment import environment
+from ckcv_ray.storage.execution import Account, Evaluations
+from ckcv_ray.storage.folder import EXECUTION, RunFolder
+from ckcv_ray.storage.log import Log
+from ckcv_ray.study import Problem
+
+FLUSH_SECONDS = 2.0
+FLUSH_SHARE = 0.01
+COSTS = ("seconds", "fits", "worker_seconds", "solver_seconds")
+
+
+class Decision(NamedTuple):
+    """What was selected, all that has to be known of it at once: its recorder may die after saying it.
+
+    Attributes:
+        winner: position of the winner, None where no candidate could be completed.
+        leaders: of the winner and of each reported fold size, each once.
+        reason: why there is no winner, or why one of these could not be refitted.
+    """
+
+    winner: Leader | None
+    leaders: list[Leader]
+    reason: str
+
+
+class Recorder:
+    """Records of one run, in memory and in its folder.
+
+    Args:
+        problem: what is solved.
+        out: the run folder to write; None keeps everything in memory.
+    """
+
+    def __init__(self, problem: Problem, out: str | PathLike[str] | None = None) -> None:
+        self.problem = problem
+        self.aggregator = Aggregator(problem)
+        self.folder = RunFolder(out) if out is not None else None
+        self._log = Log(self.folder.files, problem) if self.folder else None
+        self._unsaved: list[tuple[Records, tuple[Failure, ...]]] = []
+        self._opened_at = self._saved_at = monotonic()
+        self._before: dict[str, Any] = dict.fromkeys(COSTS, 0)
+        self._working, self._solving, self._peak = 0.0, 0.0, 0
+        self._damaged: list[str] = []
+        self._begun = False
+
+    def open(self) -> None:
+        """Lock the run folder and load existing records.
+
+        Raises:
+            StoreError: it is in use, damaged, or another study's.
+            InputError: it cannot be written.
+        """
+        if self.folder is None:
+            return
+        self.folder.acquire()
+        if self.folder.holds(self.problem.run_id):
+            self._load(self.folder)
+        else:
+            self.folder.begin(self.problem)
+        self._begun = True
+
+    def plan(self, workers: int, least: float = 0.0) -> list[Unit]:
+        """Return the next batch of units; see ``Aggregator``."""
+        return self.aggregator.plan(workers, least)
+
+    def add(self, outcome: Outcome) -> None:
+        """Add what a batch gave back, and write it from time to time.
+
+        Raises:
+            RunError: a record differs from one already held, or the folder cannot be written.
+        """
+        new = self.aggregator.add(outcome)
+        self._working += outcome.seconds
+        self._solving += outcome.solving
+        self._peak = max(self._peak, outcome.peak)
+        self._unsaved.append((new, outcome.failures))
+        now = monotonic()
+        if now - self._saved_at > max(FLUSH_SECONDS, FLUSH_SHARE * (now - self._opened_at)):
+            self.flush()
+
+    def progress(self) -> Progress:
+        """Return where the run stands, with what earlier sessions spent."""
+        return self.aggregator.progress()._replace(spent=self._before["worker_seconds"] + self._working)
+
+    def decision(self) -> Decision | None:
+        """Return what was selected; None where work is left, since a recorder died with what had come in."""
+        if not self.aggregator.decided():
+            return None
+        leaders = self.aggregator.leaders()
+        return Decision(self.aggregator.selection.winner(), leaders, self.aggregator.first_failure())
+
+    def candidates(self) -> pa.Table:
+        """Return what became of each candidate."""
+        return self.aggregator.candidates()
+
+    def flush(self) -> None:
+        """Write what has come in since the last time."""
+        if self._log is not None and self._unsaved:
+            records = np.concatenate([records for records, _ in self._unsaved])
+            failures = [failure for _, failed in self._unsaved for failure in failed]
+            if len(records) or failures:
+                self._log.append(records, failures)
+        self._unsaved = []
+        self._saved_at = monotonic()
+
+    def write_results(self, table: pa.Table, ensemble: Ensemble, nested: Ensemble | None) -> dict[str, str]:
+        """Write candidates and models; their SHA-256 by file name."""
+        self.flush()
+        return self.folder.write_results(self.problem, table, ensemble, nested) if self.folder else {}
+
+    def write_end(self, certificate: Certificate, execution: Mapping[str, Any]) -> None:
+        """Write certificate, execution and manifest: the run is finished."""
+        if self.folder is not None:
+            self.folder.write_end(certificate, execution)
+
+    def account(self) -> Account:
+        """Return what the run has cost, in all its sessions, and what failed."""
+        at = self.progress()
+        counts = Evaluations(planned=at.planned, computed=at.computed, dropped=at.dropped, failed=at.failed)
+        sizes = self.problem.sizes
+        return {
+            "seconds": self._before["seconds"] + monotonic() - self._opened_at,
+            "fits": int(self._before["fits"]) + self.aggregator.fits,
+            "worker_seconds": self._before["worker_seconds"] + self._working,
+            "solver_seconds": self._before["solver_seconds"] + self._solving,
+            "worker_bytes": self._peak,
+            "environment": environment(self.problem.learner),
+            "damaged": self._damaged,
+            "failures": [
+                (one.path, sizes[one.size].k, one.split, one.traceback) for one in self.aggregator.failures()
+            ],
+            "evaluations": counts,
+            "capped": at.capped,
+        }
+
+    def check_held(self) -> None:
+        """Raise RunError where the folder is no longer in its place."""
+        if self.folder is not None:
+            self.folder.files.lock.check_held()
+
+    def close(self) -> None:
+        """Write what is unsaved, where the folder says whose it is, and let it go whatever happens."""
+        if self.folder is None or not self.folder.files.lock.held:
+            return
+        try:
+            if self._begun:
+                self.flush()
+            if self._begun and not self.folder.finished:
+                self.folder.write_execution(self.account())
+        finally:
+            self.folder.release()
+
+    def _load(self, folder: RunFolder) -> None:
+        """Load what earlier sessions found and wrote, so far as it is not damaged."""
+        self._damaged = folder.mend(self.problem)
+        try:
+            if account := folder.execution():
+                self._before = {name: account[name] for name in COSTS}
+        except StoreError:
+            self._damaged.append(EXECUTION)
+        assert self._log is not None
+        parts: list[str] = []
+        for records, _ in self._log.read(parts):  # what failed is tried again
+            self.aggregator.add(Outcome(records, (), ()))
+        self._damaged = list(dict.fromkeys([*self._damaged, *parts]))

@@ -1,0 +1,132 @@
+"""A fitted machine as a model that stands alone, and the table of such models.
+
+Decision values are computed row by row, in an operation whose result for one row does not depend on the
+others, so that a prediction and the count of errors it rests on are equal in every bit.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from ckcv_ray.core.measures import UNDECIDED as NEITHER
+from ckcv_ray.core.threads import one_thread
+from ckcv_ray.data.schema import Rows
+from ckcv_ray.data.task import Task
+from ckcv_ray.learners.base import Predicted
+from ckcv_ray.learners.svm.decision import UNDECIDED
+from ckcv_ray.learners.svm.kernels import gaussian, squared_distances
+from ckcv_ray.learners.svm.scaling import Scaling
+
+BLOCK = 1 << 22
+SCHEMA = pa.schema(
+    [
+        ("C", pa.float64()),
+        ("gamma", pa.float64()),
+        ("centre", pa.list_(pa.float64())),
+        ("scale", pa.list_(pa.float64())),
+        ("support", pa.list_(pa.int64())),
+        ("dual_coef", pa.list_(pa.float64())),
+        ("offset", pa.float64()),
+    ]
+)
+
+
+@dataclass(frozen=True)
+class SVMModel:
+    """One fitted machine: f(x) = sum_i dual_coef_i K(x_i, x) + offset.
+
+    Attributes:
+        C, gamma: its hyperparameters.
+        scaling: centre and scale of its inputs, fitted on its training rows.
+        support: row numbers of the support vectors in the learning set, ascending.
+        vectors: those rows, unscaled, (n_support, d).
+        dual_coef: y * alpha of each, (n_support,).
+        offset: added to the weighted sum of kernels.
+    """
+
+    C: float
+    gamma: float
+    scaling: Scaling
+    support: NDArray[np.int64]
+    vectors: Rows
+    dual_coef: NDArray[np.float64]
+    offset: float
+
+    def decision(self, X: Rows) -> NDArray[np.float64]:
+        """Return the decision value of every row of X [rows, d], shape (rows,)."""
+        vectors = self.scaling.apply(self.vectors)
+        values = np.empty(len(X))
+        step = max(1, BLOCK // max(1, len(vectors)))
+        with one_thread():
+            for start in range(0, len(X), step):
+                rows = slice(start, start + step)
+                K = gaussian(squared_distances(self.scaling.apply(X[rows]), vectors), self.gamma)
+                values[rows] = np.vecdot(K, self.dual_coef) + self.offset
+        return values
+
+    def predict(self, X: Rows) -> Predicted:
+        """Classify every row; a decision value within 1e-9 of zero decides nothing."""
+        score = self.decision(X)
+        label = np.where(np.abs(score) <= UNDECIDED, NEITHER, score > 0)
+        return Predicted(label.astype(np.int32), score)
+
+
+def to_table(models: Sequence[SVMModel]) -> pa.Table:
+    """Return one row for each model; the support vectors as row numbers of the learning set."""
+    rows = [
+        {
+            "C": m.C,
+            "gamma": m.gamma,
+            "centre": m.scaling.centre,
+            "scale": m.scaling.scale,
+            "support": m.support,
+            "dual_coef": m.dual_coef,
+            "offset": m.offset,
+        }
+        for m in models
+    ]
+    return pa.Table.from_pylist(rows, schema=SCHEMA)
+
+
+def from_table(table: pa.Table, task: Task) -> list[SVMModel]:
+    """Return the models of a table, on the inputs they were learned from; see ``base.Learner``."""
+    return [_model(row, task.X) for row in table.to_pylist()]
+
+
+def same(a: SVMModel, b: SVMModel) -> bool:
+    """Tell whether two models are equal in every bit."""
+    arrays = zip((a.support, a.dual_coef, *a.scaling), (b.support, b.dual_coef, *b.scaling), strict=True)
+    return a.offset == b.offset and all(np.array_equal(one, other) for one, other in arrays)
+
+
+def _model(row: dict[str, Any], X: Rows) -> SVMModel:
+    support = np.array(row["support"], dtype=np.int64)
+    model = SVMModel(
+        C=row["C"],
+        gamma=row["gamma"],
+        scaling=Scaling(np.array(row["centre"]), np.array(row["scale"])),
+        support=support,
+        vectors=X[support].astype(np.float64),  # one dtype object: pickles the same wherever X came from
+        dual_coef=np.array(row["dual_coef"], dtype=np.float64),
+        offset=row["offset"],
+    )
+    _check(model, X.shape[1])
+    return model
+
+
+def _check(model: SVMModel, d: int) -> None:
+    """Raise ValueError where a model could not have been fitted on d inputs."""
+    scaling, support = model.scaling, model.support
+    if scaling.centre.shape != (d,) or scaling.scale.shape != (d,):
+        raise ValueError(f"centre and scale do not have the {d} features")
+    if model.dual_coef.shape != support.shape or np.any(np.diff(support, prepend=-1) <= 0):
+        raise ValueError("its support vectors do not ascend, or have no coefficient each")
+    numbers = (*scaling, model.dual_coef, model.C, model.gamma, model.offset)
+    if not all(np.isfinite(values).all() for values in numbers):
+        raise ValueError("it has numbers that are not finite")
+    if not (np.all(scaling.scale > 0) and model.C > 0 and model.gamma > 0):
+        raise ValueError("scale, C and gamma have to be positive")

@@ -1,0 +1,98 @@
+"""Whether a model is the machine of its training rows: what can be told without fitting it again.
+
+The KKT conditions pin a machine down to the tolerance. Where they do not, since a fit was stopped before it
+met them or its cost is so large that rounding decides them, that is said.
+"""
+
+from collections.abc import Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ckcv_ray.data.schema import Index, Rows
+from ckcv_ray.learners.base import Checked, Status
+from ckcv_ray.learners.svm.model import SVMModel
+from ckcv_ray.learners.svm.problem import describe
+from ckcv_ray.learners.svm.scaling import fit_scaling
+
+SUM_TOLERANCE = 1e-9
+KKT_ROUNDING = {"newton": 1e-12, "libsvm": 1e-6}  # of a decision value, by its sum; LIBSVM: float32
+MOST_ROUNDING = 0.1  # of a decision value, whose margin is 1
+
+
+def check_model(
+    model: SVMModel,
+    X: Rows,
+    y: NDArray[np.int8],
+    train: Index,
+    scale: str,
+    solver: str,
+    tolerance: float,
+    *,
+    capped: bool,
+) -> Checked:
+    """Check a model against its training rows.
+
+    Args:
+        model: the machine.
+        X, y: inputs and signs of its training rows.
+        train: their numbers in the learning set, ascending.
+        scale, solver, tolerance: of the learner.
+        capped: whether its fit may have ended at the iteration cap.
+    """
+    found = Checked(list(_dual(model, X, y, train, scale)), [])
+    if np.isin(model.support, train).all():
+        _optimality(model, X, y.astype(np.float64), train, KKT_ROUNDING[solver], tolerance, capped, found)
+    return found
+
+
+def _dual(model: SVMModel, X: Rows, y: NDArray[np.int8], train: Index, scale: str) -> Iterator[str]:
+    """What a machine says of itself, against its training rows."""
+    inside = np.isin(model.support, train)
+    if not inside.all():
+        yield "a support vector is not among its training rows"
+    scaling = fit_scaling(X, scale)
+    if not all(np.allclose(a, b, SUM_TOLERANCE, 0) for a, b in zip(scaling, model.scaling, strict=True)):
+        yield "its scaling is not that of its training rows"
+    places = np.searchsorted(train, model.support[inside])
+    if np.any(model.dual_coef[inside] * y[places] <= 0):
+        yield "a dual variable does not have the sign of its label"
+    size = np.abs(model.dual_coef)
+    outside = np.any(size > model.C * (1 + SUM_TOLERANCE))
+    if outside or abs(model.dual_coef.sum()) > SUM_TOLERANCE * size.sum():
+        yield "its dual variables are outside the box or do not sum to zero"
+
+
+def _optimality(
+    model: SVMModel,
+    X: Rows,
+    y: Rows,
+    train: Index,
+    rounding_unit: float,
+    tolerance: float,
+    capped: bool,
+    found: Checked,
+) -> None:
+    if (y == y[0]).all():
+        if len(model.support) or model.offset != y[0]:
+            found.differences.append("its rows are of one class, and it is not that class everywhere")
+        return
+    b = np.zeros(len(train))
+    b[np.searchsorted(train, model.support)] = model.dual_coef
+    Kb = model.decision(X) - model.offset
+    optimum = describe(Kb, y, b, model.C, 0, Status.CONVERGED)
+    rounding = rounding_unit * (1 + float(np.abs(b).sum()))
+    violated = optimum.violation > tolerance + rounding
+    if rounding > MOST_ROUNDING:
+        found.trusted.append(f"at C = {model.C:g} rounding decides its KKT conditions")
+    elif violated and capped:
+        found.trusted.append("that it was stopped at the iteration cap, since it is not optimal")
+    if abs(optimum.offset - model.offset) > rounding:
+        found.differences.append(
+            f"its offset is {model.offset!r}; by the KKT conditions it is {optimum.offset!r}"
+        )
+    if violated and not capped:
+        found.differences.append(
+            f"it violates the KKT conditions of its training rows by {optimum.violation:.3g}, at "
+            f"most {tolerance:g} is allowed: it is not the machine fitted to them"
+        )

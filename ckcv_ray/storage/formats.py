@@ -1,0 +1,132 @@
+"""The two formats of a run's files, Parquet and JSON: written whole, read within limits.
+
+Every Parquet file carries the run it belongs to, the version of its schema and that of this package; a reader
+refuses what it does not know. What is read may be anybody's, and is checked against limits before memory is
+given to it.
+"""
+
+import json
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+import pyarrow as pa
+from pyarrow import parquet
+
+from ckcv_ray.data.files import MOST_CELLS, MOST_ROWS, check_unfolded, is_plain, read_parquet
+from ckcv_ray.errors import RunError, StoreError, raising
+from ckcv_ray.storage.files import Files
+from ckcv_ray.version import VERSION
+
+SCHEMA_VERSION = 5
+MOST_JSON_BYTES = 1 << 26
+
+
+@contextmanager
+def undamaged(files: Files, name: str) -> Iterator[None]:
+    """Turn whatever a reader raises over a file that is not as it was written into a StoreError."""
+    if not files.exists(name):
+        raise StoreError(f"{files.path(name)} is missing")
+    with raising(StoreError, f"{files.path(name)} is damaged"):
+        yield
+
+
+@contextmanager
+def writing(files: Files, name: str) -> Iterator[None]:
+    """Guard a change of a file: in the folder that is held, and what the system refuses is a RunError."""
+    files.lock.check_held()
+    try:
+        yield
+    except OSError as error:
+        raise RunError(
+            f"cannot write {files.path(name)}: {error.strerror or error}; what is written is kept"
+        ) from None
+
+
+def write(files: Files, name: str, content: bytes | pa.Buffer) -> None:
+    """Write a file of the run."""
+    with writing(files, name):
+        files.write(name, content)
+
+
+def delete(files: Files, name: str) -> None:
+    """Delete a file of the run."""
+    with writing(files, name):
+        files.delete(name)
+
+
+def write_table(
+    files: Files, name: str, table: pa.Table, run_id: str, more: Mapping[str, str] | None = None
+) -> None:
+    """Write a Parquet file of a run, with more metadata than whose it is."""
+    metadata = {"run_id": run_id, "schema": str(SCHEMA_VERSION), "package": VERSION, **(more or {})}
+    sink = pa.BufferOutputStream()
+    parquet.write_table(
+        table.replace_schema_metadata(metadata), sink, compression="zstd", write_page_checksum=True
+    )
+    write(files, name, sink.getvalue())
+
+
+def read_table(
+    files: Files,
+    name: str,
+    run_id: str,
+    schema: pa.Schema | None,
+    rows: int = MOST_ROWS,
+    values: int = MOST_CELLS,
+) -> pa.Table:
+    """Read a Parquet file of this run, of this schema, which has at most so many rows and values.
+
+    Raises:
+        StoreError: it is missing, damaged, too large, or another run's.
+    """
+    with undamaged(files, name), files.open(name) as stream:
+        found = check_unfolded(stream, rows, values)
+    if not belongs(found.metadata or {}, run_id):
+        raise StoreError(
+            f"{files.path(name)} does not belong to run {run_id}, or is of a schema unknown here"
+        )
+    if not (found.equals(schema) if schema is not None else all(map(is_plain, found.types))):
+        raise StoreError(f"{files.path(name)} does not have the columns expected")
+    with undamaged(files, name), files.open(name) as stream:
+        return read_parquet(stream, verified=True)
+
+
+def metadata(files: Files, name: str) -> dict[bytes, bytes]:
+    """Return the metadata of a Parquet file; empty where it cannot be read."""
+    try:
+        with files.open(name) as stream:
+            return parquet.read_schema(stream).metadata or {}
+    except Exception:  # readers raise of all kinds
+        return {}
+
+
+def belongs(metadata: Mapping[bytes, bytes], run_id: str) -> bool:
+    """Tell whether a Parquet file's metadata name this run, in the schema of this version."""
+    return (metadata.get(b"schema"), metadata.get(b"run_id")) == (
+        str(SCHEMA_VERSION).encode(),
+        run_id.encode(),
+    )
+
+
+def write_json(files: Files, name: str, content: Mapping[str, Any]) -> None:
+    """Write a JSON file of the run."""
+    write(files, name, to_json(content))
+
+
+def read_json(files: Files, name: str) -> dict[str, Any]:
+    """Read a JSON object.
+
+    Raises:
+        StoreError: it is missing or damaged.
+    """
+    with undamaged(files, name):
+        content = json.loads(files.read(name, MOST_JSON_BYTES))
+        if not isinstance(content, dict):
+            raise ValueError("expected an object")
+        return content
+
+
+def to_json(content: Mapping[str, Any]) -> bytes:
+    """Return a JSON object as it is written."""
+    return (json.dumps(content, indent=2, allow_nan=False) + "\n").encode()

@@ -1,0 +1,124 @@
+"""The lock of a run folder: one process at a time writes, and only into the folder it locked."""
+
+import os
+import stat
+import struct
+import sys
+from contextlib import suppress
+from errno import EDQUOT, ENOSPC
+from pathlib import Path
+
+from filelock import FileLock, Timeout
+
+from ckcv_ray.errors import InputError, RunError, StoreError
+
+LOCK = ".lock"
+FULL = {ENOSPC, EDQUOT}
+
+
+class Lock:
+    """The file ``.lock`` in a folder.
+
+    Args:
+        folder: the folder to hold; nothing is touched until a method says so.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.file = folder / LOCK
+        self._lock = FileLock(self.file, timeout=0)
+        self._descriptor: int | None = None  # of the lock file that is held
+
+    @property
+    def held(self) -> bool:
+        """Whether this process holds the folder."""
+        return bool(self._lock.is_locked)
+
+    @property
+    def busy(self) -> bool:
+        """Whether a living process holds the folder, as far as is known; takes nothing."""
+        return self.held or locked(self.file)
+
+    def acquire(self) -> None:
+        """Hold the folder until ``release`` or the death of this process.
+
+        Raises:
+            StoreError: another process holds it, or what bears the lock's name cannot be one.
+            InputError: it cannot be written.
+            RunError: the disk is full.
+        """
+        if self.file.exists() and not stat.S_ISREG(self.file.stat().st_mode):
+            raise StoreError(f"{self.file} is damaged: it is not a regular file")
+        try:
+            self._lock.acquire()
+            self._descriptor = os.open(self.file, os.O_RDONLY)
+        except Timeout:
+            raise StoreError(
+                f"{str(self.folder)!r} is in use by another run: wait for it, or stop it"
+            ) from None
+        except OSError as error:
+            self.release()
+            raise unwritable(self.folder, error) from None
+
+    def check_held(self) -> None:
+        """Raise RunError where another folder, or none, is now in the place of the one that is held."""
+        if self._descriptor is None:
+            return
+        try:
+            ours = os.path.samestat(os.fstat(self._descriptor), self.file.stat())
+        except (FileNotFoundError, NotADirectoryError):
+            ours = False
+        if not ours:
+            raise RunError(
+                f"{str(self.folder)!r} is no longer the folder this run holds: it was moved or replaced, or "
+                f"its file {LOCK} removed; what was written is kept, and nothing more is written"
+            )
+
+    def release(self) -> None:
+        """Let the folder go and leave no lock file behind."""
+        if self._descriptor is not None:
+            with suppress(RunError, OSError):
+                self.check_held()
+                self.file.unlink()
+            os.close(self._descriptor)
+            self._descriptor = None
+        if self.held:
+            self._lock.release(force=True)
+
+
+def unwritable(folder: Path, error: OSError) -> InputError | RunError:
+    """Return the error for a folder that cannot be written: a full disk is not the user's mistake."""
+    kind = RunError if error.errno in FULL else InputError
+    return kind(f"cannot write to {str(folder)!r}: {error.strerror}")
+
+
+def locked(file: Path) -> bool:
+    """Tell whether a process holds a lock on a file, as far as that can be told without taking it.
+
+    Linux lists the locks of this machine, and fcntl tells of those that others hold on a network file system;
+    of other systems it is not known.
+    """
+    with suppress(OSError):
+        found = file.stat()
+        return stat.S_ISREG(found.st_mode) and (_listed(found.st_ino) or _reported(file))
+    return False
+
+
+def _listed(inode: int) -> bool:
+    """Whether /proc/locks names an inode; devices go by other numbers there on some file systems."""
+    with suppress(OSError):
+        entries = (line.split() for line in Path("/proc/locks").read_text().splitlines())
+        return any(field.endswith(f":{inode}") for entry in entries for field in entry[5:6])
+    return False
+
+
+def _reported(file: Path) -> bool:
+    """Whether fcntl tells of a lock that excludes ours; nothing is locked by asking."""
+    if sys.platform != "linux":
+        return False
+    import fcntl
+
+    ours = struct.pack("hhqqi4x", fcntl.F_WRLCK, 0, 0, 0, 0)
+    with os.fdopen(os.open(file, os.O_RDONLY | os.O_NONBLOCK), "rb") as stream:
+        kind: int = struct.unpack_from("h", fcntl.fcntl(stream.fileno(), fcntl.F_OFD_GETLK, ours))[0]
+    return kind != fcntl.F_UNLCK

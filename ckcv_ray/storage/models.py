@@ -1,0 +1,90 @@
+"""The models of a finished run: a table of each ensemble, and the members of F* as pickles.
+
+ensemble/models.parquet     F*
+ensemble/nested.parquet     the ensemble of a nested certification
+ensemble/model-*.pkl        the members of F*, each to be used alone
+"""
+
+import hashlib
+import json
+
+from ckcv_ray.errors import StoreError
+from ckcv_ray.learners import ensemble as ensembles
+from ckcv_ray.learners.ensemble import Ensemble
+from ckcv_ray.storage import formats
+from ckcv_ray.storage.files import Files
+from ckcv_ray.study import OUTER_K, Problem
+
+FOLDER = "ensemble/"
+MODELS, NESTED = f"{FOLDER}models.parquet", f"{FOLDER}nested.parquet"
+ROOM_BYTES = 1 << 16  # of a pickle, beyond what this version would write
+
+
+def write(files: Files, problem: Problem, ensemble: Ensemble, nested: Ensemble | None) -> None:
+    """Write the models, and remove pickles of an earlier winner."""
+    _write_table(files, MODELS, problem, ensemble)
+    pickles = ensembles.to_pickles(ensemble, problem.learner, problem.task)
+    for name, content in pickles.items():
+        formats.write(files, f"{FOLDER}{name}", content)
+    for name in pickles_in(files):
+        if name.removeprefix(FOLDER) not in pickles:
+            formats.delete(files, name)
+    if nested is not None:
+        _write_table(files, NESTED, problem, nested)
+
+
+def read(files: Files, problem: Problem, k: int) -> tuple[Ensemble, Ensemble | None]:
+    """Read F* at k folds, and the nested ensemble where the study has one.
+
+    Raises:
+        StoreError: a file is damaged, or does not hold a model for each split.
+    """
+    n_splits = next(size.n_splits for size in problem.sizes if size.holds(k))
+    ensemble = _read_table(files, MODELS, problem, k, n_splits)
+    if problem.study.outer_splits is None:
+        return ensemble, None
+    return ensemble, _read_table(files, NESTED, problem, OUTER_K, problem.outer.sizes[0].n_splits)
+
+
+def pickles_in(files: Files) -> list[str]:
+    """Return the names of the pickles that are there."""
+    return [name for name in files.list(FOLDER) if name.endswith(".pkl")]
+
+
+def read_pickles(files: Files, problem: Problem, ensemble: Ensemble, digests: dict[str, str]) -> Ensemble:
+    """Open the pickles of an ensemble, if each is the file of that digest.
+
+    Raises:
+        StoreError: one is missing, too large, or its SHA-256 is not what the manifest names.
+    """
+    expected = ensembles.to_pickles(ensemble, problem.learner, problem.task)
+    contents = []
+    for name, like in expected.items():
+        file = f"{FOLDER}{name}"
+        with formats.undamaged(files, file):
+            content = files.read(file, len(like) + ROOM_BYTES)
+        if hashlib.sha256(content).hexdigest() != digests.get(file):
+            raise StoreError(f"{files.path(file)} is not the file the manifest names: it is not opened")
+        contents.append(content)
+    return ensembles.from_pickles(contents)
+
+
+def _write_table(files: Files, name: str, problem: Problem, ensemble: Ensemble) -> None:
+    task = problem.task
+    names = {"labels": json.dumps(task.classes), "features": json.dumps(task.features)}
+    formats.write_table(files, name, ensembles.to_arrow(ensemble, problem.learner), problem.run_id, names)
+
+
+def _read_table(files: Files, name: str, problem: Problem, k: int, n_splits: int) -> Ensemble:
+    """The ensemble in a file, a member for each split."""
+    schema, task = ensembles.schema(problem.learner), problem.task
+    most = n_splits * (2 * sum(task.X.shape) + 2 * task.n_classes + len(schema))
+    rows = formats.read_table(files, name, problem.run_id, schema, n_splits, most)
+    with formats.undamaged(files, name):
+        ensemble = ensembles.from_arrow(rows, problem.learner, task)
+        splits = [(member.k, member.split) for member in ensemble.members]
+        if splits != [(k, i) for i in range(n_splits)]:
+            raise ValueError(f"expected a model for each of the {n_splits} splits of k = {k}")
+        if any(len(member.errors) != task.n_classes for member in ensemble.members):
+            raise ValueError(f"expected counts for {task.n_classes} classes")
+    return ensemble

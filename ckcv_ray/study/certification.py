@@ -1,0 +1,149 @@
+"""Certifications: what produces claims, as frozen values that declare what they are proven for.
+
+The proofs are in ``claims.proofs``.
+"""
+
+from dataclasses import dataclass
+from typing import Any, ClassVar, Protocol
+
+from ckcv_ray.core.options import Option, check_options, option
+from ckcv_ray.core.resampling import MOST_SPLITS, hold_out
+from ckcv_ray.data.schema import Index
+from ckcv_ray.errors import InputError
+from ckcv_ray.validation import number, sequence, told, whole
+
+MOST_DIGITS = 18
+OUTER_K = 3
+CLAIMS = ("random", "vote")
+
+
+class Certification(Protocol):
+    """What produces claims; its proof is in ``claims.proofs``.
+
+    Attributes:
+        name: short name.
+        resamplings, criteria: names of those it is proven for.
+    """
+
+    name: ClassVar[str]
+    resamplings: ClassVar[frozenset[str]]
+    criteria: ClassVar[frozenset[str]]
+
+    def held_out(self, n: int, seed: int) -> Index | None:
+        """Return the rows that nothing touches before the end, ascending; None where there are none."""
+
+
+@dataclass(frozen=True)
+class Occam:
+    """Certify from the run's own counts: every candidate has a share of delta. It costs nothing."""
+
+    name: ClassVar[str] = "occam"
+    resamplings: ClassVar[frozenset[str]] = frozenset({"complete", "rotation"})
+    criteria: ClassVar[frozenset[str]] = frozenset({"error"})
+
+    def held_out(self, n: int, seed: int) -> Index | None:
+        """Hold out nothing."""
+
+
+def _share(name: str, value: Any) -> float:
+    share = number(name, value)
+    if not 0.0 < share < 1.0:
+        raise InputError(f"{name}={share!r} is outside (0, 1): 0.33 holds out a third of the rows")
+    return share
+
+
+def _claims(name: str, value: Any) -> tuple[str, ...]:
+    listed = sequence(name, value.split(",") if isinstance(value, str) else value, least=0, kind="names")
+    claims = tuple(dict.fromkeys(str(c) if isinstance(c, str) else told(c) for c in listed)) or CLAIMS[:1]
+    for claim in claims:
+        if claim not in CLAIMS and member_of(claim) < 0:
+            raise InputError(
+                f"{name}={claim!r} is not known: choose from {', '.join(CLAIMS)}, or member:0 for the "
+                "member of split 0"
+            )
+    return claims
+
+
+@dataclass(frozen=True)
+class Holdout:
+    """Certify what was made of the other rows by a share of the rows that nothing touched.
+
+    Attributes:
+        holdout_share: that share, inside (0, 1).
+        claim: what the rows certify, delta shared equally: "random" (the member of F* that ``predict`` draws
+            for a row, by a hash of its values keyed with the seed), "vote" (the majority), "member:7" (the
+            member of split 7).
+
+    Raises:
+        InputError: a field of the wrong type or outside its range.
+    """
+
+    name: ClassVar[str] = "holdout"
+    resamplings: ClassVar[frozenset[str]] = Occam.resamplings
+    criteria: ClassVar[frozenset[str]] = Occam.criteria
+
+    holdout_share: float = option(
+        0.33, Option(_share, "The share set aside by holdout.", float, "0.33", "Certificate")
+    )
+    claim: tuple[str, ...] = option(
+        CLAIMS[:1],
+        Option(
+            _claims,
+            "What holdout certifies, delta shared: random (the member that ckcv predict draws for a row, by "
+            "a hash of its values), vote (the majority of F*), member:7; several as a,b.",
+            shown="random",
+            panel="Certificate",
+        ),
+    )
+
+    def __post_init__(self) -> None:
+        check_options(self)
+
+    def held_out(self, n: int, seed: int) -> Index | None:
+        """Draw the rows held out."""
+        return hold_out(n, self.holdout_share, seed)
+
+
+@dataclass(frozen=True)
+class Nested:
+    """Certify a second ensemble beside F*, whose members were selected inside outer splits.
+
+    Attributes:
+        outer_splits: outer splits, each a third of the rows.
+
+    Raises:
+        InputError: a field of the wrong type or outside its range.
+    """
+
+    name: ClassVar[str] = "nested"
+    resamplings: ClassVar[frozenset[str]] = frozenset({"complete"})
+    criteria: ClassVar[frozenset[str]] = Occam.criteria
+
+    outer_splits: int = option(
+        5,
+        Option(
+            lambda name, value: whole(name, value, least=1, most=MOST_SPLITS),
+            "Outer splits of nested; each costs a run on two thirds.",
+            int,
+            "5",
+            "Certificate",
+        ),
+    )
+
+    def __post_init__(self) -> None:
+        check_options(self)
+
+    def held_out(self, n: int, seed: int) -> Index | None:
+        """Hold out nothing."""
+
+
+def inner_rows(n: int) -> int:
+    """Return the rows of an inner run of a nested certification on n rows: all but an outer estimate set."""
+    return n - n // OUTER_K
+
+
+def member_of(claim: str) -> int:
+    """Return the split whose member ``claim`` speaks of; -1 where it speaks of none."""
+    kind, _, digits = claim.partition(":")
+    known = kind == "member" and digits.isascii() and digits.isdigit() and len(digits) <= MOST_DIGITS
+    return int(digits) if known else -1

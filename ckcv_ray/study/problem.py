@@ -1,0 +1,175 @@
+"""A Problem is a study on a task, checked once: the one place where a study meets rows."""
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, NamedTuple
+
+from ckcv_ray.core.resampling import FoldSize, Split, check_folds, refitted
+from ckcv_ray.core.schedule import Stage
+from ckcv_ray.core.selection import Leader
+from ckcv_ray.data.schema import Index, some
+from ckcv_ray.data.task import Task, TestRows
+from ckcv_ray.errors import InputError
+from ckcv_ray.learners import Learner
+from ckcv_ray.learners.base import Setting
+from ckcv_ray.study.certification import Holdout, inner_rows, member_of
+from ckcv_ray.study.study import Study, run_id
+from ckcv_ray.validation import expect
+
+
+class Candidate(NamedTuple):
+    """What is selected: a setting of the learner, and a number of folds."""
+
+    setting: Setting
+    k: int
+
+    def __str__(self) -> str:
+        return ", ".join(
+            f"{name} = {_number(value)}" for name, value in (*self.setting.items(), ("k", self.k))
+        )
+
+
+@dataclass(frozen=True)
+class Problem:
+    """A study on a task, checked once: the one place where a study meets rows.
+
+    Attributes:
+        study: in its canonical form for these rows.
+        task: the learning rows.
+        whole: all rows, those held out included.
+        held: numbers of the rows held out, ascending; None where there are none.
+        sizes: fold sizes, the largest first.
+        run_id: name of study and data.
+    """
+
+    study: Study
+    task: Task
+    whole: Task
+    held: Index | None
+    sizes: tuple[FoldSize, ...]
+    run_id: str
+
+    @classmethod
+    def of(cls, study: Study, task: Task) -> "Problem":
+        """Check that a study goes with a task.
+
+        Raises:
+            InputError: a part does not go with the task, or a field with its number of rows.
+        """
+        expect("study", study, Study, "a Study, such as Study.of(k=(3, 5, 10))")
+        expect("task", task, Task, "a Task: make one with Task.of(X, y)")
+        _check_kind(study, task)
+        held = study.certification.held_out(task.n, study.seed)
+        learned = task if held is None else task.without(held)
+        study = _canonical(study, learned.n)
+        sizes = study.resampling.sizes(learned.n)
+        _check_sizes(study, sizes)
+        if study.outer_splits is not None:
+            _check_inner(study, learned.n)
+        return cls(study, learned, task, held, sizes, run_id(study, task.digest))
+
+    @property
+    def learner(self) -> Learner:
+        """What is fitted."""
+        return self.study.learner
+
+    @cached_property
+    def n_settings(self) -> int:
+        """Settings of the learner."""
+        return sum(self.learner.lengths)
+
+    @property
+    def n_totals(self) -> int:
+        """Totals of the criterion's measure."""
+        return self.study.criterion.measure.columns(self.task.n_classes)
+
+    @property
+    def n_evaluations(self) -> int:
+        """Evaluations of the selection, those of inner selections aside."""
+        return sum(size.n_splits for size in self.sizes) * self.n_settings
+
+    @property
+    def own(self) -> tuple[int, ...]:
+        """Positions of the fold sizes whose own best candidate is reported."""
+        report = self.study.report_k
+        return tuple(j for j, size in enumerate(self.sizes) if any(size.holds(k) for k in report))
+
+    def split(self, size: int, number: int) -> Split:
+        """Return split ``number`` of the fold size at a position."""
+        return self.study.resampling.split(self.task.n, self.sizes[size], number, self.study.seed)
+
+    def rows(self, stage: Stage, size: int, number: int) -> tuple[Index, Index]:
+        """Return the rows that train and the rows that are scored."""
+        split = self.split(size, number)
+        return (split.train, split.select) if stage is Stage.SELECT else refitted(split)
+
+    def cost(self, stage: Stage, size: int) -> float:
+        """Return the relative cost of a fit."""
+        found = self.sizes[size]
+        return self.learner.cost(found.n_train + (stage is not Stage.SELECT) * found.n_select)
+
+    def candidate(self, leader: Leader) -> Candidate:
+        """Return the candidate at a leader's position, under the smallest k of its size."""
+        return Candidate(self.learner.setting(leader.path, leader.step), self.sizes[leader.size].k)
+
+    def held_rows(self) -> TestRows | None:
+        """Return the rows held out, if any are."""
+        return None if self.held is None else TestRows(self.whole.X[self.held], self.whole.y[self.held])
+
+    def for_workers(self) -> "Problem":
+        """Return the problem without the rows held out, which no worker is to see."""
+        return replace(self, whole=self.task, held=None)
+
+    def inner(self, number: int) -> "Problem":
+        """Return the selection inside an outer split of a nested certification: it sees TR and MS alone.
+
+        Raises:
+            InputError: a class has too few of these rows.
+        """
+        train, _ = self.outer.rows(Stage.REFIT, 0, number)
+        return Problem.of(self.study.inner(), self.task.rows(train))
+
+    @cached_property
+    def outer(self) -> "Problem":
+        """The problem of the outer splits of a nested certification."""
+        return Problem.of(self.study.outer(), self.task)
+
+
+def _check_kind(study: Study, task: Task) -> None:
+    what = f"{task.target!r} has {task.n_classes} classes ({some(task.classes)})"
+    for slot, kinds in (("learner", study.learner.kinds), ("criterion", study.criterion.measure.kinds)):
+        if task.kind not in kinds:
+            name = getattr(study, slot).name
+            raise InputError(f"the target {what}, and {slot} {name} is for {' or '.join(sorted(kinds))}")
+
+
+def _canonical(study: Study, n: int) -> Study:
+    """The one form of a study for n learning rows."""
+    check_folds("report_k", study.report_k, n)
+    resampling = study.resampling.canonical(n)
+    for k in study.report_k:
+        if resampling.k is not None and k not in resampling.k:
+            listed = ",".join(map(str, resampling.k))
+            raise InputError(f"report_k={k} is not among k={listed}: add it to k to have it computed")
+    return replace(study, resampling=resampling)
+
+
+def _check_sizes(study: Study, sizes: tuple[FoldSize, ...]) -> None:
+    study.criterion.check(sizes[0].n_select)
+    claims = study.certification.claim if isinstance(study.certification, Holdout) else ()
+    fewest = min(size.n_splits for size in sizes)
+    for claim in claims:
+        if member_of(claim) >= fewest:
+            raise InputError(f"claim={claim!r} is outside member:0 to member:{fewest - 1}")
+
+
+def _check_inner(study: Study, n: int) -> None:
+    inner = study.inner()
+    try:
+        _check_sizes(inner, _canonical(inner, inner_rows(n)).resampling.sizes(inner_rows(n)))
+    except InputError as error:
+        raise InputError(f"selecting inside {inner_rows(n)} of the {n} rows (nested): {error}") from None
+
+
+def _number(value: Any) -> str:
+    return f"{value:g}" if isinstance(value, float) else str(value)

@@ -1,0 +1,254 @@
+"""A Study holds everything that decides the answer and nothing else.
+
+With the digest of the data it makes the ``run_id``. It is put together from a learner, a resampling, a
+criterion and a certification, which declare what they go with. Their fields are the options of the command
+line and of TOML files. An Execution holds what may differ from run to run without changing any result.
+"""
+
+import hashlib
+import json
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from ckcv_ray.core.criteria import Criterion, MeanBound
+from ckcv_ray.core.options import Option, check_options, described, option, options, values
+from ckcv_ray.core.resampling import Complete, Resampling, Rotation
+from ckcv_ray.errors import InputError
+from ckcv_ray.learners import DEFAULT, LEARNERS, Learner
+from ckcv_ray.study.certification import OUTER_K, Certification, Holdout, Nested, Occam
+from ckcv_ray.validation import MOST, as_path, check_choice, expect, folds, told, truth, whole
+
+BACKENDS = ("auto", "ray", "serial")
+MOST_SEED = 2**128 - 1
+MOST_TOML_BYTES = 1 << 24
+SLOTS: dict[str, dict[str, Any]] = {  # the parts of a study: the option that chooses one, and what there is
+    "learner": LEARNERS,
+    "resampling": {part.name: part for part in (Complete, Rotation)},
+    "criterion": {MeanBound.name: MeanBound},
+    "certify": {part.name: part for part in (Occam, Holdout, Nested)},
+}
+FIELDS = {"certify": "certification"}  # of a Study, where they differ from the option
+
+
+@dataclass(frozen=True)
+class Study:
+    """The question: what is fitted, how rows are divided, what is minimised, what is certified.
+
+    ``Study.of`` makes one from options by name, as the command line does.
+
+    Attributes:
+        learner: what is fitted, with its search space.
+        resampling: how rows are divided.
+        criterion: what is minimised over the candidates.
+        certification: what produces claims beside the occam bound.
+        seed: of the splits, non-negative.
+        report_k: values of k whose own best candidate and l_ee are reported beside the winner.
+        exhaustive: compute every evaluation of both stages instead of dropping what is provably beaten.
+
+    Raises:
+        InputError: a field of the wrong type or outside its range, or parts that do not go together.
+    """
+
+    learner: Learner = field(default_factory=DEFAULT)
+    resampling: Resampling = field(default_factory=Complete)
+    criterion: Criterion = field(default_factory=MeanBound)
+    certification: Certification = field(default_factory=Occam)
+    seed: int = option(
+        0, Option(lambda name, value: whole(name, value, least=0, most=MOST_SEED), "Of the splits.", int, "0")
+    )
+    report_k: tuple[int, ...] = option(
+        (),
+        Option(
+            lambda name, value: folds(name, value, least=0),
+            "Values of k whose own best candidate is reported too.",
+        ),
+    )
+    exhaustive: bool = option(False, Option(truth, "Compute every evaluation; drop nothing.", bool))
+
+    def __post_init__(self) -> None:
+        for slot in SLOTS:
+            part = getattr(self, FIELDS.get(slot, slot))
+            expect(slot, part, tuple(SLOTS[slot].values()), f"one of {', '.join(SLOTS[slot])}")
+        check_options(self)
+        for slot, known in (("resampling", "resamplings"), ("criterion", "criteria")):
+            part, allowed = getattr(self, slot), getattr(self.certification, known)
+            if part.name not in allowed:
+                raise InputError(
+                    f"certify={self.certification.name} goes with {slot} {' or '.join(sorted(allowed))}, "
+                    f"not with {part.name}"
+                )
+
+    @classmethod
+    def of(cls, **asked: Any) -> "Study":
+        """Make a study from options by name, such as C, gamma, k, n_splits, certify; text is read.
+
+        Raises:
+            InputError: an option is unknown, out of its range, or does not go with the parts chosen.
+        """
+        return _assembled(asked, {slot: {} for slot in SLOTS}, {})
+
+    def replace(self, **asked: Any) -> "Study":
+        """Return this study with some options changed; those of a part that is replaced go with it."""
+        parts = {slot: getattr(self, FIELDS.get(slot, slot)) for slot in SLOTS}
+        chosen = {slot: part.name for slot, part in parts.items()} | {
+            s: asked[s] for s in SLOTS if s in asked
+        }
+        kept = {slot: values(part) for slot, part in parts.items()}
+        return _assembled(chosen | asked, kept, values(self))
+
+    def options(self) -> dict[str, Any]:
+        """Return every option of the study by name, the parts' choices among them."""
+        parts = {slot: getattr(self, FIELDS.get(slot, slot)) for slot in SLOTS}
+        chosen = {slot: part.name for slot, part in parts.items()}
+        return chosen | {n: v for part in parts.values() for n, v in values(part).items()} | values(self)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the study as JSON values; ``from_json`` reads them back."""
+        parts = {slot: described(getattr(self, FIELDS.get(slot, slot))) for slot in SLOTS}
+        own = {name: list(v) if isinstance(v, tuple) else v for name, v in values(self).items()}
+        return parts | own
+
+    @classmethod
+    def from_json(cls, content: Mapping[str, Any]) -> "Study":
+        """Read what ``to_json`` described.
+
+        Raises:
+            InputError: a part or an option is unknown, or has a value it refuses.
+        """
+        given = dict(content)
+        asked: dict[str, Any] = {}
+        for slot in SLOTS:
+            part = given.pop(slot, None)
+            if not isinstance(part, dict) or "name" not in part:
+                raise InputError(f"{slot}={told(part)} is not a part of a study")
+            asked |= part | {slot: part["name"]}
+        asked.pop("name")
+        return cls.of(**asked | given)
+
+    def differences(self, other: "Study") -> list[str]:
+        """Return one line for each option in which this study differs from the ``other``, a folder's."""
+        ours, theirs = self.options(), other.options()
+        return [
+            f"{name}: asked {_short(ours.get(name))}, in the folder {_short(theirs.get(name))}"
+            for name in ours | theirs
+            if ours.get(name) != theirs.get(name)
+        ]
+
+    @property
+    def delta(self) -> float:
+        """Failure probability of a bound."""
+        return self.criterion.delta
+
+    @property
+    def outer_splits(self) -> int | None:
+        """Outer splits of a nested certification; None without one."""
+        return self.certification.outer_splits if isinstance(self.certification, Nested) else None
+
+    def inner(self) -> "Study":
+        """Return what is asked inside each outer split of a nested certification."""
+        return replace(self, certification=Occam(), report_k=())
+
+    def outer(self) -> "Study":
+        """Return the study of the outer splits: three folds, the estimate sets of which certify."""
+        assert self.outer_splits is not None
+        return replace(self.inner(), resampling=Complete((OUTER_K,), self.outer_splits))
+
+
+@dataclass(frozen=True)
+class Execution:
+    """How to run: nothing here changes a result.
+
+    Attributes:
+        backend: "ray", "serial" or "auto" (serial where little work is expected).
+        workers: processes at once; None for every CPU of the machine or cluster.
+        address: of an existing Ray cluster; None for RAY_ADDRESS, else a Ray of our own on loopback.
+    """
+
+    backend: str = "auto"
+    workers: int | None = None
+    address: str | None = None
+
+    def __post_init__(self) -> None:
+        check_choice("backend", self.backend, BACKENDS)
+        if self.workers is not None:
+            object.__setattr__(self, "workers", whole("workers", self.workers, least=1, most=MOST))
+        if self.address is not None and not (isinstance(self.address, str) and self.address):
+            raise InputError(
+                f"address={told(self.address)}: expected host:port, or auto for the cluster on this machine"
+            )
+        for name, value in (("address", self.address), ("workers", self.workers)):
+            if self.backend == "serial" and value not in (None, 1):
+                raise InputError(f"{name}={value!r} goes with the ray backend: leave --backend serial out")
+
+
+def run_id(study: Study, data_digest: str) -> str:
+    """Return the name of a run: 12 hexadecimal digits of the SHA-256 of study and data."""
+    text = json.dumps({"study": study.to_json(), "data": data_digest}, sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()[:12]
+
+
+def read_toml(path: str | Path) -> dict[str, Any]:
+    """Read options of a study from a TOML file, such as n-splits or n_splits.
+
+    Raises:
+        InputError: the file is missing, too large, not TOML, or says something twice.
+    """
+    path = as_path("path", path)
+    try:
+        if path.stat().st_size > MOST_TOML_BYTES:
+            raise ValueError(f"it has more than {MOST_TOML_BYTES >> 20} MiB")
+        given = tomllib.loads(path.read_text(encoding="utf-8"))
+        asked = {name.replace("-", "_"): value for name, value in given.items()}
+        if len(asked) < len(given):
+            raise ValueError(f"two of {', '.join(given)} mean the same")
+        return asked
+    except (OSError, ValueError, RecursionError) as error:
+        raise InputError(f"cannot read the study file {str(path)!r}: {error}") from None
+
+
+def _assembled(asked: Mapping[str, Any], kept: dict[str, dict[str, Any]], own: dict[str, Any]) -> Study:
+    """The study of some options, with those kept of an earlier one where its parts still have them."""
+    _check_known(asked)
+    parts = {}
+    for slot, choices in SLOTS.items():
+        default = next(iter(choices))
+        part = choices[check_choice(slot, asked.get(slot, default), choices)]
+        before = {name: value for name, value in kept[slot].items() if name in options(part)}
+        parts[slot] = part, before | {name: asked[name] for name in options(part) if name in asked}
+    taken = {name for part, given in parts.values() for name in given} | set(SLOTS) | set(options(Study))
+    for name in asked:
+        if name not in taken:
+            raise InputError(_misplaced(name, asked[name], {slot: part for slot, (part, _) in parts.items()}))
+    made = {FIELDS.get(slot, slot): part(**given) for slot, (part, given) in parts.items()}
+    return Study(**made, **own | {name: asked[name] for name in options(Study) if name in asked})
+
+
+def _check_known(asked: Mapping[str, Any]) -> None:
+    known = {
+        *SLOTS,
+        *options(Study),
+        *(n for s in SLOTS.values() for part in s.values() for n in options(part)),
+    }
+    if unknown := [name for name in asked if name not in known]:
+        raise InputError(
+            f"unknown option {told(unknown[0])} of a study: the options are {', '.join(sorted(known))}"
+        )
+
+
+def _misplaced(name: str, value: Any, chosen: Mapping[str, Any]) -> str:
+    """Why an option does not go with the parts that were chosen."""
+    for slot, choices in SLOTS.items():
+        owners = [part.name for part in choices.values() if name in options(part)]
+        if owners:
+            return (
+                f"{name}={told(value)} goes with {slot} {' or '.join(owners)}, not with {chosen[slot].name}"
+            )
+    raise AssertionError(name)
+
+
+def _short(value: object) -> str:
+    text = "3:n" if value is None else str(value)
+    return text if len(text) <= 80 else text[:77] + "..."
