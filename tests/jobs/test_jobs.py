@@ -107,7 +107,7 @@ def test_a_night_as_a_ray_job_is_submitted_once(head: Head, tmp_path: Path) -> N
     """The submission id of the night is the lock; whole runs are those of the cluster."""
     submit = [RAY, "job", "submit", "--address", head.jobs, "--submission-id", "nightly-first"]
     options = ["--plan", "tiny", "--only", "overhead", "--repeats", "1", "--commit", "abc"]
-    night = ["python", "jobs/nightly.py", "--out", str(tmp_path), "--night", "first", *options]
+    night = ["python", "jobs/nightly", "--out", str(tmp_path), "--night", "first", *options]
     words = [*submit, "--working-dir", str(ROOT), "--", *night]
     done, again = (
         subprocess.run(words, env=head.environment, capture_output=True, text=True) for _ in range(2)

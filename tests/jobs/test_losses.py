@@ -23,7 +23,7 @@ from ckcv_ray.learners.ensemble import mistakes
 from ckcv_ray.runs.run import run_table
 from ckcv_ray.study import Execution, Study
 from jobs import losses
-from jobs.soft_bounds import CAP, betting, clipped_linear, empirical_bernstein, hoeffding, ramp
+from jobs.paper.soft_bounds import CAP, betting, clipped_linear, empirical_bernstein, hoeffding, ramp
 
 ROOT = Path(__file__).resolve().parents[2]
 BOUNDS = {"hoeffding": hoeffding, "bernstein": empirical_bernstein, "betting": betting}

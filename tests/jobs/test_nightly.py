@@ -25,9 +25,9 @@ from pyarrow import parquet
 from typer.testing import CliRunner
 
 from jobs import nightly, nightly_figures, nightly_trial
-from jobs.nightly_figures import PLANS, Figure, Plan, Role
-from jobs.nightly_history import COLUMNS, Night
-from jobs.nightly_verdict import FLOOR, LEAST, WINDOW, Verdict, allowed, judge
+from jobs.nightly.figures import PLANS, Figure, Plan, Role
+from jobs.nightly.history import COLUMNS, Night
+from jobs.nightly.verdict import FLOOR, LEAST, WINDOW, Verdict, allowed, judge
 
 ROOT = Path(__file__).resolve().parents[2]
 SCHEDULE = ROOT / "docs" / "nightly"
@@ -473,7 +473,7 @@ def test_the_planted_slowdown_is_a_quarter(monkeypatch: pytest.MonkeyPatch) -> N
 
 def options_known(words: list[str]) -> bool:
     """Whether nightly.py takes the options that follow its name."""
-    at = words.index("jobs/nightly.py")
+    at = words.index("jobs/nightly")
     given = {word for word in words[at:] if word.startswith("--")}
     return (ROOT / words[at]).is_file() and given <= set(re.findall(r"--[a-z-]+", help_text()))
 

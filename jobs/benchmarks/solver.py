@@ -5,7 +5,7 @@ in small turns (``turns``); medians over the repeats. Ours is ``worker.evaluate`
 distances, kernel, gather, fits, scores. Decisions are compared with LIBSVM at a tolerance of 1e-6, where
 |f| exceeds sqrt(2 gap) + KKT violation of both solutions together (the reach of the tolerances).
 
-    python jobs/bench_solver.py --sets banana,german --repeats 5
+    python jobs/benchmarks/solver.py --sets banana,german --repeats 5
 """
 
 import json
@@ -35,8 +35,8 @@ from ckcv_ray.learners.svm import SOLVERS
 from ckcv_ray.learners.svm.kernels import complement, complement_of, gaussian, squared_distances
 from ckcv_ray.learners.svm.scaling import standard
 from ckcv_ray.study import Stage, Study, Task
-from jobs.rivals import reach
-from jobs.turns import Clock, take_turns, whole
+from jobs.benchmarks.rivals import reach
+from jobs.benchmarks.turns import Clock, take_turns, whole
 
 SETS = ("twonorm", "ringnorm", "banana", "german", "diabetis", "image", "splice")
 STANDARDISED = ("splice",)

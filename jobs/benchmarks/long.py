@@ -4,7 +4,7 @@ Two million cells of a small set, none dropped, on two workers: memory of the dr
 Ray's control store (GCS) in each tenth of the selection, its cells a second, and the size of the run folder.
 Then come as many fits on TR + MS, which make and score whole models; their rate is told apart.
 
-    python jobs/bench_long.py
+    python jobs/benchmarks/long.py
 """
 
 import sys

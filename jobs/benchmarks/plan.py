@@ -3,7 +3,7 @@
 One process, the default study, inputs as they are (standardised in splice). Each plan is made twice, before
 the run and after it, since other work on the machine may change meanwhile; the worse of the two is judged.
 
-    python jobs/bench_plan.py
+    python jobs/benchmarks/plan.py
 """
 
 import sys
@@ -20,7 +20,7 @@ from ckcv_ray.data.task import learning_table
 from ckcv_ray.engine.plan import plan
 from ckcv_ray.runs.run import run_table
 from ckcv_ray.study import Execution, Study
-from jobs.bench_overhead import STANDARDISED
+from jobs.benchmarks.overhead import STANDARDISED
 
 
 def main(

@@ -1,4 +1,4 @@
-"""Files that mean harm, for ``jobs/fuzz.py``: they cost a reader far more than they cost their author."""
+"""Files that mean harm, for ``jobs/faults/fuzz.py``: they cost a reader far more than they cost their author."""
 
 import io
 import json
@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 from scipy.io import savemat
 
-from jobs.fuzz_inputs import (
+from jobs.faults.fuzz_inputs import (
     CLASSES,
     MEMBERS,
     ROWS,

@@ -4,7 +4,7 @@
 memory of this process and the worst KKT violation, measured anew from the rows; fails above the limit.
 ``--rival`` adds LIBSVM, which keeps 200 MB of its kernel.
 
-    python jobs/bench_memory.py --rows 20000 --limit 2048
+    python jobs/benchmarks/memory.py --rows 20000 --limit 2048
 """
 
 import json

@@ -5,8 +5,8 @@ standardised in the archive. Realizations the archive does not hold are drawn fr
 sizes, with a fixed seed, and marked. All studies share one session and are resumable: given again with the
 same ``--out``, what is finished is only read.
 
-    python jobs/table1.py --sets banana,heart --realizations 3
-    python jobs/table1.py --conventional     k = 5 and k = 10 by the rotation of one shuffle
+    python jobs/paper/table1.py --sets banana,heart --realizations 3
+    python jobs/paper/table1.py --conventional     k = 5 and k = 10 by the rotation of one shuffle
 
 Reference: Anguita et al., ESANN 2012, Table 1.
 """

@@ -1,8 +1,8 @@
-"""What ``jobs/fuzz.py`` feeds the readers: files that are nearly right.
+"""What ``jobs/faults/fuzz.py`` feeds the readers: files that are nearly right.
 
 A file is built to its format from odd parts (``SHAPED``), or is a sound one damaged in its bytes
 (``damaged``). Where a checksum would refuse the damage before the reader sees it, it is computed anew behind
-the damage. Files that mean harm are in ``jobs/fuzz_harm.py``.
+the damage. Files that mean harm are in ``jobs/faults/fuzz_hostile.py``.
 """
 
 import csv

@@ -11,8 +11,8 @@ from typing import Any
 from jinja2 import ChoiceLoader, Environment, FileSystemLoader, PackageLoader, StrictUndefined
 
 from ckcv_ray.reports.figures import Trend, draw_trend
-from jobs.nightly_figures import Role
-from jobs.nightly_verdict import LEAST, Line, Verdict
+from jobs.nightly.figures import Role
+from jobs.nightly.verdict import LEAST, Line, Verdict
 
 MOST_NIGHTS = 60
 LONGEST = 48

@@ -5,8 +5,8 @@ in which nothing changes, then ten more, each held against those twenty, in whic
 followed by a busy wait of a quarter of its time. Passed: no alarm in the former, and one about a speed in
 nine of ten of the latter. The slowdown is this job's alone; the package knows nothing of it.
 
-    python jobs/nightly_trial.py
-    python jobs/nightly_trial.py --nights 6 --planted 2
+    python jobs/nightly/trial.py
+    python jobs/nightly/trial.py --nights 6 --planted 2
 """
 
 import os
@@ -27,9 +27,9 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from ckcv_ray.learners.svm import SOLVERS
 from ckcv_ray.learners.svm.problem import Fits
-from jobs.nightly import hold
-from jobs.nightly_figures import Role
-from jobs.nightly_verdict import LEAST, Verdict
+from jobs.nightly.__main__ import hold
+from jobs.nightly.figures import Role
+from jobs.nightly.verdict import LEAST, Verdict
 
 SLOWER = 0.25
 FOUND = 0.9

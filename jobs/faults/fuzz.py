@@ -1,7 +1,7 @@
 """Whatever a file holds, its reader reads it or refuses it: with an error of ours, in one line, in bounds.
 
-Readers take turns of some seconds, each with a file that means harm (``jobs/fuzz_harm.py``) and then with
-files that are nearly right (``jobs/fuzz_inputs.py``), made by hypothesis, which also shrinks what was found.
+Readers take turns of some seconds, each with a file that means harm (``jobs/faults/fuzz_hostile.py``) and then with
+files that are nearly right (``jobs/faults/fuzz_inputs.py``), made by hypothesis, which also shrinks what was found.
 They are read in a child process, so that a crash of native code is a finding and not the end of the job. The
 parent watches the child's memory and clock. A finding is an input on which
 
@@ -20,7 +20,7 @@ of a run folder, the whole folder.
     toml, words                    a study's TOML; grids and folds as the command line has them
     run                            status, verify, predict and report of a finished run, harmed
 
-    python jobs/fuzz.py --minutes 10 --seed 0
+    python jobs/faults/fuzz.py --minutes 10 --seed 0
 """
 
 import faulthandler
@@ -62,8 +62,8 @@ from ckcv_ray.runs import load as archive
 from ckcv_ray.runs import run as driver
 from ckcv_ray.runs import verify
 from ckcv_ray.storage import folder as store
-from jobs.fuzz_harm import hostile
-from jobs.fuzz_inputs import CLASSES, SEEN, SHAPED, Case, cases, run_case
+from jobs.faults.fuzz_hostile import hostile
+from jobs.faults.fuzz_inputs import CLASSES, SEEN, SHAPED, Case, cases, run_case
 
 PACKAGE = str(Path(data.__file__).parent)
 READERS = (*SHAPED, "run")

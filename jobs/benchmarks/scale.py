@@ -5,7 +5,7 @@ the fits are replaced: a worker sleeps as long as they would have taken, as meas
 counts drawn at random. Counted from when all workers are up: so many interpreters on few cores take minutes
 to start.
 
-    python jobs/bench_scale.py --workers 64
+    python jobs/benchmarks/scale.py --workers 64
 """
 
 import os
@@ -28,7 +28,7 @@ from ckcv_ray.engine.evaluate import Outcome
 from ckcv_ray.engine.ray_backend import RayBackend
 from ckcv_ray.runs.run import run_table
 from ckcv_ray.study import Stage, Study, Task
-from jobs.made_up import MadeUp, measure, slept, there
+from jobs.benchmarks.made_up import MadeUp, measure, slept, there
 
 _sleep: Any = ray.remote(max_retries=0)(slept)
 _hello: Any = ray.remote(there)

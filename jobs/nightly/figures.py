@@ -29,7 +29,7 @@ from ckcv_ray.runs.result import Result
 from ckcv_ray.runs.run import run_table
 from ckcv_ray.study import Execution, Study
 from jobs import bench_algorithm, bench_solver
-from jobs.turns import Clock, take_turns, whole
+from jobs.benchmarks.turns import Clock, take_turns, whole
 
 WORKERS = 2
 AT_FIRST = ", at first"

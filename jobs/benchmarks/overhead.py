@@ -6,7 +6,7 @@ workers' time (workers x seconds of the run) spent in kernels and fits (solver),
 (busy: with gathering and scoring), by the workers' own clocks; and the peak memory of a worker and of the
 driver, so far. The first run pays for starting the workers.
 
-    python jobs/bench_overhead.py --sets banana,image --workers 2
+    python jobs/benchmarks/overhead.py --sets banana,image --workers 2
 """
 
 import json

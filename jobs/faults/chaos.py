@@ -14,7 +14,7 @@ of an undisturbed serial run. Consecutive rounds go through the kinds in turn:
                 the first of them finished or killed
     disk        the disk is full (a small tmpfs; it needs the right to mount one)
 
-    python jobs/chaos.py --rounds 16 --seed 1
+    python jobs/faults/chaos.py --rounds 16 --seed 1
 """
 
 import json

@@ -5,8 +5,8 @@ which the mean true error of the members exceeds L_EE, and the occam, holdout an
 members above their own Clopper-Pearson bound; and looseness, bound over truth. Truth is measured on 20 000
 fresh rows for each learning set. A setting that is in ``--out`` already is read, not run.
 
-    python jobs/coverage.py --runs 500
-    python jobs/coverage.py --sources twonorm --rows 100 --runs 20
+    python jobs/paper/bound_coverage.py --runs 500
+    python jobs/paper/bound_coverage.py --sources twonorm --rows 100 --runs 20
 """
 
 import json

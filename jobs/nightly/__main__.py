@@ -6,8 +6,8 @@ system, Python, packages). An alarm is a ratio that is slower than the median of
 than their spread explains, and at most by the threshold, when measured again too; or a winner, bound or count
 that is not exactly that of the last night.
 
-    python jobs/nightly.py --out runs/nightly
-    python jobs/nightly.py --out runs/trial --plan tiny --night first --only studies,solver
+    python jobs/nightly --out runs/nightly
+    python jobs/nightly --out runs/trial --plan tiny --night first --only studies,solver
 
 In ``--out``: ``history/part-NIGHT.parquet``, a row for each figure, and ``nightly.html``, the night's page
 with the trend. How to schedule it: docs/nightly.
@@ -31,10 +31,10 @@ from ckcv_ray.data import task as data
 from ckcv_ray.errors import InputError, StoreError
 from ckcv_ray.storage.files import write_whole
 from ckcv_ray.version import VERSION
-from jobs.nightly_figures import GROUPS, PLANS, Role, measure, recount
-from jobs.nightly_history import History, Night, check_name, machine
-from jobs.nightly_page import compared, headline, limit, pace, page
-from jobs.nightly_verdict import Verdict, judge, suspects
+from jobs.nightly.figures import GROUPS, PLANS, Role, measure, recount
+from jobs.nightly.history import History, Night, check_name, machine
+from jobs.nightly.page import compared, headline, limit, pace, page
+from jobs.nightly.verdict import Verdict, judge, suspects
 
 LONGER = 3
 PAGE = "nightly.html"
@@ -203,9 +203,9 @@ def main(
     What runs in one process is timed by what it computes; whole runs on Ray (overhead) by the wall clock, and
     those want a machine that does nothing else.
 
-        python jobs/nightly.py --out runs/nightly
+        python jobs/nightly --out runs/nightly
 
-        python jobs/nightly.py --out runs/trial --plan tiny --night first --only studies,solver
+        python jobs/nightly --out runs/trial --plan tiny --night first --only studies,solver
 
     The page is nightly.html in --out; the history is read with any reader of Parquet (history/part-*.parquet,
     a row for each figure). Two nights at once in one folder are refused; a night that is there is not

@@ -6,7 +6,7 @@ taken as given: a batch costs the driver ``--dispatch`` seconds to send and to t
 ``--transfer`` seconds between two batches. The driver does one thing at a time, and so can be what everybody
 waits for.
 
-    python jobs/simulate.py --workers 8,64,512,1000
+    python jobs/benchmarks/simulate.py --workers 8,64,512,1000
 """
 
 import heapq
@@ -23,7 +23,7 @@ from ckcv_ray.engine.aggregator import Aggregator
 from ckcv_ray.engine.evaluate import Outcome
 from ckcv_ray.engine.ray_backend import IN_FLIGHT, RayBackend
 from ckcv_ray.study import Stage, Study
-from jobs.made_up import MadeUp, measure
+from jobs.benchmarks.made_up import MadeUp, measure
 
 
 @dataclass
