@@ -14,7 +14,7 @@ LEVELS = [
     {"account", "arguments", "machine_code"},
     {"environment"},
     {"core", "fetch", "readers"},
-    {"study", "datasets", "labelling"},
+    {"study", "datasets"},
     {"data"},
     {"ensemble", "triples", "blocks"},
     {"rules", "worker"},

@@ -8,10 +8,14 @@ so is every verdict on a select or estimate row whose decision value lies beyond
     python jobs/benchmarks/algorithm.py --sets banana,heart --repeats 5
 """
 
-import json
 import sys
-from collections.abc import Callable, Iterator
 from pathlib import Path
+
+if __name__ == "__main__":  # import from the repository, not from this folder
+    sys.path[0] = str(Path(__file__).resolve().parents[2])
+
+import json
+from collections.abc import Callable, Iterator
 from statistics import geometric_mean, median
 from time import perf_counter
 from typing import Annotated, Any
@@ -19,8 +23,6 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 from sklearn.svm import SVC
-
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from ckcv_ray.core.resampling import Index, complete_kfold
 from ckcv_ray.core.threads import one_thread

@@ -8,16 +8,18 @@ Then come as many fits on TR + MS, which make and score whole models; their rate
 """
 
 import sys
+from pathlib import Path
+
+if __name__ == "__main__":  # import from the repository, not from this folder
+    sys.path[0] = str(Path(__file__).resolve().parents[2])
+
 import tempfile
 import time
 from contextlib import suppress
-from pathlib import Path
 from typing import Annotated, NamedTuple
 
 import numpy as np
 import typer
-
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from ckcv_ray.data import task as data
 from ckcv_ray.data.task import learning_table

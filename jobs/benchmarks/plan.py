@@ -8,12 +8,14 @@ the run and after it, since other work on the machine may change meanwhile; the 
 
 import sys
 from pathlib import Path
+
+if __name__ == "__main__":  # import from the repository, not from this folder
+    sys.path[0] = str(Path(__file__).resolve().parents[2])
+
 from time import perf_counter
 from typing import Annotated
 
 import typer
-
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from ckcv_ray.data import task as data
 from ckcv_ray.data.task import learning_table

@@ -9,6 +9,12 @@ waits for.
     python jobs/benchmarks/simulate.py --workers 8,64,512,1000
 """
 
+import sys
+from pathlib import Path
+
+if __name__ == "__main__":  # import from the repository, not from this folder
+    sys.path[0] = str(Path(__file__).resolve().parents[2])
+
 import heapq
 import time
 from dataclasses import dataclass

@@ -8,13 +8,17 @@ distances, kernel, gather, fits, scores. Decisions are compared with LIBSVM at a
     python jobs/benchmarks/solver.py --sets banana,german --repeats 5
 """
 
+import sys
+from pathlib import Path
+
+if __name__ == "__main__":  # import from the repository, not from this folder
+    sys.path[0] = str(Path(__file__).resolve().parents[2])
+
 import json
 import os
 import subprocess
-import sys
 from collections.abc import Iterator
 from functools import partial
-from pathlib import Path
 from statistics import geometric_mean, median
 from tempfile import TemporaryDirectory
 from time import perf_counter
@@ -24,8 +28,6 @@ import numpy as np
 import typer
 from numpy.typing import NDArray
 from sklearn.svm import SVC
-
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from ckcv_ray.core.resampling import Split, complete_kfold
 from ckcv_ray.core.threads import one_thread
@@ -42,7 +44,7 @@ SETS = ("twonorm", "ringnorm", "banana", "german", "diabetis", "image", "splice"
 STANDARDISED = ("splice",)
 K_FOLDS = 8  # select and estimate sets of n/8 rows leave n - n/4 to train on
 SPLITS = 3
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 FIRST_CALL = """
 from time import perf_counter
 from ckcv_ray.data import task as data

@@ -1,9 +1,9 @@
 """Whatever a file holds, its reader reads it or refuses it: with an error of ours, in one line, in bounds.
 
-Readers take turns of some seconds, each with a file that means harm (``jobs/faults/fuzz_hostile.py``) and then with
-files that are nearly right (``jobs/faults/fuzz_inputs.py``), made by hypothesis, which also shrinks what was found.
-They are read in a child process, so that a crash of native code is a finding and not the end of the job. The
-parent watches the child's memory and clock. A finding is an input on which
+Readers take turns of some seconds, each with a file that means harm (``fuzz_hostile``) and then with files
+that are nearly right (``fuzz_inputs``), made by hypothesis, which also shrinks what was found. They are read
+in a child process, so that a crash of native code is a finding and not the end of the job. The parent watches
+the child's memory and clock. A finding is an input on which
 
     an error    is raised that is not of the CKCVError tree
     a message   is empty, or has line breaks or control characters, or is very long
@@ -23,55 +23,37 @@ of a run folder, the whole folder.
     python jobs/faults/fuzz.py --minutes 10 --seed 0
 """
 
-import faulthandler
-import json
-import multiprocessing
-import os
-import resource
-import shutil
-import signal
 import sys
+from pathlib import Path
+
+if __name__ == "__main__":  # import from the repository, not from this folder
+    sys.path[0] = str(Path(__file__).resolve().parents[2])
+
+import json
+import shutil
 import tempfile
 import time
-import traceback
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field
-from functools import lru_cache
-from hashlib import sha256
-from pathlib import Path
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any
 
 import hypothesis
 import numpy as np
-import pyarrow as pa
 import typer
 from hypothesis import HealthCheck, Phase
 from hypothesis.errors import Flaky
 from hypothesis.strategies import SearchStrategy
-from pyarrow import parquet
 from rich.console import Console
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
-
 from ckcv_ray import study
-from ckcv_ray.data import task as data
-from ckcv_ray.errors import CKCVError, RunError
-from ckcv_ray.reports import page as report
-from ckcv_ray.runs import load as archive
 from ckcv_ray.runs import run as driver
-from ckcv_ray.runs import verify
-from ckcv_ray.storage import folder as store
+from jobs.faults.fuzz_child import Child
 from jobs.faults.fuzz_hostile import hostile
-from jobs.faults.fuzz_inputs import CLASSES, SEEN, SHAPED, Case, cases, run_case
+from jobs.faults.fuzz_inputs import SHAPED, cases, run_case
+from jobs.faults.fuzz_parts import Case
+from jobs.faults.fuzz_readers import SCRATCH, Fault
 
-PACKAGE = str(Path(data.__file__).parent)
 READERS = (*SHAPED, "run")
 TURN_SECONDS = 10.0
-POLL_SECONDS = 0.02
-LONGEST_MESSAGE = 1600
-GUARD = 3
-SCRATCH = "/dev/shm" if os.path.isdir("/dev/shm") else None  # where fsync is free
 STUDY: dict[str, Any] = {"C": (0.1, 1.0), "gamma": (0.1, 1.0), "k": (3, 4), "n_splits": 3}
 RUNS: dict[str, dict[str, Any]] = {
     "paper": {"report_k": (3,)},
@@ -82,255 +64,12 @@ RUNS: dict[str, dict[str, Any]] = {
 console = Console(stderr=True)
 
 
-class Fault(NamedTuple):
-    """What was wrong with one call: its kind, the innermost frame, and all there is to read."""
-
-    kind: str
-    frame: str
-    told: str
-
-
 class FoundError(Exception):
     """Tells hypothesis to look for a smaller input."""
 
 
 class OverError(BaseException):
     """Tells hypothesis that the turn is over."""
-
-
-class Calls:
-    """Calls made on one input: how many were refused, and what was wrong."""
-
-    def __init__(self) -> None:
-        self.refused, self.faults = 0, list[Fault]()
-
-    @contextmanager
-    def allowed(self, counted: bool = True) -> Iterator[None]:
-        """Allow the errors of ours, and note all others."""
-        try:
-            yield
-        except CKCVError as error:
-            self.refused += counted
-            self.judge(str(error), error, lines=isinstance(error, RunError))
-        except Exception as error:
-            self.faults.append(Fault(type(error).__name__, innermost(error), full(error)))
-
-    def judge(self, message: str, error: BaseException | None = None, lines: bool = False) -> None:
-        """Note a message that a terminal cannot show as one line."""
-        if message and (lines or message.isprintable()) and len(message) <= LONGEST_MESSAGE:
-            return
-        frame, told = (innermost(error), full(error)) if error else ("verify", "")
-        self.faults.append(Fault("message", frame, f"{message[:LONGEST_MESSAGE]!r}\n{told[-20_000:]}"))
-
-
-def innermost(error: BaseException) -> str:
-    """The last frame, and the last one in this package."""
-    frames = traceback.extract_tb(error.__traceback__)
-    ours = [frame for frame in frames if frame.filename.startswith(PACKAGE)]
-    shown = (f"{Path(f.filename).name}:{f.lineno} {f.name}" for f in (frames[-1], *ours[-1:]))
-    return " < ".join(dict.fromkeys(shown))
-
-
-def full(error: BaseException) -> str:
-    """The traceback, less the middle of it where that is long."""
-    text = "".join(traceback.format_exception(error))
-    return text if len(text) < 20_000 else f"{text[:10_000]}\n...\n{text[-10_000:]}"
-
-
-def read_table(calls: Calls, folder: Path, source: str, ida_file: Path | None = None) -> None:
-    """Read columns; learn from them, test on them, and keep them in a run folder."""
-    with calls.allowed():
-        columns = data.read(source, ida_file).learn
-        with calls.allowed(counted=False):
-            data.rows_to_test(columns, known_table(tuple(columns.column_names)))
-        table = data.learning_table(columns, source=source)
-        data.rows_to_test(columns, table)
-        with tempfile.TemporaryDirectory(dir=SCRATCH) as other:
-            run = store.RunFolder(Path(other))
-            run.begin(study.Study(), table, "fuzz")
-            run.table(store.Identity(study.Study(), table.digest, "fuzz"))
-
-
-@lru_cache
-def known_table(names: tuple[str, ...]) -> data.Table:
-    """A sound learning set with as many as may be of these columns."""
-    features = [name for name in ("x", "x0", "x1") if name in names] or ["x"]
-    return data.learning_table(pa.table(dict.fromkeys(features, SEEN) | {"y": CLASSES}))
-
-
-def read_file(calls: Calls, folder: Path) -> None:
-    """A table in a file."""
-    read_table(calls, folder, str(next(folder.iterdir())))
-
-
-def read_ida(calls: Calls, folder: Path) -> None:
-    """A named set of the IDA archive."""
-    read_table(calls, folder, "ida:toy:1", next(folder.iterdir()))
-
-
-def read_study(calls: Calls, folder: Path) -> None:
-    """A study from TOML, and all that is asked of it before a run."""
-    with calls.allowed():
-        use_study(study.read_toml(folder / "study.toml"))
-
-
-def use_study(values: dict[str, Any]) -> None:
-    """From fields to the run_id."""
-    asked = study.Study.from_json(values)
-    study.run_id(asked, "digest")
-    again = study.Study.from_json(json.loads(json.dumps(asked.to_json(), allow_nan=False)))
-    if asked != again:
-        raise AssertionError(f"{asked} was read back as {again}")
-    asked.differences(study.Study())
-    asked.for_rows(30).sizes(30)
-
-
-def read_words(calls: Calls, folder: Path) -> None:
-    """A grid and numbers of folds, as the command line takes them."""
-    text = (folder / "words").read_bytes().decode(errors="replace")
-    for name, parse in (("C", study.parse_grid), ("k", study.parse_folds), ("report_k", study.parse_folds)):
-        with calls.allowed():
-            use_study({name: parse(text, name)})
-
-
-def read_run(calls: Calls, folder: Path) -> None:
-    """status, predict, verify and report."""
-    with calls.allowed():
-        archive.replay(folder).progress()
-        archive.environment_changes(folder)
-    with calls.allowed():
-        result = archive.load_run(folder)
-        json.dumps(result.to_json(), allow_nan=False)
-        result.summary()
-        rows = np.zeros((3, len(result.table.features)))
-        for vote in (False, True):
-            result.predict(rows, vote=vote)
-            result.claim_for(result.rule(vote=vote))
-        if result.nested is not None:
-            result.predict(rows, nested=True)
-    with calls.allowed():
-        for difference in verify.verify(folder).differences:
-            calls.judge(difference)
-    with calls.allowed():
-        report.page(folder)
-
-
-CALLS: dict[str, Callable[[Calls, Path], None]] = {
-    **dict.fromkeys(("csv", "parquet", "npz", "svmlight"), read_file),
-    **dict.fromkeys(("ida", "mat"), read_ida),
-    "toml": read_study,
-    "words": read_words,
-    "run": read_run,
-}
-
-
-def seal(folder: Path) -> None:
-    """Make digests and run_id agree with the files again, as far as these can be read."""
-    for run in (*folder.glob("nested/*"), folder):
-        with suppress(Exception):
-            content = json.loads((run / "study.json").read_bytes())
-            columns = parquet.read_table(run / "data.parquet")
-            target = columns.schema.metadata[b"target"].decode()
-            content["data"] = data.learning_table(columns, target).digest
-            content["run_id"] = study.run_id(study.Study.from_json(content["study"]), content["data"])
-            (run / "study.json").write_text(json.dumps(content))
-        for file in run.rglob("*.parquet"):
-            with suppress(Exception):
-                table = parquet.read_table(file)
-                metadata = {**table.schema.metadata, b"run_id": content["run_id"].encode()}
-                table = table.replace_schema_metadata(metadata)
-                parquet.write_table(table, file, compression="zstd", write_page_checksum=True)
-        names = store.RunFolder(run).files()
-        digests = {name: sha256((run / name).read_bytes()).hexdigest() for name in names}
-        (run / "manifest.json").write_text(json.dumps(digests, indent=2) + "\n")
-
-
-def serve(pipe: Any, told: Path, most_mib: int) -> None:
-    """The child: read what the parent says, tell what came of it, until the pipe is closed."""
-    with told.open("w") as log, open(os.devnull, "w") as nothing:
-        os.dup2(nothing.fileno(), 1)
-        os.dup2(log.fileno(), 2)
-        faulthandler.enable(log)
-        faulthandler.register(signal.SIGUSR1, log)
-        resource.setrlimit(resource.RLIMIT_DATA, (GUARD * most_mib << 20,) * 2)
-        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-        with suppress(EOFError):
-            while True:
-                reader, folder, sealed = pipe.recv()
-                if sealed:
-                    seal(folder)
-                before, calls = set(folder.rglob("*")), Calls()
-                CALLS[reader](calls, folder)
-                if left := sorted(str(file.relative_to(folder)) for file in set(folder.rglob("*")) - before):
-                    calls.faults.append(Fault("left behind", left[0], "\n".join(left)))
-                pipe.send((calls.refused, calls.faults))
-    os._exit(0)
-
-
-class Child:
-    """A process that reads inputs, and is made anew once it is gone or has grown."""
-
-    def __init__(self, scratch: Path, most_mib: int, deadline: float) -> None:
-        self.told, self.most_mib, self.deadline = scratch / "told", most_mib, deadline
-        self.start()
-
-    def start(self) -> None:
-        """Fork: all that it needs is imported by then."""
-        context = multiprocessing.get_context("fork")
-        self.pipe, other = context.Pipe()
-        self.process = context.Process(target=serve, args=(other, self.told, self.most_mib), daemon=True)
-        self.process.start()
-        other.close()
-
-    def stop(self) -> None:
-        """End it, whatever it does."""
-        self.process.kill()
-        self.process.join()
-        self.pipe.close()
-
-    def read(self, reader: str, folder: Path, sealed: bool) -> tuple[int, list[Fault], float]:
-        """How many calls were refused, what was wrong, and the peak in MiB."""
-        status = Path(f"/proc/{self.process.pid}")
-        with suppress(OSError):
-            (status / "clear_refs").write_text("5")  # the peak begins anew
-        end, refused, faults = time.monotonic() + self.deadline, 0, list[Fault]()
-        self.pipe.send((reader, folder, sealed))
-        while not self.pipe.poll(POLL_SECONDS):
-            if (over := self.peak() > self.most_mib) or time.monotonic() > end:
-                peak = self.peak()
-                return 0, [self.interrupted("memory" if over else "hang")], peak
-        peak = self.peak()
-        try:
-            refused, faults = self.pipe.recv()
-        except EOFError:
-            self.process.join()
-            return 0, [self.interrupted(f"crash {-(self.process.exitcode or 0)}")], peak
-        if peak > self.most_mib:
-            faults.append(Fault("memory", "", f"a peak of {peak:.0f} MiB, for a moment"))
-        if peak > self.most_mib / 2:
-            self.stop()
-            self.start()
-        return refused, faults, peak
-
-    def peak(self) -> float:
-        """Largest resident size since the input came, in MiB: ru_maxrss without what a fork passes on."""
-        with suppress(OSError, StopIteration):
-            lines = Path(f"/proc/{self.process.pid}/status").read_text().splitlines()
-            return next(int(line.split()[1]) / 1024 for line in lines if line.startswith("VmHWM"))
-        return 0.0
-
-    def interrupted(self, kind: str) -> Fault:
-        """Where it is, or was; and a new child in its place."""
-        with suppress(OSError):
-            os.kill(self.process.pid or 0, signal.SIGUSR1)
-            self.process.join(0.5)
-        told = self.told.read_text(errors="replace")
-        frames = [line.strip() for line in told.splitlines() if line.startswith("  File ")]
-        ours = [frame for frame in frames if PACKAGE in frame]
-        shown = (frame.rpartition("/")[2].replace('"', "") for frame in (*frames[:1], *ours[:1]))
-        self.stop()
-        self.start()
-        return Fault(kind, " < ".join(dict.fromkeys(shown)), told)
 
 
 @dataclass

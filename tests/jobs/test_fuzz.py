@@ -10,7 +10,7 @@ ROOT = Path(__file__).resolve().parents[2]
 PLANTED = """
 import sys, typer
 from ckcv_ray import study
-from jobs import fuzz
+from jobs.faults import fuzz
 
 def planted(text, name):
     if text:

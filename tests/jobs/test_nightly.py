@@ -24,7 +24,11 @@ from filelock import FileLock
 from pyarrow import parquet
 from typer.testing import CliRunner
 
-from jobs import nightly, nightly_figures, nightly_trial
+from ckcv_ray.errors import InputError
+from jobs.nightly import __main__ as command
+from jobs.nightly import figures as nightly_figures
+from jobs.nightly import night as one_night
+from jobs.nightly import trial as nightly_trial
 from jobs.nightly.figures import PLANS, Figure, Plan, Role
 from jobs.nightly.history import COLUMNS, Night
 from jobs.nightly.verdict import FLOOR, LEAST, WINDOW, Verdict, allowed, judge
@@ -68,12 +72,12 @@ def night(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
             now = found if len(measured) == 1 or again is None else again
             return [figure for figure in now if figure.group in groups]
 
-        monkeypatch.setattr(nightly, "measure", measure)
-        monkeypatch.setattr(nightly, "machine", lambda: machine)
+        monkeypatch.setattr(one_night, "measure", measure)
+        monkeypatch.setattr(one_night, "machine", lambda: machine)
         words = ["--out", str(tmp_path), "--only", "studies,solver", "--commit", "abc", "--json", *options]
         if "--night" not in options:
             words += ["--night", next(names)]
-        done = CliRunner().invoke(nightly.app, words)
+        done = CliRunner().invoke(command.app, words)
         assert done.exception is None or isinstance(done.exception, SystemExit), done.exception
         told = json.loads(done.stdout) if done.stdout else {"said": done.stderr}
         return done.exit_code, told | ({"measured": measured} if len(measured) > 1 else {})
@@ -397,7 +401,7 @@ def test_a_full_disk_is_no_alarm(night: Run, monkeypatch: pytest.MonkeyPatch) ->
     def full(final: Path, content: bytes) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(final))
 
-    monkeypatch.setattr(nightly, "write_whole", full)
+    monkeypatch.setattr(one_night, "write_whole", full)
     code, told = night(figures())
     assert (code, "nightly.html: No space left" in told["said"]) == (2, True)
     monkeypatch.undo()
@@ -405,10 +409,10 @@ def test_a_full_disk_is_no_alarm(night: Run, monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_without_git_the_commit_is_asked_for(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    assert re.fullmatch(r"[0-9a-f]{40}(-dirty)?", nightly.commit_here())
-    monkeypatch.setattr(nightly, "ROOT", tmp_path)
-    with pytest.raises(nightly.InputError, match="--commit"):
-        nightly.commit_here()
+    assert re.fullmatch(r"[0-9a-f]{40}(-dirty)?", command.commit_here())
+    monkeypatch.setattr(command, "ROOT", tmp_path)
+    with pytest.raises(InputError, match="--commit"):
+        command.commit_here()
 
 
 @pytest.mark.parametrize("group", ["studies", "solver"])
@@ -428,7 +432,7 @@ def test_whole_runs_on_ray_give_figures(ray_session: None) -> None:
 
 def test_a_real_night_and_the_next(tmp_path: Path) -> None:
     """Through the command line: the second night is held against the first, and answers as it did."""
-    script = [sys.executable, str(ROOT / "jobs" / "nightly.py"), "--out", str(tmp_path)]
+    script = [sys.executable, str(ROOT / "jobs" / "nightly"), "--out", str(tmp_path)]
     options = ["--plan", "tiny", "--only", "studies", "--repeats", "1", "--threshold", "100", "--commit", "x"]
     nights = [
         subprocess.run([*script, *options, "--night", name], capture_output=True, text=True)
@@ -472,14 +476,16 @@ def test_the_planted_slowdown_is_a_quarter(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def options_known(words: list[str]) -> bool:
-    """Whether nightly.py takes the options that follow its name."""
+    """Whether the job takes the options that follow its name."""
     at = words.index("jobs/nightly")
     given = {word for word in words[at:] if word.startswith("--")}
-    return (ROOT / words[at]).is_file() and given <= set(re.findall(r"--[a-z-]+", help_text()))
+    return (ROOT / words[at] / "__main__.py").is_file() and given <= set(
+        re.findall(r"--[a-z-]+", help_text())
+    )
 
 
 def help_text() -> str:
-    return CliRunner().invoke(nightly.app, ["--help"], env={"COLUMNS": "200"}).stdout
+    return CliRunner().invoke(command.app, ["--help"], env={"COLUMNS": "200"}).stdout
 
 
 def test_the_crontab_runs_the_job() -> None:
