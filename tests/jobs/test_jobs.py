@@ -132,7 +132,7 @@ def test_no_job_has_the_name_of_a_package() -> None:
     """Python looks into a script's own folder first, and numba, for one, imports coverage where it is."""
     installed = sys.stdlib_module_names | packages_distributions().keys()
     found = [*(ROOT / "jobs").rglob("*.py"), *(file for file in (ROOT / "jobs").iterdir() if file.is_dir())]
-    names = {file.stem for file in found} - {"__main__"}
+    names = {file.stem for file in found} - {"__init__", "__main__"}
     assert {"run_study", "memory", "nightly", "trial"} <= names
     assert not names & installed
 
