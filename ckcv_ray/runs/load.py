@@ -3,15 +3,15 @@
 from dataclasses import replace
 from pathlib import Path
 
-from ckcv_ray.engine.aggregator import Aggregator
 from ckcv_ray.data.task import Table, divide
-from ckcv_ray.learners.ensemble import from_pickles
-from ckcv_ray.storage.environment import changes
+from ckcv_ray.engine.aggregator import Aggregator
+from ckcv_ray.engine.evaluate import Outcome
 from ckcv_ray.errors import StoreError
+from ckcv_ray.learners.ensemble import from_pickles
 from ckcv_ray.runs.result import Result
+from ckcv_ray.storage.environment import changes
 from ckcv_ray.storage.folder import Identity, RunFolder
 from ckcv_ray.study import Study, run_id
-from ckcv_ray.engine.evaluate import Outcome
 
 MOST_CELLS = 1 << 28  # each takes about 24 bytes of memory
 MENDED = ": the run's own ckcv run command, given again, mends it"

@@ -15,10 +15,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ckcv_ray.engine.aggregator import Aggregator, Progress, batch_seconds
-from ckcv_ray.learners.ensemble import Ensemble, Member
-from ckcv_ray.study import Cell, Stage, Task
 from ckcv_ray.engine.evaluate import Outcome
+from ckcv_ray.learners.ensemble import Ensemble, Member
 from ckcv_ray.storage.log import Records
+from ckcv_ray.study import Cell, Stage, Task
 
 COMPARED = ("errors_negative", "errors_positive", "status")  # of a record; iterations depend on the processor
 

@@ -8,15 +8,15 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import ArrayLike, NDArray
 
-from ckcv_ray.validation import whole
 from ckcv_ray.claims.certificate import Certificate, Claim, at_most, keyed, level_of, repeats_told
-from ckcv_ray.data.task import Table, rows_of
-from ckcv_ray.learners.ensemble import Ensemble, Prediction
-from ckcv_ray.errors import InputError
 from ckcv_ray.claims.rules import ENSEMBLE, NESTED, Rule
+from ckcv_ray.data.task import Table, rows_of
+from ckcv_ray.errors import InputError
+from ckcv_ray.learners.ensemble import Ensemble, Prediction
+from ckcv_ray.storage.candidates import per_k
 from ckcv_ray.storage.folder import Finished
 from ckcv_ray.study import MOST_SEED, Study
-from ckcv_ray.storage.candidates import per_k
+from ckcv_ray.validation import whole
 
 LIKEWISE = {
     "clopper_pearson": "the paper's figure: likewise on the estimate sets",

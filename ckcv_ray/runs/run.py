@@ -16,20 +16,20 @@ from typing import Any, NamedTuple, Protocol
 
 from numpy.typing import ArrayLike
 
-from ckcv_ray.engine import nested
-from ckcv_ray.engine.aggregator import Listener, Progress
-from ckcv_ray.runs.load import finished_run
-from ckcv_ray.validation import as_path, expect
-from ckcv_ray.engine.backend import Backend, make_backend, session
 from ckcv_ray.core.threads import one_thread
 from ckcv_ray.data.task import Table, TestRows, divide, fitting, table_from_arrays
-from ckcv_ray.learners.ensemble import Ensemble
-from ckcv_ray.errors import RunError
+from ckcv_ray.engine import nested
+from ckcv_ray.engine.aggregator import Listener, Progress
+from ckcv_ray.engine.backend import Backend, make_backend, session
 from ckcv_ray.engine.estimate import Estimate, estimate
+from ckcv_ray.engine.evaluate import Outcome
+from ckcv_ray.errors import RunError
+from ckcv_ray.learners.ensemble import Ensemble
+from ckcv_ray.runs.load import finished_run
 from ckcv_ray.runs.result import Result
 from ckcv_ray.study import Execution, Study, Task, Triple
+from ckcv_ray.validation import as_path, expect
 from ckcv_ray.version import VERSION
-from ckcv_ray.engine.evaluate import Outcome
 
 LISTEN_SECONDS = 0.1
 WAITING = 4  # studies handed to the pool for each that may be under way

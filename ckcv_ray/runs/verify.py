@@ -19,23 +19,23 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ckcv_ray.engine.aggregator import Aggregator, Listener
-from ckcv_ray.runs.load import environment_changes, replay
-from ckcv_ray.validation import number
-from ckcv_ray.engine.backend import Backend, choose_backend, session
 from ckcv_ray.claims.certificate import certify
+from ckcv_ray.data.task import Table, fit_scaling, rows_to_test
+from ckcv_ray.engine.aggregator import Aggregator, Listener
+from ckcv_ray.engine.backend import Backend, choose_backend, session
+from ckcv_ray.engine.evaluate import roles
+from ckcv_ray.engine.nested import inner_folder, inner_tables, members
+from ckcv_ray.errors import CKCVError, InputError, StoreError, cut, plain
+from ckcv_ray.learners.ensemble import PICKLES, Ensemble, Member, mistakes, to_pickles
 from ckcv_ray.learners.svm import Status
 from ckcv_ray.learners.svm.problem import describe
-from ckcv_ray.data.task import Table, fit_scaling, rows_to_test
-from ckcv_ray.runs.run import Stop, measure, work
-from ckcv_ray.learners.ensemble import PICKLES, Ensemble, Member, mistakes, to_pickles
-from ckcv_ray.errors import CKCVError, InputError, StoreError, cut, plain
-from ckcv_ray.engine.nested import inner_folder, inner_tables, members
+from ckcv_ray.runs.load import environment_changes, replay
 from ckcv_ray.runs.refit import Recount, drawn, rests_on, same_model
+from ckcv_ray.runs.run import Stop, measure, work
+from ckcv_ray.storage.candidates import triple_of
 from ckcv_ray.storage.folder import MANIFEST, REPORT, Finished, RunFolder
 from ckcv_ray.study import OUTER_K, Execution, Stage, Study, Triple, run_id
-from ckcv_ray.storage.candidates import triple_of
-from ckcv_ray.engine.evaluate import roles
+from ckcv_ray.validation import number
 
 SUM_TOLERANCE = 1e-9
 KKT_ROUNDING = {
