@@ -9,7 +9,8 @@ driver's node.
 import sys
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+if __name__ == "__main__":  # import from the repository, not from this folder
+    sys.path[0] = str(Path(__file__).resolve().parent.parent)
 
 from ckcv_ray.cli.main import main
 

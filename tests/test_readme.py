@@ -19,32 +19,38 @@ BIN = Path(sys.executable).parent
 SMALLER = {
     f"python jobs/{command}": f"python jobs/{smaller}"
     for command, smaller in (
-        ("table1.py --seeds 3", "table1.py --sets thyroid --realizations 2"),
-        ("table1.py --conventional", "table1.py --conventional --sets titanic --realizations 1"),
-        ("chaos.py --rounds 24 --seed 603", "chaos.py --rounds 1 --seed 1 --kinds aggregator"),
-        ("fuzz.py --minutes 10", "fuzz.py --minutes 0.1 --only words,toml"),
-        ("bench_plan.py", "bench_plan.py --sets titanic --most 1000"),
-        ("bench_scale.py --workers 64", "bench_scale.py --workers 2 --source twonorm:60:0"),
-        ("simulate.py", "simulate.py --workers 2,8 --source twonorm:60:0 --fits 2000"),
-        ("bench_long.py", "bench_long.py --cells 20000 --least 0"),
+        ("paper/table1.py --seeds 3", "paper/table1.py --sets thyroid --realizations 2"),
+        ("paper/table1.py --conventional", "paper/table1.py --conventional --sets titanic --realizations 1"),
+        ("faults/chaos.py --rounds 24 --seed 603", "faults/chaos.py --rounds 1 --seed 1 --kinds aggregator"),
+        ("faults/fuzz.py --minutes 10", "faults/fuzz.py --minutes 0.1 --only words,toml"),
+        ("benchmarks/plan.py", "benchmarks/plan.py --sets titanic --most 1000"),
+        ("benchmarks/scale.py --workers 64", "benchmarks/scale.py --workers 2 --source twonorm:60:0"),
+        ("benchmarks/simulate.py", "benchmarks/simulate.py --workers 2,8 --source twonorm:60:0 --fits 2000"),
+        ("benchmarks/long.py", "benchmarks/long.py --cells 20000 --least 0"),
         *(
             (
-                f"nightly.py --only studies,algorithm --repeats 2 --night 2026-08-0{night}",
-                f"nightly.py --plan tiny --only studies --repeats 1 --threshold 9 --commit x --night {night}",
+                f"nightly --only studies,algorithm --repeats 2 --night 2026-08-0{night}",
+                f"nightly --plan tiny --only studies --repeats 1 --threshold 9 --commit x --night {night}",
             )
             for night in (1, 2)
         ),
-        ("coverage.py --runs 500", "coverage.py --sources twonorm --rows 100 --runs 4"),
-        ("losses.py", "losses.py --sets titanic --backend serial"),
-        ("bench_solver.py --repeats 5", "bench_solver.py --sets twonorm --repeats 1"),
         (
-            "bench_solver.py --repeats 5 --scaling standard",
-            "bench_solver.py --sets twonorm --repeats 1 --scaling standard",
+            "paper/bound_coverage.py --runs 500",
+            "paper/bound_coverage.py --sources twonorm --rows 100 --runs 4",
         ),
-        ("bench_solver.py --repeats 1 --sets twonorm4000", "bench_solver.py --repeats 1 --sets ringnorm"),
-        ("bench_algorithm.py --repeats 5", "bench_algorithm.py --sets heart --repeats 1"),
-        ("bench_overhead.py", "bench_overhead.py --sets titanic --workers 1"),
-        ("bench_memory.py --rival", "bench_memory.py --rows 3000 --rival"),
+        ("paper/losses.py", "paper/losses.py --sets titanic --backend serial"),
+        ("benchmarks/solver.py --repeats 5", "benchmarks/solver.py --sets twonorm --repeats 1"),
+        (
+            "benchmarks/solver.py --repeats 5 --scaling standard",
+            "benchmarks/solver.py --sets twonorm --repeats 1 --scaling standard",
+        ),
+        (
+            "benchmarks/solver.py --repeats 1 --sets twonorm4000",
+            "benchmarks/solver.py --repeats 1 --sets ringnorm",
+        ),
+        ("benchmarks/algorithm.py --repeats 5", "benchmarks/algorithm.py --sets heart --repeats 1"),
+        ("benchmarks/overhead.py", "benchmarks/overhead.py --sets titanic --workers 1"),
+        ("benchmarks/memory.py --rival", "benchmarks/memory.py --rows 3000 --rival"),
     )
 }
 NAMED_IDA = (
@@ -58,7 +64,7 @@ NAMED_IDA = (
         "runs/holdout",
         "runs/stevens",
     ),
-    *("bench_solver", "bench_algorithm", "bench_overhead", "bench_plan"),
+    *("benchmarks/solver", "benchmarks/algorithm", "benchmarks/overhead", "benchmarks/plan"),
 )
 
 

@@ -23,14 +23,10 @@ from matplotlib.patches import Rectangle
 from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullLocator
 from numpy.typing import NDArray
 
-from ckcv_ray.reports.labelling import LEAST_SHOWN, PAPER, name_points
-
 INK = "#010203"
 L_MS, L_EE, MARK = "#2f80d8", "#d9730d", "#e5484d"
 COLOURS, LEVELS = "viridis", 16
 WIDTH, HEIGHT = 5.4, 3.6
-SET_SIZE = (7.2, 5.6)
-TREND_SIZE = (4.2, 1.7)
 TICKS = 7
 ROUND = [m * 10.0**e for e in range(-2, 8) for m in (1, 2, 5)]
 LOG_RATIO = 8
@@ -83,47 +79,9 @@ class Span(NamedTuple):
     l_ee: float | None
 
 
-class SetErrors(NamedTuple):
-    """One data set of the paper's Table 1, as rates: mean and standard deviation over its realizations of
-    L_EE and of the test error, and the paper's means.
-    """
-
-    name: str
-    l_ee: float
-    l_ee_sd: float
-    test: float
-    test_sd: float
-    paper_l_ee: float
-    paper_test: float
-
-
-class Trend(NamedTuple):
-    """One figure, night by night, the oldest first; the last is tonight's.
-
-    Attributes:
-        nights, values: names and figures.
-        median: what tonight's is held against; None where there is nothing.
-        least: what it must not fall below; None where it may.
-        alarm: whether something is wrong with tonight's.
-    """
-
-    nights: tuple[str, ...]
-    values: tuple[float, ...]
-    median: float | None
-    least: float | None
-    alarm: bool
-
-
-class Picture(NamedTuple):
-    """One picture as SVG and as PNG, in dark ink on white."""
-
-    svg: str
-    png: bytes
-
-
 def draw_landscape(at: Landscape, label: str) -> str:
     """L_MS over C and gamma as SVG; a triple without all its splits is a smaller square, by their share."""
-    with _figure("landscape") as figure:
+    with new_figure("landscape") as figure:
         axes = figure.add_subplot()
         tiles = _tiles(at)
         axes.add_collection(tiles)
@@ -135,12 +93,12 @@ def draw_landscape(at: Landscape, label: str) -> str:
         axes.set_xlim(-0.6, len(at.C) - 0.4)
         axes.set_ylim(-0.6, len(at.gamma) - 0.4)
         figure.colorbar(tiles, ax=axes, pad=0.02).set_label("L_MS, or at least, in %")
-        return _inline(figure, label)
+        return inline_svg(figure, label)
 
 
 def draw_folds(spans: Sequence[Span], label: str) -> str:
     """L_MS or its lower bound, and L_EE, against k, as SVG."""
-    with _figure("folds") as figure:
+    with new_figure("folds") as figure:
         axes = figure.add_subplot()
         known = [span for span in spans if span.l_ms is not None]
         lost = [span for span in spans if span.state == "failed"]
@@ -157,12 +115,12 @@ def draw_folds(spans: Sequence[Span], label: str) -> str:
         axes.set_ylabel("%")
         axes.margins(y=0.12)
         figure.legend(loc="outside upper center", ncols=5, columnspacing=1.0, handletextpad=0.2)
-        return _inline(figure, label)
+        return inline_svg(figure, label)
 
 
 def draw_spread(select: Sequence[float], estimate: Sequence[float], label: str) -> str:
     """The bounds of the single splits, a dot for each, and their means L_MS and L_EE, as SVG."""
-    with _figure("spread", (WIDTH, 2.7)) as figure:
+    with new_figure("spread", (WIDTH, 2.7)) as figure:
         axes = figure.add_subplot()
         for y, (name, bounds, colour) in enumerate((("L_EE", estimate, L_EE), ("L_MS", select, L_MS))):
             x, offset = _stacked(100 * np.asarray(bounds))
@@ -175,85 +133,30 @@ def draw_spread(select: Sequence[float], estimate: Sequence[float], label: str) 
         axes.set_yticks([0, 1], ["estimate\nsets", "select\nsets"])
         axes.set_ylim(-0.5, 1.6)
         axes.set_xlabel("bound of one split, in %")
-        return _inline(figure, label)
-
-
-def draw_trend(trend: Trend, label: str) -> str:
-    """A line through the nights as SVG; the median as a dashed line, and the alarm's side of it shaded."""
-    with _figure("trend", TREND_SIZE) as figure:
-        axes = figure.add_subplot()
-        x, colour = range(len(trend.values)), MARK if trend.alarm else L_MS
-        axes.plot(x, trend.values, "-", color=L_MS, linewidth=1.2, marker="o", markersize=3)
-        axes.plot(x[-1:], trend.values[-1:], "o", color=colour, markersize=7)
-        shown = [value for value in (*trend.values, trend.median, trend.least) if value is not None]
-        room = 0.15 * (max(shown) - min(shown)) or 0.1 * abs(shown[0]) or 1.0
-        axes.set_ylim(min(shown) - room, max(shown) + room)
-        axes.set_xlim(-0.5, max(len(x), 2) - 0.5)
-        if trend.median is not None:
-            axes.axhline(trend.median, color=INK, linestyle="--", linewidth=0.8)
-        if trend.least is not None:
-            axes.axhspan(min(shown) - room, trend.least, color=MARK, alpha=0.12, linewidth=0)
-        axes.set_xticks([0, len(x) - 1][: len(x)], [trend.nights[0], trend.nights[-1]][: len(x)])
-        axes.yaxis.set_major_locator(MaxNLocator(4))
-        return _inline(figure, label)
-
-
-def bounds_against_errors(rows: Sequence[SetErrors]) -> Picture:
-    """Mean L_EE against mean test error of every set, with one standard deviation either way.
-
-    A hollow mark is the paper's; a thin line joins it to ours. On the diagonal the two are equal. Axes are
-    logarithmic where every mean is above 0.
-    """
-    with _figure("sets", SET_SIZE) as figure:
-        axes = figure.add_subplot()
-        test, l_ee, test_sd, l_ee_sd, paper_test, paper_l_ee = (
-            100 * np.array([getattr(row, name) for row in rows])
-            for name in ("test", "l_ee", "test_sd", "l_ee_sd", "paper_test", "paper_l_ee")
-        )
-        ours, paper = np.stack([test, l_ee], axis=1), np.stack([paper_test, paper_l_ee], axis=1)
-        spread = np.stack([test_sd, l_ee_sd], axis=1)
-        for pair in zip(ours, paper, strict=True):
-            axes.plot(*np.transpose(pair), "-", color=PAPER, linewidth=0.7, zorder=1)
-        axes.plot(*paper.T, "o", color=PAPER, markerfacecolor="white", markersize=5, label="the paper's")
-        axes.errorbar(
-            test, l_ee, l_ee_sd, test_sd,
-            fmt="o", color=L_MS, markersize=5, elinewidth=0.9, label="ours, mean ± sd",
-        )  # fmt: skip
-        _scale_alike(axes, np.vstack([ours, paper]), ours + spread)
-        axes.set_xlabel("test error of F*, in %")
-        axes.set_ylabel("L_EE, in %")
-        axes.legend(loc="lower right")
-        figure.draw_without_rendering()  # names are placed in pixels, which are settled now
-        name_points(axes, [row.name for row in rows], ours, spread, paper)
-        return Picture(_svg(figure, "white"), _png(figure))
+        return inline_svg(figure, label)
 
 
 @contextmanager
-def _figure(salt: str, size: tuple[float, float] = (WIDTH, HEIGHT)) -> Iterator[Figure]:
+def new_figure(salt: str, size: tuple[float, float] = (WIDTH, HEIGHT)) -> Iterator[Figure]:
     """An empty figure in our style, whatever the user's settings; the salt makes its ids its own."""
     with style.context(STYLE, after_reset=True), matplotlib.rc_context({"svg.hashsalt": salt}):
         yield Figure(figsize=size, layout="constrained")
 
 
-def _inline(figure: Figure, label: str) -> str:
+def inline_svg(figure: Figure, label: str) -> str:
     """The figure as an element of an HTML page, named by ``label`` for those who do not see it."""
-    svg = _svg(figure)
+    svg = as_svg(figure)
     svg = svg[svg.index("<svg") :].replace(INK, "currentColor")
     box = re.search(r'viewBox="([^"]*)"', svg)
     start = f'<svg role="img" aria-label="{escape(label)}" viewBox="{box[1] if box else ""}">'
     return re.sub(r'<g id="[^"]*"', "<g", start + svg[svg.index(">") + 1 :])
 
 
-def _svg(figure: Figure, background: str = "none") -> str:
+def as_svg(figure: Figure, background: str = "none") -> str:
+    """The figure as the text of an SVG file."""
     buffer = BytesIO()
     figure.savefig(buffer, format="svg", metadata=NO_METADATA, facecolor=background)
     return buffer.getvalue().decode()
-
-
-def _png(figure: Figure) -> bytes:
-    buffer = BytesIO()
-    figure.savefig(buffer, format="png", metadata={"Software": None}, facecolor="white", dpi=200)
-    return buffer.getvalue()
 
 
 def _tiles(at: Landscape) -> PatchCollection:
@@ -306,7 +209,7 @@ def _fold_axis(axes: Axes, first: int, last: int) -> None:
         return axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     axes.set_xscale("log")
     axes.set_xlim(first / 1.15, last * 1.1)
-    return _round_ticks(axes.xaxis, first)
+    return round_ticks(axes.xaxis, first)
 
 
 def _stacked(values: Values) -> tuple[Values, Values]:
@@ -317,22 +220,7 @@ def _stacked(values: Values) -> tuple[Values, Values]:
     return np.repeat(x, count), np.array(offset)
 
 
-def _scale_alike(axes: Axes, means: Values, highest: Values) -> None:
-    """One unit for both axes, in logarithms where all ``means`` [points, 2] are above 0; the diagonal."""
-    low, high = means.min(axis=0) / 1.4, 1.4 * np.maximum(means.max(axis=0), highest.max(axis=0))
-    if low.min() > 0:
-        axes.set_xscale("log")
-        axes.set_yscale("log")
-        _round_ticks(axes.xaxis)
-        _round_ticks(axes.yaxis)
-    axes.set_xlim(low[0], high[0])
-    axes.set_ylim(low[1], high[1])
-    axes.set_aspect("equal")
-    ends = [max(float(low.min()), LEAST_SHOWN), float(high.max())]
-    axes.plot(ends, ends, "--", color=PAPER, linewidth=0.8, zorder=0, scalex=False, scaley=False)
-
-
-def _round_ticks(axis: Any, first: float = 0.0) -> None:
+def round_ticks(axis: Any, first: float = 0.0) -> None:
     """Plain ticks at ``first`` and at 1, 2, 5, 10, ... above it; the axis shows those within its limits."""
     axis.set_major_locator(FixedLocator([first, *(tick for tick in ROUND if tick > first)]))
     axis.set_minor_locator(NullLocator())

@@ -476,7 +476,7 @@ rqU/Cb2evVPz2crXeXe3am63zljNPG3mXOkvxVslz6WubfgSdIb7R2G0xR5hO46FBQs4fA2rvsonim9t
 
 
 def test_a_mat_that_crashes_its_reader_is_bad_input(tmp_path):
-    """scipy 1.17 ends with SIGSEGV on this one, found by jobs/fuzz.py."""
+    """scipy 1.17 ends with SIGSEGV on this one, found by jobs/faults/fuzz.py."""
     (tmp_path / "crash.mat").write_bytes(zlib.decompress(base64.b64decode(CRASHING)))
     with pytest.raises(InputError, match="cannot read the IDA archive"):
         load("ida:toy:1", tmp_path / "crash.mat")

@@ -10,7 +10,7 @@ ROOT = Path(__file__).resolve().parents[2]
 PLANTED = """
 import sys, typer
 from ckcv_ray import study
-from jobs import fuzz
+from jobs.faults import fuzz
 
 def planted(text, name):
     if text:
@@ -30,7 +30,7 @@ def fuzz(*words: str) -> tuple[int, dict[str, Any]]:
 
 def test_the_cheap_readers_read_or_refuse(tmp_path: Path) -> None:
     only = "csv,npz,toml,words"
-    code, account = fuzz("jobs/fuzz.py", "--minutes", "0.1", "--only", only, "--keep", str(tmp_path))
+    code, account = fuzz("jobs/faults/fuzz.py", "--minutes", "0.1", "--only", only, "--keep", str(tmp_path))
     kept = [file.read_text(errors="replace")[:2000] for file in tmp_path.rglob("finding.txt")]
     assert (code, account["findings"]) == (0, 0), "\n\n".join(kept)
     assert list(account["by_reader"]) == only.split(",")

@@ -3,11 +3,13 @@
 import json
 import os
 import secrets
+import shutil
 import signal
 import socket
 import subprocess
 import sys
 from collections.abc import Iterator
+from importlib.metadata import packages_distributions
 from pathlib import Path
 from typing import NamedTuple
 
@@ -17,6 +19,11 @@ from pyarrow import parquet
 ROOT = Path(__file__).resolve().parents[2]
 RAY = str(Path(sys.executable).parent / "ray")
 TRIALS = 20
+SCRIPTS = [
+    file
+    for file in sorted((ROOT / "jobs").rglob("*.py"))
+    if 'if __name__ == "__main__":' in (text := file.read_text()) and "from ckcv_ray" in text
+]
 STUDY = ("--k", "3,4,5", "--n-splits", "4", "--C", "0.1,1,10", "--gamma", "0.01,0.1")
 
 
@@ -107,7 +114,7 @@ def test_a_night_as_a_ray_job_is_submitted_once(head: Head, tmp_path: Path) -> N
     """The submission id of the night is the lock; whole runs are those of the cluster."""
     submit = [RAY, "job", "submit", "--address", head.jobs, "--submission-id", "nightly-first"]
     options = ["--plan", "tiny", "--only", "overhead", "--repeats", "1", "--commit", "abc"]
-    night = ["python", "jobs/nightly.py", "--out", str(tmp_path), "--night", "first", *options]
+    night = ["python", "jobs/nightly", "--out", str(tmp_path), "--night", "first", *options]
     words = [*submit, "--working-dir", str(ROOT), "--", *night]
     done, again = (
         subprocess.run(words, env=head.environment, capture_output=True, text=True) for _ in range(2)
@@ -121,9 +128,25 @@ def test_a_night_as_a_ray_job_is_submitted_once(head: Head, tmp_path: Path) -> N
     assert set(groups) == {"overhead"}
 
 
-def test_a_job_is_not_taken_for_the_package_of_its_name() -> None:
-    """numba imports coverage where it is installed, and finds a job's folder first."""
-    code = "import sys; sys.path.insert(0, 'jobs'); import numba, numba.core.lowering; import coverage"
-    told = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
-    assert "not the package coverage" in told.stderr
-    assert "numba" not in told.stderr
+def test_no_job_has_the_name_of_a_package() -> None:
+    """Python looks into a script's own folder first, and numba, for one, imports coverage where it is."""
+    installed = sys.stdlib_module_names | packages_distributions().keys()
+    found = [*(ROOT / "jobs").rglob("*.py"), *(file for file in (ROOT / "jobs").iterdir() if file.is_dir())]
+    names = {file.stem for file in found} - {"__init__", "__main__"}
+    assert {"run_study", "memory", "nightly", "trial"} <= names
+    assert not names & installed
+
+
+@pytest.mark.parametrize("script", SCRIPTS, ids=lambda file: str(file.relative_to(ROOT)))
+def test_a_script_imports_from_the_repository_and_not_from_its_folder(script: Path, tmp_path: Path) -> None:
+    """Wherever it is started: in a copy, the package says that it was found, and the folder holds traps."""
+    folder = tmp_path / script.relative_to(ROOT).parent
+    folder.mkdir(parents=True)
+    copy = shutil.copy(script, folder)
+    for name in ("numpy", "typer"):
+        (folder / f"{name}.py").write_text("raise ImportError('from the folder of the script')")
+    (tmp_path / "ckcv_ray").mkdir()
+    (tmp_path / "ckcv_ray" / "__init__.py").write_text("raise SystemExit('from the repository')")
+    environment = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
+    done = subprocess.run([sys.executable, copy], cwd="/", env=environment, capture_output=True, text=True)
+    assert done.stderr == "from the repository\n"

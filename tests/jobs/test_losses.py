@@ -22,8 +22,8 @@ from ckcv_ray.errors import InputError
 from ckcv_ray.learners.ensemble import mistakes
 from ckcv_ray.runs.run import run_table
 from ckcv_ray.study import Execution, Study
-from jobs import losses
-from jobs.soft_bounds import CAP, betting, clipped_linear, empirical_bernstein, hoeffding, ramp
+from jobs.paper import losses
+from jobs.paper.soft_bounds import CAP, betting, clipped_linear, empirical_bernstein, hoeffding, ramp
 
 ROOT = Path(__file__).resolve().parents[2]
 BOUNDS = {"hoeffding": hoeffding, "bernstein": empirical_bernstein, "betting": betting}
@@ -230,7 +230,14 @@ def test_the_paragraph_follows_from_the_figures(row):
 
 
 def test_the_job_in_small(ida):
-    words = [sys.executable, str(ROOT / "jobs" / "losses.py"), "--sets", "titanic", "--backend", "serial"]
+    words = [
+        sys.executable,
+        str(ROOT / "jobs" / "paper" / "losses.py"),
+        "--sets",
+        "titanic",
+        "--backend",
+        "serial",
+    ]
     done = subprocess.run([*words, "--json"], capture_output=True, text=True, check=True)
     account = json.loads(done.stdout)
     row = account["sets"]["titanic"]

@@ -1,52 +1,29 @@
-"""The benchmark of every night: what raises its alarm and what does not, and how it is scheduled."""
+"""The benchmark of every night, on faked measurements: what raises its alarm and what does not."""
 
-import configparser
 import errno
 import json
-import math
 import os
 import re
-import shlex
-import stat
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pyarrow.compute as pc
 import pytest
-import typer
-import yaml
 from filelock import FileLock
+from nights import EXACT, MACHINE, SPEED_LABEL, figures
 from pyarrow import parquet
 from typer.testing import CliRunner
 
-from jobs import nightly, nightly_figures, nightly_trial
-from jobs.nightly_figures import PLANS, Figure, Plan, Role
-from jobs.nightly_history import COLUMNS, Night
-from jobs.nightly_verdict import FLOOR, LEAST, WINDOW, Verdict, allowed, judge
+from ckcv_ray.errors import InputError
+from jobs.nightly import __main__ as command
+from jobs.nightly import figures as nightly_figures
+from jobs.nightly import night as one_night
+from jobs.nightly.figures import PLANS, Figure, Plan, Role
+from jobs.nightly.history import COLUMNS
 
-ROOT = Path(__file__).resolve().parents[2]
-SCHEDULE = ROOT / "docs" / "nightly"
-MACHINE = {"processor": "A", "cores": 2, "python": "3.11.7", "packages": {"numpy": "2.4"}, "blas": ["b 1"]}
-SPEED = ("studies", "twonorm:60:0", "speed")
-SPEED_LABEL = "studies, twonorm:60:0, speed"
-EXACT = {"winner": [1.0, 0.01, 3], "L_MS": 0.15835779655291074, "cells planned": 72}
 Run = Callable[..., tuple[int, dict[str, Any]]]
-
-
-def figures(speed: float = 100.0, seconds: float = 1.0, **exact: Any) -> list[Figure]:
-    """What a night finds."""
-    values = EXACT | exact
-    return [
-        Figure(*SPEED, Role.RATIO, speed, json.dumps(speed)),
-        Figure("solver", "twonorm:60:0", "speed", Role.RATIO, 80.0, "80.0"),
-        Figure("studies", "twonorm:60:0", "seconds", Role.SHOWN, seconds, json.dumps(seconds)),
-        *(Figure("studies", "twonorm:60:0", n, Role.EXACT, None, json.dumps(v)) for n, v in values.items()),
-    ]
 
 
 @pytest.fixture
@@ -68,12 +45,12 @@ def night(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
             now = found if len(measured) == 1 or again is None else again
             return [figure for figure in now if figure.group in groups]
 
-        monkeypatch.setattr(nightly, "measure", measure)
-        monkeypatch.setattr(nightly, "machine", lambda: machine)
+        monkeypatch.setattr(one_night, "measure", measure)
+        monkeypatch.setattr(one_night, "machine", lambda: machine)
         words = ["--out", str(tmp_path), "--only", "studies,solver", "--commit", "abc", "--json", *options]
         if "--night" not in options:
             words += ["--night", next(names)]
-        done = CliRunner().invoke(nightly.app, words)
+        done = CliRunner().invoke(command.app, words)
         assert done.exception is None or isinstance(done.exception, SystemExit), done.exception
         told = json.loads(done.stdout) if done.stdout else {"said": done.stderr}
         return done.exit_code, told | ({"measured": measured} if len(measured) > 1 else {})
@@ -147,30 +124,6 @@ def test_a_suspect_that_cannot_be_measured_again_stays_one(night: Run) -> None:
     assert (code, len(told["alarms"])) == (1, 2)
 
 
-@pytest.mark.parametrize("nights", range(LEAST, WINDOW + 1))
-def test_a_quiet_figure_is_quiet_and_a_fifth_is_found(nights: int) -> None:
-    """As ``allowed`` says of a spread of 2 %: rates of 20 000 made-up histories, to four standard errors."""
-    rng, tries = np.random.default_rng(nights), 20_000
-    ratios = 100 * np.exp(0.02 * rng.standard_normal((tries, nights + 2)))
-    limits = np.array([allowed(list(row[:nights]), 0.15) for row in ratios])
-    slower = np.median(ratios[:, :nights], axis=1)[:, None] / ratios[:, nights:] - 1
-    alarms = (slower > limits[:, None]).all(axis=1).mean()
-    found = ((1 + slower) * 1.2 - 1 > limits[:, None]).all(axis=1).mean()
-    assert alarms < 0.001 + 4 * math.sqrt(0.001 / tries)
-    assert found > 0.95 - 4 * math.sqrt(0.05 / tries)
-
-
-def test_a_threshold_follows_the_spread_and_is_never_above_the_one_asked_for() -> None:
-    steady, restless = [100.0] * 10, [90.0, 110.0] * 5
-    assert allowed(steady, 0.15) == FLOOR
-    assert allowed(steady, 0.04) == 0.04
-    assert allowed(restless, 0.15) == 0.15
-    assert FLOOR < allowed([99.0, 101.0] * 5, 0.15) < allowed([98.5, 101.5] * 5, 0.15) < 0.15
-    assert allowed([99.0, 100.0, 101.0], 1.0) > allowed([99.0, 100.0, 101.0] * 3, 1.0), (
-        "fewer nights say less"
-    )
-
-
 @pytest.mark.parametrize("name", EXACT)
 def test_any_other_winner_bound_or_count_raises_the_alarm(name: str, night: Run, tmp_path: Path) -> None:
     other = {"winner": [1.0, 0.01, 4], "L_MS": 0.15835779655291077, "cells planned": 71}[name]
@@ -197,20 +150,6 @@ def test_a_night_that_is_slow_as_a_whole_raises_none(night: Run) -> None:
     for _ in range(3):
         night(figures(seconds=1.0))
     assert night(figures(seconds=5.0))[0] == 0
-
-
-def test_the_median_is_that_of_ten_nights() -> None:
-    speeds = (10.0, 10.0, *range(96, 105), 500.0, 100.5)
-    began = [datetime(2026, 8, 1 + i, tzinfo=UTC) for i in range(len(speeds))]
-    nights = [
-        Night(f"{when:%d}", when, "abc", "1", "tiny", MACHINE, tuple(figures(speed)))
-        for when, speed in zip(began, speeds, strict=True)
-    ]
-    verdict = judge(nights, "13", 0.15)
-    assert verdict.compared == tuple(f"{day:02d}" for day in range(3, 13))
-    assert (verdict.lines[0].median, verdict.lines[0].before, verdict.alarms) == (100.5, 10, ())
-    assert len(verdict.lines[0].values) == 13, "the trend shows them all"
-    assert judge(nights, "04", 0.15).lines[0].median == 10.0, "a night is held against those before it"
 
 
 def test_few_nights_are_told(night: Run, tmp_path: Path) -> None:
@@ -397,7 +336,7 @@ def test_a_full_disk_is_no_alarm(night: Run, monkeypatch: pytest.MonkeyPatch) ->
     def full(final: Path, content: bytes) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(final))
 
-    monkeypatch.setattr(nightly, "write_whole", full)
+    monkeypatch.setattr(one_night, "write_whole", full)
     code, told = night(figures())
     assert (code, "nightly.html: No space left" in told["said"]) == (2, True)
     monkeypatch.undo()
@@ -405,127 +344,7 @@ def test_a_full_disk_is_no_alarm(night: Run, monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_without_git_the_commit_is_asked_for(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    assert re.fullmatch(r"[0-9a-f]{40}(-dirty)?", nightly.commit_here())
-    monkeypatch.setattr(nightly, "ROOT", tmp_path)
-    with pytest.raises(nightly.InputError, match="--commit"):
-        nightly.commit_here()
-
-
-@pytest.mark.parametrize("group", ["studies", "solver"])
-def test_the_benches_give_the_same_answers_again(group: str) -> None:
-    found, again = (nightly_figures.measure(PLANS["tiny"], [group], 1) for _ in range(2))
-    assert {figure.role for figure in found} == {Role.RATIO, Role.EXACT, Role.SHOWN}
-    assert all(one.value and one.value > 0 for one in found if one.role == Role.RATIO)
-    assert [one for one in found if one.role == Role.EXACT] == [
-        one for one in again if one.role == Role.EXACT
-    ]
-
-
-def test_whole_runs_on_ray_give_figures(ray_session: None) -> None:
-    found = {figure.name: figure for figure in nightly_figures.measure(PLANS["tiny"], ["overhead"], 1)}
-    assert (found["speed"].role, found["winner"].role) == (Role.RATIO, Role.EXACT)
-
-
-def test_a_real_night_and_the_next(tmp_path: Path) -> None:
-    """Through the command line: the second night is held against the first, and answers as it did."""
-    script = [sys.executable, str(ROOT / "jobs" / "nightly.py"), "--out", str(tmp_path)]
-    options = ["--plan", "tiny", "--only", "studies", "--repeats", "1", "--threshold", "100", "--commit", "x"]
-    nights = [
-        subprocess.run([*script, *options, "--night", name], capture_output=True, text=True)
-        for name in ("first", "second")
-    ]
-    assert [done.returncode for done in nights] == [0, 0], nights
-    assert "there is nothing to compare it with" in nights[0].stdout
-    assert "median of 1 night (first), answers with night first" in nights[1].stdout
-    assert "not judged yet: 1 of 3 nights" in nights[1].stdout
-    assert "night second: no answer changed, 2 speeds not judged yet" in nights[1].stdout
-
-
-@pytest.mark.parametrize(("false", "missed", "code"), [(0, 1, 0), (1, 0, 1), (0, 2, 1)])
-def test_the_trial_counts_alarms(false: int, missed: int, code: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """On faked nights: no alarm among the quiet ones and nine of ten slow ones found, or it is not passed."""
-    speeds = {f"quiet-{i:02d}": 50.0 if i == 4 and false else 100.0 for i in range(1, 7)}
-    speeds |= {f"slower-{i:02d}": 100.0 if i <= missed else 80.0 for i in range(1, 11)}
-    nights: list[Night] = []
-
-    def one(out: Path, name: str, share: float) -> Verdict:
-        assert bool(share) == name.startswith("slower")
-        when = datetime(2026, 8, 1, tzinfo=UTC)
-        night = Night(name, when, "abc", "1", "tiny", MACHINE, tuple(figures(speeds[name])))
-        if not share:
-            nights.append(night)
-        return judge([*nights, night] if share else nights, name, 0.15)
-
-    monkeypatch.setattr(nightly_trial, "apart", one)
-    with pytest.raises(typer.Exit) as ended:
-        nightly_trial.main(6, 10)
-    assert ended.value.exit_code == code
-
-
-def test_the_planted_slowdown_is_a_quarter(monkeypatch: pytest.MonkeyPatch) -> None:
-    clock = iter([0.0, 4.0, 4.5, 5.0])
-    monkeypatch.setattr(nightly_trial, "process_time", lambda: next(clock))
-    monkeypatch.setitem(nightly_trial.SOLVERS, "newton", lambda *args: args)
-    nightly_trial.plant(nightly_trial.SLOWER)
-    assert nightly_trial.SOLVERS["newton"](1, 2) == (1, 2)  # type: ignore[call-arg, arg-type]
-    assert list(clock) == [], "four seconds of work, and one of waiting"
-
-
-def options_known(words: list[str]) -> bool:
-    """Whether nightly.py takes the options that follow its name."""
-    at = words.index("jobs/nightly.py")
-    given = {word for word in words[at:] if word.startswith("--")}
-    return (ROOT / words[at]).is_file() and given <= set(re.findall(r"--[a-z-]+", help_text()))
-
-
-def help_text() -> str:
-    return CliRunner().invoke(nightly.app, ["--help"], env={"COLUMNS": "200"}).stdout
-
-
-def test_the_crontab_runs_the_job() -> None:
-    lines = (SCHEDULE / "crontab").read_text().splitlines()
-    (line,) = [line for line in lines if re.match(r"[0-9*]", line)]
-    *when, command = line.split(maxsplit=5)
-    assert when == ["30", "2", "*", "*", "*"]
-    assert "%" not in command, "cron takes it for the end of a line"
-    assert options_known(shlex.split(command))
-
-
-def unit(name: str) -> configparser.ConfigParser:
-    parsed = configparser.ConfigParser(interpolation=None)
-    parsed.optionxform = str  # type: ignore[assignment, method-assign]
-    parsed.read(SCHEDULE / name)
-    return parsed
-
-
-def test_the_systemd_units_run_the_job() -> None:
-    service, timer = unit("ckcv-nightly.service"), unit("ckcv-nightly.timer")
-    assert service["Service"]["Type"] == "oneshot"
-    words = shlex.split(service["Service"]["ExecStart"])
-    assert words[0].startswith(service["Service"]["WorkingDirectory"])
-    assert options_known(words)
-    assert f"/var/lib/{service['Service']['StateDirectory']}" in words
-    assert timer["Timer"]["OnCalendar"] == "*-*-* 02:30:00 UTC"
-    assert timer["Install"]["WantedBy"] == "timers.target"
-
-
-def test_the_cron_job_submits_under_the_id_of_the_night(tmp_path: Path) -> None:
-    """Its script runs here, with a ``ray`` that only says what it is told."""
-    spec = yaml.safe_load((SCHEDULE / "cronjob.yaml").read_text())["spec"]
-    job = spec["jobTemplate"]["spec"]
-    (container,) = job["template"]["spec"]["containers"]
-    assert (spec["concurrencyPolicy"], job["backoffLimit"]) == ("Forbid", 0)
-    fake = tmp_path / "ray"
-    fake.write_text('#!/bin/sh\nprintf "%s\\n" "$@"\n')
-    fake.chmod(fake.stat().st_mode | stat.S_IXUSR)
-    environment = os.environ | {"PATH": f"{tmp_path}:{os.environ['PATH']}", "COMMIT": "abc"}
-    today = datetime.now(UTC).date()
-    command = [*container["command"], *container["args"]]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
-    words = done.stdout.splitlines()
-    assert words[:2] == ["job", "submit"]
-    night = words[words.index("--night") + 1]
-    assert night in (str(today), str(datetime.now(UTC).date()))
-    assert words[words.index("--submission-id") + 1] == f"nightly-{night}"
-    assert options_known(words)
-    assert Path(words[words.index("--out") + 1]).is_absolute()
+    assert re.fullmatch(r"[0-9a-f]{40}(-dirty)?", command.commit_here())
+    monkeypatch.setattr(command, "ROOT", tmp_path)
+    with pytest.raises(InputError, match="--commit"):
+        command.commit_here()

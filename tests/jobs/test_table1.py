@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 from ckcv_ray.errors import InputError
-from jobs import table1
+from jobs.paper import table1
+from jobs.paper.scatter import SetErrors, bounds_against_errors
 
 
 def pool(one: table1.Part) -> list[tuple[float, ...]]:
@@ -93,3 +94,15 @@ def test_a_picture_is_drawn(tmp_path: Path) -> None:
     table1.draw([row("heart", 1), row("titanic", 1), row("titanic", 2, l_ee=30.0)], tmp_path / "table1")
     assert (tmp_path / "table1.svg").read_text().startswith("<")
     assert (tmp_path / "table1.png").read_bytes()[1:4] == b"PNG"
+
+
+def test_bounds_against_errors_names_every_set() -> None:
+    rows = [SetErrors(f"set {i}", 0.06 + i / 500, 0.01, 0.03 + i / 500, 0.005, 0.06, 0.03) for i in range(13)]
+    first, again = bounds_against_errors(rows), bounds_against_errors(rows)
+    assert first == again
+    assert first.png.startswith(b"\x89PNG")
+    for row in rows:
+        assert f">{row.name}<" in first.svg
+    assert "$x_1$ <&amp;" in bounds_against_errors([rows[0]._replace(name="$x_1$ <&", test=0.0)]).svg.replace(
+        "&lt;", "<"
+    )

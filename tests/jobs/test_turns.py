@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from jobs.turns import take_turns, whole
+from jobs.benchmarks.turns import take_turns, whole
 
 
 class Machine:

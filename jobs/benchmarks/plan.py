@@ -3,24 +3,26 @@
 One process, the default study, inputs as they are (standardised in splice). Each plan is made twice, before
 the run and after it, since other work on the machine may change meanwhile; the worse of the two is judged.
 
-    python jobs/bench_plan.py
+    python jobs/benchmarks/plan.py
 """
 
 import sys
 from pathlib import Path
+
+if __name__ == "__main__":  # import from the repository, not from this folder
+    sys.path[0] = str(Path(__file__).resolve().parents[2])
+
 from time import perf_counter
 from typing import Annotated
 
 import typer
-
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from ckcv_ray.data import task as data
 from ckcv_ray.data.task import learning_table
 from ckcv_ray.engine.plan import plan
 from ckcv_ray.runs.run import run_table
 from ckcv_ray.study import Execution, Study
-from jobs.bench_overhead import STANDARDISED
+from jobs.benchmarks.overhead import STANDARDISED
 
 
 def main(

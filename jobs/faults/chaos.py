@@ -14,27 +14,31 @@ of an undisturbed serial run. Consecutive rounds go through the kinds in turn:
                 the first of them finished or killed
     disk        the disk is full (a small tmpfs; it needs the right to mount one)
 
-    python jobs/chaos.py --rounds 16 --seed 1
+    python jobs/faults/chaos.py --rounds 16 --seed 1
 """
+
+import sys
+from pathlib import Path
+
+if __name__ == "__main__":  # import from the repository, not from this folder
+    sys.path[0] = str(Path(__file__).resolve().parents[2])
 
 import json
 import os
 import signal
 import subprocess
-import sys
 import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from pathlib import Path
 from typing import Annotated, Any
 
 import numpy as np
 import typer
 from rich.console import Console
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 STUDY = [
     *("twonorm:240:1", "--C", "log:-2:4:9", "--gamma", "log:-4:1:9"),
     *("--k", "3:12", "--n-splits", "40", "--exhaustive"),

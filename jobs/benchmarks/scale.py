@@ -5,21 +5,23 @@ the fits are replaced: a worker sleeps as long as they would have taken, as meas
 counts drawn at random. Counted from when all workers are up: so many interpreters on few cores take minutes
 to start.
 
-    python jobs/bench_scale.py --workers 64
+    python jobs/benchmarks/scale.py --workers 64
 """
 
-import os
 import sys
-import time
 from pathlib import Path
+
+if __name__ == "__main__":  # import from the repository, not from this folder
+    sys.path[0] = str(Path(__file__).resolve().parents[2])
+
+import os
+import time
 from typing import Annotated, Any
 
 os.environ["RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"] = "0"  # before ray is imported: loopback alone
 
 import ray
 import typer
-
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from ckcv_ray.data import task as data
 from ckcv_ray.data.task import Table, learning_table
@@ -28,7 +30,7 @@ from ckcv_ray.engine.evaluate import Outcome
 from ckcv_ray.engine.ray_backend import RayBackend
 from ckcv_ray.runs.run import run_table
 from ckcv_ray.study import Stage, Study, Task
-from jobs.made_up import MadeUp, measure, slept, there
+from jobs.benchmarks.made_up import MadeUp, measure, slept, there
 
 _sleep: Any = ray.remote(max_retries=0)(slept)
 _hello: Any = ray.remote(there)
@@ -80,7 +82,7 @@ def main(
     exhaustive: Annotated[bool, typer.Option("--exhaustive", help="Drop nothing.")] = False,
 ) -> None:
     """Print the share of the logical CPUs that were busy."""
-    os.environ["PYTHONPATH"] = str(Path(__file__).resolve().parent.parent)  # for the workers
+    os.environ["PYTHONPATH"] = str(Path(__file__).resolve().parents[2])  # for the workers
     table = learning_table(data.read(source).learn)
     study = Study(scaling="none", n_splits=n_splits, exhaustive=exhaustive)
     backend = Sleeping(workers, measure(study, table))

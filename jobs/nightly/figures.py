@@ -28,8 +28,9 @@ from ckcv_ray.engine.backend import session
 from ckcv_ray.runs.result import Result
 from ckcv_ray.runs.run import run_table
 from ckcv_ray.study import Execution, Study
-from jobs import bench_algorithm, bench_solver
-from jobs.turns import Clock, take_turns, whole
+from jobs.benchmarks import algorithm as bench_algorithm
+from jobs.benchmarks import solver as bench_solver
+from jobs.benchmarks.turns import Clock, take_turns, whole
 
 WORKERS = 2
 AT_FIRST = ", at first"
@@ -199,7 +200,7 @@ def digest(table: pa.Table) -> str:
 
 
 def solver(plan: Plan, repeats: int) -> Iterator[Figure]:
-    """``bench_solver``: fits against ``SVC`` on X and precomputed, and against LIBSVM's answers."""
+    """``benchmarks/solver``: fits against ``SVC`` on X and precomputed, and against LIBSVM's answers."""
     for case in plan.solver:
         with one_thread():
             row = bench_solver.bench(case, "none", repeats, process_time)
@@ -213,7 +214,7 @@ def solver(plan: Plan, repeats: int) -> Iterator[Figure]:
 
 
 def algorithm(plan: Plan, repeats: int) -> Iterator[Figure]:
-    """``bench_algorithm``: Algorithm 1 against the plain loop."""
+    """``benchmarks/algorithm``: Algorithm 1 against the plain loop."""
     for case in plan.algorithm:
         with one_thread():
             row = bench_algorithm.bench(case, repeats, process_time)
@@ -223,8 +224,8 @@ def algorithm(plan: Plan, repeats: int) -> Iterator[Figure]:
 
 
 def overhead(plan: Plan, repeats: int) -> Iterator[Figure]:
-    """``bench_overhead``: whole studies on two workers of Ray."""
-    from jobs import bench_overhead  # ray is slow to import, and only needed here
+    """``benchmarks/overhead``: whole studies on two workers of Ray."""
+    from jobs.benchmarks import overhead as bench_overhead  # ray is slow to import, and only needed here
 
     with session(Execution("ray", WORKERS)):
         for case in plan.overhead:

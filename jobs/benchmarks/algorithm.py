@@ -5,13 +5,17 @@ again on TR + MS. Ours is ``run_table`` with the serial backend: the same splits
 the certificate. The two take small turns (``turns``); medians are printed. ``same``: the triple is equal, and
 so is every verdict on a select or estimate row whose decision value lies beyond the reach of both tolerances.
 
-    python jobs/bench_algorithm.py --sets banana,heart --repeats 5
+    python jobs/benchmarks/algorithm.py --sets banana,heart --repeats 5
 """
 
-import json
 import sys
-from collections.abc import Callable, Iterator
 from pathlib import Path
+
+if __name__ == "__main__":  # import from the repository, not from this folder
+    sys.path[0] = str(Path(__file__).resolve().parents[2])
+
+import json
+from collections.abc import Callable, Iterator
 from statistics import geometric_mean, median
 from time import perf_counter
 from typing import Annotated, Any
@@ -19,8 +23,6 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 from sklearn.svm import SVC
-
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from ckcv_ray.core.resampling import Index, complete_kfold
 from ckcv_ray.core.threads import one_thread
@@ -32,8 +34,8 @@ from ckcv_ray.learners.svm.kernels import complement, complement_of, gaussian, s
 from ckcv_ray.learners.svm.problem import describe
 from ckcv_ray.runs.run import run_table
 from ckcv_ray.study import Execution, Stage, Study, Triple, parse_grid
-from jobs.rivals import Found, plain_loop, reach
-from jobs.turns import Clock, take_turns
+from jobs.benchmarks.rivals import Found, plain_loop, reach
+from jobs.benchmarks.turns import Clock, take_turns
 
 SETS = ("twonorm", "banana", "heart", "german")
 

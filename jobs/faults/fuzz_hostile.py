@@ -1,4 +1,4 @@
-"""Files that mean harm, for ``jobs/fuzz.py``: they cost a reader far more than they cost their author."""
+"""Files that mean harm, for ``fuzz``: they cost a reader far more than they cost their author."""
 
 import io
 import json
@@ -13,15 +13,11 @@ import numpy as np
 import pyarrow as pa
 from scipy.io import savemat
 
-from jobs.fuzz_inputs import (
-    CLASSES,
+from jobs.faults.fuzz_inputs import SHAPED, as_json
+from jobs.faults.fuzz_parts import CLASSES, ROWS, SEEN, Case
+from jobs.faults.fuzz_tables import (
     MEMBERS,
-    ROWS,
-    SEEN,
-    SHAPED,
-    Case,
     X,
-    as_json,
     compressed_mat,
     mat_seeds,
     npy,

@@ -4,20 +4,22 @@
 memory of this process and the worst KKT violation, measured anew from the rows; fails above the limit.
 ``--rival`` adds LIBSVM, which keeps 200 MB of its kernel.
 
-    python jobs/bench_memory.py --rows 20000 --limit 2048
+    python jobs/benchmarks/memory.py --rows 20000 --limit 2048
 """
+
+import sys
+from pathlib import Path
+
+if __name__ == "__main__":  # import from the repository, not from this folder
+    sys.path[0] = str(Path(__file__).resolve().parents[2])
 
 import json
 import resource
-import sys
-from pathlib import Path
 from time import perf_counter
 from typing import Annotated, Any
 
 import numpy as np
 import typer
-
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from ckcv_ray.core.threads import one_thread
 from ckcv_ray.data import task as data

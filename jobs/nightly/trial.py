@@ -5,31 +5,33 @@ in which nothing changes, then ten more, each held against those twenty, in whic
 followed by a busy wait of a quarter of its time. Passed: no alarm in the former, and one about a speed in
 nine of ten of the latter. The slowdown is this job's alone; the package knows nothing of it.
 
-    python jobs/nightly_trial.py
-    python jobs/nightly_trial.py --nights 6 --planted 2
+    python jobs/nightly/trial.py
+    python jobs/nightly/trial.py --nights 6 --planted 2
 """
+
+import sys
+from pathlib import Path
+
+if __name__ == "__main__":  # import from the repository, not from this folder
+    sys.path[0] = str(Path(__file__).resolve().parents[2])
 
 import os
 import shutil
-import sys
 import time
 from concurrent.futures import ProcessPoolExecutor
 from math import ceil
 from multiprocessing import get_context
-from pathlib import Path
 from tempfile import TemporaryDirectory
 from time import process_time
 from typing import Annotated, Any, cast
 
 import typer
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
-
 from ckcv_ray.learners.svm import SOLVERS
 from ckcv_ray.learners.svm.problem import Fits
-from jobs.nightly import hold
-from jobs.nightly_figures import Role
-from jobs.nightly_verdict import LEAST, Verdict
+from jobs.nightly.figures import Role
+from jobs.nightly.night import hold
+from jobs.nightly.verdict import LEAST, Verdict
 
 SLOWER = 0.25
 FOUND = 0.9

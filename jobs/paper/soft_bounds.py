@@ -1,4 +1,4 @@
-"""Losses of a margin, and upper confidence bounds on the mean of losses in [0, 1], for ``jobs/losses.py``.
+"""Losses of a margin, and upper confidence bounds on the mean of losses in [0, 1], for ``losses``.
 
 With the margin z = y f(x):
 

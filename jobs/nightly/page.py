@@ -10,9 +10,9 @@ from typing import Any
 
 from jinja2 import ChoiceLoader, Environment, FileSystemLoader, PackageLoader, StrictUndefined
 
-from ckcv_ray.reports.figures import Trend, draw_trend
-from jobs.nightly_figures import Role
-from jobs.nightly_verdict import LEAST, Line, Verdict
+from jobs.nightly.figures import Role
+from jobs.nightly.trend import Trend, draw_trend
+from jobs.nightly.verdict import LEAST, Line, Verdict
 
 MOST_NIGHTS = 60
 LONGEST = 48
@@ -102,7 +102,7 @@ def _short(text: str | None) -> str:
 
 def _template() -> Any:
     environment = Environment(
-        loader=ChoiceLoader([FileSystemLoader(Path(__file__).parent), PackageLoader("ckcv_ray")]),
+        loader=ChoiceLoader([FileSystemLoader(Path(__file__).parent), PackageLoader("ckcv_ray.reports")]),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
@@ -114,4 +114,4 @@ def _template() -> Any:
     environment.filters["pace"] = pace
     environment.filters["limit"] = limit
     environment.filters["sentence"] = lambda text: f"{text[0].upper()}{text[1:]}."
-    return environment.get_template("nightly.html")
+    return environment.get_template("page.html")

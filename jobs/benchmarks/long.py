@@ -4,20 +4,22 @@ Two million cells of a small set, none dropped, on two workers: memory of the dr
 Ray's control store (GCS) in each tenth of the selection, its cells a second, and the size of the run folder.
 Then come as many fits on TR + MS, which make and score whole models; their rate is told apart.
 
-    python jobs/bench_long.py
+    python jobs/benchmarks/long.py
 """
 
 import sys
+from pathlib import Path
+
+if __name__ == "__main__":  # import from the repository, not from this folder
+    sys.path[0] = str(Path(__file__).resolve().parents[2])
+
 import tempfile
 import time
 from contextlib import suppress
-from pathlib import Path
 from typing import Annotated, NamedTuple
 
 import numpy as np
 import typer
-
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from ckcv_ray.data import task as data
 from ckcv_ray.data.task import learning_table

@@ -22,7 +22,7 @@ from pyarrow import parquet
 from ckcv_ray.errors import InputError, StoreError
 from ckcv_ray.storage.environment import environment
 from ckcv_ray.storage.files import write_whole
-from jobs.nightly_figures import Figure, Role
+from jobs.nightly.figures import Figure, Role
 
 SCHEMA_VERSION = "1"
 LOCK = ".lock"

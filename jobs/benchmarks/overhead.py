@@ -6,14 +6,18 @@ workers' time (workers x seconds of the run) spent in kernels and fits (solver),
 (busy: with gathering and scoring), by the workers' own clocks; and the peak memory of a worker and of the
 driver, so far. The first run pays for starting the workers.
 
-    python jobs/bench_overhead.py --sets banana,image --workers 2
+    python jobs/benchmarks/overhead.py --sets banana,image --workers 2
 """
+
+import sys
+from pathlib import Path
+
+if __name__ == "__main__":  # import from the repository, not from this folder
+    sys.path[0] = str(Path(__file__).resolve().parents[2])
 
 import json
 import os
 import resource
-import sys
-from pathlib import Path
 from time import perf_counter
 from typing import Annotated, Any
 
@@ -21,7 +25,6 @@ import typer
 
 if "RAY_ADDRESS" not in os.environ:  # before ray is imported: a local Ray on loopback alone
     os.environ.setdefault("RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER", "0")
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from ckcv_ray.data import task as data
 from ckcv_ray.engine.backend import session

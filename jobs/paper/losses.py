@@ -13,27 +13,29 @@ of the hard label, and so does a bound on the ramp loss once it is doubled. Undo
 error of the random label alone.
 
 Counts are bounded by Clopper-Pearson and Stevens; the mean of a soft loss by Hoeffding, by the empirical
-Bernstein bound of Maurer and Pontil, and by betting (``jobs/soft_bounds.py``); each at delta = 0.05.
+Bernstein bound of Maurer and Pontil, and by betting (``soft_bounds``); each at delta = 0.05.
 Looseness is the mean over members of the bound, as in L_EE, divided by the mean over members of the true
 error of the label above the column. The true error is taken from the test rows; beside it stands its
 binomial standard error, an upper limit where it is a mean over members. A star marks the smallest looseness
 for each label. All columns share the triple that counts with Clopper-Pearson selected.
 
-    python jobs/losses.py --sets banana,heart --realization 1
+    python jobs/paper/losses.py --sets banana,heart --realization 1
 """
 
-import json
 import sys
-from collections.abc import Callable
 from pathlib import Path
+
+if __name__ == "__main__":  # import from the repository, not from this folder
+    sys.path[0] = str(Path(__file__).resolve().parents[2])
+
+import json
+from collections.abc import Callable
 from statistics import geometric_mean
 from time import perf_counter
 from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 import typer
-
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from ckcv_ray.core.bounds import clopper_pearson, stevens
 from ckcv_ray.core.resampling import randomisers
@@ -43,8 +45,8 @@ from ckcv_ray.learners.ensemble import Ensemble, label
 from ckcv_ray.runs.result import Result
 from ckcv_ray.runs.run import run_table
 from ckcv_ray.study import Execution, Study
-from jobs.bench_overhead import SETS, STANDARDISED
-from jobs.soft_bounds import Values, betting, clipped_linear, empirical_bernstein, hoeffding, ramp
+from jobs.benchmarks.overhead import SETS, STANDARDISED
+from jobs.paper.soft_bounds import Values, betting, clipped_linear, empirical_bernstein, hoeffding, ramp
 
 Row = dict[str, Any]
 

@@ -6,76 +6,37 @@ system, Python, packages). An alarm is a ratio that is slower than the median of
 than their spread explains, and at most by the threshold, when measured again too; or a winner, bound or count
 that is not exactly that of the last night.
 
-    python jobs/nightly.py --out runs/nightly
-    python jobs/nightly.py --out runs/trial --plan tiny --night first --only studies,solver
+    python jobs/nightly --out runs/nightly
+    python jobs/nightly --out runs/trial --plan tiny --night first --only studies,solver
 
 In ``--out``: ``history/part-NIGHT.parquet``, a row for each figure, and ``nightly.html``, the night's page
 with the trend. How to schedule it: docs/nightly.
 """
 
+import sys
+from pathlib import Path
+
+if __name__ == "__main__":  # import from the repository, not from this folder
+    sys.path[0] = str(Path(__file__).resolve().parents[2])
+
 import json
 import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
-
 from ckcv_ray.cli.options import check_place
-from ckcv_ray.data import task as data
 from ckcv_ray.errors import InputError, StoreError
-from ckcv_ray.storage.files import write_whole
-from ckcv_ray.version import VERSION
-from jobs.nightly_figures import GROUPS, PLANS, Role, measure, recount
-from jobs.nightly_history import History, Night, check_name, machine
-from jobs.nightly_page import compared, headline, limit, pace, page
-from jobs.nightly_verdict import Verdict, judge, suspects
+from jobs.nightly.figures import GROUPS, PLANS, Role
+from jobs.nightly.history import check_name
+from jobs.nightly.night import PAGE, hold
+from jobs.nightly.page import compared, headline, limit, pace
+from jobs.nightly.verdict import Verdict
 
-LONGER = 3
-PAGE = "nightly.html"
-ROOT = Path(__file__).resolve().parent.parent
-
-
-def settled(history: list[Night], night: str, groups: list[str], plan: str | None) -> tuple[bool, str]:
-    """Whether this night is there already, and the plan.
-
-    Raises:
-        InputError: it is there without some of the groups, or the history is one of another plan.
-    """
-    own = history[-1].plan if history else plan or "generators"
-    if own != (plan or own):
-        raise InputError(f"plan={plan!r}: this history is one of the plan {own!r}; choose another --out")
-    if own not in PLANS:
-        raise InputError(f"plan={own!r}: choose from {', '.join(PLANS)}")
-    there = next((one for one in history if one.name == night), None)
-    if there is not None and (missing := [group for group in groups if group not in there.groups()]):
-        raise InputError(f"night {night!r} is there, without {', '.join(missing)}: give another --night")
-    return there is not None, own
-
-
-def measured(night: str, commit: str, plan: str, groups: list[str], repeats: int) -> Night:
-    """A night, measured now."""
-    for source in PLANS[plan].sources():
-        data.read(source)  # a missing archive is told before an hour of work
-    began, place = datetime.now(UTC), machine()
-    return Night(night, began, commit, VERSION, plan, place, tuple(measure(PLANS[plan], groups, repeats)))
-
-
-def confirmed(night: Night, nights: list[Night], threshold: float, repeats: int) -> Night:
-    """The night, with what is suspect in it measured again for longer before it is an alarm."""
-    doubted = suspects(judge([*nights, night], night.name, threshold))
-    if not doubted:
-        return night
-    longer = LONGER * repeats
-    for key in sorted(doubted):
-        print(f"suspect: {', '.join(key)}; its group is measured again, repeats: {longer}", file=sys.stderr)
-    again = measure(PLANS[night.plan], list(dict.fromkeys(group for group, _, _ in sorted(doubted))), longer)
-    return night._replace(figures=tuple(recount(night.figures, doubted, again)))
+ROOT = Path(__file__).resolve().parents[2]
 
 
 def commit_here() -> str:
@@ -92,31 +53,6 @@ def commit_here() -> str:
     except (OSError, subprocess.CalledProcessError) as error:
         reason = getattr(error, "stderr", "") or str(error)
         raise InputError(f"git does not say the commit ({reason.strip()}): give --commit") from None
-
-
-def hold(
-    out: Path,
-    name: str,
-    threshold: float,
-    groups: list[str],
-    plan: str | None,
-    repeats: int,
-    commit: str,
-) -> Verdict:
-    """Measure a night that is not there yet, add it to the history, judge it, and write its page."""
-    history = History(out / "history")
-    with history.held():
-        nights = history.nights()
-        there, chosen = settled(nights, name, groups, plan)
-        if there:
-            print(f"night {name} is there: it is not measured again", file=sys.stderr)
-        else:
-            found = measured(name, commit, chosen, groups, repeats)
-            history.add(confirmed(found, nights, threshold, repeats))
-            nights = history.nights()
-        verdict = judge(nights, name, threshold)
-        write_whole(out / PAGE, page(verdict).encode())
-    return verdict
 
 
 def told(verdict: Verdict, file: Path) -> dict[str, Any]:
@@ -203,9 +139,9 @@ def main(
     What runs in one process is timed by what it computes; whole runs on Ray (overhead) by the wall clock, and
     those want a machine that does nothing else.
 
-        python jobs/nightly.py --out runs/nightly
+        python jobs/nightly --out runs/nightly
 
-        python jobs/nightly.py --out runs/trial --plan tiny --night first --only studies,solver
+        python jobs/nightly --out runs/trial --plan tiny --night first --only studies,solver
 
     The page is nightly.html in --out; the history is read with any reader of Parquet (history/part-*.parquet,
     a row for each figure). Two nights at once in one folder are refused; a night that is there is not

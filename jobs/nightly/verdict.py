@@ -13,8 +13,8 @@ from statistics import median
 from typing import NamedTuple
 
 from ckcv_ray.storage.environment import changes
-from jobs.nightly_figures import AT_FIRST, Figure, Key, Role
-from jobs.nightly_history import Night
+from jobs.nightly.figures import AT_FIRST, Figure, Key, Role
+from jobs.nightly.history import Night
 
 WINDOW = 10
 LEAST = 3  # nights; the spread of fewer is no spread

@@ -5,17 +5,21 @@ standardised in the archive. Realizations the archive does not hold are drawn fr
 sizes, with a fixed seed, and marked. All studies share one session and are resumable: given again with the
 same ``--out``, what is finished is only read.
 
-    python jobs/table1.py --sets banana,heart --realizations 3
-    python jobs/table1.py --conventional     k = 5 and k = 10 by the rotation of one shuffle
+    python jobs/paper/table1.py --sets banana,heart --realizations 3
+    python jobs/paper/table1.py --conventional     k = 5 and k = 10 by the rotation of one shuffle
 
 Reference: Anguita et al., ESANN 2012, Table 1.
 """
 
-import json
 import sys
+from pathlib import Path
+
+if __name__ == "__main__":  # import from the repository, not from this folder
+    sys.path[0] = str(Path(__file__).resolve().parents[2])
+
+import json
 from collections.abc import Iterator
 from itertools import groupby
-from pathlib import Path
 from statistics import mean, stdev
 from time import perf_counter
 from typing import Annotated, Any, NamedTuple
@@ -28,8 +32,6 @@ from rich.console import Console
 from rich.progress import Progress
 from sklearn.svm import SVC
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
-
 from ckcv_ray.core.threads import one_thread
 from ckcv_ray.data import named as datasets
 from ckcv_ray.data import task as data
@@ -38,10 +40,10 @@ from ckcv_ray.errors import InputError
 from ckcv_ray.learners.svm import SOLVERS
 from ckcv_ray.learners.svm.decision import UNDECIDED
 from ckcv_ray.learners.svm.kernels import complement, complement_of, gaussian, squared_distances
-from ckcv_ray.reports.figures import SetErrors, bounds_against_errors
 from ckcv_ray.runs.result import Result
 from ckcv_ray.runs.run import Job, run_many
 from ckcv_ray.study import Execution, Study
+from jobs.paper.scatter import SetErrors, bounds_against_errors
 
 Figure = tuple[float, float]
 COLUMNS = ("k", "l_ee", "test", "l_ee_k5", "test_k5", "l_ee_k10", "test_k10")

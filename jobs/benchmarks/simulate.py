@@ -6,8 +6,14 @@ taken as given: a batch costs the driver ``--dispatch`` seconds to send and to t
 ``--transfer`` seconds between two batches. The driver does one thing at a time, and so can be what everybody
 waits for.
 
-    python jobs/simulate.py --workers 8,64,512,1000
+    python jobs/benchmarks/simulate.py --workers 8,64,512,1000
 """
+
+import sys
+from pathlib import Path
+
+if __name__ == "__main__":  # import from the repository, not from this folder
+    sys.path[0] = str(Path(__file__).resolve().parents[2])
 
 import heapq
 import time
@@ -23,7 +29,7 @@ from ckcv_ray.engine.aggregator import Aggregator
 from ckcv_ray.engine.evaluate import Outcome
 from ckcv_ray.engine.ray_backend import IN_FLIGHT, RayBackend
 from ckcv_ray.study import Stage, Study
-from jobs.made_up import MadeUp, measure
+from jobs.benchmarks.made_up import MadeUp, measure
 
 
 @dataclass

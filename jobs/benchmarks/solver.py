@@ -5,16 +5,20 @@ in small turns (``turns``); medians over the repeats. Ours is ``worker.evaluate`
 distances, kernel, gather, fits, scores. Decisions are compared with LIBSVM at a tolerance of 1e-6, where
 |f| exceeds sqrt(2 gap) + KKT violation of both solutions together (the reach of the tolerances).
 
-    python jobs/bench_solver.py --sets banana,german --repeats 5
+    python jobs/benchmarks/solver.py --sets banana,german --repeats 5
 """
+
+import sys
+from pathlib import Path
+
+if __name__ == "__main__":  # import from the repository, not from this folder
+    sys.path[0] = str(Path(__file__).resolve().parents[2])
 
 import json
 import os
 import subprocess
-import sys
 from collections.abc import Iterator
 from functools import partial
-from pathlib import Path
 from statistics import geometric_mean, median
 from tempfile import TemporaryDirectory
 from time import perf_counter
@@ -25,8 +29,6 @@ import typer
 from numpy.typing import NDArray
 from sklearn.svm import SVC
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
-
 from ckcv_ray.core.resampling import Split, complete_kfold
 from ckcv_ray.core.threads import one_thread
 from ckcv_ray.data import task as data
@@ -35,14 +37,14 @@ from ckcv_ray.learners.svm import SOLVERS
 from ckcv_ray.learners.svm.kernels import complement, complement_of, gaussian, squared_distances
 from ckcv_ray.learners.svm.scaling import standard
 from ckcv_ray.study import Stage, Study, Task
-from jobs.rivals import reach
-from jobs.turns import Clock, take_turns, whole
+from jobs.benchmarks.rivals import reach
+from jobs.benchmarks.turns import Clock, take_turns, whole
 
 SETS = ("twonorm", "ringnorm", "banana", "german", "diabetis", "image", "splice")
 STANDARDISED = ("splice",)
 K_FOLDS = 8  # select and estimate sets of n/8 rows leave n - n/4 to train on
 SPLITS = 3
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 FIRST_CALL = """
 from time import perf_counter
 from ckcv_ray.data import task as data

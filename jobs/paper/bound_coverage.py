@@ -5,19 +5,23 @@ which the mean true error of the members exceeds L_EE, and the occam, holdout an
 members above their own Clopper-Pearson bound; and looseness, bound over truth. Truth is measured on 20 000
 fresh rows for each learning set. A setting that is in ``--out`` already is read, not run.
 
-    python jobs/coverage.py --runs 500
-    python jobs/coverage.py --sources twonorm --rows 100 --runs 20
+    python jobs/paper/bound_coverage.py --runs 500
+    python jobs/paper/bound_coverage.py --sources twonorm --rows 100 --runs 20
 """
 
-import json
 import sys
+from pathlib import Path
+
+if __name__ == "__main__":  # import from the repository, not from this folder
+    sys.path[0] = str(Path(__file__).resolve().parents[2])
+
+import json
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import replace
 from functools import partial
 from multiprocessing import get_context
 from os import cpu_count
-from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 
 import numpy as np
@@ -239,3 +243,7 @@ def main(
         picture(found, out / f"coverage.{suffix}")
     if as_json:
         print(json.dumps({f"{s.source}:{s.n}": one for s, one in found.items()}))
+
+
+if __name__ == "__main__":
+    typer.run(main)

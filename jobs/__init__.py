@@ -1,0 +1,1 @@
+"""What people launch, and what it needs; never installed. This file keeps other ``jobs`` from its place."""

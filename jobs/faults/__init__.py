@@ -1,0 +1,1 @@
+"""Runs and readers under faults: processes killed, files damaged, hostile input."""

@@ -1,0 +1,223 @@
+"""Tables for ``fuzz``, nearly right: CSV, Parquet, archives of arrays and of MATLAB's, svmlight."""
+
+import csv
+import io
+import struct
+import zipfile
+import zlib
+from collections.abc import Sequence
+from decimal import Decimal
+from functools import cache
+from math import inf, nan
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from hypothesis import strategies as st
+from hypothesis.strategies import DrawFn
+from pyarrow import parquet
+from scipy.io import savemat
+
+from jobs.faults.fuzz_parts import CLASSES, NUMBERS, ROWS, SEEN, WORDS, damaged, rarely
+
+
+@st.composite
+def csv_text(draw: DrawFn) -> bytes:
+    """A table of text, with odd names, cells, row lengths, separators and encodings."""
+    names = ["x", "y", *draw(st.lists(st.sampled_from(WORDS) | st.text(max_size=4), max_size=2))]
+    odd = st.sampled_from(WORDS) | st.sampled_from(NUMBERS).map(str) | st.text(max_size=6)
+    rows = [[str(x), y, *("1" for _ in names[2:])] for x, y in zip(SEEN, CLASSES, strict=True)]
+    for _ in range(draw(st.integers(0, 3))):
+        row = rows[draw(st.integers(0, ROWS - 1))]
+        if row:
+            row[draw(st.integers(0, len(row) - 1))] = draw(odd)
+        if draw(st.integers(0, 9)) == 9:
+            del row[draw(st.integers(0, len(row))) :]
+    out = io.StringIO()
+    writer = csv.writer(
+        out,
+        delimiter=draw(rarely(st.sampled_from(";\t |"), st.just(","))),
+        lineterminator=draw(rarely(st.sampled_from(["\r", "", "\n\n"]), st.sampled_from(["\n", "\r\n"]))),
+        quoting=draw(st.sampled_from([csv.QUOTE_MINIMAL, csv.QUOTE_ALL])),
+    )
+    writer.writerows([draw(rarely(st.just(names[::-1] * 2), st.just(names))), *rows])
+    encoding = draw(rarely(st.sampled_from(["utf-16", "utf-8-sig", "utf-32"]), st.just("utf-8")))
+    return out.getvalue().encode(encoding, "surrogatepass")
+
+
+_ONE, _TEXT = Decimal(1), pa.string()
+_NUMERIC = "int8 uint8 int16 uint16 int32 uint32 int64 uint64 float16 float32 float64 date32 date64"
+COLUMNS: list[tuple[Any, Any, Any]] = [  # a type and two values
+    *((pa.type_for_alias(kind), 0, 1) for kind in (*_NUMERIC.split(), "time32[s]", "time64[ns]")),
+    *((pa.timestamp(unit, zone), 0, 1) for unit in ("s", "ns") for zone in (None, "Europe/Zurich", "+99:99")),
+    *((pa.timestamp("s"), 2**50, -(2**50)), (pa.duration("s"), 2**62, 1), (pa.duration("ns"), 0, 1)),
+    *((pa.decimal128(38, 5), _ONE, -_ONE), (pa.decimal256(76, 1), _ONE, -_ONE), (pa.date32(), 2**31 - 1, 0)),
+    *((kind, "a", "b") for kind in (_TEXT, pa.large_string(), pa.string_view(), pa.json_())),
+    *((pa.dictionary(pa.int8(), _TEXT), "a", "b"), (pa.dictionary(pa.int8(), pa.int64()), 0, 1)),
+    *((pa.dictionary(pa.int8(), _TEXT), "a", None), (pa.null(), None, None), (pa.bool_(), True, False)),
+    *((pa.float64(), a, b) for a, b in ((1e308, -1e308), (nan, 1.0), (1.0, inf), (5e-324, 0.0), (0.0, -0.0))),
+    *((pa.int64(), a, b) for a, b in ((None, 1), (2**63 - 1, -(2**63)), (2**53, 2**53 + 1))),
+    *((pa.uint64(), 2**64 - 1, 0), (pa.float32(), 0.1, 0.2)),
+    *((_TEXT, "a\n\x1b[31m", "b"), (_TEXT, "x" * 4000, "")),
+    *((pa.binary(), b"\xff", b"a"), (pa.binary(2), b"ab", b"\xff\xfe"), (pa.binary_view(), b"a", b"b")),
+    *((pa.uuid(), bytes(16), bytes(range(16))), (pa.bool8(), 1, 0), (pa.opaque(pa.int8(), "a", "b"), 0, 1)),
+    *((pa.list_(pa.int64()), [], [1, None]), (pa.list_(pa.int64(), 2), [1, 2], [3, 4])),
+    *((pa.list_view(pa.int8()), [1], []), (pa.list_(pa.list_(pa.float64())), [[1.0]], [[]])),
+    *((pa.map_(_TEXT, pa.int64()), [("k", 1)], []), (pa.struct([("a", pa.int8())]), {"a": 1}, None)),
+]  # fmt: skip
+
+
+def typed_column(column: tuple[Any, Any, Any], n: int) -> Any:
+    """Two values in turn, n in all."""
+    kind, *values = column
+    storage = getattr(kind, "storage_type", kind)
+    array = pa.array((values * n)[:n], storage)
+    return array if storage is kind else pa.ExtensionArray.from_storage(kind, array)
+
+
+def parquet_of(table: pa.Table, times: int = 1, **options: Any) -> bytes:
+    """A Parquet file with the table's rows again and again, in row groups."""
+    sink = pa.BufferOutputStream()
+    with parquet.ParquetWriter(sink, table.schema, **options) as writer:
+        for _ in range(times):
+            writer.write_table(table)
+    return bytes(sink.getvalue())
+
+
+@st.composite
+def parquet_file(draw: DrawFn) -> bytes:
+    """Columns of any type, few rows, odd names and metadata."""
+    n = draw(rarely(st.sampled_from((0, 1, 5)), st.just(ROWS)))
+    any_kind = st.sampled_from(COLUMNS)
+    names = ["x", "y", *draw(st.lists(st.sampled_from(WORDS), max_size=2))]
+    usual: list[Any] = [(pa.float64(), 0.5, 1.0), (pa.string(), "no", "yes")]
+    kinds = [draw(any_kind | st.just(one)) for one in usual] + [draw(any_kind) for _ in names[2:]]
+    columns = [typed_column(kind, n) for kind in kinds]
+    table = pa.Table.from_arrays(columns, draw(rarely(st.just(names[::-1]), st.just(names))))
+    if draw(st.booleans()):
+        values = st.sampled_from([b"yes", b"", b"\xff", b"{" * 9, b"[]", b"{}", b"null"])
+        keys = st.sampled_from([b"sparse", b"pandas", b"target", b"\xff", b"ARROW:schema"])
+        table = table.replace_schema_metadata(draw(st.dictionaries(keys, values, max_size=3)))
+    options: dict[str, Any] = {
+        "version": draw(st.sampled_from(["1.0", "2.4", "2.6"])),
+        "compression": draw(st.sampled_from(["none", "snappy", "zstd", "gzip"])),
+        "use_dictionary": draw(st.booleans()),
+        "store_schema": draw(st.booleans()),
+        "data_page_version": draw(st.sampled_from(["1.0", "2.0"])),
+    }
+    try:
+        return parquet_of(table, **options)
+    except pa.ArrowException:  # a type that this version of the format does not have
+        return parquet_of(table.select([]))
+
+
+def npy(kind: str, shape: Sequence[int], body: bytes, version: int = 1, fortran: bool = False) -> bytes:
+    """An array file whose header says what it likes."""
+    sizes = "".join(f"{n}," for n in shape)
+    told = f"{{'descr': {kind}, 'fortran_order': {fortran}, 'shape': ({sizes}), }}\n"
+    length = struct.pack("<H" if version == 1 else "<I", len(told))
+    return b"\x93NUMPY" + bytes((version, 0)) + length + told.encode("utf-8") + body
+
+
+def sound_npy(array: Any) -> bytes:
+    """The array file numpy writes."""
+    out = io.BytesIO()
+    np.lib.format.write_array(out, np.asarray(array), allow_pickle=True)
+    return out.getvalue()
+
+
+def zipped(members: dict[str, bytes], method: int = zipfile.ZIP_STORED) -> bytes:
+    """An archive with right checksums."""
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w", method) as archive:
+        for name, content in members.items():
+            archive.writestr(zipfile.ZipInfo(name), content, method)
+    return out.getvalue()
+
+
+X = np.column_stack([SEEN, np.cos(SEEN)])
+SIGNS = np.where(np.arange(ROWS) % 2, 1, -1)
+ROWS_OF = np.array([range(6), range(2, 8)]) + 1
+PARTS = {"x": X, "t": SIGNS, "train": ROWS_OF, "test": ROWS_OF[::-1]}
+MEMBERS = {
+    "npz": {"X.npy": sound_npy(X), "y.npy": sound_npy(CLASSES)},
+    "ida": {f"toy/{name}.npy": sound_npy(part - (name[0:2] in ("tr", "te"))) for name, part in PARTS.items()},
+}
+KINDS = [
+    *("'<f8'", "'>f4'", "'<f2'", "'<f16'", "'<i8'", "'<u8'", "'|b1'", "'<c16'", "'|O'", "'|O8'", "'<U9'"),
+    *("'|S3'", "'|S0'", "'|V8'", "'<M8[ns]'", "'<m8'"),
+    *(
+        "'<U1000000000'",
+        "'<f8,<f8'",
+        "[('a', '<f8')]",
+        "[('a', '<f8', (9, 9))]",
+        "[('a', '|O')]",
+        "('<f8', (2,))",
+    ),
+    *("None", "0", "''", "[]", "'" + "(" * 300 + "f8'", "-" * 3000 + "1"),
+]
+
+
+@st.composite
+def array_file(draw: DrawFn, sound: bytes) -> bytes:
+    """An array file: sound, damaged, or one whose header lies."""
+    sizes = st.sampled_from([ROWS, 2, 0, 1, -1, 10**6, 10**12, 2**31, 2**62, 2**63, 10**30])
+    lying = st.builds(
+        npy,
+        st.sampled_from(KINDS),
+        st.lists(sizes, max_size=3) | st.just([ROWS, 2]) | st.just([ROWS]) | st.just([1] * 70),
+        st.binary(max_size=200) | st.just(X.tobytes()),
+        st.sampled_from([1, 1, 2, 3, 9]),
+        st.booleans(),
+    )
+    return draw(rarely(lying, st.just(sound)) | damaged(st.just(sound)) | lying)
+
+
+@st.composite
+def npz_file(draw: DrawFn, which: str) -> bytes:
+    """An archive of arrays of which one or two are odd, missing, doubled or renamed."""
+    members = dict(MEMBERS[which])
+    for _ in range(draw(st.integers(0, 2))):
+        name = draw(st.sampled_from(sorted(MEMBERS[which])))
+        members[name] = draw(array_file(MEMBERS[which][name]))
+    if draw(st.integers(0, 7)) == 7:
+        content = members.pop(draw(st.sampled_from(sorted(members))))
+        name = draw(st.sampled_from(["X", "y", "X.npy", "toy.npy", "../X.npy", "X.npy\n", "a/b/c.npy"]))
+        members[name] = content
+    methods = [zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED, zipfile.ZIP_LZMA, zipfile.ZIP_BZIP2]
+    return zipped(members, draw(st.sampled_from(methods)))
+
+
+@cache
+def mat_seeds() -> list[bytes]:
+    """Sound archives of MATLAB's, compressed and not, and of its older form."""
+    odd = np.empty(2, object)
+    odd[:] = [X, "text"]
+    changes: list[dict[str, Any]] = [{}, {"x": X.astype(np.complex128)}, {"x": odd}, {"t": {"a": X}}]
+    found = []
+    for parts in (PARTS | change for change in changes):
+        out = io.BytesIO()
+        savemat(out, {"toy": parts, "other": X > 0, "word": "a"})
+        found.append(out.getvalue())
+    out = io.BytesIO()
+    savemat(out, {"toy": X}, format="4")
+    return [*found, out.getvalue()]
+
+
+def compressed_mat(content: bytes) -> bytes:
+    """The elements after MATLAB's header as one compressed element."""
+    packed = zlib.compress(content[128:])
+    return mat_seeds()[0][:128] + struct.pack("<II", 15, len(packed)) + packed
+
+
+@st.composite
+def svmlight_text(draw: DrawFn) -> bytes:
+    """Lines of a sparse table, with odd labels, indices, values and remarks."""
+    odd = st.sampled_from([0, -1, 10**4, 10**6, 2**31, 2**32, 2**63, "", "qid", "x"])
+    index = rarely(odd, st.integers(1, 4)).map(str)
+    value = rarely(st.sampled_from([*WORDS, *NUMBERS]), st.integers(-9, 9))
+    label = rarely(st.sampled_from([*WORDS, *NUMBERS, "1,2"]), st.sampled_from(["-1", "+1"]))
+    rows = draw(rarely(st.integers(0, 2), st.just(ROWS)))
+    cells = [[f"{i}:{draw(value)}" for i in sorted(draw(st.lists(index, max_size=3)))] for _ in range(rows)]
+    lines = [" ".join([str(draw(label)), *row]) for row in cells]
+    return "\n".join([*lines, draw(st.sampled_from(["", "# end", "#", "\0"]))]).encode()

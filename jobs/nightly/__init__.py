@@ -1,0 +1,1 @@
+"""The benchmark of every night: ``python jobs/nightly``."""

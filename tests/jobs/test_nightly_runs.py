@@ -1,0 +1,114 @@
+"""The benchmark of every night as it runs, and how it is scheduled."""
+
+import configparser
+import os
+import re
+import shlex
+import stat
+import subprocess
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+import yaml
+from typer.testing import CliRunner
+
+from jobs.nightly import __main__ as command
+from jobs.nightly import figures as nightly_figures
+from jobs.nightly.figures import PLANS, Role
+
+ROOT = Path(__file__).resolve().parents[2]
+SCHEDULE = ROOT / "docs" / "nightly"
+
+
+@pytest.mark.parametrize("group", ["studies", "solver"])
+def test_the_benches_give_the_same_answers_again(group: str) -> None:
+    found, again = (nightly_figures.measure(PLANS["tiny"], [group], 1) for _ in range(2))
+    assert {figure.role for figure in found} == {Role.RATIO, Role.EXACT, Role.SHOWN}
+    assert all(one.value and one.value > 0 for one in found if one.role == Role.RATIO)
+    assert [one for one in found if one.role == Role.EXACT] == [
+        one for one in again if one.role == Role.EXACT
+    ]
+
+
+def test_whole_runs_on_ray_give_figures(ray_session: None) -> None:
+    found = {figure.name: figure for figure in nightly_figures.measure(PLANS["tiny"], ["overhead"], 1)}
+    assert (found["speed"].role, found["winner"].role) == (Role.RATIO, Role.EXACT)
+
+
+def test_a_real_night_and_the_next(tmp_path: Path) -> None:
+    """Through the command line: the second night is held against the first, and answers as it did."""
+    script = [sys.executable, str(ROOT / "jobs" / "nightly"), "--out", str(tmp_path)]
+    options = ["--plan", "tiny", "--only", "studies", "--repeats", "1", "--threshold", "100", "--commit", "x"]
+    nights = [
+        subprocess.run([*script, *options, "--night", name], capture_output=True, text=True)
+        for name in ("first", "second")
+    ]
+    assert [done.returncode for done in nights] == [0, 0], nights
+    assert "there is nothing to compare it with" in nights[0].stdout
+    assert "median of 1 night (first), answers with night first" in nights[1].stdout
+    assert "not judged yet: 1 of 3 nights" in nights[1].stdout
+    assert "night second: no answer changed, 2 speeds not judged yet" in nights[1].stdout
+
+
+def options_known(words: list[str]) -> bool:
+    """Whether the job takes the options that follow its name."""
+    at = words.index("jobs/nightly")
+    given = {word for word in words[at:] if word.startswith("--")}
+    return (ROOT / words[at] / "__main__.py").is_file() and given <= set(
+        re.findall(r"--[a-z-]+", help_text())
+    )
+
+
+def help_text() -> str:
+    return CliRunner().invoke(command.app, ["--help"], env={"COLUMNS": "200"}).stdout
+
+
+def test_the_crontab_runs_the_job() -> None:
+    lines = (SCHEDULE / "crontab").read_text().splitlines()
+    (line,) = [line for line in lines if re.match(r"[0-9*]", line)]
+    *when, command = line.split(maxsplit=5)
+    assert when == ["30", "2", "*", "*", "*"]
+    assert "%" not in command, "cron takes it for the end of a line"
+    assert options_known(shlex.split(command))
+
+
+def unit(name: str) -> configparser.ConfigParser:
+    parsed = configparser.ConfigParser(interpolation=None)
+    parsed.optionxform = str  # type: ignore[assignment, method-assign]
+    parsed.read(SCHEDULE / name)
+    return parsed
+
+
+def test_the_systemd_units_run_the_job() -> None:
+    service, timer = unit("ckcv-nightly.service"), unit("ckcv-nightly.timer")
+    assert service["Service"]["Type"] == "oneshot"
+    words = shlex.split(service["Service"]["ExecStart"])
+    assert words[0].startswith(service["Service"]["WorkingDirectory"])
+    assert options_known(words)
+    assert f"/var/lib/{service['Service']['StateDirectory']}" in words
+    assert timer["Timer"]["OnCalendar"] == "*-*-* 02:30:00 UTC"
+    assert timer["Install"]["WantedBy"] == "timers.target"
+
+
+def test_the_cron_job_submits_under_the_id_of_the_night(tmp_path: Path) -> None:
+    """Its script runs here, with a ``ray`` that only says what it is told."""
+    spec = yaml.safe_load((SCHEDULE / "cronjob.yaml").read_text())["spec"]
+    job = spec["jobTemplate"]["spec"]
+    (container,) = job["template"]["spec"]["containers"]
+    assert (spec["concurrencyPolicy"], job["backoffLimit"]) == ("Forbid", 0)
+    fake = tmp_path / "ray"
+    fake.write_text('#!/bin/sh\nprintf "%s\\n" "$@"\n')
+    fake.chmod(fake.stat().st_mode | stat.S_IXUSR)
+    environment = os.environ | {"PATH": f"{tmp_path}:{os.environ['PATH']}", "COMMIT": "abc"}
+    today = datetime.now(UTC).date()
+    command = [*container["command"], *container["args"]]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+    words = done.stdout.splitlines()
+    assert words[:2] == ["job", "submit"]
+    night = words[words.index("--night") + 1]
+    assert night in (str(today), str(datetime.now(UTC).date()))
+    assert words[words.index("--submission-id") + 1] == f"nightly-{night}"
+    assert options_known(words)
+    assert Path(words[words.index("--out") + 1]).is_absolute()
