@@ -1,26 +1,50 @@
 """Model selection with a certificate: complete k-fold cross validation in which k itself is tuned."""
 
 from ckcv_ray.core.bounds import clopper_pearson
+from ckcv_ray.core.criteria import MeanBound
+from ckcv_ray.core.resampling import Complete, Rotation
+from ckcv_ray.data.task import Task, TestRows, read_task
+from ckcv_ray.engine.forecast import Plan, plan
+from ckcv_ray.engine.progress import Progress
 from ckcv_ray.errors import CKCVError, InputError, RunError, StoreError
+from ckcv_ray.learners.svm.learner import GaussianSVM
+from ckcv_ray.reports import report
 from ckcv_ray.runs.load import load_run
 from ckcv_ray.runs.result import Result
 from ckcv_ray.runs.run import Job, run, run_many
-from ckcv_ray.study import Execution, Study
+from ckcv_ray.runs.verify import Verification, verify
+from ckcv_ray.study import Execution, Holdout, Nested, Occam, Study
 from ckcv_ray.version import VERSION
 
 __version__ = VERSION
 __all__ = [
     "CKCVError",
+    "Complete",
     "Execution",
+    "GaussianSVM",
+    "Holdout",
     "InputError",
     "Job",
+    "MeanBound",
+    "Nested",
+    "Occam",
+    "Plan",
+    "Progress",
     "Result",
+    "Rotation",
     "RunError",
     "StoreError",
     "Study",
+    "Task",
+    "TestRows",
+    "Verification",
     "__version__",
     "clopper_pearson",
     "load_run",
+    "plan",
+    "read_task",
+    "report",
     "run",
     "run_many",
+    "verify",
 ]

@@ -1,4 +1,4 @@
-"""Checks of what public functions are given (kinds, numbers, sequences, paths, arrays) and of what JSON holds.
+"""Checks of what public functions are given (kinds, numbers, lists, paths, arrays) and of what JSON holds.
 
 Every check of an argument raises an InputError that says what was got under which name, and what is allowed.
 """

@@ -33,8 +33,8 @@ AVERAGE = (
     "after selection on the same data."
 )
 PROVISIONAL = (
-    "Provisional: evaluations failed that might have held a better candidate. What is proven holds for this one "
-    "all the same, since it allows for any selection."
+    "Provisional: evaluations failed that might have held a better candidate. What is proven holds for this "
+    "one all the same, since it allows for any selection."
 )
 RANDOM = Rule("random")
 BOUND_NAMES = {

@@ -176,6 +176,28 @@ def read(source: str | Path, ida_file: str | Path | None = None) -> named.Column
     return named.Columns(read_file(path), None)
 
 
+def read_task(
+    source: str | Path,
+    target: str | None = None,
+    features: Sequence[str] | None = None,
+    drop: Sequence[str] | None = None,
+    ida_file: str | Path | None = None,
+) -> tuple[Task, TestRows | None]:
+    """Read a task, and rows to test on where a named set has some.
+
+    Args:
+        source: a file's path, or a named set such as twonorm:400:0.
+        target, features, drop: as for ``learning_task``.
+        ida_file: archive of the ida: sets.
+
+    Raises:
+        InputError: it cannot be read, or not be learned from.
+    """
+    columns = read(source, ida_file)
+    task = learning_task(columns.learn, target, features, drop, str(source))
+    return task, rows_to_test(columns.test, task)
+
+
 def learning_task(
     columns: pa.Table,
     target: str | None = None,

@@ -43,7 +43,9 @@ class Aggregator:
         self.rate = Rate()
         self.fits = 0
         sizes = range(len(problem.sizes))
-        self._costs = [np.array([problem.cost(stage, j) for j in sizes]) for stage in (Stage.SELECT, Stage.REFIT)]
+        self._costs = [
+            np.array([problem.cost(stage, j) for j in sizes]) for stage in (Stage.SELECT, Stage.REFIT)
+        ]
         self.schedule = Schedule(self.selection, self._costs[0].tolist(), self._transfer)
         self._failures: dict[tuple[bool, int, int, int], Failure] = {}
         self._estimates: Iterator[Unit] | None = None
@@ -117,6 +119,12 @@ class Aggregator:
         """Return the winner, if there is one, and the leaders of fold sizes whose own best is reported."""
         own = (self.selection.leaders[j] for j in self.problem.own)
         return list(dict.fromkeys(leader for leader in (self.selection.winner(), *own) if leader is not None))
+
+    def holds_refits(self, leader: Leader) -> bool:
+        """Tell whether there are records of a leader's refits on every split."""
+        splits = range(self.problem.sizes[leader.size].n_splits)
+        found = (self.ledger.totals(True, leader.size, i, leader.path, leader.step) for i in splits)
+        return all(totals is not None for totals in found)
 
     def failures(self) -> list[Failure]:
         """Return the paths that failed."""

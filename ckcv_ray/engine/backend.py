@@ -12,7 +12,7 @@ from os import PathLike
 from typing import Any, NamedTuple, Protocol
 
 from ckcv_ray.core.schedule import Unit
-from ckcv_ray.engine.evaluate import Inputs, evaluate, share
+from ckcv_ray.engine.evaluate import Inputs, evaluate
 from ckcv_ray.engine.progress import Listener
 from ckcv_ray.engine.recorder import Recorder
 from ckcv_ray.learners.ensemble import Outcome
@@ -40,8 +40,8 @@ class Backend(Protocol):
     least_seconds: float
     listener: Listener | None
 
-    def start(self, problem: Problem) -> None:
-        """Share the problem and what its learner shares between splits."""
+    def start(self, inputs: Inputs) -> None:
+        """Share what every worker is given."""
 
     def submit(self, units: list[Unit]) -> None:
         """Take a batch."""
@@ -65,9 +65,9 @@ class SerialBackend:
     least_seconds = 0.006
     listener: Listener | None = None
 
-    def start(self, problem: Problem) -> None:
+    def start(self, inputs: Inputs) -> None:
         """Keep the inputs at hand."""
-        self.inputs: Inputs = share(problem)
+        self.inputs = inputs
         self.queue: deque[list[Unit]] = deque()
 
     def submit(self, units: list[Unit]) -> None:
@@ -100,6 +100,10 @@ class Session(NamedTuple):
     recorder: MakeRecorder
     together: int
 
+    def inside(self) -> "Session":
+        """Return what runs studies inside one: their recorders are in this process."""
+        return self._replace(recorder=Recorder)
+
 
 SERIAL = Session(SerialBackend, Recorder, 1)
 
@@ -129,7 +133,7 @@ def session(execution: Execution, seconds: float = inf, single: bool = False) ->
 
     with connected(execution.workers, address):
         recorder = remote_recorder if single else Recorder
-        yield Session(lambda: RayBackend(execution.workers), recorder, 1 if single else TOGETHER)
+        yield Session(lambda: RayBackend(execution.workers), recorder, TOGETHER)
 
 
 def ray_address(execution: Execution) -> str:

@@ -51,5 +51,3 @@ class Rate:
     def per_cost(self) -> float:
         """Seconds for a unit of cost; inf as long as it is not known."""
         return self.seconds / self.cost if self.cost else inf
-
-

@@ -35,7 +35,7 @@ class Inputs(NamedTuple):
 
 
 class Evaluated(NamedTuple):
-    """What became of one path: totals [n, columns], iterations and statuses [n] of the steps from ``first``."""
+    """What became of one path: totals [n, columns], iterations and statuses [n] of the steps from first on."""
 
     unit: Unit
     path: int
@@ -86,7 +86,9 @@ def evaluate(units: Iterable[Unit], inputs: Inputs) -> Outcome:
 def failed(units: Iterable[Unit], n_totals: int, reason: str) -> Outcome:
     """Return the outcome of units that were lost as a whole."""
     failures = tuple(
-        _failure(unit, path, unit.first(length), length, reason) for unit in units for path, length in unit.paths
+        _failure(unit, path, unit.first(length), length, reason)
+        for unit in units
+        for path, length in unit.paths
     )
     return Outcome(np.empty(0, record_type(n_totals)), failures, ())
 
@@ -159,7 +161,7 @@ def _records(results: Sequence[Evaluated], n_totals: int) -> Records:
     records = np.empty(sum(lengths), record_type(n_totals))
     if not len(records):
         return records
-    columns = {
+    columns: dict[str, list[Any]] = {
         "estimate": [result.unit.stage is not Stage.SELECT for result in results],
         "size": [result.unit.size for result in results],
         "split": [result.unit.split for result in results],

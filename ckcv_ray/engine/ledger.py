@@ -90,8 +90,9 @@ class Ledger:
         return places, new
 
     def estimate_totals(self) -> dict[int, Kept]:
-        """Return the sum of totals on the estimate sets by position of the size, (n_splits, n_paths, n_steps);
-        ABSENT where there is none.
+        """Return the sums of totals on the estimate sets by position of the size.
+
+        Each is of shape (n_splits, n_paths, n_steps), and ABSENT where there is none.
         """
         return {
             size: np.where(kept[..., -1] == ABSENT, ABSENT, kept[..., : self.n_totals].sum(axis=-1))

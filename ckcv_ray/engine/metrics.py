@@ -9,8 +9,8 @@ from collections.abc import Sequence
 
 from ray.util.metrics import Counter, Gauge
 
-from ckcv_ray.engine.aggregator import Progress
-from ckcv_ray.engine.evaluate import Outcome
+from ckcv_ray.engine.progress import Progress
+from ckcv_ray.learners.ensemble import Outcome
 
 
 class Metrics:

@@ -1,8 +1,8 @@
 """The Ray backend: the only module that imports ray, with ``metrics``, and nothing but Ray is in it.
 
-Data are put into the object store once; a batch is a task; the aggregator is an actor on the driver's
-node, the only writer of the run folder. What is lost with a worker or a node is sent again (``retry``); an
-aggregator that dies is made anew and takes up what the folder holds.
+Data are put into the object store once; a batch is a task; the recorder is an actor on the driver's node, the
+only writer of the run folder. What is lost with a worker or a node is sent again (``retry``); a recorder that
+dies is replaced by another, which loads what the folder holds.
 """
 
 import atexit
@@ -25,83 +25,73 @@ import ray
 from ray.exceptions import RayActorError, RayError, RayTaskError
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
-from ckcv_ray.data.task import Table
-from ckcv_ray.engine import evaluate as worker
-from ckcv_ray.engine.aggregator import Aggregator, Listener
+from ckcv_ray.core.schedule import Unit
+from ckcv_ray.engine.backend import Out
+from ckcv_ray.engine.evaluate import Inputs, evaluate, failed, memory
 from ckcv_ray.engine.metrics import Metrics
+from ckcv_ray.engine.progress import Listener
+from ckcv_ray.engine.recorder import Recorder
 from ckcv_ray.engine.retry import ATTEMPTS, Batch, instead
 from ckcv_ray.errors import InputError, RunError
-from ckcv_ray.study import Study, Task
+from ckcv_ray.learners.ensemble import Outcome
+from ckcv_ray.study import Problem
 
 LOOK_SECONDS = 5.0
 LOOPBACK = "127.0.0.1"
 REACH_SECONDS = 5.0
 WAIT_SECONDS = 0.5
-LIVES = 5  # aggregators in a row that may die within one call
+LIVES = 5  # recorders in a row that may die within one call
 IN_FLIGHT = 2
 PACKAGE = Path(__file__).resolve().parents[1]
 
 
 @ray.remote(max_retries=0)
-def _evaluate(tasks: list[Task], study: Study, data: worker.LearningSet) -> worker.Outcome:
-    return worker.evaluate(tasks, study, data)
+def _evaluate(units: list[Unit], inputs: Inputs) -> Outcome:
+    return evaluate(units, inputs)
 
 
-_AggregatorActor: Any = ray.remote(num_cpus=0)(Aggregator)
+_RecorderActor: Any = ray.remote(num_cpus=0)(Recorder)
 
 
 class RayBackend:
-    """Batches as Ray tasks.
+    """Batches as Ray tasks, on the Ray this process is connected to.
 
     Args:
         workers: batches at once; None for every CPU there is.
-        address: of a running cluster; "local" for a Ray of our own on loopback.
-        apart: whether the aggregator is an actor; if not it lives in the driver's process.
     """
 
     name = "ray"
     least_seconds = 0.05
 
-    def __init__(self, workers: int | None = None, address: str = "local", apart: bool = True) -> None:
-        self._apart = apart
-        self._owns = not ray.is_initialized()
-        if self._owns:
-            _connect(workers, address)
+    def __init__(self, workers: int | None = None) -> None:
         self._asked, self._need, self._looked = workers, 0, -inf
         self.workers = self.window = 1
-        self._look()
+        self._count_workers()
         self._pending: dict[Any, Batch] = {}
-        self._remote: _Remote | None = None
         self._metrics = Metrics()
         self.listener: Listener | None = self._metrics.show
 
-    def start(self, study: Study, table: Table, out: Path | None) -> Aggregator:
-        """Put study and data into the object store; make the actor beside the driver."""
-        self._need = worker.memory(study, *table.X.shape)
-        self._look()
+    def start(self, inputs: Inputs) -> None:
+        """Put the inputs into the object store."""
+        self._need = memory(inputs.problem)
+        self._count_workers()
+        self._n_totals = inputs.problem.n_totals
         self._task = _evaluate.options(memory=self._need)
-        self._study = ray.put(study)
-        self._data = ray.put(worker.share(table.X, table.y, study))
-        if not self._apart:
-            return Aggregator(study, table, out)
-        here = NodeAffinitySchedulingStrategy(ray.get_runtime_context().get_node_id(), soft=False)
-        options = _AggregatorActor.options(scheduling_strategy=here)
-        self._remote = _Remote(lambda: options.remote(study, table, out))
-        return cast(Aggregator, self._remote)
+        self._inputs = ray.put(inputs)
 
-    def submit(self, tasks: list[Task]) -> None:
+    def submit(self, units: list[Unit]) -> None:
         """Send a batch to whichever worker is free."""
-        self._send(Batch(tuple(tasks)))
+        self._send(Batch(tuple(units)))
 
     def in_flight(self) -> int:
-        """Batches not handed back."""
+        """Return the number of batches not handed back."""
         return len(self._pending)
 
-    def wait(self) -> list[worker.Outcome]:
-        """What the batches gave back that are done, if any is within a short while."""
+    def wait(self) -> list[Outcome]:
+        """Return the outcomes of batches that are done, if any is within a short while."""
         if monotonic() - self._looked > LOOK_SECONDS:
             with suppress(InputError):  # the nodes with room are gone: they may come back
-                self._look()
+                self._count_workers()
         done, _ = ray.wait(list(self._pending), num_returns=1, timeout=WAIT_SECONDS, fetch_local=False)
         settled = (self._settled(reference, self._pending.pop(reference)) for reference in done)
         outcomes = [outcome for outcome in settled if outcome is not None]
@@ -109,18 +99,13 @@ class RayBackend:
         return outcomes
 
     def close(self) -> None:
-        """Cancel what runs, end the actor, and shut down a Ray that is ours."""
+        """Cancel what runs."""
         for reference in self._pending:
             ray.cancel(reference, force=True)
         self._pending = {}
-        if self._remote is not None:
-            self._remote.kill()
-            self._remote = None
-        if self._owns and ray.is_initialized():
-            ray.shutdown()
 
-    def _look(self) -> None:
-        """Count the batches that run at once on the nodes as they are: they come and go.
+    def _count_workers(self) -> None:
+        """Update the number of concurrent batches from the live nodes: they come and go.
 
         Raises:
             InputError: there are nodes, and none has room.
@@ -141,19 +126,27 @@ class RayBackend:
         self.window = self.workers if self.workers < cpus else IN_FLIGHT * self.workers
 
     def _send(self, batch: Batch) -> None:
-        self._pending[self._task.remote(list(batch.tasks), self._study, self._data)] = batch
+        self._pending[self._task.remote(list(batch.units), self._inputs)] = batch
 
-    def _settled(self, reference: Any, batch: Batch) -> worker.Outcome | None:
-        """What a batch gave back; None where it was lost and is sent again, failures where for good."""
+    def _settled(self, reference: Any, batch: Batch) -> Outcome | None:
+        """The outcome of a batch; None where it was lost and is sent again, failures where for good."""
         try:
-            outcome: worker.Outcome = ray.get(reference)
+            outcome: Outcome = ray.get(reference)
         except RayError as error:
             if others := instead(batch):
                 for other in others:
                     self._send(other)
                 return None
-            return worker.failed(batch.tasks, ray.get(self._study), f"lost {ATTEMPTS} times: {error}")
+            return failed(batch.units, self._n_totals, f"lost {ATTEMPTS} times: {error}")
         return outcome
+
+
+def remote_recorder(problem: Problem, out: Out) -> Recorder:
+    """Make a recorder that is an actor on the driver's node."""
+    here = NodeAffinitySchedulingStrategy(ray.get_runtime_context().get_node_id(), soft=False)
+    options = _RecorderActor.options(scheduling_strategy=here)
+    given = ray.put(problem)
+    return cast(Recorder, _Remote(lambda: options.remote(given, out)))
 
 
 @contextmanager
@@ -172,7 +165,7 @@ def connected(workers: int | None, address: str) -> Iterator[None]:
 class _Remote:
     """An actor's methods as ordinary ones, raising what they raised.
 
-    One that died is made anew, opened, and asked again: what is asked of an aggregator may be asked twice.
+    One that died is replaced, opened, and asked again: what is asked of a recorder may be asked twice.
     """
 
     def __init__(self, make: Callable[[], Any]) -> None:
@@ -187,13 +180,16 @@ class _Remote:
                 except RayActorError as error:
                     reason = error
                     self._revive()
-            raise RunError(f"the aggregator keeps dying: {reason}; give the same command again to go on")
+            raise RunError(f"the recorder keeps dying: {reason}; give the same command again to go on")
 
         return call
 
-    def kill(self) -> None:
-        """End the actor for good."""
-        ray.kill(self._actor)
+    def close(self) -> None:
+        """Close the recorder, and end the actor for good."""
+        try:
+            self.__getattr__("close")()
+        finally:
+            ray.kill(self._actor)
 
     def _ask(self, name: str, *args: Any) -> Any:
         try:

@@ -3,7 +3,7 @@
 It alone writes to the folder of a run, under its lock: records as they come in, and results at the end.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from os import PathLike
 from time import monotonic
 from typing import Any, NamedTuple
@@ -35,7 +35,7 @@ class Decision(NamedTuple):
     Attributes:
         winner: position of the winner, None where no candidate could be completed.
         leaders: of the winner and of each reported fold size, each once.
-        reason: why there is no winner, or why one of these could not be refitted.
+        reason: what failed first, where there is no winner.
     """
 
     winner: Leader | None
@@ -109,9 +109,20 @@ class Recorder:
         leaders = self.aggregator.leaders()
         return Decision(self.aggregator.selection.winner(), leaders, self.aggregator.first_failure())
 
-    def candidates(self) -> pa.Table:
-        """Return what became of each candidate."""
+    def candidates(self, refitted: Sequence[Leader]) -> pa.Table | None:
+        """Write all records, and return what became of each candidate.
+
+        None where work is left, or the refits of a leader are not held on every split, since a recorder died
+        with what had come in.
+        """
+        self.flush()
+        if not self.aggregator.decided() or not all(map(self.aggregator.holds_refits, refitted)):
+            return None
         return self.aggregator.candidates()
+
+    def first_failure(self) -> str:
+        """Say what failed first."""
+        return self.aggregator.first_failure()
 
     def flush(self) -> None:
         """Write what has come in since the last time."""
@@ -125,7 +136,6 @@ class Recorder:
 
     def write_results(self, table: pa.Table, ensemble: Ensemble, nested: Ensemble | None) -> dict[str, str]:
         """Write candidates and models; their SHA-256 by file name."""
-        self.flush()
         return self.folder.write_results(self.problem, table, ensemble, nested) if self.folder else {}
 
     def write_end(self, certificate: Certificate, execution: Mapping[str, Any]) -> None:

@@ -1,24 +1,26 @@
 """Runs on disk: whether a folder holds a study's result, the result itself, and its records played back."""
 
 from dataclasses import replace
-from pathlib import Path
+from os import PathLike
 
-from ckcv_ray.data.task import Table, divide
 from ckcv_ray.engine.aggregator import Aggregator
-from ckcv_ray.engine.evaluate import Outcome
 from ckcv_ray.errors import StoreError
-from ckcv_ray.learners.ensemble import from_pickles
+from ckcv_ray.learners.ensemble import Outcome
 from ckcv_ray.runs.result import Result
-from ckcv_ray.storage.environment import changes
-from ckcv_ray.storage.folder import Identity, RunFolder
-from ckcv_ray.study import Study, run_id
+from ckcv_ray.storage import models
+from ckcv_ray.storage.environment import changes, environment
+from ckcv_ray.storage.folder import RunFolder
+from ckcv_ray.storage.log import Log
+from ckcv_ray.study import Problem
 
-MOST_CELLS = 1 << 28  # each takes about 24 bytes of memory
+MOST_EVALUATIONS = 1 << 28  # each takes about 28 bytes of memory
 MENDED = ": the run's own ckcv run command, given again, mends it"
 
+Path = str | PathLike[str]
 
-def finished_run(study: Study, table: Table, out: Path | None) -> Result | None:
-    """The result already in the folder ``out``, whole; None where there is work to do.
+
+def finished_run(problem: Problem, out: Path | None) -> Result | None:
+    """Return the result already in the folder ``out``; None where there is work to do.
 
     Raises:
         StoreError: the folder holds another study, or something else.
@@ -26,63 +28,66 @@ def finished_run(study: Study, table: Table, out: Path | None) -> Result | None:
     """
     if out is None:
         return None
-    study, folder = study.for_rows(divide(table, study).n), RunFolder(out)
-    name, identity = run_id(study, table.digest), None
+    folder, identity = RunFolder(out), None
     try:
         identity = folder.identity()
     except StoreError as error:
-        if not folder.bears(name):  # else it will be mended
+        if not folder.bears(problem.run_id):  # else it will be mended
             raise StoreError(f"{error}; or choose another --out") from None
-    if identity is None or identity.run_id == name:
+    if identity is None or identity.run_id == problem.run_id:
         if identity is not None and folder.finished and not folder.differing():
-            return _loaded(folder, identity)
-        folder.check_writable()
-        folder.check_room(table)
+            return _loaded(folder, problem)
+        folder.files.check_writable()
+        folder.check_room(problem)
         return None
-    differences = study.differences(identity.study)
-    if identity.data_digest != table.digest:
+    differences = problem.study.differences(identity.study)
+    if identity.data_digest != problem.whole.digest:
         differences.append("data: another table")
     told = "; ".join(differences) or "another version of this package wrote it"
     raise StoreError(f"{str(out)!r} holds another study ({told}): choose another --out")
 
 
-def reopen(study: Study, table: Table, out: Path) -> None:
-    """Have the finished run in ``out`` go on, if cells of it failed; nothing where it is not finished.
+def reopen(problem: Problem, out: Path) -> None:
+    """Have the finished run in ``out`` go on, if evaluations of it failed; nothing where it is not finished.
 
     Raises:
         StoreError: the folder holds another study, or something else.
     """
-    result = finished_run(study, table, out)
+    result = finished_run(problem, out)
     if result is not None and result.execution["failures"]:
         RunFolder(out).reopen()
 
 
 def environment_changes(out: Path) -> list[str]:
-    """How this environment differs from the one a folder's run was made in, as far as the folder tells."""
-    account = RunFolder(out).execution()
-    return changes(account["environment"]) if account else []
+    """Return how this environment differs from the one a run was made in, as far as its folder tells."""
+    folder = RunFolder(out)
+    account = folder.execution()
+    if not account:
+        return []
+    return changes(account["environment"], environment(folder.require().study.learner))
 
 
-def replay(out: str | Path) -> Aggregator:
-    """An aggregator with all the records of a folder, which it leaves alone.
+def replay(out: Path, problem: Problem | None = None) -> Aggregator:
+    """Return an aggregator with all the records of a folder, which it leaves alone.
 
     Raises:
         StoreError: there is no run, or it is damaged.
         RunError: two of its records contradict each other.
     """
     folder = RunFolder(out)
-    identity = folder.require()
-    table = folder.table(identity)
-    if (cells := identity.study.cells(table.n)) > MOST_CELLS:
-        raise StoreError(f"{str(out)!r}: its study has {cells:,} cells: at most {MOST_CELLS:,} are read back")
-    aggregator = Aggregator(identity.study, table)
-    for records, failures in folder.cells(identity, aggregator.sizes):
-        aggregator.add(Outcome(records, tuple(failures), (), 0.0, 0))
+    problem = problem or folder.problem()
+    if (count := problem.n_evaluations) > MOST_EVALUATIONS:
+        raise StoreError(
+            f"{str(out)!r}: its study has {count:,} evaluations: at most {MOST_EVALUATIONS:,} are read back"
+        )
+    aggregator = Aggregator(problem)
+    for records, failures in Log(folder.files, problem).read():
+        aggregator.add(Outcome(records, tuple(failures), ()))
     return aggregator
 
 
-def load_run(out: str | Path, allow_pickle: bool = False) -> Result:
-    """The result of a finished run, from its folder.
+def load_run(out: Path, allow_pickle: bool = False) -> Result:
+    """Return the result of a finished run, from its folder.
 
     Args:
         out: the run folder.
@@ -98,15 +103,18 @@ def load_run(out: str | Path, allow_pickle: bool = False) -> Result:
         raise StoreError(f"the run in {str(out)!r} is not finished: give its ckcv run command again")
     damaged = folder.differing()
     try:
-        result = _loaded(folder, identity)
+        result = _loaded(folder, folder.problem(identity))
     except StoreError as error:
         raise StoreError(f"{error}{MENDED}" if damaged else str(error)) from None
     if damaged:
-        raise StoreError(f"{folder.path / damaged[0]} is missing, or not the file the manifest names{MENDED}")
-    return replace(result, ensemble=from_pickles(folder.pickles(result.ensemble))) if allow_pickle else result
+        where = folder.files.path(damaged[0])
+        raise StoreError(f"{where} is missing, or not the file the manifest names{MENDED}")
+    if not allow_pickle:
+        return result
+    opened = models.read_pickles(folder.files, result.problem, result.ensemble, folder.manifest())
+    return replace(result, ensemble=opened)
 
 
-def _loaded(folder: RunFolder, identity: Identity) -> Result:
-    """What the files of a finished run say, where each is sound in itself."""
-    table = folder.table(identity)
-    return Result.of(identity.study, table, folder.results(identity, table), folder.execution())
+def _loaded(folder: RunFolder, problem: Problem) -> Result:
+    """The result in the files of a finished run, where each is sound in itself."""
+    return Result.of(problem, folder.results(problem), folder.execution())

@@ -1,9 +1,9 @@
 """Check a finished run: from its files alone, or by computing again what it rests on.
 
 From the files (nothing is unpickled): digests; sums, bounds, drops and winner from the log; splits drawn
-again; each model's errors and KKT conditions, which pin it down to the tolerance, from the data; the
-certificate. What that takes on trust, the counts of errors on the select sets above all, is named, and
-computed again where that is asked for (``refit``).
+again; each model's errors, and what its learner can say of it, from the data; the certificate. What that
+takes on trust, the counts of errors on the select sets above all, is named, and computed again where that is
+asked for (``recount``).
 """
 
 import hashlib
@@ -12,37 +12,35 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from math import isclose
-from pathlib import Path
+from os import PathLike
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from ckcv_ray.claims.certificate import certify
-from ckcv_ray.data.task import Table, fit_scaling, rows_to_test
-from ckcv_ray.engine.aggregator import Aggregator, Listener
+from ckcv_ray.core.schedule import Stage
+from ckcv_ray.core.selection import Leader
+from ckcv_ray.data.task import rows_to_test
+from ckcv_ray.engine.aggregator import Aggregator
 from ckcv_ray.engine.backend import Backend, choose_backend, session
-from ckcv_ray.engine.evaluate import roles
-from ckcv_ray.engine.nested import inner_folder, inner_tables, members
+from ckcv_ray.engine.evaluate import share
+from ckcv_ray.engine.loop import Stop, work
+from ckcv_ray.engine.nested import Position, inner_problems, nested_ensemble
+from ckcv_ray.engine.progress import Listener
 from ckcv_ray.errors import CKCVError, InputError, StoreError, cut, plain
-from ckcv_ray.learners.ensemble import PICKLES, Ensemble, Member, mistakes, to_pickles
-from ckcv_ray.learners.svm import Status
-from ckcv_ray.learners.svm.problem import describe
+from ckcv_ray.learners.base import Setting
+from ckcv_ray.learners.ensemble import Ensemble, Member, class_sizes, judge, to_pickles
 from ckcv_ray.runs.load import environment_changes, replay
-from ckcv_ray.runs.refit import Recount, drawn, rests_on, same_model
-from ckcv_ray.runs.run import Stop, measure, work
-from ckcv_ray.storage.candidates import triple_of
+from ckcv_ray.runs.recount import Recount, drawn, rests_on
+from ckcv_ray.runs.settle import measure
+from ckcv_ray.storage import models
+from ckcv_ray.storage.candidates import check as winning_row
 from ckcv_ray.storage.folder import MANIFEST, REPORT, Finished, RunFolder
-from ckcv_ray.study import OUTER_K, Execution, Stage, Study, Triple, run_id
+from ckcv_ray.study import Candidate, Execution, Problem
 from ckcv_ray.validation import number
 
 SUM_TOLERANCE = 1e-9
-KKT_ROUNDING = {
-    "newton": 1e-12,
-    "libsvm": 1e-6,
-}  # of a decision value, by its sum; LIBSVM: float32
-MOST_ROUNDING = 0.1  # of a decision value, whose margin is 1
 MOST_SHOWN = 240
 MOST_LISTED = 100
 
@@ -77,7 +75,7 @@ class Refit:
     Attributes:
         share: of the evaluations, in [0, 1]; below 1 a random sample of them.
         backend: makes a backend for each run; None where nothing is computed.
-        listen, stop: as for ``run_table``.
+        listen, stop: as for ``run_job``.
     """
 
     share: float = 0.0
@@ -87,7 +85,7 @@ class Refit:
 
 
 def verify(
-    out: str | Path,
+    out: str | PathLike[str],
     refit: float = 0.0,
     test: pa.Table | None = None,
     execution: Execution | None = None,
@@ -98,11 +96,11 @@ def verify(
 
     Args:
         out: its folder.
-        refit: share of the evaluations that the result rests on to compute again, 0 to 1; below 1 they are
-            drawn afresh at each call.
+        refit: share of the evaluations that the result rests on to compute again, 0 to 1; below 1 others
+            are drawn at each call.
         test: the rows on which the run measured its ensemble, as columns, to measure it on again.
         execution: backend, workers, cluster address for what is computed again.
-        listen, stop: as for ``run_table``.
+        listen, stop: as for ``run_job``.
 
     Raises:
         StoreError: there is no finished run in the folder.
@@ -123,16 +121,20 @@ def verify(
     with suppress(StoreError):
         seconds = share * folder.execution()["worker_seconds"]
     execution = replace(execution, backend=choose_backend(execution, seconds))
-    with session(execution) as (new_backend, _):
-        return _verify(folder, Refit(share, new_backend, listen, stop), test)
+    with session(execution) as opened:
+        return _verify(folder, Refit(share, opened.backend, listen, stop), test)
 
 
-def _verify(folder: RunFolder, refit: Refit, test: pa.Table | None = None) -> Verification:
+def _verify(
+    folder: RunFolder, refit: Refit, test: pa.Table | None = None, problem: Problem | None = None
+) -> Verification:
+    """Verify one folder; ``problem`` is what it has to be about, where that is known."""
     found = Verification()
     try:
         found.differences.extend(map(plain, _digests(folder)))
-        found.recomputed.append(f"the SHA-256 of {len(folder.files())} files")
-        found.differences.extend(map(plain, _content(folder, found, refit, test)))
+        found.recomputed.append(f"the SHA-256 of {len(folder.names())} files")
+        problem = problem or folder.problem()
+        found.differences.extend(map(plain, _content(folder, problem, found, refit, test)))
     except InputError:
         raise
     except CKCVError as error:
@@ -155,9 +157,9 @@ def _of_splits(found: list[list[str]]) -> list[str]:
 def _digests(folder: RunFolder) -> Iterator[str]:
     if not folder.manifest_whole():
         yield f"{MANIFEST} is not as it was written"
-    manifest, files = folder.manifest(), folder.files()
-    for name in sorted(set(manifest) | set(files)):
-        if name not in files:
+    manifest, names = folder.manifest(), folder.names()
+    for name in sorted(set(manifest) | set(names)):
+        if name not in names:
             yield f"{name} is missing"
         elif name not in manifest:
             yield f"{name} is not in the manifest"
@@ -167,188 +169,150 @@ def _digests(folder: RunFolder) -> Iterator[str]:
         yield f"{REPORT} is not as ckcv report wrote it: its last line does not name its SHA-256"
 
 
-def _content(folder: RunFolder, found: Verification, refit: Refit, test: pa.Table | None) -> Iterator[str]:
+def _content(
+    folder: RunFolder, problem: Problem, found: Verification, refit: Refit, test: pa.Table | None
+) -> Iterator[str]:
     """Differences in what the files say; what was computed again and what not is noted in ``found``."""
-    identity = folder.require()
-    study, table = identity.study, folder.table(identity)
-    finished = folder.results(identity, table)
-    execution, aggregator = folder.execution(), replay(folder.path)
-    if not aggregator.triples().equals(finished.triples):
-        yield "triples.parquet is not what the log of cells gives"
+    finished, execution = folder.results(problem), folder.execution()
+    aggregator = replay(str(folder), problem)
+    if not aggregator.candidates().equals(finished.candidates):
+        yield "candidates.parquet is not what the log gives"
     leader = aggregator.selection.winner()
     if leader is None:
-        yield "the log of cells has no complete triple"
+        yield "the log has no complete candidate"
         return
-    winner, certificate = triple_of(study, aggregator.sizes, leader), finished.certificate
-    if (certificate.C, certificate.gamma, certificate.k) != winner:
-        yield f"the log of cells leads to {winner}, which is not the certificate's winner"
+    winner, certificate = problem.candidate(leader), finished.certificate
+    if Candidate(certificate.setting, certificate.k) != winner:
+        yield f"the log leads to {winner}, which is not the certificate's winner"
         return
-    yield from _pickles(folder, finished.ensemble, table)
-    before, models = len(found.trusted), len(finished.ensemble.members)
-    yield from _models(finished.ensemble, study, table, winner, aggregator, found)
-    sound = models - (len(found.trusted) - before)
+    yield from _pickles(folder, finished.ensemble, problem)
+    before, count = len(found.trusted), len(finished.ensemble.members)
+    yield from _models(finished.ensemble, aggregator, leader, found)
+    sound = count - (len(found.trusted) - before)
     found.recomputed += [
-        "splits, sums, bounds, drops, the winner and the certificate, from the log of cells",
-        f"errors of {models} models, and the KKT conditions of {sound}, from the data",
+        "splits, sums, bounds, drops, the winner and the certificate, from the log",
+        f"errors of {count} models, and that {sound} are those of their training rows, from the data",
     ]
     if finished.nested is not None:
-        yield from _nested(folder.path, finished.nested, study, table, found, refit)
-    yield from _certificate(folder, finished, study, table, winner, leader.l_ms)
+        yield from _nested(folder, finished.nested, problem, found, refit)
+    yield from _certificate(folder, finished, problem, winner, leader.l_ms)
     yield from _recount(folder, aggregator, finished, found, refit)
-    yield from _tested(execution["test"], finished.ensemble, table, found, test)
-    if (folder.path / REPORT).exists():
+    yield from _tested(execution["test"], finished.ensemble, problem, found, test)
+    if folder.files.exists(REPORT):
         found.trusted.append(f"{REPORT} (ckcv report makes it again)")
-    found.trusted.append("what execution.json says of seconds, cells, failures, source and environment")
+    found.trusted.append("what execution.json says of seconds, evaluations, failures, source and environment")
 
 
-def _pickles(folder: RunFolder, ensemble: Ensemble, table: Table) -> Iterator[str]:
+def _pickles(folder: RunFolder, ensemble: Ensemble, problem: Problem) -> Iterator[str]:
     """Pickles that are not those of the models in Parquet."""
-    there = folder.files()
-    pickles = {f"ensemble/{name}": content for name, content in to_pickles(ensemble, table.X).items()}
-    for file in there:
-        if Path(file).parent == Path("ensemble") and Path(file).match(PICKLES) and file not in pickles:
-            yield f"{file} is the pickle of no model in models.parquet"
+    made = to_pickles(ensemble, problem.learner, problem.task)
+    pickles = {f"{models.FOLDER}{name}": content for name, content in made.items()}
+    there = models.pickles_in(folder.files)
+    yield from (
+        f"{file} is the pickle of no model in models.parquet" for file in there if file not in pickles
+    )
     for file, content in pickles.items():
         if file in there and hashlib.sha256(content).hexdigest() != folder.sha256(file):
             yield f"{file} is not the pickle of the model in models.parquet"
 
 
-def _models(
-    ensemble: Ensemble,
-    study: Study,
-    table: Table,
-    winner: Triple,
-    aggregator: Aggregator,
-    found: Verification,
-) -> Iterator[str]:
+def _models(ensemble: Ensemble, aggregator: Aggregator, leader: Leader, found: Verification) -> Iterator[str]:
+    problem, ledger = aggregator.problem, aggregator.ledger
+    setting = problem.learner.setting(leader.path, leader.step)
     for member in ensemble.members:
-        name = f"model of split {member.mc_index}"
-        capped = aggregator.ledger.is_capped(winner, member.mc_index)
-        yield from (f"{name}: {what}" for what in _machine(member, study, table, winner))
-        yield from _optimality(name, member, study, table, capped, found)
-        if member.errors != aggregator.ledger.errors_by_class(winner, member.mc_index):
+        at = leader.size, member.split, leader.path, leader.step
+        name = f"model of split {member.split}"
+        yield from _model(name, member, problem, leader.size, setting, ledger.is_capped(*at), found)
+        if member.errors != ledger.totals(True, *at):
             yield f"{name}: its errors are not those in the log"
 
 
-def _machine(member: Member, study: Study, table: Table, winner: Triple) -> Iterator[str]:
-    """What a machine says of itself, against the split it belongs to."""
-    if (member.C, member.gamma, member.k) != winner:
-        yield f"fitted at {Triple(member.C, member.gamma, member.k)}, the winner is {winner}"
-    split = study.split(table.n, winner.k, member.mc_index)
-    train, score = roles(Stage.REFIT, split)
-    if not np.isin(member.support, train).all():
-        yield "a support vector is not among its training rows"
-    scaling = fit_scaling(table.X[train], study.scaling)
-    if not all(np.allclose(a, b, SUM_TOLERANCE, 0) for a, b in zip(scaling, member.scaling, strict=True)):
-        yield "its scaling is not that of its training rows"
-    if np.any(member.dual_coef * table.y[member.support] <= 0):
-        yield "a dual variable does not have the sign of its label"
-    size = np.abs(member.dual_coef)
-    if (
-        np.any(size > member.C * (1 + SUM_TOLERANCE))
-        or abs(member.dual_coef.sum()) > SUM_TOLERANCE * size.sum()
-    ):
-        yield "its dual variables are outside the box or do not sum to zero"
-    y = table.y[score]
-    errors = mistakes(member.decision(table.X[score]), y)
-    if errors != member.errors:
-        yield f"makes {errors} errors on its estimate set, not those recorded"
-    if member.n_estimate != (int(np.sum(y < 0)), int(np.sum(y > 0))):
-        yield "the sizes of the classes in its estimate set differ"
-
-
-def _optimality(
-    name: str, member: Member, study: Study, table: Table, capped: bool, found: Verification
+def _model(
+    name: str,
+    member: Member,
+    problem: Problem,
+    size: int,
+    setting: Setting,
+    capped: bool,
+    found: Verification,
 ) -> Iterator[str]:
-    """Where a model is not the machine of its training rows: the KKT conditions pin it down.
-
-    Where they do not, since a fit was stopped before it met them or its cost is so large that rounding
-    decides them, that is noted in ``found`` as taken on trust.
-    """
-    train, _ = roles(Stage.REFIT, study.split(table.n, member.k, member.mc_index))
-    y = table.y[train].astype(np.float64)
-    if not np.isin(member.support, train).all():
-        return
-    if (y == y[0]).all():
-        if len(member.support) or member.offset != y[0]:
-            yield f"{name}: its training rows are of one class, and it is not that class everywhere"
-        return
-    b = np.zeros(len(train))
-    b[np.searchsorted(train, member.support)] = member.dual_coef
-    Kb = member.decision(table.X[train]) - member.offset
-    optimum = describe(Kb, y, b, member.C, 0, Status.CONVERGED)
-    rounding = KKT_ROUNDING[study.solver] * (1 + float(np.abs(b).sum()))
-    violated = optimum.violation > study.tolerance + rounding
-    if rounding > MOST_ROUNDING:
-        found.trusted.append(f"{name}: at C = {member.C:g} rounding decides its KKT conditions")
-    elif violated and capped:
-        found.trusted.append(f"{name}: that it was stopped at the iteration cap, since it is not optimal")
-    if abs(optimum.offset - member.offset) > rounding:
-        yield f"{name}: its offset is {member.offset!r}; by the KKT conditions it is {optimum.offset!r}"
-    if violated and not capped:
-        yield (
-            f"{name}: it violates the KKT conditions of its training rows by {optimum.violation:.3g}, at "
-            f"most {study.tolerance:g} is allowed: it is not the machine fitted to them"
-        )
+    """What a model says of itself, against the split it belongs to; what cannot be said goes to ``found``."""
+    learner, task = problem.learner, problem.task
+    if (own := learner.setting_of(member.model)) != setting:
+        yield f"{name}: fitted at {Candidate(own, member.k)}, the winner is {Candidate(setting, member.k)}"
+    train, score = problem.rows(Stage.REFIT, size, member.split)
+    checked = learner.check(member.model, task, train, capped)
+    yield from (f"{name}: {what}" for what in checked.differences)
+    found.trusted += [f"{name}: {what}" for what in checked.trusted]
+    y, measure = task.y[score], problem.study.criterion.measure
+    errors = judge(member.model, task.X[score], y, measure, task.n_classes)
+    if errors != member.errors:
+        yield f"{name}: makes {errors} errors on its estimate set, not those recorded"
+    if member.n_estimate != class_sizes(y, task.n_classes):
+        yield f"{name}: the sizes of the classes in its estimate set differ"
 
 
 def _nested(
-    out: Path, nested: Ensemble, study: Study, table: Table, found: Verification, refit: Refit
+    folder: RunFolder, nested: Ensemble, problem: Problem, found: Verification, refit: Refit
 ) -> Iterator[str]:
-    """Each inner run, verified as any run is; its data, its winner, and the machine made of it."""
+    """Each inner run, verified as any run is; its data, its winner, and the model made of it."""
     try:
-        tables, outer = inner_tables(study, table), study.outer()
+        inner_of = inner_problems(problem)
     except InputError as error:  # of the folder's own rows, which are not the user's
         yield str(error)
         return
-    inside, winners = list[Verification](), list[Triple]()
-    for i, (member, inner) in enumerate(zip(nested.members, tables, strict=True)):
-        folder = RunFolder(inner_folder(out, i))
+    inside, winners = list[Verification](), list[Position]()
+    for i, (member, inner) in enumerate(zip(nested.members, inner_of, strict=True)):
+        place = folder.inner(i)
         inside.append(Verification())
-        identity = folder.require()
-        if identity.run_id != run_id(study.inner().for_rows(inner.n), inner.digest):
+        if place.require().run_id != inner.run_id:
             yield f"outer split {i}: its run is not the selection on the rows of that split"
             continue
-        if not folder.finished:
+        if not place.finished:
             yield f"outer split {i}: its run is not finished"
             continue
-        inside[-1] = _verify(folder, refit)
+        inside[-1] = _verify(place, refit, problem=inner)
         if inside[-1].differences:
             continue
-        certificate = folder.results(identity, inner).certificate
-        winners.append(Triple(certificate.C, certificate.gamma, OUTER_K))
-        name = f"nested model of outer split {i}"
-        yield from (f"{name}: {what}" for what in _machine(member, outer, table, winners[-1]))
-        capped = True  # it may have been: no log has its status
-        yield from _optimality(name, member, outer, table, capped, found)
+        row = winning_row(place.results(inner).candidates, inner)
+        winners.append(Position(row["path"], row["step"]))
+        setting = problem.learner.setting(*winners[-1])
+        name, capped = f"nested model of outer split {i}", True  # it may have been: no log has its status
+        yield from _model(name, member, problem.outer, 0, setting, capped, found)
     found.within(inside)
     if refit.share and len(winners) == len(nested.members):
-        made, exact = members(study, table, winners), not environment_changes(out)
-        for i, pair in enumerate(zip(nested.members, made.members, strict=True)):
-            if exact and not same_model(*pair):
-                yield f"nested model of outer split {i}: fitted again, it is another one"
+        yield from _nested_again(folder, nested, problem, winners)
         found.recomputed.append(f"{len(winners)} nested models, fitted again")
+
+
+def _nested_again(
+    folder: RunFolder, nested: Ensemble, problem: Problem, winners: list[Position]
+) -> Iterator[str]:
+    made, exact = nested_ensemble(problem, winners), not environment_changes(str(folder))
+    for i, (stored, again) in enumerate(zip(nested.members, made.members, strict=True)):
+        if exact and not problem.learner.same(stored.model, again.model):
+            yield f"nested model of outer split {i}: fitted again, it is another one"
 
 
 def _recount(
     folder: RunFolder, aggregator: Aggregator, finished: Finished, found: Verification, refit: Refit
 ) -> Iterator[str]:
     """What is computed again does not agree with the log or with the models."""
-    every = rests_on(aggregator, finished.triples)
+    every = rests_on(aggregator, finished.candidates)
     total = sum(unit.evaluations for unit in every)
-    failed = pc.sum(pc.equal(finished.triples["state"], "failed")).as_py()
+    failed = pc.sum(pc.equal(finished.candidates["state"], "failed")).as_py()
     if failed and refit.share < 1:
         found.trusted.append(f"that {failed:,} candidates failed (--refit tries them again)")
     if refit.backend is None:
         found.trusted.append(
-            f"the counts of errors in the log of cells: {total:,} evaluations (--refit computes them again)"
+            f"the counts of errors in the log: {total:,} evaluations (--refit computes them again)"
         )
         return
-    exact = not environment_changes(folder.path)
+    exact = not environment_changes(str(folder))
     again = Recount(aggregator, finished.ensemble, drawn(every, refit.share), exact)
     backend = refit.backend()
     try:
-        backend.start(aggregator.study, aggregator.table, None)
+        backend.start(share(aggregator.problem))
         work(backend, again, refit.listen, refit.stop)
     finally:
         backend.close()
@@ -367,12 +331,12 @@ def _recount(
 def _tested(
     told: dict[str, Any] | None,
     ensemble: Ensemble,
-    table: Table,
+    problem: Problem,
     found: Verification,
     test: pa.Table | None,
 ) -> Iterator[str]:
     """The error on test rows, which the run measured and no certificate covers."""
-    rows = rows_to_test(test, table)
+    rows = rows_to_test(test, problem.task)
     if told is None or rows is None:
         if told is not None:
             found.trusted.append("the test error in execution.json (--test with its rows measures it again)")
@@ -388,18 +352,16 @@ def _tested(
         if not isclose(made[name], told[name], rel_tol=SUM_TOLERANCE):
             yield f"execution.json: test.{name} is {told[name]!r}, measured again it is {made[name]!r}"
     if told["reported"]:
-        found.trusted.append("the test errors of the best triples of reported k in execution.json")
+        found.trusted.append("the test errors of the best candidates of reported k in execution.json")
 
 
 def _certificate(
-    folder: RunFolder, finished: Finished, study: Study, table: Table, winner: Triple, l_ms: float
+    folder: RunFolder, finished: Finished, problem: Problem, winner: Candidate, l_ms: float
 ) -> Iterator[str]:
-    provisional = "failed" in finished.triples["state"].to_pylist()
-    digests = {"data": table.digest}
-    digests |= folder.result_digests()
-    name = run_id(study, table.digest)
+    provisional = "failed" in finished.candidates["state"].to_pylist()
+    digests = {"data": problem.whole.digest, **folder.result_digests()}
     ensembles = finished.ensemble, finished.nested
-    expected = certify(study, table, name, winner, l_ms, *ensembles, provisional, digests)
+    expected = certify(problem, winner, l_ms, *ensembles, provisional, digests)
     theirs = finished.certificate.to_json()
     for name, value in expected.to_json().items():
         for where, was, again in islice(_apart(name, theirs[name], value), 1):

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import scipy
@@ -45,12 +45,11 @@ def _blas(show_config: Callable[..., Any]) -> str:
 
 def environment(learner: Learner) -> Environment:
     """Return what may change bits: processor, operating system, versions, BLAS, and what the learner adds."""
-    found: Environment = {**_common(), "learner": learner.state()}
-    return found
+    return cast(Environment, {**_common(), "learner": learner.state()})
 
 
 @cache
-def _common() -> Any:
+def _common() -> dict[str, Any]:
     """What may change the bits of any learner. Not to be written to."""
     from importlib.metadata import version
 

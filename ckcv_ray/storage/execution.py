@@ -77,7 +77,5 @@ def read_account(values: dict[str, Any], finished: bool) -> Account:
     account = read_as(FinalAccount if finished else Account, values)
     planned, *parts = (account["evaluations"][name] for name in ("planned", "computed", "dropped", "failed"))
     if planned < 1 or min(parts) < 0 or sum(parts) > planned:
-        raise ValueError(
-            "evaluations: computed, dropped and failed are more than planned, or below 0"
-        )
+        raise ValueError("evaluations: computed, dropped and failed are more than planned, or below 0")
     return account

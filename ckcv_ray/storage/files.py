@@ -1,8 +1,8 @@
 """Files below one place, by name: written atomically and durably, read only where they are regular files.
 
 The one module of the package that touches the file system for runs. A file that somebody else wrote may be a
-pipe, a device, or without end: its kind and its size are looked at before it is opened, and no more is read of
-it than that size.
+pipe, a device, or without end: its kind and its size are looked at before it is opened, and no more is read
+of it than that size.
 """
 
 import hashlib

@@ -12,7 +12,7 @@ from ckcv_ray.data.task import Task, TestRows
 from ckcv_ray.errors import InputError
 from ckcv_ray.learners import Learner
 from ckcv_ray.learners.base import Setting
-from ckcv_ray.study.certification import Holdout, inner_rows, member_of
+from ckcv_ray.study.certification import Holdout, Occam, inner_rows, member_of
 from ckcv_ray.study.study import Study, run_id
 from ckcv_ray.validation import expect
 
@@ -115,6 +115,10 @@ class Problem:
     def held_rows(self) -> TestRows | None:
         """Return the rows held out, if any are."""
         return None if self.held is None else TestRows(self.whole.X[self.held], self.whole.y[self.held])
+
+    def restudied(self, study: Study) -> "Problem":
+        """Return another study on the same learning rows, as if these were all."""
+        return Problem.of(replace(study, certification=Occam()), self.task)
 
     def for_workers(self) -> "Problem":
         """Return the problem without the rows held out, which no worker is to see."""

@@ -147,6 +147,10 @@ class Study:
         """Outer splits of a nested certification; None without one."""
         return self.certification.outer_splits if isinstance(self.certification, Nested) else None
 
+    def with_learner(self, learner: Learner) -> "Study":
+        """Return this study with another learner."""
+        return replace(self, learner=learner)
+
     def inner(self) -> "Study":
         """Return what is asked inside each outer split of a nested certification."""
         return replace(self, certification=Occam(), report_k=())

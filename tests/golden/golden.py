@@ -11,21 +11,18 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
 
-from ckcv_ray.data.task import Table, table_from_arrays
-from ckcv_ray.engine import evaluate as worker
-from ckcv_ray.engine.backend import SerialBackend
-from ckcv_ray.learners.ensemble import Ensemble
-from ckcv_ray.runs.result import Result
-from ckcv_ray.runs.run import run_table
+from ckcv_ray import Result, Study, Task
+from ckcv_ray.engine.backend import SERIAL, SerialBackend, Session
+from ckcv_ray.engine.evaluate import evaluate, failed
+from ckcv_ray.learners.ensemble import Ensemble, Outcome
+from ckcv_ray.runs.run import Job, checked, run_work
 from ckcv_ray.storage.environment import changes, environment
-from ckcv_ray.study import Study
 
 ROOT = Path(__file__).resolve().parents[2]
 FILE = Path(__file__).with_name("values.json")
@@ -33,52 +30,55 @@ EXACT = "exact"  # the part of a study's values that is compared in one environm
 Values = dict[str, Any]
 
 
-def cloud(n: int, d: int = 3) -> Table:
+def cloud(n: int, d: int = 3) -> Task:
     """Two overlapping clouds."""
     rng = np.random.default_rng(np.random.SeedSequence(7, spawn_key=(n, d)))
     y = np.where(np.arange(n) % 2, 1, -1)
-    return table_from_arrays(rng.normal(size=(n, d)) + y[:, None] / 2, y)
+    return Task.of(rng.normal(size=(n, d)) + y[:, None] / 2, y)
 
 
-def lattice(n: int) -> Table:
+def lattice(n: int) -> Task:
     """Few distinct rows: many candidates make the same errors."""
     rng = np.random.default_rng(np.random.SeedSequence(8, spawn_key=(n,)))
     X = rng.integers(0, 2, size=(n, 2)).astype(float)
-    return table_from_arrays(X, np.where(X.sum(axis=1) + rng.random(n) > 1.2, "yes", "no"))
+    return Task.of(X, np.where(X.sum(axis=1) + rng.random(n) > 1.2, "yes", "no"))
 
 
-PLAIN = Study(C=(0.1, 1.0, 10.0, 1000.0), gamma=(0.01, 0.1, 1.0), k=(3, 4, 5, 10), n_splits=6, report_k=(5,))
+PLAIN = Study.of(
+    C=(0.1, 1.0, 10.0, 1000.0), gamma=(0.01, 0.1, 1.0), k=(3, 4, 5, 10), n_splits=6, report_k=(5,)
+)
 
 
 class Failing(SerialBackend):
     """Loses one split of k = 4."""
 
-    def wait(self) -> list[worker.Outcome]:
-        """The oldest batch, but for what is lost of it."""
-        tasks = self.queue.popleft()
-        lost = [task for task in tasks if (task.k, task.mc_index) == (4, 2)]
-        kept = [task for task in tasks if task not in lost]
-        done = [worker.evaluate(kept, self.study, self.data)] if kept else []
-        return [*done, *([worker.failed(lost, self.study, "lost")] if lost else [])]
+    def wait(self) -> list[Outcome]:
+        """Evaluate the oldest batch, but for what is lost of it."""
+        units = self.queue.popleft()
+        k = [size.k for size in self.inputs.problem.sizes]
+        lost = [unit for unit in units if (k[unit.size], unit.split) == (4, 2)]
+        kept = [unit for unit in units if unit not in lost]
+        done = [evaluate(kept, self.inputs)] if kept else []
+        return [*done, *([failed(lost, self.inputs.problem.n_totals, "lost")] if lost else [])]
 
 
 STUDIES: dict[str, Callable[[], Result]] = {
     "plain": lambda: result(PLAIN, cloud(80)),
-    "ties": lambda: result(replace(PLAIN, scaling="none"), lattice(60)),
-    "equal fold sizes": lambda: result(replace(PLAIN, k=None, n_splits=3, report_k=()), cloud(24)),
-    "rotation": lambda: result(replace(PLAIN, resampling="rotation", n_splits=20), cloud(60)),
+    "ties": lambda: result(PLAIN.replace(scale="none"), lattice(60)),
+    "equal fold sizes": lambda: result(PLAIN.replace(k=None, n_splits=3, report_k=()), cloud(24)),
+    "rotation": lambda: result(PLAIN.replace(resampling="rotation"), cloud(60)),
     "holdout with three claims": lambda: result(
-        replace(PLAIN, protocol="holdout", claims=("random", "vote", "member:2")), cloud(90)
+        PLAIN.replace(certify="holdout", claim=("random", "vote", "member:2")), cloud(90)
     ),
-    "nested": lambda: result(replace(PLAIN, protocol="nested", outer_splits=2, k=(3, 5)), cloud(60)),
-    "fits that do not converge": lambda: result(replace(PLAIN, max_iter=5), cloud(60)),
-    "a failed split": lambda: result(PLAIN, cloud(50), Failing()),
+    "nested": lambda: result(PLAIN.replace(certify="nested", outer_splits=2, k=(3, 5)), cloud(60)),
+    "fits that do not converge": lambda: result(PLAIN.replace(max_iter=5), cloud(60)),
+    "a failed split": lambda: result(PLAIN, cloud(50), SERIAL._replace(backend=Failing)),
 }
 
 
-def result(study: Study, table: Table, backend: SerialBackend | None = None) -> Result:
+def result(study: Study, task: Task, session: Session = SERIAL) -> Result:
     """Run a study in this process."""
-    return run_table(study, table, backend=backend or SerialBackend())
+    return run_work(checked(Job(study, task)), opened=session)
 
 
 def observe(name: str) -> Values:
@@ -86,14 +86,15 @@ def observe(name: str) -> Values:
     found = STUDIES[name]()
     certificate = found.certificate
     return {
-        "winner": [found.C.hex(), found.gamma.hex(), found.k],
+        "winner": [found.setting["C"].hex(), found.setting["gamma"].hex(), found.k],
         "l_ms": certificate.l_ms.hex(),
         "l_ee": certificate.l_ee.hex(),
         "claims": [
-            [c["protocol"], c["classifier"], c["bound"].hex(), c["delta"].hex()] for c in certificate.claims
+            [c["certification"], c["classifier"], c["bound"].hex(), c["delta"].hex()]
+            for c in certificate.claims
         ],
         "reported": [
-            [row["k"], row["l_ms"].hex(), row["l_ee"].hex()] for row in found.per_k() if row["l_ee"]
+            [row["k_first"], row["l_ms"].hex(), row["l_ee"].hex()] for row in found.per_k() if row["l_ee"]
         ],
         "candidates": digest(candidates(found)),
         "provisional": certificate.provisional,
@@ -103,19 +104,10 @@ def observe(name: str) -> Values:
 
 
 def candidates(found: Result) -> Iterator[list[Any]]:
-    """What is proven of each candidate: rows of its sets, position, state, splits, lower bound."""
-    seen = set()
-    for row in found.triples.to_pylist():
-        key = row["n_select"], row["gamma"], row["C"]
-        if key not in seen:
-            seen.add(key)
-            yield [
-                row["n_select"],
-                row["gamma"].hex(),
-                row["C"].hex(),
-                row["splits"],
-                row["lower_bound"].hex(),
-            ]
+    """What is proven of each candidate: rows of its sets, setting, splits, lower bound."""
+    for row in found.candidates.to_pylist():
+        setting = row["gamma"].hex(), row["C"].hex()
+        yield [row["n_select"], *setting, row["splits"], row["lower_bound"].hex()]
 
 
 def ensembles(found: Result) -> list[Ensemble]:
@@ -126,7 +118,8 @@ def ensembles(found: Result) -> list[Ensemble]:
 def models(ensemble: Ensemble) -> list[list[Any]]:
     """Offset, and a digest of support vectors and coefficients, of each member."""
     return [
-        [m.offset.hex(), digest([m.support.tolist(), m.dual_coef.tobytes().hex()])] for m in ensemble.members
+        [m.offset.hex(), digest([m.support.tolist(), m.dual_coef.tobytes().hex()])]
+        for m in (member.model for member in ensemble.members)
     ]
 
 
@@ -154,7 +147,7 @@ def recorded() -> dict[str, Any]:
 
 def is_exact() -> bool:
     """Whether this environment is the one in which the values were recorded."""
-    return not changes(recorded()["environment"])
+    return not changes(recorded()["environment"], environment(PLAIN.learner))
 
 
 def at(commit: str) -> dict[str, Values]:
@@ -195,7 +188,9 @@ def main() -> int:
         print(json.dumps(found))
         return 0
     if asked.record:
-        FILE.write_text(json.dumps({"environment": environment(), "studies": found}, indent=1) + "\n")
+        FILE.write_text(
+            json.dumps({"environment": environment(PLAIN.learner), "studies": found}, indent=1) + "\n"
+        )
         return 0
     kept = at(asked.against) if asked.against else recorded()["studies"]
     exact = bool(asked.against) or is_exact()

@@ -1,0 +1,201 @@
+"""How long a run will take: a short trial on the data itself, whose records need not be computed again.
+
+Nothing in a plan grows with the number of evaluations: they are counted, not listed, and a short trial is
+made on a thinned study where the whole one is large.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from time import monotonic
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ckcv_ray.core.schedule import Stage, Unit
+from ckcv_ray.data.task import Task
+from ckcv_ray.engine.aggregator import Aggregator
+from ckcv_ray.engine.batches import batch_seconds
+from ckcv_ray.engine.evaluate import Inputs, evaluate, memory, share
+from ckcv_ray.learners.ensemble import Outcome
+from ckcv_ray.study import Problem, Study, inner_rows
+
+TRIAL_SECONDS = 2.0
+WORKERS = (1, 8, 64, 512)
+MOST_TRIED = 500_000
+MOST_SIZES, MOST_VALUES, MOST_SPLITS = 48, 12, 20
+RAY_SECONDS = 5.0
+LEAST_SECONDS = 0.05
+DRIVER_SECONDS = 0.003
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """What a short trial on the data itself says of a run.
+
+    Attributes:
+        seconds: work expected to be left for one worker, drops taken into account.
+        rate: seconds for an evaluation, by its relative cost.
+        outcome: the records of the trial, which the run need not compute again.
+        inputs: what the evaluations were given.
+    """
+
+    seconds: float
+    rate: float
+    outcome: Outcome
+    inputs: Inputs
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a study will take.
+
+    Attributes:
+        evaluations: of the selection, those of the inner runs of a nested certification included.
+        splits: splits of the data they belong to.
+        sizes: distinct fold sizes.
+        bytes_per_worker: memory a worker needs for the largest split.
+        seconds_at_most: for one worker, were nothing dropped.
+        seconds_by_workers: expected, by number of workers; one means a single process without Ray.
+    """
+
+    evaluations: int
+    splits: int
+    sizes: int
+    bytes_per_worker: int
+    seconds_at_most: float
+    seconds_by_workers: dict[int, float]
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the fields as JSON values."""
+        return asdict(self)
+
+
+def estimate(problem: Problem) -> Estimate:
+    """Run the race itself for about two seconds, and forecast the rest from what it shows.
+
+    The first split is tried path by path, so that on many rows the trial ends with a path and not later.
+    """
+    problem.learner.load()
+    inputs, aggregator = share(problem), Aggregator(problem)
+    outcomes: list[Outcome] = []
+    deadline = monotonic() + TRIAL_SECONDS
+    for unit in _units(aggregator):
+        outcomes.append(evaluate([unit], inputs))
+        aggregator.add(outcomes[-1])
+        if monotonic() > deadline:
+            break
+    rate = aggregator.rate.per_cost
+    left, done = aggregator.forecast() + rate * _refits(problem), _together(outcomes)
+    inner = (problem.study.outer_splits or 0) * (inner_rows(problem.task.n) / problem.task.n) ** 2
+    seconds = left + inner * (done.seconds + left)  # the inner ones begin with nothing done
+    return Estimate(seconds, rate, done, inputs)
+
+
+def plan(study: Study, X: ArrayLike, y: ArrayLike, workers: Sequence[int] = WORKERS) -> Plan:
+    """Plan a study on inputs X [n, d] and labels y [n]; it takes about two seconds, however large it is.
+
+    Args:
+        study: learner, resampling, criterion, certification and seed.
+        X, y: as for ``run``.
+        workers: numbers of workers to plan for.
+
+    Raises:
+        InputError: the study does not go with the data.
+    """
+    return plan_problem(Problem.of(study, Task.of(X, y)), workers)
+
+
+def plan_problem(problem: Problem, workers: Sequence[int] = WORKERS) -> Plan:
+    """Plan a problem; it takes about two seconds, however large the study is."""
+    tried = thinned(problem)
+    expected = estimate(tried)
+    every, some = _work(problem), _work(tried)
+    seconds = (expected.outcome.seconds + expected.seconds) * every / some
+    stages = 2 if problem.study.exhaustive else 1
+    runs = [problem.sizes, *[_inner_sizes(problem)] * (problem.study.outer_splits or 0)]
+    splits = sum(size.n_splits for sizes in runs for size in sizes)
+    return Plan(
+        evaluations=splits * problem.n_settings,
+        splits=splits,
+        sizes=len(problem.sizes),
+        bytes_per_worker=memory(problem),
+        seconds_at_most=max(seconds, expected.rate * every * stages),
+        seconds_by_workers={
+            count: wall_seconds(seconds, count) if count > 1 else seconds for count in workers
+        },
+    )
+
+
+def thinned(problem: Problem) -> Problem:
+    """Return a problem of the same kind that is small enough to be tried: itself, or with values left out."""
+    if problem.n_evaluations <= MOST_TRIED:
+        return problem
+    study, sizes = problem.study, problem.sizes
+    every = np.linspace(0, len(sizes) - 1, min(len(sizes), MOST_SIZES)).astype(int)
+    options: dict[str, Any] = {"k": tuple(sizes[j].k for j in every), "report_k": ()}
+    if "n_splits" in study.options():
+        options["n_splits"] = min(study.options()["n_splits"], MOST_SPLITS)
+    return problem.restudied(study.replace(**options).with_learner(study.learner.thinned(MOST_VALUES)))
+
+
+def wall_seconds(work: float, workers: int) -> float:
+    """Return the time on Ray for some seconds of work: its start, and the driver where it cannot keep up."""
+    batch = batch_seconds(work, workers, LEAST_SECONDS)
+    return RAY_SECONDS + max(work / workers, batch, work / batch * DRIVER_SECONDS)
+
+
+def _work(problem: Problem) -> float:
+    """Evaluations of the selection, each times its cost; inner runs included."""
+    runs = [problem.sizes, *[_inner_sizes(problem)] * (problem.study.outer_splits or 0)]
+    cost = problem.learner.cost
+    return float(problem.n_settings * sum(cost(s.n_train) * s.n_splits for sizes in runs for s in sizes))
+
+
+def _inner_sizes(problem: Problem) -> tuple[Any, ...]:
+    if problem.study.outer_splits is None:
+        return ()
+    return problem.study.resampling.sizes(inner_rows(problem.task.n))
+
+
+def _refits(problem: Problem) -> float:
+    """Cost of refitting the winner, and of everything on the estimate sets, if exhaustive."""
+    longest = max(problem.learner.lengths)
+    refits = problem.sizes[0].n_splits * longest * problem.cost(Stage.REFIT, 0)
+    if problem.study.exhaustive:
+        costs = (size.n_splits * problem.cost(Stage.ESTIMATE, j) for j, size in enumerate(problem.sizes))
+        refits += problem.n_settings * sum(costs)
+    return refits
+
+
+def _units(aggregator: Aggregator) -> Iterator[Unit]:
+    """Units of the race, the first of them path by path."""
+    first = True
+    while (units := aggregator.plan(1)) and units[0].stage is Stage.SELECT:
+        for unit in units:
+            yield from _singly(unit) if first else [unit]
+            first = False
+
+
+def _singly(unit: Unit) -> Iterator[Unit]:
+    """Each path as a unit, in such an order that any beginning covers the range of paths."""
+    return (unit._replace(paths=(unit.paths[i],)) for i in _spread(len(unit.paths)))
+
+
+def _spread(n: int) -> list[int]:
+    """0 .. n-1 in bit-reversed order."""
+    bits = max(1, (n - 1).bit_length())
+    order = sorted(range(1 << bits), key=lambda i: int(f"{i:0{bits}b}"[::-1], 2))
+    return [i for i in order if i < n]
+
+
+def _together(outcomes: list[Outcome]) -> Outcome:
+    return Outcome(
+        np.concatenate([o.records for o in outcomes]),
+        tuple(failure for o in outcomes for failure in o.failures),
+        (),
+        sum(o.seconds for o in outcomes),
+        sum(o.fits for o in outcomes),
+        sum(o.solving for o in outcomes),
+        max(o.peak for o in outcomes),
+    )

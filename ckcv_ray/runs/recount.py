@@ -1,0 +1,161 @@
+"""The evaluations that a finished run rests on, computed again and held against its log.
+
+They are the winner's on every split, of each beaten candidate those that prove it beaten, what failed,
+and the refits of the winner and of what is reported. Other records of the log serve for nothing and are left
+alone.
+"""
+
+from collections.abc import Iterator, Sequence
+from itertools import groupby
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ckcv_ray.core.schedule import Stage, Unit
+from ckcv_ray.core.selection import ABSENT
+from ckcv_ray.engine.aggregator import Aggregator
+from ckcv_ray.engine.batches import Rate, batch_seconds, fill
+from ckcv_ray.engine.ledger import Places
+from ckcv_ray.engine.progress import Progress
+from ckcv_ray.learners.ensemble import Ensemble, Outcome, Records
+
+
+def rests_on(aggregator: Aggregator, candidates: pa.Table) -> list[Unit]:
+    """List what the winner, the beaten candidates and the models follow from, a path each.
+
+    Args:
+        aggregator: the run's log, played back.
+        candidates: its table of candidates, which that log gives.
+    """
+    problem = aggregator.problem
+    sizes = range(len(problem.sizes))
+    units = [unit for j in sizes for unit in _selected(aggregator, candidates, j)]
+    if problem.study.exhaustive:
+        units += [
+            Unit(Stage.ESTIMATE, j, i, (path,))
+            for j in sizes
+            for i in range(problem.sizes[j].n_splits)
+            for path in enumerate(problem.learner.lengths)
+        ]
+    for leader in aggregator.leaders():
+        splits = range(problem.sizes[leader.size].n_splits)
+        units += [Unit(Stage.REFIT, leader.size, i, ((leader.path, leader.step + 1),)) for i in splits]
+    return units
+
+
+def drawn(units: Sequence[Unit], share: float) -> list[Unit]:
+    """Draw a random share of the units, at least one, another one at each call; in their order."""
+    if share >= 1:
+        return list(units)
+    rng = np.random.default_rng(np.random.SeedSequence())
+    chosen = rng.permutation(len(units))[: max(1, round(share * len(units)))]
+    return [units[i] for i in np.sort(chosen)]
+
+
+class Recount:
+    """Hands out units, and compares what comes back with the log.
+
+    Args:
+        aggregator: the run's log, played back.
+        ensemble: the models stored.
+        units: what to compute again, of one stage and split next to each other.
+        exact: whether models have to agree in every bit, as they do in one environment.
+    """
+
+    def __init__(
+        self, aggregator: Aggregator, ensemble: Ensemble, units: Sequence[Unit], exact: bool
+    ) -> None:
+        self._aggregator, self._ledger = aggregator, aggregator.ledger
+        self._learner = aggregator.problem.learner
+        self._stored = {member.split: member for member in ensemble.members}
+        self._k = ensemble.members[0].k
+        self._exact = exact
+        self._units = _grouped(units)
+        self._cost, self._rate = sum(map(self._cost_of_unit, units)), Rate()
+        self._workers = 1
+        self.planned, self.done, self.failed = sum(unit.evaluations for unit in units), 0, 0
+        self.differences: list[str] = []
+
+    def plan(self, workers: int, least: float = 0.0) -> list[Unit]:
+        """Return the next batch of work; empty if all of it is handed out."""
+        self._workers = workers
+        rate = self._rate.per_cost
+        seconds = batch_seconds(self._left(), workers, least)
+        return fill(self._units, lambda unit: self._cost_of_unit(unit) * rate, seconds)
+
+    def add(self, outcome: Outcome) -> None:
+        """Compare what a batch gave back."""
+        self._rate.add(outcome.seconds, self._cost_of(outcome.records))
+        self.done += len(outcome.records)
+        self.differences += self._contradictions(outcome.records)
+        for failure in outcome.failures:
+            self.failed += failure.stop - failure.first
+            if self._ledger.has_any(failure):  # what failed in the run, too, agrees with the log
+                reason = failure.traceback.strip().splitlines()[-1]
+                where = dict(zip(failure._fields[1:4], failure[1:4], strict=True))
+                self.differences.append(f"{where} could not be computed again: {reason}")
+        self.differences += self._other_models(outcome)
+
+    def progress(self) -> Progress:
+        """Return how far the work has come."""
+        return Progress(
+            self.planned, self.done, self.failed, fits=self.done, left=self._left(), workers=self._workers
+        )
+
+    def _other_models(self, outcome: Outcome) -> Iterator[str]:
+        """Models of the ensemble that are not those fitted again."""
+        for member in outcome.members:
+            stored = self._stored.get(member.split)
+            if not self._exact or stored is None or member.k != self._k:
+                continue
+            same_setting = self._learner.setting_of(member.model) == self._learner.setting_of(stored.model)
+            if same_setting and not self._learner.same(member.model, stored.model):
+                yield f"model of split {member.split}: fitted again, it is another one"
+
+    def _left(self) -> float:
+        left = self._cost - self._rate.cost
+        return left * self._rate.per_cost if left > 0 else 0.0
+
+    def _cost_of_unit(self, unit: Unit) -> float:
+        return self._aggregator.problem.cost(unit.stage, unit.size) * unit.evaluations
+
+    def _cost_of(self, records: Records) -> float:
+        cost, problem = 0.0, self._aggregator.problem
+        for estimate, size in self._ledger.places(records).groups():
+            here = (records["estimate"] == estimate) & (records["size"] == size)
+            stage = Stage.REFIT if estimate else Stage.SELECT
+            cost += problem.cost(stage, size) * float(np.sum(here))
+        return cost
+
+    def _contradictions(self, records: Records) -> Iterator[str]:
+        made = np.concatenate([records["totals"], records["status"][:, None]], axis=1).astype(np.int64)
+        held = self._ledger.held(records)
+        for i in np.flatnonzero((made != held).any(axis=1)):
+            key = {name: records[name][i].item() for name in Places._fields[1:]}
+            stage = "estimate" if records["estimate"][i] else "select"
+            known = f"the log has {held[i].tolist()}" if held[i, 0] >= 0 else "the log has none"
+            again = f"computed again {made[i].tolist()}"
+            yield f"errors by class and status of {key} on the {stage} set: {again}, {known}"
+
+
+def _grouped(units: Sequence[Unit]) -> Iterator[Unit]:
+    """Units of one stage and split as one."""
+    for (stage, size, split), group in groupby(units, lambda unit: unit[:3]):
+        yield Unit(stage, size, split, tuple(path for unit in group for path in unit.paths))
+
+
+def _selected(aggregator: Aggregator, candidates: pa.Table, j: int) -> Iterator[Unit]:
+    """The paths on the select sets of one fold size: on each split as far as some candidate needs them."""
+    fold, size = aggregator.selection.sizes[j], aggregator.problem.sizes[j]
+    rows = candidates.filter(pc.equal(candidates["k_first"], size.k_first))
+    needed = np.zeros(fold.low.shape, np.int64)
+    failed = pc.equal(rows["state"], "failed").to_numpy()
+    at = rows["path"].to_numpy(), rows["step"].to_numpy()
+    needed[at] = rows["splits"].to_numpy() + failed  # and the split that failed
+    exists = fold.values[0] != ABSENT
+    for i in range(size.n_splits):
+        wanted = (needed > i) & exists
+        lengths = np.max(np.where(wanted, np.arange(1, wanted.shape[1] + 1), 0), axis=1)
+        for path in np.flatnonzero(lengths).tolist():
+            yield Unit(Stage.SELECT, j, i, ((path, int(lengths[path])),))

@@ -1,0 +1,112 @@
+"""The result of a run in words and figures, as the command line prints it."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from ckcv_ray.claims.certificate import Certificate
+from ckcv_ray.claims.wording import Claim, at_most, level_of, repeats_told
+from ckcv_ray.study import Candidate, Problem
+
+LIKEWISE = {
+    "clopper_pearson": "the paper's figure: likewise on the estimate sets",
+    "stevens": "mean randomised bound (Stevens) on the estimate sets",
+    "safe": "averaging-safe bound on the estimate sets",
+    "catoni": "Catoni's bound on the estimate sets",
+}
+
+
+def summary(
+    problem: Problem,
+    certificate: Certificate,
+    execution: dict[str, Any],
+    per_k: Sequence[dict[str, Any]],
+    edges: Sequence[str],
+) -> str:
+    """Return the result for people.
+
+    Args:
+        problem: what was solved.
+        certificate, execution: of the result.
+        per_k: what became of every fold size.
+        edges: a sentence for each grid on whose edge the winner lies.
+    """
+    lines = [
+        *_headline(problem, certificate),
+        *_reported(problem, execution, per_k),
+        *_cost(execution),
+        *(f"note           {sentence}" for sentence in edges),
+    ]
+    told = repeats_told(certificate.repeats, certificate.n_rows)
+    words = [statement for statement in certificate.statements if statement not in told]
+    return "\n".join([*lines, "", *words])
+
+
+def _headline(problem: Problem, c: Certificate) -> list[str]:
+    level, winner = level_of(c.delta), Candidate(c.setting, c.k)
+    against = " against ".join(map(repr, c.labels)) if len(c.labels) == 2 else f"{len(c.labels)} classes"
+    return [
+        f"run {c.run_id}: {problem.task.n} rows, {len(problem.task.features)} features, {against}",
+        f"best           {winner}"
+        f"   (train {c.n_train}, select {c.n_select}, estimate {c.n_select} rows; {c.n_splits} splits)",
+        f"L_MS           {100 * c.l_ms:6.2f} %   mean {level} bound on the select sets, minimised",
+        f"L_EE           {100 * c.l_ee:6.2f} %   {LIKEWISE[c.bound]}",
+        *map(_claimed, c.claims),
+        *(f"CAUTION        {sentence}" for sentence in repeats_told(c.repeats, c.n_rows)),
+        *(
+            f"  {_mistaken(c, number)}:  {100 * side['errors'] / max(1, side['rows']):.2f} %"
+            f" of such rows on average, mean {level} bound {100 * side['bound']:.2f} %"
+            for number, side in enumerate(c.by_class)
+        ),
+    ]
+
+
+def _mistaken(c: Certificate, number: int) -> str:
+    """What happened to the wrong rows of a class."""
+    if len(c.labels) == 2:
+        return f"{c.labels[number]!r} taken for {c.labels[1 - number]!r}"
+    return f"{c.labels[number]!r} taken for another class"
+
+
+def _reported(problem: Problem, execution: dict[str, Any], per_k: Sequence[dict[str, Any]]) -> list[str]:
+    tests = (execution.get("test") or {}).get("reported", {})
+    lines = []
+    for k in problem.study.report_k:
+        row = next(row for row in per_k if row["k_first"] <= k <= row["k_last"])
+        if row["l_ms"] is None:
+            continue
+        setting = ", ".join(f"{name} = {value:g}" for name, value in row["setting"].items())
+        line = f"k = {k:<10} L_MS {100 * row['l_ms']:.2f} %, L_EE {_percent(row['l_ee'])}   {setting}"
+        test = tests.get(str(k))
+        lines.append(f"{line}, test error {_percent(test['error'])}" if test else line)
+    return lines
+
+
+def _cost(execution: dict[str, Any]) -> list[str]:
+    counts = execution["evaluations"]
+    lines = [
+        f"evaluations    {counts['computed']:,} of {counts['planned']:,} computed "
+        f"({100 * counts['computed'] / counts['planned']:.1f} %), {counts['dropped']:,} dropped as provably "
+        f"beaten, {counts['failed']:,} failed",
+        f"fits           {execution['fits']:,} in {execution['seconds']:.1f} s",
+    ]
+    if execution["capped"]:
+        lines.append(f"capped         {execution['capped']:,} fits stopped at the iteration cap")
+    if test := execution.get("test"):
+        lines.append(
+            f"test error     {_percent(test['error'])} on {test['rows']:,} rows by a random member, "
+            f"{_percent(test['vote_error'])} by the majority (as the run reports it)"
+        )
+    return lines
+
+
+def _claimed(claim: Claim) -> str:
+    """A claim in one line."""
+    level = level_of(claim["delta"])
+    who = f"{claim['certification']}, {claim['classifier']}"
+    return (
+        f"proven        {at_most(claim['bound'], 2):>9}   {who}: with probability {level}, selection included"
+    )
+
+
+def _percent(value: float | None) -> str:
+    return "not available" if value is None else f"{100 * value:.2f} %"
