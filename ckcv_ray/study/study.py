@@ -129,12 +129,15 @@ class Study:
         return cls.of(**asked | given)
 
     def differences(self, other: "Study") -> list[str]:
-        """Return one line for each option in which this study differs from the ``other``, a folder's."""
+        """Return one line for each option in which this study differs from the ``other``, a folder's.
+
+        Where they have another part, that is the line: an option that only one of the two has is not told.
+        """
         ours, theirs = self.options(), other.options()
         return [
-            f"{name}: asked {_short(ours.get(name))}, in the folder {_short(theirs.get(name))}"
-            for name in ours | theirs
-            if ours.get(name) != theirs.get(name)
+            f"{name}: asked {_short(value)}, in the folder {_short(theirs[name])}"
+            for name, value in ours.items()
+            if name in theirs and value != theirs[name]
         ]
 
     @property
