@@ -19,7 +19,7 @@ from ckcv_ray.core.resampling import Complete, Resampling, Rotation
 from ckcv_ray.errors import InputError
 from ckcv_ray.learners import DEFAULT, LEARNERS, Learner
 from ckcv_ray.study.certification import OUTER_K, Certification, Holdout, Nested, Occam
-from ckcv_ray.validation import MOST, as_path, check_choice, expect, folds, told, truth, whole
+from ckcv_ray.validation import MOST, as_path, check_choice, folds, told, truth, whole
 
 BACKENDS = ("auto", "ray", "serial")
 MOST_SEED = 2**128 - 1
@@ -71,10 +71,14 @@ class Study:
     def __post_init__(self) -> None:
         for slot in SLOTS:
             part = getattr(self, FIELDS.get(slot, slot))
-            expect(slot, part, tuple(SLOTS[slot].values()), f"one of {', '.join(SLOTS[slot])}")
+            known = SLOTS[slot]
+            if not (
+                isinstance(part, tuple(known.values())) and part.name in known
+            ):  # or no file could name it
+                raise InputError(f"{slot}={told(part)} is not one of {', '.join(known)}")
         check_options(self)
-        for slot, known in (("resampling", "resamplings"), ("criterion", "criteria")):
-            part, allowed = getattr(self, slot), getattr(self.certification, known)
+        for slot, proven in (("resampling", "resamplings"), ("criterion", "criteria")):
+            part, allowed = getattr(self, slot), getattr(self.certification, proven)
             if part.name not in allowed:
                 raise InputError(
                     f"certify={self.certification.name} goes with {slot} {' or '.join(sorted(allowed))}, "
