@@ -69,12 +69,10 @@ class Study:
     exhaustive: bool = option(False, Option(truth, "Compute every evaluation; drop nothing.", bool))
 
     def __post_init__(self) -> None:
-        for slot in SLOTS:
+        for slot, known in SLOTS.items():
             part = getattr(self, FIELDS.get(slot, slot))
-            known = SLOTS[slot]
-            if not (
-                isinstance(part, tuple(known.values())) and part.name in known
-            ):  # or no file could name it
+            named = getattr(part, "name", None) in known  # or no file could name it
+            if not (named and isinstance(part, tuple(known.values()))):
                 raise InputError(f"{slot}={told(part)} is not one of {', '.join(known)}")
         check_options(self)
         for slot, proven in (("resampling", "resamplings"), ("criterion", "criteria")):
