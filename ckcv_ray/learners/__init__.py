@@ -3,6 +3,7 @@
 from typing import Any
 
 from ckcv_ray.learners.base import Learner
+from ckcv_ray.learners.simple import SimpleLearner
 from ckcv_ray.learners.svm.learner import GaussianSVM
 
 LEARNERS: dict[str, Any] = {GaussianSVM.name: GaussianSVM}
@@ -15,4 +16,4 @@ def register(learner: type[Any]) -> type[Any]:
     return learner
 
 
-__all__ = ["DEFAULT", "LEARNERS", "Learner", "register"]
+__all__ = ["DEFAULT", "LEARNERS", "Learner", "SimpleLearner", "register"]
