@@ -214,10 +214,11 @@ class RunFolder:
         """Make a folder with damaged files one that the run can go on in; the names of those files.
 
         What study and data say is written again; a finished run becomes an unfinished one, whose results
-        will be made again. Parts of the log are left to ``log``.
+        will be made again: nothing is added to the log of one that is finished. Parts of the log are left to
+        ``log``.
         """
         damaged = self.differing() if self.finished else []
-        if damaged:
+        if self.finished:
             self.reopen()
         lost = self._lost_question(problem)
         self.begin(problem)
