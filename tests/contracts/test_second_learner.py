@@ -16,6 +16,7 @@ from learner_contract import same_files
 from nearest_centroid import Centroids, NearestCentroid
 from pyarrow import csv, parquet
 
+import ckcv_ray
 from ckcv_ray import Execution, InputError, Result, StoreError, Study, Task, load_run, report, run, verify
 from ckcv_ray.claims.certificate import certify
 from ckcv_ray.core.bounds import clopper_pearson
@@ -248,9 +249,11 @@ def test_a_model_moved_a_little_is_found(out: Path) -> None:
 
 
 def test_a_model_of_another_setting_is_found(out: Path) -> None:
-    forged(out, lambda model: replace(model, shrinkage=2.0))
-    told = "\n".join(verify(out).differences)
-    assert "model of split 0: fitted at metric = pooled, shrinkage = 2" in told
+    for strange in (2.0, 7.0):
+        forged(out, lambda model, strange=strange: replace(model, shrinkage=strange))
+        found = "\n".join(verify(out).differences)
+        assert f"model of split 0: fitted at metric = pooled, shrinkage = {strange:g}" in found
+    assert "shrinkage': 7.0}, which the study does not have" in found
 
 
 def test_a_model_of_another_split_is_found(out: Path) -> None:
@@ -322,7 +325,33 @@ def test_a_run_of_a_learner_unknown_here_is_told_so(out: Path, monkeypatch: pyte
         load_run(out)
 
 
-# on the command line
+# elsewhere: on a cluster, on the command line
+
+
+FAR = """
+import sys
+sys.path.append({folder!r})  # of this process alone: workers do not have it
+import ray, test_second_learner as t
+options = {{"num_cpus": 2, "include_dashboard": False, "log_to_driver": False, "logging_level": "ERROR"}}
+here = {{"address": "local", "_node_ip_address": "127.0.0.1"}}
+ray.init(runtime_env={{"py_modules": [{folder!r} + "/nearest_centroid.py"]}}, **here, **options)
+t.made(t.Path({out!r}), execution=t.Execution("ray"))
+"""
+
+
+def test_a_learner_is_sent_to_a_cluster_with_the_connection(out: Path, tmp_path: Path) -> None:
+    package = str(Path(ckcv_ray.__file__).parents[1])
+    content = FAR.format(folder=str(HERE), out=str(tmp_path / "far"))
+    done = subprocess.run(
+        [sys.executable, "-c", content],
+        env={**os.environ, "PYTHONPATH": package},
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=180,
+    )
+    assert done.returncode == 0, done.stderr
+    assert same_files(out, tmp_path / "far")
 
 
 def installed(folder: Path) -> dict[str, str]:
