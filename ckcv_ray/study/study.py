@@ -19,7 +19,7 @@ from ckcv_ray.core.resampling import Complete, Resampling, Rotation
 from ckcv_ray.errors import InputError
 from ckcv_ray.learners import DEFAULT, LEARNERS, Learner
 from ckcv_ray.study.certification import OUTER_K, Certification, Holdout, Nested, Occam
-from ckcv_ray.validation import MOST, as_path, check_choice, expect, folds, told, truth, whole
+from ckcv_ray.validation import MOST, as_path, check_choice, folds, told, truth, whole
 
 BACKENDS = ("auto", "ray", "serial")
 MOST_SEED = 2**128 - 1
@@ -71,10 +71,14 @@ class Study:
     def __post_init__(self) -> None:
         for slot in SLOTS:
             part = getattr(self, FIELDS.get(slot, slot))
-            expect(slot, part, tuple(SLOTS[slot].values()), f"one of {', '.join(SLOTS[slot])}")
+            known = SLOTS[slot]
+            if not (
+                isinstance(part, tuple(known.values())) and part.name in known
+            ):  # or no file could name it
+                raise InputError(f"{slot}={told(part)} is not one of {', '.join(known)}")
         check_options(self)
-        for slot, known in (("resampling", "resamplings"), ("criterion", "criteria")):
-            part, allowed = getattr(self, slot), getattr(self.certification, known)
+        for slot, proven in (("resampling", "resamplings"), ("criterion", "criteria")):
+            part, allowed = getattr(self, slot), getattr(self.certification, proven)
             if part.name not in allowed:
                 raise InputError(
                     f"certify={self.certification.name} goes with {slot} {' or '.join(sorted(allowed))}, "
@@ -125,12 +129,15 @@ class Study:
         return cls(**parts, **own)
 
     def differences(self, other: "Study") -> list[str]:
-        """Return one line for each option in which this study differs from the ``other``, a folder's."""
+        """Return one line for each option in which this study differs from the ``other``, a folder's.
+
+        Where they have another part, that is the line: an option that only one of the two has is not told.
+        """
         ours, theirs = self.options(), other.options()
         return [
-            f"{name}: asked {_short(ours.get(name))}, in the folder {_short(theirs.get(name))}"
-            for name in ours | theirs
-            if ours.get(name) != theirs.get(name)
+            f"{name}: asked {_short(value)}, in the folder {_short(theirs[name])}"
+            for name, value in ours.items()
+            if name in theirs and value != theirs[name]
         ]
 
     @property
