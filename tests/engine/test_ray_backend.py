@@ -1,4 +1,4 @@
-"""The Ray backend: what is lost is sent again, errors arrive as they were raised, no other may use our Ray."""
+"""The Ray backend: lost batches are sent again, errors arrive as raised, no other may use our Ray."""
 
 import errno
 import os
