@@ -1,7 +1,6 @@
 """Rules of the house, as tests: which way imports point, who prints, who knows Ray, who writes."""
 
 import ast
-import re
 from pathlib import Path
 
 import pytest
@@ -114,29 +113,13 @@ def test_pickles_are_opened_in_one_place(file: Path) -> None:
     assert file.read_text().count("pickle.load") == (name_of(file) in UNPICKLE)
 
 
-def is_attribute(node: ast.FunctionDef | ast.ClassDef) -> bool:
-    """Whether it declares an attribute of a protocol: a property without a body."""
-    properties = [d for d in node.decorator_list if isinstance(d, ast.Name) and d.id == "property"]
-    (statement, *others) = node.body
-    constant = isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant)
-    return bool(properties) and not others and constant and statement.value.value is ...
-
-
-def is_listed(node: ast.FunctionDef | ast.ClassDef, owner: ast.Module | ast.ClassDef) -> bool:
-    """Whether the docstring of the class lists it among its attributes."""
-    attributes = (ast.get_docstring(owner) or "").partition("Attributes:")[2]
-    listed = re.findall(r"^ +([\w, ]+):", attributes, re.MULTILINE)
-    return node.name in {name.strip() for names in listed for name in names.split(",")}
-
-
 @pytest.mark.parametrize("file", FILES)
 def test_public_things_have_docstrings(file: Path) -> None:
     tree = ast.parse(file.read_text())
     owners = [tree, *(node for node in tree.body if isinstance(node, ast.ClassDef) and node.name[0] != "_")]
-    for owner, node in ((one, node) for one in owners for node in one.body):
+    for node in (node for owner in owners for node in owner.body):
         if isinstance(node, ast.FunctionDef | ast.ClassDef) and not node.name.startswith("_"):
-            documented = ast.get_docstring(node) or (is_attribute(node) and is_listed(node, owner))
-            assert documented, f"{file}: {node.name}"
+            assert ast.get_docstring(node), f"{file}: {node.name}"
 
 
 def test_the_public_names_are_all_there() -> None:
