@@ -125,12 +125,15 @@ class Study:
         return cls(**parts, **own)
 
     def differences(self, other: "Study") -> list[str]:
-        """Return one line for each option in which this study differs from the ``other``, a folder's."""
+        """Return one line for each option in which this study differs from the ``other``, a folder's.
+
+        Options that one of them does not have go with a part that differs, which is told.
+        """
         ours, theirs = self.options(), other.options()
         return [
-            f"{name}: asked {_short(ours.get(name))}, in the folder {_short(theirs.get(name))}"
-            for name in ours | theirs
-            if ours.get(name) != theirs.get(name)
+            f"{name}: asked {_short(ours[name])}, in the folder {_short(theirs[name])}"
+            for name in ours
+            if name in theirs and ours[name] != theirs[name]
         ]
 
     @property
