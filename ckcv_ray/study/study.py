@@ -131,13 +131,13 @@ class Study:
     def differences(self, other: "Study") -> list[str]:
         """Return one line for each option in which this study differs from the ``other``, a folder's.
 
-        Where they have another part, that is the line: an option that only one of the two has is not told.
+        Options that one of them does not have go with a part that differs, which is told.
         """
         ours, theirs = self.options(), other.options()
         return [
-            f"{name}: asked {_short(value)}, in the folder {_short(theirs[name])}"
-            for name, value in ours.items()
-            if name in theirs and value != theirs[name]
+            f"{name}: asked {_short(ours[name])}, in the folder {_short(theirs[name])}"
+            for name in ours
+            if name in theirs and ours[name] != theirs[name]
         ]
 
     @property
