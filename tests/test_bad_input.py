@@ -14,6 +14,7 @@ import pyarrow as pa
 import pytest
 from filelock import FileLock
 from pyarrow import parquet
+from refused import snapshot
 
 from ckcv_ray.cli import main as cli
 from ckcv_ray.data.task import learning_table, read
@@ -325,12 +326,6 @@ def ckcv(inputs, cache, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(inputs)
     monkeypatch.setattr(driver, "make_backend", backend)
     return call
-
-
-def snapshot(*folders):
-    """Every file and folder under these, with its size and the time of its last change."""
-    found = [path for folder in folders for path in sorted(folder.rglob("*"))]
-    return {path: (path.stat().st_size, path.stat().st_mtime_ns) for path in found}
 
 
 def refused(ckcv, case, *folders):

@@ -196,7 +196,17 @@ def _every_k(n: int) -> list[int]:
 def count_splits(n: int, k: int, n_splits: int) -> int:
     """Number of splits computed for k folds of n rows: ``n_splits``, or all where there are fewer."""
     m = n // k
-    return min(n_splits, comb(n, m) * comb(n - m, m))
+    return min(n_splits, _choices(n, m, n_splits) * _choices(n - m, m, n_splits))
+
+
+def _choices(n: int, m: int, most: int) -> int:
+    """Subsets of m of n rows, m at most n / 2, counted up to ``most``: of many rows the number is huge."""
+    found = 1
+    for i in range(m):
+        found = found * (n - i) // (i + 1)
+        if found >= most:
+            return most
+    return found
 
 
 @lru_cache(maxsize=256)

@@ -148,6 +148,9 @@ class Learner(Protocol):
             IndexError: a row of the task is named that there is none.
         """
 
+    def most_values(self, task: Task) -> int:
+        """Return the most values that a model's row of ``schema`` holds: a file with more is refused."""
+
     def same(self, a: Any, b: Any) -> bool:
         """Tell whether two models are equal in every bit."""
 

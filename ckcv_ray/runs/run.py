@@ -23,7 +23,7 @@ from ckcv_ray.engine.recorder import Recorder
 from ckcv_ray.learners.ensemble import Ensemble
 from ckcv_ray.runs.load import finished_run
 from ckcv_ray.runs.result import Result
-from ckcv_ray.runs.settle import execution_of, measure, settle
+from ckcv_ray.runs.settle import measure, settle
 from ckcv_ray.storage.folder import RunFolder
 from ckcv_ray.study import Execution, Problem, Study
 from ckcv_ray.validation import as_path, expect
@@ -227,10 +227,8 @@ def _run(job: Work, opened: Session) -> Result:
             recorder.add(expected.outcome)
         work(backend, recorder, listen, job.stop)
         nested = _nested(job, inner, recorder, whole, opened) if inner else None
-        settled = settle(problem, backend, recorder, nested, listen, job.stop)
-        execution = execution_of(problem, backend, recorder, settled, job.test)
-        recorder.write_end(settled.finished.certificate, execution)
-        return Result.of(problem, settled.finished, execution)
+        finished, execution = settle(problem, backend, recorder, nested, job.test, listen, job.stop)
+        return Result.of(problem, finished, execution)
 
 
 def _nested(

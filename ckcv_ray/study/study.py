@@ -8,7 +8,7 @@ line and of TOML files. An Execution holds what may differ from run to run witho
 import hashlib
 import json
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -118,15 +118,11 @@ class Study:
         Raises:
             InputError: a part or an option is unknown, or has a value it refuses.
         """
-        given = dict(content)
-        asked: dict[str, Any] = {}
-        for slot in SLOTS:
-            part = given.pop(slot, None)
-            if not isinstance(part, dict) or "name" not in part:
-                raise InputError(f"{slot}={told(part)} is not a part of a study")
-            asked |= part | {slot: part["name"]}
-        asked.pop("name")
-        return cls.of(**asked | given)
+        expect("study", content, Mapping, "a mapping of a study's parts and options, as to_json returns it")
+        own = {name: value for name, value in content.items() if name not in SLOTS}
+        _check_names("a study", own, options(cls))
+        parts = {FIELDS.get(slot, slot): _read_part(slot, content.get(slot)) for slot in SLOTS}
+        return cls(**parts, **own)
 
     def differences(self, other: "Study") -> list[str]:
         """Return one line for each option in which this study differs from the ``other``, a folder's."""
@@ -230,16 +226,30 @@ def _assembled(asked: Mapping[str, Any], kept: dict[str, dict[str, Any]], own: d
     return Study(**made, **own | {name: asked[name] for name in options(Study) if name in asked})
 
 
+def _read_part(slot: str, content: Any) -> Any:
+    """A part of a study from its name and options."""
+    expect(slot, content, Mapping, "a mapping with the name and the options of a part of a study")
+    given = {name: value for name, value in content.items() if name != "name"}
+    part = SLOTS[slot][check_choice(slot, content.get("name"), SLOTS[slot])]
+    _check_names(part.name, given, options(part))
+    return part(**given)
+
+
+def _check_names(of: str, given: Mapping[Any, Any], known: Iterable[str]) -> None:
+    """Raise InputError where an option is not among those of a part, or of a study."""
+    if unknown := [name for name in given if name not in known]:
+        raise InputError(
+            f"unknown option {told(unknown[0])} of {of}: the options are {', '.join(sorted(known))}"
+        )
+
+
 def _check_known(asked: Mapping[str, Any]) -> None:
     known = {
         *SLOTS,
         *options(Study),
         *(n for s in SLOTS.values() for part in s.values() for n in options(part)),
     }
-    if unknown := [name for name in asked if name not in known]:
-        raise InputError(
-            f"unknown option {told(unknown[0])} of a study: the options are {', '.join(sorted(known))}"
-        )
+    _check_names("a study", asked, known)
 
 
 def _misplaced(name: str, value: Any, chosen: Mapping[str, Any]) -> str:
