@@ -9,6 +9,9 @@ from pathlib import Path
 
 os.environ["RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"] = "0"  # before ray is imported: loopback alone
 os.environ["CKCV_TESTS"] = str(os.getpid())  # what our Ray starts inherits it: tests may run side by side
+os.environ["PYTHONPATH"] = os.pathsep.join(  # workers and other processes import a learner from there
+    filter(None, (str(Path(__file__).parent / "contracts"), os.environ.get("PYTHONPATH")))
+)
 
 import numpy as np
 import pyarrow as pa
@@ -20,6 +23,7 @@ from ckcv_ray.cli import main as cli
 from ckcv_ray.data.task import Task
 from ckcv_ray.study import Study
 
+pytest.register_assert_rewrite("learner_contract")
 Ran = tuple[int, str, str]
 
 

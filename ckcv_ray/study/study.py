@@ -214,8 +214,7 @@ def _assembled(asked: Mapping[str, Any], kept: dict[str, dict[str, Any]], own: d
     _check_known(asked)
     parts = {}
     for slot, choices in SLOTS.items():
-        default = next(iter(choices))
-        part = choices[check_choice(slot, asked.get(slot, default), choices)]
+        part = choices[asked.get(slot, next(iter(choices)))]
         before = {name: value for name, value in kept[slot].items() if name in options(part)}
         parts[slot] = part, before | {name: asked[name] for name in options(part) if name in asked}
     taken = {name for part, given in parts.values() for name in given} | set(SLOTS) | set(options(Study))
@@ -244,6 +243,8 @@ def _check_names(of: str, given: Mapping[Any, Any], known: Iterable[str]) -> Non
 
 
 def _check_known(asked: Mapping[str, Any]) -> None:
+    for slot in [slot for slot in SLOTS if slot in asked]:
+        check_choice(slot, asked[slot], SLOTS[slot])
     known = {
         *SLOTS,
         *options(Study),
