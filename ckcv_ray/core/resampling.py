@@ -74,7 +74,8 @@ class Resampling(Protocol):
     name: ClassVar[str]
 
     @property
-    def k(self) -> tuple[int, ...] | None: ...  # noqa: D102
+    def k(self) -> tuple[int, ...] | None:
+        """Numbers of folds asked for, ascending; None for 3 .. n."""
 
     def canonical(self, n: int) -> Self:
         """Return the one form for n rows of all that ask for the same.

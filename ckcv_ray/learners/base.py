@@ -65,10 +65,12 @@ class Fits(Protocol):
     """
 
     @property
-    def status(self) -> NDArray[np.int8]: ...  # noqa: D102
+    def status(self) -> NDArray[np.int8]:
+        """Position of each fit's status in ``STATUSES``, (steps,)."""
 
     @property
-    def n_iter(self) -> NDArray[np.int64]: ...  # noqa: D102
+    def n_iter(self) -> NDArray[np.int64]:
+        """Iterations each fit took, (steps,)."""
 
     def totals(self, measure: Measure) -> NDArray[np.int64]:
         """Return the totals of a measure on the scored rows, (steps, columns)."""
@@ -101,7 +103,8 @@ class Learner(Protocol):
     schema: ClassVar[pa.Schema]
 
     @property
-    def lengths(self) -> Sequence[int]: ...  # noqa: D102
+    def lengths(self) -> Sequence[int]:
+        """Number of steps of each path."""
 
     def setting(self, path: int, step: int) -> Setting:
         """Return the hyperparameters at a position."""
