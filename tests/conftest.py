@@ -1,4 +1,4 @@
-"""What the tests share: one Ray for the whole session, small tables, and the IDA archive where it is."""
+"""What the tests share: one Ray for the whole session, small tasks, and the IDA archive where it is."""
 
 import os
 from collections.abc import Iterator
@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import ray
 
-from ckcv_ray.data.task import Table, table_from_arrays
+from ckcv_ray.data.task import Task
 from ckcv_ray.study import Study
 
 
@@ -40,18 +40,18 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "home"
 
 
-def blobs(n: int, d: int = 2, seed: int = 0, shift: float = 1.0) -> Table:
+def blobs(n: int, d: int = 2, seed: int = 0, shift: float = 1.0) -> Task:
     """Two overlapping clouds, with both classes present."""
     rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(n, d)))
     y = np.where(np.arange(n) % 2 == 0, 1, -1)
-    return table_from_arrays(rng.normal(size=(n, d)) + shift * y[:, None] / 2, y)
+    return Task.of(rng.normal(size=(n, d)) + shift * y[:, None] / 2, y)
 
 
 @pytest.fixture
-def table() -> Table:
+def task() -> Task:
     return blobs(30)
 
 
 @pytest.fixture
 def study() -> Study:
-    return Study(C=(0.1, 1.0, 10.0), gamma=(0.1, 1.0), n_splits=5)
+    return Study.of(C=(0.1, 1.0, 10.0), gamma=(0.1, 1.0), n_splits=5)
