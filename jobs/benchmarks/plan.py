@@ -19,7 +19,7 @@ import typer
 
 from ckcv_ray import Execution, Job, Study, plan, read_task
 from ckcv_ray.runs.run import run_job
-from jobs.benchmarks.overhead import STANDARDISED
+from jobs.benchmarks.overhead import scale
 
 
 def main(
@@ -30,7 +30,7 @@ def main(
     worst = 1.0
     for name in sets.split(","):
         task, _ = read_task(f"ida:{name}:1")
-        study = Study.of(scale="standard" if name in STANDARDISED else "none")
+        study = Study.of(scale=scale(name))
         before = plan(study, task.X, task.y).seconds_by_workers[1]
         start = perf_counter()
         run_job(Job(study, task), Execution("serial"))
