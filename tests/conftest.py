@@ -1,10 +1,6 @@
-<<<<<<< HEAD
 """What the tests share: one Ray for the whole session, small tasks, the IDA archive where it is, and the
 command line.
 """
-=======
-"""What the tests share: one Ray for the whole session, small tasks, and the IDA archive where it is."""
->>>>>>> 40f9f38e41d79e90930a3ecc60c74516adea4ea0
 
 import os
 import sys
@@ -23,10 +19,7 @@ import pytest
 import ray
 from pyarrow import csv
 
-<<<<<<< HEAD
 from ckcv_ray.cli import main as cli
-=======
->>>>>>> 40f9f38e41d79e90930a3ecc60c74516adea4ea0
 from ckcv_ray.data.task import Task
 from ckcv_ray.study import Study
 
@@ -74,7 +67,6 @@ def task() -> Task:
 @pytest.fixture
 def study() -> Study:
     return Study.of(C=(0.1, 1.0, 10.0), gamma=(0.1, 1.0), n_splits=5)
-<<<<<<< HEAD
 
 
 @pytest.fixture
@@ -111,5 +103,3 @@ def finished(ckcv: Callable[..., Ran], patients: Path, tmp_path: Path) -> Path:
     code, _, _ = ckcv("run", patients, "--target", "outcome", "--out", tmp_path / "run", *grids)
     assert code == 0
     return tmp_path / "run"
-=======
->>>>>>> 40f9f38e41d79e90930a3ecc60c74516adea4ea0
