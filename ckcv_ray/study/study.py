@@ -244,7 +244,7 @@ def _read_part(slot: str, content: Any) -> Any:
 def _check_part(slot: str, part: Any) -> None:
     """Raise InputError where a part is none that a file could name."""
     known = SLOTS[slot]
-    if not (isinstance(part, tuple(known.values())) and part.name in known):
+    if not isinstance(part, tuple(known.values())) or getattr(part, "name", None) not in known:
         raise InputError(f"{slot}={told(part)} is not one of {', '.join(known)}")
 
 
