@@ -145,7 +145,7 @@ def _study_parameters() -> Iterator[Parameter]:
 
 def _declared(name: str, declared: Option) -> Parameter:
     if declared.kind is bool:
-        return _parameter(name, bool, flag(f"--{name}", declared.help, declared.panel))
+        return _parameter(name, bool, flag(f"--{name.replace('_', '-')}", declared.help, declared.panel))
     return _parameter(name, declared.kind, option(declared.help, declared.shown, declared.panel))
 
 

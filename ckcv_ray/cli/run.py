@@ -112,7 +112,8 @@ def plan(
     counts = parse_workers(workers) if workers else PLANNED
     planned = plan_problem(Problem.of(study, given.task), counts)
     lines = [
-        f"{planned.evaluations:,} evaluations in {planned.splits:,} splits of {planned.sizes:,} fold sizes",
+        f"{counted(planned.evaluations, 'evaluation')} in {counted(planned.splits, 'split')} of "
+        f"{counted(planned.sizes, 'fold size')}",
         f"memory         about {planned.bytes_per_worker >> 20:,} MiB for each worker",
         f"at most        {duration(planned.seconds_at_most)} for one worker, were nothing dropped",
     ]
