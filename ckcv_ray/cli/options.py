@@ -17,6 +17,7 @@ from ckcv_ray.core.options import Option, options
 from ckcv_ray.data.schema import is_number
 from ckcv_ray.data.task import Task, TestRows, learning_task, read, rows_to_test
 from ckcv_ray.errors import InputError
+from ckcv_ray.learners import register_installed
 from ckcv_ray.study import SLOTS, Study, read_toml
 from ckcv_ray.validation import as_path
 
@@ -144,7 +145,7 @@ def _study_parameters() -> Iterator[Parameter]:
 
 def _declared(name: str, declared: Option) -> Parameter:
     if declared.kind is bool:
-        return _parameter(name, bool, flag(f"--{name}", declared.help, declared.panel))
+        return _parameter(name, bool, flag(f"--{name.replace('_', '-')}", declared.help, declared.panel))
     return _parameter(name, declared.kind, option(declared.help, declared.shown, declared.panel))
 
 
@@ -153,6 +154,7 @@ def _parameter(name: str, kind: type, shown: Any) -> Parameter:
     return Parameter(name, Parameter.POSITIONAL_OR_KEYWORD, default=None, annotation=annotation)
 
 
+register_installed()
 study_of.__signature__ = signature(study_of).replace(parameters=list(_study_parameters()))  # type: ignore[attr-defined]
 
 

@@ -88,7 +88,7 @@ def estimate(problem: Problem) -> Estimate:
             break
     rate = aggregator.rate.per_cost
     left, done = aggregator.forecast() + rate * _refits(problem), _together(outcomes)
-    inner = (problem.study.outer_splits or 0) * (inner_rows(problem.task.n) / problem.task.n) ** 2
+    inner = (problem.study.outer_splits or 0) * problem.inner_share
     seconds = left + inner * (done.seconds + left)  # the inner ones begin with nothing done
     return Estimate(seconds, rate, done, inputs)
 

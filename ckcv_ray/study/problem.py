@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from ckcv_ray.core.resampling import FoldSize, Split, check_folds, refitted
 from ckcv_ray.core.schedule import Stage
@@ -24,9 +24,13 @@ class Candidate(NamedTuple):
     k: int
 
     def __str__(self) -> str:
-        return ", ".join(
-            f"{name} = {_number(value)}" for name, value in (*self.setting.items(), ("k", self.k))
-        )
+        return listed({**self.setting, "k": self.k})
+
+
+def listed(setting: Setting) -> str:
+    """Return hyperparameters in words: "C = 0.1, gamma = 10"."""
+    shown = ((name, f"{value:g}" if isinstance(value, float) else value) for name, value in setting.items())
+    return ", ".join(f"{name} = {value}" for name, value in shown)
 
 
 @dataclass(frozen=True)
@@ -108,6 +112,11 @@ class Problem:
         found = self.sizes[size]
         return self.learner.cost(found.n_train + (stage is not Stage.SELECT) * found.n_select)
 
+    @property
+    def inner_share(self) -> float:
+        """Cost of a fit inside an outer split of a nested certification, in parts of one on all rows."""
+        return self.learner.cost(inner_rows(self.task.n)) / self.learner.cost(self.task.n)
+
     def candidate(self, leader: Leader) -> Candidate:
         """Return the candidate at a leader's position, under the smallest k of its size."""
         return Candidate(self.learner.setting(leader.path, leader.step), self.sizes[leader.size].k)
@@ -153,8 +162,8 @@ def _canonical(study: Study, n: int) -> Study:
     resampling = study.resampling.canonical(n)
     for k in study.report_k:
         if resampling.k is not None and k not in resampling.k:
-            listed = ",".join(map(str, resampling.k))
-            raise InputError(f"report_k={k} is not among k={listed}: add it to k to have it computed")
+            asked = ",".join(map(str, resampling.k))
+            raise InputError(f"report_k={k} is not among k={asked}: add it to k to have it computed")
     return replace(study, resampling=resampling)
 
 
@@ -173,7 +182,3 @@ def _check_inner(study: Study, n: int) -> None:
         _check_sizes(inner, _canonical(inner, inner_rows(n)).resampling.sizes(inner_rows(n)))
     except InputError as error:
         raise InputError(f"selecting inside {inner_rows(n)} of the {n} rows (nested): {error}") from None
-
-
-def _number(value: Any) -> str:
-    return f"{value:g}" if isinstance(value, float) else str(value)

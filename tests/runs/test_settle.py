@@ -1,239 +1,121 @@
-"""From what was selected to a result: refits in batches, what fails of them, and errors on test rows."""
+"""From what was selected to a result: what failed, and what that does to it."""
 
-from collections.abc import Callable
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
 
-import numpy as np
 import pytest
 from conftest import blobs
+from doubles import Failing, Lying, k_of, run_with
 
-from ckcv_ray import Execution, Job, RunError, Study, TestRows
 from ckcv_ray.core.schedule import Stage, Unit
-from ckcv_ray.engine import evaluate
-from ckcv_ray.engine.backend import SERIAL, SerialBackend
-from ckcv_ray.engine.recorder import Decision, Recorder
+from ckcv_ray.data.task import Task
+from ckcv_ray.engine.backend import SerialBackend
+from ckcv_ray.engine.evaluate import failed
+from ckcv_ray.errors import RunError
 from ckcv_ray.learners.ensemble import Outcome
-from ckcv_ray.runs.run import checked, never, run_job, run_work
-from ckcv_ray.runs.settle import Refits, measure, settle
-from ckcv_ray.storage.folder import RunFolder
-from ckcv_ray.study import Problem
+from ckcv_ray.runs.result import Result
+from ckcv_ray.runs.run import Job, run_job
+from ckcv_ray.study import Execution, Problem, Study
 
-SMALL = Study.of(C=(0.1, 1.0, 10.0), gamma=(0.1, 1.0), k=(3, 4, 5), n_splits=5)
-Broken = Callable[[Unit, evaluate.Inputs], bool]
+SERIAL = Execution("serial")
 
 
-@pytest.fixture
-def selected() -> Recorder:
-    """A recorder whose selection is decided, with the best of k = 4 to be reported; nothing is refitted."""
-    recorder = Recorder(Problem.of(SMALL.replace(report_k=4), blobs(60)))
-    inputs = evaluate.share(recorder.problem)
-    while units := recorder.plan(1):
-        recorder.add(evaluate.evaluate(units, inputs))
-    return recorder
-
-
-def leaders(recorder: Recorder) -> list:
-    decision = recorder.decision()
-    assert decision is not None
-    return decision.leaders
-
-
-def breaking(monkeypatch: pytest.MonkeyPatch, broken: Broken) -> None:
-    """Have some units raise."""
-    real = evaluate._prepare
-
-    def prepare(unit: Unit, inputs: evaluate.Inputs) -> evaluate.Prepared:
-        if broken(unit, inputs):
-            raise MemoryError("no room")
-        return real(unit, inputs)
-
-    monkeypatch.setattr(evaluate, "_prepare", prepare)
-
-
-# Refits
-
-
-def test_refits_are_those_of_the_winner_and_of_what_is_reported_each_once(selected: Recorder) -> None:
-    found = leaders(selected)
-    refits, units = Refits(selected.problem, found, selected), []
-    while batch := refits.plan(3):
-        units += batch
-    expected = [
-        Unit(Stage.REFIT, leader.size, i, ((leader.path, leader.step + 1),))
-        for leader in found
-        for i in range(5)
+def signature(result: Result) -> tuple[object, ...]:
+    """Everything that must be equal in every bit."""
+    members = [
+        (one.split, one.k, one.errors, m.C, m.gamma, m.offset, m.dual_coef.tobytes(), m.support.tobytes())
+        for one in result.ensemble.members
+        for m in [one.model]
     ]
-    assert units == expected
-    assert len(found) == len({leader.size for leader in found}) == 2
-    assert selected.problem.sizes[found[1].size].k == 4
+    certificate = result.certificate.to_json()
+    certificate.pop("digests")
+    return result.candidates.to_pydict(), members, certificate
 
 
-def test_an_ensemble_is_that_of_its_leader_in_the_order_of_the_splits(selected: Recorder) -> None:
-    """Whatever came first, and with the others' models among them."""
-    found, inputs = leaders(selected), evaluate.share(selected.problem)
-    refits = Refits(selected.problem, found, selected)
-    units = [unit for batch in iter(lambda: refits.plan(1), []) for unit in batch]
-    for unit in reversed(units):
-        refits.add(evaluate.evaluate([unit], inputs))
-    for leader in found:
-        ensemble, winner = refits.ensemble(leader), selected.problem.candidate(leader)
-        assert ensemble is not None
-        assert [member.split for member in ensemble.members] == list(range(5))
-        assert {member.k for member in ensemble.members} == {winner.k}
-        settings = [selected.problem.learner.setting_of(member.model) for member in ensemble.members]
-        assert settings == [winner.setting] * 5
-        assert selected.aggregator.holds_refits(leader)
+def everything(unit: Unit, problem: Problem) -> bool:
+    return True
 
 
-def test_two_leaders_of_one_size_are_not_taken_for_each_other(selected: Recorder) -> None:
-    """As where the winner has k = 4 as well: the models of a split differ in their setting alone."""
-    one = leaders(selected)[0]
-    other = one._replace(path=1 - one.path)
-    refits, inputs = Refits(selected.problem, [other, one], selected), evaluate.share(selected.problem)
-    while batch := refits.plan(1):
-        refits.add(evaluate.evaluate(batch, inputs))
-    for leader in (one, other):
-        ensemble = refits.ensemble(leader)
-        assert ensemble is not None
-        gammas = {member.model.gamma for member in ensemble.members}
-        assert gammas == {selected.problem.candidate(leader).setting["gamma"]}
+def refits(unit: Unit, problem: Problem) -> bool:
+    return unit.stage is Stage.REFIT
 
 
-def test_there_is_no_ensemble_where_a_member_is_missing(selected: Recorder) -> None:
-    (winner, *_), inputs = leaders(selected), evaluate.share(selected.problem)
-    refits = Refits(selected.problem, [winner], selected)
-    units = [unit for batch in iter(lambda: refits.plan(1), []) for unit in batch]
-    refits.add(evaluate.evaluate(units[:-1], inputs))
-    assert refits.ensemble(winner) is None
-    refits.add(evaluate.evaluate(units[-1:], inputs))
-    assert refits.ensemble(winner) is not None
+def test_a_record_that_changes_stops_the_run(study: Study, task: Task, tmp_path: Path) -> None:
+    with pytest.raises(RunError, match="not deterministic"):
+        run_with(Lying(), study, task, tmp_path / "run")
 
 
-def test_models_are_not_kept_by_the_recorder(selected: Recorder, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It may be an actor: they need not travel twice."""
-    taken: list[Outcome] = []
-    real = selected.add
-    monkeypatch.setattr(selected, "add", lambda outcome: (taken.append(outcome), real(outcome)))
-    refits, inputs = Refits(selected.problem, leaders(selected), selected), evaluate.share(selected.problem)
-    refits.add(evaluate.evaluate(refits.plan(1), inputs))
-    assert refits.members
-    assert [outcome.members for outcome in taken] == [()]
-    assert len(taken[0].records) > 0
+def test_a_failed_path_is_recorded_and_the_rest_completes(study: Study, task: Task, tmp_path: Path) -> None:
+    def doomed(unit: Unit, problem: Problem) -> bool:
+        return unit.stage is Stage.SELECT and unit.split == 2 and k_of(problem, unit) == 3
+
+    result = run_with(Failing(doomed), study, task, tmp_path / "run")
+    states = result.candidates.to_pydict()["state"]
+    assert result.execution["evaluations"]["failed"] >= 6  # and what can no longer be reached behind them
+    assert result.certificate.provisional == ("failed" in states)
+    assert "machine caught fire" in result.execution["failures"][0][-1]
+    counts = result.execution["evaluations"]
+    assert counts["planned"] == counts["computed"] + counts["dropped"] + counts["failed"]
+    again = run_job(Job(study, task, tmp_path / "run"))
+    assert signature(again) == signature(result)
 
 
-# What fails
+def test_what_failed_is_tried_again_on_resume(study: Study, task: Task, tmp_path: Path) -> None:
+    """A batch lost to a broken machine must not decide the result of a run taken up on a sound one."""
+    with pytest.raises(RunError):
+        run_with(Failing(everything), study, task, tmp_path / "run")
+    resumed = run_job(Job(study, task, tmp_path / "run"), SERIAL)
+    assert signature(resumed) == signature(run_job(Job(study, task), SERIAL))
+    assert resumed.execution["failures"] == []
+    assert resumed.execution["evaluations"]["failed"] == 0
 
 
-def test_a_winner_that_cannot_be_refitted_on_every_split_is_no_result(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """What was selected is kept: once it can be refitted, nothing is selected again."""
-    job, serial = Job(SMALL, blobs(60), tmp_path / "run"), Execution("serial")
-    with monkeypatch.context() as patch:
-        breaking(patch, lambda unit, _: unit.stage is Stage.REFIT and unit.split == 3)
-        with pytest.raises(RunError, match=r"(?s)could not be refitted on every split.*split 3:.*no room"):
-            run_job(job, serial)
-    assert not RunFolder(job.out).finished
-    stages: set[Stage] = set()
-    breaking(monkeypatch, lambda unit, _: bool(stages.add(unit.stage)))
-    result = run_job(job, serial)
-    assert stages == {Stage.REFIT}
-    assert result.certificate.claims == run_job(job._replace(out=None), serial).certificate.claims
+def test_failures_that_are_provably_beaten_leave_the_certificate_whole() -> None:
+    task = blobs(30, shift=4.0)
+    study = Study.of(C=(1.0,), gamma=(1e-6, 1.0), k=(3,), n_splits=5)
+    whole = run_job(Job(study, task), SERIAL)
+    loser = 1 - whole.position[0]
+
+    class LosesLast(SerialBackend):
+        def wait(self) -> Iterable[Outcome]:
+            (outcome,) = super().wait()
+            records = outcome.records
+            last = (records["split"] == 4) & (records["path"] == loser)
+            if not last.any():
+                return [outcome]
+            unit = Unit(Stage.SELECT, 0, 4, ((loser, 1),))
+            return [outcome._replace(records=records[~last]), failed([unit], 2, "lost")]
+
+    result = run_with(LosesLast(), study, task)
+    assert result.execution["failures"]
     assert not result.certificate.provisional
+    assert result.l_ms == whole.l_ms
 
 
-def test_a_reported_candidate_that_cannot_be_refitted_is_left_without_its_figure(
-    monkeypatch: pytest.MonkeyPatch,
+def test_when_everything_fails_the_run_says_why(study: Study, task: Task) -> None:
+    with pytest.raises(RunError, match=r"no candidate could be completed(.|\n)*caught fire"):
+        run_with(Failing(everything), study, task)
+
+
+def test_when_the_winner_cannot_be_refitted_the_run_says_why(study: Study, task: Task) -> None:
+    with pytest.raises(RunError, match=r"could not be refitted(.|\n)*caught fire"):
+        run_with(Failing(refits), study, task)
+
+
+def test_a_reported_candidate_that_cannot_be_refitted_is_a_failure_that_is_told(
+    study: Study, task: Task, tmp_path: Path
 ) -> None:
-    """The result is the winner's; of the other the mean over its select sets is known, and no more."""
-    plain = run_job(Job(SMALL, blobs(60)), Execution("serial"))
-    (k, *_) = {3, 4, 5} - {plain.k}
+    """And the winner's claim stands; taken up again, the run is what it would have been."""
+    study = study.replace(k=(3, 10), report_k=(3, 10))
+    whole = run_job(Job(study, task, tmp_path / "whole"), SERIAL)
+    other = 10 if whole.k == 3 else 3
 
-    def broken(unit: Unit, inputs: evaluate.Inputs) -> bool:
-        return unit.stage is Stage.REFIT and inputs.problem.sizes[unit.size].k == k and unit.split == 0
+    def doomed(unit: Unit, problem: Problem) -> bool:
+        return refits(unit, problem) and k_of(problem, unit) == other and unit.split == 1
 
-    breaking(monkeypatch, broken)
-    test = TestRows(*(blobs(40, seed=3).X, blobs(40, seed=3).y))
-    result = run_job(Job(SMALL.replace(report_k=(k, plain.k)), blobs(60), test=test), Execution("serial"))
-    assert result.certificate.claims == plain.certificate.claims
-    (row,) = (row for row in result.per_k() if row["k_first"] == k)
-    assert row["state"] == "reported"
-    assert row["l_ms"] is not None
-    assert row["l_ee"] is None
-    assert set(result.execution["test"]["reported"]) == {str(plain.k)}
-    assert f"k = {k}" in result.summary()
-    assert "L_EE not available" in result.summary()
-    assert [failure[1:3] for failure in result.execution["failures"]] == [(k, 0)]
-
-
-def test_refits_stop_when_asked(selected: Recorder) -> None:
-    backend = SerialBackend()
-    backend.start(evaluate.share(selected.problem))
-    with pytest.raises(KeyboardInterrupt):
-        settle(selected.problem, backend, selected, None, None, lambda: True)
-
-
-# Recorders that die
-
-
-class Forgetful(Recorder):
-    """Says what it found, and dies after that: another one begins with what the folder holds."""
-
-    lives = 2
-
-    def candidates(self, refitted: list) -> Any:
-        """Forget all records, as long as it has lives left."""
-        if self.lives:
-            self.lives -= 1
-            self.aggregator = type(self.aggregator)(self.problem)
-            self._unsaved = []
-        return super().candidates(refitted)
-
-
-def test_what_died_with_a_recorder_is_computed_again() -> None:
-    """Whatever it had said: the table of candidates and the models are of one and the same selection."""
-    made: list[Forgetful] = []
-
-    def recorder(problem: Problem, out: Any) -> Forgetful:
-        made.append(Forgetful(problem, out))
-        return made[-1]
-
-    job = checked(Job(SMALL.replace(report_k=4), blobs(60)))
-    whole = run_work(job, opened=SERIAL)
-    again = run_work(job, opened=SERIAL._replace(recorder=recorder))
-    assert made[0].lives == 0
-    assert again.candidates.equals(whole.candidates)
-    assert again.certificate == whole.certificate
-
-
-def test_a_study_that_is_never_decided_is_an_error_and_no_endless_loop(
-    selected: Recorder, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    backend = SerialBackend()
-    backend.start(evaluate.share(selected.problem))
-    monkeypatch.setattr(selected, "decision", lambda: None)
-    with pytest.raises(RunError, match="nothing is left to compute: please report it"):
-        settle(selected.problem, backend, selected, None, None, never)
-    monkeypatch.setattr(selected, "decision", lambda: Decision(None, [], "nothing at all"))
-    with pytest.raises(RunError, match="no candidate could be completed: nothing at all"):
-        settle(selected.problem, backend, selected, None, None, never)
-
-
-# Test rows
-
-
-def test_test_rows_are_measured_for_every_reported_k() -> None:
-    other = blobs(40, seed=3)
-    rows = TestRows(other.X, other.y)
-    result = run_job(Job(SMALL.replace(report_k=(3, 4, 5)), blobs(60), test=rows), Execution("serial"))
-    told = result.execution["test"]
-    assert (told["rows"], told["digest"]) == (40, rows.digest)
-    assert set(told["reported"]) == {"3", "4", "5"}
-    winners = {name: told[name] for name in ("error", "vote_error")}
-    assert told["reported"][str(result.k)] == winners
-    labels = np.array([member.model.predict(rows.X).label for member in result.ensemble.members])
-    assert told["error"] == pytest.approx(np.mean(labels != rows.y), rel=1e-12)
-    vote = (labels == 1).sum(axis=0) * 2 > 5
-    assert told["vote_error"] == np.mean(vote != rows.y)
-    assert measure(result.ensemble, None, {}) is None
+    result = run_with(Failing(doomed), study, task, tmp_path / "run")
+    assert result.certificate.claims == whole.certificate.claims
+    assert [(failure[1], failure[2]) for failure in result.execution["failures"]] == [(other, 1)]
+    assert {row["k_first"]: row["l_ee"] is None for row in result.per_k()} == {whole.k: False, other: True}
+    (tmp_path / "run" / "manifest.json").unlink()
+    assert signature(run_job(Job(study, task, tmp_path / "run"), SERIAL)) == signature(whole)
