@@ -56,13 +56,17 @@ class Lost(NamedTuple):
     last: str
 
 
-def page(out: str | PathLike[str]) -> str:
+def page(out: str | PathLike[str], result: Result | None = None) -> str:
     """Return the page of the finished run in ``out``.
+
+    Args:
+        out: the run folder.
+        result: what it holds, if it was loaded already.
 
     Raises:
         StoreError: there is no finished run, or it is damaged.
     """
-    result = load_run(out)
+    result = result or load_run(out)
     aggregator = replay(out, result.problem)
     leader = _leader(result, aggregator)
     at, spans = landscape(aggregator, leader), fold_spans(result.per_k())
