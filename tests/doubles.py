@@ -96,11 +96,6 @@ def k_of(problem: Problem, unit: Unit) -> int:
     return problem.sizes[unit.size].k
 
 
-def size_of(problem: Problem, k: int) -> int:
-    """The position of the fold size of k folds."""
-    return next(j for j, size in enumerate(problem.sizes) if size.holds(k))
-
-
 class Mortal:
     """A recorder that may die, with what it has not written; then another takes its place, as on Ray."""
 

@@ -37,6 +37,7 @@ from ckcv_ray import (
 )
 from ckcv_ray.data.ida import fetch
 from ckcv_ray.data.task import learning_task, rows_to_test
+from ckcv_ray.reports.page import page  # here: matplotlib makes folders when it is first imported
 from ckcv_ray.runs.load import replay
 from ckcv_ray.runs.run import run_job
 
@@ -341,6 +342,7 @@ CASES = BAD_STUDIES | {
         harm=lambda f: log(f, lambda log: log | {"total_0": [99 for _ in log["total_0"]]}),
     ),
     "nothing on a page": folder(lambda: report(Path("new")), "'new' holds no run"),
+    "text of nothing on a page": folder(lambda: page("new"), "'new' holds no run"),
     "unfinished on a page": folder(lambda: report(Path("run")), "'run' is not finished", **UNFINISHED),
     "strange folder on a page": folder(lambda: report(Path("other")), "'other'", "not a run folder"),
     "number on a page": folder(lambda: report(3), "out=3", error=InputError),

@@ -98,7 +98,8 @@ def check_folds(name: str, k: tuple[int, ...], n: int) -> None:
 
 
 def _k(name: str, value: Any) -> tuple[int, ...] | None:
-    return None if value is None or value == "3:n" else folds(name, value, least=1)
+    every = value is None or (isinstance(value, str) and value == "3:n")
+    return None if every else folds(name, value, least=1)
 
 
 K = Option(_k, "Folds: 3,4,5,10, a range 3:20, or 3:n.", shown="3:n")

@@ -219,11 +219,15 @@ def _side_by_side(works: Iterable[Work], opened: Session) -> Iterator[Result]:
 
 
 @contextmanager
-def _begun(opened: Session, problem: Problem, folder: str | None) -> Iterator[tuple[Backend, Recorder]]:
-    """A backend, and a recorder that holds the folder; both closed at the end."""
+def _begun(job: Work, opened: Session) -> Iterator[tuple[Backend, Recorder]]:
+    """A backend, and a recorder that holds the folder; both closed at the end.
+
+    The backend is first: where the data are too large for it, nothing is written.
+    """
     backend = opened.backend()
     try:
-        recorder = opened.recorder(problem, folder)
+        backend.start(job.expected.inputs if job.expected is not None else share(job.problem))
+        recorder = opened.recorder(job.problem, job.folder)
         try:
             recorder.open()
             yield backend, recorder
@@ -238,8 +242,7 @@ def _run(job: Work, opened: Session) -> Result:
     whole = Whole(problem, job.listen) if job.listen else None
     listen = whole.own if whole is not None else None
     inner = inner_problems(problem)
-    with _begun(opened, problem, job.folder) as (backend, recorder):
-        backend.start(expected.inputs if expected is not None else share(problem))
+    with _begun(job, opened) as (backend, recorder):
         if expected is not None:
             recorder.add(expected.outcome)
         work(backend, recorder, listen, job.stop)

@@ -69,17 +69,21 @@ class Study:
     exhaustive: bool = option(False, Option(truth, "Compute every evaluation; drop nothing.", bool))
 
     def __post_init__(self) -> None:
-        for slot in SLOTS:
-            part = getattr(self, FIELDS.get(slot, slot))
-            expect(slot, part, tuple(SLOTS[slot].values()), f"one of {', '.join(SLOTS[slot])}")
+        for slot, part in self.parts.items():
+            _check_part(slot, part)
         check_options(self)
-        for slot, known in (("resampling", "resamplings"), ("criterion", "criteria")):
-            part, allowed = getattr(self, slot), getattr(self.certification, known)
+        for slot, proven in (("resampling", "resamplings"), ("criterion", "criteria")):
+            part, allowed = getattr(self, slot), getattr(self.certification, proven)
             if part.name not in allowed:
                 raise InputError(
                     f"certify={self.certification.name} goes with {slot} {' or '.join(sorted(allowed))}, "
                     f"not with {part.name}"
                 )
+
+    @property
+    def parts(self) -> dict[str, Any]:
+        """Learner, resampling, criterion and certification, by the option that chooses each."""
+        return {slot: getattr(self, FIELDS.get(slot, slot)) for slot in SLOTS}
 
     @classmethod
     def of(cls, **asked: Any) -> "Study":
@@ -92,7 +96,7 @@ class Study:
 
     def replace(self, **asked: Any) -> "Study":
         """Return this study with some options changed; those of a part that is replaced go with it."""
-        parts = {slot: getattr(self, FIELDS.get(slot, slot)) for slot in SLOTS}
+        parts = self.parts
         chosen = {slot: part.name for slot, part in parts.items()} | {
             s: asked[s] for s in SLOTS if s in asked
         }
@@ -101,7 +105,7 @@ class Study:
 
     def options(self) -> dict[str, Any]:
         """Return every option of the study by name, the parts' choices among them."""
-        parts = {slot: getattr(self, FIELDS.get(slot, slot)) for slot in SLOTS}
+        parts = self.parts
         chosen = {slot: part.name for slot, part in parts.items()}
         return chosen | {n: v for part in parts.values() for n, v in values(part).items()} | values(self)
 
@@ -125,12 +129,15 @@ class Study:
         return cls(**parts, **own)
 
     def differences(self, other: "Study") -> list[str]:
-        """Return one line for each option in which this study differs from the ``other``, a folder's."""
+        """Return one line for each option in which this study differs from the ``other``, a folder's.
+
+        Options that one of them does not have go with a part that differs, which is told.
+        """
         ours, theirs = self.options(), other.options()
         return [
-            f"{name}: asked {_short(ours.get(name))}, in the folder {_short(theirs.get(name))}"
-            for name in ours | theirs
-            if ours.get(name) != theirs.get(name)
+            f"{name}: asked {_short(ours[name])}, in the folder {_short(theirs[name])}"
+            for name in ours
+            if name in theirs and ours[name] != theirs[name]
         ]
 
     @property
@@ -232,6 +239,13 @@ def _read_part(slot: str, content: Any) -> Any:
     part = SLOTS[slot][check_choice(slot, content.get("name"), SLOTS[slot])]
     _check_names(part.name, given, options(part))
     return part(**given)
+
+
+def _check_part(slot: str, part: Any) -> None:
+    """Raise InputError where a part is none that a file could name."""
+    known = SLOTS[slot]
+    if not isinstance(part, tuple(known.values())) or getattr(part, "name", None) not in known:
+        raise InputError(f"{slot}={told(part)} is not one of {', '.join(known)}")
 
 
 def _check_names(of: str, given: Mapping[Any, Any], known: Iterable[str]) -> None:

@@ -17,7 +17,11 @@ def scored(draw):
     y = draw(st.lists(st.integers(0, n_classes - 1), min_size=n, max_size=n))
     one = st.lists(st.integers(UNDECIDED, n_classes - 1), min_size=n, max_size=n)
     predicted = draw(st.lists(one, min_size=1, max_size=4))
-    return n_classes, np.array(y, dtype=np.int32), np.array(predicted, dtype=np.int32).reshape(len(predicted), n)
+    return (
+        n_classes,
+        np.array(y, dtype=np.int32),
+        np.array(predicted, dtype=np.int32).reshape(len(predicted), n),
+    )
 
 
 @given(scored())
