@@ -25,13 +25,13 @@ SOURCES = "CSV, Parquet, NPZ (X, y) or svmlight file, or a named set: sklearn:br
 twonorm:400:0 (rows, seed), ringnorm:..., waveform:..."
 IN_JOB = "RAY_JOB_CONFIG_JSON_ENV_VAR"  # set by Ray for what it runs as a job
 PARTS = {
-    "learner": ("What is fitted.", "Study"),
+    "learner": ("What is fitted: {}.", "Study"),
     "resampling": (
         "complete (random splits, as the paper's method) or rotation (the k splits of one shuffle, as "
         "conventional k-fold cross validation).",
         "Study",
     ),
-    "criterion": ("What is minimised over the candidates.", "Study"),
+    "criterion": ("What is minimised over the candidates: {}.", "Study"),
     "certify": (
         "holdout: set a share of the rows aside, touched by nothing before the end, which then bounds "
         "the error closely. nested: select again inside each of several outer splits, and certify the "
@@ -132,7 +132,8 @@ def _study_parameters() -> Iterator[Parameter]:
     """A parameter for each choice of a part, and for each option of the parts and of a study, once."""
     for slot, (text, panel) in PARTS.items():
         if len(SLOTS[slot]) > 1:
-            yield _parameter(slot, str, option(text, next(iter(SLOTS[slot])), panel))
+            names = " or ".join(SLOTS[slot])
+            yield _parameter(slot, str, option(text.format(names), next(iter(SLOTS[slot])), panel))
     seen = set()
     for part in [*(part for choices in SLOTS.values() for part in choices.values()), Study]:
         for name, declared in options(part).items():

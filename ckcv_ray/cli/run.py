@@ -163,7 +163,8 @@ def _unfinished(folder: RunFolder, aggregator: Aggregator) -> tuple[dict[str, An
 
 
 def _run(work: Work, out: Path, execution: Execution, yes: bool) -> Result:
-    if (result := found(work)) is not None:
+    as_given = work._replace(folder=str(out))  # messages name the folder as the user did
+    if (result := found(as_given)) is not None:
         say(f"{out} holds this study, finished: here is its result")
         return result
     with suppress(StoreError):

@@ -97,7 +97,7 @@ class RunFolder:
         with formats.undamaged(self.files, STUDY):
             if content["schema"] != formats.SCHEMA_VERSION:
                 raise StoreError(_of_another_version(f"{self.files.path(STUDY)}", content["schema"]))
-            if (learner := content["study"]["learner"]["name"]) not in LEARNERS:
+            if (learner := _learner_of(content["study"])) not in (None, *LEARNERS):
                 raise StoreError(
                     f"{str(self)!r}: the learner {told(learner)} is not known here: import the module that "
                     "registers it"
@@ -395,6 +395,13 @@ def _of_another_version(file: str, schema: object) -> str:
         f"{file}: schema {schema!r}; this version reads {formats.SCHEMA_VERSION}. The run was made by "
         "another version of this package: read it by that version, or run the study again in another folder"
     )
+
+
+def _learner_of(study: Any) -> str | None:
+    """The name of the learner in what JSON says of a study; None where it says none."""
+    learner = study.get("learner") if isinstance(study, dict) else None
+    name = learner.get("name") if isinstance(learner, dict) else None
+    return name if isinstance(name, str) else None
 
 
 def _is_temporary(name: str) -> bool:

@@ -1,9 +1,11 @@
 """A Problem is a study on a task, checked once: the one place where a study meets rows."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+from ckcv_ray.core.measures import Kind
 from ckcv_ray.core.resampling import FoldSize, Split, check_folds, refitted
 from ckcv_ray.core.schedule import Stage
 from ckcv_ray.core.selection import Leader
@@ -13,8 +15,13 @@ from ckcv_ray.errors import InputError
 from ckcv_ray.learners import Learner
 from ckcv_ray.learners.base import Setting
 from ckcv_ray.study.certification import Holdout, Occam, inner_rows, member_of
-from ckcv_ray.study.study import Study, run_id
+from ckcv_ray.study.study import SLOTS, Study, run_id
 from ckcv_ray.validation import expect
+
+KINDS: dict[str, Callable[[Any], frozenset[Kind]]] = {  # tasks that a part of a study is for
+    "learner": lambda part: part.kinds,
+    "criterion": lambda part: part.measure.kinds,
+}
 
 
 class Candidate(NamedTuple):
@@ -150,10 +157,13 @@ class Problem:
 
 def _check_kind(study: Study, task: Task) -> None:
     what = f"{task.target!r} has {task.n_classes} classes ({some(task.classes)})"
-    for slot, kinds in (("learner", study.learner.kinds), ("criterion", study.criterion.measure.kinds)):
-        if task.kind not in kinds:
-            name = getattr(study, slot).name
-            raise InputError(f"the target {what}, and {slot} {name} is for {' or '.join(sorted(kinds))}")
+    for slot, kinds in KINDS.items():
+        part = getattr(study, slot)
+        if task.kind not in kinds(part):
+            others = [name for name, other in SLOTS[slot].items() if task.kind in kinds(other)]
+            mend = f"choose {slot} {' or '.join(others)}" if others else "leave out the rows of other classes"
+            allowed = " or ".join(sorted(kinds(part)))
+            raise InputError(f"the target {what}, and {slot} {part.name} is for {allowed}: {mend}")
 
 
 def _canonical(study: Study, n: int) -> Study:

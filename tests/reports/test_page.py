@@ -27,7 +27,6 @@ from ckcv_ray.engine.evaluate import evaluate, failed
 from ckcv_ray.errors import InputError, StoreError
 from ckcv_ray.learners.ensemble import Outcome
 from ckcv_ray.reports import figures
-from ckcv_ray.reports.figures import Span
 from ckcv_ray.reports.page import fold_spans, page
 from ckcv_ray.runs.run import Job, checked, run_job, run_work
 from ckcv_ray.runs.verify import verify
@@ -269,15 +268,6 @@ def test_neighbouring_k_of_one_fate_are_drawn_together(finished: Path) -> None:
     beaten = {"state": "beaten", "lower_bound": 0.5, "setting": None, "l_ms": None, "l_ee": None}
     rows = [{name: getattr(size, name) for name in OF_SIZE} | beaten for size in problem.sizes]
     assert [(s.first, s.last) for s in fold_spans(rows)] == [(11, 12), (13, 15), (16, 20)]
-
-
-def test_wide_ranges_of_k_are_drawn_in_logarithms() -> None:
-    winner = Span(3, 3, 133, "winner", 0.1, "C = 1, gamma = 1", 0.1, 0.11)
-    near, far = winner._replace(first=6, last=6), winner._replace(first=400, last=400)
-    low = {"state": "beaten", "setting": "", "l_ms": None, "l_ee": None, "lower_bound": 0.2}
-    wide = figures.draw_folds([winner, far._replace(**low)], "wide")
-    assert ">100<" in wide
-    assert ">100<" not in figures.draw_folds([winner, near._replace(**low)], "narrow")
 
 
 def test_the_command_line_starts_without_matplotlib() -> None:
