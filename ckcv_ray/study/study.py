@@ -82,7 +82,7 @@ class Study:
                 )
 
     @classmethod
-    def of(cls, **asked: Any) -> "Study":
+    def of(cls, /, **asked: Any) -> "Study":
         """Make a study from options by name, such as C, gamma, k, n_splits, certify; text is read.
 
         Raises:
@@ -90,7 +90,7 @@ class Study:
         """
         return _assembled(asked, {slot: {} for slot in SLOTS}, {})
 
-    def replace(self, **asked: Any) -> "Study":
+    def replace(self, /, **asked: Any) -> "Study":
         """Return this study with some options changed; those of a part that is replaced go with it."""
         parts = {slot: getattr(self, FIELDS.get(slot, slot)) for slot in SLOTS}
         chosen = {slot: part.name for slot, part in parts.items()} | {
