@@ -13,7 +13,7 @@ from ckcv_ray.runs.load import replay
 from ckcv_ray.runs.run import run_table
 from ckcv_ray.runs.verify import verify
 from ckcv_ray.study import read_toml
-from ckcv_ray.validation import as_array, as_path, folds, grid, number, told, whole
+from ckcv_ray.validation import as_array, as_path, number, told, whole
 
 DIGITS = 10**5000
 
@@ -66,15 +66,3 @@ def test_numbers_come_back_in_python_own_types():
 def test_no_array_loses_a_mask_or_its_shape(values):
     with pytest.raises(InputError, match=r"^X is"):
         as_array("X", values)
-
-
-@pytest.mark.parametrize("one", [2, 2.0, np.int8(2), np.int64(2), np.float32(2)], ids=repr)
-def test_a_single_number_is_a_grid_of_one(one):
-    assert grid("C", one) == (2.0,)
-    assert type(grid("C", one)[0]) is float
-
-
-@pytest.mark.parametrize("one", [5, np.int8(5), np.int64(5)], ids=repr)
-def test_a_single_number_of_folds_is_a_list_of_one(one):
-    assert folds("k", one, least=1) == (5,)
-    assert type(folds("k", one, least=1)[0]) is int
