@@ -144,6 +144,7 @@ class Recorder:
             records = np.concatenate([records for records, _ in self._unsaved])
             failures = [failure for _, failed in self._unsaved for failure in failed]
             if len(records) or failures:
+                self._reopen()
                 self._log.append(records, failures)
         self._unsaved = []
         self._saved_at = monotonic()
@@ -157,6 +158,7 @@ class Recorder:
         """
         if not self._concluded:
             return None
+        self._reopen()
         return self.folder.write_results(self.problem, table, ensemble, nested) if self.folder else {}
 
     def write_end(self, certificate: Certificate, execution: Mapping[str, Any]) -> bool:
@@ -204,6 +206,11 @@ class Recorder:
                 self.folder.write_execution(self.account())
         finally:
             self.folder.release()
+
+    def _reopen(self) -> None:
+        """Have the manifest gone before files change that it names: another recorder may have finished."""
+        if self.folder is not None:
+            self.folder.reopen()
 
     def _load(self, folder: RunFolder) -> None:
         """Load what earlier sessions found and wrote, so far as it is not damaged."""

@@ -148,8 +148,9 @@ class RunFolder:
         return self.files.lock.busy and not self.files.exists(STUDY)
 
     def reopen(self) -> None:
-        """Make a finished run an unfinished one, to which records can be added."""
-        formats.delete(self.files, MANIFEST)
+        """Make a finished run an unfinished one, to which records can be added; it may be one already."""
+        if self.finished:
+            formats.delete(self.files, MANIFEST)
 
     def bears(self, run_id: str) -> bool:
         """Tell whether a Parquet file of the folder says that it belongs to this run."""
@@ -218,11 +219,10 @@ class RunFolder:
         """Make a folder with damaged files one that the run can go on in; the names of those files.
 
         What study and data say is written again; a finished run becomes an unfinished one, whose results
-        will be made again: nothing is added to the log of one that is finished. Parts of the log are left to
-        ``log``.
+        will be made again. Parts of the log are left to ``log``.
         """
         damaged = self.differing() if self.finished else []
-        if self.finished:
+        if damaged:
             self.reopen()
         lost = self._lost_question(problem)
         self.begin(problem)

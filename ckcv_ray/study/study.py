@@ -86,7 +86,7 @@ class Study:
         return {slot: getattr(self, FIELDS.get(slot, slot)) for slot in SLOTS}
 
     @classmethod
-    def of(cls, **asked: Any) -> "Study":
+    def of(cls, /, **asked: Any) -> "Study":
         """Make a study from options by name, such as C, gamma, k, n_splits, certify; text is read.
 
         Raises:
@@ -94,7 +94,7 @@ class Study:
         """
         return _assembled(asked, {slot: {} for slot in SLOTS}, {})
 
-    def replace(self, **asked: Any) -> "Study":
+    def replace(self, /, **asked: Any) -> "Study":
         """Return this study with some options changed; those of a part that is replaced go with it."""
         parts = self.parts
         chosen = {slot: part.name for slot, part in parts.items()} | {

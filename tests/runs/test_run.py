@@ -1,36 +1,25 @@
-"""Runs and what they make only once: one study, or many side by side in one session."""
+"""Runs: what they make only once, where they go on, and what they tell on the way."""
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
-from threading import Event
 
 import numpy as np
 import pytest
+from alike import SMALL, STUDIES, same
 from conftest import blobs
 
-from ckcv_ray import Execution, InputError, Job, Progress, Result, RunError, StoreError, Study, TestRows, run
+from ckcv_ray import Execution, Job, Progress, RunError, Study, TestRows, run
 from ckcv_ray import run_many as many
 from ckcv_ray.data import task as tasks
-from ckcv_ray.engine import evaluate, forecast
+from ckcv_ray.engine import batches, evaluate, forecast
 from ckcv_ray.engine.backend import SERIAL as ONE
+from ckcv_ray.engine.backend import SerialBackend
 from ckcv_ray.learners.svm import learner
 from ckcv_ray.runs import run as driver
 from ckcv_ray.runs.run import checked, run_job, run_work
 from ckcv_ray.study import Problem
 
 SERIAL = Execution("serial")
-SMALL = Study.of(C=(0.1, 1.0, 10.0), gamma=(0.1, 1.0), k=(3, 4, 5), n_splits=5)
-STUDIES = [SMALL.replace(seed=seed) for seed in range(6)]
-
-
-def same(a: Result, b: Result) -> bool:
-    """Whether two results are equal but for what depends on the run."""
-    models = all(
-        a.problem.learner.same(one.model, other.model)
-        for one, other in zip(a.ensemble.members, b.ensemble.members, strict=True)
-    )
-    return models and a.certificate.claims == b.certificate.claims and a.candidates.equals(b.candidates)
 
 
 # What is made once
@@ -175,9 +164,17 @@ def test_a_folder_changes_nothing_but_where_it_is_kept(tmp_path: Path) -> None:
     assert set(outside.certificate.digests) == {"data", "candidates.parquet", "ensemble/models.parquet"}
 
 
-def test_a_run_that_was_stopped_goes_on_where_it_was(tmp_path: Path) -> None:
-    job, whole = Job(SMALL, blobs(60), tmp_path / "run"), run_job(Job(SMALL, blobs(60)), SERIAL)
-    asked = iter([False] * 4)
+@pytest.mark.parametrize("after", [1, 4, 20, 30])
+def test_a_run_that_was_stopped_goes_on_where_it_was(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, after: int
+) -> None:
+    """Nothing that was computed is computed again: in all it has as many fits as one that was not stopped."""
+    for name in ("BATCH_SECONDS", "OWN_SECONDS"):  # a unit in each batch
+        monkeypatch.setattr(batches, name, 0.0)
+    monkeypatch.setattr(SerialBackend, "least_seconds", 0.0)
+    job = Job(SMALL.replace(exhaustive=True), blobs(60), tmp_path / "run")
+    whole = run_job(job._replace(out=None), SERIAL)
+    asked = iter([False] * after)
     with pytest.raises(KeyboardInterrupt):
         run_job(job, SERIAL, stop=lambda: next(asked, True))
     assert not (tmp_path / "run" / "manifest.json").exists()
@@ -185,8 +182,8 @@ def test_a_run_that_was_stopped_goes_on_where_it_was(tmp_path: Path) -> None:
     assert 0 < kept["fits"] < whole.execution["fits"]
     result = run_job(job, SERIAL)
     assert same(result, whole)
-    assert result.execution["evaluations"] == whole.execution["evaluations"]
-    assert result.execution["fits"] >= whole.execution["fits"]
+    for name in ("evaluations", "fits"):
+        assert result.execution[name] == whole.execution[name]
 
 
 def test_a_listener_hears_how_far_a_run_has_come() -> None:
@@ -230,90 +227,6 @@ def test_the_folder_of_a_run_is_where_it_was_when_it_was_asked_for(
     run_work(work, opened=ONE)
     assert (tmp_path / "run" / "manifest.json").exists()
     assert not list((tmp_path / "elsewhere").iterdir())
-
-
-# Many runs
-
-
-def test_many_runs_give_what_each_gives_alone_in_the_order_of_the_jobs(tmp_path: Path) -> None:
-    task = blobs(60)
-    jobs = [Job(study, task, tmp_path / str(i)) for i, study in enumerate(STUDIES)]
-    alone = [run_job(Job(study, task), SERIAL) for study in STUDIES]
-    for _ in range(2):  # made, then read
-        found = list(many(jobs, SERIAL))
-        assert [result.study.seed for result in found] == list(range(6))
-        assert all(map(same, found, alone))
-
-
-def test_many_runs_on_ray_are_the_same(ray_session: None, tmp_path: Path) -> None:
-    task = blobs(60)
-    jobs = [Job(study, task, tmp_path / str(i)) for i, study in enumerate(STUDIES[:3])]
-    found = list(many(jobs, Execution("ray")))
-    assert all(map(same, found, many([job._replace(out=None) for job in jobs], SERIAL)))
-
-
-def test_a_list_of_jobs_is_checked_before_any_begins(tmp_path: Path) -> None:
-    task = blobs(60)
-    jobs = [Job(SMALL, task, tmp_path / "run"), Job(SMALL.replace(k=61), task)]
-    with pytest.raises(InputError, match="k=61"):
-        next(many(jobs, SERIAL))
-    assert not list(tmp_path.iterdir())
-
-
-def test_jobs_of_a_generator_are_asked_for_as_they_are_needed() -> None:
-    task, asked = blobs(60), []
-
-    def jobs() -> Iterator[Job]:
-        for study in [SMALL.replace(seed=seed) for seed in range(40)]:
-            asked.append(study.seed)
-            yield Job(study, task)
-
-    results = many(jobs(), SERIAL)
-    assert asked == []
-    next(results)
-    assert 0 < len(asked) < 10
-    results.close()
-    assert len(asked) < 10
-
-
-def test_no_jobs_have_no_results() -> None:
-    assert list(many([], SERIAL)) == list(many(iter(()), SERIAL)) == []
-
-
-def test_one_job_that_fails_stops_the_others_which_keep_what_is_done(tmp_path: Path) -> None:
-    task = blobs(60)
-    (tmp_path / "1").mkdir()
-    (tmp_path / "1" / "letter.txt").write_text("not a run")
-    jobs = [Job(study, task, tmp_path / str(i)) for i, study in enumerate(STUDIES)]
-    results = many(jobs, SERIAL)
-    assert next(results).study.seed == 0
-    with pytest.raises(StoreError, match="not a run folder"):
-        next(results)
-    (tmp_path / "1" / "letter.txt").unlink()
-    assert [result.study.seed for result in many(jobs, SERIAL)] == list(range(6))
-
-
-def test_many_runs_stop_when_asked(tmp_path: Path) -> None:
-    task, stop = blobs(60), Event()
-    jobs = [Job(study, task, tmp_path / str(i)) for i, study in enumerate(STUDIES)]
-    results = many(jobs, SERIAL, stop.is_set)
-    next(results)
-    stop.set()
-    with pytest.raises(KeyboardInterrupt):
-        list(results)
-    finished = {place.parent.name for place in tmp_path.glob("*/manifest.json")}
-    assert "0" in finished
-    assert "5" not in finished
-    assert not list(tmp_path.glob("*/.lock"))
-
-
-def test_two_jobs_of_one_folder_are_one_run_or_refused(tmp_path: Path) -> None:
-    task = blobs(60)
-    job = Job(SMALL, task, tmp_path / "run")
-    one, other = many([job, job], SERIAL)
-    assert same(one, other)
-    with pytest.raises(StoreError, match="seed: asked 1, in the folder 0"):
-        list(many([job, job._replace(study=STUDIES[1])], SERIAL))
 
 
 def test_a_run_without_any_complete_candidate_says_what_failed_first(

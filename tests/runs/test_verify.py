@@ -223,11 +223,15 @@ def test_a_forged_test_error_is_trusted_aloud_and_measured_again(tmp_path: Path)
     assert verify(out).differences == []
     (told,) = verify(out, test=columns).differences
     assert "execution.json: test.error is" in told
-    with pytest.raises(InputError, match="not the rows"):
-        verify(out, test=columns.slice(1))
+    assert verify(out, test=TestRows(test.X, test.y)).differences == [told]
+    for others in (columns.slice(1), TestRows(test.X[1:], test.y[1:])):
+        with pytest.raises(InputError, match="not the rows"):
+            verify(out, test=others)
 
 
 def test_test_rows_for_a_run_without_any_are_refused(tmp_path: Path) -> None:
     run(SMALL, tmp_path / "run")
     with pytest.raises(InputError, match="not measured on any rows"):
         verify(tmp_path / "run", test=blobs(40, seed=3).columns())
+    with pytest.raises(InputError, match="expected a class number below 2"):
+        verify(tmp_path / "run", test=TestRows(np.zeros((2, 2)), np.array([0, 2])))

@@ -254,7 +254,7 @@ def test_json_without_a_part_that_is_known_is_refused(slot, odd):
 
 def test_json_that_lacks_a_part_is_refused():
     for slot in SLOTS:
-        with pytest.raises(InputError, match=f"^{slot}=None is not a part"):
+        with pytest.raises(InputError, match=f"^{slot}=None is not a mapping with the name and the options"):
             Study.from_json({name: value for name, value in Study().to_json().items() if name != slot})
 
 
@@ -292,12 +292,29 @@ def test_options_in_other_words():
 
 @pytest.mark.parametrize("name", ["scaling", "c", "K", "alpha", "protocol", "certification", ""])
 def test_an_unknown_option_is_named_with_those_that_are_known(name):
-    for make in (Study.of, Study().replace, lambda **asked: Study.from_json(Study().to_json() | asked)):
+    for make in (Study.of, Study().replace):
         with pytest.raises(InputError) as refused:
             make(**{"seed": 1, name: 1})
         text = str(refused.value)
-        assert f"unknown option {name!r}" in text
+        assert f"unknown option {name!r} of a study" in text
         assert all(option in text for option in PERTURBED)
+
+
+@pytest.mark.parametrize("name", ["scaling", "C", "k", "n_splits", ""])
+def test_json_with_an_option_that_is_not_the_studys_own_is_refused(name):
+    """Every option has one place, so that a study has one description."""
+    with pytest.raises(
+        InputError, match=rf"unknown option {name!r} of a study: .*exhaustive, report_k, seed"
+    ):
+        Study.from_json(Study().to_json() | {name: 1})
+
+
+@pytest.mark.parametrize("slot", SLOTS)
+@pytest.mark.parametrize("name", ["scaling", "seed", "holdout_share"])
+def test_json_with_an_option_that_is_not_the_parts_own_is_refused(slot, name):
+    told = Study().to_json()
+    with pytest.raises(InputError, match=f"unknown option {name!r} of {told[slot]['name']}: the options are"):
+        Study.from_json(told | {slot: told[slot] | {name: 1}})
 
 
 MISPLACED = [
