@@ -39,7 +39,15 @@ SLOW = {  # folders and files whose tests start processes, compile, or take long
     *("test_disk.py", "test_foreign_folders.py", "test_folder.py", "test_recorder.py", "test_files.py"),
     *("test_bounds.py", "test_named.py", "test_svm.py", "test_second_learner.py", "test_page.py"),
     *("test_bad_input.py", "test_bad_arguments.py", "test_public_names.py", "test_forecast.py", "cli"),
-    *("test_environment.py", "test_shortcuts.py", "test_verify.py", "test_recount.py", "test_backends.py"),
+    *(
+        "test_environment.py",
+        "test_shortcuts.py",
+        "test_nested.py",
+        "test_decomposition.py",
+        "test_verify.py",
+        "test_recount.py",
+        "test_backends.py",
+    ),
 }
 
 
