@@ -41,7 +41,7 @@ outside() {  # what needs the package registry; then the rest in namespaces; the
     quietly docker/install "$scratch/env"
     say docker/install "an empty environment, filled from requirements.lock by hash"
     quietly "$scratch/env/bin/ckcv" run "${study[@]}" --backend serial --out "$scratch/local"
-    say "ckcv run" "$(grep "^best triple" "$scratch/log")"
+    say "ckcv run" "$(grep "^best " "$scratch/log")"
     CKCV_SCRATCH=$scratch unshare --net --ipc --mount --pid --fork --kill-child --mount-proc jobs/try_cluster.sh
     rm -rf "$scratch"
     if pgrep -f "$scratch" > /dev/null || [ -e "$scratch" ]; then die "$scratch is in use"; fi

@@ -11,7 +11,7 @@ import pytest
 from conftest import blobs
 from pyarrow import csv
 
-from ckcv_ray.study import Study, read_toml
+from ckcv_ray.study import Holdout, Study, read_toml
 
 ROOT = Path(__file__).resolve().parent.parent
 README = (ROOT / "README.md").read_text()
@@ -121,13 +121,14 @@ def test_the_python_block_runs(tmp_path: Path) -> None:
 
 def test_the_layout_names_every_module() -> None:
     layout = README.split("## The layout of the code")[1]
-    for file in (ROOT / "ckcv_ray").glob("*.py"):
-        if file.stem not in ("__init__", "errors", "version"):
+    for file in (ROOT / "ckcv_ray").rglob("*.py"):
+        if file.stem not in ("__init__", "__main__"):
             assert re.search(rf"\b{file.stem}\b", layout), f"{file.stem} is not in the README's layout"
 
 
 def test_the_study_file_of_the_readme_is_one(tmp_path):
     (tmp_path / "patients.toml").write_text(re.search(r"```toml\n(.*?)```", README, re.DOTALL)[1])
-    study = Study.from_json(read_toml(tmp_path / "patients.toml"))
-    assert (len(study.C), study.gamma, len(study.k)) == (13, (0.01, 0.1, 1.0), 18)
-    assert (study.n_splits, study.protocol, study.claims) == (50, "holdout", ("random", "member:3"))
+    study = Study.of(**read_toml(tmp_path / "patients.toml"))
+    assert (len(study.learner.C), study.learner.gamma) == (13, (0.01, 0.1, 1.0))
+    assert (len(study.resampling.k), study.resampling.n_splits) == (18, 50)
+    assert study.certification == Holdout(claim=("random", "member:3"))

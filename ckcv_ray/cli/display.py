@@ -18,7 +18,7 @@ from rich.progress import (
     TimeElapsedColumn,
 )
 
-from ckcv_ray.engine.aggregator import Progress as Moment
+from ckcv_ray.engine.progress import Progress as Moment
 
 PLAIN_SECONDS = 10.0
 
@@ -78,10 +78,10 @@ class Display(Line):
         self.show(line, line, moment.computed + moment.dropped + moment.failed, moment.planned)
 
     def line(self, moment: Moment, seconds: float) -> str:
-        """One moment in words: rate, time left, share dropped, best triple so far."""
+        """One moment in words: rate, time left, share dropped, best candidate so far."""
         done = moment.computed - (self.first.computed if self.first else 0)
         parts = [
-            f"{moment.computed:,} cells, {done / max(seconds, 1e-9):,.0f}/s",
+            f"{moment.computed:,} evaluations, {done / max(seconds, 1e-9):,.0f}/s",
             f"{100 * moment.dropped / moment.planned:.0f} % dropped",
             f"{duration(moment.left / moment.workers)} left"
             if isfinite(moment.left)
@@ -90,8 +90,8 @@ class Display(Line):
         if moment.failed:
             parts.append(f"{moment.failed:,} failed")
         if moment.best:
-            (C, gamma, k), l_ms = moment.best
-            parts.append(f"best L_MS {100 * l_ms:.2f} % at C={C:g} gamma={gamma:g} k={k}")
+            candidate, l_ms = moment.best
+            parts.append(f"best L_MS {100 * l_ms:.2f} % at {candidate}")
         return " | ".join(parts)
 
 

@@ -1,7 +1,10 @@
-"""Options that several commands share: the study asked for, and the table it is asked of."""
+"""Options that several commands share: the study asked for, and the task it is asked of.
+
+The options of a study come from the fields of its parts (``core.options``).
+"""
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from csv import reader
 from functools import wraps
 from inspect import Parameter, signature
@@ -10,30 +13,48 @@ from typing import Annotated, Any, NamedTuple
 
 import typer
 
-from ckcv_ray.data import task as data
+from ckcv_ray.core.options import Option, options
+from ckcv_ray.data.schema import is_number
+from ckcv_ray.data.task import Task, TestRows, learning_task, read, rows_to_test
 from ckcv_ray.errors import InputError
-from ckcv_ray.study import Study, parse_folds, parse_grid, read_toml
+from ckcv_ray.learners import register_installed
+from ckcv_ray.study import SLOTS, Execution, Study, read_toml
 from ckcv_ray.validation import as_path
 
 SOURCES = "CSV, Parquet, NPZ (X, y) or svmlight file, or a named set: sklearn:breast_cancer, ida:titanic:1, \
 twonorm:400:0 (rows, seed), ringnorm:..., waveform:..."
 IN_JOB = "RAY_JOB_CONFIG_JSON_ENV_VAR"  # set by Ray for what it runs as a job
+PARTS = {
+    "learner": ("What is fitted: {}.", "Study"),
+    "resampling": (
+        "complete (random splits, as the paper's method) or rotation (the k splits of one shuffle, as "
+        "conventional k-fold cross validation).",
+        "Study",
+    ),
+    "criterion": ("What is minimised over the candidates: {}.", "Study"),
+    "certify": (
+        "holdout: set a share of the rows aside, touched by nothing before the end, which then bounds "
+        "the error closely. nested: select again inside each of several outer splits, and certify the "
+        "ensemble of what was selected. The occam bound needs neither, and is always computed.",
+        "Certificate",
+    ),
+}
 
 
 class Asked(NamedTuple):
-    """The table a study is asked of, and rows to test on, if there are any."""
+    """The task a study is asked of, and rows to test on, if there are any."""
 
-    table: data.Table
-    test: data.TestRows | None
+    task: Task
+    test: TestRows | None
 
 
 def option(text: str, default: str | None = None, panel: str | None = None) -> Any:
-    """An option whose default stands in the Study, shown as ``default``."""
+    """Declare an option whose default stands elsewhere, shown as ``default``."""
     return typer.Option(help=text, show_default=default or False, rich_help_panel=panel)
 
 
 def flag(name: str, text: str, panel: str | None = None) -> Any:
-    """An option that is there or not."""
+    """Declare an option that is there or not."""
     return typer.Option(name, help=text, rich_help_panel=panel)
 
 
@@ -85,133 +106,88 @@ def asked(
     ] = None,
     ida_file: IdaFile = None,
 ) -> Asked:
-    """The table that options name.
+    """Read the task that options name.
 
     Raises:
         InputError: it cannot be learned from.
     """
-    columns = data.read(source, ida_file)
-    table = data.learning_table(columns.learn, target, _names(features), _names(drop), source)
-    others = data.read(test, ida_file) if test else columns
+    columns = read(source, ida_file)
+    task = learning_task(columns.learn, target, _names(features), _names(drop), source)
+    others = read(test, ida_file) if test else columns
     rows = others.learn if test and others.test is None else others.test
-    return Asked(table, data.rows_to_test(rows, table))
+    return Asked(task, rows_to_test(rows, task))
 
 
-def study_of(
-    C: Annotated[
-        str | None, option("Costs: 0.1,1,10 or log:FIRST:LAST:COUNT.", "log:-2:4:13", "Study")
-    ] = None,
-    gamma: Annotated[str | None, option("Kernel widths, likewise.", "log:-4:1:11", "Study")] = None,
-    k: Annotated[str | None, option("Folds: 3,4,5,10, a range 3:20, or 3:n.", "3:n", "Study")] = None,
-    n_splits: Annotated[int | None, option("Random splits for each k.", "20", "Study")] = None,
-    delta: Annotated[float | None, option("Failure probability of a bound.", "0.05", "Study")] = None,
-    seed: Annotated[int | None, option("Of the splits.", "0", "Study")] = None,
-    resampling: Annotated[
-        str | None,
-        option(
-            "complete (random splits, as the paper's method) or rotation (the k splits of one shuffle, as "
-            "conventional k-fold cross validation).",
-            "complete",
-            "Study",
-        ),
-    ] = None,
-    scale: Annotated[
-        str | None,
-        option("standard (fitted on each split's training rows alone) or none.", "standard", "Study"),
-    ] = None,
-    report_k: Annotated[
-        str | None, option("Values of k whose own best triple is reported too.", None, "Study")
-    ] = None,
-    solver: Annotated[
-        str | None, option("Solver of the machine: newton (ours) or libsvm.", "newton", "Study")
-    ] = None,
-    tolerance: Annotated[float | None, option("KKT violation of a fit.", "0.001", "Study")] = None,
-    max_iter: Annotated[
-        int | None, option("Iterations after which a fit is capped.", "10000000", "Study")
-    ] = None,
-    bound: Annotated[
-        str | None,
-        option(
-            "What L_EE is the mean of: clopper_pearson (the paper's), stevens, safe or catoni. "
-            "What is minimised is Clopper-Pearson always.",
-            "clopper_pearson",
-            "Certificate",
-        ),
-    ] = None,
-    certify: Annotated[
-        str | None,
-        option(
-            "holdout: set a share of the rows aside, touched by nothing before the end, which then bounds "
-            "the error closely. nested: select anew inside each of several outer splits, and certify the "
-            "ensemble of what was selected. The occam bound needs neither, and is always computed.",
-            None,
-            "Certificate",
-        ),
-    ] = None,
-    holdout_share: Annotated[float | None, option("The share set aside.", "0.33", "Certificate")] = None,
-    claim: Annotated[
-        str | None,
-        option(
-            "What it certifies, delta shared: random (the member that ckcv predict draws for a row, by a "
-            "hash of its values), vote (the majority of F*), member:7; several as a,b.",
-            "random",
-            "Certificate",
-        ),
-    ] = None,
-    outer_splits: Annotated[
-        int | None, option("Outer splits of nested; each costs a run on two thirds.", "5", "Certificate")
-    ] = None,
-    exhaustive: Annotated[
-        bool | None,
-        typer.Option("--exhaustive", help="Compute every cell; drop nothing.", rich_help_panel="Study"),
-    ] = None,
-    study: Annotated[
-        Path | None, option("TOML file with these; options given here come first.", None, "Study")
-    ] = None,
-) -> Study:
-    """The study that options describe.
+def study_of(study: Path | None = None, **given: Any) -> Study:
+    """Make the study that options describe; those given come before those of a TOML file.
 
     Raises:
-        InputError: one is out of its range.
+        InputError: one is unknown or out of its range, or does not go with the others.
     """
-    given = {
-        "C": C and parse_grid(C, "C"),
-        "gamma": gamma and parse_grid(gamma, "gamma"),
-        "report_k": report_k and parse_folds(report_k, "report_k"),
-        "n_splits": n_splits,
-        "delta": delta,
-        "seed": seed,
-        "resampling": resampling,
-        "scaling": scale,
-        "solver": solver,
-        "tolerance": tolerance,
-        "max_iter": max_iter,
-        "bound": bound,
-        "protocol": certify,
-        "holdout_share": holdout_share,
-        "claims": claim and tuple(claim.split(",")),
-        "outer_splits": outer_splits,
-        "exhaustive": exhaustive,
-    }
     values = read_toml(study) if study else {}
-    values |= {name: value for name, value in given.items() if value is not None}
-    if k is not None:
-        values["k"] = parse_folds(k, "k")
-    return Study.from_json(values)
+    return Study.of(**values | {name: value for name, value in given.items() if value is not None})
+
+
+def _study_parameters() -> Iterator[Parameter]:
+    """A parameter for each choice of a part, and for each option of the parts and of a study, once."""
+    for slot, (text, panel) in PARTS.items():
+        if len(SLOTS[slot]) > 1:
+            names = " or ".join(SLOTS[slot])
+            yield _parameter(slot, str, option(text.format(names), next(iter(SLOTS[slot])), panel))
+    seen = set()
+    for part in [*(part for choices in SLOTS.values() for part in choices.values()), Study]:
+        for name, declared in options(part).items():
+            if name not in seen:
+                seen.add(name)
+                yield _declared(name, declared.metadata["option"])
+    text = "TOML file with these; options given here come first."
+    yield _parameter("study", Path, option(text, None, "Study"))
+
+
+def _declared(name: str, declared: Option) -> Parameter:
+    if declared.kind is bool:
+        return _parameter(name, bool, flag(f"--{name.replace('_', '-')}", declared.help, declared.panel))
+    return _parameter(name, declared.kind, option(declared.help, declared.shown, declared.panel))
+
+
+def _parameter(name: str, kind: type, shown: Any) -> Parameter:
+    annotation = Annotated[kind | None, shown]  # type: ignore[valid-type]
+    return Parameter(name, Parameter.POSITIONAL_OR_KEYWORD, default=None, annotation=annotation)
+
+
+register_installed()
+study_of.__signature__ = signature(study_of).replace(parameters=list(_study_parameters()))  # type: ignore[attr-defined]
+
+
+def execution_of(
+    backend: Annotated[
+        str, typer.Option(help="auto (by expected work), ray or serial.", rich_help_panel="Execution")
+    ] = "auto",
+    workers: Annotated[int | None, option("Processes at once.", "every CPU", "Execution")] = None,
+    address: Annotated[
+        str | None, option("Ray cluster to join.", "RAY_ADDRESS, else a local Ray", "Execution")
+    ] = None,
+) -> Execution:
+    """Make the execution that options describe.
+
+    Raises:
+        InputError: one is out of its range, or does not go with the others.
+    """
+    return Execution(backend, workers, address)
 
 
 def complete(words: Sequence[str], option: str, value: str) -> list[str]:
-    """The words of a command, with the value filled in after an option that is given without one."""
+    """Fill in the value of an option that is given without one."""
     done: list[str] = []
     for word, following in zip(words, [*words[1:], ""], strict=True):
         done.append(word)
-        if word == option and not data.is_number(following):
+        if word == option and not is_number(following):
             done.append(value)
     return done
 
 
 def parse_workers(text: str) -> tuple[int, ...]:
-    """Numbers of workers from a,b,c.
+    """Read numbers of workers from a,b,c.
 
     Raises:
         InputError: one is no whole number of at least 1.
@@ -223,7 +199,7 @@ def parse_workers(text: str) -> tuple[int, ...]:
 
 
 def check_place(out: str | Path) -> Path:
-    """A folder to write to.
+    """Check a folder to write to.
 
     Raises:
         InputError: it cannot be one, or would be lost: a job works in a copy that is thrown away.

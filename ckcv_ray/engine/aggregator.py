@@ -77,7 +77,7 @@ class Aggregator:
         """
         places, new = self._take(outcome.records, outcome.failures)
         selecting = places.size[~places.estimate]
-        if len(selecting):
+        if len(selecting) and outcome.seconds:  # what is read from a log took none
             self.rate.add(outcome.seconds, float(self._costs[0][selecting].sum()))
         self.fits += outcome.fits
         if self.decided() or monotonic() - self._forecast_at > FORECAST_SECONDS:

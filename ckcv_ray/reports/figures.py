@@ -45,19 +45,33 @@ STYLE = {
 Values = NDArray[np.float64]
 
 
-class Landscape(NamedTuple):
-    """All (C, gamma) at one k.
+class Axis(NamedTuple):
+    """What steps or paths of a search space differ in.
 
     Attributes:
-        C, gamma: the grids.
-        value: L_MS, or what it is proven to be at least, (n_gamma, n_C).
-        splits: splits that rests on, (n_gamma, n_C); all n_splits of them where it is L_MS itself.
-        failed: where a split failed, (n_gamma, n_C).
-        best: positions of the winner's gamma and C.
+        name: of the hyperparameter.
+        values: of it, as text.
+        counted: whether there is no such hyperparameter, and the values are positions.
     """
 
-    C: tuple[float, ...]
-    gamma: tuple[float, ...]
+    name: str
+    values: tuple[str, ...]
+    counted: bool = False
+
+
+class Landscape(NamedTuple):
+    """All settings at one k.
+
+    Attributes:
+        steps, paths: what they differ in.
+        value: L_MS, or what it is proven to be at least, (n_paths, n_steps); nan where there is no setting.
+        splits: splits that rests on, (n_paths, n_steps); all n_splits of them where it is L_MS itself.
+        failed: where a split failed, (n_paths, n_steps).
+        best: path and step of the winner.
+    """
+
+    steps: Axis
+    paths: Axis
     value: Values
     splits: NDArray[np.int64]
     failed: NDArray[np.bool_]
@@ -73,14 +87,13 @@ class Span(NamedTuple):
     n_select: int
     state: str
     lower_bound: float | None
-    C: float | None
-    gamma: float | None
+    setting: str
     l_ms: float | None
     l_ee: float | None
 
 
 def draw_landscape(at: Landscape, label: str) -> str:
-    """L_MS over C and gamma as SVG; a triple without all its splits is a smaller square, by their share."""
+    """Draw L_MS over all settings; one without all its splits is a smaller square, by their share."""
     with new_figure("landscape") as figure:
         axes = figure.add_subplot()
         tiles = _tiles(at)
@@ -88,10 +101,10 @@ def draw_landscape(at: Landscape, label: str) -> str:
         rows, columns = np.nonzero(at.failed)
         axes.plot(columns, rows, "x", color=MARK, markersize=5)
         _mark_best(axes, at.best)
-        _grid_axis(axes.xaxis, at.C, "C")
-        _grid_axis(axes.yaxis, at.gamma, "gamma")
-        axes.set_xlim(-0.6, len(at.C) - 0.4)
-        axes.set_ylim(-0.6, len(at.gamma) - 0.4)
+        _grid_axis(axes.xaxis, at.steps)
+        _grid_axis(axes.yaxis, at.paths)
+        axes.set_xlim(-0.6, len(at.steps.values) - 0.4)
+        axes.set_ylim(-0.6, len(at.paths.values) - 0.4)
         figure.colorbar(tiles, ax=axes, pad=0.02).set_label("L_MS, or at least, in %")
         return inline_svg(figure, label)
 
@@ -160,14 +173,15 @@ def as_svg(figure: Figure, background: str = "none") -> str:
 
 
 def _tiles(at: Landscape) -> PatchCollection:
-    """A square for each triple that did not fail; colours are finest near the least value."""
+    """A square for each candidate that did not fail; colours are finest near the least value."""
     part = np.maximum(LEAST_SIDE, PART_SIDE * at.splits / at.n_splits)
     side = np.where(at.splits == at.n_splits, FULL_SIDE, part)
+    there = ~at.failed & ~np.isnan(at.value)
     squares = [
-        Rectangle((c - side[g, c] / 2, g - side[g, c] / 2), float(side[g, c]), float(side[g, c]))
-        for g, c in np.argwhere(~at.failed)
+        Rectangle((s - side[p, s] / 2, p - side[p, s] / 2), float(side[p, s]), float(side[p, s]))
+        for p, s in np.argwhere(there)
     ]
-    shown = 100 * at.value[~at.failed]
+    shown = 100 * at.value[there]
     norm = PowerNorm(0.5, shown.min(), max(shown.max(), shown.min() + 0.1))
     colours = ListedColormap(matplotlib.colormaps[COLOURS](np.linspace(0.1, 0.95, LEVELS)))
     return PatchCollection(
@@ -176,9 +190,11 @@ def _tiles(at: Landscape) -> PatchCollection:
 
 
 def _mark_best(axes: Axes, best: tuple[int, int]) -> None:
-    g, c = best
-    axes.add_patch(Rectangle((c - 0.5, g - 0.5), 1, 1, fill=False, edgecolor=MARK, linewidth=2, zorder=3))
-    axes.plot([c], [g], "*", color="white", markeredgecolor="black", markersize=9, zorder=4)
+    path, step = best
+    axes.add_patch(
+        Rectangle((step - 0.5, path - 0.5), 1, 1, fill=False, edgecolor=MARK, linewidth=2, zorder=3)
+    )
+    axes.plot([step], [path], "*", color="white", markeredgecolor="black", markersize=9, zorder=4)
 
 
 def _draw_low(axes: Axes, spans: Sequence[Span], marker: str, colour: str, label: str) -> None:
@@ -194,11 +210,11 @@ def _ring(axes: Axes, winner: Span) -> None:
     axes.plot(*at, "o", color=MARK, markerfacecolor="none", markersize=12, markeredgewidth=2, label="winner")
 
 
-def _grid_axis(axis: Any, grid: Sequence[float], name: str) -> None:
+def _grid_axis(axis: Any, values: Axis) -> None:
     """Ticks at the positions of a grid's values, thinned to what has room."""
-    shown = range(0, len(grid), -(-len(grid) // TICKS))
-    axis.set_ticks(list(shown), [f"{float(f'{grid[i]:.3g}'):g}" for i in shown])
-    axis.set_label_text(name)
+    shown = range(0, len(values.values), -(-len(values.values) // TICKS))
+    axis.set_ticks(list(shown), [values.values[i] for i in shown], parse_math=False)
+    axis.set_label_text(values.name, parse_math=False)
 
 
 def _fold_axis(axes: Axes, first: int, last: int) -> None:

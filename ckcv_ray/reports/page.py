@@ -6,33 +6,34 @@ a function of the folder's files.
 """
 
 from collections.abc import Sequence
-from itertools import groupby
-from pathlib import Path
+from os import PathLike
 from typing import Any, NamedTuple
 
 import numpy as np
 from jinja2 import Environment, PackageLoader, StrictUndefined
+from numpy.typing import NDArray
 
-from ckcv_ray.claims.certificate import at_most, level_of, repeats_told
+from ckcv_ray.claims.wording import at_most, level_of, repeats_told
 from ckcv_ray.core.bounds import clopper_pearson
-from ckcv_ray.core.selection import Leader
+from ckcv_ray.core.selection import ABSENT, Leader
 from ckcv_ray.engine.aggregator import Aggregator
 from ckcv_ray.errors import StoreError, printable
+from ckcv_ray.learners.ensemble import Failure
 from ckcv_ray.reports import figures
-from ckcv_ray.reports.figures import Landscape, Span
+from ckcv_ray.reports.figures import Axis, Landscape, Span
 from ckcv_ray.runs.load import load_run, replay
-from ckcv_ray.runs.result import LIKEWISE, Result
-from ckcv_ray.storage.candidates import triple_of
+from ckcv_ray.runs.result import Result
+from ckcv_ray.runs.summary import LIKEWISE
 from ckcv_ray.storage.folder import RunFolder
-from ckcv_ray.storage.log import Failure
+from ckcv_ray.study import Candidate, Problem
 
-REPORTED = ("winner", "reported")
+MOST_NAMED = 5
 
 
 class OneSplit(NamedTuple):
     """Errors of the winner on one split's select and estimate set, and the bounds they give."""
 
-    mc_index: int
+    split: int
     select_errors: int
     select_bound: float
     estimate_errors: int
@@ -43,22 +44,39 @@ class Loss(NamedTuple):
     """Paths that failed alike: at what, and with which traceback."""
 
     traceback: str
-    failures: list[Failure]
+    paths: "list[Lost]"
 
 
-def page(out: str | Path) -> str:
-    """The page of the finished run in ``out``.
+class Lost(NamedTuple):
+    """A path that failed, in words."""
+
+    stage: str
+    k: int
+    split: int
+    first: str
+    last: str
+
+
+def page(out: str | PathLike[str], result: Result | None = None) -> str:
+    """Return the page of the finished run in ``out``.
+
+    Args:
+        out: the run folder.
+        result: what it holds, if it was loaded already.
 
     Raises:
         StoreError: there is no finished run, or it is damaged.
     """
-    result, aggregator = load_run(out), replay(out)
+    result = result or load_run(out)
+    aggregator = replay(out, result.problem)
     leader = _leader(result, aggregator)
-    at, spans = landscape(result, aggregator, leader), fold_spans(result.per_k())
+    at, spans = landscape(aggregator, leader), fold_spans(result.per_k())
     splits = single_splits(result, aggregator, leader)
     filled: str = _template().render(
         result=result,
         certificate=result.certificate,
+        winner=Candidate(result.setting, result.k),
+        against=_against(result),
         claims=result.certificate.claims,
         repeats=repeats_told(result.certificate.repeats, result.certificate.n_rows),
         likewise=LIKEWISE[result.certificate.bound],
@@ -66,7 +84,7 @@ def page(out: str | Path) -> str:
         at=at,
         spans=spans,
         splits=splits,
-        losses=_losses(aggregator.failures()),
+        losses=_losses(aggregator.failures(), result.problem),
         landscape=figures.draw_landscape(at, _landscape_in_words(result, at)),
         folds=figures.draw_folds(spans, _folds_in_words(result, spans)),
         spread=_draw_spread(result, splits),
@@ -78,49 +96,104 @@ def page(out: str | Path) -> str:
     return filled
 
 
-def landscape(result: Result, aggregator: Aggregator, leader: Leader) -> Landscape:
-    """L_MS over C and gamma at the winner's k, as far as the log of cells knows it.
+def landscape(aggregator: Aggregator, leader: Leader) -> Landscape:
+    """Return L_MS over all settings at the winner's k, as far as the log knows it.
 
-    The log holds more splits of a beaten triple than the proof that the table of triples keeps.
+    The log holds more splits of a beaten candidate than the proof that the table of candidates keeps.
     """
-    fold = aggregator.selection.sizes[leader.size]
-    value = np.array([[fold.exact_low(g, c) for c in range(fold.low.shape[1])] for g in range(len(fold.low))])
-    states = [row["state"] for row in result.triples.to_pylist() if row["k"] == result.k]
-    failed = np.array(states).reshape(value.shape) == "failed"
-    best = leader.gamma, leader.C
-    return Landscape(result.study.C, result.study.gamma, value, fold.prefix, failed, fold.n_splits, best)
+    fold, problem = aggregator.selection.sizes[leader.size], aggregator.problem
+    exists = fold.values[0] != ABSENT
+    value = np.full(exists.shape, np.nan)
+    for path, step in np.argwhere(exists):
+        value[path, step] = fold.exact_low(path, step)
+    rows = aggregator.candidates().to_pylist()
+    k = problem.sizes[leader.size].k_first
+    failed = np.zeros(exists.shape, np.bool_)
+    for row in rows:
+        failed[row["path"], row["step"]] |= row["k_first"] == k and row["state"] == "failed"
+    best = leader.path, leader.step
+    return Landscape(*axes_of(problem), value, fold.prefix, failed, fold.n_splits, best)
+
+
+def axes_of(problem: Problem) -> tuple[Axis, Axis]:
+    """Return what the steps and the paths of a search space differ in.
+
+    A hyperparameter names an axis where it alone says which step, or which path, it is; else they are
+    counted.
+    """
+    lengths = list(problem.learner.lengths)
+    ends = np.cumsum(lengths)
+    columns = {name: np.split(values, ends[:-1]) for name, values in problem.learner.settings().items()}
+    longest = int(np.argmax(lengths))
+    steps = {
+        name: parts[longest]
+        for name, parts in columns.items()
+        if all(np.array_equal(part, parts[longest][: len(part)]) for part in parts)
+    }
+    step = _axis(steps, "step", max(lengths))
+    paths = {
+        name: np.array([part[0] for part in parts])
+        for name, parts in columns.items()
+        if name != step.name and all((part == part[0]).all() for part in parts)
+    }
+    return step, _axis(paths, "path", len(lengths))
 
 
 def fold_spans(rows: Sequence[dict[str, Any]]) -> list[Span]:
-    """The rows of ``Result.per_k`` with neighbours of one fold size and one fate drawn together."""
-
-    def fate(row: dict[str, Any]) -> tuple[Any, ...]:
-        own = row["k"] if row["state"] in REPORTED else None
-        return row["n_select"], row["state"], row["lower_bound"], own
-
-    groups = [list(group) for _, group in groupby(rows, fate)]
+    """Return the rows of ``Result.per_k`` as they are drawn."""
     return [
-        Span(first=group[0]["k"], last=group[-1]["k"], **{n: v for n, v in group[0].items() if n != "k"})
-        for group in groups
+        Span(
+            row["k_first"],
+            row["k_last"],
+            row["n_select"],
+            row["state"],
+            row["lower_bound"],
+            _in_words(row["setting"]),
+            row["l_ms"],
+            row["l_ee"],
+        )
+        for row in rows
     ]
 
 
 def single_splits(result: Result, aggregator: Aggregator, leader: Leader) -> list[OneSplit]:
-    """The winner's errors and bounds, split by split."""
+    """Return the winner's errors and bounds, split by split."""
     fold, certificate = aggregator.selection.sizes[leader.size], result.certificate
-    counts = [int(count) for count in fold.counts[:, leader.gamma, leader.C]]
+    at = [(False, leader.size, split, leader.path, leader.step) for split in range(fold.n_splits)]
+    counts = [sum(aggregator.ledger.totals(*one) or ()) for one in at]
     bounds = clopper_pearson(list(certificate.errors), certificate.n_select, certificate.delta)
-    select = fold.prefix_bounds(leader.gamma, leader.C)
+    select = fold.prefix_values(leader.path, leader.step)
     rows = zip(counts, select, certificate.errors, (float(bound) for bound in bounds), strict=True)
     return [OneSplit(i, *row) for i, row in enumerate(rows)]
 
 
+def _axis(known: dict[str, NDArray[Any]], name: str, count: int) -> Axis:
+    """The first hyperparameter all of whose values differ."""
+    for hyperparameter, values in known.items():
+        if len(np.unique(values)) == count:
+            return Axis(hyperparameter, tuple(map(_short, values)))
+    return Axis(name, tuple(map(str, range(count))), counted=True)
+
+
+def _short(value: Any) -> str:
+    return f"{float(f'{value:.3g}'):g}" if isinstance(value, float | np.floating) else str(value)
+
+
+def _in_words(setting: dict[str, Any] | None) -> str:
+    return ", ".join(f"{name} = {_short(value)}" for name, value in (setting or {}).items())
+
+
+def _against(result: Result) -> list[Any]:
+    """The labels of the page's title: all of few classes."""
+    return list(result.certificate.labels[:MOST_NAMED])
+
+
 def _leader(result: Result, aggregator: Aggregator) -> Leader:
-    """The winner's position, where the log of cells leads to the certificate's winner."""
+    """The winner's position, where the log leads to the certificate's winner."""
     leader = aggregator.selection.winner()
-    winner = (result.C, result.gamma, result.k)
-    if leader is None or triple_of(aggregator.study, aggregator.sizes, leader) != winner:
-        raise StoreError("the log of cells does not lead to the certificate's winner: see ckcv verify")
+    winner = Candidate(result.setting, result.k)
+    if leader is None or aggregator.problem.candidate(leader) != winner:
+        raise StoreError("the log does not lead to the certificate's winner: see ckcv verify")
     return leader
 
 
@@ -128,24 +201,25 @@ def _notes(result: Result) -> list[str]:
     """What to know before quoting the number."""
     notes = result.edges()
     if capped := result.execution["capped"]:
-        notes.append(f"{capped:,} fits stopped at the iteration cap of {result.study.max_iter:,}")
-    if failed := result.execution["cells"]["failed"]:
-        notes.append(f"{failed:,} cells failed; their tracebacks are below")
+        notes.append(f"{capped:,} fits did not converge: {result.problem.learner.capped}")
+    if failed := result.execution["evaluations"]["failed"]:
+        notes.append(f"{failed:,} evaluations failed; their tracebacks are below")
     return notes
 
 
 def _classes(result: Result) -> list[dict[str, Any]]:
-    certificate = result.certificate
-    negative, positive = certificate.labels
+    """The errors of each class; what they were taken for is known where there are two."""
+    labels = result.certificate.labels
     return [
-        {"actual": negative, "taken": positive, **certificate.false_positives},
-        {"actual": positive, "taken": negative, **certificate.false_negatives},
+        {"actual": label, "taken": labels[1 - number] if len(labels) == 2 else None, **side}
+        for number, (label, side) in enumerate(zip(labels, result.certificate.by_class, strict=True))
     ]
 
 
 def _parameters(result: Result) -> dict[str, str]:
-    """The study's fields for people; a grid in full."""
-    values = result.study.to_json() | {"k": result.study.k or f"3:{result.table.n} (every one)"}
+    """The study's options for people; a grid in full."""
+    values = result.study.options()
+    values |= {"k": values["k"] or f"3:{result.task.n} (every one)"}
     return {name: _listed(value) for name, value in values.items()}
 
 
@@ -163,19 +237,26 @@ def _flat(values: Any, name: str = "") -> list[tuple[str, str]]:
     return [(name, ", ".join(map(str, values)) if isinstance(values, list) else str(values))]
 
 
-def _losses(failures: Sequence[Failure]) -> list[Loss]:
-    alike: dict[str, list[Failure]] = {}
-    for failure in failures:
-        alike.setdefault(failure.traceback, []).append(failure)
+def _losses(failures: Sequence[Failure], problem: Problem) -> list[Loss]:
+    alike: dict[str, list[Lost]] = {}
+    for one in failures:
+        first, last = (problem.learner.setting(one.path, step) for step in (one.first, one.stop - 1))
+        stage = "estimate" if one.estimate else "select"
+        lost = Lost(
+            stage, problem.sizes[one.size].k, one.split, _in_words(dict(first)), _in_words(dict(last))
+        )
+        alike.setdefault(one.traceback, []).append(lost)
     return [Loss(traceback, paths) for traceback, paths in alike.items()]
 
 
 def _landscape_in_words(result: Result, at: Landscape) -> str:
-    complete = int(np.sum(at.splits == at.n_splits))
+    exists = ~np.isnan(at.value)
+    complete = int(np.sum((at.splits == at.n_splits) & exists))
     return (
-        f"L_MS over C and gamma at k = {result.k}. Least: {100 * result.l_ms:.2f} % at C = {result.C:g}, "
-        f"gamma = {result.gamma:g}. {complete} of {at.value.size} triples have all {at.n_splits} splits; of "
-        "the others a lower bound is drawn. All values are in the table below the figure."
+        f"L_MS over {at.steps.name} and {at.paths.name} at k = {result.k}. Least: {100 * result.l_ms:.2f} % "
+        f"at {_in_words(dict(result.setting))}. {complete} of {int(np.sum(exists))} candidates have all "
+        f"{at.n_splits} splits; of the others a lower bound is drawn. All values are in the table below the "
+        "figure."
     )
 
 

@@ -57,7 +57,7 @@ class Refits:
 
     def add(self, outcome: Outcome) -> None:
         """Take the models of a batch, and have its records kept."""
-        self.recorder.add(outcome)
+        self.recorder.add(outcome._replace(members=()))
         cost = sum(self._cost(unit) for unit in self._units_of(outcome))
         self._rate.add(outcome.seconds, cost)
         self._left = max(0.0, self._left - cost)

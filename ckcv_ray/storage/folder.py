@@ -27,13 +27,14 @@ from ckcv_ray.claims.certificate import Certificate
 from ckcv_ray.data.files import MOST_CELLS, MOST_ROWS
 from ckcv_ray.data.task import learning_task
 from ckcv_ray.errors import InputError, StoreError
+from ckcv_ray.learners import LEARNERS
 from ckcv_ray.learners.ensemble import Ensemble
 from ckcv_ray.storage import candidates, files, formats, log, models
 from ckcv_ray.storage.execution import read_account
 from ckcv_ray.storage.files import Files
 from ckcv_ray.storage.locks import LOCK, unwritable
 from ckcv_ray.study import Problem, Study, run_id
-from ckcv_ray.validation import as_path
+from ckcv_ray.validation import as_path, told
 from ckcv_ray.version import VERSION
 
 STUDY, DATA, EXECUTION = "study.json", "data.parquet", "execution.json"
@@ -96,6 +97,11 @@ class RunFolder:
         with formats.undamaged(self.files, STUDY):
             if content["schema"] != formats.SCHEMA_VERSION:
                 raise StoreError(_of_another_version(f"{self.files.path(STUDY)}", content["schema"]))
+            if (learner := _learner_of(content["study"])) not in (None, *LEARNERS):
+                raise StoreError(
+                    f"{str(self)!r}: the learner {told(learner)} is not known here: import the module that "
+                    "registers it"
+                )
             found = Identity(Study.from_json(content["study"]), content["data"], content["run_id"])
             if (expected := run_id(found.study, found.data_digest)) != found.run_id:
                 raise ValueError(f"it names run {found.run_id}, and describes {expected}")
@@ -389,6 +395,13 @@ def _of_another_version(file: str, schema: object) -> str:
         f"{file}: schema {schema!r}; this version reads {formats.SCHEMA_VERSION}. The run was made by "
         "another version of this package: read it by that version, or run the study again in another folder"
     )
+
+
+def _learner_of(study: Any) -> str | None:
+    """The name of the learner in what JSON says of a study; None where it says none."""
+    learner = study.get("learner") if isinstance(study, dict) else None
+    name = learner.get("name") if isinstance(learner, dict) else None
+    return name if isinstance(name, str) else None
 
 
 def _is_temporary(name: str) -> bool:

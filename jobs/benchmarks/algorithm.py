@@ -1,9 +1,10 @@
 """Algorithm 1 in one process against the paper's plain loop written with scikit-learn's SVC.
 
-7 C x 7 gamma, k = 3, 4, 5, 10, ten splits: 3 920 fits for the plain loop, which fits every cell on TR and
-again on TR + MS. Ours is ``run_table`` with the serial backend: the same splits, all shortcuts, the refits,
-the certificate. The two take small turns (``turns``); medians are printed. ``same``: the triple is equal, and
-so is every verdict on a select or estimate row whose decision value lies beyond the reach of both tolerances.
+7 C x 7 gamma, k = 3, 4, 5, 10, ten splits: 3 920 fits for the plain loop, which fits every candidate on
+TR and again on TR + MS. Ours is ``run_job`` with the serial backend: the same splits, all shortcuts, the
+refits, the certificate. The two take small turns (``turns``); medians are printed. ``same``: the winner is
+equal, and so is every verdict on a select or estimate row whose decision value lies beyond the reach of both
+tolerances.
 
     python jobs/benchmarks/algorithm.py --sets banana,heart --repeats 5
 """
@@ -24,79 +25,77 @@ import numpy as np
 import typer
 from sklearn.svm import SVC
 
-from ckcv_ray.core.resampling import Index, complete_kfold
+from ckcv_ray import Execution, Job, Study, Task, read_task
+from ckcv_ray.core.resampling import complete_kfold
+from ckcv_ray.core.schedule import Stage
 from ckcv_ray.core.threads import one_thread
-from ckcv_ray.data import task as data
-from ckcv_ray.data.task import Table
-from ckcv_ray.engine.evaluate import roles
+from ckcv_ray.data.schema import Index
 from ckcv_ray.learners.svm import SOLVERS
 from ckcv_ray.learners.svm.kernels import complement, complement_of, gaussian, squared_distances
+from ckcv_ray.learners.svm.learner import GaussianSVM, signs
 from ckcv_ray.learners.svm.problem import describe
-from ckcv_ray.runs.run import run_table
-from ckcv_ray.study import Execution, Stage, Study, Triple, parse_grid
-from jobs.benchmarks.rivals import Found, plain_loop, reach
+from ckcv_ray.runs.run import run_job
+from ckcv_ray.study import Problem
+from jobs.benchmarks.rivals import Found, Winner, plain_loop, reach
 from jobs.benchmarks.turns import Clock, take_turns
 
 SETS = ("twonorm", "banana", "heart", "german")
 
 
-def ours(study: Study, table: Table) -> Iterator[Found]:
+def ours(study: Study, task: Task) -> Iterator[Found]:
     """Algorithm 1 by this package, in one step."""
-    result = run_table(study, table, execution=Execution("serial"))
-    yield Found(Triple(result.C, result.gamma, result.k), result.l_ms, result.l_ee)
+    result = run_job(Job(study, task), Execution("serial"))
+    yield Found((result.setting["C"], result.setting["gamma"], result.k), result.l_ms, result.l_ee)
 
 
 class Contestant:
     """Algorithm 1 by one of the two, and what it found last."""
 
-    def __init__(self, steps: Callable[[Study, Table], Iterator[Found]], study: Study, table: Table) -> None:
-        self.steps, self.study, self.table = steps, study, table
+    def __init__(self, steps: Callable[[Study, Task], Iterator[Found]], study: Study, task: Task) -> None:
+        self.steps, self.study, self.task = steps, study, task
 
     def __call__(self) -> Iterator[None]:
         """One pass; splits drawn in an earlier one are drawn again."""
         complete_kfold.cache_clear()
-        for found in self.steps(self.study, self.table):
+        for found in self.steps(self.study, self.task):
             self.found = found
             yield
 
 
-def differing(study: Study, table: Table, triple: Triple, train: Index, score: Index) -> int:
+def differing(problem: Problem, winner: Winner, train: Index, score: Index) -> int:
     """Rows of ``score`` beyond the reach of the tolerances that the two solvers judge differently."""
-    X, y = table.X[train], table.y[train].astype(np.float64)
-    D, D_score = squared_distances(X, X), squared_distances(table.X[score], X)
-    K, K_score = gaussian(D, triple.gamma), gaussian(D_score, triple.gamma)
-    C_values = tuple(C for C in study.C if C <= triple.C)
-    a = SOLVERS["newton"](complement_of(complement(D, triple.gamma)), y, C_values, 1e-3, 10**7).solution(-1)
-    machine = SVC(C=triple.C, gamma=triple.gamma).fit(X, y)
+    task, (winning, gamma, _) = problem.task, winner
+    assert isinstance(problem.learner, GaussianSVM)
+    X, y = task.X[train], signs(task)[train].astype(np.float64)
+    D, D_score = squared_distances(X, X), squared_distances(task.X[score], X)
+    K, K_score = gaussian(D, gamma), gaussian(D_score, gamma)
+    costs = tuple(cost for cost in problem.learner.C if cost <= winning)
+    a = SOLVERS["newton"](complement_of(complement(D, gamma)), y, costs, 1e-3, 10**7).solution(-1)
+    machine = SVC(C=winning, gamma=gamma).fit(X, y)
     b = np.zeros(len(y))
     b[machine.support_] = machine.dual_coef_[0]
-    their = describe(K @ b, y, b, triple.C, 0, a.status)
-    f, g = K_score @ a.b + a.offset, machine.decision_function(table.X[score])
-    near = reach(K, y, a, triple.C).decision + reach(K, y, their, triple.C).decision
+    their = describe(K @ b, y, b, winning, 0, a.status)
+    f, g = K_score @ a.b + a.offset, machine.decision_function(task.X[score])
+    near = reach(K, y, a, winning).decision + reach(K, y, their, winning).decision
     return int(np.sum((np.abs(g) > near) & (np.sign(f) != np.sign(g))))
 
 
-def same(study: Study, table: Table, mine: Found, theirs: Found) -> bool:
+def same(study: Study, task: Task, mine: Found, theirs: Found) -> bool:
     """Whether the answers are equal, but for rows within the reach of the tolerances."""
-    if mine.triple != theirs.triple:
+    if mine.winner != theirs.winner:
         return False
-    k = mine.triple.k
-    splits = [complete_kfold(table.n, k, i, study.n_splits, study.seed) for i in range(study.n_splits)]
-    pairs = [roles(stage, split) for split in splits for stage in (Stage.SELECT, Stage.REFIT)]
-    return not sum(differing(study, table, mine.triple, train, score) for train, score in pairs)
+    problem = Problem.of(study, task)
+    size = next(j for j, size in enumerate(problem.sizes) if size.k == mine.winner[2])
+    splits = range(problem.sizes[size].n_splits)
+    pairs = [problem.rows(stage, size, i) for i in splits for stage in (Stage.SELECT, Stage.REFIT)]
+    return not sum(differing(problem, mine.winner, train, score) for train, score in pairs)
 
 
 def bench(name: str, repeats: int, clock: Clock = perf_counter) -> dict[str, Any]:
     """Interleaved rounds on realization 1 of one set, or on a source such as waveform:200:0."""
-    table = data.learning_table(data.read(name if ":" in name else f"ida:{name}:1").learn)
-    study = Study(
-        C=parse_grid("log:-2:4:7", "C"),
-        gamma=parse_grid("log:-4:1:7", "gamma"),
-        k=(3, 4, 5, 10),
-        n_splits=10,
-        scaling="none",
-    )
-    contestants = Contestant(ours, study, table), Contestant(plain_loop, study, table)
+    task, _ = read_task(name if ":" in name else f"ida:{name}:1")
+    study = Study.of(C="log:-2:4:7", gamma="log:-4:1:7", k=(3, 4, 5, 10), n_splits=10, scale="none")
+    contestants = Contestant(ours, study, task), Contestant(plain_loop, study, task)
     list(contestants[0]())  # compiles, or reads the cache
     rounds = [take_turns(contestants, clock) for _ in range(repeats)]
     mine, theirs = contestants[0].found, contestants[1].found
@@ -104,8 +103,8 @@ def bench(name: str, repeats: int, clock: Clock = perf_counter) -> dict[str, Any
         "seconds": median(own for own, _ in rounds),
         "seconds_plain": median(plain for _, plain in rounds),
         "ratio": median(plain / own for own, plain in rounds),
-        "same": same(study, table, mine, theirs),
-        "triple": list(mine.triple),
+        "same": same(study, task, mine, theirs),
+        "candidate": list(mine.winner),
         "l_ms": [mine.l_ms, theirs.l_ms],
         "l_ee": [mine.l_ee, theirs.l_ee],
     }
@@ -113,7 +112,7 @@ def bench(name: str, repeats: int, clock: Clock = perf_counter) -> dict[str, Any
 
 def line(name: str, row: dict[str, Any]) -> str:
     """One set's figures, ours before the plain loop's."""
-    C, gamma, k = row["triple"]
+    C, gamma, k = row["candidate"]
     bounds = "  ".join(f"{key.upper()} {row[key][0]:.4f} / {row[key][1]:.4f}" for key in ("l_ms", "l_ee"))
     return (
         f"{name:<10}{row['seconds']:8.3f} s  plain {row['seconds_plain']:7.2f} s  {row['ratio']:5.0f} x  "

@@ -1,8 +1,8 @@
-"""A run of millions of cells to its end: whether it slows down, and whether anything grows.
+"""A run of millions of evaluations to its end: whether it slows down, and whether anything grows.
 
-Two million cells of a small set, none dropped, on two workers: memory of the driver, of the aggregator and of
-Ray's control store (GCS) in each tenth of the selection, its cells a second, and the size of the run folder.
-Then come as many fits on TR + MS, which make and score whole models; their rate is told apart.
+Two million evaluations of a small set, none dropped, on two workers: memory of the driver, of the recorder
+and of Ray's control store (GCS) in each tenth of the selection, its evaluations a second, and the size of the
+run folder. Then come as many fits on TR + MS, which make and score whole models; their rate is told apart.
 
     python jobs/benchmarks/long.py
 """
@@ -21,21 +21,19 @@ from typing import Annotated, NamedTuple
 import numpy as np
 import typer
 
-from ckcv_ray.data import task as data
-from ckcv_ray.data.task import learning_table
-from ckcv_ray.engine.aggregator import Progress
-from ckcv_ray.runs.run import run_table
-from ckcv_ray.study import Execution, Study
+from ckcv_ray import Execution, Job, Progress, Study, read_task
+from ckcv_ray.runs.run import run_job
+from ckcv_ray.study import Problem
 
-WATCHED = {"aggregator": b"ray::Aggregator", "gcs": b"gcs_server"}
+WATCHED = {"recorder": b"ray::Recorder", "gcs": b"gcs_server"}
 TENTHS = 10
 
 
 class Moment(NamedTuple):
-    """Cells of the selection and fits done after so many seconds; memory of each process in MiB."""
+    """Evaluations and fits done after so many seconds; memory of each process in MiB."""
 
     seconds: float
-    cells: int
+    evaluations: int
     fits: int
     memory: dict[str, int]
 
@@ -73,10 +71,10 @@ class Watch:
 
 
 def tenths(moments: list[Moment]) -> list[tuple[float, dict[str, int]]]:
-    """Cells a second in each tenth of the selection, and the most memory in it."""
-    cells, seconds = np.array([(m.cells, m.seconds) for m in moments]).T
-    edges = np.linspace(cells[0], cells[-1], TENTHS + 1)
-    times = np.interp(edges, cells, seconds)
+    """Evaluations a second in each tenth of the selection, and the most memory in it."""
+    done, seconds = np.array([(m.evaluations, m.seconds) for m in moments]).T
+    edges = np.linspace(done[0], done[-1], TENTHS + 1)
+    times = np.interp(edges, done, seconds)
     rates = np.diff(edges) / np.diff(times)
     found = []
     for i, rate in enumerate(rates):
@@ -87,36 +85,35 @@ def tenths(moments: list[Moment]) -> list[tuple[float, dict[str, int]]]:
 
 
 def main(
-    cells: Annotated[int, typer.Option(min=1000, help="Cells of the selection.")] = 2_000_000,
+    evaluations: Annotated[int, typer.Option(min=1000, help="Evaluations of the selection.")] = 2_000_000,
     source: Annotated[str, typer.Option(help="A small set.")] = "twonorm:60:0",
     workers: Annotated[int, typer.Option(min=1)] = 2,
     least: Annotated[float, typer.Option(help="Last tenth over first; below it, exit code 1.")] = 0.8,
 ) -> None:
     """Print rate and memory by tenths."""
-    table = learning_table(data.read(source).learn)
-    study = Study(exhaustive=True)
-    per_split = len(study.sizes(table.n)) * len(study.C) * len(study.gamma)
-    study = Study(exhaustive=True, n_splits=round(cells / per_split))
+    study, (task, _) = Study.of(exhaustive=True), read_task(source)
+    tried = Problem.of(study, task)
+    study = study.replace(n_splits=round(evaluations / (len(tried.sizes) * tried.n_settings)))
     watch = Watch()
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder) / "run"
-        result = run_table(study, table, out, Execution("ray", workers), watch)
+        result = run_job(Job(study, task, out, listen=watch), Execution("ray", workers))
         files = [file for file in out.rglob("*") if file.is_file()]
         size = sum(file.stat().st_size for file in files)
-    planned, seconds = result.execution["cells"]["planned"], result.execution["seconds"]
-    selecting = [moment for moment in watch.moments if moment.cells < planned]
+    planned, seconds = result.execution["evaluations"]["planned"], result.execution["seconds"]
+    selecting = [moment for moment in watch.moments if moment.evaluations < planned]
     if len(selecting) < TENTHS:
-        print("over too soon to tell of tenths: take more cells")
+        print("over too soon to tell of tenths: take more evaluations")
         return
     shown = tenths(selecting)
     for i, (rate, used) in enumerate(shown, 1):
         told = "  ".join(f"{name} {mib:4d} MiB" for name, mib in used.items())
-        print(f"tenth {i:2d}  {rate:8,.0f} cells/s  {told}")
+        print(f"tenth {i:2d}  {rate:8,.0f} evaluations/s  {told}")
     first, last = selecting[-1], watch.moments[-1]
     told = "  ".join(f"{name} {mib:4d} MiB" for name, mib in last.memory.items())
     print(f"estimate  {(last.fits - first.fits) / (last.seconds - first.seconds):8,.0f} fits/s   {told}")
     ratio = shown[-1][0] / shown[0][0]
-    print(f"{planned:,} cells, {result.execution['fits']:,} fits in {seconds:,.0f} s")
+    print(f"{planned:,} evaluations, {result.execution['fits']:,} fits in {seconds:,.0f} s")
     print(f"last tenth / first: {ratio:.2f}   folder: {size / 2**20:.1f} MiB in {len(files)} files")
     if ratio < least:
         raise typer.Exit(1)

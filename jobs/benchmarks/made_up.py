@@ -6,104 +6,99 @@ the workers do is slept or skipped. Each answer is a function of its key, as a r
 
 import os
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ckcv_ray.data.task import Table
-from ckcv_ray.engine import evaluate as worker
-from ckcv_ray.learners.ensemble import Member
-from ckcv_ray.study import Path, Size, Stage, Study, Task
+from ckcv_ray.core.schedule import Stage, Unit
+from ckcv_ray.engine.evaluate import Evaluated, _records, evaluate, share
+from ckcv_ray.learners.ensemble import Member, Outcome
+from ckcv_ray.study import Problem
 
 Values = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
 class MadeUp:
-    """What was measured of a study.
+    """What was measured of a problem.
 
     Attributes:
-        sizes: its fold sizes.
+        problem: whose search space has paths of one length.
         n_train: training rows of the sizes tried, ascending, (tried,).
-        seconds: of a whole path, (tried, n_gamma).
-        rate: share of errors, (tried, n_gamma, n_C).
+        seconds: of a whole path, (tried, n_paths).
+        rate: share of errors, (tried, n_paths, n_steps).
         member: one real model, which stands for all.
     """
 
-    sizes: dict[int, Size]
+    problem: Problem
     n_train: Values
     seconds: Values
     rate: Values
     member: Member
 
-    def length(self, study: Study, task: Task) -> float:
-        """Seconds that a task takes, as measured on tasks of other sizes."""
-        size = self.sizes[task.k]
-        rows = size.n_train if task.stage is Stage.SELECT else size.n_train + size.n_select
-        whole = {g: np.interp(rows, self.n_train, self.seconds[:, g]) for g, _ in task.paths}
-        return float(sum(whole[g] * n_C / len(study.C) for g, n_C in task.paths))
+    def length(self, unit: Unit) -> float:
+        """Return the seconds that a unit takes, as measured on units of other sizes."""
+        size, lengths = self.problem.sizes[unit.size], self.problem.learner.lengths
+        rows = size.n_train if unit.stage is Stage.SELECT else size.n_train + size.n_select
+        whole = {path: np.interp(rows, self.n_train, self.seconds[:, path]) for path, _ in unit.paths}
+        return float(sum(whole[path] * length / lengths[path] for path, length in unit.paths))
 
-    def answer(self, tasks: list[Task], study: Study) -> worker.Outcome:
-        """What a worker would hand back, after ``length`` seconds for each task."""
-        results = [self._path(task, study, g, n_C) for task in tasks for g, n_C in task.paths]
-        records = worker._records(results, study)
+    def answer(self, units: list[Unit]) -> Outcome:
+        """Return what a worker would hand back, after ``length`` seconds for each unit."""
+        results = [self._path(unit, path, length) for unit in units for path, length in unit.paths]
+        records = _records(results, self.problem.n_totals)
         members = tuple(member for result in results for member in result.members)
-        seconds = sum(self.length(study, task) for task in tasks)
-        return worker.Outcome(records, (), members, seconds, len(records), seconds)
+        seconds = sum(self.length(unit) for unit in units)
+        return Outcome(records, (), members, seconds, len(records), seconds)
 
-    def _path(self, task: Task, study: Study, gamma: int, n_C: int) -> worker.Result:
-        size, key = self.sizes[task.k], Path(study.gamma[gamma], task.k, task.mc_index)
-        estimate = task.stage is not Stage.SELECT
+    def _path(self, unit: Unit, path: int, length: int) -> Evaluated:
+        size = self.problem.sizes[unit.size]
         at = int(np.argmin(np.abs(self.n_train - size.n_train)))
-        rng = np.random.default_rng([estimate, task.k, task.mc_index, gamma])
-        wrong = rng.binomial(size.n_select, self.rate[at, gamma, : len(study.C)])
-        first = n_C - 1 if task.stage is Stage.REFIT else 0
-        errors = np.column_stack([wrong, np.zeros_like(wrong)])[first:n_C]
+        rng = np.random.default_rng([unit.stage is not Stage.SELECT, size.k, unit.split, path])
+        wrong = rng.binomial(size.n_select, self.rate[at, path])
+        first = unit.first(length)
+        totals = np.zeros((length - first, self.problem.n_totals), np.int64)
+        totals[:, 0] = wrong[first:length]
         kept: tuple[Member, ...] = ()
-        if task.stage is Stage.REFIT:
-            kept = (self._named(task, study, gamma, n_C, int(wrong[n_C - 1])),)
-        nothing = np.zeros(len(errors), np.int64)
-        return worker.Result(estimate, key, first, errors, nothing, nothing.astype(np.int8), kept)
+        if unit.stage is Stage.REFIT:
+            kept = (self._fitted(unit, path, length - 1, int(wrong[length - 1])),)
+        nothing = np.zeros(len(totals), np.int64)
+        return Evaluated(unit, path, first, totals, nothing, nothing.astype(np.int8), kept)
 
-    def _named(self, task: Task, study: Study, gamma: int, n_C: int, wrong: int) -> Member:
-        m = self.member
-        return Member(
-            task.k, task.mc_index, study.C[n_C - 1], study.gamma[gamma], m.scaling, m.support, m.vectors,
-            m.dual_coef, m.offset, (wrong, 0), (self.sizes[task.k].n_select, 0),
-        )  # fmt: skip
+    def _fitted(self, unit: Unit, path: int, step: int, wrong: int) -> Member:
+        size, others = self.problem.sizes[unit.size], (0,) * (self.problem.n_totals - 1)
+        model = replace(self.member.model, **self.problem.learner.setting(path, step))
+        return Member(size.k, unit.split, model, (wrong, *others), (size.n_select, *others))
 
 
-def measure(study: Study, table: Table, tried: int = 4) -> MadeUp:
+def measure(problem: Problem, tried: int = 4) -> MadeUp:
     """Fit the first split of a few fold sizes, every path of it."""
-    study = study.for_rows(table.n)
-    data = worker.share(table.X, table.y, study)
-    worker.warm_up(study)
-    sizes = study.sizes(table.n)
+    inputs, sizes = share(problem), problem.sizes
+    problem.learner.load()
     chosen = sorted({int(j) for j in np.linspace(0, len(sizes) - 1, tried)})
     seconds, rate = [], []
     for j in chosen:
         outcomes = [
-            worker.evaluate([Task(Stage.SELECT, sizes[j].k, 0, ((g, len(study.C)),))], study, data)
-            for g in range(len(study.gamma))
+            evaluate([Unit(Stage.SELECT, j, 0, (path,))], inputs)
+            for path in enumerate(problem.learner.lengths)
         ]
-        errors = [o.records["errors_negative"] + o.records["errors_positive"] for o in outcomes]
+        errors = [outcome.records["totals"].sum(axis=1) for outcome in outcomes]
         seconds.append([outcome.seconds for outcome in outcomes])
         rate.append(np.array(errors) / sizes[j].n_select)
-    refit = worker.evaluate([Task(Stage.REFIT, sizes[-1].k, 0, ((0, 1),))], study, data)
+    refit = evaluate([Unit(Stage.REFIT, len(sizes) - 1, 0, ((0, 1),))], inputs)
     rows = np.array([float(sizes[j].n_train) for j in chosen])
-    by_k = {size.k: size for size in sizes}
-    return MadeUp(by_k, rows, np.array(seconds), np.array(rate), refit.members[0])
+    return MadeUp(problem, rows, np.array(seconds), np.array(rate), refit.members[0])
 
 
-def slept(tasks: list[Task], study: Study, made_up: MadeUp) -> worker.Outcome:
-    """Sleep as long as the tasks would have taken; their made-up answer."""
-    outcome = made_up.answer(tasks, study)
+def slept(units: list[Unit], made_up: MadeUp) -> Outcome:
+    """Sleep as long as the units would have taken; return their made-up answer."""
+    outcome = made_up.answer(units)
     time.sleep(outcome.seconds)
     return outcome
 
 
 def there(seconds: float) -> int:
-    """Be busy for a while; which process this is."""
+    """Be busy for a while; return which process this is."""
     time.sleep(seconds)
     return os.getpid()

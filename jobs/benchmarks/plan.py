@@ -17,12 +17,9 @@ from typing import Annotated
 
 import typer
 
-from ckcv_ray.data import task as data
-from ckcv_ray.data.task import learning_table
-from ckcv_ray.engine.plan import plan
-from ckcv_ray.runs.run import run_table
-from ckcv_ray.study import Execution, Study
-from jobs.benchmarks.overhead import STANDARDISED
+from ckcv_ray import Execution, Job, Study, plan, read_task
+from ckcv_ray.runs.run import run_job
+from jobs.benchmarks.overhead import scale
 
 
 def main(
@@ -32,13 +29,13 @@ def main(
     """Print plan and truth of each set."""
     worst = 1.0
     for name in sets.split(","):
-        table = learning_table(data.read(f"ida:{name}:1").learn)
-        study = Study(scaling="standard" if name in STANDARDISED else "none")
-        before = plan(study, table).seconds_by_workers[1]
+        task, _ = read_task(f"ida:{name}:1")
+        study = Study.of(scale=scale(name))
+        before = plan(study, task.X, task.y).seconds_by_workers[1]
         start = perf_counter()
-        run_table(study, table, execution=Execution("serial"))
+        run_job(Job(study, task), Execution("serial"))
         truth = perf_counter() - start
-        after = plan(study, table).seconds_by_workers[1]
+        after = plan(study, task.X, task.y).seconds_by_workers[1]
         factor = max(max(told / truth, truth / told) for told in (before, after))
         worst = max(worst, factor)
         print(

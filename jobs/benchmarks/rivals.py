@@ -9,11 +9,13 @@ from numpy.typing import NDArray
 from sklearn.svm import SVC
 
 from ckcv_ray.core.bounds import bound_table
-from ckcv_ray.core.resampling import Index, complete_kfold
-from ckcv_ray.data.task import Table
+from ckcv_ray.core.resampling import Complete, complete_kfold, refitted
+from ckcv_ray.data.schema import Index
+from ckcv_ray.data.task import Task
 from ckcv_ray.learners.svm import Solution
 from ckcv_ray.learners.svm.decision import UNDECIDED
-from ckcv_ray.study import Study, Triple
+from ckcv_ray.learners.svm.learner import GaussianSVM, Signs, signs
+from ckcv_ray.study import Study
 
 Matrix = NDArray[np.float64]
 
@@ -41,34 +43,41 @@ def reach(K: Matrix, y: Matrix, s: Solution, C: float) -> Reach:
     return Reach(primal - (y @ s.b - s.b @ Kb / 2), slope[rises].max() - slope[falls].min())
 
 
+Winner = tuple[float, float, int]  # C, gamma, k
+
+
 class Found(NamedTuple):
     """What Algorithm 1 returns."""
 
-    triple: Triple
+    winner: Winner
     l_ms: float
     l_ee: float
 
 
-def plain_loop(study: Study, table: Table) -> Iterator[Found]:
+def plain_loop(study: Study, task: Task) -> Iterator[Found]:
     """Algorithm 1 as the paper writes it, with scikit-learn's SVC on X: one fit on TR and one on TR + MS
-    for every C, gamma, k and split. After each triple, the best so far.
+    for every C, gamma, k and split. After each candidate, the best so far.
     """
-    best = (inf, Triple(0.0, 0.0, 0), inf)
-    for k in study.k or range(3, table.n + 1):
-        splits = [complete_kfold(table.n, k, i, study.n_splits, study.seed) for i in range(study.n_splits)]
-        bounds = bound_table(table.n // k, study.delta)
-        both = [np.sort(np.concatenate([split.train, split.select])) for split in splits]
-        for gamma in study.gamma:
-            for C in study.C:
-                ms = [errors(table, C, gamma, s.train, s.select) for s in splits]
-                ee = [errors(table, C, gamma, fit, s.estimate) for fit, s in zip(both, splits, strict=True)]
-                l_ms, l_ee = (fsum(bounds[counts]) / len(splits) for counts in (ms, ee))
-                if (l_ms, Triple(C, gamma, k)) < best[:2]:
-                    best = (l_ms, Triple(C, gamma, k), l_ee)
-                yield Found(best[1], best[0], best[2])
+    learner, resampling, y = study.learner, study.resampling, signs(task)
+    assert isinstance(learner, GaussianSVM)
+    assert isinstance(resampling, Complete)
+    n_splits = resampling.n_splits
+    best = Found((0.0, 0.0, 0), inf, inf)
+    for k in resampling.k or range(3, task.n + 1):
+        splits = [complete_kfold(task.n, k, i, n_splits, study.seed) for i in range(n_splits)]
+        bounds = bound_table(task.n // k, study.delta)
+        both = [refitted(split) for split in splits]
+        for gamma in learner.gamma:
+            for C in learner.C:
+                ms = [errors(task.X, y, C, gamma, split.train, split.select) for split in splits]
+                ee = [errors(task.X, y, C, gamma, fit, score) for fit, score in both]
+                l_ms, l_ee = (fsum(bounds[counts]) / n_splits for counts in (ms, ee))
+                if (l_ms, (C, gamma, k)) < (best.l_ms, best.winner):
+                    best = Found((C, gamma, k), l_ms, l_ee)
+                yield best
 
 
-def errors(table: Table, C: float, gamma: float, fit: Index, score: Index) -> int:
+def errors(X: Matrix, y: Signs, C: float, gamma: float, fit: Index, score: Index) -> int:
     """Rows of ``score`` that an SVC fitted on the rows ``fit`` gets wrong."""
-    machine = SVC(C=C, gamma=gamma).fit(table.X[fit], table.y[fit])
-    return int(np.sum(table.y[score] * machine.decision_function(table.X[score]) <= UNDECIDED))
+    machine = SVC(C=C, gamma=gamma).fit(X[fit], y[fit])
+    return int(np.sum(y[score] * machine.decision_function(X[score]) <= UNDECIDED))

@@ -23,13 +23,14 @@ os.environ["RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"] = "0"  # before ray is imported:
 import ray
 import typer
 
-from ckcv_ray.data import task as data
-from ckcv_ray.data.task import Table, learning_table
-from ckcv_ray.engine.aggregator import Aggregator
-from ckcv_ray.engine.evaluate import Outcome
+from ckcv_ray import Execution, Job, Study, read_task
+from ckcv_ray.core.schedule import Stage, Unit
+from ckcv_ray.engine.backend import session
+from ckcv_ray.engine.evaluate import Inputs
 from ckcv_ray.engine.ray_backend import RayBackend
-from ckcv_ray.runs.run import run_table
-from ckcv_ray.study import Stage, Study, Task
+from ckcv_ray.learners.ensemble import Outcome
+from ckcv_ray.runs.run import checked, run_work
+from ckcv_ray.study import Problem
 from jobs.benchmarks.made_up import MadeUp, measure, slept, there
 
 _sleep: Any = ray.remote(max_retries=0)(slept)
@@ -44,22 +45,21 @@ class Sleeping(RayBackend):
         self.made_up, self.slept = made_up, 0.0
         self.first, self.last, self.batches = 0.0, 0.0, 0
 
-    def start(self, study: Study, table: Table, out: Path | None) -> Aggregator:
+    def start(self, inputs: Inputs) -> None:
         """As the real one, with other work."""
-        aggregator = super().start(study, table, out)
+        super().start(inputs)
         self._task = _sleep
-        self._data = ray.put(self.made_up)
+        self._inputs = ray.put(self.made_up)
         self._need = 0  # who sleeps needs no memory
-        self._look()
+        self._count_workers()
         while len(set(ray.get([_hello.remote(0.2) for _ in range(4 * self.workers)]))) < self.workers:
             pass
         self.first = time.perf_counter()
-        return aggregator
 
-    def submit(self, tasks: list[Task]) -> None:
+    def submit(self, units: list[Unit]) -> None:
         """Count until the last batch of the selection; refits are few, and the end of any run."""
-        self.selecting = tasks[0].stage is Stage.SELECT
-        super().submit(tasks)
+        self.selecting = units[0].stage is Stage.SELECT
+        super().submit(units)
 
     def wait(self) -> list[Outcome]:
         """As the real one, adding up."""
@@ -83,13 +83,14 @@ def main(
 ) -> None:
     """Print the share of the logical CPUs that were busy."""
     os.environ["PYTHONPATH"] = str(Path(__file__).resolve().parents[2])  # for the workers
-    table = learning_table(data.read(source).learn)
-    study = Study(scaling="none", n_splits=n_splits, exhaustive=exhaustive)
-    backend = Sleeping(workers, measure(study, table))
-    result: Any = run_table(study, table, backend=backend)
-    seconds, cells = backend.last - backend.first, result.execution["cells"]["computed"]
+    job = Job(Study.of(scale="none", n_splits=n_splits, exhaustive=exhaustive), read_task(source)[0])
+    made_up = measure(Problem.of(job.study, job.task))
+    with session(Execution("ray", workers), single=True) as opened:
+        backend = Sleeping(workers, made_up)
+        result = run_work(checked(job), opened=opened._replace(backend=lambda: backend))
+    seconds, computed = backend.last - backend.first, result.execution["evaluations"]["computed"]
     print(
-        f"{workers} workers  {cells:,} cells in {backend.batches:,} batches  "
+        f"{workers} workers  {computed:,} evaluations in {backend.batches:,} batches  "
         f"slept {backend.slept:,.0f} s in {seconds:,.1f} s  busy {100 * backend.busy():.1f} %"
     )
 

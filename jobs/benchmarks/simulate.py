@@ -1,7 +1,7 @@
 """How many workers one driver can feed: a simulation by events of a study of a million fits.
 
 The aggregator and its race are the real ones, and what ``plan`` and ``add`` cost is measured as they are
-called; lengths of tasks are as measured on the data, answers made up (see ``made_up``). What Ray costs is
+called; lengths of units are as measured on the data, answers made up (see ``made_up``). What Ray costs is
 taken as given: a batch costs the driver ``--dispatch`` seconds to send and to take back, and the worker
 ``--transfer`` seconds between two batches. The driver does one thing at a time, and so can be what everybody
 waits for.
@@ -22,13 +22,13 @@ from typing import Annotated
 
 import typer
 
+from ckcv_ray import Study, read_task
 from ckcv_ray.cli.options import parse_workers
-from ckcv_ray.data import task as data
-from ckcv_ray.data.task import Table, learning_table
+from ckcv_ray.core.schedule import Stage
 from ckcv_ray.engine.aggregator import Aggregator
-from ckcv_ray.engine.evaluate import Outcome
 from ckcv_ray.engine.ray_backend import IN_FLIGHT, RayBackend
-from ckcv_ray.study import Stage, Study
+from ckcv_ray.learners.ensemble import Outcome
+from ckcv_ray.study import Problem
 from jobs.benchmarks.made_up import MadeUp, measure
 
 
@@ -38,7 +38,7 @@ class Simulated:
 
     Attributes:
         seconds: from the first batch to the last, of the simulated clock.
-        work: seconds of all tasks; driver: seconds in which the driver was busy.
+        work: seconds of all units; driver: seconds in which the driver was busy.
         batches, fits: how many.
     """
 
@@ -49,12 +49,9 @@ class Simulated:
     fits: int = 0
 
 
-def simulate(
-    study: Study, table: Table, made_up: MadeUp, workers: int, dispatch: float, transfer: float
-) -> Simulated:
-    """The selection of a study with so many workers."""
-    aggregator, found = Aggregator(study.for_rows(table.n), table), Simulated()
-    study, clock = aggregator.study, 0.0
+def simulate(made_up: MadeUp, workers: int, dispatch: float, transfer: float) -> Simulated:
+    """The selection of a problem with so many workers."""
+    aggregator, found, clock = Aggregator(made_up.problem), Simulated(), 0.0
     free = [0.0] * workers  # when each worker will be free
     coming: list[tuple[float, int, Outcome]] = []  # batches by when they are done
 
@@ -67,12 +64,12 @@ def simulate(
     while not over or coming:
         while not over and len(coming) < IN_FLIGHT * workers:
             begin = time.perf_counter()
-            tasks = aggregator.plan(workers, RayBackend.least_seconds)
+            units = aggregator.plan(workers, RayBackend.least_seconds)
             spend(begin)
-            over = (not tasks and not coming) or (bool(tasks) and tasks[0].stage is not Stage.SELECT)
-            if over or not tasks:
+            over = (not units and not coming) or (bool(units) and units[0].stage is not Stage.SELECT)
+            if over or not units:
                 break
-            outcome = made_up.answer(tasks, study)  # making it up is nobody's time
+            outcome = made_up.answer(units)  # making it up is nobody's time
             done = max(clock, heapq.heappop(free)) + transfer + outcome.seconds
             heapq.heappush(free, done)
             found.batches += 1
@@ -91,20 +88,19 @@ def simulate(
 def main(
     workers: Annotated[str, typer.Option(help="Numbers of workers: a,b,c.")] = "8,64,256,1000",
     source: Annotated[str, typer.Option(help="Data whose lengths are measured.")] = "waveform:4000:0",
-    fits: Annotated[int, typer.Option(min=1, help="Cells of the study, by the number of its splits.")] = 10
-    ** 6,
+    fits: Annotated[int, typer.Option(min=1, help="Evaluations, by the number of splits.")] = 10**6,
     dispatch: Annotated[float, typer.Option(help="Seconds of the driver for a batch.")] = 0.002,
     transfer: Annotated[float, typer.Option(help="Seconds of a worker between two batches.")] = 0.002,
 ) -> None:
     """Print efficiency against the number of workers."""
-    table = learning_table(data.read(source).learn)
-    study = Study(scaling="none", exhaustive=True)
-    per_split = len(study.sizes(table.n)) * len(study.C) * len(study.gamma)
-    study = Study(scaling="none", exhaustive=True, n_splits=max(1, round(fits / per_split)))
-    made_up = measure(study, table)
+    task, _ = read_task(source)
+    study = Study.of(scale="none", exhaustive=True)
+    tried = Problem.of(study, task)
+    splits = max(1, round(fits / (len(tried.sizes) * tried.n_settings)))
+    made_up = measure(Problem.of(study.replace(n_splits=splits), task))
     print("workers       fits  batches   work s    wall s  driver busy  efficiency")
     for count in parse_workers(workers):
-        one = simulate(study, table, made_up, count, dispatch, transfer)
+        one = simulate(made_up, count, dispatch, transfer)
         efficiency, driver = one.work / count / one.seconds, one.driver / one.seconds
         print(
             f"{count:7d} {one.fits:10,d} {one.batches:8,d} {one.work:8,.0f} {one.seconds:9,.1f} "

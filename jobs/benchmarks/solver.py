@@ -1,7 +1,7 @@
 """The solver against scikit-learn's SVC, on X and precomputed: milliseconds per fit, all costs included.
 
 13 C x 11 gamma on training sets of n - n/4 rows, three splits for each gamma, one thread, ours and the rivals
-in small turns (``turns``); medians over the repeats. Ours is ``worker.evaluate`` as a run calls it:
+in small turns (``turns``); medians over the repeats. Ours is ``evaluate`` as a run calls it:
 distances, kernel, gather, fits, scores. Decisions are compared with LIBSVM at a tolerance of 1e-6, where
 |f| exceeds sqrt(2 gap) + KKT violation of both solutions together (the reach of the tolerances).
 
@@ -18,6 +18,7 @@ import json
 import os
 import subprocess
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import partial
 from statistics import geometric_mean, median
 from tempfile import TemporaryDirectory
@@ -29,14 +30,16 @@ import typer
 from numpy.typing import NDArray
 from sklearn.svm import SVC
 
-from ckcv_ray.core.resampling import Split, complete_kfold
+from ckcv_ray import Study, read_task
+from ckcv_ray.core.resampling import Split
+from ckcv_ray.core.schedule import Stage, Unit
 from ckcv_ray.core.threads import one_thread
-from ckcv_ray.data import task as data
-from ckcv_ray.engine import evaluate as worker
+from ckcv_ray.engine.evaluate import evaluate, share
 from ckcv_ray.learners.svm import SOLVERS
 from ckcv_ray.learners.svm.kernels import complement, complement_of, gaussian, squared_distances
-from ckcv_ray.learners.svm.scaling import standard
-from ckcv_ray.study import Stage, Study, Task
+from ckcv_ray.learners.svm.learner import GaussianSVM, Signs, signs
+from ckcv_ray.learners.svm.scaling import fit_scaling, standard
+from ckcv_ray.study import Problem
 from jobs.benchmarks.rivals import reach
 from jobs.benchmarks.turns import Clock, take_turns, whole
 
@@ -47,50 +50,54 @@ SPLITS = 3
 ROOT = Path(__file__).resolve().parents[2]
 FIRST_CALL = """
 from time import perf_counter
-from ckcv_ray.data import task as data
-from ckcv_ray.engine import evaluate as worker
-from ckcv_ray.study import Stage, Study, Task
-table, study = data.learning_table(data.read("twonorm:60:0").learn), Study(k=(3,), scaling="none")
+from ckcv_ray import Study, read_task
+from ckcv_ray.core.schedule import Stage, Unit
+from ckcv_ray.engine.evaluate import evaluate, share
+from ckcv_ray.study import Problem
+problem = Problem.of(Study.of(k=3, scale="none"), read_task("twonorm:60:0")[0])
 start = perf_counter()
-shared = worker.share(table.X, table.y, study)
-worker.evaluate([Task(Stage.SELECT, 3, 0, ((5, 13),))], study, shared)
+evaluate([Unit(Stage.SELECT, 0, 0, ((5, 13),))], share(problem))
 print(perf_counter() - start)
 """
 Matrix = NDArray[np.float64]
 
 
 class Case(NamedTuple):
-    """One set made ready: the study, its table, and its splits."""
+    """One set made ready: the problem, its learner, its labels as signs, and its splits."""
 
-    study: Study
-    X: Matrix
-    y: NDArray[np.int8]
+    problem: Problem
+    learner: GaussianSVM
+    y: Signs
     splits: list[Split]
 
+    @property
+    def X(self) -> Matrix:
+        """Inputs."""
+        return self.problem.task.X
 
-def load(name: str, scaling: str) -> Case:
+
+def load(name: str, scale: str) -> Case:
     """A set of the IDA archive, twonorm with 4000 rows, or any source such as waveform:200:0."""
     source = "twonorm:4000:0" if name == "twonorm4000" else name
-    columns = data.read(source if ":" in source else f"ida:{name}:1")
-    table = data.learning_table(columns.learn)
-    X = standard(table.X).apply(table.X) if name in STANDARDISED else table.X
-    study = Study(scaling=scaling, n_splits=SPLITS, k=(K_FOLDS,))
-    splits = [complete_kfold(table.n, K_FOLDS, i, SPLITS, study.seed) for i in range(SPLITS)]
-    return Case(study, np.ascontiguousarray(X), table.y, splits)
+    task, _ = read_task(source if ":" in source else f"ida:{name}:1")
+    if name in STANDARDISED:
+        task = replace(task, X=np.ascontiguousarray(standard(task.X).apply(task.X)))
+    learner = GaussianSVM(scale=scale)
+    problem = Problem.of(Study.of(n_splits=SPLITS, k=K_FOLDS).with_learner(learner), task)
+    return Case(problem, learner, signs(task), [problem.split(0, i) for i in range(SPLITS)])
 
 
 def ours(case: Case) -> None:
     """Every fit, as a run does it."""
-    shared = worker.share(case.X, case.y, case.study)
-    paths = tuple((g, len(case.study.C)) for g in range(len(case.study.gamma)))
-    tasks = [Task(Stage.SELECT, K_FOLDS, i, paths) for i in range(SPLITS)]
-    if worker.evaluate(tasks, case.study, shared).failures:
+    paths = tuple(enumerate(case.learner.lengths))
+    units = [Unit(Stage.SELECT, 0, i, paths) for i in range(SPLITS)]
+    if evaluate(units, share(case.problem)).failures:
         raise RuntimeError("a path failed")
 
 
 def scaled(case: Case, split: Split) -> tuple[Matrix, Matrix]:
-    """The rows that train and those that are scored, as the study scales them."""
-    scaling = data.fit_scaling(case.X[split.train], case.study.scaling)
+    """The rows that train and those that are scored, as the learner scales them."""
+    scaling = fit_scaling(case.X[split.train], case.learner.scale)
     return scaling.apply(case.X[split.train]), scaling.apply(case.X[split.select])
 
 
@@ -98,17 +105,17 @@ def svc(case: Case) -> Iterator[None]:
     """SVC on X, a gamma of a split in each step."""
     for split in case.splits:
         X, new = scaled(case, split)
-        for gamma in case.study.gamma:
-            for C in case.study.C:
+        for gamma in case.learner.gamma:
+            for C in case.learner.C:
                 SVC(C=C, gamma=gamma).fit(X, case.y[split.train]).decision_function(new)
             yield
 
 
 def kernel_blocks(case: Case) -> Iterator[tuple[Split, Matrix, Matrix]]:
     """Kernels of every gamma and split; where nothing is scaled, gathered from one that the splits share."""
-    if case.study.scaling == "none":
+    if case.learner.scale == "none":
         distances = squared_distances(case.X, case.X)
-        for gamma in case.study.gamma:
+        for gamma in case.learner.gamma:
             K = gaussian(distances, gamma)
             for split in case.splits:
                 yield split, K[np.ix_(split.train, split.train)], K[np.ix_(split.select, split.train)]
@@ -116,14 +123,14 @@ def kernel_blocks(case: Case) -> Iterator[tuple[Split, Matrix, Matrix]]:
     for split in case.splits:
         X, new = scaled(case, split)
         distances, scored = squared_distances(X, X), squared_distances(new, X)
-        for gamma in case.study.gamma:
+        for gamma in case.learner.gamma:
             yield split, gaussian(distances, gamma), gaussian(scored, gamma)
 
 
 def precomputed(case: Case) -> Iterator[None]:
     """SVC on kernel matrices that the C share, a gamma of a split in each step."""
     for split, K, K_score in kernel_blocks(case):
-        for C in case.study.C:
+        for C in case.learner.C:
             SVC(C=C, kernel="precomputed").fit(K, case.y[split.train]).decision_function(K_score)
         yield
 
@@ -155,11 +162,11 @@ def audit(case: Case) -> Audit:
     distances, scored = squared_distances(X, X), squared_distances(new, X)
     worst, deficit, differing, near, slowest = 0.0, 0.0, 0, 0, 0.0
     iterations: list[int] = []
-    for gamma in case.study.gamma:
+    for gamma in case.learner.gamma:
         M, K, K_score = complement(distances, gamma), gaussian(distances, gamma), gaussian(scored, gamma)
-        fits = SOLVERS["newton"](complement_of(M), y, case.study.C, 1e-3, 10**7).solutions()
-        exact = SOLVERS["libsvm"](complement_of(M), y, case.study.C, 1e-6, 10**7).solutions()
-        for C, a, b in zip(case.study.C, fits, exact, strict=True):
+        fits = SOLVERS["newton"](complement_of(M), y, case.learner.C, 1e-3, 10**7).solutions()
+        exact = SOLVERS["libsvm"](complement_of(M), y, case.learner.C, 1e-6, 10**7).solutions()
+        for C, a, b in zip(case.learner.C, fits, exact, strict=True):
             reach_a, reach_b = reach(K, y, a, C), reach(K, y, b, C)
             worst = max(worst, reach_a.violation)
             deficit = max(deficit, (a.value - b.value) / max(1.0, abs(b.value)))
@@ -168,7 +175,7 @@ def audit(case: Case) -> Audit:
             clear = np.abs(g) > reach_a.decision + reach_b.decision
             apart = np.sign(f) != np.sign(g)
             differing, near = differing + int(np.sum(clear & apart)), near + int(np.sum(~clear & apart))
-        slowest = max(slowest, slowest_fit(M, y, case.study.C))
+        slowest = max(slowest, slowest_fit(M, y, case.learner.C))
     return Audit(worst, deficit, float(np.mean(iterations)), differing, near, 1e3 * slowest)
 
 
@@ -194,16 +201,16 @@ def first_call(fresh: bool) -> float:
     return float(done.stdout)
 
 
-def bench(name: str, scaling: str, repeats: int, clock: Clock = perf_counter) -> dict[str, Any]:
+def bench(name: str, scale: str, repeats: int, clock: Clock = perf_counter) -> dict[str, Any]:
     """Interleaved rounds of ours and the rivals on one set."""
-    case = load(name, scaling)
+    case = load(name, scale)
     ours(case)  # compiles, or reads the cache
     contestants = (whole(partial(ours, case)), partial(svc, case), partial(precomputed, case))
     rounds = [take_turns(contestants, clock) for _ in range(repeats)]
     mine = median(own for own, _, _ in rounds)
     return {
-        "scaling": scaling,
-        "ms_per_fit": 1e3 * mine / (SPLITS * len(case.study.C) * len(case.study.gamma)),
+        "scaling": scale,
+        "ms_per_fit": 1e3 * mine / (SPLITS * len(case.learner.C) * len(case.learner.gamma)),
         "ratio_svc": median(on_X / own for own, on_X, _ in rounds),
         "ratio_precomputed": median(on_K / own for own, _, on_K in rounds),
         **audit(case)._asdict(),

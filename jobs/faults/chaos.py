@@ -1,12 +1,12 @@
 """Whatever is killed, removed, damaged or full, and whenever: the answer is the same in every byte.
 
 Each round runs one study with ``ckcv run`` on a Ray of its own, does one kind of harm to it at a random
-moment, gives the command again until it ends well, and compares triples, models and certificate with those
-of an undisturbed serial run. Consecutive rounds go through the kinds in turn:
+moment, gives the command again until it ends well, and compares candidates, models and certificate with
+those of an undisturbed serial run. Consecutive rounds go through the kinds in turn:
 
     worker      SIGKILL to a process that evaluates a batch
     node        a node of a cluster of three is taken away without warning
-    aggregator  SIGKILL to the actor that adds up and writes
+    recorder    SIGKILL to the actor that adds up and writes
     driver      SIGKILL to the driver; the command is given again
     everything  SIGKILL to all of it, the raylet included
     memory      memory runs short, and Ray's monitor kills a task
@@ -43,7 +43,7 @@ STUDY = [
     *("twonorm:240:1", "--C", "log:-2:4:9", "--gamma", "log:-4:1:9"),
     *("--k", "3:12", "--n-splits", "40", "--exhaustive"),
 ]
-FILES = ("study.json", "data.parquet", "triples.parquet", "certificate.json", "ensemble/*")
+FILES = ("study.json", "data.parquet", "candidates.parquet", "certificate.json", "ensemble/*")
 MARK = "CKCV_CHAOS"
 DEADLINE = 240.0
 LINGER = 90.0
@@ -79,7 +79,7 @@ class Round:
         command = [
             sys.executable,
             "-m",
-            "ckcv_ray.cli.main",
+            "ckcv_ray",
             "run",
             *STUDY,
             "--backend",
@@ -253,7 +253,7 @@ def files(one: Round) -> None:
         one.finish()
     else:
         process = one.start()
-        one.until(lambda: len(list((one.out / "cells").glob("part-*"))) > 1, process)
+        one.until(lambda: len(list((one.out / "log").glob("part-*"))) > 1, process)
         kill(ours(one.mark))
         process.wait()
     there = sorted(file for file in one.out.rglob("[!.]*") if file.is_file())
@@ -292,7 +292,7 @@ def disk(one: Round) -> None:
 KINDS: dict[str, Callable[[Round], None]] = {
     "worker": titled(b"ray::_evaluate"),
     "node": node,
-    "aggregator": titled(b"ray::Aggregator"),
+    "recorder": titled(b"ray::Recorder"),
     "driver": driver,
     "everything": everything,
     "memory": memory,

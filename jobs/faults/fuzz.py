@@ -15,7 +15,7 @@ the child's memory and clock. A finding is an input on which
 Findings are one where reader, kind and innermost frame are the same. Each is kept with its files; for those
 of a run folder, the whole folder.
 
-    csv, parquet, npz, svmlight    data.read, then learning_table, rows_to_test, and the way into a run folder
+    csv, parquet, npz, svmlight    data.read, then learning_task, rows_to_test, and the way into a run folder
     ida, mat                       the IDA archive in its two forms, likewise
     toml, words                    a study's TOML; grids and folds as the command line has them
     run                            status, verify, predict and report of a finished run, harmed
@@ -44,8 +44,7 @@ from hypothesis.errors import Flaky
 from hypothesis.strategies import SearchStrategy
 from rich.console import Console
 
-from ckcv_ray import study
-from ckcv_ray.runs import run as driver
+from ckcv_ray import Execution, Study, run
 from jobs.faults.fuzz_child import Child
 from jobs.faults.fuzz_hostile import hostile
 from jobs.faults.fuzz_inputs import SHAPED, cases, run_case
@@ -54,12 +53,12 @@ from jobs.faults.fuzz_readers import SCRATCH, Fault
 
 READERS = (*SHAPED, "run")
 TURN_SECONDS = 10.0
-STUDY: dict[str, Any] = {"C": (0.1, 1.0), "gamma": (0.1, 1.0), "k": (3, 4), "n_splits": 3}
+STUDY = Study.of(C=(0.1, 1.0), gamma=(0.1, 1.0), k=(3, 4), n_splits=3)
 RUNS: dict[str, dict[str, Any]] = {
-    "paper": {"report_k": (3,)},
-    "holdout": {"protocol": "holdout", "claims": ("random", "vote", "member:0")},
-    "nested": {"protocol": "nested", "outer_splits": 2},
-    "rotation": {"resampling": "rotation", "n_splits": study.N_SPLITS},
+    "occam": {"report_k": (3,)},
+    "holdout": {"certify": "holdout", "claim": ("random", "vote", "member:0")},
+    "nested": {"certify": "nested", "outer_splits": 2},
+    "rotation": {"resampling": "rotation"},
 }
 console = Console(stderr=True)
 
@@ -165,12 +164,12 @@ class Fuzzer:
 
 
 def finished_runs(folder: Path) -> dict[str, dict[str, bytes]]:
-    """Small runs of every protocol, and their files."""
+    """Small runs of every certification and resampling, and their files."""
     y = np.arange(24) % 2
     inputs = np.random.default_rng(0).normal(size=(24, 2)) + y[:, None]
-    for name, fields in RUNS.items():
-        asked = study.Study(**STUDY | fields)
-        driver.run(asked, inputs, np.array(["no", "yes"])[y], folder / name, study.Execution("serial"))
+    for name, options in RUNS.items():
+        study, labels = STUDY.replace(**options), np.array(["no", "yes"])[y]
+        run(study, inputs, labels, folder / name, Execution("serial"))
     files = {name: [file for file in (folder / name).rglob("*") if file.is_file()] for name in RUNS}
     return {
         name: {file.relative_to(folder / name).as_posix(): file.read_bytes() for file in files[name]}

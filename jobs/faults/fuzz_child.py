@@ -14,9 +14,9 @@ from typing import Any
 
 from pyarrow import parquet
 
-from ckcv_ray import study
-from ckcv_ray.data import task as data
-from ckcv_ray.storage import folder as store
+from ckcv_ray.data.task import learning_task
+from ckcv_ray.storage.folder import RunFolder
+from ckcv_ray.study import Study, run_id
 from jobs.faults.fuzz_readers import CALLS, PACKAGE, Calls, Fault
 
 POLL_SECONDS = 0.02
@@ -30,8 +30,8 @@ def seal(folder: Path) -> None:
             content = json.loads((run / "study.json").read_bytes())
             columns = parquet.read_table(run / "data.parquet")
             target = columns.schema.metadata[b"target"].decode()
-            content["data"] = data.learning_table(columns, target).digest
-            content["run_id"] = study.run_id(study.Study.from_json(content["study"]), content["data"])
+            content["data"] = learning_task(columns, target).digest
+            content["run_id"] = run_id(Study.from_json(content["study"]), content["data"])
             (run / "study.json").write_text(json.dumps(content))
         for file in run.rglob("*.parquet"):
             with suppress(Exception):
@@ -39,7 +39,7 @@ def seal(folder: Path) -> None:
                 metadata = {**table.schema.metadata, b"run_id": content["run_id"].encode()}
                 table = table.replace_schema_metadata(metadata)
                 parquet.write_table(table, file, compression="zstd", write_page_checksum=True)
-        names = store.RunFolder(run).files()
+        names = RunFolder(run).names()
         digests = {name: sha256((run / name).read_bytes()).hexdigest() for name in names}
         (run / "manifest.json").write_text(json.dumps(digests, indent=2) + "\n")
 

@@ -143,6 +143,14 @@ HOSTILE: dict[str, dict[str, Callable[[], bytes]]] = {
 }  # fmt: skip
 
 
+OPTIONS = (
+    ("resampling", "k", "3:10000000"),
+    ("resampling", "n_splits", 10**6),
+    ("learner", "C", "log:-2:4:10000"),
+    ("", "seed", 2**70),
+)
+
+
 def _deep_mat(levels: int) -> bytes:
     value: Any = X
     for _ in range(levels):
@@ -160,11 +168,13 @@ def hostile(reader: str, runs: dict[str, dict[str, bytes]]) -> list[tuple[str, C
     found = [(f"{base}, untouched", Case({}, base)) for base in runs]
     deep = b'{"a":' * 50_000 + b"1" + b"}" * 50_000
     for name in ("study.json", "certificate.json", "execution.json", "manifest.json"):
-        found.append((f"deep {name}", Case({name: deep}, "paper")))
-    study = json.loads(runs["paper"]["study.json"])
-    for field, value in (("k", "3:10000000"), ("n_splits", 10**6), ("C", "log:-2:4:10000"), ("seed", 2**70)):
-        content = study | {"study": study["study"] | {field: value}}
-        case = Case({"study.json": as_json(content).encode()}, "paper", sealed=True)
+        found.append((f"deep {name}", Case({name: deep}, "occam")))
+    content = json.loads(runs["occam"]["study.json"])
+    for slot, field, value in OPTIONS:
+        study = content["study"]
+        changed = {slot: study[slot] | {field: value}} if slot else {field: value}
+        written = as_json(content | {"study": study | changed}).encode()
+        case = Case({"study.json": written}, "occam", sealed=True)
         found.append((f"study.json with {field} = {value}", case))
     return [(told, partial(Case, *case)) for told, case in found]
 

@@ -36,19 +36,23 @@ FIELDS: dict[str, Any] = {
     "delta": 0.05,
     "bound": "safe",
     "seed": 1,
-    "scaling": "none",
+    "scale": "none",
     "solver": "libsvm",
     "tolerance": 0.01,
-    "precision": "float64",
     "max_iter": 100,
-    "protocol": "holdout",
-    "holdout_share": 0.3,
-    "claims": ["vote", "member:1"],
-    "outer_splits": 2,
     "report_k": [3],
     "exhaustive": True,
     "resampling": "complete",
+    "learner": "svm",
+    "criterion": "error",
 }
+CERTIFICATIONS: list[dict[str, Any]] = [
+    {},
+    {"certify": "occam"},
+    {"certify": "holdout", "holdout_share": 0.3, "claim": ["vote", "member:1"]},
+    {"certify": "nested", "outer_splits": 2},
+    {"holdout_share": 0.3, "resampling": "rotation"},  # does not go together
+]
 TOML_VALUES = [
     *("nan", "-inf", "1979-05-27T07:32:00Z", "07:32:00", "1979-05-27", "0xff", "0b1", "1_000", "{}", "''"),
     *("1e999", "[nan]", "[inf, 1]", "[[1], [2]]"),
@@ -68,8 +72,9 @@ def toml_text(draw: DrawFn) -> bytes:
     """A study with a few odd values, unknown fields, tables."""
     odd = st.sampled_from(TOML_VALUES) | st.sampled_from(VALUES).map(as_json)
     names = draw(st.lists(st.sampled_from(sorted(FIELDS)), unique=True, max_size=5))
-    lines = [f"{name} = {draw(rarely(odd, st.just(as_json(FIELDS[name]))))}" for name in names]
-    name = st.sampled_from(["'a\\nb'", "k.a", "[C]", "[[C]]", "'' ", "é", "x" * 3000])
+    values = {name: FIELDS[name] for name in names} | draw(st.sampled_from(CERTIFICATIONS))
+    lines = [f"{name} = {draw(rarely(odd, st.just(as_json(values[name]))))}" for name in values]
+    name = st.sampled_from(["'a\\nb'", "k.a", "[C]", "[[C]]", "'' ", "é", "x" * 3000, "cls", "self", "study"])
     lines += [f"{draw(name)} = 1"] if draw(st.integers(0, 5)) == 5 else []
     return "\n".join(lines).encode("utf-8", "surrogatepass")
 

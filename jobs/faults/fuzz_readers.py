@@ -14,17 +14,17 @@ import numpy as np
 import pyarrow as pa
 
 import ckcv_ray
-from ckcv_ray import study
-from ckcv_ray.data import task as data
-from ckcv_ray.errors import CKCVError, RunError
-from ckcv_ray.reports import page as report
-from ckcv_ray.runs import load as archive
-from ckcv_ray.runs import verify
-from ckcv_ray.storage import folder as store
+from ckcv_ray import CKCVError, RunError, Study, Task, load_run, verify
+from ckcv_ray.data.task import learning_task, read, rows_to_test
+from ckcv_ray.reports.page import page
+from ckcv_ray.runs.load import environment_changes, replay
+from ckcv_ray.storage.folder import RunFolder
+from ckcv_ray.study import Problem, read_toml, run_id
 from jobs.faults.fuzz_parts import CLASSES, SEEN
 
 PACKAGE = str(Path(ckcv_ray.__file__).parent)
 LONGEST_MESSAGE = 1600
+THIRTY = Task.of(np.arange(30.0)[:, None], np.arange(30) % 2)
 SCRATCH = "/dev/shm" if os.path.isdir("/dev/shm") else None  # where fsync is free
 
 
@@ -78,22 +78,23 @@ def full(error: BaseException) -> str:
 def read_table(calls: Calls, folder: Path, source: str, ida_file: Path | None = None) -> None:
     """Read columns; learn from them, test on them, and keep them in a run folder."""
     with calls.allowed():
-        columns = data.read(source, ida_file).learn
+        columns = read(source, ida_file).learn
         with calls.allowed(counted=False):
-            data.rows_to_test(columns, known_table(tuple(columns.column_names)))
-        table = data.learning_table(columns, source=source)
-        data.rows_to_test(columns, table)
+            rows_to_test(columns, known_task(tuple(columns.column_names)))
+        task = learning_task(columns, source=source)
+        rows_to_test(columns, task)
+        problem = Problem.of(Study(), task)
         with tempfile.TemporaryDirectory(dir=SCRATCH) as other:
-            run = store.RunFolder(Path(other))
-            run.begin(study.Study(), table, "fuzz")
-            run.table(store.Identity(study.Study(), table.digest, "fuzz"))
+            run = RunFolder(Path(other))
+            run.begin(problem)
+            run.problem()
 
 
 @lru_cache
-def known_table(names: tuple[str, ...]) -> data.Table:
+def known_task(names: tuple[str, ...]) -> Task:
     """A sound learning set with as many as may be of these columns."""
     features = [name for name in ("x", "x0", "x1") if name in names] or ["x"]
-    return data.learning_table(pa.table(dict.fromkeys(features, SEEN) | {"y": CLASSES}))
+    return learning_task(pa.table(dict.fromkeys(features, SEEN) | {"y": CLASSES}))
 
 
 def read_file(calls: Calls, folder: Path) -> None:
@@ -109,48 +110,48 @@ def read_ida(calls: Calls, folder: Path) -> None:
 def read_study(calls: Calls, folder: Path) -> None:
     """A study from TOML, and all that is asked of it before a run."""
     with calls.allowed():
-        use_study(study.read_toml(folder / "study.toml"))
+        use_study(read_toml(folder / "study.toml"))
 
 
-def use_study(values: dict[str, Any]) -> None:
-    """From fields to the run_id."""
-    asked = study.Study.from_json(values)
-    study.run_id(asked, "digest")
-    again = study.Study.from_json(json.loads(json.dumps(asked.to_json(), allow_nan=False)))
+def use_study(options: dict[str, Any]) -> None:
+    """From options to the run_id, and to a problem."""
+    asked = Study.of(**options)
+    run_id(asked, "digest")
+    again = Study.from_json(json.loads(json.dumps(asked.to_json(), allow_nan=False)))
     if asked != again:
         raise AssertionError(f"{asked} was read back as {again}")
-    asked.differences(study.Study())
-    asked.for_rows(30).sizes(30)
+    asked.differences(Study())
+    Problem.of(asked, THIRTY)
 
 
 def read_words(calls: Calls, folder: Path) -> None:
     """A grid and numbers of folds, as the command line takes them."""
     text = (folder / "words").read_bytes().decode(errors="replace")
-    for name, parse in (("C", study.parse_grid), ("k", study.parse_folds), ("report_k", study.parse_folds)):
+    for name in ("C", "k", "report_k"):
         with calls.allowed():
-            use_study({name: parse(text, name)})
+            use_study({name: text})
 
 
 def read_run(calls: Calls, folder: Path) -> None:
     """status, predict, verify and report."""
     with calls.allowed():
-        archive.replay(folder).progress()
-        archive.environment_changes(folder)
+        replay(folder).progress()
+        environment_changes(folder)
     with calls.allowed():
-        result = archive.load_run(folder)
+        result = load_run(folder)
         json.dumps(result.to_json(), allow_nan=False)
         result.summary()
-        rows = np.zeros((3, len(result.table.features)))
+        rows = np.zeros((3, len(result.task.features)))
         for vote in (False, True):
             result.predict(rows, vote=vote)
             result.claim_for(result.rule(vote=vote))
         if result.nested is not None:
             result.predict(rows, nested=True)
     with calls.allowed():
-        for difference in verify.verify(folder).differences:
+        for difference in verify(folder).differences:
             calls.judge(difference)
     with calls.allowed():
-        report.page(folder)
+        page(folder)
 
 
 CALLS: dict[str, Callable[[Calls, Path], None]] = {

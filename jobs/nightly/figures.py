@@ -6,8 +6,8 @@ machine that is slow, for a night or a tenth of a second, gives about the same r
 process is timed by the seconds it computes, so that other load counts little; whole runs on Ray by the clock
 on the wall, and those want a machine of their own.
 
-An exact figure (winner, bound, count) is a pure function of the study: what depends on the run, as cells
-computed do, is only shown.
+An exact figure (winner, bound, count) is a pure function of the study: what depends on the run, as
+evaluations computed do, is only shown.
 """
 
 import hashlib
@@ -22,12 +22,10 @@ from typing import Any, NamedTuple, TypeVar
 
 import pyarrow as pa
 
+from ckcv_ray import Execution, Job, Result, Study, read_task
 from ckcv_ray.core.threads import one_thread
-from ckcv_ray.data import task as data
 from ckcv_ray.engine.backend import session
-from ckcv_ray.runs.result import Result
-from ckcv_ray.runs.run import run_table
-from ckcv_ray.study import Execution, Study
+from ckcv_ray.runs.run import run_job
 from jobs.benchmarks import algorithm as bench_algorithm
 from jobs.benchmarks import solver as bench_solver
 from jobs.benchmarks.turns import Clock, take_turns, whole
@@ -37,8 +35,8 @@ AT_FIRST = ", at first"
 T = TypeVar("T")
 Key = tuple[str, str, str]
 SMALL: dict[str, Any] = {"C": (0.1, 1.0, 10.0), "gamma": (0.01, 0.1), "k": (3, 4, 5), "n_splits": 4}
-NESTED = {"protocol": "nested", "outer_splits": 3, "k": (3, 4, 5, 10)}
-HOLDOUT = {"protocol": "holdout", "bound": "stevens"}
+NESTED = {"certify": "nested", "outer_splits": 3, "k": (3, 4, 5, 10)}
+HOLDOUT = {"certify": "holdout", "bound": "stevens"}
 
 
 class Role(StrEnum):
@@ -109,7 +107,7 @@ GENERATORS = Plan(
     algorithm=("twonorm:200:0", "waveform:200:0"),
     overhead=("ringnorm:400:0", "waveform:400:0", "twonorm:1000:0"),
 )
-STANDARDISED = {"scaling": "standard"}
+STANDARDISED = {"scale": "standard"}
 PLANS = {
     "generators": GENERATORS,
     "ida": GENERATORS._replace(
@@ -124,7 +122,7 @@ PLANS = {
     ),
     "tiny": Plan(
         yardstick="twonorm:40:0",
-        studies=(("twonorm:60:0", SMALL), ("waveform:60:0", SMALL | {"protocol": "holdout"})),
+        studies=(("twonorm:60:0", SMALL), ("waveform:60:0", SMALL | {"certify": "holdout"})),
         solver=("twonorm:60:0",),
         algorithm=("twonorm:30:0",),
         overhead=("twonorm:60:0",),
@@ -162,32 +160,32 @@ def recount(
 def studies(plan: Plan, repeats: int) -> Iterator[Figure]:
     """Whole studies in one process."""
     for source, options in plan.studies:
-        table = data.learning_table(data.read(source).learn, source=source)
-        study = Study(**{"scaling": "none", **options})
+        study, (task, _) = Study.of(**{"scale": "none", **options}), read_task(source)
+        job = Job(study, task)
 
-        def one(study: Study = study, table: data.Table = table) -> Result:
-            return run_table(study, table, execution=Execution("serial"))
+        def one(job: Job = job) -> Result:
+            return run_job(job, Execution("serial"))
 
         with one_thread():
             speed, seconds, result = against(plan.yardstick, one, repeats, process_time)
-        case = source if study.protocol == "paper" else f"{source} {study.protocol}"
+        certify = study.certification.name
+        case = source if certify == "occam" else f"{source} {certify}"
         yield from _figures("studies", case, {"speed": speed}, {"seconds": seconds}, answers(result))
 
 
 def answers(result: Result) -> dict[str, Any]:
     """What follows from study and data alone."""
-    proven = result.certificate.proven
-    cells = result.execution["cells"]
+    evaluations = result.execution["evaluations"]
     return {
         "run_id": result.run_id,
-        "winner": [result.C, result.gamma, result.k],
+        "winner": [*result.setting.values(), result.k],
         "L_MS": result.l_ms,
         "L_EE": result.l_ee,
-        "proven": proven and proven["bound"],
+        "proven": result.proven,
         "errors by split": list(result.certificate.errors),
-        "cells planned": cells["planned"],
-        "cells failed": cells["failed"],
-        "table of triples": digest(result.triples),
+        "evaluations planned": evaluations["planned"],
+        "evaluations failed": evaluations["failed"],
+        "table of candidates": digest(result.candidates),
     }
 
 
@@ -219,7 +217,7 @@ def algorithm(plan: Plan, repeats: int) -> Iterator[Figure]:
         with one_thread():
             row = bench_algorithm.bench(case, repeats, process_time)
         bounds = {"L_MS": row["l_ms"][0], "L_EE": row["l_ee"][0]}
-        answer = {"winner": row["triple"], **bounds, "as the plain loop": row["same"]}
+        answer = {"winner": row["candidate"], **bounds, "as the plain loop": row["same"]}
         yield from _figures("algorithm", case, {"speed": row["ratio"]}, {"seconds": row["seconds"]}, answer)
 
 
@@ -237,7 +235,8 @@ def overhead(plan: Plan, repeats: int) -> Iterator[Figure]:
                 speed, seconds, row = against(plan.yardstick, one, repeats, perf_counter)
             shares = {"busy share": row["busy_share"], "solver share": row["solver_share"]}
             shown = {"seconds": seconds, **shares, "worker MiB": row["worker_mib"]}
-            exact = {"winner": row["triple"], "cells planned": row["planned"], "cells failed": row["failed"]}
+            exact = {"winner": row["candidate"]}
+            exact |= {f"evaluations {of}": row[of] for of in ("planned", "failed")}
             yield from _figures("overhead", case, {"speed": speed}, shown, exact)
 
 

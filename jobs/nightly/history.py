@@ -19,7 +19,7 @@ import pyarrow as pa
 from filelock import FileLock, Timeout
 from pyarrow import parquet
 
-from ckcv_ray.errors import InputError, StoreError
+from ckcv_ray import GaussianSVM, InputError, StoreError
 from ckcv_ray.storage.environment import environment
 from ckcv_ray.storage.files import write_whole
 from jobs.nightly.figures import Figure, Role
@@ -84,7 +84,7 @@ class Night(NamedTuple):
 
 def machine() -> dict[str, Any]:
     """The kind of this machine."""
-    return {**environment(), "cores": os.cpu_count()}
+    return {**environment(GaussianSVM()), "cores": os.cpu_count()}
 
 
 def check_name(night: str) -> str:

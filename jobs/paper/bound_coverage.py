@@ -18,7 +18,6 @@ if __name__ == "__main__":  # import from the repository, not from this folder
 import json
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import replace
 from functools import partial
 from multiprocessing import get_context
 from os import cpu_count
@@ -34,28 +33,20 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from scipy.stats import binomtest
 
-from ckcv_ray.core.bounds import clopper_pearson
+from ckcv_ray import Execution, Job, Study, Task, clopper_pearson
 from ckcv_ray.core.threads import one_thread
 from ckcv_ray.data.named import GENERATORS, Sample
-from ckcv_ray.data.task import Table, table_from_arrays
 from ckcv_ray.learners.ensemble import Ensemble
-from ckcv_ray.runs.run import run_table
-from ckcv_ray.study import Execution, Study, parse_grid
+from ckcv_ray.runs.run import run_job
 
 FRESH_ROWS = 20_000
 NOISE = 0.45
 ROWS = (100, 400)
 FAILURES = ("l_ee", "occam", "holdout", "nested", "member")
 TRUTH = {"l_ee": "risk", "occam": "risk", "holdout": "risk_holdout", "nested": "risk_nested"}
-STUDY = Study(
-    C=parse_grid("log:-2:4:5", "C"),
-    gamma=parse_grid("log:-4:1:5", "gamma"),
-    k=(3, 4, 5, 10),
-    n_splits=10,
-    scaling="none",
-)
-HOLDOUT = replace(STUDY, protocol="holdout")
-NESTED = replace(STUDY, protocol="nested", outer_splits=5)
+STUDY = Study.of(C="log:-2:4:5", gamma="log:-4:1:5", k=(3, 4, 5, 10), n_splits=10, scale="none")
+HOLDOUT = STUDY.replace(certify="holdout")
+NESTED = STUDY.replace(certify="nested", outer_splits=5)
 console = Console(stderr=True)
 Matrix = NDArray[Any]
 
@@ -86,16 +77,17 @@ def risks(ensemble: Ensemble, distances: Matrix, y: Matrix) -> Matrix:
 
     Args:
         distances: squared distances [fresh rows, rows learned from], float32.
-        y: labels of the fresh rows.
+        y: labels of the fresh rows, -1 and +1.
     """
-    found = np.empty(len(ensemble.members))
-    for gamma in {member.gamma for member in ensemble.members}:
+    models = [member.model for member in ensemble.members]
+    found = np.empty(len(models))
+    for gamma in {model.gamma for model in models}:
         kernel = np.exp(np.float32(-gamma) * distances)
-        for i, member in enumerate(ensemble.members):
-            if member.gamma == gamma:
+        for i, model in enumerate(models):
+            if model.gamma == gamma:
                 b = np.zeros(distances.shape[1], np.float32)
-                b[member.support] = member.dual_coef
-                found[i] = np.mean(np.where(kernel @ b + member.offset > 0, 1, -1) != y)
+                b[model.support] = model.dual_coef
+                found[i] = np.mean(np.where(kernel @ b + model.offset > 0, 1, -1) != y)
     return found
 
 
@@ -105,27 +97,27 @@ def fresh_distances(X: Matrix, rows: Matrix) -> Matrix:
     return np.asarray(np.maximum(squares - 2 * X @ rows.T, 0.0), dtype=np.float32)
 
 
-def drawn(setting: Setting, index: int) -> tuple[Table, Matrix, Matrix]:
+def drawn(setting: Setting, index: int) -> tuple[Task, Matrix, Matrix]:
     """Learning set number ``index`` of a setting, and fresh rows of the same source."""
     key = (list(SOURCES).index(setting.source), setting.n, index)
     rng = np.random.default_rng(np.random.SeedSequence(2012, spawn_key=key))
     learn, fresh = SOURCES[setting.source](setting.n, rng), SOURCES[setting.source](FRESH_ROWS, rng)
-    return table_from_arrays(*learn), *fresh
+    return Task.of(*learn), *fresh
 
 
 def trial(setting: Setting, index: int) -> dict[str, float]:
-    """Bounds and true errors, as rates, of every protocol on one learning set."""
-    table, X, y = drawn(setting, index)
+    """Bounds and true errors, as rates, of every certification on one learning set."""
+    task, X, y = drawn(setting, index)
     serial = Execution("serial")
     with one_thread():
-        held, inside = (run_table(study, table, execution=serial) for study in (HOLDOUT, NESTED))
+        held, inside = (run_job(Job(study, task), serial) for study in (HOLDOUT, NESTED))
         assert inside.nested is not None
-        distances = fresh_distances(X, table.X)
+        distances = fresh_distances(X, task.X)
         paper, nested = (risks(one, distances, y) for one in (inside.ensemble, inside.nested))
-        rest = risks(held.ensemble, fresh_distances(X, held.table.X), y)
+        rest = risks(held.ensemble, fresh_distances(X, held.task.X), y)
     certificate = inside.certificate  # F* of the nested run is that of the paper's
     own = clopper_pearson(list(certificate.errors), certificate.n_select, certificate.delta)
-    claims = {claim["protocol"]: claim["bound"] for claim in certificate.claims}
+    claims = {claim["certification"]: claim["bound"] for claim in certificate.claims}
     return {
         "l_ee": certificate.l_ee,
         "occam": claims["occam"],

@@ -17,7 +17,7 @@ Bernstein bound of Maurer and Pontil, and by betting (``soft_bounds``); each at 
 Looseness is the mean over members of the bound, as in L_EE, divided by the mean over members of the true
 error of the label above the column. The true error is taken from the test rows; beside it stands its
 binomial standard error, an upper limit where it is a mean over members. A star marks the smallest looseness
-for each label. All columns share the triple that counts with Clopper-Pearson selected.
+for each label. All columns share the candidate that counts with Clopper-Pearson selected.
 
     python jobs/paper/losses.py --sets banana,heart --realization 1
 """
@@ -37,15 +37,13 @@ from typing import Annotated, Any, NamedTuple
 import numpy as np
 import typer
 
+from ckcv_ray import Execution, InputError, Job, Result, Study, TestRows, read_task
 from ckcv_ray.core.bounds import clopper_pearson, stevens
 from ckcv_ray.core.resampling import randomisers
-from ckcv_ray.data import task as data
-from ckcv_ray.errors import InputError
-from ckcv_ray.learners.ensemble import Ensemble, label
-from ckcv_ray.runs.result import Result
-from ckcv_ray.runs.run import run_table
-from ckcv_ray.study import Execution, Study
-from jobs.benchmarks.overhead import SETS, STANDARDISED
+from ckcv_ray.learners.ensemble import Ensemble
+from ckcv_ray.learners.svm.learner import signs
+from ckcv_ray.runs.run import run_job
+from jobs.benchmarks.overhead import SETS, scale
 from jobs.paper.soft_bounds import Values, betting, clipped_linear, empirical_bernstein, hoeffding, ramp
 
 Row = dict[str, Any]
@@ -81,11 +79,11 @@ COLUMNS = [*COUNTS, *SOFT, *RANDOM]
 
 def estimate_margins(result: Result) -> Values:
     """Margins of every member on the rows of its estimate set, (members, m)."""
-    table, study = result.table, result.study
-    margins = []
+    problem, margins = result.problem, []
+    size = next(j for j, size in enumerate(problem.sizes) if size.holds(result.k))
     for member in result.ensemble.members:
-        split = study.split(table.n, member.k, member.mc_index)
-        margins.append(table.y[split.estimate] * member.decision(table.X[split.estimate]))
+        rows = problem.split(size, member.split).estimate
+        margins.append(signs(problem.task)[rows] * member.model.decision(problem.task.X[rows]))
     return np.array(margins)
 
 
@@ -104,17 +102,18 @@ def mean_bounds(result: Result) -> dict[str, float]:
     return found
 
 
-def true_means(ensemble: Ensemble, test: data.TestRows) -> dict[str, float]:
+def true_means(ensemble: Ensemble, test: TestRows) -> dict[str, float]:
     """Mean over members and test rows: the error of either label, and the clipped linear loss."""
-    f = ensemble.decisions(test.X)
+    labels, f = ensemble.predict(test.X)
+    z = np.where(test.y == 1, 1, -1) * f
     return {
-        "hard": float(np.mean(label(f) != test.y)),
-        "random": float(np.mean(ramp(test.y * f))),
-        "clipped linear": float(np.mean(clipped_linear(test.y * f))),
+        "hard": float(np.mean(labels != test.y)),
+        "random": float(np.mean(ramp(z))),
+        "clipped linear": float(np.mean(clipped_linear(z))),
     }
 
 
-def measure(result: Result, test: data.TestRows) -> Row:
+def measure(result: Result, test: TestRows) -> Row:
     """The account of one set: sizes, true errors, bounds, looseness.
 
     Raises:
@@ -125,7 +124,7 @@ def measure(result: Result, test: data.TestRows) -> Row:
         raise InputError(f"no member errs on the {len(test.y)} test rows: looseness has no meaning")
     return {
         "k": result.k,
-        "m": result.table.n // result.k,
+        "m": result.task.n // result.k,
         "test_rows": len(test.y),
         "true": true,
         "standard_error": (true["hard"] * (1 - true["hard"]) / len(test.y)) ** 0.5,
@@ -136,13 +135,10 @@ def measure(result: Result, test: data.TestRows) -> Row:
 
 def study_set(name: str, realization: int, backend: str) -> Row:
     """The default study on one realization of one set, and its account."""
-    columns = data.read(f"ida:{name}:{realization}")
-    table = data.learning_table(columns.learn)
-    test = data.rows_to_test(columns.test, table)
+    task, test = read_task(f"ida:{name}:{realization}")
     if test is None:
         raise InputError(f"{name} has no rows to test on")
-    study = Study(scaling="standard" if name in STANDARDISED else "none")
-    return measure(run_table(study, table, execution=Execution(backend)), test)
+    return measure(run_job(Job(Study.of(scale=scale(name)), task), Execution(backend)), test)
 
 
 def averages(found: dict[str, Row]) -> dict[str, float]:

@@ -19,7 +19,7 @@ if __name__ == "__main__":  # import from the repository, not from this folder
 
 import json
 from collections.abc import Iterator
-from itertools import groupby
+from itertools import groupby, product
 from statistics import mean, stdev
 from time import perf_counter
 from typing import Annotated, Any, NamedTuple
@@ -32,17 +32,18 @@ from rich.console import Console
 from rich.progress import Progress
 from sklearn.svm import SVC
 
+from ckcv_ray import Execution, InputError, Job, Result, Study, Task, TestRows, run_many
+from ckcv_ray.core.schedule import Stage
 from ckcv_ray.core.threads import one_thread
-from ckcv_ray.data import named as datasets
+from ckcv_ray.data import named
 from ckcv_ray.data import task as data
 from ckcv_ray.data.named import Columns
-from ckcv_ray.errors import InputError
 from ckcv_ray.learners.svm import SOLVERS
 from ckcv_ray.learners.svm.decision import UNDECIDED
 from ckcv_ray.learners.svm.kernels import complement, complement_of, gaussian, squared_distances
-from ckcv_ray.runs.result import Result
-from ckcv_ray.runs.run import Job, run_many
-from ckcv_ray.study import Execution, Study
+from ckcv_ray.learners.svm.learner import GaussianSVM, signs
+from ckcv_ray.learners.svm.scaling import fit_scaling
+from ckcv_ray.study import Problem
 from jobs.paper.scatter import SetErrors, bounds_against_errors
 
 Figure = tuple[float, float]
@@ -88,13 +89,24 @@ class Part(NamedTuple):
     drawn: bool
     columns: Columns
 
+    @property
+    def task(self) -> Task:
+        """What is learned from."""
+        source = f"ida:{self.name}:{self.realization}" + (" (drawn)" if self.drawn else "")
+        return data.learning_task(self.columns.learn, source=source)
+
+    @property
+    def test(self) -> TestRows | None:
+        """What is tested on."""
+        return data.rows_to_test(self.columns.test, self.task)
+
 
 def part(name: str, realization: int, seed: int) -> Part:
     """A realization as the archive holds it, or else drawn from the pool at the sizes of the first."""
     try:
-        return Part(name, realization, seed, False, datasets.load(f"ida:{name}:{realization}"))
+        return Part(name, realization, seed, False, named.load(f"ida:{name}:{realization}"))
     except InputError:
-        learn, test = datasets.load(f"ida:{name}:1")
+        learn, test = named.load(f"ida:{name}:1")
     assert test is not None
     pool = pa.concat_tables([learn, test])
     order = np.random.default_rng(np.random.SeedSequence(0, spawn_key=(realization,))).permutation(len(pool))
@@ -104,25 +116,19 @@ def part(name: str, realization: int, seed: int) -> Part:
 
 def studies(one: Part, conventional: bool) -> list[Study]:
     """What is asked of one realization."""
-    scaling = "standard" if one.name in STANDARDISED else "none"
+    asked = {"scale": "standard" if one.name in STANDARDISED else "none", "seed": one.seed}
     if conventional:
-        return [Study(k=(k,), resampling="rotation", scaling=scaling, seed=one.seed) for k in (5, 10)]
-    return [Study(report_k=(5, 10), scaling=scaling, seed=one.seed)]
+        return [Study.of(k=k, resampling="rotation", **asked) for k in (5, 10)]
+    return [Study.of(report_k=(5, 10), **asked)]
 
 
 def jobs(one: Part, conventional: bool, out: Path) -> Iterator[Job]:
     """The studies of one realization, each with its folder."""
-    source = f"ida:{one.name}:{one.realization}" + (" (drawn)" if one.drawn else "")
-    table = data.learning_table(one.columns.learn, source=source)
+    task, test = one.task, one.test
     for study in studies(one, conventional):
-        k = f"-k{study.k[0]}" if study.k else ""
+        k = f"-k{study.resampling.k[0]}" if study.resampling.k else ""
         folder = out / f"{one.name}-{one.realization}-seed{one.seed}{k}"
-        yield Job(study, table, folder, data.rows_to_test(one.columns.test, table))
-
-
-def proven(result: Result) -> float:
-    """The proven bound in percent."""
-    return 100 * result.certificate.proven["bound"]
+        yield Job(study, task, folder, test)
 
 
 def figures(one: Part, results: list[Result]) -> dict[str, Any]:
@@ -132,13 +138,13 @@ def figures(one: Part, results: list[Result]) -> dict[str, Any]:
     found |= {name: float("nan") for name in (*COLUMNS, "vote", "occam")}
     for result in results:
         test = result.execution["test"]
-        if result.study.k is None:
+        if result.study.resampling.k is None:
             found |= {"k": float(result.k), "l_ee": 100 * result.l_ee, "test": 100 * test["error"]}
-            found |= {"vote": 100 * test["vote_error"], "occam": proven(result)}
-            for row in result.per_k():
-                if row["k"] in (5, 10):
-                    error = test["reported"][str(row["k"])]["error"]
-                    found |= {f"l_ee_k{row['k']}": 100 * row["l_ee"], f"test_k{row['k']}": 100 * error}
+            found |= {"vote": 100 * test["vote_error"], "occam": 100 * result.proven}
+            for row, k in product(result.per_k(), (5, 10)):
+                if row["k_first"] <= k <= row["k_last"]:
+                    error = test["reported"][str(k)]["error"]
+                    found |= {f"l_ee_k{k}": 100 * row["l_ee"], f"test_k{k}": 100 * error}
         else:
             found |= {f"l_ee_k{result.k}": 100 * result.l_ee, f"test_k{result.k}": 100 * test["error"]}
     return found
@@ -179,45 +185,50 @@ def seed_deviation(rows: list[dict[str, Any]], column: str) -> float:
     return stdev(values) if len(values) > 1 else float("nan")
 
 
+def posed(one: Part) -> tuple[Problem, GaussianSVM]:
+    """The study of one realization on its rows, and its learner."""
+    problem = Problem.of(studies(one, False)[0], one.task)
+    assert isinstance(problem.learner, GaussianSVM)
+    return problem, problem.learner
+
+
 def plain_hours(one: Part) -> float:
     """Hours the plain scikit-learn loop would take for one study, from a sample of its fits.
 
     Each sampled fit stands for an equal share of the grid and of k = 3 .. n, at one fit on TR and one on
     TR + MS for every C, gamma, k and split.
     """
-    table = data.learning_table(one.columns.learn)
-    study = studies(one, False)[0]
+    problem, learner = posed(one)
+    task, y = problem.task, signs(problem.task)
     rng = np.random.default_rng(np.random.SeedSequence(0, spawn_key=(7,)))
     seconds = 0.0
     for _ in range(SAMPLE):
-        C, gamma, k = rng.choice(study.C), rng.choice(study.gamma), int(rng.integers(3, table.n + 1))
-        split = study.split(table.n, k, 0)
+        C, gamma, k = rng.choice(learner.C), rng.choice(learner.gamma), int(rng.integers(3, task.n + 1))
+        size = next(j for j, size in enumerate(problem.sizes) if size.holds(k))
+        pairs = [problem.rows(stage, size, 0) for stage in (Stage.SELECT, Stage.REFIT)]
         start = perf_counter()
-        for train, score in (
-            (split.train, split.select),
-            (np.concatenate([split.train, split.select]), split.estimate),
-        ):
-            SVC(C=C, gamma=gamma).fit(table.X[train], table.y[train]).predict(table.X[score])
+        for train, score in pairs:
+            SVC(C=C, gamma=gamma).fit(task.X[train], y[train]).predict(task.X[score])
         seconds += perf_counter() - start
-    pairs = len(study.C) * len(study.gamma) * (table.n - 2) * study.n_splits
-    return seconds / SAMPLE * pairs / 3600
+    every = problem.n_settings * (task.n - 2) * problem.sizes[0].n_splits
+    return seconds / SAMPLE * every / 3600
 
 
 def hindsight(one: Part) -> float:
     """The least test error, in percent, of any (C, gamma) of the grid, fitted on all rows to learn from: what
     no procedure can promise to find.
     """
-    study, table = studies(one, False)[0], data.learning_table(one.columns.learn)
-    test = data.rows_to_test(one.columns.test, table)
+    (problem, learner), test = posed(one), one.test
     assert test is not None
-    scaling = data.fit_scaling(table.X, study.scaling)
-    X, fresh = scaling.apply(table.X), scaling.apply(test.X)
+    scaling = fit_scaling(problem.task.X, learner.scale)
+    X, fresh = scaling.apply(problem.task.X), scaling.apply(test.X)
+    y, truth = signs(problem.task).astype(float), np.where(test.y == 1, 1, -1)
     D, D_test = squared_distances(X, X), squared_distances(fresh, X)
     least = 1.0
-    for gamma in study.gamma:
+    for gamma in learner.gamma:
         M = complement_of(complement(D, gamma))
-        fits = SOLVERS[study.solver](M, table.y.astype(float), study.C, study.tolerance, study.max_iter)
-        wrong = test.y[:, None] * (gaussian(D_test, gamma) @ fits.b.T + fits.offset) <= UNDECIDED
+        fits = SOLVERS[learner.solver](M, y, learner.C, learner.tolerance, learner.max_iter)
+        wrong = truth[:, None] * (gaussian(D_test, gamma) @ fits.b.T + fits.offset) <= UNDECIDED
         least = min(least, float(wrong.mean(axis=0).min()))
     return 100 * least
 
@@ -237,12 +248,12 @@ def markdown(rows: list[dict[str, Any]], columns: tuple[str, ...]) -> str:
     for name, of_set in by_set(rows).items():
         first = [row for row in of_set if row["seed"] == 0]
         drawn = sum(row["drawn"] for row in first)
-        cells = [name, f"{len(first)}" + (f", {drawn} drawn" if drawn else "")]
+        shown = [name, f"{len(first)}" + (f", {drawn} drawn" if drawn else "")]
         for column in columns:
             paper = PAPER[name][COLUMNS.index(column)]
-            cells += [cell(summary(of_set, column), paper, len(first)), f"{paper[0]:.1f} ± {paper[1]:.1f}"]
-        cells += ["{:.1f} ± {:.1f}".format(*summary(of_set, column)) for column in extra]
-        lines.append("| " + " | ".join(cells) + " |")
+            shown += [cell(summary(of_set, column), paper, len(first)), f"{paper[0]:.1f} ± {paper[1]:.1f}"]
+        shown += ["{:.1f} ± {:.1f}".format(*summary(of_set, column)) for column in extra]
+        lines.append("| " + " | ".join(shown) + " |")
     return "\n".join(lines)
 
 

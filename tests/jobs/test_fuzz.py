@@ -9,14 +9,14 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[2]
 PLANTED = """
 import sys, typer
-from ckcv_ray import study
+from ckcv_ray import validation
 from jobs.faults import fuzz
 
 def planted(text, name):
     if text:
         raise KeyError(text)
 
-study.parse_grid = planted
+validation.parse_grid = planted
 typer.run(fuzz.main)
 """
 

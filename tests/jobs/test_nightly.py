@@ -126,7 +126,7 @@ def test_a_suspect_that_cannot_be_measured_again_stays_one(night: Run) -> None:
 
 @pytest.mark.parametrize("name", EXACT)
 def test_any_other_winner_bound_or_count_raises_the_alarm(name: str, night: Run, tmp_path: Path) -> None:
-    other = {"winner": [1.0, 0.01, 4], "L_MS": 0.15835779655291077, "cells planned": 71}[name]
+    other = {"winner": [1.0, 0.01, 4], "L_MS": 0.15835779655291077, "evaluations planned": 71}[name]
     night(figures())
     code, told = night(figures(**{name: other}))
     assert code == 1
