@@ -102,7 +102,7 @@ def grid(name: str, values: Any) -> tuple[float, ...]:
     """Positive numbers: sorted, unique, rounded to 12 significant digits. Text is read by ``parse_grid``."""
     if isinstance(values, str):
         values = parse_grid(values, name)
-    if isinstance(values, int | float) and not isinstance(values, bool):
+    if isinstance(values, Real) and not isinstance(values, bool):
         values = (values,)
     numbers = [number(name, value) for value in sequence(name, values, least=1, most=MOST_GRID)]
     for found in numbers:
@@ -115,7 +115,7 @@ def folds(name: str, values: Any, least: int) -> tuple[int, ...]:
     """Numbers of folds: sorted and unique. Text is read by ``parse_folds``."""
     if isinstance(values, str):
         values = parse_folds(values, name) or ()
-    if isinstance(values, int) and not isinstance(values, bool):
+    if isinstance(values, Real) and not isinstance(values, bool):
         values = (values,)
     return tuple(sorted({whole(name, value, least=0, most=MOST) for value in sequence(name, values, least)}))
 

@@ -1,18 +1,30 @@
-"""What the tests share: one Ray for the whole session, small tasks, and the IDA archive where it is."""
+"""What the tests share: one Ray for the whole session, small tasks, the IDA archive where it is, and the
+command line.
+"""
 
 import os
-from collections.abc import Iterator
+import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 os.environ["RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"] = "0"  # before ray is imported: loopback alone
 os.environ["CKCV_TESTS"] = str(os.getpid())  # what our Ray starts inherits it: tests may run side by side
+os.environ["PYTHONPATH"] = os.pathsep.join(  # workers and other processes import a learner from there
+    filter(None, (str(Path(__file__).parent / "contracts"), os.environ.get("PYTHONPATH")))
+)
 
 import numpy as np
+import pyarrow as pa
 import pytest
 import ray
+from pyarrow import csv
 
+from ckcv_ray.cli import main as cli
 from ckcv_ray.data.task import Task
 from ckcv_ray.study import Study
+
+pytest.register_assert_rewrite("learner_contract")
+Ran = tuple[int, str, str]
 
 
 @pytest.fixture(scope="session")
@@ -55,3 +67,39 @@ def task() -> Task:
 @pytest.fixture
 def study() -> Study:
     return Study.of(C=(0.1, 1.0, 10.0), gamma=(0.1, 1.0), n_splits=5)
+
+
+@pytest.fixture
+def ckcv(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> Callable[..., Ran]:
+    """The command line in this process: words to exit code, standard output and standard error."""
+
+    def call(*words: object) -> Ran:
+        monkeypatch.setattr(sys, "argv", ["ckcv", *map(str, words)])
+        capfd.readouterr()
+        try:
+            cli.main()
+            code = 0
+        except SystemExit as end:
+            code = int(end.code or 0)
+        return (code, *capfd.readouterr())
+
+    return call
+
+
+@pytest.fixture
+def patients(tmp_path: Path) -> Path:
+    """A CSV of 40 rows with text labels."""
+    made = blobs(40, seed=3, shift=2.0)
+    names = pa.array(np.where(made.y == 1, "well", "ill"))
+    columns = {"age": made.X[:, 0], "dose, mg": made.X[:, 1], "outcome": names}
+    csv.write_csv(pa.table(columns), tmp_path / "patients.csv")
+    return tmp_path / "patients.csv"
+
+
+@pytest.fixture
+def finished(ckcv: Callable[..., Ran], patients: Path, tmp_path: Path) -> Path:
+    """A finished run of the patients."""
+    grids = ("--C", "0.1,1,10", "--gamma", "0.1,1", "--n-splits", "4")
+    code, _, _ = ckcv("run", patients, "--target", "outcome", "--out", tmp_path / "run", *grids)
+    assert code == 0
+    return tmp_path / "run"

@@ -3,20 +3,18 @@ started and nothing is left behind. The command line has a table of its own, in 
 """
 
 import shutil
-from collections.abc import Callable
-from dataclasses import replace
 from functools import cache
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pytest
 import ray
+from bad_studies import CASES as BAD_STUDIES
+from bad_studies import DIGITS, HOLDOUT
 from pyarrow import parquet
+from refused import case, snapshot
 from scipy.sparse import csr_matrix
-from test_bad_input import CASES as AT_THE_COMMAND_LINE
-from test_bad_input import DAMAGES, FOREIGN, PREDICT, snapshot
 
 from ckcv_ray import (
     Execution,
@@ -26,56 +24,33 @@ from ckcv_ray import (
     RunError,
     StoreError,
     Study,
+    Task,
+    TestRows,
     clopper_pearson,
     load_run,
+    plan,
+    read_task,
+    report,
     run,
     run_many,
+    verify,
 )
 from ckcv_ray.data.ida import fetch
-from ckcv_ray.data.task import TestRows, learning_table, read, rows_to_test, table_from_arrays
-from ckcv_ray.engine.estimate import estimate
-from ckcv_ray.reports.page import page
+from ckcv_ray.data.task import learning_task, rows_to_test
+from ckcv_ray.reports.page import page  # here: matplotlib makes folders when it is first imported
 from ckcv_ray.runs.load import replay
-from ckcv_ray.runs.run import run_table
-from ckcv_ray.runs.verify import verify
-from ckcv_ray.study import parse_folds, parse_grid, read_toml
+from ckcv_ray.runs.run import run_job
 
 SERIAL = Execution("serial")
-STUDY = Study(C=(1.0,), gamma=(1.0,), k=(3,), n_splits=2)
+STUDY = Study.of(C=1.0, gamma=1.0, k=3, n_splits=2)
 X = np.arange(16.0).reshape(8, 2)
 Y = np.array([0, 1] * 4)
-TABLE = table_from_arrays(X, Y)
+THREE = [0, 1, 2, 0, 1, 2, 0, 1]
+TASK = Task.of(X, Y)
 COLUMNS = pa.table({"a": X[:, 0], "b": X[:, 1], "y": Y})
-BY_NAME = learning_table(COLUMNS)
+BY_NAME = learning_task(COLUMNS)
 LONG = "x" * 300
-TOO_MANY, AND_FOUR = Study(k=(9,)), replace(STUDY, report_k=(4,))
-HOLDOUT = {"protocol": "holdout"}
-DIGITS = 10**5000  # Python does not write so long a number
-
-
-class Case(NamedTuple):
-    """What is called, what the message has to say, its class, and harm to the finished run in ``run``."""
-
-    call: Callable[[], object]
-    told: tuple[str, ...]
-    error: type[Exception] = InputError
-    harm: Callable[[Path], object] = lambda folder: None
-
-
-def case(call, *told, **rest):
-    return Case(call, told, **rest)
-
-
-def study(*told, **fields):
-    return case(lambda: Study(**fields), *told)
-
-
-def from_json(values, *told):
-    return case(lambda: Study.from_json(values), *told)
-
-
-def how(*told, **fields):
-    return case(lambda: Execution(**fields), *told)
+TOO_MANY, AND_FOUR = Study.of(k=9), STUDY.replace(report_k=4)
 
 
 def where(address, *told):
@@ -90,36 +65,36 @@ def taken(*told, out="run", **rest):
     return runs(*told, out=out, **rest)._replace(error=StoreError)
 
 
-def held(*told, share, **fields):
-    return runs(*told, study=replace(STUDY, **HOLDOUT, holdout_share=share, **fields))
+def held(*told, share, **options):
+    return case(lambda: run(STUDY.replace(**HOLDOUT, holdout_share=share, **options), X, Y), *told)
 
 
 def arrays(*told, X=X, y=Y):
-    return case(lambda: table_from_arrays(X, y), *told)
+    return case(lambda: Task.of(X, y), *told)
 
 
-def tables(*told, study=STUDY, table=TABLE, **rest):
-    return case(lambda: run_table(study, table, execution=SERIAL, **rest), *told)
+def jobs(*told, study=STUDY, task=TASK, **rest):
+    return case(lambda: run_job(Job(study, task, **rest), SERIAL), *told)
 
 
 def many(jobs, *told, execution=SERIAL):
     return case(lambda: list(run_many(jobs, execution)), *told)
 
 
-def forecast(study, table, *told):
-    return case(lambda: estimate(study, table), *told)
+def plans(*told, study=STUDY, X=X, y=Y, **rest):
+    return case(lambda: plan(study, X, y, **rest), *told)
 
 
 def reads(source, *told, **rest):
-    return case(lambda: read(source, **rest), *told)
+    return case(lambda: read_task(source, **rest), *told)
 
 
 def learns(*told, columns=COLUMNS, **rest):
-    return case(lambda: learning_table(columns, **rest), *told)
+    return case(lambda: learning_task(columns, **rest), *told)
 
 
-def measures(columns, *told):
-    return case(lambda: rows_to_test(columns, BY_NAME), *told)
+def measures(columns, *told, task=BY_NAME):
+    return case(lambda: rows_to_test(columns, task), *told)
 
 
 def predicts(X, *told, **rest):
@@ -155,101 +130,24 @@ class Frame:
 
 @cache
 def finished() -> Result:
-    return run_table(STUDY, TABLE, execution=SERIAL)
+    return run_job(Job(STUDY, TASK), SERIAL)
 
 
 def log(folder, change):
     """Change the first part of a run's log and write it as one more."""
-    part = parquet.read_table(folder / "cells" / "part-000000.parquet")
+    part = parquet.read_table(folder / "log" / "part-000000.parquet")
     values = change(part.to_pydict())
     other = pa.table(values, schema=part.schema)
-    parquet.write_table(other, folder / "cells" / "part-000001.parquet")
+    parquet.write_table(other, folder / "log" / "part-000001.parquet")
 
 
 UNFINISHED = {"harm": lambda folder: (folder / "manifest.json").unlink()}
 NO_COLUMN = "there is no column"
+MANY = np.arange(2002.0)[:, None] // 2
 SPOILT = np.where(X == 3, np.nan, X)
 
-CASES = {
-    # Study: grids and lists
-    "C of nothing": study("C=None is not a sequence", "list of numbers", C=None),
-    "C a number": study("C=1.0 is not a sequence", "list of numbers", C=1.0),
-    "C a text": study("C='0.1,1' is not a sequence", C="0.1,1"),
-    "C of bytes": study("C=b'01'", C=b"01"),
-    "C an array of no dimension": study("C=", "is not a sequence", C=np.array(1.0)),
-    "C a matrix": study("C=array", "is not a number", C=np.ones((2, 2))),
-    "C complex": study("C=1j is not a number", C=(1j,)),
-    "C with NaN": study("C=nan is not allowed", "positive and finite", C=(1.0, float("nan"))),
-    "C beyond float64": study("is too large", "finite", C=(10**400,)),
-    "gamma of nothing to draw from": study("gamma is empty", "at least one", gamma=iter(())),
-    "gamma of texts": study("gamma='1' is not a number", gamma=("1",)),
-    "gamma of zero": study("gamma=0.0 is not allowed", "positive and finite", gamma=(0,)),
-    "k a number": study("k=3 is not a sequence", "list of numbers", k=3),
-    "k of fractions": study("k=3.0 is not a whole number", k=(3.0,)),
-    "k of truths": study("k=True is not a whole number", k=(True,)),
-    "k below zero": study("k=-1 is below 0", k=(-1,)),
-    "report_k of nothing": study("report_k=None is not a sequence", report_k=None),
-    # Study: numbers
-    "splits a fraction": study("n_splits=20.0 is not a whole number", n_splits=20.0),
-    "splits of nothing": study("n_splits=None is not a whole number", n_splits=None),
-    "splits beyond the most": study("n_splits=1000001 is above 1000000", n_splits=1_000_001),
-    "seed a text": study("seed='0' is not a whole number", seed="0"),
-    "seed of 5001 digits": study("seed", seed=DIGITS),
-    "seed far below zero": study("seed", "below 0", seed=-DIGITS),
-    "delta a text": study("delta='0.05' is not a number", delta="0.05"),
-    "delta below what is computed": study("delta=1e-13 is below 1e-12", "the least", delta=1e-13),
-    "delta of 5001 digits": study("delta", "too large", delta=DIGITS),
-    "tolerance one": study("tolerance=1.0 is outside (0, 1)", "0.001", tolerance=1.0),
-    "tolerance NaN": study("tolerance=nan is outside (0, 1)", tolerance=float("nan")),
-    "iterations beyond int32": study("max_iter=2147483648 is above 2147483647", max_iter=2**31),
-    "iterations of 5001 digits": study("max_iter", "above 2147483647", max_iter=DIGITS),
-    # Study: choices
-    "bound unknown": study("bound='hoeffding'", "clopper_pearson, stevens, safe, catoni", bound="hoeffding"),
-    "bound a list": study("bound=['safe'] is not known", "clopper_pearson", bound=["safe"]),
-    "solver an array": study("solver=array", "newton, libsvm", solver=np.array(["newton", "libsvm"])),
-    "precision of single floats": study("precision='float32'", "float64", precision="float32"),
-    "scaling true": study("scaling=True is not known", "standard, none", scaling=True),
-    "resampling unknown": study("resampling='bootstrap'", "complete, rotation", resampling="bootstrap"),
-    "protocol misspelt": study("protocol='hold-out'", "paper, holdout, nested", protocol="hold-out"),
-    "exhaustive one": study("exhaustive=1 is not true or false", exhaustive=1),
-    # Study: fields that do not go together
-    "rotation with splits": study("n_splits=7", "rotation", "k splits", resampling="rotation", n_splits=7),
-    "nested rotation": study("nested goes with complete splits", protocol="nested", resampling="rotation"),
-    "share without holdout": study("holdout_share=0.3 goes with holdout alone", holdout_share=0.3),
-    "claims without holdout": study("claims=('vote',) goes with holdout alone", claims=("vote",)),
-    "outer splits without nested": study("outer_splits=5 goes with nested alone", outer_splits=5),
-    "all held out": study("holdout_share=1.0 is outside (0, 1)", "third", **HOLDOUT, holdout_share=1),
-    "share a text": study("holdout_share='third' is not a number", **HOLDOUT, holdout_share="third"),
-    "claims a text": study("claims='vote' is not a sequence", "list of names", **HOLDOUT, claims="vote"),
-    "claim unknown": study("claims='best'", "random, vote, or member:0", **HOLDOUT, claims=["best"]),
-    "member below zero": study("claims='member:-1'", "member:0", **HOLDOUT, claims=["member:-1"]),
-    "member of 5000 digits": study("claims='member:", **HOLDOUT, claims=["member:" + "9" * 5000]),
-    "no outer splits": study("outer_splits=0 is below 1", protocol="nested", outer_splits=0),
-    "half an outer split": study("outer_splits=2.5 is not a whole", protocol="nested", outer_splits=2.5),
-    # Study.from_json, read_toml, parse_grid, parse_folds
-    "fields of nothing": from_json(None, "None", "mapping"),
-    "fields in pairs": from_json([("seed", 1)], "mapping"),
-    "fields a text": from_json("seed", "'seed'", "mapping"),
-    "field misspelt": from_json({"n_split": 5}, "unknown field 'n_split'", "the fields are", "n_splits"),
-    "fields named by numbers": from_json({1: 2, "cost": 3}, "unknown field", "the fields are"),
-    "field of null": from_json({"seed": None}, "seed=None is not a whole number"),
-    "grid in JSON from not a number": from_json({"C": "log:nan:1:3"}, "C=nan", "positive and finite"),
-    "folds in JSON without end": from_json({"k": "4:"}, "k='4:'", "3:20"),
-    "study file that is a folder": case(lambda: read_toml(Path("run")), "study file 'run'", "directory"),
-    "grid of too many": case(lambda: parse_grid("log:0:1:10001", "C"), "C='log:0:1:10001'", "log:-2:4:13"),
-    "grid of 5000 digits": case(lambda: parse_grid("log:0:1:" + "9" * 5000, "C"), "log:-2:4:13"),
-    "folds with a step": case(lambda: parse_folds("3:9:2", "k"), "k='3:9:2'", "a range like 3:20"),
-    "folds of all but one": case(lambda: parse_folds("4:n", "k"), "k='4:n'", "3:n for all"),
-    # Execution
-    "backend of nothing": how("backend=None is not known", "auto, ray, serial", backend=None),
-    "backend a list": how("backend=['ray'] is not known", backend=["ray"]),
-    "workers a fraction": how("workers=2.0 is not a whole number", workers=2.0),
-    "workers true": how("workers=True is not a whole number", workers=True),
-    "workers beyond int32": how("workers=2147483648 is above 2147483647", workers=2**31),
-    "workers of 5001 digits": how("workers", "above 2147483647", workers=DIGITS),
-    "workers far below zero": how("workers", "below 1", workers=-DIGITS),
-    "address a number": how("address=6379", "host:port", address=6379),
-    "address empty": how("address=''", "host:port", address=""),
+CASES = BAD_STUDIES | {
+    # where
     "address a word": where("nonsense", "address='nonsense'", "host:port", "auto"),
     "address of a client": where("ray://127.0.0.1:1", "address='ray://127.0.0.1:1'", "not by Ray Client"),
     "address without an answer": where("127.0.0.1:1", "no Ray cluster answers at 127.0.0.1:1"),
@@ -267,13 +165,13 @@ CASES = {
     "out below a file": runs("cannot write to", "study.json' is not a folder", out="run/study.json/a"),
     "out a file": taken("study.json' exists and is not a run folder", out="run/study.json"),
     "out a strange folder": taken("other' has no study.json: it is not a run", "another --out", out="other"),
-    "out another study's": taken("seed: asked 4, in the folder 0", study=replace(STUDY, seed=4)),
+    "out another study's": taken("seed: asked 4, in the folder 0", study=STUDY.replace(seed=4)),
     "out another table's": taken("data: another table", "choose another --out", X=X + 1),
     "listener a number": runs("listen=3", listen=3, out="new"),
-    "k beyond the rows": runs("k=9 is outside 3..8 (the table has 8 rows)", study=TOO_MANY, out="new"),
-    "k beyond the rows left": held("k=8 is outside 3..6", "beside those held out", share=0.25, k=(8,)),
+    "k beyond the rows": runs("k=9 is outside 3..8", "that many rows are learned from", study=TOO_MANY),
+    "k beyond the rows left": held("k=8 is outside 3..6", "that many rows", share=0.25, k=8),
     "report_k not computed": runs("report_k=4 is not among k=3", "add it to k", study=AND_FOUR),
-    "member beyond the splits": held("member:0 to member:1", share=0.25, claims=["member:2"]),
+    "member beyond the splits": held("member:0 to member:1", share=0.25, claim=["member:2"]),
     "nearly all held out": held("holding out 7 of 8 rows", "change the share", share=0.9),
     "none held out": held("holding out 0 of 8 rows", "at least 1", share=0.01),
     # arrays
@@ -300,8 +198,9 @@ CASES = {
     "y a column": arrays("y (8, 1)", "expected (n, d) and (n,)", y=Y[:, None]),
     "y too short": arrays("X has shape (8, 2) and y (7,)", y=Y[:7]),
     "y sparse": arrays("y", "sparse", y=csr_matrix(Y)),
-    "y of one class": arrays("1 class (0): expected 2", y=0 * Y),
-    "y of three classes": arrays("3 classes (0, 1, 2): expected 2", y=[0, 1, 2, 0, 1, 2, 0, 1]),
+    "y of one class": arrays("1 class (0): expected 2 to 1,000", y=0 * Y),
+    "y of too many classes": arrays("1,001 classes (0.0, 1.0", "expected 2 to 1,000", X=MANY, y=MANY[:, 0]),
+    "three classes for the machine": runs("3 classes (0, 1, 2)", "svm is for two classes", y=THREE),
     "y of a lonely class": arrays("class 1 has 1 row", "at least 2", y=[0] * 7 + [1]),
     "y with NaN": arrays("empty cells", "row 1", "mend or drop", y=np.where(Y, 1.0, np.nan)),
     "y with infinity": arrays("has inf in row 1", "finite", y=np.where(Y, 1.0, np.inf)),
@@ -309,27 +208,37 @@ CASES = {
     "y of bytes": arrays("type binary", "text or numbers", y=[b"no", b"yes"] * 4),
     "y of text and numbers": arrays("X or y cannot be read as columns", y=np.array(["no", 1] * 4, object)),
     "y beyond int64": arrays("9223372036854775808 in row 2", y=np.array([0, 2**63] * 4, np.uint64)),
-    # run_table
-    "table of nothing": tables("table=None", "Table", table=None),
-    "table of columns": tables("table=", "Table", table=COLUMNS),
-    "arrays for rows to test": tables("test=", "TestRows", test=(X, Y)),
-    "narrow rows to test": tables("X has shape (8, 1)", "(rows, 2)", test=TestRows(X[:, :1], TABLE.y)),
-    "no rows to test": tables("no rows to test on", test=TestRows(X[:0], TABLE.y[:0])),
-    "rows to test with NaN": tables("nan", "row 2", test=TestRows(SPOILT, TABLE.y)),
+    # Job
+    "task of nothing": jobs("task=None", "Task.of(X, y)", task=None),
+    "task of columns": jobs("task=", "Task.of(X, y)", task=COLUMNS),
+    "arrays for rows to test": jobs("test=", "TestRows", test=(X, Y)),
+    "narrow rows to test": jobs("X has shape (8, 1)", "(rows, 2)", test=TestRows(X[:, :1], TASK.y)),
+    "no rows to test": jobs("no rows to test on", test=TestRows(X[:0], TASK.y[:0])),
+    "rows to test with NaN": jobs("nan", "row 2", test=TestRows(SPOILT, TASK.y)),
+    "rows to test with labels too few": jobs("shape (7,)", "a class number", test=TestRows(X, TASK.y[:7])),
+    "rows to test of no class": jobs("a class number below 2", test=TestRows(X, TASK.y + 1)),
+    "rows to test of texts": jobs("a class number below 2", test=TestRows(X, TASK.y.astype(str))),
+    "parts of a job for a job": case(lambda: run_job((STUDY, TASK), SERIAL), "job=", "Job(study, task, out)"),
     # run_many
     "jobs of nothing": many(None, "jobs=None", "Job"),
-    "one job for many": many(Job(STUDY, TABLE), "Job"),
+    "one job for many": many(Job(STUDY, TASK), "Job"),
     "a study for a job": many([STUDY], "Job"),
-    "half a job": many([(STUDY, TABLE)], "Job"),
-    "job without a table": many([Job(STUDY, None)], "table=None", "Table"),
-    "job with k beyond the rows": many([Job(TOO_MANY, TABLE)], "k=9 is outside 3..8"),
-    "job with k beyond the rows on Ray": many([Job(TOO_MANY, TABLE)], "k=9", execution=Execution("ray")),
-    "jobs executed by a text": many([Job(STUDY, TABLE)], "execution='serial'", execution="serial"),
-    # estimate
-    "forecast of nothing": forecast(None, TABLE, "study=None", "Study"),
-    "forecast on columns": forecast(STUDY, COLUMNS, "table=", "Table"),
-    "forecast of k beyond the rows": forecast(TOO_MANY, TABLE, "k=9 is outside 3..8"),
-    # read and learning_table
+    "half a job": many([(STUDY, TASK)], "Job"),
+    "job without a task": many([Job(STUDY, None)], "task=None", "Task.of(X, y)"),
+    "job with k beyond the rows": many([Job(TOO_MANY, TASK)], "k=9 is outside 3..8"),
+    "job with k beyond the rows on Ray": many([Job(TOO_MANY, TASK)], "k=9", execution=Execution("ray")),
+    "jobs executed by a text": many([Job(STUDY, TASK)], "execution='serial'", execution="serial"),
+    # plan
+    "plan of nothing": plans("study=None", "Study.of", study=None),
+    "plan on a vector": plans("X has shape (8,)", "expected (n, d)", X=X[:, 0]),
+    "plan of k beyond the rows": plans("k=9 is outside 3..8", study=TOO_MANY),
+    "plan for three classes": plans("svm is for two classes", y=THREE),
+    "plan for no workers": plans("workers=0 is below 1", workers=[0]),
+    "plan for a number of workers": plans("workers=8 is not a sequence", "list of numbers", workers=8),
+    "plan for workers in words": plans("workers='8' is not a sequence", workers="8"),
+    "plan for half a worker": plans("workers=0.5 is not a whole number", workers=[2, 0.5]),
+    "plan for nobody": plans("workers is empty", workers=()),
+    # read_task and learning_task
     "source of nothing": reads(None, "None", "named set"),
     "source empty": reads("", "'' is neither a file ending in .csv", "named set"),
     "source with a null": reads("a\0.csv", "no file", "a\\x00.csv"),
@@ -356,6 +265,7 @@ CASES = {
     "test rows without a feature": measures(COLUMNS.drop_columns("a"), f"{NO_COLUMN} 'a'", "b, y"),
     "test rows none": measures(COLUMNS[:0], "no rows to test on"),
     "test rows of another class": measures(changed("y", [0, 2] * 4), "column 'y' holds 2", "0 and 1"),
+    "test rows for no task": measures(COLUMNS, "task=None", "Task.of(X, y)", task=None),
     "test rows with twins": measures(COLUMNS.rename_columns(["a", "y", "y"]), "two columns are named 'y'"),
     # Result.predict, predictions
     "one row as a vector": predicts(X[0], "X has shape (2,)", "expected (rows, 2)"),
@@ -372,6 +282,8 @@ CASES = {
     "frame with twins": predicts(Frame(["x0", "x0"], X), "x0, x0", "differ"),
     "frame with twins beside": predicts(Frame(["x0", "x1", "x1"], X[:, [0, 1, 0]]), "x1, x1", "differ"),
     "frame with names too few": predicts(Frame(["x0"], X), "X has 2 columns named x0"),
+    "member beyond the members": predicts(X, "member=2 is above 1", member=2),
+    "member a truth value": predicts(X, "member=True is not a whole number", member=True),
     "seed and vote": predicts(X, "seed and vote exclude each other", seed=1, vote=True),
     "vote and member": predicts(X, "vote and member exclude each other", vote=True, member=0),
     "seed a fraction": predicts(X, "seed=0.0 is not a whole number", seed=0.0),
@@ -406,20 +318,34 @@ CASES = {
     "nothing replayed": folder(lambda: replay("new"), "'new' holds no run"),
     "strange folder replayed": folder(lambda: replay("other"), "'other'", "not a run folder"),
     "contradiction replayed": folder(
-        lambda: replay("run"), "two records of Cell", "differ", "not deterministic", error=RunError,
+        lambda: replay("run"), "two records of {", "differ", "not deterministic", error=RunError,
         harm=lambda f: log(f, lambda log: log | {"n_iter": [n + 1 for n in log["n_iter"]]}),
     ),
     "unknown split replayed": folder(
-        lambda: replay("run"), "is damaged", "mc_index is outside the splits of the study",
-        harm=lambda f: log(f, lambda log: log | {"mc_index": [99 for _ in log["mc_index"]]}),
+        lambda: replay("run"), "is damaged", "split is outside the study",
+        harm=lambda f: log(f, lambda log: log | {"split": [99 for _ in log["split"]]}),
     ),
-    "unknown gamma replayed": folder(
-        lambda: replay("run"), "gamma 7.0", "not the study's",
-        harm=lambda f: log(f, lambda log: log | {"gamma": [7.0 for _ in log["gamma"]]}),
+    "unknown path replayed": folder(
+        lambda: replay("run"), "is damaged", "path is outside the study",
+        harm=lambda f: log(f, lambda log: log | {"path": [7 for _ in log["path"]]}),
     ),
-    "nothing on a page": folder(lambda: page(Path("new")), "'new' holds no run"),
-    "unfinished on a page": folder(lambda: page(Path("run")), "'run' is not finished", **UNFINISHED),
-    "strange folder on a page": folder(lambda: page(Path("other")), "'other'", "not a run folder"),
+    "unknown step replayed": folder(
+        lambda: replay("run"), "is damaged", "step is outside the study",
+        harm=lambda f: log(f, lambda log: log | {"step": [-1 for _ in log["step"]]}),
+    ),
+    "unknown size replayed": folder(
+        lambda: replay("run"), "is damaged", "size is outside the study",
+        harm=lambda f: log(f, lambda log: log | {"size": [1 for _ in log["size"]]}),
+    ),
+    "more errors than rows replayed": folder(
+        lambda: replay("run"), "is damaged", "more errors than rows",
+        harm=lambda f: log(f, lambda log: log | {"total_0": [99 for _ in log["total_0"]]}),
+    ),
+    "nothing on a page": folder(lambda: report(Path("new")), "'new' holds no run"),
+    "text of nothing on a page": folder(lambda: page("new"), "'new' holds no run"),
+    "unfinished on a page": folder(lambda: report(Path("run")), "'run' is not finished", **UNFINISHED),
+    "strange folder on a page": folder(lambda: report(Path("other")), "'other'", "not a run folder"),
+    "number on a page": folder(lambda: report(3), "out=3", error=InputError),
     # fetch
     "address of a transfer": fetches("ftp://host/ida.mat", "url='ftp://host/ida.mat'", "https://"),
     "address without a host": fetches("https://", "url='https://'", "begin with https:// or http://"),
@@ -434,7 +360,7 @@ CASES = {
 def a_run(tmp_path_factory):
     """The folder of a finished run."""
     folder = tmp_path_factory.mktemp("a_run") / "run"
-    run_table(STUDY, TABLE, folder, SERIAL)
+    run_job(Job(STUDY, TASK, folder), SERIAL)
     return folder
 
 
@@ -466,6 +392,9 @@ def test_bad_arguments_are_refused(place, name):
 
 
 def test_bad_input_has_two_hundred_cases():
+    from test_bad_input import CASES as AT_THE_COMMAND_LINE
+    from test_bad_input import DAMAGES, FOREIGN, PREDICT
+
     tables = (CASES, AT_THE_COMMAND_LINE, PREDICT, FOREIGN, DAMAGES)
     assert sum(map(len, tables)) >= 200
     assert len({case.call for case in CASES.values()}) == len(CASES) >= 80

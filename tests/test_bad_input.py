@@ -14,15 +14,16 @@ import pyarrow as pa
 import pytest
 from filelock import FileLock
 from pyarrow import parquet
+from refused import snapshot
 
 from ckcv_ray.cli import main as cli
-from ckcv_ray.data.task import learning_table, read
+from ckcv_ray.data.task import learning_task, read
 from ckcv_ray.runs import run as driver
 from ckcv_ray.study import Execution, Study
 
 HUGE = "1" + "0" * 30
 LONG = "x" * 300
-GRID = Study(C=(1.0,), gamma=(1.0,), k=(3,), n_splits=2)
+GRID = Study.of(C=(1.0,), gamma=(1.0,), k=(3,), n_splits=2)
 ASKED = ("--C", "1", "--gamma", "1", "--k", "3", "--n-splits", "2")
 A = [f"{i}" for i in range(8)]
 B = [f"{i * i % 7}.5" for i in range(8)]
@@ -103,6 +104,7 @@ def usage(options, *told):
 
 
 WAY_OUT = ("--drop b", "--features")
+FOR_TWO = "and learner svm is for two classes: "
 CASES = {
     # files
     "no such file": run("", "there is no file 'nowhere.csv'", source="nowhere.csv"),
@@ -120,7 +122,7 @@ CASES = {
     "broken svmlight": run("", "cannot read 'broken.svmlight' as svmlight", source="broken.svmlight"),
     # named sets
     "unknown set of sklearn": run("", "sklearn:boston is not known", source="sklearn:boston"),
-    "three species": run("", "3 classes (setosa, versicolor, virginica)", source="sklearn:iris"),
+    "three species": run("", "3 classes (setosa, versicolor, virginica)", FOR_TWO, source="sklearn:iris"),
     "generator without seed": run("", "does not name a set", "twonorm:n:seed", source="twonorm:99"),
     "generator of words": run("", "'many' is not a whole number", source="waveform:many:0"),
     "five generated rows": run("", "outside 6..10000000", source="ringnorm:5:0"),
@@ -152,8 +154,8 @@ CASES = {
     "minus infinity": run("", "column 'a' has -inf in row 8", "--drop a", source="minus inf.csv"),
     # labels and rows
     "one class": run("", "has 1 class (yes): expected 2", source="one class.csv"),
-    "three classes": run("", "3 classes (maybe, no, yes): expected 2", source="three classes.csv"),
-    "numbers as labels": run("--target b", "classes", "expected 2"),
+    "three classes": run("", "3 classes (maybe, no, yes)", FOR_TWO, source="three classes.csv"),
+    "numbers as labels": run("--target b --features a", "4 classes (0.5, 1.5, 2.5, 4.5)", FOR_TWO),
     "one row of a class": run("", "class 'yes' has 1 row: each needs at least 2", source="lonely.csv"),
     "missing number label": run("", "target 'y' has empty cells", source="unlabelled.csv"),
     "missing text label": run("", "target 'y' has empty cells", source="blank label.csv"),
@@ -162,8 +164,8 @@ CASES = {
     "five rows": run("", "the table has 5 rows: at least 6 are needed", source="five rows.csv"),
     "header alone": run("", "the table has 0 rows", source="header.csv"),
     # k
-    "k of 2": run("--k 2,3", "k=2 is outside 3..8 (the table has 8 rows)"),
-    "k of n + 1": run("--k 3,9", "k=9 is outside 3..8 (the table has 8 rows)"),
+    "k of 2": run("--k 2,3", "k=2 is outside 3..8: that many rows are learned from"),
+    "k of n + 1": run("--k 3,9", "k=9 is outside 3..8: that many rows are learned from"),
     "k of 0": run("--k 0", "k=0 is outside 3..8"),
     "range beyond n": run("--k 3:12", "k=9 is outside 3..8"),
     "negative k": run("--k=-3", "-3 is below 0"),
@@ -208,7 +210,7 @@ CASES = {
     "iterations beyond int64": run(f"--max-iter {HUGE}", "max_iter"),
     "missing study file": run("--study nowhere.toml", "study file 'nowhere.toml'"),
     "broken study file": run("--study broken.toml", "study file 'broken.toml'", "Unclosed array"),
-    "unknown field": run("--study unknown.toml", "unknown field 'cost'", "n_splits"),
+    "unknown field": run("--study unknown.toml", "unknown option 'cost' of a study", "n_splits"),
     "wrong type": run("--study wrong.toml", "n_splits='20' is not a whole number"),
     "number for a list": run("--study scalar.toml", "C=True is not a sequence", "list of numbers"),
     "number beyond float64": run("--study huge.toml", "C"),
@@ -218,7 +220,7 @@ CASES = {
     "no workers": run("--workers 0", "workers=0 is below 1"),
     "serial workers": run("--backend serial --workers 2", "workers=2", "leave --backend serial out"),
     "serial address": run("--backend serial --address auto", "address='auto'", "leave --backend serial out"),
-    "claim of 5001 digits": run(f"--certify holdout --claim member:{'9' * 5001}", "claims='member:999"),
+    "claim of 5001 digits": run(f"--certify holdout --claim member:{'9' * 5001}", "claim='member:999"),
     # rows to test on
     "missing test file": run("--test nowhere.csv", "there is no file 'nowhere.csv'"),
     "test without target": run(["--test", "test without target.csv"], "no column 'y' with the labels"),
@@ -298,8 +300,8 @@ def inputs(tmp_path_factory):
 def finished(inputs, tmp_path_factory):
     """A finished run of good.csv, for reading only."""
     folder = tmp_path_factory.mktemp("finished") / "run"
-    table = learning_table(read(str(inputs / "good.csv")).learn, source="good.csv")
-    driver.run_table(GRID, table, folder, Execution("serial"))
+    task = learning_task(read(str(inputs / "good.csv")).learn, source="good.csv")
+    driver.run_job(driver.Job(GRID, task, folder), Execution("serial"))
     return folder
 
 
@@ -310,7 +312,7 @@ def ckcv(inputs, cache, tmp_path, monkeypatch, capsys):
     Whatever starts a backend fails the test: bad input is refused before there is any.
     """
 
-    def backend(*_):
+    def backend(*_, **__):
         pytest.fail("a backend was made for bad input")
 
     def call(words):
@@ -323,14 +325,8 @@ def ckcv(inputs, cache, tmp_path, monkeypatch, capsys):
         return (end.value.code, *capsys.readouterr())
 
     monkeypatch.chdir(inputs)
-    monkeypatch.setattr(driver, "make_backend", backend)
+    monkeypatch.setattr(driver, "session", backend)
     return call
-
-
-def snapshot(*folders):
-    """Every file and folder under these, with its size and the time of its last change."""
-    found = [path for folder in folders for path in sorted(folder.rglob("*"))]
-    return {path: (path.stat().st_size, path.stat().st_mtime_ns) for path in found}
 
 
 def refused(ckcv, case, *folders):
@@ -391,12 +387,21 @@ def edit(file, **changed):
     file.write_text(json.dumps({name: value for name, value in content.items() if value is not None}))
 
 
+def edit_study(folder, **changed):
+    """Change fields of a run's study; those of a part are changed one by one, and None takes it away."""
+    study = json.loads((folder / "study.json").read_text())["study"]
+    parts = {
+        name: study[name] | value if isinstance(value, dict) else value for name, value in changed.items()
+    }
+    edit(folder / "study.json", study={n: v for n, v in (study | parts).items() if v is not None})
+
+
 FOREIGN = {
     "other data": ("other.csv", "", ("holds another study", "another table", "choose another --out")),
     "other features": ("good.csv", "--features a", ("another table",)),
     "other labels": ("numbered.csv", "", ("another table",)),
     "other seed": ("good.csv", "--seed 5", ("holds another study", "seed: ", "5", "0", "--out")),
-    "several fields": ("good.csv", "--delta 0.1 --scale none", ("delta: ", "scaling: ")),
+    "several fields": ("good.csv", "--delta 0.1 --scale none", ("delta: ", "scale: ")),
     "data and study": ("other.csv", "--seed 5", ("seed: ", "another table")),
 }
 
@@ -412,8 +417,17 @@ DAMAGES = {
     "another schema": (lambda f: edit(f / "study.json", schema=99), "schema 99"),
     "no schema": (lambda f: edit(f / "study.json", schema=None), "schema"),
     "no study": (lambda f: edit(f / "study.json", study=None), "study"),
-    "unknown field": (lambda f: edit(f / "study.json", study={"cost": [1]}), "unknown field 'cost'"),
-    "study out of range": (lambda f: edit(f / "study.json", study={"delta": 7}), "delta=7"),
+    "unknown field": (lambda f: edit_study(f, cost=[1]), "unknown option 'cost' of a study"),
+    "unknown option": (lambda f: edit_study(f, learner={"cost": [1]}), "unknown option 'cost' of svm"),
+    "option of another part": (lambda f: edit_study(f, learner={"k": [3]}), "unknown option 'k' of svm"),
+    "study out of range": (lambda f: edit_study(f, criterion={"delta": 7}), "delta=7"),
+    "study without a learner": (lambda f: edit_study(f, learner=None), "learner=None is not a mapping"),
+    "learner without a name": (lambda f: edit_study(f, learner={"name": None}), "learner=None is not known"),
+    "learner of another package": (
+        lambda f: edit_study(f, learner={"name": "x"}),
+        "learner 'x' is not known",
+    ),
+    "unknown resampling": (lambda f: edit_study(f, resampling={"name": "x"}), "complete, rotation"),
     "study of a wrong kind": (lambda f: edit(f / "study.json", study=[1]), "study.json"),
     "no JSON": (lambda f: (f / "study.json").write_text("{"), "study.json is damaged"),
     "a list": (lambda f: (f / "study.json").write_text("[]"), "study.json is damaged"),
@@ -426,7 +440,7 @@ DAMAGES = {
     "no certificate": (lambda f: (f / "certificate.json").unlink(), "certificate.json"),
     "half a certificate": (lambda f: edit(f / "certificate.json", l_ee=None), "certificate.json"),
     "half the models": (lambda f: (f / "ensemble/models.parquet").write_bytes(b"PAR1"), "models.parquet"),
-    "no triples": (lambda f: (f / "triples.parquet").unlink(), "triples.parquet"),
+    "no candidates": (lambda f: (f / "candidates.parquet").unlink(), "candidates.parquet"),
 }
 
 

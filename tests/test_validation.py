@@ -7,27 +7,27 @@ import pytest
 from scipy.sparse import csr_matrix
 
 from ckcv_ray import Execution, InputError, StoreError, Study, load_run
-from ckcv_ray.data.task import read, table_from_arrays
+from ckcv_ray.data.task import Task, read
 from ckcv_ray.reports.page import page
 from ckcv_ray.runs.load import replay
-from ckcv_ray.runs.run import run_table
+from ckcv_ray.runs.run import Job, run_job
 from ckcv_ray.runs.verify import verify
 from ckcv_ray.study import read_toml
-from ckcv_ray.validation import as_array, as_path, number, told, whole
+from ckcv_ray.validation import as_array, as_path, number, parse_folds, parse_grid, told, whole
 
 DIGITS = 10**5000
 
 
 def test_text_and_path_are_taken_alike(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    study, serial = Study(C=(1.0,), gamma=(1.0,), k=(3,), n_splits=2), Execution("serial")
-    table = table_from_arrays(np.arange(16.0).reshape(8, 2), [0, 1] * 4)
+    study, serial = Study.of(C=(1.0,), gamma=(1.0,), k=(3,), n_splits=2), Execution("serial")
+    task = Task.of(np.arange(16.0).reshape(8, 2), [0, 1] * 4)
     Path("a.csv").write_text("a,y\n1,2\n")
     Path("a.toml").write_text("seed = 3")
     for kind in (str, Path):
         out = kind("run")
-        run_id = run_table(study, table, out, serial).run_id
-        assert load_run(out).run_id == replay(out).run_id == run_id
+        run_id = run_job(Job(study, task, out), serial).run_id
+        assert load_run(out).run_id == replay(out).problem.run_id == run_id
         assert verify(out).differences == []
         assert run_id in page(out)
         assert read(kind("a.csv")).learn.num_rows == 1
@@ -66,3 +66,73 @@ def test_numbers_come_back_in_python_own_types():
 def test_no_array_loses_a_mask_or_its_shape(values):
     with pytest.raises(InputError, match=r"^X is"):
         as_array("X", values)
+
+
+# Grids and folds as text
+
+
+@pytest.mark.parametrize(
+    ("text", "values"),
+    [
+        ("1", (1.0,)),
+        ("0.1,1,10", (0.1, 1.0, 10.0)),
+        (" 1 , 2e-3", (1.0, 0.002)),
+        ("log:0:0:1", (1.0,)),
+        ("log:-1:1:3", (0.1, 1.0, 10.0)),
+        ("log:1:-1:3", (10.0, 1.0, 0.1)),
+        ("log:0:0.5:2", (1.0, 10**0.5)),
+    ],
+)
+def test_parse_grid(text, values):
+    assert parse_grid(text, "C") == pytest.approx(values, rel=1e-15)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("", ",", "1,", "1,,2", "a", "1;2", "1 2", "3:n"),
+        *("log:", "log:1", "log:1:2", "log:1:2:3:4", "log:a:2:3", "log:0:1:x", "log:0:1:2.5"),
+        *("log:1:2:0", "log:1:2:-3", "log:1:2:1", "log:0:1:10001", "log:0:400:3"),
+    ],
+)
+def test_parse_grid_refuses_and_shows_both_forms(text):
+    with pytest.raises(InputError) as refused:
+        parse_grid(text, "gamma")
+    told = str(refused.value)
+    assert f"gamma={text!r}" in told
+    assert "0.1,1,10" in told
+    assert "log:-2:4:13" in told
+
+
+@pytest.mark.parametrize(
+    ("text", "values"),
+    [
+        ("3", (3,)),
+        ("10,3,3", (10, 3, 3)),
+        (" 3 , 4", (3, 4)),
+        ("3:6", (3, 4, 5, 6)),
+        ("7:7", (7,)),
+        ("3:n", None),
+    ],
+)
+def test_parse_folds(text, values):
+    assert parse_folds(text, "k") == values
+
+
+@pytest.mark.parametrize(
+    "text", ["", ",", "3,", "3.5", "a", "n", "5:3", "3:", ":5", ":", "3:4:5", "-2:3", "3:N", "1:99999999"]
+)
+def test_parse_folds_refuses_and_shows_the_forms(text):
+    with pytest.raises(InputError) as refused:
+        parse_folds(text, "k")
+    told = str(refused.value)
+    assert f"k={text!r}" in told
+    assert all(form in told for form in ("3,4,5,10", "3:20", "3:n"))
+
+
+def test_report_k_cannot_be_all_and_the_message_does_not_offer_it():
+    with pytest.raises(InputError) as refused:
+        parse_folds("3:n", "report_k")
+    told = str(refused.value)
+    assert told.startswith("report_k='3:n'")
+    assert "3:n for all" not in told

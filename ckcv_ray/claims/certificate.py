@@ -94,9 +94,11 @@ class Certificate:
         """Read what ``to_json`` described.
 
         Raises:
-            ValueError: a field is missing, unknown, of another type, or outside its range.
+            ValueError: a field is missing, unknown, of another type, or outside its range, or could steer a
+                terminal.
         """
         found = read_as(cls, values)
+        _check_printable(found)
         if found.bound not in BOUND_NAMES:
             raise ValueError(f"bound {found.bound!r} is not known")
         sides = found.by_class
@@ -176,3 +178,16 @@ def _one_class(ensemble: Ensemble, number: int, delta: float) -> Side:
     sizes = [member.n_estimate[number] for member in ensemble.members]
     bounds = [float(bound) for bound in clopper_pearson(errors, sizes, delta)]
     return Side(errors=sum(errors), rows=sum(sizes), bound=fsum(bounds) / len(bounds))
+
+
+def _check_printable(certificate: Certificate) -> None:
+    """Raise ValueError where words of a certificate could steer a terminal; labels are the user's own."""
+    words: list[Any] = [value for name, value in certificate.to_json().items() if name != "labels"]
+    while words:
+        match words.pop():
+            case str() as text if not text.isprintable():
+                raise ValueError(f"it holds control characters: {text!r}")
+            case dict() as inner:
+                words.extend(inner.values())
+            case list() | tuple() as inner:
+                words.extend(inner)

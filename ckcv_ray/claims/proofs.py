@@ -10,7 +10,7 @@ training rows of an outer split alone: its errors on the rest are binomial given
 averaging-safe bound joins them.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from fractions import Fraction
 
 import numpy as np
@@ -19,7 +19,7 @@ from ckcv_ray.claims.rules import NESTED, Rule
 from ckcv_ray.claims.wording import BOUND_NAMES, ONE_SOURCE, RANDOM, RANDOM_SPLITS, Claim, claim
 from ckcv_ray.core.bounds import MOST_CHECKED, clopper_pearson, reported_bound
 from ckcv_ray.learners.ensemble import Ensemble
-from ckcv_ray.study import OUTER_K, Holdout, Problem, Study
+from ckcv_ray.study import OUTER_K, Holdout, Nested, Occam, Problem, Study
 
 
 def prove(problem: Problem, k: int, ensemble: Ensemble, nested: Ensemble | None) -> list[Claim]:
@@ -31,10 +31,9 @@ def prove(problem: Problem, k: int, ensemble: Ensemble, nested: Ensemble | None)
         ensemble: F*.
         nested: the ensemble of a nested certification.
     """
-    held = list(holdout(problem, ensemble)) if problem.held is not None else []
-    inside = [outer(problem, nested)] if nested is not None else []
     errors = [sum(member.errors) for member in ensemble.members]
-    return [*held, *inside, occam(problem, k, errors)]
+    certified = PROOFS[problem.study.certification.name](problem, ensemble, nested)
+    return [*certified, occam(problem, k, errors)]
 
 
 def occam(problem: Problem, k: int, errors: Sequence[int]) -> Claim:
@@ -49,7 +48,7 @@ def occam(problem: Problem, k: int, errors: Sequence[int]) -> Claim:
     return claim("occam", RANDOM_SPLITS, RANDOM.name, RANDOM.classifier(), bound, delta, method)
 
 
-def holdout(problem: Problem, ensemble: Ensemble) -> Iterator[Claim]:
+def holdout(problem: Problem, ensemble: Ensemble, nested: Ensemble | None = None) -> Iterator[Claim]:
     """Claim for each classifier asked for, from rows that nothing touched; delta is shared equally."""
     study, held = problem.study, problem.held_rows()
     assert held is not None
@@ -64,13 +63,14 @@ def holdout(problem: Problem, ensemble: Ensemble) -> Iterator[Claim]:
         yield claim("holdout", ONE_SOURCE, rule.name, rule.classifier(), bound, delta, method)
 
 
-def outer(problem: Problem, nested: Ensemble) -> Claim:
+def outer(problem: Problem, ensemble: Ensemble, nested: Ensemble | None) -> Iterator[Claim]:
     """Claim for the nested ensemble, from its members' errors on the outer splits."""
+    assert nested is not None
     errors, m = [sum(member.errors) for member in nested.members], problem.task.n // OUTER_K
     name, delta = _averaged(m), problem.study.delta
     bound = reported_bound(name, errors, m, delta)
     method = f"nested: selected anew in each of {len(errors)} outer splits, {BOUND_NAMES[name]}, m = {m}"
-    return claim("nested", RANDOM_SPLITS, "nested", RANDOM.classifier(NESTED), bound, delta, method)
+    yield claim("nested", RANDOM_SPLITS, "nested", RANDOM.classifier(NESTED), bound, delta, method)
 
 
 def keyed(study: Study) -> Rule:
@@ -92,3 +92,15 @@ def weight(problem: Problem, k: int) -> Fraction:
 def _averaged(m: int) -> str:
     """The bound that may be averaged over splits of m rows."""
     return "safe" if m <= MOST_CHECKED else "catoni"
+
+
+def _nothing_more(problem: Problem, ensemble: Ensemble, nested: Ensemble | None) -> Iterator[Claim]:
+    """Occam's claim is always made."""
+    return iter(())
+
+
+PROOFS: dict[str, Callable[[Problem, Ensemble, Ensemble | None], Iterator[Claim]]] = {
+    Occam.name: _nothing_more,
+    Holdout.name: holdout,
+    Nested.name: outer,
+}

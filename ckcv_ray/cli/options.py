@@ -17,6 +17,7 @@ from ckcv_ray.core.options import Option, options
 from ckcv_ray.data.schema import is_number
 from ckcv_ray.data.task import Task, TestRows, learning_task, read, rows_to_test
 from ckcv_ray.errors import InputError
+from ckcv_ray.learners import register_installed
 from ckcv_ray.study import SLOTS, Study, read_toml
 from ckcv_ray.validation import as_path
 
@@ -24,13 +25,13 @@ SOURCES = "CSV, Parquet, NPZ (X, y) or svmlight file, or a named set: sklearn:br
 twonorm:400:0 (rows, seed), ringnorm:..., waveform:..."
 IN_JOB = "RAY_JOB_CONFIG_JSON_ENV_VAR"  # set by Ray for what it runs as a job
 PARTS = {
-    "learner": ("What is fitted.", "Study"),
+    "learner": ("What is fitted: {}.", "Study"),
     "resampling": (
         "complete (random splits, as the paper's method) or rotation (the k splits of one shuffle, as "
         "conventional k-fold cross validation).",
         "Study",
     ),
-    "criterion": ("What is minimised over the candidates.", "Study"),
+    "criterion": ("What is minimised over the candidates: {}.", "Study"),
     "certify": (
         "holdout: set a share of the rows aside, touched by nothing before the end, which then bounds "
         "the error closely. nested: select again inside each of several outer splits, and certify the "
@@ -131,7 +132,8 @@ def _study_parameters() -> Iterator[Parameter]:
     """A parameter for each choice of a part, and for each option of the parts and of a study, once."""
     for slot, (text, panel) in PARTS.items():
         if len(SLOTS[slot]) > 1:
-            yield _parameter(slot, str, option(text, next(iter(SLOTS[slot])), panel))
+            names = " or ".join(SLOTS[slot])
+            yield _parameter(slot, str, option(text.format(names), next(iter(SLOTS[slot])), panel))
     seen = set()
     for part in [*(part for choices in SLOTS.values() for part in choices.values()), Study]:
         for name, declared in options(part).items():
@@ -144,7 +146,7 @@ def _study_parameters() -> Iterator[Parameter]:
 
 def _declared(name: str, declared: Option) -> Parameter:
     if declared.kind is bool:
-        return _parameter(name, bool, flag(f"--{name}", declared.help, declared.panel))
+        return _parameter(name, bool, flag(f"--{name.replace('_', '-')}", declared.help, declared.panel))
     return _parameter(name, declared.kind, option(declared.help, declared.shown, declared.panel))
 
 
@@ -153,6 +155,7 @@ def _parameter(name: str, kind: type, shown: Any) -> Parameter:
     return Parameter(name, Parameter.POSITIONAL_OR_KEYWORD, default=None, annotation=annotation)
 
 
+register_installed()
 study_of.__signature__ = signature(study_of).replace(parameters=list(_study_parameters()))  # type: ignore[attr-defined]
 
 

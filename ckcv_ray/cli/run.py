@@ -20,9 +20,9 @@ from ckcv_ray.engine.backend import choose_backend, ray_address
 from ckcv_ray.engine.forecast import WORKERS as PLANNED
 from ckcv_ray.engine.forecast import Estimate, estimate, plan_problem, wall_seconds
 from ckcv_ray.errors import StoreError, counted
-from ckcv_ray.runs.load import finished_run, load_run, reopen, replay
+from ckcv_ray.runs.load import load_run, reopen, replay
 from ckcv_ray.runs.result import Result
-from ckcv_ray.runs.run import Job, Work, checked, run_work
+from ckcv_ray.runs.run import Job, Work, checked, compute, found
 from ckcv_ray.storage.folder import RunFolder
 from ckcv_ray.study import Execution, Problem, Study
 
@@ -112,7 +112,8 @@ def plan(
     counts = parse_workers(workers) if workers else PLANNED
     planned = plan_problem(Problem.of(study, given.task), counts)
     lines = [
-        f"{planned.evaluations:,} evaluations in {planned.splits:,} splits of {planned.sizes:,} fold sizes",
+        f"{counted(planned.evaluations, 'evaluation')} in {counted(planned.splits, 'split')} of "
+        f"{counted(planned.sizes, 'fold size')}",
         f"memory         about {planned.bytes_per_worker >> 20:,} MiB for each worker",
         f"at most        {duration(planned.seconds_at_most)} for one worker, were nothing dropped",
     ]
@@ -162,9 +163,10 @@ def _unfinished(folder: RunFolder, aggregator: Aggregator) -> tuple[dict[str, An
 
 
 def _run(work: Work, out: Path, execution: Execution, yes: bool) -> Result:
-    if finished_run(work.problem, work.folder) is not None:
+    as_given = work._replace(folder=str(out))  # messages name the folder as the user did
+    if (result := found(as_given)) is not None:
         say(f"{out} holds this study, finished: here is its result")
-        return run_work(work, execution)
+        return result
     with suppress(StoreError):
         say_environment(out)
     signals = Signals()
@@ -173,7 +175,7 @@ def _run(work: Work, out: Path, execution: Execution, yes: bool) -> Result:
         _tell_expected(expected, execution, yes)
         with signals, Display(console) as display:
             asked = work._replace(expected=expected, listen=display, stop=signals.stop)
-            return run_work(asked, execution)
+            return compute(asked, execution)
     except KeyboardInterrupt:
         kept = f"what is done is kept in {out}; " if out.exists() else ""
         say(f"interrupted: {kept}give the same command again to go on")

@@ -35,10 +35,12 @@ class Criterion(Protocol):
     measure: ClassVar[Measure]
 
     @property
-    def delta(self) -> float: ...  # noqa: D102
+    def delta(self) -> float:
+        """Failure probability of a bound."""
 
     @property
-    def bound(self) -> str: ...  # noqa: D102
+    def bound(self) -> str:
+        """Name of what L_EE is the mean of."""
 
     def check(self, most_units: int) -> None:
         """Raise InputError where sets of so many rows are too large for it."""

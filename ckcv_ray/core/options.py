@@ -4,8 +4,10 @@ The command line and TOML files take their options from these declarations.
 """
 
 from collections.abc import Callable
-from dataclasses import Field, dataclass, field, fields
-from typing import Any
+from dataclasses import Field, dataclass, field, fields, replace
+from typing import Any, TypeVar
+
+Part = TypeVar("Part")
 
 
 @dataclass(frozen=True)
@@ -57,3 +59,16 @@ def described(part: Any) -> dict[str, Any]:
     """Return a part as JSON values: its name and its options."""
     listed = {name: list(v) if isinstance(v, tuple) else v for name, v in values(part).items()}
     return {"name": part.name, **listed}
+
+
+def thinned(part: Part, most: int) -> Part:
+    """Return a part with at most ``most`` values in each list of its options, evenly spaced."""
+    lists = {name: value for name, value in values(part).items() if isinstance(value, tuple)}
+    return replace(part, **{name: _spaced(value, most) for name, value in lists.items()})  # type: ignore[type-var]
+
+
+def _spaced(values: tuple[Any, ...], most: int) -> tuple[Any, ...]:
+    """At most so many of the values, the first and the last among them."""
+    if len(values) <= most:
+        return values
+    return tuple(values[i * (len(values) - 1) // (most - 1)] for i in range(most))

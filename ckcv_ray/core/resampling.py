@@ -74,7 +74,8 @@ class Resampling(Protocol):
     name: ClassVar[str]
 
     @property
-    def k(self) -> tuple[int, ...] | None: ...  # noqa: D102
+    def k(self) -> tuple[int, ...] | None:
+        """Numbers of folds asked for, ascending; None for 3 .. n."""
 
     def canonical(self, n: int) -> Self:
         """Return the one form for n rows of all that ask for the same.
@@ -97,7 +98,8 @@ def check_folds(name: str, k: tuple[int, ...], n: int) -> None:
 
 
 def _k(name: str, value: Any) -> tuple[int, ...] | None:
-    return None if value is None or value == "3:n" else folds(name, value, least=1)
+    every = value is None or (isinstance(value, str) and value == "3:n")
+    return None if every else folds(name, value, least=1)
 
 
 K = Option(_k, "Folds: 3,4,5,10, a range 3:20, or 3:n.", shown="3:n")
@@ -196,7 +198,17 @@ def _every_k(n: int) -> list[int]:
 def count_splits(n: int, k: int, n_splits: int) -> int:
     """Number of splits computed for k folds of n rows: ``n_splits``, or all where there are fewer."""
     m = n // k
-    return min(n_splits, comb(n, m) * comb(n - m, m))
+    return min(n_splits, _choices(n, m, n_splits) * _choices(n - m, m, n_splits))
+
+
+def _choices(n: int, m: int, most: int) -> int:
+    """Subsets of m of n rows, m at most n / 2, counted up to ``most``: of many rows the number is huge."""
+    found = 1
+    for i in range(m):
+        found = found * (n - i) // (i + 1)
+        if found >= most:
+            return most
+    return found
 
 
 @lru_cache(maxsize=256)

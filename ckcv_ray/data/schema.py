@@ -103,7 +103,10 @@ def classes_of(column: pa.ChunkedArray, target: str) -> tuple[tuple[Label, ...],
             "(in a CSV file, NA, null and nan are empty cells)"
         )
     counts = np.bincount(place, minlength=len(values)).tolist()
-    found = {value: count for value, count in zip(values, counts, strict=True) if count}
+    found: Counter[Label] = Counter()
+    for value, count in zip(values, counts, strict=True):  # a dictionary may hold a value twice
+        if count:
+            found[value + 0.0 if isinstance(value, float) else value] += count  # -0.0 and 0.0 are one number
     for value in found:
         if not isinstance(value, str) and not (isfinite(value) and abs(value) < limit):
             row = int(np.argmax(place == values.index(value))) + 1

@@ -7,7 +7,8 @@ everything behind it trusts what it gets.
 import hashlib
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -50,7 +51,6 @@ class Task:
         features: the d column names.
         target: name of the label's column.
         source: where the rows came from, for people.
-        digest: SHA-256 of all of the above but the source.
     """
 
     X: Rows
@@ -59,14 +59,6 @@ class Task:
     features: tuple[str, ...]
     target: str
     source: str = ""
-    digest: str = field(init=False)
-
-    def __post_init__(self) -> None:
-        header = [self.features, self.target, self.classes, self.X.shape]
-        content = hashlib.sha256(json.dumps(header).encode())
-        content.update(np.ascontiguousarray(self.X + 0.0, dtype="<f8").data)  # -0.0 and 0.0 are one number
-        content.update(np.ascontiguousarray(self.y, dtype="<i4").data)
-        object.__setattr__(self, "digest", content.hexdigest())
 
     @classmethod
     def of(cls, X: ArrayLike, y: ArrayLike, source: str = "arrays") -> "Task":
@@ -81,6 +73,11 @@ class Task:
         names = _frame_names(X, inputs)
         target = next(name for name in (*TARGETS, "") if name not in (names or ()))
         return learning_task(_columns(inputs, labels, names, target), target, source=source)
+
+    @cached_property
+    def digest(self) -> str:
+        """SHA-256 of all but the source."""
+        return _digest(self)
 
     @property
     def n(self) -> int:
@@ -298,6 +295,14 @@ def count_repeats(task: Task) -> int:
     """Count the rows that equal another row in every column, the label among them."""
     _, counts = np.unique(_as_items(np.column_stack([task.X, task.y])), return_counts=True)
     return int(counts[counts > 1].sum())
+
+
+def _digest(task: Task) -> str:
+    header = [task.features, task.target, task.classes, task.X.shape]
+    content = hashlib.sha256(json.dumps(header).encode())
+    content.update(np.ascontiguousarray(task.X + 0.0, dtype="<f8").data)  # -0.0 and 0.0 are one number
+    content.update(np.ascontiguousarray(task.y, dtype="<i4").data)
+    return content.hexdigest()
 
 
 def _as_items(rows: Rows) -> NDArray[np.void]:

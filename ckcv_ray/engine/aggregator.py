@@ -4,7 +4,7 @@ A plain class without files, idempotent: the same record again is ignored, a dif
 stops the run.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from math import inf
 from time import monotonic
 
@@ -120,11 +120,17 @@ class Aggregator:
         own = (self.selection.leaders[j] for j in self.problem.own)
         return list(dict.fromkeys(leader for leader in (self.selection.winner(), *own) if leader is not None))
 
+    def complete(self) -> bool:
+        """Tell whether all is decided, and all asked for on the estimate sets is held or failed."""
+        return self.decided() and next(self._estimate_units(), None) is None
+
     def holds_refits(self, leader: Leader) -> bool:
         """Tell whether there are records of a leader's refits on every split."""
-        splits = range(self.problem.sizes[leader.size].n_splits)
-        found = (self.ledger.totals(True, leader.size, i, leader.path, leader.step) for i in splits)
-        return all(totals is not None for totals in found)
+        return all(self._is_held(refit) for refit in self._refits(leader))
+
+    def knows_refits(self, leader: Leader) -> bool:
+        """Tell whether each refit of a leader is held, or known to have failed."""
+        return all(self._is_held(refit) or refit[:4] in self._failures for refit in self._refits(leader))
 
     def failures(self) -> list[Failure]:
         """Return the paths that failed."""
@@ -132,11 +138,7 @@ class Aggregator:
 
     def first_failure(self) -> str:
         """Say what failed first."""
-        if not self._failures:
-            return "no failure was recorded"
-        first = self.failures()[0]
-        where = f"path {first.path}, k = {self.problem.sizes[first.size].k}, split {first.split}"
-        return f"{len(self._failures)} paths failed, the first at {where}:\n{first.traceback}"
+        return first_of(self.failures(), self.problem)
 
     def _fill(self, units: Iterator[Unit], seconds: float) -> list[Unit]:
         return fill(units, lambda unit: self.cost(unit) * self.rate.per_cost, seconds)
@@ -147,16 +149,27 @@ class Aggregator:
         return float(cost * sum(length for _, length in unit.paths))
 
     def _estimate_units(self) -> Iterator[Unit]:
-        """Everything on the estimate sets that is not known yet, if exhaustive."""
+        """Every split with something on its estimate set that neither is known nor failed, if exhaustive."""
         if not self.problem.study.exhaustive:
             return
         every = tuple(enumerate(self.problem.learner.lengths))
         known = self.ledger.estimate_totals()
-        for j, size in enumerate(self.problem.sizes):
-            absent = self.selection.sizes[j].values == ABSENT
-            for i in range(size.n_splits):
-                if j not in known or np.any((known[j][i] < 0) & ~absent[i]):
-                    yield Unit(Stage.ESTIMATE, j, i, every)
+        for j in range(len(self.problem.sizes)):
+            missing = self.selection.sizes[j].values != ABSENT
+            missing &= known[j] < 0 if j in known else True
+            for failure in self._failures.values():
+                if failure.estimate and failure.size == j:
+                    missing[failure.split, failure.path, failure.first : failure.stop] = False
+            for i in np.flatnonzero(missing.any(axis=(1, 2))).tolist():
+                yield Unit(Stage.ESTIMATE, j, i, every)
+
+    def _refits(self, leader: Leader) -> Iterator[tuple[bool, int, int, int, int]]:
+        """Positions of a leader's refits: stage, size, split, path, step."""
+        for split in range(self.problem.sizes[leader.size].n_splits):
+            yield True, leader.size, split, leader.path, leader.step
+
+    def _is_held(self, position: tuple[bool, int, int, int, int]) -> bool:
+        return self.ledger.totals(*position) is not None
 
     def _take(self, records: Records, failures: Iterable[Failure]) -> tuple[Places, NDArray[np.bool_]]:
         """Enter records and failures; the places of the records, and which of them are new."""
@@ -172,7 +185,9 @@ class Aggregator:
         for key in [key for key, failure in self._failures.items() if self.ledger.holds(failure)]:
             del self._failures[key]
         for failure in (failure for failure in failures if not self.ledger.holds(failure)):
-            self._failures[failure[:4]] = failure
+            known = self._failures.get(failure[:4], failure)
+            first, stop = min(known.first, failure.first), max(known.stop, failure.stop)
+            self._failures[failure[:4]] = failure._replace(first=first, stop=stop)
             if not failure.estimate:
                 steps = slice(failure.first, failure.stop)
                 self.selection.fail(failure.size, failure.split, failure.path, steps)
@@ -183,3 +198,12 @@ class Aggregator:
         """Values expected in one fold size where those in another are known."""
         sizes = self.problem.sizes
         return self.problem.study.criterion.transfer(values, sizes[like].n_select, sizes[size].n_select)
+
+
+def first_of(failures: Sequence[Failure], problem: Problem) -> str:
+    """Say how many paths failed, where the first did, and why."""
+    if not failures:
+        return "no failure was recorded"
+    first = failures[0]
+    where = f"path {first.path}, k = {problem.sizes[first.size].k}, split {first.split}"
+    return f"{len(failures)} paths failed, the first at {where}:\n{first.traceback}"

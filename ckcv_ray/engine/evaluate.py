@@ -35,7 +35,7 @@ class Inputs(NamedTuple):
 
 
 class Evaluated(NamedTuple):
-    """What became of a path: totals [n, columns], iterations and statuses [n] of its steps from first on."""
+    """What became of one path: totals [n, columns], iterations, statuses [n] of the steps from first on."""
 
     unit: Unit
     path: int

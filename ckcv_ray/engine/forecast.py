@@ -19,6 +19,7 @@ from ckcv_ray.engine.batches import batch_seconds
 from ckcv_ray.engine.evaluate import Inputs, evaluate, memory, share
 from ckcv_ray.learners.ensemble import Outcome
 from ckcv_ray.study import Problem, Study, inner_rows
+from ckcv_ray.validation import MOST, sequence, whole
 
 TRIAL_SECONDS = 2.0
 WORKERS = (1, 8, 64, 512)
@@ -87,7 +88,7 @@ def estimate(problem: Problem) -> Estimate:
             break
     rate = aggregator.rate.per_cost
     left, done = aggregator.forecast() + rate * _refits(problem), _together(outcomes)
-    inner = (problem.study.outer_splits or 0) * (inner_rows(problem.task.n) / problem.task.n) ** 2
+    inner = (problem.study.outer_splits or 0) * problem.inner_share
     seconds = left + inner * (done.seconds + left)  # the inner ones begin with nothing done
     return Estimate(seconds, rate, done, inputs)
 
@@ -101,9 +102,10 @@ def plan(study: Study, X: ArrayLike, y: ArrayLike, workers: Sequence[int] = WORK
         workers: numbers of workers to plan for.
 
     Raises:
-        InputError: the study does not go with the data.
+        InputError: the study does not go with the data, or ``workers`` are not whole numbers of 1 or more.
     """
-    return plan_problem(Problem.of(study, Task.of(X, y)), workers)
+    counts = [whole("workers", count, least=1, most=MOST) for count in sequence("workers", workers, least=1)]
+    return plan_problem(Problem.of(study, Task.of(X, y)), counts)
 
 
 def plan_problem(problem: Problem, workers: Sequence[int] = WORKERS) -> Plan:

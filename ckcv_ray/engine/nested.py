@@ -37,7 +37,7 @@ class Whole:
         n = problem.task.n
         self._listen, self._lock = listen, Lock()
         self._own, self._inner = Progress(problem.n_evaluations), list[Progress]()
-        self._share = (inner_rows(n) / n) ** 2  # a fit takes about its rows squared
+        self._share = problem.inner_share
         if problem.study.outer_splits is not None:
             splits = sum(size.n_splits for size in problem.study.resampling.sizes(inner_rows(n)))
             self._inner = [Progress(splits * problem.n_settings)] * problem.outer.sizes[0].n_splits

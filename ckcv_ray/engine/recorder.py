@@ -43,6 +43,18 @@ class Decision(NamedTuple):
     reason: str
 
 
+class Conclusion(NamedTuple):
+    """What the records say, all that has to be known of it at once.
+
+    Attributes:
+        candidates: what became of each candidate.
+        account: what the run has cost, in all its sessions, and what failed.
+    """
+
+    candidates: pa.Table
+    account: Account
+
+
 class Recorder:
     """Records of one run, in memory and in its folder.
 
@@ -61,16 +73,16 @@ class Recorder:
         self._before: dict[str, Any] = dict.fromkeys(COSTS, 0)
         self._working, self._solving, self._peak = 0.0, 0.0, 0
         self._damaged: list[str] = []
-        self._begun = False
+        self._begun = self._concluded = False
 
     def open(self) -> None:
-        """Lock the run folder and load existing records.
+        """Lock the run folder and load existing records; does nothing the second time.
 
         Raises:
             StoreError: it is in use, damaged, or another study's.
             InputError: it cannot be written.
         """
-        if self.folder is None:
+        if self.folder is None or self._begun:
             return
         self.folder.acquire()
         if self.folder.holds(self.problem.run_id):
@@ -89,6 +101,7 @@ class Recorder:
         Raises:
             RunError: a record differs from one already held, or the folder cannot be written.
         """
+        self._concluded = False
         new = self.aggregator.add(outcome)
         self._working += outcome.seconds
         self._solving += outcome.solving
@@ -104,25 +117,26 @@ class Recorder:
 
     def decision(self) -> Decision | None:
         """Return what was selected; None where work is left, since a recorder died with what had come in."""
-        if not self.aggregator.decided():
+        if not self.aggregator.complete():
             return None
         leaders = self.aggregator.leaders()
         return Decision(self.aggregator.selection.winner(), leaders, self.aggregator.first_failure())
 
-    def candidates(self, refitted: Sequence[Leader]) -> pa.Table | None:
-        """Write all records, and return what became of each candidate.
+    def conclude(self, refitted: Sequence[Leader], failed: Sequence[Leader]) -> Conclusion | None:
+        """Write all records, and return what they say.
 
-        None where work is left, or the refits of a leader are not held on every split, since a recorder died
-        with what had come in.
+        None where work is left, since a recorder died with what had come in.
+
+        Args:
+            refitted: leaders with a model on every split.
+            failed: leaders with a refit that failed.
         """
         self.flush()
-        if not self.aggregator.decided() or not all(map(self.aggregator.holds_refits, refitted)):
+        held, known = self.aggregator.holds_refits, self.aggregator.knows_refits
+        if not (self.aggregator.complete() and all(map(held, refitted)) and all(map(known, failed))):
             return None
-        return self.aggregator.candidates()
-
-    def first_failure(self) -> str:
-        """Say what failed first."""
-        return self.aggregator.first_failure()
+        self._concluded = True
+        return Conclusion(self.aggregator.candidates(), self.account())
 
     def flush(self) -> None:
         """Write what has come in since the last time."""
@@ -130,18 +144,31 @@ class Recorder:
             records = np.concatenate([records for records, _ in self._unsaved])
             failures = [failure for _, failed in self._unsaved for failure in failed]
             if len(records) or failures:
+                self._reopen()
                 self._log.append(records, failures)
         self._unsaved = []
         self._saved_at = monotonic()
 
-    def write_results(self, table: pa.Table, ensemble: Ensemble, nested: Ensemble | None) -> dict[str, str]:
-        """Write candidates and models; their SHA-256 by file name."""
+    def write_results(
+        self, table: pa.Table, ensemble: Ensemble, nested: Ensemble | None
+    ) -> dict[str, str] | None:
+        """Write candidates and models; their SHA-256 by file name.
+
+        None where the log may not support them, since another recorder concluded them, and died.
+        """
+        if not self._concluded:
+            return None
+        self._reopen()
         return self.folder.write_results(self.problem, table, ensemble, nested) if self.folder else {}
 
-    def write_end(self, certificate: Certificate, execution: Mapping[str, Any]) -> None:
-        """Write certificate, execution and manifest: the run is finished."""
-        if self.folder is not None:
+    def write_end(self, certificate: Certificate, execution: Mapping[str, Any]) -> bool:
+        """Write certificate, execution and manifest: the run is finished.
+
+        False where the log may not support them, since another recorder concluded them, and died.
+        """
+        if self._concluded and self.folder is not None:
             self.folder.write_end(certificate, execution)
+        return self._concluded
 
     def account(self) -> Account:
         """Return what the run has cost, in all its sessions, and what failed."""
@@ -179,6 +206,11 @@ class Recorder:
                 self.folder.write_execution(self.account())
         finally:
             self.folder.release()
+
+    def _reopen(self) -> None:
+        """Have the manifest gone before files change that it names: another recorder may have finished."""
+        if self.folder is not None:
+            self.folder.reopen()
 
     def _load(self, folder: RunFolder) -> None:
         """Load what earlier sessions found and wrote, so far as it is not damaged."""

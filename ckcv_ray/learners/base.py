@@ -65,10 +65,12 @@ class Fits(Protocol):
     """
 
     @property
-    def status(self) -> NDArray[np.int8]: ...  # noqa: D102
+    def status(self) -> NDArray[np.int8]:
+        """Position of each fit's status in ``STATUSES``, (steps,)."""
 
     @property
-    def n_iter(self) -> NDArray[np.int64]: ...  # noqa: D102
+    def n_iter(self) -> NDArray[np.int64]:
+        """Iterations each fit took, (steps,)."""
 
     def totals(self, measure: Measure) -> NDArray[np.int64]:
         """Return the totals of a measure on the scored rows, (steps, columns)."""
@@ -101,7 +103,8 @@ class Learner(Protocol):
     schema: ClassVar[pa.Schema]
 
     @property
-    def lengths(self) -> Sequence[int]: ...  # noqa: D102
+    def lengths(self) -> Sequence[int]:
+        """Number of steps of each path."""
 
     def setting(self, path: int, step: int) -> Setting:
         """Return the hyperparameters at a position."""
@@ -147,6 +150,9 @@ class Learner(Protocol):
             ValueError: a row is not that of a model on this task.
             IndexError: a row of the task is named that there is none.
         """
+
+    def most_values(self, task: Task) -> int:
+        """Return the most values that a model's row of ``schema`` holds: a file with more is refused."""
 
     def same(self, a: Any, b: Any) -> bool:
         """Tell whether two models are equal in every bit."""

@@ -2,6 +2,7 @@
 
 from os import PathLike
 
+from ckcv_ray.runs.load import load_run
 from ckcv_ray.storage.folder import RunFolder
 
 
@@ -18,9 +19,10 @@ def report(folder: str | PathLike[str], out: str | PathLike[str] | None = None) 
         StoreError: there is no finished run, or it is damaged.
         InputError: the page cannot be written, or would replace a file of the run.
     """
-    from ckcv_ray.reports.page import page  # matplotlib is slow to import, and only needed here
+    result = load_run(folder)
+    from ckcv_ray.reports.page import page  # matplotlib is slow to import, and makes folders of its own
 
-    return RunFolder(folder).write_report(page(folder), out)
+    return RunFolder(folder).write_report(page(folder, result), out)
 
 
 __all__ = ["report"]

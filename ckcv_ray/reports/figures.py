@@ -46,10 +46,17 @@ Values = NDArray[np.float64]
 
 
 class Axis(NamedTuple):
-    """What steps or paths of a search space differ in: the hyperparameter's name, and its values as text."""
+    """What steps or paths of a search space differ in.
+
+    Attributes:
+        name: of the hyperparameter.
+        values: of it, as text.
+        counted: whether there is no such hyperparameter, and the values are positions.
+    """
 
     name: str
     values: tuple[str, ...]
+    counted: bool = False
 
 
 class Landscape(NamedTuple):

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from jinja2 import Environment, PackageLoader, StrictUndefined
+from numpy.typing import NDArray
 
 from ckcv_ray.claims.wording import at_most, level_of, repeats_told
 from ckcv_ray.core.bounds import clopper_pearson
@@ -56,13 +57,17 @@ class Lost(NamedTuple):
     last: str
 
 
-def page(out: str | PathLike[str]) -> str:
+def page(out: str | PathLike[str], result: Result | None = None) -> str:
     """Return the page of the finished run in ``out``.
+
+    Args:
+        out: the run folder.
+        result: what it holds, if it was loaded already.
 
     Raises:
         StoreError: there is no finished run, or it is damaged.
     """
-    result = load_run(out)
+    result = result or load_run(out)
     aggregator = replay(out, result.problem)
     leader = _leader(result, aggregator)
     at, spans = landscape(aggregator, leader), fold_spans(result.per_k())
@@ -121,16 +126,17 @@ def axes_of(problem: Problem) -> tuple[Axis, Axis]:
     columns = {name: np.split(values, ends[:-1]) for name, values in problem.learner.settings().items()}
     longest = int(np.argmax(lengths))
     steps = {
-        name: tuple(map(_short, parts[longest]))
+        name: parts[longest]
         for name, parts in columns.items()
         if all(np.array_equal(part, parts[longest][: len(part)]) for part in parts)
     }
+    step = _axis(steps, "step", max(lengths))
     paths = {
-        name: tuple(_short(part[0]) for part in parts)
+        name: np.array([part[0] for part in parts])
         for name, parts in columns.items()
-        if all((part == part[0]).all() for part in parts)
+        if name != step.name and all((part == part[0]).all() for part in parts)
     }
-    return _axis(steps, "step", max(lengths)), _axis(paths, "path", len(lengths))
+    return step, _axis(paths, "path", len(lengths))
 
 
 def fold_spans(rows: Sequence[dict[str, Any]]) -> list[Span]:
@@ -161,10 +167,12 @@ def single_splits(result: Result, aggregator: Aggregator, leader: Leader) -> lis
     return [OneSplit(i, *row) for i, row in enumerate(rows)]
 
 
-def _axis(known: dict[str, tuple[str, ...]], name: str, count: int) -> Axis:
-    if len(known) == 1 and (found := next(iter(known.items()))):
-        return Axis(*found)
-    return Axis(name, tuple(map(str, range(count))))
+def _axis(known: dict[str, NDArray[Any]], name: str, count: int) -> Axis:
+    """The first hyperparameter all of whose values differ."""
+    for hyperparameter, values in known.items():
+        if len(np.unique(values)) == count:
+            return Axis(hyperparameter, tuple(map(_short, values)))
+    return Axis(name, tuple(map(str, range(count))), counted=True)
 
 
 def _short(value: Any) -> str:
@@ -200,11 +208,11 @@ def _notes(result: Result) -> list[str]:
 
 
 def _classes(result: Result) -> list[dict[str, Any]]:
+    """The errors of each class; what they were taken for is known where there are two."""
     labels = result.certificate.labels
-    taken = [labels[1], labels[0]] if len(labels) == 2 else ["another"] * len(labels)
     return [
-        {"actual": label, "taken": other, **side}
-        for label, other, side in zip(labels, taken, result.certificate.by_class, strict=True)
+        {"actual": label, "taken": labels[1 - number] if len(labels) == 2 else None, **side}
+        for number, (label, side) in enumerate(zip(labels, result.certificate.by_class, strict=True))
     ]
 
 

@@ -5,7 +5,6 @@ from html import escape
 from secrets import randbits
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import ArrayLike, NDArray
@@ -14,6 +13,7 @@ from ckcv_ray.claims.certificate import Certificate
 from ckcv_ray.claims.proofs import keyed
 from ckcv_ray.claims.rules import ENSEMBLE, NESTED, Rule
 from ckcv_ray.claims.wording import Claim, at_most, level_of
+from ckcv_ray.core.options import values
 from ckcv_ray.data.task import Task, rows_of
 from ckcv_ray.errors import InputError
 from ckcv_ray.learners.base import Setting
@@ -126,11 +126,12 @@ class Result:
             ) from None
 
     def edges(self) -> list[str]:
-        """Return one sentence for each grid on whose edge the winner lies."""
+        """Return one sentence for each grid, a list of numbers, on whose edge the winner lies."""
         found = []
-        for name, values in self.problem.learner.settings().items():
-            value, known = self.setting[name], np.unique(values)
-            if len(known) > 1 and value in (known[0], known[-1]):
+        for name, known in values(self.problem.learner).items():
+            value = self.setting.get(name)
+            grid = isinstance(known, tuple) and isinstance(value, int | float) and len(known) > 1
+            if grid and value in (known[0], known[-1]):
                 found.append(
                     f"{name} = {value:g} lies on the edge of its grid: widen --{name} beyond {value:g}"
                 )

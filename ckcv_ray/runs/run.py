@@ -23,7 +23,7 @@ from ckcv_ray.engine.recorder import Recorder
 from ckcv_ray.learners.ensemble import Ensemble
 from ckcv_ray.runs.load import finished_run
 from ckcv_ray.runs.result import Result
-from ckcv_ray.runs.settle import execution_of, measure, settle
+from ckcv_ray.runs.settle import measure, settle
 from ckcv_ray.storage.folder import RunFolder
 from ckcv_ray.study import Execution, Problem, Study
 from ckcv_ray.validation import as_path, expect
@@ -164,8 +164,25 @@ def run_work(work: Work, execution: Execution | None = None, opened: Session | N
         opened: the session to run in, instead of one as ``execution`` says.
     """
     execution = _how(execution)
-    if (result := finished_run(work.problem, work.folder)) is not None:
-        return result if _measured(result, work.test) else _with_test(result, work.test)
+    result = found(work)
+    return result if result is not None else compute(work, execution, opened)
+
+
+def found(work: Work) -> Result | None:
+    """Return the result that the folder of a job holds, measured on its test rows; None where there is none.
+
+    Raises:
+        StoreError: the folder holds another study, or something else.
+        InputError: it cannot be written.
+    """
+    result = finished_run(work.problem, work.folder)
+    if result is None or _measured(result, work.test):
+        return result
+    return replace(result, execution=result.execution | {"test": measure(result.ensemble, work.test, {})})
+
+
+def compute(work: Work, execution: Execution, opened: Session | None = None) -> Result:
+    """Run what was checked, and whose folder holds no result; see ``run_work``."""
     if opened is not None:
         return _run(work, opened)
     if work.expected is None and execution.backend == "auto":
@@ -202,11 +219,15 @@ def _side_by_side(works: Iterable[Work], opened: Session) -> Iterator[Result]:
 
 
 @contextmanager
-def _begun(opened: Session, problem: Problem, folder: str | None) -> Iterator[tuple[Backend, Recorder]]:
-    """A backend, and a recorder that holds the folder; both closed at the end."""
+def _begun(job: Work, opened: Session) -> Iterator[tuple[Backend, Recorder]]:
+    """A backend, and a recorder that holds the folder; both closed at the end.
+
+    The backend is first: where the data are too large for it, nothing is written.
+    """
     backend = opened.backend()
     try:
-        recorder = opened.recorder(problem, folder)
+        backend.start(job.expected.inputs if job.expected is not None else share(job.problem))
+        recorder = opened.recorder(job.problem, job.folder)
         try:
             recorder.open()
             yield backend, recorder
@@ -221,16 +242,13 @@ def _run(job: Work, opened: Session) -> Result:
     whole = Whole(problem, job.listen) if job.listen else None
     listen = whole.own if whole is not None else None
     inner = inner_problems(problem)
-    with _begun(opened, problem, job.folder) as (backend, recorder):
-        backend.start(expected.inputs if expected is not None else share(problem))
+    with _begun(job, opened) as (backend, recorder):
         if expected is not None:
             recorder.add(expected.outcome)
         work(backend, recorder, listen, job.stop)
         nested = _nested(job, inner, recorder, whole, opened) if inner else None
-        settled = settle(problem, backend, recorder, nested, listen, job.stop)
-        execution = execution_of(problem, backend, recorder, settled, job.test)
-        recorder.write_end(settled.finished.certificate, execution)
-        return Result.of(problem, settled.finished, execution)
+        finished, execution = settle(problem, backend, recorder, nested, job.test, listen, job.stop)
+        return Result.of(problem, finished, execution)
 
 
 def _nested(
@@ -256,10 +274,6 @@ def _measured(result: Result, test: TestRows | None) -> bool:
     """Whether nothing is to be measured on these rows that the run does not tell."""
     found = result.execution.get("test")
     return test is None or (found is not None and found["digest"] == test.digest)
-
-
-def _with_test(result: Result, test: TestRows | None) -> Result:
-    return replace(result, execution=result.execution | {"test": measure(result.ensemble, test, {})})
 
 
 __all__ = ["Job", "Progress", "Work", "checked", "run", "run_job", "run_many", "run_work"]

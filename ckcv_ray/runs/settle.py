@@ -3,29 +3,35 @@
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-import pyarrow as pa
-
 from ckcv_ray.claims.certificate import certify
 from ckcv_ray.core.schedule import Stage, Unit
 from ckcv_ray.core.selection import Leader
 from ckcv_ray.data.task import TestRows
+from ckcv_ray.engine.aggregator import first_of
 from ckcv_ray.engine.backend import Backend
 from ckcv_ray.engine.batches import Rate, batch_seconds, fill
 from ckcv_ray.engine.loop import Stop, work
 from ckcv_ray.engine.progress import Listener, Progress
-from ckcv_ray.engine.recorder import Recorder
+from ckcv_ray.engine.recorder import Conclusion, Recorder
 from ckcv_ray.errors import RunError
-from ckcv_ray.learners.ensemble import Ensemble, Member, Outcome
+from ckcv_ray.learners.ensemble import Ensemble, Failure, Member, Outcome
 from ckcv_ray.storage.folder import Finished
 from ckcv_ray.study import Problem
 from ckcv_ray.version import VERSION
 
 
-class Settled(NamedTuple):
-    """The end of a run: what it found, and the best ensemble of each reported k that could be refitted."""
+class Refitted(NamedTuple):
+    """What was selected, fitted again, and what the records say of it.
 
-    finished: Finished
-    reported: dict[int, Ensemble]
+    Attributes:
+        winner: position of the winner.
+        ensembles: of the winner, and of each other leader that could be refitted on every split.
+        concluded: candidates, costs and failures.
+    """
+
+    winner: Leader
+    ensembles: dict[Leader, Ensemble]
+    concluded: Conclusion
 
 
 class Refits:
@@ -40,6 +46,7 @@ class Refits:
     def __init__(self, problem: Problem, leaders: list[Leader], recorder: Recorder) -> None:
         self.problem, self.leaders, self.recorder = problem, leaders, recorder
         self.members: dict[tuple[int, int], list[Member]] = {}
+        self.failures: list[Failure] = []
         self._units = self._listed()
         self._rate, self._left = Rate(), sum(self._cost(unit) for unit in self._listed())
 
@@ -56,13 +63,14 @@ class Refits:
         self._left = max(0.0, self._left - cost)
         for member in outcome.members:
             self.members.setdefault((member.k, member.split), []).append(member)
+        self.failures += outcome.failures
 
     def progress(self) -> Progress:
         """Return how far the run has come."""
         return self.recorder.progress()
 
-    def ensemble(self, leader: Leader) -> Ensemble | None:
-        """Return the members of a leader, in the order of the splits; None where one is missing."""
+    def _ensemble(self, leader: Leader) -> Ensemble | None:
+        """The members of a leader, in the order of the splits; None where one is missing."""
         setting, size = self.problem.candidate(leader).setting, self.problem.sizes[leader.size]
         found = []
         for split in range(size.n_splits):
@@ -73,6 +81,11 @@ class Refits:
                 return None
             found.append(mine[0])
         return Ensemble(tuple(found))
+
+    def ensembles(self) -> dict[Leader, Ensemble]:
+        """Return the ensembles of the leaders that have a model on every split."""
+        found = {leader: self._ensemble(leader) for leader in self.leaders}
+        return {leader: ensemble for leader, ensemble in found.items() if ensemble is not None}
 
     def _listed(self) -> Iterator[Unit]:
         for leader in self.leaders:
@@ -93,31 +106,30 @@ def settle(
     backend: Backend,
     recorder: Recorder,
     nested: Ensemble | None,
+    test: TestRows | None,
     listen: Listener | None,
     stop: Stop,
-) -> Settled:
-    """Refit what was selected, claim, and write candidates and models.
+) -> tuple[Finished, dict[str, Any]]:
+    """Refit what was selected, claim, and write it all; return it with what the run has cost.
+
+    Where a recorder died, what it was given and had not written is computed again.
 
     Raises:
         RunError: no candidate could be completed, or the winner could not be refitted.
         KeyboardInterrupt: it was stopped.
     """
-    winner, ensembles, table = _refitted(problem, backend, recorder, listen, stop)
-    ensemble = ensembles[winner]
-    provisional = "failed" in table["state"].to_pylist()
-    digests = {"data": problem.whole.digest, **recorder.write_results(table, ensemble, nested)}
-    candidate = problem.candidate(winner)
-    certificate = certify(problem, candidate, winner.l_ms, ensemble, nested, provisional, digests)
-    return Settled(Finished(table, ensemble, certificate, nested), _reported(problem, ensembles))
+    while True:
+        refitted = _refitted(problem, backend, recorder, listen, stop)
+        execution = _execution(problem, backend, refitted, test)
+        finished = _written(problem, recorder, refitted, nested, execution)
+        if finished is not None:
+            return finished, execution
 
 
 def _refitted(
     problem: Problem, backend: Backend, recorder: Recorder, listen: Listener | None, stop: Stop
-) -> tuple[Leader, dict[Leader, Ensemble], pa.Table]:
-    """The winner, the ensembles of all leaders that could be refitted, and the table of candidates.
-
-    Where a recorder died with what it was given, that is computed again.
-    """
+) -> Refitted:
+    """The winner and the ensembles of all leaders, and what the records say."""
     while True:
         decision = recorder.decision()
         if decision is not None:
@@ -125,29 +137,50 @@ def _refitted(
                 raise RunError(f"no candidate could be completed: {decision.reason}")
             refits = Refits(problem, decision.leaders, recorder)
             work(backend, refits, listen, stop)
-            found = {leader: refits.ensemble(leader) for leader in decision.leaders}
-            ensembles = {leader: one for leader, one in found.items() if one is not None}
+            ensembles = refits.ensembles()
             if decision.winner not in ensembles:
-                reason = recorder.first_failure()
+                reason = first_of(refits.failures, problem)
                 raise RunError(f"the winner could not be refitted on every split: {reason}")
-            table = recorder.candidates(list(ensembles))
-            if table is not None:
-                return decision.winner, ensembles, table
+            failed = [leader for leader in decision.leaders if leader not in ensembles]
+            concluded = recorder.conclude(list(ensembles), failed)
+            if concluded is not None:
+                return Refitted(decision.winner, ensembles, concluded)
         if not work(backend, recorder, listen, stop) and decision is None:
             raise RunError("the study is not decided, and nothing is left to compute: please report it")
 
 
-def execution_of(
-    problem: Problem, backend: Backend, recorder: Recorder, settled: Settled, test: TestRows | None
+def _written(
+    problem: Problem,
+    recorder: Recorder,
+    refitted: Refitted,
+    nested: Ensemble | None,
+    execution: dict[str, Any],
+) -> Finished | None:
+    """Candidates, models and certificate, all written; None where a recorder died meanwhile."""
+    table, ensemble = refitted.concluded.candidates, refitted.ensembles[refitted.winner]
+    files = recorder.write_results(table, ensemble, nested)
+    if files is None:
+        return None
+    candidate, l_ms = problem.candidate(refitted.winner), refitted.winner.l_ms
+    provisional = "failed" in table["state"].to_pylist()
+    digests = {"data": problem.whole.digest, **files}
+    certificate = certify(problem, candidate, l_ms, ensemble, nested, provisional, digests)
+    written = recorder.write_end(certificate, execution)
+    return Finished(table, ensemble, certificate, nested) if written else None
+
+
+def _execution(
+    problem: Problem, backend: Backend, refitted: Refitted, test: TestRows | None
 ) -> dict[str, Any]:
-    """Return what a finished run has cost, and its errors on test rows."""
+    """What a finished run has cost, and its errors on test rows."""
+    ensembles = refitted.ensembles
     return {
         "package": VERSION,
         "backend": backend.name,
         "workers": backend.workers,
         "source": problem.task.source,
-        "test": measure(settled.finished.ensemble, test, settled.reported),
-        **recorder.account(),
+        "test": measure(ensembles[refitted.winner], test, _reported(problem, ensembles)),
+        **refitted.concluded.account,
     }
 
 

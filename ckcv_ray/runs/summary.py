@@ -5,7 +5,7 @@ from typing import Any
 
 from ckcv_ray.claims.certificate import Certificate
 from ckcv_ray.claims.wording import Claim, at_most, level_of, repeats_told
-from ckcv_ray.study import Candidate, Problem
+from ckcv_ray.study import Candidate, Problem, listed
 
 LIKEWISE = {
     "clopper_pearson": "the paper's figure: likewise on the estimate sets",
@@ -74,8 +74,8 @@ def _reported(problem: Problem, execution: dict[str, Any], per_k: Sequence[dict[
         row = next(row for row in per_k if row["k_first"] <= k <= row["k_last"])
         if row["l_ms"] is None:
             continue
-        setting = ", ".join(f"{name} = {value:g}" for name, value in row["setting"].items())
-        line = f"k = {k:<10} L_MS {100 * row['l_ms']:.2f} %, L_EE {_percent(row['l_ee'])}   {setting}"
+        setting, l_ee = listed(row["setting"]), _percent(row["l_ee"])
+        line = f"k = {k:<10} L_MS {100 * row['l_ms']:.2f} %, L_EE {l_ee}   {setting}"
         test = tests.get(str(k))
         lines.append(f"{line}, test error {_percent(test['error'])}" if test else line)
     return lines

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from itertools import islice
 from math import isclose
 from os import PathLike
-from typing import Any
+from typing import Any, TypeAlias
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -21,7 +21,7 @@ import pyarrow.compute as pc
 from ckcv_ray.claims.certificate import certify
 from ckcv_ray.core.schedule import Stage
 from ckcv_ray.core.selection import Leader
-from ckcv_ray.data.task import rows_to_test
+from ckcv_ray.data.task import TestRows, fitting, rows_to_test
 from ckcv_ray.engine.aggregator import Aggregator
 from ckcv_ray.engine.backend import Backend, choose_backend, session
 from ckcv_ray.engine.evaluate import share
@@ -43,6 +43,8 @@ from ckcv_ray.validation import number
 SUM_TOLERANCE = 1e-9
 MOST_SHOWN = 240
 MOST_LISTED = 100
+
+Test: TypeAlias = pa.Table | TestRows | None
 
 
 @dataclass
@@ -87,7 +89,7 @@ class Refit:
 def verify(
     out: str | PathLike[str],
     refit: float = 0.0,
-    test: pa.Table | None = None,
+    test: Test = None,
     execution: Execution | None = None,
     listen: Listener | None = None,
     stop: Stop = lambda: False,
@@ -98,7 +100,8 @@ def verify(
         out: its folder.
         refit: share of the evaluations that the result rests on to compute again, 0 to 1; below 1 others
             are drawn at each call.
-        test: the rows on which the run measured its ensemble, as columns, to measure it on again.
+        test: the rows on which the run measured its ensemble, as columns or as ``read_task`` gives them, to
+            measure it on again.
         execution: backend, workers, cluster address for what is computed again.
         listen, stop: as for ``run_job``.
 
@@ -126,7 +129,7 @@ def verify(
 
 
 def _verify(
-    folder: RunFolder, refit: Refit, test: pa.Table | None = None, problem: Problem | None = None
+    folder: RunFolder, refit: Refit, test: Test = None, problem: Problem | None = None
 ) -> Verification:
     """Verify one folder; ``problem`` is what it has to be about, where that is known."""
     found = Verification()
@@ -170,7 +173,7 @@ def _digests(folder: RunFolder) -> Iterator[str]:
 
 
 def _content(
-    folder: RunFolder, problem: Problem, found: Verification, refit: Refit, test: pa.Table | None
+    folder: RunFolder, problem: Problem, found: Verification, refit: Refit, test: Test
 ) -> Iterator[str]:
     """Differences in what the files say; what was computed again and what not is noted in ``found``."""
     finished, execution = folder.results(problem), folder.execution()
@@ -333,10 +336,11 @@ def _tested(
     ensemble: Ensemble,
     problem: Problem,
     found: Verification,
-    test: pa.Table | None,
+    test: Test,
 ) -> Iterator[str]:
     """The error on test rows, which the run measured and no certificate covers."""
-    rows = rows_to_test(test, problem.task)
+    take = fitting if isinstance(test, TestRows) else rows_to_test
+    rows = take(test, problem.task)
     if told is None or rows is None:
         if told is not None:
             found.trusted.append("the test error in execution.json (--test with its rows measures it again)")

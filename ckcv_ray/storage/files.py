@@ -8,7 +8,7 @@ of it than that size.
 import hashlib
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from errno import EACCES, EINVAL, ENOTSUP
 from pathlib import Path
@@ -22,6 +22,7 @@ from ckcv_ray.storage.locks import Lock
 
 MOST_BYTES = 1 << 32
 BLOCK_BYTES = 1 << 20
+Names = list[str]  # the class has a method list
 NO_FOLDER_SYNC = {EINVAL, ENOTSUP, EACCES}  # what file systems answer that cannot fsync a folder
 
 
@@ -59,11 +60,17 @@ class Files:
         """Tell whether the root is a folder."""
         return self.root.is_dir()
 
-    def list(self, prefix: str = "") -> "list[str]":
-        """Return the names of regular files that begin with a prefix, sorted."""
-        start = self.path(prefix.rpartition("/")[0])
-        found = (file.relative_to(self.root).as_posix() for file in start.rglob("*") if is_regular(file))
-        return sorted(name for name in found if name.startswith(prefix))
+    def list(self, prefix: str = "") -> Names:
+        """Return the names of regular files that begin with a prefix, sorted; of one folder alone.
+
+        "log/part-" are those of the folder log, and "" those of the root.
+        """
+        folder = self.path(prefix.rpartition("/")[0])
+        return [name for name in self._regular(folder.glob("*")) if name.startswith(prefix)]
+
+    def tree(self) -> Names:
+        """Return the names of all regular files, sorted, in folders inside folders; no link is followed."""
+        return self._regular(self.root.rglob("*"))
 
     def everything(self) -> Iterator[str]:
         """Yield the names of whatever is there but folders: pipes and broken links, too."""
@@ -139,9 +146,11 @@ class Files:
 
     def name_of(self, file: Path) -> str | None:
         """Return the name that a path has here; None where it lies outside."""
-        place = file.resolve()
-        root = self.root.resolve()
+        place, root = (Path(os.path.realpath(path)) for path in (file, self.root))  # a link may be to itself
         return place.relative_to(root).as_posix() if place.is_relative_to(root) else None
+
+    def _regular(self, found: Iterable[Path]) -> Names:
+        return sorted(file.relative_to(self.root).as_posix() for file in found if is_regular(file))
 
 
 def write_whole(final: Path, content: bytes | pa.Buffer) -> None:

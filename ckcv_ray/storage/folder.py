@@ -27,13 +27,14 @@ from ckcv_ray.claims.certificate import Certificate
 from ckcv_ray.data.files import MOST_CELLS, MOST_ROWS
 from ckcv_ray.data.task import learning_task
 from ckcv_ray.errors import InputError, StoreError
+from ckcv_ray.learners import LEARNERS
 from ckcv_ray.learners.ensemble import Ensemble
 from ckcv_ray.storage import candidates, files, formats, log, models
 from ckcv_ray.storage.execution import read_account
 from ckcv_ray.storage.files import Files
 from ckcv_ray.storage.locks import LOCK, unwritable
 from ckcv_ray.study import Problem, Study, run_id
-from ckcv_ray.validation import as_path
+from ckcv_ray.validation import as_path, told
 from ckcv_ray.version import VERSION
 
 STUDY, DATA, EXECUTION = "study.json", "data.parquet", "execution.json"
@@ -96,6 +97,11 @@ class RunFolder:
         with formats.undamaged(self.files, STUDY):
             if content["schema"] != formats.SCHEMA_VERSION:
                 raise StoreError(_of_another_version(f"{self.files.path(STUDY)}", content["schema"]))
+            if (learner := _learner_of(content["study"])) not in (None, *LEARNERS):
+                raise StoreError(
+                    f"{str(self)!r}: the learner {told(learner)} is not known here: import the module that "
+                    "registers it"
+                )
             found = Identity(Study.from_json(content["study"]), content["data"], content["run_id"])
             if (expected := run_id(found.study, found.data_digest)) != found.run_id:
                 raise ValueError(f"it names run {found.run_id}, and describes {expected}")
@@ -142,14 +148,13 @@ class RunFolder:
         return self.files.lock.busy and not self.files.exists(STUDY)
 
     def reopen(self) -> None:
-        """Make a finished run an unfinished one, to which records can be added."""
-        formats.delete(self.files, MANIFEST)
+        """Make a finished run an unfinished one, to which records can be added; it may be one already."""
+        if self.finished:
+            formats.delete(self.files, MANIFEST)
 
     def bears(self, run_id: str) -> bool:
         """Tell whether a Parquet file of the folder says that it belongs to this run."""
-        found = (
-            formats.metadata(self.files, name) for name in self.files.list() if name.endswith(".parquet")
-        )
+        found = (formats.metadata(self.files, name) for name in self._own() if name.endswith(".parquet"))
         return any(formats.belongs(metadata, run_id) for metadata in found)
 
     def holds(self, run_id: str) -> bool:
@@ -187,7 +192,7 @@ class RunFolder:
         try:
             self.files.make_folders(*FOLDERS)
             self.files.lock.acquire()
-            for left in filter(_is_temporary, self.files.list()):  # of a writer killed
+            for left in filter(_is_temporary, self._own()):  # of a writer killed
                 self.files.delete(left)
         except OSError as error:
             self.files.lock.release()
@@ -268,7 +273,6 @@ class RunFolder:
         content = formats.read_json(self.files, CERTIFICATE)
         with formats.undamaged(self.files, CERTIFICATE):
             certificate = Certificate.from_json(content)
-            _check_printable(certificate)
             found = certificate.run_id, certificate.setting, certificate.k
             if found != (expected := (problem.run_id, dict(winner.setting), winner.k)):
                 raise ValueError(f"run_id, setting, k are {found}, by the other files {expected}")
@@ -306,7 +310,7 @@ class RunFolder:
         such as a pipe, is none.
         """
         apart = {MANIFEST, REPORT, LOCK}
-        return [n for n in self.files.list() if n not in apart and not n.startswith(f".{REPORT}-")]
+        return [n for n in self.files.tree() if n not in apart and not n.startswith(f".{REPORT}-")]
 
     def sha256(self, name: str) -> str:
         """Return the SHA-256 of a file of the folder.
@@ -376,6 +380,10 @@ class RunFolder:
             lost.append(DATA)
         return lost
 
+    def _own(self) -> list[str]:
+        """Files of this run alone, not those of other runs in folders inside, which may be under way."""
+        return [name for place in ("", *FOLDERS) for name in self.files.list(place)]
+
     def _foreign(self) -> Iterator[str]:
         """Files that are not what a run leaves that was killed before it wrote any."""
         names = ((name, name.rpartition("/")[2]) for name in self.files.everything())
@@ -389,22 +397,16 @@ def _of_another_version(file: str, schema: object) -> str:
     )
 
 
+def _learner_of(study: Any) -> str | None:
+    """The name of the learner in what JSON says of a study; None where it says none."""
+    learner = study.get("learner") if isinstance(study, dict) else None
+    name = learner.get("name") if isinstance(learner, dict) else None
+    return name if isinstance(name, str) else None
+
+
 def _is_temporary(name: str) -> bool:
     """Whether a file bears the temporary name of one of a run's files."""
     return TEMPORARY.fullmatch(name.rpartition("/")[2]) is not None
-
-
-def _check_printable(certificate: Certificate) -> None:
-    """Raise ValueError where words of a certificate could steer a terminal; labels are the user's own."""
-    words: list[Any] = [value for name, value in certificate.to_json().items() if name != "labels"]
-    while words:
-        match words.pop():
-            case str() as text if not text.isprintable():
-                raise ValueError(f"it holds control characters: {text!r}")
-            case dict() as inner:
-                words.extend(inner.values())
-            case list() | tuple() as inner:
-                words.extend(inner)
 
 
 def _sealed(page: bytes) -> bytes:

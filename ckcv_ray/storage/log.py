@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 from pyarrow import parquet
 
+from ckcv_ray.data.files import MOST_CELLS
 from ckcv_ray.errors import StoreError
 from ckcv_ray.learners.base import STATUSES
 from ckcv_ray.learners.ensemble import Failure, Records
@@ -61,6 +62,8 @@ def schema(n_totals: int) -> pa.Schema:
 class Log:
     """The log of one problem's run.
 
+    A part, and small ones joined, have no more rows than are read back.
+
     Args:
         files: of the run folder.
         problem: what is solved.
@@ -71,12 +74,13 @@ class Log:
         self.problem = problem
         self.n_totals = problem.n_totals
         self.schema = schema(self.n_totals)
+        self._most_rows = min(MOST_PART_ROWS, MOST_CELLS // MOST_SMALL_PARTS // len(self.schema))
 
     def append(self, records: Records, failures: list[Failure]) -> None:
         """Add a part."""
         rows = pa.concat_tables([self._recorded(records), self._failed(failures)])
-        for first in range(0, len(rows), MOST_PART_ROWS):
-            self._write(self._next_part(), rows.slice(first, MOST_PART_ROWS))
+        for first in range(0, len(rows), self._most_rows):
+            self._write(self._next_part(), rows.slice(first, self._most_rows))
         self._compact()
 
     def read(self, damaged: list[str] | None = None) -> Iterator[tuple[Records, list[Failure]]]:
@@ -201,7 +205,7 @@ class Log:
             column = self.schema.get_field_index("traceback")
             columns = [held.row_group(i).column(column) for i in range(held.num_row_groups)]
             empty = sum(column.statistics.null_count for column in columns)
-            return bool(empty == held.num_rows <= MOST_PART_ROWS)
+            return bool(empty == held.num_rows <= self._most_rows)
 
     def _next_part(self) -> str:
         numbers = [int(part.removesuffix(".parquet").rpartition("-")[2]) for part in self.parts()]

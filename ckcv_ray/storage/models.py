@@ -78,7 +78,7 @@ def _write_table(files: Files, name: str, problem: Problem, ensemble: Ensemble) 
 def _read_table(files: Files, name: str, problem: Problem, k: int, n_splits: int) -> Ensemble:
     """The ensemble in a file, a member for each split."""
     schema, task = ensembles.schema(problem.learner), problem.task
-    most = n_splits * (2 * sum(task.X.shape) + 2 * task.n_classes + len(schema))
+    most = n_splits * (problem.learner.most_values(task) + 2 * task.n_classes + len(ensembles.COMMON))
     rows = formats.read_table(files, name, problem.run_id, schema, n_splits, most)
     with formats.undamaged(files, name):
         ensemble = ensembles.from_arrow(rows, problem.learner, task)

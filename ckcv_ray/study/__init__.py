@@ -1,7 +1,7 @@
 """What is asked (Study), what it comes to on a task (Problem), and how it is run (Execution)."""
 
 from ckcv_ray.study.certification import OUTER_K, Certification, Holdout, Nested, Occam, inner_rows, member_of
-from ckcv_ray.study.problem import Candidate, Problem
+from ckcv_ray.study.problem import Candidate, Problem, listed
 from ckcv_ray.study.study import MOST_SEED, SLOTS, Execution, Study, read_toml, run_id
 
 __all__ = [
@@ -17,6 +17,7 @@ __all__ = [
     "Problem",
     "Study",
     "inner_rows",
+    "listed",
     "member_of",
     "read_toml",
     "run_id",

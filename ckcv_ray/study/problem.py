@@ -1,9 +1,11 @@
 """A Problem is a study on a task, checked once: the one place where a study meets rows."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, NamedTuple
 
+from ckcv_ray.core.measures import Kind
 from ckcv_ray.core.resampling import FoldSize, Split, check_folds, refitted
 from ckcv_ray.core.schedule import Stage
 from ckcv_ray.core.selection import Leader
@@ -13,8 +15,13 @@ from ckcv_ray.errors import InputError
 from ckcv_ray.learners import Learner
 from ckcv_ray.learners.base import Setting
 from ckcv_ray.study.certification import Holdout, Occam, inner_rows, member_of
-from ckcv_ray.study.study import Study, run_id
+from ckcv_ray.study.study import SLOTS, Study, run_id
 from ckcv_ray.validation import expect
+
+KINDS: dict[str, Callable[[Any], frozenset[Kind]]] = {  # tasks that a part of a study is for
+    "learner": lambda part: part.kinds,
+    "criterion": lambda part: part.measure.kinds,
+}
 
 
 class Candidate(NamedTuple):
@@ -24,9 +31,13 @@ class Candidate(NamedTuple):
     k: int
 
     def __str__(self) -> str:
-        return ", ".join(
-            f"{name} = {_number(value)}" for name, value in (*self.setting.items(), ("k", self.k))
-        )
+        return listed({**self.setting, "k": self.k})
+
+
+def listed(setting: Setting) -> str:
+    """Return hyperparameters in words: "C = 0.1, gamma = 10"."""
+    shown = ((name, f"{value:g}" if isinstance(value, float) else value) for name, value in setting.items())
+    return ", ".join(f"{name} = {value}" for name, value in shown)
 
 
 @dataclass(frozen=True)
@@ -108,6 +119,11 @@ class Problem:
         found = self.sizes[size]
         return self.learner.cost(found.n_train + (stage is not Stage.SELECT) * found.n_select)
 
+    @property
+    def inner_share(self) -> float:
+        """Cost of a fit inside an outer split of a nested certification, in parts of one on all rows."""
+        return self.learner.cost(inner_rows(self.task.n)) / self.learner.cost(self.task.n)
+
     def candidate(self, leader: Leader) -> Candidate:
         """Return the candidate at a leader's position, under the smallest k of its size."""
         return Candidate(self.learner.setting(leader.path, leader.step), self.sizes[leader.size].k)
@@ -141,10 +157,13 @@ class Problem:
 
 def _check_kind(study: Study, task: Task) -> None:
     what = f"{task.target!r} has {task.n_classes} classes ({some(task.classes)})"
-    for slot, kinds in (("learner", study.learner.kinds), ("criterion", study.criterion.measure.kinds)):
-        if task.kind not in kinds:
-            name = getattr(study, slot).name
-            raise InputError(f"the target {what}, and {slot} {name} is for {' or '.join(sorted(kinds))}")
+    for slot, kinds in KINDS.items():
+        part = getattr(study, slot)
+        if task.kind not in kinds(part):
+            others = [name for name, other in SLOTS[slot].items() if task.kind in kinds(other)]
+            mend = f"choose {slot} {' or '.join(others)}" if others else "leave out the rows of other classes"
+            allowed = " or ".join(sorted(kinds(part)))
+            raise InputError(f"the target {what}, and {slot} {part.name} is for {allowed}: {mend}")
 
 
 def _canonical(study: Study, n: int) -> Study:
@@ -153,8 +172,8 @@ def _canonical(study: Study, n: int) -> Study:
     resampling = study.resampling.canonical(n)
     for k in study.report_k:
         if resampling.k is not None and k not in resampling.k:
-            listed = ",".join(map(str, resampling.k))
-            raise InputError(f"report_k={k} is not among k={listed}: add it to k to have it computed")
+            asked = ",".join(map(str, resampling.k))
+            raise InputError(f"report_k={k} is not among k={asked}: add it to k to have it computed")
     return replace(study, resampling=resampling)
 
 
@@ -173,7 +192,3 @@ def _check_inner(study: Study, n: int) -> None:
         _check_sizes(inner, _canonical(inner, inner_rows(n)).resampling.sizes(inner_rows(n)))
     except InputError as error:
         raise InputError(f"selecting inside {inner_rows(n)} of the {n} rows (nested): {error}") from None
-
-
-def _number(value: Any) -> str:
-    return f"{value:g}" if isinstance(value, float) else str(value)

@@ -8,7 +8,7 @@ line and of TOML files. An Execution holds what may differ from run to run witho
 import hashlib
 import json
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -69,17 +69,21 @@ class Study:
     exhaustive: bool = option(False, Option(truth, "Compute every evaluation; drop nothing.", bool))
 
     def __post_init__(self) -> None:
-        for slot in SLOTS:
-            part = getattr(self, FIELDS.get(slot, slot))
-            expect(slot, part, tuple(SLOTS[slot].values()), f"one of {', '.join(SLOTS[slot])}")
+        for slot, part in self.parts.items():
+            _check_part(slot, part)
         check_options(self)
-        for slot, known in (("resampling", "resamplings"), ("criterion", "criteria")):
-            part, allowed = getattr(self, slot), getattr(self.certification, known)
+        for slot, proven in (("resampling", "resamplings"), ("criterion", "criteria")):
+            part, allowed = getattr(self, slot), getattr(self.certification, proven)
             if part.name not in allowed:
                 raise InputError(
                     f"certify={self.certification.name} goes with {slot} {' or '.join(sorted(allowed))}, "
                     f"not with {part.name}"
                 )
+
+    @property
+    def parts(self) -> dict[str, Any]:
+        """Learner, resampling, criterion and certification, by the option that chooses each."""
+        return {slot: getattr(self, FIELDS.get(slot, slot)) for slot in SLOTS}
 
     @classmethod
     def of(cls, /, **asked: Any) -> "Study":
@@ -92,7 +96,7 @@ class Study:
 
     def replace(self, /, **asked: Any) -> "Study":
         """Return this study with some options changed; those of a part that is replaced go with it."""
-        parts = {slot: getattr(self, FIELDS.get(slot, slot)) for slot in SLOTS}
+        parts = self.parts
         chosen = {slot: part.name for slot, part in parts.items()} | {
             s: asked[s] for s in SLOTS if s in asked
         }
@@ -101,7 +105,7 @@ class Study:
 
     def options(self) -> dict[str, Any]:
         """Return every option of the study by name, the parts' choices among them."""
-        parts = {slot: getattr(self, FIELDS.get(slot, slot)) for slot in SLOTS}
+        parts = self.parts
         chosen = {slot: part.name for slot, part in parts.items()}
         return chosen | {n: v for part in parts.values() for n, v in values(part).items()} | values(self)
 
@@ -118,23 +122,22 @@ class Study:
         Raises:
             InputError: a part or an option is unknown, or has a value it refuses.
         """
-        given = dict(content)
-        asked: dict[str, Any] = {}
-        for slot in SLOTS:
-            part = given.pop(slot, None)
-            if not isinstance(part, dict) or "name" not in part:
-                raise InputError(f"{slot}={told(part)} is not a part of a study")
-            asked |= part | {slot: part["name"]}
-        asked.pop("name")
-        return cls.of(**asked | given)
+        expect("study", content, Mapping, "a mapping of a study's parts and options, as to_json returns it")
+        own = {name: value for name, value in content.items() if name not in SLOTS}
+        _check_names("a study", own, options(cls))
+        parts = {FIELDS.get(slot, slot): _read_part(slot, content.get(slot)) for slot in SLOTS}
+        return cls(**parts, **own)
 
     def differences(self, other: "Study") -> list[str]:
-        """Return one line for each option in which this study differs from the ``other``, a folder's."""
+        """Return one line for each option in which this study differs from the ``other``, a folder's.
+
+        Options that one of them does not have go with a part that differs, which is told.
+        """
         ours, theirs = self.options(), other.options()
         return [
-            f"{name}: asked {_short(ours.get(name))}, in the folder {_short(theirs.get(name))}"
-            for name in ours | theirs
-            if ours.get(name) != theirs.get(name)
+            f"{name}: asked {_short(ours[name])}, in the folder {_short(theirs[name])}"
+            for name in ours
+            if name in theirs and ours[name] != theirs[name]
         ]
 
     @property
@@ -218,8 +221,7 @@ def _assembled(asked: Mapping[str, Any], kept: dict[str, dict[str, Any]], own: d
     _check_known(asked)
     parts = {}
     for slot, choices in SLOTS.items():
-        default = next(iter(choices))
-        part = choices[check_choice(slot, asked.get(slot, default), choices)]
+        part = choices[asked.get(slot, next(iter(choices)))]
         before = {name: value for name, value in kept[slot].items() if name in options(part)}
         parts[slot] = part, before | {name: asked[name] for name in options(part) if name in asked}
     taken = {name for part, given in parts.values() for name in given} | set(SLOTS) | set(options(Study))
@@ -230,16 +232,39 @@ def _assembled(asked: Mapping[str, Any], kept: dict[str, dict[str, Any]], own: d
     return Study(**made, **own | {name: asked[name] for name in options(Study) if name in asked})
 
 
+def _read_part(slot: str, content: Any) -> Any:
+    """A part of a study from its name and options."""
+    expect(slot, content, Mapping, "a mapping with the name and the options of a part of a study")
+    given = {name: value for name, value in content.items() if name != "name"}
+    part = SLOTS[slot][check_choice(slot, content.get("name"), SLOTS[slot])]
+    _check_names(part.name, given, options(part))
+    return part(**given)
+
+
+def _check_part(slot: str, part: Any) -> None:
+    """Raise InputError where a part is none that a file could name."""
+    known = SLOTS[slot]
+    if not isinstance(part, tuple(known.values())) or getattr(part, "name", None) not in known:
+        raise InputError(f"{slot}={told(part)} is not one of {', '.join(known)}")
+
+
+def _check_names(of: str, given: Mapping[Any, Any], known: Iterable[str]) -> None:
+    """Raise InputError where an option is not among those of a part, or of a study."""
+    if unknown := [name for name in given if name not in known]:
+        raise InputError(
+            f"unknown option {told(unknown[0])} of {of}: the options are {', '.join(sorted(known))}"
+        )
+
+
 def _check_known(asked: Mapping[str, Any]) -> None:
+    for slot in [slot for slot in SLOTS if slot in asked]:
+        check_choice(slot, asked[slot], SLOTS[slot])
     known = {
         *SLOTS,
         *options(Study),
         *(n for s in SLOTS.values() for part in s.values() for n in options(part)),
     }
-    if unknown := [name for name in asked if name not in known]:
-        raise InputError(
-            f"unknown option {told(unknown[0])} of a study: the options are {', '.join(sorted(known))}"
-        )
+    _check_names("a study", asked, known)
 
 
 def _misplaced(name: str, value: Any, chosen: Mapping[str, Any]) -> str:

@@ -11,7 +11,7 @@ import pytest
 
 from ckcv_ray.cli.options import asked
 from ckcv_ray.cli.restart import persist, without
-from ckcv_ray.runs.run import run_table
+from ckcv_ray.runs.run import Job, run_job
 from ckcv_ray.runs.verify import verify
 from ckcv_ray.study import Execution, Study
 
@@ -51,9 +51,9 @@ def test_a_killed_run_goes_on_by_itself(tmp_path: Path) -> None:
     assert process.returncode == 0, told
     assert "ended with exit code -9: given again, at most 2 times more" in told
     assert verify(tmp_path / "run").differences == []
-    study = Study(C=(0.1, 1.0, 10.0), gamma=(0.1, 1.0), k=(3, 4, 5), n_splits=300, exhaustive=True)
-    run_table(study, asked("twonorm:120:0").table, tmp_path / "other", Execution("serial"))
-    for name in ("triples.parquet", "certificate.json", "ensemble/models.parquet"):
+    study = Study.of(C=(0.1, 1.0, 10.0), gamma=(0.1, 1.0), k=(3, 4, 5), n_splits=300, exhaustive=True)
+    run_job(Job(study, asked("twonorm:120:0").task, tmp_path / "other"), Execution("serial"))
+    for name in ("candidates.parquet", "certificate.json", "ensemble/models.parquet"):
         assert (tmp_path / "run" / name).read_bytes() == (tmp_path / "other" / name).read_bytes()
 
 

@@ -1,7 +1,8 @@
 """Complete k-fold splits: partitions, reproducible, all of them where they are few, fair where drawn."""
 
-from itertools import permutations
+from itertools import combinations, pairwise, permutations
 from math import comb
+from time import process_time
 
 import numpy as np
 import pytest
@@ -10,14 +11,19 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from ckcv_ray.core.resampling import (
+    Complete,
+    FoldSize,
+    Rotation,
     Split,
     complete_kfold,
     count_splits,
     draw_members,
     hold_out,
     randomisers,
+    refitted,
     rotation,
 )
+from ckcv_ray.errors import InputError
 
 repeatable = settings(derandomize=True, deadline=None, max_examples=200)
 rows_and_folds = st.integers(3, 80).flatmap(lambda n: st.tuples(st.just(n), st.integers(3, n)))
@@ -194,3 +200,111 @@ def test_held_out_rows_members_and_draws_are_uniform():
     assert stats.chisquare(np.bincount(draw_members(7, 7000, 3), minlength=7)).pvalue > 1e-4
     assert stats.kstest(randomisers(40, 1000, 3), "uniform").pvalue > 1e-4
     assert randomisers(40, 5, 3) == randomisers(40, 9, 3)[:5] != randomisers(41, 5, 3)
+
+
+# Fold sizes
+
+
+def plain_sizes(n, k, n_splits):
+    """By the definition: values of k with equal floor(n / k) are one procedure, named by the smallest."""
+    groups = {}
+    for one in sorted(k or range(3, n + 1)):
+        groups.setdefault(n // one, []).append(one)
+    return tuple(
+        FoldSize(min(ks), max(ks), m, n - 2 * m, min(n_splits, comb(n, m) * comb(n - m, m)))
+        for m, ks in sorted(groups.items(), reverse=True)
+    )
+
+
+def test_400_rows_have_398_values_of_k_and_37_sizes():
+    sizes = Complete().sizes(400)
+    assert len(sizes) == 37
+    assert sum(size.k_last - size.k_first + 1 for size in sizes) == 398
+
+
+@pytest.mark.parametrize("n_splits", [1, 7, 20, 10**6])
+def test_sizes_of_every_k_are_those_of_the_definition(n_splits):
+    for n in range(3, 120):
+        assert Complete(n_splits=n_splits).sizes(n) == plain_sizes(n, None, n_splits)
+
+
+@given(st.integers(6, 300), st.none() | st.sets(st.integers(3, 300), min_size=1), st.integers(1, 1000))
+@repeatable
+def test_sizes_partition_the_values_of_k(n, asked, n_splits):
+    k = None if asked is None else tuple(one for one in asked if one <= n) or (3,)
+    sizes = Complete(k, n_splits).sizes(n)
+    assert sizes == plain_sizes(n, k, n_splits)
+    wanted = sorted(k or range(3, n + 1))
+    assert [one for size in sizes for one in wanted if size.holds(one)] == wanted
+    for size in sizes:
+        assert size.k == size.k_first == min(one for one in wanted if size.holds(one))
+        assert {n // one for one in wanted if size.holds(one)} == {size.n_select}
+        assert size.n_train == n - 2 * size.n_select >= 1
+    assert all(a.n_select > b.n_select for a, b in pairwise(sizes))
+
+
+def test_a_million_rows_have_about_2000_sizes_that_are_soon_found():
+    """Neither the numbers of folds are listed one by one, nor are the splits of so many rows counted."""
+    n = 10**6
+    started = process_time()
+    sizes = Complete(n_splits=10**6).sizes(n)
+    assert process_time() - started < 2
+    assert len(sizes) == len({n // k for k in range(3, n + 1)}) == 1997
+    assert [size.k_first for size in sizes[1:]] == [size.k_last + 1 for size in sizes[:-1]]
+    assert (sizes[0].k_first, sizes[-1].k_last) == (3, n)
+    assert all(n // size.k_first == n // size.k_last == size.n_select for size in sizes)
+    assert {size.n_splits for size in sizes} == {10**6}
+
+
+@pytest.mark.parametrize(("n", "k"), [(6, 3), (6, 4), (7, 3), (9, 9)])
+def test_splits_are_all_there_are_where_there_are_fewer(n, k):
+    m = n // k
+    there_are = sum(1 for a in combinations(range(n), m) for _ in combinations(set(range(n)) - set(a), m))
+    assert there_are == comb(n, m) * comb(n - m, m)
+    for asked in (1, there_are - 1, there_are, there_are + 1, 10**6):
+        assert Complete((k,), asked).sizes(n)[0].n_splits == min(asked, there_are)
+
+
+@given(st.integers(6, 60), st.none() | st.sets(st.integers(3, 60), min_size=1))
+@repeatable
+def test_every_k_of_a_rotation_is_a_size_with_k_splits(n, asked):
+    k = None if asked is None else tuple(one for one in asked if one <= n) or (3,)
+    sizes = Rotation(k).sizes(n)
+    assert [size.k for size in sizes] == sorted(k or range(3, n + 1))
+    for size in sizes:
+        m = n // size.k
+        assert size == FoldSize(size.k, size.k, m, n - 2 * m, size.k)
+
+
+@pytest.mark.parametrize("resampling", [Complete(n_splits=6), Rotation()])
+def test_a_resampling_gives_each_size_its_own_splits(resampling):
+    n = 20
+    for size in resampling.sizes(n):
+        for number in range(size.n_splits):
+            split = resampling.split(n, size, number, 3)
+            expected = (
+                rotation(n, size.k, number, 3)
+                if resampling.name == "rotation"
+                else complete_kfold(n, size.k, number, 6, 3)
+            )
+            assert as_sets(split) == as_sets(expected)
+            assert [len(part) for part in split] == [size.n_train, size.n_select, size.n_select]
+            train, estimate = refitted(split)
+            assert train.tolist() == sorted([*split.train, *split.select])
+            assert estimate.tolist() == split.estimate.tolist()
+
+
+@pytest.mark.parametrize("kind", [Complete, Rotation])
+def test_3_to_n_has_one_canonical_form(kind):
+    for n in (6, 7, 30):
+        assert kind(tuple(range(3, n + 1))).canonical(n) == kind().canonical(n) == kind()
+        assert kind(tuple(range(3, n + 1))).canonical(n + 1).k == tuple(range(3, n + 1))
+        assert kind((3, n)).canonical(n).k == (3, n)
+
+
+@pytest.mark.parametrize("kind", [Complete, Rotation])
+@pytest.mark.parametrize("k", [0, 1, 2, 401, 10**6])
+def test_k_lies_between_3_and_the_number_of_rows(kind, k):
+    with pytest.raises(InputError, match=rf"^k={k} is outside 3\.\.400: that many rows are learned from$"):
+        kind((3, k)).canonical(400)
+    assert kind((3, 400)).canonical(400).k == (3, 400)

@@ -1,7 +1,7 @@
 """Sums, ties, drops and proofs against rational arithmetic on complete tables of counts.
 
 ``Case`` is a whole table of counts, small and full of ties on purpose: few errors on few rows, columns
-that repeat others in another order of the splits, sizes that repeat others.
+that repeat others in another order of the splits, sizes that repeat others, paths of any lengths.
 """
 
 from functools import cache
@@ -15,12 +15,13 @@ from hypothesis import strategies as st
 
 from ckcv_ray.core import bounds as core_bounds
 from ckcv_ray.core.selection import (
+    ABSENT,
     FAILED,
     UNKNOWN,
-    FoldSize,
     Leader,
     Proof,
     Selection,
+    Standings,
     mean_bound,
     shortest_proof,
 )
@@ -35,6 +36,15 @@ def bound_table(m):
     return core_bounds.bound_table(m, DELTA)
 
 
+def least(m):
+    return float(bound_table(m)[0])
+
+
+def enter(selection, m, size, split, path, counts):
+    """Enter the bounds of a path's first counts on m rows."""
+    selection.enter(size, split, path, np.arange(len(counts)), bound_table(m)[counts])
+
+
 def rounded_mean(values, n):
     """The sum of floats rounded once, over n: added as whole numbers of 2^-300, then divided."""
     unit = 1 << 300
@@ -43,48 +53,58 @@ def rounded_mean(values, n):
 
 
 class Case:
-    """Counts of every cell: sizes are pairs (n_select, n_splits), tables arrays (n_splits, n_gamma, n_C)."""
+    """Counts of every candidate: sizes are pairs (rows of a select set, splits), ``lengths`` the steps of
+    each path, tables arrays (n_splits, n_paths, n_steps); what is beyond the end of a path is never read.
+    """
 
-    def __init__(self, sizes, tables):
+    def __init__(self, sizes, tables, lengths=None):
         self.sizes, self.tables = sizes, tables
-        _, self.n_gamma, self.n_C = tables[0].shape
-        self.lows = {t: [self._low(*t, p) for p in range(sizes[t[0]][1] + 1)] for t in self.triples()}
+        self.lengths = list(lengths or [tables[0].shape[2]] * tables[0].shape[1])
+        self.lows = {t: [self._low(*t, p) for p in range(sizes[t[0]][1] + 1)] for t in self.candidates()}
 
     def selection(self, **options):
-        return Selection(self.sizes, self.n_gamma, self.n_C, DELTA, **options)
+        return Selection([(n_splits, least(m)) for m, n_splits in self.sizes], self.lengths, **options)
 
-    def triples(self):
-        """(size, gamma, C) of all of them."""
-        return product(range(len(self.sizes)), range(self.n_gamma), range(self.n_C))
+    def candidates(self):
+        """(size, path, step) of all of them."""
+        return [
+            (j, g, c) for j in range(len(self.sizes)) for g, n in enumerate(self.lengths) for c in range(n)
+        ]
 
-    def bounds(self, size, gamma, C):
+    def bounds(self, size, path, step):
         m, _ = self.sizes[size]
-        return bound_table(m)[self.tables[size][:, gamma, C]].tolist()
+        return bound_table(m)[self.tables[size][:, path, step]].tolist()
 
-    def _low(self, size, gamma, C, p):
+    def _low(self, size, path, step, p):
         m, n_splits = self.sizes[size]
-        known = self.bounds(size, gamma, C)[:p]
-        return rounded_mean(known + [bound_table(m)[0]] * (n_splits - p), n_splits)
+        known = self.bounds(size, path, step)[:p]
+        return rounded_mean(known + [least(m)] * (n_splits - p), n_splits)
 
-    def low(self, size, gamma, C, p):
+    def low(self, size, path, step, p):
         """The least L_MS left after p splits; L_MS itself after all of them."""
-        return self.lows[size, gamma, C][p]
+        return self.lows[size, path, step][p]
 
-    def l_ms(self, size, gamma, C):
-        return self.lows[size, gamma, C][-1]
+    def l_ms(self, size, path, step):
+        return self.lows[size, path, step][-1]
 
     def best(self, among=None):
-        """(l_ms, C, gamma, size) of the winner: ties go to the smaller C, then gamma, then k."""
-        return min((self.l_ms(j, g, c), c, g, j) for j, g, c in self.triples() if among in (None, j))
+        """(l_ms, step, path, size) of the winner: ties go to the smaller step, then path, then k."""
+        return min((self.l_ms(j, g, c), c, g, j) for j, g, c in self.candidates() if among in (None, j))
 
     def paths(self):
+        """(size, split, path, length) of all of them."""
         for j, (_, n_splits) in enumerate(self.sizes):
-            yield from product([j], range(n_splits), range(self.n_gamma))
+            for i, (g, length) in product(range(n_splits), enumerate(self.lengths)):
+                yield j, i, g, length
 
 
 def make_case(seed):
     rng = np.random.default_rng(seed)
-    n_gamma, n_C = (int(v) for v in rng.integers(1, 4, size=2))
+    n_paths, n_steps = (int(v) for v in rng.integers(1, 4, size=2))
+    lengths = [n_steps] * n_paths
+    if seed % 2:
+        lengths = rng.integers(1, 4, size=n_paths).tolist()
+        n_steps = max(lengths)
     sizes = [tuple(int(v) for v in rng.integers(1, (8, 6))) for _ in range(rng.integers(1, 4))]
     if rng.random() < 0.5:
         sizes.append(sizes[0])
@@ -92,35 +112,33 @@ def make_case(seed):
     tables = []
     for m, n_splits in sizes:
         most = int(rng.integers(0, m + 1))
-        table = rng.integers(0, most + 1, size=(n_splits, n_gamma, n_C)).astype(np.int32)
+        table = rng.integers(0, most + 1, size=(n_splits, n_paths, n_steps))
         if rng.random() < 0.7:
-            source, target = (tuple(int(v) for v in rng.integers(0, (n_gamma, n_C))) for _ in range(2))
+            source, target = (tuple(int(v) for v in rng.integers(0, (n_paths, n_steps))) for _ in range(2))
             table[(slice(None), *target)] = rng.permutation(table[(slice(None), *source)])
         same = [t for s, t in zip(sizes, tables, strict=False) if s == (m, n_splits)]
         tables.append(rng.permutation(same[0]) if same and rng.random() < 0.8 else table)
-    return Case(sizes, tables)
+    return Case(sizes, tables, lengths)
 
 
 def deliveries(case, rng):
     """Every path in pieces that overlap, in any order; together they bring everything."""
     pieces = []
-    for path in case.paths():
-        pieces.append((*path, case.n_C))
-        pieces.extend(
-            (*path, int(length)) for length in rng.integers(1, case.n_C + 1, size=rng.integers(0, 3))
-        )
+    for *path, whole in case.paths():
+        pieces.append((*path, whole))
+        pieces.extend((*path, int(length)) for length in rng.integers(1, whole + 1, size=rng.integers(0, 3)))
     return [pieces[i] for i in rng.permutation(len(pieces))]
 
 
 def deliver(selection, case, pieces):
-    for size, mc_index, gamma, length in pieces:
-        selection.add(size, mc_index, gamma, case.tables[size][mc_index, gamma, :length])
+    for size, split, path, length in pieces:
+        enter(selection, case.sizes[size][0], size, split, path, case.tables[size][split, path, :length])
     selection.refresh()
 
 
 def complete(case, **options):
     selection = case.selection(**options)
-    deliver(selection, case, [(*path, case.n_C) for path in case.paths()])
+    deliver(selection, case, list(case.paths()))
     return selection
 
 
@@ -135,8 +153,8 @@ def state(selection):
     )
 
 
-def prefix_of(selection, size, gamma, C):
-    known = selection.sizes[size].counts[:, gamma, C] >= 0
+def prefix_of(selection, size, path, step):
+    known = selection.sizes[size].values[:, path, step] >= 0
     return len(known) if known.all() else int(np.argmin(known))
 
 
@@ -145,12 +163,12 @@ def prefix_of(selection, size, gamma, C):
 
 @given(seeds)
 @repeatable
-def test_leaders_are_the_least_sums_with_ties_to_smaller_C_gamma_k(seed):
+def test_leaders_are_the_least_sums_with_ties_to_smaller_step_path_k(seed):
     case = make_case(seed)
     selection = complete(case)
     assert selection.leaders == [case.best(among=j) for j in range(len(case.sizes))]
     assert selection.winner() == case.best()
-    for j, g, c in case.triples():
+    for j, g, c in case.candidates():
         assert selection.sizes[j].exact_low(g, c) == case.l_ms(j, g, c)
 
 
@@ -158,7 +176,7 @@ def test_the_cases_do_provoke_ties():
     tied = across = 0
     for seed in range(100):
         case = make_case(seed)
-        winners = [(j, g, c) for j, g, c in case.triples() if case.l_ms(j, g, c) == case.best()[0]]
+        winners = [(j, g, c) for j, g, c in case.candidates() if case.l_ms(j, g, c) == case.best()[0]]
         tied += len(winners) > 1
         across += len({j for j, _, _ in winners}) > 1
     assert tied >= 20
@@ -168,31 +186,31 @@ def test_the_cases_do_provoke_ties():
 @pytest.mark.parametrize(
     ("ahead", "behind"),
     [
-        ((0, 1, 0), (0, 0, 1)),  # (size, gamma, C): smaller C, although its gamma is larger
-        ((1, 0, 0), (0, 1, 0)),  # smaller gamma, although its k is larger
+        ((0, 1, 0), (0, 0, 1)),  # (size, path, step): smaller step, although its path is larger
+        ((1, 0, 0), (0, 1, 0)),  # smaller path, although its k is larger
         ((0, 1, 1), (1, 1, 1)),  # smaller k
     ],
 )
 def test_order_of_ties(ahead, behind):
-    table = np.full((2, 3, 2, 2), 3, dtype=np.int32)
-    for (size, gamma, C), counts in ((ahead, [0, 1, 2]), (behind, [2, 0, 1])):
-        table[size, :, gamma, C] = counts
+    table = np.full((2, 3, 2, 2), 3)
+    for (size, path, step), counts in ((ahead, [0, 1, 2]), (behind, [2, 0, 1])):
+        table[size, :, path, step] = counts
     selection = complete(Case([(5, 3), (5, 3)], list(table)))
-    size, gamma, C = ahead
-    assert selection.winner() == Leader(rounded_mean(bound_table(5)[:3].tolist(), 3), C, gamma, size)
+    size, path, step = ahead
+    assert selection.winner() == Leader(rounded_mean(bound_table(5)[:3].tolist(), 3), step, path, size)
 
 
 def test_sums_that_differ_in_order_alone_are_equal():
     """Added from left to right, most of these permutations would differ in the last bits."""
     rng = np.random.default_rng(0)
     counts = rng.integers(0, 30, size=41)
-    columns = np.stack([rng.permutation(counts) for _ in range(24)], axis=1).astype(np.int32)
+    columns = np.stack([rng.permutation(counts) for _ in range(24)], axis=1)
     naive = {sum(bound_table(30)[column].tolist()) for column in columns.T}
     assert len(naive) > 1, "the case must provoke it"
     case = Case([(30, 41)], [columns.reshape(41, 4, 6)])
     selection = complete(case)
     assert selection.winner() == (case.l_ms(0, 0, 0), 0, 0, 0)
-    assert {selection.sizes[0].exact_low(g, c) for _, g, c in case.triples()} == {case.l_ms(0, 0, 0)}
+    assert {selection.sizes[0].exact_low(g, c) for _, g, c in case.candidates()} == {case.l_ms(0, 0, 0)}
 
 
 @given(st.lists(st.floats(0.01, 1.0), max_size=30), st.integers(0, 20), st.randoms(use_true_random=False))
@@ -231,7 +249,7 @@ def test_alive_is_what_may_still_reach_the_best_so_far(seed):
     selection, final = case.selection(), case.best()[0]
     for piece in deliveries(case, rng):
         deliver(selection, case, [piece])
-        for j, g, c in case.triples():
+        for j, g, c in case.candidates():
             p = prefix_of(selection, j, g, c)
             done = p == case.sizes[j][1]
             alive = bool(selection.alive(j)[g, c])
@@ -251,7 +269,7 @@ def test_threshold_is_the_least_complete_sum_so_far(seed):
         deliver(selection, case, [piece])
         done = [
             case.l_ms(j, g, c)
-            for j, g, c in case.triples()
+            for j, g, c in case.candidates()
             if prefix_of(selection, j, g, c) == case.sizes[j][1]
         ]
         assert {selection.threshold(j) for j in range(len(case.sizes))} == {min(done, default=inf)}
@@ -262,10 +280,10 @@ def test_threshold_is_the_least_complete_sum_so_far(seed):
 def test_lower_bounds_never_fall_nor_exceed_the_final_sum(seed):
     case, rng = make_case(seed), np.random.default_rng(seed)
     selection = case.selection()
-    last = {t: selection.sizes[t[0]].exact_low(*t[1:]) for t in case.triples()}
+    last = {t: selection.sizes[t[0]].exact_low(*t[1:]) for t in case.candidates()}
     for piece in deliveries(case, rng):
         deliver(selection, case, [piece])
-        for t in case.triples():
+        for t in case.candidates():
             low = selection.sizes[t[0]].exact_low(*t[1:])
             assert last[t] <= low <= case.l_ms(*t)
             assert selection.sizes[t[0]].low[t[1:]] == pytest.approx(low, rel=1e-12)
@@ -273,43 +291,43 @@ def test_lower_bounds_never_fall_nor_exceed_the_final_sum(seed):
 
 
 @pytest.mark.parametrize("order", range(10))
-def test_equality_keeps_a_triple_however_its_sum_is_rounded(order):
-    """Beside a complete triple, one whose prefix holds the same counts in another order and then lacks
+def test_equality_keeps_a_candidate_however_its_sum_is_rounded(order):
+    """Beside a complete candidate, one whose prefix holds the same counts in another order and then lacks
     only splits that cost the leader nothing: its lower bound equals the leader's sum and must not drop it.
     """
     rng = np.random.default_rng(order)
-    leader = np.zeros(30, dtype=np.int32)
+    leader = np.zeros(30, dtype=int)
     leader[:19] = rng.integers(1, 12, size=19)
-    rival = np.concatenate([rng.permutation(leader[:19]), np.zeros(11, dtype=np.int32)])
+    rival = np.concatenate([rng.permutation(leader[:19]), np.zeros(11, dtype=int)])
     rival_above = rival.copy()
     rival_above[rng.integers(19)] += 1
     counts = np.stack([rival, rival_above, leader], axis=1)[:, :, None]
     selection = Case([(40, 30)], [counts]).selection()
     for i in range(30):
-        selection.add(0, i, 2, counts[i, 2])
+        enter(selection, 40, 0, i, 2, counts[i, 2])
         if i < 19:
-            selection.add(0, i, 0, counts[i, 0])
-            selection.add(0, i, 1, counts[i, 1])
+            enter(selection, 40, 0, i, 0, counts[i, 0])
+            enter(selection, 40, 0, i, 1, counts[i, 1])
     selection.refresh()
     assert selection.winner()[1:] == (0, 2, 0)
     assert selection.alive(0).tolist() == [[True], [False], [False]]
 
 
 def test_a_size_not_begun_is_alive_until_no_errors_at_all_would_be_too_many():
-    selection = Selection([(10, 2), (6, 2), (5, 2)], 1, 1, DELTA)
+    selection = Selection([(2, least(m)) for m in (10, 6, 5)], [1])
     assert all(selection.alive(j).all() for j in range(3))
     one_wrong = bound_table(10)[1]
     assert bound_table(6)[0] < one_wrong < bound_table(5)[0], "the case must provoke it"
     for i in range(2):
-        selection.add(0, i, 0, np.array([1], dtype=np.int32))
+        enter(selection, 10, 0, i, 0, [1])
     selection.refresh()
     assert [bool(selection.alive(j).any()) for j in range(3)] == [False, True, False]
 
 
 def test_equal_least_bounds_keep_a_size_that_can_only_tie():
-    selection = Selection([(4, 3), (4, 3)], 1, 1, DELTA)
+    selection = Selection([(3, least(4))] * 2, [1])
     for i in range(3):
-        selection.add(1, i, 0, np.array([0], dtype=np.int32))
+        enter(selection, 4, 1, i, 0, [0])
     selection.refresh()
     assert selection.winner()[3] == 1
     assert selection.alive(0).all(), "it has the smaller k and would win the tie"
@@ -323,7 +341,8 @@ def test_exhaustive_drops_nothing_and_changes_no_leader(seed):
     for piece in deliveries(case, rng):
         deliver(selection, case, [piece])
         for j, fold in enumerate(selection.sizes):
-            assert np.array_equal(selection.alive(j), fold.prefix < fold.n_splits)
+            there_is = np.arange(max(case.lengths)) < np.array(case.lengths)[:, None]
+            assert np.array_equal(selection.alive(j), there_is & (fold.prefix < fold.n_splits))
     assert selection.winner() == case.best()
 
 
@@ -338,7 +357,7 @@ def test_a_reported_size_is_judged_by_its_own_best_alone(seed):
         for j in range(len(case.sizes)):
             rule = selection.leaders[j] if j in own else selection.winner()
             assert selection.threshold(j) == (rule.l_ms if rule else inf)
-        for j, g, c in case.triples():
+        for j, g, c in case.candidates():
             open_ = prefix_of(selection, j, g, c) < case.sizes[j][1]
             if open_ and not selection.alive(j)[g, c]:
                 assert case.l_ms(j, g, c) > case.best(among=j if j in own else None)[0]
@@ -350,57 +369,61 @@ def test_a_reported_size_is_judged_by_its_own_best_alone(seed):
 # Failures
 
 
-def test_a_failure_never_replaces_a_count_and_a_count_always_replaces_a_failure():
-    counts, failure = np.array([2, 0, 1], dtype=np.int32), np.full(3, FAILED, dtype=np.int32)
+def test_a_failure_never_replaces_a_value_and_a_value_always_replaces_a_failure():
+    counts, failure = [2, 0, 1], None
     for arrivals in ([counts, failure], [failure, counts], [failure, counts, failure]):
-        selection = Selection([(5, 2)], 2, 3, DELTA)
+        selection = Selection([(2, least(5))], [3, 3])
         for arrival in arrivals:
-            selection.add(0, 1, 1, arrival)
+            if arrival is failure:
+                selection.fail(0, 1, 1, slice(0, 3))
+            else:
+                enter(selection, 5, 0, 1, 1, arrival)
         selection.refresh()
-        assert selection.sizes[0].counts[1, 1].tolist() == [2, 0, 1]
-        assert np.all(selection.sizes[0].counts[0] == UNKNOWN)
-        assert np.all(selection.sizes[0].counts[1, 0] == UNKNOWN)
+        values = selection.sizes[0].values
+        assert values[1, 1].tolist() == bound_table(5)[counts].tolist()
+        assert np.all(values[0] == UNKNOWN)
+        assert np.all(values[1, 0] == UNKNOWN)
 
 
-def test_a_failure_marks_the_cells_of_its_path_and_no_others():
-    selection = Selection([(5, 2)], 2, 3, DELTA)
-    selection.add(0, 0, 0, np.array([1], dtype=np.int32))
-    selection.add(0, 0, 0, np.full(2, FAILED, dtype=np.int32))
+def test_a_failure_marks_the_steps_of_its_path_and_no_others():
+    selection = Selection([(2, least(5))], [3, 3])
+    enter(selection, 5, 0, 0, 0, [1])
+    selection.fail(0, 0, 0, slice(0, 2))
     selection.refresh()
-    assert selection.sizes[0].counts[0].tolist() == [[1, FAILED, UNKNOWN], [UNKNOWN] * 3]
+    assert selection.sizes[0].values[0].tolist() == [[bound_table(5)[1], FAILED, UNKNOWN], [UNKNOWN] * 3]
     assert selection.alive(0).tolist() == [[True, False, True], [True, True, True]]
 
 
-def test_a_failed_split_blocks_its_triple_once_it_is_next():
-    selection = Selection([(5, 3)], 1, 1, DELTA)
-    selection.add(0, 1, 0, np.array([FAILED], dtype=np.int32))
+def test_a_failed_split_blocks_its_candidate_once_it_is_next():
+    selection = Selection([(3, least(5))], [1])
+    selection.fail(0, 1, 0, slice(0, 1))
     selection.refresh()
     assert selection.alive(0).all(), "split 0 may still prove it beaten"
-    selection.add(0, 0, 0, np.array([0], dtype=np.int32))
-    selection.add(0, 2, 0, np.array([0], dtype=np.int32))
+    enter(selection, 5, 0, 0, 0, [0])
+    enter(selection, 5, 0, 2, 0, [0])
     selection.refresh()
     assert not selection.alive(0).any()
     assert selection.winner() is None
     assert selection.sizes[0].prefix.tolist() == [[1]]
-    selection.add(0, 1, 0, np.array([4], dtype=np.int32))
+    enter(selection, 5, 0, 1, 0, [4])
     selection.refresh()
     assert selection.winner() == (rounded_mean([bound_table(5)[x] for x in (0, 4, 0)], 3), 0, 0, 0)
 
 
 @given(seeds, st.booleans())
 @repeatable
-def test_failed_triples_never_lead_and_the_others_race_as_ever(seed, exhaustive):
+def test_failed_candidates_never_lead_and_the_others_race_as_ever(seed, exhaustive):
     case, rng = make_case(seed), np.random.default_rng(seed)
-    failing = {path for path in case.paths() if rng.random() < 0.15}
+    failing = {tuple(path) for *path, _ in case.paths() if rng.random() < 0.15}
     selection = case.selection(exhaustive=exhaustive)
-    for size, mc_index, gamma, length in deliveries(case, rng):
-        if (size, mc_index, gamma) in failing:
-            selection.add(size, mc_index, gamma, np.full(length, FAILED, dtype=np.int32))
+    for size, split, path, length in deliveries(case, rng):
+        if (size, split, path) in failing:
+            selection.fail(size, split, path, slice(0, length))
             selection.refresh()
         else:
-            deliver(selection, case, [(size, mc_index, gamma, length)])
-    broken = {(size, gamma) for size, _, gamma in failing}
-    whole = [(case.l_ms(j, g, c), c, g, j) for j, g, c in case.triples() if (j, g) not in broken]
+            deliver(selection, case, [(size, split, path, length)])
+    broken = {(size, path) for size, _, path in failing}
+    whole = [(case.l_ms(j, g, c), c, g, j) for j, g, c in case.candidates() if (j, g) not in broken]
     assert selection.winner() == min(whole, default=None)
     assert not any(selection.alive(j).any() for j in range(len(case.sizes)))
 
@@ -412,30 +435,30 @@ def test_failed_triples_never_lead_and_the_others_race_as_ever(seed, exhaustive)
 @repeatable
 def test_proof_is_the_first_prefix_that_suffices_and_its_exact_bound(seed):
     case = make_case(seed)
-    lows = {case.low(*t, p) for t in case.triples() for p in range(case.sizes[t[0]][1] + 1)}
-    for t in case.triples():
+    lows = {case.low(*t, p) for t in case.candidates() for p in range(case.sizes[t[0]][1] + 1)}
+    for t in case.candidates():
         m, n_splits = case.sizes[t[0]]
-        bounds, least = case.bounds(*t), float(bound_table(m)[0])
+        bounds = case.bounds(*t)
         for threshold in (*sorted(lows), 0.0, 1.0, inf):
             proving = [p for p in range(n_splits + 1) if case.low(*t, p) > threshold]
             expected = Proof(proving[0], case.low(*t, proving[0])) if proving else None
-            assert shortest_proof(bounds, least, n_splits, threshold) == expected
+            assert shortest_proof(bounds, least(m), n_splits, threshold) == expected
             for known in range(n_splits):
-                found = shortest_proof(bounds[:known], least, n_splits, threshold)
+                found = shortest_proof(bounds[:known], least(m), n_splits, threshold)
                 assert found == (expected if proving and proving[0] <= known else None)
 
 
 @given(seeds)
 @repeatable
 def test_proofs_at_the_end_do_not_depend_on_what_else_was_computed(seed):
-    """Stop adding to a triple as soon as it is dropped: the proof is still that of the complete table."""
+    """Stop adding to a candidate as soon as it is dropped: the proof is still that of the complete table."""
     case, rng = make_case(seed), np.random.default_rng(seed)
     whole, raced = complete(case), case.selection()
-    for size, mc_index, gamma, length in deliveries(case, rng):
-        if raced.alive(size)[gamma, :length].any():
-            deliver(raced, case, [(size, mc_index, gamma, length)])
+    for size, split, path, length in deliveries(case, rng):
+        if raced.alive(size)[path, :length].any():
+            deliver(raced, case, [(size, split, path, length)])
     assert raced.winner() == whole.winner()
-    for j, g, c in case.triples():
+    for j, g, c in case.candidates():
         threshold = raced.threshold(j)
         proof = raced.sizes[j].proof(g, c, threshold)
         assert proof == whole.sizes[j].proof(g, c, threshold)
@@ -447,36 +470,83 @@ def test_proofs_at_the_end_do_not_depend_on_what_else_was_computed(seed):
 
 @given(seeds)
 @repeatable
-def test_what_a_fold_size_derives_from_its_counts(seed):
+def test_what_a_fold_size_derives_from_its_values(seed):
     case, rng = make_case(seed), np.random.default_rng(seed)
     m, n_splits = case.sizes[0]
-    fold = FoldSize(m, n_splits, case.n_gamma, case.n_C, DELTA)
+    fold = Standings(n_splits, case.lengths, least(m))
     assert fold.leader(0) is None
     assert np.all(fold.expected == inf)
-    hidden = rng.random(fold.counts.shape)
-    fold.counts[:] = np.select([hidden < 0.6, hidden < 0.8], [case.tables[0], FAILED], UNKNOWN)
+    known = bound_table(m)[case.tables[0]]
+    hidden = rng.random(known.shape)
+    drawn = np.select([hidden < 0.6, hidden < 0.8], [known, FAILED], UNKNOWN)
+    fold.values[:] = np.where(fold.values == ABSENT, ABSENT, drawn)
     fold.refresh()
-    for g, c in np.ndindex(case.n_gamma, case.n_C):
-        column = fold.counts[:, g, c].tolist()
+    for g, c in ((g, c) for j, g, c in case.candidates() if j == 0):
+        column = drawn[:, g, c].tolist()
         p = next((i for i, x in enumerate(column) if x < 0), n_splits)
         assert fold.prefix[g, c] == p
         assert fold.complete[g, c] == (p == n_splits)
         assert fold.blocked[g, c] == (p < n_splits and column[p] == FAILED)
-        assert fold.prefix_bounds(g, c) == case.bounds(0, g, c)[:p]
+        assert fold.prefix_values(g, c) == case.bounds(0, g, c)[:p]
         assert fold.exact_low(g, c) == case.low(0, g, c, p)
         if p:
             assert fold.expected[g, c] == pytest.approx(np.mean(case.bounds(0, g, c)[:p]))
-    assert np.array_equal(fold.computed, (fold.counts != UNKNOWN).sum(axis=2))
+    for i, (g, length) in product(range(n_splits), enumerate(case.lengths)):
+        assert fold.computed[i, g] == np.sum(drawn[i, g, :length] != UNKNOWN)
 
 
-def test_an_empty_selection_has_no_winner_and_counts_are_not_shared():
-    selection = Selection([(3, 2), (2, 2)], 1, 2, DELTA)
+def test_an_empty_selection_has_no_winner_and_values_are_not_shared():
+    selection = Selection([(2, least(3)), (2, least(2))], [2])
     assert selection.winner() is None
     assert selection.leaders == [None, None]
-    counts = np.array([1, 0], dtype=np.int32)
-    counts.setflags(write=False)
-    selection.add(0, 0, 0, counts)
+    values = np.array([0.5, 0.25])
+    values.setflags(write=False)
+    selection.enter(0, 0, 0, np.arange(2), values)
     selection.refresh()
-    assert counts.tolist() == [1, 0]
-    assert not np.shares_memory(selection.sizes[0].counts, counts)
-    assert np.all(selection.sizes[1].counts == UNKNOWN)
+    assert values.tolist() == [0.5, 0.25]
+    assert not np.shares_memory(selection.sizes[0].values, values)
+    assert np.all(selection.sizes[1].values == UNKNOWN)
+
+
+# Paths of different lengths
+
+
+@given(seeds, st.booleans())
+@repeatable
+def test_what_is_beyond_the_end_of_a_path_stays_absent_and_takes_no_part(seed, exhaustive):
+    """Neither results nor failures reach it, it is never alive, complete, computed or the winner."""
+    case, rng = make_case(seed), np.random.default_rng(seed)
+    beyond = np.arange(max(case.lengths)) >= np.array(case.lengths)[:, None]
+    selection = case.selection(exhaustive=exhaustive)
+    for size, split, path, length in deliveries(case, rng):
+        if rng.random() < 0.2:
+            selection.fail(size, split, path, slice(None))
+        deliver(selection, case, [(size, split, path, length)])
+        for j, fold in enumerate(selection.sizes):
+            assert np.all((fold.values == ABSENT) == beyond)
+            assert not np.any(beyond & (selection.alive(j) | fold.complete))
+            assert np.all(fold.prefix[beyond] == 0)
+            assert np.all(fold.computed <= case.lengths)
+            assert (
+                selection.leaders[j] is None or not beyond[selection.leaders[j][2], selection.leaders[j][1]]
+            )
+    assert selection.winner() == case.best()
+
+
+@given(seeds)
+@repeatable
+def test_a_short_path_races_as_a_long_one_whose_other_results_never_come(seed):
+    case, rng = make_case(seed), np.random.default_rng(seed)
+    beyond = np.arange(max(case.lengths)) >= np.array(case.lengths)[:, None]
+    short, long = case.selection(), Case(case.sizes, case.tables).selection()
+    for piece in deliveries(case, rng):
+        deliver(short, case, [piece])
+        deliver(long, case, [piece])
+        for j in range(len(case.sizes)):
+            assert short.leaders[j] == long.leaders[j]
+            assert short.threshold(j) == long.threshold(j)
+            assert np.array_equal(short.alive(j), long.alive(j) & ~beyond)
+
+
+def test_the_cases_do_have_paths_of_different_lengths():
+    assert sum(len(set(make_case(seed).lengths)) > 1 for seed in range(100)) >= 20

@@ -16,11 +16,13 @@ import pytest
 from scipy.io import savemat
 from scipy.stats import norm
 
+from ckcv_ray.core.measures import Kind
 from ckcv_ray.data import ida as fetch
 from ckcv_ray.data import named as datasets
 from ckcv_ray.data.files import from_matrix
 from ckcv_ray.data.named import GENERATORS, is_named, load
-from ckcv_ray.data.task import learning_table, signs
+from ckcv_ray.data.schema import class_numbers
+from ckcv_ray.data.task import learning_task
 from ckcv_ray.errors import InputError
 
 LIMIT = 6.0
@@ -184,9 +186,9 @@ def test_the_rows_to_test_on_are_fresh(name):
 
 @pytest.mark.parametrize("name", GENERATORS)
 def test_a_generated_set_is_a_learning_set(name):
-    table = learning_table(load(f"{name}:100:0").learn)
-    assert table.labels == (-1, 1)
-    assert table.n == 100
+    task = learning_task(load(f"{name}:100:0").learn)
+    assert task.classes == (-1, 1)
+    assert task.n == 100
 
 
 # Names
@@ -239,19 +241,21 @@ def test_an_unknown_set_of_sklearn_is_answered_with_those_there_are():
 
 def test_breast_cancer_of_sklearn():
     columns = load("sklearn:breast_cancer")
-    table = learning_table(columns.learn)
+    task = learning_task(columns.learn)
     assert columns.test is None
-    assert (table.n, len(table.features), table.target) == (569, 30, "target")
-    assert table.labels == ("benign", "malignant")
-    assert int((table.y > 0).sum()) == 212
-    assert "mean radius" in table.features
+    assert (task.n, len(task.features), task.target) == (569, 30, "target")
+    assert task.classes == ("benign", "malignant")
+    assert int(task.y.sum()) == 212
+    assert "mean radius" in task.features
 
 
 @pytest.mark.parametrize(("name", "classes"), [("iris", 3), ("wine", 3), ("digits", 10)])
-def test_sets_of_more_classes_are_refused_when_learned_from(name, classes):
-    columns = load(f"sklearn:{name}")
-    with pytest.raises(InputError, match=rf"target 'target' has {classes} classes .*expected 2"):
-        learning_table(columns.learn)
+def test_sets_of_more_classes_are_tasks_of_as_many(name, classes):
+    columns = load(f"sklearn:{name}").learn
+    task = learning_task(columns)
+    assert (task.n_classes, task.kind) == (classes, Kind.MULTICLASS)
+    assert set(task.y.tolist()) == set(range(classes))
+    assert task.labelled(task.y).tolist() == columns["target"].to_pylist()
 
 
 def test_from_matrix_names_columns():
@@ -566,9 +570,9 @@ def test_every_ida_set_is_a_learning_set(ida):
     assert len(names) == 13
     for name in names:
         columns = load(f"ida:{name}:1", ida)
-        table = learning_table(columns.learn)
-        assert table.labels == (-1, 1)
-        assert len(signs(columns.test["y"], table.labels, "y")) == columns.test.num_rows
+        task = learning_task(columns.learn)
+        assert task.classes == (-1, 1)
+        assert len(class_numbers(columns.test["y"], task.classes, "y")) == columns.test.num_rows
 
 
 @pytest.mark.parametrize("name", GENERATORS)

@@ -8,75 +8,131 @@ import numpy as np
 import pytest
 from conftest import blobs
 
+from ckcv_ray.core.schedule import Stage, Unit
+from ckcv_ray.data.task import Task
 from ckcv_ray.engine import evaluate as worker
-from ckcv_ray.study import Stage, Study, Task
+from ckcv_ray.learners.ensemble import Records
+from ckcv_ray.learners.svm import SOLVERS
+from ckcv_ray.learners.svm import learner as svm
+from ckcv_ray.study import Problem, Study
 
 SCRIPT = """
 import sys; sys.path[:0] = {tests!r}
 from test_evaluate import evaluate, whole
-sys.stdout.buffer.write(evaluate([whole({stage!r})], {scaling!r}).tobytes())
+sys.stdout.buffer.write(evaluate([whole({stage!r})], {scale!r}).tobytes())
 """
 
 
-def study(scaling: str) -> Study:
-    return Study(C=(0.1, 1.0, 10.0, 1000.0), gamma=(0.01, 0.1, 1.0), n_splits=5, scaling=scaling)
+def problem(scale: str) -> Problem:
+    study = Study.of(C=(0.1, 1.0, 10.0, 1000.0), gamma=(0.01, 0.1, 1.0), k=(3, 4, 5), n_splits=5, scale=scale)
+    return Problem.of(study, blobs(70, d=3, seed=2))
 
 
-def whole(stage: str) -> Task:
-    return Task(Stage(stage), 4, 2, ((0, 4), (1, 4), (2, 4)))
+def whole(stage: str) -> Unit:
+    return Unit(Stage(stage), 1, 2, ((0, 4), (1, 4), (2, 4)))
 
 
-def evaluate(tasks: list[Task], scaling: str) -> worker.Records:
-    table = blobs(70, d=3, seed=2)
-    outcome = worker.evaluate(tasks, study(scaling), worker.share(table.X, table.y, study(scaling)))
+def evaluate(units: list[Unit], scale: str) -> Records:
+    outcome = worker.evaluate(units, worker.share(problem(scale)))
     assert not outcome.failures
     return outcome.records
 
 
-def by_key(records: worker.Records) -> dict[tuple[object, ...], tuple[object, ...]]:
-    return {tuple(record)[:5]: tuple(record)[5:] for record in records.tolist()}
+def by_key(records: Records) -> dict[tuple[object, ...], bytes]:
+    return {tuple(record)[:5]: record.tobytes() for record in records}
 
 
-@pytest.mark.parametrize("scaling", ["none", "standard"])
+@pytest.mark.parametrize("scale", ["none", "standard"])
 @pytest.mark.parametrize("stage", [Stage.SELECT, Stage.ESTIMATE])
-def test_what_else_is_asked_for_changes_nothing(stage: Stage, scaling: str) -> None:
-    together = by_key(evaluate([whole(stage)], scaling))
+def test_what_else_is_asked_for_changes_nothing(stage: Stage, scale: str) -> None:
+    together = by_key(evaluate([whole(stage)], scale))
     assert len(together) == 12
-    for g in (2, 0, 1):
-        for n_C in (4, 1, 3):
+    for path in (2, 0, 1):
+        for length in (4, 1, 3):
             others = [
-                Task(stage, 3, 0, ((1, 2),)),
-                Task(stage, 4, 2, ((g, n_C),)),
-                Task(stage, 5, 1, ((0, 4),)),
+                Unit(stage, 0, 0, ((1, 2),)),
+                Unit(stage, 1, 2, ((path, length),)),
+                Unit(stage, 2, 1, ((0, 4),)),
             ]
-            found = by_key(evaluate(others, scaling))
+            found = by_key(evaluate(others, scale))
             shared = set(found) & set(together)
-            assert len(shared) == n_C
+            assert len(shared) == length
             assert all(found[key] == together[key] for key in shared)
 
 
-@pytest.mark.parametrize("scaling", ["none", "standard"])
-def test_another_process_gives_the_same_bytes(scaling: str) -> None:
+@pytest.mark.parametrize("scale", ["none", "standard"])
+def test_another_process_gives_the_same_bytes(scale: str) -> None:
     script = SCRIPT.format(
-        tests=[str(Path(__file__).parent), str(Path(__file__).parents[1])], stage="select", scaling=scaling
+        tests=[str(Path(__file__).parent), str(Path(__file__).parents[1])], stage="select", scale=scale
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, check=True)
-    assert done.stdout == evaluate([whole("select")], scaling).tobytes()
+    assert done.stdout == evaluate([whole("select")], scale).tobytes()
 
 
 def test_shared_distances_and_distances_made_anew_give_the_same_records(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     shared = evaluate([whole("select")], "none")
-    monkeypatch.setattr(worker, "SHARED_BYTES", 0)
+    monkeypatch.setattr(svm, "SHARED_BYTES", 0)
+    assert worker.share(problem("none")).shared.distances is None
     assert np.array_equal(shared, evaluate([whole("select")], "none"))
 
 
 def test_the_shared_data_are_not_written_to() -> None:
-    table = blobs(40)
-    data = worker.share(table.X, table.y, study("none"))
-    for array in (data.X, data.y, data.distances):
+    inputs = worker.share(problem("none"))
+    for array in (inputs.shared.X, inputs.shared.y, inputs.shared.distances, inputs.problem.task.X):
         assert array is not None
         array.flags.writeable = False
-    outcome = worker.evaluate([whole("select"), whole("refit")], study("none"), data)
+    outcome = worker.evaluate([whole("select"), whole("refit")], inputs)
     assert not outcome.failures
+
+
+def test_rows_held_out_are_not_shared() -> None:
+    study = Study.of(C=(1.0,), gamma=(1.0,), k=(3,), certify="holdout")
+    inputs = worker.share(Problem.of(study, blobs(60)))
+    assert inputs.problem.held is None
+    assert inputs.problem.whole.n == inputs.problem.task.n == 60 - 19
+    assert len(inputs.shared.X) == 60 - 19
+
+
+def test_a_solver_that_raises_is_data_not_a_crash(
+    study: Study, task: Task, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*args: object) -> None:
+        raise FloatingPointError("the matrix is a pineapple")
+
+    monkeypatch.setitem(SOLVERS, study.learner.solver, broken)
+    unit = Unit(Stage.SELECT, 0, 0, ((0, 3), (1, 2)))
+    outcome = worker.evaluate([unit], worker.share(Problem.of(study, task)))
+    assert not len(outcome.records)
+    assert [(f.path, f.first, f.stop) for f in outcome.failures] == [(0, 0, 3), (1, 0, 2)]
+    assert all("pineapple" in failure.traceback for failure in outcome.failures)
+
+
+def test_whether_an_evaluation_fails_depends_on_its_key_alone(
+    study: Study, task: Task, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A path that raises at its last step keeps the counts of the others, as a shorter path would."""
+    sound = SOLVERS[study.learner.solver]
+
+    def fragile(M: object, y: object, C_values: tuple[float, ...], *rest: object) -> object:
+        if C_values[-1] > 1.0:
+            raise FloatingPointError("C is too large")
+        return sound(M, y, C_values, *rest)
+
+    monkeypatch.setitem(SOLVERS, study.learner.solver, fragile)
+    inputs = worker.share(Problem.of(study, task))
+    long = worker.evaluate([Unit(Stage.SELECT, 0, 0, ((0, 3),))], inputs)
+    short = worker.evaluate([Unit(Stage.SELECT, 0, 0, ((0, 2),))], inputs)
+    assert np.array_equal(long.records, short.records)
+    assert not short.failures
+    assert [(f.first, f.stop) for f in long.failures] == [(2, 3)]
+
+
+def test_what_is_lost_as_a_whole_fails_on_every_step_that_would_be_scored() -> None:
+    units = [whole("select"), whole("refit")]
+    outcome = worker.failed(units, 2, "lost")
+    assert not len(outcome.records)
+    assert [f[:6] for f in outcome.failures[:3]] == [(False, 1, 2, path, 0, 4) for path in range(3)]
+    assert [f[:6] for f in outcome.failures[3:]] == [(True, 1, 2, path, 3, 4) for path in range(3)]
+    assert {f.traceback for f in outcome.failures} == {"lost"}

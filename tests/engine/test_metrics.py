@@ -8,10 +8,10 @@ import pytest
 import ray
 from conftest import blobs
 
-from ckcv_ray.runs.run import run_table
+from ckcv_ray.runs.run import Job, run_job
 from ckcv_ray.study import Execution, Study
 
-STUDY = Study(C=(0.1, 1.0, 10.0), gamma=(0.1, 1.0), k=(3, 4, 5), n_splits=6)
+STUDY = Study.of(C=(0.1, 1.0, 10.0), gamma=(0.1, 1.0), k=(3, 4, 5), n_splits=6)
 WANTED = {
     "ckcv_cells_done", "ckcv_cells_dropped", "ckcv_cells_failed", "ckcv_batches_in_flight",
     "ckcv_fits_total", "ckcv_solver_seconds_total",
@@ -29,11 +29,11 @@ def scraped() -> dict[str, float]:
 
 
 @pytest.mark.usefixtures("ray_session")
-def test_prometheus_sees_how_far_a_run_has_come():
-    result = run_table(STUDY, blobs(36), execution=Execution("ray", 2))
+def test_prometheus_sees_how_far_a_run_has_come() -> None:
+    result = run_job(Job(STUDY, blobs(36)), Execution("ray", 2))
     expected = {
-        "ckcv_cells_done": result.execution["cells"]["computed"],
-        "ckcv_cells_dropped": result.execution["cells"]["dropped"],
+        "ckcv_cells_done": result.execution["evaluations"]["computed"],
+        "ckcv_cells_dropped": result.execution["evaluations"]["dropped"],
         "ckcv_cells_failed": 0,
         "ckcv_batches_in_flight": 0,
     }

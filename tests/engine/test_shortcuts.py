@@ -4,8 +4,8 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ckcv_ray.data.task import table_from_arrays
-from ckcv_ray.runs.run import run_table
+from ckcv_ray.data.task import Task
+from ckcv_ray.runs.run import Job, run_job
 from ckcv_ray.study import Execution, Study
 
 GRID = (0.01, 0.3, 1.0, 30.0, 1000.0)
@@ -20,7 +20,7 @@ GRID = (0.01, 0.3, 1.0, 30.0, 1000.0)
     n_splits=st.integers(1, 6),
     delta=st.sampled_from([0.05, 0.3]),
     report=st.booleans(),
-    scaling=st.sampled_from(["standard", "none"]),
+    scale=st.sampled_from(["standard", "none"]),
 )
 @settings(max_examples=200, deadline=None, derandomize=True)
 def test_default_equals_exhaustive(
@@ -32,26 +32,26 @@ def test_default_equals_exhaustive(
     n_splits: int,
     delta: float,
     report: bool,
-    scaling: str,
+    scale: str,
 ) -> None:
     """Few distinct values of one feature make equal counts, and so ties, common."""
     rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(n,)))
     X = rng.integers(distinct, size=(n, 1)).astype(float)
     y = np.where(np.arange(n) < 2, 1, np.where(np.arange(n) < 4, -1, rng.choice([-1, 1], n)))
-    grid = {"C": tuple(C), "gamma": tuple(gamma), "n_splits": n_splits, "delta": delta, "scaling": scaling}
+    grid = {"C": tuple(C), "gamma": tuple(gamma), "n_splits": n_splits, "delta": delta, "scale": scale}
     reported = (4, n) if report and n > 4 else ()
-    table = table_from_arrays(X, y)
+    task = Task.of(X, y)
     answers = []
     for exhaustive in (False, True):
-        study = Study(**grid, seed=seed, report_k=reported, exhaustive=exhaustive)
-        result = run_table(study, table, execution=Execution("serial"))
+        study = Study.of(**grid, seed=seed, report_k=reported, exhaustive=exhaustive)
+        result = run_job(Job(study, task), Execution("serial"))
         certificate = result.certificate.to_json()
         certificate.pop("run_id")
         told = [row for row in result.per_k() if row["state"] in ("winner", "reported")]
-        members = [(m.offset, m.dual_coef.tobytes(), m.errors) for m in result.ensemble.members]
-        shown = [(row["k"], row["C"], row["gamma"], row["l_ms"], row["l_ee"]) for row in told]
+        members = [(m.model.offset, m.model.dual_coef.tobytes(), m.errors) for m in result.ensemble.members]
+        shown = [(row["k_first"], row["setting"], row["l_ms"], row["l_ee"]) for row in told]
         answers.append((certificate, members, shown))
-        cells = result.execution["cells"]
-        assert cells["computed"] + cells["dropped"] == cells["planned"]
-        assert not (exhaustive and cells["dropped"])
+        counts = result.execution["evaluations"]
+        assert counts["computed"] + counts["dropped"] == counts["planned"]
+        assert not (exhaustive and counts["dropped"])
     assert answers[0] == answers[1]

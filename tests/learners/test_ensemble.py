@@ -6,37 +6,47 @@ from dataclasses import replace
 import numpy as np
 import pyarrow as pa
 import pytest
+from conftest import blobs
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyarrow import parquet
 from scipy.stats import chi2
 
-from ckcv_ray.learners import ensemble as ensembles
+from ckcv_ray.core.measures import UNDECIDED, ZERO_ONE
+from ckcv_ray.data.task import Task
+from ckcv_ray.learners import DEFAULT
+from ckcv_ray.learners.base import Predicted
 from ckcv_ray.learners.ensemble import (
-    UNDECIDED,
     Ensemble,
     Member,
+    class_sizes,
     from_arrow,
-    label,
-    mistakes,
+    from_pickles,
+    judge,
+    schema,
     to_arrow,
     to_pickles,
 )
+from ckcv_ray.learners.svm.model import SVMModel
 from ckcv_ray.learners.svm.scaling import Scaling, identity
 
 N, D = 40, 3
-AWKWARD = [0.0, -0.0, 5e-324, 1e-300, 0.1, 1 / 3, -2 / 3, 1.7976931348623157e308]
+SVM = DEFAULT()
 
 seeds = st.integers(0, 2**32 - 1)
 
 
-def make_member(rng, X, mc_index=0, n_support=None):
+def task_of(X):
+    """A task on these inputs as they are, checked by nothing."""
+    y = (np.arange(len(X)) % 2).astype(np.int32)
+    return Task(X, y, ("no", "yes"), tuple(f"x{i}" for i in range(X.shape[1])), "y")
+
+
+def make_member(rng, X, split=0, n_support=None):
     """A member with weights of no particular machine."""
     n_support = int(rng.integers(1, len(X))) if n_support is None else n_support
     support = np.sort(rng.choice(len(X), size=n_support, replace=False)).astype(np.int64)
-    return Member(
-        k=5,
-        mc_index=mc_index,
+    model = SVMModel(
         C=float(rng.uniform(0.1, 10)),
         gamma=float(rng.uniform(0.01, 2)),
         scaling=Scaling(rng.normal(size=X.shape[1]), rng.uniform(0.5, 2, size=X.shape[1])),
@@ -44,9 +54,9 @@ def make_member(rng, X, mc_index=0, n_support=None):
         vectors=X[support],
         dual_coef=rng.normal(size=n_support),
         offset=float(rng.normal()),
-        errors=(int(rng.integers(5)), int(rng.integers(5))),
-        n_estimate=(int(rng.integers(5, 9)), int(rng.integers(5, 9))),
     )
+    errors = (int(rng.integers(5)), int(rng.integers(5)))
+    return Member(5, split, model, errors, (int(rng.integers(5, 9)), int(rng.integers(5, 9))))
 
 
 def make_ensemble(seed=0, n_members=5, d=D):
@@ -58,30 +68,35 @@ def make_ensemble(seed=0, n_members=5, d=D):
 def constant(value, d=D):
     """A member that gives every row the same decision value."""
     nothing = np.empty(0)
-    return Member(
-        k=3,
-        mc_index=0,
-        C=1.0,
-        gamma=1.0,
-        scaling=identity(d),
-        support=nothing.astype(np.int64),
-        vectors=np.empty((0, d)),
-        dual_coef=nothing,
-        offset=value,
-        errors=(0, 0),
-        n_estimate=(1, 1),
-    )
+    model = SVMModel(1.0, 1.0, identity(d), nothing.astype(np.int64), np.empty((0, d)), nothing, value)
+    return Member(3, 0, model, (0, 0), (1, 1))
 
 
 def constants(*values):
-    return Ensemble(tuple(replace(constant(value), mc_index=i) for i, value in enumerate(values)))
+    return Ensemble(tuple(replace(constant(value), split=i) for i, value in enumerate(values)))
+
+
+class Says:
+    """A model that gives the rows these classes, whatever they are, in order; without a score."""
+
+    def __init__(self, *labels):
+        self.labels = labels
+
+    def predict(self, X):
+        label = np.resize(np.array(self.labels, dtype=np.int32), len(X))
+        return Predicted(label, np.full(len(X), np.nan))
+
+
+def saying(*members):
+    """An ensemble of members that give rows these classes."""
+    return Ensemble(tuple(Member(3, i, Says(*labels), (), ()) for i, labels in enumerate(members)))
 
 
 def bits(value):
     """Type, shape and every bit of a value, whatever it is made of."""
     if isinstance(value, (tuple, list)):
         return [bits(part) for part in value]
-    if isinstance(value, (Member, Ensemble)):
+    if isinstance(value, (Member, Ensemble, SVMModel)):
         return {name: bits(part) for name, part in vars(value).items()}
     array = np.asarray(value)
     return type(value).__name__, array.dtype.str, array.shape, np.ascontiguousarray(array).tobytes()
@@ -100,83 +115,69 @@ def test_bits_tell_zeros_apart():
 @given(seeds, st.integers(1, 6))
 def test_arrow_and_back_is_exact(seed, n_members):
     ensemble, X = make_ensemble(seed, n_members)
-    assert bits(from_arrow(to_arrow(ensemble), X)) == bits(ensemble)
+    assert bits(from_arrow(to_arrow(ensemble, SVM), SVM, task_of(X))) == bits(ensemble)
 
 
-def test_parquet_and_back_is_exact_for_awkward_numbers(tmp_path):
-    X = np.resize(AWKWARD, (8, D))
-    odd = Member(
-        k=3,
-        mc_index=7,
-        C=0.1,
-        gamma=5e-324,
-        scaling=Scaling(np.array(AWKWARD[:D]), np.array([5e-324, 1 / 3, np.finfo(float).max])),
-        support=np.arange(8),
-        vectors=X,
-        dual_coef=np.array(AWKWARD),
-        offset=-0.0,
-        errors=(0, 2**40),
-        n_estimate=(0, 2**40),
-    )
-    ensemble = Ensemble((odd, constant(1 / 3)))
+def test_parquet_and_back_is_exact_for_any_number_of_classes(tmp_path):
+    ensemble, X = make_ensemble(0, 2)
+    odd = replace(ensemble.members[0], split=7, errors=(0, 2**40, 1), n_estimate=(0, 2**40, 1))
+    ensemble = Ensemble((odd, ensemble.members[1], constant(1 / 3)))
     file = tmp_path / "models.parquet"
-    parquet.write_table(to_arrow(ensemble), file)
-    again = from_arrow(parquet.read_table(file), X)
+    parquet.write_table(to_arrow(ensemble, SVM), file)
+    again = from_arrow(parquet.read_table(file), SVM, task_of(X))
     assert bits(again) == bits(ensemble)
-    assert pa.types.is_floating(to_arrow(ensemble).schema.field("offset").type)
+    assert to_arrow(ensemble, SVM).schema == schema(SVM)
+    assert schema(SVM).names == ["k", "split", "errors", "n_estimate", *SVM.schema.names]
+
+
+@pytest.mark.parametrize(
+    ("changed", "told"),
+    [
+        ({"errors": [1]}, "split 4: it has more errors than rows"),
+        ({"errors": [1, 2, 3]}, "split 4: it has more errors than rows"),
+        ({"errors": [9, 0]}, "split 4: it has more errors than rows"),
+        ({"errors": [-1, 0]}, "or fewer than none"),
+        ({"errors": None}, "errors has empty cells"),
+        ({"errors": [None, 0]}, "errors has empty cells"),
+        ({"split": None}, "split has empty cells"),
+        ({"offset": None}, "offset has empty cells"),
+        ({"support": [None]}, "support has empty cells"),
+    ],
+    ids=str,
+)
+def test_a_row_that_is_no_member_is_refused(changed, told):
+    X = np.zeros((8, D))
+    (row,) = to_arrow(Ensemble((replace(constant(1.0), split=4, n_estimate=(5, 5)),)), SVM).to_pylist()
+    assert from_arrow(pa.Table.from_pylist([row], schema(SVM)), SVM, task_of(X)).members[0].split == 4
+    with pytest.raises(ValueError, match=told):
+        from_arrow(pa.Table.from_pylist([row | changed], schema(SVM)), SVM, task_of(X))
 
 
 def test_what_is_read_back_predicts_in_the_same_bits():
     ensemble, X = make_ensemble(3)
-    again = from_arrow(to_arrow(ensemble), X)
+    again = from_arrow(to_arrow(ensemble, SVM), SVM, task_of(X))
     assert bits(again.keyed(X)) == bits(ensemble.keyed(X))
     assert bits(again.vote(X)) == bits(ensemble.vote(X))
 
 
 def test_pickles_stand_alone_and_predict_the_same():
     ensemble, X = make_ensemble(4)
-    files = to_pickles(ensemble, X)
+    files = to_pickles(ensemble, SVM, task_of(X))
     assert sorted(files) == [f"model-{i:05d}.pkl" for i in range(5)]
     for member in ensemble.members:
-        loaded = pickle.loads(files[f"model-{member.mc_index:05d}.pkl"])
+        loaded = pickle.loads(files[f"model-{member.split:05d}.pkl"])
         assert bits(loaded) == bits(member)
-        assert bits(loaded.decision(X)) == bits(member.decision(X))
-        assert bits(loaded.predict(X)) == bits(member.predict(X))
+        assert bits(loaded.model.decision(X)) == bits(member.model.decision(X))
+        assert bits(loaded.model.predict(X)) == bits(member.model.predict(X))
+    contents = [files[name] for name in sorted(files, reverse=True)]
+    assert bits(from_pickles(contents)) == bits(ensemble)
 
 
 def test_a_pickle_holds_the_support_and_not_the_learning_set():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(5000, D))
-    content = to_pickles(Ensemble((make_member(rng, X, n_support=2),)), X)["model-00000.pkl"]
+    content = to_pickles(Ensemble((make_member(rng, X, n_support=2),)), SVM, task_of(X))["model-00000.pkl"]
     assert len(content) < 5000
-
-
-# The decision function
-
-
-@settings(max_examples=30, deadline=None)
-@given(seeds)
-def test_the_decision_is_the_sum_that_defines_it(seed):
-    (member,), X = (lambda e: (e[0].members, e[1]))(make_ensemble(seed, 1))
-
-    def scaled(row):
-        return (row - member.scaling.centre) / member.scaling.scale
-
-    expected = [
-        member.offset
-        + sum(
-            b * np.exp(-member.gamma * np.sum((scaled(x) - scaled(v)) ** 2))
-            for b, v in zip(member.dual_coef, member.vectors, strict=True)
-        )
-        for x in X[:5]
-    ]
-    assert member.decision(X[:5]) == pytest.approx(expected, rel=1e-9, abs=1e-9)
-
-
-def test_a_member_without_support_is_constant():
-    X = np.random.default_rng(0).normal(size=(4, D))
-    assert constant(-1.0).decision(X).tolist() == [-1.0] * 4
-    assert constant(0.5).predict(X).tolist() == [1] * 4
 
 
 # Each row alone
@@ -222,14 +223,6 @@ def test_a_row_alone_is_predicted_as_among_others(verb, n_members):
     assert_rows_stand_alone(getattr(ensemble, verb), X, np.arange(N)[::-1], range(1, N))
 
 
-def test_the_size_of_the_internal_block_does_not_matter(monkeypatch):
-    ensemble, X = make_ensemble(2)
-    whole = ensemble.decisions(X)
-    for block in (1, 50, 97):
-        monkeypatch.setattr(ensembles, "BLOCK", block)
-        assert bits(ensemble.decisions(X)) == bits(whole)
-
-
 def test_the_layout_of_the_rows_in_memory_does_not_matter():
     ensemble, X = make_ensemble(5)
     whole = ensemble.keyed(X)
@@ -249,13 +242,14 @@ def test_nothing_is_written_into_the_arguments():
     ensemble, X = make_ensemble(7)
     before = bits(ensemble), bits(X)
     for member in ensemble.members:
-        for array in (member.vectors, member.dual_coef, member.support, *member.scaling):
+        model = member.model
+        for array in (model.vectors, model.dual_coef, model.support, *model.scaling):
             array.flags.writeable = False
     X.flags.writeable = False
     ensemble.keyed(X)
     ensemble.vote(X)
-    ensemble.error_rates(X, np.ones(N, dtype=np.int8))
-    to_arrow(ensemble)
+    ensemble.error_rates(X, np.ones(N, dtype=np.int32))
+    to_arrow(ensemble, SVM)
     assert (bits(ensemble), bits(X)) == before
 
 
@@ -267,11 +261,11 @@ def test_nothing_is_written_into_the_arguments():
 def test_a_prediction_is_that_of_the_member_it_names(seed, draw):
     ensemble, X = make_ensemble(seed)
     predicted = ensemble.keyed(X, draw)
-    decisions = np.array([member.decision(X) for member in ensemble.members])
+    decisions = np.array([member.model.decision(X) for member in ensemble.members])
     rows = np.arange(N)
     assert bits(predicted.score) == bits(decisions[predicted.member, rows])
-    assert np.array_equal(predicted.sign, np.where(predicted.score > UNDECIDED, 1, -1))
-    agree = np.where(decisions > UNDECIDED, 1, -1) == predicted.sign
+    assert np.array_equal(predicted.label, predicted.score > 1e-9)
+    agree = (decisions > 1e-9) == predicted.label
     assert predicted.share == pytest.approx(agree.mean(axis=0))
     assert np.all(predicted.share >= 1 / len(ensemble.members))
 
@@ -284,7 +278,7 @@ def test_minus_zero_is_zero(seed, draw, n_members):
     plus, minus = np.where(zeros, 0.0, X), np.where(zeros, -0.0, X)
     assert plus.tobytes() != minus.tobytes()
     assert bits(ensemble.keyed(minus, draw).member) == bits(ensemble.keyed(plus, draw).member)
-    assert np.array_equal(ensemble.keyed(minus, draw).sign, ensemble.keyed(plus, draw).sign)
+    assert np.array_equal(ensemble.keyed(minus, draw).label, ensemble.keyed(plus, draw).label)
 
 
 def test_equal_rows_draw_the_same_member():
@@ -328,23 +322,23 @@ def test_another_seed_draws_independently():
 
 
 @pytest.mark.parametrize(
-    ("values", "sign", "share"),
+    ("values", "label", "share"),
     [
         ((1.0,), 1, 1.0),
-        ((-1.0,), -1, 1.0),
-        ((1.0, -9.0), -1, 0.5),
-        ((9.0, -1.0), -1, 0.5),
+        ((-1.0,), 0, 1.0),
+        ((1.0, -9.0), 0, 0.5),
+        ((9.0, -1.0), 0, 0.5),
         ((1.0, 1.0, -9.0), 1, 2 / 3),
-        ((-1.0, -1.0, 9.0), -1, 2 / 3),
-        ((1.0, -1.0, 1.0, -1.0), -1, 0.5),
-        ((0.0, 1.0), -1, 0.5),
-        ((0.0, 0.0, 1.0), -1, 2 / 3),
+        ((-1.0, -1.0, 9.0), 0, 2 / 3),
+        ((1.0, -1.0, 1.0, -1.0), 0, 0.5),
+        ((0.0, 1.0), 0, 0.5),
+        ((0.0, 0.0, 1.0), 0, 2 / 3),
         ((0.0, 1.0, 1.0), 1, 2 / 3),
     ],
 )
-def test_the_majority_decides_and_a_tie_gives_the_first_class(values, sign, share):
+def test_the_majority_decides_and_a_tie_gives_the_first_class(values, label, share):
     predicted = constants(*values).vote(np.zeros((2, D)))
-    assert predicted.sign.tolist() == [sign, sign]
+    assert predicted.label.tolist() == [label, label]
     assert predicted.member.tolist() == [-1, -1]
     assert predicted.share == pytest.approx([share, share])
     assert predicted.score == pytest.approx([np.mean(values)] * 2)
@@ -352,42 +346,8 @@ def test_the_majority_decides_and_a_tie_gives_the_first_class(values, sign, shar
 
 @pytest.mark.parametrize("half", [1, 2, 5, 10, 50])
 def test_every_even_split_of_the_members_gives_the_first_class(half):
-    assert constants(*[1.0] * half, *[-1.0] * half).vote(np.zeros((1, D))).sign.tolist() == [-1]
-    assert constants(*[1.0] * (half + 1), *[-1.0] * half).vote(np.zeros((1, D))).sign.tolist() == [1]
-
-
-# The undecided
-
-NEAR = [0.0, -0.0, 1e-10, -1e-10, 1e-9, -1e-9, np.nextafter(1e-9, 0)]
-CLEAR = [np.nextafter(1e-9, 1), 2e-9, 1.0, 1e300]
-
-
-@pytest.mark.parametrize("value", NEAR)
-def test_a_decision_within_1e_9_gives_the_first_class_and_counts_as_an_error(value):
-    assert label(np.array([value])).tolist() == [-1]
-    assert mistakes(np.array([value]), np.array([-1], dtype=np.int8)) == (1, 0)
-    assert mistakes(np.array([value]), np.array([1], dtype=np.int8)) == (0, 1)
-
-
-@pytest.mark.parametrize("value", CLEAR)
-def test_a_decision_beyond_1e_9_counts_by_its_sign(value):
-    assert label(np.array([value, -value])).tolist() == [1, -1]
-    assert label(np.array([value])).dtype == np.int8
-    assert mistakes(np.array([value, -value]), np.array([1, -1], dtype=np.int8)) == (0, 0)
-    assert mistakes(np.array([value, -value]), np.array([-1, 1], dtype=np.int8)) == (1, 1)
-
-
-@given(
-    st.lists(st.tuples(st.sampled_from([*NEAR, *CLEAR, -1.0, -2e-9]), st.sampled_from([-1, 1])), max_size=20)
-)
-def test_mistakes_add_up_row_by_row(rows):
-    decision = np.array([value for value, _ in rows], dtype=float)
-    y = np.array([sign for _, sign in rows], dtype=np.int8)
-    expected = [0, 0]
-    for value, sign in rows:
-        expected[int(sign > 0)] += int(abs(value) <= 1e-9 or (value > 0) != (sign > 0))
-    assert mistakes(decision, y) == tuple(expected)
-    assert all(type(count) is int for count in mistakes(decision, y))
+    assert constants(*[1.0] * half, *[-1.0] * half).vote(np.zeros((1, D))).label.tolist() == [0]
+    assert constants(*[1.0] * (half + 1), *[-1.0] * half).vote(np.zeros((1, D))).label.tolist() == [1]
 
 
 # Error rates
@@ -397,10 +357,10 @@ def test_mistakes_add_up_row_by_row(rows):
 @given(seeds)
 def test_error_rates_are_the_members_mean_and_the_votes(seed):
     ensemble, X = make_ensemble(seed)
-    y = np.where(np.random.default_rng(seed).random(N) < 0.5, 1, -1).astype(np.int8)
+    y = (np.random.default_rng(seed).random(N) < 0.5).astype(np.int32)
     error, vote_error = ensemble.error_rates(X, y)
-    assert error == pytest.approx(np.mean([np.mean(member.predict(X) != y) for member in ensemble.members]))
-    assert vote_error == pytest.approx(np.mean(ensemble.vote(X).sign != y))
+    assert error == pytest.approx(np.mean([np.mean(m.model.predict(X).label != y) for m in ensemble.members]))
+    assert vote_error == pytest.approx(np.mean(ensemble.vote(X).label != y))
     assert vote_error <= 2 * error + 1e-12
 
 
@@ -412,3 +372,71 @@ def test_equal_rows_meet_one_member_by_the_key_and_any_when_drawn_afresh():
     assert p_value(np.bincount(drawn.member, minlength=20)) > 1e-6
     assert bits(drawn) == bits(ensemble.random(X, 5))
     assert drawn.member.tolist() != ensemble.random(X, 6).member.tolist()
+
+
+# More than two classes, and models without scores
+
+
+@pytest.mark.parametrize(
+    ("votes", "label", "share"),
+    [
+        ([0, 1, 2], 0, 1 / 3),
+        ([2, 1, 2], 2, 2 / 3),
+        ([2, 2, 1, 1], 1, 1 / 2),
+        ([2, 1, 0, 2, 1], 1, 2 / 5),
+        ([3], 3, 1.0),
+        ([UNDECIDED, 2, 2], 2, 2 / 3),
+        ([UNDECIDED, 1], 0, 1 / 2),
+    ],
+)
+def test_the_majority_of_several_classes(votes, label, share):
+    """A tie gives the first class, which an undecided member votes for."""
+    found = saying(*[[vote] for vote in votes]).vote(np.zeros((2, D)))
+    assert found.label.tolist() == [label] * 2
+    assert found.label.dtype == np.int32
+    assert found.share == pytest.approx([share] * 2)
+    assert np.isnan(found.score).all()
+
+
+@settings(max_examples=40, deadline=None)
+@given(seeds, st.integers(2, 5), st.integers(1, 7))
+def test_votes_of_several_classes_are_counted_one_by_one(seed, n_classes, n_members):
+    rng = np.random.default_rng(seed)
+    said = rng.integers(-1, n_classes, size=(n_members, N))
+    ensemble, X, y = saying(*said), np.zeros((N, D)), rng.integers(n_classes, size=N)
+    found, labels = ensemble.vote(X), np.maximum(said, 0)
+    assert np.array_equal(ensemble.predict(X)[0], labels)
+    for i in range(N):
+        counts = [int(np.sum(labels[:, i] == c)) for c in range(n_classes)]
+        assert found.label[i] == counts.index(max(counts))
+        assert found.share[i] == pytest.approx(max(counts) / n_members)
+    error, vote_error = ensemble.error_rates(X, y)
+    assert error == pytest.approx(np.mean(labels != y))
+    assert vote_error == pytest.approx(np.mean(found.label != y))
+    drawn = ensemble.random(X, seed)
+    assert np.array_equal(drawn.label, labels[drawn.member, np.arange(N)])
+
+
+@settings(max_examples=40, deadline=None)
+@given(seeds, st.integers(2, 5))
+def test_a_model_is_judged_by_class_and_undecided_rows_are_wrong(seed, n_classes):
+    rng = np.random.default_rng(seed)
+    said, y = rng.integers(-1, n_classes, size=N), rng.integers(n_classes, size=N).astype(np.int32)
+    errors, rows = judge(Says(*said), np.zeros((N, D)), y, ZERO_ONE, n_classes), class_sizes(y, n_classes)
+    assert errors == tuple(int(np.sum((y == c) & (said != c))) for c in range(n_classes))
+    assert rows == tuple(int(np.sum(y == c)) for c in range(n_classes))
+    assert all(type(count) is int for count in (*errors, *rows))
+
+
+def test_every_member_can_be_asked_alone():
+    ensemble, X = make_ensemble(2)
+    for i, member in enumerate(ensemble.members):
+        found = ensemble.by_member(X, i)
+        assert found.member.tolist() == [i] * N
+        assert bits(found.score) == bits(member.model.predict(X).score)
+
+
+def test_class_sizes_of_a_task_are_those_of_its_rows():
+    task = blobs(31)
+    assert class_sizes(task.y, 2) == (15, 16)
+    assert class_sizes(task.y[task.y == 0], 2) == (15, 0)

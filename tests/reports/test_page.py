@@ -18,22 +18,24 @@ from conftest import blobs
 from matplotlib.image import imread
 
 from ckcv_ray import load_run
-from ckcv_ray.claims.certificate import at_most
+from ckcv_ray.claims.wording import at_most
 from ckcv_ray.cli import main as cli
-from ckcv_ray.data.task import Table, TestRows, learning_table
-from ckcv_ray.engine import evaluate as worker
+from ckcv_ray.data.task import Task, TestRows, learning_task
+from ckcv_ray.engine.backend import SERIAL as IN_PROCESS
 from ckcv_ray.engine.backend import SerialBackend
+from ckcv_ray.engine.evaluate import evaluate, failed
 from ckcv_ray.errors import InputError, StoreError
+from ckcv_ray.learners.ensemble import Outcome
 from ckcv_ray.reports import figures
-from ckcv_ray.reports.figures import Span
 from ckcv_ray.reports.page import fold_spans, page
-from ckcv_ray.runs.run import run_table
+from ckcv_ray.runs.run import Job, checked, run_job, run_work
 from ckcv_ray.runs.verify import verify
+from ckcv_ray.storage.candidates import OF_SIZE
 from ckcv_ray.storage.folder import RunFolder
-from ckcv_ray.study import Execution, Study
+from ckcv_ray.study import Execution, Problem, Study
 
 SERIAL = Execution("serial")
-SMALL = Study(C=(0.1, 1.0, 10.0), gamma=(0.1, 1.0), k=(3, 4, 5, 20, 21), n_splits=5, report_k=(5,))
+SMALL = Study.of(C=(0.1, 1.0, 10.0), gamma=(0.1, 1.0), k=(3, 4, 5, 20, 21), n_splits=5, report_k=(5,))
 FORBIDDEN = {"script", "img", "link", "iframe", "object", "embed", "base", "form", "image", "audio", "video"}
 HOSTILE = ("<script>document.title='taken'</script>", "\"'></bdi></td><img src=x onerror=alert(1)>&amp;")
 NAMES = ("</style><script>1</script>", "{{ 7 * 7 }} & <b>", "長い名前 שלום العربية", "w" * 5000)
@@ -62,26 +64,26 @@ class Page(HTMLParser):
         self.parts.append(data)
 
 
-def hostile_table() -> Table:
+def hostile_task() -> Task:
     plain = blobs(30, d=len(NAMES))
     columns = dict(zip(NAMES, plain.X.T, strict=True))
-    labels = np.where(plain.y > 0, *HOSTILE)
+    labels = np.where(plain.y == 1, *HOSTILE)
     target = "<title>&\"' target"
-    return learning_table(pa.table(columns | {target: labels}), target, source='"><script>2</script>.csv')
+    return learning_task(pa.table(columns | {target: labels}), target, source='"><script>2</script>.csv')
 
 
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A run with rows to test on; nothing below changes it."""
-    table, out = blobs(40, seed=3, shift=2.0), tmp_path_factory.mktemp("report") / "run"
-    run_table(SMALL, table, out, SERIAL, test=TestRows(table.X, table.y))
+    task, out = blobs(40, seed=3, shift=2.0), tmp_path_factory.mktemp("report") / "run"
+    run_job(Job(SMALL, task, out, TestRows(task.X, task.y)), SERIAL)
     return out
 
 
 @pytest.fixture(scope="module")
 def hostile(tmp_path_factory: pytest.TempPathFactory) -> Path:
     out = tmp_path_factory.mktemp("hostile") / "run"
-    run_table(SMALL, hostile_table(), out, SERIAL)
+    run_job(Job(SMALL, hostile_task(), out), SERIAL)
     return out
 
 
@@ -98,16 +100,18 @@ def test_every_figure_of_the_summary_is_on_the_page(finished: Path) -> None:
         assert figure in shown.text
     for sentence in (*result.certificate.statements, *result.certificate.assumptions, *result.edges()):
         assert sentence in shown.text
-    cells = result.execution["cells"]
-    words = (f"{cells['planned']:,}", f"{cells['dropped']:,}", result.run_id, *result.certificate.digests)
-    for word in (*words, f"C = {result.C:g}, gamma = {result.gamma:g}, k = {result.k}", "test error"):
+    counts = result.execution["evaluations"]
+    words = (f"{counts['planned']:,}", f"{counts['dropped']:,}", result.run_id, *result.certificate.digests)
+    setting = result.setting
+    winner = f"C = {setting['C']:g}, gamma = {setting['gamma']:g}, k = {result.k}"
+    for word in (*words, winner, "test error"):
         assert word in shown.text
     assert RunFolder(finished).sha256("manifest.json") in shown.text
 
 
 def test_the_number_to_quote_comes_first_and_is_the_proven_one(finished: Path) -> None:
     text, proven = Page(page(finished)).text, load_run(finished).certificate.proven
-    number = f"The number to quote {at_most(proven['bound'])} proven, by the protocol occam"
+    number = f"The number to quote {at_most(proven['bound'])} proven, by occam"
     assert number in text
     assert text.index(number) < text.index("What is claimed")
     assert "not proven for the average member" in text
@@ -117,14 +121,14 @@ def test_the_number_to_quote_comes_first_and_is_the_proven_one(finished: Path) -
 def test_what_is_proven_takes_the_first_place(finished: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     result = load_run(finished)
     claim = {
-        "protocol": "occam",
+        "certification": "occam",
         "classifier": "random",
         "bound": 0.2304,
         "delta": 0.05,
         "statement": "It holds & it is proven.",
     }
     other = {
-        "protocol": "holdout",
+        "certification": "holdout",
         "classifier": "random",
         "bound": 0.3,
         "delta": 0.1,
@@ -135,30 +139,31 @@ def test_what_is_proven_takes_the_first_place(finished: Path, monkeypatch: pytes
     object.__setattr__(certificate, "claims", (claim, other))
     monkeypatch.setattr("ckcv_ray.reports.page.load_run", lambda out: result)
     text = Page(page(finished)).text
-    assert "The number to quote 23.1 % proven, by the protocol occam It holds & it is proven. L_EE =" in text
+    assert "The number to quote 23.1 % proven, by occam It holds & it is proven. L_EE =" in text
     assert "holdout, random 30.00 % 0.1 Another <claim>." in text
 
 
 class Failing(SerialBackend):
-    """Loses every task at k = 4."""
+    """Loses every unit at k = 4, the second fold size."""
 
-    def wait(self) -> list[worker.Outcome]:
-        tasks = self.queue.popleft()
-        lost, kept = [t for t in tasks if t.k == 4], [t for t in tasks if t.k != 4]
-        kept_outcome = worker.evaluate(kept, self.study, self.data)
-        return [kept_outcome, worker.failed(lost, self.study, "Traceback: a broken <solver>")]
+    def wait(self) -> list[Outcome]:
+        units, n_totals = self.queue.popleft(), self.inputs.problem.n_totals
+        lost, kept = [u for u in units if u.size == 1], [u for u in units if u.size != 1]
+        return [evaluate(kept, self.inputs), failed(lost, n_totals, "Traceback: a broken <solver>")]
 
 
 def test_a_provisional_run_says_so_beside_what_is_proven(tmp_path: Path) -> None:
-    result = run_table(SMALL, blobs(30, seed=1), tmp_path / "run", backend=Failing())
+    job = Job(SMALL, blobs(30, seed=1), tmp_path / "run")
+    result = run_work(checked(job), opened=IN_PROCESS._replace(backend=Failing))
     assert result.certificate.provisional
+    assert {row["k_first"] for row in result.per_k() if row["state"] == "failed"} == {4}
     text = Page(page(tmp_path / "run")).text
     assert "at least (failed)" in text
-    assert "Provisional: cells failed; what is quoted is proven all the same" in text
+    assert "Provisional: evaluations failed; what is quoted is proven all the same" in text
     assert at_most(result.certificate.proven["bound"]) in text
     assert "The number to quote" not in text
     assert "Traceback: a broken <solver>" in text
-    assert f"{result.execution['cells']['failed']:,} cells failed" in text
+    assert f"{result.execution['evaluations']['failed']:,} evaluations failed" in text
 
 
 def unsealed(file: Path) -> str:
@@ -174,7 +179,7 @@ def test_the_page_is_a_function_of_the_folder(finished: Path, monkeypatch: pytes
     assert unsealed(finished / "report.html") == first
     assert str(finished) not in first
     assert verify(finished).differences == []
-    assert "report.html" not in RunFolder(finished).files()
+    assert "report.html" not in RunFolder(finished).names()
 
 
 def test_a_report_left_half_written_does_not_spoil_a_run(finished: Path) -> None:
@@ -199,8 +204,8 @@ def test_nothing_is_loaded_or_executed(which: str, request: pytest.FixtureReques
 
 
 def test_names_from_the_data_are_text(hostile: Path) -> None:
-    text, table = Page(page(hostile)).text, load_run(hostile).table
-    for name in (*table.labels, *table.features, table.target):
+    text, task = Page(page(hostile)).text, load_run(hostile).task
+    for name in (*task.classes, *task.features, task.target):
         assert str(name) in text
     assert "<script>2</script>.csv" in text
 
@@ -220,7 +225,7 @@ def test_every_figure_has_words_and_a_table(finished: Path) -> None:
 
 
 def test_an_unfinished_run_has_no_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    run_table(SMALL, blobs(24), tmp_path / "run", SERIAL)
+    run_job(Job(SMALL, blobs(24), tmp_path / "run"), SERIAL)
     (tmp_path / "run" / "manifest.json").unlink()
     with pytest.raises(StoreError, match="not finished"):
         page(tmp_path / "run")
@@ -246,11 +251,11 @@ def test_a_page_never_replaces_anything_of_a_run(name: str, finished: Path) -> N
 
 
 def test_a_log_that_leads_elsewhere_is_not_drawn(tmp_path: Path) -> None:
-    run_table(SMALL, blobs(30), tmp_path / "run", SERIAL)
-    for part in (tmp_path / "run" / "cells").iterdir():
+    run_job(Job(SMALL, blobs(30), tmp_path / "run"), SERIAL)
+    for part in (tmp_path / "run" / "log").iterdir():
         part.unlink()
     folder = RunFolder(tmp_path / "run")
-    digests = {name: folder.sha256(name) for name in folder.files()}
+    digests = {name: folder.sha256(name) for name in folder.names()}
     (tmp_path / "run" / "manifest.json").write_text(json.dumps(digests, indent=2) + "\n")
     with pytest.raises(StoreError, match="does not lead to"):
         page(tmp_path / "run")
@@ -259,18 +264,10 @@ def test_a_log_that_leads_elsewhere_is_not_drawn(tmp_path: Path) -> None:
 def test_neighbouring_k_of_one_fate_are_drawn_together(finished: Path) -> None:
     spans = fold_spans(load_run(finished).per_k())
     assert [(span.first, span.last) for span in spans] == [(3, 3), (4, 4), (5, 5), (20, 20), (21, 21)]
-    beaten = {"state": "beaten", "lower_bound": 0.5, "C": None, "gamma": None, "l_ms": None, "l_ee": None}
-    rows = [{"k": k, "n_select": 60 // k, **beaten} for k in range(11, 21)]
+    problem = Problem.of(Study.of(k=range(11, 21), n_splits=2), blobs(60))
+    beaten = {"state": "beaten", "lower_bound": 0.5, "setting": None, "l_ms": None, "l_ee": None}
+    rows = [{name: getattr(size, name) for name in OF_SIZE} | beaten for size in problem.sizes]
     assert [(s.first, s.last) for s in fold_spans(rows)] == [(11, 12), (13, 15), (16, 20)]
-
-
-def test_wide_ranges_of_k_are_drawn_in_logarithms() -> None:
-    winner = Span(3, 3, 133, "winner", 0.1, 1.0, 1.0, 0.1, 0.11)
-    near, far = winner._replace(first=6, last=6), winner._replace(first=400, last=400)
-    low = {"state": "beaten", "C": None, "gamma": None, "l_ms": None, "l_ee": None, "lower_bound": 0.2}
-    wide = figures.draw_folds([winner, far._replace(**low)], "wide")
-    assert ">100<" in wide
-    assert ">100<" not in figures.draw_folds([winner, near._replace(**low)], "narrow")
 
 
 def test_the_command_line_starts_without_matplotlib() -> None:
@@ -300,7 +297,7 @@ def browse(browser: str, place: Path, *words: str) -> str:
 def test_a_browser_shows_the_page_in_a_light_and_a_dark_scheme(
     browser: str, finished: Path, tmp_path: Path
 ) -> None:
-    target = RunFolder(finished).write_report(page(finished), tmp_path / "page.html").as_uri()
+    target = Path(RunFolder(finished).write_report(page(finished), tmp_path / "page.html")).as_uri()
     background = []
     for scheme in ("0", "1"):
         picture = tmp_path / f"{scheme}.png"
@@ -314,7 +311,7 @@ def test_a_browser_shows_the_page_in_a_light_and_a_dark_scheme(
 
 
 def test_a_browser_takes_no_name_for_markup(browser: str, hostile: Path, tmp_path: Path) -> None:
-    target = RunFolder(hostile).write_report(page(hostile), tmp_path / "page.html").as_uri()
+    target = Path(RunFolder(hostile).write_report(page(hostile), tmp_path / "page.html")).as_uri()
     shown = Page(browse(browser, tmp_path, "--dump-dom", target))
     assert not FORBIDDEN & set(shown.tags)
     assert shown.tags.count("svg") == 3

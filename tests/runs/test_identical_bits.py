@@ -1,4 +1,4 @@
-"""Winner, bounds, triples, ensemble and certificate in the same bytes however the work was divided: among
+"""Winner, bounds, candidates, ensemble and certificate in the same bytes however the work was divided: among
 how many workers, into batches of what length, and whatever the environment says of threads.
 
 For Ray with one and three workers see ``test_backends``, for any order of arrival ``test_fault_double``.
@@ -13,39 +13,39 @@ from pathlib import Path
 import pytest
 from conftest import blobs
 
-from ckcv_ray.engine import aggregator
-from ckcv_ray.engine.backend import SerialBackend
-from ckcv_ray.runs.run import run_table
-from ckcv_ray.study import Execution, Study
+from ckcv_ray import Execution, Job, Study
+from ckcv_ray.engine import batches
+from ckcv_ray.engine.backend import SERIAL, SerialBackend
+from ckcv_ray.runs.run import checked, run_job, run_work
 
-STUDY = Study(C=(0.1, 1.0, 10.0), gamma=(0.01, 0.1, 1.0), k=(3, 4, 5, 10), n_splits=6, report_k=(5,))
-TABLE = blobs(200, d=3)
-ALL_FREE = Study(C=(10.0, 100.0), gamma=(10.0, 30.0), k=(10,), n_splits=3)  # factors large enough to share
+STUDY = Study.of(C=(0.1, 1.0, 10.0), gamma=(0.01, 0.1, 1.0), k=(3, 4, 5, 10), n_splits=6, report_k=5)
+TASK = blobs(200, d=3)
+ALL_FREE = Study.of(C=(10.0, 100.0), gamma=(10.0, 30.0), k=10, n_splits=3)  # factors large enough to share
 CLOUD = blobs(150, d=3)
 THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
 
 SERIAL_RUN = """
 import sys
 from pathlib import Path
-from ckcv_ray.runs.run import run_table
-from ckcv_ray.study import Execution
+from ckcv_ray import Execution, Job
+from ckcv_ray.runs.run import run_job
 from test_identical_bits import ALL_FREE, CLOUD
 
-run_table(ALL_FREE, CLOUD, Path(sys.argv[1]), Execution("serial"))
+run_job(Job(ALL_FREE, CLOUD, Path(sys.argv[1])), Execution("serial"))
 """
 RAY_RUNS = """
 import sys
 from pathlib import Path
-from test_identical_bits import STUDY, TABLE
+from test_identical_bits import STUDY, TASK
+from ckcv_ray import Execution, Job
 from ckcv_ray.engine.ray_backend import RayBackend, connected
-from ckcv_ray.runs.run import run_table
-from ckcv_ray.study import Execution
+from ckcv_ray.runs.run import run_job
 
 RayBackend.least_seconds = 0.0  # batches enough for every worker
 workers = [int(word) for word in sys.argv[2:]]
 with connected(max(workers), "local"):
     for n in workers:
-        run_table(STUDY, TABLE, Path(sys.argv[1]) / str(n), Execution("ray", n))
+        run_job(Job(STUDY, TASK, Path(sys.argv[1]) / str(n)), Execution("ray", n))
 """
 
 
@@ -62,7 +62,7 @@ def python(script, *words, **variables):
 
 def content(folder):
     """Every file that may not depend on how the run went, by name."""
-    files = [folder / "triples.parquet", folder / "certificate.json", *sorted(folder.glob("ensemble/*"))]
+    files = [folder / "candidates.parquet", folder / "certificate.json", *sorted(folder.glob("ensemble/*"))]
     return {file.name: file.read_bytes() for file in files}
 
 
@@ -70,9 +70,9 @@ def content(folder):
 def expected(tmp_path_factory):
     """The files of a serial run in this process."""
     out = tmp_path_factory.mktemp("expected") / "run"
-    run_table(STUDY, TABLE, out, Execution("serial"))
+    run_job(Job(STUDY, TASK, out), Execution("serial"))
     files = content(out)
-    assert len(files) == 3 + STUDY.n_splits
+    assert len(files) == 3 + STUDY.resampling.n_splits
     return files
 
 
@@ -84,14 +84,14 @@ def test_the_number_of_workers(expected, tmp_path):
 
 
 class Counting(SerialBackend):
-    """Keeps some batches waiting, and counts the tasks in each."""
+    """Keeps some batches waiting, and counts the units in each."""
 
     def __init__(self, window, least):
         self.window, self.least_seconds, self.lengths = window, least, []
 
-    def submit(self, tasks):
-        self.lengths.append(len(tasks))
-        super().submit(tasks)
+    def submit(self, units):
+        self.lengths.append(len(units))
+        super().submit(units)
 
 
 @pytest.mark.parametrize("window", [1, 20])
@@ -100,11 +100,11 @@ class Counting(SerialBackend):
     [(0.0, 50, 0.0), (1.0, 10**9, 0.0), (1.0, 1, 0.002), (1e9, 1, 0.02), (1.0, 50, 1e9)],
 )
 def test_the_length_of_a_batch(expected, tmp_path, monkeypatch, window, most, left, least):
-    monkeypatch.setattr(aggregator, "BATCH_SECONDS", most)
-    monkeypatch.setattr(aggregator, "BATCHES_LEFT", left)
-    monkeypatch.setattr(aggregator, "OWN_SECONDS", 0.0)
+    monkeypatch.setattr(batches, "BATCH_SECONDS", most)
+    monkeypatch.setattr(batches, "BATCHES_LEFT", left)
+    monkeypatch.setattr(batches, "OWN_SECONDS", 0.0)
     backend = Counting(window, least)
-    run_table(STUDY, TABLE, tmp_path / "run", backend=backend)
+    run_work(checked(Job(STUDY, TASK, tmp_path / "run")), opened=SERIAL._replace(backend=lambda: backend))
     assert content(tmp_path / "run") == expected
     if most == 0.0:
         assert max(backend.lengths) == 1
@@ -115,7 +115,7 @@ def test_the_length_of_a_batch(expected, tmp_path, monkeypatch, window, most, le
 @pytest.mark.parametrize("counts", [(1, 2, 13, 1), (2, 13, 1, 2), (13, 1, 2, 13)])
 def test_variables_that_speak_of_threads(tmp_path, counts):
     """Where BLAS may use two threads, a factor differs in its last bits."""
-    run_table(ALL_FREE, CLOUD, tmp_path / "here", Execution("serial"))
+    run_job(Job(ALL_FREE, CLOUD, tmp_path / "here"), Execution("serial"))
     asked = {name: str(n) for name, n in zip(THREADS, counts, strict=True)}
     python(SERIAL_RUN, tmp_path / "there", **asked)
     assert content(tmp_path / "there") == content(tmp_path / "here")

@@ -9,9 +9,9 @@ from scipy.stats import beta
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
-from ckcv_ray.data.task import Table
-from ckcv_ray.runs.run import run_table
-from ckcv_ray.study import Execution, Study
+from ckcv_ray import Execution, Job, Study, Task
+from ckcv_ray.core.resampling import complete_kfold, rotation
+from ckcv_ray.runs.run import run_job
 
 Found = tuple[float, tuple[float, float, int], float, list[int]]
 
@@ -20,63 +20,68 @@ def upper(errors: int, m: int, delta: float) -> float:
     return 1.0 if errors == m else float(beta.ppf(1 - delta, errors + 1, m - errors))
 
 
-def wrong(study: Study, table: Table, C: float, gamma: float, fit: np.ndarray, score: np.ndarray) -> int:
-    scaler = StandardScaler(with_mean=study.scaling == "standard", with_std=study.scaling == "standard")
-    X, y = scaler.fit_transform(table.X[fit]), table.y[fit]
+def wrong(study: Study, task: Task, C: float, gamma: float, fit: np.ndarray, score: np.ndarray) -> int:
+    standard, signs = study.learner.scale == "standard", 2 * task.y - 1
+    scaler = StandardScaler(with_mean=standard, with_std=standard)
+    X, y = scaler.fit_transform(task.X[fit]), signs[fit]
     if len(set(y)) == 1:
-        return int(np.sum(table.y[score] != y[0]))
-    machine = SVC(C=C, gamma=gamma, tol=study.tolerance).fit(X, y)
-    decision = machine.decision_function(scaler.transform(table.X[score]))
-    return int(np.sum(table.y[score] * decision <= 1e-9))
+        return int(np.sum(signs[score] != y[0]))
+    machine = SVC(C=C, gamma=gamma, tol=study.learner.tolerance).fit(X, y)
+    decision = machine.decision_function(scaler.transform(task.X[score]))
+    return int(np.sum(signs[score] * decision <= 1e-9))
 
 
-def algorithm_1(study: Study, table: Table) -> Found:
+def algorithm_1(study: Study, task: Task) -> Found:
     best: Found = (math.inf, (0.0, 0.0, 0), math.inf, [])
-    for k in study.k or range(3, table.n + 1):
-        for gamma in study.gamma:
-            for C in study.C:
+    for k in study.resampling.k or range(3, task.n + 1):
+        for gamma in study.learner.gamma:
+            for C in study.learner.C:
                 l_ms = l_ee = 0.0
                 counts = []
-                splits = k if study.resampling == "rotation" else study.n_splits
+                turns = study.resampling.name == "rotation"
+                splits = k if turns else study.resampling.n_splits
                 for i in range(splits):
-                    split = study.split(table.n, k, i)
+                    given = (i, study.seed) if turns else (i, study.resampling.n_splits, study.seed)
+                    split = (rotation if turns else complete_kfold)(task.n, k, *given)
                     m = len(split.select)
-                    l_ms += upper(wrong(study, table, C, gamma, split.train, split.select), m, study.delta)
+                    l_ms += upper(wrong(study, task, C, gamma, split.train, split.select), m, study.delta)
                     both = np.sort(np.concatenate([split.train, split.select]))
-                    counts.append(wrong(study, table, C, gamma, both, split.estimate))
+                    counts.append(wrong(study, task, C, gamma, both, split.estimate))
                     l_ee += upper(counts[-1], m, study.delta)
                 found = (l_ms / splits, (C, gamma, k), l_ee / splits, counts)
                 best = min(best, found, key=lambda f: (round(f[0], 12), f[1]))
     return best
 
 
-@pytest.mark.parametrize("scaling", ["standard", "none"])
+@pytest.mark.parametrize("scale", ["standard", "none"])
 @pytest.mark.parametrize("seed", [0, 1])
-def test_the_plain_loop_gives_the_same_answer(seed: int, scaling: str) -> None:
-    study = Study(
+def test_the_plain_loop_gives_the_same_answer(seed: int, scale: str) -> None:
+    study = Study.of(
         C=(0.1, 1.0, 10.0, 100.0),
         gamma=(0.01, 0.1, 1.0),
         k=(3, 4, 5, 10),
         n_splits=4,
         seed=seed,
-        scaling=scaling,
+        scale=scale,
         tolerance=1e-6,
     )
-    table = blobs(60, d=3, seed=seed, shift=1.5)
-    l_ms, triple, l_ee, counts = algorithm_1(study, table)
-    result = run_table(study, table, execution=Execution("serial"))
-    assert (result.C, result.gamma, result.k) == triple
+    task = blobs(60, d=3, seed=seed, shift=1.5)
+    l_ms, winner, l_ee, counts = algorithm_1(study, task)
+    result = run_job(Job(study, task), Execution("serial"))
+    assert (result.setting["C"], result.setting["gamma"], result.k) == winner
     assert result.l_ms == pytest.approx(l_ms, rel=1e-12)
     assert result.l_ee == pytest.approx(l_ee, rel=1e-12)
     assert list(result.certificate.errors) == counts
 
 
 def test_the_conventional_rotation_gives_the_same_answer() -> None:
-    study = Study(C=(0.1, 1.0, 10.0), gamma=(0.01, 0.1, 1.0), k=(5, 7), resampling="rotation", tolerance=1e-6)
-    table = blobs(62, d=3, shift=1.5)
-    l_ms, triple, l_ee, counts = algorithm_1(study, table)
-    result = run_table(study, table, execution=Execution("serial"))
-    assert (result.C, result.gamma, result.k) == triple
+    study = Study.of(
+        C=(0.1, 1.0, 10.0), gamma=(0.01, 0.1, 1.0), k=(5, 7), resampling="rotation", tolerance=1e-6
+    )
+    task = blobs(62, d=3, shift=1.5)
+    l_ms, winner, l_ee, counts = algorithm_1(study, task)
+    result = run_job(Job(study, task), Execution("serial"))
+    assert (result.setting["C"], result.setting["gamma"], result.k) == winner
     assert (result.l_ms, result.l_ee) == pytest.approx((l_ms, l_ee), rel=1e-12)
     assert list(result.certificate.errors) == counts
     assert len(counts) == result.k

@@ -5,7 +5,7 @@ solution; all gammas of a split share its distances, and where nothing is scaled
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
@@ -13,7 +13,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from ckcv_ray.core.measures import ZERO_ONE, Kind, Measure
-from ckcv_ray.core.options import Option, check_options, option
+from ckcv_ray.core.options import Option, check_options, option, thinned
 from ckcv_ray.data.schema import Index, Rows
 from ckcv_ray.data.task import Task
 from ckcv_ray.errors import InputError
@@ -122,7 +122,7 @@ class GaussianSVM:
 
     def thinned(self, most: int) -> Self:
         """Return the learner with at most ``most`` values in each grid, evenly spaced."""
-        return replace(self, C=_spaced(self.C, most), gamma=_spaced(self.gamma, most))
+        return thinned(self, most)
 
     def share(self, task: Task) -> Shared:
         """Put together what the workers share."""
@@ -161,6 +161,10 @@ class GaussianSVM:
     def from_table(self, table: pa.Table, task: Task) -> list[SVMModel]:
         """Return the models of a table; see ``base.Learner``."""
         return model.from_table(table, task)
+
+    def most_values(self, task: Task) -> int:
+        """Return the values of a machine all of whose rows are support vectors."""
+        return 2 * sum(task.X.shape) + len(self.schema)
 
     def same(self, a: SVMModel, b: SVMModel) -> bool:
         """Tell whether two models are equal in every bit."""
@@ -236,10 +240,3 @@ class PathFits(NamedTuple):
 def signs(task: Task) -> Signs:
     """Return the classes 0 and 1 of a task as -1 and +1."""
     return np.where(task.y == 1, 1, -1).astype(np.int8)
-
-
-def _spaced(values: Sequence[Any], most: int) -> tuple[Any, ...]:
-    """At most so many of the values, evenly spaced, the first and the last among them."""
-    if len(values) <= most:
-        return tuple(values)
-    return tuple(values[i * (len(values) - 1) // (most - 1)] for i in range(most))

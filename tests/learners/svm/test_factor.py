@@ -4,8 +4,15 @@ import numpy as np
 import pytest
 
 from ckcv_ray.learners.svm.factor import factorise, remove, solve
+from ckcv_ray.learners.svm.machine_code import load
 
 SIZES = (1, 2, 3, 4, 5, 7, 8, 9, 13, 30)
+
+
+@pytest.fixture(autouse=True)
+def loaded():
+    """These functions are called as they are, without a solver that loads them first."""
+    load()
 
 
 def positive_definite(m, seed=0):

@@ -22,19 +22,19 @@ FIT = """
 import sys
 import numpy as np
 from ckcv_ray.learners.svm import blocks
-from ckcv_ray.engine import evaluate as worker
-from ckcv_ray.data.task import table_from_arrays
-from ckcv_ray.runs.run import run_table
+from ckcv_ray.data.task import Task
+from ckcv_ray.runs.run import Job, run_job
 from ckcv_ray.study import Execution, Study
 
 def models(study):
-    result = run_table(study, table, execution=Execution("serial"))
-    return [m.dual_coef.tobytes().hex() + float(m.offset).hex() for m in result.ensemble.members]
+    result = run_job(Job(study, task), Execution("serial"))
+    machines = [member.model for member in result.ensemble.members]
+    return [m.dual_coef.tobytes().hex() + float(m.offset).hex() for m in machines]
 
 rng = np.random.default_rng(0)
 y = np.where(np.arange(150) % 2, 1, -1)
-table = table_from_arrays(rng.normal(size=(150, 3)) + y[:, None] / 2, y)
-study = Study(C=(10.0, 100.0), gamma=(10.0, 30.0), k=(10,), n_splits=3)  # many free variables
+task = Task.of(rng.normal(size=(150, 3)) + y[:, None] / 2, y)
+study = Study.of(C=(10.0, 100.0), gamma=(10.0, 30.0), k=(10,), n_splits=3)  # many free variables
 found = {}
 for which in sys.argv[1:]:
     blocks.DENSE_BYTES = 0 if which == "points" else 1 << 30
@@ -66,7 +66,7 @@ def test_compiled_cached_edited_optimised_and_in_any_company_the_bits_are_the_sa
     assert fitted(copy, cache, "points", "whole", python=("-O",), PYTHONHASHSEED="8") == cold
     assert fitted(copy, cache, "whole", "points", python=("-OO",)) == cold
     assert list(cache.glob("*.bin")) == [first]
-    with (copy / "core/svm/factor.py").open("a") as source:
+    with (copy / "learners/svm/factor.py").open("a") as source:
         source.write("# what git pull may bring\n")
     assert fitted(copy, cache, "whole", "points", PYTHONHASHSEED="9") == cold
     (second,) = set(cache.glob("*.bin")) - {first}
@@ -80,7 +80,7 @@ def test_a_comment_in_any_source_names_another_file(
     before = machine_code.file_name()
     copy = tmp_path / "ckcv_ray"
     shutil.copytree(PACKAGE, copy, ignore=shutil.ignore_patterns("__pycache__"))
-    monkeypatch.setattr(machine_code, "PACKAGE", copy)
+    monkeypatch.setattr(machine_code, "FOLDER", copy / "learners" / "svm")
     assert machine_code.file_name() == before
     with (copy / name).open("a") as source:
         source.write("# a comment\n")

@@ -1,0 +1,199 @@
+"""A base for learners that make models from rows: all of ``base.Learner`` but the paths and the fits.
+
+A model is a frozen dataclass whose fields are the columns of the learner's ``schema``, its hyperparameters
+among them: numbers, text, and arrays as lists.
+"""
+
+from abc import abstractmethod
+from collections.abc import Sequence
+from typing import Any, ClassVar, NamedTuple, Self
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from ckcv_ray.core.measures import Kind, Measure
+from ckcv_ray.core.options import thinned
+from ckcv_ray.data.schema import Classes, Index, Rows
+from ckcv_ray.data.task import Task
+from ckcv_ray.learners.base import STATUSES, Checked, Learner, Model, Setting, Status
+from ckcv_ray.learners.ensemble import judge
+
+ROUNDING = 1e-9  # of the largest number: other processors round otherwise
+COPIES = 4  # of a split's rows that a fit may hold at once
+
+
+class SimpleLearner(Learner):
+    """A learner of which ``paths`` and ``fit`` are left to write, and ``check`` where fits are expensive.
+
+    Attributes:
+        name, kinds, capped, schema: see ``base.Learner``.
+        model: class of its models, which takes the columns of ``schema`` by name.
+    """
+
+    name: ClassVar[str]
+    kinds: ClassVar[frozenset[Kind]]
+    capped: ClassVar[str] = ""
+    schema: ClassVar[pa.Schema]
+    model: ClassVar[type[Any]]
+
+    @property
+    @abstractmethod
+    def paths(self) -> Sequence[Sequence[Setting]]:
+        """The settings of each path, the same names in all of them."""
+
+    @abstractmethod
+    def fit(self, X: Rows, y: Classes, settings: Sequence[Setting]) -> Sequence[Model]:
+        """Fit rows X [n, d] of the classes y [n], of which some may be missing.
+
+        Args:
+            X, y: the rows.
+            settings: the beginning of a path. What is fitted at one of them does not depend on those after.
+        """
+
+    @property
+    def lengths(self) -> Sequence[int]:
+        """The number of steps of each path."""
+        return [len(path) for path in self.paths]
+
+    def setting(self, path: int, step: int) -> Setting:
+        """Return the hyperparameters at a position."""
+        return self.paths[path][step]
+
+    def settings(self) -> dict[str, NDArray[Any]]:
+        """Return the hyperparameters of all positions by name, path by path."""
+        every = [setting for path in self.paths for setting in path]
+        return {name: np.array([setting[name] for setting in every]) for name in every[0]}
+
+    def thinned(self, most: int) -> Self:
+        """Return the learner with at most ``most`` values in each list of its options."""
+        return thinned(self, most)
+
+    def share(self, task: Task) -> Task:
+        """Share the task itself."""
+        return task
+
+    def prepare(self, shared: Task, train: Index, score: Index) -> "RowBlock":
+        """Take the rows of a split."""
+        return RowBlock(self, shared, train, score)
+
+    def cost(self, n_train: int) -> float:
+        """Return the number of rows."""
+        return float(n_train)
+
+    def memory(self, n_train: int, n_score: int, d: int) -> int:
+        """Return the bytes of a few copies of the rows."""
+        return COPIES * 8 * (n_train + n_score) * (d + 1)
+
+    def check(self, model: Any, task: Task, train: Index, capped: bool) -> Checked:
+        """Fit the model again, and compare all but the last bits."""
+        setting = self.setting_of(model)
+        path = next((path for path in self.paths if setting in path), None)
+        if path is None:
+            return Checked([f"it was fitted at {setting}, which the study does not have"], [])
+        settings = path[: path.index(setting) + 1]
+        again = self.fit(task.X[train], task.y[train], settings)[-1]
+        same = self._equal(model, again, ROUNDING)
+        return Checked([] if same else ["it is not the model of its training rows"], [])
+
+    def setting_of(self, model: Any) -> Setting:
+        """Return the hyperparameters among the fields of a model."""
+        return {name: getattr(model, name) for name in self.paths[0][0]}
+
+    def table(self, models: Sequence[Any]) -> pa.Table:
+        """Return a row of ``schema`` for each model."""
+        names = self.schema.names
+        rows = [{name: np.asarray(getattr(model, name)).tolist() for name in names} for model in models]
+        return pa.Table.from_pylist(rows, schema=self.schema)
+
+    def from_table(self, table: pa.Table, task: Task) -> list[Any]:
+        """Return the models of a table; each has to classify a row of the task."""
+        models = [self._of_row(row) for row in table.select(self.schema.names).to_pylist()]
+        for model in models:
+            (label,) = model.predict(task.X[:1]).label
+            if not -1 <= label < task.n_classes:
+                raise ValueError(f"it gives class {label}, and there are {task.n_classes}")
+        return models
+
+    def most_values(self, task: Task) -> int:
+        """Return the values of a few arrays with a number for each class and each row or feature."""
+        return 2 * task.n_classes * sum(task.X.shape) + len(self.schema)
+
+    def same(self, a: Any, b: Any) -> bool:
+        """Tell whether two models are equal in every bit."""
+        return self._equal(a, b, 0.0)
+
+    def load(self) -> None:
+        """Prepare nothing."""
+
+    def state(self) -> dict[str, str]:
+        """Return nothing: the packages are named anyway."""
+        return {}
+
+    def _of_row(self, row: dict[str, Any]) -> Any:
+        fields = {field.name: _value(row[field.name], field.type) for field in self.schema}
+        return self.model(**fields)
+
+    def _equal(self, a: Any, b: Any, rounding: float) -> bool:
+        pairs = ((np.asarray(getattr(a, name)), np.asarray(getattr(b, name))) for name in self.schema.names)
+        return all(_alike(one, other, rounding) for one, other in pairs)
+
+
+class RowBlock(NamedTuple):
+    """The rows of a split."""
+
+    learner: SimpleLearner
+    task: Task
+    train: Index
+    score: Index
+
+    def fit(self, path: int, length: int) -> "ModelFits":
+        """Fit the first steps of a path."""
+        X, y = self.task.X[self.train], self.task.y[self.train]
+        models = self.learner.fit(X, y, self.learner.paths[path][:length])
+        return ModelFits(models, self.task, self.score)
+
+
+class ModelFits(NamedTuple):
+    """Fits that are models already, and converged."""
+
+    models: Sequence[Model]
+    task: Task
+    score: Index
+
+    @property
+    def status(self) -> NDArray[np.int8]:
+        """Position of each fit's status."""
+        return np.full(len(self.models), STATUSES.index(Status.CONVERGED), dtype=np.int8)
+
+    @property
+    def n_iter(self) -> NDArray[np.int64]:
+        """Iterations of each fit: one."""
+        return np.ones(len(self.models), dtype=np.int64)
+
+    def totals(self, measure: Measure) -> NDArray[np.int64]:
+        """Judge each model on the rows that are scored."""
+        X, y, n_classes = self.task.X[self.score], self.task.y[self.score], self.task.n_classes
+        return np.array([judge(model, X, y, measure, n_classes) for model in self.models])
+
+    def model(self, step: int) -> Model:
+        """Return one model."""
+        return self.models[step]
+
+
+def _value(value: Any, kind: pa.DataType) -> Any:
+    """A cell as a model has it: a list as an array, of finite numbers."""
+    leaf = kind
+    while pa.types.is_list(leaf):
+        leaf = leaf.value_type
+    found = np.array(value, dtype=leaf.to_pandas_dtype())
+    if found.dtype.kind == "f" and not np.isfinite(found).all():
+        raise ValueError("it has numbers that are not finite")
+    return value if leaf is kind else found
+
+
+def _alike(a: NDArray[Any], b: NDArray[Any], rounding: float) -> bool:
+    """Whether two arrays differ at most by the rounding, relative to the largest number."""
+    if a.dtype.kind != "f" or not rounding or a.shape != b.shape:
+        return np.array_equal(a, b)
+    return bool(np.all(np.abs(a - b) <= rounding * np.abs(b).max(initial=0.0)))

@@ -1,0 +1,23 @@
+"""What the tests of claims share: a small study, a nested one, and runs of them in this process."""
+
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ckcv_ray import Execution, Job, Result, Study, Task
+from ckcv_ray.engine.loop import Stop
+from ckcv_ray.runs.run import never, run_job
+
+SMALL = Study.of(C=(0.1, 1.0, 10.0), gamma=(0.1, 1.0), n_splits=5)
+NESTED = SMALL.replace(certify="nested", outer_splits=3, k=(3, 4, 5))
+
+
+def run(study: Study, task: Task, out: Path | None = None, stop: Stop = never) -> Result:
+    """Run a study in this process."""
+    return run_job(Job(study, task, out), Execution("serial"), stop)
+
+
+def changed(task: Task, y: NDArray[np.int32], X: NDArray[np.float64] | None = None) -> Task:
+    """The task with other class numbers, and other inputs where they are given."""
+    return Task.of(task.X if X is None else X, task.labelled(y))

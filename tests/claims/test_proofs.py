@@ -1,0 +1,220 @@
+"""What is proven: weights that sum to one, levels, rows held out and rows of outer splits."""
+
+from dataclasses import replace
+from fractions import Fraction
+from math import fsum
+
+import numpy as np
+import pytest
+from claimed import NESTED, SMALL, changed, run
+from conftest import blobs
+from scipy import stats
+
+from ckcv_ray.claims.proofs import occam, weight
+from ckcv_ray.claims.wording import ASSUMPTIONS, NOT_COVERED, at_most
+from ckcv_ray.core.bounds import catoni, clopper_pearson, safe
+from ckcv_ray.core.resampling import hold_out
+from ckcv_ray.data.task import Task
+from ckcv_ray.errors import InputError
+from ckcv_ray.study import Problem, Study
+
+# occam
+
+
+def small(study, n):
+    """The problem of a study on so few rows as no task has."""
+    problem = Problem.of(study, blobs(60))
+    return replace(problem, sizes=study.resampling.sizes(n))
+
+
+def total_weight(problem):
+    return problem.n_settings * sum(weight(problem, size.k) for size in problem.sizes)
+
+
+STUDIES = {
+    "every k": Study(),
+    "one k": Study.of(k=(10,)),
+    "equal fold sizes": Study.of(k=(3, 40, 41, 42, 43, 44, 45)),
+    "rotation, equal fold sizes": Study.of(k=(3, 40, 41, 42, 43, 44, 45), resampling="rotation"),
+    "rotation, every k": Study.of(resampling="rotation"),
+    "one candidate": Study.of(C=1.0, gamma=1.0, k=7),
+}
+
+
+@pytest.mark.parametrize("n", [45, 50, 90, 400])
+@pytest.mark.parametrize("study", STUDIES.values(), ids=STUDIES.keys())
+def test_weights_sum_to_one_over_the_candidates_of_the_study_and_never_to_more(study, n):
+    assert 1 - Fraction(1, 10**30) < total_weight(Problem.of(study, blobs(n))) <= 1
+
+
+def test_weights_of_the_smallest_tables():
+    assert weight(small(Study(), 3), 3) == Fraction(1, 143)
+    rotation = small(Study.of(resampling="rotation"), 4)
+    assert weight(rotation, 3) == pytest.approx(Fraction(3, 4 * 143), rel=1e-15)
+    assert weight(small(Study(), 4), 3) == Fraction(1, 143)  # k = 4 has the fold size of k = 3
+
+
+def test_weight_falls_with_k_as_it_did():
+    problem = Problem.of(Study.of(k=(3, 5, 10)), blobs(400))
+    ratios = [weight(problem, 3) / weight(problem, k) for k in (5, 10)]
+    assert ratios == [Fraction(4 * 3, 2), Fraction(9 * 8, 2)]
+
+
+def test_weights_of_a_large_table_are_not_summed_as_fractions():
+    """With every k up to n, each its own fold size, the sum is (n - 2) / (n - 1)."""
+    n = 100_000
+    found = weight(small(Study.of(resampling="rotation"), n), 10)
+    exact = Fraction(1, 143 * 9 * 8) * Fraction(n - 1, n - 2)
+    assert exact * (1 - Fraction(1, 10**30)) < found <= exact
+
+
+@pytest.mark.parametrize(("k", "most"), [(10, 24.6), (5, 15.6)])
+def test_occam_of_a_single_k_pays_for_the_settings_alone(k, most):
+    """At 400 rows, 143 settings and an error rate of 0.03; with every k it would be 31 and 18 percent."""
+    n = 400
+    errors, study = [round(0.03 * n / k)] * 20, Study.of(k=(k,))
+    bound = occam(Problem.of(study, blobs(n)), k, errors)["bound"]
+    level = study.delta / 143
+    assert bound == pytest.approx(safe(errors[0], n // k, level), rel=1e-12)
+    assert 100 * bound < most
+
+
+def test_occam_is_the_safe_bound_at_the_weighted_level():
+    result = run(SMALL, blobs(60))
+    c = result.certificate
+    total = sum(Fraction(1, (size.k - 2) * (size.k - 1)) for size in SMALL.resampling.sizes(60))
+    level = float(Fraction(1, 6 * (result.k - 2) * (result.k - 1)) / total * Fraction(SMALL.delta))
+    expected = min(1.0, fsum(safe(np.array(c.errors), c.n_select, level)) / len(c.errors))
+    assert c.proven["certification"] == "occam"
+    assert c.proven["bound"] == pytest.approx(expected, rel=1e-12)
+    assert c.proven["bound"] > c.l_ee
+    assert f"at most {at_most(expected)}" in c.proven["statement"]
+    assert "occam over 6 x k candidates" in c.proven["statement"]
+    assert c.proven["statement"] in c.statements
+    assert (c.assumptions, c.not_covered) == (ASSUMPTIONS, NOT_COVERED)
+
+
+def test_occam_takes_catoni_where_the_safe_bound_is_not_checked():
+    problem = Problem.of(Study.of(C=1.0, gamma=1.0, k=3), blobs(18_001))
+    claim = occam(problem, 3, [300, 320])
+    assert claim["bound"] == catoni(620 / 12000, 6000, 0.05)
+    assert "Catoni" in claim["statement"]
+
+
+def test_occam_holds_for_the_random_member_of_members_fixed_beforehand():
+    """X_i ~ Bin(m, L_i), independent: the share of failures stays below delta by its stated tail."""
+    rng = np.random.default_rng(5)
+    m, runs = 20, 400
+    problem = Problem.of(Study.of(C=1.0, gamma=1.0, k=3, delta=0.3), blobs(3 * m))
+    risks = np.array([0.1, 0.2, 0.3])
+    failures = sum(
+        risks.mean() > occam(problem, 3, rng.binomial(m, risks).tolist())["bound"] for _ in range(runs)
+    )
+    assert failures <= stats.binom.ppf(1 - 1e-6, runs, 0.3)
+
+
+# holdout
+
+
+def test_what_is_held_out_is_touched_by_nothing():
+    """Other inputs and labels in the held-out rows: the same candidate, l_ee and ensemble; other claims."""
+    study = SMALL.replace(certify="holdout", claim=("random", "vote", "member:2"))
+    task = blobs(60)
+    held = hold_out(60, study.certification.holdout_share, study.seed)
+    X, y = task.X.copy(), task.y.copy()
+    X[held], y[held] = X[held][::-1], 1 - y[held]
+    one, other = run(study, task), run(study, changed(task, y, X))
+    assert len(held) == one.certificate.n_held == 19
+    assert (one.setting, one.k) == (other.setting, other.k)
+    assert (one.l_ms, one.l_ee, one.certificate.errors) == (other.l_ms, other.l_ee, other.certificate.errors)
+    for a, b in zip(one.ensemble.members, other.ensemble.members, strict=True):
+        np.testing.assert_array_equal(a.model.dual_coef, b.model.dual_coef)
+        np.testing.assert_array_equal(a.model.vectors, b.model.vectors)
+    assert one.run_id != other.run_id
+    assert one.certificate.claims[:3] != other.certificate.claims[:3]
+
+
+def test_the_rest_is_a_study_of_the_rows_left():
+    study, task = SMALL.replace(certify="holdout", holdout_share=0.25), blobs(60)
+    left = np.delete(np.arange(60), hold_out(60, 0.25, study.seed))
+    plain = run(SMALL, Task.of(task.X[left], task.labelled(task.y[left])))
+    divided = run(study, task)
+    assert (divided.setting, divided.k) == (plain.setting, plain.k)
+    assert (divided.l_ms, divided.l_ee) == (plain.l_ms, plain.l_ee)
+    assert divided.candidates.equals(plain.candidates)
+    assert divided.certificate.claims[-1] == plain.certificate.proven  # occam is of those rows
+
+
+def test_claims_count_errors_on_the_held_out_rows_and_share_delta():
+    study = SMALL.replace(certify="holdout", claim=("vote", "member:1", "random"))
+    task = blobs(60)
+    result = run(study, task)
+    held = hold_out(60, study.certification.holdout_share, study.seed)
+    X, y = task.X[held], task.y[held]
+    votes = np.array([member.model.predict(X).label for member in result.ensemble.members])
+    wrong = {
+        "vote": np.where((votes == 1).sum(axis=0) * 2 > 5, 1, 0) != y,
+        "member:1": votes[1] != y,
+        "keyed": result.predict(X) != task.labelled(y),
+    }
+    claims = {
+        claim["classifier"]: claim
+        for claim in result.certificate.claims
+        if claim["certification"] == "holdout"
+    }
+    assert list(claims) == ["vote", "member:1", "keyed"]
+    for name, claim in claims.items():
+        assert claim["bound"] == clopper_pearson(int(wrong[name].sum()), len(held), 0.05 / 3)
+        assert claim["delta"] == 0.05 / 3
+        assert f"{int(wrong[name].sum())} of {len(held)} rows" in claim["statement"]
+    assert result.certificate.proven == result.certificate.claims[0]
+    assert result.to_json()["proven"] == result.certificate.proven
+
+
+# nested
+
+
+def test_each_nested_member_is_selected_and_fitted_without_its_outer_rows():
+    """Other labels in the rows that certify the first member: the same member, other errors."""
+    task = blobs(60)
+    away = Problem.of(NESTED, task).outer.split(0, 0).estimate
+    y = task.y.copy()
+    y[away] = 1 - y[away]
+    one, other = run(NESTED, task).nested, run(NESTED, changed(task, y)).nested
+    a, b = one.members[0], other.members[0]
+    assert (a.model.C, a.model.gamma, a.model.offset) == (b.model.C, b.model.gamma, b.model.offset)
+    np.testing.assert_array_equal(a.model.dual_coef, b.model.dual_coef)
+    assert sum(a.errors) == len(away) - sum(b.errors)
+    assert not set(a.model.support.tolist()) & set(away.tolist())
+
+
+def test_nested_selection_is_a_study_of_its_own_and_its_claim_the_safe_mean():
+    task = blobs(60)
+    result = run(NESTED, task)
+    for i, member in enumerate(result.nested.members):
+        split = result.problem.outer.split(0, i)
+        rows = np.sort(np.concatenate([split.train, split.select]))
+        inner = run(SMALL.replace(k=(3, 4, 5)), Task.of(task.X[rows], task.labelled(task.y[rows])))
+        assert {"C": member.model.C, "gamma": member.model.gamma} == inner.setting
+        wrong = member.model.predict(task.X[split.estimate]).label != task.y[split.estimate]
+        assert sum(member.errors) == np.sum(wrong)
+    claim = result.certificate.proven
+    errors = np.array([sum(member.errors) for member in result.nested.members])
+    assert (claim["certification"], claim["classifier"]) == ("nested", "nested")
+    assert claim["bound"] == pytest.approx(np.mean(safe(errors, 20, 0.05)), rel=1e-12)
+    assert result.certificate.claims[-1] == run(SMALL.replace(k=(3, 4, 5)), task).certificate.proven
+    assert len(result.predict(task.X[:4], nested=True)) == 4
+
+
+@pytest.mark.parametrize("after", [0, 3, 12])
+def test_a_nested_run_stops_when_asked_and_goes_on_later(tmp_path, after):
+    asked = iter([False] * after)
+    with pytest.raises(KeyboardInterrupt):
+        run(NESTED, blobs(60), out=tmp_path / "run", stop=lambda: next(asked, True))
+    whole = run(NESTED, blobs(60), out=tmp_path / "whole")
+    assert run(NESTED, blobs(60), out=tmp_path / "run").certificate == whole.certificate
+
+
+def test_there_is_no_nested_ensemble_where_none_was_asked_for():
+    with pytest.raises(InputError, match="--certify nested"):
+        run(SMALL, blobs(60)).predict(np.zeros((1, 2)), nested=True)

@@ -1,0 +1,70 @@
+"""The rule applied is the rule that is claimed: what is said of predictions, and how they are drawn."""
+
+import numpy as np
+from claimed import NESTED, SMALL, run
+from conftest import blobs
+
+from ckcv_ray.claims.rules import Rule
+from ckcv_ray.claims.wording import at_most
+
+
+def test_predictions_are_told_with_the_claim_that_covers_them():
+    occam = run(SMALL, blobs(60))
+    held = run(SMALL.replace(certify="holdout", claim=("vote",)), blobs(60))
+    nested = run(NESTED, blobs(60))
+    percent = f"at most {at_most(occam.certificate.proven['bound'])} "
+    assert percent in occam.claim_for(occam.rule())
+    assert "twice that of a member drawn afresh" in occam.claim_for(occam.rule(vote=True))
+    vote, random = held.certificate.claims
+    assert f"at most {at_most(vote['bound'])} " in held.claim_for(held.rule(vote=True))
+    assert "(holdout)" in held.claim_for(held.rule(vote=True))
+    assert f"at most {at_most(random['bound'])} " in held.claim_for(held.rule())
+    assert "(occam)" in held.claim_for(held.rule())
+    inside = nested.claim_for(nested.rule(nested=True), nested=True)
+    assert f"at most {at_most(nested.certificate.proven['bound'])} " in inside
+    assert "drawn afresh for each pattern" in inside
+    assert "(occam)" in nested.claim_for(nested.rule())
+
+
+def test_nothing_is_said_to_be_proven_of_a_single_member_that_no_rows_judged():
+    """What would prove something is named for F*, and for the nested ensemble there is nothing to name."""
+    nested, held = run(NESTED, blobs(60)), run(SMALL.replace(certify="holdout", claim="member:1"), blobs(60))
+    told = nested.claim_for(nested.rule(member=2))
+    assert "nothing is proven of it alone" in told
+    assert "--certify holdout --claim member:2" in told
+    inside = nested.claim_for(nested.rule(nested=True, member=2), nested=True)
+    assert inside.endswith("nothing is proven of it alone")
+    proven = held.certificate.proven
+    assert proven["classifier"] == "member:1"
+    assert f"at most {at_most(proven['bound'])} " in held.claim_for(held.rule(member=1))
+    assert "nothing is proven of it alone" in held.claim_for(held.rule(member=2))
+
+
+def test_predict_applies_the_rule_that_the_held_out_rows_judged():
+    """Equal rows meet one member: their claim is of that fixed rule; drawn afresh, of the mean risk."""
+    held = run(SMALL.replace(certify="holdout", seed=4), blobs(60))
+    assert held.rule() == Rule("keyed", 4)
+    keyed, occam = held.certificate.claims
+    assert (keyed["classifier"], occam["classifier"]) == ("keyed", "random")
+    assert held.rule().classifier() in keyed["statement"]
+    assert "(by a hash of its values)" in keyed["statement"]
+    assert held.claim_for(held.rule()).endswith("(holdout)")
+    assert len(set(held.predictions(np.zeros((50, 2)), held.rule()).member.tolist())) == 1
+    afresh = held.rule(seed=4)
+    assert afresh == Rule("random", 4)
+    assert afresh.classifier() in occam["statement"]
+    assert held.claim_for(afresh).endswith("(occam)")
+    assert len(set(held.predictions(np.zeros((50, 2)), afresh).member.tolist())) > 1
+
+
+def test_predictions_without_a_certified_key_are_drawn_afresh_and_repeated_by_their_seed():
+    task = blobs(60)
+    for result, nested in ((run(SMALL, task), False), (run(NESTED, task), True)):
+        one, other = result.rule(nested=nested), result.rule(nested=nested)
+        assert one.name == other.name == "random"
+        assert one.seed != other.seed
+        X = np.zeros((200, 2))
+        members = result.predictions(X, one, nested).member.tolist()
+        again = result.predictions(X, result.rule(seed=one.seed, nested=nested), nested)
+        assert members == again.member.tolist()
+        assert members != result.predictions(X, other, nested).member.tolist()

@@ -1,0 +1,308 @@
+"""The options of a study on the command line and in TOML files: those of its parts, each with its help."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer
+from command import Command
+
+from ckcv_ray import InputError, Study
+from ckcv_ray.cli import main as cli
+from ckcv_ray.cli import run as command_run
+from ckcv_ray.cli.options import study_of
+from ckcv_ray.core.options import Option, options
+from ckcv_ray.study import SLOTS
+from ckcv_ray.study.study import FIELDS
+
+TODAY = [
+    "C", "gamma", "k", "n-splits", "delta", "seed", "resampling", "scale", "report-k", "solver", "tolerance",
+    "max-iter", "bound", "certify", "holdout-share", "claim", "outer-splits", "exhaustive", "study",
+]  # fmt: skip
+OTHER = {  # of every option a value that is not its default, as a word of the command line
+    "C": "1,10", "gamma": "log:-1:1:3", "scale": "none", "solver": "libsvm", "tolerance": "0.01",
+    "max_iter": "77", "k": "3:5", "n_splits": "7", "delta": "0.1", "bound": "safe", "holdout_share": "0.25",
+    "claim": "vote,member:1", "outer_splits": "3", "seed": "5", "report_k": "3,4", "exhaustive": "true",
+}  # fmt: skip
+# Other tests may have registered learners of their own.
+PARTS = {
+    slot: {name: part for name, part in choices.items() if part.__module__.startswith("ckcv_ray.")}
+    for slot, choices in SLOTS.items()
+}
+OWNERS = [*((slot, name) for slot, choices in PARTS.items() for name in choices), ("", "")]
+
+
+def owned(slot: str, name: str) -> dict[str, Option]:
+    """The options of a part; of the study itself where there is none."""
+    part = PARTS[slot][name] if slot else Study
+    return {field: declared.metadata["option"] for field, declared in options(part).items()}
+
+
+def dashed(name: str) -> str:
+    return name.replace("_", "-")
+
+
+def chosen(name: str) -> tuple[str, str]:
+    """The slot and the part that an option belongs to."""
+    return next(owner for owner in OWNERS if name in owned(*owner))
+
+
+def declared(name: str) -> Option:
+    return owned(*chosen(name))[name]
+
+
+def as_toml(name: str) -> str:
+    """The other value of an option, as a TOML file has it."""
+    text = OTHER[name]
+    return text if declared(name).kind is not str else f'"{text}"'
+
+
+def as_words(name: str) -> list[str]:
+    """An option with its other value, on the command line."""
+    return [f"--{dashed(name)}", *([] if declared(name).kind is bool else [OTHER[name]])]
+
+
+Studied = Callable[..., Study]
+
+
+@pytest.fixture
+def studied(ckcv: Command, patients: Path, monkeypatch: pytest.MonkeyPatch) -> Studied:
+    """The study that words of the command line make."""
+
+    def call(*words: object) -> Study:
+        seen: list[Study] = []
+
+        def take(study: Study, task: object) -> None:
+            seen.append(study)
+            raise InputError("seen")
+
+        with monkeypatch.context() as patch:
+            patch.setattr(command_run.Problem, "of", take)
+            _, _, told = ckcv("plan", patients, "--target", "outcome", *words)
+        assert told == "ckcv: seen\n"
+        return seen[0]
+
+    return call
+
+
+@pytest.fixture(params=["run", "plan"])
+def parameters(request: pytest.FixtureRequest) -> dict[str, Any]:
+    """The options of a command by name."""
+    group = typer.main.get_command(cli.app)
+    command = group.commands[request.param]  # type: ignore[attr-defined]
+    return {p.name: p for p in command.params if p.param_type_name == "option"}
+
+
+def test_every_option_of_every_part_is_on_the_command_line(parameters: dict[str, Any]) -> None:
+    for owner in OWNERS:
+        for name, option in owned(*owner).items():
+            on_line = parameters[name]
+            assert on_line.opts == [f"--{dashed(name)}"]
+            assert on_line.secondary_opts == []
+            assert on_line.help == option.help
+            if option.kind is not bool:
+                assert (on_line.show_default or None) == option.shown
+            assert on_line.rich_help_panel == option.panel
+            assert on_line.default is None
+            assert on_line.is_flag == (option.kind is bool)
+
+
+def test_every_part_can_be_chosen_on_the_command_line(parameters: dict[str, Any]) -> None:
+    for slot, choices in PARTS.items():
+        if len(choices) > 1:
+            assert parameters[slot].show_default == next(iter(choices))
+            for name in [*choices][1:]:
+                assert name in parameters[slot].help
+
+
+def test_the_options_of_today_are_all_there(parameters: dict[str, Any]) -> None:
+    own = {"out", "target", "features", "drop", "test", "ida_file", "backend", "workers", "address"}
+    own |= {"retry_failed", "resume_until_done", "yes", "as_json"}
+    assert {dashed(name) for name in parameters if name not in own} - {"learner", "criterion"} == set(TODAY)
+
+
+@pytest.mark.parametrize("command", ["run", "plan"])
+def test_help_shows_every_option_with_its_help(
+    command: str, ckcv: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "110")
+    code, shown, _ = ckcv(command, "--help")
+    assert code == 0
+    text = " ".join(shown.replace("│", " ").split())
+    for owner in OWNERS:
+        for name, option in owned(*owner).items():
+            default = f" [default: ({option.shown})]" if option.shown else ""
+            kind = {"str": "<str>", "int": "<int>", "float": "<float>", "bool": "<bool>"}[
+                option.kind.__name__
+            ]
+            assert f"--{dashed(name)} {kind} {option.help}{default}" in text
+
+
+@pytest.mark.parametrize("owner", OWNERS, ids=" ".join)
+def test_the_defaults_shown_are_the_defaults(owner: tuple[str, str]) -> None:
+    part = PARTS[owner[0]][owner[1]]() if owner[0] else Study()
+    for name, option in owned(*owner).items():
+        if option.shown is None:
+            assert getattr(part, name) in ((), False)
+        else:
+            assert option.check(name, option.kind(option.shown)) == getattr(part, name)
+
+
+def test_an_option_of_several_parts_is_one_option() -> None:
+    """The command line has it once."""
+    found: dict[str, Option] = {}
+    for owner in OWNERS:
+        for name, option in owned(*owner).items():
+            assert found.setdefault(name, option) is option
+    assert set(found) == set(OTHER)
+
+
+@pytest.mark.parametrize("name", OTHER)
+def test_every_option_is_heard_on_the_command_line_and_in_a_file(
+    name: str, studied: Studied, tmp_path: Path
+) -> None:
+    slot, part = chosen(name)
+    default = (PARTS[slot][part] if slot else Study)()
+    expected = declared(name).check(name, declared(name).kind(OTHER[name]))
+    assert expected != getattr(default, name)
+    choice = [f"--{slot}", part] if slot and len(SLOTS[slot]) > 1 and part != next(iter(SLOTS[slot])) else []
+    study = studied(*as_words(name), *choice)
+    assert study.options()[name] == expected
+    for written in {name, dashed(name)}:
+        lines = [f"{written} = {as_toml(name)}", *([f'{slot} = "{part}"'] if slot else [])]
+        (tmp_path / "study.toml").write_text("\n".join(lines))
+        assert studied("--study", tmp_path / "study.toml") == study
+    if slot:
+        assert getattr(study, FIELDS.get(slot, slot)).name == part
+
+
+def test_a_study_file_takes_the_names_of_the_command_line_and_no_others(tmp_path: Path) -> None:
+    file = tmp_path / "study.toml"
+    for name in (
+        "cost",
+        "out",
+        "study",
+        "scaling",
+        "protocol",
+        "precision",
+        "claims",
+        "n splits",
+        "N-SPLITS",
+    ):
+        file.write_text(f'"{name}" = 1')
+        with pytest.raises(InputError, match=f"unknown option '{name.replace('-', '_')}' of a study") as told:
+            study_of(file)
+    known = str(told.value).partition("the options are ")[2].split(", ")
+    strange = {name for part in SLOTS["learner"].values() for name in options(part)} - set(OTHER)
+    assert sorted(known) == sorted({*OTHER, *SLOTS, *strange})
+    assert {name.replace("-", "_") for name in TODAY} - set(known) == {"study"}
+
+
+def test_a_study_file_may_not_say_a_thing_twice(tmp_path: Path) -> None:
+    (tmp_path / "study.toml").write_text("n-splits = 3\nn_splits = 4\n")
+    with pytest.raises(InputError, match="two of n-splits, n_splits mean the same"):
+        study_of(tmp_path / "study.toml")
+
+
+def test_lists_in_a_study_file_are_lists_or_text(tmp_path: Path) -> None:
+    lists = (
+        'C = [0.1, 1, 10]\ngamma = [1]\nk = [3, 4]\nreport-k = [4]\ncertify = "holdout"\nclaim = ["vote"]\n'
+    )
+    text = 'C = "log:-1:1:3"\ngamma = "1"\nk = "3,4"\nreport-k = "4"\ncertify = "holdout"\nclaim = "vote"\n'
+    found = []
+    for content in (lists, text):
+        (tmp_path / "study.toml").write_text(content)
+        found.append(study_of(tmp_path / "study.toml"))
+    assert found[0] == found[1]
+
+
+def test_a_study_file_gives_way_to_options(studied: Studied, tmp_path: Path) -> None:
+    (tmp_path / "study.toml").write_text('C = "log:-1:1:3"\ngamma = [0.1, 1]\nk = [3, 4]\nn_splits = 3\n')
+    study = studied("--study", tmp_path / "study.toml", "--n-splits", 2)
+    assert study == Study.of(C=(0.1, 1.0, 10.0), gamma=(0.1, 1.0), k=(3, 4), n_splits=2)
+
+
+MISPLACED = [
+    (slot, other, name)
+    for slot, choices in PARTS.items()
+    for other in choices
+    for name in {name for part in choices.values() for name in options(part)} - set(options(choices[other]))
+]
+
+
+@pytest.mark.parametrize(("slot", "other", "name"), sorted(MISPLACED))
+def test_an_option_of_another_part_is_refused_by_naming_both(
+    slot: str, other: str, name: str, ckcv: Command, patients: Path, tmp_path: Path
+) -> None:
+    owners = [part for part in PARTS[slot] if name in owned(slot, part)]
+    words = ("run", patients, "--target", "outcome", "--out", tmp_path / "run", f"--{slot}", other)
+    (tmp_path / "study.toml").write_text(f"{dashed(name)} = {as_toml(name)}")
+    for given in (as_words(name), ["--study", tmp_path / "study.toml"]):
+        code, shown, told = ckcv(*words, *given)
+        value = OTHER[name] if declared(name).kind is not str else f"'{OTHER[name]}'"
+        assert told == f"ckcv: {name}={value} goes with {slot} {' or '.join(owners)}, not with {other}\n"
+        assert (code, shown) == (2, "")
+    assert not (tmp_path / "run").exists()
+
+
+def test_there_are_misplaced_options() -> None:
+    found = {(other, name) for _, other, name in MISPLACED}
+    assert {
+        ("rotation", "n_splits"),
+        ("occam", "holdout_share"),
+        ("occam", "claim"),
+        ("holdout", "outer_splits"),
+    } <= found
+
+
+def test_parts_that_do_not_go_together_are_refused_by_naming_both(
+    ckcv: Command, patients: Path, tmp_path: Path
+) -> None:
+    words = ("run", patients, "--target", "outcome", "--out", tmp_path / "run")
+    code, shown, told = ckcv(*words, "--certify", "nested", "--resampling", "rotation")
+    assert (code, shown) == (2, "")
+    assert told == "ckcv: certify=nested goes with resampling complete, not with rotation\n"
+
+
+WIDE = os.environ | {"COLUMNS": "110"}
+REGISTERED = """
+import sys
+from dataclasses import dataclass
+from ckcv_ray import GaussianSVM
+from ckcv_ray.core.options import Option, option
+from ckcv_ray.learners import register
+from ckcv_ray.validation import truth
+
+@register
+@dataclass(frozen=True)
+class Other(GaussianSVM):
+    name = "other"
+    with_offset: bool = option(False, Option(truth, "Whether there is an offset.", bool))
+
+from ckcv_ray.cli.main import main
+sys.argv = ["ckcv", *sys.argv[1:]]
+main()
+"""
+
+
+def test_a_learner_that_is_registered_has_its_options_on_the_command_line() -> None:
+    def other(*words: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [sys.executable, "-c", REGISTERED, *words], capture_output=True, text=True, env=WIDE
+        )
+
+    shown = " ".join(other("run", "--help").stdout.replace("│", " ").split())
+    assert "--learner <str> What is fitted: svm or other. [default: (svm)]" in shown
+    assert "--with-offset <bool> Whether there is an offset." in shown
+    refused = other("plan", "twonorm:40:0", "--with-offset")
+    assert (refused.returncode, refused.stdout) == (2, "")
+    assert refused.stderr == "ckcv: with_offset=True goes with learner other, not with svm\n"
+    taken = other(
+        "plan", "twonorm:40:0", "--learner", "other", "--with-offset", "--C", "1", "--gamma", "1", "--k", "3"
+    )
+    assert taken.returncode == 0, taken.stderr
+    assert "20 evaluations in 20 splits of 1 fold size\n" in taken.stdout

@@ -1,0 +1,140 @@
+"""The command predict: by which member, of which rows, and what it must never write or open."""
+
+import io
+import pickle
+import re
+from csv import reader
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from command import Command
+from pyarrow import compute as pc
+from pyarrow import csv, parquet
+
+from ckcv_ray import load_run
+from ckcv_ray.claims.wording import at_most
+
+
+def test_predict_matches_columns_by_name(
+    ckcv: Command, finished: Path, patients: Path, tmp_path: Path
+) -> None:
+    columns = csv.read_csv(patients)
+    mixed = columns.select(["outcome", "dose, mg", "age"]).append_column("extra", pa.array(["?"] * 40))
+    csv.write_csv(mixed, tmp_path / "mixed.csv")
+    code, shown, told = ckcv("predict", finished, tmp_path / "mixed.csv")
+    assert code == 0
+    assert "error rate" in told
+    rows = list(reader(shown.splitlines()))
+    assert rows[0] == ["row", "prediction", "member", "score", "share"]
+    assert [row[0] for row in rows[1:]] == [str(i) for i in range(1, 41)]
+    assert {row[1] for row in rows[1:]} <= {"well", "ill"}
+    (seed,) = re.findall(r"--seed (\d+) repeats these draws", told)
+    assert shown == ckcv("predict", finished, patients, "--seed", seed)[1]
+    wrong = sum(row[1] != label.as_py() for row, label in zip(rows[1:], columns["outcome"], strict=True))
+    assert f"{wrong} of 40" in told
+
+
+def test_predict_does_not_depend_on_order_or_batch(
+    ckcv: Command, finished: Path, patients: Path, tmp_path: Path
+) -> None:
+    columns = csv.read_csv(patients)
+    _, whole, _ = ckcv("predict", finished, patients, "--vote")
+    by_row = [line.split(",", 1)[1] for line in whole.splitlines()[1:]]
+    for rows in ([5, 3, 38], [0], list(range(39, -1, -1))):
+        csv.write_csv(columns.take(rows), tmp_path / "part.csv")
+        _, part, _ = ckcv("predict", finished, tmp_path / "part.csv", "--vote")
+        assert [line.split(",", 1)[1] for line in part.splitlines()[1:]] == [by_row[i] for i in rows]
+
+
+class Bomb:
+    """What a stranger may put in a pickle."""
+
+    def __init__(self, file: Path) -> None:
+        self.file = file
+
+    def __reduce__(self) -> tuple[object, tuple[Path]]:
+        return Path.touch, (self.file,)
+
+
+def test_pickles_are_opened_on_request_alone_and_if_they_are_ours(
+    ckcv: Command, finished: Path, patients: Path, tmp_path: Path
+) -> None:
+    plain = ckcv("predict", finished, patients, "--seed", 1)
+    assert ckcv("predict", finished, patients, "--seed", 1, "--allow-pickle") == plain
+    (finished / "ensemble" / "model-00001.pkl").write_bytes(pickle.dumps(Bomb(tmp_path / "exploded")))
+    for words in (("predict", finished, patients), ("report", finished), ("status", finished)):
+        code, shown, told = ckcv(*words)
+        assert (code, shown) == (4, "")
+        assert "model-00001.pkl is missing, or not the file the manifest names" in told.replace("\n", "")
+    assert ckcv("verify", finished)[0] == 1
+    code, shown, told = ckcv("predict", finished, patients, "--allow-pickle")
+    assert (code, shown) == (4, "")
+    assert "model-00001.pkl is missing, or not the file the manifest names" in told.replace("\n", "")
+    assert not (tmp_path / "exploded").exists()
+
+
+@pytest.mark.parametrize(
+    "name", ["data.parquet", "log/part-000000.parquet", "predictions.csv", "../run/a.csv"]
+)
+def test_predictions_are_never_written_into_a_run(
+    ckcv: Command, finished: Path, patients: Path, name: str
+) -> None:
+    code, shown, told = ckcv("predict", finished, patients, "--out", finished / name)
+    assert (code, shown) == (2, "")
+    assert "lies in the run folder" in told.replace("\n", "")
+    assert ckcv("verify", finished)[0] == 0
+
+
+def test_predictions_never_replace_what_is_predicted(ckcv: Command, finished: Path, patients: Path) -> None:
+    before = patients.read_bytes()
+    code, _, told = ckcv("predict", finished, patients, "--out", patients)
+    assert (code, "is the file to predict" in told.replace("\n", " ")) == (2, True)
+    assert patients.read_bytes() == before
+
+
+def test_rows_that_were_learned_from_are_told(ckcv: Command, finished: Path, tmp_path: Path) -> None:
+    learned = parquet.read_table(finished / "data.parquet")
+    _, _, told = ckcv("predict", finished, finished / "data.parquet")
+    assert f"; {len(learned)} of them were learned from, and say little of new ones" in told
+    name = next(name for name in learned.column_names if pa.types.is_floating(learned[name].type))
+    at = learned.column_names.index(name)
+    shifted = learned.set_column(at, name, pc.add(learned[name], 0.001))
+    parquet.write_table(pa.concat_tables([shifted, learned.slice(0, 5)]), tmp_path / "new.parquet")
+    _, _, told = ckcv("predict", finished, tmp_path / "new.parquet")
+    assert "; 5 of them were learned from" in told
+    parquet.write_table(shifted, tmp_path / "new.parquet")
+    _, _, told = ckcv("predict", finished, tmp_path / "new.parquet")
+    assert "error rate" in told
+    assert "learned from" not in told
+
+
+def test_predict_by_one_member(ckcv: Command, patients: Path, tmp_path: Path) -> None:
+    grids = ("--C", "1,10", "--gamma", "0.1,1", "--k", "3,4", "--n-splits", "4", "--backend", "serial")
+    certified = ("--certify", "holdout", "--claim", "random,member:2")
+    named = (patients, "--target", "outcome", "--out", tmp_path / "run")
+    assert ckcv("run", *named, *grids, *certified)[0] == 0
+    code, shown, told = ckcv("predict", tmp_path / "run", patients, "--member", 2)
+    table = csv.read_csv(io.BytesIO(shown.encode()))
+    assert code == 0
+    assert set(table["member"].to_pylist()) == {2}
+    (claim,) = (c for c in load_run(tmp_path / "run").certificate.claims if c["classifier"] == "member:2")
+    assert (
+        f"by the member of F* fitted on split 2: proven to be wrong at most {at_most(claim['bound'])}" in told
+    )
+    _, _, told = ckcv("predict", tmp_path / "run", patients, "--member", 1)
+    assert "by the member of F* fitted on split 1: nothing is proven of it alone" in told
+    for words, wrong in ((("--member", 4), "above 3"), (("--member", 1, "--vote"), "exclude each other")):
+        code, _, told = ckcv("predict", tmp_path / "run", patients, *words)
+        assert (code, wrong in told) == (2, True)
+
+
+def test_predict_by_vote_into_a_file(ckcv: Command, finished: Path, patients: Path, tmp_path: Path) -> None:
+    code, shown, told = ckcv("predict", finished, patients, "--vote", "--out", tmp_path / "p.parquet")
+    table = parquet.read_table(tmp_path / "p.parquet")
+    assert (code, shown) == (0, "")
+    assert "proven to be wrong at most" in told
+    assert "twice that of a member drawn afresh" in told
+    assert table.num_rows == 40
+    assert table["member"].null_count == 40
+    assert min(table["share"].to_pylist()) >= 0.5

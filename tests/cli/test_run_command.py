@@ -1,0 +1,224 @@
+"""The commands run and status: what they print, being interrupted, and what is refused before any work."""
+
+import fcntl
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from command import KEYS, SMALL, Command
+from conftest import blobs
+from filelock import FileLock
+from pyarrow import parquet
+
+from ckcv_ray import load_run
+from ckcv_ray.cli import run as command_run
+from ckcv_ray.engine.evaluate import share
+from ckcv_ray.engine.forecast import Estimate
+from ckcv_ray.learners.ensemble import Outcome
+from ckcv_ray.storage.log import record_type
+from ckcv_ray.study import Execution, Problem, Study
+
+
+def test_run_prints_a_summary_and_a_folder(ckcv: Command, patients: Path, tmp_path: Path) -> None:
+    out = tmp_path / "runs" / "mine"
+    code, shown, told = ckcv("run", patients, "--target", "outcome", "--out", out, "--report-k", "5", *SMALL)
+    assert code == 0
+    for part in ("best           C = ", "L_MS", "L_EE", "'ill' taken for 'well'", "k = 5", "not proven"):
+        assert part in shown
+    assert "expected: " in told
+    assert str(out) in told
+    assert sorted(file.name for file in out.iterdir()) == [
+        "candidates.parquet", "certificate.json", "data.parquet", "ensemble",
+        "execution.json", "log", "manifest.json", "study.json",
+    ]  # fmt: skip
+    assert not [file for file in out.rglob("*") if file.name.endswith((".tmp", ".lock"))]
+
+
+def test_json_is_one_object_and_agrees_with_status(ckcv: Command, patients: Path, tmp_path: Path) -> None:
+    words = ("run", patients, "--target", "outcome", "--out", tmp_path / "run", "--report-k", "5", *SMALL)
+    code, shown, _ = ckcv(*words, "--json")
+    ran = json.loads(shown)
+    assert code == 0
+    assert set(ran) == KEYS
+    assert ran["proven"]["certification"] == "occam"
+    assert ran["l_ee"] < ran["proven"]["bound"] <= 1
+    assert ran["test_error"] is None
+    of_size = {k: row for row in ran["per_k"] for k in range(row["k_first"], row["k_last"] + 1)}
+    assert list(of_size) == list(range(3, 41))
+    assert {k: row["n_select"] for k, row in of_size.items()} == {k: 40 // k for k in range(3, 41)}
+    assert of_size[ran["k"]]["k_first"] == ran["k"]
+    assert of_size[ran["k"]]["setting"] == ran["setting"]
+    states = {k: row["state"] for k, row in of_size.items()}
+    assert states[ran["k"]] == "winner"
+    assert states[5] in ("reported", "winner")
+    assert set(states.values()) <= {"winner", "reported", "beaten", "unseen"}
+    for row in ran["per_k"]:
+        assert row["lower_bound"] >= ran["l_ms"]
+        for name in ("setting", "l_ms", "l_ee"):
+            assert (row[name] is None) == (row["state"] not in ("winner", "reported"))
+    counts = ran["evaluations"]
+    assert counts["planned"] == counts["computed"] + counts["dropped"] + counts["failed"]
+    _, status, _ = ckcv("status", tmp_path / "run", "--json")
+    assert json.loads(status) == ran
+    code, again, told = ckcv(*words, "--json")
+    assert json.loads(again) == ran
+    assert "finished" in told
+
+
+def test_another_study_in_the_folder_is_refused_by_name(
+    ckcv: Command, finished: Path, patients: Path
+) -> None:
+    words = ("run", patients, "--target", "outcome", "--out", finished, *SMALL)
+    code, shown, told = ckcv(*words, "--seed", 1, "--delta", "0.1")
+    assert (code, shown) == (4, "")
+    assert "seed: asked 1, in the folder 0" in told
+    assert "delta: asked 0.1, in the folder 0.05" in told
+
+
+def test_the_empty_name_is_no_folder(ckcv: Command, patients: Path) -> None:
+    code, _, told = ckcv("run", patients, "--target", "outcome", "--out", "")
+    assert (code, "out=''" in told) == (2, True)
+
+
+def test_rows_to_test_are_measured(ckcv: Command, patients: Path, tmp_path: Path) -> None:
+    words = ("run", patients, "--target", "outcome", "--out", tmp_path / "run", "--test", patients, *SMALL)
+    code, shown, _ = ckcv(*words, "--json")
+    result = load_run(tmp_path / "run")
+    labels = np.array([member.model.predict(result.task.X).label for member in result.ensemble.members])
+    assert code == 0
+    assert json.loads(shown)["test_error"] == pytest.approx(float(np.mean(labels != result.task.y)))
+
+
+def test_capped_fits_are_counted_and_shown(ckcv: Command, patients: Path, tmp_path: Path) -> None:
+    words = ("run", patients, "--target", "outcome", "--out", tmp_path / "run", "--max-iter", 3, *SMALL)
+    code, shown, _ = ckcv(*words)
+    assert code == 0
+    assert "stopped at the iteration cap" in shown
+    log = parquet.read_table(tmp_path / "run" / "log")
+    assert "capped" in set(log["status"].to_pylist())
+
+
+@pytest.mark.parametrize(("which", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+@pytest.mark.parametrize("backend", ["serial", "ray"])
+def test_interrupted_resumed_and_none_the_wiser(
+    tmp_path: Path, which: signal.Signals, code: int, backend: str
+) -> None:
+    """A run stopped in the middle keeps what is done, and ends as if nothing had happened."""
+    grids = ["--C", "log:-2:2:5", "--gamma", "log:-3:-1:3", "--k", "3:8", "--n-splits", "40"]
+    words = ["twonorm:120:0", *grids, "--backend", backend]
+    command = [sys.executable, "-m", "ckcv_ray", "run", *words]
+    halted, whole = tmp_path / "halted", tmp_path / "whole"
+    run = subprocess.Popen(
+        [*command, "--out", halted, "--max-iter", "10000000"],
+        stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True, start_new_session=True,
+    )  # fmt: skip
+    assert run.stderr is not None
+    while "expected" not in (line := run.stderr.readline()):
+        assert line, "the run ended before it began"
+    while not (halted / "study.json").exists():
+        assert run.poll() is None
+        os.sched_yield()
+    run.send_signal(which)
+    _, told = run.communicate(timeout=120)
+    assert run.returncode == code, told
+    assert "interrupted: what is done is kept" in told
+    status = subprocess.run(
+        [sys.executable, "-m", "ckcv_ray", "status", halted, "--json"],
+        capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    assert json.loads(status.stdout)["state"] == "unfinished"
+    assert not list(halted.rglob(".*"))
+    for out in (halted, whole):
+        subprocess.run([*command[:-1], "serial", "--out", out], check=True, capture_output=True)
+    for name in ("candidates.parquet", "certificate.json", "ensemble/models.parquet"):
+        assert (halted / name).read_bytes() == (whole / name).read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("execution", "told"),
+    [
+        (Execution("serial"), "about 30 s with serial, workers: 1"),
+        (Execution("ray", 10), "about 8 s with ray, workers: 10"),
+        (
+            Execution("ray", None, "10.0.0.1:6379"),
+            "about 30 s with one worker; those of the cluster at 10.0.0.1:6379",
+        ),
+    ],
+)
+def test_what_is_expected_is_said_for_the_workers_there_are(
+    execution: Execution, told: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    outcome = Outcome(np.empty(0, record_type(2)), (), ())
+    inputs = share(Problem.of(Study(), blobs(30)))
+    command_run._tell_expected(Estimate(30.0, 1e-9, outcome, inputs), execution, yes=True)
+    assert told in capfd.readouterr().err.replace("\n", " ")
+
+
+HOLD = """
+import sys
+from ckcv_ray.storage.folder import RunFolder
+folder = RunFolder(sys.argv[1])
+folder.acquire()
+print("held", flush=True)
+sys.stdin.read()
+folder.release()
+"""
+
+
+@pytest.mark.parametrize("written", [(), ("data.parquet",), ("data.parquet", ".study.json-0.tmp")], ids=len)
+def test_a_run_that_begins_is_starting(
+    ckcv: Command, finished: Path, tmp_path: Path, written: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out = tmp_path / "begins"
+    command = [sys.executable, "-c", HOLD, str(out)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as holder:
+        assert holder.stdout is not None
+        assert holder.stdout.readline() == "held\n"
+        for name in written:
+            (out / name).write_bytes((finished / "data.parquet").read_bytes())
+        code, shown, told = ckcv("status", out)
+        assert (code, shown, told) == (0, "a run is starting here: nothing is computed yet\n", "")
+        code, shown, _ = ckcv("status", out, "--json")
+        found = json.loads(shown)
+        assert (code, set(found), found["state"]) == (0, KEYS, "starting")
+        holder.communicate("")
+    assert ckcv("status", out)[0] == 4
+
+
+def test_status_never_takes_the_lock(ckcv: Command, finished: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (finished / "manifest.json").unlink()
+    (finished / ".lock").touch()  # of a run that was killed
+
+    def refuse(*args: object) -> None:
+        raise AssertionError("the lock was taken")
+
+    for name in ("flock", "lockf"):
+        monkeypatch.setattr(fcntl, name, refuse)
+    code, shown, _ = ckcv("status", finished)
+    assert code == 0
+    assert "give its ckcv run command again to go on" in shown
+    monkeypatch.undo()
+    with FileLock(finished / ".lock"):
+        monkeypatch.setattr(fcntl, "flock", refuse)
+        assert "it is running" in ckcv("status", finished)[1]
+        monkeypatch.undo()
+
+
+@pytest.mark.parametrize("inside", [".", "deep/run"])
+def test_a_link_to_nothing_is_refused_before_the_trial(
+    ckcv: Command, patients: Path, tmp_path: Path, inside: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(command_run, "estimate", None)
+    (tmp_path / "link").symlink_to(tmp_path / "gone")
+    out = tmp_path / "link" / inside
+    code, shown, told = ckcv("run", patients, "--target", "outcome", "--out", out, *SMALL)
+    assert (code, shown) == (2, "")
+    assert (
+        f"{str(tmp_path / 'link')!r} is a link to {str(tmp_path / 'gone')!r}, where there is nothing" in told
+    )
+    assert not (tmp_path / "gone").exists()

@@ -1,0 +1,167 @@
+"""One contract, several backends: whatever the order, the number and the fate of batches, one answer."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import doubles
+import numpy as np
+import pytest
+import ray
+from conftest import blobs
+from doubles import Faulty, Fragile, Unruly, run_with
+
+from ckcv_ray.core.schedule import Stage, Unit
+from ckcv_ray.engine.backend import Backend, MakeRecorder, SerialBackend
+from ckcv_ray.engine.evaluate import share
+from ckcv_ray.engine.progress import Progress
+from ckcv_ray.engine.ray_backend import RayBackend, remote_recorder
+from ckcv_ray.engine.recorder import Recorder
+from ckcv_ray.learners.ensemble import Outcome
+from ckcv_ray.runs.result import Result
+from ckcv_ray.runs.run import Job, run_job
+from ckcv_ray.runs.verify import verify
+from ckcv_ray.study import Execution, Problem, Study
+
+SERIAL = Execution("serial")
+FILES = ("candidates.parquet", "certificate.json", "study.json", "data.parquet", "ensemble/models.parquet")
+STUDY = Study.of(C=(0.1, 1.0, 10.0), gamma=(0.1, 1.0), n_splits=5, report_k=(5,))
+TASK = blobs(36)
+FRAGILE = Fragile(C=(0.1, 1.0, 10.0), gamma=(0.1, 1.0))
+
+
+class Kind(NamedTuple):
+    """A kind of backend: what makes one, and what makes its recorders."""
+
+    backend: Callable[[], Backend]
+    recorder: MakeRecorder = Recorder
+
+    def run(self, study: Study, out: Path | None = None, **more: object) -> Result:
+        return run_with(self.backend, study, TASK, out, self.recorder, **more)
+
+
+def scripted(*faults: str) -> Kind:
+    """The fault double by a fixed script of these faults."""
+    rng = np.random.default_rng(len(faults))
+    script = [(faults[i % len(faults)], int(rng.integers(99))) for i in range(60)]
+    return Kind(lambda: Faulty(script))
+
+
+KINDS = {
+    "serial": Kind(SerialBackend),
+    "ray on one worker": Kind(lambda: RayBackend(1), remote_recorder),
+    "ray on three": Kind(lambda: RayBackend(3), remote_recorder),
+    "ray without an actor": Kind(lambda: RayBackend(2)),
+    "reorders": Kind(lambda: Unruly(seed=3, window=7)),
+    "duplicates": scripted("twice", "again", "do"),
+    "delays": scripted("hold", "hold", "do"),
+    "loses": scripted("lose", "do", "in_parts"),
+    "denies": scripted("deny", "do"),
+    "does all of it": scripted("hold", "twice", "backwards", "lose", "again", "deny", "in_parts"),
+}
+
+
+@pytest.fixture(params=KINDS)
+def kind(request: pytest.FixtureRequest) -> Kind:
+    if request.param.startswith("ray"):
+        request.getfixturevalue("ray_session")
+    return KINDS[request.param]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def workers_know_the_doubles() -> Iterator[None]:
+    ray.cloudpickle.register_pickle_by_value(doubles)
+    yield
+    ray.cloudpickle.unregister_pickle_by_value(doubles)
+
+
+def files(folder: Path) -> dict[str, bytes]:
+    pickles = sorted(file.relative_to(folder).as_posix() for file in folder.glob("ensemble/*.pkl"))
+    return {name: (folder / name).read_bytes() for name in (*FILES, *pickles)}
+
+
+@pytest.mark.parametrize("scale", ["standard", "none"])
+def test_every_byte_is_that_of_a_serial_run(kind: Kind, tmp_path: Path, scale: str) -> None:
+    study = STUDY.replace(scale=scale)
+    run_job(Job(study, TASK, tmp_path / "serial"), SERIAL)
+    result = kind.run(study, tmp_path / "run")
+    assert files(tmp_path / "run") == files(tmp_path / "serial")
+    assert result.execution["failures"] == []
+    assert verify(tmp_path / "run").differences == []
+
+
+def test_every_evaluation_of_an_exhaustive_run_is_there(kind: Kind, tmp_path: Path) -> None:
+    study = STUDY.replace(exhaustive=True, k=(3, 5), n_splits=3)
+    run_job(Job(study, TASK, tmp_path / "serial"), SERIAL)
+    result = kind.run(study, tmp_path / "run")
+    counts = result.execution["evaluations"]
+    assert counts["computed"] == counts["planned"] == result.problem.n_evaluations
+    assert result.candidates["l_ee"].null_count == 0
+    assert files(tmp_path / "run") == files(tmp_path / "serial")
+
+
+def test_what_raises_is_a_failure_and_all_else_is_computed(kind: Kind, tmp_path: Path) -> None:
+    """The same one wherever it is computed, and however much was asked for in one go."""
+    study = STUDY.replace(k=(3, 4), n_splits=3, report_k=()).with_learner(FRAGILE)
+    alone = run_with(SerialBackend(), study, TASK)
+    result = kind.run(study, tmp_path / "run")
+    assert result.candidates.equals(alone.candidates)
+    where = [(row["path"], row["step"]) for row in result.candidates.to_pylist() if row["state"] == "failed"]
+    assert where
+    assert set(where) <= {(1, 1), (1, 2)}
+    assert result.certificate.provisional
+    assert {failure[0] for failure in result.execution["failures"]} == {1}
+    assert all("pineapple" in failure[-1] for failure in result.execution["failures"])
+    counts = result.execution["evaluations"]
+    assert counts["planned"] == counts["computed"] + counts["dropped"] + counts["failed"]
+
+
+def test_a_run_that_is_stopped_is_taken_up(kind: Kind, tmp_path: Path) -> None:
+    run_job(Job(STUDY, TASK, tmp_path / "serial"), SERIAL)
+    for most in (0, 1, 4):
+        asked = iter(range(10**6))
+        with pytest.raises(KeyboardInterrupt):
+            kind.run(STUDY, tmp_path / "run", stop=lambda most=most, asked=asked: next(asked) >= most)
+        assert not (tmp_path / "run" / "manifest.json").exists()
+        assert not (tmp_path / "run" / ".lock").exists()
+    kind.run(STUDY, tmp_path / "run")
+    assert files(tmp_path / "run") == files(tmp_path / "serial")
+
+
+def test_who_listens_hears_of_the_end(kind: Kind) -> None:
+    heard: list[Progress] = []
+    result = kind.run(STUDY, listen=heard.append)
+    last = heard[-1]
+    assert last.planned == last.computed + last.dropped == result.problem.n_evaluations
+    assert last.left == 0.0
+    assert last.best is not None
+    assert last.best == ((result.setting, result.k), result.l_ms)
+
+
+def test_every_path_handed_in_comes_back(kind: Kind) -> None:
+    problem = Problem.of(STUDY, TASK)
+    backend, outcomes = kind.backend(), list[Outcome]()
+    backend.start(share(problem))
+    try:
+        for split in range(4):
+            backend.submit([Unit(Stage.SELECT, j, split, ((0, 3), (1, 2))) for j in range(3)])
+        assert backend.in_flight() > 0
+        while backend.in_flight():
+            outcomes += backend.wait()
+    finally:
+        backend.close()
+        backend.close()
+    assert backend.in_flight() == 0
+    records = np.concatenate([outcome.records for outcome in outcomes])
+    found = set(records[["size", "split", "path", "step"]].tolist())
+    steps = [(0, 0), (0, 1), (0, 2), (1, 0), (1, 1)]
+    assert found == {(j, split, *step) for j in range(3) for split in range(4) for step in steps}
+
+
+def test_what_is_closed_early_is_given_back(kind: Kind) -> None:
+    backend = kind.backend()
+    backend.start(share(Problem.of(STUDY, TASK)))
+    for split in range(3):
+        backend.submit([Unit(Stage.SELECT, 0, split, ((0, 1),))])
+    backend.close()
+    assert backend.in_flight() == 0

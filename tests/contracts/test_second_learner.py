@@ -1,0 +1,389 @@
+"""Nothing between a table and its certificate knows what is fitted: three classes, by nearest centroids."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from learner_contract import same_files
+from nearest_centroid import Centroids, NearestCentroid
+from pyarrow import csv, parquet
+
+import ckcv_ray
+from ckcv_ray import Execution, InputError, Result, StoreError, Study, Task, load_run, report, run, verify
+from ckcv_ray.claims.certificate import certify
+from ckcv_ray.core.bounds import clopper_pearson
+from ckcv_ray.core.measures import Kind
+from ckcv_ray.core.schedule import Stage
+from ckcv_ray.engine import loop, recorder
+from ckcv_ray.engine.progress import Progress
+from ckcv_ray.learners import LEARNERS
+from ckcv_ray.learners.ensemble import Ensemble, to_arrow
+from ckcv_ray.runs.load import replay
+from ckcv_ray.runs.run import Job, run_job
+from ckcv_ray.storage import models
+from ckcv_ray.storage.folder import RunFolder
+from ckcv_ray.storage.log import Log
+
+HERE = Path(__file__).parent
+SERIAL, RAY = Execution("serial"), Execution("ray", workers=3)
+NAMES = np.array(["red", "green", "blue"])
+STUDY = Study.of(
+    learner="centroid", shrinkage=(0.1, 0.5, 2.0), k=(3, 5, 8), n_splits=6, report_k=(5,), seed=4
+)
+CERTIFIED = {
+    "occam": STUDY,
+    "holdout": STUDY.replace(certify="holdout", claim=("random", "vote", "member:1")),
+    "nested": STUDY.replace(certify="nested", outer_splits=2, k=(3, 5)),
+    "rotation": STUDY.replace(resampling="rotation"),
+}
+EVERYTHING = STUDY.replace(exhaustive=True)  # so that it is known how much there is to compute
+Forger = Callable[[np.ndarray], None]
+
+
+def colours(n: int, rare: int = 0) -> Task:
+    """Three overlapping clouds; of ``rare`` rows of the last class where that is asked for."""
+    rng = np.random.default_rng(np.random.SeedSequence(11, spawn_key=(n,)))
+    number = np.arange(n) % 3 if not rare else np.where(np.arange(n) < rare, 2, np.arange(n) % 2)
+    X = rng.normal(size=(n, 4)) + np.array([[0, 0, 0, 0], [1.5, 0, 0, 0], [0, 1.5, 1, 0]])[number]
+    return Task.of(X, NAMES[number])
+
+
+TASK = colours(90)
+
+
+def made(out: Path, study: Study = STUDY, execution: Execution = SERIAL, task: Task = TASK) -> Result:
+    return run_job(Job(study, task, out), execution)
+
+
+@pytest.fixture(scope="module", params=CERTIFIED)
+def finished(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A finished run of each certification."""
+    out = tmp_path_factory.mktemp(request.param) / "run"
+    made(out, CERTIFIED[request.param])
+    return out
+
+
+@pytest.fixture
+def out(tmp_path: Path) -> Path:
+    made(tmp_path / "run")
+    return tmp_path / "run"
+
+
+@pytest.mark.usefixtures("ray_session")
+def test_ray_gives_the_same_files_and_computes_them_again(finished: Path, tmp_path: Path) -> None:
+    made(tmp_path / "run", load_run(finished).study, RAY)
+    assert same_files(finished, tmp_path / "run")
+    found = verify(tmp_path / "run", refit=1.0, execution=RAY)
+    assert found.differences == []
+    assert not [sentence for sentence in found.trusted if "counts of errors" in sentence]
+
+
+def test_it_is_verified_and_read_back(finished: Path) -> None:
+    assert verify(finished).differences == []
+    assert verify(finished, refit=1.0, execution=SERIAL).differences == []
+    result, opened = load_run(finished), load_run(finished, allow_pickle=True)
+    assert result.problem.learner == STUDY.learner
+    assert result.setting == result.problem.learner.setting(*result.position)
+    assert np.array_equal(result.predict(TASK.X, seed=1), opened.predict(TASK.X, seed=1))
+
+
+def test_the_certificate_counts_every_class(finished: Path) -> None:
+    result = load_run(finished)
+    task, sides = result.problem.task, result.certificate.by_class
+    assert result.certificate.labels == ("blue", "green", "red")
+    assert len(sides) == 3
+    wrong, rows = np.zeros((2, len(result.ensemble.members), 3), int)
+    for i, member in enumerate(result.ensemble.members):
+        size = next(j for j, size in enumerate(result.problem.sizes) if size.holds(result.k))
+        _, score = result.problem.rows(Stage.REFIT, size, i)
+        missed = member.model.predict(task.X[score]).label != task.y[score]
+        for c in range(3):
+            wrong[i, c], rows[i, c] = np.sum(missed & (task.y[score] == c)), np.sum(task.y[score] == c)
+    for c, side in enumerate(sides):
+        assert (side["errors"], side["rows"]) == (wrong[:, c].sum(), rows[:, c].sum())
+        assert side["bound"] == pytest.approx(np.mean(clopper_pearson(wrong[:, c], rows[:, c])))
+    assert result.certificate.errors == tuple(wrong.sum(axis=1))
+
+
+def test_every_rule_predicts_original_labels(finished: Path) -> None:
+    result, X = load_run(finished), TASK.X[:20]
+    labels = np.array([m.model.predict(X).label for m in result.ensemble.members])
+    votes = np.stack([np.sum(labels == c, axis=0) for c in range(3)])
+    named = np.array(result.certificate.labels)
+    assert np.array_equal(result.predict(X, vote=True), named[np.argmax(votes, axis=0)])
+    for i in range(len(labels)):
+        assert np.array_equal(result.predict(X, member=i), named[labels[i]])
+    drawn = result.predictions(X, result.rule(seed=5))
+    assert np.array_equal(drawn.label, labels[drawn.member, np.arange(20)])
+    assert np.array_equal(result.predict(X, seed=5), named[drawn.label])
+    assert set(result.predict(X)) <= set(NAMES)
+    if result.nested is not None:
+        nested = [m.model.predict(X).label for m in result.nested.members]
+        assert np.array_equal(result.predict(X, nested=True, member=1), named[nested[1]])
+
+
+def test_what_is_certified_is_what_predicts(tmp_path: Path) -> None:
+    result = made(tmp_path / "run", CERTIFIED["holdout"])
+    held = result.problem.held_rows()
+    assert held is not None
+    keyed, vote, one, occam = result.certificate.claims
+    assert [claim["classifier"] for claim in (keyed, vote, one, occam)] == [
+        "keyed",
+        "vote",
+        "member:1",
+        "random",
+    ]
+    for claim, asked in ((keyed, {}), (vote, {"vote": True}), (one, {"member": 1})):
+        wrong = int(np.sum(result.predict(held.X, **asked) != TASK.labelled(held.y)))
+        assert claim["bound"] == clopper_pearson(wrong, len(held.y), 0.05 / 3)
+
+
+def test_the_report_is_of_three_classes_and_of_this_learner(finished: Path) -> None:
+    page = Path(report(finished)).read_text()
+    for word in (*NAMES, "metric", "shrinkage", "centroid"):
+        assert word in page
+    assert "gamma" not in page
+    assert "taken for" not in page  # of three classes nothing says which
+    assert "A step is a position in the learner" in page
+    assert verify(finished).differences == []
+    assert "3 classes" in load_run(finished).summary()
+
+
+def test_a_class_may_be_too_rare_for_every_training_set(tmp_path: Path) -> None:
+    out = tmp_path / "run"
+    result = made(out, STUDY.replace(k=(3,), report_k=(), n_splits=20), task=colours(60, rare=3))
+    known = {tuple(member.model.classes.tolist()) for member in result.ensemble.members}
+    assert len(known) > 1
+    assert any(0 in member.n_estimate for member in result.ensemble.members)
+    assert verify(out, refit=1.0, execution=SERIAL).differences == []
+
+
+# killed
+
+
+def child(out: Path, die: bool) -> int:
+    """The exit code of a process that makes the run, and may kill itself in its middle."""
+    words = [sys.executable, "-c", f"import test_second_learner as t; t.main({str(out)!r}, {die})"]
+    return subprocess.run(words, check=False, timeout=120).returncode
+
+
+def main(out: str, die: bool) -> None:
+    """Make the run, and write every record at once; it may kill itself after some twenty."""
+
+    def listen(moment: Progress) -> None:
+        if die and moment.computed > 20:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    recorder.FLUSH_SECONDS = recorder.FLUSH_SHARE = loop.LISTEN_SECONDS = 0.0
+    run_job(Job(EVERYTHING, TASK, out, listen=listen), SERIAL)
+
+
+@pytest.mark.usefixtures("ray_session")
+@pytest.mark.parametrize("backend", ["serial", "ray"])
+def test_a_killed_run_goes_on(tmp_path: Path, backend: str) -> None:
+    killed, whole = tmp_path / "killed", tmp_path / "whole"
+    assert child(killed, die=True) == -signal.SIGKILL
+    folder = RunFolder(killed)
+    assert not folder.finished
+    before = sum(len(records) for records, _ in Log(folder.files, folder.problem()).read())
+    assert before > 20
+    if backend == "serial":
+        assert child(killed, die=False) == 0
+    else:
+        made(killed, EVERYTHING, RAY)
+    made(whole, EVERYTHING)
+    assert folder.execution()["fits"] == RunFolder(whole).execution()["fits"] - before
+    assert same_files(whole, killed)
+    assert verify(killed, refit=1.0, execution=SERIAL).differences == []
+
+
+# forged
+
+
+def reseal(out: Path, ensemble: Ensemble | None = None, edit: Forger = lambda records: None) -> None:
+    """Write a finished run again with other models or another log, consistent in itself."""
+    folder = RunFolder(out)
+    problem, execution = folder.problem(), folder.execution()
+    finished = folder.results(problem)
+    folder.reopen()
+    folder.acquire()
+    log = Log(folder.files, problem)
+    records = np.concatenate([found for found, _ in log.read()])
+    edit(records)
+    for part in log.parts():
+        (out / part).unlink()
+    log.append(records, [])
+    aggregator = replay(out, problem)
+    leader = aggregator.selection.winner()
+    assert leader is not None
+    ensemble = ensemble or finished.ensemble
+    results = folder.write_results(problem, aggregator.candidates(), ensemble, None)
+    digests = {"data": problem.whole.digest, **results}
+    winner = problem.candidate(leader)
+    folder.write_end(certify(problem, winner, leader.l_ms, ensemble, None, False, digests), execution)
+    folder.release()
+
+
+def forged(out: Path, change: Callable[[Centroids], Centroids], which: int = 0) -> None:
+    """Change one model, and nothing that is said of it."""
+    members = list(load_run(out).ensemble.members)
+    members[which] = replace(members[which], model=change(members[which].model))
+    reseal(out, Ensemble(tuple(members)))
+
+
+def test_what_is_sealed_again_unchanged_is_sound(out: Path) -> None:
+    reseal(out)
+    assert verify(out, refit=1.0, execution=SERIAL).differences == []
+
+
+def test_a_model_moved_a_little_is_found(out: Path) -> None:
+    """So little that it makes the same errors."""
+    forged(out, lambda model: replace(model, centres=model.centres * (1 + 1e-6)))
+    assert verify(out).differences == ["model of split 0: it is not the model of its training rows"]
+
+
+def test_a_model_of_another_setting_is_found(out: Path) -> None:
+    for strange in (2.0, 7.0):
+        forged(out, lambda model, strange=strange: replace(model, shrinkage=strange))
+        found = "\n".join(verify(out).differences)
+        assert f"model of split 0: fitted at metric = pooled, shrinkage = {strange:g}" in found
+    assert "shrinkage': 7.0}, which the study does not have" in found
+
+
+def test_a_model_of_another_split_is_found(out: Path) -> None:
+    other = load_run(out).ensemble.members[1].model
+    forged(out, lambda model: other)
+    assert "model of split 0: it is not the model of its training rows" in verify(out).differences
+
+
+def test_errors_that_a_model_does_not_make_are_found(out: Path) -> None:
+    first, *others = load_run(out).ensemble.members
+    fewer = replace(first, errors=tuple(max(0, wrong - 1) for wrong in first.errors))
+    assert fewer.errors != first.errors
+    reseal(out, Ensemble((fewer, *others)))
+    told = "\n".join(verify(out).differences)
+    assert f"makes {first.errors} errors on its estimate set, not those recorded" in told
+    assert "its errors are not those in the log" in told
+
+
+def test_counts_forged_in_the_log_are_found_by_a_refit(out: Path) -> None:
+    result = load_run(out)
+    size = next(j for j, size in enumerate(result.problem.sizes) if size.holds(result.k))
+
+    def flatter(records: np.ndarray) -> None:
+        for record in records:
+            at = record["size"], record["path"], record["step"]
+            if not record["estimate"] and at == (size, *result.position):
+                record["totals"] = 0
+
+    reseal(out, edit=flatter)
+    assert verify(out).differences == []
+    assert verify(out, refit=1.0, execution=SERIAL).differences != []
+
+
+@pytest.mark.parametrize("column", ["classes", "centres", "scale"])
+def test_a_model_that_cannot_classify_a_row_is_damaged(out: Path, column: str) -> None:
+    first = load_run(out).ensemble.members[0]
+    values = getattr(first.model, column)
+    model = replace(first.model, **{column: values + 7 if column == "classes" else values[..., :3]})
+    table = parquet.read_table(out / models.MODELS)
+    rows = to_arrow(Ensemble((replace(first, model=model),)), NearestCentroid())
+    forged = pa.concat_tables([rows.replace_schema_metadata(table.schema.metadata), table[1:]])
+    parquet.write_table(forged, out / models.MODELS)
+    with pytest.raises(StoreError, match=r"models.parquet is damaged"):
+        load_run(out)
+    assert [sentence for sentence in verify(out).differences if "models.parquet is damaged" in sentence]
+
+
+# refused
+
+
+def test_a_learner_that_does_not_declare_three_classes_is_refused() -> None:
+    with pytest.raises(InputError, match=r"has 3 classes \(blue, green, red\), and learner svm is for two"):
+        run(Study.of(k=(3,)), TASK.X, TASK.labelled(TASK.y))
+
+
+def test_nor_does_it_help_to_be_able_to(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Two(NearestCentroid):
+        name = "two"
+        kinds = frozenset({Kind.BINARY})
+
+    monkeypatch.setitem(LEARNERS, "two", Two)
+    with pytest.raises(InputError, match=r"'target' has 3 classes .* and learner two is for two classes"):
+        run(Study.of(learner="two", k=(3,)), TASK.X, TASK.labelled(TASK.y))
+
+
+def test_a_run_of_a_learner_unknown_here_is_told_so(out: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delitem(LEARNERS, "centroid")
+    with pytest.raises(StoreError, match=r"learner 'centroid' is not known here: import the module"):
+        load_run(out)
+
+
+# elsewhere: on a cluster, on the command line
+
+
+FAR = """
+import sys
+sys.path.append({folder!r})  # of this process alone: workers do not have it
+import ray, test_second_learner as t
+options = {{"num_cpus": 2, "include_dashboard": False, "log_to_driver": False, "logging_level": "ERROR"}}
+here = {{"address": "local", "_node_ip_address": "127.0.0.1"}}
+ray.init(runtime_env={{"py_modules": [{folder!r} + "/nearest_centroid.py"]}}, **here, **options)
+t.made(t.Path({out!r}), execution=t.Execution("ray"))
+"""
+
+
+def test_a_learner_is_sent_to_a_cluster_with_the_connection(out: Path, tmp_path: Path) -> None:
+    package = str(Path(ckcv_ray.__file__).parents[1])
+    content = FAR.format(folder=str(HERE), out=str(tmp_path / "far"))
+    done = subprocess.run(
+        [sys.executable, "-c", content],
+        env={**os.environ, "PYTHONPATH": package},
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=180,
+    )
+    assert done.returncode == 0, done.stderr
+    assert same_files(out, tmp_path / "far")
+
+
+def installed(folder: Path) -> dict[str, str]:
+    """The environment of a process in which a package names the learner by its entry point."""
+    info = folder / "centroids-1.dist-info"
+    info.mkdir(parents=True)
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: centroids\nVersion: 1\n")
+    entry = "[ckcv_ray.learners]\ncentroid = nearest_centroid:NearestCentroid\n"
+    (info / "entry_points.txt").write_text(entry)
+    return {**os.environ, "PYTHONPATH": os.pathsep.join([str(folder), os.environ["PYTHONPATH"]])}
+
+
+def test_the_command_line_knows_an_installed_learner(tmp_path: Path) -> None:
+    environment, table, out = installed(tmp_path / "site"), tmp_path / "table.csv", tmp_path / "run"
+    csv.write_csv(TASK.columns(), table)
+
+    def ckcv(*words: str) -> str:
+        command = [sys.executable, "-m", "ckcv_ray", *words]
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    options = ("--learner", "centroid", "--shrinkage", "0.1,0.5,2", "--k", "3,5,8", "--n-splits", "6")
+    asked = (*options, "--report-k", "5", "--seed", "4", "--backend", "serial", "--json")
+    content = json.loads(ckcv("run", str(table), *asked, "--out", str(out)))
+    assert content["setting"] == load_run(out).setting
+    assert load_run(out).study == STUDY
+    ckcv("verify", str(out), "--refit", "--backend", "serial")
+    ckcv("predict", str(out), str(table), "--vote", "--out", str(tmp_path / "said.csv"))
+    said = csv.read_csv(tmp_path / "said.csv")["prediction"]
+    assert said.equals(pa.chunked_array([load_run(out).predict(TASK.X, vote=True).tolist()]))
+    ckcv("report", str(out))
+    assert (out / "report.html").exists()

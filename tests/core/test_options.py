@@ -1,0 +1,63 @@
+"""Options: fields that are declared once, checked when a part is made, and described for files."""
+
+import json
+from dataclasses import FrozenInstanceError, dataclass, field
+from typing import ClassVar
+
+import pytest
+
+from ckcv_ray.core.options import Option, check_options, described, option, options, values
+from ckcv_ray.errors import InputError
+from ckcv_ray.validation import grid, whole
+
+SIZE = Option(lambda name, value: whole(name, value, least=1, most=9), "How large.", int, "3", "Shape")
+WIDTHS = Option(grid, "How wide.", shown="1,2")
+
+
+@dataclass(frozen=True)
+class Part:
+    name: ClassVar[str] = "part"
+
+    widths: tuple[float, ...] = option((1.0, 2.0), WIDTHS)
+    size: int = option(3, SIZE)
+    made: list[int] = field(default_factory=list)
+
+    def __post_init__(self):
+        check_options(self)
+
+
+def test_options_are_the_fields_that_are_declared_as_such_in_their_order():
+    for part in (Part, Part()):
+        assert list(options(part)) == ["widths", "size"]
+        assert options(part)["size"].metadata["option"] is SIZE
+        assert options(part)["size"].default == 3
+
+
+def test_an_option_knows_what_a_command_line_needs():
+    assert (SIZE.help, SIZE.kind, SIZE.shown, SIZE.panel) == ("How large.", int, "3", "Shape")
+    assert (WIDTHS.kind, WIDTHS.panel) == (str, "Study")
+
+
+def test_values_come_in_their_canonical_form():
+    assert values(Part()) == {"widths": (1.0, 2.0), "size": 3}
+    assert values(Part(widths=[2, 1, 2])) == values(Part(widths="1,2")) == values(Part())
+    assert Part(widths=[2, 1]) == Part()
+
+
+@pytest.mark.parametrize(("name", "value"), [("size", 0), ("size", "3"), ("widths", "a"), ("widths", ())])
+def test_a_value_that_is_refused_is_named(name, value):
+    with pytest.raises(InputError, match=f"^{name}"):
+        Part(**{name: value})
+
+
+def test_a_part_is_described_in_json_by_its_name_and_options_alone():
+    part = Part(size=4, made=[1])
+    assert described(part) == {"name": "part", "widths": [1.0, 2.0], "size": 4}
+    read = json.loads(json.dumps(described(part), allow_nan=False))
+    assert read.pop("name") == "part"
+    assert values(Part(**read)) == values(part)
+
+
+def test_a_part_stays_frozen():
+    with pytest.raises(FrozenInstanceError):
+        Part().size = 4

@@ -1,0 +1,141 @@
+"""What a study will take, without running it."""
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+from conftest import blobs
+
+from ckcv_ray.core.schedule import Stage
+from ckcv_ray.engine import forecast
+from ckcv_ray.engine.aggregator import Aggregator
+from ckcv_ray.engine.forecast import Plan, estimate, plan_problem, thinned
+from ckcv_ray.errors import InputError
+from ckcv_ray.runs.run import Job, checked, run_job, run_work
+from ckcv_ray.study import Execution, Problem, Study
+
+SMALL = Study.of(C=(0.1, 1.0), gamma=(0.1, 1.0), n_splits=4)
+KEYS = {"evaluations", "splits", "sizes", "bytes_per_worker", "seconds_at_most", "seconds_by_workers"}
+
+
+SERIAL = Execution("serial")
+
+
+def plan(study: Study, n: int) -> Plan:
+    task = blobs(n)
+    return forecast.plan(study, task.X, task.y)
+
+
+@pytest.mark.parametrize(
+    "study",
+    [
+        SMALL,
+        Study.of(C=(1.0,), gamma=(0.1, 1.0), k=(3, 4, 5), n_splits=7),
+        Study.of(C=(0.1, 1.0), gamma=(1.0,), k=(3, 5), resampling="rotation"),
+        Study.of(C=(0.1, 1.0), gamma=(1.0,), n_splits=3, certify="holdout"),
+    ],
+    ids=["every k", "some k", "rotation", "holdout"],
+)
+def test_the_evaluations_planned_are_those_of_the_run(study):
+    planned, result = plan(study, 36), run_job(Job(study, blobs(36)), SERIAL)
+    assert planned.evaluations == result.execution["evaluations"]["planned"]
+    assert planned.evaluations == planned.splits * len(study.learner.C) * len(study.learner.gamma)
+    assert 0 < planned.sizes <= planned.splits
+
+
+def test_nested_counts_the_inner_runs():
+    study = Study.of(C=(0.1, 1.0), gamma=(1.0,), k=(3, 4), n_splits=3, certify="nested", outer_splits=2)
+    whole, inner = plan(study, 60), plan(study.inner(), 40)
+    assert whole.evaluations == plan(study.inner(), 60).evaluations + 2 * inner.evaluations
+
+
+def test_more_workers_take_no_longer_until_the_driver_is_what_all_wait_for():
+    problem = Problem.of(Study.of(n_splits=20_000), blobs(60))
+    seconds = plan_problem(problem, (1, 2, 8, 64)).seconds_by_workers
+    assert seconds[1] > seconds[2] > seconds[8] > seconds[64] > 0
+
+
+@pytest.mark.parametrize("n_splits", [20, 5000])
+def test_a_thinned_study_stands_for_the_whole(n_splits):
+    problem = Problem.of(Study.of(n_splits=n_splits), blobs(400))
+    tried = thinned(problem)
+    assert (tried is problem) == (n_splits == 20)
+    assert tried.n_evaluations <= forecast.MOST_TRIED
+    assert forecast._work(tried) <= forecast._work(problem)
+    costs, tried_costs = problem.learner.C, tried.learner.C
+    assert set(tried_costs) <= set(costs)
+    assert {costs[0], costs[-1]} <= set(tried_costs)
+
+
+def test_a_study_that_does_not_go_with_the_table_is_refused():
+    with pytest.raises(InputError, match="k=99"):
+        plan(Study.of(k=(99,)), 30)
+
+
+@pytest.mark.skipif(not os.path.exists("/proc/self/status"), reason="needs /proc to tell memory")
+def test_hundred_million_evaluations_take_seconds_and_no_more_memory():
+    """Against the same study in small: what is listed anywhere would show."""
+    code = (
+        "import json, sys; from ckcv_ray import Study; from ckcv_ray.data.task import read_task\n"
+        "from ckcv_ray.engine.forecast import plan_problem; from ckcv_ray.study import Problem\n"
+        "task, _ = read_task('twonorm:400:0')\n"
+        "planned = plan_problem(Problem.of(Study.of(n_splits=int(sys.argv[1])), task))\n"
+        "lines = open('/proc/self/status').read().splitlines()\n"
+        "print(json.dumps(planned.to_json()))\n"
+        "print(next(int(line.split()[1]) >> 10 for line in lines if line.startswith('VmHWM')))"
+    )
+    peaks, counts = [], []
+    for n_splits in ("20", "19000"):
+        done = subprocess.run(
+            [sys.executable, "-c", code, n_splits], capture_output=True, text=True, check=True
+        )
+        told, peak = done.stdout.splitlines()
+        assert set(json.loads(told)) == KEYS
+        peaks.append(int(peak))
+        counts.append(json.loads(told)["evaluations"])
+    assert counts[1] > 10**8 > 10**6 > counts[0]
+    assert peaks[1] < peaks[0] + 150
+
+
+def test_workers_are_whole_numbers(capfd, monkeypatch):
+    from ckcv_ray.cli import main as cli
+
+    for text in ("0", "1,", "many", "²", "1.5", "-1"):
+        monkeypatch.setattr(sys, "argv", ["ckcv", "plan", "twonorm:60:0", f"--workers={text}"])
+        with pytest.raises(SystemExit) as end:
+            cli.main()
+        assert end.value.code == 2
+        assert "expected whole numbers from 1" in capfd.readouterr().err
+
+
+# The trial
+
+
+def test_the_trial_is_not_computed_again(monkeypatch):
+    monkeypatch.setattr(forecast, "TRIAL_SECONDS", 0.0)
+    problem = Problem.of(SMALL, blobs(30))
+    expected = estimate(problem)
+    tried = set(expected.outcome.records[["size", "split", "path"]].tolist())
+    assert tried == {(0, 0, 0)}
+    aggregator = Aggregator(problem)
+    aggregator.add(expected.outcome)
+    units = [unit for _ in range(50) for unit in aggregator.plan(1)]
+    planned = {(unit.size, unit.split, path) for unit in units for path, _ in unit.paths}
+    assert {unit.stage for unit in units} == {Stage.SELECT}
+    assert (0, 0, 1) in planned
+    assert not tried & planned
+
+
+def test_a_trial_that_decides_all_leaves_nothing_but_the_refits():
+    problem, job = Problem.of(SMALL, blobs(30)), Job(SMALL, blobs(30))
+    expected = estimate(problem)
+    aggregator = Aggregator(problem)
+    aggregator.add(expected.outcome)
+    assert aggregator.forecast() == 0
+    assert 0 < expected.seconds < expected.outcome.seconds
+    whole, tried = run_job(job, SERIAL), run_work(checked(job)._replace(expected=expected))
+    assert tried.candidates.equals(whole.candidates)
+    assert tried.certificate == whole.certificate
+    assert tried.execution["fits"] == expected.outcome.fits + len(tried.ensemble.members)

@@ -1,0 +1,211 @@
+"""The Ray backend: lost batches are sent again, errors arrive as raised, no other may use our Ray."""
+
+import errno
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import ray
+
+from ckcv_ray.core.schedule import Stage, Unit
+from ckcv_ray.data.task import Task
+from ckcv_ray.engine import ray_backend as cluster
+from ckcv_ray.engine.aggregator import Aggregator
+from ckcv_ray.engine.evaluate import Inputs, share
+from ckcv_ray.errors import InputError, StoreError
+from ckcv_ray.runs.run import Job, run_job
+from ckcv_ray.storage.folder import RunFolder
+from ckcv_ray.study import Execution, Problem, Study
+
+
+def test_a_batch_ray_gives_up_on_becomes_failures(ray_session: None, study: Study, task: Task) -> None:
+    """Sent again, then halved, until each path has failed by itself."""
+
+    @ray.remote(max_retries=0)
+    def dying(units: list[Unit], inputs: Inputs) -> None:
+        os._exit(1)
+
+    backend, problem = cluster.RayBackend(1), Problem.of(study, task)
+    aggregator = Aggregator(problem)
+    try:
+        backend.start(share(problem))
+        backend._task = dying
+        backend.submit([Unit(Stage.SELECT, 0, 0, ((0, 3), (1, 2)))])
+        while backend.in_flight():
+            for outcome in backend.wait():
+                aggregator.add(outcome)
+        assert sorted(f[3:6] for f in aggregator.failures()) == [(0, 0, 3), (1, 0, 2)]
+    finally:
+        backend.close()
+
+
+def test_an_error_in_the_actor_arrives_as_it_was_raised(
+    ray_session: None, study: Study, task: Task, tmp_path: Path
+) -> None:
+    folder = RunFolder(tmp_path / "run")
+    folder.acquire()
+    with pytest.raises(StoreError, match="in use by another run"):
+        run_job(Job(study, task, tmp_path / "run"), Execution("ray", 1))
+    folder.release()
+
+
+def test_a_relative_folder_is_the_drivers(
+    ray_session: None, study: Study, task: Task, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The recorder's process has another working directory."""
+    monkeypatch.chdir(tmp_path)
+    run_job(Job(study, task, Path("rel/run")), Execution("ray", 1))
+    assert (tmp_path / "rel" / "run" / "manifest.json").exists()
+
+
+def test_an_address_where_nobody_answers_is_refused_at_once() -> None:
+    for address, told in (("127.0.0.1:1", "no Ray cluster answers"), ("nonsense", "expected host:port")):
+        with pytest.raises(InputError, match=told):
+            cluster._reach(address)
+
+
+def test_a_ray_of_our_own_listens_on_loopback_alone_and_keeps_its_token(tmp_path: Path) -> None:
+    script = (
+        "from ckcv_ray.engine.backend import _reachable, session; from ckcv_ray.study import Execution\n"
+        "_reachable(Execution('ray', 1))\n"  # says to Ray what it reads when it is imported
+        "from ray._private import worker\n"
+        "worker.enable_token_auth_by_default = lambda: False\n"  # as earlier versions of Ray
+        "import ray\n"
+        "opened = session(Execution('ray', 1)); opened.__enter__()\n"
+        "told = {node['NodeManagerAddress'] for node in ray.nodes()}\n"
+        "told.add(ray.get_runtime_context().gcs_address.split(':')[0])\n"
+        "from ray._private.authentication.authentication_utils import is_token_auth_enabled\n"
+        "opened.__exit__(None, None, None); print(*told, is_token_auth_enabled(), ray.is_initialized())"
+    )
+    plain = {key: value for key, value in os.environ.items() if not key.startswith("RAY_")}
+    plain["HOME"] = str(tmp_path)
+    done = subprocess.run([sys.executable, "-c", script], env=plain, capture_output=True, text=True)
+    assert done.stdout.split() == ["127.0.0.1", "True", "False"], done.stderr
+    assert (tmp_path / ".ray" / "auth_token").stat().st_mode & 0o777 == 0o600
+
+
+def test_the_token_is_never_readable_to_others_and_never_replaced(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    token = tmp_path / ".ray" / "auth_token"
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.delenv("RAY_AUTH_TOKEN_PATH", raising=False)
+    before = os.umask(0)
+    try:
+        cluster._keep_token()
+    finally:
+        os.umask(before)
+    assert token.parent.stat().st_mode & 0o777 == 0o700
+    assert (token.stat().st_mode & 0o777, len(token.read_text())) == (0o600, 64)
+    token.write_text("one of the user's own")
+    token.chmod(0o644)
+    cluster._keep_token()
+    assert (token.stat().st_mode & 0o777, token.read_text()) == (0o600, "one of the user's own")
+    assert list(token.parent.iterdir()) == [token]
+    assert "RAY_AUTH_TOKEN_PATH" not in os.environ
+
+
+@pytest.fixture
+def own_token(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """No token of the environment before or after."""
+    for name in ("RAY_AUTH_TOKEN", "RAY_AUTH_TOKEN_PATH"):
+        monkeypatch.setenv(name, "")
+    cluster._own_token.cache_clear()
+    yield
+    cluster._own_token.cache_clear()
+
+
+@pytest.mark.parametrize("home", [None, "", "/dev/null", "/proc", "/no/such/home", "with a file"])
+def test_without_a_home_the_token_is_kept_in_a_private_folder(
+    home: str | None, tmp_path: Path, own_token: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / ".ray").write_text("no folder")
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    monkeypatch.delenv("HOME")
+    if home is not None:
+        monkeypatch.setenv("HOME", str(tmp_path) if home == "with a file" else home)
+    before = os.umask(0)
+    try:
+        cluster._keep_token()
+    finally:
+        os.umask(before)
+    token = Path(os.environ["RAY_AUTH_TOKEN_PATH"])
+    assert [one.stat().st_mode & 0o777 for one in (token.parent, token)] == [0o700, 0o600]
+    assert token.parent.parent == tmp_path
+    assert len(token.read_text()) == 64
+
+
+def test_with_no_place_at_all_for_the_token_it_says_how_to_go_on(
+    own_token: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(**options: str) -> str:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setenv("HOME", "/dev/null")
+    monkeypatch.setattr(cluster, "mkdtemp", full)
+    with pytest.raises(
+        InputError, match=r"HOME='/dev/null' cannot keep .*No space left.* set HOME or TMPDIR"
+    ):
+        cluster._keep_token()
+
+
+UNKNOWN = """
+import pathlib, sys
+def home():
+    raise RuntimeError("Could not determine home directory.")
+pathlib.Path.home = home
+from ckcv_ray.cli.main import main
+main()
+"""
+
+
+@pytest.mark.parametrize("home", ["with a file", "of an unknown user"])
+def test_a_run_on_ray_needs_no_home(home: str) -> None:
+    """And nothing of it is left: no process, no token."""
+    with tempfile.TemporaryDirectory(dir="/tmp", prefix="h") as folder:  # short: Ray's sockets lie within
+        run_homeless(home, Path(folder))
+
+
+def run_homeless(home: str, tmp_path: Path) -> None:
+    (tmp_path / ".ray").write_text("no folder")
+    mark = f"CKCV_HOMELESS={tmp_path}"
+    plain = {key: value for key, value in os.environ.items() if not key.startswith(("RAY_", "HOME"))}
+    plain |= dict([mark.split("=")]) | {"TMPDIR": str(tmp_path)}
+    plain |= {"HOME": str(tmp_path)} if home == "with a file" else {}
+    words = ["run", "twonorm:60:0", "--k", "3,4", "--n-splits", "2", "--C", "1", "--gamma", "0.1"]
+    options = ["--backend", "ray", "--workers", "1", "--out", str(tmp_path / "run")]
+    done = subprocess.run(
+        [sys.executable, "-c", UNKNOWN, *words, *options],
+        env=plain,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        umask=0,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "best triple" in done.stdout
+    kept = {".cache"} if home == "with a file" else set()  # the compiled solver
+    assert {file.name for file in tmp_path.iterdir()} == {".ray", "ray", "run", *kept}
+    assert not left_of(mark)
+
+
+def left_of(mark: str, seconds: float = 20.0) -> list[str]:
+    """Processes that have this in their environment, once they had time to end."""
+    until = time.monotonic() + seconds
+    while (left := [p.parent.name for p in Path("/proc").glob("[0-9]*/environ") if mark in of(p)]) and (
+        time.monotonic() < until
+    ):
+        time.sleep(0.1)
+    return left
+
+
+def of(environ: Path) -> list[str]:
+    try:
+        return environ.read_text(errors="replace").split("\0")
+    except OSError:  # it ended meanwhile
+        return []

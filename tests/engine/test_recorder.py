@@ -1,0 +1,337 @@
+"""A recorder that dies at any moment, between any two calls or in the midst of one: the run is the same."""
+
+import os
+from collections.abc import Callable, Iterator
+from itertools import count
+from pathlib import Path
+from typing import Any, NamedTuple, cast
+
+import pytest
+from conftest import blobs
+from doubles import FIRE, Faulty, run_with
+from pyarrow import parquet
+
+from ckcv_ray.core.schedule import Stage, Unit
+from ckcv_ray.engine.backend import Backend, SerialBackend
+from ckcv_ray.engine.evaluate import evaluate, failed, share
+from ckcv_ray.engine.recorder import Recorder
+from ckcv_ray.errors import StoreError
+from ckcv_ray.runs.run import Job, run_job
+from ckcv_ray.runs.verify import verify
+from ckcv_ray.storage.folder import RunFolder
+from ckcv_ray.study import Execution, Problem, Study
+
+SERIAL = Execution("serial")
+PLAIN = Study.of(C=(0.01, 1.0), gamma=(1e-6, 0.1, 1.0), k=(3, 4), n_splits=3)
+STUDIES = {
+    "reporting": PLAIN.replace(report_k=(3, 4)),
+    "exhaustive": PLAIN.replace(exhaustive=True),
+    "nested": PLAIN.replace(certify="nested", outer_splits=1, k=(3,)),
+}
+TASK = blobs(30, seed=2, shift=3.0)
+
+
+class Case(NamedTuple):
+    """A study, what makes its backends, and how many moments lie between two that are tried."""
+
+    study: Study
+    backend: Callable[[], Backend]
+    step: int
+
+
+class Death(BaseException):
+    """The end of a process: nothing that it would do then is done."""
+
+
+class Moments:
+    """Counts what changes files, and ends the process at one of these moments; the dead change nothing."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.counting, self.dead, self.done, self.last = False, False, 0, -1
+        for name in ("fsync", "replace", "unlink", "mkdir", "open"):
+            monkeypatch.setattr(os, name, self.counted(name, getattr(os, name)))
+
+    def counted(self, name: str, real: Callable[..., Any]) -> Callable[..., Any]:
+        def call(*args: Any, **named: Any) -> Any:
+            if self.counting and (name != "open" or args[1] & os.O_CREAT):
+                self.done += 1
+                self.dead |= self.done == self.last
+                if self.dead:
+                    raise Death
+            return None if name == "fsync" else real(*args, **named)  # no power is lost here
+
+        return call
+
+    def begin(self, last: int = -1) -> None:
+        self.counting, self.dead, self.done, self.last = False, False, 0, last
+
+
+@pytest.fixture
+def moments(monkeypatch: pytest.MonkeyPatch) -> Moments:
+    return Moments(monkeypatch)
+
+
+@pytest.fixture(params=[0.0, float("inf")], ids=["writes all at once", "writes when told to"])
+def flush(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ckcv_ray.engine.recorder.FLUSH_SECONDS", request.param)
+    monkeypatch.setattr("ckcv_ray.engine.recorder.FLUSH_SHARE", 0.0)
+
+
+class Remote:
+    """A recorder in a process of its own, as on Ray: one that died is replaced, opened and asked again.
+
+    Args:
+        make: makes a recorder.
+        moments: of its process.
+        before, after: numbers of the call before which it dies, and of that after which it dies, its answer
+            lost.
+    """
+
+    def __init__(
+        self, make: Callable[[], Recorder], moments: Moments, before: int = -1, after: int = -1
+    ) -> None:
+        self.make, self.now, self.moments = make, make(), moments
+        self.before, self.after, self.calls = before, after, list[str]()
+
+    def __getattr__(self, name: str) -> Any:
+        def call(*args: Any) -> Any:
+            self.calls.append(name)
+            if len(self.calls) == self.before:
+                self.replace()
+            answer = self.ask(name, *args)
+            if len(self.calls) == self.after:
+                self.replace()
+                answer = self.ask(name, *args)
+            return answer
+
+        return call
+
+    def ask(self, name: str, *args: Any) -> Any:
+        self.moments.counting = True
+        try:
+            return getattr(self.now, name)(*args)
+        except Death:
+            self.replace()
+            return getattr(self.now, name)(*args)
+        finally:
+            self.moments.counting = False
+
+    def replace(self) -> None:
+        self.moments.dead, self.moments.counting = False, False
+        let_go(self.now)
+        self.now = self.make()
+        self.now.open()
+
+
+def let_go(recorder: Recorder) -> None:
+    """What the system does of a process that ended: its lock is free, and the file is still there."""
+    assert recorder.folder is not None
+    lock = recorder.folder.files.lock
+    if lock._descriptor is not None:
+        os.close(lock._descriptor)
+        lock._descriptor = None
+    lock._lock.release(force=True)
+
+
+class Well(SerialBackend):
+    """Small batches, of which none fails."""
+
+    least_seconds = 0.0
+
+
+LOST = {(stage, 4, 1, path) for stage in (Stage.ESTIMATE, Stage.REFIT) for path in range(3)}
+BACKENDS: dict[str, Callable[[], Backend]] = {
+    "well": Well,
+    "poor": lambda: Faulty((), LOST | {(Stage.SELECT, 3, 2, 0)}, least_seconds=0.0),
+}
+
+
+@pytest.fixture(params=[*((name, "well") for name in STUDIES), ("reporting", "poor"), ("exhaustive", "poor")])
+def case(request: pytest.FixtureRequest) -> Case:
+    study, backend = request.param
+    return Case(STUDIES[study], BACKENDS[backend], 1 if request.param == ("reporting", "poor") else 9)
+
+
+def content(folder: Path) -> dict[str, bytes]:
+    """Every file that may not depend on how the run went, by name."""
+    names = ["study.json", "data.parquet", "candidates.parquet", "certificate.json"]
+    names += sorted(file.relative_to(folder).as_posix() for file in folder.glob("ensemble/*"))
+    return {name: (folder / name).read_bytes() for name in names}
+
+
+def failures(out: Path) -> set[tuple[int, int, int]]:
+    """Path, k and split of each failure that the account tells."""
+    account = RunFolder(out).execution()
+    assert {failure[3] for failure in account["failures"]} <= {FIRE}
+    return {tuple(failure[:3]) for failure in account["failures"]}
+
+
+def missed(out: Path) -> set[tuple[int, int]]:
+    """Path and k of the candidates of which something is not known because it failed."""
+    rows = parquet.read_table(out / "candidates.parquet").to_pylist()
+    lost = [
+        row for row in rows if row["state"] == "failed" or (row["state"] == "reported" and not row["l_ee"])
+    ]
+    return {(row["path"], row["k_first"]) for row in lost}
+
+
+def outlived(out: Path, case: Case, moments: Moments, **fate: int) -> Remote:
+    """Run a study whose recorder dies, and hand back what stood for it."""
+    made: list[Remote] = []
+
+    def recorder(problem: Problem, folder: Any) -> Recorder:
+        made.append(Remote(lambda: Recorder(problem, folder), moments, **fate))
+        return cast(Recorder, made[-1])
+
+    run_with(case.backend, case.study, TASK, out, recorder)
+    return made[0]
+
+
+def check(out: Path, whole: Path) -> None:
+    assert content(out) == content(whole)
+    assert failures(out) <= failures(whole)  # what is beaten need not be tried again
+    assert missed(out) <= {failure[:2] for failure in failures(out)}
+    assert verify(out).differences == []
+    assert [file.name for file in out.rglob(".*") if file.name != ".lock"] == []
+    assert not RunFolder(out).files.lock.busy
+
+
+@pytest.mark.usefixtures("flush")
+def test_it_may_die_between_any_two_calls(tmp_path: Path, case: Case, moments: Moments) -> None:
+    calls = outlived(tmp_path / "whole", case, moments).calls
+    assert {"open", "plan", "add", "decision", "write_results", "write_end", "close"} <= set(calls)
+    for fate in ("before", "after"):
+        for number in {calls.index(name) + 1 for name in calls} | {*range(2, len(calls), 15), len(calls)}:
+            out = tmp_path / f"{fate}-{number}"
+            outlived(out, case, moments, **{fate: number})
+            check(out, tmp_path / "whole")
+            assert not (out / ".lock").exists()
+
+
+def test_it_may_die_in_the_midst_of_any_call(tmp_path: Path, case: Case, moments: Moments) -> None:
+    moments.begin()
+    outlived(tmp_path / "whole", case, moments)
+    most = moments.done
+    assert most > 30
+    for last in range(1, most + 1, case.step):
+        out = tmp_path / str(last)
+        moments.begin(last)
+        outlived(out, case, moments)
+        moments.begin()
+        check(out, tmp_path / "whole")
+
+
+def test_all_may_be_killed_at_any_moment_and_is_taken_up(
+    tmp_path: Path, case: Case, moments: Moments
+) -> None:
+    """The whole process, driver and recorder, and those of inner selections."""
+    made: list[Recorder] = []
+
+    def recorder(problem: Problem, folder: Any) -> Recorder:
+        made.append(Recorder(problem, folder))
+        return made[-1]
+
+    def lived(out: Path, last: int) -> bool:
+        moments.begin(last)
+        moments.counting = True
+        try:
+            run_with(case.backend, case.study, TASK, out, recorder)
+        except Death:
+            return False
+        finally:
+            moments.begin()
+            let_go(made[-1])
+        return True
+
+    assert lived(tmp_path / "whole", -1)
+    for last in count(1, case.step):
+        out = tmp_path / str(last)
+        if lived(out, last):
+            break
+        run_with(case.backend, case.study, TASK, out)
+        check(out, tmp_path / "whole")
+    assert last > 30
+
+
+# What it keeps
+
+
+@pytest.fixture
+def problem() -> Problem:
+    return Problem.of(PLAIN, TASK)
+
+
+def half(problem: Problem) -> Iterator[Unit]:
+    """Units of the first fold size."""
+    for split in range(3):
+        yield Unit(Stage.SELECT, 0, split, tuple(enumerate(problem.learner.lengths)))
+
+
+def test_what_came_in_is_there_for_the_next_one(tmp_path: Path, problem: Problem) -> None:
+    first, second = Recorder(problem, tmp_path / "run"), Recorder(problem, tmp_path / "run")
+    first.open()
+    for unit in half(problem):
+        first.add(evaluate([unit], share(problem)))
+    with pytest.raises(StoreError, match="in use"):
+        second.open()
+    second.close()
+    assert first.folder is not None
+    assert first.folder.files.lock.held
+    first.close()
+    second.open()
+    assert second.progress().computed == first.progress().computed == 18
+    assert second.progress().spent == first.progress().spent > 0
+    assert second.account()["fits"] == 18
+    second.close()
+
+
+def test_opened_twice_it_is_open_once(tmp_path: Path, problem: Problem) -> None:
+    recorder = Recorder(problem, tmp_path / "run")
+    recorder.open()
+    recorder.open()
+    recorder.close()
+    assert not (tmp_path / "run" / ".lock").exists()
+    other = Recorder(problem, tmp_path / "run")
+    other.open()
+    other.close()
+
+
+def test_results_are_written_by_none_but_the_one_that_concluded_them(
+    tmp_path: Path, problem: Problem
+) -> None:
+    result = run_job(Job(PLAIN, TASK, tmp_path / "whole"), SERIAL)
+    recorder = Recorder(problem, tmp_path / "run")
+    recorder.open()
+    assert recorder.write_results(result.candidates, result.ensemble, None) is None
+    assert recorder.write_end(result.certificate, result.execution) is False
+    recorder.close()
+    names = sorted(file.name for file in (tmp_path / "run").rglob("*") if file.is_file())
+    assert names == ["data.parquet", "execution.json", "study.json"]
+
+
+def test_it_concludes_nothing_as_long_as_work_is_left(problem: Problem) -> None:
+    recorder = Recorder(problem)
+    assert recorder.decision() is None
+    assert recorder.conclude([], []) is None
+    inputs = share(problem)
+    while units := recorder.plan(1):
+        recorder.add(evaluate(units, inputs))
+    decision = recorder.decision()
+    assert decision is not None
+    assert decision.winner is not None
+    assert recorder.conclude(decision.leaders, []) is None
+    assert recorder.conclude([], decision.leaders) is None
+    (leader,) = decision.leaders
+    path = leader.path, leader.step + 1
+    refits = [Unit(Stage.REFIT, leader.size, split, (path,)) for split in range(3)]
+    recorder.add(evaluate(refits[:2], inputs))
+    assert recorder.conclude(decision.leaders, []) is None
+    recorder.add(failed(refits[2:], problem.n_totals, FIRE))
+    assert recorder.conclude(decision.leaders, []) is None
+    concluded = recorder.conclude([], decision.leaders)
+    assert concluded is not None
+    assert [failure[3] for failure in concluded.account["failures"]] == [FIRE]
+    recorder.add(evaluate(refits, inputs))
+    concluded = recorder.conclude(decision.leaders, [])
+    assert concluded is not None
+    assert concluded.account["failures"] == []

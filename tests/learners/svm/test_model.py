@@ -1,0 +1,259 @@
+"""A machine as a model: its decision function, row by row; the undecided; the table it is kept in."""
+
+from dataclasses import replace
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pyarrow import parquet
+
+from ckcv_ray.core.measures import UNDECIDED as NEITHER
+from ckcv_ray.core.measures import ZERO_ONE
+from ckcv_ray.data.task import Task
+from ckcv_ray.learners.ensemble import judge
+from ckcv_ray.learners.svm import model as models
+from ckcv_ray.learners.svm.model import SVMModel, from_table, same, to_table
+from ckcv_ray.learners.svm.scaling import Scaling, identity
+
+N, D = 40, 3
+AWKWARD = [0.0, -0.0, 5e-324, 1e-300, 0.1, 1 / 3, -2 / 3, 1.7976931348623157e308]
+
+seeds = st.integers(0, 2**32 - 1)
+
+
+def task_of(X):
+    """A task on these inputs as they are, checked by nothing."""
+    y = (np.arange(len(X)) % 2).astype(np.int32)
+    return Task(X, y, ("no", "yes"), tuple(f"x{i}" for i in range(X.shape[1])), "y")
+
+
+def make_model(seed, X):
+    """A model with weights of no particular machine."""
+    rng = np.random.default_rng(seed)
+    n_support = int(rng.integers(1, len(X)))
+    support = np.sort(rng.choice(len(X), size=n_support, replace=False)).astype(np.int64)
+    return SVMModel(
+        C=float(rng.uniform(0.1, 10)),
+        gamma=float(rng.uniform(0.01, 2)),
+        scaling=Scaling(rng.normal(size=X.shape[1]), rng.uniform(0.5, 2, size=X.shape[1])),
+        support=support,
+        vectors=X[support],
+        dual_coef=rng.normal(size=n_support),
+        offset=float(rng.normal()),
+    )
+
+
+def made(seed=0, d=D):
+    X = np.random.default_rng(seed).normal(size=(N, d))
+    return make_model(seed, X), X
+
+
+def constant(value, d=D):
+    """A model that gives every row the same decision value."""
+    nothing = np.empty(0)
+    return SVMModel(1.0, 1.0, identity(d), nothing.astype(np.int64), np.empty((0, d)), nothing, value)
+
+
+def bits(value):
+    """Type, shape and every bit of a value, whatever it is made of."""
+    if isinstance(value, (tuple, list)):
+        return [bits(part) for part in value]
+    if isinstance(value, SVMModel):
+        return {name: bits(part) for name, part in vars(value).items()}
+    array = np.asarray(value)
+    return type(value).__name__, array.dtype.str, array.shape, np.ascontiguousarray(array).tobytes()
+
+
+# The decision function
+
+
+@settings(max_examples=30, deadline=None)
+@given(seeds)
+def test_the_decision_is_the_sum_that_defines_it(seed):
+    model, X = made(seed)
+
+    def scaled(row):
+        return (row - model.scaling.centre) / model.scaling.scale
+
+    expected = [
+        model.offset
+        + sum(
+            b * np.exp(-model.gamma * np.sum((scaled(x) - scaled(v)) ** 2))
+            for b, v in zip(model.dual_coef, model.vectors, strict=True)
+        )
+        for x in X[:5]
+    ]
+    assert model.decision(X[:5]) == pytest.approx(expected, rel=1e-9, abs=1e-9)
+
+
+def test_a_model_without_support_is_constant():
+    X = np.random.default_rng(0).normal(size=(4, D))
+    assert constant(-1.0).decision(X).tolist() == [-1.0] * 4
+    assert constant(0.5).predict(X).label.tolist() == [1] * 4
+
+
+@settings(max_examples=60, deadline=None)
+@given(seeds, st.integers(1, 9), st.permutations(range(N)), st.lists(st.integers(0, N), max_size=8))
+def test_neither_order_nor_batches_change_a_decision(seed, d, order, cuts):
+    model, X = made(seed, d)
+    whole = model.decision(X)
+    assert bits(model.decision(X[order])) == bits(whole[order])
+    batches = [model.decision(rows) for rows in np.split(X, sorted(cuts))]
+    assert bits(np.concatenate(batches)) == bits(whole)
+
+
+def test_the_size_of_the_internal_block_does_not_matter(monkeypatch):
+    model, X = made(2)
+    whole = model.predict(X)
+    for block in (1, 50, 97):
+        monkeypatch.setattr(models, "BLOCK", block)
+        assert bits(model.predict(X)) == bits(whole)
+
+
+def test_the_layout_of_the_rows_in_memory_does_not_matter():
+    model, X = made(5)
+    whole = model.predict(X)
+    wide = np.repeat(X, 2, axis=1)
+    for rows in (np.asfortranarray(X), wide[:, ::2], X[::-1].copy()[::-1]):
+        assert bits(model.predict(rows)) == bits(whole)
+
+
+def test_no_rows_give_no_predictions():
+    model, X = made(6)
+    assert [len(part) for part in model.predict(X[:0])] == [0, 0]
+
+
+# The undecided
+
+NEAR = [0.0, -0.0, 1e-10, -1e-10, 1e-9, -1e-9, np.nextafter(1e-9, 0)]
+CLEAR = [np.nextafter(1e-9, 1), 2e-9, 1.0, 1e300]
+ROW = np.zeros((1, D))
+
+
+def judged(value, y):
+    """Errors by class of a constant model on one row of class y."""
+    return judge(constant(value), ROW, np.array([y], dtype=np.int32), ZERO_ONE, 2)
+
+
+@pytest.mark.parametrize("value", NEAR)
+def test_a_decision_within_1e_9_is_undecided_and_counts_as_an_error(value):
+    found = constant(value).predict(ROW)
+    assert found.label.tolist() == [NEITHER]
+    assert found.score.tolist() == [value]
+    assert judged(value, 0) == (1, 0)
+    assert judged(value, 1) == (0, 1)
+
+
+@pytest.mark.parametrize("value", CLEAR)
+def test_a_decision_beyond_1e_9_counts_by_its_sign(value):
+    for decision, label in ((value, 1), (-value, 0)):
+        found = constant(decision).predict(ROW).label
+        assert found.tolist() == [label]
+        assert found.dtype == np.int32
+        assert judged(decision, label) == (0, 0)
+        assert judged(decision, 1 - label) == ((1, 0) if label else (0, 1))
+
+
+class Told(SVMModel):
+    """A model whose decision value is the one feature of a row."""
+
+    def decision(self, X):
+        return X[:, 0]
+
+
+values = st.sampled_from([*NEAR, *CLEAR, -1.0, -2e-9])
+
+
+@given(st.lists(st.tuples(values, st.integers(0, 1)), max_size=20))
+def test_errors_add_up_row_by_row(rows):
+    X = np.array([value for value, _ in rows], dtype=float).reshape(-1, 1)
+    y = np.array([label for _, label in rows], dtype=np.int32)
+    expected = [0, 0]
+    for value, label in rows:
+        expected[label] += int(abs(value) <= 1e-9 or (value > 0) != bool(label))
+    found = judge(Told(**vars(constant(0.0, 1))), X, y, ZERO_ONE, 2)
+    assert found == tuple(expected)
+    assert all(type(count) is int for count in found)
+
+
+# The table
+
+
+@settings(max_examples=30, deadline=None)
+@given(seeds, st.integers(1, 6))
+def test_a_table_and_back_is_exact(seed, n_models):
+    _, X = made(seed)
+    listed = [make_model(seed + i, X) for i in range(n_models)]
+    again = from_table(to_table(listed), task_of(X))
+    assert bits(again) == bits(listed)
+    assert all(same(a, b) for a, b in zip(again, listed, strict=True))
+
+
+def test_parquet_and_back_is_exact_for_awkward_numbers(tmp_path):
+    X = np.resize(AWKWARD, (8, D))
+    odd = SVMModel(
+        C=0.1,
+        gamma=5e-324,
+        scaling=Scaling(np.array(AWKWARD[:D]), np.array([5e-324, 1 / 3, np.finfo(float).max])),
+        support=np.arange(8),
+        vectors=X,
+        dual_coef=np.array(AWKWARD),
+        offset=-0.0,
+    )
+    listed = [odd, constant(1 / 3)]
+    file = tmp_path / "models.parquet"
+    parquet.write_table(to_table(listed), file)
+    assert bits(from_table(parquet.read_table(file), task_of(X))) == bits(listed)
+
+
+@pytest.mark.parametrize(
+    ("changed", "told"),
+    [
+        ({"centre": [0.0] * (D + 1)}, f"do not have the {D} features"),
+        ({"scale": [1.0]}, f"do not have the {D} features"),
+        ({"support": [3, 2]}, "do not ascend"),
+        ({"support": [2, 2]}, "do not ascend"),
+        ({"support": [-1, 2]}, "do not ascend"),
+        ({"support": [1]}, "do not ascend, or have no coefficient each"),
+        ({"dual_coef": [1.0, np.nan]}, "not finite"),
+        ({"offset": np.inf}, "not finite"),
+        ({"C": np.nan}, "not finite"),
+        ({"scale": [1.0, 0.0, 1.0]}, "positive"),
+        ({"C": 0.0}, "positive"),
+        ({"gamma": -1.0}, "positive"),
+    ],
+    ids=str,
+)
+def test_a_row_that_is_no_model_of_the_task_is_refused(changed, told):
+    X = np.arange(15.0).reshape(5, D)
+    model = replace(constant(1.0), support=np.array([1, 2]), vectors=X[1:3], dual_coef=np.ones(2))
+    (row,) = to_table([model]).to_pylist()
+    assert bits(from_table(pa.Table.from_pylist([row], models.SCHEMA), task_of(X))) == bits([model])
+    with pytest.raises(ValueError, match=told):
+        from_table(pa.Table.from_pylist([row | changed], models.SCHEMA), task_of(X))
+
+
+def test_a_support_vector_that_is_no_row_is_refused():
+    X = np.arange(15.0).reshape(5, D)
+    (row,) = to_table([constant(1.0)]).to_pylist()
+    beyond = pa.Table.from_pylist([row | {"support": [5], "dual_coef": [1.0]}], models.SCHEMA)
+    with pytest.raises(IndexError):
+        from_table(beyond, task_of(X))
+
+
+def test_models_are_the_same_in_every_bit_alone():
+    model, _ = made(1)
+    assert same(model, replace(model, dual_coef=model.dual_coef.copy()))
+    bent = model.dual_coef.copy()
+    bent[0] = np.nextafter(bent[0], 9.0)
+    moved = Scaling(model.scaling.centre + 1.0, model.scaling.scale)
+    others = (
+        {"offset": float(np.nextafter(model.offset, 9.0))},
+        {"dual_coef": bent},
+        {"dual_coef": model.dual_coef[:-1], "support": model.support[:-1]},
+        {"support": model.support + 1},
+        {"scaling": moved},
+    )
+    assert not any(same(model, replace(model, **changed)) for changed in others)

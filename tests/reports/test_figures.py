@@ -1,0 +1,161 @@
+"""Pictures: what is drawn of a landscape, of values of k and of single splits, in a page's own colours."""
+
+import re
+from dataclasses import replace
+from html import unescape
+
+import numpy as np
+import pytest
+from conftest import blobs
+
+from ckcv_ray import Study
+from ckcv_ray.reports import figures
+from ckcv_ray.reports.figures import Axis, Landscape, Span
+from ckcv_ray.reports.page import axes_of
+from ckcv_ray.study import Problem
+
+C, GAMMA = Axis("C", ("0.1", "1", "10")), Axis("gamma", ("0.01", "1"))
+AT = Landscape(
+    steps=C,
+    paths=GAMMA,
+    value=np.array([[0.2, 0.3, 0.1], [0.4, 0.25, 0.3]]),
+    splits=np.array([[5, 5, 5], [2, 5, 1]]),
+    failed=np.zeros((2, 3), np.bool_),
+    n_splits=5,
+    best=(0, 2),
+)
+WINNER = Span(3, 3, 133, "winner", 0.1, "C = 1, gamma = 1", 0.1, 0.11)
+BEATEN = WINNER._replace(first=6, last=6, state="beaten", setting="", l_ms=None, l_ee=None, lower_bound=0.2)
+
+
+def squares(svg: str) -> list[tuple[float, float]]:
+    """Width and height of each tile with a line around it."""
+    found = []
+    for path in re.findall(r'<path d="(M [^"]*z)\s*"[^>]*stroke-width: 0\.4', svg):
+        x, y = np.array(re.findall(r"[ML] ([\d.]+) ([\d.]+)", path), float).T
+        found.append((float(np.ptp(x)), float(np.ptp(y))))
+    return found
+
+
+def words(svg: str) -> list[str]:
+    """What is written in a picture."""
+    return [unescape(text).strip() for text in re.findall(r"<text[^>]*>([^<]*)</text>", svg)]
+
+
+def test_every_candidate_is_a_square_the_smaller_the_fewer_splits_it_has() -> None:
+    sides = [width for width, _ in squares(figures.draw_landscape(AT, "label"))]
+    assert len(sides) == 6
+    full = sides[0]
+    assert [round(side / full, 2) for side in sides] == [1, 1, 1, round(0.66 * 0.4 / 0.98, 2), 1, 0.13]
+
+
+def test_what_does_not_exist_or_failed_is_no_square() -> None:
+    value = AT.value.copy()
+    value[1, 1:] = np.nan
+    assert len(squares(figures.draw_landscape(AT._replace(value=value), "label"))) == 4
+    failed = AT.failed.copy()
+    failed[0, 0] = True
+    drawn = figures.draw_landscape(AT._replace(failed=failed), "label")
+    assert len(squares(drawn)) == 5
+    assert figures.draw_landscape(AT, "label").count(figures.MARK) < drawn.count(figures.MARK)
+
+
+def test_axes_are_named_and_no_name_is_a_formula_or_markup() -> None:
+    steps = Axis("$x_1$ <b>", ("$\\frac", "<script>", "100 %"))
+    drawn = figures.draw_landscape(AT._replace(steps=steps), '"<label>"')
+    assert {"gamma", "0.01", steps.name, *steps.values} <= set(words(drawn))
+    assert 'aria-label="&quot;&lt;label&gt;&quot;"' in drawn
+
+
+@pytest.mark.parametrize("count", [1, 2, 7, 8, 13, 40])
+def test_ticks_are_thinned_to_what_has_room(count: int) -> None:
+    steps = Axis("C", tuple(f"value {i}" for i in range(count)))
+    shape = 2, count
+    at = AT._replace(
+        steps=steps, value=np.full(shape, 0.2), splits=np.full(shape, 5), failed=np.zeros(shape, np.bool_),
+        best=(0, 0),
+    )  # fmt: skip
+    shown = [word for word in words(figures.draw_landscape(at, "label")) if word.startswith("value")]
+    assert shown == list(steps.values)[:: -(-count // figures.TICKS)]
+    assert 1 <= len(shown) <= figures.TICKS
+
+
+def test_wide_ranges_of_k_are_drawn_in_logarithms() -> None:
+    wide = figures.draw_folds([WINNER, BEATEN._replace(first=400, last=400)], "wide")
+    assert ">100<" in wide
+    assert ">100<" not in figures.draw_folds([WINNER, BEATEN], "narrow")
+
+
+def test_what_stands_against_k_is_named() -> None:
+    failed = BEATEN._replace(first=9, last=9, state="failed")
+    legend = {"L_MS is at least (beaten)", "L_MS", "L_EE", "winner"}
+    assert legend <= set(words(figures.draw_folds([WINNER, BEATEN], "label")))
+    named = words(figures.draw_folds([WINNER, BEATEN, failed], "label"))
+    assert legend | {"at least (failed)"} <= set(named)
+
+
+def test_means_of_the_single_splits_are_written() -> None:
+    shown = words(figures.draw_spread([0.1, 0.2, 0.2], [0.3, 0.3, 0.4], "label"))
+    assert {"L_MS 16.67 %", "L_EE 33.33 %"} <= set(shown)
+
+
+def test_equal_bounds_lie_side_by_side() -> None:
+    x, offset = figures._stacked(np.array([2.0, 1.0, 2.0, 2.0]))
+    assert x.tolist() == [1.0, 2.0, 2.0, 2.0]
+    assert offset.tolist() == pytest.approx([0.0, -0.1, 0.0, 0.1])
+    _, crowded = figures._stacked(np.ones(50))
+    assert crowded.min() == pytest.approx(-0.3)
+    assert crowded.max() == pytest.approx(0.3)
+
+
+@pytest.mark.parametrize("draw", ["landscape", "folds", "spread"])
+def test_a_picture_takes_the_colour_of_the_text_around_it_and_has_the_same_bytes(draw: str) -> None:
+    make = {
+        "landscape": lambda: figures.draw_landscape(AT, "label"),
+        "folds": lambda: figures.draw_folds([WINNER, BEATEN], "label"),
+        "spread": lambda: figures.draw_spread([0.1, 0.2], [0.2, 0.3], "label"),
+    }[draw]
+    drawn = make()
+    assert "currentColor" in drawn
+    assert figures.INK not in drawn
+    assert "<image" not in drawn
+    assert drawn == make()
+
+
+@pytest.mark.parametrize("C", [(1.0,), (0.1, 1.0)], ids=len)
+@pytest.mark.parametrize("gamma", [(0.5,), (0.25, 0.5, 2.0)], ids=len)
+def test_the_axes_of_grids_are_their_names(C: tuple[float, ...], gamma: tuple[float, ...]) -> None:
+    problem = Problem.of(Study.of(C=C, gamma=gamma), blobs(30))
+    steps, paths = axes_of(problem)
+    assert steps == Axis("C", tuple(f"{value:g}" for value in C))
+    assert paths == Axis("gamma", tuple(f"{value:g}" for value in gamma))
+
+
+class Settings:
+    """The search space of a learner."""
+
+    def __init__(self, *paths: list[dict[str, object]]) -> None:
+        self.lengths = [len(path) for path in paths]
+        every = [setting for path in paths for setting in path]
+        self.found = {name: np.array([setting[name] for setting in every]) for name in every[0]}
+
+    def settings(self) -> dict[str, np.ndarray]:
+        return self.found
+
+
+def axes(*paths: list[dict[str, object]]) -> tuple[Axis, Axis]:
+    problem = Problem.of(Study(), blobs(30))
+    object.__setattr__(problem, "study", replace(problem.study))
+    object.__setattr__(problem.study, "learner", Settings(*paths))
+    return axes_of(problem)
+
+
+def test_axes_of_other_search_spaces_are_named_or_counted() -> None:
+    depth = [{"rule": "a", "depth": 1}, {"rule": "a", "depth": 2}]
+    assert axes(depth) == (Axis("depth", ("1", "2")), Axis("rule", ("a",)))
+    shorter = [{"rule": "b", "depth": 1}]
+    assert axes(depth, shorter) == (Axis("depth", ("1", "2")), Axis("rule", ("a", "b")))
+    other = [{"rule": "b", "depth": 7}]
+    assert axes(depth, other) == (Axis("step", ("0", "1"), True), Axis("rule", ("a", "b")))
+    same = [{"rule": "a", "depth": 3}]
+    assert axes(depth, same) == (Axis("step", ("0", "1"), True), Axis("path", ("0", "1"), True))

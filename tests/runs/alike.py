@@ -1,0 +1,15 @@
+"""What the tests of runs share: small studies, and when two results are equal."""
+
+from ckcv_ray import Result, Study
+
+SMALL = Study.of(C=(0.1, 1.0, 10.0), gamma=(0.1, 1.0), k=(3, 4, 5), n_splits=5)
+STUDIES = [SMALL.replace(seed=seed) for seed in range(6)]
+
+
+def same(a: Result, b: Result) -> bool:
+    """Whether two results are equal but for what depends on the run."""
+    models = all(
+        a.problem.learner.same(one.model, other.model)
+        for one, other in zip(a.ensemble.members, b.ensemble.members, strict=True)
+    )
+    return models and a.certificate.claims == b.certificate.claims and a.candidates.equals(b.candidates)

@@ -1,0 +1,205 @@
+"""Runs on disk, read back: the result, its records played back, and whose folder it is."""
+
+import json
+from pathlib import Path
+from shutil import copytree
+
+import pytest
+from conftest import blobs
+from refused import snapshot
+
+from ckcv_ray import Execution, Job, RunError, StoreError, Study, Task, load_run
+from ckcv_ray.engine import evaluate
+from ckcv_ray.runs import load
+from ckcv_ray.runs.load import environment_changes, finished_run, reopen, replay
+from ckcv_ray.runs.recount import rests_on
+from ckcv_ray.runs.run import run_job
+from ckcv_ray.study import Problem
+
+SERIAL = Execution("serial")
+SMALL = Study.of(C=(0.1, 1.0, 10.0), gamma=(0.1, 1.0), k=(3, 4, 5), n_splits=5)
+KINDS = {
+    "occam": SMALL,
+    "holdout": SMALL.replace(certify="holdout", claim="random,vote"),
+    "nested": SMALL.replace(certify="nested", outer_splits=2),
+    "rotation": SMALL.replace(resampling="rotation", report_k=4),
+}
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a finished run, to read."""
+    out = tmp_path_factory.mktemp("finished") / "run"
+    run_job(Job(SMALL, blobs(60), out), SERIAL)
+    return out
+
+
+@pytest.fixture
+def out(finished: Path, tmp_path: Path) -> Path:
+    """The folder of a finished run, to do harm to."""
+    return copytree(finished, tmp_path / "run")
+
+
+@pytest.mark.parametrize("study", KINDS.values(), ids=KINDS.keys())
+def test_a_result_is_read_back_whole(study: Study, tmp_path: Path) -> None:
+    made = run_job(Job(study, blobs(60), tmp_path / "run"), SERIAL)
+    before = snapshot(tmp_path)
+    for found in (load_run(tmp_path / "run"), load_run(str(tmp_path / "run"), allow_pickle=True)):
+        assert found.certificate == made.certificate
+        assert found.candidates.equals(made.candidates)
+        assert found.study == made.study
+        assert found.execution == json.loads(json.dumps(made.execution))
+        assert found.problem.sizes == made.problem.sizes
+        for a, b in ((found.ensemble, made.ensemble), (found.nested, made.nested)):
+            assert (a is None) == (b is None)
+            for one, other in zip(a.members if a else (), b.members if b else (), strict=True):
+                assert (one.k, one.split, one.errors) == (other.k, other.split, other.errors)
+                assert made.problem.learner.same(one.model, other.model)
+        assert found.summary() == made.summary()
+    assert snapshot(tmp_path) == before
+
+
+def test_a_run_that_is_not_finished_is_not_a_result(out: Path) -> None:
+    (out / "manifest.json").unlink()
+    with pytest.raises(StoreError, match="is not finished: give its ckcv run command again"):
+        load_run(out)
+    assert finished_run(Problem.of(SMALL, blobs(60)), out) is None
+
+
+@pytest.mark.parametrize("name", ["candidates.parquet", "certificate.json", "ensemble/models.parquet"])
+def test_a_file_that_is_not_the_manifests_is_named_with_what_mends_it(out: Path, name: str) -> None:
+    task, before = blobs(60), (out / name).read_bytes()
+    (out / name).write_bytes(before[: len(before) // 2])
+    with pytest.raises(StoreError, match=rf"{name}.*the run's own ckcv run command, given again, mends it"):
+        load_run(out)
+    assert finished_run(Problem.of(SMALL, task), out) is None
+    run_job(Job(SMALL, task, out), SERIAL)
+    assert (out / name).read_bytes() == before
+    assert load_run(out).execution["damaged"] == [name]
+
+
+def test_a_pickle_that_is_not_the_manifests_is_not_opened(out: Path) -> None:
+    (pickle, *_) = sorted((out / "ensemble").glob("*.pkl"))
+    pickle.write_bytes(b"cos\nsystem\n(S'true'\ntR.")
+    with pytest.raises(StoreError, match="mends it"):
+        load_run(out, allow_pickle=True)
+
+
+# Whose folder it is
+
+
+def test_nothing_is_found_where_nothing_is(tmp_path: Path) -> None:
+    problem = Problem.of(SMALL, blobs(60))
+    assert finished_run(problem, None) is None
+    assert finished_run(problem, tmp_path / "new") is None
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_run_is_found_by_its_study_in_any_form_that_asks_the_same(out: Path) -> None:
+    spelt = Study.of(C="10,0.1,1", gamma=[1, 0.1], k="3:5", n_splits=5)
+    found = finished_run(Problem.of(spelt, blobs(60)), out)
+    assert found is not None
+    assert found.run_id == load_run(out).run_id
+
+
+@pytest.mark.parametrize(
+    ("study", "task", "told"),
+    [
+        (SMALL.replace(seed=4), blobs(60), "seed: asked 4, in the folder 0"),
+        (SMALL.replace(C=1.0, scale="none"), blobs(60), "scale: asked none, in the folder standard"),
+        (SMALL.replace(resampling="rotation"), blobs(60), "resampling: asked rotation, in the folder compl"),
+        (SMALL.replace(certify="nested"), blobs(60), "(certify: asked nested, in the folder occam)"),
+        (SMALL, blobs(60, seed=1), "data: another table"),
+        (SMALL, Task.of(blobs(60).X, blobs(60).y), "data: another table"),  # other labels
+    ],
+)
+def test_the_folder_of_another_study_is_told_apart(out: Path, study: Study, task: Task, told: str) -> None:
+    with pytest.raises(StoreError, match="holds another study") as refused:
+        finished_run(Problem.of(study, task), out)
+    assert told in str(refused.value)
+    assert "choose another --out" in str(refused.value)
+
+
+# Records played back
+
+
+def test_the_records_of_a_run_lead_to_what_it_found(finished: Path) -> None:
+    before, result = snapshot(finished), load_run(finished)
+    aggregator = replay(finished)
+    assert aggregator.candidates().equals(result.candidates)
+    assert aggregator.decided()
+    winner = aggregator.selection.winner()
+    assert winner is not None
+    assert (winner.path, winner.step) == result.position
+    assert winner.l_ms == result.l_ms
+    assert snapshot(finished) == before
+
+
+def test_more_evaluations_than_are_read_back_are_refused(
+    finished: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(load, "MOST_EVALUATIONS", 3 * 5 * 6 - 1)
+    with pytest.raises(StoreError, match="its study has 90 evaluations: at most 89 are read back"):
+        replay(finished)
+    monkeypatch.setattr(load, "MOST_EVALUATIONS", 3 * 5 * 6)
+    assert replay(finished).decided()
+
+
+def test_a_part_of_another_run_is_no_record_of_this_one(out: Path, tmp_path: Path) -> None:
+    run_job(Job(SMALL.replace(max_iter=1), blobs(60), tmp_path / "other"), SERIAL)
+    (part, *_) = (tmp_path / "other" / "log").iterdir()
+    (out / "log" / "part-000009.parquet").write_bytes(part.read_bytes())
+    with pytest.raises(StoreError, match="part-000009"):
+        replay(out)
+
+
+def test_two_answers_to_one_question_stop_a_run(finished: Path) -> None:
+    aggregator = replay(finished)
+    unit = rests_on(aggregator, aggregator.candidates())[0]
+    outcome = evaluate.evaluate([unit], evaluate.share(aggregator.problem))
+    assert len(aggregator.add(outcome)) == 0  # the same again
+    outcome.records["n_iter"] += 1
+    with pytest.raises(RunError, match="not deterministic"):
+        aggregator.add(outcome)
+
+
+# What failed, and where
+
+
+def test_a_run_with_failures_is_opened_again_and_one_without_is_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real, out = evaluate._prepare, tmp_path / "run"
+    job = Job(SMALL, blobs(60), out)
+    problem = Problem.of(SMALL, job.task)
+
+    def broken(unit: evaluate.Unit, inputs: evaluate.Inputs) -> evaluate.Prepared:
+        if (unit.size, unit.split) == (1, 2):
+            raise MemoryError("no room")
+        return real(unit, inputs)
+
+    monkeypatch.setattr(evaluate, "_prepare", broken)
+    result = run_job(job, SERIAL)
+    assert result.certificate.provisional
+    assert {tuple(failure[1:3]) for failure in result.execution["failures"]} == {(4, 2)}
+    reopen(problem, out)
+    assert not (out / "manifest.json").exists()
+    monkeypatch.setattr(evaluate, "_prepare", real)
+    assert not run_job(job, SERIAL).certificate.provisional
+    reopen(problem, out)
+    assert (out / "manifest.json").exists()
+    reopen(problem, tmp_path / "new")
+    assert not (tmp_path / "new").exists()
+
+
+def test_an_environment_is_compared_with_that_of_the_run(out: Path, tmp_path: Path) -> None:
+    assert environment_changes(out) == []
+    account = json.loads((out / "execution.json").read_text())
+    account["environment"]["packages"]["numpy"] = "1.0"
+    account["environment"]["learner"]["machine_code"] = "other"
+    (out / "execution.json").write_text(json.dumps(account))
+    told = environment_changes(out)
+    assert len(told) == 2
+    assert any(sentence.startswith("numpy was 1.0, here it is ") for sentence in told)
+    assert any(sentence.startswith("machine_code was other, here it is ") for sentence in told)
+    assert environment_changes(tmp_path / "new") == []

@@ -1,0 +1,132 @@
+"""What a run rests on, computed again: for every kind of run, in part or whole, by any backend."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from forged import SERIAL, SMALL, run, stored
+
+from ckcv_ray import Execution, Job, Progress, Study, Task
+from ckcv_ray.core.schedule import Stage, Unit
+from ckcv_ray.engine import evaluate
+from ckcv_ray.errors import InputError
+from ckcv_ray.runs.load import replay
+from ckcv_ray.runs.recount import drawn, rests_on
+from ckcv_ray.runs.run import run_job
+from ckcv_ray.runs.verify import verify
+
+STUDIES = {
+    "plain": SMALL,
+    "none scaled": SMALL.replace(scale="none"),
+    "reported": SMALL.replace(report_k=(4, 5)),
+    "exhaustive": SMALL.replace(exhaustive=True, n_splits=2),
+    "rotation": Study.of(C=(0.1, 1.0), gamma=(0.1, 1.0), k=(3, 5), resampling="rotation"),
+    "holdout": SMALL.replace(certify="holdout", claim=("random", "vote")),
+    "nested": SMALL.replace(certify="nested", outer_splits=2),
+    "capped": SMALL.replace(max_iter=2),
+    "nested and capped": SMALL.replace(certify="nested", outer_splits=2, max_iter=2),
+    "libsvm": SMALL.replace(solver="libsvm", n_splits=3),
+    "every k": SMALL.replace(k=None, n_splits=3),
+    "large costs": SMALL.replace(C=(1e4, 1e6), gamma=(1e-3, 10.0)),
+}
+
+
+@pytest.mark.parametrize("study", [pytest.param(study, id=name) for name, study in STUDIES.items()])
+def test_every_kind_of_run_is_verified_and_fitted_again(study: Study, tmp_path: Path) -> None:
+    run(study, tmp_path / "run")
+    plain = verify(tmp_path / "run")
+    assert plain.differences == []
+    moments: list[Progress] = []
+    found = verify(tmp_path / "run", refit=1.0, execution=SERIAL, listen=moments.append)
+    assert found.differences == []
+    trusted = [sentence for sentence in found.trusted if "what execution.json says of" not in sentence]
+    assert not any("evaluations" in sentence or "--refit" in sentence for sentence in trusted)
+    last = moments[-1]
+    assert last.computed == last.planned > 0
+    assert last.left == 0
+
+
+def test_what_failed_is_tried_again_and_agrees(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    real = evaluate._prepare
+
+    def broken(unit: Unit, inputs: evaluate.Inputs) -> evaluate.Prepared:
+        if (inputs.problem.sizes[unit.size].k, unit.split) == (4, 1):
+            raise MemoryError("no room")
+        return real(unit, inputs)
+
+    monkeypatch.setattr(evaluate, "_prepare", broken)
+    run(SMALL, tmp_path / "run")
+    found = verify(tmp_path / "run", refit=1.0, execution=SERIAL)
+    assert found.differences == []
+    assert any("tried again, which failed" in told for told in found.recomputed)
+    monkeypatch.setattr(evaluate, "_prepare", real)
+    again = verify(tmp_path / "run", refit=1.0, execution=SERIAL)
+    assert any("the log has none" in told for told in again.differences)
+
+
+def test_what_fails_when_it_is_computed_again_is_a_difference(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run(SMALL, tmp_path / "run")
+
+    def broken(unit: Unit, inputs: evaluate.Inputs) -> evaluate.Prepared:
+        raise MemoryError("no room")
+
+    monkeypatch.setattr(evaluate, "_prepare", broken)
+    told = verify(tmp_path / "run", refit=1.0, execution=SERIAL).differences
+    assert any("could not be computed again: MemoryError: no room" in sentence for sentence in told)
+
+
+def test_training_sets_of_one_class_are_verified(tmp_path: Path) -> None:
+    X = np.arange(12.0)[:, None]
+    y = np.array([1, 1, *[-1] * 10])
+    run_job(Job(SMALL.replace(n_splits=20, k=3), Task.of(X, y), tmp_path / "run"), SERIAL)
+    found = verify(tmp_path / "run", refit=1.0, execution=SERIAL)
+    assert found.differences == []
+    assert any(not len(m.model.support) for m in stored(tmp_path / "run")[1].members)
+
+
+def test_ray_finds_what_one_process_finds(tmp_path: Path, ray_session: None) -> None:
+    run(SMALL, tmp_path / "run")
+    one = verify(tmp_path / "run", refit=1.0, execution=SERIAL)
+    assert verify(tmp_path / "run", refit=1.0, execution=Execution("ray")) == one
+
+
+def test_a_share_is_drawn_afresh_and_the_rest_is_named(tmp_path: Path) -> None:
+    run(SMALL, tmp_path / "run")
+    aggregator = replay(tmp_path / "run")
+    units = rests_on(aggregator, aggregator.candidates())
+    draws = [tuple(drawn(units, 0.2)) for _ in range(20)]
+    assert {len(draw) for draw in draws} == {round(0.2 * len(units))}
+    assert len(set(draws)) > 1
+    assert {unit for draw in draws for unit in draw} > set(draws[0])
+    assert drawn(units, 1e-9)
+    found = verify(tmp_path / "run", refit=0.2, execution=SERIAL)
+    assert found.differences == []
+    assert any(sentence.startswith("the other ") for sentence in found.trusted)
+
+
+def test_what_a_run_rests_on_is_enough_for_its_candidates(tmp_path: Path) -> None:
+    """The units alone, computed by a stranger, give the table of candidates and every model again."""
+    run(SMALL.replace(report_k=4), tmp_path / "run")
+    before = replay(tmp_path / "run")
+    units = rests_on(before, before.candidates())
+    stranger = type(before)(before.problem)
+    stranger.add(evaluate.evaluate(units, evaluate.share(before.problem)))
+    assert stranger.candidates().equals(before.candidates())
+    assert all(stranger.holds_refits(leader) for leader in before.leaders())
+    assert {unit.stage for unit in units} == {Stage.SELECT, Stage.REFIT}
+    assert sum(unit.evaluations for unit in units) < before.problem.n_evaluations
+
+
+@pytest.mark.parametrize("share", [-0.1, 1.1, float("nan"), "all", True])
+def test_a_share_that_is_none_is_refused(share: object, tmp_path: Path) -> None:
+    run(SMALL, tmp_path / "run")
+    with pytest.raises(InputError, match="refit="):
+        verify(tmp_path / "run", refit=share)  # type: ignore[arg-type]
+
+
+def test_a_verification_stops_when_asked(tmp_path: Path) -> None:
+    run(SMALL, tmp_path / "run")
+    with pytest.raises(KeyboardInterrupt):
+        verify(tmp_path / "run", refit=1.0, execution=SERIAL, stop=lambda: True)

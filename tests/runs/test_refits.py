@@ -1,0 +1,237 @@
+"""Refits: their batches and models, what fails of them, recorders that die, and errors on test rows."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from conftest import blobs
+
+from ckcv_ray import Execution, Job, RunError, Study, TestRows
+from ckcv_ray.core.schedule import Stage, Unit
+from ckcv_ray.engine import evaluate
+from ckcv_ray.engine.backend import SERIAL, SerialBackend
+from ckcv_ray.engine.recorder import Decision, Recorder
+from ckcv_ray.learners.ensemble import Outcome
+from ckcv_ray.runs.run import checked, never, run_job, run_work
+from ckcv_ray.runs.settle import Refits, measure, settle
+from ckcv_ray.storage.folder import RunFolder
+from ckcv_ray.study import Problem
+
+SMALL = Study.of(C=(0.1, 1.0, 10.0), gamma=(0.1, 1.0), k=(3, 4, 5), n_splits=5)
+Broken = Callable[[Unit, evaluate.Inputs], bool]
+
+
+@pytest.fixture
+def selected() -> Recorder:
+    """A recorder whose selection is decided, with the best of k = 4 to be reported; nothing is refitted."""
+    recorder = Recorder(Problem.of(SMALL.replace(report_k=4), blobs(60)))
+    inputs = evaluate.share(recorder.problem)
+    while units := recorder.plan(1):
+        recorder.add(evaluate.evaluate(units, inputs))
+    return recorder
+
+
+def leaders(recorder: Recorder) -> list:
+    decision = recorder.decision()
+    assert decision is not None
+    return decision.leaders
+
+
+def breaking(monkeypatch: pytest.MonkeyPatch, broken: Broken) -> None:
+    """Have some units raise."""
+    real = evaluate._prepare
+
+    def prepare(unit: Unit, inputs: evaluate.Inputs) -> evaluate.Prepared:
+        if broken(unit, inputs):
+            raise MemoryError("no room")
+        return real(unit, inputs)
+
+    monkeypatch.setattr(evaluate, "_prepare", prepare)
+
+
+# Refits
+
+
+def test_refits_are_those_of_the_winner_and_of_what_is_reported_each_once(selected: Recorder) -> None:
+    found = leaders(selected)
+    refits, units = Refits(selected.problem, found, selected), []
+    while batch := refits.plan(3):
+        units += batch
+    expected = [
+        Unit(Stage.REFIT, leader.size, i, ((leader.path, leader.step + 1),))
+        for leader in found
+        for i in range(5)
+    ]
+    assert units == expected
+    assert len(found) == len({leader.size for leader in found}) == 2
+    assert selected.problem.sizes[found[1].size].k == 4
+
+
+def test_an_ensemble_is_that_of_its_leader_in_the_order_of_the_splits(selected: Recorder) -> None:
+    """Whatever came first, and with the others' models among them."""
+    found, inputs = leaders(selected), evaluate.share(selected.problem)
+    refits = Refits(selected.problem, found, selected)
+    units = [unit for batch in iter(lambda: refits.plan(1), []) for unit in batch]
+    for unit in reversed(units):
+        refits.add(evaluate.evaluate([unit], inputs))
+    for leader in found:
+        ensemble, winner = refits.ensembles()[leader], selected.problem.candidate(leader)
+        assert [member.split for member in ensemble.members] == list(range(5))
+        assert {member.k for member in ensemble.members} == {winner.k}
+        settings = [selected.problem.learner.setting_of(member.model) for member in ensemble.members]
+        assert settings == [winner.setting] * 5
+        assert selected.aggregator.holds_refits(leader)
+
+
+def test_two_leaders_of_one_size_are_not_taken_for_each_other(selected: Recorder) -> None:
+    """As where the winner has k = 4 as well: the models of a split differ in their setting alone."""
+    one = leaders(selected)[0]
+    other = one._replace(path=1 - one.path)
+    refits, inputs = Refits(selected.problem, [other, one], selected), evaluate.share(selected.problem)
+    while batch := refits.plan(1):
+        refits.add(evaluate.evaluate(batch, inputs))
+    for leader in (one, other):
+        ensemble = refits.ensembles()[leader]
+        gammas = {member.model.gamma for member in ensemble.members}
+        assert gammas == {selected.problem.candidate(leader).setting["gamma"]}
+
+
+def test_there_is_no_ensemble_where_a_member_is_missing(selected: Recorder) -> None:
+    (winner, *_), inputs = leaders(selected), evaluate.share(selected.problem)
+    refits = Refits(selected.problem, [winner], selected)
+    units = [unit for batch in iter(lambda: refits.plan(1), []) for unit in batch]
+    refits.add(evaluate.evaluate(units[:-1], inputs))
+    assert refits.ensembles() == {}
+    refits.add(evaluate.evaluate(units[-1:], inputs))
+    assert list(refits.ensembles()) == [winner]
+
+
+def test_models_are_not_kept_by_the_recorder(selected: Recorder, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It may be an actor: they need not travel twice."""
+    taken: list[Outcome] = []
+    real = selected.add
+    monkeypatch.setattr(selected, "add", lambda outcome: (taken.append(outcome), real(outcome)))
+    refits, inputs = Refits(selected.problem, leaders(selected), selected), evaluate.share(selected.problem)
+    refits.add(evaluate.evaluate(refits.plan(1), inputs))
+    assert refits.members
+    assert [outcome.members for outcome in taken] == [()]
+    assert len(taken[0].records) > 0
+
+
+# What fails
+
+
+def test_a_winner_that_cannot_be_refitted_on_every_split_is_no_result(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What was selected is kept: once it can be refitted, nothing is selected again."""
+    job, serial = Job(SMALL, blobs(60), tmp_path / "run"), Execution("serial")
+    with monkeypatch.context() as patch:
+        breaking(patch, lambda unit, _: unit.stage is Stage.REFIT and unit.split == 3)
+        with pytest.raises(RunError, match=r"(?s)could not be refitted on every split.*split 3:.*no room"):
+            run_job(job, serial)
+    assert not RunFolder(job.out).finished
+    stages: set[Stage] = set()
+    breaking(monkeypatch, lambda unit, _: bool(stages.add(unit.stage)))
+    result = run_job(job, serial)
+    assert stages == {Stage.REFIT}
+    assert result.certificate.claims == run_job(job._replace(out=None), serial).certificate.claims
+    assert not result.certificate.provisional
+
+
+def test_a_reported_candidate_that_cannot_be_refitted_is_left_without_its_figure(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The result is the winner's; of the other the mean over its select sets is known, and no more."""
+    plain = run_job(Job(SMALL, blobs(60)), Execution("serial"))
+    (k, *_) = {3, 4, 5} - {plain.k}
+
+    def broken(unit: Unit, inputs: evaluate.Inputs) -> bool:
+        return unit.stage is Stage.REFIT and inputs.problem.sizes[unit.size].k == k and unit.split == 0
+
+    breaking(monkeypatch, broken)
+    test = TestRows(*(blobs(40, seed=3).X, blobs(40, seed=3).y))
+    result = run_job(Job(SMALL.replace(report_k=(k, plain.k)), blobs(60), test=test), Execution("serial"))
+    assert result.certificate.claims == plain.certificate.claims
+    (row,) = (row for row in result.per_k() if row["k_first"] == k)
+    assert row["state"] == "reported"
+    assert row["l_ms"] is not None
+    assert row["l_ee"] is None
+    assert set(result.execution["test"]["reported"]) == {str(plain.k)}
+    assert f"k = {k}" in result.summary()
+    assert "L_EE not available" in result.summary()
+    assert [failure[1:3] for failure in result.execution["failures"]] == [(k, 0)]
+
+
+def test_refits_stop_when_asked(selected: Recorder) -> None:
+    backend = SerialBackend()
+    backend.start(evaluate.share(selected.problem))
+    with pytest.raises(KeyboardInterrupt):
+        settle(selected.problem, backend, selected, None, None, None, lambda: True)
+
+
+# Recorders that die
+
+
+class Forgetful(Recorder):
+    """Says what it found, and dies after that: another one begins with what the folder holds."""
+
+    lives = 2
+
+    def conclude(self, refitted: list, failed: list) -> Any:
+        """Forget all records, as long as it has lives left."""
+        if self.lives:
+            self.lives -= 1
+            self.aggregator = type(self.aggregator)(self.problem)
+            self._unsaved = []
+        return super().conclude(refitted, failed)
+
+
+def test_what_died_with_a_recorder_is_computed_again() -> None:
+    """Whatever it had said: the table of candidates and the models are of one and the same selection."""
+    made: list[Forgetful] = []
+
+    def recorder(problem: Problem, out: Any) -> Forgetful:
+        made.append(Forgetful(problem, out))
+        return made[-1]
+
+    job = checked(Job(SMALL.replace(report_k=4), blobs(60)))
+    whole = run_work(job, opened=SERIAL)
+    again = run_work(job, opened=SERIAL._replace(recorder=recorder))
+    assert made[0].lives == 0
+    assert again.candidates.equals(whole.candidates)
+    assert again.certificate == whole.certificate
+
+
+def test_a_study_that_is_never_decided_is_an_error_and_no_endless_loop(
+    selected: Recorder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    backend = SerialBackend()
+    backend.start(evaluate.share(selected.problem))
+    monkeypatch.setattr(selected, "decision", lambda: None)
+    with pytest.raises(RunError, match="nothing is left to compute: please report it"):
+        settle(selected.problem, backend, selected, None, None, None, never)
+    monkeypatch.setattr(selected, "decision", lambda: Decision(None, [], "nothing at all"))
+    with pytest.raises(RunError, match="no candidate could be completed: nothing at all"):
+        settle(selected.problem, backend, selected, None, None, None, never)
+
+
+# Test rows
+
+
+def test_test_rows_are_measured_for_every_reported_k() -> None:
+    other = blobs(40, seed=3)
+    rows = TestRows(other.X, other.y)
+    result = run_job(Job(SMALL.replace(report_k=(3, 4, 5)), blobs(60), test=rows), Execution("serial"))
+    told = result.execution["test"]
+    assert (told["rows"], told["digest"]) == (40, rows.digest)
+    assert set(told["reported"]) == {"3", "4", "5"}
+    winners = {name: told[name] for name in ("error", "vote_error")}
+    assert told["reported"][str(result.k)] == winners
+    labels = np.array([member.model.predict(rows.X).label for member in result.ensemble.members])
+    assert told["error"] == pytest.approx(np.mean(labels != rows.y), rel=1e-12)
+    vote = (labels == 1).sum(axis=0) * 2 > 5
+    assert told["vote_error"] == np.mean(vote != rows.y)
+    assert measure(result.ensemble, None, {}) is None

@@ -1,0 +1,183 @@
+"""What a result says: its figures, its tables, and itself in words and in a notebook."""
+
+import html
+from dataclasses import replace
+from importlib.util import find_spec
+
+import numpy as np
+import pytest
+from conftest import blobs
+
+from ckcv_ray import Execution, InputError, Job, Result, Study, Task, TestRows
+from ckcv_ray.core.schedule import Stage
+from ckcv_ray.runs.run import run_job
+
+SERIAL = Execution("serial")
+SMALL = Study.of(C=(0.1, 1.0, 10.0), gamma=(0.1, 1.0), k=(3, 4, 5), n_splits=5)
+
+
+def run(study: Study = SMALL, task: Task | None = None, test: TestRows | None = None) -> Result:
+    return run_job(Job(study, task or blobs(60), test=test), SERIAL)
+
+
+@pytest.fixture(scope="module")
+def result() -> Result:
+    return run()
+
+
+# Figures
+
+
+@pytest.mark.parametrize(
+    "study",
+    [SMALL, SMALL.replace(certify="holdout", claim="vote"), SMALL.replace(certify="nested", outer_splits=2)],
+    ids=lambda study: study.certification.name,
+)
+def test_what_is_proven_is_the_bound_of_the_claim_to_quote(study: Study) -> None:
+    result = run(study)
+    assert isinstance(result.proven, float)
+    assert 0 < result.proven <= 1
+    assert result.proven == result.certificate.claims[0]["bound"] == result.to_json()["proven"]["bound"]
+    assert result.certificate.proven["certification"] == study.certification.name
+
+
+def test_the_error_is_the_mean_over_the_splits_of_what_the_members_do_on_their_estimate_sets(
+    result: Result,
+) -> None:
+    """Estimated, where the bounds are proven: it lies below each of them."""
+    problem, rates = result.problem, []
+    (size,) = (j for j, size in enumerate(problem.sizes) if size.holds(result.k))
+    for member in result.ensemble.members:
+        _, score = problem.rows(Stage.REFIT, size, member.split)
+        rates.append(np.mean(member.model.predict(result.task.X[score]).label != result.task.y[score]))
+    assert result.error == pytest.approx(np.mean(rates), rel=1e-12)
+    assert result.error == result.to_json()["error"]
+    assert 0 < result.error < result.l_ee < result.proven
+
+
+def test_the_winner_is_named_by_its_setting_and_its_position(result: Result) -> None:
+    assert result.problem.learner.setting(*result.position) == result.setting
+    assert set(result.setting) == {"C", "gamma"}
+    (row,) = result.candidates.filter(np.array(result.candidates["state"]) == "winner").to_pylist()
+    assert (row["C"], row["gamma"], row["k_first"]) == (*result.setting.values(), result.k)
+    assert (row["l_ms"], row["l_ee"]) == (result.l_ms, result.l_ee)
+
+
+def test_the_error_on_test_rows_is_the_members_mean() -> None:
+    task, other = blobs(60), blobs(40, seed=3)
+    assert run(task=task).test_error is None
+    result = run(task=task, test=TestRows(other.X, other.y))
+    wrong = [np.mean(m.model.predict(other.X).label != other.y) for m in result.ensemble.members]
+    assert result.test_error == pytest.approx(np.mean(wrong), rel=1e-12)
+    assert f"{100 * result.test_error:.2f} % on 40 rows" in result.summary()
+
+
+# Tables
+
+
+def test_every_fold_size_has_one_row_with_its_own_best_where_it_is_reported() -> None:
+    result = run(SMALL.replace(k=(3, 4, 5, 40, 41), report_k=41))
+    rows = {row["k_first"]: row for row in result.per_k()}
+    assert {k: (row["k_last"], row["n_select"]) for k, row in rows.items()} == {
+        3: (3, 20), 4: (4, 15), 5: (5, 12), 40: (41, 1),
+    }  # fmt: skip
+    shown = {k for k, row in rows.items() if row["setting"] is not None}
+    assert shown == {result.k, 40}
+    assert rows[result.k]["state"] == "winner"
+    assert rows[result.k]["setting"] == result.setting
+    assert {"k = 41", "k = 40"} & {line[:6] for line in result.summary().splitlines()} == {"k = 41"}
+    assert all(row["lower_bound"] <= (row["l_ms"] or 1) for row in rows.values())
+
+
+def test_without_pandas_a_frame_is_refused_with_what_to_do(result: Result) -> None:
+    assert find_spec("pandas") is None  # the package does not need it, and it is not among what is locked
+    with pytest.raises(InputError, match=r"pip install pandas, or use \.candidates"):
+        result.to_frame()
+
+
+def test_with_pandas_a_frame_is_made_of_the_candidates(result: Result) -> None:
+    class Candidates:
+        def to_pandas(self) -> object:
+            return frame
+
+    frame = object()
+    assert replace(result, candidates=Candidates()).to_frame() is frame
+
+
+def test_a_winner_on_the_edge_of_a_grid_is_pointed_out() -> None:
+    inner = run(SMALL.replace(C=(1e-3, 1.0, 1e6), gamma=0.1))
+    outer = run(SMALL.replace(C=(1e-3, 1e-2), gamma=0.1))
+    assert inner.setting["C"] == 1.0
+    assert inner.edges() == []  # nor on that of a grid of one value
+    (told,) = outer.edges()
+    assert told == f"C = {outer.setting['C']:g} lies on the edge of its grid: widen --C beyond " + (
+        f"{outer.setting['C']:g}"
+    )
+    assert told in outer.summary()
+
+
+# Words
+
+
+LABELS = {
+    "markup": ("<script>alert(1)</script>", '"it\'s" & <b>'),
+    "truth": (False, True),
+    "numbers": (0.5, 2.5),
+    "whole numbers": (-1, 1),
+}
+
+
+@pytest.mark.parametrize("labels", LABELS.values(), ids=LABELS.keys())
+def test_labels_of_any_kind_are_told_as_they_are(labels: tuple) -> None:
+    task = blobs(60)
+    result = run(task=Task.of(task.X, np.array(labels)[task.y]))
+    for label in result.task.classes:
+        assert f"{label!r} taken for" in result.summary()
+    assert set(result.predict(task.X).tolist()) == set(labels)
+
+
+def test_a_notebook_shows_the_summary_and_no_markup_of_the_datas() -> None:
+    task = blobs(60)
+    result = run(task=Task.of(task.X, np.array(LABELS["markup"])[task.y]))
+    shown = result._repr_html_()
+    assert shown.startswith("<pre>")
+    assert shown.endswith("</pre>")
+    inside = shown.removeprefix("<pre>").removesuffix("</pre>")
+    assert not set(inside) & set("<>\"'")
+    assert "&lt;script&gt;" in inside
+    assert html.unescape(inside) == result.summary()
+
+
+def test_it_is_printed_as_its_summary(result: Result) -> None:
+    assert repr(result) == str(result) == result.summary()
+    for value in (result.l_ms, result.l_ee):
+        assert f"{100 * value:6.2f} %" in result.summary()
+    assert result.run_id in result.summary()
+    assert all(statement in result.summary() for statement in result.certificate.statements)
+
+
+# Predictions
+
+
+def test_columns_of_a_frame_are_matched_by_name(result: Result) -> None:
+    class Frame:
+        columns = ("x1", "more", "x0")
+
+        def __array__(self, dtype: object = None, copy: object = None) -> np.ndarray:
+            return np.column_stack([X[:, 1], X[:, 0] * 9, X[:, 0]])
+
+    X = blobs(30, seed=4).X
+    assert result.predict(Frame(), seed=1).tolist() == result.predict(X, seed=1).tolist()
+
+
+def test_predictions_carry_member_score_and_share(result: Result) -> None:
+    X = blobs(30, seed=4).X
+    found = result.predictions(X, result.rule(member=2))
+    assert set(found.member.tolist()) == {2}
+    member = result.ensemble.members[2].model
+    assert found.score.tolist() == member.decision(X).tolist()
+    votes = np.array([m.model.predict(X).label for m in result.ensemble.members])
+    assert found.share.tolist() == np.mean(votes == found.label, axis=0).tolist()
+    vote = result.predictions(X, result.rule(vote=True))
+    assert set(vote.member.tolist()) == {-1}
+    assert np.all(vote.share >= 0.5)

@@ -1,0 +1,263 @@
+"""A study on a task: its canonical form, its fold sizes, its rows by stage, and what is refused."""
+
+import pickle
+from dataclasses import replace
+from itertools import product
+
+import numpy as np
+import pytest
+from conftest import blobs
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ckcv_ray.core.criteria import MeanBound
+from ckcv_ray.core.measures import Kind
+from ckcv_ray.core.schedule import Stage
+from ckcv_ray.core.selection import Leader
+from ckcv_ray.data.task import Task
+from ckcv_ray.errors import InputError
+from ckcv_ray.learners.svm.learner import GaussianSVM
+from ckcv_ray.study import SLOTS, Candidate, Problem, Study, run_id
+
+repeatable = settings(derandomize=True, deadline=None, max_examples=40)
+COMBINATIONS = [
+    {"resampling": resampling, "certify": certify}
+    for resampling, certify in product(SLOTS["resampling"], SLOTS["certify"])
+    if resampling in SLOTS["certify"][certify].resamplings
+]
+folds = st.lists(st.integers(3, 30), min_size=1, max_size=8).map(tuple)
+
+
+def three_classes(n=30):
+    X = np.random.default_rng(0).normal(size=(n, 2))
+    return Task.of(X, ["a", "b", "c"] * (n // 3))
+
+
+# One form
+
+
+@pytest.mark.parametrize("n", [6, 7, 30])
+def test_3_to_n_has_one_canonical_form(n):
+    listed = Study.of(k=range(3, n + 1))
+    one, other = Problem.of(listed, blobs(n)), Problem.of(Study(), blobs(n))
+    assert one.study == other.study == Study()
+    assert one.run_id == other.run_id == run_id(Study(), blobs(n).digest)
+    assert one.sizes == other.sizes
+    assert Problem.of(listed, blobs(n + 1)).study.resampling.k == tuple(range(3, n + 1))
+
+
+def test_3_to_n_counts_the_rows_that_are_learned_from():
+    problem = Problem.of(Study.of(k=range(3, 31), certify="holdout", holdout_share=0.25), blobs(40))
+    assert problem.task.n == 30
+    assert problem.study.resampling.k is None
+
+
+@pytest.mark.parametrize("parts", COMBINATIONS, ids=str)
+@settings(derandomize=True, deadline=None, max_examples=15)
+@given(k=st.none() | folds, n=st.integers(60, 80), seed=st.integers(0, 2**40))
+def test_a_problem_of_a_canonical_study_is_the_same_problem(parts, k, n, seed):
+    task = blobs(n)
+    problem = Problem.of(Study.of(k=k, seed=seed, **parts), task)
+    again = Problem.of(problem.study, task)
+    assert (again.study, again.sizes, again.run_id) == (problem.study, problem.sizes, problem.run_id)
+    assert problem.run_id == run_id(problem.study, task.digest)
+    assert problem.sizes == problem.study.resampling.sizes(problem.task.n)
+
+
+def test_the_run_id_is_that_of_all_rows_those_held_out_among_them():
+    task = blobs(30)
+    study = Study.of(certify="holdout")
+    other = Task(task.X.copy(), task.y, task.classes, task.features, task.target)
+    row = int(Problem.of(study, task).held[0])
+    other.X[row] += 1.0
+    other = replace(other)  # its digest is made anew
+    one, two = Problem.of(study, task), Problem.of(study, other)
+    assert one.task.digest == two.task.digest
+    assert one.run_id != two.run_id
+
+
+# What is refused
+
+
+@pytest.mark.parametrize("name", ["k", "report_k"])
+@pytest.mark.parametrize("k", [0, 1, 2, 401, 10**6])
+def test_k_lies_between_3_and_the_number_of_rows(name, k):
+    values = {"k": (3, k)} if name == "k" else {"report_k": (k,)}
+    with pytest.raises(InputError) as refused:
+        Problem.of(Study.of(**values), blobs(400))
+    assert str(refused.value) == f"{name}={k} is outside 3..400: that many rows are learned from"
+
+
+def test_the_ends_of_the_range_of_k_are_allowed():
+    problem = Problem.of(Study.of(k=(3, 400), report_k=(400,)), blobs(400))
+    assert problem.study.resampling.k == (3, 400)
+
+
+def test_report_k_has_to_be_computed():
+    with pytest.raises(InputError, match=r"report_k=5 is not among k=3,4: add it"):
+        Problem.of(Study.of(k=(3, 4), report_k=(3, 5)), blobs(40))
+    assert Problem.of(Study.of(report_k=(5,)), blobs(40)).study.report_k == (5,)
+
+
+def test_three_classes_do_not_go_with_the_svm_and_the_message_names_both():
+    with pytest.raises(InputError) as refused:
+        Problem.of(Study(), three_classes())
+    assert str(refused.value) == (
+        "the target 'target' has 3 classes (a, b, c), and learner svm is for two classes"
+    )
+
+
+def test_a_measure_that_is_not_for_the_task_is_named(monkeypatch):
+    monkeypatch.setattr(type(MeanBound.measure), "kinds", frozenset({Kind.REGRESSION}))
+    with pytest.raises(InputError, match=r"has 2 classes \(-1, 1\), and criterion error is for numbers"):
+        Problem.of(Study(), blobs(30))
+
+
+def test_several_kinds_are_all_named(monkeypatch):
+    monkeypatch.setattr(GaussianSVM, "kinds", frozenset({Kind.MULTICLASS, Kind.REGRESSION}))
+    with pytest.raises(InputError, match="and learner svm is for numbers or three or more classes"):
+        Problem.of(Study(), blobs(30))
+
+
+def test_the_safe_bound_is_refused_on_larger_sets_than_are_checked(monkeypatch):
+    study = Study.of(bound="safe", k=(3, 4))
+    monkeypatch.setattr("ckcv_ray.core.criteria.MOST_CHECKED", 10)
+    assert Problem.of(study, blobs(30)).sizes[0].n_select == 10
+    with pytest.raises(InputError, match="smallest k takes 11: use catoni"):
+        Problem.of(study, blobs(33))
+
+
+def test_a_claim_on_a_member_that_some_size_lacks_is_refused():
+    asked = {"certify": "holdout", "k": (3, 4)}
+    assert Problem.of(Study.of(**asked, n_splits=5, claim="member:4"), blobs(30)).held is not None
+    with pytest.raises(InputError, match="claim='member:5' is outside member:0 to member:4"):
+        Problem.of(Study.of(**asked, n_splits=5, claim=("vote", "member:5")), blobs(30))
+    with pytest.raises(InputError, match="claim='member:3' is outside member:0 to member:2"):
+        Problem.of(Study.of(**asked, resampling="rotation", claim="member:3"), blobs(30))
+
+
+def test_what_does_not_go_with_the_rows_of_an_inner_selection_is_told_so():
+    with pytest.raises(InputError, match=r"selecting inside 40 of the 60 rows \(nested\): k=41 is outside 3"):
+        Problem.of(Study.of(k=tuple(range(3, 51)), certify="nested"), blobs(60))
+
+
+@pytest.mark.parametrize("wrong", [None, "study", Study, {}])
+def test_a_problem_is_of_a_study_and_a_task(wrong):
+    with pytest.raises(InputError, match=r"^study=.*is not a Study"):
+        Problem.of(wrong, blobs(30))
+    with pytest.raises(InputError, match=r"^task=.*is not a Task"):
+        Problem.of(Study(), wrong)
+
+
+# What it comes to
+
+
+@pytest.mark.parametrize("parts", COMBINATIONS, ids=str)
+def test_counts_are_those_of_splits_paths_and_steps(parts):
+    problem = Problem.of(study_of(parts), blobs(40))
+    assert problem.n_settings == 6
+    assert problem.n_totals == 2
+    assert problem.n_evaluations == 6 * sum(size.n_splits for size in problem.sizes)
+    assert problem.learner is problem.study.learner
+
+
+def study_of(parts, **more):
+    return Study.of(C=(1, 2, 3), gamma=(0.5, 1), **parts, **more)
+
+
+@pytest.mark.parametrize("parts", COMBINATIONS, ids=str)
+def test_rows_are_those_of_the_stage(parts):
+    problem = Problem.of(study_of(parts, k=(3, 7), seed=5), blobs(40))
+    for j, size in enumerate(problem.sizes):
+        for number in range(size.n_splits):
+            split = problem.split(j, number)
+            expected = problem.study.resampling.split(problem.task.n, size, number, 5)
+            assert [part.tolist() for part in split] == [part.tolist() for part in expected]
+            train, score = problem.rows(Stage.SELECT, j, number)
+            assert (train.tolist(), score.tolist()) == (split.train.tolist(), split.select.tolist())
+            for stage in (Stage.ESTIMATE, Stage.REFIT):
+                train, score = problem.rows(stage, j, number)
+                assert train.tolist() == sorted([*split.train, *split.select])
+                assert score.tolist() == split.estimate.tolist()
+
+
+def test_a_fit_costs_what_the_learner_says_of_its_rows():
+    problem = Problem.of(Study.of(k=(3, 10)), blobs(30))
+    assert [problem.cost(Stage.SELECT, j) for j in (0, 1)] == [10.0**2, 24.0**2]
+    for stage in (Stage.ESTIMATE, Stage.REFIT):
+        assert [problem.cost(stage, j) for j in (0, 1)] == [20.0**2, 27.0**2]
+    assert problem.inner_share == pytest.approx((20 / 30) ** 2)
+
+
+def test_a_candidate_is_named_by_its_setting_and_its_smallest_k():
+    problem = Problem.of(Study.of(C=(0.1, 10), gamma=(0.5, 2), k=(5, 6, 11)), blobs(30))
+    assert problem.candidate(Leader(0.5, 1, 0, 0)) == Candidate({"C": 10.0, "gamma": 0.5}, 5)
+    found = problem.candidate(Leader(0.5, 0, 1, 2))
+    assert found == ({"C": 0.1, "gamma": 2.0}, 11)
+    assert str(found) == "C = 0.1, gamma = 2, k = 11"
+
+
+@given(st.none() | folds, st.lists(st.integers(3, 30), max_size=4))
+@repeatable
+def test_sizes_of_their_own_are_those_of_the_folds_reported(k, wanted):
+    report = tuple(one for one in wanted if k is None or one in k)
+    problem = Problem.of(Study.of(k=k, report_k=report), blobs(30))
+    held = {30 // one for one in report}
+    assert problem.own == tuple(j for j, size in enumerate(problem.sizes) if size.n_select in held)
+
+
+# Rows held out, and parts of the rows
+
+
+def test_rows_held_out_are_seen_by_no_worker():
+    task = blobs(40)
+    problem = Problem.of(Study.of(certify="holdout", holdout_share=0.25), task)
+    assert problem.whole is task
+    assert len(problem.held) == 10
+    left = np.setdiff1d(np.arange(40), problem.held)
+    assert np.array_equal(problem.task.X, task.X[left])
+    rows = problem.held_rows()
+    assert np.array_equal(rows.X, task.X[problem.held])
+    assert np.array_equal(rows.y, task.y[problem.held])
+    sent = pickle.loads(pickle.dumps(problem.for_workers()))
+    assert sent.held_rows() is None
+    assert np.array_equal(sent.whole.X, problem.task.X)
+    assert (sent.run_id, sent.sizes, sent.study) == (problem.run_id, problem.sizes, problem.study)
+
+
+def test_without_a_holdout_all_rows_are_learned_from():
+    problem = Problem.of(Study(), blobs(40))
+    assert problem.task is problem.whole
+    assert problem.held is None
+    assert problem.held_rows() is None
+
+
+def test_inner_selections_see_two_thirds_of_the_rows_without_their_estimate_set():
+    study = Study.of(certify="nested", outer_splits=4, k=(3, 5), n_splits=7, report_k=(5,), seed=2)
+    task = blobs(60)
+    problem = Problem.of(study, task)
+    assert problem.outer.study == study.outer()
+    assert [size.n_splits for size in problem.outer.sizes] == [4]
+    for number in range(4):
+        inner = problem.inner(number)
+        split = problem.outer.split(0, number)
+        seen = sorted([*split.train, *split.select])
+        assert np.array_equal(inner.task.X, task.X[seen])
+        assert inner.study == study.inner()
+        assert not set(seen) & set(split.estimate.tolist())
+        assert len(split.estimate) == 20
+
+
+def test_another_study_on_the_same_rows_certifies_nothing():
+    problem = Problem.of(Study.of(certify="holdout", holdout_share=0.25), blobs(40))
+    other = problem.restudied(problem.study.replace(n_splits=3))
+    assert other.task.n == other.whole.n == 30
+    assert other.held is None
+    assert other.study == Study.of(n_splits=3)
+
+
+def test_three_classes_have_three_totals(monkeypatch):
+    monkeypatch.setattr(GaussianSVM, "kinds", frozenset({Kind.MULTICLASS}))
+    problem = Problem.of(Study(), three_classes())
+    assert problem.n_totals == 3
+    assert problem.task.kind is Kind.MULTICLASS

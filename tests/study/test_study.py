@@ -1,0 +1,594 @@
+"""Study and Execution: what is hashed, what is refused, and which parts go together."""
+
+import hashlib
+import json
+import os
+import subprocess
+import sys
+from dataclasses import FrozenInstanceError, dataclass, fields
+from itertools import product
+from math import inf, nan
+from typing import Any, ClassVar
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ckcv_ray.core.criteria import MeanBound
+from ckcv_ray.core.options import options
+from ckcv_ray.core.resampling import Complete, Rotation
+from ckcv_ray.errors import CKCVError, InputError
+from ckcv_ray.learners import LEARNERS, register
+from ckcv_ray.learners.svm.learner import GaussianSVM
+from ckcv_ray.study import SLOTS, Execution, Holdout, Nested, Occam, Study, read_toml, run_id
+from ckcv_ray.validation import parse_grid
+
+DIGEST = "0" * 64
+
+# One value for each option that differs from the default. An option added to a part needs its row here.
+PERTURBED: dict[str, Any] = {
+    "learner": "another",
+    "C": (1.0, 10.0),
+    "gamma": (0.5,),
+    "scale": "none",
+    "solver": "libsvm",
+    "tolerance": 1e-4,
+    "max_iter": 99,
+    "resampling": "rotation",
+    "k": (3, 4, 5),
+    "n_splits": 21,
+    "criterion": "another",
+    "delta": 0.1,
+    "bound": "safe",
+    "certify": "nested",
+    "holdout_share": 0.2,
+    "claim": ("vote",),
+    "outer_splits": 7,
+    "seed": 1,
+    "report_k": (3,),
+    "exhaustive": True,
+}
+OF_PART = {"holdout_share": "holdout", "claim": "holdout", "outer_splits": "nested"}
+COMBINATIONS = [
+    (resampling, certify)
+    for resampling, certify in product(SLOTS["resampling"], SLOTS["certify"])
+    if resampling in SLOTS["certify"][certify].resamplings
+]
+
+
+def base(name: str) -> Study:
+    """A study on which the option of that name can be changed alone."""
+    return Study.of(certify=OF_PART[name], delta=0.2) if name in OF_PART else Study()
+
+
+@dataclass(frozen=True)
+class AnotherSVM(GaussianSVM):
+    name: ClassVar[str] = "another"
+
+
+@dataclass(frozen=True)
+class AnotherBound(MeanBound):
+    name: ClassVar[str] = "another"
+
+
+@pytest.fixture
+def other_parts(monkeypatch):
+    """Slots for which there is one part today know a second one here."""
+    monkeypatch.setitem(LEARNERS, "another", AnotherSVM)
+    monkeypatch.setitem(SLOTS["criterion"], "another", AnotherBound)
+    for certification in SLOTS["certify"].values():
+        monkeypatch.setattr(certification, "criteria", frozenset({"error", "another"}))
+
+
+numbers = st.floats(1e-6, 1e6)
+grids = st.lists(numbers, min_size=1, max_size=8).map(tuple)
+folds = st.lists(st.integers(3, 60), min_size=1, max_size=8).map(tuple)
+claims = st.sampled_from(["random", "vote", "member:0", "member:12"])
+COMMON = {
+    "C": grids,
+    "gamma": grids,
+    "scale": st.sampled_from(["standard", "none"]),
+    "solver": st.sampled_from(["newton", "libsvm"]),
+    "tolerance": st.floats(1e-9, 0.5),
+    "max_iter": st.integers(1, 10**9),
+    "k": st.none() | folds,
+    "delta": st.floats(1e-9, 1 - 1e-9),
+    "bound": st.sampled_from(["clopper_pearson", "stevens", "safe", "catoni"]),
+    "seed": st.integers(0, 10**30),
+    "report_k": folds | st.just(()),
+    "exhaustive": st.booleans(),
+}
+OWN = {  # options that one part of a slot has
+    "complete": {"n_splits": st.integers(1, 10_000)},
+    "rotation": {},
+    "occam": {},
+    "holdout": {
+        "holdout_share": st.floats(0.01, 0.99),
+        "claim": st.lists(claims, min_size=1, max_size=4, unique=True).map(tuple),
+    },
+    "nested": {"outer_splits": st.integers(1, 100)},
+}
+
+
+def studies_of(resampling: str, certify: str) -> st.SearchStrategy[Study]:
+    """Studies of these parts, with any options."""
+    chosen = {"resampling": st.just(resampling), "certify": st.just(certify)}
+    return st.builds(Study.of, **chosen, **COMMON, **OWN[resampling], **OWN[certify])
+
+
+any_study = st.one_of([studies_of(*parts) for parts in COMBINATIONS])
+
+
+# Identity
+
+
+def test_the_table_of_perturbations_names_every_option():
+    parts = [part for slot in SLOTS.values() for part in slot.values()]
+    assert set(PERTURBED) == set(SLOTS) | {name for part in (Study, *parts) for name in options(part)}
+    assert all(base(name).options()[name] != value for name, value in PERTURBED.items())
+
+
+@pytest.mark.usefixtures("other_parts")
+def test_every_option_changes_the_run_id_and_no_two_alike():
+    ids = [run_id(base(name).replace(**{name: value}), DIGEST) for name, value in PERTURBED.items()]
+    bases = {run_id(base(name), DIGEST) for name in PERTURBED}
+    assert len({*bases, *ids}) == len(PERTURBED) + 3
+
+
+@pytest.mark.usefixtures("other_parts")
+@pytest.mark.parametrize("name", PERTURBED)
+def test_differences_names_the_one_option_that_differs(name):
+    other = base(name).replace(**{name: PERTURBED[name]})
+    (line,) = base(name).differences(other)
+    assert line.startswith(f"{name}: asked ")
+    (back,) = other.differences(base(name))
+    assert back.startswith(f"{name}: asked ")
+    assert not other.differences(other)
+
+
+def test_differences_tell_all_folds_as_they_are_asked_for():
+    assert Study().differences(Study.of(k=(3, 4))) == ["k: asked 3:n, in the folder (3, 4)"]
+    long = Study.of(C=[c + 0.123456789 for c in range(20)])
+    (line,) = long.differences(Study())
+    assert "..., in the folder (0.01, " in line
+    assert len(line) < 200
+
+
+def test_the_data_change_the_run_id():
+    assert run_id(Study(), DIGEST) != run_id(Study(), "1" + DIGEST[1:])
+
+
+def test_the_run_id_is_the_sha256_of_canonical_json():
+    """Written out by hand from the contract: sorted keys, no spaces, lists for tuples."""
+    study = Study.of(C=(1, 10), gamma=(0.5,), k=(4, 3), delta=0.1, seed=7, scale="none", report_k=(3,))
+    text = (
+        '{"data":"d","study":{"certify":{"name":"occam"},'
+        '"criterion":{"bound":"clopper_pearson","delta":0.1,"name":"error"},"exhaustive":false,'
+        '"learner":{"C":[1.0,10.0],"gamma":[0.5],"max_iter":10000000,"name":"svm","scale":"none",'
+        '"solver":"newton","tolerance":0.001},"report_k":[3],'
+        '"resampling":{"k":[3,4],"n_splits":20,"name":"complete"},"seed":7}}'
+    )
+    assert run_id(study, "d") == hashlib.sha256(text.encode()).hexdigest()[:12]
+
+
+def test_the_run_id_does_not_depend_on_the_hash_seed():
+    asked = {"k": (9, 3, 5), "report_k": (5, 3), "certify": "holdout", "claim": ("vote", "random")}
+    code = f"from ckcv_ray.study import *; print(run_id(Study.of(**{asked}), '0' * 64))"
+    other = "2" if os.environ.get("PYTHONHASHSEED") == "1" else "1"
+    environment = {**os.environ, "PYTHONHASHSEED": other}
+    told = subprocess.run(
+        [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True
+    )
+    assert told.stdout.strip() == run_id(Study.of(**asked), DIGEST)
+
+
+def test_the_same_question_in_other_types_has_the_same_id():
+    plain = Study.of(C=(1.0, 10.0), gamma=(2.0,), k=(3, 4), delta=0.5, n_splits=5)
+    typed = Study.of(
+        C=np.array([10, 1, 10]),
+        gamma=[np.float32(2)],
+        k=np.array([4, 3]),
+        delta=np.float64(0.5),
+        n_splits=np.int64(5),
+    )
+    written = Study.of(C="1,10", gamma="2", k="3:4", delta=0.5, n_splits=5)
+    parts = Study(GaussianSVM(C=[1, 10], gamma=2.0), Complete([3, 4], 5), MeanBound(0.5))
+    for other in (typed, written, parts):
+        assert other == plain
+        assert run_id(other, DIGEST) == run_id(plain, DIGEST)
+        assert hash(other) == hash(plain)
+
+
+def test_the_run_id_is_12_hexadecimal_digits():
+    identity = run_id(Study(), DIGEST)
+    assert len(identity) == 12
+    assert set(identity) <= set("0123456789abcdef")
+
+
+def test_studies_and_executions_are_frozen():
+    for frozen, name in (
+        (Study(), "seed"),
+        (Study().learner, "C"),
+        (Study().resampling, "k"),
+        (Study().criterion, "delta"),
+        (Holdout(), "claim"),
+        (Nested(), "outer_splits"),
+        (Execution(), "workers"),
+    ):
+        with pytest.raises(FrozenInstanceError):
+            setattr(frozen, name, 1)
+
+
+# JSON
+
+
+@pytest.mark.parametrize("parts", COMBINATIONS)
+@settings(max_examples=25)
+@given(st.data())
+def test_a_study_survives_json(parts, data):
+    study = data.draw(studies_of(*parts))
+    again = Study.from_json(json.loads(json.dumps(study.to_json(), allow_nan=False)))
+    assert again == study
+    assert run_id(again, DIGEST) == run_id(study, DIGEST)
+
+
+@pytest.mark.parametrize(("resampling", "certify"), COMBINATIONS)
+def test_json_holds_every_part_and_option(resampling, certify):
+    study = Study.of(resampling=resampling, certify=certify)
+    told = study.to_json()
+    assert set(told) == {*SLOTS, *options(Study)}
+    for slot, name in {"resampling": resampling, "certify": certify}.items():
+        assert set(told[slot]) == {"name", *options(SLOTS[slot][name])}
+        assert told[slot]["name"] == name
+    held = {name for slot in SLOTS for name in told[slot]} - {"name"}
+    assert held | set(told) == set(study.options())
+
+
+@pytest.mark.parametrize("slot", SLOTS)
+@pytest.mark.parametrize("odd", [None, "svm", {}, {"name": "unheard"}, {"name": 1}, {"n": "svm"}], ids=str)
+def test_json_without_a_part_that_is_known_is_refused(slot, odd):
+    with pytest.raises(InputError, match=f"^{slot}="):
+        Study.from_json(Study().to_json() | {slot: odd})
+
+
+def test_json_that_lacks_a_part_is_refused():
+    for slot in SLOTS:
+        with pytest.raises(InputError, match=f"^{slot}=None is not a mapping with the name and the options"):
+            Study.from_json({name: value for name, value in Study().to_json().items() if name != slot})
+
+
+@pytest.mark.usefixtures("other_parts")
+def test_a_learner_that_is_registered_is_known_by_its_name(monkeypatch):
+    monkeypatch.delitem(LEARNERS, "another")
+    study = Study(learner=GaussianSVM(C=2.0))
+    with pytest.raises(InputError, match="learner='another' is not known: choose from svm"):
+        Study.of(learner="another")
+    with pytest.raises(InputError, match=r"learner=.* is not one of svm"):
+        study.with_learner(AnotherSVM())
+    assert register(AnotherSVM) is AnotherSVM
+    again = Study.from_json(study.with_learner(AnotherSVM(C=2.0)).to_json())
+    assert again.learner == AnotherSVM(C=2.0)
+    assert again != study
+
+
+# Options by name
+
+
+@given(any_study)
+def test_a_study_is_made_of_its_options(study):
+    assert Study.of(**study.options()) == study
+    assert study.replace() == study
+    assert study.replace(**study.options()) == Study().replace(**study.options()) == study
+
+
+def test_options_in_other_words():
+    values = {"C": "log:-2:4:13", "gamma": "log:-4:1:11", "k": "3:n", "report_k": "3,5"}
+    assert Study.of(**values) == Study.of(report_k=(3, 5))
+    assert Study.of(k="5:7").resampling.k == (5, 6, 7)
+    assert Study.of(claim="vote,random", certify="holdout").certification.claim == ("vote", "random")
+    assert Study.of() == Study() == Study.of(learner="svm", certify="occam")
+
+
+@pytest.mark.parametrize("name", ["scaling", "c", "K", "alpha", "protocol", "certification", ""])
+def test_an_unknown_option_is_named_with_those_that_are_known(name):
+    for make in (Study.of, Study().replace):
+        with pytest.raises(InputError) as refused:
+            make(**{"seed": 1, name: 1})
+        text = str(refused.value)
+        assert f"unknown option {name!r} of a study" in text
+        assert all(option in text for option in PERTURBED)
+
+
+@pytest.mark.parametrize("name", ["scaling", "C", "k", "n_splits", ""])
+def test_json_with_an_option_that_is_not_the_studys_own_is_refused(name):
+    """Every option has one place, so that a study has one description."""
+    with pytest.raises(
+        InputError, match=rf"unknown option {name!r} of a study: .*exhaustive, report_k, seed"
+    ):
+        Study.from_json(Study().to_json() | {name: 1})
+
+
+@pytest.mark.parametrize("slot", SLOTS)
+@pytest.mark.parametrize("name", ["scaling", "seed", "holdout_share"])
+def test_json_with_an_option_that_is_not_the_parts_own_is_refused(slot, name):
+    told = Study().to_json()
+    with pytest.raises(InputError, match=f"unknown option {name!r} of {told[slot]['name']}: the options are"):
+        Study.from_json(told | {slot: told[slot] | {name: 1}})
+
+
+MISPLACED = [
+    (
+        {"resampling": "rotation", "n_splits": 5},
+        "n_splits=5 goes with resampling complete, not with rotation",
+    ),
+    ({"holdout_share": 0.2}, "holdout_share=0.2 goes with certify holdout, not with occam"),
+    ({"certify": "nested", "claim": "vote"}, "claim='vote' goes with certify holdout, not with nested"),
+    ({"outer_splits": 3}, "outer_splits=3 goes with certify nested, not with occam"),
+    (
+        {"certify": "nested", "resampling": "rotation"},
+        "certify=nested goes with resampling complete, not with rotation",
+    ),
+]
+
+
+@pytest.mark.parametrize(("asked", "told"), MISPLACED, ids=str)
+def test_what_does_not_go_with_the_parts_chosen_names_both(asked, told):
+    for make in (Study.of, Study().replace):
+        with pytest.raises(InputError) as refused:
+            make(**asked)
+        assert str(refused.value) == told
+
+
+def test_parts_that_do_not_go_together_name_both():
+    with pytest.raises(InputError, match="certify=nested goes with resampling complete, not with rotation"):
+        Study(resampling=Rotation(), certification=Nested())
+
+
+@pytest.mark.usefixtures("other_parts")
+def test_a_criterion_without_a_proof_names_both(monkeypatch):
+    monkeypatch.setattr(Occam, "criteria", frozenset({"error"}))
+    with pytest.raises(InputError, match="certify=occam goes with criterion error, not with another"):
+        Study.of(criterion="another")
+
+
+@pytest.mark.parametrize("slot", ["learner", "resampling", "criterion", "certification"])
+@pytest.mark.parametrize("value", [None, "svm", GaussianSVM, Execution()], ids=str)
+def test_a_part_has_to_be_one(slot, value):
+    with pytest.raises(InputError, match="is not one of "):
+        Study(**{slot: value})
+
+
+def test_replacing_an_option_keeps_all_others():
+    study = Study.of(C=(1,), k=(3, 4), n_splits=7, certify="holdout", claim="vote", seed=3, report_k=3)
+    assert study.replace(delta=0.2).options() == study.options() | {"delta": 0.2}
+    assert study.replace(claim="random").options() == study.options() | {"claim": ("random",)}
+
+
+def test_replacing_a_part_keeps_the_options_that_the_new_one_has():
+    study = Study.of(C=(1,), k=(3, 4), n_splits=7, certify="holdout", claim="vote", seed=3)
+    rotation = study.replace(resampling="rotation")
+    assert rotation.resampling == Rotation((3, 4))
+    assert rotation.certification == study.certification
+    assert rotation.replace(resampling="complete").resampling == Complete((3, 4), 20)
+    assert study.replace(certify="occam").certification == Occam()
+    assert study.replace(certify="occam").replace(certify="holdout").certification == Holdout()
+    assert study.replace(certify="nested", outer_splits=2).certification == Nested(2)
+
+
+def test_what_a_study_says_of_its_parts():
+    assert Study.of(delta=0.25).delta == 0.25
+    assert Study().outer_splits is None
+    nested = Study.of(certify="nested", outer_splits=2, report_k=(3,), C=(1,), n_splits=9)
+    assert nested.outer_splits == 2
+    assert nested.inner() == Study.of(C=(1,), n_splits=9)
+    assert nested.outer() == Study.of(C=(1,), k=(3,), n_splits=2)
+
+
+# Files
+
+
+def test_a_toml_file_gives_a_study(tmp_path):
+    file = tmp_path / "study.toml"
+    file.write_text('C = [1, 10.0]\ngamma = "log:0:1:2"\nk = "3,4"\ndelta = 0.1\nexhaustive = true\n')
+    expected = Study.of(C=(1, 10), gamma=(1, 10), k=(3, 4), delta=0.1, exhaustive=True)
+    assert Study.of(**read_toml(file)) == expected
+
+
+@pytest.mark.parametrize("content", [b"C = [1", b"C = 1\nC = 2", b"\xff\xfe", None])
+def test_a_toml_file_that_cannot_be_read_is_named(tmp_path, content):
+    file = tmp_path / "odd.toml"
+    if content is not None:
+        file.write_bytes(content)
+    with pytest.raises(InputError, match=r"study file .*odd\.toml"):
+        read_toml(file)
+
+
+def test_a_study_file_may_speak_as_the_command_line_does(tmp_path):
+    (tmp_path / "a.toml").write_text(
+        'C = 1\nk = 5\nn-splits = 7\nscale = "none"\ncertify = "holdout"\nclaim = "vote,random"'
+    )
+    found = Study.of(**read_toml(tmp_path / "a.toml"))
+    assert found == Study.of(
+        C=(1.0,), k=(5,), n_splits=7, scale="none", certify="holdout", claim=("vote", "random")
+    )
+    (tmp_path / "a.toml").write_text("n-splits = 7\nn_splits = 7")
+    with pytest.raises(InputError, match="two of n-splits, n_splits mean the same"):
+        read_toml(tmp_path / "a.toml")
+
+
+# Grids
+
+
+@given(grids)
+def test_grids_are_sorted_unique_and_rounded_to_12_digits(values):
+    kept = GaussianSVM(C=values).C
+    assert list(kept) == sorted({float(f"{value:.12g}") for value in values})
+    for again in (kept, reversed(values), np.array(values)):
+        assert kept == GaussianSVM(C=again).C
+    assert kept == GaussianSVM(gamma=values).gamma
+
+
+def test_a_difference_beyond_the_twelfth_digit_is_none():
+    assert GaussianSVM(C=(1.0, 1.0 + 1e-13)).C == (1.0,)
+    assert len(GaussianSVM(C=(1.0, 1.0 + 1e-11)).C) == 2
+    assert Study.of(C=(0.1 + 0.2,)) == Study.of(C=(0.3,))
+
+
+def test_the_default_grids_are_the_ones_the_manual_states():
+    svm = GaussianSVM()
+    assert svm.C == GaussianSVM(C=parse_grid("log:-2:4:13", "C")).C
+    assert svm.gamma == GaussianSVM(gamma=parse_grid("log:-4:1:11", "gamma")).gamma
+    assert (len(svm.C), svm.C[0], svm.C[-1]) == (13, 0.01, 10_000.0)
+
+
+# What is refused
+
+NOT_NUMBERS = [True, "1", None, [1], 1j, b"1"]
+NOT_WHOLE = [*NOT_NUMBERS, 1.0, 2.5, nan]
+
+
+@pytest.mark.parametrize("value", NOT_NUMBERS, ids=repr)
+@pytest.mark.parametrize("name", ["delta", "tolerance"])
+def test_a_number_has_to_be_one(name, value):
+    with pytest.raises(InputError, match=rf"^{name}=.*is not a number"):
+        Study.of(**{name: value})
+
+
+@pytest.mark.parametrize("value", NOT_WHOLE, ids=repr)
+@pytest.mark.parametrize("name", ["n_splits", "seed", "max_iter"])
+def test_a_whole_number_has_to_be_one(name, value):
+    with pytest.raises(InputError, match=rf"^{name}=.*is not a whole number"):
+        Study.of(**{name: value})
+
+
+@pytest.mark.parametrize("value", NOT_NUMBERS, ids=repr)
+@pytest.mark.parametrize("name", ["C", "gamma"])
+def test_a_grid_holds_numbers(name, value):
+    with pytest.raises(InputError, match=rf"^{name}=.*is not a number"):
+        Study.of(**{name: [1.0, value]})
+
+
+@pytest.mark.parametrize("value", NOT_WHOLE, ids=repr)
+@pytest.mark.parametrize("name", ["k", "report_k"])
+def test_folds_are_whole_numbers(name, value):
+    with pytest.raises(InputError, match=rf"^{name}=.*is not a whole number"):
+        Study.of(**{name: [3, value]})
+
+
+@pytest.mark.parametrize("name", ["C", "gamma", "k", "report_k"])
+@pytest.mark.parametrize("value", [b"1", {}, {3: 1}, np.array(3), Execution()], ids=str)
+def test_a_list_has_to_be_one(name, value):
+    with pytest.raises(InputError, match=rf"^{name}=.*is not a sequence"):
+        Study.of(**{name: value})
+
+
+@pytest.mark.parametrize("name", ["C", "gamma", "k", "report_k"])
+def test_a_single_number_is_a_list_of_one(name):
+    assert Study.of(**{name: 3}) == Study.of(**{name: "3"}) == Study.of(**{name: (3,)})
+    for odd in (True, nan, "a", ""):
+        with pytest.raises(InputError, match=rf"^{name}="):
+            Study.of(**{name: odd})
+
+
+@pytest.mark.parametrize("name", ["C", "gamma", "k"])
+def test_a_grid_may_not_be_empty(name):
+    with pytest.raises(InputError, match=rf"^{name} is empty"):
+        Study.of(**{name: ()})
+
+
+@pytest.mark.parametrize("value", [0, -0.0, -1, -1e-9, inf, -inf, nan])
+@pytest.mark.parametrize("name", ["C", "gamma"])
+def test_grid_values_are_positive_and_finite(name, value):
+    with pytest.raises(InputError, match=rf"^{name}=.*positive and finite"):
+        Study.of(**{name: [1.0, value]})
+
+
+@pytest.mark.parametrize("name", ["C", "gamma", "delta", "tolerance"])
+def test_a_number_too_large_for_float64_is_bad_input(name):
+    huge = 10**400  # TOML and JSON know integers of any length
+    with pytest.raises(InputError, match=name):
+        Study.of(**{name: [huge] if name in ("C", "gamma") else huge})
+
+
+@pytest.mark.parametrize("name", ["delta", "tolerance"])
+@pytest.mark.parametrize("value", [0, 1, 0.0, 1.0, -0.1, 1.5, inf, -inf, nan])
+def test_delta_and_tolerance_lie_strictly_between_0_and_1(name, value):
+    with pytest.raises(InputError, match=rf"^{name}=.*outside \(0, 1\)"):
+        Study.of(**{name: value})
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "least"),
+    [("n_splits", 0, 1), ("n_splits", -5, 1), ("seed", -1, 0), ("max_iter", 0, 1)],
+)
+def test_counts_have_a_least_value(name, value, least):
+    with pytest.raises(InputError, match=rf"^{name}={value} is below {least}"):
+        Study.of(**{name: value})
+    assert Study.of(**{name: least}).options()[name] == least
+
+
+CHOICES = {
+    "bound": ("clopper_pearson", "stevens", "safe", "catoni"),
+    "scale": ("standard", "none"),
+    "solver": ("newton", "libsvm"),
+    **{slot: tuple(choices) for slot, choices in SLOTS.items()},
+}
+
+
+@pytest.mark.parametrize("name", CHOICES)
+@pytest.mark.parametrize("value", ["unheard", "", None, 1, True, [], {}], ids=repr)
+def test_names_are_chosen_from_those_there_are(name, value):
+    with pytest.raises(InputError) as refused:
+        Study.of(**{name: value})
+    told = str(refused.value)
+    assert told.startswith(f"{name}={value!r} is not known")
+    assert all(choice in told for choice in CHOICES[name])
+    assert all(Study.of(**{name: choice}).options()[name] == choice for choice in CHOICES[name])
+
+
+@pytest.mark.parametrize("value", [0, 1, "yes", "true", None], ids=repr)
+def test_exhaustive_is_true_or_false(value):
+    with pytest.raises(InputError, match=r"^exhaustive=.*true or false"):
+        Study.of(exhaustive=value)
+
+
+def test_a_refusal_is_ours_and_a_value_error():
+    assert issubclass(InputError, CKCVError)
+    with pytest.raises(ValueError, match="seed=-1"):
+        Study.of(seed=-1)
+
+
+# Execution
+
+
+@pytest.mark.parametrize("backend", ["dask", "", "Ray", None, 1])
+def test_the_backend_is_one_of_three(backend):
+    with pytest.raises(InputError, match=r"^backend=.*auto, ray, serial"):
+        Execution(backend=backend)
+
+
+@pytest.mark.parametrize("workers", [0, -1, 1.5, "2", True, nan], ids=repr)
+def test_workers_are_counted_from_1(workers):
+    with pytest.raises(InputError, match=r"^workers="):
+        Execution(workers=workers)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [("workers", 2), ("address", "auto"), ("address", "10.0.0.1:6379")]
+)
+def test_serial_has_neither_workers_nor_an_address(name, value):
+    with pytest.raises(InputError, match=rf"^{name}=.*ray backend"):
+        Execution("serial", **{name: value})
+
+
+def test_what_an_execution_may_be():
+    assert Execution() == Execution("auto", None, None)
+    assert Execution("serial", 1).workers == 1
+    assert Execution("ray", 3, "auto").address == "auto"
+
+
+@settings(max_examples=25)
+@given(any_study)
+def test_nothing_of_an_execution_is_part_of_a_study(study):
+    assert not {field.name for field in fields(Execution)} & set(study.options())

@@ -1,0 +1,116 @@
+"""A whole job from public names alone: a script that imports ``ckcv_ray`` and nothing else."""
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import ckcv_ray
+
+SCRIPT = """
+import ckcv_ray
+
+task, test = ckcv_ray.read_task("table.csv")
+assert isinstance(task, ckcv_ray.Task) and test is None
+columns = task.X, task.labelled(task.y)
+study = ckcv_ray.Study.of(C="0.1,1,10", gamma=(0.1, 1), k="3:5", n_splits=4)
+serial = ckcv_ray.Execution("serial")
+
+expected = ckcv_ray.plan(study, *columns, workers=[1, 4])
+assert isinstance(expected, ckcv_ray.Plan) and set(expected.seconds_by_workers) == {1, 4}
+
+moments = []
+result = ckcv_ray.run(study, *columns, out="one", execution=serial, listen=moments.append)
+assert isinstance(result, ckcv_ray.Result) and isinstance(moments[-1], ckcv_ray.Progress)
+assert expected.evaluations == moments[-1].planned == result.execution["evaluations"]["planned"]
+errors, m, splits = result.certificate.errors, result.certificate.n_select, result.certificate.n_splits
+assert abs(sum(map(float, ckcv_ray.clopper_pearson(errors, m))) / splits - result.l_ee) < 1e-12
+
+rows = ckcv_ray.TestRows(task.X[:20], task.y[:20])
+other = ckcv_ray.Study(
+    learner=ckcv_ray.GaussianSVM(C=(1,), gamma=(0.1, 1)),
+    resampling=ckcv_ray.Rotation(k=(3, 4)),
+    criterion=ckcv_ray.MeanBound(delta=0.1),
+    certification=ckcv_ray.Holdout(claim=("vote",)),
+)
+studies = {
+    "two": other,
+    "three": study.replace(certify="nested", outer_splits=2),
+    "four": ckcv_ray.Study(
+        learner=other.learner,
+        resampling=ckcv_ray.Complete(k=(3,), n_splits=2),
+        certification=ckcv_ray.Occam(),
+    ),
+    "five": ckcv_ray.Study.of(certify="nested", outer_splits=1, k=3, C=1, gamma=1, n_splits=2),
+}
+assert studies["five"].certification == ckcv_ray.Nested(outer_splits=1)
+jobs = [ckcv_ray.Job(study, task, out, rows) for out, study in studies.items()]
+found = [result, *ckcv_ray.run_many(jobs, serial)]
+
+told = {}
+for out, made in zip(["one", *studies], found, strict=True):
+    checked = ckcv_ray.verify(out, refit=1, test=rows if out != "one" else None, execution=serial)
+    assert isinstance(checked, ckcv_ray.Verification) and checked.differences == []
+    loaded = ckcv_ray.load_run(out)
+    assert loaded.certificate == made.certificate and loaded.test_error == made.test_error
+    labels = loaded.predict(task.X, seed=1)
+    assert labels.tolist() == made.predict(task.X, seed=1).tolist()
+    told[ckcv_ray.report(out)] = [loaded.proven, loaded.error, float((labels == columns[1]).mean())]
+
+try:
+    ckcv_ray.run(study, task.X, task.y[1:])
+except ckcv_ray.CKCVError as error:
+    assert isinstance(error, ckcv_ray.InputError)
+try:
+    ckcv_ray.load_run("nowhere")
+except ckcv_ray.StoreError as error:
+    told["error"] = [str(error)]
+assert issubclass(ckcv_ray.RunError, ckcv_ray.CKCVError)
+print(told)
+"""
+
+
+def test_the_script_imports_the_package_alone_and_uses_all_its_public_names() -> None:
+    nodes = list(ast.walk(ast.parse(SCRIPT)))
+    imports = [node for node in nodes if isinstance(node, ast.Import | ast.ImportFrom)]
+    assert [ast.unparse(node) for node in imports] == ["import ckcv_ray"]
+    used = {
+        node.attr
+        for node in nodes
+        if isinstance(node, ast.Attribute)
+        and isinstance(node.value, ast.Name)
+        and node.value.id == "ckcv_ray"
+    }
+    assert used == set(ckcv_ray.__all__) - {"__version__"}
+
+
+def test_a_whole_job_is_done_with_public_names_alone(tmp_path: Path) -> None:
+    """Read, plan, run, run many, verify with refits, report, load, predict, in a process of its own."""
+    (tmp_path / "table.csv").write_text(table())
+    (tmp_path / "script.py").write_text(SCRIPT)
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "script.py"], cwd=tmp_path, capture_output=True, text=True
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    told = ast.literal_eval(done.stdout)
+    assert told.pop("error") == ["'nowhere' holds no run"]
+    assert [Path(page).parent.name for page in told] == ["one", "two", "three", "four", "five"]
+    for page, (proven, error, right) in told.items():
+        assert 0 <= error <= proven <= 1
+        assert right > 0.5
+        assert "</html>" in (tmp_path / page).read_text()
+
+
+def table() -> str:
+    """Sixty rows of two overlapping classes."""
+    columns, _ = ckcv_ray.read_task("twonorm:60:0")
+    names = [*columns.features[:2], "label"]
+    rows = zip(*columns.X[:, :2].T.tolist(), columns.labelled(columns.y).tolist(), strict=True)
+    return "\n".join([",".join(names), *(",".join(map(str, row)) for row in rows)]) + "\n"
+
+
+@pytest.mark.parametrize("name", [name for name in ckcv_ray.__all__ if name != "__version__"])
+def test_every_public_name_says_what_it_is(name: str) -> None:
+    assert getattr(ckcv_ray, name).__doc__
