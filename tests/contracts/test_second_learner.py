@@ -23,7 +23,9 @@ from ckcv_ray.core.bounds import clopper_pearson
 from ckcv_ray.core.measures import Kind
 from ckcv_ray.core.schedule import Stage
 from ckcv_ray.engine import loop, recorder
+from ckcv_ray.engine.evaluate import evaluate, share
 from ckcv_ray.engine.progress import Progress
+from ckcv_ray.engine.recorder import Recorder
 from ckcv_ray.learners import LEARNERS
 from ckcv_ray.learners.ensemble import Ensemble, to_arrow
 from ckcv_ray.runs.load import replay
@@ -31,6 +33,7 @@ from ckcv_ray.runs.run import Job, run_job
 from ckcv_ray.storage import models
 from ckcv_ray.storage.folder import RunFolder
 from ckcv_ray.storage.log import Log
+from ckcv_ray.study import Problem
 
 HERE = Path(__file__).parent
 SERIAL, RAY = Execution("serial"), Execution("ray", workers=3)
@@ -203,6 +206,23 @@ def test_a_killed_run_goes_on(tmp_path: Path, backend: str) -> None:
     assert folder.execution()["fits"] == RunFolder(whole).execution()["fits"] - before
     assert same_files(whole, killed)
     assert verify(killed, refit=1.0, execution=SERIAL).differences == []
+
+
+def test_a_recorder_in_a_process_that_does_not_know_the_learner_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As an actor does not know a class of a notebook, which travels by value."""
+    problem = Problem.of(STUDY, TASK)
+    before = Recorder(problem, tmp_path / "run")
+    before.open()
+    before.add(evaluate(before.plan(1), share(problem)))
+    before.close()
+    monkeypatch.delitem(LEARNERS, "centroid")
+    after = Recorder(problem, tmp_path / "run")
+    after.open()
+    assert after.account()["damaged"] == []
+    assert after.progress().computed == before.progress().computed > 0
+    after.close()
 
 
 # forged
