@@ -18,7 +18,7 @@ def register(learner: type[Any]) -> type[Any]:
 
 
 def make_known(learner: Learner) -> None:
-    """Register the class of a learner where none of its name is: another process may not know a notebook's."""
+    """Register the class of a learner where none of that name is: an actor may not know it."""
     LEARNERS.setdefault(learner.name, type(learner))
 
 

@@ -26,6 +26,7 @@ from ckcv_ray.engine import loop, recorder
 from ckcv_ray.engine.evaluate import evaluate, share
 from ckcv_ray.engine.progress import Progress
 from ckcv_ray.engine.recorder import Recorder
+from ckcv_ray.errors import RunError
 from ckcv_ray.learners import LEARNERS
 from ckcv_ray.learners.ensemble import Ensemble, to_arrow
 from ckcv_ray.runs.load import replay
@@ -307,6 +308,22 @@ def test_counts_forged_in_the_log_are_found_by_a_refit(out: Path) -> None:
     reseal(out, edit=flatter)
     assert verify(out).differences == []
     assert verify(out, refit=1.0, execution=SERIAL).differences != []
+
+
+def test_a_model_that_gives_a_class_there_is_none_far_away_does_not_predict(out: Path) -> None:
+    """On the rows it was learned from it does not."""
+
+    def far(model: Centroids) -> Centroids:
+        centres = np.vstack([model.centres, np.full((1, 4), 90.0)])
+        return replace(model, classes=np.append(model.classes, 7), centres=centres)
+
+    forged(out, far)
+    assert "model of split 0: it is not the model of its training rows" in verify(out).differences
+    result, far_away = load_run(out), np.full((2, 4), 90.0)
+    for asked in ({"member": 0}, {"vote": True}, {"seed": 1}):
+        with pytest.raises(RunError, match="the model of split 0 gives class number 7, and there are 3"):
+            result.predict(far_away, **asked)
+    assert set(result.predict(TASK.X)) <= set(NAMES)
 
 
 @pytest.mark.parametrize("column", ["classes", "centres", "scale"])
