@@ -229,7 +229,7 @@ def _check_classes(member: Member, labels: Classes) -> None:
     n_classes = len(member.errors)
     if (most := labels.max(initial=0)) >= n_classes:
         raise RunError(
-            f"the model of split {member.split} gives class number {most}, and there are {n_classes} classes: "
+            f"the model of split {member.split} gives class number {most}, and there are {n_classes}: "
             "its file was changed (see ckcv verify), or its learner is wrong"
         )
 
