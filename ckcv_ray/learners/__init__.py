@@ -17,6 +17,11 @@ def register(learner: type[Any]) -> type[Any]:
     return learner
 
 
+def make_known(learner: Learner) -> None:
+    """Register the class of a learner where none of that name is: an actor may not know it."""
+    LEARNERS.setdefault(learner.name, type(learner))
+
+
 def register_installed() -> None:
     """Register the learners of installed packages: the command line offers them beside our own."""
     from importlib.metadata import entry_points  # takes 40 ms, which workers need not pay
@@ -25,4 +30,4 @@ def register_installed() -> None:
         register(point.load())
 
 
-__all__ = ["DEFAULT", "LEARNERS", "Learner", "SimpleLearner", "register", "register_installed"]
+__all__ = ["DEFAULT", "LEARNERS", "Learner", "SimpleLearner", "make_known", "register", "register_installed"]

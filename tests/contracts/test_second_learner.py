@@ -23,7 +23,10 @@ from ckcv_ray.core.bounds import clopper_pearson
 from ckcv_ray.core.measures import Kind
 from ckcv_ray.core.schedule import Stage
 from ckcv_ray.engine import loop, recorder
+from ckcv_ray.engine.evaluate import evaluate, share
 from ckcv_ray.engine.progress import Progress
+from ckcv_ray.engine.recorder import Recorder
+from ckcv_ray.errors import RunError
 from ckcv_ray.learners import LEARNERS
 from ckcv_ray.learners.ensemble import Ensemble, to_arrow
 from ckcv_ray.runs.load import replay
@@ -31,6 +34,7 @@ from ckcv_ray.runs.run import Job, run_job
 from ckcv_ray.storage import models
 from ckcv_ray.storage.folder import RunFolder
 from ckcv_ray.storage.log import Log
+from ckcv_ray.study import Problem
 
 HERE = Path(__file__).parent
 SERIAL, RAY = Execution("serial"), Execution("ray", workers=3)
@@ -205,6 +209,23 @@ def test_a_killed_run_goes_on(tmp_path: Path, backend: str) -> None:
     assert verify(killed, refit=1.0, execution=SERIAL).differences == []
 
 
+def test_a_recorder_in_a_process_that_does_not_know_the_learner_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As an actor does not know a class of a notebook, which travels by value."""
+    problem = Problem.of(STUDY, TASK)
+    before = Recorder(problem, tmp_path / "run")
+    before.open()
+    before.add(evaluate(before.plan(1), share(problem)))
+    before.close()
+    monkeypatch.delitem(LEARNERS, "centroid")
+    after = Recorder(problem, tmp_path / "run")
+    after.open()
+    assert after.account()["damaged"] == []
+    assert after.progress().computed == before.progress().computed > 0
+    after.close()
+
+
 # forged
 
 
@@ -287,6 +308,22 @@ def test_counts_forged_in_the_log_are_found_by_a_refit(out: Path) -> None:
     reseal(out, edit=flatter)
     assert verify(out).differences == []
     assert verify(out, refit=1.0, execution=SERIAL).differences != []
+
+
+def test_a_model_that_gives_a_class_there_is_none_far_away_does_not_predict(out: Path) -> None:
+    """On the rows it was learned from it does not."""
+
+    def far(model: Centroids) -> Centroids:
+        centres = np.vstack([model.centres, np.full((1, 4), 90.0)])
+        return replace(model, classes=np.append(model.classes, 7), centres=centres)
+
+    forged(out, far)
+    assert "model of split 0: it is not the model of its training rows" in verify(out).differences
+    result, far_away = load_run(out), np.full((2, 4), 90.0)
+    for asked in ({"member": 0}, {"vote": True}, {"seed": 1}):
+        with pytest.raises(RunError, match="the model of split 0 gives class number 7, and there are 3"):
+            result.predict(far_away, **asked)
+    assert set(result.predict(TASK.X)) <= set(NAMES)
 
 
 @pytest.mark.parametrize("column", ["classes", "centres", "scale"])
