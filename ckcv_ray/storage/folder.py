@@ -26,7 +26,7 @@ import pyarrow as pa
 from ckcv_ray.claims.certificate import Certificate
 from ckcv_ray.data.files import MOST_CELLS, MOST_ROWS
 from ckcv_ray.data.task import learning_task
-from ckcv_ray.errors import InputError, StoreError
+from ckcv_ray.errors import InputError, StoreError, raising
 from ckcv_ray.learners import LEARNERS
 from ckcv_ray.learners.ensemble import Ensemble
 from ckcv_ray.storage import candidates, files, formats, log, models
@@ -132,6 +132,7 @@ class RunFolder:
                 raise StoreError(
                     f"{self.files.path(DATA)} is not the data this run learned from: its digest differs"
                 )
+        with raising(StoreError, f"{self.files.path(STUDY)} is damaged"):  # or not there, as it is mended
             problem = Problem.of(identity.study, task)
             if problem.run_id != identity.run_id:
                 raise ValueError("its study is not in the form for its data")
