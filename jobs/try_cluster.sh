@@ -41,11 +41,7 @@ outside() {  # what needs the package registry; then the rest in namespaces; the
     quietly docker/install "$scratch/env"
     say docker/install "an empty environment, filled from requirements.lock by hash"
     quietly "$scratch/env/bin/ckcv" run "${study[@]}" --backend serial --out "$scratch/local"
-<<<<<<< HEAD
     say "ckcv run" "$(grep "^best  " "$scratch/log")"
-=======
-    say "ckcv run" "$(grep "^best " "$scratch/log")"
->>>>>>> dfec43f441a9c149195a127f18b2a73d42dff797
     CKCV_SCRATCH=$scratch unshare --net --ipc --mount --pid --fork --kill-child --mount-proc jobs/try_cluster.sh
     rm -rf "$scratch"
     if pgrep -f "$scratch" > /dev/null || [ -e "$scratch" ]; then die "$scratch is in use"; fi
