@@ -28,17 +28,16 @@ from ckcv_ray.claims.certificate import Certificate
 from ckcv_ray.data.files import MOST_CELLS, MOST_ROWS
 from ckcv_ray.data.task import learning_task
 from ckcv_ray.errors import InputError, StoreError, raising
-from ckcv_ray.learners import LEARNERS
 from ckcv_ray.learners.ensemble import Ensemble
 from ckcv_ray.storage import candidates, files, formats, log, models
 from ckcv_ray.storage.execution import read_account
 from ckcv_ray.storage.files import Files
+from ckcv_ray.storage.identity import STUDY, Identity, read_identity, write_identity
 from ckcv_ray.storage.locks import LOCK, unwritable
-from ckcv_ray.study import Problem, Study, run_id
-from ckcv_ray.validation import as_path, told
-from ckcv_ray.version import VERSION
+from ckcv_ray.study import Problem
+from ckcv_ray.validation import as_path
 
-STUDY, DATA, EXECUTION = "study.json", "data.parquet", "execution.json"
+DATA, EXECUTION = "data.parquet", "execution.json"
 CERTIFICATE, MANIFEST, REPORT = "certificate.json", "manifest.json", "report.html"
 FOLDERS = (log.FOLDER, models.FOLDER)
 TEMPORARY = re.compile(
@@ -47,14 +46,6 @@ TEMPORARY = re.compile(
 )
 MOST_REPORT_BYTES = 1 << 28
 MOST_VALUES = 2 * MOST_CELLS  # of a table: arrays may be larger than the files that are read
-
-
-class Identity(NamedTuple):
-    """Whose folder it is."""
-
-    study: Study
-    data_digest: str
-    run_id: str
 
 
 class Finished(NamedTuple):
@@ -94,19 +85,7 @@ class RunFolder:
                     "its own ckcv run command mends"
                 )
             return None
-        content = formats.read_json(self.files, STUDY)
-        with formats.undamaged(self.files, STUDY):
-            if content["schema"] != formats.SCHEMA_VERSION:
-                raise StoreError(_of_another_version(f"{self.files.path(STUDY)}", content["schema"]))
-            if (learner := _learner_of(content["study"])) not in (None, *LEARNERS):
-                raise StoreError(
-                    f"{str(self)!r}: the learner {told(learner)} is not known here: import the module that "
-                    "registers it"
-                )
-            found = Identity(Study.from_json(content["study"]), content["data"], content["run_id"])
-            if (expected := run_id(found.study, found.data_digest)) != found.run_id:
-                raise ValueError(f"it names run {found.run_id}, and describes {expected}")
-        return found
+        return read_identity(self.files)
 
     def require(self) -> Identity:
         """Return whose folder it is.
@@ -208,14 +187,7 @@ class RunFolder:
         """Write what the run is about."""
         target = {"target": problem.task.target}
         formats.write_table(self.files, DATA, problem.whole.columns(), problem.run_id, target)
-        content = {
-            "schema": formats.SCHEMA_VERSION,
-            "package": VERSION,
-            "run_id": problem.run_id,
-            "study": problem.study.to_json(),
-            "data": problem.whole.digest,
-        }
-        formats.write_json(self.files, STUDY, content)
+        write_identity(self.files, problem)
 
     def mend(self, problem: Problem) -> list[str]:
         """Make a folder with damaged files one that the run can go on in; the names of those files.
@@ -394,20 +366,6 @@ class RunFolder:
         """Files that are not what a run leaves that was killed before it wrote any."""
         names = ((name, name.rpartition("/")[2]) for name in self.files.everything())
         return (name for name, last in names if last != LOCK and not _is_temporary(name))
-
-
-def _of_another_version(file: str, schema: object) -> str:
-    return (
-        f"{file}: schema {schema!r}; this version reads {formats.SCHEMA_VERSION}. The run was made by "
-        "another version of this package: read it by that version, or run the study again in another folder"
-    )
-
-
-def _learner_of(study: Any) -> str | None:
-    """The name of the learner in what JSON says of a study; None where it says none."""
-    learner = study.get("learner") if isinstance(study, dict) else None
-    name = learner.get("name") if isinstance(learner, dict) else None
-    return name if isinstance(name, str) else None
 
 
 def _is_temporary(name: str) -> bool:
