@@ -155,12 +155,17 @@ class RunFolder:
         return identity is not None
 
     def check_room(self, problem: Problem) -> None:
-        """Raise InputError where a table is larger than what is read back from a folder."""
+        """Raise InputError where a table, or that of candidates, is larger than what is read back."""
         rows, columns = problem.whole.X.shape
         if rows > MOST_ROWS or rows * (columns + 1) > MOST_VALUES:
             raise InputError(
                 f"out={str(self)!r}: the table has {rows:,} rows and {columns:,} columns; a run folder "
                 f"holds at most {MOST_ROWS:,} rows and {MOST_VALUES:,} values: leave some out"
+            )
+        if (count := candidates.count(problem)) > MOST_ROWS:
+            raise InputError(
+                f"out={str(self)!r}: the study has {count:,} candidates; a run folder holds at most "
+                f"{MOST_ROWS:,}: ask for fewer values"
             )
 
     def acquire(self) -> None:
