@@ -69,7 +69,7 @@ def run(
     yes: Annotated[bool, flag("--yes", "Do not ask before a long run.", "Execution")] = False,
     as_json: JsonFlag = False,
 ) -> None:
-    """Select (C, gamma, k) on a table of labelled rows, bound the error, and keep F*.
+    """Select C, gamma (or what another learner has) and k on labelled rows, bound the error, and keep F*.
 
     Given again with the same folder it goes on where it stopped, or returns the result that is there.
 

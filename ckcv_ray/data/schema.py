@@ -124,8 +124,8 @@ def classes_of(column: pa.ChunkedArray, target: str) -> tuple[tuple[Label, ...],
     for label in classes:
         if (count := found[label]) < LEAST_OF_CLASS:
             raise InputError(
-                f"class {label!r} has {count} row: each needs at least {LEAST_OF_CLASS}; "
-                f"the target {target!r} has {len(classes):,} classes ({some(classes)})"
+                f"class {label!r} has {count} row: each needs at least {LEAST_OF_CLASS}; the target "
+                f"{target!r} has {len(classes):,} classes ({some(classes)})"
             )
     return classes, class_numbers(column, classes, target)
 

@@ -16,7 +16,7 @@ from ckcv_ray.core.schedule import Stage, Unit
 from ckcv_ray.data.task import Task
 from ckcv_ray.engine.aggregator import Aggregator, first_of
 from ckcv_ray.engine.batches import batch_seconds
-from ckcv_ray.engine.evaluate import Inputs, evaluate, memory, share
+from ckcv_ray.engine.evaluate import Inputs, evaluate, memory, share, warm_up
 from ckcv_ray.errors import RunError
 from ckcv_ray.learners.ensemble import Outcome
 from ckcv_ray.study import Problem, Study, inner_rows
@@ -78,8 +78,8 @@ def estimate(problem: Problem) -> Estimate:
 
     The first split is tried path by path, so that on many rows the trial ends with a path and not later.
     """
-    problem.learner.load()
     inputs, aggregator = share(problem), Aggregator(problem)
+    warm_up(inputs)
     outcomes: list[Outcome] = []
     deadline = monotonic() + TRIAL_SECONDS
     for unit in _units(aggregator):

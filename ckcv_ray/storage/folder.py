@@ -16,6 +16,7 @@ locked.
 """
 
 import hashlib
+import json
 import re
 from collections.abc import Iterator, Mapping
 from os import PathLike
@@ -26,7 +27,7 @@ import pyarrow as pa
 from ckcv_ray.claims.certificate import Certificate
 from ckcv_ray.data.files import MOST_CELLS, MOST_ROWS
 from ckcv_ray.data.task import learning_task
-from ckcv_ray.errors import InputError, StoreError
+from ckcv_ray.errors import InputError, StoreError, raising
 from ckcv_ray.learners import LEARNERS
 from ckcv_ray.learners.ensemble import Ensemble
 from ckcv_ray.storage import candidates, files, formats, log, models
@@ -132,6 +133,7 @@ class RunFolder:
                 raise StoreError(
                     f"{self.files.path(DATA)} is not the data this run learned from: its digest differs"
                 )
+        with raising(StoreError, f"{self.files.path(STUDY)} is damaged"):  # or not there, as it is mended
             problem = Problem.of(identity.study, task)
             if problem.run_id != identity.run_id:
                 raise ValueError("its study is not in the form for its data")
@@ -274,8 +276,12 @@ class RunFolder:
         with formats.undamaged(self.files, CERTIFICATE):
             certificate = Certificate.from_json(content)
             found = certificate.run_id, certificate.setting, certificate.k
-            if found != (expected := (problem.run_id, dict(winner.setting), winner.k)):
+            expected = problem.run_id, dict(winner.setting), winner.k
+            said, other = (json.dumps(values, sort_keys=True) for values in (found, expected))
+            if said != other:  # as text: true is not 1.0
                 raise ValueError(f"run_id, setting, k are {found}, by the other files {expected}")
+            if len(certificate.labels) != problem.task.n_classes:
+                raise ValueError(f"labels: expected {problem.task.n_classes}, one for each class")
             size = next(size for size in problem.sizes if size.holds(winner.k))
             if (certificate.n_select, certificate.n_splits) != (size.n_select, size.n_splits):
                 raise ValueError(f"n_select and n_splits are not {size.n_select} and {size.n_splits}")

@@ -5,15 +5,18 @@ import sys
 
 import pytest
 
-from ckcv_ray.storage import environment
-from ckcv_ray.storage.environment import VARIABLES, changes
+from ckcv_ray.learners import DEFAULT
+from ckcv_ray.storage import environment as module
+from ckcv_ray.storage.environment import VARIABLES, changes, environment
 
+LEARNER = DEFAULT()
 READ = """
 import sys
 for name in sys.argv[1:]:
     __import__(name)
+from ckcv_ray.learners import DEFAULT
 from ckcv_ray.storage.environment import environment
-print(environment())
+print(environment(DEFAULT()))
 """
 
 
@@ -30,26 +33,28 @@ def test_what_else_is_loaded_makes_no_difference() -> None:
 
 @pytest.mark.parametrize("name", VARIABLES)
 def test_a_variable_that_chooses_other_code_is_named(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    before = environment.environment()
+    before = environment(LEARNER)
     monkeypatch.setenv(name, "generic")
-    environment.environment.cache_clear()
+    module._common.cache_clear()
     try:
-        assert changes(before) == [f"{name} was None, here it is generic"]
+        assert changes(before, environment(LEARNER)) == [f"{name} was None, here it is generic"]
     finally:
-        environment.environment.cache_clear()
+        module._common.cache_clear()
 
 
 def test_every_part_that_can_change_bits_is_compared_by_name() -> None:
-    here = environment.environment()
+    here = environment(LEARNER)
     there = {
         **here,
         "processor": "another",
         "blas": {**here["blas"], "scipy": "mkl 2025"},
         "packages": {**here["packages"], "numba": "0.1"},
+        "learner": {"machine_code": "another's"},
     }
     told = changes(there, here)
-    assert len(told) == 3
+    assert len(told) == 4
     assert any(sentence.startswith("processor was another") for sentence in told)
     assert any(sentence.startswith("scipy's BLAS was mkl 2025") for sentence in told)
     assert any(sentence.startswith("numba was 0.1") for sentence in told)
-    assert changes(here) == []
+    assert any(sentence.startswith("machine_code was another's") for sentence in told)
+    assert changes(here, environment(LEARNER)) == []

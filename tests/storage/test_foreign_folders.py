@@ -7,7 +7,6 @@ import socket
 import subprocess
 import sys
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,27 +16,27 @@ import pytest
 from conftest import blobs
 from pyarrow import parquet
 
-from ckcv_ray import load_run
+from ckcv_ray import Execution, Job, Study, load_run
 from ckcv_ray.cli import main as cli
-from ckcv_ray.data.task import table_from_arrays
+from ckcv_ray.data.files import MOST_CELLS
+from ckcv_ray.data.task import Task
 from ckcv_ray.errors import InputError, StoreError, printable
-from ckcv_ray.learners.ensemble import SCHEMA as MODELS_SCHEMA
+from ckcv_ray.learners.ensemble import Failure, schema
 from ckcv_ray.reports.page import page
 from ckcv_ray.runs import load as archive
-from ckcv_ray.runs.run import run_table
+from ckcv_ray.runs.run import run_job
 from ckcv_ray.runs.verify import verify
-from ckcv_ray.storage import log as cells
-from ckcv_ray.storage.folder import MOST_PART_ROWS, RunFolder
-from ckcv_ray.storage.log import RECORD, Failure
-from ckcv_ray.study import Execution, Study
-from ckcv_ray.study import Path as Key
+from ckcv_ray.storage import log
+from ckcv_ray.storage.folder import RunFolder
+from ckcv_ray.storage.log import Log, record_type
+from ckcv_ray.study import Problem
 
-STUDY = Study(C=(0.1, 1.0), gamma=(0.1, 1.0), k=(3, 4), n_splits=3)
-TABLE = blobs(24)
-KEY = Key(0.1, 3, 0)
-DATA, MODELS, PART = "data.parquet", "ensemble/models.parquet", "cells/part-000000.parquet"
+STUDY = Study.of(C=(0.1, 1.0), gamma=(0.1, 1.0), k=(3, 4), n_splits=3)
+TASK = blobs(24)
+SERIAL = Execution("serial")
+DATA, MODELS, PART = "data.parquet", "ensemble/models.parquet", "log/part-000000.parquet"
 NAMES = (
-    "study.json", DATA, "triples.parquet", "certificate.json", MODELS, "ensemble/model-00000.pkl", PART,
+    "study.json", DATA, "candidates.parquet", "certificate.json", MODELS, "ensemble/model-00000.pkl", PART,
     "execution.json", "manifest.json",
 )  # fmt: skip
 ESC = "\x1b[2J\x1b]0;owned\x07"
@@ -84,14 +83,14 @@ MOST_MIB = 500
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
     out = tmp_path_factory.mktemp("whole") / "run"
-    run_table(STUDY, TABLE, out, Execution("serial"))
+    run_job(Job(STUDY, TASK, out), SERIAL)
     return out
 
 
 def reseal(run: Path) -> None:
     """Make the manifest agree with the files, as a careful forger would."""
     folder = RunFolder(run)
-    digests = {file: folder.sha256(file) for file in folder.files()}
+    digests = {file: folder.sha256(file) for file in folder.names()}
     (run / "manifest.json").write_text(json.dumps(digests, indent=2) + "\n")
 
 
@@ -153,7 +152,7 @@ def test_its_own_command_mends_it(whole: Path, tmp_path: Path, kind: str) -> Non
         out = shutil.copytree(whole, tmp_path / str(i))
         (out / name).unlink()
         STRANGE[kind](out / name)
-        run_table(STUDY, TABLE, out, Execution("serial"))
+        run_job(Job(STUDY, TASK, out), SERIAL)
         assert [told for told in verify(out).differences if "damaged-000000" not in told] == []
         assert (out / MODELS).read_bytes() == (whole / MODELS).read_bytes()
 
@@ -175,7 +174,7 @@ def test_a_report_that_is_no_file_is_not_read(whole: Path, tmp_path: Path, kind:
 def test_a_folder_with_such_a_thing_is_no_place_for_a_run(tmp_path: Path, kind: str) -> None:
     STRANGE[kind](tmp_path / "thing")
     with pytest.raises(StoreError, match="not a run folder"):
-        run_table(STUDY, TABLE, tmp_path, Execution("serial"))
+        run_job(Job(STUDY, TASK, tmp_path), SERIAL)
     assert [file.name for file in tmp_path.iterdir()] == ["thing"]
 
 
@@ -183,8 +182,8 @@ def test_a_folder_with_such_a_thing_is_no_place_for_a_run(tmp_path: Path, kind: 
 def test_a_lock_that_is_none_is_refused(tmp_path: Path, kind: str) -> None:
     STRANGE[kind](tmp_path / ".lock")
     with pytest.raises((StoreError, InputError), match=r"\.lock|cannot write"):
-        run_table(STUDY, TABLE, tmp_path, Execution("serial"))
-    assert not RunFolder(tmp_path).busy
+        run_job(Job(STUDY, TASK, tmp_path), SERIAL)
+    assert not RunFolder(tmp_path).files.lock.busy
 
 
 # Parquet that unfolds
@@ -208,7 +207,8 @@ def lists(name: str, length: int) -> Callable[[pa.Table], pa.Table]:
 
     def change(table: pa.Table) -> pa.Table:
         offsets = np.arange(len(table) + 1, dtype=np.int32) * length
-        values = np.zeros(len(table) * length, MODELS_SCHEMA.field(name).type.value_type.to_pandas_dtype())
+        kind = schema(STUDY.learner).field(name).type.value_type.to_pandas_dtype()
+        values = np.zeros(len(table) * length, kind)
         column = pa.ListArray.from_arrays(offsets, values)
         return table.set_column(table.schema.get_field_index(name), table.schema.field(name), column)
 
@@ -234,9 +234,11 @@ BOMBS: dict[str, tuple[str, Callable[[Path], None]]] = {
     "support": (MODELS, lambda file: grow(file, 1, lists("support", 10_000_000))),
     "dual_coef": (MODELS, lambda file: grow(file, 1, lists("dual_coef", 10_000_000))),
     "centre": (MODELS, lambda file: grow(file, 1, lists("centre", 10_000_000))),
+    "errors": (MODELS, lambda file: grow(file, 1, lists("errors", 10_000_000))),
+    "n_estimate": (MODELS, lambda file: grow(file, 1, lists("n_estimate", 10_000_000))),
     "many models": (MODELS, lambda file: grow(file, 10, repeated(1_000_000))),
-    "many triples": ("triples.parquet", lambda file: grow(file, 20, repeated(1_000_000))),
-    "long states": ("triples.parquet", lambda file: grow(file, 1, text("state", 1 << 20, 8))),
+    "many candidates": ("candidates.parquet", lambda file: grow(file, 20, repeated(1_000_000))),
+    "long states": ("candidates.parquet", lambda file: grow(file, 1, text("state", 1 << 20, 8))),
     "many records": (PART, lambda file: grow(file, 15, repeated(1_000_000))),
     "long tracebacks": (PART, lambda file: grow(file, 1, text("traceback", 1 << 20, 2000))),
 }  # fmt: skip
@@ -261,9 +263,9 @@ def test_parquet_that_unfolds_is_refused_in_bounded_memory(whole: Path, tmp_path
 def test_what_a_run_could_not_read_again_it_does_not_begin(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("ckcv_ray.storage.folder.MOST_VALUES", 3 * TABLE.n - 1)
+    monkeypatch.setattr("ckcv_ray.storage.folder.MOST_VALUES", 3 * TASK.n - 1)
     with pytest.raises(InputError, match="24 rows and 2 columns; a run folder holds at most"):
-        run_table(STUDY, TABLE, tmp_path / "run", Execution("serial"))
+        run_job(Job(STUDY, TASK, tmp_path / "run"), SERIAL)
     assert list(tmp_path.iterdir()) == []
 
 
@@ -271,15 +273,15 @@ def test_a_long_log_is_written_in_parts_that_are_read(
     whole: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     out = shutil.copytree(whole, tmp_path / "run")
-    folder = RunFolder(out)
-    identity, before = folder.require(), list((out / "cells").iterdir())
-    sizes = STUDY.sizes(TABLE.n)
-    ((records, _),) = folder.cells(identity, sizes)
-    monkeypatch.setattr("ckcv_ray.storage.folder.MOST_PART_ROWS", len(records) // 2)
-    failures = [Failure(False, KEY, 0, 2, "Traceback: fire")]
-    folder.append(records, failures, STUDY, identity.run_id)
-    assert len(list((out / "cells").iterdir())) == len(before) + 3
-    read = list(folder.cells(identity, sizes))
+    folder, before = RunFolder(out), list((out / "log").iterdir())
+    problem = folder.problem()
+    ((records, _),) = Log(folder.files, problem).read()
+    monkeypatch.setattr(log, "MOST_PART_ROWS", len(records) // 2)
+    failures = [Failure(False, 0, 2, 0, 0, 2, "Traceback: fire")]
+    written = Log(folder.files, problem)
+    written.append(records, failures)
+    assert len(list((out / "log").iterdir())) == len(before) + 3
+    read = list(written.read())
     assert sum(len(found) for found, _ in read) == 2 * len(records)
     assert [lost for _, failed in read for lost in failed] == failures
 
@@ -287,14 +289,14 @@ def test_a_long_log_is_written_in_parts_that_are_read(
 def test_parts_with_failures_are_not_joined(
     whole: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("ckcv_ray.storage.folder.MOST_SMALL_PARTS", 2)
+    monkeypatch.setattr(log, "MOST_SMALL_PARTS", 2)
     out = shutil.copytree(whole, tmp_path / "run")
     folder = RunFolder(out)
-    identity, none = folder.require(), np.empty(0, RECORD)
+    written, none = Log(folder.files, folder.problem()), np.empty(0, record_type(2))
     for _ in range(4):
-        folder.append(none, [Failure(False, KEY, 0, 2, "Traceback: fire")], STUDY, identity.run_id)
-    assert len(list((out / "cells").iterdir())) == 5
-    assert MOST_PART_ROWS * 32 * len(cells.SCHEMA) < 1 << 27
+        written.append(none, [Failure(False, 0, 2, 0, 0, 2, "Traceback: fire")])
+    assert len(list((out / "log").iterdir())) == 5
+    assert log.MOST_PART_ROWS * 32 * len(written.schema) < MOST_CELLS
 
 
 # Words that steer a terminal
@@ -310,7 +312,10 @@ WORDS: dict[str, Callable[[dict[str, Any]], object]] = {
     "a statement": lambda c: c["statements"].__setitem__(0, ESC),
     "a line more": lambda c: c["statements"].__setitem__(0, "L_EE\nproven 0.00 %"),
     "a claim": lambda c: (c["claims"][0].update(statement=ESC), c["proven"].update(statement=ESC)),
-    "a protocol": lambda c: (c["claims"][0].update(protocol=ESC), c["proven"].update(protocol=ESC)),
+    "a certification": lambda c: (
+        c["claims"][0].update(certification=ESC),
+        c["proven"].update(certification=ESC),
+    ),
     "another direction": lambda c: c["assumptions"].__setitem__(0, "\u202eevil"),
 }
 
@@ -330,15 +335,15 @@ def test_a_certificate_that_steers_a_terminal_is_refused(whole: Path, tmp_path: 
 @pytest.fixture
 def steering(tmp_path: Path) -> Path:
     """A run whose labels, features, source, environment and tracebacks would steer a terminal."""
-    labels = np.where(TABLE.y > 0, f"well{ESC}", f"ill\r{ESC}")
-    table = table_from_arrays(TABLE.X, labels, source=f"here{ESC}")
+    labels = np.where(TASK.y > 0, f"well{ESC}", f"ill\r{ESC}")
+    task = Task.of(TASK.X, labels, source=f"here{ESC}")
     out = tmp_path / "steering"
-    run_table(STUDY, table, out, Execution("serial"))
+    run_job(Job(STUDY, task, out), SERIAL)
     put(
         out / "execution.json",
         lambda c: (
             c["environment"].update(processor=f"cpu{ESC}\nckcv: all is well"),
-            c.update(failures=[[0.1, 3, 0, f"Traceback{ESC}"]], damaged=[f"a{ESC}"]),
+            c.update(failures=[[0, 3, 0, f"Traceback{ESC}"]], damaged=[f"a{ESC}"]),
         ),
     )
     reseal(out)
@@ -365,26 +370,26 @@ def test_nothing_that_is_shown_steers_a_terminal(
 
 
 def test_tracebacks_are_escaped_in_the_report(whole: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    failure = Failure(False, KEY, 0, 1, f"Traceback:\n\tfire{ESC}")
+    failure = Failure(False, 0, 0, 0, 0, 1, f"Traceback:\n\tfire{ESC}")
     monkeypatch.setattr("ckcv_ray.engine.aggregator.Aggregator.failures", lambda self: [failure])
     html = page(whole)
     assert "Traceback:\n\tfire\\x1b[2J" in html
     assert printable(html) == html
 
 
-def test_a_study_of_more_cells_than_memory_is_not_played_back(
+def test_a_study_of_more_evaluations_than_memory_is_not_played_back(
     whole: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     archive.replay(whole)
-    monkeypatch.setattr(archive, "MOST_CELLS", STUDY.cells(TABLE.n) - 1)
-    with pytest.raises(StoreError, match=r"its study has 24 cells: at most 23 are read back"):
+    monkeypatch.setattr(archive, "MOST_EVALUATIONS", Problem.of(STUDY, TASK).n_evaluations - 1)
+    with pytest.raises(StoreError, match=r"its study has 24 evaluations: at most 23 are read back"):
         archive.replay(whole)
 
 
 def test_an_inner_run_that_is_the_run_itself_is_seen_at_once(tmp_path: Path) -> None:
     """And not followed for ever."""
     out = tmp_path / "run"
-    run_table(replace(STUDY, protocol="nested", outer_splits=2), blobs(40), out, Execution("serial"))
+    run_job(Job(STUDY.replace(certify="nested", outer_splits=2), blobs(40), out), SERIAL)
     shutil.rmtree(out / "nested" / "outer-000")
     (out / "nested" / "outer-000").symlink_to(out)
     told = verify(out).differences
