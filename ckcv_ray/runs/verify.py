@@ -128,16 +128,13 @@ def verify(
         return _verify(folder, Refit(share, opened.backend, listen, stop), test)
 
 
-def _verify(
-    folder: RunFolder, refit: Refit, test: Test = None, problem: Problem | None = None
-) -> Verification:
-    """Verify one folder; ``problem`` is what it has to be about, where that is known."""
+def _verify(folder: RunFolder, refit: Refit, test: Test = None) -> Verification:
+    """Verify one folder."""
     found = Verification()
     try:
         found.differences.extend(map(plain, _digests(folder)))
         found.recomputed.append(f"the SHA-256 of {len(folder.names())} files")
-        problem = problem or folder.problem()
-        found.differences.extend(map(plain, _content(folder, problem, found, refit, test)))
+        found.differences.extend(map(plain, _content(folder, folder.problem(), found, refit, test)))
     except InputError:
         raise
     except CKCVError as error:
@@ -274,7 +271,7 @@ def _nested(
         if not place.finished:
             yield f"outer split {i}: its run is not finished"
             continue
-        inside[-1] = _verify(place, refit, problem=inner)
+        inside[-1] = _verify(place, refit)
         if inside[-1].differences:
             continue
         row = winning_row(place.results(inner).candidates, inner)

@@ -31,7 +31,7 @@ from ckcv_ray.learners import LEARNERS
 from ckcv_ray.learners.ensemble import Ensemble, to_arrow
 from ckcv_ray.runs.load import replay
 from ckcv_ray.runs.run import Job, run_job
-from ckcv_ray.storage import models
+from ckcv_ray.storage import formats, models
 from ckcv_ray.storage.folder import RunFolder
 from ckcv_ray.storage.log import Log
 from ckcv_ray.study import Problem
@@ -338,6 +338,22 @@ def test_a_model_that_cannot_classify_a_row_is_damaged(out: Path, column: str) -
     with pytest.raises(StoreError, match=r"models.parquet is damaged"):
         load_run(out)
     assert [sentence for sentence in verify(out).differences if "models.parquet is damaged" in sentence]
+
+
+def test_data_of_an_inner_run_that_were_changed_are_found(tmp_path: Path) -> None:
+    """Even where every manifest was written again."""
+    out = tmp_path / "run"
+    made(out, CERTIFIED["nested"])
+    place = RunFolder(out).inner(0)
+    file = Path(str(place)) / "data.parquet"
+    table = parquet.read_table(file)
+    parquet.write_table(table.set_column(0, "x0", pa.array(table["x0"].to_numpy() + 5.0)), file)
+    for folder in (place, RunFolder(out)):
+        named = {name: folder.sha256(name) for name in folder.names()}
+        (Path(str(folder)) / "manifest.json").write_bytes(formats.to_json(named))
+    (told,) = verify(out).differences
+    assert "outer split 0: " in told
+    assert "data.parquet is not the data this run learned from" in told
 
 
 # refused
