@@ -36,7 +36,8 @@ from ckcv_ray.runs.recount import Recount, drawn, rests_on
 from ckcv_ray.runs.settle import measure
 from ckcv_ray.storage import models
 from ckcv_ray.storage.candidates import check as winning_row
-from ckcv_ray.storage.folder import MANIFEST, REPORT, Finished, RunFolder
+from ckcv_ray.storage.folder import MANIFEST, Finished, RunFolder
+from ckcv_ray.storage.pages import REPORT, report_whole
 from ckcv_ray.study import Candidate, Execution, Problem
 from ckcv_ray.validation import number
 
@@ -165,7 +166,7 @@ def _digests(folder: RunFolder) -> Iterator[str]:
             yield f"{name} is not in the manifest"
         elif folder.sha256(name) != manifest[name]:
             yield f"{name} is not the file the manifest names: its SHA-256 differs"
-    if not folder.report_whole():
+    if not report_whole(folder.files):
         yield f"{REPORT} is not as ckcv report wrote it: its last line does not name its SHA-256"
 
 

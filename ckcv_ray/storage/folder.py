@@ -15,7 +15,6 @@ locked.
     report.html             remade at will, outside the manifest
 """
 
-import hashlib
 import json
 import re
 from collections.abc import Iterator, Mapping
@@ -29,22 +28,22 @@ from ckcv_ray.data.files import MOST_CELLS, MOST_ROWS
 from ckcv_ray.data.task import learning_task
 from ckcv_ray.errors import InputError, StoreError, raising
 from ckcv_ray.learners.ensemble import Ensemble
-from ckcv_ray.storage import candidates, files, formats, log, models
+from ckcv_ray.storage import candidates, formats, log, models
 from ckcv_ray.storage.execution import read_account
 from ckcv_ray.storage.files import Files
 from ckcv_ray.storage.identity import STUDY, Identity, read_identity, write_identity
 from ckcv_ray.storage.locks import LOCK, unwritable
+from ckcv_ray.storage.pages import REPORT
 from ckcv_ray.study import Problem
 from ckcv_ray.validation import as_path
 
 DATA, EXECUTION = "data.parquet", "execution.json"
-CERTIFICATE, MANIFEST, REPORT = "certificate.json", "manifest.json", "report.html"
+CERTIFICATE, MANIFEST = "certificate.json", "manifest.json"
 FOLDERS = (log.FOLDER, models.FOLDER)
 TEMPORARY = re.compile(
     r"\.((study|execution|certificate|manifest)\.json|(data|candidates|models|nested|part-\d+)\.parquet|"
     r"model-\d+\.pkl|report\.html)-\w+\.tmp"
 )
-MOST_REPORT_BYTES = 1 << 28
 MOST_VALUES = 2 * MOST_CELLS  # of a table: arrays may be larger than the files that are read
 
 
@@ -304,44 +303,6 @@ class RunFolder:
         with formats.undamaged(self.files, name):
             return self.files.sha256(name)
 
-    def write_report(self, page: str, out: str | PathLike[str] | None = None) -> str:
-        """Write the HTML page, sealed, to ``out``, or into the folder; where it is now.
-
-        The seal is a last line with the SHA-256 of all before it.
-
-        Raises:
-            InputError: it cannot be written, or would replace a file of the run.
-        """
-        final = str(self.files.path(REPORT)) if out is None else str(as_path("out", out))
-        self.write_beside(final, _sealed(page.encode()))
-        return final
-
-    def report_whole(self) -> bool:
-        """Tell whether the folder's report, if there is one, is as it was written."""
-        if REPORT not in self.files.list(REPORT):
-            return True
-        try:
-            content = self.files.read(REPORT, MOST_REPORT_BYTES)
-        except (OSError, ValueError):
-            return False
-        return content == _sealed(content[: -len(_sealed(b""))])
-
-    def write_beside(self, out: str, content: bytes | pa.Buffer) -> None:
-        """Write a file that is none of the run's.
-
-        Raises:
-            InputError: it cannot be written, is no regular file, or would be one of the run's.
-        """
-        final = as_path("out", out)
-        if final.exists() and not final.is_file():
-            raise InputError(f"cannot write {out!r}: it is not a file")
-        if self.files.name_of(final) not in (None, REPORT):
-            raise InputError(f"out={out!r} lies in the run folder: there it can only be {REPORT}")
-        try:
-            files.write_whole(final, content)
-        except OSError as error:
-            raise InputError(f"cannot write {out!r}: {error.strerror or error}") from None
-
     def _differs(self, name: str, digest: str) -> bool:
         """Whether a file is not the one that has this SHA-256, or cannot be read."""
         try:
@@ -376,7 +337,3 @@ class RunFolder:
 def _is_temporary(name: str) -> bool:
     """Whether a file bears the temporary name of one of a run's files."""
     return TEMPORARY.fullmatch(name.rpartition("/")[2]) is not None
-
-
-def _sealed(page: bytes) -> bytes:
-    return page + b"<!-- SHA-256 of all before: %s -->\n" % hashlib.sha256(page).hexdigest().encode()

@@ -11,6 +11,7 @@ from forgery import ACCOUNT, CERTIFICATE, DAMAGE, check_refused, finished, put, 
 from ckcv_ray.errors import InputError, StoreError
 from ckcv_ray.runs.verify import verify
 from ckcv_ray.storage.folder import RunFolder
+from ckcv_ray.storage.pages import report_whole, write_report
 
 
 @pytest.fixture(scope="module")
@@ -88,14 +89,14 @@ def test_differences_are_told_at_their_place_and_in_a_line(run: Path) -> None:
 
 
 def test_verify_sees_a_changed_report(run: Path) -> None:
-    RunFolder(run).write_report("<p>12 %</p>\n")
+    write_report(RunFolder(run).files, "<p>12 %</p>\n")
     assert verify(run).differences == []
     page = (run / "report.html").read_bytes()
     for at in range(len(page)):
         changed = DAMAGE["flipped"](page, at)
         assert changed is not None
         (run / "report.html").write_bytes(changed)
-        assert not RunFolder(run).report_whole()
+        assert not report_whole(RunFolder(run).files)
     assert verify(run).differences == [
         "report.html is not as ckcv report wrote it: its last line does not name its SHA-256"
     ]
