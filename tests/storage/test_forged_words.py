@@ -106,15 +106,15 @@ def test_a_report_takes_no_other_place_in_the_folder(run: Path, tmp_path: Path) 
     folder = RunFolder(run)
     for name in ("data.parquet", "page.html", "log/page.html"):
         with pytest.raises(InputError, match=r"lies in the run folder: there it can only be report\.html"):
-            folder.write_report("<p>", run / name)
+            write_report(folder.files, "<p>", run / name)
     os.mkfifo(tmp_path / "pipe")
     with pytest.raises(InputError, match="it is not a file"):
-        folder.write_report("<p>", tmp_path / "pipe")
-    assert folder.write_report("<p>", tmp_path / "page.html") == str(tmp_path / "page.html")
+        write_report(folder.files, "<p>", tmp_path / "pipe")
+    assert write_report(folder.files, "<p>", tmp_path / "page.html") == str(tmp_path / "page.html")
     (run / "report.html").symlink_to("report.html")
     with pytest.raises(InputError, match="symbolic links"):
-        folder.write_report("<p>")
+        write_report(folder.files, "<p>")
     (run / "report.html").unlink()
-    folder.write_report("<p>")
-    assert folder.report_whole()
+    write_report(folder.files, "<p>")
+    assert report_whole(folder.files)
     assert verify(run).differences == []
