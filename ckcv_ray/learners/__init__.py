@@ -22,12 +22,21 @@ def make_known(learner: Learner) -> None:
     LEARNERS.setdefault(learner.name, type(learner))
 
 
-def register_installed() -> None:
-    """Register the learners of installed packages: the command line offers them beside our own."""
+def register_installed() -> list[str]:
+    """Register the learners of installed packages, which the command line offers beside our own.
+
+    Returns:
+        A sentence for each that could not be loaded: nothing else depends on it.
+    """
     from importlib.metadata import entry_points  # takes 40 ms, which workers need not pay
 
+    broken = []
     for point in entry_points(group=INSTALLED):
-        register(point.load())
+        try:
+            register(point.load())
+        except Exception as error:  # whatever a module of others raises
+            broken.append(f"the learner {point.name} of {point.value} cannot be loaded: {error!r}")
+    return broken
 
 
 __all__ = ["DEFAULT", "LEARNERS", "Learner", "SimpleLearner", "make_known", "register", "register_installed"]

@@ -409,12 +409,12 @@ def test_a_learner_is_sent_to_a_cluster_with_the_connection(out: Path, tmp_path:
     assert same_files(out, tmp_path / "far")
 
 
-def installed(folder: Path) -> dict[str, str]:
+def installed(folder: Path, place: str = "nearest_centroid:NearestCentroid") -> dict[str, str]:
     """The environment of a process in which a package names the learner by its entry point."""
     info = folder / "centroids-1.dist-info"
     info.mkdir(parents=True)
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: centroids\nVersion: 1\n")
-    entry = "[ckcv_ray.learners]\ncentroid = nearest_centroid:NearestCentroid\n"
+    entry = f"[ckcv_ray.learners]\ncentroid = {place}\n"
     (info / "entry_points.txt").write_text(entry)
     return {**os.environ, "PYTHONPATH": os.pathsep.join([str(folder), os.environ["PYTHONPATH"]])}
 
@@ -440,3 +440,27 @@ def test_the_command_line_knows_an_installed_learner(tmp_path: Path) -> None:
     assert said.equals(pa.chunked_array([load_run(out).predict(TASK.X, vote=True).tolist()]))
     ckcv("report", str(out))
     assert (out / "report.html").exists()
+
+
+def test_an_installed_learner_that_cannot_be_loaded_is_told_and_left_out(tmp_path: Path) -> None:
+    environment = installed(tmp_path / "site", "no_such_module:Centroid")
+    command = [
+        sys.executable,
+        "-m",
+        "ckcv_ray",
+        "plan",
+        "twonorm:30:0",
+        "--C",
+        "1",
+        "--gamma",
+        "1",
+        "--k",
+        "3",
+    ]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    assert (
+        "the learner centroid of no_such_module:Centroid cannot be loaded: ModuleNotFoundError" in done.stderr
+    )
+    assert "Traceback" not in done.stderr
+    assert "20 evaluations" in done.stdout
