@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from ckcv_ray.errors import InputError
 from ckcv_ray.learners.base import Learner
 from ckcv_ray.learners.simple import SimpleLearner
 from ckcv_ray.learners.svm.learner import GaussianSVM
@@ -12,7 +13,14 @@ INSTALLED = "ckcv_ray.learners"  # the entry points by which packages name learn
 
 
 def register(learner: type[Any]) -> type[Any]:
-    """Make a learner known by its name, as a decorator of its class: studies in files name it."""
+    """Make a learner known by its name, as a decorator of its class: studies in files name it.
+
+    Raises:
+        InputError: another learner has that name.
+    """
+    known = LEARNERS.get(learner.name, learner)
+    if (known.__module__, known.__qualname__) != (learner.__module__, learner.__qualname__):
+        raise InputError(f"the name {learner.name!r} is that of {known.__qualname__}: give another")
     LEARNERS[learner.name] = learner
     return learner
 

@@ -258,7 +258,7 @@ class RunFolder:
                 raise ValueError(f"run_id, setting, k are {found}, by the other files {expected}")
             if len(certificate.labels) != problem.task.n_classes:
                 raise ValueError(f"labels: expected {problem.task.n_classes}, one for each class")
-            size = next(size for size in problem.sizes if size.holds(winner.k))
+            size = problem.size_of(winner.k)
             if (certificate.n_select, certificate.n_splits) != (size.n_select, size.n_splits):
                 raise ValueError(f"n_select and n_splits are not {size.n_select} and {size.n_splits}")
         ensemble, nested = models.read(self.files, problem, winner.k)

@@ -17,7 +17,19 @@ from nearest_centroid import Centroids, NearestCentroid
 from pyarrow import csv, parquet
 
 import ckcv_ray
-from ckcv_ray import Execution, InputError, Result, StoreError, Study, Task, load_run, report, run, verify
+from ckcv_ray import (
+    Execution,
+    GaussianSVM,
+    InputError,
+    Result,
+    StoreError,
+    Study,
+    Task,
+    load_run,
+    report,
+    run,
+    verify,
+)
 from ckcv_ray.claims.certificate import certify
 from ckcv_ray.core.bounds import clopper_pearson
 from ckcv_ray.core.measures import Kind
@@ -27,7 +39,7 @@ from ckcv_ray.engine.evaluate import evaluate, share
 from ckcv_ray.engine.progress import Progress
 from ckcv_ray.engine.recorder import Recorder
 from ckcv_ray.errors import RunError
-from ckcv_ray.learners import LEARNERS
+from ckcv_ray.learners import LEARNERS, register
 from ckcv_ray.learners.ensemble import Ensemble, to_arrow
 from ckcv_ray.runs.load import replay
 from ckcv_ray.runs.run import Job, run_job
@@ -464,3 +476,12 @@ def test_an_installed_learner_that_cannot_be_loaded_is_told_and_left_out(tmp_pat
     )
     assert "Traceback" not in done.stderr
     assert "20 evaluations" in done.stdout
+
+
+def test_a_name_that_is_taken_is_refused() -> None:
+    class Other(GaussianSVM):
+        """Another learner under the name of ours."""
+
+    with pytest.raises(InputError, match="the name 'svm' is that of GaussianSVM"):
+        register(Other)
+    assert LEARNERS["svm"] is GaussianSVM
