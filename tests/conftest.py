@@ -27,6 +27,42 @@ pytest.register_assert_rewrite("learner_contract")
 Ran = tuple[int, str, str]
 
 
+SLOW = {  # folders and files whose tests start processes, compile, or take long
+    *("jobs", "test_readme.py", "test_packaging.py", "test_machine_code.py", "test_ray_backend.py"),
+    *(
+        "test_faults.py",
+        "test_fault_double.py",
+        "test_identical_bits.py",
+        "test_restart.py",
+        "test_metrics.py",
+    ),
+    *("test_disk.py", "test_foreign_folders.py", "test_folder.py", "test_recorder.py", "test_files.py"),
+    *("test_bounds.py", "test_named.py", "test_svm.py", "test_second_learner.py", "test_page.py"),
+    *("test_bad_input.py", "test_bad_arguments.py", "test_public_names.py", "test_forecast.py", "cli"),
+    *(
+        "test_environment.py",
+        "test_shortcuts.py",
+        "test_nested.py",
+        "test_decomposition.py",
+        "test_verify.py",
+        "test_recount.py",
+        "test_backends.py",
+    ),
+}
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "slow: starts processes, compiles, or takes long; left out by --quick")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark as slow what needs Ray, and what is named above."""
+    for item in items:
+        named = SLOW & set(item.path.relative_to(Path(__file__).parent).parts)
+        if named or "ray_session" in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.slow)
+
+
 @pytest.fixture(scope="session")
 def ray_session() -> Iterator[None]:
     options = {"log_to_driver": False, "logging_level": "ERROR", "include_dashboard": False}

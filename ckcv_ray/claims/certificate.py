@@ -134,10 +134,9 @@ def certify(
     """Make the certificate of a winner, from the counts its members carry, the rows held out, and the
     members of the nested ensemble.
     """
-    members, n = ensemble.members, problem.task.n
-    m = n // winner.k
+    members, size = ensemble.members, problem.size_of(winner.k)
     errors = tuple(sum(member.errors) for member in members)
-    l_ee = problem.study.criterion.reported(errors, m, problem.study.seed)
+    l_ee = problem.study.criterion.reported(errors, size.n_select, problem.study.seed)
     claims = prove(problem, winner.k, ensemble, nested)
     repeats, rows = count_repeats(problem.whole), problem.whole.n
     bound, delta = problem.study.criterion.bound, problem.study.delta
@@ -148,9 +147,9 @@ def certify(
         setting=dict(winner.setting),
         k=winner.k,
         n_splits=len(members),
-        n_select=m,
-        n_train=n - 2 * m,
-        n_held=rows - n,
+        n_select=size.n_select,
+        n_train=size.n_train,
+        n_held=rows - problem.task.n,
         n_rows=rows,
         repeats=repeats,
         bound=bound,

@@ -19,7 +19,7 @@ from ckcv_ray.claims.rules import NESTED, Rule
 from ckcv_ray.claims.wording import BOUND_NAMES, ONE_SOURCE, RANDOM, RANDOM_SPLITS, Claim, claim
 from ckcv_ray.core.bounds import MOST_CHECKED, clopper_pearson, reported_bound
 from ckcv_ray.learners.ensemble import Ensemble
-from ckcv_ray.study import OUTER_K, Holdout, Nested, Occam, Problem, Study
+from ckcv_ray.study import Holdout, Nested, Occam, Problem, Study
 
 
 def prove(problem: Problem, k: int, ensemble: Ensemble, nested: Ensemble | None) -> list[Claim]:
@@ -38,9 +38,8 @@ def prove(problem: Problem, k: int, ensemble: Ensemble, nested: Ensemble | None)
 
 def occam(problem: Problem, k: int, errors: Sequence[int]) -> Claim:
     """Claim from the run's own counts of errors on the estimate sets, one for each split of the winner."""
-    m = problem.task.n // k
+    m, delta = problem.size_of(k).n_select, problem.study.delta
     name = _averaged(m)
-    delta = problem.study.delta
     bound = reported_bound(name, errors, m, float(delta * weight(problem, k)))
     method = (
         f"occam over {problem.n_settings} x k candidates, {BOUND_NAMES[name]}, {len(errors)} splits, m = {m}"
@@ -66,7 +65,7 @@ def holdout(problem: Problem, ensemble: Ensemble, nested: Ensemble | None = None
 def outer(problem: Problem, ensemble: Ensemble, nested: Ensemble | None) -> Iterator[Claim]:
     """Claim for the nested ensemble, from its members' errors on the outer splits."""
     assert nested is not None
-    errors, m = [sum(member.errors) for member in nested.members], problem.task.n // OUTER_K
+    errors, m = [sum(member.errors) for member in nested.members], problem.outer.sizes[0].n_select
     name, delta = _averaged(m), problem.study.delta
     bound = reported_bound(name, errors, m, delta)
     method = f"nested: selected anew in each of {len(errors)} outer splits, {BOUND_NAMES[name]}, m = {m}"

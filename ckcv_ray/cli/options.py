@@ -13,12 +13,13 @@ from typing import Annotated, Any, NamedTuple
 
 import typer
 
+from ckcv_ray.cli.output import say
 from ckcv_ray.core.options import Option, options
 from ckcv_ray.data.schema import is_number
 from ckcv_ray.data.task import Task, TestRows, learning_task, read, rows_to_test
-from ckcv_ray.errors import InputError
+from ckcv_ray.errors import InputError, plain
 from ckcv_ray.learners import register_installed
-from ckcv_ray.study import SLOTS, Study, read_toml
+from ckcv_ray.study import SLOTS, Execution, Study, read_toml
 from ckcv_ray.validation import as_path
 
 SOURCES = "CSV, Parquet, NPZ (X, y) or svmlight file, or a named set: sklearn:breast_cancer, ida:titanic:1, \
@@ -155,8 +156,26 @@ def _parameter(name: str, kind: type, shown: Any) -> Parameter:
     return Parameter(name, Parameter.POSITIONAL_OR_KEYWORD, default=None, annotation=annotation)
 
 
-register_installed()
+for broken in register_installed():
+    say(plain(broken))
 study_of.__signature__ = signature(study_of).replace(parameters=list(_study_parameters()))  # type: ignore[attr-defined]
+
+
+def execution_of(
+    backend: Annotated[
+        str, typer.Option(help="auto (by expected work), ray or serial.", rich_help_panel="Execution")
+    ] = "auto",
+    workers: Annotated[int | None, option("Processes at once.", "every CPU", "Execution")] = None,
+    address: Annotated[
+        str | None, option("Ray cluster to join.", "RAY_ADDRESS, else a local Ray", "Execution")
+    ] = None,
+) -> Execution:
+    """Make the execution that options describe.
+
+    Raises:
+        InputError: one is out of its range, or does not go with the others.
+    """
+    return Execution(backend, workers, address)
 
 
 def complete(words: Sequence[str], option: str, value: str) -> list[str]:

@@ -1,14 +1,14 @@
 """The command predict."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import typer
 
 from ckcv_ray.claims.wording import repeats_told
-from ckcv_ray.cli.options import SOURCES, IdaFile, flag, option
+from ckcv_ray.cli.options import SOURCES, IdaFile, flag, option, taking
 from ckcv_ray.cli.output import say, write_table
 from ckcv_ray.cli.run import Folder
 from ckcv_ray.cli.verify import rows_to_test_of
@@ -23,10 +23,16 @@ from ckcv_ray.storage.folder import RunFolder
 from ckcv_ray.validation import as_path
 
 
-def predict(
-    folder: Folder,
-    source: Annotated[str, typer.Argument(metavar="DATA", help=SOURCES, show_default=False)],
-    out: Annotated[Path | None, option("File to write, .csv or .parquet.", "CSV on standard output")] = None,
+class By(NamedTuple):
+    """Which rule classifies; see ``Result.rule``."""
+
+    seed: int | None
+    vote: bool
+    nested: bool
+    member: int | None
+
+
+def by_of(
     vote: Annotated[
         bool,
         flag("--vote", "By the majority of F*: proven by the claim vote, else twice that of a random draw."),
@@ -45,6 +51,17 @@ def predict(
             show_default="a new one each time",
         ),
     ] = None,
+) -> By:
+    """Take the options that choose a rule."""
+    return By(seed, vote, nested, member)
+
+
+@taking(by=by_of)
+def predict(
+    folder: Folder,
+    by: By,
+    source: Annotated[str, typer.Argument(metavar="DATA", help=SOURCES, show_default=False)],
+    out: Annotated[Path | None, option("File to write, .csv or .parquet.", "CSV on standard output")] = None,
     allow_pickle: Annotated[
         bool,
         flag(
@@ -80,10 +97,10 @@ def predict(
     if not chosen.num_rows:
         raise InputError(f"{source!r} has no rows to predict")
     X = matrix(chosen, list(result.task.features))
-    rule = result.rule(seed, vote, nested, member)
-    predicted = result.predictions(X, rule, nested)
-    write_table(_table(result, predicted, vote), out, RunFolder(folder), csv_safe)
-    say(result.claim_for(rule, nested))
+    rule = result.rule(*by)
+    predicted = result.predictions(X, rule, by.nested)
+    write_table(_table(result, predicted, by.vote), out, RunFolder(folder), csv_safe)
+    say(result.claim_for(rule, by.nested))
     for sentence in repeats_told(result.certificate.repeats, result.certificate.n_rows):
         say(sentence)
     if rule.name == "random":

@@ -10,7 +10,17 @@ from typing import Annotated, Any
 import typer
 
 from ckcv_ray.cli.display import Display, duration
-from ckcv_ray.cli.options import Asked, asked, check_place, flag, option, parse_workers, study_of, taking
+from ckcv_ray.cli.options import (
+    Asked,
+    asked,
+    check_place,
+    execution_of,
+    flag,
+    option,
+    parse_workers,
+    study_of,
+    taking,
+)
 from ckcv_ray.cli.output import console, say, say_environment, show
 from ckcv_ray.cli.restart import persist, without
 from ckcv_ray.cli.signals import Signals
@@ -36,22 +46,15 @@ STARTING: dict[str, Any] = {
     **dict.fromkeys(("rows", "repeats", "evaluations", "fits", "capped", "seconds", "test_error")),
 }
 JsonFlag = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]
-Backend = Annotated[
-    str, typer.Option(help="auto (by expected work), ray or serial.", rich_help_panel="Execution")
-]
-Workers = Annotated[int | None, option("Processes at once.", "every CPU", "Execution")]
-Address = Annotated[str | None, option("Ray cluster to join.", "RAY_ADDRESS, else a local Ray", "Execution")]
 Folder = Annotated[Path, typer.Argument(help="Run folder.", show_default=False)]
 
 
-@taking(study=study_of, given=asked)
+@taking(study=study_of, given=asked, execution=execution_of)
 def run(
     study: Study,
     given: Asked,
+    execution: Execution,
     out: Annotated[str, typer.Option(metavar="PATH", help="Run folder to make, or to go on with.")],
-    backend: Backend = "auto",
-    workers: Workers = None,
-    address: Address = None,
     retry_failed: Annotated[
         bool, flag("--retry-failed", "Take up again what failed in a finished run.", "Execution")
     ] = False,
@@ -66,7 +69,7 @@ def run(
     yes: Annotated[bool, flag("--yes", "Do not ask before a long run.", "Execution")] = False,
     as_json: JsonFlag = False,
 ) -> None:
-    """Select (C, gamma, k) on a table of labelled rows, bound the error, and keep F*.
+    """Select C, gamma (or what another learner has) and k on labelled rows, bound the error, and keep F*.
 
     Given again with the same folder it goes on where it stopped, or returns the result that is there.
 
@@ -74,7 +77,7 @@ def run(
 
         ckcv run ida:titanic:1 --scale none --k 3,4,5,10 --out runs/titanic
     """
-    execution, place = Execution(backend, workers, address), check_place(out)
+    place = check_place(out)
     if resume_until_done:
         words = [*without(sys.argv[1:], "--resume-until-done"), *([] if yes else ["--yes"])]
         raise typer.Exit(persist(words, resume_until_done, say))

@@ -10,9 +10,9 @@ import pyarrow as pa
 import typer
 
 from ckcv_ray.cli.display import Display
-from ckcv_ray.cli.options import IdaFile, option
+from ckcv_ray.cli.options import IdaFile, execution_of, option, taking
 from ckcv_ray.cli.output import console, say, say_environment, show
-from ckcv_ray.cli.run import Address, Backend, Folder, JsonFlag, Workers
+from ckcv_ray.cli.run import Folder, JsonFlag
 from ckcv_ray.cli.signals import Signals
 from ckcv_ray.data.task import read
 from ckcv_ray.errors import StoreError, plain
@@ -21,8 +21,10 @@ from ckcv_ray.storage.folder import RunFolder
 from ckcv_ray.study import Execution
 
 
+@taking(execution=execution_of)
 def verify(
     folder: Folder,
+    execution: Execution,
     refit: Annotated[
         float,
         option(
@@ -35,9 +37,6 @@ def verify(
         str | None,
         option("The rows the run was measured on: a file, or a named set, of which those to test on."),
     ] = None,
-    backend: Backend = "auto",
-    workers: Workers = None,
-    address: Address = None,
     ida_file: IdaFile = None,
     as_json: JsonFlag = False,
 ) -> None:
@@ -53,7 +52,7 @@ def verify(
 
         ckcv verify runs/patients --refit 0.1 --backend ray
     """
-    execution, signals = Execution(backend, workers, address), Signals()
+    signals = Signals()
     rows = rows_to_test_of(test, ida_file) if test else None
     try:
         with signals if refit else nullcontext(), Display(console) if refit else nullcontext() as display:

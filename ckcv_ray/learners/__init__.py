@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from ckcv_ray.errors import InputError
 from ckcv_ray.learners.base import Learner
 from ckcv_ray.learners.simple import SimpleLearner
 from ckcv_ray.learners.svm.learner import GaussianSVM
@@ -12,17 +13,38 @@ INSTALLED = "ckcv_ray.learners"  # the entry points by which packages name learn
 
 
 def register(learner: type[Any]) -> type[Any]:
-    """Make a learner known by its name, as a decorator of its class: studies in files name it."""
+    """Make a learner known by its name, as a decorator of its class: studies in files name it.
+
+    Raises:
+        InputError: another learner has that name.
+    """
+    known = LEARNERS.get(learner.name, learner)
+    if (known.__module__, known.__qualname__) != (learner.__module__, learner.__qualname__):
+        raise InputError(f"the name {learner.name!r} is that of {known.__qualname__}: give another")
     LEARNERS[learner.name] = learner
     return learner
 
 
-def register_installed() -> None:
-    """Register the learners of installed packages: the command line offers them beside our own."""
+def make_known(learner: Learner) -> None:
+    """Register the class of a learner where none of that name is: an actor may not know it."""
+    LEARNERS.setdefault(learner.name, type(learner))
+
+
+def register_installed() -> list[str]:
+    """Register the learners of installed packages, which the command line offers beside our own.
+
+    Returns:
+        A sentence for each that could not be loaded: nothing else depends on it.
+    """
     from importlib.metadata import entry_points  # takes 40 ms, which workers need not pay
 
+    broken = []
     for point in entry_points(group=INSTALLED):
-        register(point.load())
+        try:
+            register(point.load())
+        except Exception as error:  # whatever a module of others raises
+            broken.append(f"the learner {point.name} of {point.value} cannot be loaded: {error!r}")
+    return broken
 
 
-__all__ = ["DEFAULT", "LEARNERS", "Learner", "SimpleLearner", "register", "register_installed"]
+__all__ = ["DEFAULT", "LEARNERS", "Learner", "SimpleLearner", "make_known", "register", "register_installed"]

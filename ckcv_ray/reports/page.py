@@ -10,6 +10,8 @@ from os import PathLike
 from typing import Any, NamedTuple
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from numpy.typing import NDArray
 
@@ -70,7 +72,7 @@ def page(out: str | PathLike[str], result: Result | None = None) -> str:
     result = result or load_run(out)
     aggregator = replay(out, result.problem)
     leader = _leader(result, aggregator)
-    at, spans = landscape(aggregator, leader), fold_spans(result.per_k())
+    at, spans = landscape(result.candidates, aggregator, leader), fold_spans(result.per_k())
     splits = single_splits(result, aggregator, leader)
     filled: str = _template().render(
         result=result,
@@ -96,7 +98,7 @@ def page(out: str | PathLike[str], result: Result | None = None) -> str:
     return filled
 
 
-def landscape(aggregator: Aggregator, leader: Leader) -> Landscape:
+def landscape(candidates: pa.Table, aggregator: Aggregator, leader: Leader) -> Landscape:
     """Return L_MS over all settings at the winner's k, as far as the log knows it.
 
     The log holds more splits of a beaten candidate than the proof that the table of candidates keeps.
@@ -106,11 +108,10 @@ def landscape(aggregator: Aggregator, leader: Leader) -> Landscape:
     value = np.full(exists.shape, np.nan)
     for path, step in np.argwhere(exists):
         value[path, step] = fold.exact_low(path, step)
-    rows = aggregator.candidates().to_pylist()
-    k = problem.sizes[leader.size].k_first
+    here = pc.equal(candidates["k_first"], problem.sizes[leader.size].k_first)
+    lost = candidates.filter(pc.and_(here, pc.equal(candidates["state"], "failed")))
     failed = np.zeros(exists.shape, np.bool_)
-    for row in rows:
-        failed[row["path"], row["step"]] |= row["k_first"] == k and row["state"] == "failed"
+    failed[lost["path"].to_numpy(), lost["step"].to_numpy()] = True
     best = leader.path, leader.step
     return Landscape(*axes_of(problem), value, fold.prefix, failed, fold.n_splits, best)
 

@@ -132,8 +132,9 @@ class Result:
             value = self.setting.get(name)
             grid = isinstance(known, tuple) and isinstance(value, int | float) and len(known) > 1
             if grid and value in (known[0], known[-1]):
+                flag = name.replace("_", "-")
                 found.append(
-                    f"{name} = {value:g} lies on the edge of its grid: widen --{name} beyond {value:g}"
+                    f"{name} = {value:g} lies on the edge of its grid: widen --{flag} beyond {value:g}"
                 )
         return found
 

@@ -82,6 +82,8 @@ def check(table: pa.Table, problem: Problem) -> dict[str, Any]:
     Raises:
         ValueError: it is not a table of this problem.
     """
+    if len(table) != (rows := len(problem.sizes) * problem.n_settings):  # before as many are made
+        raise ValueError(f"it has {len(table):,} rows: expected {rows:,}, the candidates in their order")
     for name, values in _keys(problem).items():
         if name not in table.column_names or not table[name].equals(pa.chunked_array([values])):
             raise ValueError(f"{name} does not have the values of the study, in their order")

@@ -15,7 +15,6 @@ locked.
     report.html             remade at will, outside the manifest
 """
 
-import hashlib
 import json
 import re
 from collections.abc import Iterator, Mapping
@@ -28,33 +27,24 @@ from ckcv_ray.claims.certificate import Certificate
 from ckcv_ray.data.files import MOST_CELLS, MOST_ROWS
 from ckcv_ray.data.task import learning_task
 from ckcv_ray.errors import InputError, StoreError, raising
-from ckcv_ray.learners import LEARNERS
 from ckcv_ray.learners.ensemble import Ensemble
-from ckcv_ray.storage import candidates, files, formats, log, models
+from ckcv_ray.storage import candidates, formats, log, models
 from ckcv_ray.storage.execution import read_account
 from ckcv_ray.storage.files import Files
+from ckcv_ray.storage.identity import STUDY, Identity, read_identity, write_identity
 from ckcv_ray.storage.locks import LOCK, unwritable
-from ckcv_ray.study import Problem, Study, run_id
-from ckcv_ray.validation import as_path, told
-from ckcv_ray.version import VERSION
+from ckcv_ray.storage.pages import REPORT
+from ckcv_ray.study import Problem
+from ckcv_ray.validation import as_path
 
-STUDY, DATA, EXECUTION = "study.json", "data.parquet", "execution.json"
-CERTIFICATE, MANIFEST, REPORT = "certificate.json", "manifest.json", "report.html"
+DATA, EXECUTION = "data.parquet", "execution.json"
+CERTIFICATE, MANIFEST = "certificate.json", "manifest.json"
 FOLDERS = (log.FOLDER, models.FOLDER)
 TEMPORARY = re.compile(
     r"\.((study|execution|certificate|manifest)\.json|(data|candidates|models|nested|part-\d+)\.parquet|"
     r"model-\d+\.pkl|report\.html)-\w+\.tmp"
 )
-MOST_REPORT_BYTES = 1 << 28
 MOST_VALUES = 2 * MOST_CELLS  # of a table: arrays may be larger than the files that are read
-
-
-class Identity(NamedTuple):
-    """Whose folder it is."""
-
-    study: Study
-    data_digest: str
-    run_id: str
 
 
 class Finished(NamedTuple):
@@ -94,19 +84,7 @@ class RunFolder:
                     "its own ckcv run command mends"
                 )
             return None
-        content = formats.read_json(self.files, STUDY)
-        with formats.undamaged(self.files, STUDY):
-            if content["schema"] != formats.SCHEMA_VERSION:
-                raise StoreError(_of_another_version(f"{self.files.path(STUDY)}", content["schema"]))
-            if (learner := _learner_of(content["study"])) not in (None, *LEARNERS):
-                raise StoreError(
-                    f"{str(self)!r}: the learner {told(learner)} is not known here: import the module that "
-                    "registers it"
-                )
-            found = Identity(Study.from_json(content["study"]), content["data"], content["run_id"])
-            if (expected := run_id(found.study, found.data_digest)) != found.run_id:
-                raise ValueError(f"it names run {found.run_id}, and describes {expected}")
-        return found
+        return read_identity(self.files)
 
     def require(self) -> Identity:
         """Return whose folder it is.
@@ -213,14 +191,7 @@ class RunFolder:
         """Write what the run is about."""
         target = {"target": problem.task.target}
         formats.write_table(self.files, DATA, problem.whole.columns(), problem.run_id, target)
-        content = {
-            "schema": formats.SCHEMA_VERSION,
-            "package": VERSION,
-            "run_id": problem.run_id,
-            "study": problem.study.to_json(),
-            "data": problem.whole.digest,
-        }
-        formats.write_json(self.files, STUDY, content)
+        write_identity(self.files, problem)
 
     def mend(self, problem: Problem) -> list[str]:
         """Make a folder with damaged files one that the run can go on in; the names of those files.
@@ -287,7 +258,7 @@ class RunFolder:
                 raise ValueError(f"run_id, setting, k are {found}, by the other files {expected}")
             if len(certificate.labels) != problem.task.n_classes:
                 raise ValueError(f"labels: expected {problem.task.n_classes}, one for each class")
-            size = next(size for size in problem.sizes if size.holds(winner.k))
+            size = problem.size_of(winner.k)
             if (certificate.n_select, certificate.n_splits) != (size.n_select, size.n_splits):
                 raise ValueError(f"n_select and n_splits are not {size.n_select} and {size.n_splits}")
         ensemble, nested = models.read(self.files, problem, winner.k)
@@ -332,44 +303,6 @@ class RunFolder:
         with formats.undamaged(self.files, name):
             return self.files.sha256(name)
 
-    def write_report(self, page: str, out: str | PathLike[str] | None = None) -> str:
-        """Write the HTML page, sealed, to ``out``, or into the folder; where it is now.
-
-        The seal is a last line with the SHA-256 of all before it.
-
-        Raises:
-            InputError: it cannot be written, or would replace a file of the run.
-        """
-        final = str(self.files.path(REPORT)) if out is None else str(as_path("out", out))
-        self.write_beside(final, _sealed(page.encode()))
-        return final
-
-    def report_whole(self) -> bool:
-        """Tell whether the folder's report, if there is one, is as it was written."""
-        if REPORT not in self.files.list(REPORT):
-            return True
-        try:
-            content = self.files.read(REPORT, MOST_REPORT_BYTES)
-        except (OSError, ValueError):
-            return False
-        return content == _sealed(content[: -len(_sealed(b""))])
-
-    def write_beside(self, out: str, content: bytes | pa.Buffer) -> None:
-        """Write a file that is none of the run's.
-
-        Raises:
-            InputError: it cannot be written, is no regular file, or would be one of the run's.
-        """
-        final = as_path("out", out)
-        if final.exists() and not final.is_file():
-            raise InputError(f"cannot write {out!r}: it is not a file")
-        if self.files.name_of(final) not in (None, REPORT):
-            raise InputError(f"out={out!r} lies in the run folder: there it can only be {REPORT}")
-        try:
-            files.write_whole(final, content)
-        except OSError as error:
-            raise InputError(f"cannot write {out!r}: {error.strerror or error}") from None
-
     def _differs(self, name: str, digest: str) -> bool:
         """Whether a file is not the one that has this SHA-256, or cannot be read."""
         try:
@@ -401,24 +334,6 @@ class RunFolder:
         return (name for name, last in names if last != LOCK and not _is_temporary(name))
 
 
-def _of_another_version(file: str, schema: object) -> str:
-    return (
-        f"{file}: schema {schema!r}; this version reads {formats.SCHEMA_VERSION}. The run was made by "
-        "another version of this package: read it by that version, or run the study again in another folder"
-    )
-
-
-def _learner_of(study: Any) -> str | None:
-    """The name of the learner in what JSON says of a study; None where it says none."""
-    learner = study.get("learner") if isinstance(study, dict) else None
-    name = learner.get("name") if isinstance(learner, dict) else None
-    return name if isinstance(name, str) else None
-
-
 def _is_temporary(name: str) -> bool:
     """Whether a file bears the temporary name of one of a run's files."""
     return TEMPORARY.fullmatch(name.rpartition("/")[2]) is not None
-
-
-def _sealed(page: bytes) -> bytes:
-    return page + b"<!-- SHA-256 of all before: %s -->\n" % hashlib.sha256(page).hexdigest().encode()

@@ -39,7 +39,7 @@ def read(files: Files, problem: Problem, k: int) -> tuple[Ensemble, Ensemble | N
     Raises:
         StoreError: a file is damaged, or does not hold a model for each split.
     """
-    n_splits = next(size.n_splits for size in problem.sizes if size.holds(k))
+    n_splits = problem.size_of(k).n_splits
     ensemble = _read_table(files, MODELS, problem, k, n_splits)
     if problem.study.outer_splits is None:
         return ensemble, None

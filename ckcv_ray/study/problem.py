@@ -105,6 +105,10 @@ class Problem:
         report = self.study.report_k
         return tuple(j for j, size in enumerate(self.sizes) if any(size.holds(k) for k in report))
 
+    def size_of(self, k: int) -> FoldSize:
+        """Return the fold size of a number of folds of this study."""
+        return next(size for size in self.sizes if size.holds(k))
+
     def split(self, size: int, number: int) -> Split:
         """Return split ``number`` of the fold size at a position."""
         return self.study.resampling.split(self.task.n, self.sizes[size], number, self.study.seed)

@@ -4,11 +4,12 @@ import json
 from dataclasses import FrozenInstanceError, dataclass, field
 from typing import ClassVar
 
+import numpy as np
 import pytest
 
 from ckcv_ray.core.options import Option, check_options, described, option, options, values
 from ckcv_ray.errors import InputError
-from ckcv_ray.validation import grid, whole
+from ckcv_ray.validation import folds, grid, whole
 
 SIZE = Option(lambda name, value: whole(name, value, least=1, most=9), "How large.", int, "3", "Shape")
 WIDTHS = Option(grid, "How wide.", shown="1,2")
@@ -42,6 +43,15 @@ def test_values_come_in_their_canonical_form():
     assert values(Part()) == {"widths": (1.0, 2.0), "size": 3}
     assert values(Part(widths=[2, 1, 2])) == values(Part(widths="1,2")) == values(Part())
     assert Part(widths=[2, 1]) == Part()
+
+
+@pytest.mark.parametrize("one", [2, 2.0, np.int8(2), np.int64(2), np.float32(2)], ids=repr)
+def test_a_single_number_is_a_list_of_one(one):
+    assert Part(widths=one) == Part(widths=[2])
+    assert type(Part(widths=one).widths[0]) is float
+    if isinstance(one, int | np.integer):
+        assert folds("k", one, least=1) == (2,)
+        assert type(folds("k", one, least=1)[0]) is int
 
 
 @pytest.mark.parametrize(("name", "value"), [("size", 0), ("size", "3"), ("widths", "a"), ("widths", ())])

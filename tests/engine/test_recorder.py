@@ -16,6 +16,7 @@ from ckcv_ray.engine.backend import Backend, SerialBackend
 from ckcv_ray.engine.evaluate import evaluate, failed, share
 from ckcv_ray.engine.recorder import Recorder
 from ckcv_ray.errors import StoreError
+from ckcv_ray.learners.ensemble import Outcome
 from ckcv_ray.runs.run import Job, run_job
 from ckcv_ray.runs.verify import verify
 from ckcv_ray.storage.folder import RunFolder
@@ -83,12 +84,12 @@ class Remote:
     Args:
         make: makes a recorder.
         moments: of its process.
-        before, after: numbers of the call before which it dies, and of that after which it dies, its answer
-            lost.
+        before, after: number, or name, of the call before which it dies; number of that after which it dies,
+            its answer lost.
     """
 
     def __init__(
-        self, make: Callable[[], Recorder], moments: Moments, before: int = -1, after: int = -1
+        self, make: Callable[[], Recorder], moments: Moments, before: int | str = -1, after: int = -1
     ) -> None:
         self.make, self.now, self.moments = make, make(), moments
         self.before, self.after, self.calls = before, after, list[str]()
@@ -96,7 +97,7 @@ class Remote:
     def __getattr__(self, name: str) -> Any:
         def call(*args: Any) -> Any:
             self.calls.append(name)
-            if len(self.calls) == self.before:
+            if self.before == len(self.calls) or (self.before == name and self.calls.count(name) == 1):
                 self.replace()
             answer = self.ask(name, *args)
             if len(self.calls) == self.after:
@@ -251,6 +252,34 @@ def test_all_may_be_killed_at_any_moment_and_is_taken_up(
         run_with(case.backend, case.study, TASK, out)
         check(out, tmp_path / "whole")
     assert last > 30
+
+
+class SavesOnce(Recorder):
+    """Writes what it has as soon as all is decided, and never after."""
+
+    saved = False
+
+    def add(self, outcome: Outcome) -> None:
+        super().add(outcome)
+        if self.aggregator.decided() and not self.saved:
+            self.saved = True
+            self.flush()
+
+
+def test_estimates_that_are_lost_when_all_is_decided_are_computed_again(
+    tmp_path: Path, moments: Moments, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("ckcv_ray.engine.recorder.FLUSH_SECONDS", float("inf"))
+    study, made = STUDIES["exhaustive"], list[Remote]()
+
+    def recorder(problem: Problem, folder: Any) -> Recorder:
+        made.append(Remote(lambda: SavesOnce(problem, folder), moments, before="decision"))
+        return cast(Recorder, made[-1])
+
+    run_job(Job(study, TASK, tmp_path / "whole"), SERIAL)
+    run_with(Well, study, TASK, tmp_path / "run", recorder)
+    assert made[0].calls.count("decision") == 2
+    check(tmp_path / "run", tmp_path / "whole")
 
 
 # What it keeps

@@ -15,22 +15,26 @@ import pytest
 from conftest import blobs
 
 from ckcv_ray.errors import InputError, RunError
-from ckcv_ray.runs.run import run_table
+from ckcv_ray.runs.result import Result
+from ckcv_ray.runs.run import Job, run_job
 from ckcv_ray.runs.verify import verify
-from ckcv_ray.storage import files
-from ckcv_ray.storage import folder as store
+from ckcv_ray.storage import files, log
 from ckcv_ray.storage.folder import RunFolder
 from ckcv_ray.study import Execution, Study
 
 SERIAL = Execution("serial")
 GRIDS: dict[str, Any] = {"C": (0.1, 1.0), "gamma": (0.1, 1.0), "k": (3,), "n_splits": 2}
 STUDIES = {
-    "paper": Study(**GRIDS),
-    "holdout": Study(**GRIDS, protocol="holdout"),
-    "nested": Study(**GRIDS, protocol="nested", outer_splits=1),
+    "occam": Study.of(**GRIDS),
+    "holdout": Study.of(**GRIDS, certify="holdout"),
+    "nested": Study.of(**GRIDS, certify="nested", outer_splits=1),
 }
-TABLE = blobs(24)
+TASK = blobs(24)
 APART = ("execution.json", "manifest.json", "part-")
+
+
+def run(study: Study, out: Path, **named: Any) -> Result:
+    return run_job(Job(study, TASK, out), SERIAL, **named)
 
 
 class Disk:
@@ -94,25 +98,25 @@ def error_of(run: Callable[[], object]) -> str | None:
 
 @pytest.mark.parametrize("lasting", [True, False], ids=["for good", "for a moment"])
 @pytest.mark.parametrize("code", [errno.ENOSPC, errno.EDQUOT], ids=["full", "quota"])
-@pytest.mark.parametrize("protocol", STUDIES)
+@pytest.mark.parametrize("certify", STUDIES)
 def test_wherever_the_disk_is_full_the_same_run_mends_it(
-    tmp_path: Path, disk: Disk, protocol: str, code: int, lasting: bool
+    tmp_path: Path, disk: Disk, certify: str, code: int, lasting: bool
 ) -> None:
-    study = STUDIES[protocol]
-    run_table(study, TABLE, tmp_path / "whole", SERIAL)
+    study = STUDIES[certify]
+    run(study, tmp_path / "whole")
     whole = lasting_files(tmp_path / "whole")
-    step, failed = {"paper": 1, "holdout": 3, "nested": 7}[protocol], 0
+    step, failed = {"occam": 1, "holdout": 3, "nested": 7}[certify], 0
     for refused in count(1, step):
         out = tmp_path / str(refused)
         disk.fill(refused, code, lasting)
-        told = error_of(partial(run_table, study, TABLE, out, SERIAL))
+        told = error_of(partial(run, study, out))
         assert told is None or (os.strerror(code) in told and "\n" not in told)
         failed += told is not None
         if disk.done < refused:  # that far it does not come
             break
         disk.free()
         assert unfinished_names(out) == []
-        run_table(study, TABLE, out, SERIAL)
+        run(study, out)
         assert lasting_files(out) == whole, refused
         assert verify(out).differences == []
         shutil.rmtree(out)
@@ -166,15 +170,15 @@ def snapshot(folder: Path) -> dict[str, bytes | None]:
 
 
 @pytest.mark.parametrize("place", ["nothing", "folder", "run", "run in use"])
-@pytest.mark.parametrize("protocol", STUDIES)
+@pytest.mark.parametrize("certify", STUDIES)
 @pytest.mark.parametrize("batch", [1, 3])
 def test_a_run_writes_into_no_folder_but_its_own(
-    tmp_path: Path, protocol: str, place: str, batch: int, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, certify: str, place: str, batch: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("ckcv_ray.engine.aggregator.FLUSH_SECONDS", 0.0)
-    monkeypatch.setattr("ckcv_ray.engine.aggregator.FLUSH_SHARE", 0.0)
+    monkeypatch.setattr("ckcv_ray.engine.recorder.FLUSH_SECONDS", 0.0)
+    monkeypatch.setattr("ckcv_ray.engine.recorder.FLUSH_SHARE", 0.0)
     monkeypatch.setattr("ckcv_ray.engine.backend.SerialBackend.least_seconds", 0.0)
-    run_table(Study(**GRIDS, seed=9), TABLE, tmp_path / "other", SERIAL)
+    run(Study.of(**GRIDS, seed=9), tmp_path / "other")
     out, other = tmp_path / "run", RunFolder(tmp_path / "run")
 
     def put() -> None:
@@ -189,14 +193,14 @@ def test_a_run_writes_into_no_folder_but_its_own(
 
     before: list[dict[str, bytes | None]] = []
     with pytest.raises(RunError, match="no longer the folder this run holds"):
-        run_table(STUDIES[protocol], TABLE, out, SERIAL, stop=moved_at(out, batch, put))
+        run(STUDIES[certify], out, stop=moved_at(out, batch, put))
     assert [snapshot(out)] == before
     assert out.exists() == (place != "nothing")
     assert (out / ".lock").exists() == (place == "run in use")
     other.release()
     shutil.rmtree(out, ignore_errors=True)
     (tmp_path / "away").rename(out)
-    run_table(STUDIES[protocol], TABLE, out, SERIAL)
+    run(STUDIES[certify], out)
     assert verify(out).differences == []
 
 
@@ -257,26 +261,26 @@ def test_new_folders_are_on_disk_before_they_are_used(
     folder = RunFolder(out)
     folder.acquire()
     folder.release()
-    for one in (out.parent, out, out / "cells", out / "ensemble"):
+    for one in (out.parent, out, out / "log", out / "ensemble"):
         assert ("fsync", one.parent) in calls.made[calls.made.index(("mkdir", one)) :]
 
 
 def test_parts_go_once_the_joined_one_is_on_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ckcv_ray.engine.aggregator.FLUSH_SECONDS", 0.0)
-    monkeypatch.setattr("ckcv_ray.engine.aggregator.FLUSH_SHARE", 0.0)
+    monkeypatch.setattr("ckcv_ray.engine.recorder.FLUSH_SECONDS", 0.0)
+    monkeypatch.setattr("ckcv_ray.engine.recorder.FLUSH_SHARE", 0.0)
     monkeypatch.setattr("ckcv_ray.engine.backend.SerialBackend.least_seconds", 0.0)
-    monkeypatch.setattr(store, "MOST_SMALL_PARTS", 3)
+    monkeypatch.setattr(log, "MOST_SMALL_PARTS", 3)
     calls = Calls(monkeypatch)
-    run_table(Study(**(GRIDS | {"n_splits": 20}), exhaustive=True), TABLE, tmp_path / "run", SERIAL)
-    cells = tmp_path / "run" / "cells"
-    gone = [i for i, (call, file) in enumerate(calls.made) if call == "unlink" and file.parent == cells]
+    run(Study.of(**(GRIDS | {"n_splits": 20}), exhaustive=True), tmp_path / "run")
+    parts = tmp_path / "run" / "log"
+    gone = [i for i, (call, file) in enumerate(calls.made) if call == "unlink" and file.parent == parts]
     assert gone
     for i in gone:
         before = [
-            call for call in calls.made[:i] if call[0] != "unlink" and cells in (call[1], call[1].parent)
+            call for call in calls.made[:i] if call[0] != "unlink" and parts in (call[1], call[1].parent)
         ]
         assert [call for call, _ in before[-2:]] == ["replace", "fsync"]
-        assert before[-1][1] == cells
+        assert before[-1][1] == parts
 
 
 @pytest.mark.parametrize("code", [errno.EINVAL, errno.ENOTSUP])
@@ -291,5 +295,5 @@ def test_a_file_system_that_cannot_fsync_folders_is_used_without(
         real(descriptor)
 
     monkeypatch.setattr(os, "fsync", fsync)
-    run_table(STUDIES["paper"], TABLE, tmp_path / "run", SERIAL)
+    run(STUDIES["occam"], tmp_path / "run")
     assert verify(tmp_path / "run").differences == []

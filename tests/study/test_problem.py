@@ -99,11 +99,13 @@ def test_report_k_has_to_be_computed():
     assert Problem.of(Study.of(report_k=(5,)), blobs(40)).study.report_k == (5,)
 
 
-def test_three_classes_do_not_go_with_the_svm_and_the_message_names_both():
+def test_three_classes_do_not_go_with_the_svm_and_the_message_names_both(monkeypatch):
+    monkeypatch.setitem(SLOTS, "learner", {GaussianSVM.name: GaussianSVM})  # none of another test's
     with pytest.raises(InputError) as refused:
         Problem.of(Study(), three_classes())
     assert str(refused.value) == (
-        "the target 'target' has 3 classes (a, b, c), and learner svm is for two classes"
+        "the target 'target' has 3 classes (a, b, c), and learner svm is for two classes: leave out the rows "
+        "of other classes"
     )
 
 

@@ -28,6 +28,7 @@ from ckcv_ray.learners.svm.path import Workspace, describe_fit, fit, index_mask,
 from ckcv_ray.learners.svm.problem import Fits, Vector, constant, empty_fits
 
 BLOCK = 4096
+Box = tuple[Vector, Vector, Vector]  # b, and its bounds lo and hi
 
 
 def path_on_points(
@@ -57,7 +58,7 @@ def path_on_points(
         lo, hi = np.minimum(0.0, C * y), np.maximum(0.0, C * y)
         if not solved:
             rescale(F, y, b, lo, hi, C)
-            fits.n_iter[c] = _solve(X, gamma, F, b, lo, hi, tolerance, max_iter, block)
+            fits.n_iter[c] = _solve(X, gamma, F, (b, lo, hi), tolerance, max_iter, block)
         fits.b[c], fits.gradient[c] = b, F
         describe_fit(F, y, b, lo, hi, C, c, fits)
         fits.converged[c] = solved or fits.violation[c] < tolerance
@@ -69,14 +70,13 @@ def _solve(
     X: Matrix,
     gamma: float,
     F: Vector,
-    b: Vector,
-    lo: Vector,
-    hi: Vector,
+    box: Box,
     tolerance: float,
     max_iter: int,
     block: int,
 ) -> int:
     """Bring b and F to the optimum at one C; the iterations it took."""
+    b, lo, hi = box
     done = 0
     while done < max_iter:
         rows = working_set(F, b, lo, hi, tolerance, block)
@@ -84,7 +84,7 @@ def _solve(
             break
         M, space = _block(X[rows], gamma), workspace(len(rows), get_ident())
         before = b[rows]
-        done += max(1, _restricted(M, space, F[rows], rows, b, lo, hi, tolerance, max_iter - done))
+        done += max(1, _restricted(M, space, F[rows], rows, box, tolerance, max_iter - done))
         moved = np.flatnonzero(b[rows] != before)
         F -= complement_product(X, X[rows[moved]], gamma, b[rows[moved]] - before[moved])
     return done
@@ -125,19 +125,17 @@ def _restricted(
     space: Workspace,
     F: Vector,
     rows: Index,
-    b: Vector,
-    lo: Vector,
-    hi: Vector,
+    box: Box,
     tolerance: float,
     max_iter: int,
 ) -> int:
     """Optimise b over ``rows`` alone, the others held; the iterations it took."""
     inside = space.state[0]
-    for row, values in zip(space.state, (b, lo, hi), strict=False):
+    for row, values in zip(space.state, box, strict=False):
         row[:] = 0.0
         row[: len(rows)] = values[rows]
     made: int = fit(
         M, F, inside, space.state[1], space.state[2], tolerance, max_iter, index_mask(len(rows)), space
     )
-    b[rows] = inside[: len(rows)]
+    box[0][rows] = inside[: len(rows)]
     return made

@@ -1,0 +1,68 @@
+"""Whose a run folder is: ``study.json``, with the study, the digest of the data and the name of both."""
+
+from typing import Any, NamedTuple
+
+from ckcv_ray.errors import StoreError
+from ckcv_ray.learners import LEARNERS
+from ckcv_ray.storage import formats
+from ckcv_ray.storage.files import Files
+from ckcv_ray.study import Problem, Study, run_id
+from ckcv_ray.validation import told
+from ckcv_ray.version import VERSION
+
+STUDY = "study.json"
+
+
+class Identity(NamedTuple):
+    """Whose folder it is."""
+
+    study: Study
+    data_digest: str
+    run_id: str
+
+
+def write_identity(files: Files, problem: Problem) -> None:
+    """Write what a run is about."""
+    content = {
+        "schema": formats.SCHEMA_VERSION,
+        "package": VERSION,
+        "run_id": problem.run_id,
+        "study": problem.study.to_json(),
+        "data": problem.whole.digest,
+    }
+    formats.write_json(files, STUDY, content)
+
+
+def read_identity(files: Files) -> Identity:
+    """Read what a run is about.
+
+    Raises:
+        StoreError: it is damaged, another version's, or of a learner that is not known here.
+    """
+    content = formats.read_json(files, STUDY)
+    with formats.undamaged(files, STUDY):
+        if content["schema"] != formats.SCHEMA_VERSION:
+            raise StoreError(_of_another_version(f"{files.path(STUDY)}", content["schema"]))
+        if (learner := _learner_of(content["study"])) not in (None, *LEARNERS):
+            raise StoreError(
+                f"{str(files)!r}: the learner {told(learner)} is not known here: import the module that "
+                "registers it"
+            )
+        found = Identity(Study.from_json(content["study"]), content["data"], content["run_id"])
+        if (expected := run_id(found.study, found.data_digest)) != found.run_id:
+            raise ValueError(f"it names run {found.run_id}, and describes {expected}")
+    return found
+
+
+def _of_another_version(file: str, schema: object) -> str:
+    return (
+        f"{file}: schema {schema!r}; this version reads {formats.SCHEMA_VERSION}. The run was made by "
+        "another version of this package: read it by that version, or run the study again in another folder"
+    )
+
+
+def _learner_of(study: Any) -> str | None:
+    """The name of the learner in what JSON says of a study; None where it says none."""
+    learner = study.get("learner") if isinstance(study, dict) else None
+    name = learner.get("name") if isinstance(learner, dict) else None
+    return name if isinstance(name, str) else None

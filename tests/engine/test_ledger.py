@@ -1,0 +1,117 @@
+"""Evaluations by key: the same again changes nothing, a different one is an error that shows both."""
+
+import numpy as np
+import pytest
+from conftest import blobs
+
+from ckcv_ray.core.schedule import Stage, Unit
+from ckcv_ray.engine.evaluate import evaluate, share
+from ckcv_ray.engine.ledger import ABSENT, Ledger
+from ckcv_ray.errors import RunError
+from ckcv_ray.learners.ensemble import Failure, Records
+from ckcv_ray.study import Problem, Study
+
+STUDY = Study.of(C=(0.1, 1.0, 10.0), gamma=(0.1, 1.0), k=(3, 4), n_splits=3)
+
+
+@pytest.fixture(scope="module")
+def problem() -> Problem:
+    return Problem.of(STUDY, blobs(30))
+
+
+@pytest.fixture(scope="module")
+def records(problem: Problem) -> Records:
+    """Of two splits in both stages, of one path less in the second."""
+    paths = ((0, 3), (1, 2))
+    units = [Unit(stage, 1, split, paths) for stage in (Stage.SELECT, Stage.ESTIMATE) for split in (0, 2)]
+    return evaluate(units, share(problem)).records
+
+
+def test_new_records_are_told_from_those_already_held(problem: Problem, records: Records) -> None:
+    ledger = Ledger(problem)
+    _, new = ledger.enter(records[:7])
+    assert new.all()
+    _, new = ledger.enter(records)
+    assert new.tolist() == [False] * 7 + [True] * (len(records) - 7)
+    _, new = ledger.enter(records[::-1])
+    assert not new.any()
+
+
+def test_what_is_held_is_what_was_entered(problem: Problem, records: Records) -> None:
+    ledger = Ledger(problem)
+    ledger.enter(records)
+    held = ledger.held(records)
+    assert np.array_equal(held[:, :2], records["totals"])
+    assert np.array_equal(held[:, 2], records["status"])
+    for record in records:
+        key = (record[name].item() for name in ("estimate", "size", "split", "path", "step"))
+        assert ledger.totals(*key) == tuple(record["totals"].tolist())
+    assert ledger.totals(False, 0, 0, 0, 0) is None
+    assert ledger.totals(False, 1, 1, 0, 0) is None
+    (sums,) = ledger.estimate_totals().values()
+    known = records[records["estimate"]]
+    assert np.array_equal(sums[known["split"], known["path"], known["step"]], known["totals"].sum(axis=1))
+    assert int(np.sum(sums != ABSENT)) == len(known)
+
+
+@pytest.mark.parametrize("field", ["totals", "n_iter", "status"])
+@pytest.mark.parametrize("together", [True, False], ids=["in one batch", "one after the other"])
+def test_a_different_record_under_the_same_key_is_an_error(
+    problem: Problem, records: Records, field: str, together: bool
+) -> None:
+    ledger, other = Ledger(problem), records[3:4].copy()
+    other[field] = other[field] + 1
+    if not together:
+        ledger.enter(records)
+    with pytest.raises(RunError, match=r"two records of .*'split': 0.* differ, .*not deterministic"):
+        ledger.enter(np.concatenate([records, other]) if together else other)
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("size", 2),
+        ("size", -1),
+        ("split", 3),
+        ("split", -1),
+        ("path", 2),
+        ("path", -1),
+        ("step", 3),
+        ("step", -1),
+    ],
+)
+def test_a_record_of_no_evaluation_of_the_study_is_refused(
+    problem: Problem, records: Records, field: str, value: int
+) -> None:
+    """A negative position would otherwise be taken from the end."""
+    strange, ledger = records[:4].copy(), Ledger(problem)
+    strange[field][2] = value
+    with pytest.raises(IndexError, match="not in the study"):
+        ledger.enter(strange)
+    with pytest.raises(IndexError, match="not in the study"):
+        ledger.held(strange)
+
+
+def test_a_failure_is_held_once_all_its_steps_are(problem: Problem, records: Records) -> None:
+    ledger = Ledger(problem)
+    failure = Failure(False, 1, 0, 0, 1, 3, "fire")
+    assert not ledger.holds(failure)
+    assert not ledger.has_any(failure)
+    ledger.enter(records[:2])
+    assert ledger.has_any(failure)
+    assert not ledger.holds(failure)
+    ledger.enter(records[:3])
+    assert ledger.holds(failure)
+    assert not ledger.holds(failure._replace(estimate=True))
+    assert not ledger.has_any(failure._replace(split=1))
+
+
+def test_fits_that_ended_at_the_cap_are_counted_in_both_stages() -> None:
+    problem = Problem.of(STUDY.replace(max_iter=1), blobs(30))
+    units = [Unit(stage, 0, 0, ((1, 3),)) for stage in (Stage.SELECT, Stage.ESTIMATE)]
+    ledger, records = Ledger(problem), evaluate(units, share(problem)).records
+    ledger.enter(records)
+    assert ledger.capped() == int(np.sum(records["status"] == 1)) > 0
+    last = records[-1]
+    assert ledger.is_capped(0, 0, 1, 2) == bool(last["status"] == 1)
+    assert not ledger.is_capped(1, 0, 1, 2)

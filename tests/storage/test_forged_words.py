@@ -1,0 +1,120 @@
+"""What readers rely on in certificate and account is checked, though the manifest agrees."""
+
+import json
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+from forgery import ACCOUNT, CERTIFICATE, DAMAGE, check_refused, finished, put, reseal
+
+from ckcv_ray.errors import InputError, StoreError
+from ckcv_ray.runs.verify import verify
+from ckcv_ray.storage.folder import RunFolder
+from ckcv_ray.storage.pages import report_whole, write_report
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return finished(tmp_path_factory)
+
+
+@pytest.fixture
+def run(whole: Path, tmp_path: Path) -> Path:
+    """A copy that may be changed."""
+    return shutil.copytree(whole, tmp_path / "run")
+
+
+CLAIM = {"certification": "occam", "classifier": "random", "bound": 0.5, "delta": 0.05, "statement": "so"}
+SIDE = {"errors": 1, "rows": 9, "bound": 0.5}
+SEALED = {
+    "C is text": (CERTIFICATE, put(setting__C="a"), "run_id, setting, k are"),
+    "C is infinite": (CERTIFICATE, put(setting__C=1e999), "run_id, setting, k are"),
+    "C is another": (CERTIFICATE, put(setting__C=7.0), "run_id, setting, k are"),
+    "C is missing": (CERTIFICATE, put(setting={}), "run_id, setting, k are"),
+    "another run's": (CERTIFICATE, put(run_id="f" * 12), "run_id, setting, k are"),
+    "k is a share": (CERTIFICATE, put(k=3.5), "k: Input should be a valid integer"),
+    "the bound is unknown": (CERTIFICATE, put(bound="luck"), "bound 'luck' is not known"),
+    "a claim is empty": (CERTIFICATE, put(claims=[{}]), "claims.0.certification: Field required"),
+    "a claim is not proven": (CERTIFICATE, put(claims=[CLAIM]), "proven is not the first"),
+    "a bound beyond 1": (CERTIFICATE, put(l_ee=1.5), "outside 0..1"),
+    "an unknown field": (CERTIFICATE, put(note="good"), "note: Unexpected"),
+    "a side without rows": (CERTIFICATE, put(by_class=[{}, {}]), "by_class.0.errors: Field required"),
+    "a class too few": (CERTIFICATE, put(by_class=[SIDE]), "by_class: expected 2, one for each class"),
+    "more errors than rows": (CERTIFICATE, put(errors=[99, 0, 0]), "more errors than rows"),
+    "an error for no split": (CERTIFICATE, put(errors=[0]), "errors: expected 3"),
+    "other sizes": (CERTIFICATE, put(n_select=20), "n_select and n_splits"),
+    "seconds are nothing": (ACCOUNT, put(seconds=None), "seconds: Input should be a valid number"),
+    "a test of nothing": (ACCOUNT, put(test={}), "test.error: Field required"),
+    "environment of nothing": (ACCOUNT, put(environment=True), "environment: Input should be"),
+    "no learner in it": (ACCOUNT, lambda c: c["environment"].pop("learner") and c, "environment.learner"),
+    "no evaluations planned": (ACCOUNT, put(evaluations__planned=0), "more than planned"),
+    "evaluations beyond the plan": (ACCOUNT, put(evaluations__computed=10**9), "more than planned"),
+    "evaluations below 0": (ACCOUNT, put(evaluations__failed=-1), "more than planned, or below 0"),
+    "a failure without an end": (ACCOUNT, put(failures=[[0, 3]]), "failures.0.2: Field required"),
+    "a failure of a number": (ACCOUNT, put(failures=[[0.1, 3, 0, "fire"]]), "failures.0.0: Input should be"),
+}
+
+
+@pytest.mark.parametrize("name", SEALED)
+def test_what_readers_rely_on_is_checked_though_the_manifest_agrees(run: Path, name: str) -> None:
+    check_refused(run, *SEALED[name])
+
+
+def test_verify_recomputes_the_certificate(run: Path) -> None:
+    content = json.loads((run / CERTIFICATE).read_text())
+    (run / CERTIFICATE).write_text(json.dumps(content | {"l_ee": content["l_ee"] / 2}))
+    told = "\n".join(verify(run).differences)
+    assert "certificate.json: l_ee" in told
+    assert "SHA-256 differs" in told
+
+
+def test_verify_wants_a_finished_run(tmp_path: Path) -> None:
+    with pytest.raises(StoreError, match="no finished run"):
+        verify(tmp_path)
+
+
+def test_differences_are_told_at_their_place_and_in_a_line(run: Path) -> None:
+    content = json.loads((run / CERTIFICATE).read_text())
+    content["claims"][0]["bound"] /= 2
+    content["proven"] = content["claims"][0]
+    content["statements"][0] = "Nothing can go wrong. " * 1000
+    (run / CERTIFICATE).write_text(json.dumps(content))
+    reseal(run)
+    told = verify(run).differences
+    assert [line.split(" is ")[0] for line in told] == [
+        f"certificate.json: {place}" for place in ("proven.bound", "claims.0.bound", "statements.0")
+    ]
+    assert max(map(len, told)) < 600
+
+
+def test_verify_sees_a_changed_report(run: Path) -> None:
+    write_report(RunFolder(run).files, "<p>12 %</p>\n")
+    assert verify(run).differences == []
+    page = (run / "report.html").read_bytes()
+    for at in range(len(page)):
+        changed = DAMAGE["flipped"](page, at)
+        assert changed is not None
+        (run / "report.html").write_bytes(changed)
+        assert not report_whole(RunFolder(run).files)
+    assert verify(run).differences == [
+        "report.html is not as ckcv report wrote it: its last line does not name its SHA-256"
+    ]
+
+
+def test_a_report_takes_no_other_place_in_the_folder(run: Path, tmp_path: Path) -> None:
+    folder = RunFolder(run)
+    for name in ("data.parquet", "page.html", "log/page.html"):
+        with pytest.raises(InputError, match=r"lies in the run folder: there it can only be report\.html"):
+            write_report(folder.files, "<p>", run / name)
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(InputError, match="it is not a file"):
+        write_report(folder.files, "<p>", tmp_path / "pipe")
+    assert write_report(folder.files, "<p>", tmp_path / "page.html") == str(tmp_path / "page.html")
+    (run / "report.html").symlink_to("report.html")
+    with pytest.raises(InputError, match="symbolic links"):
+        write_report(folder.files, "<p>")
+    (run / "report.html").unlink()
+    write_report(folder.files, "<p>")
+    assert report_whole(folder.files)
+    assert verify(run).differences == []

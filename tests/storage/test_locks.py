@@ -1,0 +1,119 @@
+"""One process at a time writes to a folder, and only to the one it locked."""
+
+import errno
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import filelock
+import pytest
+
+from ckcv_ray.errors import InputError, RunError, StoreError
+from ckcv_ray.storage.locks import LOCK, Lock
+
+HOLD = """
+import os, sys
+from pathlib import Path
+from ckcv_ray.storage.locks import Lock
+lock = Lock(Path(sys.argv[1]))
+lock.acquire()
+print("held", flush=True)
+sys.stdin.read()
+os._exit(9)
+"""
+
+
+def test_a_second_writer_is_refused_until_the_first_lets_go(tmp_path: Path) -> None:
+    first, second = Lock(tmp_path), Lock(tmp_path)
+    first.acquire()
+    with pytest.raises(StoreError, match="in use by another run"):
+        second.acquire()
+    assert not second.held
+    first.release()
+    second.acquire()
+    second.release()
+    assert not (tmp_path / LOCK).exists()
+
+
+def test_another_process_is_seen_and_its_lock_dies_with_it(tmp_path: Path) -> None:
+    lock = Lock(tmp_path)
+    with subprocess.Popen(
+        [sys.executable, "-c", HOLD, tmp_path], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as other:
+        assert other.stdout is not None
+        assert other.stdin is not None
+        assert other.stdout.readline() == b"held\n"
+        assert lock.busy
+        with pytest.raises(StoreError, match="in use by another run"):
+            lock.acquire()
+        other.stdin.close()
+        assert other.wait() == 9
+    assert (tmp_path / LOCK).exists()
+    assert not lock.busy
+    lock.acquire()
+    lock.release()
+
+
+def test_it_is_busy_as_long_as_its_owner_lives(tmp_path: Path) -> None:
+    one, other = Lock(tmp_path), Lock(tmp_path)
+    assert not other.busy
+    one.acquire()
+    assert one.busy
+    assert other.busy
+    one.release()
+    assert not other.busy
+    (tmp_path / LOCK).touch()  # of a dead one
+    assert not other.busy
+
+
+def test_asking_takes_nothing(tmp_path: Path) -> None:
+    assert not Lock(tmp_path / "nothing").busy
+    assert not Lock(tmp_path).busy
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("how", ["moved", "replaced", "lock removed", "lock replaced"])
+def test_what_is_no_longer_the_folder_that_was_locked_is_noticed(tmp_path: Path, how: str) -> None:
+    folder = tmp_path / "run"
+    folder.mkdir()
+    lock = Lock(folder)
+    lock.check_held()  # of nothing that is held there is nothing to say
+    lock.acquire()
+    lock.check_held()
+    if "lock" in how:
+        (folder / LOCK).unlink()
+    else:
+        folder.rename(tmp_path / "away")
+    if how == "replaced":
+        folder.mkdir()
+    if how in ("replaced", "lock replaced"):
+        (folder / LOCK).touch()
+    with pytest.raises(RunError, match="no longer the folder this run holds"):
+        lock.check_held()
+    lock.release()
+    assert (folder / LOCK).exists() == (how in ("replaced", "lock replaced"))  # it is another's
+    assert not lock.held
+
+
+def test_released_twice_it_is_free(tmp_path: Path) -> None:
+    lock = Lock(tmp_path)
+    lock.release()
+    lock.acquire()
+    lock.release()
+    lock.release()
+    assert not lock.busy
+
+
+@pytest.mark.parametrize(
+    ("code", "kind"), [(errno.ENOSPC, RunError), (errno.EDQUOT, RunError), (errno.EACCES, InputError)]
+)
+def test_a_full_disk_is_not_the_users_mistake(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: int, kind: type[Exception]
+) -> None:
+    def refuse(self: object) -> None:
+        raise OSError(code, os.strerror(code))
+
+    monkeypatch.setattr(filelock.FileLock, "acquire", refuse)
+    with pytest.raises(kind, match=f"cannot write to .*{os.strerror(code)}"):
+        Lock(tmp_path).acquire()

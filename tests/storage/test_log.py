@@ -1,0 +1,208 @@
+"""The log: what was put in comes back, positions outside the study do not, and parts are joined."""
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from conftest import blobs
+from forgery import LOG, PROBLEM, STUDY, check_refused, finished, first, rewrite
+from pyarrow import parquet
+
+from ckcv_ray.core.schedule import Stage, Unit
+from ckcv_ray.engine.evaluate import evaluate, share
+from ckcv_ray.errors import RunError, StoreError
+from ckcv_ray.learners.ensemble import Failure, Records
+from ckcv_ray.runs.load import replay
+from ckcv_ray.storage import log as module
+from ckcv_ray.storage.files import Files
+from ckcv_ray.storage.folder import RunFolder
+from ckcv_ray.storage.log import MOST_CELLS, MOST_PART_ROWS, MOST_SMALL_PARTS, Log, record_type, schema
+from ckcv_ray.study import Problem
+
+FAILURE = Failure(False, 1, 2, 0, 0, 2, "Traceback: fire\nand smoke")
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return finished(tmp_path_factory)
+
+
+@pytest.fixture
+def run(whole: Path, tmp_path: Path) -> Path:
+    """A copy that may be changed."""
+    return shutil.copytree(whole, tmp_path / "run")
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> Iterator[Log]:
+    """The log of a folder that is held."""
+    folder = RunFolder(tmp_path / "log of a run")
+    folder.acquire()
+    yield Log(folder.files, PROBLEM)
+    folder.release()
+
+
+@pytest.fixture(scope="module")
+def records() -> Records:
+    units = [Unit(stage, j, 1, ((0, 2), (1, 1))) for stage in list(Stage)[:2] for j in range(2)]
+    return evaluate(units, share(PROBLEM)).records
+
+
+NOTHING = np.empty(0, record_type(2))
+
+
+def everything(log: Log) -> tuple[Records, list[Failure]]:
+    found = list(log.read())
+    return np.concatenate([r for r, _ in found]), [failure for _, failed in found for failure in failed]
+
+
+def test_it_gives_back_what_was_put_in(log: Log, records: Records) -> None:
+    other = FAILURE._replace(estimate=True, size=0, path=1, first=1)
+    log.append(records, [FAILURE, other])
+    ((found, failures),) = log.read()
+    assert np.array_equal(found, records)
+    assert failures == [FAILURE, other]
+    log.append(records[:3], [])
+    log.append(NOTHING, [FAILURE])
+    assert log.parts() == [f"log/part-{i:06d}.parquet" for i in range(3)]
+    assert len(everything(log)[0]) == len(records) + 3
+
+
+def test_parts_that_are_joined_while_they_are_read_are_read_joined(run: Path) -> None:
+    part = run / LOG
+    shutil.copy(part, run / "log" / "part-000001.parquet")
+    reading = Log(Files(run), PROBLEM).read()
+    first, _ = next(reading)
+    (run / "log" / "part-000001.parquet").rename(run / "log" / "part-000002.parquet")
+    part.unlink()
+    (rest,) = (records for records, _ in reading)
+    assert np.array_equal(first, rest)
+
+
+def test_small_parts_are_joined_and_nothing_is_lost(
+    log: Log, records: Records, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "MOST_SMALL_PARTS", 3)
+    for i in range(len(records)):
+        log.append(records[i : i + 1], [])
+        assert len(log.parts()) <= 3
+        assert np.array_equal(np.sort(everything(log)[0]), np.sort(records[: i + 1]))
+
+
+def test_a_log_that_was_killed_between_joining_and_removing_says_the_same(
+    log: Log, records: Records, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "MOST_SMALL_PARTS", 2)
+    monkeypatch.setattr(module.formats, "delete", lambda files, name: None)
+    log.append(records[:5], [])
+    log.append(records[5:], [])
+    assert len(log.parts()) == 3
+    found = everything(log)[0]
+    assert len(found) == 2 * len(records)
+    assert np.array_equal(np.unique(found), np.sort(records))
+
+
+def test_a_long_log_is_written_in_parts_that_are_read(
+    run: Path, records: Records, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "MOST_PART_ROWS", len(records) // 2)
+    log = Log(Files(run), PROBLEM)
+    before, (old, _) = log.parts(), everything(log)
+    log.append(records, [FAILURE])
+    assert len(log.parts()) == len(before) + 3
+    found, failures = everything(log)
+    assert len(found) == len(old) + len(records)
+    assert failures == [FAILURE]
+
+
+def test_parts_with_failures_are_not_joined(log: Log, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "MOST_SMALL_PARTS", 2)
+    for _ in range(4):
+        log.append(NOTHING, [FAILURE])
+    assert len(log.parts()) == 4
+
+
+@pytest.mark.parametrize("n_totals", [2, 9, 1000, 60_000])
+def test_neither_a_part_nor_a_joined_one_has_more_values_than_are_read(n_totals: int, tmp_path: Path) -> None:
+    class Wide:
+        """A problem with a great many classes."""
+
+    problem = Wide()
+    problem.n_totals = n_totals
+    log = Log(Files(tmp_path), problem)
+    assert 0 < log._most_rows <= MOST_PART_ROWS
+    assert log._most_rows * MOST_SMALL_PARTS * len(schema(n_totals)) <= MOST_CELLS
+
+
+# What is not of the study
+
+SEALED = {
+    "no size": (first("size", None), "size has empty cells"),
+    "no step": (first("step", None), "step has empty cells"),
+    "no stage": (first("stage", None), "stage None is not known"),
+    "an unknown stage": (first("stage", "guess"), "stage 'guess' is not known"),
+    "no status": (first("status", "good"), "status 'good' is not known"),
+    "a size too many": (first("size", 2), "size is outside the study"),
+    "a size from the end": (first("size", -1), "size is outside the study"),
+    "a path too many": (first("path", 2), "path is outside the study"),
+    "a path from the end": (first("path", -1), "path is outside the study"),
+    "a split too many": (first("split", 3), "split is outside the study"),
+    "a split from the end": (first("split", -1), "split is outside the study"),
+    "a step too many": (first("step", 2), "step is outside the study"),
+    "a step from the end": (first("step", -1), "step is outside the study"),
+    "no errors": (first("total_0", None), "total_0 has empty"),
+    "errors below 0": (first("total_1", -2), "more errors than rows"),
+    "more errors than rows": (first("total_0", 9), "more errors than rows"),
+    "so many errors that they overflow": (
+        lambda t: first("total_0", 2**31 - 1)(first("total_1", 2**31 - 1)(t)),
+        "more errors than rows",
+    ),
+    "no iterations": (first("n_iter", None), "n_iter has empty"),
+    "a failure without a reason": (first("status", "failed"), "traceback has empty cells"),
+}
+
+
+@pytest.mark.parametrize("name", SEALED)
+def test_what_readers_rely_on_is_checked_though_the_manifest_agrees(run: Path, name: str) -> None:
+    check_refused(run, LOG, *SEALED[name])
+
+
+@pytest.mark.parametrize("name", SEALED)
+def test_a_part_that_is_not_of_the_study_is_set_aside_and_named(
+    run: Path, name: str, records: Records
+) -> None:
+    rewrite(run, LOG, SEALED[name][0])
+    log, damaged = Log(Files(run), PROBLEM), list[str]()
+    log.append(records, [])
+    ((found, _),) = log.read(damaged)
+    assert np.array_equal(found, records)
+    assert damaged == [LOG]
+    assert (run / "log" / "damaged-000000.parquet").exists()
+    assert log.parts() == ["log/part-000001.parquet"]
+
+
+def test_another_runs_part_is_not_taken_for_damage_of_a_finished_run(run: Path) -> None:
+    other = Problem.of(STUDY.replace(seed=5), blobs(24))
+    with pytest.raises(StoreError, match="does not belong"):
+        list(Log(Files(run), other).read())
+    assert (run / LOG).exists()
+
+
+def test_a_part_with_other_columns_is_damaged(run: Path) -> None:
+    rewrite(run, LOG, lambda table: table.append_column("more", pa.array([1] * len(table))))
+    with pytest.raises(StoreError, match="does not have the columns expected"):
+        replay(run)
+
+
+def test_nothing_is_set_aside_in_a_folder_that_is_no_longer_held(log: Log, records: Records) -> None:
+    log.append(records, [])
+    (log.files.root / ".lock").unlink()
+    table = parquet.read_table(log.files.path("log/part-000000.parquet"))
+    parquet.write_table(first("split", 9)(table), log.files.path("log/part-000000.parquet"))
+    for write in (lambda: list(log.read([])), lambda: log.append(records, [])):
+        with pytest.raises(RunError, match="no longer the folder this run holds"):
+            write()
+    assert log.parts() == ["log/part-000000.parquet"]

@@ -1,0 +1,159 @@
+"""Files by name below one place: written whole, listed without following links, read if regular."""
+
+import os
+import socket
+from collections.abc import Callable
+from hashlib import sha256
+from pathlib import Path
+
+import pytest
+
+from ckcv_ray.errors import InputError
+from ckcv_ray.storage import files as module
+from ckcv_ray.storage.files import Files, is_regular
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> Files:
+    (tmp_path / "run" / "log").mkdir(parents=True)
+    return Files(tmp_path / "run")
+
+
+def bind(file: Path) -> None:
+    """A socket; its address may have 107 characters."""
+    before = Path.cwd()
+    os.chdir(file.parent)
+    try:
+        with socket.socket(socket.AF_UNIX) as server:
+            server.bind(file.name)
+    finally:
+        os.chdir(before)
+
+
+def holes(file: Path) -> None:
+    """Bytes without end that take no room."""
+    file.touch()
+    os.truncate(file, 1 << 40)
+
+
+STRANGE: dict[str, Callable[[Path], object]] = {
+    "a pipe": os.mkfifo,
+    "endless zeros": lambda file: file.symlink_to("/dev/zero"),
+    "a socket": bind,
+    "a folder": Path.mkdir,
+    "a link to itself": lambda file: file.symlink_to(file.name),
+    "a link to nothing": lambda file: file.symlink_to("nothing"),
+    "a terabyte of holes": holes,
+}
+
+
+def test_what_is_written_is_read_listed_and_hashed(files: Files) -> None:
+    files.write("b.json", b"{}")
+    files.write("log/a", b"12345")
+    assert files.read("b.json", 2) == b"{}"
+    assert files.list() == ["b.json"]
+    assert files.list("log/") == files.list("log/a") == ["log/a"]
+    assert files.list("log/b") == files.list("c") == files.list("no/such/folder/") == []
+    assert files.tree() == ["b.json", "log/a"]
+    assert files.size("log/a") == 5
+    assert files.sha256("log/a") == sha256(b"12345").hexdigest()
+    files.rename("log/a", "log/c")
+    assert (files.exists("log/a"), files.is_gone("log/a"), files.exists("log/c")) == (False, True, True)
+    files.delete("log/c")
+    assert files.tree() == ["b.json"]
+
+
+def test_more_than_is_allowed_is_not_read(files: Files, monkeypatch: pytest.MonkeyPatch) -> None:
+    files.write("a", b"x" * 3)
+    with pytest.raises(ValueError, match="more than"):
+        files.read("a", 2)
+    monkeypatch.setattr(module.check_regular, "__defaults__", (2,))
+    with pytest.raises(ValueError, match="more than"):
+        files.sha256("a")
+
+
+@pytest.mark.parametrize("kind", STRANGE)
+def test_what_is_no_file_is_neither_listed_nor_read(files: Files, kind: str) -> None:
+    files.write("log/plain", b"1")
+    STRANGE[kind](files.path("log/thing"))
+    assert not is_regular(files.path("log/thing"))
+    assert files.list("log/") == files.tree() == ["log/plain"]
+    assert ("log/thing" in files.everything()) == (kind != "a folder")
+    for read in (lambda: files.read("log/thing", 1 << 20), lambda: files.sha256("log/thing")):
+        with pytest.raises((ValueError, OSError)):
+            read()
+
+
+def test_links_to_folders_are_not_followed(files: Files, tmp_path: Path) -> None:
+    """Neither round in circles nor out of the folder."""
+    files.write("log/plain", b"1")
+    files.path("log/here").symlink_to(files.root)
+    files.path("log/above").symlink_to(tmp_path)
+    files.path("log/self").symlink_to("self")
+    (tmp_path / "outside").mkdir()
+    (tmp_path / "outside" / "file").touch()
+    files.path("out").symlink_to(tmp_path / "outside")
+    assert files.tree() == files.list("log/") == ["log/plain"]
+    assert sorted(files.everything()) == ["log/plain", "log/self"]
+
+
+def test_a_name_is_inside_or_outside_wherever_links_lead(files: Files, tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to(files.root)
+    (files.root / "away").symlink_to(tmp_path / "other")
+    (files.root / "self").symlink_to("self")
+    assert files.name_of(tmp_path / "link" / "a" / ".." / "b") == "b"
+    assert files.name_of(files.root / "away") is None
+    assert files.name_of(files.root / "self") == "self"
+    assert files.name_of(tmp_path / "run-2") is None
+    assert Files(tmp_path / "link").name_of(files.root / "log" / "x") == "log/x"
+
+
+@pytest.mark.parametrize("call", ["fsync", "replace"])
+def test_a_write_that_fails_leaves_the_old_file_and_no_other(
+    files: Files, monkeypatch: pytest.MonkeyPatch, call: str
+) -> None:
+    files.write("a", b"old")
+
+    def refuse(*args: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, call, refuse)
+    with pytest.raises(OSError, match="No space"):
+        files.write("a", b"new")
+    monkeypatch.undo()
+    assert files.read("a", 3) == b"old"
+    assert sorted(os.listdir(files.root)) == ["a", "log"]
+
+
+def test_two_who_write_one_file_do_not_collide(files: Files, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The second writes while the first is about to rename."""
+    replace = os.replace
+
+    def late(source: Path, final: Path) -> None:
+        monkeypatch.setattr(os, "replace", replace)
+        files.write("a", b"second")
+        replace(source, final)
+
+    monkeypatch.setattr(os, "replace", late)
+    files.write("a", b"first")
+    assert files.read("a", 9) == b"first"
+    assert files.tree() == ["a"]
+
+
+def test_a_place_where_nothing_can_be_written_is_told_first(files: Files, tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    (tmp_path / "link").symlink_to(tmp_path / "nothing" / "there")
+    told = {"file/run": "is not a folder", "link/run": "is a link to .* where there is nothing"}
+    for place, reason in told.items():
+        with pytest.raises(InputError, match=reason):
+            Files(tmp_path / place).check_writable()
+    Files(tmp_path / "new" / "run").check_writable()
+    files.check_writable()
+    assert not (tmp_path / "new").exists()
+
+
+def test_a_folder_without_permission_is_told(files: Files, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "access", lambda place, mode: place != files.root)  # root may write everywhere
+    with pytest.raises(InputError, match="no permission in"):
+        Files(files.root / "new" / "run").check_writable()
+    Files(files.root.parent / "other").check_writable()
