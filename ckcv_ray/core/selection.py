@@ -105,6 +105,14 @@ class Standings:
         self.complete: Mask = np.equal(self.prefix, self.n_splits)
         self.computed: Index = np.sum((self.values >= 0) | failed, axis=2)
 
+    def begun(self, split: Index, path: Index) -> Index:
+        """Return how many steps of some paths have values, from the first one on without a gap."""
+        shape = self.values.shape[:2]
+        places, which = np.unique(np.ravel_multi_index((split, path), shape), return_inverse=True)
+        values = self.values[np.unravel_index(places, shape)]
+        steps: Index = np.logical_and.accumulate(values >= 0, axis=1).sum(axis=1)
+        return steps[which]
+
     def prefix_values(self, path: int, step: int) -> list[float]:
         """Return the values of one candidate's unbroken prefix, in the order of the splits."""
         found: list[float] = self.values[: self.prefix[path, step], path, step].tolist()

@@ -181,7 +181,9 @@ class Aggregator:
                 at = places.split[here], places.path[here], places.step[here]
                 values = criterion.value(records["totals"][here], self.problem.sizes[size].n_select)
                 self.selection.enter(size, *at, values)
-                self.schedule.mark_entered(size, *at)
+                begun = self.selection.sizes[size].begun(*at[:2])
+                last = np.minimum(at[2], begun - 1)  # a log that lost a part may lack the first steps
+                self.schedule.mark_entered(size, *at[:2], last)
         for key in [key for key, failure in self._failures.items() if self.ledger.holds(failure)]:
             del self._failures[key]
         for failure in (failure for failure in failures if not self.ledger.holds(failure)):

@@ -1,0 +1,461 @@
+"""Run folders of somebody else, whose study and log say what no run of this version could have written."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow.compute as pc
+import pytest
+from conftest import Ran, blobs
+from pyarrow import parquet
+
+from ckcv_ray import Execution, Job, Study, load_run
+from ckcv_ray.errors import InputError, RunError, StoreError
+from ckcv_ray.reports.page import page
+from ckcv_ray.runs.load import replay
+from ckcv_ray.runs.run import run_job
+from ckcv_ray.runs.verify import verify
+from ckcv_ray.storage.folder import RunFolder
+from ckcv_ray.study import run_id
+
+STUDY = Study.of(C=(0.1, 1.0), gamma=(0.1, 1.0), k=(3, 4), n_splits=3)
+TASK = blobs(24)
+SERIAL = Execution("serial")
+ESC = "\x1b[2J\x1b]0;owned\x07"
+MOST_MIB = 500
+READERS: tuple[Callable[[Path], object], ...] = (load_run, replay, page)
+Content = dict[str, Any]
+Change = Callable[[Content], object]
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    out = tmp_path_factory.mktemp("whole") / "run"
+    run_job(Job(STUDY, TASK, out), SERIAL)
+    return out
+
+
+@pytest.fixture
+def out(whole: Path, tmp_path: Path) -> Path:
+    """A copy that may be changed."""
+    return shutil.copytree(whole, tmp_path / "run")
+
+
+def reseal(run: Path) -> None:
+    """Make the manifest agree with the files, as a careful forger would."""
+    folder = RunFolder(run)
+    digests = {file: folder.sha256(file) for file in folder.names()}
+    (run / "manifest.json").write_text(json.dumps(digests, indent=2) + "\n")
+
+
+def put(run: Path, name: str, change: Change) -> None:
+    """Change a JSON file of a run, and reseal it."""
+    content = json.loads((run / name).read_text())
+    change(content)
+    (run / name).write_text(json.dumps(content, indent=2) + "\n")
+    reseal(run)
+
+
+def put_study(run: Path, change: Change) -> None:
+    """Change the study of a run under a name that fits it, in all files."""
+
+    def forge(content: Content) -> None:
+        change(content["study"])
+        content["run_id"] = run_id(Study.from_json(content["study"]), content["data"])
+
+    put(run, "study.json", forge)
+    name = json.loads((run / "study.json").read_text())["run_id"]
+    for file in run.rglob("*.parquet"):
+        table = parquet.read_table(file)
+        metadata = {**table.schema.metadata, b"run_id": name.encode()}
+        parquet.write_table(table.replace_schema_metadata(metadata), file)
+    put(run, "certificate.json", lambda c: c.update(run_id=name))
+
+
+def check_refused(run: Path, told: str) -> None:
+    """Check that every reader refuses a folder with one printable line, not without end."""
+    for read in READERS:
+        with pytest.raises(StoreError) as error:
+            read(run)
+        assert told in str(error.value)
+        assert str(error.value).isprintable()
+        assert len(str(error.value)) < 2000
+    assert any(told in sentence for sentence in seen(run))
+
+
+def seen(run: Path) -> list[str]:
+    """What a verification says."""
+    return verify(run).differences
+
+
+# What study.json says of the study's parts
+
+
+def part(slot: str, **options: object) -> Change:
+    return lambda study: study[slot].update(options)
+
+
+def without(slot: str) -> Change:
+    return lambda study: study.pop(slot)
+
+
+LEARNER = "is not known here: import the module that registers it"
+PARTS: dict[str, tuple[Change, str]] = {
+    "an unknown learner": (part("learner", name="forest"), f"the learner 'forest' {LEARNER}"),
+    "a learner that steers": (part("learner", name=ESC), f"\\x07' {LEARNER}"),
+    "a learner without end": (part("learner", name="x" * 10**6), LEARNER),
+    "a learner that is a number": (part("learner", name=5), "learner=5 is not known: choose from"),
+    "a learner without a name": (lambda s: s["learner"].pop("name"), "learner=None is not known"),
+    "a learner by its name alone": (lambda s: s.update(learner="svm"), "learner='svm' is not a mapping"),
+    "no learner": (without("learner"), "learner=None is not a mapping"),
+    "no resampling": (without("resampling"), "resampling=None is not a mapping"),
+    "no criterion": (without("criterion"), "criterion=None is not a mapping"),
+    "no certification": (without("certify"), "certify=None is not a mapping"),
+    "a list of learners": (lambda s: s.update(learner=[s["learner"]]), "is not a mapping"),
+    "an unknown resampling": (part("resampling", name="bootstrap"), "resampling='bootstrap' is not known"),
+    "an unknown criterion": (part("criterion", name="hope"), "criterion='hope' is not known"),
+    "an unknown certification": (part("certify", name="trust"), "certify='trust' is not known"),
+    "a learner as a resampling": (part("resampling", name="svm"), "resampling='svm' is not known"),
+    "an unknown option": (part("learner", depth=3), "unknown option 'depth' of "),
+    "an option that steers": (part("learner", **{ESC: 3}), "unknown option '\\x1b[2J"),
+    "C of the resampling": (part("resampling", C=[1.0]), "unknown option 'C' of complete"),
+    "k of the learner": (part("learner", k=[3]), "unknown option 'k' of "),
+    "C of the study": (lambda s: s.update(C=[1.0]), "unknown option 'C' of a study"),
+    "delta of the study": (lambda s: s.update(delta=0.5), "unknown option 'delta' of a study"),
+    "seed of the resampling": (part("resampling", seed=3), "unknown option 'seed' of complete"),
+    "splits of a rotation": (part("resampling", name="rotation"), "unknown option 'n_splits' of rotation"),
+    "rows held out by occam": (part("certify", holdout_share=0.3), "unknown option 'holdout_share' of occam"),
+    "parts that do not go together": (
+        lambda s: s.update(resampling={"name": "rotation"}, certify={"name": "nested"}),
+        "certify=nested goes with resampling complete, not with rotation",
+    ),
+    "costs below 0": (part("learner", C=[-1.0]), "C=-1.0 is not allowed"),
+    "a cost that is none": (part("learner", C=[float("nan")]), "C=nan is not allowed"),
+    "costs in lists": (part("learner", C=[[0.1, 1.0]]), "C=[0.1, 1.0] is not a number"),
+    "a cost that is true": (part("learner", C=[0.1, True]), "C=True is not a number"),
+    "costs by name": (part("learner", C={"0.1": 1}), "C={'0.1': 1} is not a sequence"),
+    "more costs than any study has": (part("learner", C=[1.0] * 10_001), "C has more than 10,000 values"),
+    "a seed that is true": (lambda s: s.update(seed=True), "seed=True is not a whole number"),
+    "a seed without end": (lambda s: s.update(seed=10**4000), "the most allowed"),
+    "splits in half": (part("resampling", n_splits=1.5), "n_splits=1.5 is not a whole number"),
+    "exhaustive in words": (lambda s: s.update(exhaustive="yes"), "exhaustive='yes' is not true or false"),
+}
+
+
+@pytest.mark.parametrize("name", PARTS)
+def test_a_study_of_parts_that_are_none_is_refused_and_the_part_is_named(out: Path, name: str) -> None:
+    change, told = PARTS[name]
+    put(out, "study.json", lambda content: change(content["study"]))
+    check_refused(out, told)
+
+
+@pytest.mark.parametrize("name", ["an unknown learner", "an unknown option", "no learner", "C of the study"])
+def test_the_runs_own_command_mends_such_a_study(whole: Path, out: Path, name: str) -> None:
+    change, _ = PARTS[name]
+    put(out, "study.json", lambda content: change(content["study"]))
+    result = run_job(Job(STUDY, TASK, out), SERIAL)
+    assert result.certificate == load_run(whole).certificate
+    assert seen(out) == []
+    assert (out / "study.json").read_bytes() == (whole / "study.json").read_bytes()
+
+
+@pytest.mark.parametrize("study", [None, 3, "svm", [], {}, [{"learner": {"name": "svm"}}]])
+def test_what_is_no_study_is_refused(out: Path, study: object) -> None:
+    put(out, "study.json", lambda content: content.update(study=study))
+    check_refused(out, "study.json is damaged: ")
+
+
+@pytest.mark.parametrize("field", ["study", "data", "run_id", "schema"])
+def test_a_study_file_without_an_entry_is_damaged(out: Path, field: str) -> None:
+    put(out, "study.json", lambda content: content.pop(field))
+    check_refused(out, f"study.json is damaged: '{field}'")
+
+
+def test_another_study_under_the_same_name_is_refused(out: Path) -> None:
+    put(out, "study.json", lambda content: content["study"].update(seed=1))
+    check_refused(out, "study.json is damaged: it names run")
+
+
+BESIDE: dict[str, tuple[Change, str]] = {
+    "more folds than rows": (part("resampling", k=[3, 50]), "study.json is damaged: k=50 is outside 3..24"),
+    "every k, one by one": (
+        part("resampling", k=list(range(3, 25))),
+        "study.json is damaged: its study is not in the form for its data",
+    ),
+    "a report of no k": (
+        lambda s: s.update(report_k=[5]),
+        "study.json is damaged: report_k=5 is not among k",
+    ),
+    "all rows held out": (
+        lambda s: s.update(certify={"name": "holdout", "holdout_share": 0.99, "claim": ["random"]}),
+        "study.json is damaged: holding out 23 of 24 rows",
+    ),
+    "a member that there is none of": (
+        lambda s: s.update(certify={"name": "holdout", "holdout_share": 0.3, "claim": ["member:7"]}),
+        "study.json is damaged: claim='member:7' is outside member:0 to member:2",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", BESIDE)
+def test_a_study_that_does_not_go_with_its_data_is_refused(out: Path, name: str) -> None:
+    """Though its name is that of study and data."""
+    change, told = BESIDE[name]
+    put_study(out, change)
+    check_refused(out, told)
+
+
+@pytest.mark.parametrize("schema", [4, 6, "5", None, [5], {}, ESC, "x" * 10**6])
+def test_a_run_of_another_schema_is_refused_in_a_sentence(out: Path, schema: object) -> None:
+    put(out, "study.json", lambda content: content.update(schema=schema))
+    check_refused(out, f"study.json: schema {repr(schema)[:100]}")
+    check_refused(out, "read it by that version, or run the study again in another folder")
+
+
+def test_a_run_of_schema_4_is_refused_by_every_command_and_left_alone(
+    out: Path, tmp_path: Path, ckcv: Callable[..., Ran]
+) -> None:
+    """As it was written before there were learners: flat, with triples and cells, in tables of schema 4."""
+    rename = {"log": "cells", "candidates.parquet": "triples.parquet"}
+    for name, old in rename.items():
+        (out / name).rename(out / old)
+    for file in out.rglob("*.parquet"):
+        table = parquet.read_table(file)
+        old_metadata = {**table.schema.metadata, b"schema": b"4"}
+        parquet.write_table(table.replace_schema_metadata(old_metadata), file)
+    flat = {"C": [0.1, 1.0], "gamma": [0.1, 1.0], "k": [3, 4], "n_splits": 3, "protocol": "paper"}
+    put(out, "study.json", lambda content: content.update(schema=4, study=flat))
+    before = {file: file.read_bytes() for file in out.rglob("*") if file.is_file()}
+    rows = tmp_path / "new.parquet"
+    parquet.write_table(TASK.columns(), rows)
+    told = "schema 4; this version reads 5. The run was made by another version of this package: read it by"
+    options = ("--C", "0.1,1", "--gamma", "0.1,1", "--k", "3,4", "--n-splits", "3")
+    for words in (
+        ("status", out), ("report", out), ("predict", out, rows), ("run", rows, "--out", out, *options),
+    ):  # fmt: skip
+        code, shown, error = ckcv(*words)
+        assert (code, shown) == (4, ""), words
+        assert told in error
+        assert "Traceback" not in error
+    code, shown, _ = ckcv("verify", out)
+    assert code == 1
+    assert told in shown
+    assert {file: file.read_bytes() for file in out.rglob("*") if file.is_file()} == before
+
+
+# What a study may cost its reader
+
+READ = """
+import json, signal, sys
+from pathlib import Path
+from ckcv_ray import load_run
+from ckcv_ray.errors import CKCVError
+from ckcv_ray.reports.page import page
+from ckcv_ray.runs.load import replay
+from ckcv_ray.runs.verify import verify
+
+def peak():
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return next(int(line.split()[1]) >> 10 for line in lines if line.startswith("VmHWM"))
+
+whole, case = sys.argv[1:]
+load_run(whole), page(whole), verify(whole)
+before, told = peak(), []
+signal.alarm(60)
+for read in (load_run, page, replay, lambda out: "; ".join(verify(out).differences)):
+    try:
+        told.append(str(read(case)))
+    except CKCVError as error:
+        told.append(str(error))
+print(json.dumps([told, peak() - before]))
+"""
+
+
+def test_a_study_of_very_many_candidates_takes_no_memory(whole: Path, out: Path) -> None:
+    grid = sorted({float(f"{value:.12g}") for value in np.logspace(-3, 3, 10_000)})
+    put_study(out, part("learner", C=grid, gamma=grid))
+    assert (out / "study.json").stat().st_size < 1 << 20
+    done = subprocess.run([sys.executable, "-c", READ, whole, out], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    (loaded, paged, played, verified), mib = json.loads(done.stdout)
+    told = "candidates.parquet is damaged: its study has 200,000,000 candidates: at most 10,000,000 are read"
+    assert told in loaded
+    assert told in paged
+    assert told in verified
+    assert "its study has 600,000,000 evaluations: at most" in played
+    assert mib < MOST_MIB
+
+
+def test_a_table_of_other_candidates_is_refused_before_those_of_the_study_are_listed(
+    out: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put_study(out, part("learner", C=[float(i + 1) for i in range(1000)]))
+    monkeypatch.setattr("ckcv_ray.storage.candidates._keys", lambda problem: pytest.fail("they are listed"))
+    with pytest.raises(StoreError, match="does not have the 4,000 candidates of the study"):
+        load_run(out)
+
+
+def test_more_candidates_than_are_read_back_are_not_begun(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("ckcv_ray.storage.folder.MOST_ROWS", 7)
+    with pytest.raises(InputError, match=r"24 rows|the study has 8 candidates; a run folder holds at most 7"):
+        run_job(Job(STUDY, blobs(24), tmp_path / "run"), SERIAL)
+    assert list(tmp_path.iterdir()) == []
+
+
+# What the other files say of settings, classes and parts
+
+
+@pytest.mark.parametrize("value", [True, 1, "1.0", None, [1.0], float("nan")])
+def test_a_setting_of_another_kind_is_not_the_winners(out: Path, value: object) -> None:
+    """Also where Python takes the two for equal."""
+    winner = load_run(out).setting
+    assert 1.0 in winner.values()
+    (name,) = (name for name, known in winner.items() if known == 1.0)
+    put(out, "certificate.json", lambda content: content["setting"].update({name: value}))
+    with pytest.raises(StoreError, match=r"certificate\.json is damaged: .*setting"):
+        load_run(out)
+    assert any("certificate.json is damaged: " in sentence for sentence in seen(out))
+
+
+SETTINGS: dict[str, Change] = {
+    "one more": lambda c: c["setting"].update(depth=3),
+    "one less": lambda c: c["setting"].pop("gamma"),
+    "none": lambda c: c.update(setting={}),
+    "a list": lambda c: c.update(setting=[]),
+    "one that steers": lambda c: c["setting"].update({"C": ESC}),
+}
+
+
+@pytest.mark.parametrize("name", SETTINGS)
+def test_a_setting_of_other_hyperparameters_is_not_the_winners(out: Path, name: str) -> None:
+    put(out, "certificate.json", SETTINGS[name])
+    with pytest.raises(StoreError, match=r"certificate\.json is damaged: ") as told:
+        load_run(out)
+    assert str(told.value).isprintable()
+
+
+@pytest.mark.parametrize("count", [0, 1, 3, 1000])
+def test_labels_of_more_or_fewer_classes_are_refused(out: Path, count: int) -> None:
+    side = {"errors": 0, "rows": 1, "bound": 0.5}
+    put(out, "certificate.json", lambda c: c.update(labels=list(range(count)), by_class=[side] * count))
+    with pytest.raises(StoreError, match="damaged: labels: expected 2, one for each class"):
+        load_run(out)
+    assert any("labels: expected 2" in sentence for sentence in seen(out))
+
+
+def test_labels_that_are_not_the_datas_are_seen(out: Path) -> None:
+    put(out, "certificate.json", lambda content: content.update(labels=["healthy", "ill"]))
+    assert any("certificate.json: labels.0 is 'healthy'" in sentence for sentence in seen(out))
+
+
+def test_data_of_another_study_are_refused(out: Path, tmp_path: Path) -> None:
+    run_job(Job(STUDY, blobs(24, seed=1), tmp_path / "other"), SERIAL)
+    shutil.copy(tmp_path / "other" / "data.parquet", out / "data.parquet")
+    reseal(out)
+    check_refused(out, "data.parquet does not belong to run")
+    table = parquet.read_table(out / "data.parquet")
+    ours = {**table.schema.metadata, b"run_id": load_run_id(out).encode()}
+    parquet.write_table(table.replace_schema_metadata(ours), out / "data.parquet")
+    reseal(out)
+    check_refused(out, "data.parquet is not the data this run learned from: its digest differs")
+
+
+def load_run_id(run: Path) -> str:
+    name: str = json.loads((run / "study.json").read_text())["run_id"]
+    return name
+
+
+# Folders and parts that are others
+
+
+@pytest.mark.parametrize("name", ["log", "ensemble"])
+def test_a_folder_that_leads_elsewhere_is_not_followed(whole: Path, out: Path, name: str) -> None:
+    """Its files are none of the run's, even where they would be the same."""
+    shutil.rmtree(out / name)
+    (out / name).symlink_to(whole / name)
+    with pytest.raises(StoreError, match=f"{name}/.* is missing, or not the file the manifest names"):
+        load_run(out)
+    assert any(f"{name}/" in sentence and "is missing" in sentence for sentence in seen(out))
+
+
+@pytest.mark.parametrize("name", ["log", "ensemble"])
+@pytest.mark.parametrize("make", [os.mkfifo, Path.touch, lambda place: place.symlink_to("/dev/zero")])
+def test_what_is_no_folder_is_refused_at_once(out: Path, name: str, make: Callable[[Path], object]) -> None:
+    shutil.rmtree(out / name)
+    make(out / name)
+    with pytest.raises(StoreError):
+        load_run(out)
+    assert seen(out) != []
+    with pytest.raises((StoreError, InputError)):
+        run_job(Job(STUDY, TASK, out), SERIAL)
+    assert not RunFolder(out).files.lock.busy
+
+
+STRAY = ("part-abc.parquet", "part-000000 (copy).parquet", "part-.parquet", "part-000000.parquet~", "part-²")
+
+
+@pytest.mark.parametrize("name", STRAY)
+def test_a_file_that_is_called_almost_as_a_part_is_left_alone(whole: Path, out: Path, name: str) -> None:
+    """Neither read, nor taken for the last number, by a run that goes on."""
+    first = out / "log" / "part-000000.parquet"
+    records = parquet.read_table(first)
+    parquet.write_table(records.slice(0, len(records) // 2), first)
+    (out / "log" / name).write_bytes(b"a note of mine")
+    (out / "manifest.json").unlink()
+    result = run_job(Job(STUDY, TASK, out), SERIAL)
+    assert result.certificate == load_run(whole).certificate
+    assert (out / "log" / name).read_bytes() == b"a note of mine"
+    assert sorted(file.name for file in (out / "log").glob("part-00000?.parquet")) == [
+        "part-000000.parquet",
+        "part-000001.parquet",
+    ]
+    assert seen(out) == []
+
+
+@pytest.mark.parametrize("digits", [6, 30])
+def test_a_part_of_the_largest_number_is_followed_by_another(whole: Path, out: Path, digits: int) -> None:
+    last, number = out / "log" / f"part-{'9' * digits}.parquet", 10**digits
+    (out / "log" / "part-000000.parquet").rename(last)
+    records = parquet.read_table(last)
+    parquet.write_table(records.slice(0, len(records) // 2), last)
+    (out / "manifest.json").unlink()
+    assert run_job(Job(STUDY, TASK, out), SERIAL).certificate == load_run(whole).certificate
+    assert {file.name for file in (out / "log").iterdir()} == {last.name, f"part-{number}.parquet"}
+    assert seen(out) == []
+
+
+@pytest.mark.parametrize("exhaustive", [False, True])
+@pytest.mark.parametrize("step", [0, 1, 2])
+def test_a_log_that_lacks_a_step_of_every_path_is_gone_on_with(
+    tmp_path: Path, step: int, exhaustive: bool
+) -> None:
+    """Steps after it may be in another part: what was lost is computed again, and nothing waits for it."""
+    study, out = STUDY.replace(C=(0.1, 1.0, 10.0), exhaustive=exhaustive), tmp_path / "run"
+    result = run_job(Job(study, TASK, out), SERIAL)
+    part = out / "log" / "part-000000.parquet"
+    records = parquet.read_table(part)
+    parquet.write_table(records.filter(pc.not_equal(records["step"], step)), part)
+    (out / "manifest.json").unlink()
+    again = run_job(Job(study, TASK, out), SERIAL)
+    assert again.certificate == result.certificate
+    assert again.candidates.equals(result.candidates)
+    assert seen(out) == []
+
+
+def test_two_parts_that_contradict_each_other_are_seen(out: Path) -> None:
+    table = parquet.read_table(out / "log" / "part-000000.parquet")
+    position = table.schema.get_field_index("n_iter")
+    changed = table.set_column(position, table.schema.field(position), [(table["n_iter"].to_numpy() + 1)])
+    parquet.write_table(changed, out / "log" / "part-000001.parquet")
+    reseal(out)
+    assert any("two records of" in sentence and "differ" in sentence for sentence in seen(out))
+    with pytest.raises(RunError, match="two records of"):
+        replay(out)
