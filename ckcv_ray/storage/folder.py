@@ -322,7 +322,7 @@ class RunFolder:
             InputError: it cannot be written, is no regular file, or would be one of the run's.
         """
         final = as_path("out", out)
-        if final.exists() and not final.is_file():
+        if not files.is_replaceable(final):
             raise InputError(f"cannot write {out!r}: it is not a file")
         if self.files.name_of(final) not in (None, REPORT):
             raise InputError(f"out={out!r} lies in the run folder: there it can only be {REPORT}")
