@@ -18,10 +18,10 @@ quietly() { "$@" &> "$scratch/log" || { cat "$scratch/log" >&2; die "$*"; }; }
 rays() { pgrep -r D,R,S -fc 'raylet|gcs_server|dashboard|ray::' || true; }
 others() { ps -eo stat=,args= | grep -Ev '^Z|^\S+ +(ps|grep) |try_cluster' || true; }
 same() {
-    for file in triples.parquet certificate.json ensemble/models.parquet; do
+    for file in candidates.parquet certificate.json ensemble/models.parquet; do
         cmp "$scratch/local/$file" "$1/$file" || die "$file is not that of the local run"
     done
-    say "$2" "the triples, certificate and models of the local run, byte for byte"
+    say "$2" "the candidates, certificate and models of the local run, byte for byte"
 }
 gone() {  # workers notice after a while that their head has left
     for _ in {1..120}; do [ "$(rays)" = 0 ] && say "$1" "no process of Ray is left" && return; sleep 1; done
@@ -41,7 +41,7 @@ outside() {  # what needs the package registry; then the rest in namespaces; the
     quietly docker/install "$scratch/env"
     say docker/install "an empty environment, filled from requirements.lock by hash"
     quietly "$scratch/env/bin/ckcv" run "${study[@]}" --backend serial --out "$scratch/local"
-    say "ckcv run" "$(grep "^best " "$scratch/log")"
+    say "ckcv run" "$(grep "^best  " "$scratch/log")"
     CKCV_SCRATCH=$scratch unshare --net --ipc --mount --pid --fork --kill-child --mount-proc jobs/try_cluster.sh
     rm -rf "$scratch"
     if pgrep -f "$scratch" > /dev/null || [ -e "$scratch" ]; then die "$scratch is in use"; fi

@@ -9,9 +9,9 @@ import sys
 from pathlib import Path
 from typing import NamedTuple
 
-import numpy as np
 import pyarrow as pa
 import pytest
+from bad_files import write_all
 from filelock import FileLock
 from pyarrow import parquet
 from refused import snapshot
@@ -25,62 +25,6 @@ HUGE = "1" + "0" * 30
 LONG = "x" * 300
 GRID = Study.of(C=(1.0,), gamma=(1.0,), k=(3,), n_splits=2)
 ASKED = ("--C", "1", "--gamma", "1", "--k", "3", "--n-splits", "2")
-A = [f"{i}" for i in range(8)]
-B = [f"{i * i % 7}.5" for i in range(8)]
-Y = ["no", "yes"] * 4
-
-
-def csv_text(a=A, b=B, y=Y, header="a,b,y"):
-    rows = zip(*(values for values in (a, b, y) if values is not None), strict=True)
-    return "\n".join([header, *(",".join(row) for row in rows)]) + "\n"
-
-
-def swapped(values, **changed):
-    """The values with row3="x" in the third row."""
-    return [changed.get(f"row{i}", value) for i, value in enumerate(values, start=1)]
-
-
-FILES = {
-    "good.csv": csv_text(),
-    "numbered.csv": csv_text(y=["1", "2"] * 4),
-    "other.csv": csv_text(a=[f"{i + 1}" for i in range(8)]),
-    "missing value.csv": csv_text(b=swapped(B, row3="")),
-    "nan.csv": csv_text(b=swapped(B, row5="nan")),
-    "inf.csv": csv_text(b=swapped(B, row4="inf")),
-    "minus inf.csv": csv_text(a=swapped(A, row8="-inf")),
-    "text.csv": csv_text(b=swapped(B, row2="tall")),
-    "blank.csv": csv_text(b=[""] * 8),
-    "one class.csv": csv_text(y=["yes"] * 8),
-    "three classes.csv": csv_text(y=swapped(Y, row3="maybe", row4="maybe")),
-    "lonely.csv": csv_text(y=[*["no"] * 7, "yes"]),
-    "unlabelled.csv": csv_text(y=swapped(["1", "0"] * 4, row6="")),
-    "blank label.csv": csv_text(y=swapped(Y, row6="")),
-    "five rows.csv": "\n".join(csv_text().splitlines()[:6]) + "\n",
-    "header.csv": "a,b,y\n",
-    "empty.csv": "",
-    "ragged.csv": csv_text() + "1,2\n",
-    "twins.csv": csv_text(header="a,a,y"),
-    "no target.csv": csv_text(header="a,b,outcome"),
-    "two targets.csv": csv_text(header="label,b,y"),
-    "only target.csv": csv_text(a=None, b=None, header="y"),
-    "table.txt": csv_text(),
-    "broken.parquet": "PAR1 and no more",
-    "broken.npz": "no archive",
-    "empty.npz": "",
-    "broken.svmlight": "yes 1:0.5\n",
-    "test without target.csv": csv_text(y=None, header="a,b"),
-    "test without a.csv": csv_text(a=None, header="b,y"),
-    "test with maybe.csv": csv_text(y=swapped(Y, row3="maybe")),
-    "test with nan.csv": csv_text(b=swapped(B, row5="nan")),
-    "test with 0.csv": csv_text(y=["0", "1"] * 4),
-    "test with gap.csv": csv_text(y=swapped(["1", "2"] * 4, row2="")),
-    "broken.toml": "C = [1",
-    "unknown.toml": "cost = [1]",
-    "wrong.toml": "n_splits = '20'",
-    "scalar.toml": "C = true",
-    "huge.toml": f"C = [1{'0' * 400}]",
-    "k.toml": "k = [3, 99]",
-}
 
 
 class Case(NamedTuple):
@@ -271,28 +215,7 @@ CASES = {
 def inputs(tmp_path_factory):
     """A folder with all the files of the cases."""
     folder = tmp_path_factory.mktemp("inputs")
-    for name, text in FILES.items():
-        (folder / name).write_text(text)
-    X = np.arange(16.0).reshape(8, 2)
-    y = np.array([0, 1] * 4)
-    np.savez(folder / "no y.npz", X=X)
-    np.savez(folder / "unfit.npz", X=X, y=y[:7])
-    np.savez(folder / "nan.npz", X=np.where(X == 3, np.nan, X), y=y)
-    np.savez(folder / "half.npz", X=X, y=y)
-    (folder / "half.npz").write_bytes((folder / "half.npz").read_bytes()[:200])
-    with (folder / "array.npz").open("wb") as stream:
-        np.save(stream, X)
-    signs = np.array([-1, 1] * 4)
-    parts = {"x": X, "t": signs, "train": np.array([[0, 1, 2, 3, 4, 5]]), "test": np.array([[6, 7]])}
-    np.savez(folder / "ida.npz", **{f"banana/{part}": values for part, values in parts.items()})
-    b = [1.0, 2, 3, 4, float("nan"), 6, 7, 8]
-    parquet.write_table(pa.table({"b": b, "y": y}), folder / "nan.parquet")
-    parquet.write_table(
-        pa.table({"b": y, "y": [float("-inf"), float("inf")] * 4}), folder / "infinite labels.parquet"
-    )
-    parquet.write_table(
-        pa.table({"b": y, "y": pa.array(y, pa.int32()).cast(pa.date32())}), folder / "dates.parquet"
-    )
+    write_all(folder)
     return folder
 
 

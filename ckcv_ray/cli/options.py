@@ -13,10 +13,11 @@ from typing import Annotated, Any, NamedTuple
 
 import typer
 
+from ckcv_ray.cli.output import say
 from ckcv_ray.core.options import Option, options
 from ckcv_ray.data.schema import is_number
 from ckcv_ray.data.task import Task, TestRows, learning_task, read, rows_to_test
-from ckcv_ray.errors import InputError
+from ckcv_ray.errors import InputError, plain
 from ckcv_ray.learners import register_installed
 from ckcv_ray.study import SLOTS, Execution, Study, read_toml
 from ckcv_ray.validation import as_path
@@ -155,7 +156,8 @@ def _parameter(name: str, kind: type, shown: Any) -> Parameter:
     return Parameter(name, Parameter.POSITIONAL_OR_KEYWORD, default=None, annotation=annotation)
 
 
-register_installed()
+for broken in register_installed():
+    say(plain(broken))
 study_of.__signature__ = signature(study_of).replace(parameters=list(_study_parameters()))  # type: ignore[attr-defined]
 
 

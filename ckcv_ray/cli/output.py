@@ -14,6 +14,7 @@ from rich.console import Console
 from ckcv_ray.errors import StoreError, escaped, plain, printable
 from ckcv_ray.runs.load import environment_changes
 from ckcv_ray.storage.folder import RunFolder
+from ckcv_ray.storage.pages import write_beside
 
 CSV = csv.WriteOptions(quoting_style="needed")
 FORMULA = ("=", "+", "-", "@", "\t", "\r")  # how a cell begins that a spreadsheet runs (OWASP, CSV injection)
@@ -60,7 +61,7 @@ def write_table(table: pa.Table, out: Path | None, folder: RunFolder, safe: bool
     else:
         parquet.write_table(table, sink)
     if out is not None:
-        folder.write_beside(str(out), sink.getvalue())
+        write_beside(folder.files, str(out), sink.getvalue())
 
 
 def _fit_for_csv(table: pa.Table, safe: bool) -> pa.Table:

@@ -161,7 +161,7 @@ def catoni(rate: float, m: int, delta: float = 0.05) -> float:
 
 
 def reported_bound(name: str, errors: Sequence[int], m: int, delta: float, v: Sequence[float] = ()) -> float:
-    """The figure reported for one triple: the bound called ``name`` over its splits, at most 1.
+    """The figure reported for one candidate: the bound called ``name`` over its splits, at most 1.
 
     Args:
         name: one of ``BOUNDS``.

@@ -271,7 +271,7 @@ def draw_members(n_members: int, rows: int, seed: int) -> Index:
 
 
 def randomisers(m: int, n_splits: int, seed: int) -> list[float]:
-    """Stevens' v for each split with folds of m rows, the same for all C and gamma."""
+    """Stevens' v for each split with folds of m rows, the same for all settings."""
     return [_generator(seed, (m, mc_index, 1)).uniform() for mc_index in range(n_splits)]
 
 

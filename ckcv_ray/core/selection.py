@@ -174,8 +174,8 @@ class Selection:
 
     def fail(self, size: int, split: int, path: int, steps: slice) -> None:
         """Enter the failure of some steps of a path; it never replaces a value."""
-        cells = self.sizes[size].values[split, path, steps]
-        cells[cells == UNKNOWN] = FAILED
+        here = self.sizes[size].values[split, path, steps]
+        here[here == UNKNOWN] = FAILED
         self._stale.add(size)
 
     def refresh(self) -> None:

@@ -123,7 +123,10 @@ def classes_of(column: pa.ChunkedArray, target: str) -> tuple[tuple[Label, ...],
         raise InputError(f"the labels of {target!r} take more than {MOST_BYTES >> 20:,} MiB: shorten them")
     for label in classes:
         if (count := found[label]) < LEAST_OF_CLASS:
-            raise InputError(f"class {label!r} has {count} row: each needs at least {LEAST_OF_CLASS}")
+            raise InputError(
+                f"class {label!r} has {count} row: each needs at least {LEAST_OF_CLASS}; the target "
+                f"{target!r} has {len(classes):,} classes ({some(classes)})"
+            )
     return classes, class_numbers(column, classes, target)
 
 

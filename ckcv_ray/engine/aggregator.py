@@ -19,7 +19,7 @@ from ckcv_ray.engine.ledger import Ledger, Places
 from ckcv_ray.engine.progress import Progress
 from ckcv_ray.learners.ensemble import Failure, Outcome, Records
 from ckcv_ray.storage.candidates import candidate_table, make_selection
-from ckcv_ray.study import Problem
+from ckcv_ray.study import Candidate, Problem
 
 FORECAST_SECONDS = 0.5
 LEADERLESS_SHARE = 0.5
@@ -205,5 +205,6 @@ def first_of(failures: Sequence[Failure], problem: Problem) -> str:
     if not failures:
         return "no failure was recorded"
     first = failures[0]
-    where = f"path {first.path}, k = {problem.sizes[first.size].k}, split {first.split}"
+    lost = Candidate(problem.learner.setting(first.path, first.first), problem.sizes[first.size].k)
+    where = f"{lost}, split {first.split}"
     return f"{len(failures)} paths failed, the first at {where}:\n{first.traceback}"

@@ -24,6 +24,7 @@ from ckcv_ray.storage.log import record_type
 from ckcv_ray.study import Problem
 
 INTERPRETER_BYTES = 300 << 20
+WARM_ROWS = 24
 KIBIBYTE = 1 if sys.platform == "darwin" else 1024  # the unit of ru_maxrss
 
 
@@ -66,6 +67,16 @@ def memory(problem: Problem) -> int:
     splits = [(s.n_train, s.n_select) for s in problem.sizes]
     splits += [(s.n_train + s.n_select, s.n_select) for s in problem.sizes]
     return INTERPRETER_BYTES + max(problem.learner.memory(*split, d) for split in splits)
+
+
+def warm_up(inputs: Inputs) -> None:
+    """Fit one setting on a few rows: what is loaded and set up first would tell of slow fits."""
+    problem = inputs.problem
+    problem.learner.load()
+    few = np.arange(min(WARM_ROWS, problem.task.n))
+    with one_thread(), suppress(Exception):  # what is wrong with it is told by the evaluations that count
+        fits = problem.learner.prepare(inputs.shared, few, few).fit(0, 1)
+        fits.totals(problem.study.criterion.measure)
 
 
 def evaluate(units: Iterable[Unit], inputs: Inputs) -> Outcome:

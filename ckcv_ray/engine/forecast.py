@@ -14,9 +14,10 @@ from numpy.typing import ArrayLike
 
 from ckcv_ray.core.schedule import Stage, Unit
 from ckcv_ray.data.task import Task
-from ckcv_ray.engine.aggregator import Aggregator
+from ckcv_ray.engine.aggregator import Aggregator, first_of
 from ckcv_ray.engine.batches import batch_seconds
-from ckcv_ray.engine.evaluate import Inputs, evaluate, memory, share
+from ckcv_ray.engine.evaluate import Inputs, evaluate, memory, share, warm_up
+from ckcv_ray.errors import RunError
 from ckcv_ray.learners.ensemble import Outcome
 from ckcv_ray.study import Problem, Study, inner_rows
 from ckcv_ray.validation import MOST, sequence, whole
@@ -77,8 +78,8 @@ def estimate(problem: Problem) -> Estimate:
 
     The first split is tried path by path, so that on many rows the trial ends with a path and not later.
     """
-    problem.learner.load()
     inputs, aggregator = share(problem), Aggregator(problem)
+    warm_up(inputs)
     outcomes: list[Outcome] = []
     deadline = monotonic() + TRIAL_SECONDS
     for unit in _units(aggregator):
@@ -103,15 +104,22 @@ def plan(study: Study, X: ArrayLike, y: ArrayLike, workers: Sequence[int] = WORK
 
     Raises:
         InputError: the study does not go with the data, or ``workers`` are not whole numbers of 1 or more.
+        RunError: all that was tried failed.
     """
     counts = [whole("workers", count, least=1, most=MOST) for count in sequence("workers", workers, least=1)]
     return plan_problem(Problem.of(study, Task.of(X, y)), counts)
 
 
 def plan_problem(problem: Problem, workers: Sequence[int] = WORKERS) -> Plan:
-    """Plan a problem; it takes about two seconds, however large the study is."""
+    """Plan a problem; it takes about two seconds, however large the study is.
+
+    Raises:
+        RunError: all that was tried failed.
+    """
     tried = thinned(problem)
     expected = estimate(tried)
+    if not len(expected.outcome.records):
+        raise RunError(f"nothing could be computed: {first_of(expected.outcome.failures, tried)}")
     every, some = _work(problem), _work(tried)
     seconds = (expected.outcome.seconds + expected.seconds) * every / some
     stages = 2 if problem.study.exhaustive else 1

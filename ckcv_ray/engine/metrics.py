@@ -2,7 +2,7 @@
 
 ckcv_cells_done, ckcv_cells_dropped, ckcv_cells_failed   of the selection, so far
 ckcv_batches_in_flight                                   handed out and not back
-ckcv_fits_total, ckcv_solver_seconds_total               machines fitted; time in kernels and solver
+ckcv_fits_total, ckcv_solver_seconds_total               models fitted; time in fits
 """
 
 from collections.abc import Sequence
@@ -14,15 +14,15 @@ from ckcv_ray.learners.ensemble import Outcome
 
 
 class Metrics:
-    """The figures of one process; made anew they go on counting."""
+    """The figures of one process; made again they go on counting."""
 
     def __init__(self) -> None:
-        self._done = Gauge("ckcv_cells_done", "Cells of the selection computed so far.")
-        self._dropped = Gauge("ckcv_cells_dropped", "Cells proven not to matter so far.")
-        self._failed = Gauge("ckcv_cells_failed", "Cells that failed so far.")
+        self._done = Gauge("ckcv_cells_done", "Evaluations of the selection computed so far.")
+        self._dropped = Gauge("ckcv_cells_dropped", "Evaluations proven not to matter so far.")
+        self._failed = Gauge("ckcv_cells_failed", "Evaluations that failed so far.")
         self._waiting = Gauge("ckcv_batches_in_flight", "Batches handed out and not back.")
-        self._fits = Counter("ckcv_fits_total", "Machines fitted.")
-        self._solving = Counter("ckcv_solver_seconds_total", "Seconds of the workers in kernels and solver.")
+        self._fits = Counter("ckcv_fits_total", "Models fitted.")
+        self._solving = Counter("ckcv_solver_seconds_total", "Seconds of the workers in fits.")
 
     def count(self, outcomes: Sequence[Outcome], in_flight: int) -> None:
         """Count batches that came back, while so many are out."""

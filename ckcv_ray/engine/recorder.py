@@ -17,6 +17,7 @@ from ckcv_ray.core.selection import Leader
 from ckcv_ray.engine.aggregator import Aggregator
 from ckcv_ray.engine.progress import Progress
 from ckcv_ray.errors import StoreError
+from ckcv_ray.learners import make_known
 from ckcv_ray.learners.ensemble import Ensemble, Failure, Outcome, Records
 from ckcv_ray.storage.environment import environment
 from ckcv_ray.storage.execution import Account, Evaluations
@@ -64,6 +65,7 @@ class Recorder:
     """
 
     def __init__(self, problem: Problem, out: str | PathLike[str] | None = None) -> None:
+        make_known(problem.learner)  # or the folder's study could not be read in an actor
         self.problem = problem
         self.aggregator = Aggregator(problem)
         self.folder = RunFolder(out) if out is not None else None

@@ -17,12 +17,26 @@ def register(learner: type[Any]) -> type[Any]:
     return learner
 
 
-def register_installed() -> None:
-    """Register the learners of installed packages: the command line offers them beside our own."""
+def make_known(learner: Learner) -> None:
+    """Register the class of a learner where none of that name is: an actor may not know it."""
+    LEARNERS.setdefault(learner.name, type(learner))
+
+
+def register_installed() -> list[str]:
+    """Register the learners of installed packages, which the command line offers beside our own.
+
+    Returns:
+        A sentence for each that could not be loaded: nothing else depends on it.
+    """
     from importlib.metadata import entry_points  # takes 40 ms, which workers need not pay
 
+    broken = []
     for point in entry_points(group=INSTALLED):
-        register(point.load())
+        try:
+            register(point.load())
+        except Exception as error:  # whatever a module of others raises
+            broken.append(f"the learner {point.name} of {point.value} cannot be loaded: {error!r}")
+    return broken
 
 
-__all__ = ["DEFAULT", "LEARNERS", "Learner", "SimpleLearner", "register", "register_installed"]
+__all__ = ["DEFAULT", "LEARNERS", "Learner", "SimpleLearner", "make_known", "register", "register_installed"]

@@ -17,7 +17,7 @@ from ckcv_ray.core.measures import Kind, Measure
 from ckcv_ray.data.schema import Classes, Index, Rows
 from ckcv_ray.data.task import Task
 
-Setting = Mapping[str, Any]  # hyperparameters by name, JSON values
+Setting = Mapping[str, Any]  # hyperparameters by name: JSON values, text of printable characters
 
 
 class Status(StrEnum):

@@ -18,6 +18,7 @@ from ckcv_ray.core.measures import Measure
 from ckcv_ray.core.resampling import draw_members
 from ckcv_ray.data.schema import Classes, Rows
 from ckcv_ray.data.task import Task
+from ckcv_ray.errors import RunError
 from ckcv_ray.learners.base import Learner, Model
 
 PICKLE_PROTOCOL = 5
@@ -100,8 +101,14 @@ class Ensemble:
     members: tuple[Member, ...]
 
     def predict(self, X: Rows) -> tuple[Classes, NDArray[np.float64]]:
-        """Return class numbers and scores of every member, each (n_members, rows)."""
+        """Return class numbers and scores of every member, each (n_members, rows).
+
+        Raises:
+            RunError: a member gives a class that there is none.
+        """
         found = [member.model.predict(X) for member in self.members]
+        for member, one in zip(self.members, found, strict=True):
+            _check_classes(member, one.label)
         labels = np.maximum(np.array([one.label for one in found]), 0)
         return labels, np.array([one.score for one in found])
 
@@ -216,6 +223,15 @@ def _member(row: dict[str, Any], model: Any) -> Member:
     if len(errors) != len(rows) or not all(0 <= wrong <= n for wrong, n in zip(errors, rows, strict=True)):
         raise ValueError(f"model of split {row['split']}: it has more errors than rows, or fewer than none")
     return Member(row["k"], row["split"], model, errors, rows)
+
+
+def _check_classes(member: Member, labels: Classes) -> None:
+    n_classes = len(member.errors)
+    if (most := labels.max(initial=0)) >= n_classes:
+        raise RunError(
+            f"the model of split {member.split} gives class number {most}, and there are {n_classes}: "
+            "its file was changed (see ckcv verify), or its learner is wrong"
+        )
 
 
 def _majority(labels: Classes) -> tuple[Classes, NDArray[np.float64]]:

@@ -4,6 +4,7 @@ from os import PathLike
 
 from ckcv_ray.runs.load import load_run
 from ckcv_ray.storage.folder import RunFolder
+from ckcv_ray.storage.pages import write_report
 
 
 def report(folder: str | PathLike[str], out: str | PathLike[str] | None = None) -> str:
@@ -22,7 +23,7 @@ def report(folder: str | PathLike[str], out: str | PathLike[str] | None = None) 
     result = load_run(folder)
     from ckcv_ray.reports.page import page  # matplotlib is slow to import, and makes folders of its own
 
-    return RunFolder(folder).write_report(page(folder, result), out)
+    return write_report(RunFolder(folder).files, page(folder, result), out)
 
 
 __all__ = ["report"]

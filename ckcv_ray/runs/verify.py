@@ -36,7 +36,8 @@ from ckcv_ray.runs.recount import Recount, drawn, rests_on
 from ckcv_ray.runs.settle import measure
 from ckcv_ray.storage import models
 from ckcv_ray.storage.candidates import check as winning_row
-from ckcv_ray.storage.folder import MANIFEST, REPORT, Finished, RunFolder
+from ckcv_ray.storage.folder import MANIFEST, Finished, RunFolder
+from ckcv_ray.storage.pages import REPORT, report_whole
 from ckcv_ray.study import Candidate, Execution, Problem
 from ckcv_ray.validation import number
 
@@ -128,16 +129,13 @@ def verify(
         return _verify(folder, Refit(share, opened.backend, listen, stop), test)
 
 
-def _verify(
-    folder: RunFolder, refit: Refit, test: Test = None, problem: Problem | None = None
-) -> Verification:
-    """Verify one folder; ``problem`` is what it has to be about, where that is known."""
+def _verify(folder: RunFolder, refit: Refit, test: Test = None) -> Verification:
+    """Verify one folder."""
     found = Verification()
     try:
         found.differences.extend(map(plain, _digests(folder)))
         found.recomputed.append(f"the SHA-256 of {len(folder.names())} files")
-        problem = problem or folder.problem()
-        found.differences.extend(map(plain, _content(folder, problem, found, refit, test)))
+        found.differences.extend(map(plain, _content(folder, folder.problem(), found, refit, test)))
     except InputError:
         raise
     except CKCVError as error:
@@ -168,7 +166,7 @@ def _digests(folder: RunFolder) -> Iterator[str]:
             yield f"{name} is not in the manifest"
         elif folder.sha256(name) != manifest[name]:
             yield f"{name} is not the file the manifest names: its SHA-256 differs"
-    if not folder.report_whole():
+    if not report_whole(folder.files):
         yield f"{REPORT} is not as ckcv report wrote it: its last line does not name its SHA-256"
 
 
@@ -274,7 +272,7 @@ def _nested(
         if not place.finished:
             yield f"outer split {i}: its run is not finished"
             continue
-        inside[-1] = _verify(place, refit, problem=inner)
+        inside[-1] = _verify(place, refit)
         if inside[-1].differences:
             continue
         row = winning_row(place.results(inner).candidates, inner)

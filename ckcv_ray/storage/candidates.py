@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from ckcv_ray.core.selection import Leader, Selection
+from ckcv_ray.data.files import MOST_ROWS
 from ckcv_ray.storage import formats
 from ckcv_ray.storage.files import Files
 from ckcv_ray.study import Candidate, Problem
@@ -52,6 +53,11 @@ def make_selection(problem: Problem) -> Selection:
     return Selection(sizes, problem.learner.lengths, problem.own, problem.study.exhaustive)
 
 
+def count(problem: Problem) -> int:
+    """Return how many candidates there are; a run folder holds at most ``MOST_ROWS``."""
+    return len(problem.sizes) * problem.n_settings
+
+
 def candidate_table(problem: Problem, selection: Selection, estimates: dict[int, Totals]) -> pa.Table:
     """Return one row for each candidate, by ascending k, path, step.
 
@@ -76,6 +82,8 @@ def check(table: pa.Table, problem: Problem) -> dict[str, Any]:
     Raises:
         ValueError: it is not a table of this problem.
     """
+    if len(table) != (rows := len(problem.sizes) * problem.n_settings):  # before as many are made
+        raise ValueError(f"it has {len(table):,} rows: expected {rows:,}, the candidates in their order")
     for name, values in _keys(problem).items():
         if name not in table.column_names or not table[name].equals(pa.chunked_array([values])):
             raise ValueError(f"{name} does not have the values of the study, in their order")
@@ -130,7 +138,12 @@ def read(files: Files, problem: Problem) -> tuple[pa.Table, Candidate]:
     Raises:
         StoreError: it is damaged, or not that of the problem.
     """
-    rows = len(problem.sizes) * problem.n_settings
+    rows = count(problem)
+    with formats.undamaged(files, FILE):
+        if rows > MOST_ROWS:
+            raise ValueError(f"its study has {rows:,} candidates: at most {MOST_ROWS:,} are read back")
+        if formats.rows_in(files, FILE) != rows:  # before memory is given to what they have to be
+            raise ValueError(f"it does not have the {rows:,} candidates of the study, in their order")
     schema = pa.schema([*_schema(problem), *FIGURES])
     table = formats.read_table(files, FILE, problem.run_id, schema, rows, rows * len(schema))
     with formats.undamaged(files, FILE):

@@ -15,7 +15,7 @@ locked.
     report.html             remade at will, outside the manifest
 """
 
-import hashlib
+import json
 import re
 from collections.abc import Iterator, Mapping
 from os import PathLike
@@ -26,24 +26,24 @@ import pyarrow as pa
 from ckcv_ray.claims.certificate import Certificate
 from ckcv_ray.data.files import MOST_CELLS, MOST_ROWS
 from ckcv_ray.data.task import learning_task
-from ckcv_ray.errors import InputError, StoreError
+from ckcv_ray.errors import InputError, StoreError, raising
 from ckcv_ray.learners.ensemble import Ensemble
-from ckcv_ray.storage import candidates, files, formats, log, models
+from ckcv_ray.storage import candidates, formats, log, models
 from ckcv_ray.storage.execution import read_account
 from ckcv_ray.storage.files import Files
 from ckcv_ray.storage.identity import STUDY, Identity, read_identity, write_identity
 from ckcv_ray.storage.locks import LOCK, unwritable
+from ckcv_ray.storage.pages import REPORT
 from ckcv_ray.study import Problem
 from ckcv_ray.validation import as_path
 
 DATA, EXECUTION = "data.parquet", "execution.json"
-CERTIFICATE, MANIFEST, REPORT = "certificate.json", "manifest.json", "report.html"
+CERTIFICATE, MANIFEST = "certificate.json", "manifest.json"
 FOLDERS = (log.FOLDER, models.FOLDER)
 TEMPORARY = re.compile(
     r"\.((study|execution|certificate|manifest)\.json|(data|candidates|models|nested|part-\d+)\.parquet|"
     r"model-\d+\.pkl|report\.html)-\w+\.tmp"
 )
-MOST_REPORT_BYTES = 1 << 28
 MOST_VALUES = 2 * MOST_CELLS  # of a table: arrays may be larger than the files that are read
 
 
@@ -111,6 +111,7 @@ class RunFolder:
                 raise StoreError(
                     f"{self.files.path(DATA)} is not the data this run learned from: its digest differs"
                 )
+        with raising(StoreError, f"{self.files.path(STUDY)} is damaged"):  # or not there, as it is mended
             problem = Problem.of(identity.study, task)
             if problem.run_id != identity.run_id:
                 raise ValueError("its study is not in the form for its data")
@@ -153,12 +154,17 @@ class RunFolder:
         return identity is not None
 
     def check_room(self, problem: Problem) -> None:
-        """Raise InputError where a table is larger than what is read back from a folder."""
+        """Raise InputError where a table, or that of candidates, is larger than what is read back."""
         rows, columns = problem.whole.X.shape
         if rows > MOST_ROWS or rows * (columns + 1) > MOST_VALUES:
             raise InputError(
                 f"out={str(self)!r}: the table has {rows:,} rows and {columns:,} columns; a run folder "
                 f"holds at most {MOST_ROWS:,} rows and {MOST_VALUES:,} values: leave some out"
+            )
+        if (count := candidates.count(problem)) > MOST_ROWS:
+            raise InputError(
+                f"out={str(self)!r}: the study has {count:,} candidates; a run folder holds at most "
+                f"{MOST_ROWS:,}: ask for fewer values"
             )
 
     def acquire(self) -> None:
@@ -246,8 +252,12 @@ class RunFolder:
         with formats.undamaged(self.files, CERTIFICATE):
             certificate = Certificate.from_json(content)
             found = certificate.run_id, certificate.setting, certificate.k
-            if found != (expected := (problem.run_id, dict(winner.setting), winner.k)):
+            expected = problem.run_id, dict(winner.setting), winner.k
+            said, other = (json.dumps(values, sort_keys=True) for values in (found, expected))
+            if said != other:  # as text: true is not 1.0
                 raise ValueError(f"run_id, setting, k are {found}, by the other files {expected}")
+            if len(certificate.labels) != problem.task.n_classes:
+                raise ValueError(f"labels: expected {problem.task.n_classes}, one for each class")
             size = next(size for size in problem.sizes if size.holds(winner.k))
             if (certificate.n_select, certificate.n_splits) != (size.n_select, size.n_splits):
                 raise ValueError(f"n_select and n_splits are not {size.n_select} and {size.n_splits}")
@@ -293,44 +303,6 @@ class RunFolder:
         with formats.undamaged(self.files, name):
             return self.files.sha256(name)
 
-    def write_report(self, page: str, out: str | PathLike[str] | None = None) -> str:
-        """Write the HTML page, sealed, to ``out``, or into the folder; where it is now.
-
-        The seal is a last line with the SHA-256 of all before it.
-
-        Raises:
-            InputError: it cannot be written, or would replace a file of the run.
-        """
-        final = str(self.files.path(REPORT)) if out is None else str(as_path("out", out))
-        self.write_beside(final, _sealed(page.encode()))
-        return final
-
-    def report_whole(self) -> bool:
-        """Tell whether the folder's report, if there is one, is as it was written."""
-        if REPORT not in self.files.list(REPORT):
-            return True
-        try:
-            content = self.files.read(REPORT, MOST_REPORT_BYTES)
-        except (OSError, ValueError):
-            return False
-        return content == _sealed(content[: -len(_sealed(b""))])
-
-    def write_beside(self, out: str, content: bytes | pa.Buffer) -> None:
-        """Write a file that is none of the run's.
-
-        Raises:
-            InputError: it cannot be written, is no regular file, or would be one of the run's.
-        """
-        final = as_path("out", out)
-        if not files.is_replaceable(final):
-            raise InputError(f"cannot write {out!r}: it is not a file")
-        if self.files.name_of(final) not in (None, REPORT):
-            raise InputError(f"out={out!r} lies in the run folder: there it can only be {REPORT}")
-        try:
-            files.write_whole(final, content)
-        except OSError as error:
-            raise InputError(f"cannot write {out!r}: {error.strerror or error}") from None
-
     def _differs(self, name: str, digest: str) -> bool:
         """Whether a file is not the one that has this SHA-256, or cannot be read."""
         try:
@@ -365,7 +337,3 @@ class RunFolder:
 def _is_temporary(name: str) -> bool:
     """Whether a file bears the temporary name of one of a run's files."""
     return TEMPORARY.fullmatch(name.rpartition("/")[2]) is not None
-
-
-def _sealed(page: bytes) -> bytes:
-    return page + b"<!-- SHA-256 of all before: %s -->\n" % hashlib.sha256(page).hexdigest().encode()

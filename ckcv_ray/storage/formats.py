@@ -92,6 +92,12 @@ def read_table(
         return read_parquet(stream, verified=True)
 
 
+def rows_in(files: Files, name: str) -> int:
+    """Return how many rows a Parquet file says it has."""
+    with files.open(name) as stream:
+        return int(parquet.read_metadata(stream).num_rows)
+
+
 def metadata(files: Files, name: str) -> dict[bytes, bytes]:
     """Return the metadata of a Parquet file; empty where it cannot be read."""
     try:

@@ -5,6 +5,7 @@
 Parts are written once and never changed. Small ones are joined once there are many.
 """
 
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -23,6 +24,7 @@ from ckcv_ray.storage.files import Files
 from ckcv_ray.study import Problem
 
 FOLDER = "log/"
+PART = re.compile(r"log/part-([0-9]+)\.parquet")
 STAGES = ("select", "estimate")
 FAILED = "failed"
 NAMES = tuple(str(status) for status in STATUSES)
@@ -110,8 +112,8 @@ class Log:
                 yield found
 
     def parts(self) -> list[str]:
-        """Return the names of the parts, in order."""
-        return self.files.list(f"{FOLDER}part-")
+        """Return the names of the parts, in order; a copy under another name is none."""
+        return [name for name in self.files.list(f"{FOLDER}part-") if PART.fullmatch(name)]
 
     def from_arrow(self, rows: pa.Table) -> tuple[Records, list[Failure]]:
         """Return records and failures of a part.
@@ -208,7 +210,7 @@ class Log:
             return bool(empty == held.num_rows <= self._most_rows)
 
     def _next_part(self) -> str:
-        numbers = [int(part.removesuffix(".parquet").rpartition("-")[2]) for part in self.parts()]
+        numbers = [int(found[1]) for part in self.parts() if (found := PART.fullmatch(part))]
         return f"{FOLDER}part-{max(numbers, default=-1) + 1:06d}.parquet"
 
     def _write(self, part: str, rows: pa.Table) -> None:

@@ -113,6 +113,8 @@ class LearnerContract:
         columns = {name: list(column) for name, column in self.learner.settings().items()}
         assert [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)] == found
         assert all(found.count(setting) == 1 for setting in found)
+        words = [value for setting in found for value in setting.values() if isinstance(value, str)]
+        assert all(map(str.isprintable, words))  # certificates with others are refused when they are read
 
     def test_it_can_be_thinned(self) -> None:
         thinned = self.learner.thinned(2)

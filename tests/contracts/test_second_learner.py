@@ -23,14 +23,18 @@ from ckcv_ray.core.bounds import clopper_pearson
 from ckcv_ray.core.measures import Kind
 from ckcv_ray.core.schedule import Stage
 from ckcv_ray.engine import loop, recorder
+from ckcv_ray.engine.evaluate import evaluate, share
 from ckcv_ray.engine.progress import Progress
+from ckcv_ray.engine.recorder import Recorder
+from ckcv_ray.errors import RunError
 from ckcv_ray.learners import LEARNERS
 from ckcv_ray.learners.ensemble import Ensemble, to_arrow
 from ckcv_ray.runs.load import replay
 from ckcv_ray.runs.run import Job, run_job
-from ckcv_ray.storage import models
+from ckcv_ray.storage import formats, models
 from ckcv_ray.storage.folder import RunFolder
 from ckcv_ray.storage.log import Log
+from ckcv_ray.study import Problem
 
 HERE = Path(__file__).parent
 SERIAL, RAY = Execution("serial"), Execution("ray", workers=3)
@@ -205,6 +209,23 @@ def test_a_killed_run_goes_on(tmp_path: Path, backend: str) -> None:
     assert verify(killed, refit=1.0, execution=SERIAL).differences == []
 
 
+def test_a_recorder_in_a_process_that_does_not_know_the_learner_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As an actor does not know a class of a notebook, which travels by value."""
+    problem = Problem.of(STUDY, TASK)
+    before = Recorder(problem, tmp_path / "run")
+    before.open()
+    before.add(evaluate(before.plan(1), share(problem)))
+    before.close()
+    monkeypatch.delitem(LEARNERS, "centroid")
+    after = Recorder(problem, tmp_path / "run")
+    after.open()
+    assert after.account()["damaged"] == []
+    assert after.progress().computed == before.progress().computed > 0
+    after.close()
+
+
 # forged
 
 
@@ -289,6 +310,22 @@ def test_counts_forged_in_the_log_are_found_by_a_refit(out: Path) -> None:
     assert verify(out, refit=1.0, execution=SERIAL).differences != []
 
 
+def test_a_model_that_gives_a_class_there_is_none_far_away_does_not_predict(out: Path) -> None:
+    """On the rows it was learned from it does not."""
+
+    def far(model: Centroids) -> Centroids:
+        centres = np.vstack([model.centres, np.full((1, 4), 90.0)])
+        return replace(model, classes=np.append(model.classes, 7), centres=centres)
+
+    forged(out, far)
+    assert "model of split 0: it is not the model of its training rows" in verify(out).differences
+    result, far_away = load_run(out), np.full((2, 4), 90.0)
+    for asked in ({"member": 0}, {"vote": True}, {"seed": 1}):
+        with pytest.raises(RunError, match="the model of split 0 gives class number 7, and there are 3"):
+            result.predict(far_away, **asked)
+    assert set(result.predict(TASK.X)) <= set(NAMES)
+
+
 @pytest.mark.parametrize("column", ["classes", "centres", "scale"])
 def test_a_model_that_cannot_classify_a_row_is_damaged(out: Path, column: str) -> None:
     first = load_run(out).ensemble.members[0]
@@ -301,6 +338,22 @@ def test_a_model_that_cannot_classify_a_row_is_damaged(out: Path, column: str) -
     with pytest.raises(StoreError, match=r"models.parquet is damaged"):
         load_run(out)
     assert [sentence for sentence in verify(out).differences if "models.parquet is damaged" in sentence]
+
+
+def test_data_of_an_inner_run_that_were_changed_are_found(tmp_path: Path) -> None:
+    """Even where every manifest was written again."""
+    out = tmp_path / "run"
+    made(out, CERTIFIED["nested"])
+    place = RunFolder(out).inner(0)
+    file = Path(str(place)) / "data.parquet"
+    table = parquet.read_table(file)
+    parquet.write_table(table.set_column(0, "x0", pa.array(table["x0"].to_numpy() + 5.0)), file)
+    for folder in (place, RunFolder(out)):
+        named = {name: folder.sha256(name) for name in folder.names()}
+        (Path(str(folder)) / "manifest.json").write_bytes(formats.to_json(named))
+    (told,) = verify(out).differences
+    assert "outer split 0: " in told
+    assert "data.parquet is not the data this run learned from" in told
 
 
 # refused
@@ -356,12 +409,12 @@ def test_a_learner_is_sent_to_a_cluster_with_the_connection(out: Path, tmp_path:
     assert same_files(out, tmp_path / "far")
 
 
-def installed(folder: Path) -> dict[str, str]:
+def installed(folder: Path, place: str = "nearest_centroid:NearestCentroid") -> dict[str, str]:
     """The environment of a process in which a package names the learner by its entry point."""
     info = folder / "centroids-1.dist-info"
     info.mkdir(parents=True)
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: centroids\nVersion: 1\n")
-    entry = "[ckcv_ray.learners]\ncentroid = nearest_centroid:NearestCentroid\n"
+    entry = f"[ckcv_ray.learners]\ncentroid = {place}\n"
     (info / "entry_points.txt").write_text(entry)
     return {**os.environ, "PYTHONPATH": os.pathsep.join([str(folder), os.environ["PYTHONPATH"]])}
 
@@ -387,3 +440,27 @@ def test_the_command_line_knows_an_installed_learner(tmp_path: Path) -> None:
     assert said.equals(pa.chunked_array([load_run(out).predict(TASK.X, vote=True).tolist()]))
     ckcv("report", str(out))
     assert (out / "report.html").exists()
+
+
+def test_an_installed_learner_that_cannot_be_loaded_is_told_and_left_out(tmp_path: Path) -> None:
+    environment = installed(tmp_path / "site", "no_such_module:Centroid")
+    command = [
+        sys.executable,
+        "-m",
+        "ckcv_ray",
+        "plan",
+        "twonorm:30:0",
+        "--C",
+        "1",
+        "--gamma",
+        "1",
+        "--k",
+        "3",
+    ]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    assert (
+        "the learner centroid of no_such_module:Centroid cannot be loaded: ModuleNotFoundError" in done.stderr
+    )
+    assert "Traceback" not in done.stderr
+    assert "20 evaluations" in done.stdout

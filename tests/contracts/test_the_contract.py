@@ -73,6 +73,14 @@ class Repeats(NearestCentroid):
         return [super().paths[0], super().paths[0]]
 
 
+class Breaks(NearestCentroid):
+    """Has a line break in a setting."""
+
+    @property
+    def paths(self) -> Sequence[Sequence[Setting]]:
+        return [[{**setting, "metric": "po\noled"} for setting in super().paths[0]]]
+
+
 class Forgets(NearestCentroid):
     """Its tables lose the last bits."""
 
@@ -123,6 +131,7 @@ BROKEN = [
     (Together, "test_what_is_said_of_a_row_does_not_depend_on_the_others"),
     (Together, "test_it_is_known_by_its_name"),
     (Repeats, "test_its_settings_have_a_position_each"),
+    (Breaks, "test_its_settings_have_a_position_each"),
     (Forgets, "test_its_models_come_back_from_parquet"),
     (Trusts, "test_a_model_is_held_against_its_training_rows"),
     (Blind, "test_models_of_other_rows_are_others"),

@@ -77,6 +77,7 @@ def test_unsigned_labels_beyond_int64_are_kept_or_refused(tmp_path):
         ([1, 2, 2, 2, 2, 2, 2, 2], "class 1 has 1 row: each needs at least 2"),
         (["b"] * 7 + ["a"], "class 'a' has 1 row"),
         ([0.5 * i for i in range(8)], "class 0.0 has 1 row: each needs at least 2"),
+        ([0.5 * i for i in range(8)], "the target 'y' has 8 classes (0.0, 0.5, 1.0"),
         (
             [date(2020, 1, i % 2 + 1) for i in range(8)],
             "'y' has type date32[day]: labels are text or numbers",

@@ -12,7 +12,8 @@ from ckcv_ray.core.schedule import Stage
 from ckcv_ray.engine import forecast
 from ckcv_ray.engine.aggregator import Aggregator
 from ckcv_ray.engine.forecast import Plan, estimate, plan_problem, thinned
-from ckcv_ray.errors import InputError
+from ckcv_ray.errors import InputError, RunError
+from ckcv_ray.learners.svm.learner import GaussianSVM
 from ckcv_ray.runs.run import Job, checked, run_job, run_work
 from ckcv_ray.study import Execution, Problem, Study
 
@@ -139,3 +140,14 @@ def test_a_trial_that_decides_all_leaves_nothing_but_the_refits():
     assert tried.candidates.equals(whole.candidates)
     assert tried.certificate == whole.certificate
     assert tried.execution["fits"] == expected.outcome.fits + len(tried.ensemble.members)
+
+
+def test_a_plan_of_what_fails_says_what_failed(monkeypatch):
+    """Otherwise it took nobody knows how long, and JSON has no number for that."""
+
+    def broken(*_):
+        raise FloatingPointError("the matrix is a pineapple")
+
+    monkeypatch.setattr(GaussianSVM, "prepare", broken)
+    with pytest.raises(RunError, match=r"nothing could be computed: .* paths failed, the first at .*"):
+        plan_problem(Problem.of(SMALL, blobs(30)))

@@ -83,7 +83,7 @@ def local(out: Path) -> None:
 
 
 def same(a: Path, b: Path) -> None:
-    for name in ("triples.parquet", "certificate.json", "ensemble/models.parquet"):
+    for name in ("candidates.parquet", "certificate.json", "ensemble/models.parquet"):
         assert (a / name).read_bytes() == (b / name).read_bytes()
 
 

@@ -17,11 +17,9 @@ from hypothesis.extra.numpy import arrays
 from scipy import stats
 from scipy.optimize import brentq
 
-from ckcv_ray.data.task import TestRows
-from ckcv_ray.errors import InputError
-from ckcv_ray.learners.ensemble import mistakes
-from ckcv_ray.runs.run import run_table
-from ckcv_ray.study import Execution, Study
+from ckcv_ray import Execution, InputError, Job, Study, TestRows
+from ckcv_ray.learners.svm.decision import UNDECIDED
+from ckcv_ray.runs.run import run_job
 from jobs.paper import losses
 from jobs.paper.soft_bounds import CAP, betting, clipped_linear, empirical_bernstein, hoeffding, ramp
 
@@ -180,8 +178,8 @@ def test_the_capital_grows_with_the_mean_it_is_against(sample, delta):
 
 @pytest.fixture(scope="module")
 def result():
-    study = Study(C=(0.1, 1.0, 10.0), gamma=(0.1, 1.0), k=(3, 4), n_splits=6)
-    return run_table(study, blobs(60), execution=Execution("serial"))
+    study = Study.of(C=(0.1, 1.0, 10.0), gamma=(0.1, 1.0), k=(3, 4), n_splits=6)
+    return run_job(Job(study, blobs(60)), Execution("serial"))
 
 
 @pytest.fixture(scope="module")
@@ -192,7 +190,7 @@ def row(result):
 
 def test_margins_are_those_the_members_were_counted_on(result):
     for z, member in zip(losses.estimate_margins(result), result.ensemble.members, strict=True):
-        assert sum(mistakes(z, np.ones(len(z), dtype=np.int8))) == sum(member.errors)
+        assert np.sum(z <= UNDECIDED) == sum(member.errors)
 
 
 def test_counts_with_clopper_pearson_are_the_papers_figure(result, row):
@@ -207,10 +205,10 @@ def test_each_column_is_compared_with_the_label_it_bounds(row):
 
 
 def test_no_error_on_the_test_rows_is_refused(result):
-    found = result.ensemble.vote(result.table.X)
+    found = result.ensemble.vote(result.task.X)
     agreed = found.share == 1
     with pytest.raises(InputError, match="looseness"):
-        losses.measure(result, TestRows(result.table.X[agreed], found.sign[agreed]))
+        losses.measure(result, TestRows(result.task.X[agreed], found.label[agreed]))
 
 
 def test_the_table_is_as_wide_as_its_heading_and_stars_the_smallest(row):

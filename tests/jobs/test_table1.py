@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ckcv_ray.errors import InputError
+from ckcv_ray import InputError, Rotation
 from jobs.paper import table1
 from jobs.paper.scatter import SetErrors, bounds_against_errors
 
@@ -46,10 +46,11 @@ def test_without_an_archive_the_reason_is_told(monkeypatch: pytest.MonkeyPatch, 
 def test_each_realization_asks_for_what_the_columns_need(ida: Path) -> None:
     one = table1.part("splice", 1, 4)
     (study,) = table1.studies(one, conventional=False)
-    assert (study.report_k, study.scaling, study.seed, study.k) == ((5, 10), "standard", 4, None)
+    asked = study.options()
+    assert [asked[name] for name in ("report_k", "scale", "seed", "k")] == [(5, 10), "standard", 4, None]
     fixed = table1.studies(one, conventional=True)
-    assert [(s.k, s.resampling) for s in fixed] == [((5,), "rotation"), ((10,), "rotation")]
-    assert table1.studies(table1.part("heart", 1, 0), False)[0].scaling == "none"
+    assert [s.resampling for s in fixed] == [Rotation((5,)), Rotation((10,))]
+    assert table1.studies(table1.part("heart", 1, 0), False)[0].options()["scale"] == "none"
 
 
 def row(name: str, realization: int, seed: int = 0, **values: float) -> dict[str, float | str | bool]:

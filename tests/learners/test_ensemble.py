@@ -88,8 +88,9 @@ class Says:
 
 
 def saying(*members):
-    """An ensemble of members that give rows these classes."""
-    return Ensemble(tuple(Member(3, i, Says(*labels), (), ()) for i, labels in enumerate(members)))
+    """An ensemble of members that give rows these of six classes."""
+    none = (0,) * 6
+    return Ensemble(tuple(Member(3, i, Says(*labels), none, none) for i, labels in enumerate(members)))
 
 
 def bits(value):

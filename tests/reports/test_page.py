@@ -32,6 +32,7 @@ from ckcv_ray.runs.run import Job, checked, run_job, run_work
 from ckcv_ray.runs.verify import verify
 from ckcv_ray.storage.candidates import OF_SIZE
 from ckcv_ray.storage.folder import RunFolder
+from ckcv_ray.storage.pages import write_report
 from ckcv_ray.study import Execution, Problem, Study
 
 SERIAL = Execution("serial")
@@ -246,7 +247,7 @@ def test_the_page_goes_where_it_is_told(
 def test_a_page_never_replaces_anything_of_a_run(name: str, finished: Path) -> None:
     before = {file: file.read_bytes() for file in finished.rglob("*") if file.is_file()}
     with pytest.raises(InputError, match=r"cannot write|lies in the run folder"):
-        RunFolder(finished).write_report("page", finished / name)
+        write_report(RunFolder(finished).files, "page", finished / name)
     assert {file: file.read_bytes() for file in finished.rglob("*") if file.is_file()} == before
 
 
@@ -297,7 +298,7 @@ def browse(browser: str, place: Path, *words: str) -> str:
 def test_a_browser_shows_the_page_in_a_light_and_a_dark_scheme(
     browser: str, finished: Path, tmp_path: Path
 ) -> None:
-    target = Path(RunFolder(finished).write_report(page(finished), tmp_path / "page.html")).as_uri()
+    target = Path(write_report(RunFolder(finished).files, page(finished), tmp_path / "page.html")).as_uri()
     background = []
     for scheme in ("0", "1"):
         picture = tmp_path / f"{scheme}.png"
@@ -311,7 +312,7 @@ def test_a_browser_shows_the_page_in_a_light_and_a_dark_scheme(
 
 
 def test_a_browser_takes_no_name_for_markup(browser: str, hostile: Path, tmp_path: Path) -> None:
-    target = Path(RunFolder(hostile).write_report(page(hostile), tmp_path / "page.html")).as_uri()
+    target = Path(write_report(RunFolder(hostile).files, page(hostile), tmp_path / "page.html")).as_uri()
     shown = Page(browse(browser, tmp_path, "--dump-dom", target))
     assert not FORBIDDEN & set(shown.tags)
     assert shown.tags.count("svg") == 3

@@ -111,3 +111,15 @@ def test_a_k_without_a_candidate_says_what_is_known(whole: Path) -> None:
             assert set(row["setting"]) == {"C", "gamma"}
         else:
             assert (row["state"], row["setting"], row["l_ms"]) == ("beaten", None, None)
+
+
+def test_rows_are_counted_before_as_many_are_made(whole: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A few bytes of a forged study name more candidates than there is memory for."""
+    table, _ = candidates.read(Files(whole), PROBLEM)
+
+    def made(*_: object) -> dict[str, object]:
+        raise MemoryError
+
+    monkeypatch.setattr(candidates, "_keys", made)
+    with pytest.raises(ValueError, match=f"it has {len(table) - 1} rows: expected {len(table)}"):
+        candidates.check(table.slice(1), PROBLEM)

@@ -14,36 +14,31 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from conftest import blobs
-from forgery import (
-    CANDIDATES,
-    DATA,
-    LOG,
-    MODELS,
-    NAMES,
-    PROBLEM,
-    SERIAL,
-    STUDY,
-    TASK,
-    finished,
-    reseal,
-    rewrite_json,
-    run_in,
-)
 from pyarrow import parquet
 
-from ckcv_ray import load_run
+from ckcv_ray import Execution, Job, Study, load_run
 from ckcv_ray.cli import main as cli
+from ckcv_ray.data.files import MOST_CELLS
 from ckcv_ray.data.task import Task
 from ckcv_ray.errors import InputError, StoreError, printable
-from ckcv_ray.learners import ensemble as ensembles
-from ckcv_ray.learners.ensemble import Failure
+from ckcv_ray.learners.ensemble import Failure, schema
 from ckcv_ray.reports.page import page
-from ckcv_ray.runs import load
-from ckcv_ray.runs.run import Job, run_job
+from ckcv_ray.runs import load as archive
+from ckcv_ray.runs.run import run_job
 from ckcv_ray.runs.verify import verify
+from ckcv_ray.storage import log
 from ckcv_ray.storage.folder import RunFolder
+from ckcv_ray.storage.log import Log, record_type
+from ckcv_ray.study import Problem
 
-SCHEMA = ensembles.schema(STUDY.learner)
+STUDY = Study.of(C=(0.1, 1.0), gamma=(0.1, 1.0), k=(3, 4), n_splits=3)
+TASK = blobs(24)
+SERIAL = Execution("serial")
+DATA, MODELS, PART = "data.parquet", "ensemble/models.parquet", "log/part-000000.parquet"
+NAMES = (
+    "study.json", DATA, "candidates.parquet", "certificate.json", MODELS, "ensemble/model-00000.pkl", PART,
+    "execution.json", "manifest.json",
+)  # fmt: skip
 ESC = "\x1b[2J\x1b]0;owned\x07"
 
 READ = """
@@ -53,6 +48,7 @@ from ckcv_ray import load_run
 from ckcv_ray.runs.load import replay
 from ckcv_ray.errors import CKCVError
 from ckcv_ray.reports.page import page
+from ckcv_ray.storage.folder import RunFolder
 from ckcv_ray.runs import verify as verification
 
 def verify(out):
@@ -86,7 +82,16 @@ MOST_MIB = 500
 
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return finished(tmp_path_factory)
+    out = tmp_path_factory.mktemp("whole") / "run"
+    run_job(Job(STUDY, TASK, out), SERIAL)
+    return out
+
+
+def reseal(run: Path) -> None:
+    """Make the manifest agree with the files, as a careful forger would."""
+    folder = RunFolder(run)
+    digests = {file: folder.sha256(file) for file in folder.names()}
+    (run / "manifest.json").write_text(json.dumps(digests, indent=2) + "\n")
 
 
 def bind(file: Path) -> None:
@@ -147,7 +152,7 @@ def test_its_own_command_mends_it(whole: Path, tmp_path: Path, kind: str) -> Non
         out = shutil.copytree(whole, tmp_path / str(i))
         (out / name).unlink()
         STRANGE[kind](out / name)
-        run_in(out)
+        run_job(Job(STUDY, TASK, out), SERIAL)
         assert [told for told in verify(out).differences if "damaged-000000" not in told] == []
         assert (out / MODELS).read_bytes() == (whole / MODELS).read_bytes()
 
@@ -169,7 +174,7 @@ def test_a_report_that_is_no_file_is_not_read(whole: Path, tmp_path: Path, kind:
 def test_a_folder_with_such_a_thing_is_no_place_for_a_run(tmp_path: Path, kind: str) -> None:
     STRANGE[kind](tmp_path / "thing")
     with pytest.raises(StoreError, match="not a run folder"):
-        run_in(tmp_path)
+        run_job(Job(STUDY, TASK, tmp_path), SERIAL)
     assert [file.name for file in tmp_path.iterdir()] == ["thing"]
 
 
@@ -177,7 +182,7 @@ def test_a_folder_with_such_a_thing_is_no_place_for_a_run(tmp_path: Path, kind: 
 def test_a_lock_that_is_none_is_refused(tmp_path: Path, kind: str) -> None:
     STRANGE[kind](tmp_path / ".lock")
     with pytest.raises((StoreError, InputError), match=r"\.lock|cannot write"):
-        run_in(tmp_path)
+        run_job(Job(STUDY, TASK, tmp_path), SERIAL)
     assert not RunFolder(tmp_path).files.lock.busy
 
 
@@ -202,7 +207,8 @@ def lists(name: str, length: int) -> Callable[[pa.Table], pa.Table]:
 
     def change(table: pa.Table) -> pa.Table:
         offsets = np.arange(len(table) + 1, dtype=np.int32) * length
-        values = np.zeros(len(table) * length, SCHEMA.field(name).type.value_type.to_pandas_dtype())
+        kind = schema(STUDY.learner).field(name).type.value_type.to_pandas_dtype()
+        values = np.zeros(len(table) * length, kind)
         column = pa.ListArray.from_arrays(offsets, values)
         return table.set_column(table.schema.get_field_index(name), table.schema.field(name), column)
 
@@ -228,11 +234,13 @@ BOMBS: dict[str, tuple[str, Callable[[Path], None]]] = {
     "support": (MODELS, lambda file: grow(file, 1, lists("support", 10_000_000))),
     "dual_coef": (MODELS, lambda file: grow(file, 1, lists("dual_coef", 10_000_000))),
     "centre": (MODELS, lambda file: grow(file, 1, lists("centre", 10_000_000))),
+    "errors": (MODELS, lambda file: grow(file, 1, lists("errors", 10_000_000))),
+    "n_estimate": (MODELS, lambda file: grow(file, 1, lists("n_estimate", 10_000_000))),
     "many models": (MODELS, lambda file: grow(file, 10, repeated(1_000_000))),
-    "many candidates": (CANDIDATES, lambda file: grow(file, 20, repeated(1_000_000))),
-    "long states": (CANDIDATES, lambda file: grow(file, 1, text("state", 1 << 20, 8))),
-    "many records": (LOG, lambda file: grow(file, 15, repeated(1_000_000))),
-    "long tracebacks": (LOG, lambda file: grow(file, 1, text("traceback", 1 << 20, 2000))),
+    "many candidates": ("candidates.parquet", lambda file: grow(file, 20, repeated(1_000_000))),
+    "long states": ("candidates.parquet", lambda file: grow(file, 1, text("state", 1 << 20, 8))),
+    "many records": (PART, lambda file: grow(file, 15, repeated(1_000_000))),
+    "long tracebacks": (PART, lambda file: grow(file, 1, text("traceback", 1 << 20, 2000))),
 }  # fmt: skip
 
 
@@ -246,7 +254,7 @@ def test_parquet_that_unfolds_is_refused_in_bounded_memory(whole: Path, tmp_path
     found = read_elsewhere(whole, list(cases.values()))
     for name, out in cases.items():
         told, mib = found[str(out)]
-        refused = told[2] if BOMBS[name][0] == LOG else told[0]
+        refused = told[2] if BOMBS[name][0] == PART else told[0]
         assert refused.startswith("StoreError: "), (name, refused)
         assert BOMBS[name][0] in refused, name
         assert mib < MOST_MIB, name
@@ -257,11 +265,47 @@ def test_what_a_run_could_not_read_again_it_does_not_begin(
 ) -> None:
     monkeypatch.setattr("ckcv_ray.storage.folder.MOST_VALUES", 3 * TASK.n - 1)
     with pytest.raises(InputError, match="24 rows and 2 columns; a run folder holds at most"):
-        run_in(tmp_path / "run")
+        run_job(Job(STUDY, TASK, tmp_path / "run"), SERIAL)
     assert list(tmp_path.iterdir()) == []
 
 
+def test_a_long_log_is_written_in_parts_that_are_read(
+    whole: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out = shutil.copytree(whole, tmp_path / "run")
+    folder, before = RunFolder(out), list((out / "log").iterdir())
+    problem = folder.problem()
+    ((records, _),) = Log(folder.files, problem).read()
+    monkeypatch.setattr(log, "MOST_PART_ROWS", len(records) // 2)
+    failures = [Failure(False, 0, 2, 0, 0, 2, "Traceback: fire")]
+    written = Log(folder.files, problem)
+    written.append(records, failures)
+    assert len(list((out / "log").iterdir())) == len(before) + 3
+    read = list(written.read())
+    assert sum(len(found) for found, _ in read) == 2 * len(records)
+    assert [lost for _, failed in read for lost in failed] == failures
+
+
+def test_parts_with_failures_are_not_joined(
+    whole: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(log, "MOST_SMALL_PARTS", 2)
+    out = shutil.copytree(whole, tmp_path / "run")
+    folder = RunFolder(out)
+    written, none = Log(folder.files, folder.problem()), np.empty(0, record_type(2))
+    for _ in range(4):
+        written.append(none, [Failure(False, 0, 2, 0, 0, 2, "Traceback: fire")])
+    assert len(list((out / "log").iterdir())) == 5
+    assert log.MOST_PART_ROWS * 32 * len(written.schema) < MOST_CELLS
+
+
 # Words that steer a terminal
+
+
+def put(file: Path, change: Callable[[dict[str, Any]], object]) -> None:
+    content = json.loads(file.read_text())
+    change(content)
+    file.write_text(json.dumps(content, indent=2) + "\n")
 
 
 WORDS: dict[str, Callable[[dict[str, Any]], object]] = {
@@ -272,25 +316,15 @@ WORDS: dict[str, Callable[[dict[str, Any]], object]] = {
         c["claims"][0].update(certification=ESC),
         c["proven"].update(certification=ESC),
     ),
-    "a setting": lambda c: c["setting"].update(C=ESC),
     "another direction": lambda c: c["assumptions"].__setitem__(0, "\u202eevil"),
 }
-
-
-def changed(change: Callable[[dict[str, Any]], object]) -> Callable[[dict[str, Any]], dict[str, Any]]:
-    """The object itself after the change."""
-
-    def apply(content: dict[str, Any]) -> dict[str, Any]:
-        change(content)
-        return content
-
-    return apply
 
 
 @pytest.mark.parametrize("name", WORDS)
 def test_a_certificate_that_steers_a_terminal_is_refused(whole: Path, tmp_path: Path, name: str) -> None:
     out = shutil.copytree(whole, tmp_path / "run")
-    rewrite_json(out, "certificate.json", changed(WORDS[name]))
+    put(out / "certificate.json", WORDS[name])
+    reseal(out)
     for read in (load_run, page):
         with pytest.raises(StoreError, match=r"certificate\.json is damaged: .*control characters") as told:
             read(out)
@@ -302,14 +336,17 @@ def test_a_certificate_that_steers_a_terminal_is_refused(whole: Path, tmp_path: 
 def steering(tmp_path: Path) -> Path:
     """A run whose labels, features, source, environment and tracebacks would steer a terminal."""
     labels = np.where(TASK.y > 0, f"well{ESC}", f"ill\r{ESC}")
+    task = Task.of(TASK.X, labels, source=f"here{ESC}")
     out = tmp_path / "steering"
-    run_job(Job(STUDY, Task.of(TASK.X, labels, source=f"here{ESC}"), out), SERIAL)
-
-    def account(content: dict[str, Any]) -> None:
-        content["environment"].update(processor=f"cpu{ESC}\nckcv: all is well")
-        content.update(failures=[[0, 3, 0, f"Traceback{ESC}"]], damaged=[f"a{ESC}"])
-
-    rewrite_json(out, "execution.json", changed(account))
+    run_job(Job(STUDY, task, out), SERIAL)
+    put(
+        out / "execution.json",
+        lambda c: (
+            c["environment"].update(processor=f"cpu{ESC}\nckcv: all is well"),
+            c.update(failures=[[0, 3, 0, f"Traceback{ESC}"]], damaged=[f"a{ESC}"]),
+        ),
+    )
+    reseal(out)
     return out
 
 
@@ -343,10 +380,10 @@ def test_tracebacks_are_escaped_in_the_report(whole: Path, monkeypatch: pytest.M
 def test_a_study_of_more_evaluations_than_memory_is_not_played_back(
     whole: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    load.replay(whole)
-    monkeypatch.setattr(load, "MOST_EVALUATIONS", PROBLEM.n_evaluations - 1)
+    archive.replay(whole)
+    monkeypatch.setattr(archive, "MOST_EVALUATIONS", Problem.of(STUDY, TASK).n_evaluations - 1)
     with pytest.raises(StoreError, match=r"its study has 24 evaluations: at most 23 are read back"):
-        load.replay(whole)
+        archive.replay(whole)
 
 
 def test_an_inner_run_that_is_the_run_itself_is_seen_at_once(tmp_path: Path) -> None:

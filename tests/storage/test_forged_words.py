@@ -11,6 +11,7 @@ from forgery import ACCOUNT, CERTIFICATE, DAMAGE, check_refused, finished, put, 
 from ckcv_ray.errors import InputError, StoreError
 from ckcv_ray.runs.verify import verify
 from ckcv_ray.storage.folder import RunFolder
+from ckcv_ray.storage.pages import report_whole, write_report
 
 
 @pytest.fixture(scope="module")
@@ -88,14 +89,14 @@ def test_differences_are_told_at_their_place_and_in_a_line(run: Path) -> None:
 
 
 def test_verify_sees_a_changed_report(run: Path) -> None:
-    RunFolder(run).write_report("<p>12 %</p>\n")
+    write_report(RunFolder(run).files, "<p>12 %</p>\n")
     assert verify(run).differences == []
     page = (run / "report.html").read_bytes()
     for at in range(len(page)):
         changed = DAMAGE["flipped"](page, at)
         assert changed is not None
         (run / "report.html").write_bytes(changed)
-        assert not RunFolder(run).report_whole()
+        assert not report_whole(RunFolder(run).files)
     assert verify(run).differences == [
         "report.html is not as ckcv report wrote it: its last line does not name its SHA-256"
     ]
@@ -105,15 +106,15 @@ def test_a_report_takes_no_other_place_in_the_folder(run: Path, tmp_path: Path) 
     folder = RunFolder(run)
     for name in ("data.parquet", "page.html", "log/page.html"):
         with pytest.raises(InputError, match=r"lies in the run folder: there it can only be report\.html"):
-            folder.write_report("<p>", run / name)
+            write_report(folder.files, "<p>", run / name)
     os.mkfifo(tmp_path / "pipe")
     with pytest.raises(InputError, match="it is not a file"):
-        folder.write_report("<p>", tmp_path / "pipe")
-    assert folder.write_report("<p>", tmp_path / "page.html") == str(tmp_path / "page.html")
+        write_report(folder.files, "<p>", tmp_path / "pipe")
+    assert write_report(folder.files, "<p>", tmp_path / "page.html") == str(tmp_path / "page.html")
     (run / "report.html").symlink_to("report.html")
     with pytest.raises(InputError, match="symbolic links"):
-        folder.write_report("<p>")
+        write_report(folder.files, "<p>")
     (run / "report.html").unlink()
-    folder.write_report("<p>")
-    assert folder.report_whole()
+    write_report(folder.files, "<p>")
+    assert report_whole(folder.files)
     assert verify(run).differences == []
