@@ -153,6 +153,11 @@ class Files:
         return sorted(file.relative_to(self.root).as_posix() for file in found if is_regular(file))
 
 
+def is_replaceable(file: Path) -> bool:
+    """Tell whether a file can be written there: there is nothing of that name, or a file."""
+    return file.is_file() or not file.exists()
+
+
 def write_whole(final: Path, content: bytes | pa.Buffer) -> None:
     """Write a file atomically: under a temporary name, fsync, rename, fsync of the folder.
 

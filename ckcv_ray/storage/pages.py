@@ -6,7 +6,7 @@ from os import PathLike
 import pyarrow as pa
 
 from ckcv_ray.errors import InputError
-from ckcv_ray.storage.files import Files, write_whole
+from ckcv_ray.storage.files import Files, is_replaceable, write_whole
 from ckcv_ray.validation import as_path
 
 REPORT = "report.html"
@@ -44,7 +44,7 @@ def write_beside(files: Files, out: str, content: bytes | pa.Buffer) -> None:
         InputError: it cannot be written, is no regular file, or would be one of the run's.
     """
     final = as_path("out", out)
-    if final.exists() and not final.is_file():
+    if not is_replaceable(final):
         raise InputError(f"cannot write {out!r}: it is not a file")
     if files.name_of(final) not in (None, REPORT):
         raise InputError(f"out={out!r} lies in the run folder: there it can only be {REPORT}")

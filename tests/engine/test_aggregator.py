@@ -96,7 +96,8 @@ def test_failures_of_one_path_are_joined_in_any_order(problem: Problem, inputs: 
 def test_what_failed_first_is_told_with_its_place(problem: Problem) -> None:
     assert first_of([], problem) == "no failure was recorded"
     failures = failed([Unit(Stage.SELECT, 1, 2, EVERY)], problem.n_totals, FIRE).failures
-    assert first_of(failures, problem) == f"2 paths failed, the first at path 0, k = 4, split 2:\n{FIRE}"
+    where = "C = 0.1, gamma = 0.1, k = 4, split 2"
+    assert first_of(failures, problem) == f"2 paths failed, the first at {where}:\n{FIRE}"
 
 
 def test_an_exhaustive_run_is_not_complete_before_its_estimates(exhaustive: Problem) -> None:
