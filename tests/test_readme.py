@@ -21,12 +21,12 @@ SMALLER = {
     for command, smaller in (
         ("paper/table1.py --seeds 3", "paper/table1.py --sets thyroid --realizations 2"),
         ("paper/table1.py --conventional", "paper/table1.py --conventional --sets titanic --realizations 1"),
-        ("faults/chaos.py --rounds 24 --seed 603", "faults/chaos.py --rounds 1 --seed 1 --kinds aggregator"),
+        ("faults/chaos.py --rounds 24 --seed 603", "faults/chaos.py --rounds 1 --seed 1 --kinds recorder"),
         ("faults/fuzz.py --minutes 10", "faults/fuzz.py --minutes 0.1 --only words,toml"),
         ("benchmarks/plan.py", "benchmarks/plan.py --sets titanic --most 1000"),
         ("benchmarks/scale.py --workers 64", "benchmarks/scale.py --workers 2 --source twonorm:60:0"),
         ("benchmarks/simulate.py", "benchmarks/simulate.py --workers 2,8 --source twonorm:60:0 --fits 2000"),
-        ("benchmarks/long.py", "benchmarks/long.py --cells 20000 --least 0"),
+        ("benchmarks/long.py", "benchmarks/long.py --evaluations 20000 --least 0"),
         *(
             (
                 f"nightly --only studies,algorithm --repeats 2 --night 2026-08-0{night}",
