@@ -3,7 +3,6 @@
 import os
 import signal
 import sys
-from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -29,7 +28,7 @@ from ckcv_ray.engine.aggregator import Aggregator
 from ckcv_ray.engine.backend import choose_backend, ray_address
 from ckcv_ray.engine.forecast import WORKERS as PLANNED
 from ckcv_ray.engine.forecast import Estimate, estimate, plan_problem, wall_seconds
-from ckcv_ray.errors import StoreError, counted
+from ckcv_ray.errors import counted
 from ckcv_ray.runs.load import load_run, reopen, replay
 from ckcv_ray.runs.result import Result
 from ckcv_ray.runs.run import Job, Work, checked, compute, found
@@ -170,8 +169,7 @@ def _run(work: Work, out: Path, execution: Execution, yes: bool) -> Result:
     if (result := found(as_given)) is not None:
         say(f"{out} holds this study, finished: here is its result")
         return result
-    with suppress(StoreError):
-        say_environment(out)
+    say_environment(out)
     signals = Signals()
     try:
         expected = estimate(work.problem)

@@ -60,8 +60,7 @@ def verify(
     except KeyboardInterrupt:
         say("interrupted: nothing is changed by a verification")
         raise typer.Exit(128 + (signals.received or signal.SIGINT)) from None
-    with suppress(StoreError):
-        say_environment(folder)
+    say_environment(folder)
     name, differences = _run_id(folder), [plain(sentence) for sentence in found.differences]
     content = {"run_id": name, "ok": not differences, **asdict(found), "differences": differences}
     lines = differences or [f"run {name}: every figure follows from the data and the log"]

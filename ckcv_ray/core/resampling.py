@@ -131,7 +131,7 @@ class Complete:
     def canonical(self, n: int) -> Self:
         """Return the form for n rows; see ``Resampling``."""
         check_folds("k", self.k or (), n)
-        return replace(self, k=None) if self.k == tuple(range(LEAST_K, n + 1)) else self
+        return replace(self, k=None) if _is_every_k(self.k, n) else self
 
     def sizes(self, n: int) -> tuple[FoldSize, ...]:
         """Return the fold sizes: values of k with equal floor(n / k) are one."""
@@ -169,7 +169,7 @@ class Rotation:
     def canonical(self, n: int) -> Self:
         """Return the form for n rows; see ``Resampling``."""
         check_folds("k", self.k or (), n)
-        return replace(self, k=None) if self.k == tuple(range(LEAST_K, n + 1)) else self
+        return replace(self, k=None) if _is_every_k(self.k, n) else self
 
     def sizes(self, n: int) -> tuple[FoldSize, ...]:
         """Return a fold size for each k."""
@@ -178,6 +178,11 @@ class Rotation:
     def split(self, n: int, size: FoldSize, number: int, seed: int) -> Split:
         """Draw a split; see ``rotation``."""
         return rotation(n, size.k, number, seed)
+
+
+def _is_every_k(k: tuple[int, ...] | None, n: int) -> bool:
+    """Whether numbers of folds are all that n rows have."""
+    return k == tuple(range(LEAST_K, n + 1))
 
 
 def _every_k(n: int) -> list[int]:

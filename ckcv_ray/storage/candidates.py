@@ -82,7 +82,7 @@ def check(table: pa.Table, problem: Problem) -> dict[str, Any]:
     Raises:
         ValueError: it is not a table of this problem.
     """
-    if len(table) != (rows := len(problem.sizes) * problem.n_settings):  # before as many are made
+    if len(table) != (rows := count(problem)):  # before as many are made
         raise ValueError(f"it has {len(table):,} rows: expected {rows:,}, the candidates in their order")
     for name, values in _keys(problem).items():
         if name not in table.column_names or not table[name].equals(pa.chunked_array([values])):
@@ -163,10 +163,7 @@ def _keys(problem: Problem) -> dict[str, pa.Array]:
     settings = problem.learner.settings()
     columns = {"path": path, "step": step, **settings}
     repeated = {name: np.tile(values, len(sizes)) for name, values in columns.items()}
-    whole = {
-        name: np.repeat([getattr(size, name) for size in sizes], n)
-        for name in ("k_first", "k_last", "n_select")
-    }
+    whole = {name: np.repeat([getattr(size, name) for size in sizes], n) for name in OF_SIZE}
     return {name: pa.array(values) for name, values in (repeated | whole).items()}
 
 

@@ -4,7 +4,6 @@ import hashlib
 import io
 import re
 import socket
-import sys
 import threading
 from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, HTTPServer
@@ -14,7 +13,6 @@ import pytest
 from rich.console import Console
 
 from ckcv_ray.cli import display
-from ckcv_ray.cli import main as cli
 from ckcv_ray.data import ida as fetch
 from ckcv_ray.errors import InputError
 
@@ -253,23 +251,6 @@ def test_the_public_addresses_name_the_file() -> None:
 
 
 # On the command line
-
-
-@pytest.fixture
-def ckcv(
-    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
-) -> Callable[..., tuple[int, str, str]]:
-    def call(*words: str) -> tuple[int, str, str]:
-        monkeypatch.setattr(sys, "argv", ["ckcv", *words])
-        capfd.readouterr()
-        try:
-            cli.main()
-            code = 0
-        except SystemExit as end:
-            code = int(end.code or 0)
-        return (code, *capfd.readouterr())
-
-    return call
 
 
 def test_the_command_prints_where_the_file_lies(
