@@ -17,7 +17,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ckcv_ray.core.selection import Selection, Values
+from ckcv_ray.core.selection import Leader, Selection, Values
 
 Lengths = NDArray[np.intp]
 Transfer = Callable[[Values, int, int], Values]  # values in one size to those expected in another
@@ -57,6 +57,12 @@ class Unit(NamedTuple):
     def evaluations(self) -> int:
         """How many steps are scored."""
         return sum(length - self.first(length) for _, length in self.paths)
+
+
+def refits(leader: Leader, n_splits: int) -> list[Unit]:
+    """Return the refits of a leader, one on each split."""
+    path = leader.path, leader.step + 1
+    return [Unit(Stage.REFIT, leader.size, split, (path,)) for split in range(n_splits)]
 
 
 class Schedule:

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ckcv_ray.core.schedule import Stage, Unit
+from ckcv_ray.core.schedule import Stage, Unit, refits
 from ckcv_ray.core.selection import ABSENT
 from ckcv_ray.engine.aggregator import Aggregator
 from ckcv_ray.engine.batches import Rate, batch_seconds, fill
@@ -39,8 +39,7 @@ def rests_on(aggregator: Aggregator, candidates: pa.Table) -> list[Unit]:
             for path in enumerate(problem.learner.lengths)
         ]
     for leader in aggregator.leaders():
-        splits = range(problem.sizes[leader.size].n_splits)
-        units += [Unit(Stage.REFIT, leader.size, i, ((leader.path, leader.step + 1),)) for i in splits]
+        units += refits(leader, problem.sizes[leader.size].n_splits)
     return units
 
 

@@ -6,7 +6,6 @@ from secrets import randbits
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import ArrayLike, NDArray
 
 from ckcv_ray.claims.certificate import Certificate
@@ -19,7 +18,7 @@ from ckcv_ray.errors import InputError
 from ckcv_ray.learners.base import Setting
 from ckcv_ray.learners.ensemble import Ensemble, Prediction
 from ckcv_ray.runs.summary import summary
-from ckcv_ray.storage.candidates import per_k
+from ckcv_ray.storage.candidates import per_k, winning_position
 from ckcv_ray.storage.folder import Finished
 from ckcv_ray.study import MOST_SEED, Problem, Study
 from ckcv_ray.validation import whole
@@ -74,8 +73,7 @@ class Result:
     @property
     def position(self) -> tuple[int, int]:
         """The winner's path and step in the learner's search space."""
-        row = self.candidates.filter(pc.equal(self.candidates["state"], "winner")).to_pylist()[0]
-        return row["path"], row["step"]
+        return winning_position(self.candidates)
 
     @property
     def k(self) -> int:

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from ckcv_ray.claims.certificate import certify
-from ckcv_ray.core.schedule import Stage, Unit
+from ckcv_ray.core.schedule import Stage, Unit, refits
 from ckcv_ray.core.selection import Leader
 from ckcv_ray.data.task import TestRows
 from ckcv_ray.engine.aggregator import first_of
@@ -47,8 +47,9 @@ class Refits:
         self.problem, self.leaders, self.recorder = problem, leaders, recorder
         self.members: dict[tuple[int, int], list[Member]] = {}
         self.failures: list[Failure] = []
-        self._units = self._listed()
-        self._rate, self._left = Rate(), sum(self._cost(unit) for unit in self._listed())
+        units = [unit for leader in leaders for unit in refits(leader, problem.sizes[leader.size].n_splits)]
+        self._units = iter(units)
+        self._rate, self._left = Rate(), sum(map(self._cost, units))
 
     def plan(self, workers: int, least: float = 0.0) -> list[Unit]:
         """Return the next batch of refits."""
@@ -86,11 +87,6 @@ class Refits:
         """Return the ensembles of the leaders that have a model on every split."""
         found = {leader: self._ensemble(leader) for leader in self.leaders}
         return {leader: ensemble for leader, ensemble in found.items() if ensemble is not None}
-
-    def _listed(self) -> Iterator[Unit]:
-        for leader in self.leaders:
-            for split in range(self.problem.sizes[leader.size].n_splits):
-                yield Unit(Stage.REFIT, leader.size, split, ((leader.path, leader.step + 1),))
 
     def _units_of(self, outcome: Outcome) -> Iterator[Unit]:
         for record in outcome.records:

@@ -34,8 +34,7 @@ from ckcv_ray.learners.ensemble import Ensemble, Member, class_sizes, judge, to_
 from ckcv_ray.runs.load import environment_changes, replay
 from ckcv_ray.runs.recount import Recount, drawn, rests_on
 from ckcv_ray.runs.settle import measure
-from ckcv_ray.storage import models
-from ckcv_ray.storage.candidates import check as winning_row
+from ckcv_ray.storage import candidates, models
 from ckcv_ray.storage.folder import MANIFEST, Finished, RunFolder
 from ckcv_ray.storage.pages import REPORT, report_whole
 from ckcv_ray.study import Candidate, Execution, Problem
@@ -275,8 +274,8 @@ def _nested(
         inside[-1] = _verify(place, refit)
         if inside[-1].differences:
             continue
-        row = winning_row(place.results(inner).candidates, inner)
-        winners.append(Position(row["path"], row["step"]))
+        table, _ = candidates.read(place.files, inner)
+        winners.append(Position(*candidates.winning_position(table)))
         setting = problem.learner.setting(*winners[-1])
         name, capped = f"nested model of outer split {i}", True  # it may have been: no log has its status
         yield from _model(name, member, problem.outer, 0, setting, capped, found)

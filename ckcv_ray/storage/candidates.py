@@ -108,6 +108,12 @@ def winner_of(row: dict[str, Any], problem: Problem) -> Candidate:
     return Candidate(problem.learner.setting(row["path"], row["step"]), row["k_first"])
 
 
+def winning_position(table: pa.Table) -> tuple[int, int]:
+    """Return path and step of the winner of a table of candidates."""
+    (row,) = table.filter(pc.equal(table["state"], "winner")).to_pylist()
+    return row["path"], row["step"]
+
+
 def per_k(table: pa.Table, names: tuple[str, ...]) -> list[dict[str, Any]]:
     """Return for every fold size what became of it, its least lower bound, and its candidate if reported.
 

@@ -111,7 +111,7 @@ class Study:
 
     def to_json(self) -> dict[str, Any]:
         """Return the study as JSON values; ``from_json`` reads them back."""
-        parts = {slot: described(getattr(self, FIELDS.get(slot, slot))) for slot in SLOTS}
+        parts = {slot: described(part) for slot, part in self.parts.items()}
         own = {name: list(v) if isinstance(v, tuple) else v for name, v in values(self).items()}
         return parts | own
 

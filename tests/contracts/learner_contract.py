@@ -26,9 +26,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
+from numpy.typing import NDArray
 from pyarrow import parquet
 
-from ckcv_ray.core.measures import ZERO_ONE, Kind
+from ckcv_ray.core.measures import ZERO_ONE, Classes, Kind, ZeroOne
 from ckcv_ray.core.options import options, values
 from ckcv_ray.core.resampling import Complete, refitted
 from ckcv_ray.data.task import Task
@@ -53,6 +54,17 @@ FILES = (
 )
 OTHER_COLUMNS = {"k", "path", "step", *OF_SIZE, *dict(FIGURES)}
 SIZES = (100, 200, 400)
+
+
+class Predicted(ZeroOne):
+    """How often each class is predicted: a measure that no learner knows."""
+
+    def totals(self, y: Classes, predicted: Classes, n_classes: int) -> NDArray[np.int64]:
+        """Count predictions; see ``Measure``."""
+        return np.stack([np.sum(predicted == c, axis=-1) for c in range(n_classes)], axis=-1)
+
+
+PREDICTED = Predicted()
 
 
 class Unruly(SerialBackend):
@@ -182,6 +194,12 @@ class LearnerContract:
             assert totals.shape == (length, self.task.n_classes)
             for step in range(length):
                 assert tuple(totals[step]) == self.judged(fits.model(step))
+
+    def test_it_has_totals_of_any_measure(self) -> None:
+        X, y = self.task.X[self.split()[1]], self.task.y[self.split()[1]]
+        for fits, length in self.every_fit():
+            judged = [judge(fits.model(i), X, y, PREDICTED, self.task.n_classes) for i in range(length)]
+            assert list(map(tuple, fits.totals(PREDICTED))) == judged
 
     def test_a_status_is_one_that_is_known(self) -> None:
         for fits, _ in self.every_fit():

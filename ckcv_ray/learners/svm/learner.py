@@ -18,6 +18,7 @@ from ckcv_ray.data.schema import Index, Rows
 from ckcv_ray.data.task import Task
 from ckcv_ray.errors import InputError
 from ckcv_ray.learners.base import Checked, Setting
+from ckcv_ray.learners.ensemble import judge
 from ckcv_ray.learners.svm import SOLVERS, Fits, machine_code, model
 from ckcv_ray.learners.svm.blocks import Dense, Points, block_bytes, prepare
 from ckcv_ray.learners.svm.kernels import squared_distances
@@ -215,11 +216,14 @@ class PathFits(NamedTuple):
         return self.fits.n_iter
 
     def totals(self, measure: Measure) -> NDArray[np.int64]:
-        """Count errors by class in compiled code, where that is the measure."""
+        """Count errors by class in compiled code; judge the models where the measure is another."""
         block = self.block
+        y = block.shared.y[block.score]
         if measure is ZERO_ONE:
-            return block.kernel.errors(self.gamma, self.fits, block.shared.y[block.score])
-        raise NotImplementedError(f"the SVM has no totals of {measure.name}")
+            return block.kernel.errors(self.gamma, self.fits, y)
+        X, classes = block.shared.X[block.score], (y == 1).astype(np.int32)
+        models = map(self.model, range(len(self.fits.offset)))
+        return np.array([judge(model, X, classes, measure, 2) for model in models])
 
     def model(self, step: int) -> SVMModel:
         """Return the machine at one cost."""
