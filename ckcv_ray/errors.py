@@ -54,10 +54,10 @@ class RunError(CKCVError):
 
 
 @contextmanager
-def raising(kind: type[CKCVError], told: str) -> Iterator[None]:
+def raising(kind: type[CKCVError], message: str) -> Iterator[None]:
     """Turn whatever a reader raises over a file that is not what it should be into an error of this kind.
 
-    Its message is ``told`` and the first line of the reason.
+    Its message is ``message`` and the first line of the reason.
     """
     try:
         yield
@@ -65,4 +65,4 @@ def raising(kind: type[CKCVError], told: str) -> Iterator[None]:
         raise
     except Exception as error:  # readers raise of all kinds: zipfile, EOF, type, key, recursion, Arrow errors
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
-        raise kind(f"{told}: {reason}") from None
+        raise kind(f"{message}: {reason}") from None

@@ -26,7 +26,7 @@ MOST = 2**31 - 1
 ROOM = "x" * 64  # as long as any name inside a run folder
 
 
-def told(value: object) -> str:
+def quoted(value: object) -> str:
     """A value as a message shows it; Python does not write numbers of more than 4300 digits."""
     try:
         text = repr(value)
@@ -38,35 +38,35 @@ def told(value: object) -> str:
 def expect(name: str, value: object, kind: Any, what: str) -> None:
     """Raise InputError unless the value is of the kind: a class, or a union of some; ``what`` in words."""
     if not isinstance(value, kind):
-        raise InputError(f"{name}={told(value)} is not {what}")
+        raise InputError(f"{name}={quoted(value)} is not {what}")
 
 
 def number(name: str, value: Any) -> float:
     """A real number as a float; a truth value is none."""
     if isinstance(value, bool) or not isinstance(value, Real):
-        raise InputError(f"{name}={told(value)} is not a number")
+        raise InputError(f"{name}={quoted(value)} is not a number")
     try:
         return float(value)
     except OverflowError:
-        raise InputError(f"{name}={told(value)} is too large: values are finite") from None
+        raise InputError(f"{name}={quoted(value)} is too large: values are finite") from None
 
 
-def whole(name: str, value: Any, least: int, most: int) -> int:
+def integer(name: str, value: Any, least: int, most: int) -> int:
     """A whole number in least .. most; a truth value is none."""
     if isinstance(value, bool) or not isinstance(value, Integral):
-        raise InputError(f"{name}={told(value)} is not a whole number")
+        raise InputError(f"{name}={quoted(value)} is not a whole number")
     found = int(value)
     if found < least:
-        raise InputError(f"{name}={told(found)} is below {least}, the least allowed")
+        raise InputError(f"{name}={quoted(found)} is below {least}, the least allowed")
     if found > most:
-        raise InputError(f"{name}={told(found)} is above {most}, the most allowed")
+        raise InputError(f"{name}={quoted(found)} is above {most}, the most allowed")
     return found
 
 
 def truth(name: str, value: Any) -> bool:
     """A truth value."""
     if not isinstance(value, bool):
-        raise InputError(f"{name}={told(value)} is not true or false")
+        raise InputError(f"{name}={quoted(value)} is not true or false")
     return value
 
 
@@ -74,7 +74,7 @@ def check_choice(name: str, value: object, allowed: Iterable[str]) -> str:
     """One of the names allowed."""
     names = tuple(allowed)
     if not (isinstance(value, str) and value in names):
-        raise InputError(f"{name}={told(value)} is not known: choose from {', '.join(names)}")
+        raise InputError(f"{name}={quoted(value)} is not known: choose from {', '.join(names)}")
     return value
 
 
@@ -84,7 +84,7 @@ def sequence(
     """A list of least .. most values as a tuple; text and mappings are none."""
     single = isinstance(values, str | bytes | bytearray | Mapping) or getattr(values, "ndim", 1) == 0
     if single or not isinstance(values, Iterable):
-        raise InputError(f"{name}={told(values)} is not a sequence: give a list of {kind}")
+        raise InputError(f"{name}={quoted(values)} is not a sequence: give a list of {kind}")
     listed = tuple(islice(values, most + 1))
     check_count(name, len(listed), most)
     if len(listed) < least:
@@ -117,7 +117,7 @@ def folds(name: str, values: Any, least: int) -> tuple[int, ...]:
         values = parse_folds(values, name) or ()
     if isinstance(values, Real) and not isinstance(values, bool):
         values = (values,)
-    return tuple(sorted({whole(name, value, least=0, most=MOST) for value in sequence(name, values, least)}))
+    return tuple(sorted({integer(name, n, least=0, most=MOST) for n in sequence(name, values, least)}))
 
 
 def parse_grid(text: str, name: str) -> tuple[float, ...]:

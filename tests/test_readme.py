@@ -50,7 +50,7 @@ SMALLER = {
         ),
         ("benchmarks/algorithm.py --repeats 5", "benchmarks/algorithm.py --sets heart --repeats 1"),
         ("benchmarks/overhead.py", "benchmarks/overhead.py --sets titanic --workers 1"),
-        ("benchmarks/memory.py --rival", "benchmarks/memory.py --rows 3000 --rival"),
+        ("benchmarks/memory.py --baseline", "benchmarks/memory.py --rows 3000 --baseline"),
     )
 }
 NAMED_IDA = (

@@ -13,7 +13,7 @@ from ckcv_ray.runs.load import replay
 from ckcv_ray.runs.run import Job, run_job
 from ckcv_ray.runs.verify import verify
 from ckcv_ray.study import read_toml
-from ckcv_ray.validation import as_array, as_path, number, parse_folds, parse_grid, told, whole
+from ckcv_ray.validation import as_array, as_path, integer, number, parse_folds, parse_grid, quoted
 
 DIGITS = 10**5000
 
@@ -48,18 +48,18 @@ def test_a_path_need_not_be_there_but_could_be(tmp_path):
 
 
 def test_a_message_holds_any_value():
-    assert told("a\n") == r"'a\n'"
-    assert len(told(list(range(1000)))) < 300
+    assert quoted("a\n") == r"'a\n'"
+    assert len(quoted(list(range(1000)))) < 300
     for value in (DIGITS, [DIGITS], np.array([DIGITS], object)):
-        assert told(value) == "<a number of thousands of digits>"
+        assert quoted(value) == "<a number of thousands of digits>"
 
 
 def test_numbers_come_back_in_python_own_types():
-    assert type(whole("seed", np.int64(3), 0, 9)) is int
+    assert type(integer("seed", np.int64(3), 0, 9)) is int
     assert type(number("delta", np.float32(0.5))) is float
     for value in (True, "3", None, 3.0, np.array(3)):
         with pytest.raises(InputError, match=r"^seed=.*is not a whole number"):
-            whole("seed", value, 0, 9)
+            integer("seed", value, 0, 9)
 
 
 @pytest.mark.parametrize("values", [np.ma.masked_equal([1, 2], 1), csr_matrix([[1, 2]]), [[1], [2, 3]]])

@@ -14,7 +14,7 @@ from ckcv_ray.claims.wording import (
     PROVISIONAL,
     RANDOM,
     Claim,
-    repeats_told,
+    repeats_statement,
     statements,
 )
 from ckcv_ray.core.bounds import clopper_pearson
@@ -138,7 +138,7 @@ def certify(
     errors = tuple(sum(member.errors) for member in members)
     l_ee = problem.study.criterion.reported(errors, size.n_select, problem.study.seed)
     claims = prove(problem, winner.k, ensemble, nested)
-    repeats, rows = count_repeats(problem.whole), problem.whole.n
+    repeats, rows = count_repeats(problem.all_rows), problem.all_rows.n
     bound, delta = problem.study.criterion.bound, problem.study.delta
     return Certificate(
         run_id=problem.run_id,
@@ -164,7 +164,7 @@ def certify(
         statements=(
             *statements(bound, delta, l_ee, len(members), claims),
             *([PROVISIONAL] if provisional else []),
-            *repeats_told(repeats, rows),
+            *repeats_statement(repeats, rows),
         ),
         assumptions=ASSUMPTIONS,
         not_covered=NOT_COVERED,

@@ -64,7 +64,7 @@ class Claim(TypedDict):
     statement: str
 
 
-def repeats_told(repeats: int, rows: int) -> list[str]:
+def repeats_statement(repeats: int, rows: int) -> list[str]:
     """A sentence on rows that equal another row; none where there are none."""
     told = (
         f"{repeats:,} of {rows:,} rows equal another row in every column: if they come from one source (one "

@@ -76,7 +76,7 @@ def taking(**makers: Callable[..., Any]) -> Callable[[Callable[..., None]], Call
         taken = {name: signature(make).parameters for name, make in makers.items()}
 
         @wraps(command)
-        def whole(**given: Any) -> None:
+        def wrapper(**given: Any) -> None:
             made = {
                 name: make(**{parameter: given.pop(parameter) for parameter in taken[name]})
                 for name, make in makers.items()
@@ -86,9 +86,9 @@ def taking(**makers: Callable[..., Any]) -> Callable[[Callable[..., None]], Call
         own = [p for name, p in signature(command).parameters.items() if name not in makers]
         parameters = [*own, *(p for of_maker in taken.values() for p in of_maker.values())]
         parameters.sort(key=lambda p: p.default is not Parameter.empty)
-        whole.__signature__ = signature(command).replace(parameters=parameters)  # type: ignore[attr-defined]
-        whole.__annotations__ = {p.name: p.annotation for p in parameters}
-        return whole
+        wrapper.__signature__ = signature(command).replace(parameters=parameters)  # type: ignore[attr-defined]
+        wrapper.__annotations__ = {p.name: p.annotation for p in parameters}
+        return wrapper
 
     return decorate
 
@@ -192,11 +192,11 @@ def parse_workers(text: str) -> tuple[int, ...]:
     """Read numbers of workers from a,b,c.
 
     Raises:
-        InputError: one is no whole number of at least 1.
+        InputError: one is no wrapper number of at least 1.
     """
     parts = text.split(",")
     if not all(part.isascii() and part.isdigit() and 0 < int(part[:9]) == int(part) for part in parts):
-        raise InputError(f"workers={text!r}: expected whole numbers from 1 like 1,8,64")
+        raise InputError(f"workers={text!r}: expected wrapper numbers from 1 like 1,8,64")
     return tuple(map(int, parts))
 
 

@@ -7,7 +7,7 @@ import numpy as np
 import pyarrow as pa
 import typer
 
-from ckcv_ray.claims.wording import repeats_told
+from ckcv_ray.claims.wording import repeats_statement
 from ckcv_ray.cli.options import SOURCES, IdaFile, flag, option, taking
 from ckcv_ray.cli.output import say, write_table
 from ckcv_ray.cli.run import Folder
@@ -101,7 +101,7 @@ def predict(
     predicted = result.predictions(X, rule, by.nested)
     write_table(_table(result, predicted, by.vote), out, RunFolder(folder), csv_safe)
     say(result.claim_for(rule, by.nested))
-    for sentence in repeats_told(result.certificate.repeats, result.certificate.n_rows):
+    for sentence in repeats_statement(result.certificate.repeats, result.certificate.n_rows):
         say(sentence)
     if rule.name == "random":
         say(f"--seed {rule.seed} repeats these draws")

@@ -42,7 +42,7 @@ STARTING: dict[str, Any] = {
     "state": "starting",
     **dict.fromkeys(("setting", "k", "l_ms", "l_ee", "error", "proven")),
     "per_k": [],
-    **dict.fromkeys(("rows", "repeats", "evaluations", "fits", "capped", "seconds", "test_error")),
+    **dict.fromkeys(("rows", "repeats", "evaluations", "fits", "not_converged", "seconds", "test_error")),
 }
 JsonFlag = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]
 Folder = Annotated[Path, typer.Argument(help="Run folder.", show_default=False)]
@@ -147,11 +147,11 @@ def _unfinished(folder: RunFolder, aggregator: Aggregator) -> tuple[dict[str, An
         "setting": dict(best.setting) if best else None,
         "k": best.k if best else None,
         "l_ms": l_ms,
-        "rows": problem.whole.n,
-        "repeats": count_repeats(problem.whole),
+        "rows": problem.all_rows.n,
+        "repeats": count_repeats(problem.all_rows),
         "evaluations": counts,
         "fits": execution.get("fits"),
-        "capped": at.capped,
+        "not_converged": at.not_converged,
         "seconds": execution.get("seconds"),
     }
     leading = f"{best}, L_MS {100 * l_ms:.2f} %" if l_ms is not None else "no complete candidate"

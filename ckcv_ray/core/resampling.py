@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from ckcv_ray.core.options import Option, check_options, option
 from ckcv_ray.errors import InputError
-from ckcv_ray.validation import folds, whole
+from ckcv_ray.validation import folds, integer
 
 LEAST_K = 3
 MOST_SPLITS = 1_000_000
@@ -104,7 +104,10 @@ def _k(name: str, value: Any) -> tuple[int, ...] | None:
 
 K = Option(_k, "Folds: 3,4,5,10, a range 3:20, or 3:n.", shown="3:n")
 N_SPLITS = Option(
-    lambda name, value: whole(name, value, least=1, most=MOST_SPLITS), "Random splits for each k.", int, "20"
+    lambda name, value: integer(name, value, least=1, most=MOST_SPLITS),
+    "Random splits for each k.",
+    int,
+    "20",
 )
 
 

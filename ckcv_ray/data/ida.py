@@ -14,7 +14,7 @@ from typing import Protocol
 from urllib.parse import urlsplit
 
 from ckcv_ray.errors import InputError
-from ckcv_ray.validation import told
+from ckcv_ray.validation import quoted
 
 NAME = "benchmarks.mat"
 SHA256 = "47c19e4bc4716edc4077cfa5ea61edf4d02af4ec51a0ecfe035626ae8b561c75"
@@ -27,7 +27,7 @@ SILENCE_SECONDS = 30.0
 CHUNK_BYTES = 65_536
 
 
-class Progress(Protocol):
+class DownloadProgress(Protocol):
     """What is told of a download: the bytes expected (0: not known), then those that came."""
 
     total: int
@@ -49,7 +49,7 @@ def cached() -> Path:
     return Path(os_cache("ckcv_ray")) / NAME
 
 
-def fetch(url: str | None = None, progress: Progress | None = None) -> Path:
+def fetch(url: str | None = None, progress: DownloadProgress | None = None) -> Path:
     """The archive's path in the cache, after downloading it if it is not there.
 
     Args:
@@ -82,11 +82,11 @@ def _check_address(url: str) -> None:
         usable = False
     if not usable:
         raise InputError(
-            f"url={told(url)} is not an address to fetch from: it has to begin with https:// or http://"
+            f"url={quoted(url)} is not an address to fetch from: it has to begin with https:// or http://"
         )
 
 
-def _download(url: str, path: Path, progress: Progress | None) -> Path:
+def _download(url: str, path: Path, progress: DownloadProgress | None) -> Path:
     """Download into a folder of its own beside ``path``, check, and only then move there."""
     from pooch import HTTPDownloader
 

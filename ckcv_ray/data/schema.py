@@ -86,9 +86,9 @@ def _encoded(column: pa.ChunkedArray, target: str) -> tuple[list[Any], Index]:
         raise InputError(f"the target {target!r} has type {kind}: labels are text or numbers")
     if not pa.types.is_dictionary(column.type):
         column = column.dictionary_encode("encode")
-    whole = column.unify_dictionaries().combine_chunks()
-    values = whole.dictionary.to_pylist()
-    place = whole.indices.fill_null(len(values)).to_numpy(zero_copy_only=False)
+    unified = column.unify_dictionaries().combine_chunks()
+    values = unified.dictionary.to_pylist()
+    place = unified.indices.fill_null(len(values)).to_numpy(zero_copy_only=False)
     return [*values, None], place.astype(np.intp)
 
 

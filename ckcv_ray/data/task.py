@@ -34,7 +34,7 @@ from ckcv_ray.data.schema import (
     unique_names,
 )
 from ckcv_ray.errors import InputError, counted
-from ckcv_ray.validation import as_array, as_path, expect, told
+from ckcv_ray.validation import as_array, as_path, expect, quoted
 
 TARGETS = ("target", "y", "label", "class")
 LEAST_ROWS = 6
@@ -221,7 +221,7 @@ def learning_task(
         expect(argument, value, list | tuple | None, "a list of column names")
         for name in value or ():
             if not (isinstance(name, str) and name in known):
-                raise InputError(f"there is no column {told(name)}: the columns are {some(names)}")
+                raise InputError(f"there is no column {quoted(name)}: the columns are {some(names)}")
     left_out = {target, *(drop or [])}
     chosen = [name for name in dict.fromkeys(names if features is None else features) if name not in left_out]
     if not chosen:
@@ -334,7 +334,7 @@ def _target_name(names: list[str], target: str | None) -> str:
     if target is not None:
         if target not in names:
             raise InputError(
-                f"there is no column {told(target)} for the target: the columns are {some(names)}"
+                f"there is no column {quoted(target)} for the target: the columns are {some(names)}"
             )
         return target
     found = [name for name in TARGETS if name in names]

@@ -108,7 +108,7 @@ class Aggregator:
             dropped += int(np.sum(unknown & ~alive & ~lost))
         leader = self.selection.winner()
         best = (self.problem.candidate(leader), leader.l_ms) if leader else None
-        counts = planned, computed, failed, dropped, self.ledger.capped(), self.fits
+        counts = planned, computed, failed, dropped, self.ledger.not_converged(), self.fits
         return Progress(*counts, self.rate.seconds, self._left, best, self._workers)
 
     def candidates(self) -> pa.Table:

@@ -20,7 +20,7 @@ from ckcv_ray.engine.evaluate import Inputs, evaluate, memory, share, warm_up
 from ckcv_ray.errors import RunError
 from ckcv_ray.learners.ensemble import Outcome
 from ckcv_ray.study import Problem, Study, inner_rows
-from ckcv_ray.validation import MOST, sequence, whole
+from ckcv_ray.validation import MOST, integer, sequence
 
 TRIAL_SECONDS = 2.0
 WORKERS = (1, 8, 64, 512)
@@ -106,7 +106,9 @@ def plan(study: Study, X: ArrayLike, y: ArrayLike, workers: Sequence[int] = WORK
         InputError: the study does not go with the data, or ``workers`` are not whole numbers of 1 or more.
         RunError: all that was tried failed.
     """
-    counts = [whole("workers", count, least=1, most=MOST) for count in sequence("workers", workers, least=1)]
+    counts = [
+        integer("workers", count, least=1, most=MOST) for count in sequence("workers", workers, least=1)
+    ]
     return plan_problem(Problem.of(study, Task.of(X, y)), counts)
 
 

@@ -15,7 +15,7 @@ from ckcv_ray.learners.ensemble import Failure, Records
 from ckcv_ray.study import Problem
 
 ABSENT = -1
-CAPPED = STATUSES.index(Status.CAPPED)
+NOT_CONVERGED = STATUSES.index(Status.NOT_CONVERGED)
 Kept = NDArray[np.int32]
 Index = NDArray[np.intp]
 
@@ -130,14 +130,14 @@ class Ledger:
         steps = self._steps(failure)
         return len(steps) > 0 and bool(np.all(steps != ABSENT))
 
-    def is_capped(self, size: int, split: int, path: int, step: int) -> bool:
+    def is_not_converged(self, size: int, split: int, path: int, step: int) -> bool:
         """Tell whether a refit ended at the iteration cap."""
         kept = self._kept.get((True, size))
-        return kept is not None and bool(kept[split, path, step, -1] == CAPPED)
+        return kept is not None and bool(kept[split, path, step, -1] == NOT_CONVERGED)
 
-    def capped(self) -> int:
+    def not_converged(self) -> int:
         """Return the number of fits that ended at the iteration cap."""
-        return sum(int(np.sum(kept[..., -1] == CAPPED)) for kept in self._kept.values())
+        return sum(int(np.sum(kept[..., -1] == NOT_CONVERGED)) for kept in self._kept.values())
 
     def _values(self, records: Records) -> Kept:
         """Totals, iterations and status of each record."""

@@ -1,6 +1,6 @@
 """Figures of a run on Ray for Prometheus; Ray offers them at each node's metrics port.
 
-ckcv_cells_done, ckcv_cells_dropped, ckcv_cells_failed   of the selection, so far
+ckcv_evaluations_done, ckcv_evaluations_dropped, ckcv_evaluations_failed   of the selection, so far
 ckcv_batches_in_flight                                   handed out and not back
 ckcv_fits_total, ckcv_solver_seconds_total               models fitted; time in fits
 """
@@ -17,9 +17,9 @@ class Metrics:
     """The figures of one process; made again they go on counting."""
 
     def __init__(self) -> None:
-        self._done = Gauge("ckcv_cells_done", "Evaluations of the selection computed so far.")
-        self._dropped = Gauge("ckcv_cells_dropped", "Evaluations proven not to matter so far.")
-        self._failed = Gauge("ckcv_cells_failed", "Evaluations that failed so far.")
+        self._done = Gauge("ckcv_evaluations_done", "Evaluations of the selection computed so far.")
+        self._dropped = Gauge("ckcv_evaluations_dropped", "Evaluations proven not to matter so far.")
+        self._failed = Gauge("ckcv_evaluations_failed", "Evaluations that failed so far.")
         self._waiting = Gauge("ckcv_batches_in_flight", "Batches handed out and not back.")
         self._fits = Counter("ckcv_fits_total", "Models fitted.")
         self._solving = Counter("ckcv_solver_seconds_total", "Seconds of the workers in fits.")

@@ -25,7 +25,7 @@ class Position(NamedTuple):
     step: int
 
 
-class Whole:
+class OverallProgress:
     """How far a run has come, inner selections included: their moments and its own as one.
 
     Args:
@@ -66,7 +66,7 @@ class Whole:
         """One not begun is taken to cost what the run's own selection did, for fewer rows."""
         own, every = self._own, [self._own, *self._inner]
         typical = self._share * (own.spent + own.left)
-        names = ("planned", "computed", "failed", "dropped", "capped", "fits", "spent")
+        names = ("planned", "computed", "failed", "dropped", "not_converged", "fits", "spent")
         sums = {name: sum(getattr(one, name) for one in every) for name in names}
         left = sum(typical if one.left == inf else one.left for one in self._inner)
         return own._replace(**sums, left=own.left + left)

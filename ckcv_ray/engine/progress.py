@@ -13,7 +13,7 @@ class Progress(NamedTuple):
     Attributes:
         planned: evaluations of the selection.
         computed, failed, dropped: of those, done, failed, and by now proven not to matter.
-        capped: fits, of both stages, that ended at the iteration cap.
+        not_converged: fits, of both stages, that ended at the iteration cap.
         fits: models fitted so far by this run.
         spent: seconds of work so far, on one worker, in all sessions.
         left: seconds of work expected on one worker; 0 when decided, inf when not known yet.
@@ -25,7 +25,7 @@ class Progress(NamedTuple):
     computed: int = 0
     failed: int = 0
     dropped: int = 0
-    capped: int = 0
+    not_converged: int = 0
     fits: int = 0
     spent: float = 0.0
     left: float = inf

@@ -20,7 +20,7 @@ from ckcv_ray.errors import StoreError
 from ckcv_ray.learners import make_known
 from ckcv_ray.learners.ensemble import Ensemble, Failure, Outcome, Records
 from ckcv_ray.storage.environment import environment
-from ckcv_ray.storage.execution import Account, Evaluations
+from ckcv_ray.storage.execution import Evaluations, Metadata
 from ckcv_ray.storage.folder import EXECUTION, RunFolder
 from ckcv_ray.storage.log import Log
 from ckcv_ray.study import Problem
@@ -49,11 +49,11 @@ class Conclusion(NamedTuple):
 
     Attributes:
         candidates: what became of each candidate.
-        account: what the run has cost, in all its sessions, and what failed.
+        metadata: what the run has cost, in all its sessions, and what failed.
     """
 
     candidates: pa.Table
-    account: Account
+    metadata: Metadata
 
 
 class Recorder:
@@ -138,7 +138,7 @@ class Recorder:
         if not (self.aggregator.complete() and all(map(held, refitted)) and all(map(known, failed))):
             return None
         self._concluded = True
-        return Conclusion(self.aggregator.candidates(), self.account())
+        return Conclusion(self.aggregator.candidates(), self.metadata())
 
     def flush(self) -> None:
         """Write what has come in since the last time."""
@@ -172,7 +172,7 @@ class Recorder:
             self.folder.write_end(certificate, execution)
         return self._concluded
 
-    def account(self) -> Account:
+    def metadata(self) -> Metadata:
         """Return what the run has cost, in all its sessions, and what failed."""
         at = self.progress()
         counts = Evaluations(planned=at.planned, computed=at.computed, dropped=at.dropped, failed=at.failed)
@@ -189,7 +189,7 @@ class Recorder:
                 (one.path, sizes[one.size].k, one.split, one.traceback) for one in self.aggregator.failures()
             ],
             "evaluations": counts,
-            "capped": at.capped,
+            "not_converged": at.not_converged,
         }
 
     def check_held(self) -> None:
@@ -205,7 +205,7 @@ class Recorder:
             if self._begun:
                 self.flush()
             if self._begun and not self.folder.finished:
-                self.folder.write_execution(self.account())
+                self.folder.write_execution(self.metadata())
         finally:
             self.folder.release()
 
@@ -218,8 +218,8 @@ class Recorder:
         """Load what earlier sessions found and wrote, so far as it is not damaged."""
         self._damaged = folder.mend(self.problem)
         try:
-            if account := folder.execution():
-                self._before = {name: account[name] for name in COSTS}
+            if metadata := folder.execution():
+                self._before = {name: metadata[name] for name in COSTS}
         except StoreError:
             self._damaged.append(EXECUTION)
         assert self._log is not None

@@ -24,7 +24,7 @@ class Status(StrEnum):
     """How a fit ended."""
 
     CONVERGED = "converged"
-    CAPPED = "capped"
+    NOT_CONVERGED = "not_converged"
 
 
 STATUSES = tuple(Status)
@@ -92,14 +92,14 @@ class Learner(Protocol):
     Attributes:
         name: short name, by which files and the command line know it.
         kinds: tasks it can learn.
-        capped: what to do about fits that did not converge.
+        convergence_advice: what to do about fits that did not converge.
         schema: columns of its models' table.
         lengths: number of steps of each path.
     """
 
     name: ClassVar[str]
     kinds: ClassVar[frozenset[Kind]]
-    capped: ClassVar[str]
+    convergence_advice: ClassVar[str]
     schema: ClassVar[pa.Schema]
 
     @property
@@ -127,14 +127,14 @@ class Learner(Protocol):
     def memory(self, n_train: int, n_score: int, d: int) -> int:
         """Return the bytes that one split takes, what is shared aside."""
 
-    def check(self, model: Any, task: Task, train: Index, capped: bool) -> Checked:
+    def check(self, model: Any, task: Task, train: Index, converged: bool) -> Checked:
         """Check a model against the rows it was fitted on.
 
         Args:
             model: one of this learner's.
             task: the learning rows.
             train: those the model was fitted on.
-            capped: whether its fit may have ended before it converged.
+            converged: whether its fit is known to have converged.
         """
 
     def setting_of(self, model: Any) -> Setting:

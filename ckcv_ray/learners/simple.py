@@ -27,13 +27,13 @@ class SimpleLearner(Learner):
     """A learner of which ``paths`` and ``fit`` are left to write, and ``check`` where fits are expensive.
 
     Attributes:
-        name, kinds, capped, schema: see ``base.Learner``.
+        name, kinds, convergence_advice, schema: see ``base.Learner``.
         model: class of its models, which takes the columns of ``schema`` by name.
     """
 
     name: ClassVar[str]
     kinds: ClassVar[frozenset[Kind]]
-    capped: ClassVar[str] = ""
+    convergence_advice: ClassVar[str] = ""
     schema: ClassVar[pa.Schema]
     model: ClassVar[type[Any]]
 
@@ -85,7 +85,7 @@ class SimpleLearner(Learner):
         """Return the bytes of a few copies of the rows."""
         return COPIES * 8 * (n_train + n_score) * (d + 1)
 
-    def check(self, model: Any, task: Task, train: Index, capped: bool) -> Checked:
+    def check(self, model: Any, task: Task, train: Index, converged: bool) -> Checked:
         """Fit the model again, and compare all but the last bits."""
         setting = self.setting_of(model)
         path = next((path for path in self.paths if setting in path), None)

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from numpy.typing import NDArray
 
-from ckcv_ray.claims.wording import at_most, level_of, repeats_told
+from ckcv_ray.claims.wording import at_most, level_of, repeats_statement
 from ckcv_ray.core.bounds import clopper_pearson
 from ckcv_ray.core.selection import ABSENT, Leader
 from ckcv_ray.engine.aggregator import Aggregator
@@ -80,7 +80,7 @@ def page(out: str | PathLike[str], result: Result | None = None) -> str:
         winner=Candidate(result.setting, result.k),
         against=_against(result),
         claims=result.certificate.claims,
-        repeats=repeats_told(result.certificate.repeats, result.certificate.n_rows),
+        repeats=repeats_statement(result.certificate.repeats, result.certificate.n_rows),
         likewise=LIKEWISE[result.certificate.bound],
         notes=_notes(result),
         at=at,
@@ -201,8 +201,8 @@ def _leader(result: Result, aggregator: Aggregator) -> Leader:
 def _notes(result: Result) -> list[str]:
     """What to know before quoting the number."""
     notes = result.edges()
-    if capped := result.execution["capped"]:
-        notes.append(f"{capped:,} fits did not converge: {result.problem.learner.capped}")
+    if not_converged := result.execution["not_converged"]:
+        notes.append(f"{not_converged:,} fits did not converge: {result.problem.learner.convergence_advice}")
     if failed := result.execution["evaluations"]["failed"]:
         notes.append(f"{failed:,} evaluations failed; their tracebacks are below")
     return notes

@@ -16,10 +16,10 @@ from ckcv_ray.study import Problem
 MOST_EVALUATIONS = 1 << 28  # each takes about 28 bytes of memory
 MENDED = ": the run's own ckcv run command, given again, mends it"
 
-Path = str | PathLike[str]
+AnyPath = str | PathLike[str]
 
 
-def finished_run(problem: Problem, out: Path | None) -> Result | None:
+def finished_run(problem: Problem, out: AnyPath | None) -> Result | None:
     """Return the result already in the folder ``out``; None where there is work to do.
 
     Raises:
@@ -41,13 +41,13 @@ def finished_run(problem: Problem, out: Path | None) -> Result | None:
         folder.check_room(problem)
         return None
     differences = problem.study.differences(identity.study)
-    if identity.data_digest != problem.whole.digest:
+    if identity.data_digest != problem.all_rows.digest:
         differences.append("data: another table")
     told = "; ".join(differences) or "another version of this package wrote it"
     raise StoreError(f"{str(out)!r} holds another study ({told}): choose another --out")
 
 
-def reopen(problem: Problem, out: Path) -> None:
+def reopen(problem: Problem, out: AnyPath) -> None:
     """Have the finished run in ``out`` go on, if evaluations of it failed; nothing where it is not finished.
 
     Raises:
@@ -58,16 +58,16 @@ def reopen(problem: Problem, out: Path) -> None:
         RunFolder(out).reopen()
 
 
-def environment_changes(out: Path) -> list[str]:
+def environment_changes(out: AnyPath) -> list[str]:
     """Return how this environment differs from the one a run was made in, as far as its folder tells."""
     folder = RunFolder(out)
-    account = folder.execution()
-    if not account:
+    metadata = folder.execution()
+    if not metadata:
         return []
-    return changes(account["environment"], environment(folder.require().study.learner))
+    return changes(metadata["environment"], environment(folder.require().study.learner))
 
 
-def replay(out: Path, problem: Problem | None = None) -> Aggregator:
+def replay(out: AnyPath, problem: Problem | None = None) -> Aggregator:
     """Return an aggregator with all the records of a folder, which it leaves alone.
 
     Raises:
@@ -86,7 +86,7 @@ def replay(out: Path, problem: Problem | None = None) -> Aggregator:
     return aggregator
 
 
-def load_run(out: Path, allow_pickle: bool = False) -> Result:
+def load_run(out: AnyPath, allow_pickle: bool = False) -> Result:
     """Return the result of a finished run, from its folder.
 
     Args:

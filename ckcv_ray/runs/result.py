@@ -21,7 +21,7 @@ from ckcv_ray.runs.summary import summary
 from ckcv_ray.storage.candidates import per_k, winning_position
 from ckcv_ray.storage.folder import Finished
 from ckcv_ray.study import MOST_SEED, Problem, Study
-from ckcv_ray.validation import whole
+from ckcv_ray.validation import integer
 
 
 @dataclass(frozen=True, repr=False)
@@ -175,13 +175,15 @@ class Result:
         if len(both := [name for name, given in asked.items() if given]) > 1:
             raise InputError(f"{' and '.join(both)} exclude each other: one of them decides")
         if member is not None:
-            return Rule(f"member:{whole('member', member, least=0, most=len(ensemble.members) - 1)}")
+            return Rule(f"member:{integer('member', member, least=0, most=len(ensemble.members) - 1)}")
         if vote:
             return Rule("vote")
         certified = any(claim["classifier"] == "keyed" for claim in self.certificate.claims)
         if seed is None and certified and not nested:
             return keyed(self.study)
-        return Rule("random", randbits(63) if seed is None else whole("seed", seed, least=0, most=MOST_SEED))
+        return Rule(
+            "random", randbits(63) if seed is None else integer("seed", seed, least=0, most=MOST_SEED)
+        )
 
     def predictions(self, X: ArrayLike, rule: Rule, nested: bool = False) -> Prediction:
         """Predict by a given rule, with member, score and share of the ensemble for each row."""
@@ -215,7 +217,7 @@ class Result:
             "rows": certificate.n_rows,
             "repeats": certificate.repeats,
             "per_k": self.per_k(),
-            **{name: execution[name] for name in ("evaluations", "fits", "capped", "seconds")},
+            **{name: execution[name] for name in ("evaluations", "fits", "not_converged", "seconds")},
             "test_error": self.test_error,
         }
 

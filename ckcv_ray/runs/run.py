@@ -17,7 +17,7 @@ from ckcv_ray.engine.backend import Backend, Session, session
 from ckcv_ray.engine.evaluate import share
 from ckcv_ray.engine.forecast import Estimate, estimate
 from ckcv_ray.engine.loop import Stop, work
-from ckcv_ray.engine.nested import Position, Whole, inner_problems, nested_ensemble
+from ckcv_ray.engine.nested import OverallProgress, Position, inner_problems, nested_ensemble
 from ckcv_ray.engine.progress import Listener, Progress
 from ckcv_ray.engine.recorder import Recorder
 from ckcv_ray.learners.ensemble import Ensemble
@@ -239,20 +239,20 @@ def _begun(job: Work, opened: Session) -> Iterator[tuple[Backend, Recorder]]:
 
 def _run(job: Work, opened: Session) -> Result:
     problem, expected = job.problem, job.expected
-    whole = Whole(problem, job.listen) if job.listen else None
-    listen = whole.own if whole is not None else None
+    overall = OverallProgress(problem, job.listen) if job.listen else None
+    listen = overall.own if overall is not None else None
     inner = inner_problems(problem)
     with _begun(job, opened) as (backend, recorder):
         if expected is not None:
             recorder.add(expected.outcome)
         work(backend, recorder, listen, job.stop)
-        nested = _nested(job, inner, recorder, whole, opened) if inner else None
+        nested = _nested(job, inner, recorder, overall, opened) if inner else None
         finished, execution = settle(problem, backend, recorder, nested, job.test, listen, job.stop)
         return Result.of(problem, finished, execution)
 
 
 def _nested(
-    job: Work, inner: list[Problem], recorder: Recorder, whole: Whole | None, opened: Session
+    job: Work, inner: list[Problem], recorder: Recorder, overall: OverallProgress | None, opened: Session
 ) -> Ensemble:
     """The nested ensemble, of what the inner selections chose, each in a folder inside the one held."""
 
@@ -260,13 +260,15 @@ def _nested(
         for i, problem in enumerate(inner):
             recorder.check_held()
             folder = str(RunFolder(job.folder).inner(i)) if job.folder is not None else None
-            yield Work(problem, folder, listen=whole.inner(i) if whole is not None else None, stop=job.stop)
+            yield Work(
+                problem, folder, listen=overall.inner(i) if overall is not None else None, stop=job.stop
+            )
 
     winners = []
     for i, result in enumerate(_side_by_side(works(), opened.inside())):
         winners.append(Position(*result.position))
-        if whole is not None:
-            whole.finished(i, result.execution["evaluations"])
+        if overall is not None:
+            overall.finished(i, result.execution["evaluations"])
     return nested_ensemble(job.problem, winners)
 
 

@@ -159,7 +159,7 @@ def _written(
         return None
     candidate, l_ms = problem.candidate(refitted.winner), refitted.winner.l_ms
     provisional = "failed" in table["state"].to_pylist()
-    digests = {"data": problem.whole.digest, **files}
+    digests = {"data": problem.all_rows.digest, **files}
     certificate = certify(problem, candidate, l_ms, ensemble, nested, provisional, digests)
     written = recorder.write_end(certificate, execution)
     return Finished(table, ensemble, certificate, nested) if written else None
@@ -176,7 +176,7 @@ def _execution(
         "workers": backend.workers,
         "source": problem.task.source,
         "test": measure(ensembles[refitted.winner], test, _reported(problem, ensembles)),
-        **refitted.concluded.account,
+        **refitted.concluded.metadata,
     }
 
 

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ckcv_ray.claims.certificate import Certificate
-from ckcv_ray.claims.wording import Claim, at_most, level_of, repeats_told
+from ckcv_ray.claims.wording import Claim, at_most, level_of, repeats_statement
 from ckcv_ray.study import Candidate, Problem, listed
 
 LIKEWISE = {
@@ -36,7 +36,7 @@ def summary(
         *_cost(execution),
         *(f"note           {sentence}" for sentence in edges),
     ]
-    told = repeats_told(certificate.repeats, certificate.n_rows)
+    told = repeats_statement(certificate.repeats, certificate.n_rows)
     words = [statement for statement in certificate.statements if statement not in told]
     return "\n".join([*lines, "", *words])
 
@@ -51,7 +51,7 @@ def _headline(problem: Problem, c: Certificate) -> list[str]:
         f"L_MS           {100 * c.l_ms:6.2f} %   mean {level} bound on the select sets, minimised",
         f"L_EE           {100 * c.l_ee:6.2f} %   {LIKEWISE[c.bound]}",
         *map(_claimed, c.claims),
-        *(f"CAUTION        {sentence}" for sentence in repeats_told(c.repeats, c.n_rows)),
+        *(f"CAUTION        {sentence}" for sentence in repeats_statement(c.repeats, c.n_rows)),
         *(
             f"  {_mistaken(c, number)}:  {100 * side['errors'] / max(1, side['rows']):.2f} %"
             f" of such rows on average, mean {level} bound {100 * side['bound']:.2f} %"
@@ -89,8 +89,8 @@ def _cost(execution: dict[str, Any]) -> list[str]:
         f"beaten, {counts['failed']:,} failed",
         f"fits           {execution['fits']:,} in {execution['seconds']:.1f} s",
     ]
-    if execution["capped"]:
-        lines.append(f"capped         {execution['capped']:,} fits stopped at the iteration cap")
+    if execution["not_converged"]:
+        lines.append(f"not converged  {execution['not_converged']:,} fits stopped at the iteration cap")
     if test := execution.get("test"):
         lines.append(
             f"test error     {_percent(test['error'])} on {test['rows']:,} rows by a random member, "

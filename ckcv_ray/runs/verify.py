@@ -222,7 +222,9 @@ def _models(ensemble: Ensemble, aggregator: Aggregator, leader: Leader, found: V
     for member in ensemble.members:
         at = leader.size, member.split, leader.path, leader.step
         name = f"model of split {member.split}"
-        yield from _model(name, member, problem, leader.size, setting, ledger.is_capped(*at), found)
+        yield from _model(
+            name, member, problem, leader.size, setting, not ledger.is_not_converged(*at), found
+        )
         if member.errors != ledger.totals(True, *at):
             yield f"{name}: its errors are not those in the log"
 
@@ -233,7 +235,7 @@ def _model(
     problem: Problem,
     size: int,
     setting: Setting,
-    capped: bool,
+    converged: bool,
     found: Verification,
 ) -> Iterator[str]:
     """What a model says of itself, against the split it belongs to; what cannot be said goes to ``found``."""
@@ -241,7 +243,7 @@ def _model(
     if (own := learner.setting_of(member.model)) != setting:
         yield f"{name}: fitted at {Candidate(own, member.k)}, the winner is {Candidate(setting, member.k)}"
     train, score = problem.rows(Stage.REFIT, size, member.split)
-    checked = learner.check(member.model, task, train, capped)
+    checked = learner.check(member.model, task, train, converged)
     yield from (f"{name}: {what}" for what in checked.differences)
     found.trusted += [f"{name}: {what}" for what in checked.trusted]
     y, measure = task.y[score], problem.study.criterion.measure
@@ -277,8 +279,8 @@ def _nested(
         table, _ = candidates.read(place.files, inner)
         winners.append(Position(*candidates.winning_position(table)))
         setting = problem.learner.setting(*winners[-1])
-        name, capped = f"nested model of outer split {i}", True  # it may have been: no log has its status
-        yield from _model(name, member, problem.outer, 0, setting, capped, found)
+        name, converged = f"nested model of outer split {i}", False  # no log has its status
+        yield from _model(name, member, problem.outer, 0, setting, converged, found)
     found.within(inside)
     if refit.share and len(winners) == len(nested.members):
         yield from _nested_again(folder, nested, problem, winners)
@@ -360,7 +362,7 @@ def _certificate(
     folder: RunFolder, finished: Finished, problem: Problem, winner: Candidate, l_ms: float
 ) -> Iterator[str]:
     provisional = "failed" in finished.candidates["state"].to_pylist()
-    digests = {"data": problem.whole.digest, **folder.result_digests()}
+    digests = {"data": problem.all_rows.digest, **folder.result_digests()}
     ensembles = finished.ensemble, finished.nested
     expected = certify(problem, winner, l_ms, *ensembles, provisional, digests)
     theirs = finished.certificate.to_json()

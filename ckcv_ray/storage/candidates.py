@@ -169,8 +169,8 @@ def _keys(problem: Problem) -> dict[str, pa.Array]:
     settings = problem.learner.settings()
     columns = {"path": path, "step": step, **settings}
     repeated = {name: np.tile(values, len(sizes)) for name, values in columns.items()}
-    whole = {name: np.repeat([getattr(size, name) for size in sizes], n) for name in OF_SIZE}
-    return {name: pa.array(values) for name, values in (repeated | whole).items()}
+    of_size = {name: np.repeat([getattr(size, name) for size in sizes], n) for name in OF_SIZE}
+    return {name: pa.array(values) for name, values in (repeated | of_size).items()}
 
 
 def _schema(problem: Problem) -> list[tuple[str, pa.DataType]]:

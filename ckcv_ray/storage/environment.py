@@ -1,4 +1,4 @@
-"""What may change the bits of a result, for the account of a run."""
+"""What may change the bits of a result, for the metadata of a run."""
 
 import os
 import platform

@@ -28,7 +28,7 @@ class Evaluations(TypedDict):
     failed: int
 
 
-class Account(TypedDict):
+class Metadata(TypedDict):
     """What a run has cost so far, in all its sessions, and what failed: (path, k, split, traceback)."""
 
     seconds: float
@@ -40,7 +40,7 @@ class Account(TypedDict):
     damaged: list[str]
     failures: list[tuple[int, int, int, str]]
     evaluations: Evaluations
-    capped: int
+    not_converged: int
 
 
 class Rates(TypedDict):
@@ -58,7 +58,7 @@ class Tested(Rates):
     reported: dict[str, Rates]
 
 
-class FinalAccount(Account):
+class FinalMetadata(Metadata):
     """That of a finished run."""
 
     package: str
@@ -68,14 +68,14 @@ class FinalAccount(Account):
     test: Tested | None
 
 
-def read_account(values: dict[str, Any], finished: bool) -> Account:
-    """The account of a run that is finished, or is not, from JSON values.
+def read_metadata(values: dict[str, Any], finished: bool) -> Metadata:
+    """The metadata of a run that is finished, or is not, from JSON values.
 
     Raises:
         ValueError: an entry is missing, of another type, or against the others.
     """
-    account = read_as(FinalAccount if finished else Account, values)
-    planned, *parts = (account["evaluations"][name] for name in ("planned", "computed", "dropped", "failed"))
+    metadata = read_as(FinalMetadata if finished else Metadata, values)
+    planned, *parts = (metadata["evaluations"][name] for name in ("planned", "computed", "dropped", "failed"))
     if planned < 1 or min(parts) < 0 or sum(parts) > planned:
         raise ValueError("evaluations: computed, dropped and failed are more than planned, or below 0")
-    return account
+    return metadata

@@ -29,7 +29,7 @@ from ckcv_ray.data.task import learning_task
 from ckcv_ray.errors import InputError, StoreError, raising
 from ckcv_ray.learners.ensemble import Ensemble
 from ckcv_ray.storage import candidates, formats, log, models
-from ckcv_ray.storage.execution import read_account
+from ckcv_ray.storage.execution import read_metadata
 from ckcv_ray.storage.files import Files
 from ckcv_ray.storage.identity import STUDY, Identity, read_identity, write_identity
 from ckcv_ray.storage.locks import LOCK, unwritable
@@ -155,7 +155,7 @@ class RunFolder:
 
     def check_room(self, problem: Problem) -> None:
         """Raise InputError where a table, or that of candidates, is larger than what is read back."""
-        rows, columns = problem.whole.X.shape
+        rows, columns = problem.all_rows.X.shape
         if rows > MOST_ROWS or rows * (columns + 1) > MOST_VALUES:
             raise InputError(
                 f"out={str(self)!r}: the table has {rows:,} rows and {columns:,} columns; a run folder "
@@ -190,7 +190,7 @@ class RunFolder:
     def begin(self, problem: Problem) -> None:
         """Write what the run is about."""
         target = {"target": problem.task.target}
-        formats.write_table(self.files, DATA, problem.whole.columns(), problem.run_id, target)
+        formats.write_table(self.files, DATA, problem.all_rows.columns(), problem.run_id, target)
         write_identity(self.files, problem)
 
     def mend(self, problem: Problem) -> list[str]:
@@ -239,7 +239,7 @@ class RunFolder:
             return {}
         content = formats.read_json(self.files, EXECUTION)
         with formats.undamaged(self.files, EXECUTION):
-            return dict(read_account(content, self.finished))
+            return dict(read_metadata(content, self.finished))
 
     def results(self, problem: Problem) -> Finished:
         """Return what the finished run found, from Parquet and JSON alone.
@@ -312,7 +312,7 @@ class RunFolder:
 
     def _lost_question(self, problem: Problem) -> list[str]:
         """Which of the files that say what the run is about do not say it."""
-        identity, lost = Identity(problem.study, problem.whole.digest, problem.run_id), []
+        identity, lost = Identity(problem.study, problem.all_rows.digest, problem.run_id), []
         try:
             if self.identity() != identity:
                 lost.append(STUDY)

@@ -7,7 +7,7 @@ from ckcv_ray.learners import LEARNERS
 from ckcv_ray.storage import formats
 from ckcv_ray.storage.files import Files
 from ckcv_ray.study import Problem, Study, run_id
-from ckcv_ray.validation import told
+from ckcv_ray.validation import quoted
 from ckcv_ray.version import VERSION
 
 STUDY = "study.json"
@@ -28,7 +28,7 @@ def write_identity(files: Files, problem: Problem) -> None:
         "package": VERSION,
         "run_id": problem.run_id,
         "study": problem.study.to_json(),
-        "data": problem.whole.digest,
+        "data": problem.all_rows.digest,
     }
     formats.write_json(files, STUDY, content)
 
@@ -45,7 +45,7 @@ def read_identity(files: Files) -> Identity:
             raise StoreError(_of_another_version(f"{files.path(STUDY)}", content["schema"]))
         if (learner := _learner_of(content["study"])) not in (None, *LEARNERS):
             raise StoreError(
-                f"{str(files)!r}: the learner {told(learner)} is not known here: import the module that "
+                f"{str(files)!r}: the learner {quoted(learner)} is not known here: import the module that "
                 "registers it"
             )
         found = Identity(Study.from_json(content["study"]), content["data"], content["run_id"])

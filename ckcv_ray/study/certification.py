@@ -10,7 +10,7 @@ from ckcv_ray.core.options import Option, check_options, option
 from ckcv_ray.core.resampling import MOST_SPLITS, hold_out
 from ckcv_ray.data.schema import Index
 from ckcv_ray.errors import InputError
-from ckcv_ray.validation import number, sequence, told, whole
+from ckcv_ray.validation import integer, number, quoted, sequence
 
 MOST_DIGITS = 18
 OUTER_K = 3
@@ -54,7 +54,7 @@ def _share(name: str, value: Any) -> float:
 
 def _claims(name: str, value: Any) -> tuple[str, ...]:
     listed = sequence(name, value.split(",") if isinstance(value, str) else value, least=0, kind="names")
-    claims = tuple(dict.fromkeys(str(c) if isinstance(c, str) else told(c) for c in listed)) or CLAIMS[:1]
+    claims = tuple(dict.fromkeys(str(c) if isinstance(c, str) else quoted(c) for c in listed)) or CLAIMS[:1]
     for claim in claims:
         if claim not in CLAIMS and member_of(claim) < 0:
             raise InputError(
@@ -122,7 +122,7 @@ class Nested:
     outer_splits: int = option(
         5,
         Option(
-            lambda name, value: whole(name, value, least=1, most=MOST_SPLITS),
+            lambda name, value: integer(name, value, least=1, most=MOST_SPLITS),
             "Outer splits of nested; each costs a run on two thirds.",
             int,
             "5",

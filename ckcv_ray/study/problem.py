@@ -47,7 +47,7 @@ class Problem:
     Attributes:
         study: in its canonical form for these rows.
         task: the learning rows.
-        whole: all rows, those held out included.
+        all_rows: of the table, those held out included.
         held: numbers of the rows held out, ascending; None where there are none.
         sizes: fold sizes, the largest first.
         run_id: name of study and data.
@@ -55,7 +55,7 @@ class Problem:
 
     study: Study
     task: Task
-    whole: Task
+    all_rows: Task
     held: Index | None
     sizes: tuple[FoldSize, ...]
     run_id: str
@@ -134,7 +134,7 @@ class Problem:
 
     def held_rows(self) -> TestRows | None:
         """Return the rows held out, if any are."""
-        return None if self.held is None else TestRows(self.whole.X[self.held], self.whole.y[self.held])
+        return None if self.held is None else TestRows(self.all_rows.X[self.held], self.all_rows.y[self.held])
 
     def restudied(self, study: Study) -> "Problem":
         """Return another study on the same learning rows, as if these were all."""
@@ -142,7 +142,7 @@ class Problem:
 
     def for_workers(self) -> "Problem":
         """Return the problem without the rows held out, which no worker is to see."""
-        return replace(self, whole=self.task, held=None)
+        return replace(self, all_rows=self.task, held=None)
 
     def inner(self, number: int) -> "Problem":
         """Return the selection inside an outer split of a nested certification: it sees TR and MS alone.

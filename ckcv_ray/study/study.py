@@ -19,7 +19,7 @@ from ckcv_ray.core.resampling import Complete, Resampling, Rotation
 from ckcv_ray.errors import InputError
 from ckcv_ray.learners import DEFAULT, LEARNERS, Learner
 from ckcv_ray.study.certification import OUTER_K, Certification, Holdout, Nested, Occam
-from ckcv_ray.validation import MOST, as_path, check_choice, expect, folds, told, truth, whole
+from ckcv_ray.validation import MOST, as_path, check_choice, expect, folds, integer, quoted, truth
 
 BACKENDS = ("auto", "ray", "serial")
 MOST_SEED = 2**128 - 1
@@ -57,7 +57,8 @@ class Study:
     criterion: Criterion = field(default_factory=MeanBound)
     certification: Certification = field(default_factory=Occam)
     seed: int = option(
-        0, Option(lambda name, value: whole(name, value, least=0, most=MOST_SEED), "Of the splits.", int, "0")
+        0,
+        Option(lambda name, value: integer(name, value, least=0, most=MOST_SEED), "Of the splits.", int, "0"),
     )
     report_k: tuple[int, ...] = option(
         (),
@@ -181,10 +182,10 @@ class Execution:
     def __post_init__(self) -> None:
         check_choice("backend", self.backend, BACKENDS)
         if self.workers is not None:
-            object.__setattr__(self, "workers", whole("workers", self.workers, least=1, most=MOST))
+            object.__setattr__(self, "workers", integer("workers", self.workers, least=1, most=MOST))
         if self.address is not None and not (isinstance(self.address, str) and self.address):
             raise InputError(
-                f"address={told(self.address)}: expected host:port, or auto for the cluster on this machine"
+                f"address={quoted(self.address)}: expected host:port, or auto for the cluster on this machine"
             )
         for name, value in (("address", self.address), ("workers", self.workers)):
             if self.backend == "serial" and value not in (None, 1):
@@ -245,14 +246,14 @@ def _check_part(slot: str, part: Any) -> None:
     """Raise InputError where a part is none that a file could name."""
     known = SLOTS[slot]
     if not isinstance(part, tuple(known.values())) or getattr(part, "name", None) not in known:
-        raise InputError(f"{slot}={told(part)} is not one of {', '.join(known)}")
+        raise InputError(f"{slot}={quoted(part)} is not one of {', '.join(known)}")
 
 
 def _check_names(of: str, given: Mapping[Any, Any], known: Iterable[str]) -> None:
     """Raise InputError where an option is not among those of a part, or of a study."""
     if unknown := [name for name in given if name not in known]:
         raise InputError(
-            f"unknown option {told(unknown[0])} of {of}: the options are {', '.join(sorted(known))}"
+            f"unknown option {quoted(unknown[0])} of {of}: the options are {', '.join(sorted(known))}"
         )
 
 
@@ -273,7 +274,7 @@ def _misplaced(name: str, value: Any, chosen: Mapping[str, Any]) -> str:
         owners = [part.name for part in choices.values() if name in options(part)]
         if owners:
             return (
-                f"{name}={told(value)} goes with {slot} {' or '.join(owners)}, not with {chosen[slot].name}"
+                f"{name}={quoted(value)} goes with {slot} {' or '.join(owners)}, not with {chosen[slot].name}"
             )
     raise AssertionError(name)
 

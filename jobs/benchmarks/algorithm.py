@@ -36,7 +36,7 @@ from ckcv_ray.learners.svm.learner import GaussianSVM, signs
 from ckcv_ray.learners.svm.problem import describe
 from ckcv_ray.runs.run import run_job
 from ckcv_ray.study import Problem
-from jobs.benchmarks.rivals import Found, Winner, plain_loop, reach
+from jobs.benchmarks.baselines import Found, Winner, plain_loop, reach
 from jobs.benchmarks.turns import Clock, take_turns
 
 SETS = ("twonorm", "banana", "heart", "german")

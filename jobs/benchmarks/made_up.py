@@ -26,7 +26,7 @@ class MadeUp:
     Attributes:
         problem: whose search space has paths of one length.
         n_train: training rows of the sizes tried, ascending, (tried,).
-        seconds: of a whole path, (tried, n_paths).
+        seconds: of a all_steps path, (tried, n_paths).
         rate: share of errors, (tried, n_paths, n_steps).
         member: one real model, which stands for all.
     """
@@ -41,8 +41,8 @@ class MadeUp:
         """Return the seconds that a unit takes, as measured on units of other sizes."""
         size, lengths = self.problem.sizes[unit.size], self.problem.learner.lengths
         rows = size.n_train if unit.stage is Stage.SELECT else size.n_train + size.n_select
-        whole = {path: np.interp(rows, self.n_train, self.seconds[:, path]) for path, _ in unit.paths}
-        return float(sum(whole[path] * length / lengths[path] for path, length in unit.paths))
+        all_steps = {path: np.interp(rows, self.n_train, self.seconds[:, path]) for path, _ in unit.paths}
+        return float(sum(all_steps[path] * length / lengths[path] for path, length in unit.paths))
 
     def answer(self, units: list[Unit]) -> Outcome:
         """Return what a worker would hand back, after ``length`` seconds for each unit."""

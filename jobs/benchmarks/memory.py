@@ -2,7 +2,7 @@
 
 20 000 rows would need 8 GB for the kernel in two precisions and its distances. Prints seconds, the peak
 memory of this process and the worst KKT violation, measured anew from the rows; fails above the limit.
-``--rival`` adds LIBSVM, which keeps 200 MB of its kernel.
+``--baseline`` adds LIBSVM, which keeps 200 MB of its kernel.
 
     python jobs/benchmarks/memory.py --rows 20000 --limit 2048
 """
@@ -59,7 +59,7 @@ def bench(solver: str, X: Matrix, y: Matrix) -> dict[str, Any]:
 def main(
     rows: Annotated[int, typer.Option(min=10, help="Rows of twonorm.")] = 20_000,
     limit: Annotated[int, typer.Option(help="Peak memory allowed, MiB.")] = 2048,
-    rival: Annotated[bool, typer.Option("--rival", help="LIBSVM too, after ours.")] = False,
+    baseline: Annotated[bool, typer.Option("--baseline", help="LIBSVM too, after ours.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
     """Print one line for each solver; exit 1 where ours needed more than the limit."""
@@ -67,7 +67,7 @@ def main(
     y = signs(task).astype(np.float64)
     with one_thread():
         ON_POINTS["newton"](task.X[:50], 0.05, y[:50], C_VALUES, 1e-3, 10**7)  # compiles, or from the cache
-        found = {name: bench(name, task.X, y) for name in ("newton", "libsvm")[: 1 + rival]}
+        found = {name: bench(name, task.X, y) for name in ("newton", "libsvm")[: 1 + baseline]}
     if as_json:
         print(json.dumps(found))
     else:

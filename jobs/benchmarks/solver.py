@@ -1,6 +1,6 @@
 """The solver against scikit-learn's SVC, on X and precomputed: milliseconds per fit, all costs included.
 
-13 C x 11 gamma on training sets of n - n/4 rows, three splits for each gamma, one thread, ours and the rivals
+13 C x 11 gamma on training sets of n - n/4 rows, three splits per gamma, one thread, ours and the baselines
 in small turns (``turns``); medians over the repeats. Ours is ``evaluate`` as a run calls it:
 distances, kernel, gather, fits, scores. Decisions are compared with LIBSVM at a tolerance of 1e-6, where
 |f| exceeds sqrt(2 gap) + KKT violation of both solutions together (the reach of the tolerances).
@@ -40,8 +40,8 @@ from ckcv_ray.learners.svm.kernels import complement, complement_of, gaussian, s
 from ckcv_ray.learners.svm.learner import GaussianSVM, Signs, signs
 from ckcv_ray.learners.svm.scaling import fit_scaling, standard
 from ckcv_ray.study import Problem
-from jobs.benchmarks.rivals import reach
-from jobs.benchmarks.turns import Clock, take_turns, whole
+from jobs.benchmarks.baselines import reach
+from jobs.benchmarks.turns import Clock, in_one_step, take_turns
 
 SETS = ("twonorm", "ringnorm", "banana", "german", "diabetis", "image", "splice")
 STANDARDISED = ("splice",)
@@ -202,10 +202,10 @@ def first_call(fresh: bool) -> float:
 
 
 def bench(name: str, scale: str, repeats: int, clock: Clock = perf_counter) -> dict[str, Any]:
-    """Interleaved rounds of ours and the rivals on one set."""
+    """Interleaved rounds of ours and the baselines on one set."""
     case = load(name, scale)
     ours(case)  # compiles, or reads the cache
-    contestants = (whole(partial(ours, case)), partial(svc, case), partial(precomputed, case))
+    contestants = (in_one_step(partial(ours, case)), partial(svc, case), partial(precomputed, case))
     rounds = [take_turns(contestants, clock) for _ in range(repeats)]
     mine = median(own for own, _, _ in rounds)
     return {

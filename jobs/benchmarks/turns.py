@@ -12,7 +12,7 @@ Clock = Callable[[], float]
 Work = Callable[[], Iterator[Any]]  # one pass over the work, cut into steps
 
 
-def whole(call: Callable[[], object]) -> Work:
+def in_one_step(call: Callable[[], object]) -> Work:
     """Work that cannot be cut: one step."""
 
     def steps() -> Iterator[None]:

@@ -55,7 +55,7 @@ def commit_here() -> str:
         raise InputError(f"git does not say the commit ({reason.strip()}): give --commit") from None
 
 
-def told(verdict: Verdict, file: Path) -> dict[str, Any]:
+def quoted(verdict: Verdict, file: Path) -> dict[str, Any]:
     """The verdict as JSON values."""
     night = verdict.night
     return {
@@ -135,7 +135,7 @@ def main(
     deviation (by the median absolute deviation; more of fewer nights), at least 5 %, and never more than the
     threshold. It is judged once there are three nights, and what is suspect is measured again, with three
     times the repeats, which is what counts then. Or a winner, bound or count that is not exactly that of the
-    last night. A night that is slow as a whole is none: the rival is slow with it.
+    last night. A night that is slow as a whole is none: the baseline is slow with it.
     What runs in one process is timed by what it computes; whole runs on Ray (overhead) by the wall clock, and
     those want a machine that does nothing else.
 
@@ -157,7 +157,7 @@ def main(
         check_place(out)
         verdict = hold(out, name, threshold, groups, plan, repeats, commit or commit_here())
     file = out / PAGE
-    print(json.dumps(told(verdict, file)) if as_json else text(verdict, file))
+    print(json.dumps(quoted(verdict, file)) if as_json else text(verdict, file))
     if verdict.alarms:
         raise typer.Exit(1)
 

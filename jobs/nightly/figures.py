@@ -1,7 +1,7 @@
 """What a night measures: fixed studies, small to large, and the benches, each against scikit-learn's SVC.
 
-A ratio is how many times the work of ours goes into the rival's time. Where a bench has no rival of its own
-the rival is a yardstick: ``SVC`` on one fixed set of fits. The two take small turns (``turns``), so that a
+A ratio is the baseline's time divided by ours. Where a benchmark has no baseline of its own,
+the baseline is a yardstick: ``SVC`` on one fixed set of fits. The two take small turns (``turns``), so that a
 machine that is slow, for a night or a tenth of a second, gives about the same ratios. What runs in one
 process is timed by the seconds it computes, so that other load counts little; whole runs on Ray by the clock
 on the wall, and those want a machine of their own.
@@ -28,7 +28,7 @@ from ckcv_ray.engine.backend import session
 from ckcv_ray.runs.run import run_job
 from jobs.benchmarks import algorithm as bench_algorithm
 from jobs.benchmarks import solver as bench_solver
-from jobs.benchmarks.turns import Clock, take_turns, whole
+from jobs.benchmarks.turns import Clock, in_one_step, take_turns
 
 WORKERS = 2
 AT_FIRST = ", at first"
@@ -256,9 +256,9 @@ def against(yardstick: str, ours: Callable[[], T], repeats: int, clock: Clock) -
         How many times ours goes into the yardstick, and the seconds of ours, medians over the rounds; and
         what ours gave at first.
     """
-    rival = partial(bench_solver.svc, bench_solver.load(yardstick, "none"))
+    baseline = partial(bench_solver.svc, bench_solver.load(yardstick, "none"))
     found = ours()  # compiles, or reads the cache
-    rounds = [take_turns((whole(ours), rival), clock) for _ in range(repeats)]
+    rounds = [take_turns((in_one_step(ours), baseline), clock) for _ in range(repeats)]
     return median(theirs / own for own, theirs in rounds), median(own for own, _ in rounds), found
 
 

@@ -139,7 +139,7 @@ def _alarm(line: Line, before: Sequence[Found]) -> str:
         return f"the benchmark {figure.group} did not come to its end: {reason}"
     if line.change is not None and line.threshold is not None and line.change > line.threshold:
         return (
-            f"{figure.label}: {line.change:.1%} slower, {figure.value:.3g} times the rival; the median of "
+            f"{figure.label}: {line.change:.1%} slower, {figure.value:.3g} times the baseline; the median of "
             f"{line.before} nights is {line.median:.3g}, and more than {line.threshold:.1%} is an alarm"
         )
     if figure.role == Role.EXACT and line.last not in (None, figure.text):
@@ -164,7 +164,7 @@ def _notes(night: Night, before: Sequence[Night], earlier: Sequence[Night]) -> I
     for first in (figure for figure in night.figures if figure.role == Role.FIRST):
         own = first._replace(name=first.name.removesuffix(AT_FIRST))
         yield (
-            f"{own.label}: {first.value:.4g} times the rival was suspect; measured again for longer, "
+            f"{own.label}: {first.value:.4g} times the baseline was suspect; measured again for longer, "
             f"{values[own.key]:.4g} counts"
         )
     if not before:

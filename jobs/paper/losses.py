@@ -58,7 +58,7 @@ class Column(NamedTuple):
 
     @property
     def key(self) -> str:
-        """Its name in the account."""
+        """Its name in the metadata."""
         return f"{self.loss}, {self.bound}"
 
 
@@ -114,7 +114,7 @@ def true_means(ensemble: Ensemble, test: TestRows) -> dict[str, float]:
 
 
 def measure(result: Result, test: TestRows) -> Row:
-    """The account of one set: sizes, true errors, bounds, looseness.
+    """The metadata of one set: sizes, true errors, bounds, looseness.
 
     Raises:
         InputError: no member errs on the test rows, so that looseness has no meaning.
@@ -134,7 +134,7 @@ def measure(result: Result, test: TestRows) -> Row:
 
 
 def study_set(name: str, realization: int, backend: str) -> Row:
-    """The default study on one realization of one set, and its account."""
+    """The default study on one realization of one set, and its metadata."""
     task, test = read_task(f"ida:{name}:{realization}")
     if test is None:
         raise InputError(f"{name} has no rows to test on")

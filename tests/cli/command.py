@@ -12,7 +12,7 @@ RUN = ("run", "twonorm:40:0", "--k", "3,4", "--backend", "serial", *SMALL)
 KEYS = {
     "repeats", "rows",
     "run_id", "state", "setting", "k", "l_ms", "l_ee", "error", "proven",
-    "per_k", "evaluations", "fits", "capped", "seconds", "test_error",
+    "per_k", "evaluations", "fits", "not_converged", "seconds", "test_error",
 }  # fmt: skip
 
 

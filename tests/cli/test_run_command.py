@@ -94,13 +94,13 @@ def test_rows_to_test_are_measured(ckcv: Command, patients: Path, tmp_path: Path
     assert json.loads(shown)["test_error"] == pytest.approx(float(np.mean(labels != result.task.y)))
 
 
-def test_capped_fits_are_counted_and_shown(ckcv: Command, patients: Path, tmp_path: Path) -> None:
+def test_unconverged_fits_are_counted_and_shown(ckcv: Command, patients: Path, tmp_path: Path) -> None:
     words = ("run", patients, "--target", "outcome", "--out", tmp_path / "run", "--max-iter", 3, *SMALL)
     code, shown, _ = ckcv(*words)
     assert code == 0
     assert "stopped at the iteration cap" in shown
     log = parquet.read_table(tmp_path / "run" / "log")
-    assert "capped" in set(log["status"].to_pylist())
+    assert "not_converged" in set(log["status"].to_pylist())
 
 
 @pytest.mark.parametrize(("which", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])

@@ -233,7 +233,7 @@ def test_a_recorder_in_a_process_that_does_not_know_the_learner_goes_on(
     monkeypatch.delitem(LEARNERS, "centroid")
     after = Recorder(problem, tmp_path / "run")
     after.open()
-    assert after.account()["damaged"] == []
+    assert after.metadata()["damaged"] == []
     assert after.progress().computed == before.progress().computed > 0
     after.close()
 
@@ -259,7 +259,7 @@ def reseal(out: Path, ensemble: Ensemble | None = None, edit: Forger = lambda re
     assert leader is not None
     ensemble = ensemble or finished.ensemble
     results = folder.write_results(problem, aggregator.candidates(), ensemble, None)
-    digests = {"data": problem.whole.digest, **results}
+    digests = {"data": problem.all_rows.digest, **results}
     winner = problem.candidate(leader)
     folder.write_end(certify(problem, winner, leader.l_ms, ensemble, None, False, digests), execution)
     folder.release()

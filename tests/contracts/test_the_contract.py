@@ -91,7 +91,7 @@ class Forgets(NearestCentroid):
 class Trusts(NearestCentroid):
     """Has nothing to say of any model."""
 
-    def check(self, model: Any, task: Task, train: Any, capped: bool) -> Checked:
+    def check(self, model: Any, task: Task, train: Any, converged: bool) -> Checked:
         return Checked([], [])
 
 

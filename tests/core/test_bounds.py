@@ -1,4 +1,4 @@
-"""Clopper-Pearson by its definition, its closed forms, a rival implementation and its exact coverage."""
+"""Clopper-Pearson by its definition, its closed forms, a baseline implementation and its exact coverage."""
 
 from fractions import Fraction
 from math import comb, expm1, fsum, inf, log, nan
@@ -75,11 +75,11 @@ def test_definition_in_rational_arithmetic_at_a_delta_below_one_ulp(x, m):
 @pytest.mark.parametrize("delta", [0.001, 0.01, 0.05, 0.3])
 @pytest.mark.parametrize("m", [1, 2, 7, 20, 57])
 def test_equals_scipys_exact_one_sided_interval(m, delta):
-    rival = [
+    baseline = [
         stats.binomtest(x, m, alternative="less").proportion_ci(1 - delta, method="exact").high
         for x in range(m + 1)
     ]
-    np.testing.assert_allclose(clopper_pearson(np.arange(m + 1), m, delta), rival, rtol=1e-9)
+    np.testing.assert_allclose(clopper_pearson(np.arange(m + 1), m, delta), baseline, rtol=1e-9)
 
 
 # Closed forms

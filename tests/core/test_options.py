@@ -9,9 +9,9 @@ import pytest
 
 from ckcv_ray.core.options import Option, check_options, described, option, options, values
 from ckcv_ray.errors import InputError
-from ckcv_ray.validation import folds, grid, whole
+from ckcv_ray.validation import folds, grid, integer
 
-SIZE = Option(lambda name, value: whole(name, value, least=1, most=9), "How large.", int, "3", "Shape")
+SIZE = Option(lambda name, value: integer(name, value, least=1, most=9), "How large.", int, "3", "Shape")
 WIDTHS = Option(grid, "How wide.", shown="1,2")
 
 

@@ -298,10 +298,10 @@ def test_equality_keeps_a_candidate_however_its_sum_is_rounded(order):
     rng = np.random.default_rng(order)
     leader = np.zeros(30, dtype=int)
     leader[:19] = rng.integers(1, 12, size=19)
-    rival = np.concatenate([rng.permutation(leader[:19]), np.zeros(11, dtype=int)])
-    rival_above = rival.copy()
-    rival_above[rng.integers(19)] += 1
-    counts = np.stack([rival, rival_above, leader], axis=1)[:, :, None]
+    challenger = np.concatenate([rng.permutation(leader[:19]), np.zeros(11, dtype=int)])
+    challenger_above = challenger.copy()
+    challenger_above[rng.integers(19)] += 1
+    counts = np.stack([challenger, challenger_above, leader], axis=1)[:, :, None]
     selection = Case([(40, 30)], [counts]).selection()
     for i in range(30):
         enter(selection, 40, 0, i, 2, counts[i, 2])

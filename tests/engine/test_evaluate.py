@@ -18,8 +18,8 @@ from ckcv_ray.study import Problem, Study
 
 SCRIPT = """
 import sys; sys.path[:0] = {tests!r}
-from test_evaluate import evaluate, whole
-sys.stdout.buffer.write(evaluate([whole({stage!r})], {scale!r}).tobytes())
+from test_evaluate import evaluate, unit
+sys.stdout.buffer.write(evaluate([unit({stage!r})], {scale!r}).tobytes())
 """
 
 
@@ -28,7 +28,7 @@ def problem(scale: str) -> Problem:
     return Problem.of(study, blobs(70, d=3, seed=2))
 
 
-def whole(stage: str) -> Unit:
+def unit(stage: str) -> Unit:
     return Unit(Stage(stage), 1, 2, ((0, 4), (1, 4), (2, 4)))
 
 
@@ -45,7 +45,7 @@ def by_key(records: Records) -> dict[tuple[object, ...], bytes]:
 @pytest.mark.parametrize("scale", ["none", "standard"])
 @pytest.mark.parametrize("stage", [Stage.SELECT, Stage.ESTIMATE])
 def test_what_else_is_asked_for_changes_nothing(stage: Stage, scale: str) -> None:
-    together = by_key(evaluate([whole(stage)], scale))
+    together = by_key(evaluate([unit(stage)], scale))
     assert len(together) == 12
     for path in (2, 0, 1):
         for length in (4, 1, 3):
@@ -66,16 +66,16 @@ def test_another_process_gives_the_same_bytes(scale: str) -> None:
         tests=[str(Path(__file__).parent), str(Path(__file__).parents[1])], stage="select", scale=scale
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, check=True)
-    assert done.stdout == evaluate([whole("select")], scale).tobytes()
+    assert done.stdout == evaluate([unit("select")], scale).tobytes()
 
 
 def test_shared_distances_and_distances_made_anew_give_the_same_records(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    shared = evaluate([whole("select")], "none")
+    shared = evaluate([unit("select")], "none")
     monkeypatch.setattr(svm, "SHARED_BYTES", 0)
     assert worker.share(problem("none")).shared.distances is None
-    assert np.array_equal(shared, evaluate([whole("select")], "none"))
+    assert np.array_equal(shared, evaluate([unit("select")], "none"))
 
 
 def test_the_shared_data_are_not_written_to() -> None:
@@ -83,7 +83,7 @@ def test_the_shared_data_are_not_written_to() -> None:
     for array in (inputs.shared.X, inputs.shared.y, inputs.shared.distances, inputs.problem.task.X):
         assert array is not None
         array.flags.writeable = False
-    outcome = worker.evaluate([whole("select"), whole("refit")], inputs)
+    outcome = worker.evaluate([unit("select"), unit("refit")], inputs)
     assert not outcome.failures
 
 
@@ -91,7 +91,7 @@ def test_rows_held_out_are_not_shared() -> None:
     study = Study.of(C=(1.0,), gamma=(1.0,), k=(3,), certify="holdout")
     inputs = worker.share(Problem.of(study, blobs(60)))
     assert inputs.problem.held is None
-    assert inputs.problem.whole.n == inputs.problem.task.n == 60 - 19
+    assert inputs.problem.all_rows.n == inputs.problem.task.n == 60 - 19
     assert len(inputs.shared.X) == 60 - 19
 
 
@@ -130,7 +130,7 @@ def test_whether_an_evaluation_fails_depends_on_its_key_alone(
 
 
 def test_what_is_lost_as_a_whole_fails_on_every_step_that_would_be_scored() -> None:
-    units = [whole("select"), whole("refit")]
+    units = [unit("select"), unit("refit")]
     outcome = worker.failed(units, 2, "lost")
     assert not len(outcome.records)
     assert [f[:6] for f in outcome.failures[:3]] == [(False, 1, 2, path, 0, 4) for path in range(3)]

@@ -111,7 +111,7 @@ def test_fits_that_ended_at_the_cap_are_counted_in_both_stages() -> None:
     units = [Unit(stage, 0, 0, ((1, 3),)) for stage in (Stage.SELECT, Stage.ESTIMATE)]
     ledger, records = Ledger(problem), evaluate(units, share(problem)).records
     ledger.enter(records)
-    assert ledger.capped() == int(np.sum(records["status"] == 1)) > 0
+    assert ledger.not_converged() == int(np.sum(records["status"] == 1)) > 0
     last = records[-1]
-    assert ledger.is_capped(0, 0, 1, 2) == bool(last["status"] == 1)
-    assert not ledger.is_capped(1, 0, 1, 2)
+    assert ledger.is_not_converged(0, 0, 1, 2) == bool(last["status"] == 1)
+    assert not ledger.is_not_converged(1, 0, 1, 2)

@@ -13,7 +13,7 @@ from ckcv_ray.study import Execution, Study
 
 STUDY = Study.of(C=(0.1, 1.0, 10.0), gamma=(0.1, 1.0), k=(3, 4, 5), n_splits=6)
 WANTED = {
-    "ckcv_cells_done", "ckcv_cells_dropped", "ckcv_cells_failed", "ckcv_batches_in_flight",
+    "ckcv_evaluations_done", "ckcv_evaluations_dropped", "ckcv_evaluations_failed", "ckcv_batches_in_flight",
     "ckcv_fits_total", "ckcv_solver_seconds_total",
 }  # fmt: skip
 DEADLINE = 60.0
@@ -32,9 +32,9 @@ def scraped() -> dict[str, float]:
 def test_prometheus_sees_how_far_a_run_has_come() -> None:
     result = run_job(Job(STUDY, blobs(36)), Execution("ray", 2))
     expected = {
-        "ckcv_cells_done": result.execution["evaluations"]["computed"],
-        "ckcv_cells_dropped": result.execution["evaluations"]["dropped"],
-        "ckcv_cells_failed": 0,
+        "ckcv_evaluations_done": result.execution["evaluations"]["computed"],
+        "ckcv_evaluations_dropped": result.execution["evaluations"]["dropped"],
+        "ckcv_evaluations_failed": 0,
         "ckcv_batches_in_flight": 0,
     }
     end = time.monotonic() + DEADLINE

@@ -6,7 +6,7 @@ from threading import Lock
 import pytest
 from conftest import blobs
 
-from ckcv_ray.engine.nested import Whole
+from ckcv_ray.engine.nested import OverallProgress
 from ckcv_ray.engine.progress import Progress
 from ckcv_ray.runs.run import Job, run_job
 from ckcv_ray.study import Execution, Problem, Study
@@ -64,7 +64,7 @@ def test_the_evaluations_are_counted_by_hand() -> None:
 
 def test_a_selection_not_begun_is_taken_to_cost_what_the_first_did_for_fewer_rows() -> None:
     told: list[Progress] = []
-    whole = Whole(PROBLEM, told.append)
+    whole = OverallProgress(PROBLEM, told.append)
     whole.own(Progress(OWN, spent=3.0, left=6.0))
     assert told[-1].left == pytest.approx(6.0 + 3 * (3.0 + 6.0) * (40 / 60) ** 2)
     whole.inner(1)(Progress(INNER, spent=1.0, left=0.5))
@@ -75,5 +75,5 @@ def test_a_selection_not_begun_is_taken_to_cost_what_the_first_did_for_fewer_row
 def test_without_inner_selections_the_whole_is_the_run_itself() -> None:
     told: list[Progress] = []
     moment = Progress(OWN, computed=7, spent=3.0, left=6.0)
-    Whole(PROBLEM.restudied(NESTED), told.append).own(moment)
+    OverallProgress(PROBLEM.restudied(NESTED), told.append).own(moment)
     assert told == [moment]

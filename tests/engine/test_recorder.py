@@ -161,10 +161,10 @@ def content(folder: Path) -> dict[str, bytes]:
 
 
 def failures(out: Path) -> set[tuple[int, int, int]]:
-    """Path, k and split of each failure that the account tells."""
-    account = RunFolder(out).execution()
-    assert {failure[3] for failure in account["failures"]} <= {FIRE}
-    return {tuple(failure[:3]) for failure in account["failures"]}
+    """Path, k and split of each failure that the metadata tells."""
+    metadata = RunFolder(out).execution()
+    assert {failure[3] for failure in metadata["failures"]} <= {FIRE}
+    return {tuple(failure[:3]) for failure in metadata["failures"]}
 
 
 def missed(out: Path) -> set[tuple[int, int]]:
@@ -310,7 +310,7 @@ def test_what_came_in_is_there_for_the_next_one(tmp_path: Path, problem: Problem
     second.open()
     assert second.progress().computed == first.progress().computed == 18
     assert second.progress().spent == first.progress().spent > 0
-    assert second.account()["fits"] == 18
+    assert second.metadata()["fits"] == 18
     second.close()
 
 
@@ -359,8 +359,8 @@ def test_it_concludes_nothing_as_long_as_work_is_left(problem: Problem) -> None:
     assert recorder.conclude(decision.leaders, []) is None
     concluded = recorder.conclude([], decision.leaders)
     assert concluded is not None
-    assert [failure[3] for failure in concluded.account["failures"]] == [FIRE]
+    assert [failure[3] for failure in concluded.metadata["failures"]] == [FIRE]
     recorder.add(evaluate(refits, inputs))
     concluded = recorder.conclude(decision.leaders, [])
     assert concluded is not None
-    assert concluded.account["failures"] == []
+    assert concluded.metadata["failures"] == []

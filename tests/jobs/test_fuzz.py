@@ -22,7 +22,7 @@ typer.run(fuzz.main)
 
 
 def fuzz(*words: str) -> tuple[int, dict[str, Any]]:
-    """Exit code and account of the job, in a process that may fork."""
+    """Exit code and metadata of the job, in a process that may fork."""
     done = subprocess.run([sys.executable, *words, "--json"], cwd=ROOT, capture_output=True, text=True)
     assert done.stdout, done.stderr
     return done.returncode, json.loads(done.stdout)
@@ -30,19 +30,19 @@ def fuzz(*words: str) -> tuple[int, dict[str, Any]]:
 
 def test_the_cheap_readers_read_or_refuse(tmp_path: Path) -> None:
     only = "csv,npz,toml,words"
-    code, account = fuzz("jobs/faults/fuzz.py", "--minutes", "0.1", "--only", only, "--keep", str(tmp_path))
+    code, metadata = fuzz("jobs/faults/fuzz.py", "--minutes", "0.1", "--only", only, "--keep", str(tmp_path))
     kept = [file.read_text(errors="replace")[:2000] for file in tmp_path.rglob("finding.txt")]
-    assert (code, account["findings"]) == (0, 0), "\n\n".join(kept)
-    assert list(account["by_reader"]) == only.split(",")
-    tried, refused = (sum(one[n] for one in account["by_reader"].values()) for n in ("inputs", "refused"))
+    assert (code, metadata["findings"]) == (0, 0), "\n\n".join(kept)
+    assert list(metadata["by_reader"]) == only.split(",")
+    tried, refused = (sum(one[n] for one in metadata["by_reader"].values()) for n in ("inputs", "refused"))
     assert tried > refused > 0
 
 
 def test_what_was_planted_is_found_and_shrunk(tmp_path: Path) -> None:
     options = ("--minutes", "0.02", "--only", "words", "--keep", str(tmp_path))
-    code, account = fuzz("-c", PLANTED, *options)
+    code, metadata = fuzz("-c", PLANTED, *options)
     assert code == 1
-    assert account["findings"] == account["by_reader"]["words"]["findings"] >= 1
+    assert metadata["findings"] == metadata["by_reader"]["words"]["findings"] >= 1
     (kept,) = tmp_path.glob("*-words-KeyError")
     assert "KeyError" in (kept / "finding.txt").read_text()
     assert len((kept / "input" / "words").read_bytes()) == 1

@@ -237,9 +237,9 @@ def test_the_job_in_small(ida):
         "serial",
     ]
     done = subprocess.run([*words, "--json"], capture_output=True, text=True, check=True)
-    account = json.loads(done.stdout)
-    row = account["sets"]["titanic"]
+    metadata = json.loads(done.stdout)
+    row = metadata["sets"]["titanic"]
     assert "titanic: k =" in done.stderr
-    assert set(account["geomean"]) == {column.key for column in losses.COLUMNS} == set(row["looseness"])
-    for key, value in account["geomean"].items():
+    assert set(metadata["geomean"]) == {column.key for column in losses.COLUMNS} == set(row["looseness"])
+    for key, value in metadata["geomean"].items():
         assert value == pytest.approx(geometric_mean([row["looseness"][key]]))

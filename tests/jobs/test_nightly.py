@@ -78,7 +78,7 @@ def test_a_slowdown_raises_the_alarm(night: Run, tmp_path: Path) -> None:
     code, told = night(figures(80.0))
     assert code == 1
     assert told["alarms"] == [
-        f"{SPEED_LABEL}: 25.0% slower, 80 times the rival; the median of 3 nights is 100, and more than "
+        f"{SPEED_LABEL}: 25.0% slower, 80 times the baseline; the median of 3 nights is 100, and more than "
         "15.0% is an alarm",
     ]
     assert f"{SPEED_LABEL}: 25.0% slower" in top(tmp_path)
@@ -103,7 +103,7 @@ def test_what_is_suspect_is_measured_again_and_that_counts(night: Run, tmp_path:
     assert told["measured"] == [(["studies", "solver"], 5), (["studies"], 15)]
     (alarm,) = told["alarms"]
     assert "L_MS: 0.2, it was" in alarm, "an answer is judged as it was found"
-    note = f"{SPEED_LABEL}: 80 times the rival was suspect; measured again for longer, 99 counts"
+    note = f"{SPEED_LABEL}: 80 times the baseline was suspect; measured again for longer, 99 counts"
     assert (code, told["notes"]) == (1, [note])
     assert f"S{note[1:]}." in top(tmp_path)
     code, told = night(figures(L_MS=0.2))

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from jobs.benchmarks.turns import take_turns, whole
+from jobs.benchmarks.turns import in_one_step, take_turns
 
 
 class Machine:
@@ -24,7 +24,7 @@ class Machine:
 
 def test_speeds_are_compared_on_the_machine_of_the_moment() -> None:
     machine = Machine()
-    ours = whole(lambda: machine.work(0.002))
+    ours = in_one_step(lambda: machine.work(0.002))
     mine, theirs = take_turns((ours, lambda: machine.steps(400, 0.001)), lambda: machine.now)
     assert theirs / mine == pytest.approx(200, rel=0.05)
 

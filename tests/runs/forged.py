@@ -50,7 +50,7 @@ def reseal(
     leader = aggregator.selection.winner()
     assert leader is not None
     ensemble = ensemble or fitted(problem, leader)
-    digests = {"data": problem.whole.digest}
+    digests = {"data": problem.all_rows.digest}
     digests |= folder.write_results(problem, aggregator.candidates(), ensemble, nested)
     winner = problem.candidate(leader)
     certificate = certify(problem, winner, leader.l_ms, ensemble, nested, provisional, digests)

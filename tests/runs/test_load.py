@@ -194,10 +194,10 @@ def test_a_run_with_failures_is_opened_again_and_one_without_is_not(
 
 def test_an_environment_is_compared_with_that_of_the_run(out: Path, tmp_path: Path) -> None:
     assert environment_changes(out) == []
-    account = json.loads((out / "execution.json").read_text())
-    account["environment"]["packages"]["numpy"] = "1.0"
-    account["environment"]["learner"]["machine_code"] = "other"
-    (out / "execution.json").write_text(json.dumps(account))
+    metadata = json.loads((out / "execution.json").read_text())
+    metadata["environment"]["packages"]["numpy"] = "1.0"
+    metadata["environment"]["learner"]["machine_code"] = "other"
+    (out / "execution.json").write_text(json.dumps(metadata))
     told = environment_changes(out)
     assert len(told) == 2
     assert any(sentence.startswith("numpy was 1.0, here it is ") for sentence in told)

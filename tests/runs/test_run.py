@@ -84,7 +84,7 @@ def test_a_run_makes_its_problem_its_hash_and_its_distances_once(
     )
     assert [len(calls) for calls in (posed, hashed, measured)] == [1, 1, 1]
     ((whole,),) = hashed
-    assert whole is result.problem.whole
+    assert whole is result.problem.all_rows
     ((rows, _),) = measured
     assert rows is result.problem.task.X
 

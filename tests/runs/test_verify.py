@@ -111,7 +111,7 @@ def test_a_forged_selection_is_named_as_trusted_and_seen_by_a_refit(tmp_path: Pa
     assert any("on the select set: computed again" in sentence for sentence in again.differences)
 
 
-def test_models_called_capped_are_named_as_trusted_and_seen_by_a_refit(tmp_path: Path) -> None:
+def test_models_called_not_converged_are_named_as_trusted_and_seen_by_a_refit(tmp_path: Path) -> None:
     out = tmp_path / "run"
     run(SMALL, out)
     problem, ensemble = stored(out)
@@ -119,11 +119,11 @@ def test_models_called_capped_are_named_as_trusted_and_seen_by_a_refit(tmp_path:
     halves = [altered(m, problem, dual_coef=0.5 * m.model.dual_coef) for m in ensemble.members]
     forged = Ensemble(tuple(altered(m, problem, offset=offset_of(m, problem)) for m in halves))
 
-    def capped(records: Records) -> None:
+    def not_converged(records: Records) -> None:
         with_errors_of(forged, leader)(records)
-        records["status"][of(records, leader) & records["estimate"]] = STATUSES.index(Status.CAPPED)
+        records["status"][of(records, leader) & records["estimate"]] = STATUSES.index(Status.NOT_CONVERGED)
 
-    reseal(out, capped, forged)
+    reseal(out, not_converged, forged)
     plain = verify(out)
     assert plain.differences == []
     assert len([told for told in plain.trusted if "stopped at the iteration cap" in told]) == 5

@@ -73,7 +73,7 @@ def test_rows_held_out_come_back_too(tmp_path: Path) -> None:
     again = RunFolder(tmp_path / "run").problem()
     assert again.held is not None
     assert again.held.tolist() == result.problem.held.tolist()
-    assert again.whole.digest == blobs(60).digest
+    assert again.all_rows.digest == blobs(60).digest
     assert load_run(tmp_path / "run").certificate == result.certificate
 
 
@@ -86,8 +86,8 @@ def test_results_come_back_in_every_bit(run: Path) -> None:
 
 
 def test_a_write_that_fails_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    folder, account = RunFolder(tmp_path), Recorder(PROBLEM).account()
-    folder.write_execution(account)
+    folder, metadata = RunFolder(tmp_path), Recorder(PROBLEM).metadata()
+    folder.write_execution(metadata)
 
     def full(descriptor: int) -> None:
         raise OSError(28, "No space left on device")
@@ -96,7 +96,7 @@ def test_a_write_that_fails_leaves_nothing(tmp_path: Path, monkeypatch: pytest.M
     with pytest.raises(RunError, match="No space"):
         folder.write_execution({})
     assert [file.name for file in tmp_path.iterdir()] == ["execution.json"]
-    assert folder.execution() == account
+    assert folder.execution() == metadata
 
 
 def test_files_follow_the_umask(run: Path) -> None:

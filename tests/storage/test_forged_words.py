@@ -1,4 +1,4 @@
-"""What readers rely on in certificate and account is checked, though the manifest agrees."""
+"""What readers rely on in certificate and metadata is checked, though the manifest agrees."""
 
 import json
 import os

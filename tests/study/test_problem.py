@@ -214,7 +214,7 @@ def test_sizes_of_their_own_are_those_of_the_folds_reported(k, wanted):
 def test_rows_held_out_are_seen_by_no_worker():
     task = blobs(40)
     problem = Problem.of(Study.of(certify="holdout", holdout_share=0.25), task)
-    assert problem.whole is task
+    assert problem.all_rows is task
     assert len(problem.held) == 10
     left = np.setdiff1d(np.arange(40), problem.held)
     assert np.array_equal(problem.task.X, task.X[left])
@@ -223,13 +223,13 @@ def test_rows_held_out_are_seen_by_no_worker():
     assert np.array_equal(rows.y, task.y[problem.held])
     sent = pickle.loads(pickle.dumps(problem.for_workers()))
     assert sent.held_rows() is None
-    assert np.array_equal(sent.whole.X, problem.task.X)
+    assert np.array_equal(sent.all_rows.X, problem.task.X)
     assert (sent.run_id, sent.sizes, sent.study) == (problem.run_id, problem.sizes, problem.study)
 
 
 def test_without_a_holdout_all_rows_are_learned_from():
     problem = Problem.of(Study(), blobs(40))
-    assert problem.task is problem.whole
+    assert problem.task is problem.all_rows
     assert problem.held is None
     assert problem.held_rows() is None
 
@@ -253,7 +253,7 @@ def test_inner_selections_see_two_thirds_of_the_rows_without_their_estimate_set(
 def test_another_study_on_the_same_rows_certifies_nothing():
     problem = Problem.of(Study.of(certify="holdout", holdout_share=0.25), blobs(40))
     other = problem.restudied(problem.study.replace(n_splits=3))
-    assert other.task.n == other.whole.n == 30
+    assert other.task.n == other.all_rows.n == 30
     assert other.held is None
     assert other.study == Study.of(n_splits=3)
 

@@ -2,21 +2,21 @@
 
 ``problem`` states what is minimised and measures any solution. ``path`` is our own solver: pair steps
 (``loop``) and Newton steps (``newton``, on the factors of ``factor``) in turn; ``decomposition`` does the
-same where the kernel does not fit into memory. ``libsvm`` is the rival. All else in the package knows a
+same where the kernel does not fit into memory. ``libsvm`` is the baseline. All else in the package knows a
 solver only as an entry of ``SOLVERS`` and ``ON_POINTS``.
 """
 
 from ckcv_ray.learners.base import Status
 from ckcv_ray.learners.svm import compiled, decomposition, libsvm, path
 from ckcv_ray.learners.svm.machine_code import list_signatures
-from ckcv_ray.learners.svm.problem import Fits, Path, PathOnPoints, Solution
+from ckcv_ray.learners.svm.problem import Fits, PathSolver, PathSolverOnPoints, Solution
 
-SOLVERS: dict[str, Path] = {"newton": path.path, "libsvm": libsvm.path}
-ON_POINTS: dict[str, PathOnPoints] = {
+SOLVERS: dict[str, PathSolver] = {"newton": path.path, "libsvm": libsvm.path}
+ON_POINTS: dict[str, PathSolverOnPoints] = {
     "newton": decomposition.path_on_points,
     "libsvm": libsvm.path_on_points,
 }
 
 list_signatures(compiled.signatures)
 
-__all__ = ["ON_POINTS", "SOLVERS", "Fits", "Path", "PathOnPoints", "Solution", "Status"]
+__all__ = ["ON_POINTS", "SOLVERS", "Fits", "PathSolver", "PathSolverOnPoints", "Solution", "Status"]

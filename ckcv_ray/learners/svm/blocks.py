@@ -30,7 +30,7 @@ from ckcv_ray.learners.svm.kernels import (
     scratch_complement,
     strip_rows,
 )
-from ckcv_ray.learners.svm.memory import scratch, whole
+from ckcv_ray.learners.svm.memory import round_up, scratch
 from ckcv_ray.learners.svm.path import MOST_FREE
 from ckcv_ray.learners.svm.scaling import Scaling
 
@@ -88,7 +88,7 @@ class Points(NamedTuple):
         step = strip_rows(len(self.train))
         for first in range(0, len(y), step):
             rows = slice(first, first + step)
-            D = scratch("strip", (len(y[rows]), whole(len(self.train), DOUBLES)))
+            D = scratch("strip", (len(y[rows]), round_up(len(self.train), DOUBLES)))
             M = scratch("strip kernel", D.shape)
             fill_distances(self.score[rows], self.train, D)
             errors += count_errors(complement(D, gamma, out=M), fits, y[rows])
@@ -120,7 +120,7 @@ def prepare(
     """
     if dense_bytes(len(train), len(score)) > DENSE_BYTES:
         return Points(scaling.apply(X[train]), scaling.apply(X[score]))
-    square = len(train), whole(len(train), DOUBLES)
+    square = len(train), round_up(len(train), DOUBLES)
     oblong = len(score), square[1]
     block = Dense(
         scratch("train distances", square),

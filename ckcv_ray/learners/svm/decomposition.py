@@ -23,7 +23,7 @@ from ckcv_ray.learners.svm.kernels import (
     scratch_complement,
 )
 from ckcv_ray.learners.svm.machine_code import load, writable
-from ckcv_ray.learners.svm.memory import scratch, whole
+from ckcv_ray.learners.svm.memory import round_up, scratch
 from ckcv_ray.learners.svm.path import Workspace, describe_fit, fit, index_mask, rescale, workspace
 from ckcv_ray.learners.svm.problem import Fits, Vector, constant, empty_fits
 
@@ -40,11 +40,11 @@ def path_on_points(
     max_iter: int,
     block: int = BLOCK,
 ) -> Fits:
-    """Fit for each C in turn, each from the last; see ``problem.PathOnPoints``.
+    """Fit for each C in turn, each from the last; see ``problem.PathSolverOnPoints``.
 
     Args:
         X: training rows [n, d]; gamma: width of the kernel exp(-gamma * squared distance).
-        y, C_values, tolerance, max_iter: as for ``problem.Path``.
+        y, C_values, tolerance, max_iter: as for ``problem.PathSolver``.
         block: rows of a working set, at least 2.
     """
     if (y == y[0]).all():
@@ -113,7 +113,7 @@ def working_set(
 def _block(X: Matrix, gamma: float) -> Complement:
     """M of the rows X, in this thread's scratch."""
     n = len(X)
-    D = scratch("train distances", (n, whole(n, DOUBLES)))
+    D = scratch("train distances", (n, round_up(n, DOUBLES)))
     M = scratch_complement(n)
     fill_distances(X, X, D)
     fill_complement(D, gamma, M)

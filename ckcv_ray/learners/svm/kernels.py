@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ckcv_ray.learners.svm.machine_code import compiled, load, writable
-from ckcv_ray.learners.svm.memory import LANES, aligned, scratch, whole
+from ckcv_ray.learners.svm.memory import LANES, aligned, round_up, scratch
 from ckcv_ray.learners.svm.simd import SHIFT, power_of_two, wide
 
 DOUBLES = 8
@@ -44,7 +44,7 @@ def squared_distances(A: Matrix, B: Matrix) -> Matrix:
     block equals the same block of the whole in every bit, and it makes no difference to a result whether
     distances were shared or made anew.
     """
-    D = np.empty((len(A), whole(len(B), DOUBLES)))
+    D = np.empty((len(A), round_up(len(B), DOUBLES)))
     fill_distances(A, B, D)
     return D[:, : len(B)]
 
@@ -86,7 +86,7 @@ def complement_product(A: Matrix, B: Matrix, gamma: float, b: Matrix) -> Matrix:
     """M(A, B) b for the rows of A [p, d] and B [q, d], shape (p,), from strips of M that are thrown away."""
     product = np.empty(len(A))
     strip = strip_rows(len(B))
-    D = scratch("strip", (min(strip, len(A)), whole(len(B), DOUBLES)))
+    D = scratch("strip", (min(strip, len(A)), round_up(len(B), DOUBLES)))
     M = scratch("strip kernel", D.shape)
     for first in range(0, len(A), strip):
         rows = A[first : first + strip]
@@ -99,14 +99,14 @@ def complement_product(A: Matrix, B: Matrix, gamma: float, b: Matrix) -> Matrix:
 def scratch_complement(n: int) -> Complement:
     """Room for the complement of n training rows, in the calling thread's scratch."""
     return Complement(
-        scratch("kernel", (n, whole(n, DOUBLES))), scratch("single", (n, whole(n, LANES)), np.float32)
+        scratch("kernel", (n, round_up(n, DOUBLES))), scratch("single", (n, round_up(n, LANES)), np.float32)
     )
 
 
 def complement_of(M: Matrix) -> Complement:
     """The two precisions of a given M [n, n]."""
     n = len(M)
-    double, single = aligned((n, whole(n, DOUBLES))), aligned((n, whole(n, LANES)), np.float32)
+    double, single = aligned((n, round_up(n, DOUBLES))), aligned((n, round_up(n, LANES)), np.float32)
     double[:, :n] = M
     single[...] = 1.0
     single[:, :n] = np.maximum(M, LEAST_CURVATURE)

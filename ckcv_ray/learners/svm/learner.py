@@ -25,7 +25,7 @@ from ckcv_ray.learners.svm.kernels import squared_distances
 from ckcv_ray.learners.svm.model import SVMModel
 from ckcv_ray.learners.svm.optimality import check_model
 from ckcv_ray.learners.svm.scaling import Scaling, fit_scaling
-from ckcv_ray.validation import MOST, check_choice, grid, number, whole
+from ckcv_ray.validation import MOST, check_choice, grid, integer, number
 
 SHARED_BYTES = 1 << 29
 SCALES = ("standard", "none")
@@ -59,7 +59,7 @@ class GaussianSVM:
         scale: "standard" (fitted on the training rows of each split alone) or "none".
         solver: name of the machine's solver.
         tolerance: largest KKT violation of a converged fit.
-        max_iter: iterations after which a fit is capped, counted and shown.
+        max_iter: iterations after which a fit does not converge, counted and shown.
 
     Raises:
         InputError: a field of the wrong type or outside its range.
@@ -67,7 +67,7 @@ class GaussianSVM:
 
     name: ClassVar[str] = "svm"
     kinds: ClassVar[frozenset[Kind]] = frozenset({Kind.BINARY})
-    capped: ClassVar[str] = "raise max_iter or narrow the grid"
+    convergence_advice: ClassVar[str] = "raise max_iter or narrow the grid"
     schema: ClassVar[pa.Schema] = model.SCHEMA
 
     C: tuple[float, ...] = option(
@@ -98,8 +98,8 @@ class GaussianSVM:
     max_iter: int = option(
         10_000_000,
         Option(
-            lambda name, value: whole(name, value, least=1, most=MOST),
-            "Iterations after which a fit is capped.",
+            lambda name, value: integer(name, value, least=1, most=MOST),
+            "Iterations after which a fit does not converge.",
             int,
             "10000000",
         ),
@@ -146,10 +146,10 @@ class GaussianSVM:
         """Return the bytes of a split's block, with its solver."""
         return block_bytes(n_train, n_score, d, len(self.C))
 
-    def check(self, model: SVMModel, task: Task, train: Index, capped: bool) -> Checked:
+    def check(self, model: SVMModel, task: Task, train: Index, converged: bool) -> Checked:
         """Check the scaling, the dual variables and the KKT conditions of a model."""
         allowed = self.scale, self.solver, self.tolerance
-        return check_model(model, task.X[train], signs(task)[train], train, *allowed, capped=capped)
+        return check_model(model, task.X[train], signs(task)[train], train, *allowed, converged=converged)
 
     def setting_of(self, model: SVMModel) -> Setting:
         """Return C and gamma of a model."""

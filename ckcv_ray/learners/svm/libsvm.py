@@ -25,7 +25,7 @@ from ckcv_ray.learners.svm.problem import (
 
 
 def path(M: Complement, y: Vector, C_values: tuple[float, ...], tolerance: float, max_iter: int) -> Fits:
-    """Fit for each C in turn, from zero; see ``problem.Path``."""
+    """Fit for each C in turn, from zero; see ``problem.PathSolver``."""
     K = 1.0 - M.double[:, : len(y)]
 
     def fit(C: float) -> Solution:
@@ -39,7 +39,7 @@ def path(M: Complement, y: Vector, C_values: tuple[float, ...], tolerance: float
 def path_on_points(
     X: Matrix, gamma: float, y: Vector, C_values: tuple[float, ...], tolerance: float, max_iter: int
 ) -> Fits:
-    """Fit for each C in turn, from zero, LIBSVM making its own kernel; see ``problem.PathOnPoints``."""
+    """Fit for each C in turn, from zero, LIBSVM making its own kernel; see ``problem.PathSolverOnPoints``."""
 
     def fit(C: float) -> Solution:
         machine = _train(X, y, C=C, gamma=gamma, tol=tolerance, max_iter=max_iter)
@@ -81,4 +81,4 @@ def _dual(machine: Any, n: int) -> Vector:
 
 
 def _status(machine: Any) -> Status:
-    return Status.CAPPED if machine.fit_status_ else Status.CONVERGED
+    return Status.NOT_CONVERGED if machine.fit_status_ else Status.CONVERGED

@@ -35,6 +35,6 @@ def scratch(name: str, shape: tuple[int, ...], dtype: Any = np.float64) -> NDArr
     return memory[:size].reshape(shape)
 
 
-def whole(n: int, lanes: int) -> int:
+def round_up(n: int, lanes: int) -> int:
     """The least multiple of lanes that is not below n."""
     return -(-n // lanes) * lanes

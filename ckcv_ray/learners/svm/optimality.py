@@ -29,7 +29,7 @@ def check_model(
     solver: str,
     tolerance: float,
     *,
-    capped: bool,
+    converged: bool,
 ) -> Checked:
     """Check a model against its training rows.
 
@@ -38,11 +38,11 @@ def check_model(
         X, y: inputs and signs of its training rows.
         train: their numbers in the learning set, ascending.
         scale, solver, tolerance: of the learner.
-        capped: whether its fit may have ended at the iteration cap.
+        converged: whether its fit is known to have converged.
     """
     found = Checked(list(_dual(model, X, y, train, scale)), [])
     if np.isin(model.support, train).all():
-        _optimality(model, X, y.astype(np.float64), train, KKT_ROUNDING[solver], tolerance, capped, found)
+        _optimality(model, X, y.astype(np.float64), train, KKT_ROUNDING[solver], tolerance, converged, found)
     return found
 
 
@@ -70,7 +70,7 @@ def _optimality(
     train: Index,
     rounding_unit: float,
     tolerance: float,
-    capped: bool,
+    converged: bool,
     found: Checked,
 ) -> None:
     if (y == y[0]).all():
@@ -85,13 +85,13 @@ def _optimality(
     violated = optimum.violation > tolerance + rounding
     if rounding > MOST_ROUNDING:
         found.trusted.append(f"at C = {model.C:g} rounding decides its KKT conditions")
-    elif violated and capped:
+    elif violated and not converged:
         found.trusted.append("that it was stopped at the iteration cap, since it is not optimal")
     if abs(optimum.offset - model.offset) > rounding:
         found.differences.append(
             f"its offset is {model.offset!r}; by the KKT conditions it is {optimum.offset!r}"
         )
-    if violated and not capped:
+    if violated and converged:
         found.differences.append(
             f"it violates the KKT conditions of its training rows by {optimum.violation:.3g}, at "
             f"most {tolerance:g} is allowed: it is not the machine fitted to them"

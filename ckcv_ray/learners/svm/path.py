@@ -34,7 +34,7 @@ from numpy.typing import NDArray
 from ckcv_ray.learners.svm.kernels import DOUBLES, Complement, Index
 from ckcv_ray.learners.svm.loop import iterate, iterate_exactly
 from ckcv_ray.learners.svm.machine_code import compiled, load, writable
-from ckcv_ray.learners.svm.memory import LANES, scratch, whole
+from ckcv_ray.learners.svm.memory import LANES, round_up, scratch
 from ckcv_ray.learners.svm.newton import WORK_ROWS, newton
 from ckcv_ray.learners.svm.problem import Fits, Matrix, Vector, constant, empty_fits
 from ckcv_ray.learners.svm.simd import greater, lesser, wide
@@ -64,7 +64,7 @@ class Workspace(NamedTuple):
 
 
 def path(M: Complement, y: Vector, C_values: tuple[float, ...], tolerance: float, max_iter: int) -> Fits:
-    """Fit for each C in turn, each from the last; see ``problem.Path``."""
+    """Fit for each C in turn, each from the last; see ``problem.PathSolver``."""
     if (y == y[0]).all():
         return constant(y, len(C_values))
     load()
@@ -82,7 +82,7 @@ def index_mask(n: int) -> int:
 @lru_cache(maxsize=1)
 def workspace(n: int, thread: int) -> Workspace:
     """A thread's scratch."""
-    width, most = whole(n, LANES), whole(min(n, MOST_FREE), DOUBLES)
+    width, most = round_up(n, LANES), round_up(min(n, MOST_FREE), DOUBLES)
     return Workspace(
         state=scratch("state", (5, width)),
         rows=scratch("rows", (2, width), np.float32),

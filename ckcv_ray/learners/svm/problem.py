@@ -43,7 +43,7 @@ class Solution:
         violation: KKT violation, >= 0.
         gap: duality gap divided by max(1, primal objective), >= 0 up to rounding.
         n_iter: iterations of the solver.
-        status: converged or capped.
+        status: converged or not.
     """
 
     b: Vector
@@ -78,7 +78,7 @@ class Fits(NamedTuple):
             violation=float(self.violation[c]),
             gap=float(self.gap[c]),
             n_iter=int(self.n_iter[c]),
-            status=Status.CONVERGED if self.converged[c] else Status.CAPPED,
+            status=Status.CONVERGED if self.converged[c] else Status.NOT_CONVERGED,
         )
 
     def solutions(self) -> list[Solution]:
@@ -91,7 +91,7 @@ class Fits(NamedTuple):
         return np.logical_not(self.converged).view(np.int8)
 
 
-class Path(Protocol):
+class PathSolver(Protocol):
     """A solver: the fits of one training block for ascending C."""
 
     def __call__(
@@ -104,17 +104,17 @@ class Path(Protocol):
             y: labels -1.0 or +1.0, shape (n,); one class alone gives the constant classifier.
             C_values: ascending, positive.
             tolerance: largest KKT violation, in the solver's own arithmetic, of a converged fit.
-            max_iter: iterations after which a fit is handed back as it is, with status CAPPED.
+            max_iter: iterations after which a fit is handed back as it is, with status NOT_CONVERGED.
         """
 
 
-class PathOnPoints(Protocol):
-    """A solver that never holds the whole of K: for training sets too large for ``Path``."""
+class PathSolverOnPoints(Protocol):
+    """A solver that never holds the whole of K: for training sets too large for ``PathSolver``."""
 
     def __call__(
         self, X: Matrix, gamma: float, y: Vector, C_values: tuple[float, ...], tolerance: float, max_iter: int
     ) -> Fits:
-        """Solve for every C in turn, on the rows X [n, d], scaled already; otherwise as ``Path``."""
+        """Solve for every C in turn, on the rows X [n, d], scaled already; otherwise as ``PathSolver``."""
 
 
 def empty_fits(n_C: int, n: int) -> Fits:

@@ -22,7 +22,7 @@ from ckcv_ray.learners.svm.kernels import (
     gaussian,
     squared_distances,
 )
-from ckcv_ray.learners.svm.memory import LANES, whole
+from ckcv_ray.learners.svm.memory import LANES, round_up
 
 repeatable = settings(derandomize=True, deadline=None, max_examples=60)
 
@@ -152,12 +152,12 @@ def test_the_complement_runs_from_nothing_to_one():
 @pytest.mark.parametrize("n", [1, 7, 8, 9, 63, 64, 65])
 def test_both_precisions_are_filled_up_with_ones_and_agree(n):
     X = cloud(5, n, 3)
-    D = np.zeros((n, whole(n, DOUBLES)))
+    D = np.zeros((n, round_up(n, DOUBLES)))
     fill_distances(X, X, D)
-    M = Complement(np.empty_like(D), np.full((n, whole(n, LANES)), np.nan, np.float32))
+    M = Complement(np.empty_like(D), np.full((n, round_up(n, LANES)), np.nan, np.float32))
     fill_complement(D, 0.1, M)
     assert same_bits(M.double[:, :n], complement(squared_distances(X, X), 0.1))
-    assert np.all(M.single[:, whole(n, DOUBLES) :] == 1)
+    assert np.all(M.single[:, round_up(n, DOUBLES) :] == 1)
     assert np.all(M.single >= np.float32(LEAST_CURVATURE))
     given = complement_of(M.double[:, :n])
     assert same_bits(given.single[:, :n], M.single[:, :n])
@@ -172,7 +172,7 @@ def test_gathering_is_indexing(seed, n, data):
         np.array(data.draw(st.lists(st.integers(0, n - 1), min_size=1, max_size=n)), dtype=np.intp)
         for _ in range(2)
     )
-    block = np.full((len(rows), whole(len(columns), DOUBLES)), np.nan)
+    block = np.full((len(rows), round_up(len(columns), DOUBLES)), np.nan)
     gather(D, rows, columns, block)
     assert same_bits(block[:, : len(columns)], D[np.ix_(rows, columns)])
     assert not block[:, len(columns) :].any()

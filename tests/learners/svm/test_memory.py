@@ -5,7 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 
-from ckcv_ray.learners.svm.memory import CACHE_LINE, aligned, scratch, whole
+from ckcv_ray.learners.svm.memory import CACHE_LINE, aligned, round_up, scratch
 
 
 @pytest.mark.parametrize("shape", [(1,), (3, 5), (2, 3, 8)])
@@ -21,7 +21,7 @@ def test_arrays_begin_on_a_cache_line_and_are_zero(shape, dtype):
 
 @pytest.mark.parametrize(("n", "lanes", "expected"), [(0, 8, 0), (1, 8, 8), (8, 8, 8), (65, 64, 128)])
 def test_whole_vectors(n, lanes, expected):
-    assert whole(n, lanes) == expected
+    assert round_up(n, lanes) == expected
 
 
 def test_scratch_is_the_same_memory_until_it_must_grow():

@@ -19,12 +19,12 @@ def ordinary(seed, n=50, d=6):
 
 def test_matches_scikit_learn_on_the_rows_it_saw_and_on_others():
     X, others = ordinary(0), ordinary(1)
-    rival = StandardScaler().fit(X)
+    baseline = StandardScaler().fit(X)
     scaling = standard(X)
-    np.testing.assert_allclose(scaling.centre, rival.mean_, rtol=1e-12)
-    np.testing.assert_allclose(scaling.scale, rival.scale_, rtol=1e-12)
+    np.testing.assert_allclose(scaling.centre, baseline.mean_, rtol=1e-12)
+    np.testing.assert_allclose(scaling.scale, baseline.scale_, rtol=1e-12)
     for rows in (X, others, others[:1]):
-        np.testing.assert_allclose(scaling.apply(rows), rival.transform(rows), rtol=1e-9, atol=1e-11)
+        np.testing.assert_allclose(scaling.apply(rows), baseline.transform(rows), rtol=1e-9, atol=1e-11)
 
 
 def test_scaled_columns_have_mean_zero_and_variance_one():

@@ -1,4 +1,4 @@
-"""The machine's solutions, judged by the definition of the problem and against rivals, not by the solver."""
+"""Solutions of the SVM, compared with the definition of the problem and with baselines."""
 
 import warnings
 from math import exp
@@ -155,7 +155,7 @@ def test_two_points_have_the_solution_on_paper(path):
 @pytest.mark.parametrize("C", [0.3, 3.0])
 def test_value_agrees_with_a_general_optimiser(path, C):
     p = problem(8, n=16)
-    rival = minimize(
+    baseline = minimize(
         lambda b: b @ p.K @ b / 2 - p.y @ b,
         np.zeros(16),
         jac=lambda b: p.K @ b - p.y,
@@ -165,9 +165,9 @@ def test_value_agrees_with_a_general_optimiser(path, C):
         options={"ftol": 1e-13, "maxiter": 500},
     )
     (solution,) = path(p.K, p.y, (C,), 1e-5, PLENTY)
-    assert rival.success
-    assert solution.value == pytest.approx(rival.fun, rel=1e-6)
-    np.testing.assert_allclose(solution.b, rival.x, atol=1e-3)
+    assert baseline.success
+    assert solution.value == pytest.approx(baseline.fun, rel=1e-6)
+    np.testing.assert_allclose(solution.b, baseline.x, atol=1e-3)
 
 
 @pytest.mark.parametrize("C", [1.0, 100.0])
@@ -199,10 +199,10 @@ def test_converged_means_a_violation_below_the_tolerance_over_the_whole_default_
 def test_decisions_agree_with_scikit_learn(path, seed, gamma):
     p = problem(seed, gamma=gamma)
     for C, solution in zip(GRID, path(p.K, p.y, GRID, 1e-5, PLENTY), strict=True):
-        rival = SVC(C=C, kernel="precomputed", tol=1e-5).fit(p.K, p.y)
+        baseline = SVC(C=C, kernel="precomputed", tol=1e-5).fit(p.K, p.y)
         for block in (p.K, p.K_new):
             ours = block @ solution.b + solution.offset
-            np.testing.assert_allclose(ours, rival.decision_function(block), atol=2e-3)
+            np.testing.assert_allclose(ours, baseline.decision_function(block), atol=2e-3)
 
 
 def test_swapping_the_labels_turns_the_decision_round(path):
@@ -272,7 +272,7 @@ def test_a_solution_at_its_bound_is_not_carried_to_a_larger_cost(path):
 # The cap
 
 
-def test_a_capped_fit_says_so_and_nothing_else_does(path):
+def test_a_fit_that_did_not_converge_says_so_and_nothing_else_does(path):
     p = problem(16)
     kept = warnings.filters[:]
     with warnings.catch_warnings(record=True) as caught:
@@ -281,7 +281,7 @@ def test_a_capped_fit_says_so_and_nothing_else_does(path):
     assert not caught
     assert warnings.filters == kept
     for C, solution in zip(GRID[2:], solutions, strict=True):
-        assert solution.status is Status.CAPPED
+        assert solution.status is Status.NOT_CONVERGED
         assert 0 < solution.n_iter <= 3
         alpha = p.y * solution.b
         assert np.all((alpha >= 0) & (alpha <= C))
@@ -290,14 +290,14 @@ def test_a_capped_fit_says_so_and_nothing_else_does(path):
         assert solution.violation == pytest.approx(audit(p, solution, C).violation, rel=1e-9)
 
 
-def test_a_capped_fit_is_not_taken_for_the_solution_of_larger_costs(path):
+def test_a_fit_that_did_not_converge_is_not_taken_for_the_solution_of_larger_costs(path):
     p, _ = separable()
     first, second = path(p.K, p.y, (1e3, 1e4), TOLERANCE, 2)
     assert np.abs(first.b).max() < 1e3, "the case must provoke it"
-    assert (second.status, second.n_iter) == (Status.CAPPED, 2)
+    assert (second.status, second.n_iter) == (Status.NOT_CONVERGED, 2)
 
 
-def test_only_the_costs_that_need_more_iterations_are_capped(path):
+def test_only_the_costs_that_need_more_iterations_do_not_converge(path):
     p = problem(17)
     free = path(p.K, p.y, GRID, TOLERANCE, PLENTY)
     iterations = sorted({s.n_iter for s in free})
@@ -305,14 +305,14 @@ def test_only_the_costs_that_need_more_iterations_are_capped(path):
     statuses = [s.status for s in path(p.K, p.y, GRID, TOLERANCE, cap)]
     for solution, status in zip(free, statuses, strict=True):
         if solution.n_iter != cap:
-            assert status is (Status.CAPPED if solution.n_iter > cap else Status.CONVERGED)
+            assert status is (Status.NOT_CONVERGED if solution.n_iter > cap else Status.CONVERGED)
     assert len(set(statuses)) == 2
 
 
 def test_statuses_have_names_for_files_and_a_way_out_for_people():
-    assert [str(s) for s in STATUSES] == ["converged", "capped"]
+    assert [str(s) for s in STATUSES] == ["converged", "not_converged"]
     assert tuple(Status) == STATUSES
-    assert "max_iter" in GaussianSVM.capped
+    assert "max_iter" in GaussianSVM.convergence_advice
 
 
 # Awkward input
