@@ -149,7 +149,6 @@ def file_name() -> str:
 
 def state() -> str:
     """SHA-256 of all but the sources: Python, packages, processor, and settings of numba."""
-    packages = [(name, version(name)) for name in PACKAGES]
     settings = {
         name: value
         for name, value in sorted(vars(config).items())
@@ -157,7 +156,13 @@ def state() -> str:
         if not any(part in name for part in WITHOUT_EFFECT)
     }
     processor = cpu_target.target_context.codegen().magic_tuple()
-    return hashlib.sha256(repr((sys.version, packages, settings, processor)).encode()).hexdigest()
+    return hashlib.sha256(repr((sys.version, _versions(), settings, processor)).encode()).hexdigest()
+
+
+@cache
+def _versions() -> list[tuple[str, str]]:
+    """Read the versions of the packages that make the code; once, since it takes a millisecond."""
+    return [(name, version(name)) for name in PACKAGES]
 
 
 def sealed(content: bytes) -> bytes:
