@@ -35,7 +35,7 @@ outside() {  # what needs the package registry; then the rest in namespaces; the
     trap 'rm -rf "$scratch"' EXIT
     mkdir -p "$scratch"/{deb/usr,tmp,work,home}
     if ! type sshd ssh rsync &> "$scratch/log"; then  # unpacked, not installed: nothing starts, nothing stays
-        (cd "$scratch/deb" && quietly apt-get download openssh-server openssh-client rsync libwrap0)
+        (cd "$scratch/deb" && quietly apt-get download openssh-server openssh-client rsync libwrap0 libpopt0)
         for package in "$scratch"/deb/*.deb; do dpkg -x "$package" "$scratch/deb"; done
     fi
     quietly docker/install "$scratch/env"
