@@ -280,7 +280,7 @@ def test_what_is_sealed_again_unchanged_is_sound(out: Path) -> None:
 def test_a_model_moved_a_little_is_found(out: Path) -> None:
     """So little that it makes the same errors."""
     forged(out, lambda model: replace(model, centres=model.centres * (1 + 1e-6)))
-    assert verify(out).differences == ["model of split 0: it is not the model of its training rows"]
+    assert verify(out).differences == ["model of split 0: it is not the model fitted to its training rows"]
 
 
 def test_a_model_of_another_setting_is_found(out: Path) -> None:
@@ -288,13 +288,13 @@ def test_a_model_of_another_setting_is_found(out: Path) -> None:
         forged(out, lambda model, strange=strange: replace(model, shrinkage=strange))
         found = "\n".join(verify(out).differences)
         assert f"model of split 0: fitted at metric = pooled, shrinkage = {strange:g}" in found
-    assert "shrinkage': 7.0}, which the study does not have" in found
+    assert "shrinkage': 7.0}, which is not a setting of the study" in found
 
 
 def test_a_model_of_another_split_is_found(out: Path) -> None:
     other = load_run(out).ensemble.members[1].model
     forged(out, lambda model: other)
-    assert "model of split 0: it is not the model of its training rows" in verify(out).differences
+    assert "model of split 0: it is not the model fitted to its training rows" in verify(out).differences
 
 
 def test_errors_that_a_model_does_not_make_are_found(out: Path) -> None:
@@ -330,10 +330,10 @@ def test_a_model_that_gives_a_class_there_is_none_far_away_does_not_predict(out:
         return replace(model, classes=np.append(model.classes, 7), centres=centres)
 
     forged(out, far)
-    assert "model of split 0: it is not the model of its training rows" in verify(out).differences
+    assert "model of split 0: it is not the model fitted to its training rows" in verify(out).differences
     result, far_away = load_run(out), np.full((2, 4), 90.0)
     for asked in ({"member": 0}, {"vote": True}, {"seed": 1}):
-        with pytest.raises(RunError, match="the model of split 0 gives class number 7, and there are 3"):
+        with pytest.raises(RunError, match="split 0 predicts class number 7, but there are 3 classes"):
             result.predict(far_away, **asked)
     assert set(result.predict(TASK.X)) <= set(NAMES)
 
@@ -482,6 +482,6 @@ def test_a_name_that_is_taken_is_refused() -> None:
     class Other(GaussianSVM):
         """Another learner under the name of ours."""
 
-    with pytest.raises(InputError, match="the name 'svm' is that of GaussianSVM"):
+    with pytest.raises(InputError, match="the name 'svm' is already used by GaussianSVM"):
         register(Other)
     assert LEARNERS["svm"] is GaussianSVM
