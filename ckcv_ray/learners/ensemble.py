@@ -236,7 +236,7 @@ def _check_classes(member: Member, labels: Classes) -> None:
 
 
 def _majority(labels: Classes) -> tuple[Classes, NDArray[np.float64]]:
-    """Return each row's most frequent class in labels (n_members, rows), the first in a tie, and its share."""
+    """Return each row's majority class from labels (n_members, rows), the first if tied, and its share."""
     votes = np.stack([np.sum(labels == c, axis=0) for c in range(labels.max(initial=0) + 1)])
     label = np.argmax(votes, axis=0).astype(np.int32)
     return label, np.max(votes, axis=0) / len(labels)
