@@ -2,9 +2,9 @@
 
 The state is b and its gradient F over all n rows. Each round takes a working set of at most ``BLOCK`` rows,
 the worst violators on either side and then free variables, solves the problem restricted to them with the
-steps of ``path``, and updates F from the rows that changed, computed in strips and discarded. The most
-violating pair is always in the set, so the violation ends below the tolerance (Lin, IEEE Trans. Neural
-Networks 12, 2001).
+steps of ``path``, and updates F from the rows that changed, whose kernel is computed in strips and discarded.
+The most violating pair is always in the set, so the violation ends below the tolerance (Lin, IEEE Trans.
+Neural Networks 12, 2001).
 """
 
 from threading import get_ident

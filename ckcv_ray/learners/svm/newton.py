@@ -5,8 +5,7 @@ since K = 1 - M, the quadratic in the others is d'Ad / 2 + g'd with
 
     A_ac = M_ar + M_cr - M_ac,    g_a = F_a - F_r,
 
-positive definite if the points differ. Computed from M = -expm1(-gamma D), no digits cancel, however small
-gamma is.
+positive definite if the points differ. With M = -expm1(-gamma D) no digits cancel, however small gamma is.
 
 The step is a bent path: walk along d = -A^-1 g; where a variable meets its bound, fix it there and continue
 with the rest of d as long as the quadratic falls; then solve again for the variables still free. The

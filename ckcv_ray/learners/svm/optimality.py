@@ -16,7 +16,7 @@ from ckcv_ray.learners.svm.problem import describe
 from ckcv_ray.learners.svm.scaling import fit_scaling
 
 SUM_TOLERANCE = 1e-9
-KKT_ROUNDING = {"newton": 1e-12, "libsvm": 1e-6}  # of a decision value, per unit of its sum; LIBSVM: float32
+KKT_ROUNDING = {"newton": 1e-12, "libsvm": 1e-6}  # of a decision value, per 1 + sum |b|; LIBSVM: float32
 MOST_ROUNDING = 0.1  # of a decision value; the margin is 1
 
 

@@ -129,7 +129,8 @@ def _solve_path(
 @compiled()
 def _begin(M: Matrix, F: Vector, y: Vector, b: Vector, C: float, space: Workspace) -> None:
     """Start with as many b at their bound C as the constraint sum b = 0 allows, if the objective still falls
-    along that ray, else at zero. The solution for a small C is near there, reached one variable at a time.
+    along that ray, else at zero. The solution for a small C is near that start; from zero, the solver would
+    reach it one variable after the other.
     """
     n = y.shape[0]
     positive = 0

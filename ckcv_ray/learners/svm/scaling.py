@@ -31,5 +31,5 @@ def standard(X: NDArray[np.float64]) -> Scaling:
 
 
 def fit_scaling(X: NDArray[np.float64], how: str) -> Scaling:
-    """Return the kind of scaling named ``how``, fitted on X [rows, d]."""
+    """Return a scaling of kind ``how``, fitted on X [rows, d]."""
     return standard(X) if how == "standard" else identity(X.shape[1])
