@@ -124,7 +124,7 @@ def _check(model: SVMModel, d: int) -> None:
     if scaling.centre.shape != (d,) or scaling.scale.shape != (d,):
         raise ValueError(f"centre and scale do not have {d} features")
     if model.dual_coef.shape != support.shape or np.any(np.diff(support, prepend=-1) <= 0):
-        raise ValueError("its support vectors are not in ascending order, or not with one coefficient each")
+        raise ValueError("its support vectors must be in ascending order, with one coefficient each")
     numbers = (*scaling, model.dual_coef, model.C, model.gamma, model.offset)
     if not all(np.isfinite(values).all() for values in numbers):
         raise ValueError("it has numbers that are not finite")
