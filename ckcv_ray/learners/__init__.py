@@ -1,4 +1,4 @@
-"""What is fitted: learners behind one seam (``base``), their models, and ensembles of them."""
+"""Learners behind one interface (``base``), the models they fit, and ensembles of those models."""
 
 from typing import Any
 
@@ -9,40 +9,40 @@ from ckcv_ray.learners.svm.learner import GaussianSVM
 
 LEARNERS: dict[str, Any] = {GaussianSVM.name: GaussianSVM}
 DEFAULT = GaussianSVM
-INSTALLED = "ckcv_ray.learners"  # the entry points by which packages name learners of theirs
+INSTALLED = "ckcv_ray.learners"  # entry points under which packages list their learners
 
 
 def register(learner: type[Any]) -> type[Any]:
-    """Make a learner known by its name, as a decorator of its class: studies in files name it.
+    """Register a learner class under its name, by which studies in files refer to it; a decorator.
 
     Raises:
         InputError: another learner has that name.
     """
     known = LEARNERS.get(learner.name, learner)
     if (known.__module__, known.__qualname__) != (learner.__module__, learner.__qualname__):
-        raise InputError(f"the name {learner.name!r} is that of {known.__qualname__}: give another")
+        raise InputError(f"the name {learner.name!r} is already used by {known.__qualname__}: choose another")
     LEARNERS[learner.name] = learner
     return learner
 
 
 def make_known(learner: Learner) -> None:
-    """Register the class of a learner where none of that name is: an actor may not know it."""
+    """Register a learner's class unless its name is taken: an actor may not know the class."""
     LEARNERS.setdefault(learner.name, type(learner))
 
 
 def register_installed() -> list[str]:
-    """Register the learners of installed packages, which the command line offers beside our own.
+    """Register the learners of installed packages, which the command line offers like the built-in ones.
 
     Returns:
-        A sentence for each that could not be loaded: nothing else depends on it.
+        A sentence for each learner that could not be loaded; the others are not affected.
     """
-    from importlib.metadata import entry_points  # takes 40 ms, which workers need not pay
+    from importlib.metadata import entry_points  # takes 40 ms, and workers do not need it
 
     broken = []
     for point in entry_points(group=INSTALLED):
         try:
             register(point.load())
-        except Exception as error:  # whatever a module of others raises
+        except Exception as error:  # a third-party module may raise anything
             broken.append(f"the learner {point.name} of {point.value} cannot be loaded: {error!r}")
     return broken
 

@@ -1,8 +1,8 @@
-"""The learner's seam: what the engine, the storage, claims and reports know of whatever is fitted.
+"""The learner interface: all that the engine, storage, claims and reports know of what is fitted.
 
-A learner has a search space of paths: settings that share work, in ascending order of cost, of which the
-engine asks for a beginning. Everything is named by position, (path, step); values are known to the learner
-alone, and shown to people. A fit depends on the learner, the rows it is given and its position alone.
+The search space of a learner consists of paths: settings that share work, in ascending order of cost. The
+engine asks for the first steps of a path. Everything is addressed by position, (path, step); only the learner
+knows the values, and people see them. A fit depends only on the learner, its training rows and its position.
 """
 
 from collections.abc import Mapping, Sequence
@@ -17,7 +17,7 @@ from ckcv_ray.core.measures import Kind, Measure
 from ckcv_ray.data.schema import Classes, Index, Rows
 from ckcv_ray.data.task import Task
 
-Setting = Mapping[str, Any]  # hyperparameters by name: JSON values, text of printable characters
+Setting = Mapping[str, Any]  # hyperparameters by name: JSON values, strings of printable characters
 
 
 class Status(StrEnum):
@@ -31,18 +31,18 @@ STATUSES = tuple(Status)
 
 
 class Predicted(NamedTuple):
-    """Per row: class number, or -1 where the model is undecided; and its score, nan where it has none."""
+    """Per row: the class number, or -1 if the model is undecided, and the score, nan if there is none."""
 
     label: Classes
     score: NDArray[np.float64]
 
 
 class Checked(NamedTuple):
-    """What can be said of a model without fitting it again.
+    """The result of checking a model against its training rows.
 
     Attributes:
-        differences: what is not as it should be, a sentence each.
-        trusted: what cannot be said, a sentence each.
+        differences: what is wrong, a sentence each.
+        trusted: what could not be checked, a sentence each.
     """
 
     differences: list[str]
@@ -53,7 +53,7 @@ class Model(Protocol):
     """A fitted classifier."""
 
     def predict(self, X: Rows) -> Predicted:
-        """Classify rows X [rows, d]; what is said of one row does not depend on the others."""
+        """Classify rows X [rows, d]; the result for one row does not depend on the others."""
 
 
 class Fits(Protocol):
@@ -61,7 +61,7 @@ class Fits(Protocol):
 
     Attributes:
         status: position of each fit's status in ``STATUSES``, (steps,).
-        n_iter: iterations each took, (steps,).
+        n_iter: iterations of each fit, (steps,).
     """
 
     @property
@@ -70,30 +70,30 @@ class Fits(Protocol):
 
     @property
     def n_iter(self) -> NDArray[np.int64]:
-        """Iterations each fit took, (steps,)."""
+        """Iterations of each fit, (steps,)."""
 
     def totals(self, measure: Measure) -> NDArray[np.int64]:
         """Return the totals of a measure on the scored rows, (steps, columns)."""
 
     def model(self, step: int) -> Model:
-        """Return one fit as a model that stands alone."""
+        """Return one fit as a self-contained model."""
 
 
 class Block(Protocol):
-    """One split made ready for all its paths."""
+    """One split, prepared for fitting any path."""
 
     def fit(self, path: int, length: int) -> Fits:
-        """Fit the first ``length`` steps of a path, from nothing."""
+        """Fit the first ``length`` steps of a path, from scratch."""
 
 
 class Learner(Protocol):
-    """What is fitted: a frozen value, part of a study, with options as its fields.
+    """What is fitted: a frozen value that is part of a study; its fields are its options.
 
     Attributes:
-        name: short name, by which files and the command line know it.
-        kinds: tasks it can learn.
+        name: short name, used in files and on the command line.
+        kinds: kinds of task it can learn.
         convergence_advice: what to do about fits that did not converge.
-        schema: columns of its models' table.
+        schema: columns of the table of its models.
         lengths: number of steps of each path.
     """
 
@@ -113,27 +113,27 @@ class Learner(Protocol):
         """Return the hyperparameters of all positions by name, path by path."""
 
     def thinned(self, most: int) -> "Learner":
-        """Return a learner of the same kind with a smaller search space, of at most ``most`` values each."""
+        """Return a learner of the same kind with a smaller search space: lists of at most ``most`` values."""
 
     def share(self, task: Task) -> Any:
-        """Make what all splits of a task share; it lies in the object store, read-only."""
+        """Compute what all splits of a task share; it is kept in the object store, read-only."""
 
     def prepare(self, shared: Any, train: Index, score: Index) -> Block:
-        """Make one split ready: ``train`` and ``score`` are rows of the task."""
+        """Prepare one split; ``train`` and ``score`` are row numbers of the task."""
 
     def cost(self, n_train: int) -> float:
-        """Return the relative cost of a fit on so many rows."""
+        """Return the relative cost of a fit on ``n_train`` rows."""
 
     def memory(self, n_train: int, n_score: int, d: int) -> int:
-        """Return the bytes that one split takes, what is shared aside."""
+        """Return the memory of one split in bytes, not counting what is shared."""
 
     def check(self, model: Any, task: Task, train: Index, converged: bool) -> Checked:
         """Check a model against the rows it was fitted on.
 
         Args:
-            model: one of this learner's.
+            model: a model of this learner.
             task: the learning rows.
-            train: those the model was fitted on.
+            train: numbers of the rows the model was fitted on.
             converged: whether its fit is known to have converged.
         """
 
@@ -141,24 +141,24 @@ class Learner(Protocol):
         """Return the hyperparameters a model was fitted at."""
 
     def table(self, models: Sequence[Any]) -> pa.Table:
-        """Return a row of ``schema`` for each model."""
+        """Return a table with a row of ``schema`` for each model."""
 
     def from_table(self, table: pa.Table, task: Task) -> list[Any]:
-        """Return the models of a table.
+        """Return the models stored in a table.
 
         Raises:
-            ValueError: a row is not that of a model on this task.
-            IndexError: a row of the task is named that there is none.
+            ValueError: a row does not describe a model on this task.
+            IndexError: a row number does not exist in the task.
         """
 
     def most_values(self, task: Task) -> int:
-        """Return the most values that a model's row of ``schema`` holds: a file with more is refused."""
+        """Return the largest number of values in a model's row of ``schema``; a file with more is refused."""
 
     def same(self, a: Any, b: Any) -> bool:
-        """Tell whether two models are equal in every bit."""
+        """Return whether two models are equal in every bit."""
 
     def load(self) -> None:
-        """Prepare the process, such as by loading compiled code; safe to call again."""
+        """Prepare the process, for example by loading compiled code; safe to call repeatedly."""
 
     def state(self) -> dict[str, str]:
-        """Return what else may change bits on this machine, by name."""
+        """Return, by name, what else on this machine may change the bits of a result."""

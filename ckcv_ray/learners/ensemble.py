@@ -1,6 +1,6 @@
 """F*: the models refitted on TR + MS of every split at the winning candidate, and how they predict.
 
-A prediction for one row does not depend on the others. Where a model is undecided the first class is given.
+A prediction for one row does not depend on the others. If a model is undecided, the first class is predicted.
 """
 
 import hashlib
@@ -35,8 +35,8 @@ class Member:
 
     Attributes:
         k, split: the split it was fitted on.
-        model: what was fitted.
-        errors: wrong rows of its estimate set, by class.
+        model: the fitted model.
+        errors: misclassified rows of its estimate set, by class.
         n_estimate: rows of its estimate set, by class.
     """
 
@@ -48,13 +48,13 @@ class Member:
 
 
 class Failure(NamedTuple):
-    """The end of a path that raised, by position.
+    """The steps of a path that were lost to an exception.
 
     Attributes:
-        estimate: whether it was fitted on TR + MS.
-        size, split, path: which it is.
-        first, stop: the steps that are lost.
-        traceback: what was raised.
+        estimate: whether they were fitted on TR + MS.
+        size, split, path: position of the path.
+        first, stop: the range of lost steps, without ``stop``.
+        traceback: text of the traceback.
     """
 
     estimate: bool
@@ -67,11 +67,12 @@ class Failure(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """What a batch of units gives back; what follows the members is for the log, not for the result.
+    """The outcome of a batch of units; the fields after ``members`` are logged and are no part of the result.
 
     Attributes:
-        records: see ``storage.log``; failures: paths that raised; members: of units that refit.
-        seconds: in all; fits: how many; solving: seconds in fits; peak: memory of the process so far, bytes.
+        records: see ``storage.log``; failures: paths that raised; members: models of refit units.
+        seconds: total time; fits: number of fits; solving: seconds spent in fits.
+        peak: peak memory of the process so far, in bytes.
     """
 
     records: Records
@@ -84,8 +85,8 @@ class Outcome(NamedTuple):
 
 
 class Prediction(NamedTuple):
-    """Per row: class number, member that decided (-1: the majority), its score, and the share of F* that
-    gives this class.
+    """Per row: the class number, the member that decided (-1: the majority), its score, and the share of F*
+    that predicts this class.
     """
 
     label: Classes
@@ -104,52 +105,52 @@ class Ensemble:
         """Return class numbers and scores of every member, each (n_members, rows).
 
         Raises:
-            RunError: a member gives a class that there is none.
+            RunError: a member predicts a class that does not exist.
         """
-        found = [member.model.predict(X) for member in self.members]
-        for member, one in zip(self.members, found, strict=True):
+        predicted = [member.model.predict(X) for member in self.members]
+        for member, one in zip(self.members, predicted, strict=True):
             _check_classes(member, one.label)
-        labels = np.maximum(np.array([one.label for one in found]), 0)
-        return labels, np.array([one.score for one in found])
+        labels = np.maximum(np.array([one.label for one in predicted]), 0)
+        return labels, np.array([one.score for one in predicted])
 
     def keyed(self, X: Rows, key: int = 0) -> Prediction:
-        """Classify each row by the member that a keyed hash of its values draws.
+        """Classify each row with the member selected by a keyed hash of the row's values.
 
-        Neither the order of the rows nor how they are divided into batches changes it. Equal rows meet the
-        same member, so this is one fixed classifier.
+        Neither the order of the rows nor how they are divided into batches changes the result. Equal rows get
+        the same member, so this is a single fixed classifier.
         """
         return self._by(X, np.array([_draw(row, key, len(self.members)) for row in X], dtype=np.int64))
 
     def random(self, X: Rows, seed: int) -> Prediction:
-        """Classify each row by a member drawn for it alone, as the paper and the mean risk suppose.
+        """Classify each row with a member drawn for it independently, as the paper and the mean risk assume.
 
-        The draws follow from the seed and the number of rows: the same seed repeats them.
+        The draws are determined by the seed and the number of rows: the same seed repeats them.
         """
         return self._by(X, draw_members(len(self.members), len(X), seed))
 
     def vote(self, X: Rows) -> Prediction:
-        """Classify each row by the majority of the members, a tie giving the first class; score is the mean.
+        """Classify each row by majority vote; a tie goes to the first class, and the score is the mean.
 
-        Where every member's error is bounded on average by r, the majority's is by 2 r.
+        If the error of the members is bounded on average by r, the error of the majority is bounded by 2 r.
         """
         labels, scores = self.predict(X)
         label, share = _majority(labels)
-        mean = sum(scores, np.zeros(len(X))) / len(scores)  # in order: the same bits in any batch
+        mean = sum(scores, np.zeros(len(X))) / len(scores)  # summed in order: the same bits in any batch
         return Prediction(label, np.full(len(X), -1), mean, share)
 
     def by_member(self, X: Rows, number: int) -> Prediction:
-        """Classify every row by the one member of this split."""
+        """Classify every row with the member of one split."""
         return self._by(X, np.full(len(X), number))
 
     def error_rates(self, X: Rows, y: Classes) -> tuple[float, float]:
-        """Return the mean error of the members on X [rows, d], y [rows] (what a random member makes in
-        expectation), and the error of the majority vote.
+        """Return the mean error of the members on X [rows, d], y [rows] (the expected error of a random
+        member), and the error of the majority vote.
         """
         labels, _ = self.predict(X)
         return float(np.mean(labels != y)), float(np.mean(_majority(labels)[0] != y))
 
     def _by(self, X: Rows, member: NDArray[np.int64]) -> Prediction:
-        """Classify row i by the member at position ``member[i]``."""
+        """Classify row i with the member at position ``member[i]``."""
         labels, scores = self.predict(X)
         rows = np.arange(len(X))
         label = labels[member, rows]
@@ -157,9 +158,9 @@ class Ensemble:
 
 
 def judge(model: Model, X: Rows, y: Classes, measure: Measure, n_classes: int) -> tuple[int, ...]:
-    """Return the totals of one model on rows X [rows, d], y [rows]; an undecided row is an error."""
-    found = measure.totals(y, model.predict(X).label, n_classes)
-    return tuple(found.tolist())
+    """Return the totals of one model on rows X [rows, d], y [rows]; an undecided row counts as an error."""
+    totals = measure.totals(y, model.predict(X).label, n_classes)
+    return tuple(totals.tolist())
 
 
 def class_sizes(y: Classes, n_classes: int) -> tuple[int, ...]:
@@ -168,12 +169,12 @@ def class_sizes(y: Classes, n_classes: int) -> tuple[int, ...]:
 
 
 def schema(learner: Learner) -> pa.Schema:
-    """Return the columns of a table of members: those of any member, then the learner's own."""
+    """Return the columns of a table of members: those of every member, then those of the learner."""
     return pa.schema([*COMMON, *learner.schema])
 
 
 def to_arrow(ensemble: Ensemble, learner: Learner) -> pa.Table:
-    """Return one row of ``schema`` for each member."""
+    """Return a table with a row of ``schema`` for each member."""
     models = learner.table([member.model for member in ensemble.members])
     columns = {name: [getattr(member, name) for member in ensemble.members] for name in COMMON.names}
     fields = schema(learner)
@@ -182,11 +183,11 @@ def to_arrow(ensemble: Ensemble, learner: Learner) -> pa.Table:
 
 
 def from_arrow(rows: pa.Table, learner: Learner, task: Task) -> Ensemble:
-    """Return the ensemble of a table of members.
+    """Return the ensemble stored in a table of members.
 
     Raises:
-        ValueError: the rows are not those of members on this task.
-        IndexError: a row of the task is named that there is none.
+        ValueError: the rows do not describe members on this task.
+        IndexError: a row number does not exist in the task.
     """
     for name in rows.column_names:
         listed = pa.types.is_list(rows.schema.field(name).type)
@@ -197,14 +198,14 @@ def from_arrow(rows: pa.Table, learner: Learner, task: Task) -> Ensemble:
 
 
 def pickle_name(member: Member) -> str:
-    """Return the name of a member's file."""
+    """Return the file name of a member's pickle."""
     return PICKLES.replace("*", f"{member.split:05d}")
 
 
 def to_pickles(ensemble: Ensemble, learner: Learner, task: Task) -> dict[str, bytes]:
-    """Return file name and content of each member as a pickle that stands alone.
+    """Return the file name and content of a self-contained pickle for each member.
 
-    Of the members as read from Arrow: arrays that travelled through Ray pickle to other bytes.
+    Members are converted to Arrow and back first: arrays that passed through Ray pickle to other bytes.
     """
     return {
         pickle_name(m): pickle.dumps(m, protocol=PICKLE_PROTOCOL)
@@ -213,7 +214,7 @@ def to_pickles(ensemble: Ensemble, learner: Learner, task: Task) -> dict[str, by
 
 
 def from_pickles(contents: Iterable[bytes]) -> Ensemble:
-    """Return the ensemble from the pickles of its members. Opening a pickle runs what is in it."""
+    """Return the ensemble from the pickles of its members. Loading a pickle executes the code in it."""
     members = (pickle.loads(content) for content in contents)
     return Ensemble(tuple(sorted(members, key=lambda member: member.split)))
 
@@ -221,7 +222,7 @@ def from_pickles(contents: Iterable[bytes]) -> Ensemble:
 def _member(row: dict[str, Any], model: Any) -> Member:
     errors, rows = tuple(row["errors"]), tuple(row["n_estimate"])
     if len(errors) != len(rows) or not all(0 <= wrong <= n for wrong, n in zip(errors, rows, strict=True)):
-        raise ValueError(f"model of split {row['split']}: it has more errors than rows, or fewer than none")
+        raise ValueError(f"model of split {row['split']}: it has more errors than rows, or fewer than 0")
     return Member(row["k"], row["split"], model, errors, rows)
 
 
@@ -229,13 +230,13 @@ def _check_classes(member: Member, labels: Classes) -> None:
     n_classes = len(member.errors)
     if (most := labels.max(initial=0)) >= n_classes:
         raise RunError(
-            f"the model of split {member.split} gives class number {most}, and there are {n_classes}: "
-            "its file was changed (see ckcv verify), or its learner is wrong"
+            f"the model of split {member.split} predicts class number {most}, but there are {n_classes} "
+            "classes: its file was changed (see ckcv verify), or its learner is wrong"
         )
 
 
 def _majority(labels: Classes) -> tuple[Classes, NDArray[np.float64]]:
-    """The class with most members (n_members, rows) for each row, the first of equals, and its share."""
+    """Return each row's majority class from labels (n_members, rows), the first if tied, and its share."""
     votes = np.stack([np.sum(labels == c, axis=0) for c in range(labels.max(initial=0) + 1)])
     label = np.argmax(votes, axis=0).astype(np.int32)
     return label, np.max(votes, axis=0) / len(labels)

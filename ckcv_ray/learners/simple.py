@@ -1,7 +1,7 @@
-"""A base for learners that make models from rows: all of ``base.Learner`` but the paths and the fits.
+"""A base class for learners that fit models to rows: all of ``base.Learner`` except the paths and the fits.
 
-A model is a frozen dataclass whose fields are the columns of the learner's ``schema``, its hyperparameters
-among them: numbers, text, and arrays as lists.
+A model is a frozen dataclass whose fields are the columns of the learner's ``schema``, hyperparameters
+included: numbers, strings, and arrays (stored as lists).
 """
 
 from abc import abstractmethod
@@ -19,16 +19,16 @@ from ckcv_ray.data.task import Task
 from ckcv_ray.learners.base import STATUSES, Checked, Learner, Model, Setting, Status
 from ckcv_ray.learners.ensemble import judge
 
-ROUNDING = 1e-9  # of the largest number: other processors round otherwise
-COPIES = 4  # of a split's rows that a fit may hold at once
+ROUNDING = 1e-9  # relative to the largest number: other processors round differently
+COPIES = 4  # copies of a split's rows that a fit may hold at once
 
 
 class SimpleLearner(Learner):
-    """A learner of which ``paths`` and ``fit`` are left to write, and ``check`` where fits are expensive.
+    """A learner that leaves only ``paths`` and ``fit`` to implement, and ``check`` if fits are expensive.
 
     Attributes:
         name, kinds, convergence_advice, schema: see ``base.Learner``.
-        model: class of its models, which takes the columns of ``schema`` by name.
+        model: class of its models, constructed from the columns of ``schema`` by name.
     """
 
     name: ClassVar[str]
@@ -40,15 +40,15 @@ class SimpleLearner(Learner):
     @property
     @abstractmethod
     def paths(self) -> Sequence[Sequence[Setting]]:
-        """The settings of each path, the same names in all of them."""
+        """The settings of each path; all have the same names."""
 
     @abstractmethod
     def fit(self, X: Rows, y: Classes, settings: Sequence[Setting]) -> Sequence[Model]:
-        """Fit rows X [n, d] of the classes y [n], of which some may be missing.
+        """Fit a model at each setting to rows X [n, d] with classes y [n]; a class may have no rows.
 
         Args:
-            X, y: the rows.
-            settings: the beginning of a path. What is fitted at one of them does not depend on those after.
+            X, y: the training rows.
+            settings: the first steps of a path. The model at one of them must not depend on later ones.
         """
 
     @property
@@ -70,64 +70,64 @@ class SimpleLearner(Learner):
         return thinned(self, most)
 
     def share(self, task: Task) -> Task:
-        """Share the task itself."""
+        """Return the task itself."""
         return task
 
     def prepare(self, shared: Task, train: Index, score: Index) -> "RowBlock":
-        """Take the rows of a split."""
+        """Select the rows of a split."""
         return RowBlock(self, shared, train, score)
 
     def cost(self, n_train: int) -> float:
-        """Return the number of rows."""
+        """Return the number of training rows."""
         return float(n_train)
 
     def memory(self, n_train: int, n_score: int, d: int) -> int:
-        """Return the bytes of a few copies of the rows."""
+        """Return the size of a few copies of the rows in bytes."""
         return COPIES * 8 * (n_train + n_score) * (d + 1)
 
     def check(self, model: Any, task: Task, train: Index, converged: bool) -> Checked:
-        """Fit the model again, and compare all but the last bits."""
+        """Refit the model and compare the two up to rounding."""
         setting = self.setting_of(model)
         path = next((path for path in self.paths if setting in path), None)
         if path is None:
-            return Checked([f"it was fitted at {setting}, which the study does not have"], [])
+            return Checked([f"it was fitted at {setting}, which is not a setting of the study"], [])
         settings = path[: path.index(setting) + 1]
         again = self.fit(task.X[train], task.y[train], settings)[-1]
         same = self._equal(model, again, ROUNDING)
-        return Checked([] if same else ["it is not the model of its training rows"], [])
+        return Checked([] if same else ["it is not the model fitted to its training rows"], [])
 
     def setting_of(self, model: Any) -> Setting:
-        """Return the hyperparameters among the fields of a model."""
+        """Return the hyperparameters a model was fitted at, which are among its fields."""
         return {name: getattr(model, name) for name in self.paths[0][0]}
 
     def table(self, models: Sequence[Any]) -> pa.Table:
-        """Return a row of ``schema`` for each model."""
+        """Return a table with a row of ``schema`` for each model."""
         names = self.schema.names
         rows = [{name: np.asarray(getattr(model, name)).tolist() for name in names} for model in models]
         return pa.Table.from_pylist(rows, schema=self.schema)
 
     def from_table(self, table: pa.Table, task: Task) -> list[Any]:
-        """Return the models of a table; each has to classify a row of the task."""
+        """Return the models stored in a table; each must be able to classify a row of the task."""
         models = [self._of_row(row) for row in table.select(self.schema.names).to_pylist()]
         for model in models:
             (label,) = model.predict(task.X[:1]).label
             if not -1 <= label < task.n_classes:
-                raise ValueError(f"it gives class {label}, and there are {task.n_classes}")
+                raise ValueError(f"it predicts class number {label}, but there are {task.n_classes} classes")
         return models
 
     def most_values(self, task: Task) -> int:
-        """Return the values of a few arrays with a number for each class and each row or feature."""
+        """Allow two numbers per class for each row and each feature, and one more per column."""
         return 2 * task.n_classes * sum(task.X.shape) + len(self.schema)
 
     def same(self, a: Any, b: Any) -> bool:
-        """Tell whether two models are equal in every bit."""
+        """Return whether two models are equal in every bit."""
         return self._equal(a, b, 0.0)
 
     def load(self) -> None:
-        """Prepare nothing."""
+        """Do nothing: no preparation is needed."""
 
     def state(self) -> dict[str, str]:
-        """Return nothing: the packages are named anyway."""
+        """Return an empty dictionary: package versions are recorded anyway."""
         return {}
 
     def _of_row(self, row: dict[str, Any]) -> Any:
@@ -148,14 +148,14 @@ class RowBlock(NamedTuple):
     score: Index
 
     def fit(self, path: int, length: int) -> "ModelFits":
-        """Fit the first steps of a path."""
+        """Fit the first ``length`` steps of a path."""
         X, y = self.task.X[self.train], self.task.y[self.train]
         models = self.learner.fit(X, y, self.learner.paths[path][:length])
         return ModelFits(models, self.task, self.score)
 
 
 class ModelFits(NamedTuple):
-    """Fits that are models already, and converged."""
+    """Fits that are already models, all of them converged."""
 
     models: Sequence[Model]
     task: Task
@@ -172,7 +172,7 @@ class ModelFits(NamedTuple):
         return np.ones(len(self.models), dtype=np.int64)
 
     def totals(self, measure: Measure) -> NDArray[np.int64]:
-        """Judge each model on the rows that are scored."""
+        """Return the totals of each model on the scored rows."""
         X, y, n_classes = self.task.X[self.score], self.task.y[self.score], self.task.n_classes
         return np.array([judge(model, X, y, measure, n_classes) for model in self.models])
 
@@ -182,18 +182,18 @@ class ModelFits(NamedTuple):
 
 
 def _value(value: Any, kind: pa.DataType) -> Any:
-    """A cell as a model has it: a list as an array, of finite numbers."""
+    """Convert a table cell to a field of a model: a list to an array of finite numbers."""
     leaf = kind
     while pa.types.is_list(leaf):
         leaf = leaf.value_type
-    found = np.array(value, dtype=leaf.to_pandas_dtype())
-    if found.dtype.kind == "f" and not np.isfinite(found).all():
+    array = np.array(value, dtype=leaf.to_pandas_dtype())
+    if array.dtype.kind == "f" and not np.isfinite(array).all():
         raise ValueError("it has numbers that are not finite")
-    return value if leaf is kind else found
+    return value if leaf is kind else array
 
 
 def _alike(a: NDArray[Any], b: NDArray[Any], rounding: float) -> bool:
-    """Whether two arrays differ at most by the rounding, relative to the largest number."""
+    """Return whether two arrays differ at most by ``rounding``, relative to the largest number."""
     if a.dtype.kind != "f" or not rounding or a.shape != b.shape:
         return np.array_equal(a, b)
     return bool(np.all(np.abs(a - b) <= rounding * np.abs(b).max(initial=0.0)))

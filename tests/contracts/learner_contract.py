@@ -1,19 +1,19 @@
-"""What every learner has to do, as a suite to be run on any of them.
+"""What every learner has to do, as a test suite that can be run on any learner.
 
     from learner_contract import LearnerContract
 
     class TestMine(LearnerContract):
-        learner = Mine(...)     # short lists of options: each test takes a moment then
-        task = Task.of(X, y)    # 30 rows or so, of as many classes as it can learn
+        learner = Mine(...)     # short lists of options, so that each test is quick
+        task = Task.of(X, y)    # about 30 rows, with as many classes as it can learn
 
 The fixture ``ray_session`` connects to Ray (tests/conftest.py has one).
 
 Workers import the module of a learner by its name, as the driver does; a class defined in the script itself
-or in a notebook cannot be found. They find what is installed with them. On the driver's machine they also
-find a module beside the script, in the current folder, or on PYTHONPATH where that was set before Ray was
-started. To a cluster a module goes with the connection, made before the run,
+or in a notebook cannot be found. Workers find the packages installed with them. On the driver's machine they
+also find a module next to the script, in the current folder, or on PYTHONPATH if that was set before Ray was
+started. On a cluster, send the module with the connection, made before the run,
 ``ray.init(address, runtime_env={"py_modules": ["mine.py"]})``, or with ``ray job submit --working-dir``. The
-command line knows the learners that installed packages name under the entry point ``ckcv_ray.learners``.
+command line knows the learners that installed packages list under the entry point ``ckcv_ray.learners``.
 """
 
 import io
@@ -57,7 +57,7 @@ SIZES = (100, 200, 400)
 
 
 class Predicted(ZeroOne):
-    """How often each class is predicted: a measure that no learner knows."""
+    """A measure that no learner knows: how often each class is predicted."""
 
     def totals(self, y: Classes, predicted: Classes, n_classes: int) -> NDArray[np.int64]:
         """Count predictions; see ``Measure``."""
@@ -68,7 +68,7 @@ PREDICTED = Predicted()
 
 
 class Unruly(SerialBackend):
-    """Takes batches in any order, path by path, and hands some of the outcomes back twice."""
+    """Evaluates batches in random order, path by path, and returns some outcomes twice."""
 
     window = 5
 
@@ -83,50 +83,51 @@ class Unruly(SerialBackend):
 
 
 def clouds(n: int, n_classes: int, d: int = 3, seed: int = 0) -> Task:
-    """Overlapping clouds, with equally many rows of each class."""
+    """Return overlapping clouds with equally many rows of each class."""
     rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(n, n_classes, d)))
     y = np.arange(n) % n_classes
     return Task.of(rng.normal(size=(n, d)) + rng.normal(size=(n_classes, d))[y], y)
 
 
 def same_files(one: Path, other: Path) -> bool:
-    """Whether two run folders hold the same result, in every bit."""
+    """Return whether two run folders hold the same result, in every bit."""
     return all((one / name).read_bytes() == (other / name).read_bytes() for name in FILES)
 
 
 class LearnerContract:
-    """The tests; see the head of this file."""
+    """The tests; see the module docstring."""
 
     learner: Any
     task: Task
 
-    # what it declares
+    # properties it declares
 
     def test_it_is_known_by_its_name(self) -> None:
         assert LEARNERS[self.learner.name] is type(self.learner)
         assert self.task.kind in self.learner.kinds <= set(Kind)
 
-    def test_no_name_of_its_own_has_another_meaning(self) -> None:
+    def test_its_names_do_not_clash_with_others(self) -> None:
         others = [part for slot in SLOTS if slot != "learner" for part in SLOTS[slot].values()]
         taken = {name for part in (*others, Study) for name in options(part)} | set(SLOTS)
         assert not taken & set(options(self.learner))
         assert not OTHER_COLUMNS & set(self.learner.settings())
         assert not set(COMMON.names) & set(self.learner.schema.names)
 
-    def test_it_comes_back_from_json_and_from_a_pickle(self) -> None:
+    def test_it_round_trips_through_json_and_pickle(self) -> None:
         content = json.loads(json.dumps(Study(learner=self.learner).to_json(), allow_nan=False))
         assert Study.from_json(content).learner == self.learner
         assert type(self.learner)(**values(self.learner)) == self.learner
         assert pickle.loads(pickle.dumps(self.learner)) == self.learner
 
-    def test_its_settings_have_a_position_each(self) -> None:
-        found = [self.learner.setting(*at) for at in self.positions()]
-        assert json.loads(json.dumps([dict(setting) for setting in found], allow_nan=False)) == found
+    def test_each_position_has_a_distinct_setting(self) -> None:
+        settings = [self.learner.setting(*at) for at in self.positions()]
+        assert json.loads(json.dumps([dict(setting) for setting in settings], allow_nan=False)) == settings
         columns = {name: list(column) for name, column in self.learner.settings().items()}
-        assert [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)] == found
-        assert all(found.count(setting) == 1 for setting in found)
-        words = [value for setting in found for value in setting.values() if isinstance(value, str)]
-        assert all(map(str.isprintable, words))  # certificates with others are refused when they are read
+        rows = zip(*columns.values(), strict=True)
+        assert [dict(zip(columns, row, strict=True)) for row in rows] == settings
+        assert all(settings.count(setting) == 1 for setting in settings)
+        strings = [value for setting in settings for value in setting.values() if isinstance(value, str)]
+        assert all(map(str.isprintable, strings))  # a certificate with others is refused when it is read
 
     def test_it_can_be_thinned(self) -> None:
         thinned = self.learner.thinned(2)
@@ -136,51 +137,51 @@ class LearnerContract:
 
     def test_more_rows_cost_no_less(self) -> None:
         costs = [self.learner.cost(n) for n in SIZES]
-        room = [self.learner.memory(n, n, 3) for n in SIZES]
+        memory = [self.learner.memory(n, n, 3) for n in SIZES]
         assert 0 < costs[0] <= costs[1] <= costs[2]
-        assert 0 < room[0] <= room[1] <= room[2]
+        assert 0 < memory[0] <= memory[1] <= memory[2]
 
-    def test_what_else_changes_bits_is_said_in_words(self) -> None:
+    def test_its_state_consists_of_strings(self) -> None:
         self.learner.load()
         self.learner.load()
         state = self.learner.state()
-        assert all(isinstance(word, str) for word in (*state, *state.values()))
+        assert all(isinstance(text, str) for text in (*state, *state.values()))
 
     @pytest.mark.parametrize(("kind", "n_classes"), [(Kind.BINARY, 2), (Kind.MULTICLASS, 3)])
-    def test_what_it_does_not_declare_is_refused_by_naming_both(self, kind: Kind, n_classes: int) -> None:
+    def test_a_kind_of_task_it_does_not_declare_is_refused(self, kind: Kind, n_classes: int) -> None:
         study, task = Study(learner=self.learner, resampling=Complete((3,))), clouds(30, n_classes)
         if kind in self.learner.kinds:
             assert Problem.of(study, task).task is task
             return
-        told = f"has {n_classes} classes .*, and learner {self.learner.name} is for"
-        with pytest.raises(InputError, match=told):
+        message = f"has {n_classes} classes .*, and learner {self.learner.name} is for"
+        with pytest.raises(InputError, match=message):
             Problem.of(study, task)
 
     # its fits
 
-    def test_a_path_equals_its_beginnings(self) -> None:
+    def test_a_fit_does_not_depend_on_later_steps(self) -> None:
         for path, length in enumerate(self.learner.lengths):
-            whole = self.block().fit(path, length)
-            assert len(whole.status) == len(whole.n_iter) == length
+            full = self.block().fit(path, length)
+            assert len(full.status) == len(full.n_iter) == length
             for stop in range(1, length + 1):
                 part = self.block().fit(path, stop)
                 for name in ("status", "n_iter"):
-                    assert np.array_equal(getattr(part, name), getattr(whole, name)[:stop])
-                assert np.array_equal(part.totals(ZERO_ONE), whole.totals(ZERO_ONE)[:stop])
-                assert self.learner.same(part.model(stop - 1), whole.model(stop - 1))
+                    assert np.array_equal(getattr(part, name), getattr(full, name)[:stop])
+                assert np.array_equal(part.totals(ZERO_ONE), full.totals(ZERO_ONE)[:stop])
+                assert self.learner.same(part.model(stop - 1), full.model(stop - 1))
 
-    def test_a_path_does_not_depend_on_those_before_it(self) -> None:
+    def test_a_path_does_not_depend_on_paths_fitted_before(self) -> None:
         block = self.block()
         for path in reversed(range(len(self.learner.lengths))):
             length = self.learner.lengths[path]
             used, fresh = block.fit(path, length), self.block().fit(path, length)
             self.check_same([used.model(step) for step in range(length)], fresh)
 
-    def test_it_takes_what_is_read_only_and_leaves_it_alone(self) -> None:
+    def test_its_inputs_may_be_read_only_and_are_not_changed(self) -> None:
         buffers: list[pickle.PickleBuffer] = []
-        given = pickle.dumps(self.learner.share(self.task), 5, buffer_callback=buffers.append)
+        pickled = pickle.dumps(self.learner.share(self.task), 5, buffer_callback=buffers.append)
         contents = [bytes(buffer.raw()) for buffer in buffers]
-        shared, rows = pickle.loads(given, buffers=contents), self.split()  # as from Ray's object store
+        shared, rows = pickle.loads(pickled, buffers=contents), self.split()  # as from Ray's object store
         block = self.learner.prepare(shared, *rows)
         for path, length in enumerate(self.learner.lengths):
             models = [block.fit(path, length).model(step) for step in range(length)]
@@ -195,13 +196,13 @@ class LearnerContract:
             for step in range(length):
                 assert tuple(totals[step]) == self.judged(fits.model(step))
 
-    def test_it_has_totals_of_any_measure(self) -> None:
+    def test_it_computes_totals_of_any_measure(self) -> None:
         X, y = self.task.X[self.split()[1]], self.task.y[self.split()[1]]
         for fits, length in self.every_fit():
             judged = [judge(fits.model(i), X, y, PREDICTED, self.task.n_classes) for i in range(length)]
             assert list(map(tuple, fits.totals(PREDICTED))) == judged
 
-    def test_a_status_is_one_that_is_known(self) -> None:
+    def test_every_status_is_known(self) -> None:
         for fits, _ in self.every_fit():
             assert set(np.asarray(fits.status).tolist()) <= set(range(len(STATUSES)))
             assert np.all(np.asarray(fits.n_iter) >= 0)
@@ -224,21 +225,21 @@ class LearnerContract:
 
     # its models
 
-    def test_what_is_said_of_a_row_does_not_depend_on_the_others(self) -> None:
+    def test_a_prediction_for_a_row_does_not_depend_on_other_rows(self) -> None:
         X = self.task.X.copy()
         X.flags.writeable = False
         for model in self.models():
-            whole, back = model.predict(X), model.predict(np.ascontiguousarray(X[::-1]))
+            forward, backward = model.predict(X), model.predict(np.ascontiguousarray(X[::-1]))
             singly = [model.predict(X[i : i + 1]) for i in range(len(X))]
             for name in ("label", "score"):
-                found = getattr(whole, name)
-                assert found.shape == (len(X),)
-                assert found.tobytes() == np.ascontiguousarray(getattr(back, name)[::-1]).tobytes()
-                assert found.tobytes() == np.concatenate([getattr(one, name) for one in singly]).tobytes()
-            assert whole.label.dtype == np.int32
-            assert set(whole.label.tolist()) <= set(range(-1, self.task.n_classes))
+                values = getattr(forward, name)
+                assert values.shape == (len(X),)
+                assert values.tobytes() == np.ascontiguousarray(getattr(backward, name)[::-1]).tobytes()
+                assert values.tobytes() == np.concatenate([getattr(one, name) for one in singly]).tobytes()
+            assert forward.label.dtype == np.int32
+            assert set(forward.label.tolist()) <= set(range(-1, self.task.n_classes))
 
-    def test_its_models_come_back_from_parquet(self) -> None:
+    def test_its_models_round_trip_through_parquet(self) -> None:
         models = list(self.models())
         again = self.stored(models)
         for model, other, at in zip(models, again, self.positions(), strict=True):
@@ -248,55 +249,55 @@ class LearnerContract:
             assert (one.label.tobytes(), one.score.tobytes()) == (two.label.tobytes(), two.score.tobytes())
         assert self.pickled(models) == self.pickled(again)
 
-    def test_a_table_with_numbers_that_are_none_is_refused(self) -> None:
+    def test_a_table_with_nan_is_refused(self) -> None:
         table = self.learner.table(list(self.models())[:1])
-        for place, field in enumerate(table.schema):
-            forged = _without_numbers(table[field.name].to_pylist()[0])
+        for column, field in enumerate(table.schema):
+            forged = _with_nan(table[field.name].to_pylist()[0])
             if forged is not None:
-                rows = table.set_column(place, field, pa.array([forged], field.type))
+                rows = table.set_column(column, field, pa.array([forged], field.type))
                 with pytest.raises((ValueError, IndexError)):
                     self.learner.from_table(rows, self.task)
 
-    def test_its_models_take_no_more_values_than_it_says(self) -> None:
+    def test_its_models_have_no_more_values_than_declared(self) -> None:
         for model in self.models():
             row = self.learner.table([model]).to_pylist()[0]
             assert sum(map(_count, row.values())) <= self.learner.most_values(self.task)
 
-    def test_models_of_other_rows_are_others(self) -> None:
+    def test_models_of_other_rows_differ(self) -> None:
         train, score = self.split()
         others = list(self.models(score))
         assert not all(map(self.learner.same, self.models(train), others))
 
-    def test_a_model_is_held_against_its_training_rows(self) -> None:
+    def test_a_model_is_checked_against_its_training_rows(self) -> None:
         train, score = self.split()
         for model, other in zip(self.models(train), self.models(score), strict=True):
             assert self.learner.check(model, self.task, train, False).differences == []
             if not self.learner.same(model, other):
-                found = self.learner.check(other, self.task, train, False)
-                assert found.differences or found.trusted
+                result = self.learner.check(other, self.task, train, False)
+                assert result.differences or result.trusted
 
     # its runs
 
-    def test_the_same_bits_from_any_batch(self, tmp_path: Path) -> None:
+    def test_any_batches_give_the_same_bits(self, tmp_path: Path) -> None:
         self.run(tmp_path / "serial")
         job = Job(self.study(), self.task, tmp_path / "unruly")
         run_work(checked(job), opened=SERIAL._replace(backend=Unruly))
         assert same_files(tmp_path / "serial", tmp_path / "unruly")
 
     @pytest.mark.usefixtures("ray_session")
-    def test_the_same_bits_from_ray(self, tmp_path: Path) -> None:
+    def test_ray_gives_the_same_bits(self, tmp_path: Path) -> None:
         self.run(tmp_path / "serial")
         self.run(tmp_path / "ray", Execution("ray", workers=2))
         assert same_files(tmp_path / "serial", tmp_path / "ray")
 
-    def test_what_is_dropped_could_not_have_won(self) -> None:
-        short, whole = self.run(), self.run(study=self.study().replace(exhaustive=True))
-        assert (short.position, short.k) == (whole.position, whole.k)
-        assert (short.l_ms, short.l_ee) == (whole.l_ms, whole.l_ee)
-        pairs = zip(short.ensemble.members, whole.ensemble.members, strict=True)
+    def test_dropped_candidates_could_not_have_won(self) -> None:
+        short, full = self.run(), self.run(study=self.study().replace(exhaustive=True))
+        assert (short.position, short.k) == (full.position, full.k)
+        assert (short.l_ms, short.l_ee) == (full.l_ms, full.l_ee)
+        pairs = zip(short.ensemble.members, full.ensemble.members, strict=True)
         assert all(self.learner.same(one.model, other.model) for one, other in pairs)
 
-    # what the tests are made of
+    # helpers
 
     def study(self) -> Study:
         return Study(learner=self.learner, resampling=Complete((3, 5), 4), seed=3)
@@ -310,7 +311,7 @@ class LearnerContract:
         return [(path, step) for path, length in enumerate(self.learner.lengths) for step in range(length)]
 
     def split(self) -> tuple[Any, Any]:
-        """The rows that train and those that are scored, of a refit on three folds."""
+        """Return the training rows and the scored rows of a refit on three folds."""
         drawn = Complete((3,), 5)
         return refitted(drawn.split(self.task.n, drawn.sizes(self.task.n)[0], 0, seed=1))
 
@@ -344,11 +345,11 @@ class LearnerContract:
         assert all(self.learner.same(model, fits.model(step)) for step, model in enumerate(models))
 
 
-def _without_numbers(value: Any) -> Any:
-    """The value with nan in place of its first float; None where there is none."""
+def _with_nan(value: Any) -> Any:
+    """Return the value with its first float replaced by nan; None if it has no float."""
     if isinstance(value, float):
         return float("nan")
-    if isinstance(value, list) and value and (first := _without_numbers(value[0])) is not None:
+    if isinstance(value, list) and value and (first := _with_nan(value[0])) is not None:
         return [first, *value[1:]]
     return None
 

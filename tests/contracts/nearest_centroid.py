@@ -1,7 +1,7 @@
-"""Nearest centroids, for any number of classes: a learner of two paths, the shorter of which is one step.
+"""Nearest centroids, for any number of classes: a learner with two paths, the shorter with a single step.
 
 The path "pooled" shrinks the centroids towards the mean of all rows, feature by feature, in units of the
-standard deviation within the classes; "plain" does not. A class without rows is never given.
+standard deviation within the classes; "plain" does not. A class without rows is never predicted.
 
 Reference: Tibshirani, Hastie, Narasimhan, Chu, PNAS 99 (2002), 6567-6572.
 """
@@ -31,7 +31,7 @@ class Centroids:
     scale: Any
 
     def predict(self, X: Any) -> Predicted:
-        """Give the class of the nearest centroid; the score is by how much the next one is farther."""
+        """Predict the class of the nearest centroid; the score is how much farther the next one is."""
         squares = [np.sum(((X - centre) / self.scale) ** 2, axis=1) for centre in self.centres]
         distances = np.sqrt(np.stack(squares, axis=1))
         score = np.diff(np.sort(distances, axis=1), append=np.nan)[:, 0]
@@ -66,9 +66,9 @@ class NearestCentroid(SimpleLearner):
         return shrunken, [{"metric": "plain", "shrinkage": 0.0}]
 
     def fit(self, X: Any, y: Any, settings: Sequence[Setting]) -> list[Centroids]:
-        classes, place, count = np.unique(y, return_inverse=True, return_counts=True)
+        classes, class_index, count = np.unique(y, return_inverse=True, return_counts=True)
         means = np.stack([X[y == number].mean(axis=0) for number in classes])
-        within = np.sqrt(np.sum((X - means[place]) ** 2, axis=0) / max(1, len(X) - len(classes)))
+        within = np.sqrt(np.sum((X - means[class_index]) ** 2, axis=0) / max(1, len(X) - len(classes)))
         pooled, away = within + np.median(within), means - X.mean(axis=0)
         unit = np.sqrt(1 / count - 1 / len(X))[:, None] * pooled
         scale = {"pooled": np.where(pooled > 0, pooled, 1.0), "plain": np.ones(X.shape[1])}

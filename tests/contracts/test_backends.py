@@ -1,4 +1,4 @@
-"""One contract, several backends: whatever the order, the number and the fate of batches, one answer."""
+"""One contract for all backends: the same result whatever the order, number and fate of the batches."""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -31,7 +31,7 @@ FRAGILE = Fragile(C=(0.1, 1.0, 10.0), gamma=(0.1, 1.0))
 
 
 class Kind(NamedTuple):
-    """A kind of backend: what makes one, and what makes its recorders."""
+    """A kind of backend: how to create one, and how to create its recorders."""
 
     backend: Callable[[], Backend]
     recorder: MakeRecorder = Recorder
@@ -41,7 +41,7 @@ class Kind(NamedTuple):
 
 
 def scripted(*faults: str) -> Kind:
-    """The fault double by a fixed script of these faults."""
+    """Return the fault double with a fixed script of these faults."""
     rng = np.random.default_rng(len(faults))
     script = [(faults[i % len(faults)], int(rng.integers(99))) for i in range(60)]
     return Kind(lambda: Faulty(script))
@@ -57,7 +57,7 @@ KINDS = {
     "delays": scripted("hold", "hold", "do"),
     "loses": scripted("lose", "do", "in_parts"),
     "denies": scripted("deny", "do"),
-    "does all of it": scripted("hold", "twice", "backwards", "lose", "again", "deny", "in_parts"),
+    "all faults": scripted("hold", "twice", "backwards", "lose", "again", "deny", "in_parts"),
 }
 
 
@@ -81,7 +81,7 @@ def files(folder: Path) -> dict[str, bytes]:
 
 
 @pytest.mark.parametrize("scale", ["standard", "none"])
-def test_every_byte_is_that_of_a_serial_run(kind: Kind, tmp_path: Path, scale: str) -> None:
+def test_every_byte_equals_a_serial_run(kind: Kind, tmp_path: Path, scale: str) -> None:
     study = STUDY.replace(scale=scale)
     run_job(Job(study, TASK, tmp_path / "serial"), SERIAL)
     result = kind.run(study, tmp_path / "run")
@@ -90,7 +90,7 @@ def test_every_byte_is_that_of_a_serial_run(kind: Kind, tmp_path: Path, scale: s
     assert verify(tmp_path / "run").differences == []
 
 
-def test_every_evaluation_of_an_exhaustive_run_is_there(kind: Kind, tmp_path: Path) -> None:
+def test_an_exhaustive_run_has_every_evaluation(kind: Kind, tmp_path: Path) -> None:
     study = STUDY.replace(exhaustive=True, k=(3, 5), n_splits=3)
     run_job(Job(study, TASK, tmp_path / "serial"), SERIAL)
     result = kind.run(study, tmp_path / "run")
@@ -100,8 +100,8 @@ def test_every_evaluation_of_an_exhaustive_run_is_there(kind: Kind, tmp_path: Pa
     assert files(tmp_path / "run") == files(tmp_path / "serial")
 
 
-def test_what_raises_is_a_failure_and_all_else_is_computed(kind: Kind, tmp_path: Path) -> None:
-    """The same one wherever it is computed, and however much was asked for in one go."""
+def test_an_exception_is_a_failure_and_all_else_is_computed(kind: Kind, tmp_path: Path) -> None:
+    """It is the same failure wherever it is computed, and however much is requested at once."""
     study = STUDY.replace(k=(3, 4), n_splits=3, report_k=()).with_learner(FRAGILE)
     alone = run_with(SerialBackend(), study, TASK)
     result = kind.run(study, tmp_path / "run")
@@ -116,29 +116,29 @@ def test_what_raises_is_a_failure_and_all_else_is_computed(kind: Kind, tmp_path:
     assert counts["planned"] == counts["computed"] + counts["dropped"] + counts["failed"]
 
 
-def test_a_run_that_is_stopped_is_taken_up(kind: Kind, tmp_path: Path) -> None:
+def test_a_stopped_run_is_resumed(kind: Kind, tmp_path: Path) -> None:
     run_job(Job(STUDY, TASK, tmp_path / "serial"), SERIAL)
     for most in (0, 1, 4):
-        asked = iter(range(10**6))
+        calls = iter(range(10**6))
         with pytest.raises(KeyboardInterrupt):
-            kind.run(STUDY, tmp_path / "run", stop=lambda most=most, asked=asked: next(asked) >= most)
+            kind.run(STUDY, tmp_path / "run", stop=lambda most=most, calls=calls: next(calls) >= most)
         assert not (tmp_path / "run" / "manifest.json").exists()
         assert not (tmp_path / "run" / ".lock").exists()
     kind.run(STUDY, tmp_path / "run")
     assert files(tmp_path / "run") == files(tmp_path / "serial")
 
 
-def test_who_listens_hears_of_the_end(kind: Kind) -> None:
-    heard: list[Progress] = []
-    result = kind.run(STUDY, listen=heard.append)
-    last = heard[-1]
+def test_the_last_progress_is_that_of_the_finished_run(kind: Kind) -> None:
+    progress: list[Progress] = []
+    result = kind.run(STUDY, listen=progress.append)
+    last = progress[-1]
     assert last.planned == last.computed + last.dropped == result.problem.n_evaluations
     assert last.left == 0.0
     assert last.best is not None
     assert last.best == ((result.setting, result.k), result.l_ms)
 
 
-def test_every_path_handed_in_comes_back(kind: Kind) -> None:
+def test_every_submitted_path_is_returned(kind: Kind) -> None:
     problem = Problem.of(STUDY, TASK)
     backend, outcomes = kind.backend(), list[Outcome]()
     backend.start(share(problem))
@@ -153,12 +153,12 @@ def test_every_path_handed_in_comes_back(kind: Kind) -> None:
         backend.close()
     assert backend.in_flight() == 0
     records = np.concatenate([outcome.records for outcome in outcomes])
-    found = set(records[["size", "split", "path", "step"]].tolist())
+    positions = set(records[["size", "split", "path", "step"]].tolist())
     steps = [(0, 0), (0, 1), (0, 2), (1, 0), (1, 1)]
-    assert found == {(j, split, *step) for j in range(3) for split in range(4) for step in steps}
+    assert positions == {(j, split, *step) for j in range(3) for split in range(4) for step in steps}
 
 
-def test_what_is_closed_early_is_given_back(kind: Kind) -> None:
+def test_nothing_is_in_flight_after_closing_early(kind: Kind) -> None:
     backend = kind.backend()
     backend.start(share(Problem.of(STUDY, TASK)))
     for split in range(3):

@@ -1,4 +1,4 @@
-"""The learners we have, held to the contract: ours, and one that is not part of the package."""
+"""The contract suite, run on the learner of the package and on one that is not part of it."""
 
 from learner_contract import LearnerContract, clouds
 from nearest_centroid import NearestCentroid

@@ -1,4 +1,4 @@
-"""Nothing between a table and its certificate knows what is fitted: three classes, by nearest centroids."""
+"""Nearest centroids on three classes: nothing between a table and its certificate depends on the learner."""
 
 import json
 import os
@@ -60,12 +60,12 @@ CERTIFIED = {
     "nested": STUDY.replace(certify="nested", outer_splits=2, k=(3, 5)),
     "rotation": STUDY.replace(resampling="rotation"),
 }
-EVERYTHING = STUDY.replace(exhaustive=True)  # so that it is known how much there is to compute
+EVERYTHING = STUDY.replace(exhaustive=True)  # so that the number of fits is known
 Forger = Callable[[np.ndarray], None]
 
 
 def colours(n: int, rare: int = 0) -> Task:
-    """Three overlapping clouds; of ``rare`` rows of the last class where that is asked for."""
+    """Return three overlapping clouds, with ``rare`` rows of the last class if that is not 0."""
     rng = np.random.default_rng(np.random.SeedSequence(11, spawn_key=(n,)))
     number = np.arange(n) % 3 if not rare else np.where(np.arange(n) < rare, 2, np.arange(n) % 2)
     X = rng.normal(size=(n, 4)) + np.array([[0, 0, 0, 0], [1.5, 0, 0, 0], [0, 1.5, 1, 0]])[number]
@@ -75,7 +75,7 @@ def colours(n: int, rare: int = 0) -> Task:
 TASK = colours(90)
 
 
-def made(out: Path, study: Study = STUDY, execution: Execution = SERIAL, task: Task = TASK) -> Result:
+def make_run(out: Path, study: Study = STUDY, execution: Execution = SERIAL, task: Task = TASK) -> Result:
     return run_job(Job(study, task, out), execution)
 
 
@@ -83,26 +83,26 @@ def made(out: Path, study: Study = STUDY, execution: Execution = SERIAL, task: T
 def finished(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A finished run of each certification."""
     out = tmp_path_factory.mktemp(request.param) / "run"
-    made(out, CERTIFIED[request.param])
+    make_run(out, CERTIFIED[request.param])
     return out
 
 
 @pytest.fixture
 def out(tmp_path: Path) -> Path:
-    made(tmp_path / "run")
+    make_run(tmp_path / "run")
     return tmp_path / "run"
 
 
 @pytest.mark.usefixtures("ray_session")
-def test_ray_gives_the_same_files_and_computes_them_again(finished: Path, tmp_path: Path) -> None:
-    made(tmp_path / "run", load_run(finished).study, RAY)
+def test_ray_writes_the_same_files_and_verifies_them(finished: Path, tmp_path: Path) -> None:
+    make_run(tmp_path / "run", load_run(finished).study, RAY)
     assert same_files(finished, tmp_path / "run")
-    found = verify(tmp_path / "run", refit=1.0, execution=RAY)
-    assert found.differences == []
-    assert not [sentence for sentence in found.trusted if "counts of errors" in sentence]
+    verified = verify(tmp_path / "run", refit=1.0, execution=RAY)
+    assert verified.differences == []
+    assert not [sentence for sentence in verified.trusted if "counts of errors" in sentence]
 
 
-def test_it_is_verified_and_read_back(finished: Path) -> None:
+def test_a_run_passes_verify_and_can_be_loaded(finished: Path) -> None:
     assert verify(finished).differences == []
     assert verify(finished, refit=1.0, execution=SERIAL).differences == []
     result, opened = load_run(finished), load_run(finished, allow_pickle=True)
@@ -146,8 +146,8 @@ def test_every_rule_predicts_original_labels(finished: Path) -> None:
         assert np.array_equal(result.predict(X, nested=True, member=1), named[nested[1]])
 
 
-def test_what_is_certified_is_what_predicts(tmp_path: Path) -> None:
-    result = made(tmp_path / "run", CERTIFIED["holdout"])
+def test_the_certified_classifier_is_the_one_that_predicts(tmp_path: Path) -> None:
+    result = make_run(tmp_path / "run", CERTIFIED["holdout"])
     held = result.problem.held_rows()
     assert held is not None
     keyed, vote, one, occam = result.certificate.claims
@@ -157,17 +157,17 @@ def test_what_is_certified_is_what_predicts(tmp_path: Path) -> None:
         "member:1",
         "random",
     ]
-    for claim, asked in ((keyed, {}), (vote, {"vote": True}), (one, {"member": 1})):
-        wrong = int(np.sum(result.predict(held.X, **asked) != TASK.labelled(held.y)))
+    for claim, rule in ((keyed, {}), (vote, {"vote": True}), (one, {"member": 1})):
+        wrong = int(np.sum(result.predict(held.X, **rule) != TASK.labelled(held.y)))
         assert claim["bound"] == clopper_pearson(wrong, len(held.y), 0.05 / 3)
 
 
-def test_the_report_is_of_three_classes_and_of_this_learner(finished: Path) -> None:
+def test_the_report_names_three_classes_and_this_learner(finished: Path) -> None:
     page = Path(report(finished)).read_text()
     for word in (*NAMES, "metric", "shrinkage", "centroid"):
         assert word in page
     assert "gamma" not in page
-    assert "taken for" not in page  # of three classes nothing says which
+    assert "taken for" not in page  # with three classes, none is the positive one
     assert "A step is a position in the learner" in page
     assert verify(finished).differences == []
     assert "3 classes" in load_run(finished).summary()
@@ -175,7 +175,7 @@ def test_the_report_is_of_three_classes_and_of_this_learner(finished: Path) -> N
 
 def test_a_class_may_be_too_rare_for_every_training_set(tmp_path: Path) -> None:
     out = tmp_path / "run"
-    result = made(out, STUDY.replace(k=(3,), report_k=(), n_splits=20), task=colours(60, rare=3))
+    result = make_run(out, STUDY.replace(k=(3,), report_k=(), n_splits=20), task=colours(60, rare=3))
     known = {tuple(member.model.classes.tolist()) for member in result.ensemble.members}
     assert len(known) > 1
     assert any(0 in member.n_estimate for member in result.ensemble.members)
@@ -186,13 +186,13 @@ def test_a_class_may_be_too_rare_for_every_training_set(tmp_path: Path) -> None:
 
 
 def child(out: Path, die: bool) -> int:
-    """The exit code of a process that makes the run, and may kill itself in its middle."""
-    words = [sys.executable, "-c", f"import test_second_learner as t; t.main({str(out)!r}, {die})"]
-    return subprocess.run(words, check=False, timeout=120).returncode
+    """Run the study in a process that may kill itself half-way, and return its exit code."""
+    command = [sys.executable, "-c", f"import test_second_learner as t; t.main({str(out)!r}, {die})"]
+    return subprocess.run(command, check=False, timeout=120).returncode
 
 
 def main(out: str, die: bool) -> None:
-    """Make the run, and write every record at once; it may kill itself after some twenty."""
+    """Run the study, writing every record at once; if ``die``, kill this process after about 20 of them."""
 
     def listen(moment: Progress) -> None:
         if die and moment.computed > 20:
@@ -204,8 +204,8 @@ def main(out: str, die: bool) -> None:
 
 @pytest.mark.usefixtures("ray_session")
 @pytest.mark.parametrize("backend", ["serial", "ray"])
-def test_a_killed_run_goes_on(tmp_path: Path, backend: str) -> None:
-    killed, whole = tmp_path / "killed", tmp_path / "whole"
+def test_a_killed_run_is_resumed(tmp_path: Path, backend: str) -> None:
+    killed, uninterrupted = tmp_path / "killed", tmp_path / "uninterrupted"
     assert child(killed, die=True) == -signal.SIGKILL
     folder = RunFolder(killed)
     assert not folder.finished
@@ -214,17 +214,17 @@ def test_a_killed_run_goes_on(tmp_path: Path, backend: str) -> None:
     if backend == "serial":
         assert child(killed, die=False) == 0
     else:
-        made(killed, EVERYTHING, RAY)
-    made(whole, EVERYTHING)
-    assert folder.execution()["fits"] == RunFolder(whole).execution()["fits"] - before
-    assert same_files(whole, killed)
+        make_run(killed, EVERYTHING, RAY)
+    make_run(uninterrupted, EVERYTHING)
+    assert folder.execution()["fits"] == RunFolder(uninterrupted).execution()["fits"] - before
+    assert same_files(uninterrupted, killed)
     assert verify(killed, refit=1.0, execution=SERIAL).differences == []
 
 
-def test_a_recorder_in_a_process_that_does_not_know_the_learner_goes_on(
+def test_a_recorder_in_a_process_that_does_not_know_the_learner_resumes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As an actor does not know a class of a notebook, which travels by value."""
+    """Like an actor that does not know a class from a notebook, which is sent by value."""
     problem = Problem.of(STUDY, TASK)
     before = Recorder(problem, tmp_path / "run")
     before.open()
@@ -242,14 +242,14 @@ def test_a_recorder_in_a_process_that_does_not_know_the_learner_goes_on(
 
 
 def reseal(out: Path, ensemble: Ensemble | None = None, edit: Forger = lambda records: None) -> None:
-    """Write a finished run again with other models or another log, consistent in itself."""
+    """Rewrite a finished run with other models or another log, so that its files are consistent."""
     folder = RunFolder(out)
     problem, execution = folder.problem(), folder.execution()
     finished = folder.results(problem)
     folder.reopen()
     folder.acquire()
     log = Log(folder.files, problem)
-    records = np.concatenate([found for found, _ in log.read()])
+    records = np.concatenate([part for part, _ in log.read()])
     edit(records)
     for part in log.parts():
         (out / part).unlink()
@@ -266,13 +266,13 @@ def reseal(out: Path, ensemble: Ensemble | None = None, edit: Forger = lambda re
 
 
 def forged(out: Path, change: Callable[[Centroids], Centroids], which: int = 0) -> None:
-    """Change one model, and nothing that is said of it."""
+    """Change one model, and nothing that is recorded about it."""
     members = list(load_run(out).ensemble.members)
     members[which] = replace(members[which], model=change(members[which].model))
     reseal(out, Ensemble(tuple(members)))
 
 
-def test_what_is_sealed_again_unchanged_is_sound(out: Path) -> None:
+def test_a_run_resealed_without_changes_passes_verify(out: Path) -> None:
     reseal(out)
     assert verify(out, refit=1.0, execution=SERIAL).differences == []
 
@@ -280,21 +280,21 @@ def test_what_is_sealed_again_unchanged_is_sound(out: Path) -> None:
 def test_a_model_moved_a_little_is_found(out: Path) -> None:
     """So little that it makes the same errors."""
     forged(out, lambda model: replace(model, centres=model.centres * (1 + 1e-6)))
-    assert verify(out).differences == ["model of split 0: it is not the model of its training rows"]
+    assert verify(out).differences == ["model of split 0: it is not the model fitted to its training rows"]
 
 
 def test_a_model_of_another_setting_is_found(out: Path) -> None:
     for strange in (2.0, 7.0):
         forged(out, lambda model, strange=strange: replace(model, shrinkage=strange))
-        found = "\n".join(verify(out).differences)
-        assert f"model of split 0: fitted at metric = pooled, shrinkage = {strange:g}" in found
-    assert "shrinkage': 7.0}, which the study does not have" in found
+        differences = "\n".join(verify(out).differences)
+        assert f"model of split 0: fitted at metric = pooled, shrinkage = {strange:g}" in differences
+    assert "shrinkage': 7.0}, which is not a setting of the study" in differences
 
 
 def test_a_model_of_another_split_is_found(out: Path) -> None:
     other = load_run(out).ensemble.members[1].model
     forged(out, lambda model: other)
-    assert "model of split 0: it is not the model of its training rows" in verify(out).differences
+    assert "model of split 0: it is not the model fitted to its training rows" in verify(out).differences
 
 
 def test_errors_that_a_model_does_not_make_are_found(out: Path) -> None:
@@ -302,9 +302,9 @@ def test_errors_that_a_model_does_not_make_are_found(out: Path) -> None:
     fewer = replace(first, errors=tuple(max(0, wrong - 1) for wrong in first.errors))
     assert fewer.errors != first.errors
     reseal(out, Ensemble((fewer, *others)))
-    told = "\n".join(verify(out).differences)
-    assert f"makes {first.errors} errors on its estimate set, not those recorded" in told
-    assert "its errors are not those in the log" in told
+    differences = "\n".join(verify(out).differences)
+    assert f"makes {first.errors} errors on its estimate set, not those recorded" in differences
+    assert "its errors are not those in the log" in differences
 
 
 def test_counts_forged_in_the_log_are_found_by_a_refit(out: Path) -> None:
@@ -322,19 +322,19 @@ def test_counts_forged_in_the_log_are_found_by_a_refit(out: Path) -> None:
     assert verify(out, refit=1.0, execution=SERIAL).differences != []
 
 
-def test_a_model_that_gives_a_class_there_is_none_far_away_does_not_predict(out: Path) -> None:
-    """On the rows it was learned from it does not."""
+def test_a_model_that_predicts_an_unknown_class_far_away_is_refused(out: Path) -> None:
+    """It does not predict that class on the learning rows."""
 
     def far(model: Centroids) -> Centroids:
         centres = np.vstack([model.centres, np.full((1, 4), 90.0)])
         return replace(model, classes=np.append(model.classes, 7), centres=centres)
 
     forged(out, far)
-    assert "model of split 0: it is not the model of its training rows" in verify(out).differences
+    assert "model of split 0: it is not the model fitted to its training rows" in verify(out).differences
     result, far_away = load_run(out), np.full((2, 4), 90.0)
-    for asked in ({"member": 0}, {"vote": True}, {"seed": 1}):
-        with pytest.raises(RunError, match="the model of split 0 gives class number 7, and there are 3"):
-            result.predict(far_away, **asked)
+    for rule in ({"member": 0}, {"vote": True}, {"seed": 1}):
+        with pytest.raises(RunError, match="split 0 predicts class number 7, but there are 3 classes"):
+            result.predict(far_away, **rule)
     assert set(result.predict(TASK.X)) <= set(NAMES)
 
 
@@ -352,20 +352,20 @@ def test_a_model_that_cannot_classify_a_row_is_damaged(out: Path, column: str) -
     assert [sentence for sentence in verify(out).differences if "models.parquet is damaged" in sentence]
 
 
-def test_data_of_an_inner_run_that_were_changed_are_found(tmp_path: Path) -> None:
-    """Even where every manifest was written again."""
+def test_changed_data_of_an_inner_run_are_found(tmp_path: Path) -> None:
+    """Even if every manifest is rewritten."""
     out = tmp_path / "run"
-    made(out, CERTIFIED["nested"])
-    place = RunFolder(out).inner(0)
-    file = Path(str(place)) / "data.parquet"
+    make_run(out, CERTIFIED["nested"])
+    inner = RunFolder(out).inner(0)
+    file = Path(str(inner)) / "data.parquet"
     table = parquet.read_table(file)
     parquet.write_table(table.set_column(0, "x0", pa.array(table["x0"].to_numpy() + 5.0)), file)
-    for folder in (place, RunFolder(out)):
+    for folder in (inner, RunFolder(out)):
         named = {name: folder.sha256(name) for name in folder.names()}
         (Path(str(folder)) / "manifest.json").write_bytes(formats.to_json(named))
-    (told,) = verify(out).differences
-    assert "outer split 0: " in told
-    assert "data.parquet is not the data this run learned from" in told
+    (difference,) = verify(out).differences
+    assert "outer split 0: " in difference
+    assert "data.parquet is not the data this run learned from" in difference
 
 
 # refused
@@ -376,7 +376,7 @@ def test_a_learner_that_does_not_declare_three_classes_is_refused() -> None:
         run(Study.of(k=(3,)), TASK.X, TASK.labelled(TASK.y))
 
 
-def test_nor_does_it_help_to_be_able_to(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_learner_that_could_but_does_not_declare_it_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     class Two(NearestCentroid):
         name = "two"
         kinds = frozenset({Kind.BINARY})
@@ -386,23 +386,23 @@ def test_nor_does_it_help_to_be_able_to(monkeypatch: pytest.MonkeyPatch) -> None
         run(Study.of(learner="two", k=(3,)), TASK.X, TASK.labelled(TASK.y))
 
 
-def test_a_run_of_a_learner_unknown_here_is_told_so(out: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_run_of_an_unknown_learner_is_refused(out: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delitem(LEARNERS, "centroid")
     with pytest.raises(StoreError, match=r"learner 'centroid' is not known here: import the module"):
         load_run(out)
 
 
-# elsewhere: on a cluster, on the command line
+# on a cluster, on the command line
 
 
 FAR = """
 import sys
-sys.path.append({folder!r})  # of this process alone: workers do not have it
+sys.path.append({folder!r})  # for this process only: workers do not have it
 import ray, test_second_learner as t
 options = {{"num_cpus": 2, "include_dashboard": False, "log_to_driver": False, "logging_level": "ERROR"}}
 here = {{"address": "local", "_node_ip_address": "127.0.0.1"}}
 ray.init(runtime_env={{"py_modules": [{folder!r} + "/nearest_centroid.py"]}}, **here, **options)
-t.made(t.Path({out!r}), execution=t.Execution("ray"))
+t.make_run(t.Path({out!r}), execution=t.Execution("ray"))
 """
 
 
@@ -421,12 +421,12 @@ def test_a_learner_is_sent_to_a_cluster_with_the_connection(out: Path, tmp_path:
     assert same_files(out, tmp_path / "far")
 
 
-def installed(folder: Path, place: str = "nearest_centroid:NearestCentroid") -> dict[str, str]:
-    """The environment of a process in which a package names the learner by its entry point."""
+def installed(folder: Path, target: str = "nearest_centroid:NearestCentroid") -> dict[str, str]:
+    """Return the environment of a process in which a package lists the learner as an entry point."""
     info = folder / "centroids-1.dist-info"
     info.mkdir(parents=True)
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: centroids\nVersion: 1\n")
-    entry = f"[ckcv_ray.learners]\ncentroid = {place}\n"
+    entry = f"[ckcv_ray.learners]\ncentroid = {target}\n"
     (info / "entry_points.txt").write_text(entry)
     return {**os.environ, "PYTHONPATH": os.pathsep.join([str(folder), os.environ["PYTHONPATH"]])}
 
@@ -435,26 +435,27 @@ def test_the_command_line_knows_an_installed_learner(tmp_path: Path) -> None:
     environment, table, out = installed(tmp_path / "site"), tmp_path / "table.csv", tmp_path / "run"
     csv.write_csv(TASK.columns(), table)
 
-    def ckcv(*words: str) -> str:
-        command = [sys.executable, "-m", "ckcv_ray", *words]
+    def ckcv(*arguments: str) -> str:
+        command = [sys.executable, "-m", "ckcv_ray", *arguments]
         done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120)
         assert done.returncode == 0, done.stderr
         return done.stdout
 
-    options = ("--learner", "centroid", "--shrinkage", "0.1,0.5,2", "--k", "3,5,8", "--n-splits", "6")
-    asked = (*options, "--report-k", "5", "--seed", "4", "--backend", "serial", "--json")
-    content = json.loads(ckcv("run", str(table), *asked, "--out", str(out)))
+    learner = ("--learner", "centroid", "--shrinkage", "0.1,0.5,2")
+    study = ("--k", "3,5,8", "--n-splits", "6", "--report-k", "5", "--seed", "4")
+    options = (*learner, *study, "--backend", "serial", "--json")
+    content = json.loads(ckcv("run", str(table), *options, "--out", str(out)))
     assert content["setting"] == load_run(out).setting
     assert load_run(out).study == STUDY
     ckcv("verify", str(out), "--refit", "--backend", "serial")
-    ckcv("predict", str(out), str(table), "--vote", "--out", str(tmp_path / "said.csv"))
-    said = csv.read_csv(tmp_path / "said.csv")["prediction"]
-    assert said.equals(pa.chunked_array([load_run(out).predict(TASK.X, vote=True).tolist()]))
+    ckcv("predict", str(out), str(table), "--vote", "--out", str(tmp_path / "predicted.csv"))
+    predicted = csv.read_csv(tmp_path / "predicted.csv")["prediction"]
+    assert predicted.equals(pa.chunked_array([load_run(out).predict(TASK.X, vote=True).tolist()]))
     ckcv("report", str(out))
     assert (out / "report.html").exists()
 
 
-def test_an_installed_learner_that_cannot_be_loaded_is_told_and_left_out(tmp_path: Path) -> None:
+def test_an_installed_learner_that_cannot_be_loaded_is_reported_and_skipped(tmp_path: Path) -> None:
     environment = installed(tmp_path / "site", "no_such_module:Centroid")
     command = [
         sys.executable,
@@ -480,8 +481,8 @@ def test_an_installed_learner_that_cannot_be_loaded_is_told_and_left_out(tmp_pat
 
 def test_a_name_that_is_taken_is_refused() -> None:
     class Other(GaussianSVM):
-        """Another learner under the name of ours."""
+        """Another learner under the name of the SVM."""
 
-    with pytest.raises(InputError, match="the name 'svm' is that of GaussianSVM"):
+    with pytest.raises(InputError, match="the name 'svm' is already used by GaussianSVM"):
         register(Other)
     assert LEARNERS["svm"] is GaussianSVM

@@ -1,4 +1,4 @@
-"""Each way in which a learner may break the contract is caught by the test that is about it."""
+"""Learners that break the contract in one way each, and the test of the suite that must fail."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -19,7 +19,7 @@ COUNTER = count()
 
 
 class LooksAhead(NearestCentroid):
-    """What it fits at a step depends on how many follow."""
+    """A fit depends on how many steps there are."""
 
     def fit(self, X: Any, y: Any, settings: Sequence[Setting]) -> list[Centroids]:
         models = super().fit(X, y, settings)
@@ -27,7 +27,7 @@ class LooksAhead(NearestCentroid):
 
 
 class Remembers(NearestCentroid):
-    """A fit depends on those before it."""
+    """A fit depends on the fits before it."""
 
     def fit(self, X: Any, y: Any, settings: Sequence[Setting]) -> list[Centroids]:
         return [replace(m, centres=m.centres + next(COUNTER)) for m in super().fit(X, y, settings)]
@@ -42,7 +42,7 @@ class Writes(NearestCentroid):
 
 
 class NeedsEveryClass(NearestCentroid):
-    """Cannot be fitted without rows of a class."""
+    """Cannot be fitted if a class has no rows."""
 
     def fit(self, X: Any, y: Any, settings: Sequence[Setting]) -> list[Centroids]:
         assert len(np.unique(y)) == 3
@@ -50,14 +50,14 @@ class NeedsEveryClass(NearestCentroid):
 
 
 class Centred(Centroids):
-    """Classifies rows by how they lie to each other."""
+    """Classifies rows relative to their mean."""
 
     def predict(self, X: Any) -> Predicted:
         return super().predict(X - X.mean(axis=0))
 
 
 class Together(NearestCentroid):
-    """Its models say of a row what depends on the others."""
+    """The prediction for a row depends on the other rows."""
 
     model = Centred
 
@@ -89,28 +89,28 @@ class Forgets(NearestCentroid):
 
 
 class Trusts(NearestCentroid):
-    """Has nothing to say of any model."""
+    """Finds nothing wrong with any model."""
 
     def check(self, model: Any, task: Task, train: Any, converged: bool) -> Checked:
         return Checked([], [])
 
 
 class Blind(NearestCentroid):
-    """Takes all models for the same."""
+    """Considers all models equal."""
 
     def same(self, a: Any, b: Any) -> bool:
         return True
 
 
 class Tight(NearestCentroid):
-    """Says that its models take less than they do."""
+    """Declares fewer values than its models have."""
 
     def most_values(self, task: Task) -> int:
         return 3
 
 
 class Cheaper(NearestCentroid):
-    """Says that more rows cost less."""
+    """Declares a lower cost for more rows."""
 
     def cost(self, n_train: int) -> float:
         return 1.0 / n_train
@@ -118,31 +118,31 @@ class Cheaper(NearestCentroid):
 
 @dataclass(frozen=True)
 class Neighbours(NearestCentroid):
-    """Has an option of the name of another."""
+    """Has an option with the name of another option."""
 
     k: tuple[int, ...] = option((3,), Option(lambda name, value: folds(name, value, least=1), "Neighbours."))
 
 
 BROKEN = [
-    (LooksAhead, "test_a_path_equals_its_beginnings"),
-    (Remembers, "test_a_path_does_not_depend_on_those_before_it"),
-    (Writes, "test_it_takes_what_is_read_only_and_leaves_it_alone"),
+    (LooksAhead, "test_a_fit_does_not_depend_on_later_steps"),
+    (Remembers, "test_a_path_does_not_depend_on_paths_fitted_before"),
+    (Writes, "test_its_inputs_may_be_read_only_and_are_not_changed"),
     (NeedsEveryClass, "test_a_class_may_be_missing_from_the_training_rows"),
-    (Together, "test_what_is_said_of_a_row_does_not_depend_on_the_others"),
+    (Together, "test_a_prediction_for_a_row_does_not_depend_on_other_rows"),
     (Together, "test_it_is_known_by_its_name"),
-    (Repeats, "test_its_settings_have_a_position_each"),
-    (Breaks, "test_its_settings_have_a_position_each"),
-    (Forgets, "test_its_models_come_back_from_parquet"),
-    (Trusts, "test_a_model_is_held_against_its_training_rows"),
-    (Blind, "test_models_of_other_rows_are_others"),
-    (Tight, "test_its_models_take_no_more_values_than_it_says"),
+    (Repeats, "test_each_position_has_a_distinct_setting"),
+    (Breaks, "test_each_position_has_a_distinct_setting"),
+    (Forgets, "test_its_models_round_trip_through_parquet"),
+    (Trusts, "test_a_model_is_checked_against_its_training_rows"),
+    (Blind, "test_models_of_other_rows_differ"),
+    (Tight, "test_its_models_have_no_more_values_than_declared"),
     (Cheaper, "test_more_rows_cost_no_less"),
-    (Neighbours, "test_no_name_of_its_own_has_another_meaning"),
+    (Neighbours, "test_its_names_do_not_clash_with_others"),
 ]
 
 
 @pytest.mark.parametrize(("broken", "test"), BROKEN)
-def test_what_breaks_the_contract_is_caught(broken: type[NearestCentroid], test: str) -> None:
+def test_a_broken_learner_fails_the_suite(broken: type[NearestCentroid], test: str) -> None:
     suite = type("Suite", (LearnerContract,), {"learner": broken((0.1, 0.5)), "task": clouds(30, 3)})()
     with pytest.raises((AssertionError, ValueError)):
         getattr(suite, test)()

@@ -137,7 +137,7 @@ def test_parquet_and_back_is_exact_for_any_number_of_classes(tmp_path):
         ({"errors": [1]}, "split 4: it has more errors than rows"),
         ({"errors": [1, 2, 3]}, "split 4: it has more errors than rows"),
         ({"errors": [9, 0]}, "split 4: it has more errors than rows"),
-        ({"errors": [-1, 0]}, "or fewer than none"),
+        ({"errors": [-1, 0]}, "or fewer than 0"),
         ({"errors": None}, "errors has empty cells"),
         ({"errors": [None, 0]}, "errors has empty cells"),
         ({"split": None}, "split has empty cells"),

@@ -1,9 +1,9 @@
-"""The Gaussian support vector machine with offset: a solver by name, and what it returns.
+"""The Gaussian support vector machine (SVM) with offset: solvers by name, and what they return.
 
-``problem`` states what is minimised and measures any solution. ``path`` is our own solver: pair steps
-(``loop``) and Newton steps (``newton``, on the factors of ``factor``) in turn; ``decomposition`` does the
-same where the kernel does not fit into memory. ``libsvm`` is the baseline. All else in the package knows a
-solver only as an entry of ``SOLVERS`` and ``ON_POINTS``.
+``problem`` states what is minimised and measures any solution. ``path`` is the solver of this package: it
+alternates pair steps (``loop``) and Newton steps (``newton``, on the factors of ``factor``).
+``decomposition`` does the same if the kernel does not fit into memory. ``libsvm`` is the baseline. The rest
+of the package knows a solver only as an entry of ``SOLVERS`` and ``ON_POINTS``.
 """
 
 from ckcv_ray.learners.base import Status

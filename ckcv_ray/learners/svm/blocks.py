@@ -1,12 +1,12 @@
-"""A split made ready for all its gammas: distances gathered or made once, and the kernels made of them.
+"""A split prepared for all gammas: distances gathered or computed once, and the kernels computed from them.
 
-Where the matrices of a split fit into ``DENSE_BYTES`` they are held whole, in scratch that the next split
-takes over; beyond, a ``Points`` block lets the solver make what it needs from the rows. Which of the two
-depends on the sizes of the split alone, never on the machine: they differ in the last bits of a solution.
+If the matrices of a split fit into ``DENSE_BYTES``, they are held in full, in scratch memory that the next
+split reuses; otherwise a ``Points`` block lets the solver compute what it needs from the rows. Which of the
+two depends only on the sizes of the split, never on the machine: they differ in the last bits of a solution.
 
-With scaling none the distances are those of the shared matrix, gathered; the exponential is then taken on
-the gathered block and not on the shared matrix: it costs about as much as gathering, which would have to be
-done again for every gamma (0.8 against 0.45 ns an element; at k = 3 a block has at most 4/9 of them).
+Without scaling, the distances are gathered from the shared matrix; the exponential is then taken on the
+gathered block and not on the shared matrix: it costs about as much as gathering, which would have to be
+repeated for every gamma (0.8 against 0.45 ns per element; at k = 3 a block has at most 4/9 of them).
 """
 
 from typing import NamedTuple
@@ -38,7 +38,7 @@ DENSE_BYTES = 1 << 30
 
 
 class Dense(NamedTuple):
-    """Squared distances among the training rows and from the scored ones, and room for both kernels."""
+    """Squared distances among the training rows and from the scored rows, and arrays for both kernels."""
 
     train_distances: Matrix
     score_distances: Matrix
@@ -54,18 +54,18 @@ class Dense(NamedTuple):
         tolerance: float,
         max_iter: int,
     ) -> Fits:
-        """Fit the path of one gamma over labels y."""
+        """Fit the path of one gamma to labels y."""
         fill_complement(self.train_distances, gamma, self.train_kernel)
         return SOLVERS[solver](self.train_kernel, y, C_values, tolerance, max_iter)
 
     def errors(self, gamma: float, fits: Fits, y: NDArray[np.int8]) -> NDArray[np.int64]:
-        """Errors by class of each fit on the scored rows with labels y, shape (n_C, 2)."""
+        """Return the errors by class of each fit on the scored rows with labels y, shape (n_C, 2)."""
         complement(self.score_distances, gamma, out=self.score_kernel)
         return count_errors(self.score_kernel, fits, y)
 
 
 class Points(NamedTuple):
-    """The scaled rows themselves: those that train and those that are scored."""
+    """The scaled rows themselves: training rows and scored rows."""
 
     train: Matrix
     score: Matrix
@@ -79,11 +79,11 @@ class Points(NamedTuple):
         tolerance: float,
         max_iter: int,
     ) -> Fits:
-        """Fit the path of one gamma over labels y."""
+        """Fit the path of one gamma to labels y."""
         return ON_POINTS[solver](self.train, gamma, y, C_values, tolerance, max_iter)
 
     def errors(self, gamma: float, fits: Fits, y: NDArray[np.int8]) -> NDArray[np.int64]:
-        """Errors by class of each fit on the scored rows with labels y, shape (n_C, 2)."""
+        """Return the errors by class of each fit on the scored rows with labels y, shape (n_C, 2)."""
         errors = np.zeros((len(fits.offset), 2), np.int64)
         step = strip_rows(len(self.train))
         for first in range(0, len(y), step):
@@ -96,12 +96,12 @@ class Points(NamedTuple):
 
 
 def dense_bytes(n_train: int, n_score: int) -> int:
-    """Memory of a Dense block: D and M, in both precisions, of the training rows; D and M of the scored."""
+    """Return the bytes of a Dense block: D, and M in both precisions, of training rows; D and M of scored."""
     return n_train * (20 * n_train + 16 * n_score)
 
 
 def block_bytes(n_train: int, n_score: int, d: int, n_C: int) -> int:
-    """Memory that one split takes in a worker, with its solver: block, factors, fits."""
+    """Return the bytes of one split in a worker, solver included: block, factors, fits."""
     dense = dense_bytes(n_train, n_score)
     if dense > DENSE_BYTES:
         dense = dense_bytes(BLOCK, 0) + 8 * d * (n_train + n_score) + 16 * STRIP
@@ -111,12 +111,12 @@ def block_bytes(n_train: int, n_score: int, d: int, n_C: int) -> int:
 def prepare(
     X: Matrix, distances: Matrix | None, scaling: Scaling, train: Index, score: Index
 ) -> Dense | Points:
-    """The block of one split of X [n, d]; its arrays are this thread's scratch: one block at a time.
+    """Return the block of one split of X [n, d], in this thread's scratch memory: one block at a time.
 
     Args:
-        distances: squared distances [n, n] of the rows of X, where they are at hand and nothing is scaled.
-        scaling: what is applied to the rows otherwise.
-        train, score: rows of X.
+        distances: squared distances [n, n] of the rows of X, if available and nothing is scaled.
+        scaling: applied to the rows otherwise.
+        train, score: row numbers of X.
     """
     if dense_bytes(len(train), len(score)) > DENSE_BYTES:
         return Points(scaling.apply(X[train]), scaling.apply(X[score]))

@@ -1,4 +1,4 @@
-"""Which functions are compiled, for which types and in which order; ``machine_code`` says why it matters."""
+"""The compiled functions with their argument types, in order; ``machine_code`` says why the order matters."""
 
 from threading import get_ident
 from typing import Any
@@ -15,7 +15,7 @@ N, NM, B = int64[::1], int64[:, ::1], int8[::1]
 
 
 def signatures() -> Signatures:
-    """List every function with the types of its arguments; callees first."""
+    """List every function with the types of its arguments, callees first."""
     complement, fits = typeof(kernels.complement_of(np.zeros((1, 1)))), typeof(empty_fits(1, 1))
     space = typeof(path.workspace(1, get_ident()))
     return [
@@ -53,5 +53,5 @@ def signatures() -> Signatures:
 
 
 def _shared(array: Any) -> Any:
-    """The type of such arrays as they come out of Ray's object store, read-only."""
+    """Return the type of such an array from Ray's object store, which is read-only."""
     return types.Array(array.dtype, array.ndim, array.layout, readonly=True)

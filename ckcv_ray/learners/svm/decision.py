@@ -1,4 +1,4 @@
-"""Decision values, and the errors a path's fits make on rows they were not trained on."""
+"""Decision values, and the errors of a path's fits on rows they were not trained on."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -9,14 +9,14 @@ from ckcv_ray.learners.svm.problem import Fits
 from ckcv_ray.learners.svm.simd import wide
 
 FAST = {"contract", "reassoc", "arcp", "nsz"}
-UNDECIDED = 1e-9  # so near to zero, rounding would decide the label: an error
+UNDECIDED = 1e-9  # this close to zero, rounding would decide the label: an error
 
 
 def count_errors(M: Matrix, fits: Fits, y: NDArray[np.int8]) -> NDArray[np.int64]:
-    """Errors of each fit among the rows of class -1 and among those of class +1, shape (n_C, 2).
+    """Return the errors of each fit among the rows of class -1 and those of class +1, shape (n_C, 2).
 
-    M = 1 - K of the rows [rows] and the training rows [>= n_train]; f(x) = offset - sum_i b_i M(x, x_i). One
-    sum for each fit and row: which other fits are asked for makes no difference to it.
+    M = 1 - K of the rows [rows] and the training rows [>= n_train]; f(x) = offset - sum_i b_i M(x, x_i).
+    There is one sum per fit and row, which does not depend on which other fits are requested.
     """
     load()
     errors = np.zeros((len(fits.offset), 2), np.int64)
@@ -28,7 +28,7 @@ def count_errors(M: Matrix, fits: Fits, y: NDArray[np.int8]) -> NDArray[np.int64
 def _count_errors(
     M: Matrix, b: Matrix, offset: Matrix, y: NDArray[np.int8], errors: NDArray[np.int64]
 ) -> None:
-    """Four rows to a pass over b, the last ones again where their number is no multiple of four."""
+    """Take four rows per pass over b, repeating the last one if their number is not a multiple of four."""
     wide()
     n, rows = b.shape[1], M.shape[0]
     for first in range(0, rows, 4):

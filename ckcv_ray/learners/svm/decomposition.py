@@ -1,8 +1,8 @@
-"""The path in C where M = 1 - K does not fit into memory: one block of it at a time.
+"""The path in C when M = 1 - K does not fit into memory: one block of it at a time.
 
 The state is b and its gradient F over all n rows. Each round takes a working set of at most ``BLOCK`` rows,
-the worst violators on either side and then free variables, solves the problem restricted to them by the
-steps of ``path``, and brings F up to date from the rows that changed, made anew in strips and thrown away.
+the worst violators on either side and then free variables, solves the problem restricted to them with the
+steps of ``path``, and updates F from the rows that changed, whose kernel is computed in strips and discarded.
 The most violating pair is always in the set, so the violation ends below the tolerance (Lin, IEEE Trans.
 Neural Networks 12, 2001).
 """
@@ -40,7 +40,7 @@ def path_on_points(
     max_iter: int,
     block: int = BLOCK,
 ) -> Fits:
-    """Fit for each C in turn, each from the last; see ``problem.PathSolverOnPoints``.
+    """Fit each C in turn, starting from the previous solution; see ``problem.PathSolverOnPoints``.
 
     Args:
         X: training rows [n, d]; gamma: width of the kernel exp(-gamma * squared distance).
@@ -75,7 +75,7 @@ def _solve(
     max_iter: int,
     block: int,
 ) -> int:
-    """Bring b and F to the optimum at one C; the iterations it took."""
+    """Move b and F to the optimum at one C and return the number of iterations."""
     b, lo, hi = box
     done = 0
     while done < max_iter:
@@ -93,7 +93,7 @@ def _solve(
 def working_set(
     F: Vector, b: Vector, lo: Vector, hi: Vector, tolerance: float, block: int
 ) -> NDArray[np.intp]:
-    """Ascending rows of the next working set; none where the violation is below the tolerance."""
+    """Return the rows of the next working set, ascending; none if the violation is below the tolerance."""
     rises, falls = np.where(b < hi, F, np.inf), np.where(b > lo, F, -np.inf)
     if not falls.max() - rises.min() >= tolerance:
         return np.empty(0, np.intp)
@@ -103,7 +103,7 @@ def working_set(
     upward, downward = np.argsort(rises, kind="stable")[:quarter], np.argsort(-falls, kind="stable")[:quarter]
     violators = np.union1d(upward[rises[upward] < falls.max()], downward[falls[downward] > rises.min()])
     others = np.setdiff1d(np.flatnonzero((b > lo) & (b < hi)), violators)
-    if len(others) < block - len(violators):  # room left: what is at its bound but hardly, next
+    if len(others) < block - len(violators):  # space left: add those at a bound with the least slack
         slack = np.minimum(np.abs(rises - falls.max()), np.abs(falls - rises.min()))
         slack[violators], slack[others] = np.inf, -1.0
         others = np.argsort(slack, kind="stable")
@@ -111,7 +111,7 @@ def working_set(
 
 
 def _block(X: Matrix, gamma: float) -> Complement:
-    """M of the rows X, in this thread's scratch."""
+    """Return M of the rows X, in this thread's scratch memory."""
     n = len(X)
     D = scratch("train distances", (n, round_up(n, DOUBLES)))
     M = scratch_complement(n)
@@ -129,13 +129,13 @@ def _restricted(
     tolerance: float,
     max_iter: int,
 ) -> int:
-    """Optimise b over ``rows`` alone, the others held; the iterations it took."""
+    """Optimise b over ``rows``, with the others fixed, and return the number of iterations."""
     inside = space.state[0]
     for row, values in zip(space.state, box, strict=False):
         row[:] = 0.0
         row[: len(rows)] = values[rows]
-    made: int = fit(
+    iterations: int = fit(
         M, F, inside, space.state[1], space.state[2], tolerance, max_iter, index_mask(len(rows)), space
     )
     box[0][rows] = inside[: len(rows)]
-    return made
+    return iterations

@@ -1,4 +1,4 @@
-"""Cholesky factors A = U'U of positive definite matrices, upper triangle by rows, and their downdates."""
+"""Cholesky factors A = U'U of positive definite matrices, row-major upper triangles, and their downdates."""
 
 import numpy as np
 from numba import types
@@ -10,11 +10,11 @@ from ckcv_ray.learners.svm.simd import wide
 FAST = {"contract", "reassoc", "arcp", "nsz", "nnan"}
 LEAST_PIVOT = 1e-12
 RIDGES = (1e-10, 1e-8, 1e-6, 1e-4, 1e-2, 1.0)
-DOUBLE, LOWER = np.int8(ord("d")), np.int8(ord("L"))  # our upper triangle by rows is Fortran's lower one
+DOUBLE, LOWER = np.int8(ord("d")), np.int8(ord("L"))  # a row-major upper triangle is Fortran's lower one
 Matrix = NDArray[np.float64]
 Vector = NDArray[np.float64]
 
-# numba's own binding of LAPACK's potrf, the one behind its np.linalg.cholesky: in place, no exception
+# numba's binding of LAPACK's potrf, the one behind its np.linalg.cholesky: in place, no exception
 potrf = types.ExternalFunction(
     "numba_xxpotrf", types.intc(types.char, types.char, types.intp, types.CPointer(types.float64), types.intp)
 )
@@ -25,7 +25,7 @@ def factorise(A: Matrix, U: Matrix, m: int) -> None:
     """Fill U with the factor of the leading m x m block of A.
 
     If pivots are lost to rounding, the diagonal of A is raised by the smallest of RIDGES that saves
-    them: the quadratic then bounds the true one from above, and a flat direction leads far, to the box.
+    them: the quadratic then bounds the true one from above, and a flat direction leads far, to the bounds.
     """
     for ridge in RIDGES:
         for p in range(m):
@@ -39,7 +39,7 @@ def factorise(A: Matrix, U: Matrix, m: int) -> None:
 
 @compiled()
 def _sound(A: Matrix, U: Matrix, m: int) -> bool:
-    """Whether every pivot stands above rounding."""
+    """Return whether every pivot is above rounding."""
     sound = True
     for p in range(m):
         sound &= U[p, p] * U[p, p] > LEAST_PIVOT * A[p, p]
@@ -48,7 +48,7 @@ def _sound(A: Matrix, U: Matrix, m: int) -> bool:
 
 @compiled(fastmath=FAST)
 def solve(U: Matrix, x: Vector, inverse: Vector, m: int) -> None:
-    """Replace x by the solution of U'U z = x; ``inverse`` [m] is scratch. Four rows to a pass over x."""
+    """Replace x by the solution of U'U z = x, four rows per pass over x; ``inverse`` [m] is scratch."""
     wide()
     for p in range(m):
         inverse[p] = 1.0 / U[p, p]
@@ -89,7 +89,7 @@ def solve(U: Matrix, x: Vector, inverse: Vector, m: int) -> None:
 
 @compiled(fastmath=FAST)
 def remove(U: Matrix, carried: Vector, m: int, h: int) -> None:
-    """Make the factor of m variables that of the m - 1 others than h, by Givens rotations.
+    """Remove variable h from the factor of m variables, by Givens rotations.
 
     ``carried`` [m] is scratch: the row that is rotated against each later one in turn.
     """

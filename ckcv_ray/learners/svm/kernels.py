@@ -1,7 +1,7 @@
 """Squared distances, the Gaussian kernel K, and its complement M = 1 - K.
 
-At small gamma K is 1 but for its last digits, and M is not: it has all its digits. The solver works with M,
-in float64 and in float32.
+For small gamma, K differs from 1 only in its last digits, while M keeps full precision. The solver works with
+M, in float64 and in float32.
 """
 
 from typing import NamedTuple
@@ -14,7 +14,7 @@ from ckcv_ray.learners.svm.memory import LANES, aligned, round_up, scratch
 from ckcv_ray.learners.svm.simd import SHIFT, power_of_two, wide
 
 DOUBLES = 8
-STRIP = 1 << 20  # elements of M made at once where it is not kept
+STRIP = 1 << 20  # elements of M computed at once where M is not kept
 LEAST_CURVATURE = 1e-12
 LOG2_E = 1.4426950408889634
 LN2_HIGH, LN2_LOW = 6.93147180369123816490e-01, 1.90821492927058770002e-10  # their sum is ln 2
@@ -29,8 +29,8 @@ class Complement(NamedTuple):
     """M = 1 - K of n training rows, for the solver.
 
     Attributes:
-        double: float64, its first n columns are M, shape (n, n rounded up to whole vectors).
-        single: the same in float32, at least ``LEAST_CURVATURE`` everywhere, filled up with such.
+        double: float64; its first n columns are M, shape (n, n rounded up to full vectors).
+        single: the same in float32, at least ``LEAST_CURVATURE`` everywhere, padding included.
     """
 
     double: Matrix
@@ -38,11 +38,11 @@ class Complement(NamedTuple):
 
 
 def squared_distances(A: Matrix, B: Matrix) -> Matrix:
-    """Squared Euclidean distances [p, q] between the rows of A [p, d] and B [q, d].
+    """Return the squared Euclidean distances [p, q] between the rows of A [p, d] and B [q, d].
 
-    Summed over the features in their order, as scipy's ``cdist`` does and not as a matrix product: so any
-    block equals the same block of the whole in every bit, and it makes no difference to a result whether
-    distances were shared or made anew.
+    They are summed over the features in order, as in scipy's ``cdist`` and not as a matrix product: so any
+    block equals the same block of the full matrix in every bit, and it makes no difference to a result
+    whether distances were shared or recomputed.
     """
     D = np.empty((len(A), round_up(len(B), DOUBLES)))
     fill_distances(A, B, D)
@@ -50,7 +50,7 @@ def squared_distances(A: Matrix, B: Matrix) -> Matrix:
 
 
 def fill_distances(A: Matrix, B: Matrix, out: Matrix) -> None:
-    """``squared_distances`` into rows filled up to whole vectors; what fills them is finite."""
+    """Write ``squared_distances`` to rows padded to full vectors; the padding is finite."""
     load()
     columns = np.zeros((B.shape[1], out.shape[1]))
     columns[:, : len(B)] = B.T
@@ -58,13 +58,13 @@ def fill_distances(A: Matrix, B: Matrix, out: Matrix) -> None:
 
 
 def gaussian(distances: Matrix, gamma: float) -> Matrix:
-    """Kernel matrix exp(-gamma * D) of squared distances D; a new array of the same shape."""
+    """Return the kernel matrix exp(-gamma * D) of squared distances D, a new array of the same shape."""
     K = np.multiply(distances, -gamma)
     return np.exp(K, out=K)
 
 
 def complement(distances: Matrix, gamma: float, out: Matrix | None = None) -> Matrix:
-    """1 - K = -expm1(-gamma * D) of squared distances D: all its digits, however small gamma."""
+    """Return 1 - K = -expm1(-gamma * D) of squared distances D, to full precision however small gamma is."""
     load()
     M = np.empty(distances.shape) if out is None else out
     _fill(writable(distances), gamma, M, np.empty((len(M), 0), np.float32))
@@ -72,18 +72,18 @@ def complement(distances: Matrix, gamma: float, out: Matrix | None = None) -> Ma
 
 
 def fill_complement(distances: Matrix, gamma: float, out: Complement) -> None:
-    """Fill ``out`` from the distances among the training rows, filled up as by ``fill_distances``."""
+    """Fill ``out`` from the distances among the training rows, padded as by ``fill_distances``."""
     load()
     _fill(writable(distances), gamma, out.double, out.single)
 
 
 def strip_rows(columns: int) -> int:
-    """Rows of a strip of ``STRIP`` elements."""
+    """Return the number of rows of a strip of ``STRIP`` elements."""
     return max(1, STRIP // max(1, columns))
 
 
 def complement_product(A: Matrix, B: Matrix, gamma: float, b: Matrix) -> Matrix:
-    """M(A, B) b for the rows of A [p, d] and B [q, d], shape (p,), from strips of M that are thrown away."""
+    """Return M(A, B) b for the rows of A [p, d] and B [q, d], shape (p,), from temporary strips of M."""
     product = np.empty(len(A))
     strip = strip_rows(len(B))
     D = scratch("strip", (min(strip, len(A)), round_up(len(B), DOUBLES)))
@@ -97,14 +97,14 @@ def complement_product(A: Matrix, B: Matrix, gamma: float, b: Matrix) -> Matrix:
 
 
 def scratch_complement(n: int) -> Complement:
-    """Room for the complement of n training rows, in the calling thread's scratch."""
+    """Return arrays for the complement of n training rows, from the calling thread's scratch memory."""
     return Complement(
         scratch("kernel", (n, round_up(n, DOUBLES))), scratch("single", (n, round_up(n, LANES)), np.float32)
     )
 
 
 def complement_of(M: Matrix) -> Complement:
-    """The two precisions of a given M [n, n]."""
+    """Return a given M [n, n] in both precisions."""
     n = len(M)
     double, single = aligned((n, round_up(n, DOUBLES))), aligned((n, round_up(n, LANES)), np.float32)
     double[:, :n] = M
@@ -115,7 +115,7 @@ def complement_of(M: Matrix) -> Complement:
 
 @compiled()
 def _sum_squares(A: Matrix, columns: Matrix, D: Matrix) -> None:
-    """D[i, j] = sum over f of (A[i, f] - columns[f, j])^2, four features at a time, in their order."""
+    """Fill D[i, j] = sum over f of (A[i, f] - columns[f, j])^2, four features at a time, in order."""
     wide()
     d = A.shape[1]
     for i in range(A.shape[0]):
@@ -140,7 +140,7 @@ def _sum_squares(A: Matrix, columns: Matrix, D: Matrix) -> None:
 
 @compiled()
 def gather(D: Matrix, rows: Index, columns: Index, block: Matrix) -> None:
-    """D[rows][:, columns] into rows filled up to whole vectors, with zeros."""
+    """Copy D[rows][:, columns] to rows padded to full vectors with zeros."""
     wide()
     for p in range(rows.shape[0]):
         row, out = D[rows[p]], block[p]
@@ -152,7 +152,7 @@ def gather(D: Matrix, rows: Index, columns: Index, block: Matrix) -> None:
 
 @compiled(fastmath={"contract"})
 def _fill(D: Matrix, gamma: float, double: Matrix, single: Single) -> None:
-    """1 - exp(-gamma D): with -gamma D = k ln 2 + r, it is (1 - 2^k) - 2^k expm1(r)."""
+    """Fill in 1 - exp(-gamma D); with -gamma D = k ln 2 + r, this is (1 - 2^k) - 2^k expm1(r)."""
     wide()
     n = min(D.shape[1], single.shape[1])
     for i in range(D.shape[0]):
@@ -166,7 +166,7 @@ def _fill(D: Matrix, gamma: float, double: Matrix, single: Single) -> None:
             r = (x - k * LN2_HIGH) - k * LN2_LOW
             r2 = r * r
             r4 = r2 * r2
-            # Taylor's series of expm1 to r^13 / 13!, by Estrin's scheme
+            # Taylor series of expm1 to r^13 / 13!, by Estrin's scheme
             low = (1.0 + r * (1.0 / 2.0)) + r2 * (1.0 / 6.0 + r * (1.0 / 24.0))
             middle = (1.0 / 120.0 + r * (1.0 / 720.0)) + r2 * (1.0 / 5040.0 + r * (1.0 / 40320.0))
             high = (1.0 / 362880.0 + r * (1.0 / 3628800.0)) + r2 * (

@@ -1,7 +1,7 @@
 """The Gaussian support vector machine as a learner: a path for each gamma, whose steps are the costs C.
 
-Two classes, 0 and 1, are -1 and +1 inside. All C of one gamma share the kernel and begin from one another's
-solution; all gammas of a split share its distances, and where nothing is scaled all splits share one matrix.
+The two classes, 0 and 1, are -1 and +1 internally. All C of one gamma share the kernel, and each starts from
+the previous solution; all gammas of a split share its distances; without scaling all splits share one matrix.
 """
 
 from collections.abc import Sequence
@@ -33,7 +33,7 @@ Signs = NDArray[np.int8]
 
 
 class Shared(NamedTuple):
-    """What every worker shares: X [n, d], y [n] as -1 and +1, and without scaling, where they fit into
+    """What all workers share: X [n, d], y [n] as -1 and +1, and, without scaling and if they fit into
     ``SHARED_BYTES``, the squared distances [n, n].
     """
 
@@ -43,10 +43,10 @@ class Shared(NamedTuple):
 
 
 def _tolerance(name: str, value: Any) -> float:
-    found = number(name, value)
-    if not 0.0 < found < 1.0:
-        raise InputError(f"{name}={found!r} is outside (0, 1): LIBSVM's default is 0.001")
-    return found
+    tolerance = number(name, value)
+    if not 0.0 < tolerance < 1.0:
+        raise InputError(f"{name}={tolerance!r} is outside (0, 1): LIBSVM's default is 0.001")
+    return tolerance
 
 
 @dataclass(frozen=True)
@@ -54,12 +54,12 @@ class GaussianSVM:
     """The C-SVM with offset and the kernel exp(-gamma |x - z|^2), for two classes.
 
     Attributes:
-        C: costs, positive; kept sorted, unique, rounded to 12 significant digits.
-        gamma: kernel widths, as ``C``.
-        scale: "standard" (fitted on the training rows of each split alone) or "none".
-        solver: name of the machine's solver.
+        C: costs, positive; sorted, made unique, rounded to 12 significant digits.
+        gamma: kernel widths, like ``C``.
+        scale: "standard" (fitted only on the training rows of each split) or "none".
+        solver: name of the solver.
         tolerance: largest KKT violation of a converged fit.
-        max_iter: iterations after which a fit does not converge, counted and shown.
+        max_iter: iterations after which a fit is stopped; such fits are counted and reported.
 
     Raises:
         InputError: a field of the wrong type or outside its range.
@@ -76,13 +76,13 @@ class GaussianSVM:
     )
     gamma: tuple[float, ...] = option(
         tuple(10.0 ** (e / 2) for e in range(-8, 3)),
-        Option(grid, "Kernel widths, likewise.", shown="log:-4:1:11"),
+        Option(grid, "Kernel widths, in the same form.", shown="log:-4:1:11"),
     )
     scale: str = option(
         "standard",
         Option(
             lambda name, value: check_choice(name, value, SCALES),
-            "standard (fitted on each split's training rows alone) or none.",
+            "standard (fitted only on each split's training rows) or none.",
             shown="standard",
         ),
     )
@@ -90,16 +90,16 @@ class GaussianSVM:
         "newton",
         Option(
             lambda name, value: check_choice(name, value, SOLVERS),
-            "Solver of the machine: newton (ours) or libsvm.",
+            "Solver: newton (built in) or libsvm.",
             shown="newton",
         ),
     )
-    tolerance: float = option(1e-3, Option(_tolerance, "KKT violation of a fit.", float, "0.001"))
+    tolerance: float = option(1e-3, Option(_tolerance, "Largest KKT violation of a fit.", float, "0.001"))
     max_iter: int = option(
         10_000_000,
         Option(
             lambda name, value: integer(name, value, least=1, most=MOST),
-            "Iterations after which a fit does not converge.",
+            "Iterations after which a fit is stopped.",
             int,
             "10000000",
         ),
@@ -110,7 +110,7 @@ class GaussianSVM:
 
     @property
     def lengths(self) -> Sequence[int]:
-        """All costs, for every gamma."""
+        """The number of costs, for each gamma."""
         return [len(self.C)] * len(self.gamma)
 
     def setting(self, path: int, step: int) -> Setting:
@@ -126,24 +126,24 @@ class GaussianSVM:
         return thinned(self, most)
 
     def share(self, task: Task) -> Shared:
-        """Put together what the workers share."""
+        """Compute what all workers share."""
         fits = self.scale == "none" and 8 * task.n**2 <= SHARED_BYTES
         distances = np.ascontiguousarray(squared_distances(task.X, task.X)) if fits else None
         return Shared(task.X, signs(task), distances)
 
     def prepare(self, shared: Shared, train: Index, score: Index) -> "Block":
-        """Make the distances of a split ready."""
+        """Prepare the distances of a split."""
         scaling = fit_scaling(shared.X[train], self.scale)
         kernel = prepare(shared.X, shared.distances, scaling, train, score)
         y = shared.y[train].astype(np.float64)
         return Block(self, shared, train, score, y, scaling, kernel)
 
     def cost(self, n_train: int) -> float:
-        """Return the square of the training rows."""
+        """Return the squared number of training rows."""
         return float(n_train) ** 2
 
     def memory(self, n_train: int, n_score: int, d: int) -> int:
-        """Return the bytes of a split's block, with its solver."""
+        """Return the bytes of a split's block, solver included."""
         return block_bytes(n_train, n_score, d, len(self.C))
 
     def check(self, model: SVMModel, task: Task, train: Index, converged: bool) -> Checked:
@@ -156,32 +156,32 @@ class GaussianSVM:
         return {"C": model.C, "gamma": model.gamma}
 
     def table(self, models: Sequence[SVMModel]) -> pa.Table:
-        """Return a row of ``schema`` for each model."""
+        """Return a table with a row of ``schema`` for each model."""
         return model.to_table(models)
 
     def from_table(self, table: pa.Table, task: Task) -> list[SVMModel]:
-        """Return the models of a table; see ``base.Learner``."""
+        """Return the models stored in a table; see ``base.Learner``."""
         return model.from_table(table, task)
 
     def most_values(self, task: Task) -> int:
-        """Return the values of a machine all of whose rows are support vectors."""
+        """Return the number of values of a model whose support vectors are all rows."""
         return 2 * sum(task.X.shape) + len(self.schema)
 
     def same(self, a: SVMModel, b: SVMModel) -> bool:
-        """Tell whether two models are equal in every bit."""
+        """Return whether two models are equal in every bit."""
         return model.same(a, b)
 
     def load(self) -> None:
-        """Load the compiled solver, or have it compiled once."""
+        """Load the compiled solver, compiling it first if necessary."""
         machine_code.load()
 
     def state(self) -> dict[str, str]:
-        """Return what decides the machine code of the solver."""
+        """Return a digest of what determines the machine code of the solver."""
         return {"machine_code": machine_code.state()}
 
 
 class Block(NamedTuple):
-    """One split made ready: who trains, with which labels and scaling, who is scored, and their distances."""
+    """One prepared split: training rows with their labels and scaling, scored rows, and the distances."""
 
     learner: GaussianSVM
     shared: Shared
@@ -192,7 +192,7 @@ class Block(NamedTuple):
     kernel: Dense | Points
 
     def fit(self, path: int, length: int) -> "PathFits":
-        """Fit the first costs at one gamma."""
+        """Fit the first ``length`` costs at one gamma."""
         learner, gamma = self.learner, self.learner.gamma[path]
         solver = learner.solver, learner.tolerance, learner.max_iter
         return PathFits(self, gamma, self.kernel.fit(gamma, self.y, learner.C[:length], *solver))
@@ -216,7 +216,7 @@ class PathFits(NamedTuple):
         return self.fits.n_iter
 
     def totals(self, measure: Measure) -> NDArray[np.int64]:
-        """Count errors by class in compiled code; judge the models where the measure is another."""
+        """Count errors by class in compiled code; for any other measure, evaluate the models."""
         block = self.block
         y = block.shared.y[block.score]
         if measure is ZERO_ONE:
@@ -226,7 +226,7 @@ class PathFits(NamedTuple):
         return np.array([judge(model, X, classes, measure, 2) for model in models])
 
     def model(self, step: int) -> SVMModel:
-        """Return the machine at one cost."""
+        """Return the model at one cost."""
         block, b = self.block, self.fits.b[step]
         used = np.flatnonzero(b)
         support = block.train[used]

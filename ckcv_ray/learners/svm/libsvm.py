@@ -1,6 +1,6 @@
-"""LIBSVM (Chang, Lin 2011) as scikit-learn ships it, behind the interface of ``problem``.
+"""LIBSVM (Chang, Lin 2011) as shipped with scikit-learn, behind the interface of ``problem``.
 
-It keeps the kernel in float32 and sums its gradient from that, so where it says "converged" the violation
+It keeps the kernel in float32 and sums its gradient from that, so when it reports convergence, the violation
 measured in float64 may exceed the tolerance by about C * n_train * 2^-24.
 """
 
@@ -25,13 +25,13 @@ from ckcv_ray.learners.svm.problem import (
 
 
 def path(M: Complement, y: Vector, C_values: tuple[float, ...], tolerance: float, max_iter: int) -> Fits:
-    """Fit for each C in turn, from zero; see ``problem.PathSolver``."""
+    """Fit each C in turn, starting from zero; see ``problem.PathSolver``."""
     K = 1.0 - M.double[:, : len(y)]
 
     def fit(C: float) -> Solution:
-        machine = _train(K, y, C=C, kernel="precomputed", tol=tolerance, max_iter=max_iter)
-        b = _dual(machine, len(y))
-        return describe(np.vecdot(K, b), y, b, C, int(machine.n_iter_[0]), _status(machine))
+        svc = _train(K, y, C=C, kernel="precomputed", tol=tolerance, max_iter=max_iter)
+        b = _dual(svc, len(y))
+        return describe(np.vecdot(K, b), y, b, C, int(svc.n_iter_[0]), _status(svc))
 
     return _path(fit, y, C_values)
 
@@ -39,19 +39,19 @@ def path(M: Complement, y: Vector, C_values: tuple[float, ...], tolerance: float
 def path_on_points(
     X: Matrix, gamma: float, y: Vector, C_values: tuple[float, ...], tolerance: float, max_iter: int
 ) -> Fits:
-    """Fit for each C in turn, from zero, LIBSVM making its own kernel; see ``problem.PathSolverOnPoints``."""
+    """Fit each C in turn, from zero; LIBSVM computes the kernel; see ``problem.PathSolverOnPoints``."""
 
     def fit(C: float) -> Solution:
-        machine = _train(X, y, C=C, gamma=gamma, tol=tolerance, max_iter=max_iter)
-        b = _dual(machine, len(y))
-        Kb = b.sum() - complement_product(X, X[machine.support_], gamma, b[machine.support_])
-        return describe(Kb, y, b, C, int(machine.n_iter_[0]), _status(machine))
+        svc = _train(X, y, C=C, gamma=gamma, tol=tolerance, max_iter=max_iter)
+        b = _dual(svc, len(y))
+        Kb = b.sum() - complement_product(X, X[svc.support_], gamma, b[svc.support_])
+        return describe(Kb, y, b, C, int(svc.n_iter_[0]), _status(svc))
 
     return _path(fit, y, C_values)
 
 
 def _path(fit: Callable[[float], Solution], y: Vector, C_values: tuple[float, ...]) -> Fits:
-    """Once every |b| is below C, no box constraint is active: that solution is the one of every larger C."""
+    """Fit each C in turn; once every |b| is below C, no bound is active: all larger C have that solution."""
     if np.all(y == y[0]):
         return constant(y, len(C_values))
     solutions = [fit(C_values[0])]
@@ -65,20 +65,20 @@ def _path(fit: Callable[[float], Solution], y: Vector, C_values: tuple[float, ..
 
 
 def _train(inputs: Matrix, y: Vector, **options: Any) -> Any:
-    """An SVC, fitted; scikit-learn is imported here: half of the time a worker needs to start."""
+    """Fit an SVC; scikit-learn is imported here: that is half of the time a worker needs to start."""
     from sklearn.exceptions import ConvergenceWarning
     from sklearn.svm import SVC
 
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)  # the status carries it
+        warnings.simplefilter("ignore", ConvergenceWarning)  # the status reports it
         return SVC(**options).fit(inputs, y)
 
 
-def _dual(machine: Any, n: int) -> Vector:
+def _dual(svc: Any, n: int) -> Vector:
     b = np.zeros(n)
-    b[machine.support_] = machine.dual_coef_[0]
+    b[svc.support_] = svc.dual_coef_[0]
     return b
 
 
-def _status(machine: Any) -> Status:
-    return Status.NOT_CONVERGED if machine.fit_status_ else Status.CONVERGED
+def _status(svc: Any) -> Status:
+    return Status.NOT_CONVERGED if svc.fit_status_ else Status.CONVERGED

@@ -8,13 +8,13 @@ t (F_i - F_j) + t^2 M_ij. Each iteration takes
 the minimising t = (F_j - F_i) / (2 M_ij) as far as the box allows, and F += t (M_j - M_i). It ends when
 max {F_j : b_j > lo_j} - F_i, the KKT violation, is below the tolerance (Fan, Chen, Lin, JMLR 6, 2005).
 
-F is kept twice: U is F where b may rise and +inf elsewhere, V is F where b may fall and -inf elsewhere; so
-no loop needs a mask. ``iterate`` works in float32 on rows padded to a multiple of 64, with two passes to an
-iteration: one finds j; the other updates U and V and finds the next i. Both search by packed keys, a value's
-upper bits above its index, in one integer reduction. So i and j may miss the best by a relative 2^-12, and
-it converges only by a look at all of U and V. It can stall at the resolution of float32; its caller
-refreshes F in float64 and looks again. ``iterate_exactly`` is the plain float64 loop for when that is not
-enough.
+F is kept twice: U is F where b may rise and +inf elsewhere, V is F where b may fall and -inf elsewhere, so
+that no loop needs a mask. ``iterate`` works in float32 on rows padded to a multiple of 64, with two passes
+per iteration: one finds j; the other updates U and V and finds the next i. Both search with packed keys, a
+value's upper bits above its index, in a single integer reduction. So i and j may miss the best by a relative
+2^-12, and convergence is decided only by a scan of all of U and V. It can stall at the resolution of float32;
+its caller updates F in float64 and checks again. ``iterate_exactly`` is the plain float64 loop for when that
+is not enough.
 """
 
 import numpy as np
@@ -42,9 +42,9 @@ def iterate(
     budget: int,
     mask: int,
 ) -> int:
-    """Iterate until the violation is below tolerance or the budget is spent; the iterations made.
+    """Iterate until the violation is below tolerance or the budget is spent; return the iterations made.
 
-    Moves b, U and V. ``mask`` clears as many low bits as an index needs.
+    Updates b, U and V. ``mask`` clears as many low bits as an index needs.
     """
     wide()
     n = U.shape[0] // LANES * LANES
@@ -109,7 +109,7 @@ def _lowest_place(U: Single) -> int:
 def iterate_exactly(
     M: Double, F: Double, b: Double, lo: Double, hi: Double, tolerance: float, budget: int
 ) -> int:
-    """The same in float64, plainly: for tolerances below the resolution of float32."""
+    """Do the same in plain float64, for tolerances below the resolution of float32."""
     n = F.shape[0]
     for iteration in range(budget):
         i = -1

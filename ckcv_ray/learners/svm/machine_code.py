@@ -1,14 +1,14 @@
 """Machine code for the functions that numba compiles: one file for all of it, the same in every process.
 
-The code of a function also holds copies of the functions it calls, and LLVM's loader keeps the copy that came
-first. Copies compiled next to different neighbours may round differently. So the functions are compiled
-together, in a process of their own, and every process (the one that asked for it too) loads the result whole
-and in the same order, callees first (``compiled``). No function is ever compiled on its own.
+The code of a function also contains copies of the functions it calls, and LLVM's loader keeps the first copy
+it gets. Copies compiled next to different neighbours may round differently. So the functions are compiled
+together, in a separate process, and every process (including the one that started it) loads the complete
+result in the same order, callees first (``compiled``). No function is ever compiled separately.
 
 The file's name is a digest of all that may change the code: the sources, Python, numba, llvmlite, numpy, the
-processor, and numba's settings. Two states never share a file. The file begins with the digest of its
-content: one that is truncated or damaged is replaced. It lies in ``NUMBA_CACHE_DIR`` where that is set, else
-in the user's cache folder, else in the package; where none can be written, every process compiles for itself.
+processor, and numba's settings. Two states never share a file. The file starts with the digest of its
+content; a truncated or damaged file is replaced. It is kept in ``NUMBA_CACHE_DIR`` if that is set, else in
+the user's cache folder, else in the package; if none of them is writable, every process compiles for itself.
 """
 
 import hashlib
@@ -43,10 +43,10 @@ from ckcv_ray.errors import RunError
 FOLDER = Path(__file__).resolve().parent
 PACKAGE = FOLDER.parents[1]
 PACKAGES = ("llvmlite", "numba", "numpy")
-WITHOUT_EFFECT = ("CACHE", "NUM_THREADS", "PROFIL", "COLOR_SCHEME")  # in names of numba's settings
-KEPT = 4  # files that a folder keeps: other environments may use those of other states
+WITHOUT_EFFECT = ("CACHE", "NUM_THREADS", "PROFIL", "COLOR_SCHEME")  # parts of the names of numba's settings
+KEPT = 4  # files of other states to keep in a folder: other environments may use them
 DIGEST_BYTES = 32
-LOCK_SECONDS = 300.0  # far longer than compiling takes: whoever holds the lock was stopped
+LOCK_SECONDS = 300.0  # far longer than compiling takes: a lock held longer is that of a stopped process
 OTHERS_WRITE = 0o022
 BUILD = """
 import os, sys
@@ -65,34 +65,34 @@ _listings: list[Callable[[], Signatures]] = []
 
 
 class Code(NullCache):
-    """What numba asks for the code of one function before it would compile it.
+    """The cache of one function's code, which numba consults before compiling.
 
     Attributes:
-        made: code by the types of the arguments, as numba reduces it, to be loaded.
-        compiling: whether what is not made may be compiled; in ``compile_all`` alone.
+        reduced: code by argument types, in numba's serialised form, to be loaded.
+        compiling: whether missing code may be compiled; only in ``compile_all``.
     """
 
     compiling = False
 
     def __init__(self) -> None:
-        self.made: dict[tuple[Any, ...], tuple[Any, ...]] = {}
+        self.reduced: dict[tuple[Any, ...], tuple[Any, ...]] = {}
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
-        """Bring the code for these types into this process.
+        """Load the code for these types into this process.
 
         Raises:
-            TypeError: there is none, and it may not be compiled.
+            TypeError: there is none, and compiling is not allowed.
         """
         types, _ = normalize_signature(sig)
-        if types in self.made:
-            return CompileResult._rebuild(target_context, *self.made[types])
+        if types in self.reduced:
+            return CompileResult._rebuild(target_context, *self.reduced[types])
         if not Code.compiling:
-            raise TypeError(f"types {types}: load() comes first, and compiled lists the types there are")
+            raise TypeError(f"no code for types {types}: call load() first; svm/compiled.py lists the types")
         return None
 
 
 def compiled(**options: Any) -> Callable[[Callable[..., Any]], Any]:
-    """Decorate a function for ``numba.njit``, compiled for the types that are listed alone."""
+    """Decorate a function with ``numba.njit``, to be compiled only for the listed types."""
 
     def decorate(function: Callable[..., Any]) -> Any:
         dispatcher = numba.njit(error_model="numpy", **options)(function)
@@ -103,34 +103,34 @@ def compiled(**options: Any) -> Callable[[Callable[..., Any]], Any]:
 
 
 def list_signatures(listing: Callable[[], Signatures]) -> None:
-    """Have the functions that ``listing`` returns compiled and loaded, callees first."""
+    """Register the functions that ``listing`` returns for compiling and loading, callees first."""
     _listings.append(listing)
 
 
 @cache
 def load() -> None:
-    """Bring every function into this process; compile them all first (about 12 s), once on a machine.
+    """Load every function into this process; the first time on a machine, compile them all (about 12 s).
 
     Raises:
         RunError: they cannot be compiled here.
     """
     if config.DISABLE_JIT:
-        raise RunError("NUMBA_DISABLE_JIT is set: the solver runs compiled alone; unset it")
+        raise RunError("NUMBA_DISABLE_JIT is set, but the solver runs only when compiled: unset it")
     with _loading:
         code = _code()
         cpu_target.target_context.refresh()
-        for (function, types), made in zip(_listed(), pickle.loads(code), strict=True):
-            function._cache.made[types] = made
+        for (function, types), reduced in zip(_listed(), pickle.loads(code), strict=True):
+            function._cache.reduced[types] = reduced
             function.compile(types)
 
 
 def writable(array: NDArray[Any]) -> NDArray[Any]:
-    """Return the array, or a copy if it is read-only or not C-contiguous: those are types of their own."""
+    """Return the array, or a copy if it is read-only or not C-contiguous: those are different types."""
     return array if array.flags.carray else np.require(array, requirements=("C", "W"))
 
 
 def compile_all() -> bytes:
-    """Compile every function in this process, which must not have loaded any; the content of a file."""
+    """Compile every function in this process, which must not have loaded any; return a file's content."""
     listed, Code.compiling = _listed(), True
     for function, types in listed:
         function.compile(types)
@@ -138,7 +138,7 @@ def compile_all() -> bytes:
 
 
 def file_name() -> str:
-    """Name the file after all that may change the code."""
+    """Return the file's name, a digest of all that may change the code."""
     digest = hashlib.sha256()
     for file in sorted(FOLDER.glob("*.py")):
         digest.update(f"{file.name} {file.stat().st_size}\n".encode())
@@ -148,7 +148,7 @@ def file_name() -> str:
 
 
 def state() -> str:
-    """SHA-256 of all but the sources: Python, packages, processor, and settings of numba."""
+    """Return the SHA-256 of all but the sources: Python, packages, processor, and settings of numba."""
     settings = {
         name: value
         for name, value in sorted(vars(config).items())
@@ -166,12 +166,12 @@ def _versions() -> list[tuple[str, str]]:
 
 
 def sealed(content: bytes) -> bytes:
-    """Put the digest of the content before it."""
+    """Prefix the content with its digest."""
     return hashlib.sha256(content).digest() + content
 
 
 def opened(file: bytes) -> bytes | None:
-    """Return the content of a file; None where it is not as it was written."""
+    """Return the content of a file, or None if it does not match its digest."""
     content = file[DIGEST_BYTES:]
     return content if content and sealed(content) == file else None
 
@@ -181,32 +181,32 @@ def _listed() -> Signatures:
 
 
 def _code() -> bytes:
-    """Find the code of this state, or have it made and keep it."""
+    """Return the code of this state from its file, or compile it and keep the file."""
     name, folders = file_name(), list(_folders())
     if (content := _found(folders, name)) is not None:
         return content
     with ExitStack() as stack:
         for folder in folders:
-            with suppress(OSError):  # a folder that cannot be written
+            with suppress(OSError):  # a folder that is not writable
                 folder.mkdir(0o755, parents=True, exist_ok=True)
                 stack.enter_context(FileLock(folder / "solver.lock", timeout=LOCK_SECONDS))
                 break
         if (content := _found(folders, name)) is not None:  # another process was faster
             return content
-        made = _built()
-        if (content := opened(made)) is None:
-            raise RunError("the solver could not be compiled: its code did not arrive whole")
-        _keep(made, folders, name)
+        file = _built()
+        if (content := opened(file)) is None:
+            raise RunError("the solver could not be compiled: its code arrived incomplete or damaged")
+        _keep(file, folders, name)
     return content
 
 
 def _folders() -> Iterator[Path]:
-    """Where files may lie, the preferred folder first."""
+    """Yield the folders that may contain files, the preferred one first."""
     if config.CACHE_DIR:
         yield Path(config.CACHE_DIR)
         return
     user = Path(platformdirs.user_cache_dir("ckcv_ray"))
-    if user.is_absolute():  # it is not, for a user without a home
+    if user.is_absolute():  # it is not for a user without a home folder
         yield user
     yield PACKAGE / "__pycache__"
 
@@ -220,13 +220,13 @@ def _found(folders: list[Path], name: str) -> bytes | None:
 
 
 def _trusted(file: os.stat_result) -> bool:
-    """Whether none but this user and root can have written a file: what is in it is executed."""
+    """Return whether only this user and root can have written a file: its content is executed."""
     owners = {0, os.geteuid()} if hasattr(os, "geteuid") else {file.st_uid}
     return file.st_uid in owners and not file.st_mode & OTHERS_WRITE
 
 
 def _built() -> bytes:
-    """Compile in a process of its own, whose state does not depend on what this one did before."""
+    """Compile in a separate process, whose state does not depend on what this one did before."""
     environment = {**os.environ, "PYTHONHASHSEED": "0", "PYTHONOPTIMIZE": ""}
     command = [sys.executable, "-P", "-c", BUILD, str(PACKAGE.parent)]
     done = subprocess.run(command, env=environment, capture_output=True)
@@ -239,7 +239,7 @@ def _built() -> bytes:
 
 
 def _keep(file: bytes, folders: list[Path], name: str) -> None:
-    """Write the file into the first folder that takes it, for none but its owner to write."""
+    """Write the file to the first writable folder, with permission to write for its owner only."""
     reasons = []
     for folder in folders:
         try:
@@ -257,8 +257,8 @@ def _keep(file: bytes, folders: list[Path], name: str) -> None:
         except OSError as error:
             reasons.append(f"{folder}: {error.strerror}")
     warnings.warn(
-        f"the compiled solver cannot be kept ({'; '.join(reasons)}), and every process compiles it again: "
-        "name a folder that can be written in NUMBA_CACHE_DIR",
+        f"the compiled solver cannot be cached ({'; '.join(reasons)}), so every process compiles it again: "
+        "set NUMBA_CACHE_DIR to a writable folder",
         RuntimeWarning,
         stacklevel=2,
     )

@@ -1,7 +1,7 @@
-"""Arrays as vector code likes them: rows that begin on cache lines and are filled up to whole vectors.
+"""Arrays laid out for vector code: rows start on cache lines and are padded to full vectors.
 
-Fresh memory costs a page fault for every 4096 bytes, more than filling it with a kernel does; so what is
-needed again and again is scratch, kept for each thread.
+Fresh memory costs a page fault for every 4096 bytes, more than filling it with a kernel does; so memory that
+is needed repeatedly is scratch, kept per thread.
 """
 
 import math
@@ -18,7 +18,7 @@ _kept = threading.local()
 
 
 def aligned(shape: tuple[int, ...], dtype: Any = np.float64) -> NDArray[Any]:
-    """An array that begins on a cache line, of zeros: a vector load across two lines takes twice as long."""
+    """Return zeros that start on a cache line: a vector load across two lines takes twice as long."""
     size = math.prod(shape) * np.dtype(dtype).itemsize
     memory = np.zeros(size + CACHE_LINE, np.uint8)
     start = -memory.ctypes.data % CACHE_LINE
@@ -27,7 +27,7 @@ def aligned(shape: tuple[int, ...], dtype: Any = np.float64) -> NDArray[Any]:
 
 
 def scratch(name: str, shape: tuple[int, ...], dtype: Any = np.float64) -> NDArray[Any]:
-    """The calling thread's array of that name, with what was left in it; the one had before is lost."""
+    """Return the calling thread's array of that name, uninitialised; it invalidates the previous one."""
     kept, size = vars(_kept), math.prod(shape)
     memory: NDArray[Any] | None = kept.get(name)
     if memory is None or memory.size < size:
@@ -36,5 +36,5 @@ def scratch(name: str, shape: tuple[int, ...], dtype: Any = np.float64) -> NDArr
 
 
 def round_up(n: int, lanes: int) -> int:
-    """The least multiple of lanes that is not below n."""
+    """Return the smallest multiple of ``lanes`` that is not below n."""
     return -(-n // lanes) * lanes

@@ -1,7 +1,7 @@
-"""A fitted machine as a model that stands alone, and the table of such models.
+"""A fitted SVM as a self-contained model, and the table of such models.
 
-Decision values are computed row by row, in an operation whose result for one row does not depend on the
-others, so that a prediction and the count of errors it rests on are equal in every bit.
+Decision values are computed row by row, with an operation whose result for one row does not depend on the
+others, so that a prediction and the error count behind it are equal in every bit.
 """
 
 from collections.abc import Sequence
@@ -37,14 +37,14 @@ SCHEMA = pa.schema(
 
 @dataclass(frozen=True)
 class SVMModel:
-    """One fitted machine: f(x) = sum_i dual_coef_i K(x_i, x) + offset.
+    """A fitted SVM: f(x) = sum_i dual_coef_i K(x_i, x) + offset.
 
     Attributes:
         C, gamma: its hyperparameters.
         scaling: centre and scale of its inputs, fitted on its training rows.
         support: row numbers of the support vectors in the learning set, ascending.
         vectors: those rows, unscaled, (n_support, d).
-        dual_coef: y * alpha of each, (n_support,).
+        dual_coef: y * alpha of each support vector, (n_support,).
         offset: added to the weighted sum of kernels.
     """
 
@@ -69,14 +69,14 @@ class SVMModel:
         return values
 
     def predict(self, X: Rows) -> Predicted:
-        """Classify every row; a decision value within 1e-9 of zero decides nothing."""
+        """Classify every row; a row whose decision value is within 1e-9 of zero is undecided."""
         score = self.decision(X)
         label = np.where(np.abs(score) <= UNDECIDED, NEITHER, score > 0)
         return Predicted(label.astype(np.int32), score)
 
 
 def to_table(models: Sequence[SVMModel]) -> pa.Table:
-    """Return one row for each model; the support vectors as row numbers of the learning set."""
+    """Return a table with a row for each model; support vectors are row numbers of the learning set."""
     rows = [
         {
             "C": m.C,
@@ -93,12 +93,12 @@ def to_table(models: Sequence[SVMModel]) -> pa.Table:
 
 
 def from_table(table: pa.Table, task: Task) -> list[SVMModel]:
-    """Return the models of a table, on the inputs they were learned from; see ``base.Learner``."""
+    """Return the models stored in a table, given the task they were learned from; see ``base.Learner``."""
     return [_model(row, task.X) for row in table.to_pylist()]
 
 
 def same(a: SVMModel, b: SVMModel) -> bool:
-    """Tell whether two models are equal in every bit."""
+    """Return whether two models are equal in every bit."""
     arrays = zip((a.support, a.dual_coef, *a.scaling), (b.support, b.dual_coef, *b.scaling), strict=True)
     return a.offset == b.offset and all(np.array_equal(one, other) for one, other in arrays)
 
@@ -110,7 +110,7 @@ def _model(row: dict[str, Any], X: Rows) -> SVMModel:
         gamma=row["gamma"],
         scaling=Scaling(np.array(row["centre"]), np.array(row["scale"])),
         support=support,
-        vectors=X[support].astype(np.float64),  # one dtype object: pickles the same wherever X came from
+        vectors=X[support].astype(np.float64),  # one dtype object: the same pickle wherever X came from
         dual_coef=np.array(row["dual_coef"], dtype=np.float64),
         offset=row["offset"],
     )
@@ -119,14 +119,14 @@ def _model(row: dict[str, Any], X: Rows) -> SVMModel:
 
 
 def _check(model: SVMModel, d: int) -> None:
-    """Raise ValueError where a model could not have been fitted on d inputs."""
+    """Raise ValueError if a model cannot have been fitted on d inputs."""
     scaling, support = model.scaling, model.support
     if scaling.centre.shape != (d,) or scaling.scale.shape != (d,):
-        raise ValueError(f"centre and scale do not have the {d} features")
+        raise ValueError(f"centre and scale do not have {d} features")
     if model.dual_coef.shape != support.shape or np.any(np.diff(support, prepend=-1) <= 0):
-        raise ValueError("its support vectors do not ascend, or have no coefficient each")
+        raise ValueError("its support vectors must be in ascending order, with one coefficient each")
     numbers = (*scaling, model.dual_coef, model.C, model.gamma, model.offset)
     if not all(np.isfinite(values).all() for values in numbers):
         raise ValueError("it has numbers that are not finite")
     if not (np.all(scaling.scale > 0) and model.C > 0 and model.gamma > 0):
-        raise ValueError("scale, C and gamma have to be positive")
+        raise ValueError("scale, C and gamma must be positive")

@@ -5,11 +5,11 @@ since K = 1 - M, the quadratic in the others is d'Ad / 2 + g'd with
 
     A_ac = M_ar + M_cr - M_ac,    g_a = F_a - F_r,
 
-positive definite where the points differ. From M = -expm1(-gamma D) no digits cancel, however small gamma.
+positive definite if the points differ. With M = -expm1(-gamma D) no digits cancel, however small gamma is.
 
-The step is a bent path: walk along d = -A^-1 g; where a variable meets its bound, fix it there and go on with
-the rest of d as long as the quadratic falls; then solve again for what is still free. The objective never
-rises. Few variables fixed: the factor is downdated; many: it is made anew.
+The step is a bent path: walk along d = -A^-1 g; where a variable meets its bound, fix it there and continue
+with the rest of d as long as the quadratic falls; then solve again for the variables still free. The
+objective never rises. If few variables were fixed, the factor is downdated; if many, it is recomputed.
 """
 
 import numpy as np
@@ -42,11 +42,11 @@ def newton(
     place: Index,
     work: Matrix,
 ) -> int:
-    """Minimise over the free variables; moves b. The number of linear systems solved, 0 if nothing moved.
+    """Minimise over the free variables, updating b; return the linear systems solved, 0 if nothing moved.
 
     A, U [most, most], free and place [at least most] and work [WORK_ROWS, most] are scratch; with more than
-    ``most`` variables free, nothing is done. F is read, and out of date afterwards. Within, position p < m
-    is the variable free[p], row place[p] of A; position m is r.
+    ``most`` variables free, nothing is done. F is read, and out of date afterwards. Internally, position
+    p < m is the variable free[p], row place[p] of A; position m is r.
     """
     wide()
     m = _free_variables(b, lo, hi, free, A.shape[0]) - 1
@@ -89,7 +89,7 @@ def newton(
 
 @compiled()
 def _free_variables(b: Vector, lo: Vector, hi: Vector, free: Index, most: int) -> int:
-    """List the free variables, the one farthest from its bounds last; 0 if there is no room for them."""
+    """List the free variables, the one farthest from its bounds last; return how many, 0 if over ``most``."""
     m, at, widest = 0, 0, 0.0
     for k in range(b.shape[0]):
         room = min(b[k] - lo[k], hi[k] - b[k])
@@ -123,7 +123,7 @@ def _assemble(M: Matrix, free: Index, place: Index, A: Matrix, m: int) -> None:
 def _walk(
     A: Matrix, place: Index, g: Vector, d: Vector, w: Vector, x: Vector, low: Vector, high: Vector, m: int
 ) -> None:
-    """Follow the bent path of d, with w = Ad; moves x and g."""
+    """Follow the bent path of d, with w = Ad, updating x and g."""
     wide()
     while True:
         slope, curvature, total = 0.0, 0.0, 0.0
@@ -166,7 +166,7 @@ def _walk(
 
 @compiled()
 def _elect(g: Vector, x: Vector, low: Vector, high: Vector, free: Index, m: int) -> None:
-    """Exchange r, which is at a bound, for the variable now farthest from its own."""
+    """Replace r, which is at a bound, by the variable now farthest from its bounds."""
     at, widest = m, 0.0
     for p in range(m):
         room = min(x[p] - low[p], high[p] - x[p])
@@ -185,7 +185,7 @@ def _elect(g: Vector, x: Vector, low: Vector, high: Vector, free: Index, m: int)
 
 @compiled()
 def _downdate(U: Matrix, spare: Vector, x: Vector, low: Vector, high: Vector, m: int) -> None:
-    """Take the variables at a bound out of the factor, one by one."""
+    """Remove the variables at a bound from the factor, one by one."""
     for p in range(m - 1, -1, -1):
         if x[p] == low[p] or x[p] == high[p]:
             remove(U, spare, m, p)
@@ -196,7 +196,7 @@ def _downdate(U: Matrix, spare: Vector, x: Vector, low: Vector, high: Vector, m:
 def _compress(
     b: Vector, g: Vector, x: Vector, low: Vector, high: Vector, free: Index, place: Index, m: int
 ) -> int:
-    """Hand the variables at a bound back to b and close the ranks; how many are left beside r."""
+    """Write the variables at a bound to b and remove them; return how many are left besides r."""
     kept = 0
     for p in range(m + 1):
         if p < m and (x[p] == low[p] or x[p] == high[p]):

@@ -1,7 +1,7 @@
-"""Whether a model is the machine of its training rows: what can be told without fitting it again.
+"""Whether a model is the SVM of its training rows: what can be checked without refitting.
 
-The KKT conditions pin a machine down to the tolerance. Where they do not, since a fit was stopped before it
-met them or its cost is so large that rounding decides them, that is said.
+The KKT conditions determine the SVM up to the tolerance. Where they do not, because a fit was stopped before
+it met them or its C is so large that rounding decides them, the check reports that.
 """
 
 from collections.abc import Iterator
@@ -16,8 +16,8 @@ from ckcv_ray.learners.svm.problem import describe
 from ckcv_ray.learners.svm.scaling import fit_scaling
 
 SUM_TOLERANCE = 1e-9
-KKT_ROUNDING = {"newton": 1e-12, "libsvm": 1e-6}  # of a decision value, by its sum; LIBSVM: float32
-MOST_ROUNDING = 0.1  # of a decision value, whose margin is 1
+KKT_ROUNDING = {"newton": 1e-12, "libsvm": 1e-6}  # of a decision value, per 1 + sum |b|; LIBSVM: float32
+MOST_ROUNDING = 0.1  # of a decision value; the margin is 1
 
 
 def check_model(
@@ -34,28 +34,29 @@ def check_model(
     """Check a model against its training rows.
 
     Args:
-        model: the machine.
+        model: the SVM.
         X, y: inputs and signs of its training rows.
-        train: their numbers in the learning set, ascending.
-        scale, solver, tolerance: of the learner.
+        train: their row numbers in the learning set, ascending.
+        scale, solver, tolerance: options of the learner.
         converged: whether its fit is known to have converged.
     """
-    found = Checked(list(_dual(model, X, y, train, scale)), [])
+    checked = Checked(list(_dual(model, X, y, train, scale)), [])
     if np.isin(model.support, train).all():
-        _optimality(model, X, y.astype(np.float64), train, KKT_ROUNDING[solver], tolerance, converged, found)
-    return found
+        unit = KKT_ROUNDING[solver]
+        _optimality(model, X, y.astype(np.float64), train, unit, tolerance, converged, checked)
+    return checked
 
 
 def _dual(model: SVMModel, X: Rows, y: NDArray[np.int8], train: Index, scale: str) -> Iterator[str]:
-    """What a machine says of itself, against its training rows."""
+    """Yield what is wrong with support vectors, scaling and dual variables, given the training rows."""
     inside = np.isin(model.support, train)
     if not inside.all():
         yield "a support vector is not among its training rows"
     scaling = fit_scaling(X, scale)
     if not all(np.allclose(a, b, SUM_TOLERANCE, 0) for a, b in zip(scaling, model.scaling, strict=True)):
         yield "its scaling is not that of its training rows"
-    places = np.searchsorted(train, model.support[inside])
-    if np.any(model.dual_coef[inside] * y[places] <= 0):
+    positions = np.searchsorted(train, model.support[inside])
+    if np.any(model.dual_coef[inside] * y[positions] <= 0):
         yield "a dual variable does not have the sign of its label"
     size = np.abs(model.dual_coef)
     outside = np.any(size > model.C * (1 + SUM_TOLERANCE))
@@ -71,11 +72,14 @@ def _optimality(
     rounding_unit: float,
     tolerance: float,
     converged: bool,
-    found: Checked,
+    checked: Checked,
 ) -> None:
+    """Check the KKT conditions; extend ``checked``."""
     if (y == y[0]).all():
         if len(model.support) or model.offset != y[0]:
-            found.differences.append("its rows are of one class, and it is not that class everywhere")
+            checked.differences.append(
+                "its training rows are of one class, but it does not predict that class everywhere"
+            )
         return
     b = np.zeros(len(train))
     b[np.searchsorted(train, model.support)] = model.dual_coef
@@ -84,15 +88,15 @@ def _optimality(
     rounding = rounding_unit * (1 + float(np.abs(b).sum()))
     violated = optimum.violation > tolerance + rounding
     if rounding > MOST_ROUNDING:
-        found.trusted.append(f"at C = {model.C:g} rounding decides its KKT conditions")
+        checked.trusted.append(f"its KKT conditions: at C = {model.C:g} rounding decides them")
     elif violated and not converged:
-        found.trusted.append("that it was stopped at the iteration cap, since it is not optimal")
+        checked.trusted.append("that its fit was stopped at the iteration cap: it is not optimal")
     if abs(optimum.offset - model.offset) > rounding:
-        found.differences.append(
+        checked.differences.append(
             f"its offset is {model.offset!r}; by the KKT conditions it is {optimum.offset!r}"
         )
     if violated and converged:
-        found.differences.append(
+        checked.differences.append(
             f"it violates the KKT conditions of its training rows by {optimum.violation:.3g}, at "
-            f"most {tolerance:g} is allowed: it is not the machine fitted to them"
+            f"most {tolerance:g} is allowed: it is not the model fitted to them"
         )

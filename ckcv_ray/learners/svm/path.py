@@ -1,27 +1,28 @@
-"""The path in C: each C from the last one's solution, pair steps and Newton steps in turn.
+"""The path in C: each C starts from the previous solution and alternates pair steps and Newton steps.
 
-The smallest C begins with as many variables at their bound as sum b = 0 allows. At each later C the last b is
-scaled by the s that minimises the objective, s = y'b / b'Kb, as far as the box allows. Then ``loop.iterate``
-runs for about the time one Newton step would take (as in ski rental), at least n/2 iterations the first
-time; if it has not converged, ``newton`` solves for the free variables; and so on. The budgets are counts
-derived from sizes, so a solution depends on its inputs alone. F is kept in float64 and brought up to date by
-what changed; float32 is only ever used between two such refreshes.
+The smallest C starts with as many variables at their bound as sum b = 0 allows. At each later C the previous
+b is scaled by the s that minimises the objective, s = y'b / b'Kb, as far as the box allows. Then
+``loop.iterate`` runs for about the time one Newton step would take (as in ski rental), at least n/2
+iterations the first time; if it has not converged, ``newton`` solves for the free variables; and so on. The
+budgets are counts derived from sizes, so a solution depends only on its inputs. F is kept in float64 and
+updated from what changed; float32 is used only between two such updates.
 
-Where no |b| has reached its C, the box does not matter: the solution is that of every larger C.
+If no |b| has reached its C, the box has no effect: the solution is that of every larger C.
 
-What was kept, and what it was worth in time per fit on the IDA sets (13 C x 11 gamma, n_train = 3n/4; each
-against the version before it):
-  pair steps in float32 with vector reductions over plain float64 loops: 2-3; packed keys for i as for j, two
-    passes instead of three, fused updates, 512-bit vectors, rows on cache lines: 1.4-2 of an iteration;
-  the Newton step: 1.2-4; downdating its factor: up to 2; a ridge where pivots are lost to rounding (a failed
-    factor had left the rest to pair steps): banana 1.4, splice 1.5, image 2.5; LAPACK's potrf, solves four
-    rows to a pass, downdates without copies: 1.2-1.5;
-  F refreshed four rows at a time: 1.16; the start at the bounds: 1.05;
-  around the solver (kernel in both precisions in one pass, arrays for objects, scratch kept): 1.5-2 on the
-    small sets.
-What did not pay: Newton first at a new C, from b scaled to its bounds (1.6 times slower); F brought up to
-date only where the Newton step reads it; half of the kernel mirrored (1.2-1.7 times slower than all of it
-made anew); free variables sorted by their room.
+What was kept, with its speedup in time per fit on the IDA sets (13 C x 11 gamma, n_train = 3n/4; each against
+the version before it):
+  pair steps in float32 with vector reductions instead of plain float64 loops: 2-3; packed keys for i as well
+    as j, two passes instead of three, fused updates, 512-bit vectors, rows aligned to cache lines: 1.4-2 in
+    time per iteration;
+  the Newton step: 1.2-4; downdating its factor: up to 2; a ridge where pivots are lost to rounding (before, a
+    failed factor left the rest to pair steps): banana 1.4, splice 1.5, image 2.5; LAPACK's potrf, solves with
+    four rows per pass, downdates without copies: 1.2-1.5;
+  updating F four rows at a time: 1.16; starting at the bounds: 1.05;
+  around the solver (kernel in both precisions in one pass, arrays instead of objects, scratch memory reused):
+    1.5-2 on the small sets.
+What did not pay: a Newton step first at a new C, from b scaled to its bounds (1.6 times slower); updating F
+only where the Newton step reads it; mirroring half of the kernel (1.2-1.7 times slower than computing all of
+it); sorting the free variables by their distance to the bounds.
 """
 
 from functools import lru_cache
@@ -47,12 +48,12 @@ LEAST_BUDGET = 16
 
 
 class Workspace(NamedTuple):
-    """Scratch for n training rows.
+    """Scratch memory for n training rows.
 
     Attributes:
         state: b, lo, hi, F and an earlier b, [5, n rounded up to lanes].
         rows: U and V of ``loop.iterate``, [2, n rounded up to lanes].
-        positions: of what changed, of free variables, of their rows in A; [3, n + 1].
+        positions: those of changed variables, of free variables, and of the latter's rows in A; [3, n + 1].
         factors: A and U of ``newton``, [2, most, most]; work: its rows, [WORK_ROWS, most].
     """
 
@@ -64,7 +65,7 @@ class Workspace(NamedTuple):
 
 
 def path(M: Complement, y: Vector, C_values: tuple[float, ...], tolerance: float, max_iter: int) -> Fits:
-    """Fit for each C in turn, each from the last; see ``problem.PathSolver``."""
+    """Fit each C in turn, starting from the previous solution; see ``problem.PathSolver``."""
     if (y == y[0]).all():
         return constant(y, len(C_values))
     load()
@@ -75,13 +76,13 @@ def path(M: Complement, y: Vector, C_values: tuple[float, ...], tolerance: float
 
 
 def index_mask(n: int) -> int:
-    """The low bits that an index needs, cleared; at least 11, so that up to 2048 rows are treated alike."""
+    """Return a mask that clears the low bits an index needs: at least 11, to treat up to 2048 rows alike."""
     return -(1 << max(11, (n + LANES).bit_length()))
 
 
 @lru_cache(maxsize=1)
 def workspace(n: int, thread: int) -> Workspace:
-    """A thread's scratch."""
+    """Return a thread's scratch memory for n training rows."""
     width, most = round_up(n, LANES), round_up(min(n, MOST_FREE), DOUBLES)
     return Workspace(
         state=scratch("state", (5, width)),
@@ -127,8 +128,9 @@ def _solve_path(
 
 @compiled()
 def _begin(M: Matrix, F: Vector, y: Vector, b: Vector, C: float, space: Workspace) -> None:
-    """Begin with as many b at their bound C as the constraint sum b = 0 allows, if the objective still falls
-    along that ray; else at zero. A small C ends near there, one variable after the other.
+    """Start with as many b at their bound C as the constraint sum b = 0 allows, if the objective still falls
+    along that ray, else at zero. The solution for a small C is near that start; from zero, the solver would
+    reach it one variable after the other.
     """
     n = y.shape[0]
     positive = 0
@@ -152,7 +154,7 @@ def _begin(M: Matrix, F: Vector, y: Vector, b: Vector, C: float, space: Workspac
 
 @compiled(fastmath=FAST)
 def rescale(F: Vector, y: Vector, b: Vector, lo: Vector, hi: Vector, C: float) -> None:
-    """Scale b, and F with it, to minimise the objective along the ray."""
+    """Scale b, and F accordingly, to minimise the objective along the ray."""
     wide()
     n = y.shape[0]
     linear, quadratic, largest = 0.0, 0.0, 0.0
@@ -183,7 +185,7 @@ def fit(
     mask: int,
     space: Workspace,
 ) -> int:
-    """Bring b and F to the optimum at one C; the iterations it took, a linear system counting as one."""
+    """Move b and F to the optimum at one C; return the iterations, where a linear system counts as one."""
     n = F.shape[0]
     before, changed = space.state[4], space.positions[0]
     A, U, free, place = space.factors[0], space.factors[1], space.positions[1], space.positions[2]
@@ -215,7 +217,7 @@ def fit(
 
 @compiled(fastmath=FAST)
 def _newton_budget(b: Vector, lo: Vector, hi: Vector, n: int) -> int:
-    """Pair steps that take about as long as a Newton step on the variables now free."""
+    """Return the number of pair steps that take about as long as a Newton step on the free variables."""
     wide()
     m = 0.0
     for k in range(n):
@@ -257,7 +259,7 @@ def _spread(
 
 @compiled(fastmath=FAST)
 def _refresh(M: Matrix, F: Vector, b: Vector, before: Vector, changed: Index) -> None:
-    """Bring F up to date: F -= M (b - before), over what changed, four rows at a time."""
+    """Update F: F -= M (b - before), over the variables that changed, four rows at a time."""
     wide()
     n = F.shape[0]
     m = 0
@@ -282,7 +284,7 @@ def _refresh(M: Matrix, F: Vector, b: Vector, before: Vector, changed: Index) ->
 def describe_fit(
     F: Vector, y: Vector, b: Vector, lo: Vector, hi: Vector, C: float, c: int, fits: Fits
 ) -> None:
-    """Offset, value, violation and gap of one fit, as ``problem`` defines them; Kb = F + y."""
+    """Compute offset, value, violation and gap of one fit, as ``problem`` defines them; Kb = F + y."""
     wide()
     n = F.shape[0]
     total, count, quadratic, linear = 0.0, 0.0, 0.0, 0.0

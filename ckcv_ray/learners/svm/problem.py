@@ -1,4 +1,4 @@
-"""The problem, what a solution is, and how far it is from optimal.
+"""The problem, its solutions, and how far a solution is from optimal.
 
 The dual of the C-SVM with offset, in signed variables b = y * alpha: over b in R^n,
 
@@ -9,8 +9,8 @@ lowers the objective at the rate g_j - g_i, so b is optimal when the
 
     KKT violation = max {-g_i : b_i < hi_i} - max(-inf, min {-g_j : b_j > lo_j})
 
-is at most zero; LIBSVM stops when it is below its tolerance (Fan, Chen, Lin, JMLR 6, 2005), and so do
-we. The decision value is f(x) = sum_i b_i K(x_i, x) + offset. For every offset,
+is at most zero; LIBSVM stops when it is below its tolerance (Fan, Chen, Lin, JMLR 6, 2005), and so does this
+package. The decision value is f(x) = sum_i b_i K(x_i, x) + offset. For every offset,
 
     duality gap = b'Kb - y'b + C sum_i max(0, 1 - y_i f(x_i))  >=  0
 
@@ -38,7 +38,7 @@ class Solution:
     Attributes:
         b: signed dual variables y * alpha, shape (n_train,).
         gradient: Kb - y, shape (n_train,).
-        offset: mean of -gradient over free variables, else the middle of the interval allowed.
+        offset: mean of -gradient over free variables; without any, the middle of the allowed interval.
         value: the dual objective, 1/2 b'Kb - y'b, at most 0.
         violation: KKT violation, >= 0.
         gap: duality gap divided by max(1, primal objective), >= 0 up to rounding.
@@ -69,7 +69,7 @@ class Fits(NamedTuple):
     converged: NDArray[np.bool_]
 
     def solution(self, c: int) -> Solution:
-        """The fit at the C numbered c."""
+        """Return the fit at C number c."""
         return Solution(
             b=self.b[c],
             gradient=self.gradient[c],
@@ -82,7 +82,7 @@ class Fits(NamedTuple):
         )
 
     def solutions(self) -> list[Solution]:
-        """Each fit."""
+        """Return each fit."""
         return [self.solution(c) for c in range(len(self.offset))]
 
     @property
@@ -101,24 +101,24 @@ class PathSolver(Protocol):
 
         Args:
             M: 1 - K of the n training rows, symmetric, never written to. With sum b = 0, Kb = -Mb.
-            y: labels -1.0 or +1.0, shape (n,); one class alone gives the constant classifier.
+            y: labels -1.0 or +1.0, shape (n,); a single class gives the constant classifier.
             C_values: ascending, positive.
-            tolerance: largest KKT violation, in the solver's own arithmetic, of a converged fit.
-            max_iter: iterations after which a fit is handed back as it is, with status NOT_CONVERGED.
+            tolerance: largest KKT violation, in the solver's arithmetic, of a converged fit.
+            max_iter: iterations after which a fit is returned as it is, with status NOT_CONVERGED.
         """
 
 
 class PathSolverOnPoints(Protocol):
-    """A solver that never holds the whole of K: for training sets too large for ``PathSolver``."""
+    """A solver that never holds all of K, for training sets too large for ``PathSolver``."""
 
     def __call__(
         self, X: Matrix, gamma: float, y: Vector, C_values: tuple[float, ...], tolerance: float, max_iter: int
     ) -> Fits:
-        """Solve for every C in turn, on the rows X [n, d], scaled already; otherwise as ``PathSolver``."""
+        """Solve for every C in turn, on the scaled rows X [n, d]; otherwise as ``PathSolver``."""
 
 
 def empty_fits(n_C: int, n: int) -> Fits:
-    """Room for the fits of a path, all zero."""
+    """Return arrays for the fits of a path, all zero."""
     b, gradient = np.zeros((2, n_C, n))
     offset, value, violation, gap = np.zeros((4, n_C))
     n_iter, converged = np.zeros(n_C, np.int64), np.zeros(n_C, np.bool_)
@@ -126,7 +126,7 @@ def empty_fits(n_C: int, n: int) -> Fits:
 
 
 def gather_fits(solutions: Sequence[Solution]) -> Fits:
-    """The same fits as arrays."""
+    """Return the same fits as arrays."""
     return Fits(
         b=np.array([s.b for s in solutions]),
         gradient=np.array([s.gradient for s in solutions]),
@@ -140,7 +140,7 @@ def gather_fits(solutions: Sequence[Solution]) -> Fits:
 
 
 def describe(Kb: Vector, y: Vector, b: Vector, C: float, n_iter: int, status: Status) -> Solution:
-    """The solution at b, with gradient, offset, objective, violation and gap computed from K b."""
+    """Return the solution at b, with gradient, offset, objective, violation and gap computed from K b."""
     gradient = Kb - y
     can_rise, can_fall = b < np.maximum(0.0, C * y), b > np.minimum(0.0, C * y)
     highest = np.max(-gradient, where=can_rise, initial=-np.inf)
@@ -164,7 +164,7 @@ def describe(Kb: Vector, y: Vector, b: Vector, C: float, n_iter: int, status: St
 
 
 def constant(y: Vector, n_C: int) -> Fits:
-    """The fits to a training set of one class: no support, f(x) = that class everywhere."""
+    """Return the fits to a training set of one class: no support vectors, f(x) = that class everywhere."""
     fits = empty_fits(n_C, len(y))
     fits.gradient[:] = -y
     fits.offset[:] = y[0]

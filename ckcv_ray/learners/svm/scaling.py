@@ -1,4 +1,4 @@
-"""Standardisation fitted on the rows that train a machine and applied to all it sees."""
+"""Standardisation, fitted on the training rows of a model and applied to all its inputs."""
 
 from typing import NamedTuple
 
@@ -15,21 +15,21 @@ class Scaling(NamedTuple):
     scale: Vector
 
     def apply(self, X: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Scaled copy of X [rows, d]."""
+        """Return a scaled copy of X [rows, d]."""
         return (X - self.centre) / self.scale
 
 
 def identity(d: int) -> Scaling:
-    """The map that leaves d features as they are."""
+    """Return the map that leaves d features unchanged."""
     return Scaling(np.zeros(d), np.ones(d))
 
 
 def standard(X: NDArray[np.float64]) -> Scaling:
-    """Mean and standard deviation of each column of X [rows, d]; a constant column keeps its scale."""
+    """Return mean and standard deviation of each column of X [rows, d]; a constant column keeps its scale."""
     spread = np.where(np.ptp(X, axis=0) > 0, X.std(axis=0), 0.0)
     return Scaling(X.mean(axis=0), np.where(spread > 0, spread, 1.0))
 
 
 def fit_scaling(X: NDArray[np.float64], how: str) -> Scaling:
-    """Return the scaling of the kind called ``how``, fitted on X [rows, d]."""
+    """Return a scaling of kind ``how``, fitted on X [rows, d]."""
     return standard(X) if how == "standard" else identity(X.shape[1])

@@ -1,7 +1,7 @@
 """Scalar operations written so that LLVM turns the loops around them into vector code.
 
-numba's own ``min`` and ``max`` honour NaN and the sign of zero, and its integers widen to 64 bits; either
-keeps a reduction scalar. These do not: floats carry the flags nnan and nsz, integers stay at 32 bits.
+numba's ``min`` and ``max`` honour NaN and the sign of zero, and its integers widen to 64 bits; either keeps a
+reduction scalar. These do not: floats carry the flags nnan and nsz, and integers stay at 32 bits.
 """
 
 from typing import Any
@@ -18,7 +18,7 @@ SHIFT = 1.5 * 2.0**52
 
 @intrinsic
 def lesser(typingctx: Any, a: Any, b: Any) -> Any:
-    """The lesser of two floats that are not NaN."""
+    """Return the lesser of two floats that are not NaN."""
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         return builder.select(builder.fcmp_ordered("<", *args, flags=FLAGS), *args, flags=FLAGS)
@@ -28,7 +28,7 @@ def lesser(typingctx: Any, a: Any, b: Any) -> Any:
 
 @intrinsic
 def greater(typingctx: Any, a: Any, b: Any) -> Any:
-    """The greater of two floats that are not NaN."""
+    """Return the greater of two floats that are not NaN."""
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         return builder.select(builder.fcmp_ordered(">", *args, flags=FLAGS), *args, flags=FLAGS)
@@ -38,7 +38,7 @@ def greater(typingctx: Any, a: Any, b: Any) -> Any:
 
 @intrinsic
 def fused(typingctx: Any, a: Any, b: Any, c: Any) -> Any:
-    """A * b + c, rounded once."""
+    """Return a * b + c, rounded once."""
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         return builder.fma(*args)
@@ -48,10 +48,10 @@ def fused(typingctx: Any, a: Any, b: Any, c: Any) -> Any:
 
 @intrinsic
 def largest_gain(typingctx: Any, best: Any, difference: Any, m: Any, index: Any, mask: Any) -> Any:
-    """max(best, key), where key holds about log2(difference^2 / m) above the index, in one int32.
+    """Return max(best, key), where key holds about log2(difference^2 / m) above the index, in one int32.
 
-    The bits of a positive float, read as an integer, are its logarithm with the mantissa for its
-    fraction; so a subtraction stands for the division, to within 9 percent of the gain.
+    The bits of a positive float, read as an integer, are its logarithm with the mantissa as the
+    fraction; so a subtraction replaces the division, to within 9 percent of the gain.
     """
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
@@ -65,9 +65,9 @@ def largest_gain(typingctx: Any, best: Any, difference: Any, m: Any, index: Any,
 
 @intrinsic
 def lowest(typingctx: Any, best: Any, height: Any, index: Any, mask: Any) -> Any:
-    """min(best, key), where key holds the upper bits of height above the index.
+    """Return min(best, key), where key holds the upper bits of height above the index.
 
-    Where height is negative, by rounding, so is the key.
+    If height is negative, by rounding, so is the key.
     """
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
@@ -84,9 +84,9 @@ def _pack(builder: Any, value: Any, index: Any, mask: Any) -> Any:
 
 @intrinsic
 def power_of_two(typingctx: Any, t: Any) -> Any:
-    """2^(t - SHIFT) for a whole number t - SHIFT from -1022 to 1023, where SHIFT = 1.5 * 2^52.
+    """Return 2^(t - SHIFT) for an integer t - SHIFT from -1022 to 1023, where SHIFT = 1.5 * 2^52.
 
-    At that size a float's low bits are its whole part: moved up to the exponent, they are the power.
+    At that size a float's low bits are its integer part; shifted up to the exponent, they are the power.
     """
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
@@ -101,7 +101,7 @@ def wide(typingctx: Any) -> Any:
     """Let LLVM use vectors of 512 bits in the calling function, where the CPU has them."""
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        # llvmlite's own ``add`` knows attributes without a value only
+        # llvmlite's ``add`` accepts only attributes without a value
         set.add(builder.function.attributes, '"prefer-vector-width"="512"')
         return context.get_dummy_value()
 

@@ -211,12 +211,12 @@ def test_parquet_and_back_is_exact_for_awkward_numbers(tmp_path):
 @pytest.mark.parametrize(
     ("changed", "told"),
     [
-        ({"centre": [0.0] * (D + 1)}, f"do not have the {D} features"),
-        ({"scale": [1.0]}, f"do not have the {D} features"),
-        ({"support": [3, 2]}, "do not ascend"),
-        ({"support": [2, 2]}, "do not ascend"),
-        ({"support": [-1, 2]}, "do not ascend"),
-        ({"support": [1]}, "do not ascend, or have no coefficient each"),
+        ({"centre": [0.0] * (D + 1)}, f"do not have {D} features"),
+        ({"scale": [1.0]}, f"do not have {D} features"),
+        ({"support": [3, 2]}, "in ascending order"),
+        ({"support": [2, 2]}, "in ascending order"),
+        ({"support": [-1, 2]}, "in ascending order"),
+        ({"support": [1]}, "ascending order, with one coefficient each"),
         ({"dual_coef": [1.0, np.nan]}, "not finite"),
         ({"offset": np.inf}, "not finite"),
         ({"C": np.nan}, "not finite"),
