@@ -1,1 +1,1 @@
-"""Scripts and their modules; never installed. This file keeps another package ``jobs`` from being imported."""
+"""Scripts and their modules, never installed. This file keeps any other ``jobs`` from being imported."""
