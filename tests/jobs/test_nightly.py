@@ -47,16 +47,8 @@ def night(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
 
         monkeypatch.setattr(one_night, "measure", measure)
         monkeypatch.setattr(one_night, "machine", lambda: machine)
-        arguments = [
-            "--out",
-            str(tmp_path),
-            "--only",
-            "studies,solver",
-            "--commit",
-            "abc",
-            "--json",
-            *options,
-        ]
+        arguments = ["--out", str(tmp_path), "--only", "studies,solver", "--commit", "abc", "--json"]
+        arguments += options
         if "--night" not in options:
             arguments += ["--night", next(names)]
         done = CliRunner().invoke(command.app, arguments)
@@ -112,13 +104,11 @@ def test_what_is_suspect_is_measured_again_and_that_counts(night: Run, tmp_path:
     assert result["measured"] == [(["studies", "solver"], 5), (["studies"], 15)]
     (alarm,) = result["alarms"]
     assert "L_MS: 0.2, was" in alarm, "the first answer counts"
-    note = f"{SPEED_LABEL}: 80 times the baseline was suspect; the longer repeat, 99, counts"
+    note = f"{SPEED_LABEL}: 80 times the baseline was suspect; a longer measurement gave 99, which counts"
     assert (code, result["notes"]) == (1, [note])
     assert f"S{note[1:]}." in top(tmp_path)
     code, result = night(figures(L_MS=0.2))
-    assert (code, result["alarms"]) == (0, []), (
-        "the first measurement of a suspect is not reported as missing"
-    )
+    assert (code, result["alarms"]) == (0, []), "the first measurement is not reported as missing"
     assert (
         parquet.read_table(tmp_path / "history")
         .filter(pc.field("name") == "speed, at first")
@@ -151,9 +141,7 @@ def test_any_other_winner_bound_or_count_raises_the_alarm(name: str, night: Run,
     ("speed", "threshold", "code"),
     [(87.1, "0.15", 0), (86.8, "0.15", 1), (95.0, "0.04", 1), (60.0, "1", 0), (150.0, "0.15", 0)],
 )
-def test_noise_below_the_threshold_raises_no_alarm(
-    speed: float, threshold: str, code: int, night: Run
-) -> None:
+def test_noise_below_the_threshold_is_no_alarm(speed: float, threshold: str, code: int, night: Run) -> None:
     for before in (100.0, 90.0, 110.0):
         night(figures(before))
     assert night(figures(speed), "--threshold", threshold)[0] == code
@@ -200,9 +188,7 @@ def test_what_is_no_longer_measured_raises_the_alarm(night: Run) -> None:
     code, result = night([figure for figure in figures() if figure.name != "L_MS"])
     assert code == 1
     assert result["alarms"] == ["studies, twonorm:60:0, L_MS: not measured, but was in night night-00"]
-    assert night(figures(), "--only", "solver")[0] == 0, (
-        "a group that is not requested is not reported as missing"
-    )
+    assert night(figures(), "--only", "solver")[0] == 0, "groups not requested are not missing"
     assert night(figures(), "--only", "studies")[1]["compared"] == ["night-00", "night-01", "night-02"]
 
 
