@@ -98,7 +98,7 @@ def slept(units: list[Unit], made_up: MadeUp) -> Outcome:
     return outcome
 
 
-def there(seconds: float) -> int:
+def occupy(seconds: float) -> int:
     """Occupy a worker for a while; return its process id."""
     time.sleep(seconds)
     return os.getpid()

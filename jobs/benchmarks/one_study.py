@@ -26,7 +26,7 @@ class Package(NamedTuple):
     session: Callable[[], AbstractContextManager[Any]]
 
 
-def as_it_is(backend: str, workers: int | None) -> Package:
+def current_package(backend: str, workers: int | None) -> Package:
     """Return the package with studies composed of parts."""
     ckcv, runs = import_module("ckcv_ray"), import_module("ckcv_ray.runs.run")
     execution = ckcv.Execution(backend, workers)
@@ -38,18 +38,16 @@ def as_it_is(backend: str, workers: int | None) -> Package:
     return Package(ready, lambda: import_module("ckcv_ray.engine.backend").session(execution))
 
 
-def as_it_was(backend: str, workers: int | None) -> Package:
+def flat_package(backend: str, workers: int | None) -> Package:
     """Return the package with a flat Study and a flat folder."""
     names = "data", "driver", "study", "backend"
     data, driver, study, engine = (import_module(f"ckcv_ray.{name}") for name in names)
     execution = study.Execution(backend, workers)
 
     def ready(source: str, scale: str, splits: int) -> Callable[[], Any]:
-        table, asked = (
-            data.learning_table(data.read(source).learn),
-            study.Study(scaling=scale, n_splits=splits),
-        )
-        return lambda: driver.run_table(asked, table, execution=execution)
+        table = data.learning_table(data.read(source).learn)
+        settings = study.Study(scaling=scale, n_splits=splits)
+        return lambda: driver.run_table(settings, table, execution=execution)
 
     return Package(ready, lambda: engine.session(execution))
 
@@ -62,7 +60,7 @@ def setting(result: Any) -> list[float]:
 def main(source: str, scale: str, splits: str, backend: str, workers: str = "") -> None:
     """Time the study: CPU time of a serial run, or wall-clock time of a complete run on Ray."""
     flat = find_spec("ckcv_ray.driver") is not None
-    package = (as_it_was if flat else as_it_is)(backend, int(workers) if workers else None)
+    package = (flat_package if flat else current_package)(backend, int(workers) if workers else None)
     clock = process_time if backend == "serial" else perf_counter
     study = package.ready(source, scale, int(splits))
     with package.session():

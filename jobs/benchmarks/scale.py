@@ -31,10 +31,10 @@ from ckcv_ray.engine.ray_backend import RayBackend
 from ckcv_ray.learners.ensemble import Outcome
 from ckcv_ray.runs.run import checked, run_work
 from ckcv_ray.study import Problem
-from jobs.benchmarks.made_up import MadeUp, measure, slept, there
+from jobs.benchmarks.made_up import MadeUp, measure, occupy, slept
 
 _sleep: Any = ray.remote(max_retries=0)(slept)
-_hello: Any = ray.remote(there)
+_occupy: Any = ray.remote(occupy)
 
 
 class Sleeping(RayBackend):
@@ -52,7 +52,7 @@ class Sleeping(RayBackend):
         self._inputs = ray.put(self.made_up)
         self._need = 0  # sleeping needs no memory
         self._count_workers()
-        while len(set(ray.get([_hello.remote(0.2) for _ in range(4 * self.workers)]))) < self.workers:
+        while len(set(ray.get([_occupy.remote(0.2) for _ in range(4 * self.workers)]))) < self.workers:
             pass
         self.first = time.perf_counter()
 

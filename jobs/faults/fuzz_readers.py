@@ -115,13 +115,13 @@ def read_study(calls: Calls, folder: Path) -> None:
 
 def use_study(options: dict[str, Any]) -> None:
     """Build a study from options, its run_id and a problem; write it to JSON and read it back."""
-    asked = Study.of(**options)
-    run_id(asked, "digest")
-    again = Study.from_json(json.loads(json.dumps(asked.to_json(), allow_nan=False)))
-    if asked != again:
-        raise AssertionError(f"{asked} was read back as {again}")
-    asked.differences(Study())
-    Problem.of(asked, THIRTY)
+    study = Study.of(**options)
+    run_id(study, "digest")
+    again = Study.from_json(json.loads(json.dumps(study.to_json(), allow_nan=False)))
+    if study != again:
+        raise AssertionError(f"{study} was read back as {again}")
+    study.differences(Study())
+    Problem.of(study, THIRTY)
 
 
 def read_words(calls: Calls, folder: Path) -> None:

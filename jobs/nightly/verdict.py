@@ -18,8 +18,8 @@ from jobs.nightly.history import Night
 
 WINDOW = 10
 LEAST = 3  # nights; fewer have no meaningful spread
-FLOOR = 0.05  # memory layout of code and data alone changes times by as much
-SPREADS = 5.0  # for ten nights; for fewer, inversely more, since theirs is often too small by chance
+FLOOR = 0.05  # memory layout of code and data alone changes times by that much
+SPREADS = 5.0  # for ten nights; for fewer, more in inverse proportion: theirs is often too small by chance
 NORMAL = 1.4826  # standard deviation of a normal distribution, in median absolute deviations
 
 

@@ -112,11 +112,11 @@ def trial(setting: Setting, index: int) -> dict[str, float]:
     task, X, y = drawn(setting, index)
     serial = Execution("serial")
     with one_thread():
-        held, inside = (run_job(Job(study, task), serial) for study in (HOLDOUT, NESTED))
+        held_out, inside = (run_job(Job(study, task), serial) for study in (HOLDOUT, NESTED))
         assert inside.nested is not None
         distances = fresh_distances(X, task.X)
         paper, nested = (risks(one, distances, y) for one in (inside.ensemble, inside.nested))
-        rest = risks(held.ensemble, fresh_distances(X, held.task.X), y)
+        rest = risks(held_out.ensemble, fresh_distances(X, held_out.task.X), y)
     certificate = inside.certificate  # F* of the nested run is the paper's
     upper = clopper_pearson(list(certificate.errors), certificate.n_select, certificate.delta)
     claims = {claim["certification"]: claim["bound"] for claim in certificate.claims}
@@ -124,7 +124,7 @@ def trial(setting: Setting, index: int) -> dict[str, float]:
         "l_ee": certificate.l_ee,
         "occam": claims["occam"],
         "nested": claims["nested"],
-        "holdout": held.certificate.claims[0]["bound"],
+        "holdout": held_out.certificate.claims[0]["bound"],
         "risk": float(paper.mean()),
         "risk_nested": float(nested.mean()),
         "risk_holdout": float(rest.mean()),

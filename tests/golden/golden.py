@@ -83,10 +83,10 @@ def result(study: Study, task: Task, session: Session = SERIAL) -> Result:
 
 def observe(name: str) -> Values:
     """Run a golden study; return its values, every float in hexadecimal."""
-    found = STUDIES[name]()
-    certificate = found.certificate
+    outcome = STUDIES[name]()
+    certificate = outcome.certificate
     return {
-        "winner": [found.setting["C"].hex(), found.setting["gamma"].hex(), found.k],
+        "winner": [outcome.setting["C"].hex(), outcome.setting["gamma"].hex(), outcome.k],
         "l_ms": certificate.l_ms.hex(),
         "l_ee": certificate.l_ee.hex(),
         "claims": [
@@ -94,25 +94,25 @@ def observe(name: str) -> Values:
             for c in certificate.claims
         ],
         "reported": [
-            [row["k_first"], row["l_ms"].hex(), row["l_ee"].hex()] for row in found.per_k() if row["l_ee"]
+            [row["k_first"], row["l_ms"].hex(), row["l_ee"].hex()] for row in outcome.per_k() if row["l_ee"]
         ],
-        "candidates": digest(candidates(found)),
+        "candidates": digest(candidates(outcome)),
         "provisional": certificate.provisional,
-        "errors": [[list(m.errors) for m in e.members] for e in ensembles(found)],
-        EXACT: [models(ensemble) for ensemble in ensembles(found)],
+        "errors": [[list(m.errors) for m in e.members] for e in ensembles(outcome)],
+        EXACT: [models(ensemble) for ensemble in ensembles(outcome)],
     }
 
 
-def candidates(found: Result) -> Iterator[list[Any]]:
+def candidates(outcome: Result) -> Iterator[list[Any]]:
     """Yield what is recorded of each candidate: rows of its sets, setting, splits, lower bound."""
-    for row in found.candidates.to_pylist():
+    for row in outcome.candidates.to_pylist():
         setting = row["gamma"].hex(), row["C"].hex()
         yield [row["n_select"], *setting, row["splits"], row["lower_bound"].hex()]
 
 
-def ensembles(found: Result) -> list[Ensemble]:
+def ensembles(outcome: Result) -> list[Ensemble]:
     """Return F*, and the nested ensemble if there is one."""
-    return [found.ensemble, *([found.nested] if found.nested is not None else [])]
+    return [outcome.ensemble, *([outcome.nested] if outcome.nested is not None else [])]
 
 
 def models(ensemble: Ensemble) -> list[list[Any]]:
@@ -183,19 +183,21 @@ def main() -> int:
     action.add_argument("--record", action="store_true", help="record the values of the present code")
     action.add_argument("--print", action="store_true", dest="show", help="print the values as JSON")
     options = parser.parse_args()
-    found = {name: observe(name) for name in STUDIES}
+    observed = {name: observe(name) for name in STUDIES}
     if options.show:
-        print(json.dumps(found))
+        print(json.dumps(observed))
         return 0
     if options.record:
         FILE.write_text(
-            json.dumps({"environment": environment(PLAIN.learner), "studies": found}, indent=1) + "\n"
+            json.dumps({"environment": environment(PLAIN.learner), "studies": observed}, indent=1) + "\n"
         )
         return 0
     kept = at(options.against) if options.against else recorded()["studies"]
     exact = bool(options.against) or is_exact()
-    wrong = [line for name in STUDIES for line in differences(name, kept[name], found[name], exact)]
-    print("\n".join(wrong) or f"{len(found)} studies: equal{' in every bit' if exact else ', except models'}")
+    wrong = [line for name in STUDIES for line in differences(name, kept[name], observed[name], exact)]
+    print(
+        "\n".join(wrong) or f"{len(observed)} studies: equal{' in every bit' if exact else ', except models'}"
+    )
     return int(bool(wrong))
 
 
