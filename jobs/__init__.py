@@ -1,1 +1,1 @@
-"""What people launch, and what it needs; never installed. This file keeps other ``jobs`` from its place."""
+"""Scripts and their modules, never installed. This file keeps any other ``jobs`` from being imported."""

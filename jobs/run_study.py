@@ -1,9 +1,9 @@
-"""``ckcv run`` as a script, for ``ray submit`` and ``ray job submit``; the same options.
+"""``ckcv run`` as a script, for ``ray submit`` and ``ray job submit``, with the same options.
 
     ray job submit --working-dir . -- python jobs/run_study.py twonorm:400:0 --out /data/runs/twonorm
 
-A job runs in an unpacked copy of the working directory: give ``--out`` as an absolute path on the
-driver's node.
+A job runs in an unpacked copy of the working directory: pass ``--out`` as an absolute path on the driver's
+node.
 """
 
 import sys

@@ -1,16 +1,18 @@
-"""What the tests share: one Ray for the whole session, small tasks, the IDA archive where it is, and the
-command line.
-"""
+"""Shared fixtures: one Ray for the session, small tasks, the IDA archive if available, the command line."""
 
 import os
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-os.environ["RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"] = "0"  # before ray is imported: loopback alone
-os.environ["CKCV_TESTS"] = str(os.getpid())  # what our Ray starts inherits it: tests may run side by side
-os.environ["PYTHONPATH"] = os.pathsep.join(  # workers and other processes import a learner from there
-    filter(None, (str(Path(__file__).parent / "contracts"), os.environ.get("PYTHONPATH")))
+os.environ["RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"] = "0"  # before ray is imported: loopback only
+os.environ["CKCV_TESTS"] = str(
+    os.getpid()
+)  # inherited by the processes of our Ray, so that test sessions can run in parallel
+os.environ["PYTHONPATH"] = (
+    os.pathsep.join(  # for workers and other processes, which import a learner from there
+        filter(None, (str(Path(__file__).parent / "contracts"), os.environ.get("PYTHONPATH")))
+    )
 )
 
 import numpy as np
@@ -56,7 +58,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark as slow what needs Ray, and what is named above."""
+    """Mark as slow the tests that need Ray, and those named above."""
     for item in items:
         named = SLOW & set(item.path.relative_to(Path(__file__).parent).parts)
         if named or "ray_session" in getattr(item, "fixturenames", ()):
@@ -81,7 +83,7 @@ def ida() -> Path:
 
 @pytest.fixture
 def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An empty home for the user's cache, and no archive named in the environment."""
+    """An empty home folder for the cache, and no archive named in the environment."""
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "home" / "cache"))
     monkeypatch.delenv("CKCV_IDA", raising=False)
@@ -89,7 +91,7 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def blobs(n: int, d: int = 2, seed: int = 0, shift: float = 1.0) -> Task:
-    """Two overlapping clouds, with both classes present."""
+    """Draw two overlapping clouds, with both classes present."""
     rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(n, d)))
     y = np.where(np.arange(n) % 2 == 0, 1, -1)
     return Task.of(rng.normal(size=(n, d)) + shift * y[:, None] / 2, y)
@@ -107,10 +109,10 @@ def study() -> Study:
 
 @pytest.fixture
 def ckcv(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> Callable[..., Ran]:
-    """The command line in this process: words to exit code, standard output and standard error."""
+    """The command line in this process: arguments to exit code, standard output and standard error."""
 
-    def call(*words: object) -> Ran:
-        monkeypatch.setattr(sys, "argv", ["ckcv", *map(str, words)])
+    def call(*arguments: object) -> Ran:
+        monkeypatch.setattr(sys, "argv", ["ckcv", *map(str, arguments)])
         capfd.readouterr()
         try:
             cli.main()
@@ -125,16 +127,16 @@ def ckcv(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> 
 @pytest.fixture
 def patients(tmp_path: Path) -> Path:
     """A CSV of 40 rows with text labels."""
-    made = blobs(40, seed=3, shift=2.0)
-    names = pa.array(np.where(made.y == 1, "well", "ill"))
-    columns = {"age": made.X[:, 0], "dose, mg": made.X[:, 1], "outcome": names}
+    drawn = blobs(40, seed=3, shift=2.0)
+    names = pa.array(np.where(drawn.y == 1, "well", "ill"))
+    columns = {"age": drawn.X[:, 0], "dose, mg": drawn.X[:, 1], "outcome": names}
     csv.write_csv(pa.table(columns), tmp_path / "patients.csv")
     return tmp_path / "patients.csv"
 
 
 @pytest.fixture
 def finished(ckcv: Callable[..., Ran], patients: Path, tmp_path: Path) -> Path:
-    """A finished run of the patients."""
+    """A finished run on the patients."""
     grids = ("--C", "0.1,1,10", "--gamma", "0.1,1", "--n-splits", "4")
     code, _, _ = ckcv("run", patients, "--target", "outcome", "--out", tmp_path / "run", *grids)
     assert code == 0

@@ -1,1 +1,1 @@
-"""What the solver, Algorithm 1, whole runs and plans take, in time and memory."""
+"""Time and memory of the solver, Algorithm 1, complete runs and plans."""

@@ -1,10 +1,10 @@
-"""Algorithm 1 in one process against the paper's plain loop written with scikit-learn's SVC.
+"""Benchmark of Algorithm 1 in one process against the paper's plain loop with scikit-learn's SVC.
 
 7 C x 7 gamma, k = 3, 4, 5, 10, ten splits: 3 920 fits for the plain loop, which fits every candidate on
 TR and again on TR + MS. Ours is ``run_job`` with the serial backend: the same splits, all shortcuts, the
-refits, the certificate. The two take small turns (``turns``); medians are printed. ``same``: the winner is
-equal, and so is every verdict on a select or estimate row whose decision value lies beyond the reach of both
-tolerances.
+refits, the certificate. The two are timed in small alternating steps (``turns``); medians are printed.
+``same``: the winners are equal, and so is the predicted class of every select or estimate row whose decision
+value is further from 0 than the tolerances of both solvers together allow it to be wrong.
 
     python jobs/benchmarks/algorithm.py --sets banana,heart --repeats 5
 """
@@ -36,34 +36,34 @@ from ckcv_ray.learners.svm.learner import GaussianSVM, signs
 from ckcv_ray.learners.svm.problem import describe
 from ckcv_ray.runs.run import run_job
 from ckcv_ray.study import Problem
-from jobs.benchmarks.baselines import Found, Winner, plain_loop, reach
+from jobs.benchmarks.baselines import Answer, Winner, plain_loop, reach
 from jobs.benchmarks.turns import Clock, take_turns
 
 SETS = ("twonorm", "banana", "heart", "german")
 
 
-def ours(study: Study, task: Task) -> Iterator[Found]:
-    """Algorithm 1 by this package, in one step."""
+def ours(study: Study, task: Task) -> Iterator[Answer]:
+    """Run Algorithm 1 with this package, in one step."""
     result = run_job(Job(study, task), Execution("serial"))
-    yield Found((result.setting["C"], result.setting["gamma"], result.k), result.l_ms, result.l_ee)
+    yield Answer((result.setting["C"], result.setting["gamma"], result.k), result.l_ms, result.l_ee)
 
 
-class Contestant:
-    """Algorithm 1 by one of the two, and what it found last."""
+class Implementation:
+    """Algorithm 1 by one of the two, and its latest answer."""
 
-    def __init__(self, steps: Callable[[Study, Task], Iterator[Found]], study: Study, task: Task) -> None:
+    def __init__(self, steps: Callable[[Study, Task], Iterator[Answer]], study: Study, task: Task) -> None:
         self.steps, self.study, self.task = steps, study, task
 
     def __call__(self) -> Iterator[None]:
-        """One pass; splits drawn in an earlier one are drawn again."""
+        """Run one pass; the splits are drawn again in each."""
         complete_kfold.cache_clear()
-        for found in self.steps(self.study, self.task):
-            self.found = found
+        for answer in self.steps(self.study, self.task):
+            self.answer = answer
             yield
 
 
 def differing(problem: Problem, winner: Winner, train: Index, score: Index) -> int:
-    """Rows of ``score`` beyond the reach of the tolerances that the two solvers judge differently."""
+    """Count the rows of ``score`` that the solvers classify differently, beyond their tolerances."""
     task, (winning, gamma, _) = problem.task, winner
     assert isinstance(problem.learner, GaussianSVM)
     X, y = task.X[train], signs(task)[train].astype(np.float64)
@@ -71,17 +71,17 @@ def differing(problem: Problem, winner: Winner, train: Index, score: Index) -> i
     K, K_score = gaussian(D, gamma), gaussian(D_score, gamma)
     costs = tuple(cost for cost in problem.learner.C if cost <= winning)
     a = SOLVERS["newton"](complement_of(complement(D, gamma)), y, costs, 1e-3, 10**7).solution(-1)
-    machine = SVC(C=winning, gamma=gamma).fit(X, y)
+    model = SVC(C=winning, gamma=gamma).fit(X, y)
     b = np.zeros(len(y))
-    b[machine.support_] = machine.dual_coef_[0]
+    b[model.support_] = model.dual_coef_[0]
     their = describe(K @ b, y, b, winning, 0, a.status)
-    f, g = K_score @ a.b + a.offset, machine.decision_function(task.X[score])
+    f, g = K_score @ a.b + a.offset, model.decision_function(task.X[score])
     near = reach(K, y, a, winning).decision + reach(K, y, their, winning).decision
     return int(np.sum((np.abs(g) > near) & (np.sign(f) != np.sign(g))))
 
 
-def same(study: Study, task: Task, mine: Found, theirs: Found) -> bool:
-    """Whether the answers are equal, but for rows within the reach of the tolerances."""
+def same(study: Study, task: Task, mine: Answer, theirs: Answer) -> bool:
+    """Check that the answers are equal, except on rows within the tolerances."""
     if mine.winner != theirs.winner:
         return False
     problem = Problem.of(study, task)
@@ -92,17 +92,17 @@ def same(study: Study, task: Task, mine: Found, theirs: Found) -> bool:
 
 
 def bench(name: str, repeats: int, clock: Clock = perf_counter) -> dict[str, Any]:
-    """Interleaved rounds on realization 1 of one set, or on a source such as waveform:200:0."""
+    """Time interleaved rounds on realization 1 of one set, or on a source such as waveform:200:0."""
     task, _ = read_task(name if ":" in name else f"ida:{name}:1")
     study = Study.of(C="log:-2:4:7", gamma="log:-4:1:7", k=(3, 4, 5, 10), n_splits=10, scale="none")
-    contestants = Contestant(ours, study, task), Contestant(plain_loop, study, task)
-    list(contestants[0]())  # compiles, or reads the cache
-    rounds = [take_turns(contestants, clock) for _ in range(repeats)]
-    mine, theirs = contestants[0].found, contestants[1].found
+    package, plain = Implementation(ours, study, task), Implementation(plain_loop, study, task)
+    list(package())  # compiles, or reads the cache
+    rounds = [take_turns((package, plain), clock) for _ in range(repeats)]
+    mine, theirs = package.answer, plain.answer
     return {
-        "seconds": median(own for own, _ in rounds),
-        "seconds_plain": median(plain for _, plain in rounds),
-        "ratio": median(plain / own for own, plain in rounds),
+        "seconds": median(by_us for by_us, _ in rounds),
+        "seconds_plain": median(by_loop for _, by_loop in rounds),
+        "ratio": median(by_loop / by_us for by_us, by_loop in rounds),
         "same": same(study, task, mine, theirs),
         "candidate": list(mine.winner),
         "l_ms": [mine.l_ms, theirs.l_ms],
@@ -111,7 +111,7 @@ def bench(name: str, repeats: int, clock: Clock = perf_counter) -> dict[str, Any
 
 
 def line(name: str, row: dict[str, Any]) -> str:
-    """One set's figures, ours before the plain loop's."""
+    """Format the figures of one set, ours before the plain loop's."""
     C, gamma, k = row["candidate"]
     bounds = "  ".join(f"{key.upper()} {row[key][0]:.4f} / {row[key][1]:.4f}" for key in ("l_ms", "l_ee"))
     return (
@@ -126,15 +126,15 @@ def main(
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
     """Print one line for each set, and the geometric mean of the ratios."""
-    found: dict[str, dict[str, Any]] = {}
+    results: dict[str, dict[str, Any]] = {}
     with one_thread():
         for name in sets.split(","):
-            row = found[name] = bench(name, repeats)
+            row = results[name] = bench(name, repeats)
             if not as_json:
                 print(line(name, row))
                 sys.stdout.flush()
-    mean = geometric_mean([row["ratio"] for row in found.values()])
-    print(json.dumps({"sets": found, "geomean_ratio": mean}) if as_json else f"geometric mean {mean:.0f} x")
+    mean = geometric_mean([row["ratio"] for row in results.values()])
+    print(json.dumps({"sets": results, "geomean_ratio": mean}) if as_json else f"geometric mean {mean:.0f} x")
 
 
 if __name__ == "__main__":

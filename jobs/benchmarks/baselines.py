@@ -1,4 +1,4 @@
-"""What our solver is measured against: scikit-learn's plain loop, and how far two solvers may differ."""
+"""Baselines: the paper's plain loop with scikit-learn, and how far two solvers may differ."""
 
 from collections.abc import Iterator
 from math import fsum, inf
@@ -35,7 +35,7 @@ class Reach(NamedTuple):
 
 
 def reach(K: Matrix, y: Matrix, s: Solution, C: float) -> Reach:
-    """Duality gap and violation computed here, from the definitions."""
+    """Compute the duality gap and the violation here, from the definitions."""
     Kb = K @ s.b
     slope = y - Kb
     primal = s.b @ Kb / 2 + C * np.maximum(0.0, 1.0 - y * (Kb + s.offset)).sum()
@@ -46,7 +46,7 @@ def reach(K: Matrix, y: Matrix, s: Solution, C: float) -> Reach:
 Winner = tuple[float, float, int]  # C, gamma, k
 
 
-class Found(NamedTuple):
+class Answer(NamedTuple):
     """What Algorithm 1 returns."""
 
     winner: Winner
@@ -54,15 +54,17 @@ class Found(NamedTuple):
     l_ee: float
 
 
-def plain_loop(study: Study, task: Task) -> Iterator[Found]:
-    """Algorithm 1 as the paper writes it, with scikit-learn's SVC on X: one fit on TR and one on TR + MS
-    for every C, gamma, k and split. After each candidate, the best so far.
+def plain_loop(study: Study, task: Task) -> Iterator[Answer]:
+    """Run Algorithm 1 as the paper writes it, with scikit-learn's SVC on X.
+
+    One fit on TR and one on TR + MS for every C, gamma, k and split. Yields the best so far after each
+    candidate.
     """
     learner, resampling, y = study.learner, study.resampling, signs(task)
     assert isinstance(learner, GaussianSVM)
     assert isinstance(resampling, Complete)
     n_splits = resampling.n_splits
-    best = Found((0.0, 0.0, 0), inf, inf)
+    best = Answer((0.0, 0.0, 0), inf, inf)
     for k in resampling.k or range(3, task.n + 1):
         splits = [complete_kfold(task.n, k, i, n_splits, study.seed) for i in range(n_splits)]
         bounds = bound_table(task.n // k, study.delta)
@@ -73,11 +75,11 @@ def plain_loop(study: Study, task: Task) -> Iterator[Found]:
                 ee = [errors(task.X, y, C, gamma, fit, score) for fit, score in both]
                 l_ms, l_ee = (fsum(bounds[counts]) / n_splits for counts in (ms, ee))
                 if (l_ms, (C, gamma, k)) < (best.l_ms, best.winner):
-                    best = Found((C, gamma, k), l_ms, l_ee)
+                    best = Answer((C, gamma, k), l_ms, l_ee)
                 yield best
 
 
 def errors(X: Matrix, y: Signs, C: float, gamma: float, fit: Index, score: Index) -> int:
-    """Rows of ``score`` that an SVC fitted on the rows ``fit`` gets wrong."""
-    machine = SVC(C=C, gamma=gamma).fit(X[fit], y[fit])
-    return int(np.sum(y[score] * machine.decision_function(X[score]) <= UNDECIDED))
+    """Count the rows of ``score`` that an SVC fitted on the rows ``fit`` misclassifies."""
+    model = SVC(C=C, gamma=gamma).fit(X[fit], y[fit])
+    return int(np.sum(y[score] * model.decision_function(X[score]) <= UNDECIDED))

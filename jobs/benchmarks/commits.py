@@ -1,7 +1,7 @@
-"""Two states of the code timed in turns on the same studies, each study in a process of its own.
+"""Two commits timed alternately on the same studies, each study in a separate process.
 
-The other commit is checked out into a temporary folder, and PYTHONPATH leads its processes there. Which of
-the two comes first changes from round to round.
+The other commit is checked out into a temporary folder, and PYTHONPATH points its processes there. The order
+of the two changes from round to round.
 """
 
 import json
@@ -20,7 +20,7 @@ SCRIPT = Path(__file__).with_name("one_study.py")
 
 
 class Compared(NamedTuple):
-    """Seconds of one study in each round, here and in the other state, and whether all answers are equal."""
+    """Seconds of one study in each round, here and at the other commit, and whether all answers are equal."""
 
     here: list[float]
     there: list[float]
@@ -28,12 +28,12 @@ class Compared(NamedTuple):
 
     @property
     def ratio(self) -> float:
-        """Shortest time here over the shortest there: below 1 is faster than it was."""
+        """Shortest time here over the shortest there: below 1, this code is faster."""
         return min(self.here) / min(self.there)
 
     @property
     def ratio_medians(self) -> float:
-        """The same of the medians."""
+        """The same ratio of the medians."""
         return median(self.here) / median(self.there)
 
 
@@ -42,7 +42,7 @@ def checked_out(commit: str) -> Iterator[Path]:
     """Check a commit out into a temporary folder.
 
     Raises:
-        CalledProcessError: git does not know it.
+        CalledProcessError: git does not know the commit.
     """
     git = ["git", "-C", str(ROOT), "worktree"]
     with TemporaryDirectory(prefix="ckcv-commit-") as folder:
@@ -54,28 +54,28 @@ def checked_out(commit: str) -> Iterator[Path]:
             subprocess.run([*git, "remove", "--force", str(tree)], check=True)
 
 
-def timed(tree: Path, words: Sequence[str]) -> dict[str, Any]:
-    """Time one study by the package in ``tree``.
+def timed(tree: Path, arguments: Sequence[str]) -> dict[str, Any]:
+    """Time one study with the package in ``tree``.
 
     Raises:
-        RuntimeError: the process took the package from elsewhere.
-        CalledProcessError: it failed.
+        RuntimeError: the process imported the package from elsewhere.
+        CalledProcessError: the process failed.
     """
     environment = {**os.environ, "PYTHONPATH": str(tree)}
-    command = [sys.executable, "-P", str(SCRIPT), *words]
+    command = [sys.executable, "-P", str(SCRIPT), *arguments]
     done = subprocess.run(command, env=environment, cwd=tree, check=True, stdout=subprocess.PIPE, text=True)
-    found: dict[str, Any] = json.loads(done.stdout)
-    if not Path(found["package"]).is_relative_to(tree):
-        raise RuntimeError(f"the package was taken from {found['package']}, not from {tree}")
-    return found
+    timing: dict[str, Any] = json.loads(done.stdout)
+    if not Path(timing["package"]).is_relative_to(tree):
+        raise RuntimeError(f"the package was imported from {timing['package']}, not from {tree}")
+    return timing
 
 
-def compare(tree: Path, words: Sequence[str], rounds: int) -> Compared:
-    """Time one study here and in the other state, in turns."""
-    found: dict[Path, list[dict[str, Any]]] = {ROOT: [], tree: []}
+def compare(tree: Path, arguments: Sequence[str], rounds: int) -> Compared:
+    """Time one study by this and by the other commit, alternately."""
+    timings: dict[Path, list[dict[str, Any]]] = {ROOT: [], tree: []}
     for i in range(rounds):
-        for place in (ROOT, tree) if i % 2 else (tree, ROOT):
-            found[place].append(timed(place, words))
-    answers = [one["answer"] for times in found.values() for one in times]
-    here, there = ([one["seconds"] for one in found[place]] for place in (ROOT, tree))
+        for folder in (ROOT, tree) if i % 2 else (tree, ROOT):
+            timings[folder].append(timed(folder, arguments))
+    answers = [one["answer"] for times in timings.values() for one in times]
+    here, there = ([one["seconds"] for one in timings[folder]] for folder in (ROOT, tree))
     return Compared(here, there, all(answer == answers[0] for answer in answers))

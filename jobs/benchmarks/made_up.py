@@ -1,7 +1,7 @@
-"""Answers made up at once that look like a study's: its errors by chance, its lengths as measured.
+"""Simulated outcomes of a study's units: random errors, durations as measured.
 
-So the driver and the aggregator can be shown more workers than the machine has: what they do is real, what
-the workers do is slept or skipped. Each answer is a function of its key, as a real one is.
+They let the driver and the aggregator serve more workers than the machine has: the work of these two is real,
+that of the workers is slept or skipped. Each outcome is a function of its key, as a real one is.
 """
 
 import os
@@ -21,14 +21,14 @@ Values = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class MadeUp:
-    """What was measured of a problem.
+    """Durations and error rates measured on a problem.
 
     Attributes:
-        problem: whose search space has paths of one length.
-        n_train: training rows of the sizes tried, ascending, (tried,).
-        seconds: of a all_steps path, (tried, n_paths).
+        problem: its search space has paths of one length.
+        n_train: training rows of the fold sizes measured, ascending, (tried,).
+        seconds: of a complete path, (tried, n_paths).
         rate: share of errors, (tried, n_paths, n_steps).
-        member: one real model, which stands for all.
+        member: one real member, used for all.
     """
 
     problem: Problem
@@ -38,14 +38,14 @@ class MadeUp:
     member: Member
 
     def length(self, unit: Unit) -> float:
-        """Return the seconds that a unit takes, as measured on units of other sizes."""
+        """Return the seconds that a unit takes, interpolated from those measured on other sizes."""
         size, lengths = self.problem.sizes[unit.size], self.problem.learner.lengths
         rows = size.n_train if unit.stage is Stage.SELECT else size.n_train + size.n_select
-        all_steps = {path: np.interp(rows, self.n_train, self.seconds[:, path]) for path, _ in unit.paths}
-        return float(sum(all_steps[path] * length / lengths[path] for path, length in unit.paths))
+        complete = {path: np.interp(rows, self.n_train, self.seconds[:, path]) for path, _ in unit.paths}
+        return float(sum(complete[path] * length / lengths[path] for path, length in unit.paths))
 
     def answer(self, units: list[Unit]) -> Outcome:
-        """Return what a worker would hand back, after ``length`` seconds for each unit."""
+        """Return what a worker would, after ``length`` seconds for each unit."""
         results = [self._path(unit, path, length) for unit in units for path, length in unit.paths]
         records = _records(results, self.problem.n_totals)
         members = tuple(member for result in results for member in result.members)
@@ -73,7 +73,7 @@ class MadeUp:
 
 
 def measure(problem: Problem, tried: int = 4) -> MadeUp:
-    """Fit the first split of a few fold sizes, every path of it."""
+    """Measure every path on the first split of a few fold sizes."""
     inputs, sizes = share(problem), problem.sizes
     problem.learner.load()
     chosen = sorted({int(j) for j in np.linspace(0, len(sizes) - 1, tried)})
@@ -92,13 +92,13 @@ def measure(problem: Problem, tried: int = 4) -> MadeUp:
 
 
 def slept(units: list[Unit], made_up: MadeUp) -> Outcome:
-    """Sleep as long as the units would have taken; return their made-up answer."""
+    """Sleep as long as the units would have taken; return their simulated outcome."""
     outcome = made_up.answer(units)
     time.sleep(outcome.seconds)
     return outcome
 
 
-def there(seconds: float) -> int:
-    """Be busy for a while; return which process this is."""
+def occupy(seconds: float) -> int:
+    """Occupy a worker for a while; return its process id."""
     time.sleep(seconds)
     return os.getpid()

@@ -1,8 +1,8 @@
-"""One path on a training set whose kernel does not fit: three C at gamma 1/d on twonorm, in bounded memory.
+"""Benchmark of one path whose kernel does not fit into memory: three C at gamma 1/d on twonorm.
 
 20 000 rows would need 8 GB for the kernel in two precisions and its distances. Prints seconds, the peak
-memory of this process and the worst KKT violation, measured anew from the rows; fails above the limit.
-``--baseline`` adds LIBSVM, which keeps 200 MB of its kernel.
+memory of this process and the worst KKT violation, computed again from the rows; fails above the limit.
+``--baseline`` adds LIBSVM, which caches 200 MB of its kernel.
 
     python jobs/benchmarks/memory.py --rows 20000 --limit 2048
 """
@@ -32,7 +32,7 @@ C_VALUES = (0.1, 1.0, 10.0)
 
 
 def worst_violation(X: Matrix, y: Matrix, gamma: float, fits: Fits) -> float:
-    """Largest KKT violation of the fits, from the rows and b alone."""
+    """Compute the largest KKT violation of the fits, from the rows and b alone."""
     worst = 0.0
     for C, s in zip(C_VALUES, fits.solutions(), strict=True):
         used = np.flatnonzero(s.b)
@@ -42,7 +42,7 @@ def worst_violation(X: Matrix, y: Matrix, gamma: float, fits: Fits) -> float:
 
 
 def bench(solver: str, X: Matrix, y: Matrix) -> dict[str, Any]:
-    """One path, timed once; the peak is the process's so far."""
+    """Time one path once; the peak memory is that of the process so far."""
     gamma = 1.0 / X.shape[1]
     start = perf_counter()
     fits = ON_POINTS[solver](X, gamma, y, C_VALUES, 1e-3, 10**7)
@@ -59,24 +59,24 @@ def bench(solver: str, X: Matrix, y: Matrix) -> dict[str, Any]:
 def main(
     rows: Annotated[int, typer.Option(min=10, help="Rows of twonorm.")] = 20_000,
     limit: Annotated[int, typer.Option(help="Peak memory allowed, MiB.")] = 2048,
-    baseline: Annotated[bool, typer.Option("--baseline", help="LIBSVM too, after ours.")] = False,
+    baseline: Annotated[bool, typer.Option("--baseline", help="Measure LIBSVM too, after ours.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
-    """Print one line for each solver; exit 1 where ours needed more than the limit."""
+    """Print one line for each solver; exit with 1 if ours needed more than the limit."""
     task, _ = read_task(f"twonorm:{rows}:0")
     y = signs(task).astype(np.float64)
     with one_thread():
-        ON_POINTS["newton"](task.X[:50], 0.05, y[:50], C_VALUES, 1e-3, 10**7)  # compiles, or from the cache
-        found = {name: bench(name, task.X, y) for name in ("newton", "libsvm")[: 1 + baseline]}
+        ON_POINTS["newton"](task.X[:50], 0.05, y[:50], C_VALUES, 1e-3, 10**7)  # compiles, or reads the cache
+        results = {name: bench(name, task.X, y) for name in ("newton", "libsvm")[: 1 + baseline]}
     if as_json:
-        print(json.dumps(found))
+        print(json.dumps(results))
     else:
-        for name, row in found.items():
+        for name, row in results.items():
             print(
                 f"{name:<8}{row['seconds']:7.1f} s  peak {row['peak_mib']:5.0f} MiB  "
                 f"support {row['support']}  worst KKT {row['worst_kkt']:.1e}  gap {row['worst_gap']:.1e}"
             )
-    raise typer.Exit(int(found["newton"]["peak_mib"] > limit))
+    raise typer.Exit(int(results["newton"]["peak_mib"] > limit))
 
 
 if __name__ == "__main__":

@@ -1,8 +1,8 @@
-"""Time one default study by the package that PYTHONPATH leads to, be it this one or one from before.
+"""Timing of one default study with the package that PYTHONPATH points to, this version or an older one.
 
-A process for ``commits``: it knows the package's interface as it is, and as it was when a Study was flat and
-``ckcv_ray.driver`` ran it. A small study comes first, which loads the solver and starts Ray's workers. Prints
-a JSON object.
+A process for ``commits``: it knows the present interface of the package, and that of the time when a Study
+was flat and ``ckcv_ray.driver`` ran it. A small study runs first, which loads the solver and starts Ray's
+workers. Prints a JSON object.
 
     python -P jobs/benchmarks/one_study.py ida:banana:1 none 20 serial
 """
@@ -20,14 +20,14 @@ SMALL = "twonorm:60:0", "none", 2
 
 
 class Package(NamedTuple):
-    """What a version of the package can do: make a study ready to be run, and open a session."""
+    """Interface to one version of the package: prepare a study for running, and open a session."""
 
     ready: Callable[[str, str, int], Callable[[], Any]]
     session: Callable[[], AbstractContextManager[Any]]
 
 
-def as_it_is(backend: str, workers: int | None) -> Package:
-    """The package with studies put together from parts."""
+def current_package(backend: str, workers: int | None) -> Package:
+    """Return the package with studies composed of parts."""
     ckcv, runs = import_module("ckcv_ray"), import_module("ckcv_ray.runs.run")
     execution = ckcv.Execution(backend, workers)
 
@@ -38,31 +38,29 @@ def as_it_is(backend: str, workers: int | None) -> Package:
     return Package(ready, lambda: import_module("ckcv_ray.engine.backend").session(execution))
 
 
-def as_it_was(backend: str, workers: int | None) -> Package:
-    """The package with a flat Study and a flat folder."""
+def flat_package(backend: str, workers: int | None) -> Package:
+    """Return the package with a flat Study and a flat folder."""
     names = "data", "driver", "study", "backend"
     data, driver, study, engine = (import_module(f"ckcv_ray.{name}") for name in names)
     execution = study.Execution(backend, workers)
 
     def ready(source: str, scale: str, splits: int) -> Callable[[], Any]:
-        table, asked = (
-            data.learning_table(data.read(source).learn),
-            study.Study(scaling=scale, n_splits=splits),
-        )
-        return lambda: driver.run_table(asked, table, execution=execution)
+        table = data.learning_table(data.read(source).learn)
+        settings = study.Study(scaling=scale, n_splits=splits)
+        return lambda: driver.run_table(settings, table, execution=execution)
 
     return Package(ready, lambda: engine.session(execution))
 
 
 def setting(result: Any) -> list[float]:
-    """C and gamma of a result."""
+    """Return C and gamma of a result."""
     return list(result.setting.values()) if hasattr(result, "setting") else [result.C, result.gamma]
 
 
 def main(source: str, scale: str, splits: str, backend: str, workers: str = "") -> None:
-    """Time the study: what one process computes, or whole runs on Ray by the clock on the wall."""
+    """Time the study: CPU time of a serial run, or wall-clock time of a complete run on Ray."""
     flat = find_spec("ckcv_ray.driver") is not None
-    package = (as_it_was if flat else as_it_is)(backend, int(workers) if workers else None)
+    package = (flat_package if flat else current_package)(backend, int(workers) if workers else None)
     clock = process_time if backend == "serial" else perf_counter
     study = package.ready(source, scale, int(splits))
     with package.session():

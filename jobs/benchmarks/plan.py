@@ -1,7 +1,7 @@
-"""Whether ``ckcv plan`` tells the truth: what it expects of IDA sets, and what their runs then take.
+"""Accuracy of ``ckcv plan``: the seconds it estimates for IDA sets, and those their runs take.
 
-One process, the default study, inputs as they are (standardised in splice). Each plan is made twice, before
-the run and after it, since other work on the machine may change meanwhile; the worse of the two is judged.
+One process, the default study, inputs unscaled (standardised in splice). Each estimate is made twice, before
+the run and after it, since the load of the machine may change meanwhile; the worse of the two counts.
 
     python jobs/benchmarks/plan.py
 """
@@ -24,9 +24,9 @@ from jobs.benchmarks.overhead import scale
 
 def main(
     sets: Annotated[str, typer.Option(help="IDA sets: a,b,c.")] = "diabetis,flare_solar,german,image,splice",
-    most: Annotated[float, typer.Option(help="Off by more than this factor: exit code 1.")] = 2.0,
+    most: Annotated[float, typer.Option(help="Largest factor between the two; above it, exit code 1.")] = 2.0,
 ) -> None:
-    """Print plan and truth of each set."""
+    """Print estimated and actual seconds for each set."""
     worst = 1.0
     for name in sets.split(","):
         task, _ = read_task(f"ida:{name}:1")
@@ -34,12 +34,12 @@ def main(
         before = plan(study, task.X, task.y).seconds_by_workers[1]
         start = perf_counter()
         run_job(Job(study, task), Execution("serial"))
-        truth = perf_counter() - start
+        actual = perf_counter() - start
         after = plan(study, task.X, task.y).seconds_by_workers[1]
-        factor = max(max(told / truth, truth / told) for told in (before, after))
+        factor = max(max(estimate / actual, actual / estimate) for estimate in (before, after))
         worst = max(worst, factor)
         print(
-            f"{name:<14} planned {before:6.1f} and {after:6.1f} s   took {truth:6.1f} s   off by {factor:.2f}"
+            f"{name:<14} planned {before:6.1f} and {after:6.1f} s  took {actual:6.1f} s   factor {factor:.2f}"
         )
     if worst > most:
         raise typer.Exit(1)

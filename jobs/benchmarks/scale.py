@@ -1,9 +1,9 @@
-"""Whether one driver keeps many workers busy: many logical CPUs on one machine, their work slept.
+"""Benchmark of one driver with many workers: many logical CPUs on one machine, whose workers sleep.
 
-Every batch is dispatched, answered and added up by Ray, the driver and the aggregator as in a real run; only
-the fits are replaced: a worker sleeps as long as they would have taken, as measured here, and hands back
-counts drawn at random. Counted from when all workers are up: so many interpreters on few cores take minutes
-to start.
+Every batch is dispatched, returned and added up by Ray, the driver and the aggregator as in a real run; only
+the fits are replaced: a worker sleeps as long as they would have taken, as measured here, and returns random
+counts. Time is counted from when all workers are up, since starting many interpreters on few cores takes
+minutes.
 
     python jobs/benchmarks/scale.py --workers 64
 """
@@ -31,14 +31,14 @@ from ckcv_ray.engine.ray_backend import RayBackend
 from ckcv_ray.learners.ensemble import Outcome
 from ckcv_ray.runs.run import checked, run_work
 from ckcv_ray.study import Problem
-from jobs.benchmarks.made_up import MadeUp, measure, slept, there
+from jobs.benchmarks.made_up import MadeUp, measure, occupy, slept
 
 _sleep: Any = ray.remote(max_retries=0)(slept)
-_hello: Any = ray.remote(there)
+_occupy: Any = ray.remote(occupy)
 
 
 class Sleeping(RayBackend):
-    """A Ray backend whose workers sleep; notes when they begin, and what they slept."""
+    """A Ray backend whose workers sleep; records when they start, and how long they sleep."""
 
     def __init__(self, workers: int, made_up: MadeUp) -> None:
         super().__init__(workers)
@@ -46,23 +46,23 @@ class Sleeping(RayBackend):
         self.first, self.last, self.batches = 0.0, 0.0, 0
 
     def start(self, inputs: Inputs) -> None:
-        """As the real one, with other work."""
+        """Start like the real backend, with sleeping tasks; wait until all workers are up."""
         super().start(inputs)
         self._task = _sleep
         self._inputs = ray.put(self.made_up)
-        self._need = 0  # who sleeps needs no memory
+        self._need = 0  # sleeping needs no memory
         self._count_workers()
-        while len(set(ray.get([_hello.remote(0.2) for _ in range(4 * self.workers)]))) < self.workers:
+        while len(set(ray.get([_occupy.remote(0.2) for _ in range(4 * self.workers)]))) < self.workers:
             pass
         self.first = time.perf_counter()
 
     def submit(self, units: list[Unit]) -> None:
-        """Count until the last batch of the selection; refits are few, and the end of any run."""
+        """Submit a batch; only those of the selection count: refits are few, and end any run."""
         self.selecting = units[0].stage is Stage.SELECT
         super().submit(units)
 
     def wait(self) -> list[Outcome]:
-        """As the real one, adding up."""
+        """Wait like the real backend, and add up the time slept."""
         outcomes = super().wait()
         if self.selecting and outcomes:
             self.batches += len(outcomes)
@@ -71,17 +71,17 @@ class Sleeping(RayBackend):
         return outcomes
 
     def busy(self) -> float:
-        """Share of the workers' time that was slept."""
+        """Return the share of the workers' time that was slept."""
         return self.slept / (self.workers * (self.last - self.first))
 
 
 def main(
     workers: Annotated[int, typer.Option(min=1, help="Logical CPUs of the local Ray.")] = 64,
-    source: Annotated[str, typer.Option(help="Data whose lengths are measured.")] = "waveform:4000:0",
-    n_splits: Annotated[int, typer.Option(min=1, help="Enough work for many workers.")] = 60,
+    source: Annotated[str, typer.Option(help="Data set on which the fits are timed.")] = "waveform:4000:0",
+    n_splits: Annotated[int, typer.Option(min=1, help="Splits; enough work for many workers.")] = 60,
     exhaustive: Annotated[bool, typer.Option("--exhaustive", help="Drop nothing.")] = False,
 ) -> None:
-    """Print the share of the logical CPUs that were busy."""
+    """Print the share of the time in which the logical CPUs were busy."""
     os.environ["PYTHONPATH"] = str(Path(__file__).resolve().parents[2])  # for the workers
     job = Job(Study.of(scale="none", n_splits=n_splits, exhaustive=exhaustive), read_task(source)[0])
     made_up = measure(Problem.of(job.study, job.task))

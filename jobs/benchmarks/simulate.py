@@ -1,10 +1,10 @@
-"""How many workers one driver can feed: a simulation by events of a study of a million fits.
+"""Number of workers that one driver can serve: a discrete-event simulation of a study of a million fits.
 
-The aggregator and its race are the real ones, and what ``plan`` and ``add`` cost is measured as they are
-called; lengths of units are as measured on the data, answers made up (see ``made_up``). What Ray costs is
-taken as given: a batch costs the driver ``--dispatch`` seconds to send and to take back, and the worker
-``--transfer`` seconds between two batches. The driver does one thing at a time, and so can be what everybody
-waits for.
+The aggregator and its pruning of candidates are the real ones, and the time of ``plan`` and ``add`` is
+measured as they are called; durations of units are as measured on the data, outcomes simulated (see
+``made_up``). Ray's overhead is assumed: a batch costs the driver ``--dispatch`` seconds to send and to
+receive, and the worker ``--transfer`` seconds between two batches. The driver does one thing at a time, and
+so can become the bottleneck.
 
     python jobs/benchmarks/simulate.py --workers 8,64,512,1000
 """
@@ -34,10 +34,10 @@ from jobs.benchmarks.made_up import MadeUp, measure
 
 @dataclass
 class Simulated:
-    """What became of one simulation.
+    """The result of one simulation.
 
     Attributes:
-        seconds: from the first batch to the last, of the simulated clock.
+        seconds: from the first batch to the last, by the simulated clock.
         work: seconds of all units; driver: seconds in which the driver was busy.
         batches, fits: how many.
     """
@@ -50,15 +50,15 @@ class Simulated:
 
 
 def simulate(made_up: MadeUp, workers: int, dispatch: float, transfer: float) -> Simulated:
-    """The selection of a problem with so many workers."""
-    aggregator, found, clock = Aggregator(made_up.problem), Simulated(), 0.0
+    """Simulate the selection of a problem with this number of workers."""
+    aggregator, totals, clock = Aggregator(made_up.problem), Simulated(), 0.0
     free = [0.0] * workers  # when each worker will be free
     coming: list[tuple[float, int, Outcome]] = []  # batches by when they are done
 
     def spend(begin: float) -> None:
         nonlocal clock
         clock += time.perf_counter() - begin + dispatch / 2
-        found.driver += time.perf_counter() - begin + dispatch / 2
+        totals.driver += time.perf_counter() - begin + dispatch / 2
 
     over = False
     while not over or coming:
@@ -69,30 +69,30 @@ def simulate(made_up: MadeUp, workers: int, dispatch: float, transfer: float) ->
             over = (not units and not coming) or (bool(units) and units[0].stage is not Stage.SELECT)
             if over or not units:
                 break
-            outcome = made_up.answer(units)  # making it up is nobody's time
+            outcome = made_up.answer(units)  # simulating it takes no simulated time
             done = max(clock, heapq.heappop(free)) + transfer + outcome.seconds
             heapq.heappush(free, done)
-            found.batches += 1
-            heapq.heappush(coming, (done, found.batches, outcome))
+            totals.batches += 1
+            heapq.heappush(coming, (done, totals.batches, outcome))
         if coming:
             done, _, outcome = heapq.heappop(coming)
             clock = max(clock, done)
-            found.seconds, found.work = clock, found.work + outcome.seconds
-            found.fits += outcome.fits
+            totals.seconds, totals.work = clock, totals.work + outcome.seconds
+            totals.fits += outcome.fits
             begin = time.perf_counter()
             aggregator.add(outcome)
             spend(begin)
-    return found
+    return totals
 
 
 def main(
     workers: Annotated[str, typer.Option(help="Numbers of workers: a,b,c.")] = "8,64,256,1000",
-    source: Annotated[str, typer.Option(help="Data whose lengths are measured.")] = "waveform:4000:0",
-    fits: Annotated[int, typer.Option(min=1, help="Evaluations, by the number of splits.")] = 10**6,
-    dispatch: Annotated[float, typer.Option(help="Seconds of the driver for a batch.")] = 0.002,
-    transfer: Annotated[float, typer.Option(help="Seconds of a worker between two batches.")] = 0.002,
+    source: Annotated[str, typer.Option(help="Data set on which the fits are timed.")] = "waveform:4000:0",
+    fits: Annotated[int, typer.Option(min=1, help="Evaluations, reached by the number of splits.")] = 10**6,
+    dispatch: Annotated[float, typer.Option(help="Seconds that a batch costs the driver.")] = 0.002,
+    transfer: Annotated[float, typer.Option(help="Seconds that a worker waits between two batches.")] = 0.002,
 ) -> None:
-    """Print efficiency against the number of workers."""
+    """Print efficiency by the number of workers."""
     task, _ = read_task(source)
     study = Study.of(scale="none", exhaustive=True)
     tried = Problem.of(study, task)

@@ -1,9 +1,9 @@
-"""The solver against scikit-learn's SVC, on X and precomputed: milliseconds per fit, all costs included.
+"""Benchmark of the solver against scikit-learn's SVC, on X and precomputed: milliseconds per fit.
 
 13 C x 11 gamma on training sets of n - n/4 rows, three splits per gamma, one thread, ours and the baselines
-in small turns (``turns``); medians over the repeats. Ours is ``evaluate`` as a run calls it:
-distances, kernel, gather, fits, scores. Decisions are compared with LIBSVM at a tolerance of 1e-6, where
-|f| exceeds sqrt(2 gap) + KKT violation of both solutions together (the reach of the tolerances).
+in small alternating steps (``turns``); medians over the repeats, all costs included. Ours is ``evaluate`` as
+a run calls it: distances, kernel, gather, fits, scores. Decisions are compared with LIBSVM at a tolerance of
+1e-6, where |f| exceeds sqrt(2 gap) + KKT violation of both solutions together (what the tolerances allow).
 
     python jobs/benchmarks/solver.py --sets banana,german --repeats 5
 """
@@ -63,7 +63,7 @@ Matrix = NDArray[np.float64]
 
 
 class Case(NamedTuple):
-    """One set made ready: the problem, its learner, its labels as signs, and its splits."""
+    """A prepared set: the problem, its learner, its labels as signs, and its splits."""
 
     problem: Problem
     learner: GaussianSVM
@@ -77,7 +77,7 @@ class Case(NamedTuple):
 
 
 def load(name: str, scale: str) -> Case:
-    """A set of the IDA archive, twonorm with 4000 rows, or any source such as waveform:200:0."""
+    """Load a set of the IDA archive, twonorm with 4000 rows, or any source such as waveform:200:0."""
     source = "twonorm:4000:0" if name == "twonorm4000" else name
     task, _ = read_task(source if ":" in source else f"ida:{name}:1")
     if name in STANDARDISED:
@@ -88,7 +88,7 @@ def load(name: str, scale: str) -> Case:
 
 
 def ours(case: Case) -> None:
-    """Every fit, as a run does it."""
+    """Fit every setting on every split, as a run does it."""
     paths = tuple(enumerate(case.learner.lengths))
     units = [Unit(Stage.SELECT, 0, i, paths) for i in range(SPLITS)]
     if evaluate(units, share(case.problem)).failures:
@@ -96,13 +96,13 @@ def ours(case: Case) -> None:
 
 
 def scaled(case: Case, split: Split) -> tuple[Matrix, Matrix]:
-    """The rows that train and those that are scored, as the learner scales them."""
+    """Scale the training rows and the rows to score, as the learner does."""
     scaling = fit_scaling(case.X[split.train], case.learner.scale)
     return scaling.apply(case.X[split.train]), scaling.apply(case.X[split.select])
 
 
 def svc(case: Case) -> Iterator[None]:
-    """SVC on X, a gamma of a split in each step."""
+    """Fit SVC on X, one gamma of one split in each step."""
     for split in case.splits:
         X, new = scaled(case, split)
         for gamma in case.learner.gamma:
@@ -112,7 +112,7 @@ def svc(case: Case) -> Iterator[None]:
 
 
 def kernel_blocks(case: Case) -> Iterator[tuple[Split, Matrix, Matrix]]:
-    """Kernels of every gamma and split; where nothing is scaled, gathered from one that the splits share."""
+    """Yield the kernels of every gamma and split; without scaling, gathered from one for all splits."""
     if case.learner.scale == "none":
         distances = squared_distances(case.X, case.X)
         for gamma in case.learner.gamma:
@@ -128,7 +128,7 @@ def kernel_blocks(case: Case) -> Iterator[tuple[Split, Matrix, Matrix]]:
 
 
 def precomputed(case: Case) -> Iterator[None]:
-    """SVC on kernel matrices that the C share, a gamma of a split in each step."""
+    """Fit SVC on a kernel matrix shared by all C, one gamma of one split in each step."""
     for split, K, K_score in kernel_blocks(case):
         for C in case.learner.C:
             SVC(C=C, kernel="precomputed").fit(K, case.y[split.train]).decision_function(K_score)
@@ -142,8 +142,8 @@ class Audit(NamedTuple):
         worst_kkt: largest KKT violation, in float64 from K alone.
         worst_deficit: largest (dual objective of LIBSVM's - ours) / max(1, |LIBSVM's|).
         n_iter: mean iterations of a fit, a linear system counting as one.
-        differing: decisions that differ beyond the reach of the tolerances.
-        near: decisions that differ within it.
+        differing: decisions that differ by more than the tolerances allow.
+        near: decisions that differ, but within the tolerances.
         max_ms: the slowest fit.
     """
 
@@ -156,7 +156,7 @@ class Audit(NamedTuple):
 
 
 def audit(case: Case) -> Audit:
-    """Every fit of one split, checked."""
+    """Check every fit of one split."""
     X, new = scaled(case, case.splits[0])
     y = case.y[case.splits[0].train].astype(float)
     distances, scored = squared_distances(X, X), squared_distances(new, X)
@@ -180,7 +180,7 @@ def audit(case: Case) -> Audit:
 
 
 def slowest_fit(M: Matrix, y: Matrix, C_values: tuple[float, ...]) -> float:
-    """The longest any one C of a path takes: differences of the times of its beginnings, least of three."""
+    """Time the slowest C of a path: differences of the times of its prefixes, each the least of three."""
     kernel = complement_of(M)
 
     def time(n_C: int) -> float:
@@ -193,7 +193,7 @@ def slowest_fit(M: Matrix, y: Matrix, C_values: tuple[float, ...]) -> float:
 
 
 def first_call(fresh: bool) -> float:
-    """Seconds that a new process takes for its first split, imports aside: compiled, or from the cache."""
+    """Time the first split in a new process, without imports: compiled, or from the cache."""
     with TemporaryDirectory() as empty:
         environment = os.environ | ({"NUMBA_CACHE_DIR": empty} if fresh else {})
         command = [sys.executable, "-c", FIRST_CALL]
@@ -202,23 +202,23 @@ def first_call(fresh: bool) -> float:
 
 
 def bench(name: str, scale: str, repeats: int, clock: Clock = perf_counter) -> dict[str, Any]:
-    """Interleaved rounds of ours and the baselines on one set."""
+    """Time interleaved rounds of ours and the baselines on one set."""
     case = load(name, scale)
     ours(case)  # compiles, or reads the cache
-    contestants = (in_one_step(partial(ours, case)), partial(svc, case), partial(precomputed, case))
-    rounds = [take_turns(contestants, clock) for _ in range(repeats)]
-    mine = median(own for own, _, _ in rounds)
+    works = (in_one_step(partial(ours, case)), partial(svc, case), partial(precomputed, case))
+    rounds = [take_turns(works, clock) for _ in range(repeats)]
+    seconds = median(by_us for by_us, _, _ in rounds)
     return {
         "scaling": scale,
-        "ms_per_fit": 1e3 * mine / (SPLITS * len(case.learner.C) * len(case.learner.gamma)),
-        "ratio_svc": median(on_X / own for own, on_X, _ in rounds),
-        "ratio_precomputed": median(on_K / own for own, _, on_K in rounds),
+        "ms_per_fit": 1e3 * seconds / (SPLITS * len(case.learner.C) * len(case.learner.gamma)),
+        "ratio_svc": median(on_X / by_us for by_us, on_X, _ in rounds),
+        "ratio_precomputed": median(on_K / by_us for by_us, _, on_K in rounds),
         **audit(case)._asdict(),
     }
 
 
 def line(name: str, row: dict[str, Any]) -> str:
-    """One set's figures."""
+    """Format the figures of one set."""
     return (
         f"{name:<12}{row['ms_per_fit']:8.4f} ms/fit {row['ratio_svc']:6.1f} x SVC "
         f"{row['ratio_precomputed']:6.1f} x precomputed  max {row['max_ms']:5.2f} ms  "
@@ -239,19 +239,19 @@ def main(
     """Print one line for each set, and the geometric means of the ratios."""
     cold, _, warm = first_call(fresh=True), first_call(fresh=False), first_call(fresh=False)
     print(f"first call of the solver: {cold:.1f} s compiled, {warm:.2f} s from the cache", file=sys.stderr)
-    found: dict[str, dict[str, Any]] = {}
+    results: dict[str, dict[str, Any]] = {}
     with one_thread():
         for name in sets.split(","):
-            found[name] = bench(name, scaling, repeats)
+            results[name] = bench(name, scaling, repeats)
             if not as_json:
-                print(line(name, found[name]))
+                print(line(name, results[name]))
                 sys.stdout.flush()
     means = {
-        f"geomean_{key}": geometric_mean([row[key] for row in found.values()])
+        f"geomean_{key}": geometric_mean([row[key] for row in results.values()])
         for key in ("ratio_svc", "ratio_precomputed")
     }
     print(
-        json.dumps({"sets": found, **means})
+        json.dumps({"sets": results, **means})
         if as_json
         else "  ".join(f"{k} {v:.1f}" for k, v in means.items())
     )

@@ -1,8 +1,8 @@
-"""Contestants timed in small turns, so that all of them meet the machine as it is at each moment.
+"""Interleaved timing: small alternating steps, so that all the work timed meets the same machine speed.
 
-A processor that is shared changes its speed by a third from one tenth of a second to the next, in the seconds
-of a process's own clock too (its neighbour on the core, its frequency). Two pieces of work timed one after
-the other differ by that much; cut into steps of some milliseconds that take turns, by 2 %.
+A shared processor changes its speed by a third from one tenth of a second to the next, in CPU time too (the
+other thread of the core, the clock frequency). Two pieces of work timed one after the other differ by that
+much; cut into alternating steps of a few milliseconds, by 2 %.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -13,7 +13,7 @@ Work = Callable[[], Iterator[Any]]  # one pass over the work, cut into steps
 
 
 def in_one_step(call: Callable[[], object]) -> Work:
-    """Work that cannot be cut: one step."""
+    """Return work of one step, for what cannot be divided."""
 
     def steps() -> Iterator[None]:
         call()
@@ -22,19 +22,19 @@ def in_one_step(call: Callable[[], object]) -> Work:
     return steps
 
 
-def take_turns(contestants: Sequence[Work], clock: Clock) -> list[float]:
-    """Seconds that one pass takes each of them.
+def take_turns(works: Sequence[Work], clock: Clock) -> list[float]:
+    """Time one pass of each piece of work, in seconds.
 
-    The next step is always that of the one that has had the least time, until each has finished a pass; a
-    pass that is begun is finished.
+    The next step is always of the work that has had the least time so far, until each has finished a pass;
+    passes already started are finished.
     """
-    entrants = [_Entrant(work, clock) for work in contestants]
-    while waiting := [one for one in entrants if one.under_way or not all(e.passes for e in entrants)]:
+    timed = [_Timed(work, clock) for work in works]
+    while waiting := [one for one in timed if one.under_way or not all(each.passes for each in timed)]:
         min(waiting, key=lambda one: one.spent).step()
-    return [one.spent / one.passes for one in entrants]
+    return [one.spent / one.passes for one in timed]
 
 
-class _Entrant:
+class _Timed:
     def __init__(self, work: Work, clock: Clock) -> None:
         self.work, self.clock = work, clock
         self.steps: Iterator[Any] = iter(())

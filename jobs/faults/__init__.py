@@ -1,1 +1,1 @@
-"""Runs and readers under faults: processes killed, files damaged, hostile input."""
+"""Fault injection for runs and readers: killed processes, damaged files, hostile input."""

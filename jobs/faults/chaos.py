@@ -1,18 +1,18 @@
-"""Whatever is killed, removed, damaged or full, and whenever: the answer is the same in every byte.
+"""Fault injection: a run that is disturbed at a random moment must give the same answer in every byte.
 
-Each round runs one study with ``ckcv run`` on a Ray of its own, does one kind of harm to it at a random
-moment, gives the command again until it ends well, and compares candidates, models and certificate with
-those of an undisturbed serial run. Consecutive rounds go through the kinds in turn:
+Each round runs one study with ``ckcv run`` on a separate Ray, injects one kind of fault at a random moment,
+repeats the command until it succeeds, and compares candidates, models and certificate with those of an
+undisturbed serial run. Consecutive rounds cycle through the kinds:
 
     worker      SIGKILL to a process that evaluates a batch
-    node        a node of a cluster of three is taken away without warning
-    recorder    SIGKILL to the actor that adds up and writes
-    driver      SIGKILL to the driver; the command is given again
-    everything  SIGKILL to all of it, the raylet included
+    node        a node of a cluster of three is removed without warning
+    recorder    SIGKILL to the actor that aggregates and writes
+    driver      SIGKILL to the driver; the command is run again
+    everything  SIGKILL to all processes of the run, the raylet included
     memory      memory runs short, and Ray's monitor kills a task
-    files       any file of the folder is truncated, flipped in one bit, or deleted, between two runs, be
-                the first of them finished or killed
-    disk        the disk is full (a small tmpfs; it needs the right to mount one)
+    files       any file of the folder is truncated, deleted, or has one bit flipped, between two runs, the
+                first of them either finished or killed
+    disk        the disk is full (a small tmpfs; requires the right to mount one)
 
     python jobs/faults/chaos.py --rounds 16 --seed 1
 """
@@ -49,7 +49,7 @@ DEADLINE = 240.0
 LINGER = 90.0
 TRIES = 6
 SMALL_DISK, LARGE_DISK = "200k", "64m"
-RAY_BYTES, HOG_BYTES = 1 << 30, 3 << 28  # room for Ray; little, since a virtual machine gives it slowly
+RAY_BYTES, HOG_BYTES = 1 << 30, 3 << 28  # memory for Ray; small, since a virtual machine provides it slowly
 KILLED = "Selected to kill:"  # in a raylet's log, for each process that its memory monitor kills
 console = Console(stderr=True)
 
@@ -59,23 +59,24 @@ class HangError(Exception):
 
 
 class Round:
-    """One run of the study and what is done to it.
+    """One run of the study, and the faults injected into it.
 
     Args:
-        folder: an empty one, for the run and what it needs.
-        rng: decides when and what.
-        span: seconds that an undisturbed run works.
+        folder: an empty folder for the run and its temporary files.
+        rng: chooses moments and targets.
+        mark: value of an environment variable that identifies the processes of this round.
+        span: duration of an undisturbed run, in seconds.
     """
 
     def __init__(self, folder: Path, rng: np.random.Generator, mark: str, span: float) -> None:
         self.rng, self.mark, self.span = rng, mark, span
         self.base, self.out = folder, folder / "run"
-        self.deadline, self.harms = time.monotonic() + DEADLINE, 0
+        self.deadline, self.faults = time.monotonic() + DEADLINE, 0
         self.options: list[str] = ["--workers", "2"]
         self.environment = {**os.environ, MARK: mark, "RAY_TMPDIR": str(folder)}
 
     def start(self) -> subprocess.Popen[bytes]:
-        """Begin, or go on with, the run."""
+        """Start the run, or resume it."""
         command = [
             sys.executable,
             "-m",
@@ -92,15 +93,15 @@ class Round:
             cwd=ROOT,
             env=self.environment,
             stdout=subprocess.DEVNULL,
-            stderr=(self.base / "told").open("ab"),
+            stderr=(self.base / "stderr").open("ab"),
             start_new_session=True,
         )
 
     def wait(self, process: subprocess.Popen[bytes]) -> int:
-        """Exit code of the driver.
+        """Wait for the driver; return its exit code.
 
         Raises:
-            HangError: it did not end in time.
+            HangError: the driver did not end in time.
         """
         try:
             return process.wait(timeout=max(1.0, self.deadline - time.monotonic()))
@@ -108,9 +109,9 @@ class Round:
             kill(ours(self.mark))
             raise HangError from None
 
-    def until(self, there: Callable[[], bool], process: subprocess.Popen[bytes]) -> bool:
-        """Wait until something is there; False if the run ended before."""
-        while not there():
+    def until(self, condition: Callable[[], bool], process: subprocess.Popen[bytes]) -> bool:
+        """Wait until a condition holds; return False if the run ended before."""
+        while not condition():
             if process.poll() is not None:
                 return False
             if time.monotonic() > self.deadline:
@@ -120,17 +121,17 @@ class Round:
         return True
 
     def underway(self, process: subprocess.Popen[bytes], share: float = 1.0) -> bool:
-        """Let the run come to a random moment of the next share of its work; False if it ended before."""
-        begun = self.until(lambda: (self.out / "study.json").exists(), process)
+        """Wait for a random moment in the next share of the run; return False if it ended before."""
+        started = self.until(lambda: (self.out / "study.json").exists(), process)
         with suppress(subprocess.TimeoutExpired):
             process.wait(timeout=float(self.rng.uniform(0.0, share * self.span)))
-        return begun and process.poll() is None
+        return started and process.poll() is None
 
     def finish(self) -> None:
-        """Give the command again until it ends well.
+        """Repeat the command until it succeeds.
 
         Raises:
-            HangError: it does not.
+            HangError: it did not succeed in ``TRIES`` attempts.
         """
         for _ in range(TRIES):
             if self.wait(self.start()) == 0:
@@ -139,19 +140,20 @@ class Round:
 
 
 def ours(mark: str, title: bytes = b"") -> list[int]:
-    """Processes that carry this job's mark, and of them those whose title begins so."""
-    found = []
+    """List the processes that carry this mark and whose title starts with ``title``."""
+    marked = []
     for folder in Path("/proc").iterdir():
         if folder.name.isdigit() and int(folder.name) != os.getpid():
             with suppress(OSError):
-                marked = f"{MARK}={mark}".encode() in (folder / "environ").read_bytes().split(b"\0")
-                if marked and (folder / "cmdline").read_bytes().startswith(title):
-                    found.append(int(folder.name))
-    return found
+                variables = (folder / "environ").read_bytes().split(b"\0")
+                named = (folder / "cmdline").read_bytes().startswith(title)
+                if named and f"{MARK}={mark}".encode() in variables:
+                    marked.append(int(folder.name))
+    return marked
 
 
 def kill(processes: list[int]) -> int:
-    """SIGKILL, at once; how many it reached."""
+    """Send SIGKILL to all at once; return how many it reached."""
     reached = 0
     for process in processes:
         with suppress(ProcessLookupError):
@@ -161,45 +163,45 @@ def kill(processes: list[int]) -> int:
 
 
 def titled(title: bytes) -> Callable[[Round], None]:
-    """The harm of killing a random process with this title, twice."""
+    """Return a fault that kills a random process with this title, twice."""
 
-    def harm(one: Round) -> None:
-        process, found = one.start(), list[int]()
+    def fault(one: Round) -> None:
+        process, running = one.start(), list[int]()
 
-        def there() -> bool:
-            found[:] = ours(one.mark, title)
-            return bool(found)
+        def any_running() -> bool:
+            running[:] = ours(one.mark, title)
+            return bool(running)
 
         for _ in range(2):
-            if one.underway(process, 0.5) and one.until(there, process):
-                one.harms += kill([int(one.rng.choice(found))])
+            if one.underway(process, 0.5) and one.until(any_running, process):
+                one.faults += kill([int(one.rng.choice(running))])
         if one.wait(process) != 0:
             one.finish()
 
-    return harm
+    return fault
 
 
 def driver(one: Round) -> None:
-    """The driver dies; the command is given again, and dies again."""
+    """Kill the driver; run the command again, and kill its driver too."""
     for _ in range(2):
         process = one.start()
         if one.underway(process):
-            one.harms += kill([process.pid])
+            one.faults += kill([process.pid])
         process.wait()
     one.finish()
 
 
 def everything(one: Round) -> None:
-    """All of it dies at once."""
+    """Kill all processes of the run at once."""
     process = one.start()
     if one.underway(process):
-        one.harms += kill(ours(one.mark))
+        one.faults += kill(ours(one.mark))
     process.wait()
     one.finish()
 
 
 def node(one: Round) -> None:
-    """A node of three is taken away."""
+    """Remove one node of three."""
     from ray.cluster_utils import Cluster
 
     marks = {name: one.environment[name] for name in (MARK, "RAY_TMPDIR")}
@@ -211,7 +213,7 @@ def node(one: Round) -> None:
         process = one.start()
         if one.underway(process):
             cluster.remove_node(others[int(one.rng.integers(2))], allow_graceful=False)
-            one.harms += 1
+            one.faults += 1
         if one.wait(process) != 0:
             one.finish()
     finally:
@@ -221,7 +223,7 @@ def node(one: Round) -> None:
 
 
 def memory(one: Round) -> None:
-    """Memory runs short for a few seconds; by the time the command is given again, there is enough."""
+    """Exhaust memory for a few seconds; it suffices again when the command is repeated."""
     total, free = (meminfo(name) for name in ("MemTotal", "MemAvailable"))
     plenty = one.environment
     one.environment = plenty | {
@@ -236,19 +238,19 @@ def memory(one: Round) -> None:
         del hog
     code, one.environment = one.wait(process), plenty
     logs = one.base.glob("ray/session_2*/logs/raylet.out")
-    one.harms += sum(log.read_text(errors="replace").count(KILLED) for log in logs)
+    one.faults += sum(log.read_text(errors="replace").count(KILLED) for log in logs)
     if code != 0:
         one.finish()
 
 
 def meminfo(name: str) -> int:
-    """A figure of /proc/meminfo, in bytes."""
+    """Read a figure of /proc/meminfo, in bytes."""
     lines = Path("/proc/meminfo").read_text().splitlines()
     return next(int(line.split()[1]) << 10 for line in lines if line.startswith(f"{name}:"))
 
 
 def files(one: Round) -> None:
-    """A file is harmed between two runs."""
+    """Damage a file between two runs."""
     if one.rng.random() < 0.5:
         one.finish()
     else:
@@ -256,9 +258,9 @@ def files(one: Round) -> None:
         one.until(lambda: len(list((one.out / "log").glob("part-*"))) > 1, process)
         kill(ours(one.mark))
         process.wait()
-    there = sorted(file for file in one.out.rglob("[!.]*") if file.is_file())
-    file = there[int(one.rng.integers(len(there)))]
-    one.harms += 1
+    candidates = sorted(file for file in one.out.rglob("[!.]*") if file.is_file())
+    file = candidates[int(one.rng.integers(len(candidates)))]
+    one.faults += 1
     content = bytearray(file.read_bytes())
     at, how = int(one.rng.integers(len(content))), int(one.rng.integers(3))
     if how == 0:
@@ -272,7 +274,7 @@ def files(one: Round) -> None:
 
 
 def disk(one: Round) -> None:
-    """The disk fills up; once there is room, the command is given again."""
+    """Run on a disk that fills up; then enlarge it and repeat the command."""
     one.out.mkdir()
     subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={SMALL_DISK}", "tmpfs", one.out], check=True)
     try:
@@ -280,7 +282,7 @@ def disk(one: Round) -> None:
         code = one.wait(one.start())
         if code not in (0, 1, 2):
             raise RuntimeError(f"a full disk ended the run with exit code {code}")
-        one.harms += code == 1
+        one.faults += code == 1
         subprocess.run(["mount", "-o", f"remount,size={LARGE_DISK}", one.out.parent], check=True)
         one.finish()
         subprocess.run(["cp", "-r", one.out, one.base / "copy"], check=True)
@@ -302,19 +304,19 @@ KINDS: dict[str, Callable[[Round], None]] = {
 
 
 def until_gone(mark: str, seconds: float = LINGER) -> list[int]:
-    """Processes of ours and of Ray that are still there when all should be gone."""
+    """Wait for the processes of a round, Ray's included, to end; return those left."""
     end = time.monotonic() + seconds
     while (left := ours(mark)) and time.monotonic() < end:
         time.sleep(0.2)
     return left
 
 
-def alike(out: Path, reference: Path) -> list[str]:
-    """Files that differ from the undisturbed run's, or are not there."""
+def differing_files(out: Path, reference: Path) -> list[str]:
+    """List the files that differ from the undisturbed run's, or are missing."""
 
     def contents(folder: Path) -> dict[str, bytes]:
-        found = [file for name in FILES for file in folder.glob(name)]
-        return {file.relative_to(folder).as_posix(): file.read_bytes() for file in found}
+        files = [file for name in FILES for file in folder.glob(name)]
+        return {file.relative_to(folder).as_posix(): file.read_bytes() for file in files}
 
     mine, theirs = contents(out), contents(reference)
     return sorted(name for name in {*mine, *theirs} if mine.get(name) != theirs.get(name))
@@ -322,62 +324,63 @@ def alike(out: Path, reference: Path) -> list[str]:
 
 @contextmanager
 def undisturbed() -> Iterator[tuple[Path, Path, float]]:
-    """A folder to work in, the serial run that all others are compared with, and the span of one on Ray."""
+    """Yield a working folder, the serial run to compare with, and the duration of a run on Ray."""
     with tempfile.TemporaryDirectory(prefix="ckcv-chaos-") as folder:
         reference, timed = Path(folder) / "reference", Path(folder) / "timed"
         command = [sys.executable, "-m", "ckcv_ray", "run", *STUDY, "--backend", "serial"]
         subprocess.run([*command, "--out", reference], cwd=ROOT, check=True, capture_output=True)
         timed.mkdir()
         Round(timed, np.random.default_rng(), timed.name, 0.0).finish()
-        begun, ended = ((timed / "run" / name).stat().st_mtime for name in ("study.json", "manifest.json"))
-        yield Path(folder), reference, ended - begun
+        started, ended = ((timed / "run" / name).stat().st_mtime for name in ("study.json", "manifest.json"))
+        yield Path(folder), reference, ended - started
 
 
 def play(kind: str, one: Round, reference: Path) -> dict[str, Any]:
-    """One round; what it came to."""
+    """Run one round; return its outcome."""
     start = time.monotonic()
     hang = False
     try:
         KINDS[kind](one)
     except HangError:
         hang = True
-    differing = [] if hang else alike(one.out, reference)
+    differing = [] if hang else differing_files(one.out, reference)
     temporary = [str(file) for name in (".*.tmp", ".lock") for file in one.base.rglob(name)]
-    found = {"kind": kind, "harms": one.harms, "hang": hang, "differing": differing, "temporary": temporary}
-    return found | {"seconds": time.monotonic() - start, "mark": one.mark}
+    outcome = {"kind": kind, "faults": one.faults, "hang": hang, "differing": differing}
+    return outcome | {"temporary": temporary, "seconds": time.monotonic() - start, "mark": one.mark}
 
 
 def main(
-    rounds: Annotated[int, typer.Option(min=1, help="Rounds, through the kinds in turn.")] = 8,
-    seed: Annotated[int, typer.Option(min=0, help="Decides when and what.")] = 0,
-    kinds: Annotated[str, typer.Option(help="Some of the kinds: a,b.")] = ",".join(KINDS),
+    rounds: Annotated[int, typer.Option(min=1, help="Rounds; they cycle through the kinds.")] = 8,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of moments and targets.")] = 0,
+    kinds: Annotated[str, typer.Option(help="Kinds of faults to use: a,b.")] = ",".join(KINDS),
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
-    """Print one line for each round, and the sums; exit code 1 if anything was not as it should be."""
+    """Print one line for each round, and totals; exit with 1 on any mismatch, hang or leftover."""
     listed = kinds.split(",")
-    found: list[dict[str, Any]] = []
+    outcomes: list[dict[str, Any]] = []
     with undisturbed() as (folder, reference, span):
         for i in range(rounds):
             rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(i,)))
             base = folder / f"{seed}-{i}-{os.getpid()}"
             base.mkdir()
             one = play(listed[i % len(listed)], Round(base, rng, base.name, span), reference)
-            found.append(one)
-            bad = "hang" if one["hang"] else ", ".join(one["differing"]) or "the same"
-            told = f"round {i}: {one['kind']:<11}{one['harms']:3d} harms {one['seconds']:6.1f} s  {bad}"
-            console.print(told, highlight=False)
-        left = sum(len(until_gone(one["mark"])) for one in found)
-    leftovers = left + sum(len(one["temporary"]) for one in found)
-    mismatches, hangs = (sum(bool(one[name]) for one in found) for name in ("differing", "hang"))
-    by_kind = dict(Counter(one["kind"] for one in found))
+            outcomes.append(one)
+            result = "hang" if one["hang"] else ", ".join(one["differing"]) or "identical"
+            line = f"round {i}: {one['kind']:<11}{one['faults']:3d} faults {one['seconds']:6.1f} s  {result}"
+            console.print(line, highlight=False)
+        left = sum(len(until_gone(one["mark"])) for one in outcomes)
+    leftovers = left + sum(len(one["temporary"]) for one in outcomes)
+    mismatches, hangs = (sum(bool(one[name]) for one in outcomes) for name in ("differing", "hang"))
+    by_kind = dict(Counter(one["kind"] for one in outcomes))
     if as_json:
-        sums = {"rounds": rounds, "mismatches": mismatches, "hangs": hangs, "leftovers": leftovers}
-        print(json.dumps(sums | {"by_kind": by_kind}))
+        totals = {"rounds": rounds, "mismatches": mismatches, "hangs": hangs, "leftovers": leftovers}
+        print(json.dumps(totals | {"by_kind": by_kind}))
     else:
         for kind, count in by_kind.items():
-            own = [one for one in found if one["kind"] == kind]
-            seconds, harms = np.median([one["seconds"] for one in own]), sum(one["harms"] for one in own)
-            print(f"{kind:<11}{count:4d} rounds {harms:5d} harms  {seconds:6.1f} s each")
+            same_kind = [one for one in outcomes if one["kind"] == kind]
+            seconds = np.median([one["seconds"] for one in same_kind])
+            faults = sum(one["faults"] for one in same_kind)
+            print(f"{kind:<11}{count:4d} rounds {faults:5d} faults  {seconds:6.1f} s each")
         print(f"{rounds} rounds, {mismatches} mismatches, {hangs} hangs, {leftovers} leftovers")
     if mismatches or hangs or leftovers:
         raise typer.Exit(1)

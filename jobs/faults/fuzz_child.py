@@ -1,4 +1,4 @@
-"""The process in which ``fuzz`` has inputs read: its memory and its time are limited, and it may crash."""
+"""The process in which ``fuzz`` reads its inputs, with limited memory and time; it may crash."""
 
 import faulthandler
 import json
@@ -24,7 +24,7 @@ GUARD = 3
 
 
 def seal(folder: Path) -> None:
-    """Make digests and run_id agree with the files again, as far as these can be read."""
+    """Update digests and run_id to match the files, as far as these can be read."""
     for run in (*folder.glob("nested/*"), folder):
         with suppress(Exception):
             content = json.loads((run / "study.json").read_bytes())
@@ -44,9 +44,9 @@ def seal(folder: Path) -> None:
         (run / "manifest.json").write_text(json.dumps(digests, indent=2) + "\n")
 
 
-def serve(pipe: Any, told: Path, most_mib: int) -> None:
-    """The child: read what the parent says, tell what came of it, until the pipe is closed."""
-    with told.open("w") as log, open(os.devnull, "w") as nothing:
+def serve(pipe: Any, log_file: Path, most_mib: int) -> None:
+    """Read the inputs that the parent sends, and send back the outcomes, until the pipe is closed."""
+    with log_file.open("w") as log, open(os.devnull, "w") as nothing:
         os.dup2(nothing.fileno(), 1)
         os.dup2(log.fileno(), 2)
         faulthandler.enable(log)
@@ -67,31 +67,31 @@ def serve(pipe: Any, told: Path, most_mib: int) -> None:
 
 
 class Child:
-    """A process that reads inputs, and is made anew once it is gone or has grown."""
+    """A process that reads inputs, and is replaced after it has ended or its memory has grown."""
 
     def __init__(self, scratch: Path, most_mib: int, deadline: float) -> None:
-        self.told, self.most_mib, self.deadline = scratch / "told", most_mib, deadline
+        self.log, self.most_mib, self.deadline = scratch / "log", most_mib, deadline
         self.start()
 
     def start(self) -> None:
-        """Fork: all that it needs is imported by then."""
+        """Fork; everything the child needs is already imported."""
         context = multiprocessing.get_context("fork")
         self.pipe, other = context.Pipe()
-        self.process = context.Process(target=serve, args=(other, self.told, self.most_mib), daemon=True)
+        self.process = context.Process(target=serve, args=(other, self.log, self.most_mib), daemon=True)
         self.process.start()
         other.close()
 
     def stop(self) -> None:
-        """End it, whatever it does."""
+        """Kill the process, whatever its state."""
         self.process.kill()
         self.process.join()
         self.pipe.close()
 
     def read(self, reader: str, folder: Path, sealed: bool) -> tuple[int, list[Fault], float]:
-        """How many calls were refused, what was wrong, and the peak in MiB."""
+        """Read an input; return the number of refused calls, the faults, and peak memory in MiB."""
         status = Path(f"/proc/{self.process.pid}")
         with suppress(OSError):
-            (status / "clear_refs").write_text("5")  # the peak begins anew
+            (status / "clear_refs").write_text("5")  # resets the peak
         end, refused, faults = time.monotonic() + self.deadline, 0, list[Fault]()
         self.pipe.send((reader, folder, sealed))
         while not self.pipe.poll(POLL_SECONDS):
@@ -105,28 +105,28 @@ class Child:
             self.process.join()
             return 0, [self.interrupted(f"crash {-(self.process.exitcode or 0)}")], peak
         if peak > self.most_mib:
-            faults.append(Fault("memory", "", f"a peak of {peak:.0f} MiB, for a moment"))
+            faults.append(Fault("memory", "", f"a brief peak of {peak:.0f} MiB"))
         if peak > self.most_mib / 2:
             self.stop()
             self.start()
         return refused, faults, peak
 
     def peak(self) -> float:
-        """Largest resident size since the input came, in MiB: ru_maxrss without what a fork passes on."""
+        """Return the peak resident size for this input, in MiB; unlike ru_maxrss, without the parent's."""
         with suppress(OSError, StopIteration):
             lines = Path(f"/proc/{self.process.pid}/status").read_text().splitlines()
             return next(int(line.split()[1]) / 1024 for line in lines if line.startswith("VmHWM"))
         return 0.0
 
     def interrupted(self, kind: str) -> Fault:
-        """Where it is, or was; and a new child in its place."""
+        """Return where the child is, or was, as a fault; replace the child."""
         with suppress(OSError):
             os.kill(self.process.pid or 0, signal.SIGUSR1)
             self.process.join(0.5)
-        told = self.told.read_text(errors="replace")
-        frames = [line.strip() for line in told.splitlines() if line.startswith("  File ")]
+        log = self.log.read_text(errors="replace")
+        frames = [line.strip() for line in log.splitlines() if line.startswith("  File ")]
         ours = [frame for frame in frames if PACKAGE in frame]
         shown = (frame.rpartition("/")[2].replace('"', "") for frame in (*frames[:1], *ours[:1]))
         self.stop()
         self.start()
-        return Fault(kind, " < ".join(dict.fromkeys(shown)), told)
+        return Fault(kind, " < ".join(dict.fromkeys(shown)), log)

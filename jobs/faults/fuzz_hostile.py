@@ -1,4 +1,4 @@
-"""Files that mean harm, for ``fuzz``: they cost a reader far more than they cost their author."""
+"""Malicious files for ``fuzz``: small or cheap to write, but expensive to read."""
 
 import io
 import json
@@ -28,7 +28,7 @@ from jobs.faults.fuzz_tables import (
 
 
 def bomb(mib: int) -> bytes:
-    """An archive of arrays whose X is ``mib`` MiB of zeros, made without compressing them all."""
+    """Build an archive of arrays whose X is ``mib`` MiB of zeros, without compressing them all."""
     packer = zlib.compressobj(9, zlib.DEFLATED, -15)
     size = mib << 20
     head = npy("'<f8'", [size // 8, 1], b"")
@@ -68,12 +68,12 @@ def _tall(rows: int) -> pa.Table:
 
 
 def with_X(content: bytes) -> bytes:
-    """A sound archive but for its X."""
+    """Build an archive that is valid except for its X."""
     return zipped(MEMBERS["npz"] | {"X.npy": content})
 
 
 def with_part(part: str, content: bytes) -> bytes:
-    """A sound IDA archive but for one part, compressed."""
+    """Build an IDA archive that is valid except for one part, compressed."""
     return zipped(MEMBERS["ida"] | {f"toy/{part}.npy": content}, zipfile.ZIP_DEFLATED)
 
 
@@ -109,7 +109,7 @@ HOSTILE: dict[str, dict[str, Callable[[], bytes]]] = {
     "ida": {
         "a header of 24 TB": lambda: with_part("x", npy("'<f8'", [10**12, 3], b"")),
         "a million columns": lambda: with_part("x", sound_npy(np.zeros((ROWS, 10**6), np.int8))),
-        "rows again and again": lambda: with_part("train", sound_npy(np.zeros((2, 5 * 10**7), np.int8))),
+        "rows repeated many times": lambda: with_part("train", sound_npy(np.zeros((2, 5 * 10**7), np.int8))),
     },
     "mat": {
         "bomb": lambda: compressed_mat(bytes(128) + struct.pack("<II", 14, 1 << 30) + bytes(1 << 28)),
@@ -122,7 +122,7 @@ HOSTILE: dict[str, dict[str, Callable[[], bytes]]] = {
         "index of 10^6": lambda: b"1 1000000:1\n-1 1:1\n" * 4,
         "many rows, wide": lambda: b"1 20000:1\n-1 1:1\n" * 50_000,
         "one endless line": lambda: b"1 " + b"1:1 " * 10_000_000,
-        "one endless remark": lambda: b"1 1:1 #" + b"x" * (80 << 20),
+        "one endless comment": lambda: b"1 1:1 #" + b"x" * (80 << 20),
         "one endless number": lambda: b"1 1:" + b"1" * (40 << 20),
     },
     "toml": {
@@ -138,7 +138,7 @@ HOSTILE: dict[str, dict[str, Callable[[], bytes]]] = {
         "ten million": lambda: b"0:10000000",
         "a long list": lambda: b"1," * 2_000_000 + b"1",
         "a long number": lambda: b"9" * 3_000_000,
-        "far away": lambda: b"9999999999999:10000000000000",
+        "large numbers": lambda: b"9999999999999:10000000000000",
     },
 }  # fmt: skip
 
@@ -161,23 +161,23 @@ def _deep_mat(levels: int) -> bytes:
 
 
 def hostile(reader: str, runs: dict[str, dict[str, bytes]]) -> list[tuple[str, Callable[[], Case]]]:
-    """What means harm to a reader, each with its name."""
+    """List the malicious inputs of a reader, each with its description."""
     if reader != "run":
         name = SHAPED[reader][0]
-        return [(told, partial(_made, name, make)) for told, make in HOSTILE.get(reader, {}).items()]
-    found = [(f"{base}, untouched", Case({}, base)) for base in runs]
+        return [(note, partial(_case, name, make)) for note, make in HOSTILE.get(reader, {}).items()]
+    inputs = [(f"{base}, untouched", Case({}, base)) for base in runs]
     deep = b'{"a":' * 50_000 + b"1" + b"}" * 50_000
     for name in ("study.json", "certificate.json", "execution.json", "manifest.json"):
-        found.append((f"deep {name}", Case({name: deep}, "occam")))
+        inputs.append((f"deep {name}", Case({name: deep}, "occam")))
     content = json.loads(runs["occam"]["study.json"])
     for slot, field, value in OPTIONS:
         study = content["study"]
         changed = {slot: study[slot] | {field: value}} if slot else {field: value}
         written = as_json(content | {"study": study | changed}).encode()
         case = Case({"study.json": written}, "occam", sealed=True)
-        found.append((f"study.json with {field} = {value}", case))
-    return [(told, partial(Case, *case)) for told, case in found]
+        inputs.append((f"study.json with {field} = {value}", case))
+    return [(note, partial(Case, *case)) for note, case in inputs]
 
 
-def _made(name: str, make: Callable[[], bytes]) -> Case:
+def _case(name: str, make: Callable[[], bytes]) -> Case:
     return Case({name: make()})

@@ -1,8 +1,8 @@
-"""What ``fuzz`` feeds the readers: files that are nearly right.
+"""Inputs of ``fuzz``: nearly valid files.
 
-A file is built to its format from odd parts (``SHAPED``), or is a sound one damaged in its bytes
-(``damaged``). Where a checksum would refuse the damage before the reader sees it, it is computed anew behind
-the damage. Files that mean harm are in ``fuzz_hostile``.
+A file is built to its format from odd parts (``SHAPED``), or is a valid one with damaged bytes (``damaged``).
+Where a checksum would refuse the damage before the reader sees it, the checksum is computed again afterwards.
+Malicious files are in ``fuzz_hostile``.
 """
 
 import json
@@ -51,7 +51,7 @@ CERTIFICATIONS: list[dict[str, Any]] = [
     {"certify": "occam"},
     {"certify": "holdout", "holdout_share": 0.3, "claim": ["vote", "member:1"]},
     {"certify": "nested", "outer_splits": 2},
-    {"holdout_share": 0.3, "resampling": "rotation"},  # does not go together
+    {"holdout_share": 0.3, "resampling": "rotation"},  # this combination is refused
 ]
 TOML_VALUES = [
     *("nan", "-inf", "1979-05-27T07:32:00Z", "07:32:00", "1979-05-27", "0xff", "0b1", "1_000", "{}", "''"),
@@ -62,14 +62,14 @@ TOML_VALUES = [
 
 
 def as_json(value: Any) -> str:
-    """JSON text, with what ``json`` itself cannot write."""
+    """Write JSON text, including values that ``json`` itself cannot write."""
     text = json.dumps(value)
     return text.replace(f'"{DEEP}"', "[" * 20_000 + "]" * 20_000).replace(f'"{HUGE}"', "9" * 5000)
 
 
 @st.composite
 def toml_text(draw: DrawFn) -> bytes:
-    """A study with a few odd values, unknown fields, tables."""
+    """Draw a study with a few odd values, unknown fields, tables."""
     odd = st.sampled_from(TOML_VALUES) | st.sampled_from(VALUES).map(as_json)
     names = draw(st.lists(st.sampled_from(sorted(FIELDS)), unique=True, max_size=5))
     values = {name: FIELDS[name] for name in names} | draw(st.sampled_from(CERTIFICATIONS))
@@ -81,7 +81,7 @@ def toml_text(draw: DrawFn) -> bytes:
 
 @st.composite
 def words_text(draw: DrawFn) -> bytes:
-    """A word for a grid or for numbers of folds."""
+    """Draw the text of a grid or of fold numbers."""
     parts = ["log:", ":", ",", "3", "n", "-2", "4", "1e400", "10000", "10000000", "0x3", "1_0", "nan", "inf"]
     parts += ["-", "+", ".", "é", "٣", " ", "\n", "\0", "9" * 400, "9" * 5000]
     part = st.sampled_from(parts) | st.text(max_size=3)
@@ -89,7 +89,7 @@ def words_text(draw: DrawFn) -> bytes:
 
 
 def edited_json(draw: DrawFn, content: bytes) -> bytes:
-    """A JSON file with one or two values replaced, removed or added, at any depth."""
+    """Replace, remove or add one or two values of a JSON file, at any depth."""
     tree = {"": json.loads(content)}
     for _ in range(draw(st.integers(1, 2))):
         at: Any = tree
@@ -109,7 +109,7 @@ def edited_json(draw: DrawFn, content: bytes) -> bytes:
 
 
 def edited_parquet(draw: DrawFn, content: bytes) -> bytes:
-    """A Parquet file with odd values in a column, or with rows, columns, types or metadata changed."""
+    """Put odd values into a column of a Parquet file, or change its rows, columns, types or metadata."""
     table = parquet.read_table(pa.BufferReader(content))
     column = draw(st.integers(0, table.num_columns - 1))
     field, rows = table.schema.field(column), table.num_rows
@@ -150,13 +150,13 @@ def edited_parquet(draw: DrawFn, content: bytes) -> bytes:
 
 @st.composite
 def run_case(draw: DrawFn, runs: dict[str, dict[str, bytes]]) -> Case:
-    """A finished run with one or two of its files missing, damaged, exchanged, or edited with sense."""
+    """Draw a finished run with one or two files missing, damaged, swapped, or edited within their format."""
     base = draw(st.sampled_from(sorted(runs)))
     files = runs[base]
     changed: dict[str, bytes | None] = {}
     for _ in range(draw(rarely(st.just(2), st.just(1)))):
         name = draw(st.sampled_from(sorted(name for name in files if not name.endswith(".pkl"))))
-        how = draw(st.sampled_from(("edit", "edit", "edit", "damage", "remove", "exchange")))
+        how = draw(st.sampled_from(("edit", "edit", "edit", "damage", "remove", "swap")))
         if how == "edit":
             edit = edited_json if name.endswith(".json") else edited_parquet
             changed[name] = edit(draw, files[name])
@@ -168,8 +168,8 @@ def run_case(draw: DrawFn, runs: dict[str, dict[str, bytes]]) -> Case:
 
 
 def one_file(name: str, content: SearchStrategy[bytes]) -> SearchStrategy[Case]:
-    """Cases of a single file."""
-    return content.map(lambda made: Case({name: made}))
+    """Return cases of a single file."""
+    return content.map(lambda written: Case({name: written}))
 
 
 SVMLIGHT = b"".join(b"%+d 1:%g 3:%g # row\n" % (sign, *row) for sign, row in zip(SIGNS, X, strict=True))
@@ -186,9 +186,9 @@ SHAPED: dict[str, tuple[str, SearchStrategy[bytes]]] = {
 
 
 def cases(reader: str) -> SearchStrategy[Case]:
-    """Cases for a reader of one file: built to its format, and half of them damaged besides."""
+    """Return cases for a reader of one file: built to its format, half of them also damaged."""
     name, shaped = SHAPED[reader]
-    made = shaped | damaged(shaped)
+    content = shaped | damaged(shaped)
     if reader == "mat":
-        made = made | damaged(shaped).map(compressed_mat)
-    return one_file(name, made)
+        content = content | damaged(shaped).map(compressed_mat)
+    return one_file(name, content)

@@ -1,4 +1,4 @@
-"""What every input of ``fuzz`` is made of: odd values, a small sound table, damage to bytes."""
+"""Parts of the inputs of ``fuzz``: odd values, a small valid table, damage to bytes."""
 
 import struct
 from math import inf, nan
@@ -10,7 +10,7 @@ from hypothesis.strategies import DrawFn, SearchStrategy
 ROWS = 8
 SEEN = [i * 0.5 for i in range(ROWS)]
 CLASSES = ["no", "yes"] * (ROWS // 2)
-DEEP, HUGE = "@deep", "@huge"  # stand in a JSON tree for what json.dumps cannot write
+DEEP, HUGE = "@deep", "@huge"  # placeholders in a JSON tree for values that json.dumps cannot write
 TOKENS = [
     *b"nan inf -1 0 1e999 1e308 5e-324 null true None NaN y X \0 \" ' , : # = }".split(b" "),
     *(b"\n", b"\r", b"9" * 25, b"9" * 5000, b"0x" + b"f" * 5000),
@@ -34,9 +34,9 @@ class Case(NamedTuple):
     """An input.
 
     Attributes:
-        files: content by name; None for one that is taken away.
-        base: the finished run they are put over, "" for none.
-        sealed: whether digests and the run_id are made anew behind the damage.
+        files: content by name; None for a file that is removed.
+        base: the finished run over which they are written, "" for none.
+        sealed: whether digests and the run_id are computed again after the damage.
     """
 
     files: dict[str, bytes | None]
@@ -49,7 +49,7 @@ class Case(NamedTuple):
 
 @st.composite
 def damaged(draw: DrawFn, sound: SearchStrategy[bytes]) -> bytes:
-    """A sound file with up to six places flipped, cut, repeated, moved or overwritten."""
+    """Draw a valid file damaged at up to six positions."""
     content = bytearray(draw(sound))
     for _ in range(draw(st.integers(0, 6))):
         a, b = sorted(draw(st.integers(0, len(content))) for _ in range(2))
@@ -74,5 +74,5 @@ def damaged(draw: DrawFn, sound: SearchStrategy[bytes]) -> bytes:
 
 
 def rarely(odd: SearchStrategy[Any], usual: SearchStrategy[Any]) -> SearchStrategy[Any]:
-    """One in eight is odd, so that most files get as far as the next check."""
+    """Draw an odd value one time in eight, so that most files reach the next check."""
     return st.integers(0, 7).flatmap(lambda i: odd if i == 7 else usual)

@@ -1,4 +1,4 @@
-"""The readers that ``fuzz`` tries, each as a user calls it, and what is wrong with a call."""
+"""The readers that ``fuzz`` tries, each called as by a user, and the faults of a call."""
 
 import json
 import os
@@ -25,26 +25,26 @@ from jobs.faults.fuzz_parts import CLASSES, SEEN
 PACKAGE = str(Path(ckcv_ray.__file__).parent)
 LONGEST_MESSAGE = 1600
 THIRTY = Task.of(np.arange(30.0)[:, None], np.arange(30) % 2)
-SCRATCH = "/dev/shm" if os.path.isdir("/dev/shm") else None  # where fsync is free
+SCRATCH = "/dev/shm" if os.path.isdir("/dev/shm") else None  # there, fsync costs nothing
 
 
 class Fault(NamedTuple):
-    """What was wrong with one call: its kind, the innermost frame, and all there is to read."""
+    """A fault of one call: its kind, the innermost frame, and the traceback or other details."""
 
     kind: str
     frame: str
-    told: str
+    details: str
 
 
 class Calls:
-    """Calls made on one input: how many were refused, and what was wrong."""
+    """Calls made on one input: the number refused, and the faults."""
 
     def __init__(self) -> None:
         self.refused, self.faults = 0, list[Fault]()
 
     @contextmanager
     def allowed(self, counted: bool = True) -> Iterator[None]:
-        """Allow the errors of ours, and note all others."""
+        """Allow errors of this package, and record all others as faults."""
         try:
             yield
         except CKCVError as error:
@@ -54,15 +54,15 @@ class Calls:
             self.faults.append(Fault(type(error).__name__, innermost(error), full(error)))
 
     def judge(self, message: str, error: BaseException | None = None, lines: bool = False) -> None:
-        """Note a message that a terminal cannot show as one line."""
+        """Record a message that a terminal cannot show as one line."""
         if message and (lines or message.isprintable()) and len(message) <= LONGEST_MESSAGE:
             return
-        frame, told = (innermost(error), full(error)) if error else ("verify", "")
-        self.faults.append(Fault("message", frame, f"{message[:LONGEST_MESSAGE]!r}\n{told[-20_000:]}"))
+        frame, details = (innermost(error), full(error)) if error else ("verify", "")
+        self.faults.append(Fault("message", frame, f"{message[:LONGEST_MESSAGE]!r}\n{details[-20_000:]}"))
 
 
 def innermost(error: BaseException) -> str:
-    """The last frame, and the last one in this package."""
+    """Format the last frame, and the last one in this package."""
     frames = traceback.extract_tb(error.__traceback__)
     ours = [frame for frame in frames if frame.filename.startswith(PACKAGE)]
     shown = (f"{Path(f.filename).name}:{f.lineno} {f.name}" for f in (frames[-1], *ours[-1:]))
@@ -70,13 +70,13 @@ def innermost(error: BaseException) -> str:
 
 
 def full(error: BaseException) -> str:
-    """The traceback, less the middle of it where that is long."""
+    """Format the traceback, without its middle if it is long."""
     text = "".join(traceback.format_exception(error))
     return text if len(text) < 20_000 else f"{text[:10_000]}\n...\n{text[-10_000:]}"
 
 
 def read_table(calls: Calls, folder: Path, source: str, ida_file: Path | None = None) -> None:
-    """Read columns; learn from them, test on them, and keep them in a run folder."""
+    """Read columns; use them as learning set and as test set, and store them in a run folder."""
     with calls.allowed():
         columns = read(source, ida_file).learn
         with calls.allowed(counted=False):
@@ -92,40 +92,40 @@ def read_table(calls: Calls, folder: Path, source: str, ida_file: Path | None = 
 
 @lru_cache
 def known_task(names: tuple[str, ...]) -> Task:
-    """A sound learning set with as many as may be of these columns."""
+    """Return a valid learning set with as many of these columns as possible."""
     features = [name for name in ("x", "x0", "x1") if name in names] or ["x"]
     return learning_task(pa.table(dict.fromkeys(features, SEEN) | {"y": CLASSES}))
 
 
 def read_file(calls: Calls, folder: Path) -> None:
-    """A table in a file."""
+    """Read a table from a file."""
     read_table(calls, folder, str(next(folder.iterdir())))
 
 
 def read_ida(calls: Calls, folder: Path) -> None:
-    """A named set of the IDA archive."""
+    """Read a named set of the IDA archive."""
     read_table(calls, folder, "ida:toy:1", next(folder.iterdir()))
 
 
 def read_study(calls: Calls, folder: Path) -> None:
-    """A study from TOML, and all that is asked of it before a run."""
+    """Read a study from TOML, and use it as before a run."""
     with calls.allowed():
         use_study(read_toml(folder / "study.toml"))
 
 
 def use_study(options: dict[str, Any]) -> None:
-    """From options to the run_id, and to a problem."""
-    asked = Study.of(**options)
-    run_id(asked, "digest")
-    again = Study.from_json(json.loads(json.dumps(asked.to_json(), allow_nan=False)))
-    if asked != again:
-        raise AssertionError(f"{asked} was read back as {again}")
-    asked.differences(Study())
-    Problem.of(asked, THIRTY)
+    """Build a study from options, its run_id and a problem; write it to JSON and read it back."""
+    study = Study.of(**options)
+    run_id(study, "digest")
+    again = Study.from_json(json.loads(json.dumps(study.to_json(), allow_nan=False)))
+    if study != again:
+        raise AssertionError(f"{study} was read back as {again}")
+    study.differences(Study())
+    Problem.of(study, THIRTY)
 
 
 def read_words(calls: Calls, folder: Path) -> None:
-    """A grid and numbers of folds, as the command line takes them."""
+    """Read a grid and fold numbers, as given on the command line."""
     text = (folder / "words").read_bytes().decode(errors="replace")
     for name in ("C", "k", "report_k"):
         with calls.allowed():
@@ -133,7 +133,7 @@ def read_words(calls: Calls, folder: Path) -> None:
 
 
 def read_run(calls: Calls, folder: Path) -> None:
-    """status, predict, verify and report."""
+    """Call status, predict, verify and report on a run."""
     with calls.allowed():
         replay(folder).progress()
         environment_changes(folder)

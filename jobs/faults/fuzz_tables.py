@@ -1,4 +1,4 @@
-"""Tables for ``fuzz``, nearly right: CSV, Parquet, archives of arrays and of MATLAB's, svmlight."""
+"""Nearly valid tables for ``fuzz``: CSV, Parquet, NumPy and MATLAB archives, svmlight."""
 
 import csv
 import io
@@ -23,7 +23,7 @@ from jobs.faults.fuzz_parts import CLASSES, NUMBERS, ROWS, SEEN, WORDS, damaged,
 
 @st.composite
 def csv_text(draw: DrawFn) -> bytes:
-    """A table of text, with odd names, cells, row lengths, separators and encodings."""
+    """Draw a table of text, with odd names, cells, row lengths, separators and encodings."""
     names = ["x", "y", *draw(st.lists(st.sampled_from(WORDS) | st.text(max_size=4), max_size=2))]
     odd = st.sampled_from(WORDS) | st.sampled_from(NUMBERS).map(str) | st.text(max_size=6)
     rows = [[str(x), y, *("1" for _ in names[2:])] for x, y in zip(SEEN, CLASSES, strict=True)]
@@ -68,7 +68,7 @@ COLUMNS: list[tuple[Any, Any, Any]] = [  # a type and two values
 
 
 def typed_column(column: tuple[Any, Any, Any], n: int) -> Any:
-    """Two values in turn, n in all."""
+    """Build a column of n rows in which two values alternate."""
     kind, *values = column
     storage = getattr(kind, "storage_type", kind)
     array = pa.array((values * n)[:n], storage)
@@ -76,7 +76,7 @@ def typed_column(column: tuple[Any, Any, Any], n: int) -> Any:
 
 
 def parquet_of(table: pa.Table, times: int = 1, **options: Any) -> bytes:
-    """A Parquet file with the table's rows again and again, in row groups."""
+    """Write a Parquet file that repeats the table's rows, one row group each time."""
     sink = pa.BufferOutputStream()
     with parquet.ParquetWriter(sink, table.schema, **options) as writer:
         for _ in range(times):
@@ -86,7 +86,7 @@ def parquet_of(table: pa.Table, times: int = 1, **options: Any) -> bytes:
 
 @st.composite
 def parquet_file(draw: DrawFn) -> bytes:
-    """Columns of any type, few rows, odd names and metadata."""
+    """Draw columns of any type, few rows, odd names and metadata."""
     n = draw(rarely(st.sampled_from((0, 1, 5)), st.just(ROWS)))
     any_kind = st.sampled_from(COLUMNS)
     names = ["x", "y", *draw(st.lists(st.sampled_from(WORDS), max_size=2))]
@@ -107,27 +107,27 @@ def parquet_file(draw: DrawFn) -> bytes:
     }
     try:
         return parquet_of(table, **options)
-    except pa.ArrowException:  # a type that this version of the format does not have
+    except pa.ArrowException:  # a type that this version of the format lacks
         return parquet_of(table.select([]))
 
 
 def npy(kind: str, shape: Sequence[int], body: bytes, version: int = 1, fortran: bool = False) -> bytes:
-    """An array file whose header says what it likes."""
+    """Build an array file with an arbitrary header."""
     sizes = "".join(f"{n}," for n in shape)
-    told = f"{{'descr': {kind}, 'fortran_order': {fortran}, 'shape': ({sizes}), }}\n"
-    length = struct.pack("<H" if version == 1 else "<I", len(told))
-    return b"\x93NUMPY" + bytes((version, 0)) + length + told.encode("utf-8") + body
+    header = f"{{'descr': {kind}, 'fortran_order': {fortran}, 'shape': ({sizes}), }}\n"
+    length = struct.pack("<H" if version == 1 else "<I", len(header))
+    return b"\x93NUMPY" + bytes((version, 0)) + length + header.encode("utf-8") + body
 
 
 def sound_npy(array: Any) -> bytes:
-    """The array file numpy writes."""
+    """Build a valid array file, as numpy writes it."""
     out = io.BytesIO()
     np.lib.format.write_array(out, np.asarray(array), allow_pickle=True)
     return out.getvalue()
 
 
 def zipped(members: dict[str, bytes], method: int = zipfile.ZIP_STORED) -> bytes:
-    """An archive with right checksums."""
+    """Build an archive with correct checksums."""
     out = io.BytesIO()
     with zipfile.ZipFile(out, "w", method) as archive:
         for name, content in members.items():
@@ -160,7 +160,7 @@ KINDS = [
 
 @st.composite
 def array_file(draw: DrawFn, sound: bytes) -> bytes:
-    """An array file: sound, damaged, or one whose header lies."""
+    """Draw an array file: valid, damaged, or with a false header."""
     sizes = st.sampled_from([ROWS, 2, 0, 1, -1, 10**6, 10**12, 2**31, 2**62, 2**63, 10**30])
     lying = st.builds(
         npy,
@@ -175,7 +175,7 @@ def array_file(draw: DrawFn, sound: bytes) -> bytes:
 
 @st.composite
 def npz_file(draw: DrawFn, which: str) -> bytes:
-    """An archive of arrays of which one or two are odd, missing, doubled or renamed."""
+    """Draw an archive of arrays with up to two of them odd, and perhaps one renamed."""
     members = dict(MEMBERS[which])
     for _ in range(draw(st.integers(0, 2))):
         name = draw(st.sampled_from(sorted(MEMBERS[which])))
@@ -190,34 +190,34 @@ def npz_file(draw: DrawFn, which: str) -> bytes:
 
 @cache
 def mat_seeds() -> list[bytes]:
-    """Sound archives of MATLAB's, compressed and not, and of its older form."""
+    """Build valid MATLAB archives, and one of its older format."""
     odd = np.empty(2, object)
     odd[:] = [X, "text"]
     changes: list[dict[str, Any]] = [{}, {"x": X.astype(np.complex128)}, {"x": odd}, {"t": {"a": X}}]
-    found = []
+    archives = []
     for parts in (PARTS | change for change in changes):
         out = io.BytesIO()
         savemat(out, {"toy": parts, "other": X > 0, "word": "a"})
-        found.append(out.getvalue())
+        archives.append(out.getvalue())
     out = io.BytesIO()
     savemat(out, {"toy": X}, format="4")
-    return [*found, out.getvalue()]
+    return [*archives, out.getvalue()]
 
 
 def compressed_mat(content: bytes) -> bytes:
-    """The elements after MATLAB's header as one compressed element."""
+    """Pack the elements after MATLAB's header into one compressed element."""
     packed = zlib.compress(content[128:])
     return mat_seeds()[0][:128] + struct.pack("<II", 15, len(packed)) + packed
 
 
 @st.composite
 def svmlight_text(draw: DrawFn) -> bytes:
-    """Lines of a sparse table, with odd labels, indices, values and remarks."""
+    """Draw lines of a sparse table, with odd labels, indices, values and comments."""
     odd = st.sampled_from([0, -1, 10**4, 10**6, 2**31, 2**32, 2**63, "", "qid", "x"])
     index = rarely(odd, st.integers(1, 4)).map(str)
     value = rarely(st.sampled_from([*WORDS, *NUMBERS]), st.integers(-9, 9))
     label = rarely(st.sampled_from([*WORDS, *NUMBERS, "1,2"]), st.sampled_from(["-1", "+1"]))
     rows = draw(rarely(st.integers(0, 2), st.just(ROWS)))
-    cells = [[f"{i}:{draw(value)}" for i in sorted(draw(st.lists(index, max_size=3)))] for _ in range(rows)]
-    lines = [" ".join([str(draw(label)), *row]) for row in cells]
+    entries = [[f"{i}:{draw(value)}" for i in sorted(draw(st.lists(index, max_size=3)))] for _ in range(rows)]
+    lines = [" ".join([str(draw(label)), *row]) for row in entries]
     return "\n".join([*lines, draw(st.sampled_from(["", "# end", "#", "\0"]))]).encode()

@@ -1,1 +1,1 @@
-"""The benchmark of every night: ``python jobs/nightly``."""
+"""The nightly benchmark: ``python jobs/nightly``."""

@@ -1,16 +1,16 @@
-"""The benchmark of every night: what is slower than before, and which answer is another.
+"""The nightly benchmark: detects what has become slower, and which answers have changed.
 
-A fixed set of studies, the solver, Algorithm 1 and whole runs on Ray, each measured against scikit-learn's
-SVC in the same run, and held against the nights before on the same kind of machine (processor, cores,
-system, Python, packages). An alarm is a ratio that is slower than the median of the last ten nights by more
-than their spread explains, and at most by the threshold, when measured again too; or a winner, bound or count
-that is not exactly that of the last night.
+A fixed set of studies, the solver, Algorithm 1 and complete runs on Ray, each measured against scikit-learn's
+SVC in the same run, and compared with earlier nights on the same kind of machine (processor, cores, system,
+Python, packages). An alarm is a ratio that is slower than the median of the last ten nights by more than
+their spread explains (by more than the threshold in any case), and again when measured a second time; or a
+winner, bound or count that differs from the last night's.
 
     python jobs/nightly --out runs/nightly
     python jobs/nightly --out runs/trial --plan tiny --night first --only studies,solver
 
-In ``--out``: ``history/part-NIGHT.parquet``, a row for each figure, and ``nightly.html``, the night's page
-with the trend. How to schedule it: docs/nightly.
+Writes to ``--out``: ``history/part-NIGHT.parquet``, one row for each figure, and ``nightly.html``, the page
+of the night with trends. To schedule it, see docs/nightly.
 """
 
 import sys
@@ -32,7 +32,7 @@ from ckcv_ray.cli.options import check_place
 from ckcv_ray.errors import InputError, StoreError
 from jobs.nightly.figures import GROUPS, PLANS, Role
 from jobs.nightly.history import check_name
-from jobs.nightly.night import PAGE, hold
+from jobs.nightly.night import PAGE, run_night
 from jobs.nightly.page import compared, headline, limit, pace
 from jobs.nightly.verdict import Verdict
 
@@ -40,23 +40,23 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 def commit_here() -> str:
-    """The commit of this working copy, marked where files differ from it.
+    """Return the commit of this working copy, marked as dirty if files differ from it.
 
     Raises:
-        InputError: git cannot tell.
+        InputError: git cannot determine it.
     """
     if not (ROOT / ".git").exists():
-        raise InputError(f"{ROOT} is no working copy of git: say what is measured with --commit")
-    words = ["git", "-C", str(ROOT), "describe", "--always", "--abbrev=40", "--exclude=*", "--dirty"]
+        raise InputError(f"{ROOT} is not a git working copy: pass the commit measured with --commit")
+    command = ["git", "-C", str(ROOT), "describe", "--always", "--abbrev=40", "--exclude=*", "--dirty"]
     try:
-        return subprocess.run(words, capture_output=True, check=True, text=True).stdout.strip()
+        return subprocess.run(command, capture_output=True, check=True, text=True).stdout.strip()
     except (OSError, subprocess.CalledProcessError) as error:
         reason = getattr(error, "stderr", "") or str(error)
-        raise InputError(f"git does not say the commit ({reason.strip()}): give --commit") from None
+        raise InputError(f"git cannot determine the commit ({reason.strip()}): pass --commit") from None
 
 
-def quoted(verdict: Verdict, file: Path) -> dict[str, Any]:
-    """The verdict as JSON values."""
+def to_json(verdict: Verdict, file: Path) -> dict[str, Any]:
+    """Return the verdict as JSON values."""
     night = verdict.night
     return {
         "night": night.name,
@@ -80,7 +80,7 @@ def quoted(verdict: Verdict, file: Path) -> dict[str, Any]:
 
 
 def text(verdict: Verdict, file: Path) -> str:
-    """The verdict for people."""
+    """Format the verdict as text."""
     lines = [
         f"{line.figure.group:<10}{line.figure.case:<24}{line.figure.name:<24}{line.figure.value:8.4g} x"
         + (f"  median {line.median:8.4g} x  {pace(line.change)}" if line.median is not None else "")
@@ -88,13 +88,13 @@ def text(verdict: Verdict, file: Path) -> str:
         for line in verdict.lines
         if line.figure.role == Role.RATIO
     ]
-    said = [*verdict.notes, compared(verdict), *(f"ALARM {alarm}" for alarm in verdict.alarms)]
-    return "\n".join([*lines, *said, f"night {verdict.night.name}: {headline(verdict)}; page: {file}"])
+    messages = [*verdict.notes, compared(verdict), *(f"ALARM {alarm}" for alarm in verdict.alarms)]
+    return "\n".join([*lines, *messages, f"night {verdict.night.name}: {headline(verdict)}; page: {file}"])
 
 
 @contextmanager
 def exits() -> Iterator[None]:
-    """Errors of ours as one message and an exit code."""
+    """Turn errors of the package into one message and an exit code."""
     try:
         yield
     except (InputError, StoreError) as error:
@@ -111,43 +111,46 @@ def main(
         str | None, typer.Option(help="Name of the night.", show_default="the date, UTC")
     ] = None,
     threshold: Annotated[
-        float, typer.Option(min=0.0, help="Slower than the median by this share is an alarm in any case.")
+        float, typer.Option(min=0.0, help="Slower than the median by this share is always an alarm.")
     ] = 0.15,
-    only: Annotated[str, typer.Option(help="Some of the benchmarks: a,b.")] = ",".join(GROUPS),
+    only: Annotated[str, typer.Option(help="Benchmarks to run: a,b.")] = ",".join(GROUPS),
     plan: Annotated[
         str | None,
         typer.Option(
-            help=f"What is measured: {', '.join(PLANS)}. ida adds sets of the archive; tiny is for a trial. "
-            "A history keeps to one.",
-            show_default="that of the history, else generators",
+            help=f"What to measure: {', '.join(PLANS)}. ida adds sets of the archive; tiny is for trials. "
+            "A history has a single plan.",
+            show_default="the plan of the history, else generators",
         ),
     ] = None,
-    repeats: Annotated[int, typer.Option(min=1, help="Rounds; medians count.")] = 5,
+    repeats: Annotated[int, typer.Option(min=1, help="Rounds; medians are compared.")] = 5,
     commit: Annotated[
-        str | None, typer.Option(help="Commit that is measured.", show_default="what git says")
+        str | None, typer.Option(help="Commit that is measured.", show_default="from git")
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
-    """Measure a night, add it to the history, hold it against the nights before, and write its page.
+    """Measure a night, add it to the history, compare it with earlier nights, and write its page.
 
-    An alarm: a ratio to scikit-learn's SVC, measured in the same run, that is slower than the median of the
-    last ten nights on this kind of machine by more than their spread explains: five times their standard
-    deviation (by the median absolute deviation; more of fewer nights), at least 5 %, and never more than the
-    threshold. It is judged once there are three nights, and what is suspect is measured again, with three
-    times the repeats, which is what counts then. Or a winner, bound or count that is not exactly that of the
-    last night. A night that is slow as a whole is none: the baseline is slow with it.
-    What runs in one process is timed by what it computes; whole runs on Ray (overhead) by the wall clock, and
-    those want a machine that does nothing else.
+    There are two alarms. First, a ratio to scikit-learn's SVC, measured in the same run, that is slower than
+    the median of the last ten nights on this kind of machine by more than their spread explains: five times
+    their standard deviation (from the median absolute deviation; more for fewer nights), at least 5 %, and
+    never more than the threshold. This applies from three nights on; suspect ratios are measured again, with
+    three times the repeats, and the second result counts. Second, a winner, bound or count that is not
+    exactly that of the last night. A night on which everything is slow raises no alarm: the baseline is slow
+    as well.
+
+    What runs in one process is timed by CPU time; complete runs on Ray (overhead) by the wall clock, and
+    these need a machine without other load.
 
         python jobs/nightly --out runs/nightly
 
         python jobs/nightly --out runs/trial --plan tiny --night first --only studies,solver
 
-    The page is nightly.html in --out; the history is read with any reader of Parquet (history/part-*.parquet,
-    a row for each figure). Two nights at once in one folder are refused; a night that is there is not
-    measured again, but judged and shown again. Where there is no git, as in a job's copy, give --commit.
+    The page is nightly.html in --out; any Parquet reader opens the history (history/part-*.parquet, one row
+    for each figure). Two nights at once in one folder are refused; a night that already exists is not
+    measured again, only compared and shown again. Without git, as in a job's copy, pass --commit.
 
-    Exit codes: 0 quiet; 1 alarm; 2 bad input, or no room to write; 4 a damaged history, or one in use.
+    Exit codes: 0 no alarm; 1 alarm; 2 bad input, or the output cannot be written; 4 a damaged history, or one
+    in use.
     """
     with exits():
         name = check_name(datetime.now(UTC).date().isoformat() if night is None else night)
@@ -155,9 +158,9 @@ def main(
         if unknown := [group for group in groups if group not in GROUPS]:
             raise InputError(f"only={unknown[0]!r}: choose from {', '.join(GROUPS)}")
         check_place(out)
-        verdict = hold(out, name, threshold, groups, plan, repeats, commit or commit_here())
+        verdict = run_night(out, name, threshold, groups, plan, repeats, commit or commit_here())
     file = out / PAGE
-    print(json.dumps(quoted(verdict, file)) if as_json else text(verdict, file))
+    print(json.dumps(to_json(verdict, file)) if as_json else text(verdict, file))
     if verdict.alarms:
         raise typer.Exit(1)
 

@@ -1,13 +1,13 @@
-"""What a night measures: fixed studies, small to large, and the benches, each against scikit-learn's SVC.
+"""The figures of a night: fixed studies, small to large, and the benchmarks, each against scikit-learn's SVC.
 
-A ratio is the baseline's time divided by ours. Where a benchmark has no baseline of its own,
-the baseline is a yardstick: ``SVC`` on one fixed set of fits. The two take small turns (``turns``), so that a
-machine that is slow, for a night or a tenth of a second, gives about the same ratios. What runs in one
-process is timed by the seconds it computes, so that other load counts little; whole runs on Ray by the clock
-on the wall, and those want a machine of their own.
+A ratio is the baseline's time divided by ours. Where a benchmark has no baseline for the same work, the
+baseline is a yardstick: ``SVC`` on one fixed set of fits. The two alternate in small steps (``turns``), so
+that a machine that is slow, for a night or a tenth of a second, gives about the same ratios. What runs in one
+process is timed by CPU time, so that other load matters little; complete runs on Ray by the wall clock, and
+these need a machine without other load.
 
-An exact figure (winner, bound, count) is a pure function of the study: what depends on the run, as
-evaluations computed do, is only shown.
+An exact figure (winner, bound, count) is a pure function of the study; what depends on the run, such as the
+number of evaluations computed, is only shown.
 """
 
 import hashlib
@@ -40,21 +40,21 @@ HOLDOUT = {"certify": "holdout", "bound": "stevens"}
 
 
 class Role(StrEnum):
-    """What a night's figure is held against."""
+    """What a figure of a night is compared with."""
 
-    RATIO = "ratio"  # to the median of the nights before; more is faster
-    EXACT = "exact"  # to the last night
-    SHOWN = "shown"  # to nothing
-    FIRST = "first"  # a suspect ratio before it was measured again; to nothing
-    FAILED = "failed"  # the benchmark ended with this traceback
+    RATIO = "ratio"  # with the median of the nights before; more is faster
+    EXACT = "exact"  # with the last night
+    SHOWN = "shown"  # with nothing
+    FIRST = "first"  # with nothing: a suspect ratio before it was measured again
+    FAILED = "failed"  # with nothing: the traceback that ended the benchmark
 
 
 class Figure(NamedTuple):
     """One figure of one night.
 
     Attributes:
-        group, case, name: what was measured, on what, and what of it.
-        value: a number, where it is one.
+        group, case, name: the benchmark, its data set, and the quantity.
+        value: the figure, if it is a number.
         text: the value as JSON, to the last bit.
     """
 
@@ -67,12 +67,12 @@ class Figure(NamedTuple):
 
     @property
     def key(self) -> Key:
-        """What it is a figure of."""
+        """Identity of the quantity: group, case and name."""
         return self.group, self.case, self.name
 
     @property
     def label(self) -> str:
-        """The same for people."""
+        """The key as text."""
         return ", ".join(part for part in self.key if part)
 
 
@@ -87,7 +87,7 @@ class Plan(NamedTuple):
     splits: int = 20
 
     def sources(self) -> list[str]:
-        """Every set of the plan."""
+        """List every data set of the plan."""
         names = {self.yardstick, *dict(self.studies), *self.solver, *self.algorithm, *self.overhead}
         return sorted(name if ":" in name else f"ida:{name}:1" for name in names)
 
@@ -132,21 +132,21 @@ PLANS = {
 
 
 def measure(plan: Plan, groups: Iterable[str], repeats: int) -> list[Figure]:
-    """The figures of these groups; one that fails leaves its traceback as a figure, and sinks no other."""
-    found: list[Figure] = []
+    """Measure these groups; a group that fails adds its traceback as a figure and affects no other."""
+    figures: list[Figure] = []
     for group in groups:
         try:
-            found += GROUPS[group](plan, repeats)
+            figures += GROUPS[group](plan, repeats)
         except Exception:
             reason = json.dumps(traceback.format_exc())
-            found.append(Figure(group, "", "traceback", Role.FAILED, None, reason))
-    return found
+            figures.append(Figure(group, "", "traceback", Role.FAILED, None, reason))
+    return figures
 
 
 def recount(
     figures: Iterable[Figure], suspects: Collection[Key], again: Iterable[Figure]
 ) -> Iterator[Figure]:
-    """A night's figures, where of each suspect ratio what was measured again counts."""
+    """Yield a night's figures, with suspect ratios replaced by those measured again."""
     longer = {figure.key: figure for figure in again}
     for figure in figures:
         if figure.key in suspects and figure.key in longer:
@@ -158,7 +158,7 @@ def recount(
 
 
 def studies(plan: Plan, repeats: int) -> Iterator[Figure]:
-    """Whole studies in one process."""
+    """Time complete studies in one process."""
     for source, options in plan.studies:
         study, (task, _) = Study.of(**{"scale": "none", **options}), read_task(source)
         job = Job(study, task)
@@ -174,7 +174,7 @@ def studies(plan: Plan, repeats: int) -> Iterator[Figure]:
 
 
 def answers(result: Result) -> dict[str, Any]:
-    """What follows from study and data alone."""
+    """Return what depends on study and data alone."""
     evaluations = result.execution["evaluations"]
     return {
         "run_id": result.run_id,
@@ -190,7 +190,7 @@ def answers(result: Result) -> dict[str, Any]:
 
 
 def digest(table: pa.Table) -> str:
-    """SHA-256 of a table's values, shortened."""
+    """Compute the SHA-256 of a table's values, shortened."""
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, table.schema.remove_metadata()) as writer:
         writer.write_table(table.replace_schema_metadata(None).combine_chunks())
@@ -198,7 +198,7 @@ def digest(table: pa.Table) -> str:
 
 
 def solver(plan: Plan, repeats: int) -> Iterator[Figure]:
-    """``benchmarks/solver``: fits against ``SVC`` on X and precomputed, and against LIBSVM's answers."""
+    """Run ``benchmarks/solver``: fits against ``SVC`` on X and precomputed, and LIBSVM's answers."""
     for case in plan.solver:
         with one_thread():
             row = bench_solver.bench(case, "none", repeats, process_time)
@@ -212,7 +212,7 @@ def solver(plan: Plan, repeats: int) -> Iterator[Figure]:
 
 
 def algorithm(plan: Plan, repeats: int) -> Iterator[Figure]:
-    """``benchmarks/algorithm``: Algorithm 1 against the plain loop."""
+    """Run ``benchmarks/algorithm``: Algorithm 1 against the plain loop."""
     for case in plan.algorithm:
         with one_thread():
             row = bench_algorithm.bench(case, repeats, process_time)
@@ -222,7 +222,7 @@ def algorithm(plan: Plan, repeats: int) -> Iterator[Figure]:
 
 
 def overhead(plan: Plan, repeats: int) -> Iterator[Figure]:
-    """``benchmarks/overhead``: whole studies on two workers of Ray."""
+    """Run ``benchmarks/overhead``: complete studies on two Ray workers."""
     from jobs.benchmarks import overhead as bench_overhead  # ray is slow to import, and only needed here
 
     with session(Execution("ray", WORKERS)):
@@ -250,16 +250,16 @@ GROUPS: dict[str, Group] = {
 
 
 def against(yardstick: str, ours: Callable[[], T], repeats: int, clock: Clock) -> tuple[float, float, T]:
-    """Rounds of ours and of the yardstick, in turns.
+    """Time alternating rounds of ours and of the yardstick.
 
     Returns:
-        How many times ours goes into the yardstick, and the seconds of ours, medians over the rounds; and
-        what ours gave at first.
+        The yardstick's time divided by ours, and our seconds, as medians over the rounds; and the first
+        result of ours.
     """
     baseline = partial(bench_solver.svc, bench_solver.load(yardstick, "none"))
-    found = ours()  # compiles, or reads the cache
+    result = ours()  # compiles, or reads the cache
     rounds = [take_turns((in_one_step(ours), baseline), clock) for _ in range(repeats)]
-    return median(theirs / own for own, theirs in rounds), median(own for own, _ in rounds), found
+    return median(theirs / mine for mine, theirs in rounds), median(mine for mine, _ in rounds), result
 
 
 def _figures(

@@ -1,8 +1,8 @@
-"""The nights so far: a folder with one Parquet file for each.
+"""The history of nights: a folder with one Parquet file for each.
 
-Every file appears whole or not at all, and is written once. A row is a figure, beside it the commit, the
-package and the machine. Speeds of different kinds of machine say nothing about each other, so a night is held
-against those of its own kind alone: the same processor, cores, system, Python and packages.
+Files are written atomically, and once. A row holds a figure together with the commit, the package and the
+machine. Speeds on different kinds of machine cannot be compared, so a night is compared only with nights of
+its kind: the same processor, cores, system, Python and packages.
 """
 
 import hashlib
@@ -47,15 +47,15 @@ COLUMNS = pa.schema(
 
 
 class Night(NamedTuple):
-    """What was measured in one night, and where.
+    """The figures of one night, and where they were measured.
 
     Attributes:
-        name: of the night, its date as a rule.
-        began: when, UTC; nights are in this order.
-        commit, package: of what.
+        name: of the night, usually its date.
+        began: start time, UTC; nights are ordered by it.
+        commit, package: the code measured: its commit and version.
         plan: the set of cases.
         machine: processor, cores, system, python, packages, blas.
-        figures: what was found.
+        figures: the measurements.
     """
 
     name: str
@@ -68,30 +68,30 @@ class Night(NamedTuple):
 
     @property
     def kind(self) -> str:
-        """Name of the kind of machine."""
+        """Identifier of the kind of machine: a digest of its description."""
         canonical = json.dumps(self.machine, sort_keys=True, separators=(",", ":"))
         return hashlib.sha256(canonical.encode()).hexdigest()[:12]
 
     def groups(self) -> list[str]:
-        """What was measured or tried, in order."""
+        """List the groups measured or attempted, in order."""
         return list(dict.fromkeys(figure.group for figure in self.figures))
 
     def measured(self, group: str) -> list[Figure]:
-        """The figures of a group; none where it was not measured to its end."""
-        own = [figure for figure in self.figures if figure.group == group]
-        return [] if any(figure.role == Role.FAILED for figure in own) else own
+        """Return the figures of a group; none if its benchmark failed."""
+        figures = [figure for figure in self.figures if figure.group == group]
+        return [] if any(figure.role == Role.FAILED for figure in figures) else figures
 
 
 def machine() -> dict[str, Any]:
-    """The kind of this machine."""
+    """Describe the kind of this machine."""
     return {**environment(GaussianSVM()), "cores": os.cpu_count()}
 
 
 def check_name(night: str) -> str:
-    """A night's name, fit for a file.
+    """Check that a night's name can be part of a file name, and return it.
 
     Raises:
-        InputError: it is not.
+        InputError: it cannot.
     """
     if not NAME.fullmatch(night):
         raise InputError(f"night={night!r}: letters, digits, '.', '_' and '-', at most 64, as in 2026-08-01")
@@ -105,34 +105,34 @@ class History:
         self.path = path
 
     @contextmanager
-    def held(self) -> Iterator[None]:
-        """Make the folder and hold it against a second night at once, until the end or this process's death.
+    def locked(self) -> Iterator[None]:
+        """Create the folder and lock it against other nights, until the end or this process's death.
 
         Raises:
-            StoreError: another process holds it.
-            InputError: it cannot be written.
+            StoreError: another process holds the lock.
+            InputError: the folder cannot be written.
         """
         try:
             self.path.mkdir(parents=True, exist_ok=True)
             lock = FileLock(self.path / LOCK, timeout=0)
             lock.acquire()
         except Timeout:
-            raise StoreError(f"{str(self.path)!r} is in use by another night: wait for its end") from None
+            raise StoreError(f"{str(self.path)!r} is in use by another night: wait until it ends") from None
         except OSError as error:
             raise InputError(f"cannot write to {str(self.path)!r}: {error.strerror}") from None
         try:
-            for left in self.path.glob(".part-*.tmp"):  # of a night that was killed
-                left.unlink()
+            for temporary in self.path.glob(".part-*.tmp"):  # left by a night that was killed
+                temporary.unlink()
             yield
         finally:
             (self.path / LOCK).unlink(missing_ok=True)
             lock.release(force=True)
 
     def nights(self) -> list[Night]:
-        """All of them, the oldest first.
+        """Read all nights, the oldest first.
 
         Raises:
-            StoreError: a file is damaged, or no part of a history.
+            StoreError: a file is damaged, or not part of a history.
         """
         if not self.path.is_dir():
             return []
@@ -140,10 +140,10 @@ class History:
         return sorted(map(self._read, files), key=lambda night: (night.began, night.name))
 
     def add(self, night: Night) -> Path:
-        """Write a night's file."""
-        own = (night.name, night.began, night.commit, night.package, night.plan, night.kind)
-        place = json.dumps(night.machine)
-        rows = [dict(zip(COLUMNS.names, (*own, place, *figure), strict=True)) for figure in night.figures]
+        """Write the file of a night."""
+        shared = (night.name, night.began, night.commit, night.package, night.plan, night.kind)
+        where = json.dumps(night.machine)
+        rows = [dict(zip(COLUMNS.names, (*shared, where, *figure), strict=True)) for figure in night.figures]
         metadata = {"history": SCHEMA_VERSION, "night": night.name}
         table = pa.Table.from_pylist(rows, schema=COLUMNS).replace_schema_metadata(metadata)
         sink = pa.BufferOutputStream()
@@ -157,9 +157,9 @@ class History:
             table = parquet.read_table(file, page_checksum_verification=True)
         except (OSError, ValueError, pa.ArrowException) as error:
             raise StoreError(f"{file} is damaged: {str(error).splitlines()[0]}") from None
-        told = (table.schema.metadata or {}).get(b"history", b"").decode()
-        if told != SCHEMA_VERSION or not table.schema.equals(COLUMNS):
-            raise StoreError(f"{file} is no part of a history that this version knows")
+        version = (table.schema.metadata or {}).get(b"history", b"").decode()
+        if version != SCHEMA_VERSION or not table.schema.equals(COLUMNS):
+            raise StoreError(f"{file} is not part of a history that this version can read")
         try:
             return _night(table.to_pylist(), file)
         except (ValueError, TypeError, UnicodeDecodeError) as error:
@@ -167,7 +167,7 @@ class History:
 
 
 def _night(rows: list[dict[str, Any]], file: Path) -> Night:
-    """A night from its rows, which agree in all but the figures."""
+    """Build a night from its rows, which agree in all but the figures."""
     shared = {json.dumps([row[name] for name in COLUMNS.names[:7]], default=str) for row in rows}
     if len(shared) != 1:
         raise ValueError(f"{len(shared)} nights in one file")
@@ -175,10 +175,10 @@ def _night(rows: list[dict[str, Any]], file: Path) -> Night:
         Figure(*(row[n] for n in COLUMNS.names[7:]))._replace(role=Role(row["role"])) for row in rows
     )
     first = rows[0]
-    own = {name: first[name] for name in ("began", "commit", "package", "plan")}
-    night = Night(name=first["night"], **own, machine=json.loads(first["machine"]), figures=figures)
+    fields = {name: first[name] for name in ("began", "commit", "package", "plan")}
+    night = Night(name=first["night"], **fields, machine=json.loads(first["machine"]), figures=figures)
     if file.name != f"part-{night.name}.parquet" or not NAME.fullmatch(night.name):
-        raise ValueError(f"it holds the night {night.name!r}")
+        raise ValueError(f"it contains the night {night.name!r}")
     if night.kind != first["kind"]:
-        raise ValueError("its machine is not of the kind it names")
+        raise ValueError("the machine does not match the recorded kind")
     return night

@@ -1,4 +1,4 @@
-"""One night: measure it, measure again what is suspect, add it to the history, judge it, write its page."""
+"""One night: measure it, repeat suspect figures, add it to the history, judge it, and write its page."""
 
 import sys
 from datetime import UTC, datetime
@@ -17,44 +17,45 @@ LONGER = 3
 PAGE = "nightly.html"
 
 
-def settled(history: list[Night], night: str, groups: list[str], plan: str | None) -> tuple[bool, str]:
-    """Whether this night is there already, and the plan.
+def find_night(history: list[Night], night: str, groups: list[str], plan: str | None) -> tuple[bool, str]:
+    """Check whether this night already exists, and choose the plan.
 
     Raises:
-        InputError: it is there without some of the groups, or the history is one of another plan.
+        InputError: the night exists without some of the groups, or the history has another plan.
     """
-    own = history[-1].plan if history else plan or "generators"
-    if own != (plan or own):
-        raise InputError(f"plan={plan!r}: this history is one of the plan {own!r}; choose another --out")
-    if own not in PLANS:
-        raise InputError(f"plan={own!r}: choose from {', '.join(PLANS)}")
-    there = next((one for one in history if one.name == night), None)
-    if there is not None and (missing := [group for group in groups if group not in there.groups()]):
-        raise InputError(f"night {night!r} is there, without {', '.join(missing)}: give another --night")
-    return there is not None, own
+    chosen = history[-1].plan if history else plan or "generators"
+    if chosen != (plan or chosen):
+        raise InputError(f"plan={plan!r}: this history has the plan {chosen!r}; choose another --out")
+    if chosen not in PLANS:
+        raise InputError(f"plan={chosen!r}: choose from {', '.join(PLANS)}")
+    existing = next((one for one in history if one.name == night), None)
+    if existing is not None and (missing := [group for group in groups if group not in existing.groups()]):
+        raise InputError(f"night {night!r} exists without {', '.join(missing)}: choose another --night")
+    return existing is not None, chosen
 
 
-def measured(night: str, commit: str, plan: str, groups: list[str], repeats: int) -> Night:
-    """A night, measured now."""
+def measure_night(night: str, commit: str, plan: str, groups: list[str], repeats: int) -> Night:
+    """Measure a night now."""
     for source in PLANS[plan].sources():
-        data.read(source)  # a missing archive is told before an hour of work
-    began, place = datetime.now(UTC), machine()
-    return Night(night, began, commit, VERSION, plan, place, tuple(measure(PLANS[plan], groups, repeats)))
+        data.read(source)  # reports a missing archive before an hour of work
+    began, here = datetime.now(UTC), machine()
+    return Night(night, began, commit, VERSION, plan, here, tuple(measure(PLANS[plan], groups, repeats)))
 
 
-def confirmed(night: Night, nights: list[Night], threshold: float, repeats: int) -> Night:
-    """The night, with what is suspect in it measured again for longer before it is an alarm."""
-    doubted = suspects(judge([*nights, night], night.name, threshold))
-    if not doubted:
+def confirm(night: Night, nights: list[Night], threshold: float, repeats: int) -> Night:
+    """Measure suspect figures again, for longer, before they raise an alarm."""
+    suspected = suspects(judge([*nights, night], night.name, threshold))
+    if not suspected:
         return night
     longer = LONGER * repeats
-    for key in sorted(doubted):
-        print(f"suspect: {', '.join(key)}; its group is measured again, repeats: {longer}", file=sys.stderr)
-    again = measure(PLANS[night.plan], list(dict.fromkeys(group for group, _, _ in sorted(doubted))), longer)
-    return night._replace(figures=tuple(recount(night.figures, doubted, again)))
+    for key in sorted(suspected):
+        print(f"suspect: {', '.join(key)}; measuring its group again, repeats: {longer}", file=sys.stderr)
+    groups = list(dict.fromkeys(group for group, _, _ in sorted(suspected)))
+    again = measure(PLANS[night.plan], groups, longer)
+    return night._replace(figures=tuple(recount(night.figures, suspected, again)))
 
 
-def hold(
+def run_night(
     out: Path,
     name: str,
     threshold: float,
@@ -63,16 +64,16 @@ def hold(
     repeats: int,
     commit: str,
 ) -> Verdict:
-    """Measure a night that is not there yet, add it to the history, judge it, and write its page."""
+    """Measure a night unless it exists, add it to the history, judge it, and write its page."""
     history = History(out / "history")
-    with history.held():
+    with history.locked():
         nights = history.nights()
-        there, chosen = settled(nights, name, groups, plan)
-        if there:
-            print(f"night {name} is there: it is not measured again", file=sys.stderr)
+        exists, chosen = find_night(nights, name, groups, plan)
+        if exists:
+            print(f"night {name} already exists: it is not measured again", file=sys.stderr)
         else:
-            found = measured(name, commit, chosen, groups, repeats)
-            history.add(confirmed(found, nights, threshold, repeats))
+            night = measure_night(name, commit, chosen, groups, repeats)
+            history.add(confirm(night, nights, threshold, repeats))
             nights = history.nights()
         verdict = judge(nights, name, threshold)
         write_whole(out / PAGE, page(verdict).encode())

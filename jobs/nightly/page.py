@@ -1,4 +1,4 @@
-"""The page of a night: the alarm at its top, the trend of every number, and every answer beside the last.
+"""The page of a night: alarms at the top, the trend of every number, and all answers with the last ones.
 
 Self-contained, without scripts; a function of the history, the night and the threshold.
 """
@@ -19,10 +19,10 @@ LONGEST = 48
 
 
 def page(verdict: Verdict) -> str:
-    """The page in HTML."""
+    """Render the page as HTML."""
     numbers = [line for line in verdict.lines if line.figure.role in (Role.RATIO, Role.SHOWN) and line.values]
     exact = [line for line in verdict.lines if line.figure.role == Role.EXACT]
-    filled: str = _template().render(
+    html: str = _template().render(
         verdict=verdict,
         night=verdict.night,
         headline=headline(verdict),
@@ -34,56 +34,56 @@ def page(verdict: Verdict) -> str:
         machine=_pairs(verdict.night.machine),
         draw=_drawn,
     )
-    return filled
+    return html
 
 
 def headline(verdict: Verdict) -> str:
-    """The verdict in a few words."""
+    """Summarize the verdict in a few words."""
     alarms = len(verdict.alarms)
     if alarms:
         return f"{alarms} alarm{'s' * (alarms > 1)}"
     if not verdict.compared:
-        return "measured, with nothing to compare it with"
+        return "measured; no earlier night to compare with"
     early = sum(line.early for line in verdict.lines)
-    return (
-        f"no answer changed, {early} speeds not judged yet" if early else "nothing slower, no answer changed"
-    )
+    if early:
+        return f"no answer changed, {early} speeds with too few nights"
+    return "no slowdown, no answer changed"
 
 
 def compared(verdict: Verdict) -> str:
-    """What the night was held against."""
+    """Name the nights that the night was compared with."""
     names = verdict.compared
     if not names:
-        return "compared with nothing"
+        return "compared with no other night"
     which = names[0] if len(names) == 1 else f"{names[0]} to {names[-1]}"
     nights = f"{len(names)} night{'s' * (len(names) > 1)}"
     return f"speeds compared with the median of {nights} ({which}), answers with night {names[-1]}"
 
 
 def pace(change: float | None) -> str:
-    """A change of time in words."""
+    """Format a change of time."""
     if change is None:
         return "–"
     return f"{abs(change):.1%} {'slower' if change > 0 else 'faster'}"
 
 
 def limit(line: Line) -> str:
-    """How much slower is an alarm, in words."""
+    """Format the threshold of an alarm."""
     if line.threshold is None:
-        return f"not judged yet: {line.before} of {LEAST} nights"
-    return f"alarm beyond {line.threshold:.1%}"
+        return f"too few nights: {line.before} of {LEAST}"
+    return f"alarm above {line.threshold:.1%}"
 
 
 def _drawn(line: Line) -> str:
     least = line.median / (1 + line.threshold) if line.median and line.threshold is not None else None
     nights, values = line.nights[-MOST_NIGHTS:], line.values[-MOST_NIGHTS:]
-    against = f", median before {line.median:.4g}" if line.median is not None else ""
-    label = f"{line.figure.label}: {values[-1]:.4g} in night {nights[-1]}{against}; {len(nights)} nights"
+    median = f", median before {line.median:.4g}" if line.median is not None else ""
+    label = f"{line.figure.label}: {values[-1]:.4g} in night {nights[-1]}{median}; {len(nights)} nights"
     return draw_trend(Trend(nights, values, line.median, least, bool(line.alarm)), label)
 
 
 def _by_case(lines: list[Line]) -> list[tuple[str, list[Line]]]:
-    return [(group, list(own)) for group, own in groupby(lines, key=lambda line: line.figure.group)]
+    return [(group, list(members)) for group, members in groupby(lines, key=lambda line: line.figure.group)]
 
 
 def _pairs(machine: dict[str, Any]) -> list[tuple[str, str]]:
@@ -93,11 +93,11 @@ def _pairs(machine: dict[str, Any]) -> list[tuple[str, str]]:
 
 
 def _short(text: str | None) -> str:
-    """A value written as JSON, for people; what is long is cut."""
+    """Shorten a value written as JSON for display."""
     if text is None:
         return "–"
-    told = text.strip('"')
-    return told if len(told) <= LONGEST else f"{told[:LONGEST]}…"
+    shown = text.strip('"')
+    return shown if len(shown) <= LONGEST else f"{shown[:LONGEST]}…"
 
 
 def _template() -> Any:

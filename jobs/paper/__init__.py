@@ -1,1 +1,1 @@
-"""What the paper and the claims say, tried: Table 1, the losses of a margin, how often bounds hold."""
+"""Tests of the paper's results and of the claims: Table 1, losses of the margin, coverage of the bounds."""

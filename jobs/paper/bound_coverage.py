@@ -1,9 +1,10 @@
-"""Do the bounds hold? Algorithm 1 on many fresh learning sets whose true errors can be measured.
+"""Coverage of the bounds: Algorithm 1 on many generated learning sets whose true errors can be measured.
 
 For twonorm, ringnorm, waveform and a banana-like source, with 100 and 400 rows: the share of learning sets on
 which the mean true error of the members exceeds L_EE, and the occam, holdout and nested bounds; the share of
-members above their own Clopper-Pearson bound; and looseness, bound over truth. Truth is measured on 20 000
-fresh rows for each learning set. A setting that is in ``--out`` already is read, not run.
+members above their individual Clopper-Pearson bounds; and looseness, the bound divided by the true error.
+True errors are measured on 20 000 fresh rows for each learning set. Settings already in ``--out`` are read,
+not run.
 
     python jobs/paper/bound_coverage.py --runs 500
     python jobs/paper/bound_coverage.py --sources twonorm --rows 100 --runs 20
@@ -52,7 +53,7 @@ Matrix = NDArray[Any]
 
 
 def crescents(n: int, rng: np.random.Generator) -> Sample:
-    """A banana-like source: two half circles, one turned round and shifted into the other, with noise."""
+    """Draw from a banana-like source: two interlocking half circles, with noise."""
     y = 2 * rng.integers(2, size=n) - 1
     angle = rng.uniform(0, np.pi, size=n)
     X = np.column_stack([np.cos(angle), np.sin(angle)])
@@ -71,34 +72,35 @@ class Setting(NamedTuple):
 
 
 def risks(ensemble: Ensemble, distances: Matrix, y: Matrix) -> Matrix:
-    """True error of each member, measured on fresh rows.
+    """Measure the true error of each member on fresh rows.
 
-    One kernel serves all members of a gamma; single precision is far below what 20 000 rows can tell.
+    Members with the same gamma share a kernel; the error of single precision is far below the resolution of
+    20 000 rows.
 
     Args:
         distances: squared distances [fresh rows, rows learned from], float32.
         y: labels of the fresh rows, -1 and +1.
     """
     models = [member.model for member in ensemble.members]
-    found = np.empty(len(models))
+    errors = np.empty(len(models))
     for gamma in {model.gamma for model in models}:
         kernel = np.exp(np.float32(-gamma) * distances)
         for i, model in enumerate(models):
             if model.gamma == gamma:
                 b = np.zeros(distances.shape[1], np.float32)
                 b[model.support] = model.dual_coef
-                found[i] = np.mean(np.where(kernel @ b + model.offset > 0, 1, -1) != y)
-    return found
+                errors[i] = np.mean(np.where(kernel @ b + model.offset > 0, 1, -1) != y)
+    return errors
 
 
 def fresh_distances(X: Matrix, rows: Matrix) -> Matrix:
-    """Squared distances [len(X), len(rows)], float32."""
+    """Compute squared distances [len(X), len(rows)], float32."""
     squares = np.sum(X**2, axis=1)[:, None] + np.sum(rows**2, axis=1)
     return np.asarray(np.maximum(squares - 2 * X @ rows.T, 0.0), dtype=np.float32)
 
 
 def drawn(setting: Setting, index: int) -> tuple[Task, Matrix, Matrix]:
-    """Learning set number ``index`` of a setting, and fresh rows of the same source."""
+    """Draw learning set number ``index`` of a setting, and fresh rows from the same source."""
     key = (list(SOURCES).index(setting.source), setting.n, index)
     rng = np.random.default_rng(np.random.SeedSequence(2012, spawn_key=key))
     learn, fresh = SOURCES[setting.source](setting.n, rng), SOURCES[setting.source](FRESH_ROWS, rng)
@@ -106,66 +108,66 @@ def drawn(setting: Setting, index: int) -> tuple[Task, Matrix, Matrix]:
 
 
 def trial(setting: Setting, index: int) -> dict[str, float]:
-    """Bounds and true errors, as rates, of every certification on one learning set."""
+    """Compute bounds and true errors, as rates, of every certification on one learning set."""
     task, X, y = drawn(setting, index)
     serial = Execution("serial")
     with one_thread():
-        held, inside = (run_job(Job(study, task), serial) for study in (HOLDOUT, NESTED))
+        held_out, inside = (run_job(Job(study, task), serial) for study in (HOLDOUT, NESTED))
         assert inside.nested is not None
         distances = fresh_distances(X, task.X)
         paper, nested = (risks(one, distances, y) for one in (inside.ensemble, inside.nested))
-        rest = risks(held.ensemble, fresh_distances(X, held.task.X), y)
-    certificate = inside.certificate  # F* of the nested run is that of the paper's
-    own = clopper_pearson(list(certificate.errors), certificate.n_select, certificate.delta)
+        rest = risks(held_out.ensemble, fresh_distances(X, held_out.task.X), y)
+    certificate = inside.certificate  # F* of the nested run is the paper's
+    upper = clopper_pearson(list(certificate.errors), certificate.n_select, certificate.delta)
     claims = {claim["certification"]: claim["bound"] for claim in certificate.claims}
     return {
         "l_ee": certificate.l_ee,
         "occam": claims["occam"],
         "nested": claims["nested"],
-        "holdout": held.certificate.claims[0]["bound"],
+        "holdout": held_out.certificate.claims[0]["bound"],
         "risk": float(paper.mean()),
         "risk_nested": float(nested.mean()),
         "risk_holdout": float(rest.mean()),
-        "members_above": float(np.mean(paper > own)),
-        "first_above": float(paper[0] > own[0]),
+        "members_above": float(np.mean(paper > upper)),
+        "first_above": float(paper[0] > upper[0]),
     }
 
 
 def trials(setting: Setting, runs: int, workers: int) -> Iterator[dict[str, float]]:
-    """One row for each learning set of a setting, in any number of processes."""
+    """Yield one row for each learning set of a setting, computed in ``workers`` processes."""
     with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
         yield from pool.map(partial(trial, setting), range(runs), chunksize=5)
 
 
 def rows_of(setting: Setting, runs: int, workers: int, out: Path) -> pa.Table:
-    """The rows of a setting, from its file if it holds enough of them."""
+    """Return the rows of a setting, from its file if it has enough of them."""
     file = out / f"{setting.source}-{setting.n}.parquet"
-    if file.exists() and (held := parquet.read_table(file)).num_rows >= runs:
-        return held.slice(0, runs)
-    told = TextColumn(f"{setting.source} {setting.n}")
-    columns = (told, BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    if file.exists() and (stored := parquet.read_table(file)).num_rows >= runs:
+        return stored.slice(0, runs)
+    label = TextColumn(f"{setting.source} {setting.n}")
+    columns = (label, BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     with Progress(*columns, console=console, transient=True) as progress:
-        found = pa.Table.from_pylist(list(progress.track(trials(setting, runs, workers), total=runs)))
+        table = pa.Table.from_pylist(list(progress.track(trials(setting, runs, workers), total=runs)))
     out.mkdir(parents=True, exist_ok=True)
-    parquet.write_table(found, file)
-    return found
+    parquet.write_table(table, file)
+    return table
 
 
 def failures(table: pa.Table) -> dict[str, NDArray[np.bool_]]:
-    """For each claim, on which learning sets the truth lies above the bound."""
+    """Return, for each claim, on which learning sets the true error exceeds the bound."""
     values = {name: table[name].to_numpy() for name in table.column_names}
-    found = {name: values[risk] > values[name] for name, risk in TRUTH.items()}
-    return found | {"member": values["first_above"] > 0}
+    failed = {name: values[risk] > values[name] for name, risk in TRUTH.items()}
+    return failed | {"member": values["first_above"] > 0}
 
 
 def share(failed: NDArray[np.bool_]) -> list[float]:
-    """Share of failures, and its two-sided 95 % Clopper-Pearson interval."""
+    """Return the share of failures, and its two-sided 95 % Clopper-Pearson interval."""
     interval = binomtest(int(failed.sum()), len(failed)).proportion_ci(0.95, method="exact")
     return [float(failed.mean()), float(interval.low), float(interval.high)]
 
 
 def described(table: pa.Table) -> dict[str, Any]:
-    """What one setting shows."""
+    """Summarize the rows of one setting."""
     mean = {name: float(table[name].to_numpy().mean()) for name in table.column_names}
     return {
         "runs": table.num_rows,
@@ -177,33 +179,33 @@ def described(table: pa.Table) -> dict[str, Any]:
     }
 
 
-def line(setting: Setting, found: dict[str, Any]) -> str:
-    """One setting: failures in percent with their intervals, then bound, truth and looseness."""
+def line(setting: Setting, summary: dict[str, Any]) -> str:
+    """Format one setting: failures in percent with their intervals, then bounds and looseness."""
     failed = "".join(
-        f"{100 * found['failures'][name][0]:6.1f} [{100 * found['failures'][name][1]:.1f}, "
-        f"{100 * found['failures'][name][2]:.1f}]".ljust(18)
+        f"{100 * summary['failures'][name][0]:6.1f} [{100 * summary['failures'][name][1]:.1f}, "
+        f"{100 * summary['failures'][name][2]:.1f}]".ljust(18)
         for name in FAILURES
     )
     loose = "".join(
-        f"{100 * found['bound'][name]:7.1f} ({found['looseness'][name]:.2f})" for name in FAILURES[:4]
+        f"{100 * summary['bound'][name]:7.1f} ({summary['looseness'][name]:.2f})" for name in FAILURES[:4]
     )
-    return f"{setting.source:<10}{setting.n:>5}{failed}{100 * found['members_above']:5.1f}{loose}"
+    return f"{setting.source:<10}{setting.n:>5}{failed}{100 * summary['members_above']:5.1f}{loose}"
 
 
-def picture(found: dict[Setting, dict[str, Any]], file: Path) -> None:
-    """Mean bounds beside mean true errors, one group for each setting."""
+def picture(summaries: dict[Setting, dict[str, Any]], file: Path) -> None:
+    """Draw mean bounds and mean true errors, one group of bars for each setting."""
     figure = Figure(figsize=(9, 4.2), layout="constrained")
     axes = figure.subplots()
     names = {"l_ee": "L_EE (not proven)", "holdout": "holdout", "nested": "nested", "occam": "occam"}
     for i, (name, shown) in enumerate(names.items()):
-        at = np.arange(len(found)) + 0.2 * (i - 1.5)
-        bound = [100 * one["bound"][name] for one in found.values()]
+        at = np.arange(len(summaries)) + 0.2 * (i - 1.5)
+        bound = [100 * one["bound"][name] for one in summaries.values()]
         axes.bar(at, bound, width=0.18, label=shown, color=f"C{i}")
-        truth = [100 * one["risk"][name] for one in found.values()]
+        truth = [100 * one["risk"][name] for one in summaries.values()]
         axes.plot(at, truth, "_", color="black", markersize=11, label="true error" if not i else None)
-    axes.set_xticks(range(len(found)), [f"{setting.source}\nn = {setting.n}" for setting in found])
+    axes.set_xticks(range(len(summaries)), [f"{setting.source}\nn = {setting.n}" for setting in summaries])
     axes.set_ylabel("percent")
-    axes.set_title("Mean upper bounds, and the true error of what each of them is about")
+    axes.set_title("Mean upper bounds and the corresponding true errors")
     axes.margins(y=0.18)
     axes.legend(ncols=5, frameon=False, loc="upper left")
     axes.spines[["top", "right"]].set_visible(False)
@@ -211,30 +213,30 @@ def picture(found: dict[Setting, dict[str, Any]], file: Path) -> None:
 
 
 def main(
-    sources: Annotated[str, typer.Option(help="Some of the sources: a,b.")] = ",".join(SOURCES),
-    rows: Annotated[str, typer.Option(help="Rows of a learning set: a,b.")] = ",".join(map(str, ROWS)),
+    sources: Annotated[str, typer.Option(help="Sources to use: a,b.")] = ",".join(SOURCES),
+    rows: Annotated[str, typer.Option(help="Rows of the learning sets: a,b.")] = ",".join(map(str, ROWS)),
     runs: Annotated[int, typer.Option(min=1, help="Learning sets for each setting.")] = 500,
-    workers: Annotated[int, typer.Option(min=1, help="Processes.")] = cpu_count() or 1,
-    out: Annotated[Path, typer.Option(help="Folder of rows and picture.")] = Path("runs/coverage"),
+    workers: Annotated[int, typer.Option(min=1, help="Worker processes.")] = cpu_count() or 1,
+    out: Annotated[Path, typer.Option(help="Folder for the rows and the figure.")] = Path("runs/coverage"),
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
-    """Print, for each setting, how often each bound fails and how loose it is; draw a picture."""
+    """Print, for each setting, how often each bound fails and how loose it is; draw a figure."""
     if unknown := [name for name in sources.split(",") if name not in SOURCES]:
         raise typer.BadParameter(f"{unknown[0]!r} is not a source: choose from {', '.join(SOURCES)}")
-    found: dict[Setting, dict[str, Any]] = {}
+    summaries: dict[Setting, dict[str, Any]] = {}
     if not as_json:
         claims = "".join(f"{name} > %".ljust(18) for name in FAILURES)
         loose = "".join(f"{name} (x)".rjust(14) for name in FAILURES[:4])
         print(f"{'source':<10}{'n':>5}  {claims}members{loose}")
     for setting in (Setting(source, int(n)) for source in sources.split(",") for n in rows.split(",")):
-        found[setting] = described(rows_of(setting, runs, workers, out))
+        summaries[setting] = described(rows_of(setting, runs, workers, out))
         if not as_json:
-            print(line(setting, found[setting]))
+            print(line(setting, summaries[setting]))
             sys.stdout.flush()
     for suffix in ("svg", "png"):
-        picture(found, out / f"coverage.{suffix}")
+        picture(summaries, out / f"coverage.{suffix}")
     if as_json:
-        print(json.dumps({f"{s.source}:{s.n}": one for s, one in found.items()}))
+        print(json.dumps({f"{s.source}:{s.n}": one for s, one in summaries.items()}))
 
 
 if __name__ == "__main__":

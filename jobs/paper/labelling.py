@@ -1,4 +1,4 @@
-"""Names beside the points of a scatter, clear of each other and of what is drawn."""
+"""Placement of names next to the points of a scatter plot, without overlaps."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -18,9 +18,9 @@ Values = NDArray[np.float64]
 
 
 def name_points(axes: Axes, names: Sequence[str], points: Values, spread: Values, others: Values) -> None:
-    """A name and a line to it beside each of ``points`` [points, 2], clear of marks, bars and other names.
+    """Place a name next to each of ``points`` [points, 2], with a line, avoiding marks, bars and other names.
 
-    Greedy: each takes the first of a list of places that covers least.
+    Greedy: each name takes the first of a list of positions with the least overlap.
     """
     at, unit = axes.transData.transform, axes.figure.dpi / 72
     marks = [_box(pixel, MARK_POINTS * unit) for pixel in at(np.vstack([points, others]))]
@@ -30,25 +30,25 @@ def name_points(axes: Axes, names: Sequence[str], points: Values, spread: Values
         text = axes.text(0, 0, name, fontsize=NAME_SIZE, parse_math=False)
         size = np.array(text.get_window_extent().size)
         text.remove()
-        places, foreign = _places(size / unit), [*marks[:i], *marks[i + 1 : len(points)], *named]
-        boxes = [_box(pixel + np.array(place) * unit, size) for place in places]
+        offsets, obstacles = _offsets(size / unit), [*marks[:i], *marks[i + 1 : len(points)], *named]
+        boxes = [_box(pixel + np.array(offset) * unit, size) for offset in offsets]
         cost = [
             box.count_overlaps(taken)
             + OUTSIDE * (not _within(box, axes.bbox))
-            + _crossed(pixel, pixel + np.array(place) * unit, foreign)
-            for box, place in zip(boxes, places, strict=True)
+            + _crossed(pixel, pixel + np.array(offset) * unit, obstacles)
+            for box, offset in zip(boxes, offsets, strict=True)
         ]
         best = int(np.argmin(cost))
         taken.append(boxes[best])
         named.append(boxes[best])
         axes.annotate(
-            name, (point[0], point[1]), places[best], textcoords="offset points", ha="center", va="center",
+            name, (point[0], point[1]), offsets[best], textcoords="offset points", ha="center", va="center",
             fontsize=NAME_SIZE, parse_math=False, in_layout=False, arrowprops=LEADER,
         )  # fmt: skip
 
 
 def _bars(at: Any, points: Values, spread: Values, width: float) -> list[Bbox]:
-    """What error bars and the diagonal cover, in pixels."""
+    """Return boxes that cover the error bars and the diagonal, in pixels."""
     steps = [np.array([1, 0]) * spread, np.array([0, 1]) * spread]
     ends = [(at(np.maximum(points - step, LEAST_SHOWN)), at(points + step)) for step in steps]
     bars = [Bbox(list(pair)).padded(width) for low, high in ends for pair in zip(low, high, strict=True)]
@@ -57,13 +57,13 @@ def _bars(at: Any, points: Values, spread: Values, width: float) -> list[Bbox]:
 
 
 def _crossed(start: Values, end: Values, boxes: Sequence[Bbox]) -> int:
-    """How many of the boxes the line from start to end passes through."""
+    """Count how often the line from start to end, in 20 points, is in one of the boxes."""
     steps = [start + share * (end - start) for share in np.linspace(0, 1, 20)]
     return sum(any(box.contains(x, y) for x, y in steps) for box in boxes)
 
 
-def _places(size: Values) -> list[tuple[float, float]]:
-    """Offsets of the middle of a name of that size from its point, all in points, the nearest first."""
+def _offsets(size: Values) -> list[tuple[float, float]]:
+    """List offsets of the centre of a name of this size from its mark, nearest first; all in points."""
     angles = [2 * np.pi * i / 16 for i in range(16)]
     return [
         (float(np.cos(a) * (gap + size[0] / 2)), float(np.sin(a) * (gap + size[1] / 2)))

@@ -1,7 +1,7 @@
-"""Other losses and bounds, the paper's open question: are any tighter than counts with Clopper-Pearson.
+"""Other losses and bounds, the paper's open question: whether any is tighter than Clopper-Pearson on counts.
 
 The default study on one realization of each IDA set gives F*; its members give decision values f on their
-estimate sets, m rows each, and on the set's test rows. With the margin z = y f(x), three losses:
+estimate sets, m rows each, and on the test rows of the set. With the margin z = y f(x), three losses:
 
     count           1[z <= 0]                  the error of the hard label, the sign of f
     ramp            clip((1 - z) / 2, 0, 1)    the error of a random label, which is +1 with probability
@@ -9,15 +9,15 @@ estimate sets, m rows each, and on the set's test rows. With the margin z = y f(
     clipped linear  clip(1 - z, 0, 1)          the hinge loss up to 1
 
 As count <= clipped linear = min(1, 2 ramp), a bound on the mean of the clipped linear loss bounds the error
-of the hard label, and so does a bound on the ramp loss once it is doubled. Undoubled, that one bounds the
-error of the random label alone.
+of the hard label, and so does twice a bound on the mean ramp loss. Without the factor, the latter bounds only
+the error of the random label.
 
 Counts are bounded by Clopper-Pearson and Stevens; the mean of a soft loss by Hoeffding, by the empirical
 Bernstein bound of Maurer and Pontil, and by betting (``soft_bounds``); each at delta = 0.05.
 Looseness is the mean over members of the bound, as in L_EE, divided by the mean over members of the true
-error of the label above the column. The true error is taken from the test rows; beside it stands its
-binomial standard error, an upper limit where it is a mean over members. A star marks the smallest looseness
-for each label. All columns share the candidate that counts with Clopper-Pearson selected.
+error of the label above the column. The true error is measured on the test rows and shown with its binomial
+standard error, which is an upper limit for a mean over members. A star marks the smallest looseness for each
+label. All columns share the candidate that was selected by counts with Clopper-Pearson.
 
     python jobs/paper/losses.py --sets banana,heart --realization 1
 """
@@ -50,7 +50,7 @@ Row = dict[str, Any]
 
 
 class Column(NamedTuple):
-    """A loss, a bound on its mean, and the label whose error the two bound."""
+    """A loss, a bound on its mean, and the label whose error they bound."""
 
     loss: str
     bound: str
@@ -58,13 +58,11 @@ class Column(NamedTuple):
 
     @property
     def key(self) -> str:
-        """Its name in the metadata."""
+        """Name of the column in the results."""
         return f"{self.loss}, {self.bound}"
 
 
-LOSSES: dict[
-    str, tuple[float, Callable[[Values], Values]]
-] = {  # and what a bound on the mean is multiplied by
+LOSSES: dict[str, tuple[float, Callable[[Values], Values]]] = {  # and the factor of a bound on its mean
     "2 x ramp": (2.0, ramp),
     "clipped linear": (1.0, clipped_linear),
     "ramp": (1.0, ramp),
@@ -78,7 +76,7 @@ COLUMNS = [*COUNTS, *SOFT, *RANDOM]
 
 
 def estimate_margins(result: Result) -> Values:
-    """Margins of every member on the rows of its estimate set, (members, m)."""
+    """Compute the margins of every member on the rows of its estimate set, (members, m)."""
     problem, margins = result.problem, []
     size = next(j for j, size in enumerate(problem.sizes) if size.holds(result.k))
     for member in result.ensemble.members:
@@ -88,22 +86,22 @@ def estimate_margins(result: Result) -> Values:
 
 
 def mean_bounds(result: Result) -> dict[str, float]:
-    """For each column the mean over members of the bound on its label's error."""
+    """Compute, for each column, the mean over members of the bound on the error of its label."""
     delta, z = result.study.delta, estimate_margins(result)
     errors = np.array([sum(member.errors) for member in result.ensemble.members])
     members, m = z.shape
     v = randomisers(m, members, result.study.seed)
     counts = (clopper_pearson(errors, m, delta), stevens(errors, m, v, delta))
-    found = {column.key: float(np.mean(bounds)) for column, bounds in zip(COUNTS, counts, strict=True)}
+    means = {column.key: float(np.mean(bounds)) for column, bounds in zip(COUNTS, counts, strict=True)}
     for column in (*SOFT, *RANDOM):
         factor, loss = LOSSES[column.loss]
         bounds = factor * BOUNDS[column.bound](loss(z), delta)
-        found[column.key] = float(np.mean(np.minimum(1, bounds)))
-    return found
+        means[column.key] = float(np.mean(np.minimum(1, bounds)))
+    return means
 
 
 def true_means(ensemble: Ensemble, test: TestRows) -> dict[str, float]:
-    """Mean over members and test rows: the error of either label, and the clipped linear loss."""
+    """Average over members and test rows: the error of either label, and the clipped linear loss."""
     labels, f = ensemble.predict(test.X)
     z = np.where(test.y == 1, 1, -1) * f
     return {
@@ -114,14 +112,14 @@ def true_means(ensemble: Ensemble, test: TestRows) -> dict[str, float]:
 
 
 def measure(result: Result, test: TestRows) -> Row:
-    """The metadata of one set: sizes, true errors, bounds, looseness.
+    """Compute the results of one set: sizes, true errors, bounds, looseness.
 
     Raises:
-        InputError: no member errs on the test rows, so that looseness has no meaning.
+        InputError: no member errs on the test rows, so that looseness is undefined.
     """
     true, bounds = true_means(result.ensemble, test), mean_bounds(result)
     if not min(true["hard"], true["random"]):
-        raise InputError(f"no member errs on the {len(test.y)} test rows: looseness has no meaning")
+        raise InputError(f"no member errs on the {len(test.y)} test rows: looseness is undefined")
     return {
         "k": result.k,
         "m": result.task.n // result.k,
@@ -134,21 +132,21 @@ def measure(result: Result, test: TestRows) -> Row:
 
 
 def study_set(name: str, realization: int, backend: str) -> Row:
-    """The default study on one realization of one set, and its metadata."""
+    """Run the default study on one realization of one set; return its results."""
     task, test = read_task(f"ida:{name}:{realization}")
     if test is None:
-        raise InputError(f"{name} has no rows to test on")
+        raise InputError(f"{name} has no test rows")
     return measure(run_job(Job(Study.of(scale=scale(name)), task), Execution(backend)), test)
 
 
-def averages(found: dict[str, Row]) -> dict[str, float]:
-    """Geometric mean over the sets of each column's looseness."""
+def averages(rows: dict[str, Row]) -> dict[str, float]:
+    """Compute the geometric mean over the sets of each column's looseness."""
     keys = [column.key for column in COLUMNS]
-    return {key: geometric_mean(row["looseness"][key] for row in found.values()) for key in keys}
+    return {key: geometric_mean(row["looseness"][key] for row in rows.values()) for key in keys}
 
 
 def least(columns: list[Column], looseness: dict[str, float]) -> Column:
-    """The column of the smallest looseness."""
+    """Return the column with the smallest looseness."""
     return min(columns, key=lambda column: looseness[column.key])
 
 
@@ -163,7 +161,7 @@ SHORT = {
 
 
 def heading() -> str:
-    """Three lines over the table: label, loss, bound."""
+    """Format the three heading lines of the table: label, loss, bound."""
     losses = "".join(f"{name:^18}" for name in LOSSES)
     lines = (
         f"{'':{len(HEAD)}}{'hard label':^48}{'random label':^18}",
@@ -174,38 +172,38 @@ def heading() -> str:
 
 
 def figures(looseness: dict[str, float]) -> str:
-    """One line's looseness, the smallest for each label starred."""
+    """Format the looseness of one line, with a star at the smallest for each label."""
     stars = (least([*COUNTS, *SOFT], looseness), least(RANDOM, looseness))
     shown = [(looseness[column.key], "*" if column in stars else " ") for column in COLUMNS]
     return "".join(f"{value:>5.{1 + (value < 9.995)}f}{star}" for value, star in shown).rstrip()
 
 
 def line(name: str, row: Row) -> str:
-    """One set's line."""
+    """Format the line of one set."""
     hard = f"{100 * row['true']['hard']:.1f} ± {100 * row['standard_error']:.1f}"
     random = 100 * row["true"]["random"]
     return f"{name:<15}{row['m']:>4}{hard:>14}{random:>8.1f} {figures(row['looseness'])}"
 
 
-def paragraph(found: dict[str, Row]) -> str:
-    """What the table says, from its figures alone."""
-    mean, rows = averages(found), list(found.values())
+def paragraph(by_set: dict[str, Row]) -> str:
+    """Summarize the table in words, from its figures alone."""
+    mean, rows = averages(by_set), list(by_set.values())
     count, soft, random = least(COUNTS, mean), least(SOFT, mean), least(RANDOM, mean)
-    wins = sum(least([CP, *SOFT], row["looseness"]) is not CP for row in rows)
+    tighter = sum(least([CP, *SOFT], row["looseness"]) is not CP for row in rows)
     linear = geometric_mean(row["true"]["clipped linear"] / row["true"]["hard"] for row in rows)
-    oftener = geometric_mean(row["true"]["random"] / row["true"]["hard"] for row in rows)
+    ratio = geometric_mean(row["true"]["random"] / row["true"]["hard"] for row in rows)
     higher = geometric_mean(row["bound"][random.key] / row["bound"][CP.key] for row in rows)
     shares = [100 * row["standard_error"] / row["true"]["hard"] for row in rows]
     sentences = (
         f"Hard label, geometric means over {len(rows)} sets: counts with {count.bound} are "
         f"{mean[count.key]:.2f} times the true error, with Clopper-Pearson {mean[CP.key]:.2f}; the tightest "
         f"soft loss, {soft.loss} with {soft.bound}, is {mean[soft.key]:.2f} times it.",
-        f"A soft loss beats Clopper-Pearson on {wins} of {len(rows)} sets.",
+        f"A soft loss is tighter than Clopper-Pearson on {tighter} of {len(rows)} sets.",
         f"The mean clipped linear loss itself is {linear:.2f} times the hard label's error, "
-        f"twice the mean ramp loss {2 * oftener:.2f} times: no bound on them does better, however "
-        f"many the rows.",
+        f"twice the mean ramp loss {2 * ratio:.2f} times: no bound on them can do better, "
+        f"with any number of rows.",
         f"Random label: {random.bound} is {mean[random.key]:.2f} times its true error, but it errs "
-        f"{oftener:.2f} times as often as the hard label, and the bound is {higher:.2f} times "
+        f"{ratio:.2f} times as often as the hard label, and the bound is {higher:.2f} times "
         f"Clopper-Pearson's on the hard label.",
         f"The standard error of the hard label's true error is {min(shares):.0f} to {max(shares):.0f} % of "
         f"it, the same for all columns of a set.",
@@ -214,25 +212,25 @@ def paragraph(found: dict[str, Row]) -> str:
 
 
 def main(
-    sets: Annotated[str, typer.Option(help="Some of the sets: a,b,c.")] = ",".join(SETS),
+    sets: Annotated[str, typer.Option(help="Sets to use: a,b,c.")] = ",".join(SETS),
     realization: Annotated[int, typer.Option(min=1, help="Realization of each set.")] = 1,
     backend: Annotated[str, typer.Option(help="ray or serial.")] = "ray",
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
-    """Print one line for each set, the geometric means, and what they say."""
-    found: dict[str, Row] = {}
+    """Print one line for each set, the geometric means, and a summary in words."""
+    rows: dict[str, Row] = {}
     if not as_json:
         print(heading(), flush=True)
     for name in sets.split(","):
         start = perf_counter()
-        row = found[name] = study_set(name, realization, backend)
+        row = rows[name] = study_set(name, realization, backend)
         typer.echo(f"{name}: k = {row['k']}, {perf_counter() - start:.1f} s", err=True)
         if not as_json:
             print(line(name, row), flush=True)
     if as_json:
-        print(json.dumps({"sets": found, "geomean": averages(found)}))
+        print(json.dumps({"sets": rows, "geomean": averages(rows)}))
     else:
-        print(f"{'geometric mean':<{len(HEAD)}}{figures(averages(found))}", paragraph(found), sep="\n\n")
+        print(f"{'geometric mean':<{len(HEAD)}}{figures(averages(rows))}", paragraph(rows), sep="\n\n")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""The bounds of Table 1 against the test errors as a picture, ours and the paper's."""
+"""Scatter plot of the bounds of Table 1 against the test errors, ours and the paper's."""
 
 from collections.abc import Sequence
 from io import BytesIO
@@ -18,8 +18,10 @@ Values = NDArray[np.float64]
 
 
 class SetErrors(NamedTuple):
-    """One data set of the paper's Table 1, as rates: mean and standard deviation over its realizations of
-    L_EE and of the test error, and the paper's means.
+    """One data set of the paper's Table 1.
+
+    Rates: mean and standard deviation over its realizations of L_EE and of the test error, and the paper's
+    means.
     """
 
     name: str
@@ -32,17 +34,17 @@ class SetErrors(NamedTuple):
 
 
 class Picture(NamedTuple):
-    """One picture as SVG and as PNG, in dark ink on white."""
+    """One figure as SVG and as PNG, dark on white."""
 
     svg: str
     png: bytes
 
 
 def bounds_against_errors(rows: Sequence[SetErrors]) -> Picture:
-    """Mean L_EE against mean test error of every set, with one standard deviation either way.
+    """Plot mean L_EE against mean test error of every set, with one standard deviation on either side.
 
-    A hollow mark is the paper's; a thin line joins it to ours. On the diagonal the two are equal. Axes are
-    logarithmic where every mean is above 0.
+    Hollow marks are the paper's, joined to ours by thin lines. On the diagonal, bound and error are equal.
+    Axes are logarithmic if every mean is above 0.
     """
     with new_figure("sets", SET_SIZE) as figure:
         axes = figure.add_subplot()
@@ -63,7 +65,7 @@ def bounds_against_errors(rows: Sequence[SetErrors]) -> Picture:
         axes.set_xlabel("test error of F*, in %")
         axes.set_ylabel("L_EE, in %")
         axes.legend(loc="lower right")
-        figure.draw_without_rendering()  # names are placed in pixels, which are settled now
+        figure.draw_without_rendering()  # names are placed in pixels, which are fixed from here on
         name_points(axes, [row.name for row in rows], ours, spread, paper)
         return Picture(as_svg(figure, "white"), _png(figure))
 
@@ -75,7 +77,7 @@ def _png(figure: Figure) -> bytes:
 
 
 def _scale_alike(axes: Axes, means: Values, highest: Values) -> None:
-    """One unit for both axes, in logarithms where all ``means`` [points, 2] are above 0; the diagonal."""
+    """Scale both axes alike, logarithmically if all ``means`` [points, 2] are above 0; draw the diagonal."""
     low, high = means.min(axis=0) / 1.4, 1.4 * np.maximum(means.max(axis=0), highest.max(axis=0))
     if low.min() > 0:
         axes.set_xscale("log")

@@ -6,12 +6,12 @@ With the margin z = y f(x):
     clipped linear  clip(1 - z, 0, 1)
 
 are the ramp losses min(1 - s, max(0, 1 - z)) / (1 - s) of Collobert et al. at s = -1 and s = 0. Each bound
-takes m losses of independent rows and fails with probability at most delta. All but betting look at the
-mean and the variance alone; betting also at the order, which must not depend on the losses.
+takes m losses of independent rows and fails with probability at most delta. All except betting use only the
+mean and the variance; betting also uses the order, which must not depend on the losses.
 
-References: Hoeffding, JASA 58, 1963; Collobert, Sinz, Weston, Bottou, ICML
-2006; Maurer, Pontil, COLT 2009; Waudby-Smith, Ramdas, JRSS B 86, 2024. (Their package confseq comes without
-wheels; this is their bound from one side, a few lines.)
+References: Hoeffding, JASA 58, 1963; Collobert, Sinz, Weston, Bottou, ICML 2006; Maurer, Pontil, COLT 2009;
+Waudby-Smith, Ramdas, JRSS B 86, 2024. (Their package confseq is published without wheels; this is their
+one-sided bound, in a few lines.)
 """
 
 from collections.abc import Callable
@@ -22,27 +22,27 @@ from numpy.typing import NDArray
 Values = NDArray[np.float64]
 
 HALVINGS = 50
-CAP = 0.75  # of the bet that could lose all; they name 1/2 and 3/4
+CAP = 0.75  # share of the bet that could lose all capital; the authors suggest 1/2 and 3/4
 
 
 def ramp(z: Values) -> Values:
-    """Ramp loss of margins, any shape: the probability that the random label is wrong."""
+    """Compute the ramp loss of margins, any shape: the probability that the random label is wrong."""
     return np.clip((1 - z) / 2, 0, 1)
 
 
 def clipped_linear(z: Values) -> Values:
-    """Clipped linear loss of margins, any shape."""
+    """Compute the clipped linear loss of margins, any shape."""
     return np.clip(1 - z, 0, 1)
 
 
 def hoeffding(losses: Values, delta: float) -> Values:
-    """Hoeffding's upper bound on the mean of losses in [0, 1], (..., m) to (...): Theorem 1 of 1963."""
+    """Return Hoeffding's upper bound on a mean of losses in [0, 1], (..., m) to (...): Theorem 1 of 1963."""
     m = losses.shape[-1]
     return _at_most_one(losses.mean(axis=-1) + np.sqrt(np.log(1 / delta) / (2 * m)))
 
 
 def empirical_bernstein(losses: Values, delta: float) -> Values:
-    """Empirical Bernstein upper bound, (..., m) to (...): Theorem 4 of Maurer and Pontil; 1 at m = 1."""
+    """Return the empirical Bernstein bound, (..., m) to (...): Theorem 4 of Maurer and Pontil; 1 at m = 1."""
     m = losses.shape[-1]
     if m == 1:
         return np.ones(losses.shape[:-1])
@@ -56,36 +56,37 @@ def _at_most_one(bounds: Values) -> Values:
 
 
 def betting(losses: Values, delta: float) -> Values:
-    """Upper bound by betting on a small mean, (..., m) to (...), after Waudby-Smith and Ramdas.
+    """Return an upper bound by betting on a small mean, (..., m) to (...), after Waudby-Smith and Ramdas.
 
-    Against the claim that the mean is u, the capital after t rows is prod_i<=t (1 + b_i (u - loss_i)), with
-    b_i = min(sqrt(2 ln(1/delta) / (m s2_i)), CAP / (1 - u)) and s2_i an estimate of the variance from the
-    rows before i. Where the mean is u it is a positive martingale: it ever reaches 1/delta with probability
-    at most delta (Ville). It grows with u, so one crossing divides what is refuted from what is not.
+    Against the hypothesis that the mean is u, the capital after t rows is prod_i<=t (1 + b_i (u - loss_i)),
+    with b_i = min(sqrt(2 ln(1/delta) / (m s2_i)), CAP / (1 - u)) and s2_i an estimate of the variance from
+    the rows before i. If the mean is u, the capital is a positive martingale: it ever reaches 1/delta with
+    probability at most delta (Ville). It grows with u, so that a single crossing separates rejected values of
+    u from the others.
     """
     level, m = np.log(1 / delta), losses.shape[-1]
     bets = np.sqrt(2 * level / (m * _variance_before(losses)))
 
-    def refuted(u: Values) -> NDArray[np.bool_]:
+    def rejected(u: Values) -> NDArray[np.bool_]:
         b = np.minimum(bets, (CAP / (1 - u))[..., None])
         capital = np.cumsum(np.log1p(b * (u[..., None] - losses)), axis=-1)
         return np.asarray(capital.max(axis=-1) >= level)
 
-    return _crossing(refuted, np.zeros(losses.shape[:-1]), np.ones(losses.shape[:-1]))
+    return _crossing(rejected, np.zeros(losses.shape[:-1]), np.ones(losses.shape[:-1]))
 
 
 def _variance_before(losses: Values) -> Values:
-    """For each row, the variance of those before it and of one half with squared deviation 1/4."""
+    """Compute, for each row, the variance of the rows before it and of a 1/2 with squared deviation 1/4."""
     rows = np.arange(2, losses.shape[-1] + 2)
     mean = (0.5 + np.cumsum(losses, axis=-1)) / rows
     variance = (0.25 + np.cumsum((losses - mean) ** 2, axis=-1)) / rows
     return np.concatenate([np.full_like(variance[..., :1], 0.25), variance[..., :-1]], axis=-1)
 
 
-def _crossing(refuted: Callable[[Values], NDArray[np.bool_]], low: Values, high: Values) -> Values:
-    """Where ``refuted`` turns true between low and high, elementwise, from above: the safe side."""
+def _crossing(rejected: Callable[[Values], NDArray[np.bool_]], low: Values, high: Values) -> Values:
+    """Find where ``rejected`` becomes true between low and high, elementwise, from above: the safe side."""
     for _ in range(HALVINGS):
         middle = (low + high) / 2
-        beyond = refuted(middle)
+        beyond = rejected(middle)
         low, high = np.where(beyond, low, middle), np.where(beyond, middle, high)
     return high

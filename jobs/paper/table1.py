@@ -1,9 +1,9 @@
-"""Table 1 of the paper: thirteen IDA sets, ten realizations each, beside the figures printed there.
+"""Reproduction of the paper's Table 1: thirteen IDA sets, ten realizations each, with the published figures.
 
-Default grids, every k from 3 to n, twenty splits, scaling none but for splice and flare_solar, which are not
-standardised in the archive. Realizations the archive does not hold are drawn from its pool at the published
-sizes, with a fixed seed, and marked. All studies share one session and are resumable: given again with the
-same ``--out``, what is finished is only read.
+Default grids, every k from 3 to n, twenty splits, no scaling except for splice and flare_solar, which are not
+standardised in the archive. Realizations missing from the archive are drawn from its pool at the published
+sizes, with a fixed seed, and marked. All studies share one session and can be resumed: with the same
+``--out``, finished studies are only read.
 
     python jobs/paper/table1.py --sets banana,heart --realizations 3
     python jobs/paper/table1.py --conventional     k = 5 and k = 10 by the rotation of one shuffle
@@ -48,7 +48,7 @@ from jobs.paper.scatter import SetErrors, bounds_against_errors
 
 Figure = tuple[float, float]
 COLUMNS = ("k", "l_ee", "test", "l_ee_k5", "test_k5", "l_ee_k10", "test_k10")
-# Mean and standard deviation over ten realizations, in percent but for k.
+# Mean and standard deviation over ten realizations, in percent except for k.
 # fmt: off
 PAPER: dict[str, tuple[Figure, ...]] = {
     "banana": ((3.9, 0.5), (15.9, 1.0), (11.0, 0.4), (17.3, 1.4), (11.1, 0.3), (21.8, 2.0), (11.4, 0.5)),
@@ -91,18 +91,18 @@ class Part(NamedTuple):
 
     @property
     def task(self) -> Task:
-        """What is learned from."""
+        """Learning set."""
         source = f"ida:{self.name}:{self.realization}" + (" (drawn)" if self.drawn else "")
         return data.learning_task(self.columns.learn, source=source)
 
     @property
     def test(self) -> TestRows | None:
-        """What is tested on."""
+        """Test set, if there is one."""
         return data.rows_to_test(self.columns.test, self.task)
 
 
 def part(name: str, realization: int, seed: int) -> Part:
-    """A realization as the archive holds it, or else drawn from the pool at the sizes of the first."""
+    """Load a realization from the archive, or else draw it from the pool at the sizes of the first."""
     try:
         return Part(name, realization, seed, False, named.load(f"ida:{name}:{realization}"))
     except InputError:
@@ -115,15 +115,15 @@ def part(name: str, realization: int, seed: int) -> Part:
 
 
 def studies(one: Part, conventional: bool) -> list[Study]:
-    """What is asked of one realization."""
-    asked = {"scale": "standard" if one.name in STANDARDISED else "none", "seed": one.seed}
+    """Return the studies of one realization."""
+    options = {"scale": "standard" if one.name in STANDARDISED else "none", "seed": one.seed}
     if conventional:
-        return [Study.of(k=k, resampling="rotation", **asked) for k in (5, 10)]
-    return [Study.of(report_k=(5, 10), **asked)]
+        return [Study.of(k=k, resampling="rotation", **options) for k in (5, 10)]
+    return [Study.of(report_k=(5, 10), **options)]
 
 
 def jobs(one: Part, conventional: bool, out: Path) -> Iterator[Job]:
-    """The studies of one realization, each with its folder."""
+    """Yield the jobs of one realization, each with its folder."""
     task, test = one.task, one.test
     for study in studies(one, conventional):
         k = f"-k{study.resampling.k[0]}" if study.resampling.k else ""
@@ -132,26 +132,26 @@ def jobs(one: Part, conventional: bool, out: Path) -> Iterator[Job]:
 
 
 def figures(one: Part, results: list[Result]) -> dict[str, Any]:
-    """The row of one realization, in percent but for k; nan where the study does not ask."""
-    found: dict[str, Any] = {"set": one.name, "realization": one.realization, "seed": one.seed}
-    found |= {"drawn": one.drawn, "seconds": sum(result.execution["seconds"] for result in results)}
-    found |= {name: float("nan") for name in (*COLUMNS, "vote", "occam")}
+    """Return the row of one realization, in percent except for k; nan for what was not requested."""
+    row: dict[str, Any] = {"set": one.name, "realization": one.realization, "seed": one.seed}
+    row |= {"drawn": one.drawn, "seconds": sum(result.execution["seconds"] for result in results)}
+    row |= {name: float("nan") for name in (*COLUMNS, "vote", "occam")}
     for result in results:
         test = result.execution["test"]
         if result.study.resampling.k is None:
-            found |= {"k": float(result.k), "l_ee": 100 * result.l_ee, "test": 100 * test["error"]}
-            found |= {"vote": 100 * test["vote_error"], "occam": 100 * result.proven}
-            for row, k in product(result.per_k(), (5, 10)):
-                if row["k_first"] <= k <= row["k_last"]:
+            row |= {"k": float(result.k), "l_ee": 100 * result.l_ee, "test": 100 * test["error"]}
+            row |= {"vote": 100 * test["vote_error"], "occam": 100 * result.proven}
+            for best, k in product(result.per_k(), (5, 10)):
+                if best["k_first"] <= k <= best["k_last"]:
                     error = test["reported"][str(k)]["error"]
-                    found |= {f"l_ee_k{k}": 100 * row["l_ee"], f"test_k{k}": 100 * error}
+                    row |= {f"l_ee_k{k}": 100 * best["l_ee"], f"test_k{k}": 100 * error}
         else:
-            found |= {f"l_ee_k{result.k}": 100 * result.l_ee, f"test_k{result.k}": 100 * test["error"]}
-    return found
+            row |= {f"l_ee_k{result.k}": 100 * result.l_ee, f"test_k{result.k}": 100 * test["error"]}
+    return row
 
 
 def run(parts: list[Part], conventional: bool, out: Path) -> list[dict[str, Any]]:
-    """Rows of all parts, the largest sets begun first, by set and realization."""
+    """Run all parts, the largest sets first; return their rows by set and realization."""
     ordered = sorted(parts, key=lambda one: -len(one.columns.learn))
     rows = []
     results = run_many((job for one in ordered for job in jobs(one, conventional, out)), Execution("ray"))
@@ -164,38 +164,38 @@ def run(parts: list[Part], conventional: bool, out: Path) -> list[dict[str, Any]
 
 
 def by_set(rows: list[dict[str, Any]]) -> dict[str, list[dict[str, Any]]]:
-    """The rows of each set."""
+    """Group the rows by set."""
     return {name: list(group) for name, group in groupby(rows, key=lambda row: row["set"])}
 
 
 def summary(rows: list[dict[str, Any]], column: str) -> Figure:
-    """Mean and standard deviation over the realizations of the first seed."""
+    """Compute mean and standard deviation over the realizations of the first seed."""
     values = [row[column] for row in rows if row["seed"] == 0]
     return mean(values), stdev(values) if len(values) > 1 else float("nan")
 
 
 def listed(figure: Figure) -> list[float | None]:
-    """A figure as JSON values."""
+    """Convert a figure to JSON values."""
     return [None if np.isnan(value) else value for value in figure]
 
 
 def seed_deviation(rows: list[dict[str, Any]], column: str) -> float:
-    """Standard deviation from seed to seed on the first realization."""
+    """Compute the standard deviation between seeds on the first realization."""
     values = [row[column] for row in rows if row["realization"] == 1]
     return stdev(values) if len(values) > 1 else float("nan")
 
 
 def posed(one: Part) -> tuple[Problem, GaussianSVM]:
-    """The study of one realization on its rows, and its learner."""
+    """Return the problem of one realization, and its learner."""
     problem = Problem.of(studies(one, False)[0], one.task)
     assert isinstance(problem.learner, GaussianSVM)
     return problem, problem.learner
 
 
 def plain_hours(one: Part) -> float:
-    """Hours the plain scikit-learn loop would take for one study, from a sample of its fits.
+    """Estimate the hours of the plain scikit-learn loop for one study, from a sample of its fits.
 
-    Each sampled fit stands for an equal share of the grid and of k = 3 .. n, at one fit on TR and one on
+    Each sampled fit represents an equal share of the grid and of k = 3 .. n, with one fit on TR and one on
     TR + MS for every C, gamma, k and split.
     """
     problem, learner = posed(one)
@@ -215,8 +215,9 @@ def plain_hours(one: Part) -> float:
 
 
 def hindsight(one: Part) -> float:
-    """The least test error, in percent, of any (C, gamma) of the grid, fitted on all rows to learn from: what
-    no procedure can promise to find.
+    """Find the least test error, in percent, of any (C, gamma) of the grid, fitted on the full learning set.
+
+    No procedure can guarantee to find this pair.
     """
     (problem, learner), test = posed(one), one.test
     assert test is not None
@@ -234,14 +235,14 @@ def hindsight(one: Part) -> float:
 
 
 def cell(ours: Figure, paper: Figure, count: int) -> str:
-    """Ours, and in brackets the difference in the paper's deviations, and as a statistic."""
+    """Format ours, and in brackets the difference in the paper's standard deviations, and as a z value."""
     difference = ours[0] - paper[0]
     z = difference / (paper[1] * (1 / count + 1 / PAPER_REALIZATIONS) ** 0.5)
     return f"{ours[0]:.1f} ± {ours[1]:.1f} ({difference / paper[1]:+.1f}, {z:+.1f})"
 
 
 def markdown(rows: list[dict[str, Any]], columns: tuple[str, ...]) -> str:
-    """The table, one line for each set: ours beside the paper's for each column."""
+    """Format the table, one line for each set: ours and the paper's for each column."""
     extra = ("vote", "occam") if "k" in columns else ()
     head = ["data", "R", *(f"{column} | paper" for column in columns), *extra]
     lines = ["| " + " | ".join(head) + " |", "|---" * (2 + 2 * len(columns) + len(extra)) + "|"]
@@ -258,7 +259,7 @@ def markdown(rows: list[dict[str, Any]], columns: tuple[str, ...]) -> str:
 
 
 def seeds_table(rows: list[dict[str, Any]]) -> str:
-    """Deviation from seed to seed on the first realization, of each set; empty for one seed."""
+    """Format the deviation between seeds on the first realization of each set; empty for one seed."""
     lines = []
     for name, of_set in by_set(rows).items():
         deviations = [seed_deviation(of_set, column) for column in ("k", "l_ee", "test")]
@@ -268,66 +269,67 @@ def seeds_table(rows: list[dict[str, Any]]) -> str:
 
 
 def conclusions(rows: list[dict[str, Any]]) -> list[str]:
-    """What the paper concludes, counted on the rows, and every figure more than two deviations away."""
+    """Check the paper's conclusions on the rows, and list figures that differ by more than two deviations."""
     first = [row for row in rows if row["seed"] == 0]
     small = sum(row["k"] in (3, 4) for row in first)
-    said = [f"k* is 3 or 4 in {small} of {len(first)} studies"]
+    lines = [f"k* is 3 or 4 in {small} of {len(first)} studies"]
     sets = by_set(rows)
     for column in ("l_ee_k5", "l_ee_k10"):
         lower = sum(row["l_ee"] <= row[column] for row in first)
-        above = [name for name, own in sets.items() if summary(own, "l_ee")[0] > summary(own, column)[0]]
-        said.append(
+        means = {name: (summary(group, "l_ee")[0], summary(group, column)[0]) for name, group in sets.items()}
+        above = [name for name, (l_ee, fixed) in means.items() if l_ee > fixed]
+        lines.append(
             f"L_EE at k* is no larger than {column} in {lower} of {len(first)} studies, and on average in "
             f"{len(sets) - len(above)} of {len(sets)} sets{', not in ' if above else ''}{', '.join(above)}"
         )
-    for name, own in sets.items():
+    for name, group in sets.items():
         for column in ("l_ee", "test"):
             expected, deviation = PAPER[name][COLUMNS.index(column)]
-            units = (summary(own, column)[0] - expected) / deviation
+            units = (summary(group, column)[0] - expected) / deviation
             if abs(units) > 2:
-                said.append(f"{name}: {column} lies {units:+.1f} of the paper's deviations away")
-    return said
+                lines.append(f"{name}: {column} differs by {units:+.1f} of the paper's standard deviations")
+    return lines
 
 
 def explained(rows: list[dict[str, Any]], parts: list[Part]) -> list[str]:
-    """Of each set whose test error lies more than two deviations away, the best in hindsight."""
-    said = []
-    for name, own in by_set(rows).items():
+    """Report the best error in hindsight for sets whose test error differs by more than two deviations."""
+    lines = []
+    for name, group in by_set(rows).items():
         paper = PAPER[name][COLUMNS.index("test")]
-        if abs(summary(own, "test")[0] - paper[0]) > 2 * paper[1]:
+        if abs(summary(group, "test")[0] - paper[0]) > 2 * paper[1]:
             best = [hindsight(one) for one in parts if one.name == name and one.seed == 0]
-            said.append(
-                f"{name}: the best (C, gamma) in hindsight, fitted on all rows, makes {mean(best):.1f} % of "
-                f"errors on the test rows, the paper's F* {paper[0]:.1f} %"
+            lines.append(
+                f"{name}: the best (C, gamma) in hindsight, fitted on all rows, has a test error of "
+                f"{mean(best):.1f} %, the paper's F* {paper[0]:.1f} %"
             )
-    return said
+    return lines
 
 
 def draw(rows: list[dict[str, Any]], file: Path) -> None:
-    """L_EE against the test error of every set, ours and the paper's, as SVG and PNG."""
+    """Draw L_EE against the test error of every set, ours and the paper's, as SVG and PNG."""
 
-    def one(name: str, own: list[dict[str, Any]]) -> SetErrors:
-        ours = [value / 100 for column in ("l_ee", "test") for value in summary(own, column)]
+    def errors(name: str, group: list[dict[str, Any]]) -> SetErrors:
+        ours = [value / 100 for column in ("l_ee", "test") for value in summary(group, column)]
         return SetErrors(name, *np.nan_to_num(ours).tolist(), *(PAPER[name][i][0] / 100 for i in (1, 2)))
 
-    picture = bounds_against_errors([one(name, own) for name, own in by_set(rows).items()])
+    picture = bounds_against_errors([errors(name, group) for name, group in by_set(rows).items()])
     file.with_suffix(".svg").write_text(picture.svg, encoding="utf-8")
     file.with_suffix(".png").write_bytes(picture.png)
 
 
 def main(
-    sets: Annotated[str, typer.Option(help="Some of the sets: a,b,c.")] = ",".join(PAPER),
-    realizations: Annotated[int, typer.Option(min=1, help="Realizations of each, from 1.")] = 10,
+    sets: Annotated[str, typer.Option(help="Sets to use: a,b,c.")] = ",".join(PAPER),
+    realizations: Annotated[int, typer.Option(min=1, help="Realizations of each set, from 1.")] = 10,
     seeds: Annotated[
-        int, typer.Option(min=1, help="Seeds for the first realization; more show how much a seed does.")
+        int, typer.Option(min=1, help="Seeds of the first realization; several show the effect of the seed.")
     ] = 1,
     conventional: Annotated[
-        bool, typer.Option("--conventional", help="The columns of k = 5 and 10, by the rotation.")
+        bool, typer.Option("--conventional", help="The columns of k = 5 and 10, by rotation of one shuffle.")
     ] = False,
-    out: Annotated[Path, typer.Option(help="Folder of the runs and of the table.")] = Path("runs/table1"),
+    out: Annotated[Path, typer.Option(help="Folder for the runs and the table.")] = Path("runs/table1"),
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
-    """Print the table, write it as Markdown and its rows as Parquet, and test what the paper concludes."""
+    """Print the table, write it as Markdown and its rows as Parquet, and check the paper's conclusions."""
     start = perf_counter()
     names = sorted(sets.split(","))
     if unknown := [name for name in names if name not in PAPER]:
@@ -344,8 +346,9 @@ def main(
     if not conventional:
         draw(rows, out / "table1")
     if as_json:
-        found = {name: {c: listed(summary(own, c)) for c in columns} for name, own in by_set(rows).items()}
-        print(json.dumps({"minutes": minutes, "sets": found}))
+        groups = by_set(rows).items()
+        means = {name: {c: listed(summary(group, c)) for c in columns} for name, group in groups}
+        print(json.dumps({"minutes": minutes, "sets": means}))
         return
     print(text)
     print(seeds_table(rows))

@@ -1,7 +1,7 @@
-"""Eight small studies whose values must not change: compare, record, or hold two commits against each other.
+"""Eight small studies whose values must not change: compare with recorded values, record, compare commits.
 
-Golden are counts, bounds, winners and claims, and on one kind of processor with one set of versions every bit
-of the models. Not golden: the run_id, the layout of files, and sentences.
+Compared are counts, bounds, winners and claims; with the same kind of processor and the same versions, also
+every bit of the models. Not compared: the run_id, file layouts, and texts.
 """
 
 import argparse
@@ -26,19 +26,19 @@ from ckcv_ray.storage.environment import changes, environment
 
 ROOT = Path(__file__).resolve().parents[2]
 FILE = Path(__file__).with_name("values.json")
-EXACT = "exact"  # the part of a study's values that is compared in one environment alone
+EXACT = "exact"  # the part of a study's values that is compared only in the same environment
 Values = dict[str, Any]
 
 
 def cloud(n: int, d: int = 3) -> Task:
-    """Two overlapping clouds."""
+    """Draw two overlapping clouds."""
     rng = np.random.default_rng(np.random.SeedSequence(7, spawn_key=(n, d)))
     y = np.where(np.arange(n) % 2, 1, -1)
     return Task.of(rng.normal(size=(n, d)) + y[:, None] / 2, y)
 
 
 def lattice(n: int) -> Task:
-    """Few distinct rows: many candidates make the same errors."""
+    """Draw few distinct rows, so that many candidates make the same errors."""
     rng = np.random.default_rng(np.random.SeedSequence(8, spawn_key=(n,)))
     X = rng.integers(0, 2, size=(n, 2)).astype(float)
     return Task.of(X, np.where(X.sum(axis=1) + rng.random(n) > 1.2, "yes", "no"))
@@ -50,10 +50,10 @@ PLAIN = Study.of(
 
 
 class Failing(SerialBackend):
-    """Loses one split of k = 4."""
+    """Backend that loses one split of k = 4."""
 
     def wait(self) -> list[Outcome]:
-        """Evaluate the oldest batch, but for what is lost of it."""
+        """Evaluate the oldest batch, except for the lost units."""
         units = self.queue.popleft()
         k = [size.k for size in self.inputs.problem.sizes]
         lost = [unit for unit in units if (k[unit.size], unit.split) == (4, 2)]
@@ -82,11 +82,11 @@ def result(study: Study, task: Task, session: Session = SERIAL) -> Result:
 
 
 def observe(name: str) -> Values:
-    """Run a golden study; its values, every float in hexadecimal."""
-    found = STUDIES[name]()
-    certificate = found.certificate
+    """Run a golden study; return its values, every float in hexadecimal."""
+    outcome = STUDIES[name]()
+    certificate = outcome.certificate
     return {
-        "winner": [found.setting["C"].hex(), found.setting["gamma"].hex(), found.k],
+        "winner": [outcome.setting["C"].hex(), outcome.setting["gamma"].hex(), outcome.k],
         "l_ms": certificate.l_ms.hex(),
         "l_ee": certificate.l_ee.hex(),
         "claims": [
@@ -94,29 +94,29 @@ def observe(name: str) -> Values:
             for c in certificate.claims
         ],
         "reported": [
-            [row["k_first"], row["l_ms"].hex(), row["l_ee"].hex()] for row in found.per_k() if row["l_ee"]
+            [row["k_first"], row["l_ms"].hex(), row["l_ee"].hex()] for row in outcome.per_k() if row["l_ee"]
         ],
-        "candidates": digest(candidates(found)),
+        "candidates": digest(candidates(outcome)),
         "provisional": certificate.provisional,
-        "errors": [[list(m.errors) for m in e.members] for e in ensembles(found)],
-        EXACT: [models(ensemble) for ensemble in ensembles(found)],
+        "errors": [[list(m.errors) for m in e.members] for e in ensembles(outcome)],
+        EXACT: [models(ensemble) for ensemble in ensembles(outcome)],
     }
 
 
-def candidates(found: Result) -> Iterator[list[Any]]:
-    """What is proven of each candidate: rows of its sets, setting, splits, lower bound."""
-    for row in found.candidates.to_pylist():
+def candidates(outcome: Result) -> Iterator[list[Any]]:
+    """Yield what is recorded of each candidate: rows of its sets, setting, splits, lower bound."""
+    for row in outcome.candidates.to_pylist():
         setting = row["gamma"].hex(), row["C"].hex()
         yield [row["n_select"], *setting, row["splits"], row["lower_bound"].hex()]
 
 
-def ensembles(found: Result) -> list[Ensemble]:
-    """F*, and the nested ensemble where there is one."""
-    return [found.ensemble, *([found.nested] if found.nested is not None else [])]
+def ensembles(outcome: Result) -> list[Ensemble]:
+    """Return F*, and the nested ensemble if there is one."""
+    return [outcome.ensemble, *([outcome.nested] if outcome.nested is not None else [])]
 
 
 def models(ensemble: Ensemble) -> list[list[Any]]:
-    """Offset, and a digest of support vectors and coefficients, of each member."""
+    """Return the offset of each member, and a digest of its support vectors and coefficients."""
     return [
         [m.offset.hex(), digest([m.support.tolist(), m.dual_coef.tobytes().hex()])]
         for m in (member.model for member in ensemble.members)
@@ -124,13 +124,13 @@ def models(ensemble: Ensemble) -> list[list[Any]]:
 
 
 def digest(values: Any) -> str:
-    """SHA-256 of JSON values."""
+    """Compute the SHA-256 of JSON values."""
     listed = list(values) if isinstance(values, Iterator) else values
     return hashlib.sha256(json.dumps(listed).encode()).hexdigest()
 
 
 def differences(name: str, recorded: Values, observed: Values, exact: bool) -> list[str]:
-    """What is not as it was, a sentence each."""
+    """Describe each changed value in a sentence."""
     keys = [key for key in recorded | observed if exact or key != EXACT]
     return [
         f"{name}: {key} was {recorded.get(key)}, now it is {observed.get(key)}"
@@ -140,18 +140,18 @@ def differences(name: str, recorded: Values, observed: Values, exact: bool) -> l
 
 
 def recorded() -> dict[str, Any]:
-    """The values kept, by study, and the environment they were made in."""
+    """Read the recorded values by study, and the environment in which they were computed."""
     content: dict[str, Any] = json.loads(FILE.read_text())
     return content
 
 
 def is_exact() -> bool:
-    """Whether this environment is the one in which the values were recorded."""
+    """Return whether this environment is the one in which the values were recorded."""
     return not changes(recorded()["environment"], environment(PLAIN.learner))
 
 
 def at(commit: str) -> dict[str, Values]:
-    """The values of another commit, by its own code, on this machine."""
+    """Compute the values of another commit, with its code, on this machine."""
     with TemporaryDirectory() as folder:
         tree = Path(folder) / "tree"
         subprocess.run(
@@ -159,9 +159,9 @@ def at(commit: str) -> dict[str, Values]:
         )
         try:
             script = tree / Path(__file__).relative_to(ROOT)
-            words = [sys.executable, "-P", str(script if script.exists() else Path(__file__)), "--print"]
+            command = [sys.executable, "-P", str(script if script.exists() else Path(__file__)), "--print"]
             done = subprocess.run(
-                words,
+                command,
                 env={**os.environ, "PYTHONPATH": str(tree)},
                 check=True,
                 stdout=subprocess.PIPE,
@@ -174,28 +174,30 @@ def at(commit: str) -> dict[str, Values]:
 
 
 def main() -> int:
-    """Exit code 0 if all is as it was."""
+    """Return exit code 0 if nothing has changed."""
     parser = argparse.ArgumentParser(description=__doc__)
     action = parser.add_mutually_exclusive_group()
     action.add_argument(
         "--against", metavar="COMMIT", help="compare with a commit, bit by bit, on this machine"
     )
-    action.add_argument("--record", action="store_true", help="keep the values of this state of the code")
+    action.add_argument("--record", action="store_true", help="record the values of the present code")
     action.add_argument("--print", action="store_true", dest="show", help="print the values as JSON")
-    asked = parser.parse_args()
-    found = {name: observe(name) for name in STUDIES}
-    if asked.show:
-        print(json.dumps(found))
+    options = parser.parse_args()
+    observed = {name: observe(name) for name in STUDIES}
+    if options.show:
+        print(json.dumps(observed))
         return 0
-    if asked.record:
+    if options.record:
         FILE.write_text(
-            json.dumps({"environment": environment(PLAIN.learner), "studies": found}, indent=1) + "\n"
+            json.dumps({"environment": environment(PLAIN.learner), "studies": observed}, indent=1) + "\n"
         )
         return 0
-    kept = at(asked.against) if asked.against else recorded()["studies"]
-    exact = bool(asked.against) or is_exact()
-    wrong = [line for name in STUDIES for line in differences(name, kept[name], found[name], exact)]
-    print("\n".join(wrong) or f"{len(found)} studies: equal{' in every bit' if exact else ', models aside'}")
+    kept = at(options.against) if options.against else recorded()["studies"]
+    exact = bool(options.against) or is_exact()
+    wrong = [line for name in STUDIES for line in differences(name, kept[name], observed[name], exact)]
+    print(
+        "\n".join(wrong) or f"{len(observed)} studies: equal{' in every bit' if exact else ', except models'}"
+    )
     return int(bool(wrong))
 
 

@@ -1,4 +1,4 @@
-"""Nights that tests make up."""
+"""Simulated nights for tests."""
 
 import json
 from typing import Any
@@ -12,7 +12,7 @@ EXACT = {"winner": [1.0, 0.01, 3], "L_MS": 0.15835779655291074, "evaluations pla
 
 
 def figures(speed: float = 100.0, seconds: float = 1.0, **exact: Any) -> list[Figure]:
-    """What a night finds."""
+    """Return the figures of a night."""
     values = EXACT | exact
     return [
         Figure(*SPEED, Role.RATIO, speed, json.dumps(speed)),

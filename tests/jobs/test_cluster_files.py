@@ -1,4 +1,4 @@
-"""The files that describe clusters and containers: valid by their published schemas, and closed to others."""
+"""The files that describe clusters and containers: valid by their published schemas, and secured."""
 
 import json
 import re
@@ -28,7 +28,7 @@ def node_types() -> dict[str, Any]:
 
 
 @BOTH
-def test_ray_takes_it(file: Path) -> None:
+def test_ray_accepts_it(file: Path) -> None:
     """As `ray up` does: filled with Ray's defaults for the provider, then checked by Ray's schema."""
     validate_config(prepare_config(content(file)))
 
@@ -40,15 +40,15 @@ def test_a_misspelt_key_is_refused(file: Path) -> None:
 
 
 @BOTH
-def test_dashboard_and_jobs_are_reached_from_the_head_alone(file: Path) -> None:
-    """Not so in Ray's defaults for AWS: what is not said here would be taken from there."""
+def test_dashboard_and_jobs_are_accessible_only_on_the_head(file: Path) -> None:
+    """Ray's defaults for AWS differ: they would apply where this file sets nothing."""
     (head,) = [line for line in prepare_config(content(file))["head_start_ray_commands"] if "--head" in line]
     assert "--dashboard-host=127.0.0.1" in head
     assert "0.0.0.0" not in json.dumps(prepare_config(content(file)))
 
 
 @BOTH
-def test_every_node_asks_for_the_token(file: Path) -> None:
+def test_every_node_requires_the_token(file: Path) -> None:
     config = content(file)
     assert config["file_mounts"]["~/.ray/auth_token"] == "~/.ray/auth_token"
     setup = config["setup_commands"]
@@ -57,8 +57,8 @@ def test_every_node_asks_for_the_token(file: Path) -> None:
 
 
 @BOTH
-def test_what_is_sent_is_there_and_enough_to_install(file: Path, tmp_path: Path) -> None:
-    """docker/install finds all it asks for in what a node is sent; no more is sent."""
+def test_what_is_sent_exists_and_suffices_to_install(file: Path, tmp_path: Path) -> None:
+    """A node is sent everything that docker/install needs, and nothing else."""
     sent = {Path(at).relative_to("~"): ROOT / what for at, what in content(file)["file_mounts"].items()}
     sent.pop(Path(".ray/auth_token"))
     assert all(what.exists() for what in sent.values())
@@ -85,8 +85,8 @@ def test_everything_is_installed_by_its_hash() -> None:
                 assert "--require-hashes" in line or "--no-deps" in line, line
 
 
-def test_images_are_named_by_digest_and_it_is_said_how_to_renew_it() -> None:
-    """The nightly image is built by who runs it: its digest is theirs to fill in, as the commit beside it."""
+def test_images_are_named_by_digest_with_instructions_to_renew_it() -> None:
+    """The nightly image is built by its user, who fills in its digest and commit."""
     (base,) = [line for line in DOCKERFILE.read_text().splitlines() if line.startswith("FROM ")]
     assert re.fullmatch(r"FROM python:3\.12-slim@sha256:[0-9a-f]{64}", base)
     assert "docker pull python:3.12-slim" in DOCKERFILE.read_text()
@@ -98,11 +98,11 @@ def test_images_are_named_by_digest_and_it_is_said_how_to_renew_it() -> None:
 
 def test_compose_follows_its_published_schema() -> None:
     check = [Path(sys.executable).parent / "check-jsonschema", "--builtin-schema", "vendor.compose-spec"]
-    told = subprocess.run([*check, COMPOSE], capture_output=True, text=True)
-    assert told.returncode == 0, told.stdout + told.stderr
+    done = subprocess.run([*check, COMPOSE], capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
 
 
-def test_containers_are_closed_and_share_a_token() -> None:
+def test_containers_publish_no_port_and_share_a_token() -> None:
     compose = content(COMPOSE)
     head, worker = compose["services"]["head"], compose["services"]["worker"]
     for service in (head, worker):
@@ -115,7 +115,7 @@ def test_containers_are_closed_and_share_a_token() -> None:
     assert worker["depends_on"]["head"]["condition"] == "service_healthy"
 
 
-def test_the_image_asks_for_the_token_is_no_root_and_tells_its_health() -> None:
+def test_the_image_requires_the_token_is_not_root_and_reports_its_health() -> None:
     lines = DOCKERFILE.read_text().splitlines()
     users = [line.split()[1] for line in lines if line.startswith("USER")]
     assert users == ["ckcv"]

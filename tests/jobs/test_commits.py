@@ -1,4 +1,4 @@
-"""Two states of the code timed in turns: whose package is timed, and what is made of the times."""
+"""Two commits timed alternately: whose package is timed, and what is computed from the times."""
 
 from pathlib import Path
 
@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 from jobs.benchmarks import commits, overhead
 from jobs.benchmarks.commits import ROOT, Compared, compare, timed
 
-WORDS = ["twonorm:60:0", "none", "2", "serial"]
+ARGUMENTS = ["twonorm:60:0", "none", "2", "serial"]
 
 
 def test_ratios_are_of_the_shortest_times_and_of_medians() -> None:
@@ -19,28 +19,28 @@ def test_ratios_are_of_the_shortest_times_and_of_medians() -> None:
 
 
 def test_one_study_is_timed_by_the_package_of_a_folder() -> None:
-    found = timed(ROOT, WORDS)
+    found = timed(ROOT, ARGUMENTS)
     assert Path(found["package"]) == ROOT / "ckcv_ray" / "__init__.py"
     assert found["seconds"] > 0
-    assert timed(ROOT, WORDS)["answer"] == found["answer"]
+    assert timed(ROOT, ARGUMENTS)["answer"] == found["answer"]
 
 
 def test_a_package_from_elsewhere_is_not_timed(tmp_path: Path) -> None:
-    with pytest.raises(RuntimeError, match=r"was taken from .*, not from"):
-        timed(tmp_path, WORDS)
+    with pytest.raises(RuntimeError, match=r"was imported from .*, not from"):
+        timed(tmp_path, ARGUMENTS)
 
 
-def test_the_two_take_turns_and_answers_that_differ_are_seen(
+def test_the_two_alternate_and_differing_answers_are_detected(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     turns: list[Path] = []
 
-    def faked(tree: Path, words: list[str]) -> dict[str, object]:
+    def faked(tree: Path, arguments: list[str]) -> dict[str, object]:
         turns.append(tree)
         return {"seconds": float(len(turns)), "answer": [tree == ROOT and len(turns) == 3]}
 
     monkeypatch.setattr(commits, "timed", faked)
-    found = compare(tmp_path, WORDS, 2)
+    found = compare(tmp_path, ARGUMENTS, 2)
     assert turns == [tmp_path, ROOT, ROOT, tmp_path]
     assert found == Compared([2.0, 3.0], [1.0, 4.0], same=False)
 
@@ -48,8 +48,8 @@ def test_the_two_take_turns_and_answers_that_differ_are_seen(
 def test_overhead_against_this_commit_itself() -> None:
     app = Typer()
     app.command()(overhead.main)
-    words = ["--against", "HEAD", "--serial", "--rounds", "1", "--sets", "twonorm:60:0", "--splits", "2"]
-    done = CliRunner().invoke(app, words)
+    options = ["--against", "HEAD", "--serial", "--rounds", "1", "--sets", "twonorm:60:0", "--splits", "2"]
+    done = CliRunner().invoke(app, options)
     assert done.exit_code == 0, done.output
     study, mean = done.stdout.splitlines()
     assert study.startswith("twonorm:60:0")
@@ -57,7 +57,7 @@ def test_overhead_against_this_commit_itself() -> None:
     assert mean.startswith("geometric mean")
 
 
-def test_serial_goes_with_a_commit() -> None:
+def test_serial_requires_a_commit() -> None:
     app = Typer()
     app.command()(overhead.main)
     assert CliRunner().invoke(app, ["--serial"]).exit_code == 2

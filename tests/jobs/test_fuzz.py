@@ -1,4 +1,4 @@
-"""The fuzzing job: it comes to its end, finds nothing in the cheap readers, and finds what was planted."""
+"""The fuzzing job: it finishes, finds nothing in the cheap readers, and finds a planted fault."""
 
 import json
 import subprocess
@@ -21,28 +21,28 @@ typer.run(fuzz.main)
 """
 
 
-def fuzz(*words: str) -> tuple[int, dict[str, Any]]:
-    """Exit code and metadata of the job, in a process that may fork."""
-    done = subprocess.run([sys.executable, *words, "--json"], cwd=ROOT, capture_output=True, text=True)
+def fuzz(*arguments: str) -> tuple[int, dict[str, Any]]:
+    """Run the job in a process that may fork; return its exit code and output."""
+    done = subprocess.run([sys.executable, *arguments, "--json"], cwd=ROOT, capture_output=True, text=True)
     assert done.stdout, done.stderr
     return done.returncode, json.loads(done.stdout)
 
 
 def test_the_cheap_readers_read_or_refuse(tmp_path: Path) -> None:
     only = "csv,npz,toml,words"
-    code, metadata = fuzz("jobs/faults/fuzz.py", "--minutes", "0.1", "--only", only, "--keep", str(tmp_path))
+    code, output = fuzz("jobs/faults/fuzz.py", "--minutes", "0.1", "--only", only, "--keep", str(tmp_path))
     kept = [file.read_text(errors="replace")[:2000] for file in tmp_path.rglob("finding.txt")]
-    assert (code, metadata["findings"]) == (0, 0), "\n\n".join(kept)
-    assert list(metadata["by_reader"]) == only.split(",")
-    tried, refused = (sum(one[n] for one in metadata["by_reader"].values()) for n in ("inputs", "refused"))
+    assert (code, output["findings"]) == (0, 0), "\n\n".join(kept)
+    assert list(output["by_reader"]) == only.split(",")
+    tried, refused = (sum(one[n] for one in output["by_reader"].values()) for n in ("inputs", "refused"))
     assert tried > refused > 0
 
 
-def test_what_was_planted_is_found_and_shrunk(tmp_path: Path) -> None:
+def test_a_planted_fault_is_found_and_shrunk(tmp_path: Path) -> None:
     options = ("--minutes", "0.02", "--only", "words", "--keep", str(tmp_path))
-    code, metadata = fuzz("-c", PLANTED, *options)
+    code, output = fuzz("-c", PLANTED, *options)
     assert code == 1
-    assert metadata["findings"] == metadata["by_reader"]["words"]["findings"] >= 1
+    assert output["findings"] == output["by_reader"]["words"]["findings"] >= 1
     (kept,) = tmp_path.glob("*-words-KeyError")
     assert "KeyError" in (kept / "finding.txt").read_text()
     assert len((kept / "input" / "words").read_bytes()) == 1

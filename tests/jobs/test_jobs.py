@@ -1,4 +1,4 @@
-"""What people launch: the study as a Ray job on a cluster of its own, on loopback, with a token."""
+"""The scripts: a study as a Ray job on a separate cluster, on loopback, with a token."""
 
 import json
 import os
@@ -41,7 +41,7 @@ def free_port() -> int:
 
 @pytest.fixture(scope="module")
 def head(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Head]:
-    """A Ray head of our own; it and all it started end with the process that holds it."""
+    """A separate Ray head; all its processes end with the one that runs it."""
     port, dashboard = free_port(), free_port()
     environment = {key: value for key, value in os.environ.items() if not key.startswith("RAY_")}
     environment |= {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": secrets.token_hex(32)}
@@ -52,14 +52,14 @@ def head(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Head]:
             [
                 RAY, "start", "--head", "--block", "--node-ip-address=127.0.0.1", f"--port={port}",
                 "--dashboard-host=127.0.0.1", f"--dashboard-port={dashboard}", "--num-cpus=2",
-                f"--dashboard-agent-listen-port={free_port()}",  # the session's Ray holds the usual one
+                f"--dashboard-agent-listen-port={free_port()}",  # the session's Ray uses the default one
                 f"--temp-dir=/tmp/ckcv{port}", "--disable-usage-stats",
             ],
             env=environment, stdout=output, stderr=output, start_new_session=True,
         )  # fmt: skip
     try:
         jobs = f"http://127.0.0.1:{dashboard}"
-        _takes_jobs(jobs, environment, process)
+        _wait_for_jobs(jobs, environment, process)
         yield Head(f"127.0.0.1:{port}", jobs, environment)
     finally:
         process.send_signal(signal.SIGTERM)
@@ -67,19 +67,19 @@ def head(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Head]:
         subprocess.run(["rm", "-rf", f"/tmp/ckcv{port}"], check=True)
 
 
-def _takes_jobs(jobs: str, environment: dict[str, str], process: subprocess.Popen[bytes]) -> None:
-    """Wait for the head: it answers some seconds before it can take a job."""
+def _wait_for_jobs(jobs: str, environment: dict[str, str], process: subprocess.Popen[bytes]) -> None:
+    """Wait for the head: it responds some seconds before it can accept a job."""
     trial = [RAY, "job", "submit", "--address", jobs, "--", "true"]
     for _ in range(TRIALS):
         trial_run = subprocess.run(trial, env=environment, capture_output=True, text=True)
         if trial_run.returncode == 0 or process.poll() is not None:
             break
-    assert trial_run.returncode == 0, f"the head takes no jobs: {trial_run.stdout}{trial_run.stderr}"
+    assert trial_run.returncode == 0, f"the head accepts no jobs: {trial_run.stdout}{trial_run.stderr}"
 
 
 def local(out: Path) -> None:
-    words = [sys.executable, str(ROOT / "jobs" / "run_study.py"), "twonorm:90:0", *STUDY]
-    subprocess.run([*words, "--out", out, "--backend", "serial"], check=True, capture_output=True)
+    command = [sys.executable, str(ROOT / "jobs" / "run_study.py"), "twonorm:90:0", *STUDY]
+    subprocess.run([*command, "--out", out, "--backend", "serial"], check=True, capture_output=True)
 
 
 def same(a: Path, b: Path) -> None:
@@ -99,25 +99,25 @@ def test_a_study_as_a_ray_job(head: Head, tmp_path: Path) -> None:
     same(out, tmp_path / "local")
 
 
-def test_a_run_joins_the_cluster_it_is_told_of(head: Head, tmp_path: Path) -> None:
-    """RAY_ADDRESS and --address lead to the same cluster; the data and the answer are the same."""
+def test_a_run_joins_the_given_cluster(head: Head, tmp_path: Path) -> None:
+    """RAY_ADDRESS and --address select the same cluster; data and answer are the same."""
     local(tmp_path / "local")
-    words = [sys.executable, str(ROOT / "jobs" / "run_study.py"), "twonorm:90:0", *STUDY, "--backend", "ray"]
-    told = {"variable": ({"RAY_ADDRESS": head.address}, []), "option": ({}, ["--address", head.address])}
-    for name, (environment, option) in told.items():
-        command = [*words, *option, "--out", str(tmp_path / name)]
+    script = [sys.executable, str(ROOT / "jobs" / "run_study.py"), "twonorm:90:0", *STUDY]
+    ways = {"variable": ({"RAY_ADDRESS": head.address}, []), "option": ({}, ["--address", head.address])}
+    for name, (environment, option) in ways.items():
+        command = [*script, "--backend", "ray", *option, "--out", str(tmp_path / name)]
         subprocess.run(command, env=head.environment | environment, check=True, capture_output=True)
         same(tmp_path / name, tmp_path / "local")
 
 
 def test_a_night_as_a_ray_job_is_submitted_once(head: Head, tmp_path: Path) -> None:
-    """The submission id of the night is the lock; whole runs are those of the cluster."""
+    """The submission id of the night is the lock; complete runs use the cluster."""
     submit = [RAY, "job", "submit", "--address", head.jobs, "--submission-id", "nightly-first"]
     options = ["--plan", "tiny", "--only", "overhead", "--repeats", "1", "--commit", "abc"]
     night = ["python", "jobs/nightly", "--out", str(tmp_path), "--night", "first", *options]
-    words = [*submit, "--working-dir", str(ROOT), "--", *night]
+    command = [*submit, "--working-dir", str(ROOT), "--", *night]
     done, again = (
-        subprocess.run(words, env=head.environment, capture_output=True, text=True) for _ in range(2)
+        subprocess.run(command, env=head.environment, capture_output=True, text=True) for _ in range(2)
     )
     assert done.returncode == 0, done.stdout + done.stderr
     assert "night first: measured" in done.stdout
@@ -129,7 +129,7 @@ def test_a_night_as_a_ray_job_is_submitted_once(head: Head, tmp_path: Path) -> N
 
 
 def test_no_job_has_the_name_of_a_package() -> None:
-    """Python looks into a script's own folder first, and numba, for one, imports coverage where it is."""
+    """Python searches the folder of the script first; numba, for one, imports coverage if it is installed."""
     installed = sys.stdlib_module_names | packages_distributions().keys()
     found = [*(ROOT / "jobs").rglob("*.py"), *(file for file in (ROOT / "jobs").iterdir() if file.is_dir())]
     names = {file.stem for file in found} - {"__init__", "__main__"}
@@ -139,7 +139,7 @@ def test_no_job_has_the_name_of_a_package() -> None:
 
 @pytest.mark.parametrize("script", SCRIPTS, ids=lambda file: str(file.relative_to(ROOT)))
 def test_a_script_imports_from_the_repository_and_not_from_its_folder(script: Path, tmp_path: Path) -> None:
-    """Wherever it is started: in a copy, the package says that it was found, and the folder holds traps."""
+    """Run a copy among decoy modules, with a package that reports that it was imported."""
     folder = tmp_path / script.relative_to(ROOT).parent
     folder.mkdir(parents=True)
     copy = shutil.copy(script, folder)

@@ -1,4 +1,4 @@
-"""Other losses and bounds: what each loss lies above, that each bound holds, and the job in small."""
+"""Other losses and bounds: what each loss bounds, that each bound holds, and a small run of the job."""
 
 import json
 import subprocess
@@ -38,7 +38,7 @@ each_bound = pytest.mark.parametrize("bound", BOUNDS.values(), ids=BOUNDS.keys()
 
 @given(margins)
 @repeatable
-def test_the_losses_lie_above_what_they_stand_for(z):
+def test_the_losses_are_above_the_errors_they_bound(z):
     wrong = z <= 0
     assert np.all(wrong <= clipped_linear(z))
     np.testing.assert_allclose(clipped_linear(z), np.minimum(1, 2 * ramp(z)), atol=1e-15)
@@ -53,7 +53,7 @@ def test_ramp_is_the_error_of_the_random_label(f):
     np.testing.assert_allclose(ramp(-f), positive, atol=1e-15)
 
 
-# Each bound holds: by enumeration, just above each value it takes, where its failures are most
+# Each bound holds: by enumeration, just above each value it takes, where failures are most frequent
 
 
 def worst_failure(bounds, probability):
@@ -65,7 +65,7 @@ def worst_failure(bounds, probability):
 @each_bound
 @pytest.mark.parametrize("delta", DELTAS)
 @pytest.mark.parametrize("m", [1, 2, 5, 10])
-def test_holds_for_every_sequence_of_noughts_and_ones(bound, m, delta):
+def test_holds_for_every_sequence_of_zeros_and_ones(bound, m, delta):
     samples = np.array(list(product((0.0, 1.0), repeat=m)))
     ones = samples.sum(axis=1)
     failure = worst_failure(bound(samples, delta), lambda p: p**ones * (1 - p) ** (m - ones))
@@ -86,7 +86,7 @@ def test_holds_for_every_sequence_of_three_values(bound, delta):
 @pytest.mark.parametrize("delta", DELTAS)
 @pytest.mark.parametrize("m", [20, 80, 300])
 def test_holds_for_counts_of_larger_sets(bound, m, delta):
-    """These two look at no order: one sample stands for all with as many ones."""
+    """These two ignore the order: one sample represents all with the same number of ones."""
     ones = np.arange(m + 1)
     samples = (np.arange(m) < ones[:, None]).astype(float)
     assert worst_failure(bound(samples, delta), lambda p: stats.binom.pmf(ones, m, p)) <= delta * (1 + 1e-9)
@@ -94,19 +94,19 @@ def test_holds_for_counts_of_larger_sets(bound, m, delta):
 
 @pytest.mark.parametrize("shape", [(0.2, 1.8), (0.5, 0.5), (8.0, 2.0), (1.0, 60.0)])
 def test_betting_holds_in_simulation(shape):
-    """Beta losses, m = 80: more failures than this are seen with probability 1e-6 at most."""
+    """Beta losses, m = 80: more failures than this have probability 1e-6 at most."""
     samples = np.random.default_rng(5).beta(*shape, size=(4000, 80))
     failures = np.sum(betting(samples, 0.05) < shape[0] / sum(shape))
     assert failures <= stats.binom.ppf(1 - 1e-6, 4000, 0.05)
 
 
-# Each bound's shape, and its definition
+# Shape and definition of each bound
 
 
 @each_bound
 @given(samples, st.sampled_from(DELTAS))
 @repeatable
-def test_lies_in_the_unit_interval_and_takes_any_shape(bound, sample, delta):
+def test_is_in_the_unit_interval_and_accepts_any_shape(bound, sample, delta):
     value = bound(sample, delta)
     assert value.shape == ()
     assert 0 < value <= 1
@@ -127,7 +127,7 @@ def test_exceeds_the_mean_falls_with_delta_and_with_more_of_the_same(bound, samp
 
 @given(samples, st.floats(0, 1))
 @repeatable
-def test_hoeffding_does_not_fall_where_losses_rise(sample, share):
+def test_hoeffding_does_not_decrease_if_losses_increase(sample, share):
     higher = sample + share * (1 - sample)
     assert hoeffding(higher, 0.05) >= hoeffding(sample, 0.05) - 1e-12
 
@@ -142,7 +142,7 @@ def test_hand_worked_values():
 
 
 def largest_capital(sample, u, delta):
-    """The capital against a mean of u, by the definition, one loss after the other."""
+    """The capital against a mean of u, by the definition, one loss at a time."""
     capital = largest = 0.0
     total, squares = 0.5, 0.25
     for t, loss in enumerate(sample, 1):
@@ -168,7 +168,7 @@ def test_betting_is_where_the_capital_crosses(sample, delta):
 
 @given(samples, st.sampled_from(DELTAS))
 @repeatable
-def test_the_capital_grows_with_the_mean_it_is_against(sample, delta):
+def test_the_capital_grows_with_the_hypothetical_mean(sample, delta):
     capital = [largest_capital(sample, u, delta) for u in np.linspace(0, 0.999, 60)]
     assert np.all(np.diff(capital) >= -1e-9)
 
@@ -188,7 +188,7 @@ def row(result):
     return losses.measure(result, TestRows(fresh.X, fresh.y))
 
 
-def test_margins_are_those_the_members_were_counted_on(result):
+def test_margins_are_those_of_the_counted_errors(result):
     for z, member in zip(losses.estimate_margins(result), result.ensemble.members, strict=True):
         assert np.sum(z <= UNDECIDED) == sum(member.errors)
 
@@ -205,10 +205,10 @@ def test_each_column_is_compared_with_the_label_it_bounds(row):
 
 
 def test_no_error_on_the_test_rows_is_refused(result):
-    found = result.ensemble.vote(result.task.X)
-    agreed = found.share == 1
+    votes = result.ensemble.vote(result.task.X)
+    agreed = votes.share == 1
     with pytest.raises(InputError, match="looseness"):
-        losses.measure(result, TestRows(result.task.X[agreed], found.label[agreed]))
+        losses.measure(result, TestRows(result.task.X[agreed], votes.label[agreed]))
 
 
 def test_the_table_is_as_wide_as_its_heading_and_stars_the_smallest(row):
@@ -219,16 +219,16 @@ def test_the_table_is_as_wide_as_its_heading_and_stars_the_smallest(row):
 
 
 def test_the_paragraph_follows_from_the_figures(row):
-    told = losses.paragraph({"a": row, "b": row})
-    assert f"Clopper-Pearson {row['looseness'][losses.CP.key]:.2f}" in told
+    text = losses.paragraph({"a": row, "b": row})
+    assert f"Clopper-Pearson {row['looseness'][losses.CP.key]:.2f}" in text
     other = {column.key: 1.0 if column in losses.SOFT else 9.0 for column in losses.COLUMNS}
-    told = losses.paragraph({"a": row | {"looseness": other}, "b": row | {"looseness": other}})
-    assert "beats Clopper-Pearson on 2 of 2 sets" in told
-    assert "9.00 times the true error" in told
+    text = losses.paragraph({"a": row | {"looseness": other}, "b": row | {"looseness": other}})
+    assert "is tighter than Clopper-Pearson on 2 of 2 sets" in text
+    assert "9.00 times the true error" in text
 
 
-def test_the_job_in_small(ida):
-    words = [
+def test_a_small_run_of_the_job(ida):
+    command = [
         sys.executable,
         str(ROOT / "jobs" / "paper" / "losses.py"),
         "--sets",
@@ -236,10 +236,10 @@ def test_the_job_in_small(ida):
         "--backend",
         "serial",
     ]
-    done = subprocess.run([*words, "--json"], capture_output=True, text=True, check=True)
-    metadata = json.loads(done.stdout)
-    row = metadata["sets"]["titanic"]
+    done = subprocess.run([*command, "--json"], capture_output=True, text=True, check=True)
+    output = json.loads(done.stdout)
+    row = output["sets"]["titanic"]
     assert "titanic: k =" in done.stderr
-    assert set(metadata["geomean"]) == {column.key for column in losses.COLUMNS} == set(row["looseness"])
-    for key, value in metadata["geomean"].items():
+    assert set(output["geomean"]) == {column.key for column in losses.COLUMNS} == set(row["looseness"])
+    for key, value in output["geomean"].items():
         assert value == pytest.approx(geometric_mean([row["looseness"][key]]))

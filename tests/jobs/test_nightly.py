@@ -1,4 +1,4 @@
-"""The benchmark of every night, on faked measurements: what raises its alarm and what does not."""
+"""The nightly benchmark on fake measurements: what raises an alarm and what does not."""
 
 import errno
 import json
@@ -28,7 +28,7 @@ Run = Callable[..., tuple[int, dict[str, Any]]]
 
 @pytest.fixture
 def night(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
-    """Runs a night on faked measurements; its exit code and what it said."""
+    """Run a night on fake measurements; return its exit code and output."""
     names = (f"night-{i:02d}" for i in range(100))
 
     def run(
@@ -47,27 +47,28 @@ def night(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
 
         monkeypatch.setattr(one_night, "measure", measure)
         monkeypatch.setattr(one_night, "machine", lambda: machine)
-        words = ["--out", str(tmp_path), "--only", "studies,solver", "--commit", "abc", "--json", *options]
+        arguments = ["--out", str(tmp_path), "--only", "studies,solver", "--commit", "abc", "--json"]
+        arguments += options
         if "--night" not in options:
-            words += ["--night", next(names)]
-        done = CliRunner().invoke(command.app, words)
+            arguments += ["--night", next(names)]
+        done = CliRunner().invoke(command.app, arguments)
         assert done.exception is None or isinstance(done.exception, SystemExit), done.exception
-        told = json.loads(done.stdout) if done.stdout else {"said": done.stderr}
-        return done.exit_code, told | ({"measured": measured} if len(measured) > 1 else {})
+        result = json.loads(done.stdout) if done.stdout else {"stderr": done.stderr}
+        return done.exit_code, result | ({"measured": measured} if len(measured) > 1 else {})
 
     return run
 
 
 def top(out: Path) -> str:
-    """The page as far as its first section."""
+    """Return the page up to its first section."""
     return (out / "nightly.html").read_text().split("<section>")[0]
 
 
 def test_a_quiet_night(night: Run, tmp_path: Path) -> None:
     for speed in (100.0, 98.0, 103.0):
-        code, told = night(figures(speed))
-        assert (code, told["alarms"]) == (0, [])
-    assert told["compared"] == ["night-00", "night-01"]
+        code, result = night(figures(speed))
+        assert (code, result["alarms"]) == (0, [])
+    assert result["compared"] == ["night-00", "night-01"]
     assert "Quiet" in top(tmp_path)
     assert "ALARM" not in top(tmp_path)
 
@@ -75,11 +76,11 @@ def test_a_quiet_night(night: Run, tmp_path: Path) -> None:
 def test_a_slowdown_raises_the_alarm(night: Run, tmp_path: Path) -> None:
     for speed in (100.0, 104.0, 98.0):
         night(figures(speed))
-    code, told = night(figures(80.0))
+    code, result = night(figures(80.0))
     assert code == 1
-    assert told["alarms"] == [
-        f"{SPEED_LABEL}: 25.0% slower, 80 times the baseline; the median of 3 nights is 100, and more than "
-        "15.0% is an alarm",
+    assert result["alarms"] == [
+        f"{SPEED_LABEL}: 25.0% slower, 80 times the baseline; the median of 3 nights is 100, the "
+        "threshold 15.0%",
     ]
     assert f"{SPEED_LABEL}: 25.0% slower" in top(tmp_path)
     assert "<title>ALARM" in top(tmp_path)
@@ -87,27 +88,27 @@ def test_a_slowdown_raises_the_alarm(night: Run, tmp_path: Path) -> None:
 
 def test_a_speed_is_judged_after_three_nights(night: Run, tmp_path: Path) -> None:
     for before in range(3):
-        code, told = night(figures(100.0 if before < 2 else 50.0))
-        assert (code, told["alarms"]) == (0, []), "too few nights to say so"
-        assert told["figures"][0]["threshold"] is None
+        code, result = night(figures(100.0 if before < 2 else 50.0))
+        assert (code, result["alarms"]) == (0, []), "too few nights to say so"
+        assert result["figures"][0]["threshold"] is None
         if before:
-            assert "no answer changed, 2 speeds not judged yet" in top(tmp_path)
-            assert f"not judged yet: {before} of 3 nights" in (tmp_path / "nightly.html").read_text()
+            assert "no answer changed, 2 speeds with too few nights" in top(tmp_path)
+            assert f"too few nights: {before} of 3" in (tmp_path / "nightly.html").read_text()
     assert night(figures(50.0))[0] == 1
 
 
 def test_what_is_suspect_is_measured_again_and_that_counts(night: Run, tmp_path: Path) -> None:
     for _ in range(3):
         night(figures())
-    code, told = night(figures(80.0, L_MS=0.2), again=figures(99.0, L_MS=0.3))
-    assert told["measured"] == [(["studies", "solver"], 5), (["studies"], 15)]
-    (alarm,) = told["alarms"]
-    assert "L_MS: 0.2, it was" in alarm, "an answer is judged as it was found"
-    note = f"{SPEED_LABEL}: 80 times the baseline was suspect; measured again for longer, 99 counts"
-    assert (code, told["notes"]) == (1, [note])
+    code, result = night(figures(80.0, L_MS=0.2), again=figures(99.0, L_MS=0.3))
+    assert result["measured"] == [(["studies", "solver"], 5), (["studies"], 15)]
+    (alarm,) = result["alarms"]
+    assert "L_MS: 0.2, was" in alarm, "the first answer counts"
+    note = f"{SPEED_LABEL}: 80 times the baseline was suspect; a longer measurement gave 99, which counts"
+    assert (code, result["notes"]) == (1, [note])
     assert f"S{note[1:]}." in top(tmp_path)
-    code, told = night(figures(L_MS=0.2))
-    assert (code, told["alarms"]) == (0, []), "what was measured at first is not missed"
+    code, result = night(figures(L_MS=0.2))
+    assert (code, result["alarms"]) == (0, []), "the first measurement is not reported as missing"
     assert (
         parquet.read_table(tmp_path / "history")
         .filter(pc.field("name") == "speed, at first")
@@ -120,43 +121,43 @@ def test_a_suspect_that_cannot_be_measured_again_stays_one(night: Run) -> None:
     for _ in range(3):
         night(figures())
     failed = [Figure("studies", "", "traceback", Role.FAILED, None, '"RuntimeError: a path"')]
-    code, told = night(figures(80.0), again=failed)
-    assert (code, len(told["alarms"])) == (1, 2)
+    code, result = night(figures(80.0), again=failed)
+    assert (code, len(result["alarms"])) == (1, 2)
 
 
 @pytest.mark.parametrize("name", EXACT)
 def test_any_other_winner_bound_or_count_raises_the_alarm(name: str, night: Run, tmp_path: Path) -> None:
     other = {"winner": [1.0, 0.01, 4], "L_MS": 0.15835779655291077, "evaluations planned": 71}[name]
     night(figures())
-    code, told = night(figures(**{name: other}))
+    code, result = night(figures(**{name: other}))
     assert code == 1
-    (alarm,) = told["alarms"]
-    assert alarm.startswith(f"studies, twonorm:60:0, {name}: {json.dumps(other)}, it was")
+    (alarm,) = result["alarms"]
+    assert alarm.startswith(f"studies, twonorm:60:0, {name}: {json.dumps(other)}, was")
     assert alarm in top(tmp_path)
-    assert night(figures(**{name: other}))[0] == 0, "what was told once is the new answer"
+    assert night(figures(**{name: other}))[0] == 0, "a change that was reported is the new answer"
 
 
 @pytest.mark.parametrize(
     ("speed", "threshold", "code"),
     [(87.1, "0.15", 0), (86.8, "0.15", 1), (95.0, "0.04", 1), (60.0, "1", 0), (150.0, "0.15", 0)],
 )
-def test_noise_below_the_threshold_raises_none(speed: float, threshold: str, code: int, night: Run) -> None:
+def test_noise_below_the_threshold_is_no_alarm(speed: float, threshold: str, code: int, night: Run) -> None:
     for before in (100.0, 90.0, 110.0):
         night(figures(before))
     assert night(figures(speed), "--threshold", threshold)[0] == code
 
 
-def test_a_night_that_is_slow_as_a_whole_raises_none(night: Run) -> None:
+def test_a_night_on_which_everything_is_slow_raises_no_alarm(night: Run) -> None:
     for _ in range(3):
         night(figures(seconds=1.0))
     assert night(figures(seconds=5.0))[0] == 0
 
 
-def test_few_nights_are_told(night: Run, tmp_path: Path) -> None:
-    code, told = night(figures())
-    assert (code, told["compared"]) == (0, [])
-    assert "Compared with nothing." in top(tmp_path)
-    assert "measured, with nothing to compare it with" in top(tmp_path)
+def test_too_few_nights_are_reported(night: Run, tmp_path: Path) -> None:
+    code, result = night(figures())
+    assert (code, result["compared"]) == (0, [])
+    assert "Compared with no other night." in top(tmp_path)
+    assert "measured; no earlier night to compare with" in top(tmp_path)
     night(figures())
     assert "median of 1 night (night-00), answers with night night-00" in top(tmp_path)
 
@@ -171,27 +172,27 @@ def test_few_nights_are_told(night: Run, tmp_path: Path) -> None:
     ],
     ids=str,
 )
-def test_another_kind_of_machine_has_a_history_of_its_own(other: dict[str, Any], night: Run) -> None:
+def test_another_kind_of_machine_has_a_separate_history(other: dict[str, Any], night: Run) -> None:
     night(figures())
-    code, told = night(figures(50.0, L_MS=0.2), machine=MACHINE | other)
-    assert (code, told["compared"]) == (0, [])
-    assert "the first night on this kind of machine" in told["notes"][0]
+    code, result = night(figures(50.0, L_MS=0.2), machine=MACHINE | other)
+    assert (code, result["compared"]) == (0, [])
+    assert "the first night on this kind of machine" in result["notes"][0]
     name = next(iter(other)).replace("packages", "numpy")
-    assert f"{name} was" in told["notes"][1]
+    assert f"{name} was" in result["notes"][1]
     assert night(figures())[1]["compared"] == ["night-00"]
     assert night(figures(50.0, L_MS=0.2), machine=MACHINE | other)[1]["compared"] == ["night-01"]
 
 
 def test_what_is_no_longer_measured_raises_the_alarm(night: Run) -> None:
     night(figures())
-    code, told = night([figure for figure in figures() if figure.name != "L_MS"])
+    code, result = night([figure for figure in figures() if figure.name != "L_MS"])
     assert code == 1
-    assert told["alarms"] == ["studies, twonorm:60:0, L_MS: not measured, as it was in night night-00"]
-    assert night(figures(), "--only", "solver")[0] == 0, "what is not asked for is not missed"
+    assert result["alarms"] == ["studies, twonorm:60:0, L_MS: not measured, but was in night night-00"]
+    assert night(figures(), "--only", "solver")[0] == 0, "groups not requested are not missing"
     assert night(figures(), "--only", "studies")[1]["compared"] == ["night-00", "night-01", "night-02"]
 
 
-def test_a_benchmark_that_fails_raises_the_alarm_and_sinks_no_other(
+def test_a_benchmark_that_fails_raises_the_alarm_and_affects_no_other(
     night: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fail(plan: Plan, repeats: int) -> Iterator[Figure]:
@@ -205,26 +206,26 @@ def test_a_benchmark_that_fails_raises_the_alarm_and_sinks_no_other(
     found = nightly_figures.measure(PLANS["tiny"], ["studies", "solver"], 1)
     assert [figure.role for figure in found] == [Role.RATIO, Role.FAILED, Role.RATIO]
     night(figures())
-    code, told = night(found)
+    code, result = night(found)
     assert code == 1
-    assert told["alarms"] == ["the benchmark studies did not come to its end: RuntimeError: a path <failed>"]
+    assert result["alarms"] == ["the benchmark studies failed: RuntimeError: a path <failed>"]
     assert "RuntimeError: a path &lt;failed&gt;" in top(tmp_path)
     assert night(figures())[0] == 0
 
 
-def test_a_night_that_is_there_is_judged_again_and_not_measured(night: Run, tmp_path: Path) -> None:
+def test_an_existing_night_is_judged_again_and_not_measured(night: Run, tmp_path: Path) -> None:
     for _ in range(3):
         night(figures())
     assert night(figures(50.0), "--night", "b")[0] == 1
     night(figures(), "--night", "c")
     before = {file: file.read_bytes() for file in (tmp_path / "history").iterdir()}
-    code, told = night(None, "--night", "b")
-    assert (code, len(told["alarms"]), told["compared"]) == (1, 1, ["night-00", "night-01", "night-02"])
+    code, result = night(None, "--night", "b")
+    assert (code, len(result["alarms"]), result["compared"]) == (1, 1, ["night-00", "night-01", "night-02"])
     assert "Night b" in top(tmp_path)
     assert night(None, "--night", "b", "--only", "studies")[0] == 1
     assert night(None, "--night", "b", "--only", "solver,overhead") == (
         2,
-        {"said": "nightly: night 'b' is there, without overhead: give another --night\n"},
+        {"stderr": "nightly: night 'b' exists without overhead: choose another --night\n"},
     )
     assert {file: file.read_bytes() for file in (tmp_path / "history").iterdir()} == before
 
@@ -232,9 +233,9 @@ def test_a_night_that_is_there_is_judged_again_and_not_measured(night: Run, tmp_
 def test_two_nights_at_once_do_not_both_write(night: Run, tmp_path: Path) -> None:
     (tmp_path / "history").mkdir()
     with FileLock(tmp_path / "history" / ".lock"):
-        code, told = night(None)
+        code, result = night(None)
     assert code == 4
-    assert "in use by another night" in told["said"]
+    assert "in use by another night" in result["stderr"]
     (tmp_path / "history" / ".part-x.parquet-abc.tmp").write_text("half")
     assert night(figures())[0] == 0
     assert [file.name for file in (tmp_path / "history").iterdir()] == ["part-night-01.parquet"]
@@ -261,10 +262,10 @@ def test_a_damaged_part_is_named(how: str, night: Run, tmp_path: Path) -> None:
     night(figures())
     night(figures())
     DAMAGE[how](tmp_path / "history" / "part-night-00.parquet")
-    code, told = night(None)
+    code, result = night(None)
     assert code == 4
     bad = {"copied": "part-copy.parquet", "strange": "notes.txt"}.get(how, "part-night-00.parquet")
-    assert bad in told["said"]
+    assert bad in result["stderr"]
 
 
 def test_the_history_is_a_table_of_figures(night: Run, tmp_path: Path) -> None:
@@ -295,7 +296,7 @@ def test_the_page_loads_nothing_and_draws_every_number(night: Run, tmp_path: Pat
 
 
 @pytest.mark.parametrize(
-    ("options", "said"),
+    ("options", "message"),
     [
         (("--night", "../x"), "night='../x'"),
         (("--night", ""), "night=''"),
@@ -305,45 +306,45 @@ def test_the_page_loads_nothing_and_draws_every_number(night: Run, tmp_path: Pat
     ],
     ids=str,
 )
-def test_bad_input_is_refused(options: tuple[str, ...], said: str, night: Run) -> None:
-    code, told = night(None, *options)
+def test_bad_input_is_refused(options: tuple[str, ...], message: str, night: Run) -> None:
+    code, result = night(None, *options)
     assert code == 2
-    assert said in told["said"]
+    assert message in result["stderr"]
 
 
-def test_a_history_keeps_to_its_plan(night: Run) -> None:
+def test_a_history_has_a_single_plan(night: Run) -> None:
     night(figures(), "--plan", "tiny")
     assert night(figures())[1]["plan"] == "tiny"
-    code, told = night(None, "--plan", "generators")
-    assert (code, "this history is one of the plan 'tiny'" in told["said"]) == (2, True)
+    code, result = night(None, "--plan", "generators")
+    assert (code, "this history has the plan 'tiny'" in result["stderr"]) == (2, True)
 
 
-def test_a_missing_archive_is_told_before_anything_is_measured(
+def test_a_missing_archive_is_reported_before_anything_is_measured(
     night: Run, cache: Path, tmp_path: Path
 ) -> None:
-    code, told = night(None, "--plan", "ida")
-    assert (code, "CKCV_IDA" in told["said"]) == (2, True)
+    code, result = night(None, "--plan", "ida")
+    assert (code, "CKCV_IDA" in result["stderr"]) == (2, True)
     assert not list((tmp_path / "history").iterdir())
 
 
 def test_in_a_job_a_relative_folder_is_refused(night: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("RAY_JOB_CONFIG_JSON_ENV_VAR", "{}")
-    code, told = night(None, "--out", "runs/nightly")
-    assert (code, "give an absolute path" in told["said"]) == (2, True)
+    code, result = night(None, "--out", "runs/nightly")
+    assert (code, "give an absolute path" in result["stderr"]) == (2, True)
 
 
-def test_a_full_disk_is_no_alarm(night: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_disk_is_not_an_alarm(night: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     def full(final: Path, content: bytes) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(final))
 
     monkeypatch.setattr(one_night, "write_whole", full)
-    code, told = night(figures())
-    assert (code, "nightly.html: No space left" in told["said"]) == (2, True)
+    code, result = night(figures())
+    assert (code, "nightly.html: No space left" in result["stderr"]) == (2, True)
     monkeypatch.undo()
-    assert night(None, "--night", "night-00")[0] == 0, "the night is there, and its page can be made"
+    assert night(None, "--night", "night-00")[0] == 0, "the night exists, and its page can be written"
 
 
-def test_without_git_the_commit_is_asked_for(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_without_git_the_commit_is_required(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     assert re.fullmatch(r"[0-9a-f]{40}(-dirty)?", command.commit_here())
     monkeypatch.setattr(command, "ROOT", tmp_path)
     with pytest.raises(InputError, match="--commit"):

@@ -23,7 +23,7 @@ SCHEDULE = ROOT / "docs" / "nightly"
 
 
 @pytest.mark.parametrize("group", ["studies", "solver"])
-def test_the_benches_give_the_same_answers_again(group: str) -> None:
+def test_the_benchmarks_give_the_same_answers_again(group: str) -> None:
     found, again = (nightly_figures.measure(PLANS["tiny"], [group], 1) for _ in range(2))
     assert {figure.role for figure in found} == {Role.RATIO, Role.EXACT, Role.SHOWN}
     assert all(one.value and one.value > 0 for one in found if one.role == Role.RATIO)
@@ -32,13 +32,13 @@ def test_the_benches_give_the_same_answers_again(group: str) -> None:
     ]
 
 
-def test_whole_runs_on_ray_give_figures(ray_session: None) -> None:
+def test_complete_runs_on_ray_give_figures(ray_session: None) -> None:
     found = {figure.name: figure for figure in nightly_figures.measure(PLANS["tiny"], ["overhead"], 1)}
     assert (found["speed"].role, found["winner"].role) == (Role.RATIO, Role.EXACT)
 
 
 def test_a_real_night_and_the_next(tmp_path: Path) -> None:
-    """Through the command line: the second night is held against the first, and answers as it did."""
+    """Through the command line: the second night is compared with the first, and gives the same answers."""
     script = [sys.executable, str(ROOT / "jobs" / "nightly"), "--out", str(tmp_path)]
     options = ["--plan", "tiny", "--only", "studies", "--repeats", "1", "--threshold", "100", "--commit", "x"]
     nights = [
@@ -46,14 +46,14 @@ def test_a_real_night_and_the_next(tmp_path: Path) -> None:
         for name in ("first", "second")
     ]
     assert [done.returncode for done in nights] == [0, 0], nights
-    assert "there is nothing to compare it with" in nights[0].stdout
+    assert "there is nothing to compare with" in nights[0].stdout
     assert "median of 1 night (first), answers with night first" in nights[1].stdout
-    assert "not judged yet: 1 of 3 nights" in nights[1].stdout
-    assert "night second: no answer changed, 2 speeds not judged yet" in nights[1].stdout
+    assert "too few nights: 1 of 3" in nights[1].stdout
+    assert "night second: no answer changed, 2 speeds with too few nights" in nights[1].stdout
 
 
 def options_known(words: list[str]) -> bool:
-    """Whether the job takes the options that follow its name."""
+    """Return whether the job accepts the options that follow its name."""
     at = words.index("jobs/nightly")
     given = {word for word in words[at:] if word.startswith("--")}
     return (ROOT / words[at] / "__main__.py").is_file() and given <= set(
@@ -93,7 +93,7 @@ def test_the_systemd_units_run_the_job() -> None:
 
 
 def test_the_cron_job_submits_under_the_id_of_the_night(tmp_path: Path) -> None:
-    """Its script runs here, with a ``ray`` that only says what it is told."""
+    """Its script runs here, with a ``ray`` that only prints its arguments."""
     spec = yaml.safe_load((SCHEDULE / "cronjob.yaml").read_text())["spec"]
     job = spec["jobTemplate"]["spec"]
     (container,) = job["template"]["spec"]["containers"]

@@ -1,4 +1,4 @@
-"""When a speed is an alarm, in made-up histories; and the trial of the alarm."""
+"""When a speed is an alarm, in simulated histories; and the trial of the alarm."""
 
 import math
 from datetime import UTC, datetime
@@ -15,8 +15,8 @@ from jobs.nightly.verdict import FLOOR, LEAST, WINDOW, Verdict, allowed, judge
 
 
 @pytest.mark.parametrize("nights", range(LEAST, WINDOW + 1))
-def test_a_quiet_figure_is_quiet_and_a_fifth_is_found(nights: int) -> None:
-    """As ``allowed`` says of a spread of 2 %: rates of 20 000 made-up histories, to four standard errors."""
+def test_an_unchanged_figure_is_quiet_and_a_fifth_is_detected(nights: int) -> None:
+    """As ``allowed`` says of a spread of 2 %: rates of 20 000 simulated histories, to 4 standard errors."""
     rng, tries = np.random.default_rng(nights), 20_000
     ratios = 100 * np.exp(0.02 * rng.standard_normal((tries, nights + 2)))
     limits = np.array([allowed(list(row[:nights]), 0.15) for row in ratios])
@@ -27,14 +27,14 @@ def test_a_quiet_figure_is_quiet_and_a_fifth_is_found(nights: int) -> None:
     assert found > 0.95 - 4 * math.sqrt(0.05 / tries)
 
 
-def test_a_threshold_follows_the_spread_and_is_never_above_the_one_asked_for() -> None:
+def test_a_threshold_follows_the_spread_and_never_exceeds_the_one_requested() -> None:
     steady, restless = [100.0] * 10, [90.0, 110.0] * 5
     assert allowed(steady, 0.15) == FLOOR
     assert allowed(steady, 0.04) == 0.04
     assert allowed(restless, 0.15) == 0.15
     assert FLOOR < allowed([99.0, 101.0] * 5, 0.15) < allowed([98.5, 101.5] * 5, 0.15) < 0.15
     assert allowed([99.0, 100.0, 101.0], 1.0) > allowed([99.0, 100.0, 101.0] * 3, 1.0), (
-        "fewer nights say less"
+        "fewer nights are less certain"
     )
 
 
@@ -48,13 +48,13 @@ def test_the_median_is_that_of_ten_nights() -> None:
     verdict = judge(nights, "13", 0.15)
     assert verdict.compared == tuple(f"{day:02d}" for day in range(3, 13))
     assert (verdict.lines[0].median, verdict.lines[0].before, verdict.alarms) == (100.5, 10, ())
-    assert len(verdict.lines[0].values) == 13, "the trend shows them all"
-    assert judge(nights, "04", 0.15).lines[0].median == 10.0, "a night is held against those before it"
+    assert len(verdict.lines[0].values) == 13, "the trend shows all of them"
+    assert judge(nights, "04", 0.15).lines[0].median == 10.0, "a night is compared with those before it"
 
 
 @pytest.mark.parametrize(("false", "missed", "code"), [(0, 1, 0), (1, 0, 1), (0, 2, 1)])
 def test_the_trial_counts_alarms(false: int, missed: int, code: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """On faked nights: no alarm among the quiet ones and nine of ten slow ones found, or it is not passed."""
+    """On fake nights: passed with no alarm among the quiet ones and nine of ten slow ones detected."""
     speeds = {f"quiet-{i:02d}": 50.0 if i == 4 and false else 100.0 for i in range(1, 7)}
     speeds |= {f"slower-{i:02d}": 100.0 if i <= missed else 80.0 for i in range(1, 11)}
     nights: list[Night] = []
@@ -67,7 +67,7 @@ def test_the_trial_counts_alarms(false: int, missed: int, code: int, monkeypatch
             nights.append(night)
         return judge([*nights, night] if share else nights, name, 0.15)
 
-    monkeypatch.setattr(nightly_trial, "apart", one)
+    monkeypatch.setattr(nightly_trial, "night_in_process", one)
     with pytest.raises(typer.Exit) as ended:
         nightly_trial.main(6, 10)
     assert ended.value.exit_code == code

@@ -1,4 +1,4 @@
-"""The job that remakes the paper's Table 1: what it draws, how it counts, what it concludes."""
+"""The job that reproduces the paper's Table 1: the realizations it draws, its statistics and conclusions."""
 
 import math
 from pathlib import Path
@@ -12,12 +12,12 @@ from jobs.paper.scatter import SetErrors, bounds_against_errors
 
 
 def pool(one: table1.Part) -> list[tuple[float, ...]]:
-    """All rows of a realization, in one order."""
+    """All rows of a realization, sorted."""
     rows = [np.column_stack(list(t.to_pydict().values())) for t in one.columns if t is not None]
     return sorted(map(tuple, np.concatenate(rows)))
 
 
-def test_a_realization_the_archive_lacks_is_drawn_from_its_pool(ida: Path) -> None:
+def test_a_realization_missing_from_the_archive_is_drawn_from_its_pool(ida: Path) -> None:
     held, drawn, again = (table1.part("thyroid", r, 0) for r in (1, 2, 2))
     other = table1.part("thyroid", 3, 0)
     assert (held.drawn, drawn.drawn) == (False, True)
@@ -36,18 +36,18 @@ def test_a_realization_the_archive_lacks_is_drawn_from_its_pool(ida: Path) -> No
     np.testing.assert_array_equal(*pools)
 
 
-def test_without_an_archive_the_reason_is_told(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_without_an_archive_the_reason_is_reported(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.delenv("CKCV_IDA", raising=False)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     with pytest.raises(InputError, match="CKCV_IDA"):
         table1.part("thyroid", 2, 0)
 
 
-def test_each_realization_asks_for_what_the_columns_need(ida: Path) -> None:
+def test_the_studies_request_what_the_columns_need(ida: Path) -> None:
     one = table1.part("splice", 1, 4)
     (study,) = table1.studies(one, conventional=False)
-    asked = study.options()
-    assert [asked[name] for name in ("report_k", "scale", "seed", "k")] == [(5, 10), "standard", 4, None]
+    options = study.options()
+    assert [options[name] for name in ("report_k", "scale", "seed", "k")] == [(5, 10), "standard", 4, None]
     fixed = table1.studies(one, conventional=True)
     assert [s.resampling for s in fixed] == [Rotation((5,)), Rotation((10,))]
     assert table1.studies(table1.part("heart", 1, 0), False)[0].options()["scale"] == "none"
@@ -65,7 +65,7 @@ def row(name: str, realization: int, seed: int = 0, **values: float) -> dict[str
     }
 
 
-def test_figures_stand_beside_the_papers() -> None:
+def test_figures_are_shown_next_to_the_papers() -> None:
     """Heart's L_EE is 27.8 ± 1.8 there."""
     rows = [row("heart", 1, l_ee=29.0), row("heart", 2, l_ee=31.0), row("heart", 1, seed=1, l_ee=99.0)]
     assert table1.summary(rows, "l_ee") == (30.0, math.sqrt(2))
@@ -84,14 +84,14 @@ def test_conclusions_are_counted_on_the_rows() -> None:
         row("heart", 2, k=4.0, l_ee=28.0, l_ee_k5=30.0, l_ee_k10=30.0, test=17.0),
         row("titanic", 1, k=7.0, l_ee=35.0, l_ee_k5=34.0, l_ee_k10=35.0, test=26.0),
     ]
-    said = table1.conclusions(rows)
-    assert said[0] == "k* is 3 or 4 in 2 of 3 studies"
-    assert "l_ee_k5 in 1 of 3 studies, and on average in 1 of 2 sets, not in titanic" in said[1]
-    assert "l_ee_k10 in 3 of 3 studies, and on average in 2 of 2 sets" in said[2]
-    assert said[3:] == ["titanic: test lies +8.0 of the paper's deviations away"]
+    lines = table1.conclusions(rows)
+    assert lines[0] == "k* is 3 or 4 in 2 of 3 studies"
+    assert "l_ee_k5 in 1 of 3 studies, and on average in 1 of 2 sets, not in titanic" in lines[1]
+    assert "l_ee_k10 in 3 of 3 studies, and on average in 2 of 2 sets" in lines[2]
+    assert lines[3:] == ["titanic: test differs by +8.0 of the paper's standard deviations"]
 
 
-def test_a_picture_is_drawn(tmp_path: Path) -> None:
+def test_a_figure_is_drawn(tmp_path: Path) -> None:
     table1.draw([row("heart", 1), row("titanic", 1), row("titanic", 2, l_ee=30.0)], tmp_path / "table1")
     assert (tmp_path / "table1.svg").read_text().startswith("<")
     assert (tmp_path / "table1.png").read_bytes()[1:4] == b"PNG"

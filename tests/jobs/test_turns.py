@@ -1,4 +1,4 @@
-"""Turns: what a contestant takes is told the same whatever the machine's speed does meanwhile."""
+"""Interleaved timing: the measured ratio does not depend on how the machine's speed varies meanwhile."""
 
 from collections.abc import Iterator
 
@@ -8,7 +8,7 @@ from jobs.benchmarks.turns import in_one_step, take_turns
 
 
 class Machine:
-    """A clock, and work on a machine that changes its speed every tenth of a second."""
+    """A simulated computer that changes its speed every tenth of a second: its clock, and work on it."""
 
     def __init__(self) -> None:
         self.now = 0.0
@@ -22,14 +22,14 @@ class Machine:
             yield
 
 
-def test_speeds_are_compared_on_the_machine_of_the_moment() -> None:
+def test_speeds_are_compared_at_the_same_machine_speed() -> None:
     machine = Machine()
     ours = in_one_step(lambda: machine.work(0.002))
     mine, theirs = take_turns((ours, lambda: machine.steps(400, 0.001)), lambda: machine.now)
     assert theirs / mine == pytest.approx(200, rel=0.05)
 
 
-def test_every_contestant_ends_its_passes() -> None:
+def test_every_pass_started_is_finished() -> None:
     machine, passes = Machine(), [0, 0]
 
     def long() -> Iterator[None]:
