@@ -11,7 +11,7 @@ from forgery import ACCOUNT, CERTIFICATE, DAMAGE, check_refused, finished, put, 
 from ckcv_ray.errors import InputError, StoreError
 from ckcv_ray.runs.verify import verify
 from ckcv_ray.storage.folder import RunFolder
-from ckcv_ray.storage.pages import report_whole, write_report
+from ckcv_ray.storage.pages import report_intact, write_report
 
 
 @pytest.fixture(scope="module")
@@ -96,7 +96,7 @@ def test_verify_sees_a_changed_report(run: Path) -> None:
         changed = DAMAGE["flipped"](page, at)
         assert changed is not None
         (run / "report.html").write_bytes(changed)
-        assert not report_whole(RunFolder(run).files)
+        assert not report_intact(RunFolder(run).files)
     assert verify(run).differences == [
         "report.html is not as ckcv report wrote it: its last line does not name its SHA-256"
     ]
@@ -116,5 +116,5 @@ def test_a_report_takes_no_other_place_in_the_folder(run: Path, tmp_path: Path) 
         write_report(folder.files, "<p>")
     (run / "report.html").unlink()
     write_report(folder.files, "<p>")
-    assert report_whole(folder.files)
+    assert report_intact(folder.files)
     assert verify(run).differences == []
