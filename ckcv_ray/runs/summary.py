@@ -7,7 +7,7 @@ from ckcv_ray.claims.certificate import Certificate
 from ckcv_ray.claims.wording import Claim, at_most, level_of, repeats_statement
 from ckcv_ray.study import Candidate, Problem, listed
 
-L_EE_IS = {
+LIKEWISE = {
     "clopper_pearson": "the paper's figure: the same on the estimate sets",
     "stevens": "mean randomised bound (Stevens) on the estimate sets",
     "safe": "averaging-safe bound on the estimate sets",
@@ -49,7 +49,7 @@ def _headline(problem: Problem, c: Certificate) -> list[str]:
         f"best           {winner}"
         f"   (train {c.n_train}, select {c.n_select}, estimate {c.n_select} rows; {c.n_splits} splits)",
         f"L_MS           {100 * c.l_ms:6.2f} %   mean {level} bound on the select sets, minimised",
-        f"L_EE           {100 * c.l_ee:6.2f} %   {L_EE_IS[c.bound]}",
+        f"L_EE           {100 * c.l_ee:6.2f} %   {LIKEWISE[c.bound]}",
         *map(_claimed, c.claims),
         *(f"CAUTION        {sentence}" for sentence in repeats_statement(c.repeats, c.n_rows)),
         *(
@@ -90,11 +90,11 @@ def _cost(execution: dict[str, Any]) -> list[str]:
         f"fits           {execution['fits']:,} in {execution['seconds']:.1f} s",
     ]
     if execution["not_converged"]:
-        lines.append(f"not converged  {execution['not_converged']:,} fits stopped at the iteration limit")
+        lines.append(f"not converged  {execution['not_converged']:,} fits stopped at the iteration cap")
     if test := execution.get("test"):
         lines.append(
             f"test error     {_percent(test['error'])} on {test['rows']:,} rows by a random member, "
-            f"{_percent(test['vote_error'])} by the majority (as recorded by the run)"
+            f"{_percent(test['vote_error'])} by the majority (as the run reports it)"
         )
     return lines
 
