@@ -41,7 +41,7 @@ def test_nothing_is_said_to_be_proven_of_a_single_member_that_no_rows_judged():
 
 
 def test_predict_applies_the_rule_that_the_held_out_rows_judged():
-    """Equal rows meet one member: their claim is of that fixed rule; an independent draw, of the mean risk."""
+    """Equal rows meet one member: their claim is about that rule; independent draws, the mean risk."""
     held = run(SMALL.replace(certify="holdout", seed=4), blobs(60))
     assert held.rule() == Rule("keyed", 4)
     keyed, occam = held.certificate.claims
