@@ -81,7 +81,7 @@ def test_a_file_that_is_not_the_manifests_is_named_with_what_mends_it(out: Path,
 def test_a_pickle_that_is_not_the_manifests_is_not_opened(out: Path) -> None:
     (pickle, *_) = sorted((out / "ensemble").glob("*.pkl"))
     pickle.write_bytes(b"cos\nsystem\n(S'true'\ntR.")
-    with pytest.raises(StoreError, match="mends it"):
+    with pytest.raises(StoreError, match="repairs it"):
         load_run(out, allow_pickle=True)
 
 

@@ -210,7 +210,7 @@ def test_a_run_of_another_version_is_refused_with_a_sentence(run: Path, schema: 
         ) as told:
             read(run)
         assert "another folder" in str(told.value)
-        assert "mends" not in str(told.value)
+        assert "repairs" not in str(told.value)
     assert f"schema {schema}" in verify(run).differences[-1]
     assert {file: file.read_bytes() for file in run.rglob("*") if file.is_file()} == before
 

@@ -65,10 +65,10 @@ def test_what_is_written_is_read_listed_and_hashed(files: Files) -> None:
 
 def test_more_than_is_allowed_is_not_read(files: Files, monkeypatch: pytest.MonkeyPatch) -> None:
     files.write("a", b"x" * 3)
-    with pytest.raises(ValueError, match="more than"):
+    with pytest.raises(ValueError, match="larger than"):
         files.read("a", 2)
     monkeypatch.setattr(module.check_regular, "__defaults__", (2,))
-    with pytest.raises(ValueError, match="more than"):
+    with pytest.raises(ValueError, match="larger than"):
         files.sha256("a")
 
 
