@@ -1,10 +1,10 @@
-"""The certificate of a result: its claims, the figures they rest on, and their conditions."""
+"""The certificate of a result: its claims, the counts and bounds behind them, and their conditions."""
 
 from dataclasses import asdict, dataclass
 from math import fsum
 from typing import Any, ClassVar
 
-from typing_extensions import TypedDict  # pydantic takes typing's own from Python 3.12 on
+from typing_extensions import TypedDict  # pydantic accepts typing.TypedDict from Python 3.12 on
 
 from ckcv_ray.claims.proofs import prove
 from ckcv_ray.claims.wording import (
@@ -26,7 +26,7 @@ from ckcv_ray.validation import STRICT, read_as
 
 
 class Side(TypedDict):
-    """Wrong rows of one class and all rows of it, in all estimate sets together, and the mean bound."""
+    """Wrong rows and all rows of one class, summed over all estimate sets, and the mean bound."""
 
     errors: int
     rows: int
@@ -35,26 +35,26 @@ class Side(TypedDict):
 
 @dataclass(frozen=True)
 class Certificate:
-    """A result's claim; equal in every value wherever and however the run was made.
+    """The claims of a result; identical in every value wherever and however the run was made.
 
     Attributes:
-        run_id: study and data this speaks of.
-        certification: the study's.
-        provisional: whether evaluations failed that might have held a better candidate. Every claim holds
-            all the same: each allows for any selection among the candidates.
-        n_rows, repeats: rows of the whole table, and how many of them equal another in every column.
+        run_id: identifies the study and the data.
+        certification: name of the study's certification.
+        provisional: whether evaluations failed, so that a better candidate might have been missed. Every
+            claim still holds: each allows for any selection among the candidates.
+        n_rows, repeats: rows of the full table, and how many of them equal another in every column.
         setting, k: the winner.
-        n_splits, n_select, n_train: splits at the winner, rows of a select or estimate set, rows of TR.
-        n_held: rows held out, 0 where none were.
-        bound, delta: of the figure l_ee.
+        n_splits, n_select, n_train: splits of the winner, rows of a select or estimate set, rows of TR.
+        n_held: rows held out, 0 if none.
+        bound, delta: the bound that l_ee is computed with, and its delta.
         l_ms, l_ee: the paper's means of bounds on the select and estimate sets.
         errors: wrong rows in each split's estimate set.
-        by_class: for each class the rows that were wrong, their number in all estimate sets together, and
-            the mean over the splits of Clopper-Pearson bounds of their own.
+        by_class: for each class its wrong rows and all its rows, summed over all estimate sets, and the
+            mean over the splits of its Clopper-Pearson bounds.
         proven: the claim to quote.
-        claims: every claim that is proven, each on its own with its own delta; the first is ``proven``.
+        claims: every proven claim, each valid by itself with its own delta; the first is ``proven``.
         labels: the original label of each class.
-        statements, assumptions, not_covered: the claim in words, and its conditions.
+        statements, assumptions, not_covered: the claims in words, and their conditions.
         digests: SHA-256 of the data and of the files with candidates and models.
     """
 
@@ -91,35 +91,35 @@ class Certificate:
 
     @classmethod
     def from_json(cls, values: dict[str, Any]) -> "Certificate":
-        """Read what ``to_json`` described.
+        """Create a certificate from the values that ``to_json`` returned.
 
         Raises:
-            ValueError: a field is missing, unknown, of another type, or outside its range, or could steer a
-                terminal.
+            ValueError: a field is missing, unknown, of another type, outside its range, or holds control
+                characters.
         """
-        found = read_as(cls, values)
-        _check_printable(found)
-        if found.bound not in BOUND_NAMES:
-            raise ValueError(f"bound {found.bound!r} is not known")
-        sides = found.by_class
-        bounds = [found.l_ms, found.l_ee, found.delta, *(part["bound"] for part in (*sides, *found.claims))]
+        read = read_as(cls, values)
+        _check_printable(read)
+        if read.bound not in BOUND_NAMES:
+            raise ValueError(f"bound {read.bound!r} is not known")
+        sides = read.by_class
+        bounds = [read.l_ms, read.l_ee, read.delta, *(part["bound"] for part in (*sides, *read.claims))]
         if not all(0 <= bound <= 1 for bound in bounds):
             raise ValueError("a bound is outside 0..1")
         counts = [(side["errors"], side["rows"]) for side in sides]
-        counts += [(errors, found.n_select) for errors in found.errors]
+        counts += [(errors, read.n_select) for errors in read.errors]
         if not all(0 <= errors <= rows for errors, rows in counts):
-            raise ValueError("there are more errors than rows, or fewer than none")
-        if len(found.by_class) != len(found.labels):
-            raise ValueError(f"by_class: expected {len(found.labels)}, one for each class")
-        if len(found.errors) != found.n_splits:
-            raise ValueError(f"errors: expected {found.n_splits}, one for each split")
-        if not 0 <= found.repeats <= found.n_rows:
-            raise ValueError(f"repeats: {found.repeats} of {found.n_rows} rows")
-        if (found.claims[-1:] and found.claims[-1]["classifier"]) != RANDOM.name:
-            raise ValueError("claims: the last one is not of a random member")
-        if found.proven != next(iter(found.claims), None):
-            raise ValueError("proven is not the first of the claims")
-        return found
+            raise ValueError("there are more errors than rows, or a negative number of them")
+        if len(read.by_class) != len(read.labels):
+            raise ValueError(f"by_class: expected {len(read.labels)}, one for each class")
+        if len(read.errors) != read.n_splits:
+            raise ValueError(f"errors: expected {read.n_splits}, one for each split")
+        if not 0 <= read.repeats <= read.n_rows:
+            raise ValueError(f"repeats: {read.repeats} of {read.n_rows} rows")
+        if (read.claims[-1:] and read.claims[-1]["classifier"]) != RANDOM.name:
+            raise ValueError("claims: the last one is not for a random member")
+        if read.proven != next(iter(read.claims), None):
+            raise ValueError("proven is not the first claim")
+        return read
 
 
 def certify(
@@ -131,9 +131,7 @@ def certify(
     provisional: bool,
     digests: dict[str, str],
 ) -> Certificate:
-    """Make the certificate of a winner, from the counts its members carry, the rows held out, and the
-    members of the nested ensemble.
-    """
+    """Return a winner's certificate, from its members' counts, the held-out rows and the nested ensemble."""
     members, size = ensemble.members, problem.size_of(winner.k)
     errors = tuple(sum(member.errors) for member in members)
     l_ee = problem.study.criterion.reported(errors, size.n_select, problem.study.seed)
@@ -180,13 +178,13 @@ def _one_class(ensemble: Ensemble, number: int, delta: float) -> Side:
 
 
 def _check_printable(certificate: Certificate) -> None:
-    """Raise ValueError where words of a certificate could steer a terminal; labels are the user's own."""
-    words: list[Any] = [value for name, value in certificate.to_json().items() if name != "labels"]
-    while words:
-        match words.pop():
+    """Raise ValueError if a text could control a terminal; labels are the user's and are not checked."""
+    values: list[Any] = [value for name, value in certificate.to_json().items() if name != "labels"]
+    while values:
+        match values.pop():
             case str() as text if not text.isprintable():
                 raise ValueError(f"it holds control characters: {text!r}")
             case dict() as inner:
-                words.extend(inner.values())
+                values.extend(inner.values())
             case list() | tuple() as inner:
-                words.extend(inner)
+                values.extend(inner)

@@ -1,8 +1,8 @@
-"""How an ensemble classifies rows, and the words for it: the rule applied is the rule that is claimed.
+"""How an ensemble classifies rows, and how claims name it: the rule applied is the rule that is claimed.
 
 A draw by a hash of the row with a fixed key always gives equal rows the same member. That is one classifier,
-x -> f_h(x)(x), whose risk is not the members' mean risk; held-out rows judged by the same rule bound it. The
-mean risk is that of a member drawn afresh for each pattern (the vote errs at most twice as often).
+x -> f_h(x)(x), whose risk is not the members' mean risk; held-out rows classified by the same rule bound it.
+The mean risk is that of a member drawn independently for each pattern (the vote errs at most twice as often).
 """
 
 from dataclasses import dataclass
@@ -19,9 +19,9 @@ class Rule:
     """A way to classify rows.
 
     Attributes:
-        name: "keyed" (a member by a hash of the row), "random" (one drawn afresh for each row), "vote" (the
-            majority) or "member:7" (the member of split 7).
-        seed: key of the hash, or seed of the draws; the other rules have none.
+        name: "keyed" (a member chosen by a hash of the row), "random" (a member drawn independently for each
+            row), "vote" (the majority) or "member:7" (the member of split 7).
+        seed: key of the hash, or seed of the draws; the other rules ignore it.
     """
 
     name: str
@@ -39,12 +39,12 @@ class Rule:
         return ensemble.by_member(X, member_of(self.name))
 
     def classifier(self, of: str = ENSEMBLE) -> str:
-        """Name what classifies a pattern, for a sentence."""
+        """Return a phrase that names what classifies a pattern."""
         match self.name:
             case "keyed":
                 return f"the member of {of} that ckcv predict draws for it (by a hash of its values)"
             case "random":
-                return f"a member of {of} drawn afresh for each pattern"
+                return f"a member of {of} drawn independently for each pattern"
             case "vote":
-                return f"the majority of {of}"
+                return f"the majority vote of {of}"
         return f"the member of {of} fitted on split {member_of(self.name)}"

@@ -1,40 +1,40 @@
-"""The words of claims: numbers rounded to the safe side, and what is proven and what is not.
+"""The wording of claims: numbers rounded to the safe side, what is proven, and what is not.
 
-``l_ee`` is the paper's figure and never called a confidence bound: it would be proven for each single member
-had the candidate been fixed beforehand. It is proven neither for the average member nor after selection on
-the same data, and the sentences here say so.
+``l_ee`` is the paper's figure and never called a confidence bound: it would be proven for each individual
+member if the candidate had been fixed beforehand. It is proven neither for the average member nor after
+selection on the same data, and the sentences here say so.
 """
 
 from decimal import ROUND_FLOOR, Decimal
 from math import ceil, floor, log10
 
-from typing_extensions import TypedDict  # pydantic takes typing's own from Python 3.12 on
+from typing_extensions import TypedDict  # pydantic accepts typing.TypedDict from Python 3.12 on
 
 from ckcv_ray.claims.rules import Rule
 
 ASSUMPTIONS = (
-    "The rows are independent examples of one source, and new patterns come from that same source.",
-    "The splits were drawn plainly at random, neither stratified nor grouped.",
-    "The study was run once: not repeated with other seeds, grids or data until it looked good.",
+    "The rows are independent examples from one source, and new patterns come from that same source.",
+    "The splits are plain random splits, neither stratified nor grouped.",
+    "The study was run once: it was not repeated with other seeds, grids or data until it looked good.",
 )
 NOT_COVERED = (
-    "repeated measurements of one subject, or rows otherwise related to each other",
-    "scaling or feature selection made on the whole table before the run",
+    "repeated measurements of the same subject, or rows otherwise related to each other",
+    "scaling or feature selection performed on the full table before the run",
     "a source that changes after the data were collected",
 )
 ONE_SOURCE = "Assuming independent examples from one source"
 RANDOM_SPLITS = f"{ONE_SOURCE} and plain random splits"
 SINGLE = (
-    "It would be proven for each single member had the candidate been fixed beforehand; it is not proven for "
-    "the average member, nor after selection on the same data."
+    "It would be proven for each individual member if the candidate had been fixed beforehand; it is not "
+    "proven for the average member, nor after selection on the same data."
 )
 AVERAGE = (
-    "It would be proven for the average member had the candidate been fixed beforehand; it is not proven "
+    "It would be proven for the average member if the candidate had been fixed beforehand; it is not proven "
     "after selection on the same data."
 )
 PROVISIONAL = (
-    "Provisional: evaluations failed that might have held a better candidate. What is proven holds for this "
-    "one all the same, since it allows for any selection."
+    "Provisional: evaluations failed, so a better candidate might have been missed. What is proven still "
+    "holds for this one, since it allows for any selection."
 )
 RANDOM = Rule("random")
 BOUND_NAMES = {
@@ -50,8 +50,8 @@ class Claim(TypedDict):
 
     Attributes:
         certification: "occam", "holdout" or "nested".
-        classifier: of F*, the rule ("keyed", "random", "vote" or "member:7", see ``rules.Rule``); or "nested"
-            (a member of the nested ensemble drawn afresh for each pattern).
+        classifier: the rule applied to F* ("keyed", "random", "vote" or "member:7", see ``rules.Rule``), or
+            "nested" (a member of the nested ensemble drawn independently for each pattern).
         bound: upper bound on its risk, in [0, 1].
         delta: probability, over data and splits, with which the bound may fail.
         statement: the claim in words.
@@ -65,22 +65,22 @@ class Claim(TypedDict):
 
 
 def repeats_statement(repeats: int, rows: int) -> list[str]:
-    """A sentence on rows that equal another row; none where there are none."""
-    told = (
-        f"{repeats:,} of {rows:,} rows equal another row in every column: if they come from one source (one "
+    """Return a list of one sentence about rows that equal another row; empty if there are none."""
+    sentence = (
+        f"{repeats:,} of {rows:,} rows equal another row in every column: if they have the same origin (one "
         "patient, one document), nothing here is proven."
     )
-    return [told] if repeats else []
+    return [sentence] if repeats else []
 
 
 def at_most(bound: float, digits: int = 1) -> str:
-    """A bound in percent, rounded up: rounded down it would say more than was proven."""
+    """Format a bound in percent, rounded up: rounded down it would say more than was proven."""
     scale = 10**digits
     return f"{ceil(100 * scale * bound - 1e-9) / scale:.{digits}f} %"
 
 
 def level_of(delta: float) -> str:
-    """The confidence 1 - delta in percent, rounded down: rounded up it would say more than was proven."""
+    """Format 1 - delta in percent, rounded down: rounded up it would say more than was proven."""
     digits = max(2, -floor(log10(delta)) - 1)
     level = (100 * (1 - Decimal(repr(delta)))).quantize(Decimal(10) ** -digits, ROUND_FLOOR)
     return f"{level.normalize():f} %"
@@ -89,14 +89,14 @@ def level_of(delta: float) -> str:
 def claim(
     certification: str, given: str, classifier: str, who: str, bound: float, delta: float, method: str
 ) -> Claim:
-    """Put a claim into words.
+    """Return a claim with its sentence.
 
     Args:
         certification: what produced it.
         given: what it assumes.
-        classifier: short name of what it speaks of, and ``who`` in words.
-        bound, delta: what holds, and with which probability it may fail.
-        method: how it was found.
+        classifier, who: the classifier's short name, and a phrase that names it.
+        bound, delta: the bound, and the probability with which it may fail.
+        method: how the bound was obtained.
     """
     sentence = (
         f"{given}, with probability at least {level_of(delta)} over data and splits, a new pattern "
@@ -117,14 +117,14 @@ def statements(bound: str, delta: float, l_ee: float, n_splits: int, claims: lis
     return (
         first,
         *proven,
-        _vote(f"what is proven is twice the {random['certification']} bound", random["bound"]),
+        _vote(random["certification"], random["bound"]),
     )
 
 
 def figure(bound: str, delta: float, l_ee: float, n_splits: int) -> str:
-    """Say what L_EE is, under each bound it may be the mean of."""
+    """Return the sentence that says what L_EE is, for the bound it is computed with."""
     level, name = level_of(delta), BOUND_NAMES[bound]
-    what, proven = {
+    definition, proven = {
         "clopper_pearson": (
             f"the paper's figure, the mean over {n_splits} splits of {level} {name} bounds",
             SINGLE,
@@ -134,9 +134,13 @@ def figure(bound: str, delta: float, l_ee: float, n_splits: int) -> str:
             SINGLE,
         ),
     }.get(bound, (f"the {level} {name} bound on the mean over {n_splits} splits", AVERAGE))
-    return f"L_EE = {100 * l_ee:.1f} %: {what}. {proven}"
+    return f"L_EE = {100 * l_ee:.1f} %: {definition}. {proven}"
 
 
-def _vote(told: str, bound: float) -> str:
+def _vote(certification: str, bound: float) -> str:
+    """Return the sentence that says what a claim for a random member proves for the majority vote."""
     doubled = at_most(2 * bound) if bound < 0.5 else "100 %, which says nothing"
-    return f"By majority vote instead of a random member, {told} = {doubled}."
+    return (
+        f"By majority vote instead of a random member, what is proven is twice the {certification} bound: "
+        f"{doubled}."
+    )

@@ -1,1 +1,1 @@
-"""Whole runs: made, loaded and verified."""
+"""Runs from start to end: execute, load and verify them."""

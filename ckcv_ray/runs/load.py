@@ -1,4 +1,4 @@
-"""Runs on disk: whether a folder holds a study's result, the result itself, and its records played back."""
+"""Runs on disk: whether a folder holds a study's result, loading that result, and replaying its records."""
 
 from dataclasses import replace
 from os import PathLike
@@ -14,13 +14,13 @@ from ckcv_ray.storage.log import Log
 from ckcv_ray.study import Problem
 
 MOST_EVALUATIONS = 1 << 28  # each takes about 28 bytes of memory
-MENDED = ": the run's own ckcv run command, given again, mends it"
+REPAIR = ": running its ckcv run command again repairs it"
 
 AnyPath = str | PathLike[str]
 
 
 def finished_run(problem: Problem, out: AnyPath | None) -> Result | None:
-    """Return the result already in the folder ``out``; None where there is work to do.
+    """Return the result already in the folder ``out``, or None if there is work to do.
 
     Raises:
         StoreError: the folder holds another study, or something else.
@@ -32,7 +32,7 @@ def finished_run(problem: Problem, out: AnyPath | None) -> Result | None:
     try:
         identity = folder.identity()
     except StoreError as error:
-        if not folder.bears(problem.run_id):  # else it will be mended
+        if not folder.has_files_of(problem.run_id):  # else it will be repaired
             raise StoreError(f"{error}; or choose another --out") from None
     if identity is None or identity.run_id == problem.run_id:
         if identity is not None and folder.finished and not folder.differing():
@@ -43,12 +43,12 @@ def finished_run(problem: Problem, out: AnyPath | None) -> Result | None:
     differences = problem.study.differences(identity.study)
     if identity.data_digest != problem.all_rows.digest:
         differences.append("data: another table")
-    told = "; ".join(differences) or "another version of this package wrote it"
-    raise StoreError(f"{str(out)!r} holds another study ({told}): choose another --out")
+    reason = "; ".join(differences) or "another version of this package wrote it"
+    raise StoreError(f"{str(out)!r} holds another study ({reason}): choose another --out")
 
 
 def reopen(problem: Problem, out: AnyPath) -> None:
-    """Have the finished run in ``out`` go on, if evaluations of it failed; nothing where it is not finished.
+    """Reopen the finished run in ``out`` if some of its evaluations failed; leave an unfinished run alone.
 
     Raises:
         StoreError: the folder holds another study, or something else.
@@ -59,7 +59,7 @@ def reopen(problem: Problem, out: AnyPath) -> None:
 
 
 def environment_changes(out: AnyPath) -> list[str]:
-    """Return how this environment differs from the one a run was made in, as far as its folder tells."""
+    """Return how this environment differs from the one a run was made in, as far as its folder records it."""
     folder = RunFolder(out)
     metadata = folder.execution()
     if not metadata:
@@ -68,7 +68,7 @@ def environment_changes(out: AnyPath) -> list[str]:
 
 
 def replay(out: AnyPath, problem: Problem | None = None) -> Aggregator:
-    """Return an aggregator with all the records of a folder, which it leaves alone.
+    """Return an aggregator with all the records of a folder, which is not changed.
 
     Raises:
         StoreError: there is no run, or it is damaged.
@@ -78,7 +78,7 @@ def replay(out: AnyPath, problem: Problem | None = None) -> Aggregator:
     problem = problem or folder.problem()
     if (count := problem.n_evaluations) > MOST_EVALUATIONS:
         raise StoreError(
-            f"{str(out)!r}: its study has {count:,} evaluations: at most {MOST_EVALUATIONS:,} are read back"
+            f"{str(out)!r}: its study has {count:,} evaluations: at most {MOST_EVALUATIONS:,} can be read"
         )
     aggregator = Aggregator(problem)
     for records, failures in Log(folder.files, problem).read():
@@ -91,24 +91,24 @@ def load_run(out: AnyPath, allow_pickle: bool = False) -> Result:
 
     Args:
         out: the run folder.
-        allow_pickle: take the models of F* from the pickles, not from Parquet. Opening a pickle runs what
-            is in it: allow it for runs of your own.
+        allow_pickle: read the models of F* from the pickles instead of Parquet. Opening a pickle executes
+            code in it: allow this only for your own runs.
 
     Raises:
-        StoreError: there is no finished run, or a file of it is damaged or not what the manifest names.
+        StoreError: there is no finished run, or a file of it is damaged or does not match the manifest.
     """
     folder = RunFolder(out)
     identity = folder.require()
     if not folder.finished:
-        raise StoreError(f"the run in {str(out)!r} is not finished: give its ckcv run command again")
+        raise StoreError(f"the run in {str(out)!r} is not finished: run its ckcv run command again")
     damaged = folder.differing()
     try:
         result = _loaded(folder, folder.problem(identity))
     except StoreError as error:
-        raise StoreError(f"{error}{MENDED}" if damaged else str(error)) from None
+        raise StoreError(f"{error}{REPAIR}" if damaged else str(error)) from None
     if damaged:
-        where = folder.files.path(damaged[0])
-        raise StoreError(f"{where} is missing, or not the file the manifest names{MENDED}")
+        file = folder.files.path(damaged[0])
+        raise StoreError(f"{file} is missing or does not match the manifest{REPAIR}")
     if not allow_pickle:
         return result
     opened = models.read_pickles(folder.files, result.problem, result.ensemble, folder.manifest())
@@ -116,5 +116,5 @@ def load_run(out: AnyPath, allow_pickle: bool = False) -> Result:
 
 
 def _loaded(folder: RunFolder, problem: Problem) -> Result:
-    """The result in the files of a finished run, where each is sound in itself."""
+    """Return the result in the files of a finished run, if each file is valid in itself."""
     return Result.of(problem, folder.results(problem), folder.execution())

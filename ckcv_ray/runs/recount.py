@@ -1,8 +1,8 @@
-"""The evaluations that a finished run rests on, computed again and held against its log.
+"""The evaluations that a finished run rests on, computed again and compared with its log.
 
-They are the winner's on every split, of each beaten candidate those that prove it beaten, what failed,
-and the refits of the winner and of what is reported. Other records of the log serve for nothing and are left
-alone.
+They are the winner's on every split, those that prove each beaten candidate beaten, those that failed, and
+the refits of the winner and of what is reported. Other records of the log have no effect on the result and
+are ignored.
 """
 
 from collections.abc import Iterator, Sequence
@@ -22,11 +22,11 @@ from ckcv_ray.learners.ensemble import Ensemble, Outcome, Records
 
 
 def rests_on(aggregator: Aggregator, candidates: pa.Table) -> list[Unit]:
-    """List what the winner, the beaten candidates and the models follow from, a path each.
+    """Return the units that the winner, the beaten candidates and the models follow from, one path each.
 
     Args:
-        aggregator: the run's log, played back.
-        candidates: its table of candidates, which that log gives.
+        aggregator: the run's log, replayed.
+        candidates: its table of candidates, as that log gives it.
     """
     problem = aggregator.problem
     sizes = range(len(problem.sizes))
@@ -43,8 +43,8 @@ def rests_on(aggregator: Aggregator, candidates: pa.Table) -> list[Unit]:
     return units
 
 
-def drawn(units: Sequence[Unit], share: float) -> list[Unit]:
-    """Draw a random share of the units, at least one, another one at each call; in their order."""
+def sample(units: Sequence[Unit], share: float) -> list[Unit]:
+    """Return a random sample of the units, at least one and in their order; it differs at each call."""
     if share >= 1:
         return list(units)
     rng = np.random.default_rng(np.random.SeedSequence())
@@ -53,13 +53,13 @@ def drawn(units: Sequence[Unit], share: float) -> list[Unit]:
 
 
 class Recount:
-    """Hands out units, and compares what comes back with the log.
+    """Units to compute again, and the comparison of their outcomes with the log.
 
     Args:
-        aggregator: the run's log, played back.
-        ensemble: the models stored.
-        units: what to compute again, of one stage and split next to each other.
-        exact: whether models have to agree in every bit, as they do in one environment.
+        aggregator: the run's log, replayed.
+        ensemble: the stored models.
+        units: what to compute again; units of one stage and split are adjacent.
+        exact: whether models must agree in every bit, as they do in one environment.
     """
 
     def __init__(
@@ -77,40 +77,40 @@ class Recount:
         self.differences: list[str] = []
 
     def plan(self, workers: int, least: float = 0.0) -> list[Unit]:
-        """Return the next batch of work; empty if all of it is handed out."""
+        """Return the next batch of work; empty if all of it has been handed out."""
         self._workers = workers
         rate = self._rate.per_cost
         seconds = batch_seconds(self._left(), workers, least)
         return fill(self._units, lambda unit: self._cost_of_unit(unit) * rate, seconds)
 
     def add(self, outcome: Outcome) -> None:
-        """Compare what a batch gave back."""
+        """Compare the outcome of a batch with the log and the stored models."""
         self._rate.add(outcome.seconds, self._cost_of(outcome.records))
         self.done += len(outcome.records)
         self.differences += self._contradictions(outcome.records)
         for failure in outcome.failures:
             self.failed += failure.stop - failure.first
-            if self._ledger.has_any(failure):  # what failed in the run, too, agrees with the log
+            if self._ledger.has_any(failure):  # what also failed in the run agrees with the log
                 reason = failure.traceback.strip().splitlines()[-1]
-                where = dict(zip(failure._fields[1:4], failure[1:4], strict=True))
-                self.differences.append(f"{where} could not be computed again: {reason}")
+                position = dict(zip(failure._fields[1:4], failure[1:4], strict=True))
+                self.differences.append(f"{position} could not be computed again: {reason}")
         self.differences += self._other_models(outcome)
 
     def progress(self) -> Progress:
-        """Return how far the work has come."""
+        """Return the progress of the work."""
         return Progress(
             self.planned, self.done, self.failed, fits=self.done, left=self._left(), workers=self._workers
         )
 
     def _other_models(self, outcome: Outcome) -> Iterator[str]:
-        """Models of the ensemble that are not those fitted again."""
+        """Yield a sentence for each model of the ensemble that differs from the one fitted again."""
         for member in outcome.members:
             stored = self._stored.get(member.split)
             if not self._exact or stored is None or member.k != self._k:
                 continue
             same_setting = self._learner.setting_of(member.model) == self._learner.setting_of(stored.model)
             if same_setting and not self._learner.same(member.model, stored.model):
-                yield f"model of split {member.split}: fitted again, it is another one"
+                yield f"model of split {member.split}: fitted again, it is different"
 
     def _left(self) -> float:
         left = self._cost - self._rate.cost
@@ -128,24 +128,24 @@ class Recount:
         return cost
 
     def _contradictions(self, records: Records) -> Iterator[str]:
-        made = np.concatenate([records["totals"], records["status"][:, None]], axis=1).astype(np.int64)
-        held = self._ledger.held(records)
-        for i in np.flatnonzero((made != held).any(axis=1)):
+        computed = np.concatenate([records["totals"], records["status"][:, None]], axis=1).astype(np.int64)
+        logged = self._ledger.held(records)
+        for i in np.flatnonzero((computed != logged).any(axis=1)):
             key = {name: records[name][i].item() for name in Places._fields[1:]}
             stage = "estimate" if records["estimate"][i] else "select"
-            known = f"the log has {held[i].tolist()}" if held[i, 0] >= 0 else "the log has none"
-            again = f"computed again {made[i].tolist()}"
-            yield f"errors by class and status of {key} on the {stage} set: {again}, {known}"
+            before = f"the log has {logged[i].tolist()}" if logged[i, 0] >= 0 else "the log has none"
+            again = f"computed again {computed[i].tolist()}"
+            yield f"errors by class and status of {key} on the {stage} set: {again}, {before}"
 
 
 def _grouped(units: Sequence[Unit]) -> Iterator[Unit]:
-    """Units of one stage and split as one."""
+    """Merge adjacent units of one stage, fold size and split into one."""
     for (stage, size, split), group in groupby(units, lambda unit: unit[:3]):
         yield Unit(stage, size, split, tuple(path for unit in group for path in unit.paths))
 
 
 def _selected(aggregator: Aggregator, candidates: pa.Table, j: int) -> Iterator[Unit]:
-    """The paths on the select sets of one fold size: on each split as far as some candidate needs them."""
+    """Yield the paths on one fold size's select sets, on each split only as far as some candidate needs."""
     fold, size = aggregator.selection.sizes[j], aggregator.problem.sizes[j]
     rows = candidates.filter(pc.equal(candidates["k_first"], size.k_first))
     needed = np.zeros(fold.low.shape, np.int64)

@@ -30,11 +30,11 @@ class Result:
 
     Attributes:
         problem: the study on its task.
-        candidates: what became of each setting and fold size, as an Arrow table.
+        candidates: the outcome of each setting and fold size, as an Arrow table.
         ensemble: F*.
         certificate: the claims.
         execution: what depends on the run: seconds, fits, evaluations, environment, error on test rows.
-        nested: the ensemble certified by a nested certification, if it was asked for.
+        nested: the ensemble certified by a nested certification, if there is one.
     """
 
     problem: Problem
@@ -46,23 +46,23 @@ class Result:
 
     @classmethod
     def of(cls, problem: Problem, finished: Finished, execution: dict[str, Any]) -> "Result":
-        """Put a result together."""
+        """Create a result from what a finished run produced."""
         table, ensemble, certificate, nested = finished
         return cls(problem, table, ensemble, certificate, execution, nested)
 
     @property
     def study(self) -> Study:
-        """The question, in its form for the task."""
+        """The study, in its canonical form for the task."""
         return self.problem.study
 
     @property
     def task(self) -> Task:
-        """What was learned from."""
+        """The learning task."""
         return self.problem.task
 
     @property
     def run_id(self) -> str:
-        """Name of study and data."""
+        """Identifier of the study and the data."""
         return self.certificate.run_id
 
     @property
@@ -102,12 +102,12 @@ class Result:
 
     @property
     def test_error(self) -> float | None:
-        """Mean error of the members on the test rows, if there were any."""
+        """Mean error rate of the members on the test rows, if there were any."""
         test = self.execution.get("test")
         return test["error"] if test else None
 
     def per_k(self) -> list[dict[str, Any]]:
-        """Return what became of every fold size."""
+        """Return the outcome of every fold size."""
         return per_k(self.candidates, tuple(self.setting))
 
     def to_frame(self) -> Any:
@@ -124,17 +124,17 @@ class Result:
             ) from None
 
     def edges(self) -> list[str]:
-        """Return one sentence for each grid, a list of numbers, on whose edge the winner lies."""
-        found = []
+        """Return one sentence for each grid, a list of numbers, that has the winner on its edge."""
+        sentences = []
         for name, known in values(self.problem.learner).items():
             value = self.setting.get(name)
             grid = isinstance(known, tuple) and isinstance(value, int | float) and len(known) > 1
             if grid and value in (known[0], known[-1]):
                 flag = name.replace("_", "-")
-                found.append(
-                    f"{name} = {value:g} lies on the edge of its grid: widen --{flag} beyond {value:g}"
+                sentences.append(
+                    f"{name} = {value:g} is on the edge of its grid: widen --{flag} beyond {value:g}"
                 )
-        return found
+        return sentences
 
     def predict(
         self,
@@ -160,20 +160,20 @@ class Result:
         nested: bool = False,
         member: int | None = None,
     ) -> Rule:
-        """Return how rows are classified: the rule of the first claim, unless another is asked for.
+        """Return how rows are classified: by the rule of the first claim, unless another is requested.
 
-        By default each row by a member drawn afresh, as the paper demands; after a hold-out that certified
-        the keyed draw, by that. With a ``seed`` by draws that this seed repeats; with ``vote`` by the
-        majority; or by the one ``member`` of this split. ``nested`` takes the nested ensemble instead of F*.
+        By default each row is classified by a member drawn independently, as the paper requires; if holdout
+        certified the keyed draw, by that. A ``seed`` makes the draws repeatable, ``vote`` takes the majority,
+        and ``member`` the model of this split. ``nested`` uses the nested ensemble instead of F*.
 
         Raises:
-            InputError: the seed is not a whole number of 0 or more; there is no nested ensemble, or no such
-                member; or one rule excludes another.
+            InputError: the seed is not an integer of 0 or more; there is no nested ensemble, or no such
+                member; or two rules exclude each other.
         """
         ensemble = self._ensemble(nested)
-        asked = {"seed": seed is not None, "vote": vote, "member": member is not None}
-        if len(both := [name for name, given in asked.items() if given]) > 1:
-            raise InputError(f"{' and '.join(both)} exclude each other: one of them decides")
+        options = {"seed": seed is not None, "vote": vote, "member": member is not None}
+        if len(given := [name for name, is_given in options.items() if is_given]) > 1:
+            raise InputError(f"{' and '.join(given)} exclude each other: choose one of them")
         if member is not None:
             return Rule(f"member:{integer('member', member, least=0, most=len(ensemble.members) - 1)}")
         if vote:
@@ -190,7 +190,7 @@ class Result:
         return rule.predict(self._ensemble(nested), rows_of(X, self.task.features))
 
     def claim_for(self, rule: Rule, nested: bool = False) -> str:
-        """Return one sentence: what is proven of the predictions of a rule."""
+        """Return one sentence that says what is proven for the predictions of a rule."""
         claims = {claim["classifier"]: claim for claim in reversed(self.certificate.claims)}
         of = rule.classifier(NESTED if nested else ENSEMBLE)
         mean = claims.get("nested" if nested else "random")  # of the members' mean risk
@@ -199,8 +199,8 @@ class Result:
             return _proven(of, exact)
         if rule.name == "vote" and mean is not None:
             return _proven(of, mean, factor=2)
-        asked = f"; ckcv run --certify holdout --claim {rule.name} would prove something"
-        return f"by {of}: nothing is proven of it alone{'' if nested else asked}"
+        hint = f"; ckcv run --certify holdout --claim {rule.name} would prove a bound"
+        return f"by {of}: nothing is proven for it alone{'' if nested else hint}"
 
     def to_json(self) -> dict[str, Any]:
         """Return the result as JSON values."""
@@ -240,9 +240,9 @@ class Result:
 
 
 def _proven(of: str, claim: Claim, factor: int = 1) -> str:
-    """What a claim says of predictions made so; of those with ``factor`` times its risk."""
+    """Say what a claim proves for predictions whose risk is at most ``factor`` times that of the claim."""
     bound = min(1.0, factor * claim["bound"])
-    twice = ", twice that of a member drawn afresh" if factor == 2 else ""
+    twice = ", twice the bound for a member drawn independently" if factor == 2 else ""
     return (
         f"by {of}: proven to be wrong at most {at_most(bound)} of the time, with probability "
         f"{level_of(claim['delta'])} ({claim['certification']}{twice})"

@@ -1,4 +1,4 @@
-"""From a study and data to a result: select, refit, claim, and keep what was found."""
+"""From a study and data to a result: select, refit, certify and store."""
 
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -28,7 +28,7 @@ from ckcv_ray.storage.folder import RunFolder
 from ckcv_ray.study import Execution, Problem, Study
 from ckcv_ray.validation import as_path, expect
 
-WAITING = 4  # studies handed to the pool for each that may be under way
+WAITING = 4  # studies queued in the pool for each that may run at once
 
 Out = str | PathLike[str] | None
 
@@ -44,7 +44,7 @@ class Job(NamedTuple):
     Attributes:
         study: learner, resampling, criterion, certification and seed.
         task: what to learn from: ``Task.of(X, y)``, or ``read_task(source)``.
-        out: run folder; continued where it stands if it is this study's. None keeps all in memory.
+        out: run folder; continued if it already holds this study. None keeps everything in memory.
         test: rows on which to measure the finished ensemble.
         listen: called with a Progress about ten times a second, and at the end.
     """
@@ -57,14 +57,14 @@ class Job(NamedTuple):
 
 
 class Work(NamedTuple):
-    """A job that was checked.
+    """A checked job.
 
     Attributes:
         problem: the study on the task.
-        folder: absolute place of the run folder.
+        folder: absolute path of the run folder.
         test, listen: as in a Job.
-        expected: what ``estimate`` returned, if it was asked already.
-        stop: asked between batches; once it says so, what is done is kept and the run is interrupted.
+        expected: what ``estimate`` returned, if it was already called.
+        stop: called between batches; once it returns True, what is done is kept and the run is interrupted.
     """
 
     problem: Problem
@@ -83,7 +83,7 @@ def run(
     execution: Execution | None = None,
     listen: Listener | None = None,
 ) -> Result:
-    """Select among the learner's settings and k, bound the error, and keep F*.
+    """Select among the learner's settings and k, bound the error, and return the ensemble F*.
 
     Algorithm 1 of Anguita et al., ESANN 2012.
 
@@ -91,25 +91,25 @@ def run(
         study: learner, resampling, criterion, certification and seed.
         X: inputs (n, d), an array or a data frame, of finite numbers.
         y: labels (n,), text or numbers.
-        out: run folder; continued where it stands if it is this study's. None keeps all in memory.
+        out: run folder; continued if it already holds this study. None keeps everything in memory.
         execution: backend, workers, cluster address.
         listen: called with a Progress about ten times a second, and at the end.
 
     Raises:
-        InputError: the data or the study are refused.
-        StoreError: the folder is damaged, in use, or another study's.
+        InputError: the data or the study are invalid.
+        StoreError: the folder is damaged, in use, or holds another study.
         RunError: the run could not finish.
     """
     return run_job(Job(study, Task.of(X, y), out, listen=listen), execution)
 
 
 def run_job(job: Job, execution: Execution | None = None, stop: Stop = never) -> Result:
-    """Run one job; otherwise as ``run``.
+    """Run one job, as ``run`` does.
 
     Args:
         job: study, task and folder.
         execution: backend, workers, cluster address.
-        stop: asked between batches; once it says so, what is done is kept and the run is interrupted.
+        stop: called between batches; once it returns True, what is done is kept and the run is interrupted.
 
     Raises:
         KeyboardInterrupt: it was stopped.
@@ -118,58 +118,58 @@ def run_job(job: Job, execution: Execution | None = None, stop: Stop = never) ->
 
 
 def run_many(jobs: Iterable[Job], execution: Execution | None = None, stop: Stop = never) -> Iterator[Result]:
-    """Run jobs side by side in one session of the backend; their results in the order of the jobs.
+    """Run jobs concurrently in one session of the backend, and yield their results in the order of the jobs.
 
-    On Ray a few are under way at once, so that no worker waits where one of them begins or ends. Called
-    again with the same folders, what is finished is read and the rest continued.
+    On Ray a few jobs run at once, so that no worker is idle when one of them starts or ends. Called again
+    with the same folders, it reads finished jobs and continues the others.
 
     Args:
-        jobs: asked for as they are needed; a list of them is checked before any begins.
+        jobs: consumed as they are needed; a list of them is checked before any starts.
         execution: as for ``run``.
         stop: as for ``run_job``.
 
     Raises:
         CKCVError: what the first job that fails raises; the others keep what is done.
-        KeyboardInterrupt: they were stopped.
+        KeyboardInterrupt: the jobs were stopped.
     """
-    execution = _how(execution)
+    execution = _checked_execution(execution)
     expect("jobs", jobs, Iterable, "a list of Job(study, task, out)")
     if isinstance(jobs, Sequence):
         jobs = [job for job in jobs if checked(job)]
     works = (checked(job)._replace(stop=stop) for job in jobs)
     with session(execution) as opened:
-        yield from _side_by_side(works, opened)
+        yield from _run_concurrently(works, opened)
 
 
 def checked(job: Job) -> Work:
     """Check a job.
 
     Raises:
-        InputError: it is none, or its parts do not go together.
+        InputError: it is not a Job, or its parts do not match.
     """
     expect("job", job, Job, "a Job: Job(study, task, out)")
     problem = Problem.of(job.study, job.task)
     test = fitting(job.test, problem.task)
     expect("listen", job.listen, Callable | None, "a function that takes a Progress")
     folder = str(as_path("out", job.out).absolute()) if job.out is not None else None
-    return Work(problem, folder, test, job.listen)  # absolute: not all work in one directory
+    return Work(problem, folder, test, job.listen)  # absolute: not all processes have one working directory
 
 
 def run_work(work: Work, execution: Execution | None = None, opened: Session | None = None) -> Result:
-    """Run what was checked, or return the result that its folder holds.
+    """Run a checked job, or return the result that its folder holds.
 
     Args:
         work: problem and folder.
         execution: backend, workers, cluster address.
-        opened: the session to run in, instead of one as ``execution`` says.
+        opened: the session to run in, instead of one created from ``execution``.
     """
-    execution = _how(execution)
+    execution = _checked_execution(execution)
     result = found(work)
     return result if result is not None else compute(work, execution, opened)
 
 
 def found(work: Work) -> Result | None:
-    """Return the result that the folder of a job holds, measured on its test rows; None where there is none.
+    """Return the result that the folder of a job holds, measured on its test rows, or None if there is none.
 
     Raises:
         StoreError: the folder holds another study, or something else.
@@ -182,7 +182,7 @@ def found(work: Work) -> Result | None:
 
 
 def compute(work: Work, execution: Execution, opened: Session | None = None) -> Result:
-    """Run what was checked, and whose folder holds no result; see ``run_work``."""
+    """Run a checked job whose folder holds no result; see ``run_work``."""
     if opened is not None:
         return _run(work, opened)
     if work.expected is None and execution.backend == "auto":
@@ -192,13 +192,13 @@ def compute(work: Work, execution: Execution, opened: Session | None = None) -> 
         return _run(work, opened)
 
 
-def _how(execution: Execution | None) -> Execution:
+def _checked_execution(execution: Execution | None) -> Execution:
     expect("execution", execution, Execution | None, 'an Execution, such as Execution("serial")')
     return execution or Execution()
 
 
-def _side_by_side(works: Iterable[Work], opened: Session) -> Iterator[Result]:
-    """As ``run_many``, in a session that is open."""
+def _run_concurrently(works: Iterable[Work], opened: Session) -> Iterator[Result]:
+    """Run checked jobs as ``run_many`` does, in an open session."""
     stopped = Event()
 
     def one(work: Work) -> Result:
@@ -219,10 +219,10 @@ def _side_by_side(works: Iterable[Work], opened: Session) -> Iterator[Result]:
 
 
 @contextmanager
-def _begun(job: Work, opened: Session) -> Iterator[tuple[Backend, Recorder]]:
-    """A backend, and a recorder that holds the folder; both closed at the end.
+def _started(job: Work, opened: Session) -> Iterator[tuple[Backend, Recorder]]:
+    """Start a backend and a recorder that locks the folder; close both at the end.
 
-    The backend is first: where the data are too large for it, nothing is written.
+    The backend comes first: if the data are too large for it, nothing is written.
     """
     backend = opened.backend()
     try:
@@ -242,7 +242,7 @@ def _run(job: Work, opened: Session) -> Result:
     overall = OverallProgress(problem, job.listen) if job.listen else None
     listen = overall.own if overall is not None else None
     inner = inner_problems(problem)
-    with _begun(job, opened) as (backend, recorder):
+    with _started(job, opened) as (backend, recorder):
         if expected is not None:
             recorder.add(expected.outcome)
         work(backend, recorder, listen, job.stop)
@@ -254,7 +254,7 @@ def _run(job: Work, opened: Session) -> Result:
 def _nested(
     job: Work, inner: list[Problem], recorder: Recorder, overall: OverallProgress | None, opened: Session
 ) -> Ensemble:
-    """The nested ensemble, of what the inner selections chose, each in a folder inside the one held."""
+    """Return the nested ensemble: run the inner selections, each in a folder inside the locked one."""
 
     def works() -> Iterator[Work]:
         for i, problem in enumerate(inner):
@@ -265,7 +265,7 @@ def _nested(
             )
 
     winners = []
-    for i, result in enumerate(_side_by_side(works(), opened.inside())):
+    for i, result in enumerate(_run_concurrently(works(), opened.inside())):
         winners.append(Position(*result.position))
         if overall is not None:
             overall.finished(i, result.execution["evaluations"])
@@ -273,9 +273,9 @@ def _nested(
 
 
 def _measured(result: Result, test: TestRows | None) -> bool:
-    """Whether nothing is to be measured on these rows that the run does not tell."""
-    found = result.execution.get("test")
-    return test is None or (found is not None and found["digest"] == test.digest)
+    """Return whether the run already has the error on these test rows, or there are none."""
+    measured = result.execution.get("test")
+    return test is None or (measured is not None and measured["digest"] == test.digest)
 
 
 __all__ = ["Job", "Progress", "Work", "checked", "run", "run_job", "run_many", "run_work"]

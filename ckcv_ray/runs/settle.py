@@ -1,4 +1,4 @@
-"""From what was selected to a finished run: refits, claims, and the files of both."""
+"""From the selection to a finished run: refits, claims, and the files of both."""
 
 from collections.abc import Iterator
 from typing import Any, NamedTuple
@@ -21,11 +21,11 @@ from ckcv_ray.version import VERSION
 
 
 class Refitted(NamedTuple):
-    """What was selected, fitted again, and what the records say of it.
+    """The selected candidates, refitted, and what follows from the records.
 
     Attributes:
         winner: position of the winner.
-        ensembles: of the winner, and of each other leader that could be refitted on every split.
+        ensembles: those of the winner and of each other leader that could be refitted on every split.
         concluded: candidates, costs and failures.
     """
 
@@ -35,11 +35,11 @@ class Refitted(NamedTuple):
 
 
 class Refits:
-    """Hands out the refits of leaders, and collects their models; the records go to the recorder.
+    """The refits of leaders, in batches, and the models that come back; the records go to the recorder.
 
     Args:
-        problem: what was solved.
-        leaders: whose candidates are refitted on every split.
+        problem: the problem that was solved.
+        leaders: the candidates to refit on every split.
         recorder: keeps the log.
     """
 
@@ -57,7 +57,7 @@ class Refits:
         return fill(self._units, lambda unit: self._cost(unit) * self._rate.per_cost, seconds)
 
     def add(self, outcome: Outcome) -> None:
-        """Take the models of a batch, and have its records kept."""
+        """Store the models of a batch, and pass its records to the recorder."""
         self.recorder.add(outcome._replace(members=()))
         cost = sum(self._cost(unit) for unit in self._units_of(outcome))
         self._rate.add(outcome.seconds, cost)
@@ -67,26 +67,26 @@ class Refits:
         self.failures += outcome.failures
 
     def progress(self) -> Progress:
-        """Return how far the run has come."""
+        """Return the progress of the run."""
         return self.recorder.progress()
 
     def _ensemble(self, leader: Leader) -> Ensemble | None:
-        """The members of a leader, in the order of the splits; None where one is missing."""
+        """Return the members of a leader, in the order of the splits, or None if one is missing."""
         setting, size = self.problem.candidate(leader).setting, self.problem.sizes[leader.size]
-        found = []
+        members = []
         for split in range(size.n_splits):
             fitted = self.members.get((size.k, split), [])
             setting_of = self.problem.learner.setting_of
-            mine = [member for member in fitted if setting_of(member.model) == setting]
-            if not mine:
+            matching = [member for member in fitted if setting_of(member.model) == setting]
+            if not matching:
                 return None
-            found.append(mine[0])
-        return Ensemble(tuple(found))
+            members.append(matching[0])
+        return Ensemble(tuple(members))
 
     def ensembles(self) -> dict[Leader, Ensemble]:
         """Return the ensembles of the leaders that have a model on every split."""
-        found = {leader: self._ensemble(leader) for leader in self.leaders}
-        return {leader: ensemble for leader, ensemble in found.items() if ensemble is not None}
+        ensembles = {leader: self._ensemble(leader) for leader in self.leaders}
+        return {leader: ensemble for leader, ensemble in ensembles.items() if ensemble is not None}
 
     def _units_of(self, outcome: Outcome) -> Iterator[Unit]:
         for record in outcome.records:
@@ -106,13 +106,13 @@ def settle(
     listen: Listener | None,
     stop: Stop,
 ) -> tuple[Finished, dict[str, Any]]:
-    """Refit what was selected, claim, and write it all; return it with what the run has cost.
+    """Refit the selected candidates, certify, and write everything; return it with the run's metadata.
 
-    Where a recorder died, what it was given and had not written is computed again.
+    If a recorder dies, what it received but had not written is computed again.
 
     Raises:
         RunError: no candidate could be completed, or the winner could not be refitted.
-        KeyboardInterrupt: it was stopped.
+        KeyboardInterrupt: the run was stopped.
     """
     while True:
         refitted = _refitted(problem, backend, recorder, listen, stop)
@@ -125,7 +125,7 @@ def settle(
 def _refitted(
     problem: Problem, backend: Backend, recorder: Recorder, listen: Listener | None, stop: Stop
 ) -> Refitted:
-    """The winner and the ensembles of all leaders, and what the records say."""
+    """Return the winner, the ensembles of all leaders, and what follows from the records."""
     while True:
         decision = recorder.decision()
         if decision is not None:
@@ -142,7 +142,7 @@ def _refitted(
             if concluded is not None:
                 return Refitted(decision.winner, ensembles, concluded)
         if not work(backend, recorder, listen, stop) and decision is None:
-            raise RunError("the study is not decided, and nothing is left to compute: please report it")
+            raise RunError("the study is undecided, but nothing is left to compute: please report this")
 
 
 def _written(
@@ -152,7 +152,7 @@ def _written(
     nested: Ensemble | None,
     execution: dict[str, Any],
 ) -> Finished | None:
-    """Candidates, models and certificate, all written; None where a recorder died meanwhile."""
+    """Write candidates, models and certificate, and return them, or None if a recorder died meanwhile."""
     table, ensemble = refitted.concluded.candidates, refitted.ensembles[refitted.winner]
     files = recorder.write_results(table, ensemble, nested)
     if files is None:
@@ -168,7 +168,7 @@ def _written(
 def _execution(
     problem: Problem, backend: Backend, refitted: Refitted, test: TestRows | None
 ) -> dict[str, Any]:
-    """What a finished run has cost, and its errors on test rows."""
+    """Return the metadata of a finished run, with its errors on test rows."""
     ensembles = refitted.ensembles
     return {
         "package": VERSION,
@@ -186,16 +186,16 @@ def measure(
     """Return the error rates of F* on test rows, and of the best candidate of each reported k."""
     if test is None:
         return None
-    rates = {"": ensemble, **{str(k): other for k, other in sorted(reported.items())}}
-    found = {
+    ensembles = {"": ensemble, **{str(k): other for k, other in sorted(reported.items())}}
+    rates = {
         k: dict(zip(("error", "vote_error"), one.error_rates(test.X, test.y), strict=True))
-        for k, one in rates.items()
+        for k, one in ensembles.items()
     }
-    return {"rows": len(test.y), "digest": test.digest, **found.pop(""), "reported": found}
+    return {"rows": len(test.y), "digest": test.digest, **rates.pop(""), "reported": rates}
 
 
 def _reported(problem: Problem, ensembles: dict[Leader, Ensemble]) -> dict[int, Ensemble]:
-    """The ensembles of the best candidates of reported k."""
+    """Return the ensembles of the best candidates of reported k."""
     return {
         k: ensemble
         for leader, ensemble in ensembles.items()

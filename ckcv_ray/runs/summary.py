@@ -1,4 +1,4 @@
-"""The result of a run in words and figures, as the command line prints it."""
+"""The summary of a run's result, as the command line prints it."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -8,7 +8,7 @@ from ckcv_ray.claims.wording import Claim, at_most, level_of, repeats_statement
 from ckcv_ray.study import Candidate, Problem, listed
 
 LIKEWISE = {
-    "clopper_pearson": "the paper's figure: likewise on the estimate sets",
+    "clopper_pearson": "the paper's figure: the same on the estimate sets",
     "stevens": "mean randomised bound (Stevens) on the estimate sets",
     "safe": "averaging-safe bound on the estimate sets",
     "catoni": "Catoni's bound on the estimate sets",
@@ -22,13 +22,13 @@ def summary(
     per_k: Sequence[dict[str, Any]],
     edges: Sequence[str],
 ) -> str:
-    """Return the result for people.
+    """Return the result as text.
 
     Args:
-        problem: what was solved.
-        certificate, execution: of the result.
-        per_k: what became of every fold size.
-        edges: a sentence for each grid on whose edge the winner lies.
+        problem: the problem that was solved.
+        certificate, execution: those of the result.
+        per_k: the outcome of every fold size.
+        edges: a sentence for each grid that has the winner on its edge.
     """
     lines = [
         *_headline(problem, certificate),
@@ -36,9 +36,9 @@ def summary(
         *_cost(execution),
         *(f"note           {sentence}" for sentence in edges),
     ]
-    told = repeats_statement(certificate.repeats, certificate.n_rows)
-    words = [statement for statement in certificate.statements if statement not in told]
-    return "\n".join([*lines, "", *words])
+    shown = repeats_statement(certificate.repeats, certificate.n_rows)
+    others = [statement for statement in certificate.statements if statement not in shown]
+    return "\n".join([*lines, "", *others])
 
 
 def _headline(problem: Problem, c: Certificate) -> list[str]:
@@ -53,18 +53,18 @@ def _headline(problem: Problem, c: Certificate) -> list[str]:
         *map(_claimed, c.claims),
         *(f"CAUTION        {sentence}" for sentence in repeats_statement(c.repeats, c.n_rows)),
         *(
-            f"  {_mistaken(c, number)}:  {100 * side['errors'] / max(1, side['rows']):.2f} %"
-            f" of such rows on average, mean {level} bound {100 * side['bound']:.2f} %"
+            f"  {_confusion(c, number)}:  {100 * side['errors'] / max(1, side['rows']):.2f} %"
+            f" of the rows of this class on average, mean {level} bound {100 * side['bound']:.2f} %"
             for number, side in enumerate(c.by_class)
         ),
     ]
 
 
-def _mistaken(c: Certificate, number: int) -> str:
-    """What happened to the wrong rows of a class."""
+def _confusion(c: Certificate, number: int) -> str:
+    """Say how the wrong rows of a class were classified."""
     if len(c.labels) == 2:
-        return f"{c.labels[number]!r} taken for {c.labels[1 - number]!r}"
-    return f"{c.labels[number]!r} taken for another class"
+        return f"{c.labels[number]!r} classified as {c.labels[1 - number]!r}"
+    return f"{c.labels[number]!r} classified as another class"
 
 
 def _reported(problem: Problem, execution: dict[str, Any], per_k: Sequence[dict[str, Any]]) -> list[str]:
@@ -100,11 +100,12 @@ def _cost(execution: dict[str, Any]) -> list[str]:
 
 
 def _claimed(claim: Claim) -> str:
-    """A claim in one line."""
+    """Return a claim in one line."""
     level = level_of(claim["delta"])
-    who = f"{claim['certification']}, {claim['classifier']}"
+    source = f"{claim['certification']}, {claim['classifier']}"
     return (
-        f"proven        {at_most(claim['bound'], 2):>9}   {who}: with probability {level}, selection included"
+        f"proven        {at_most(claim['bound'], 2):>9}   "
+        f"{source}: with probability {level}, selection included"
     )
 
 

@@ -1,9 +1,9 @@
-"""Check a finished run: from its files alone, or by computing again what it rests on.
+"""Verification of a finished run: from its files alone, or by computing again what it rests on.
 
 From the files (nothing is unpickled): digests; sums, bounds, drops and winner from the log; splits drawn
-again; each model's errors, and what its learner can say of it, from the data; the certificate. What that
-takes on trust, the counts of errors on the select sets above all, is named, and computed again where that is
-asked for (``recount``).
+again; each model's errors, and what its learner can check in it, from the data; the certificate. What this
+takes on trust, above all the error counts on the select sets, is listed, and computed again on request
+(``recount``).
 """
 
 import hashlib
@@ -32,11 +32,11 @@ from ckcv_ray.errors import CKCVError, InputError, StoreError, cut, plain
 from ckcv_ray.learners.base import Setting
 from ckcv_ray.learners.ensemble import Ensemble, Member, class_sizes, judge, to_pickles
 from ckcv_ray.runs.load import environment_changes, replay
-from ckcv_ray.runs.recount import Recount, drawn, rests_on
+from ckcv_ray.runs.recount import Recount, rests_on, sample
 from ckcv_ray.runs.settle import measure
 from ckcv_ray.storage import candidates, models
 from ckcv_ray.storage.folder import MANIFEST, Finished, RunFolder
-from ckcv_ray.storage.pages import REPORT, report_whole
+from ckcv_ray.storage.pages import REPORT, report_intact
 from ckcv_ray.study import Candidate, Execution, Problem
 from ckcv_ray.validation import number
 
@@ -52,7 +52,7 @@ class Verification:
     """What a verification found.
 
     Attributes:
-        differences: everything that is not as it should be, a sentence each; empty if all is well.
+        differences: everything that is not as it should be, one sentence each; empty if the run is verified.
         recomputed: what was computed again, from the data or from the log.
         trusted: what was taken on trust.
     """
@@ -61,10 +61,10 @@ class Verification:
     recomputed: list[str] = field(default_factory=list)
     trusted: list[str] = field(default_factory=list)
 
-    def within(self, inner: "list[Verification]") -> None:
-        """Take in what was found of the runs inside this one, one for each outer split."""
+    def add_inner(self, inner: "list[Verification]") -> None:
+        """Add the verifications of the runs inside this one, one for each outer split."""
         self.differences += [
-            f"outer split {i}: {what}" for i, one in enumerate(inner) for what in one.differences
+            f"outer split {i}: {sentence}" for i, one in enumerate(inner) for sentence in one.differences
         ]
         self.recomputed += _of_splits([one.recomputed for one in inner])
         self.trusted += _of_splits([one.trusted for one in inner])
@@ -72,11 +72,11 @@ class Verification:
 
 @dataclass(frozen=True)
 class Refit:
-    """How much of what a run rests on is computed again, and by what.
+    """How much of what a run rests on is computed again, and by which backend.
 
     Attributes:
-        share: of the evaluations, in [0, 1]; below 1 a random sample of them.
-        backend: makes a backend for each run; None where nothing is computed.
+        share: share of the evaluations, in [0, 1]; below 1 a random sample of them.
+        backend: creates a backend for each run; None if nothing is computed.
         listen, stop: as for ``run_job``.
     """
 
@@ -98,21 +98,21 @@ def verify(
 
     Args:
         out: its folder.
-        refit: share of the evaluations that the result rests on to compute again, 0 to 1; below 1 others
-            are drawn at each call.
-        test: the rows on which the run measured its ensemble, as columns or as ``read_task`` gives them, to
-            measure it on again.
+        refit: share, 0 to 1, of the evaluations that the result rests on to compute again; below 1 a
+            different random sample at each call.
+        test: the rows on which the run measured its ensemble, as columns or as ``read_task`` returns them, to
+            measure it again.
         execution: backend, workers, cluster address for what is computed again.
         listen, stop: as for ``run_job``.
 
     Raises:
         StoreError: there is no finished run in the folder.
-        InputError: refit is outside 0..1, or the test rows do not go with the run.
-        KeyboardInterrupt: it was stopped.
+        InputError: refit is outside 0..1, or the test rows do not match the run.
+        KeyboardInterrupt: the verification was stopped.
     """
     share = number("refit", refit)
     if not 0 <= share <= 1:
-        raise InputError(f"refit={share:g} is outside 0..1: it is the share to compute again, 1 for all")
+        raise InputError(f"refit={share:g} is outside 0..1: it is the share to compute again, 1 means all")
     folder = RunFolder(out)
     if not folder.finished:
         folder.identity()
@@ -130,33 +130,33 @@ def verify(
 
 def _verify(folder: RunFolder, refit: Refit, test: Test = None) -> Verification:
     """Verify one folder."""
-    found = Verification()
+    result = Verification()
     try:
-        found.differences.extend(map(plain, _digests(folder)))
-        found.recomputed.append(f"the SHA-256 of {len(folder.names())} files")
-        found.differences.extend(map(plain, _content(folder, folder.problem(), found, refit, test)))
+        result.differences.extend(map(plain, _digests(folder)))
+        result.recomputed.append(f"the SHA-256 of {len(folder.names())} files")
+        result.differences.extend(map(plain, _content(folder, folder.problem(), result, refit, test)))
     except InputError:
         raise
     except CKCVError as error:
-        found.differences.append(str(error))
-    return found
+        result.differences.append(str(error))
+    return result
 
 
-def _of_splits(found: list[list[str]]) -> list[str]:
-    """Sentences on several outer splits, each once, with the splits it is true of."""
-    places: dict[str, list[int]] = {}
-    for i, sentences in enumerate(found):
+def _of_splits(by_split: list[list[str]]) -> list[str]:
+    """Return the sentences about several outer splits, each once, with the splits that it applies to."""
+    splits_of: dict[str, list[int]] = {}
+    for i, sentences in enumerate(by_split):
         for sentence in sentences:
-            places.setdefault(sentence, []).append(i)
+            splits_of.setdefault(sentence, []).append(i)
     return [
-        f"outer split{'s' * (len(at) > 1)} {', '.join(map(str, at))}: {sentence}"
-        for sentence, at in places.items()
+        f"outer split{'s' * (len(splits) > 1)} {', '.join(map(str, splits))}: {sentence}"
+        for sentence, splits in splits_of.items()
     ]
 
 
 def _digests(folder: RunFolder) -> Iterator[str]:
-    if not folder.manifest_whole():
-        yield f"{MANIFEST} is not as it was written"
+    if not folder.manifest_intact():
+        yield f"{MANIFEST} is not as the run wrote it"
     manifest, names = folder.manifest(), folder.names()
     for name in sorted(set(manifest) | set(names)):
         if name not in names:
@@ -164,15 +164,15 @@ def _digests(folder: RunFolder) -> Iterator[str]:
         elif name not in manifest:
             yield f"{name} is not in the manifest"
         elif folder.sha256(name) != manifest[name]:
-            yield f"{name} is not the file the manifest names: its SHA-256 differs"
-    if not report_whole(folder.files):
-        yield f"{REPORT} is not as ckcv report wrote it: its last line does not name its SHA-256"
+            yield f"{name} does not match the manifest: its SHA-256 differs"
+    if not report_intact(folder.files):
+        yield f"{REPORT} is not as ckcv report wrote it: its last line does not give its SHA-256"
 
 
 def _content(
-    folder: RunFolder, problem: Problem, found: Verification, refit: Refit, test: Test
+    folder: RunFolder, problem: Problem, result: Verification, refit: Refit, test: Test
 ) -> Iterator[str]:
-    """Differences in what the files say; what was computed again and what not is noted in ``found``."""
+    """Yield the differences in what the files say; record in ``result`` what was and was not recomputed."""
     finished, execution = folder.results(problem), folder.execution()
     aggregator = replay(str(folder), problem)
     if not aggregator.candidates().equals(finished.candidates):
@@ -183,47 +183,49 @@ def _content(
         return
     winner, certificate = problem.candidate(leader), finished.certificate
     if Candidate(certificate.setting, certificate.k) != winner:
-        yield f"the log leads to {winner}, which is not the certificate's winner"
+        yield f"the log gives the winner {winner}, which is not the certificate's winner"
         return
     yield from _pickles(folder, finished.ensemble, problem)
-    before, count = len(found.trusted), len(finished.ensemble.members)
-    yield from _models(finished.ensemble, aggregator, leader, found)
-    sound = count - (len(found.trusted) - before)
-    found.recomputed += [
+    before, count = len(result.trusted), len(finished.ensemble.members)
+    yield from _models(finished.ensemble, aggregator, leader, result)
+    confirmed = count - (len(result.trusted) - before)
+    result.recomputed += [
         "splits, sums, bounds, drops, the winner and the certificate, from the log",
-        f"errors of {count} models, and that {sound} are those of their training rows, from the data",
+        f"errors of {count} models, and that {confirmed} are those of their training rows, from the data",
     ]
     if finished.nested is not None:
-        yield from _nested(folder, finished.nested, problem, found, refit)
+        yield from _nested(folder, finished.nested, problem, result, refit)
     yield from _certificate(folder, finished, problem, winner, leader.l_ms)
-    yield from _recount(folder, aggregator, finished, found, refit)
-    yield from _tested(execution["test"], finished.ensemble, problem, found, test)
+    yield from _recount(folder, aggregator, finished, result, refit)
+    yield from _tested(execution["test"], finished.ensemble, problem, result, test)
     if folder.files.exists(REPORT):
-        found.trusted.append(f"{REPORT} (ckcv report makes it again)")
-    found.trusted.append("what execution.json says of seconds, evaluations, failures, source and environment")
+        result.trusted.append(f"{REPORT} (ckcv report writes it again)")
+    result.trusted.append("seconds, evaluations, failures, source and environment in execution.json")
 
 
 def _pickles(folder: RunFolder, ensemble: Ensemble, problem: Problem) -> Iterator[str]:
-    """Pickles that are not those of the models in Parquet."""
-    made = to_pickles(ensemble, problem.learner, problem.task)
-    pickles = {f"{models.FOLDER}{name}": content for name, content in made.items()}
-    there = models.pickles_in(folder.files)
+    """Yield a sentence for each pickle that is not that of a model in Parquet."""
+    contents = to_pickles(ensemble, problem.learner, problem.task)
+    pickles = {f"{models.FOLDER}{name}": content for name, content in contents.items()}
+    stored = models.pickles_in(folder.files)
     yield from (
-        f"{file} is the pickle of no model in models.parquet" for file in there if file not in pickles
+        f"{file} is not the pickle of any model in models.parquet" for file in stored if file not in pickles
     )
     for file, content in pickles.items():
-        if file in there and hashlib.sha256(content).hexdigest() != folder.sha256(file):
+        if file in stored and hashlib.sha256(content).hexdigest() != folder.sha256(file):
             yield f"{file} is not the pickle of the model in models.parquet"
 
 
-def _models(ensemble: Ensemble, aggregator: Aggregator, leader: Leader, found: Verification) -> Iterator[str]:
+def _models(
+    ensemble: Ensemble, aggregator: Aggregator, leader: Leader, result: Verification
+) -> Iterator[str]:
     problem, ledger = aggregator.problem, aggregator.ledger
     setting = problem.learner.setting(leader.path, leader.step)
     for member in ensemble.members:
         at = leader.size, member.split, leader.path, leader.step
         name = f"model of split {member.split}"
         yield from _model(
-            name, member, problem, leader.size, setting, not ledger.is_not_converged(*at), found
+            name, member, problem, leader.size, setting, not ledger.is_not_converged(*at), result
         )
         if member.errors != ledger.totals(True, *at):
             yield f"{name}: its errors are not those in the log"
@@ -236,16 +238,16 @@ def _model(
     size: int,
     setting: Setting,
     converged: bool,
-    found: Verification,
+    result: Verification,
 ) -> Iterator[str]:
-    """What a model says of itself, against the split it belongs to; what cannot be said goes to ``found``."""
+    """Yield how a model differs from what its split gives; what cannot be checked goes to ``result``."""
     learner, task = problem.learner, problem.task
-    if (own := learner.setting_of(member.model)) != setting:
-        yield f"{name}: fitted at {Candidate(own, member.k)}, the winner is {Candidate(setting, member.k)}"
+    if (fitted := learner.setting_of(member.model)) != setting:
+        yield f"{name}: fitted at {Candidate(fitted, member.k)}, the winner is {Candidate(setting, member.k)}"
     train, score = problem.rows(Stage.REFIT, size, member.split)
     checked = learner.check(member.model, task, train, converged)
-    yield from (f"{name}: {what}" for what in checked.differences)
-    found.trusted += [f"{name}: {what}" for what in checked.trusted]
+    yield from (f"{name}: {sentence}" for sentence in checked.differences)
+    result.trusted += [f"{name}: {sentence}" for sentence in checked.trusted]
     y, measure = task.y[score], problem.study.criterion.measure
     errors = judge(member.model, task.X[score], y, measure, task.n_classes)
     if errors != member.errors:
@@ -255,107 +257,110 @@ def _model(
 
 
 def _nested(
-    folder: RunFolder, nested: Ensemble, problem: Problem, found: Verification, refit: Refit
+    folder: RunFolder, nested: Ensemble, problem: Problem, result: Verification, refit: Refit
 ) -> Iterator[str]:
-    """Each inner run, verified as any run is; its data, its winner, and the model made of it."""
+    """Verify each inner run as any other run, with its data, its winner, and the model fitted from it."""
     try:
-        inner_of = inner_problems(problem)
-    except InputError as error:  # of the folder's own rows, which are not the user's
+        problems = inner_problems(problem)
+    except InputError as error:  # about the rows in the folder, which the user did not pass
         yield str(error)
         return
     inside, winners = list[Verification](), list[Position]()
-    for i, (member, inner) in enumerate(zip(nested.members, inner_of, strict=True)):
-        place = folder.inner(i)
+    for i, (member, inner) in enumerate(zip(nested.members, problems, strict=True)):
+        inner_folder = folder.inner(i)
         inside.append(Verification())
-        if place.require().run_id != inner.run_id:
+        if inner_folder.require().run_id != inner.run_id:
             yield f"outer split {i}: its run is not the selection on the rows of that split"
             continue
-        if not place.finished:
+        if not inner_folder.finished:
             yield f"outer split {i}: its run is not finished"
             continue
-        inside[-1] = _verify(place, refit)
+        inside[-1] = _verify(inner_folder, refit)
         if inside[-1].differences:
             continue
-        table, _ = candidates.read(place.files, inner)
+        table, _ = candidates.read(inner_folder.files, inner)
         winners.append(Position(*candidates.winning_position(table)))
         setting = problem.learner.setting(*winners[-1])
-        name, converged = f"nested model of outer split {i}", False  # no log has its status
-        yield from _model(name, member, problem.outer, 0, setting, converged, found)
-    found.within(inside)
+        name, converged = f"nested model of outer split {i}", False  # its status is in no log
+        yield from _model(name, member, problem.outer, 0, setting, converged, result)
+    result.add_inner(inside)
     if refit.share and len(winners) == len(nested.members):
-        yield from _nested_again(folder, nested, problem, winners)
-        found.recomputed.append(f"{len(winners)} nested models, fitted again")
+        yield from _refitted_nested(folder, nested, problem, winners)
+        result.recomputed.append(f"{len(winners)} nested models, fitted again")
 
 
-def _nested_again(
+def _refitted_nested(
     folder: RunFolder, nested: Ensemble, problem: Problem, winners: list[Position]
 ) -> Iterator[str]:
-    made, exact = nested_ensemble(problem, winners), not environment_changes(str(folder))
-    for i, (stored, again) in enumerate(zip(nested.members, made.members, strict=True)):
+    refitted, exact = nested_ensemble(problem, winners), not environment_changes(str(folder))
+    for i, (stored, again) in enumerate(zip(nested.members, refitted.members, strict=True)):
         if exact and not problem.learner.same(stored.model, again.model):
-            yield f"nested model of outer split {i}: fitted again, it is another one"
+            yield f"nested model of outer split {i}: fitted again, it is different"
 
 
 def _recount(
-    folder: RunFolder, aggregator: Aggregator, finished: Finished, found: Verification, refit: Refit
+    folder: RunFolder, aggregator: Aggregator, finished: Finished, result: Verification, refit: Refit
 ) -> Iterator[str]:
-    """What is computed again does not agree with the log or with the models."""
-    every = rests_on(aggregator, finished.candidates)
-    total = sum(unit.evaluations for unit in every)
+    """Yield what, computed again, does not agree with the log or with the models."""
+    units = rests_on(aggregator, finished.candidates)
+    total = sum(unit.evaluations for unit in units)
     failed = pc.sum(pc.equal(finished.candidates["state"], "failed")).as_py()
     if failed and refit.share < 1:
-        found.trusted.append(f"that {failed:,} candidates failed (--refit tries them again)")
+        result.trusted.append(f"that {failed:,} candidates failed (--refit tries them again)")
     if refit.backend is None:
-        found.trusted.append(
-            f"the counts of errors in the log: {total:,} evaluations (--refit computes them again)"
+        result.trusted.append(
+            f"the error counts in the log: {total:,} evaluations (--refit computes them again)"
         )
         return
     exact = not environment_changes(str(folder))
-    again = Recount(aggregator, finished.ensemble, drawn(every, refit.share), exact)
+    again = Recount(aggregator, finished.ensemble, sample(units, refit.share), exact)
     backend = refit.backend()
     try:
         backend.start(share(aggregator.problem))
         work(backend, again, refit.listen, refit.stop)
     finally:
         backend.close()
-    found.recomputed.append(f"{again.done:,} of {total:,} evaluations that the result rests on, fitted again")
+    result.recomputed.append(
+        f"{again.done:,} of {total:,} evaluations that the result rests on, fitted again"
+    )
     if again.failed:
-        found.recomputed.append(f"{again.failed:,} evaluations, tried again, which failed")
+        result.recomputed.append(f"{again.failed:,} evaluations, tried again, which failed")
     if (left := total - again.done - again.failed) > 0:
-        found.trusted.append(f"the other {left:,} evaluations")
+        result.trusted.append(f"the other {left:,} evaluations")
     if not exact:
-        found.trusted.append("the last bits of the models: the run says it was made in another environment")
+        result.trusted.append("the last bits of the models: execution.json records another environment")
     yield from again.differences[:MOST_LISTED]
     if (more := len(again.differences) - MOST_LISTED) > 0:
         yield f"{more:,} other evaluations differ"
 
 
 def _tested(
-    told: dict[str, Any] | None,
+    recorded: dict[str, Any] | None,
     ensemble: Ensemble,
     problem: Problem,
-    found: Verification,
+    result: Verification,
     test: Test,
 ) -> Iterator[str]:
-    """The error on test rows, which the run measured and no certificate covers."""
+    """Yield differences in the error on test rows, which the run measured and no certificate covers."""
     take = fitting if isinstance(test, TestRows) else rows_to_test
     rows = take(test, problem.task)
-    if told is None or rows is None:
-        if told is not None:
-            found.trusted.append("the test error in execution.json (--test with its rows measures it again)")
+    if recorded is None or rows is None:
+        if recorded is not None:
+            result.trusted.append("the test error in execution.json (--test with its rows measures it again)")
         elif rows is not None:
-            raise InputError("the run was not measured on any rows: there is no test error to verify")
+            raise InputError("the run was not measured on any test rows: there is no test error to verify")
         return
-    if rows.digest != told["digest"]:
+    if rows.digest != recorded["digest"]:
         raise InputError("these are not the rows that the run was measured on: their digest differs")
-    found.recomputed.append(f"the test error of F* on {len(rows.y):,} rows")
-    made = measure(ensemble, rows, {})
-    assert made is not None
+    result.recomputed.append(f"the test error of F* on {len(rows.y):,} rows")
+    measured = measure(ensemble, rows, {})
+    assert measured is not None
     for name in ("rows", "error", "vote_error"):
-        if not isclose(made[name], told[name], rel_tol=SUM_TOLERANCE):
-            yield f"execution.json: test.{name} is {told[name]!r}, measured again it is {made[name]!r}"
-    if told["reported"]:
-        found.trusted.append("the test errors of the best candidates of reported k in execution.json")
+        was, again = recorded[name], measured[name]
+        if not isclose(again, was, rel_tol=SUM_TOLERANCE):
+            yield f"execution.json: test.{name} is {was!r}, measured again it is {again!r}"
+    if recorded["reported"]:
+        result.trusted.append("the test errors of the best candidates of reported k in execution.json")
 
 
 def _certificate(
@@ -365,23 +370,24 @@ def _certificate(
     digests = {"data": problem.all_rows.digest, **folder.result_digests()}
     ensembles = finished.ensemble, finished.nested
     expected = certify(problem, winner, l_ms, *ensembles, provisional, digests)
-    theirs = finished.certificate.to_json()
+    stored = finished.certificate.to_json()
     for name, value in expected.to_json().items():
-        for where, was, again in islice(_apart(name, theirs[name], value), 1):
-            shown, made = (cut(repr(found), MOST_SHOWN) for found in (was, again))
-            yield f"certificate.json: {where} is {shown}, computed again it is {made}"
+        for where, old, new in islice(_json_differences(name, stored[name], value), 1):
+            was, again = (cut(repr(one), MOST_SHOWN) for one in (old, new))
+            yield f"certificate.json: {where} is {was}, computed again it is {again}"
 
 
-def _apart(name: str, a: Any, b: Any) -> Iterator[tuple[str, Any, Any]]:
-    """Where two JSON values differ, by dotted name, with what is there in each; numbers to within rounding:
-    other processors round otherwise.
+def _json_differences(name: str, a: Any, b: Any) -> Iterator[tuple[str, Any, Any]]:
+    """Yield where two JSON values differ, as a dotted name, with the two values there.
+
+    Numbers are compared to within rounding, since other processors round differently.
     """
     if isinstance(a, dict) and isinstance(b, dict) and a.keys() == b.keys():
         for key in a:
-            yield from _apart(f"{name}.{key}", a[key], b[key])
+            yield from _json_differences(f"{name}.{key}", a[key], b[key])
     elif isinstance(a, list | tuple) and isinstance(b, list | tuple) and len(a) == len(b):
         for i, pair in enumerate(zip(a, b, strict=True)):
-            yield from _apart(f"{name}.{i}", *pair)
+            yield from _json_differences(f"{name}.{i}", *pair)
     elif a != b and not (
         isinstance(a, float) and isinstance(b, float) and isclose(a, b, rel_tol=SUM_TOLERANCE)
     ):

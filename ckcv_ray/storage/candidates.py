@@ -1,10 +1,10 @@
-"""The table of candidates: what became of each, as a pure function of study and data.
+"""The table of candidates: the outcome of each, as a pure function of study and data.
 
     candidates.parquet      one row for each fold size and setting
 
-Which evaluations a run happens to compute depends on the order of arrival; this table does not. A beaten
-candidate's row is cut back to the shortest prefix of splits that proves it beaten, and says no more. It has
-positions (path, step), by which it is read, and the values of the setting for people.
+Which evaluations a run computes depends on the order in which results arrive; this table does not. The row of
+a beaten candidate covers only the shortest prefix of splits that proves it beaten. Rows are read by position
+(path, step); the values of the setting are there for people.
 """
 
 from math import inf, nan
@@ -37,7 +37,7 @@ Totals = NDArray[np.int32]
 
 
 class Verdict(NamedTuple):
-    """One fold size's rows, each array of shape (n_paths, n_steps); nan where there is no value."""
+    """The rows of one fold size, as arrays of shape (n_paths, n_steps); nan where there is no value."""
 
     state: NDArray[np.str_]
     splits: NDArray[np.int64]
@@ -47,14 +47,14 @@ class Verdict(NamedTuple):
 
 
 def make_selection(problem: Problem) -> Selection:
-    """Return an empty race over the fold sizes of a problem."""
+    """Return an empty selection over the fold sizes of a problem."""
     least = problem.study.criterion.least
     sizes = [(size.n_splits, least(size.n_select)) for size in problem.sizes]
     return Selection(sizes, problem.learner.lengths, problem.own, problem.study.exhaustive)
 
 
 def count(problem: Problem) -> int:
-    """Return how many candidates there are; a run folder holds at most ``MOST_ROWS``."""
+    """Return the number of candidates; a run folder holds at most ``MOST_ROWS``."""
     return len(problem.sizes) * problem.n_settings
 
 
@@ -62,10 +62,10 @@ def candidate_table(problem: Problem, selection: Selection, estimates: dict[int,
     """Return one row for each candidate, by ascending k, path, step.
 
     Args:
-        problem: what was solved.
-        selection: the finished race.
-        estimates: totals on the estimate sets, by position of the size, (n_splits, n_paths, n_steps); -1
-            where there is none.
+        problem: the problem that was solved.
+        selection: the finished selection.
+        estimates: totals on the estimate sets by position of the fold size, each array of shape (n_splits,
+            n_paths, n_steps); -1 where there is none.
     """
     keys = _keys(problem)
     verdicts = [_verdict(problem, selection, j, estimates.get(j)) for j in range(len(problem.sizes))]
@@ -77,49 +77,49 @@ def candidate_table(problem: Problem, selection: Selection, estimates: dict[int,
 
 
 def check(table: pa.Table, problem: Problem) -> dict[str, Any]:
-    """Check a table of candidates that was read from a file; return the winner's row.
+    """Check a table of candidates that was read from a file, and return the winner's row.
 
     Raises:
         ValueError: it is not a table of this problem.
     """
-    if len(table) != (rows := count(problem)):  # before as many are made
-        raise ValueError(f"it has {len(table):,} rows: expected {rows:,}, the candidates in their order")
+    if len(table) != (rows := count(problem)):  # before building arrays of that length
+        raise ValueError(f"it has {len(table):,} rows: expected {rows:,}, one for each candidate")
     for name, values in _keys(problem).items():
         if name not in table.column_names or not table[name].equals(pa.chunked_array([values])):
-            raise ValueError(f"{name} does not have the values of the study, in their order")
+            raise ValueError(f"{name} does not have the values of the study, in the order of the study")
     shown = table.filter(pc.is_in(table["state"], value_set=pa.array(SHOWN)))
-    for found, names in ((table, ("state", "splits", "lower_bound")), (shown, ("l_ms",))):
-        if empty := [name for name in names if found[name].null_count]:
+    for part, names in ((table, ("state", "splits", "lower_bound")), (shown, ("l_ms",))):
+        if empty := [name for name in names if part[name].null_count]:
             raise ValueError(f"{empty[0]} has empty cells")
-    if strange := set(pc.unique(table["state"]).to_pylist()) - set(STATES):
-        raise ValueError(f"state {strange.pop()!r} is not known")
+    if unknown := set(pc.unique(table["state"]).to_pylist()) - set(STATES):
+        raise ValueError(f"state {unknown.pop()!r} is not known")
     for name in ("lower_bound", "l_ms", "l_ee"):
         bounds = table[name].drop_null().to_numpy()
         if not np.all((bounds >= 0) & (bounds <= 1)):
             raise ValueError(f"{name} has values outside 0..1")
     winners: list[dict[str, Any]] = shown.filter(pc.equal(shown["state"], "winner")).to_pylist()
     if len(winners) != 1 or winners[0]["l_ee"] is None:
-        raise ValueError(f"it has {len(winners)} winners: expected one, with its l_ee")
+        raise ValueError(f"it has {len(winners)} winners: expected one, with an l_ee")
     return winners[0]
 
 
 def winner_of(row: dict[str, Any], problem: Problem) -> Candidate:
-    """Return the candidate of a row."""
+    """Return the candidate that a row describes."""
     return Candidate(problem.learner.setting(row["path"], row["step"]), row["k_first"])
 
 
 def winning_position(table: pa.Table) -> tuple[int, int]:
-    """Return path and step of the winner of a table of candidates."""
+    """Return path and step of the winner in a table of candidates."""
     (row,) = table.filter(pc.equal(table["state"], "winner")).to_pylist()
     return row["path"], row["step"]
 
 
 def per_k(table: pa.Table, names: tuple[str, ...]) -> list[dict[str, Any]]:
-    """Return for every fold size what became of it, its least lower bound, and its candidate if reported.
+    """Return the state of every fold size, its smallest lower bound, and its best candidate if reported.
 
     Args:
-        table: of candidates.
-        names: of the hyperparameters.
+        table: the table of candidates.
+        names: names of the hyperparameters.
     """
     failed = pc.equal(table["state"], "failed")
     groups = (
@@ -134,22 +134,22 @@ def per_k(table: pa.Table, names: tuple[str, ...]) -> list[dict[str, Any]]:
 
 
 def write(files: Files, table: pa.Table, problem: Problem) -> None:
-    """Write the table."""
+    """Write the table of candidates."""
     formats.write_table(files, FILE, table, problem.run_id)
 
 
 def read(files: Files, problem: Problem) -> tuple[pa.Table, Candidate]:
-    """Read the table; return it with the winner.
+    """Read the table of candidates, and return it with the winner.
 
     Raises:
-        StoreError: it is damaged, or not that of the problem.
+        StoreError: it is damaged, or belongs to another problem.
     """
     rows = count(problem)
     with formats.undamaged(files, FILE):
         if rows > MOST_ROWS:
-            raise ValueError(f"its study has {rows:,} candidates: at most {MOST_ROWS:,} are read back")
-        if formats.rows_in(files, FILE) != rows:  # before memory is given to what they have to be
-            raise ValueError(f"it does not have the {rows:,} candidates of the study, in their order")
+            raise ValueError(f"its study has {rows:,} candidates: at most {MOST_ROWS:,} can be read")
+        if formats.rows_in(files, FILE) != rows:  # before memory is allocated for the expected values
+            raise ValueError(f"it does not have {rows:,} rows, one for each candidate of the study")
     schema = pa.schema([*_schema(problem), *FIGURES])
     table = formats.read_table(files, FILE, problem.run_id, schema, rows, rows * len(schema))
     with formats.undamaged(files, FILE):
@@ -157,13 +157,13 @@ def read(files: Files, problem: Problem) -> tuple[pa.Table, Candidate]:
 
 
 def _exists(problem: Problem) -> NDArray[np.bool_]:
-    """Which positions are those of a setting, (n_paths, n_steps)."""
+    """Return which positions have a setting, as an array of shape (n_paths, n_steps)."""
     lengths = np.array(problem.learner.lengths)
     return np.asarray(np.arange(lengths.max()) < lengths[:, None])
 
 
 def _keys(problem: Problem) -> dict[str, pa.Array]:
-    """The columns that say which candidate a row is of."""
+    """Return the columns that identify the candidate of each row."""
     path, step = np.nonzero(_exists(problem))
     sizes, n = problem.sizes, len(path)
     settings = problem.learner.settings()
@@ -182,7 +182,7 @@ def _schema(problem: Problem) -> list[tuple[str, pa.DataType]]:
 
 
 def _verdict(problem: Problem, selection: Selection, j: int, estimates: Totals | None) -> Verdict:
-    """What became of one size's candidates, judged against the winner, or the size's own best if reported."""
+    """Return one size's outcomes, judged against the winner, or against the size's own best if reported."""
     winner, own = selection.winner(), j in selection.own
     judge = selection.leaders[j] if own else winner
     verdict = _judged(selection, j, judge, keep_all=problem.study.exhaustive)
@@ -222,7 +222,7 @@ def _judged(selection: Selection, j: int, judge: Leader | None, keep_all: bool) 
 def _estimated(
     estimates: Totals | None, j: int, judge: Leader | None, every: bool
 ) -> dict[tuple[int, int], list[int]]:
-    """Totals on every estimate set, by position, of the candidates whose l_ee is shown."""
+    """Return the totals on every estimate set, by position, for the candidates whose l_ee is shown."""
     if estimates is None:
         return {}
     full = np.argwhere(np.all(estimates >= 0, axis=0)).tolist()

@@ -1,4 +1,4 @@
-"""What may change the bits of a result, for the metadata of a run."""
+"""The environment of a run, recorded in its metadata: everything that may change the bits of a result."""
 
 import os
 import platform
@@ -15,19 +15,19 @@ from llvmlite.binding import get_host_cpu_name
 from ckcv_ray.learners import Learner
 from ckcv_ray.storage.execution import Environment
 
-VARIABLES = ("OPENBLAS_CORETYPE", "NUMBA_CPU_NAME", "NPY_DISABLE_CPU_FEATURES")  # they choose other code
+VARIABLES = ("OPENBLAS_CORETYPE", "NUMBA_CPU_NAME", "NPY_DISABLE_CPU_FEATURES")  # these select other code
 PACKAGES = ("numpy", "scipy", "scikit-learn", "numba", "llvmlite", "pyarrow", "ray")
 
 
 def changes(recorded: Mapping[str, object], here: Mapping[str, object]) -> list[str]:
-    """Return what differs between two environments, a sentence each."""
+    """Return the differences between two environments, one sentence each."""
     before, now = _flat(recorded), _flat(here)
     names = sorted(name for name in before | now if before.get(name) != now.get(name))
     return [f"{name} was {before.get(name)}, here it is {now.get(name)}" for name in names]
 
 
 def _flat(values: Mapping[str, object]) -> dict[str, Any]:
-    """Everything by its name: packages and variables as they are called, BLAS by whose it is."""
+    """Return all values by name: packages and variables by their own, BLAS by the package that uses it."""
     flat: dict[str, Any] = {}
     for name, value in values.items():
         if isinstance(value, dict):
@@ -38,9 +38,9 @@ def _flat(values: Mapping[str, object]) -> dict[str, Any]:
 
 
 def _blas(show_config: Callable[..., Any]) -> str:
-    """The BLAS a package was built with; which other libraries are loaded by now does not matter."""
-    found = show_config(mode="dicts")["Build Dependencies"]["blas"]
-    return f"{found.get('name')} {found.get('version')}"
+    """Return the BLAS a package was built with; other libraries that are loaded by now do not matter."""
+    blas = show_config(mode="dicts")["Build Dependencies"]["blas"]
+    return f"{blas.get('name')} {blas.get('version')}"
 
 
 def environment(learner: Learner) -> Environment:
@@ -50,14 +50,14 @@ def environment(learner: Learner) -> Environment:
 
 @cache
 def _common() -> dict[str, Any]:
-    """What may change the bits of any learner. Not to be written to."""
+    """Return what may change the bits of any learner; cached, so callers must not modify it."""
     from importlib.metadata import version
 
     processor = platform.processor() or platform.machine()
     with suppress(OSError, StopIteration):
         lines = Path("/proc/cpuinfo").read_text().splitlines()
         processor = next(line for line in lines if line.startswith("model name")).split(":")[1].strip()
-    processor = f"{processor} ({get_host_cpu_name()})"  # the model's name may hide its generation
+    processor = f"{processor} ({get_host_cpu_name()})"  # the model name may not show the generation
     return {
         "processor": processor,
         "system": f"{platform.system()} {platform.machine()}",

@@ -1,14 +1,14 @@
-"""What depends on the run and not on the study: ``execution.json``."""
+"""The metadata of a run, which depend on the run and not on the study: ``execution.json``."""
 
 from typing import Any
 
-from typing_extensions import TypedDict  # pydantic takes typing's own from Python 3.12 on
+from typing_extensions import TypedDict  # pydantic accepts typing.TypedDict from Python 3.12 on
 
 from ckcv_ray.validation import read_as
 
 
 class Environment(TypedDict):
-    """What may change bits: processor, operating system, versions, BLAS, the learner's own."""
+    """What may change bits: processor, operating system, versions, BLAS, and the learner's state."""
 
     processor: str
     system: str
@@ -20,7 +20,7 @@ class Environment(TypedDict):
 
 
 class Evaluations(TypedDict):
-    """Evaluations of the selection, and of those how many were computed, dropped as beaten, and failed."""
+    """Number of evaluations in the selection, and how many were computed, dropped as beaten, and failed."""
 
     planned: int
     computed: int
@@ -29,7 +29,7 @@ class Evaluations(TypedDict):
 
 
 class Metadata(TypedDict):
-    """What a run has cost so far, in all its sessions, and what failed: (path, k, split, traceback)."""
+    """Costs of a run so far, over all its sessions, and its failures: (path, k, split, traceback)."""
 
     seconds: float
     fits: int
@@ -44,14 +44,14 @@ class Metadata(TypedDict):
 
 
 class Rates(TypedDict):
-    """Error rates on test rows: of a random member, and of the majority."""
+    """Error rates on test rows: of a random member, and of the majority vote."""
 
     error: float
     vote_error: float
 
 
 class Tested(Rates):
-    """Those of F*, on which rows, and those of the best candidate of each reported k."""
+    """Error rates of F* with the rows they were measured on, and of the best candidate of each reported k."""
 
     rows: int
     digest: str
@@ -59,7 +59,7 @@ class Tested(Rates):
 
 
 class FinalMetadata(Metadata):
-    """That of a finished run."""
+    """Metadata of a finished run."""
 
     package: str
     backend: str
@@ -69,13 +69,13 @@ class FinalMetadata(Metadata):
 
 
 def read_metadata(values: dict[str, Any], finished: bool) -> Metadata:
-    """The metadata of a run that is finished, or is not, from JSON values.
+    """Read the metadata of a finished or unfinished run from JSON values.
 
     Raises:
-        ValueError: an entry is missing, of another type, or against the others.
+        ValueError: an entry is missing, of another type, or contradicts the others.
     """
     metadata = read_as(FinalMetadata if finished else Metadata, values)
     planned, *parts = (metadata["evaluations"][name] for name in ("planned", "computed", "dropped", "failed"))
     if planned < 1 or min(parts) < 0 or sum(parts) > planned:
-        raise ValueError("evaluations: computed, dropped and failed are more than planned, or below 0")
+        raise ValueError("evaluations: computed, dropped and failed exceed planned, or are below 0")
     return metadata

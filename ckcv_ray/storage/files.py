@@ -1,8 +1,8 @@
-"""Files below one place, by name: written atomically and durably, read only where they are regular files.
+"""Files in one folder, by name: written atomically and durably, read only if they are regular files.
 
-The one module of the package that touches the file system for runs. A file that somebody else wrote may be a
-pipe, a device, or without end: its kind and its size are looked at before it is opened, and no more is read
-of it than that size.
+The only module of the package that accesses the file system for runs. A file written by somebody else may be
+a pipe, a device, or endless: its type and size are checked before it is opened, and no more than that size is
+read.
 """
 
 import hashlib
@@ -22,15 +22,15 @@ from ckcv_ray.storage.locks import Lock
 
 MOST_BYTES = 1 << 32
 BLOCK_BYTES = 1 << 20
-Names = list[str]  # the class has a method list
-NO_FOLDER_SYNC = {EINVAL, ENOTSUP, EACCES}  # what file systems answer that cannot fsync a folder
+Names = list[str]  # inside the class, list is a method
+NO_FOLDER_SYNC = {EINVAL, ENOTSUP, EACCES}  # errors of file systems that cannot fsync a folder
 
 
 class Files:
-    """The files of a folder of the local file system, and of the folders in it.
+    """The files of a folder on the local file system, and of the folders in it.
 
     Args:
-        root: the folder; nothing is touched until a method says so.
+        root: the folder; it is not accessed until a method needs it.
     """
 
     def __init__(self, root: Path) -> None:
@@ -41,7 +41,7 @@ class Files:
         return str(self.root)
 
     def path(self, name: str) -> Path:
-        """Return where a file is, for messages."""
+        """Return the path of a file, for messages."""
         return self.root / name
 
     def inside(self, name: str) -> "Files":
@@ -49,31 +49,31 @@ class Files:
         return Files(self.root / name)
 
     def exists(self, name: str = "") -> bool:
-        """Tell whether there is anything of that name."""
+        """Return whether anything has that name."""
         return self.path(name).exists()
 
     def is_gone(self, name: str) -> bool:
-        """Tell whether there is nothing of that name, not even a link."""
+        """Return whether nothing has that name, not even a link."""
         return not os.path.lexists(self.path(name))
 
     def is_folder(self) -> bool:
-        """Tell whether the root is a folder."""
+        """Return whether the root is a folder."""
         return self.root.is_dir()
 
     def list(self, prefix: str = "") -> Names:
-        """Return the names of regular files that begin with a prefix, sorted; of one folder alone.
+        """Return the sorted names of regular files that start with a prefix, in one folder only.
 
-        "log/part-" are those of the folder log, and "" those of the root.
+        "log/part-" lists files of the folder log, and "" those of the root.
         """
         folder = self.path(prefix.rpartition("/")[0])
         return [name for name in self._regular(folder.glob("*")) if name.startswith(prefix)]
 
     def tree(self) -> Names:
-        """Return the names of all regular files, sorted, in folders inside folders; no link is followed."""
+        """Return the sorted names of all regular files, at any depth; no link is followed."""
         return self._regular(self.root.rglob("*"))
 
     def everything(self) -> Iterator[str]:
-        """Yield the names of whatever is there but folders: pipes and broken links, too."""
+        """Yield the names of everything except folders, including pipes and broken links."""
         return (f.relative_to(self.root).as_posix() for f in self.root.rglob("*") if not f.is_dir())
 
     def size(self, name: str) -> int:
@@ -81,10 +81,10 @@ class Files:
         return check_regular(self.path(name))
 
     def read(self, name: str, most: int) -> bytes:
-        """Read a regular file of at most so many bytes.
+        """Read a regular file of at most ``most`` bytes.
 
         Raises:
-            ValueError: it is not one.
+            ValueError: it is not a regular file, or is larger.
         """
         size = check_regular(self.path(name), most)
         with self.open(name) as stream:
@@ -92,7 +92,7 @@ class Files:
 
     @contextmanager
     def open(self, name: str) -> Iterator[BinaryIO]:
-        """Open a regular file for reading, without waiting."""
+        """Open a regular file for reading, without blocking."""
         with _opened(self.path(name)) as stream:
             yield stream
 
@@ -100,7 +100,7 @@ class Files:
         """Return the SHA-256 of a regular file.
 
         Raises:
-            ValueError: it is not one, or larger than any file of a run.
+            ValueError: it is not a regular file, or is larger than any file of a run.
         """
         digest, left = hashlib.sha256(), self.size(name)
         with self.open(name) as stream:
@@ -113,7 +113,7 @@ class Files:
         """Write a file atomically and durably.
 
         Raises:
-            OSError: it cannot be written; then no temporary file is left.
+            OSError: it cannot be written; no temporary file is left behind.
         """
         write_whole(self.path(name), content)
 
@@ -122,47 +122,47 @@ class Files:
         self.path(name).unlink()
 
     def rename(self, name: str, new: str) -> None:
-        """Give a file another name."""
+        """Rename a file."""
         self.path(name).replace(self.path(new))
 
     def make_folders(self, *names: str) -> None:
-        """Make the root and folders in it, with those above that are missing."""
+        """Create the root and folders in it, along with missing parent folders."""
         for name in names:
             make_folder(self.path(name))
 
     def check_writable(self) -> None:
-        """Raise InputError where the root could not be made or written; makes nothing."""
-        ways = (self.root, *self.root.absolute().parents)
-        there = next(folder for folder in ways if folder.exists() or folder.is_symlink())
-        if not there.exists():
+        """Raise InputError if the root could not be created or written; creates nothing."""
+        folders = (self.root, *self.root.absolute().parents)
+        nearest = next(folder for folder in folders if folder.exists() or folder.is_symlink())
+        if not nearest.exists():
             raise InputError(
-                f"cannot write to {str(self)!r}: {str(there)!r} is a link to "
-                f"{os.readlink(there)!r}, where there is nothing: make that folder, or name another"
+                f"cannot write to {str(self)!r}: {str(nearest)!r} is a link to "
+                f"{os.readlink(nearest)!r}, which does not exist: create that folder, or choose another"
             )
-        if not there.is_dir():
-            raise InputError(f"cannot write to {str(self)!r}: {str(there)!r} is not a folder")
-        if not os.access(there, os.W_OK | os.X_OK):
-            raise InputError(f"cannot write to {str(self)!r}: no permission in {str(there)!r}")
+        if not nearest.is_dir():
+            raise InputError(f"cannot write to {str(self)!r}: {str(nearest)!r} is not a folder")
+        if not os.access(nearest, os.W_OK | os.X_OK):
+            raise InputError(f"cannot write to {str(self)!r}: no permission in {str(nearest)!r}")
 
     def name_of(self, file: Path) -> str | None:
-        """Return the name that a path has here; None where it lies outside."""
-        place, root = (Path(os.path.realpath(path)) for path in (file, self.root))  # a link may be to itself
-        return place.relative_to(root).as_posix() if place.is_relative_to(root) else None
+        """Return the name of a path in this folder, or None if it is outside."""
+        path, root = (Path(os.path.realpath(one)) for one in (file, self.root))  # a link may point to itself
+        return path.relative_to(root).as_posix() if path.is_relative_to(root) else None
 
-    def _regular(self, found: Iterable[Path]) -> Names:
-        return sorted(file.relative_to(self.root).as_posix() for file in found if is_regular(file))
+    def _regular(self, files: Iterable[Path]) -> Names:
+        return sorted(file.relative_to(self.root).as_posix() for file in files if is_regular(file))
 
 
 def is_replaceable(file: Path) -> bool:
-    """Tell whether a file can be written there: there is nothing of that name, or a file."""
+    """Return whether a file can be written at a path: nothing is there, or a file."""
     return file.is_file() or not file.exists()
 
 
 def write_whole(final: Path, content: bytes | pa.Buffer) -> None:
-    """Write a file atomically: under a temporary name, fsync, rename, fsync of the folder.
+    """Write a file atomically: temporary file, fsync, rename, fsync of the folder.
 
     Raises:
-        OSError: it cannot be written; then no temporary file is left.
+        OSError: it cannot be written; no temporary file is left behind.
     """
     temporary = final.with_name(f".{final.name}-{token_hex(8)}.tmp")
     descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o666)
@@ -180,7 +180,7 @@ def write_whole(final: Path, content: bytes | pa.Buffer) -> None:
 
 
 def make_folder(folder: Path) -> None:
-    """Make a folder and those above it that are missing; their names are on disk before it returns."""
+    """Create a folder and its missing parents; their names are on disk before this returns."""
     missing = [one for one in (folder, *folder.parents) if not one.exists()]
     folder.mkdir(parents=True, exist_ok=True)
     for one in missing:
@@ -188,7 +188,7 @@ def make_folder(folder: Path) -> None:
 
 
 def sync_folder(folder: Path) -> None:
-    """Have the names in a folder survive a loss of power, where the file system can do that."""
+    """Make the names in a folder survive a power failure, where the file system supports it."""
     try:
         descriptor = os.open(folder, os.O_RDONLY)
         try:
@@ -201,21 +201,21 @@ def sync_folder(folder: Path) -> None:
 
 
 def check_regular(file: Path, most: int = MOST_BYTES) -> int:
-    """Return the size of a regular file of at most so many bytes.
+    """Return the size of a regular file of at most ``most`` bytes.
 
     Raises:
-        ValueError: it is a pipe, a device, a socket or a folder, or larger.
+        ValueError: it is a pipe, a device, a socket or a folder, or is larger.
     """
-    found = file.stat()
-    if not stat.S_ISREG(found.st_mode):
+    status = file.stat()
+    if not stat.S_ISREG(status.st_mode):
         raise ValueError("it is not a regular file")
-    if found.st_size > most:
-        raise ValueError(f"it has more than {most >> 20} MiB")
-    return found.st_size
+    if status.st_size > most:
+        raise ValueError(f"it is larger than {most >> 20} MiB")
+    return status.st_size
 
 
 def is_regular(file: Path) -> bool:
-    """Tell whether ``check_regular`` has nothing against a file."""
+    """Return whether ``check_regular`` accepts a file."""
     try:
         check_regular(file)
     except (OSError, ValueError):

@@ -1,18 +1,18 @@
-"""The run folder: whose it is, who writes to it, and what makes it finished.
+"""The run folder: which run it belongs to, who may write to it, and what makes it finished.
 
-Every file appears under its name whole or not at all, and a run writes into no other folder than the one it
+A file appears under its name only once it is complete, and a run writes to no folder other than the one it
 locked.
 
     study.json              the study, the digest of the data, the run_id
     execution.json          environment, backend, counts, seconds: what depends on the run
-    data.parquet            what was learned from
+    data.parquet            the table of the study
     log/                    append-only records (``log``)
     candidates.parquet      one row for each candidate (``candidates``)
     ensemble/               models (``models``)
     nested/                 a run folder for each outer split of a nested certification
     certificate.json        winner, bounds, counts, certification, wording, digests
     manifest.json           SHA-256 of every file above, written last
-    report.html             remade at will, outside the manifest
+    report.html             can be regenerated at any time, not in the manifest
 """
 
 import json
@@ -44,11 +44,11 @@ TEMPORARY = re.compile(
     r"\.((study|execution|certificate|manifest)\.json|(data|candidates|models|nested|part-\d+)\.parquet|"
     r"model-\d+\.pkl|report\.html)-\w+\.tmp"
 )
-MOST_VALUES = 2 * MOST_CELLS  # of a table: arrays may be larger than the files that are read
+MOST_VALUES = 2 * MOST_CELLS  # of a table: arrays may be larger than tables read from files
 
 
 class Finished(NamedTuple):
-    """What a finished run has to say, without the log."""
+    """The results of a finished run, without the log."""
 
     candidates: pa.Table
     ensemble: Ensemble
@@ -57,7 +57,7 @@ class Finished(NamedTuple):
 
 
 class RunFolder:
-    """A folder of one run; nothing is touched until a method says so."""
+    """The folder of one run; it is not accessed until a method needs it."""
 
     def __init__(self, path: str | PathLike[str]) -> None:
         self.files = Files(as_path("out", path, StoreError))
@@ -66,14 +66,14 @@ class RunFolder:
         return str(self.files)
 
     def inner(self, outer: int) -> "RunFolder":
-        """Return the run folder of one inner selection, inside this one."""
+        """Return the run folder of an inner selection, which is inside this one."""
         return RunFolder(self.files.path(f"nested/outer-{outer:03d}"))
 
     def identity(self) -> Identity | None:
-        """Return whose folder it is; None where there is no run.
+        """Return which run the folder belongs to, or None if there is no run.
 
         Raises:
-            StoreError: something is there that is not a run this version knows.
+            StoreError: there is something else, or a run that this version cannot read.
         """
         if not self.files.exists(STUDY):
             if self.files.exists() and not self.files.is_folder():
@@ -81,16 +81,16 @@ class RunFolder:
             if any(self._foreign()):
                 raise StoreError(
                     f"{str(self)!r} has no {STUDY}: it is not a run folder, or is a damaged one that "
-                    "its own ckcv run command mends"
+                    "running its ckcv run command again repairs"
                 )
             return None
         return read_identity(self.files)
 
     def require(self) -> Identity:
-        """Return whose folder it is.
+        """Return which run the folder belongs to.
 
         Raises:
-            StoreError: there is no run, or something this version does not know.
+            StoreError: there is no run, or none that this version can read.
         """
         identity = self.identity()
         if identity is None:
@@ -98,7 +98,7 @@ class RunFolder:
         return identity
 
     def problem(self, identity: Identity | None = None) -> Problem:
-        """Return what the run is about, with its data.
+        """Return the problem that the run solves, with its data.
 
         Raises:
             StoreError: there is no run, or the data are not those of the run.
@@ -108,37 +108,35 @@ class RunFolder:
         with formats.undamaged(self.files, DATA):
             task = learning_task(columns, (columns.schema.metadata or {})[b"target"].decode())
             if task.digest != identity.data_digest:
-                raise StoreError(
-                    f"{self.files.path(DATA)} is not the data this run learned from: its digest differs"
-                )
-        with raising(StoreError, f"{self.files.path(STUDY)} is damaged"):  # or not there, as it is mended
+                raise StoreError(f"{self.files.path(DATA)} is not the data of this run: its digest differs")
+        with raising(StoreError, f"{self.files.path(STUDY)} is damaged"):  # or missing, during a repair
             problem = Problem.of(identity.study, task)
             if problem.run_id != identity.run_id:
-                raise ValueError("its study is not in the form for its data")
+                raise ValueError("its study is not in the canonical form for its data")
         return problem
 
     @property
     def finished(self) -> bool:
-        """Whether the run came to its end."""
+        """Whether the run is finished."""
         return self.files.exists(MANIFEST)
 
     @property
     def starting(self) -> bool:
-        """Whether a run holds the folder that has not yet written what it is about."""
+        """Whether the folder is locked by a run that has not yet written its study."""
         return self.files.lock.busy and not self.files.exists(STUDY)
 
     def reopen(self) -> None:
-        """Make a finished run an unfinished one, to which records can be added; it may be one already."""
+        """Turn a finished run into an unfinished one that accepts records; no effect if it is unfinished."""
         if self.finished:
             formats.delete(self.files, MANIFEST)
 
-    def bears(self, run_id: str) -> bool:
-        """Tell whether a Parquet file of the folder says that it belongs to this run."""
-        found = (formats.metadata(self.files, name) for name in self._own() if name.endswith(".parquet"))
-        return any(formats.belongs(metadata, run_id) for metadata in found)
+    def has_files_of(self, run_id: str) -> bool:
+        """Return whether any Parquet file of the folder says that it belongs to this run."""
+        tables = (name for name in self._run_files() if name.endswith(".parquet"))
+        return any(formats.belongs(formats.metadata(self.files, name), run_id) for name in tables)
 
     def holds(self, run_id: str) -> bool:
-        """Tell whether it holds this run, damaged or not; False where it is empty.
+        """Return whether the folder holds this run, damaged or not; False if it is empty.
 
         Raises:
             StoreError: it holds something else.
@@ -146,7 +144,7 @@ class RunFolder:
         try:
             identity = self.identity()
         except StoreError:
-            if self.bears(run_id):
+            if self.has_files_of(run_id):
                 return True
             raise
         if identity is not None and identity.run_id != run_id:
@@ -154,62 +152,62 @@ class RunFolder:
         return identity is not None
 
     def check_room(self, problem: Problem) -> None:
-        """Raise InputError where a table, or that of candidates, is larger than what is read back."""
+        """Raise InputError if the table, or that of candidates, is larger than what can be read back."""
         rows, columns = problem.all_rows.X.shape
         if rows > MOST_ROWS or rows * (columns + 1) > MOST_VALUES:
             raise InputError(
                 f"out={str(self)!r}: the table has {rows:,} rows and {columns:,} columns; a run folder "
-                f"holds at most {MOST_ROWS:,} rows and {MOST_VALUES:,} values: leave some out"
+                f"holds at most {MOST_ROWS:,} rows and {MOST_VALUES:,} values: remove some"
             )
         if (count := candidates.count(problem)) > MOST_ROWS:
             raise InputError(
                 f"out={str(self)!r}: the study has {count:,} candidates; a run folder holds at most "
-                f"{MOST_ROWS:,}: ask for fewer values"
+                f"{MOST_ROWS:,}: search fewer values"
             )
 
     def acquire(self) -> None:
-        """Make the folder and hold it for writing, until ``release`` or the death of this process.
+        """Create the folder and lock it for writing, until ``release`` or the end of this process.
 
         Raises:
-            StoreError: another process holds it.
+            StoreError: another process has locked it.
             InputError: it cannot be written.
         """
         try:
             self.files.make_folders(*FOLDERS)
             self.files.lock.acquire()
-            for left in filter(_is_temporary, self._own()):  # of a writer killed
-                self.files.delete(left)
+            for name in filter(_is_temporary, self._run_files()):  # left by a killed process
+                self.files.delete(name)
         except OSError as error:
             self.files.lock.release()
             raise unwritable(self.files.root, error) from None
 
     def release(self) -> None:
-        """Let the folder go and leave no lock file behind."""
+        """Unlock the folder and remove the lock file."""
         self.files.lock.release()
 
     def begin(self, problem: Problem) -> None:
-        """Write what the run is about."""
+        """Write the data and the study."""
         target = {"target": problem.task.target}
         formats.write_table(self.files, DATA, problem.all_rows.columns(), problem.run_id, target)
         write_identity(self.files, problem)
 
     def mend(self, problem: Problem) -> list[str]:
-        """Make a folder with damaged files one that the run can go on in; the names of those files.
+        """Repair a folder with damaged files so that the run can continue; return the names of those files.
 
-        What study and data say is written again; a finished run becomes an unfinished one, whose results
-        will be made again. Parts of the log are left to ``log``.
+        Study and data are written again; a finished run with damaged files becomes an unfinished one, whose
+        results will be computed again. Parts of the log are left to ``log``.
         """
         damaged = self.differing() if self.finished else []
         if damaged:
             self.reopen()
-        lost = self._lost_question(problem)
+        inputs = self._damaged_inputs(problem)
         self.begin(problem)
-        return list(dict.fromkeys(damaged + lost))
+        return list(dict.fromkeys(damaged + inputs))
 
     def write_results(
         self, problem: Problem, table: pa.Table, ensemble: Ensemble, nested: Ensemble | None
     ) -> dict[str, str]:
-        """Write candidates and models, and remove those of an earlier winner; their SHA-256 by file name."""
+        """Write candidates and models, remove those of an earlier winner, and return SHA-256 by name."""
         candidates.write(self.files, table, problem)
         models.write(self.files, problem, ensemble, nested)
         return self.result_digests()
@@ -220,20 +218,20 @@ class RunFolder:
         return {name: self.sha256(name) for name in names if self.files.exists(name)}
 
     def write_end(self, certificate: Certificate, execution: Mapping[str, Any]) -> None:
-        """Write the certificate, what the run has cost, and last the manifest of all files."""
+        """Write the certificate, the metadata of the run, and last the manifest of all files."""
         formats.write_json(self.files, CERTIFICATE, certificate.to_json())
         self.write_execution(execution)
         formats.write_json(self.files, MANIFEST, {name: self.sha256(name) for name in self.names()})
 
     def write_execution(self, execution: Mapping[str, Any]) -> None:
-        """Write what the run has cost."""
+        """Write the metadata of the run."""
         formats.write_json(self.files, EXECUTION, execution)
 
     def execution(self) -> dict[str, Any]:
-        """Return what the run has cost; empty where nothing is written yet.
+        """Return the metadata of the run; empty if none are written yet.
 
         Raises:
-            StoreError: it is damaged, or missing where the run is finished.
+            StoreError: they are damaged, or missing although the run is finished.
         """
         if not self.finished and not self.files.exists(EXECUTION):
             return {}
@@ -242,20 +240,20 @@ class RunFolder:
             return dict(read_metadata(content, self.finished))
 
     def results(self, problem: Problem) -> Finished:
-        """Return what the finished run found, from Parquet and JSON alone.
+        """Return the results of a finished run, from Parquet and JSON alone.
 
         Raises:
-            StoreError: a file is damaged, or speaks of another winner or other splits.
+            StoreError: a file is damaged, or belongs to another winner or other splits.
         """
         table, winner = candidates.read(self.files, problem)
         content = formats.read_json(self.files, CERTIFICATE)
         with formats.undamaged(self.files, CERTIFICATE):
             certificate = Certificate.from_json(content)
-            found = certificate.run_id, certificate.setting, certificate.k
+            certified = certificate.run_id, certificate.setting, certificate.k
             expected = problem.run_id, dict(winner.setting), winner.k
-            said, other = (json.dumps(values, sort_keys=True) for values in (found, expected))
-            if said != other:  # as text: true is not 1.0
-                raise ValueError(f"run_id, setting, k are {found}, by the other files {expected}")
+            texts = [json.dumps(values, sort_keys=True) for values in (certified, expected)]
+            if texts[0] != texts[1]:  # compared as text: in Python true equals 1.0
+                raise ValueError(f"run_id, setting, k are {certified}, in the other files {expected}")
             if len(certificate.labels) != problem.task.n_classes:
                 raise ValueError(f"labels: expected {problem.task.n_classes}, one for each class")
             size = problem.size_of(winner.k)
@@ -272,8 +270,8 @@ class RunFolder:
         """
         return {str(name): str(digest) for name, digest in formats.read_json(self.files, MANIFEST).items()}
 
-    def manifest_whole(self) -> bool:
-        """Tell whether the manifest is as it is written, to the last blank."""
+    def manifest_intact(self) -> bool:
+        """Return whether the manifest has exactly the bytes that a run writes."""
         try:
             with formats.undamaged(self.files, MANIFEST):
                 return self.files.read(MANIFEST, formats.MOST_JSON_BYTES) == formats.to_json(self.manifest())
@@ -281,18 +279,19 @@ class RunFolder:
             return False
 
     def differing(self) -> list[str]:
-        """Return the files of a finished run that are missing or not what the manifest names; itself, too."""
-        if not self.manifest_whole():
+        """Return the files of a finished run that are missing or do not match the manifest, or just that."""
+        if not self.manifest_intact():
             return [MANIFEST]
-        there, named = set(self.names()), self.manifest()
-        return [name for name, digest in named.items() if name not in there or self._differs(name, digest)]
+        names, manifest = set(self.names()), self.manifest()
+        return [name for name, digest in manifest.items() if name not in names or self._differs(name, digest)]
 
     def names(self) -> list[str]:
-        """Return every file of the run but the manifest and the report; what a run could not have written,
-        such as a pipe, is none.
+        """Return every file of the run except the manifest and the report.
+
+        What a run could not have written, such as a pipe, is left out.
         """
-        apart = {MANIFEST, REPORT, LOCK}
-        return [n for n in self.files.tree() if n not in apart and not n.startswith(f".{REPORT}-")]
+        excluded = {MANIFEST, REPORT, LOCK}
+        return [n for n in self.files.tree() if n not in excluded and not n.startswith(f".{REPORT}-")]
 
     def sha256(self, name: str) -> str:
         """Return the SHA-256 of a file of the folder.
@@ -304,36 +303,36 @@ class RunFolder:
             return self.files.sha256(name)
 
     def _differs(self, name: str, digest: str) -> bool:
-        """Whether a file is not the one that has this SHA-256, or cannot be read."""
+        """Return whether a file does not have this SHA-256, or cannot be read."""
         try:
             return self.sha256(name) != digest
         except StoreError:
             return True
 
-    def _lost_question(self, problem: Problem) -> list[str]:
-        """Which of the files that say what the run is about do not say it."""
-        identity, lost = Identity(problem.study, problem.all_rows.digest, problem.run_id), []
+    def _damaged_inputs(self, problem: Problem) -> list[str]:
+        """Return which of the two files with study and data do not hold those of the problem."""
+        identity, damaged = Identity(problem.study, problem.all_rows.digest, problem.run_id), []
         try:
             if self.identity() != identity:
-                lost.append(STUDY)
+                damaged.append(STUDY)
         except StoreError:
-            lost.append(STUDY)
+            damaged.append(STUDY)
         try:
             self.problem(identity)
         except StoreError:
-            lost.append(DATA)
-        return lost
+            damaged.append(DATA)
+        return damaged
 
-    def _own(self) -> list[str]:
-        """Files of this run alone, not those of other runs in folders inside, which may be under way."""
-        return [name for place in ("", *FOLDERS) for name in self.files.list(place)]
+    def _run_files(self) -> list[str]:
+        """Return the files of this run alone, not those of inner runs, which may be in progress."""
+        return [name for folder in ("", *FOLDERS) for name in self.files.list(folder)]
 
     def _foreign(self) -> Iterator[str]:
-        """Files that are not what a run leaves that was killed before it wrote any."""
+        """Yield the files that a run killed before it wrote any would not have left behind."""
         names = ((name, name.rpartition("/")[2]) for name in self.files.everything())
         return (name for name, last in names if last != LOCK and not _is_temporary(name))
 
 
 def _is_temporary(name: str) -> bool:
-    """Whether a file bears the temporary name of one of a run's files."""
+    """Return whether a file has the temporary name of one of a run's files."""
     return TEMPORARY.fullmatch(name.rpartition("/")[2]) is not None

@@ -1,8 +1,8 @@
-"""The two formats of a run's files, Parquet and JSON: written whole, read within limits.
+"""The two formats of a run's files, Parquet and JSON: written atomically, read within limits.
 
-Every Parquet file carries the run it belongs to, the version of its schema and that of this package; a reader
-refuses what it does not know. What is read may be anybody's, and is checked against limits before memory is
-given to it.
+Every Parquet file names the run it belongs to, the version of its schema and that of this package; a reader
+rejects what it does not know. A file may come from anybody, so it is checked against limits before memory is
+allocated for it.
 """
 
 import json
@@ -24,7 +24,7 @@ MOST_JSON_BYTES = 1 << 26
 
 @contextmanager
 def undamaged(files: Files, name: str) -> Iterator[None]:
-    """Turn whatever a reader raises over a file that is not as it was written into a StoreError."""
+    """Raise StoreError if a file is missing, and turn any error of its reader into one."""
     if not files.exists(name):
         raise StoreError(f"{files.path(name)} is missing")
     with raising(StoreError, f"{files.path(name)} is damaged"):
@@ -33,13 +33,13 @@ def undamaged(files: Files, name: str) -> Iterator[None]:
 
 @contextmanager
 def writing(files: Files, name: str) -> Iterator[None]:
-    """Guard a change of a file: in the folder that is held, and what the system refuses is a RunError."""
+    """Guard a change to a file: check that the folder is still locked, and raise RunError for an OSError."""
     files.lock.check_held()
     try:
         yield
     except OSError as error:
         raise RunError(
-            f"cannot write {files.path(name)}: {error.strerror or error}; what is written is kept"
+            f"cannot write {files.path(name)}: {error.strerror or error}; what was written is kept"
         ) from None
 
 
@@ -58,7 +58,7 @@ def delete(files: Files, name: str) -> None:
 def write_table(
     files: Files, name: str, table: pa.Table, run_id: str, more: Mapping[str, str] | None = None
 ) -> None:
-    """Write a Parquet file of a run, with more metadata than whose it is."""
+    """Write a Parquet file of a run, with run_id, versions and ``more`` as its metadata."""
     metadata = {"run_id": run_id, "schema": str(SCHEMA_VERSION), "package": VERSION, **(more or {})}
     sink = pa.BufferOutputStream()
     parquet.write_table(
@@ -75,40 +75,40 @@ def read_table(
     rows: int = MOST_ROWS,
     values: int = MOST_CELLS,
 ) -> pa.Table:
-    """Read a Parquet file of this run, of this schema, which has at most so many rows and values.
+    """Read a Parquet file of this run that has this schema and at most this many rows and values.
 
     Raises:
         StoreError: it is missing, damaged, too large, or another run's.
     """
     with undamaged(files, name), files.open(name) as stream:
-        found = check_unfolded(stream, rows, values)
-    if not belongs(found.metadata or {}, run_id):
+        actual = check_unfolded(stream, rows, values)
+    if not belongs(actual.metadata or {}, run_id):
         raise StoreError(
-            f"{files.path(name)} does not belong to run {run_id}, or is of a schema unknown here"
+            f"{files.path(name)} does not belong to run {run_id}, or has a schema this version cannot read"
         )
-    if not (found.equals(schema) if schema is not None else all(map(is_plain, found.types))):
-        raise StoreError(f"{files.path(name)} does not have the columns expected")
+    if not (actual.equals(schema) if schema is not None else all(map(is_plain, actual.types))):
+        raise StoreError(f"{files.path(name)} does not have the expected columns")
     with undamaged(files, name), files.open(name) as stream:
         return read_parquet(stream, verified=True)
 
 
 def rows_in(files: Files, name: str) -> int:
-    """Return how many rows a Parquet file says it has."""
+    """Return the number of rows that a Parquet file declares."""
     with files.open(name) as stream:
         return int(parquet.read_metadata(stream).num_rows)
 
 
 def metadata(files: Files, name: str) -> dict[bytes, bytes]:
-    """Return the metadata of a Parquet file; empty where it cannot be read."""
+    """Return the metadata of a Parquet file; empty if it cannot be read."""
     try:
         with files.open(name) as stream:
             return parquet.read_schema(stream).metadata or {}
-    except Exception:  # readers raise of all kinds
+    except Exception:  # readers raise errors of all kinds
         return {}
 
 
 def belongs(metadata: Mapping[bytes, bytes], run_id: str) -> bool:
-    """Tell whether a Parquet file's metadata name this run, in the schema of this version."""
+    """Return whether a Parquet file's metadata name this run and the schema of this version."""
     return (metadata.get(b"schema"), metadata.get(b"run_id")) == (
         str(SCHEMA_VERSION).encode(),
         run_id.encode(),
@@ -134,5 +134,5 @@ def read_json(files: Files, name: str) -> dict[str, Any]:
 
 
 def to_json(content: Mapping[str, Any]) -> bytes:
-    """Return a JSON object as it is written."""
+    """Return the bytes that a JSON object is written as."""
     return (json.dumps(content, indent=2, allow_nan=False) + "\n").encode()

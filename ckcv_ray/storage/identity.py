@@ -1,4 +1,4 @@
-"""Whose a run folder is: ``study.json``, with the study, the digest of the data and the name of both."""
+"""Which run a folder belongs to: ``study.json``, with the study, the digest of the data and the run_id."""
 
 from typing import Any, NamedTuple
 
@@ -14,7 +14,7 @@ STUDY = "study.json"
 
 
 class Identity(NamedTuple):
-    """Whose folder it is."""
+    """The run that a folder belongs to."""
 
     study: Study
     data_digest: str
@@ -22,7 +22,7 @@ class Identity(NamedTuple):
 
 
 def write_identity(files: Files, problem: Problem) -> None:
-    """Write what a run is about."""
+    """Write the identity of a run."""
     content = {
         "schema": formats.SCHEMA_VERSION,
         "package": VERSION,
@@ -34,10 +34,10 @@ def write_identity(files: Files, problem: Problem) -> None:
 
 
 def read_identity(files: Files) -> Identity:
-    """Read what a run is about.
+    """Read the identity of a run.
 
     Raises:
-        StoreError: it is damaged, another version's, or of a learner that is not known here.
+        StoreError: it is damaged, written by another version, or has a learner that is not known here.
     """
     content = formats.read_json(files, STUDY)
     with formats.undamaged(files, STUDY):
@@ -48,21 +48,21 @@ def read_identity(files: Files) -> Identity:
                 f"{str(files)!r}: the learner {quoted(learner)} is not known here: import the module that "
                 "registers it"
             )
-        found = Identity(Study.from_json(content["study"]), content["data"], content["run_id"])
-        if (expected := run_id(found.study, found.data_digest)) != found.run_id:
-            raise ValueError(f"it names run {found.run_id}, and describes {expected}")
-    return found
+        identity = Identity(Study.from_json(content["study"]), content["data"], content["run_id"])
+        if (expected := run_id(identity.study, identity.data_digest)) != identity.run_id:
+            raise ValueError(f"it names run {identity.run_id} but describes run {expected}")
+    return identity
 
 
 def _of_another_version(file: str, schema: object) -> str:
     return (
         f"{file}: schema {schema!r}; this version reads {formats.SCHEMA_VERSION}. The run was made by "
-        "another version of this package: read it by that version, or run the study again in another folder"
+        "another version of this package: read it with that version, or run the study again in another folder"
     )
 
 
 def _learner_of(study: Any) -> str | None:
-    """The name of the learner in what JSON says of a study; None where it says none."""
+    """Return the name of the learner in the JSON of a study, or None if there is none."""
     learner = study.get("learner") if isinstance(study, dict) else None
     name = learner.get("name") if isinstance(learner, dict) else None
     return name if isinstance(name, str) else None

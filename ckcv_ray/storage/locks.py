@@ -1,4 +1,4 @@
-"""The lock of a run folder: one process at a time writes, and only into the folder it locked."""
+"""The lock of a run folder: one process at a time writes, and only to the folder it locked."""
 
 import os
 import stat
@@ -20,7 +20,7 @@ class Lock:
     """The file ``.lock`` in a folder.
 
     Args:
-        folder: the folder to hold; nothing is touched until a method says so.
+        folder: the folder to lock; it is not accessed until a method needs it.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -31,20 +31,20 @@ class Lock:
 
     @property
     def held(self) -> bool:
-        """Whether this process holds the folder."""
+        """Whether this process has locked the folder."""
         return bool(self._lock.is_locked)
 
     @property
     def busy(self) -> bool:
-        """Whether a living process holds the folder, as far as is known; takes nothing."""
+        """Whether a living process has locked the folder, as far as is known; does not take the lock."""
         return self.held or locked(self.file)
 
     def acquire(self) -> None:
-        """Hold the folder until ``release`` or the death of this process.
+        """Lock the folder until ``release`` or the end of this process.
 
         Raises:
-            StoreError: another process holds it, or what bears the lock's name cannot be one.
-            InputError: it cannot be written.
+            StoreError: another process has locked it, or the lock file is not a regular file.
+            InputError: the folder cannot be written.
             RunError: the disk is full.
         """
         if self.file.exists() and not stat.S_ISREG(self.file.stat().st_mode):
@@ -61,7 +61,7 @@ class Lock:
             raise unwritable(self.folder, error) from None
 
     def check_held(self) -> None:
-        """Raise RunError where another folder, or none, is now in the place of the one that is held."""
+        """Raise RunError if the locked folder has been moved, replaced or removed, or lost its lock file."""
         if self._descriptor is None:
             return
         try:
@@ -70,12 +70,12 @@ class Lock:
             ours = False
         if not ours:
             raise RunError(
-                f"{str(self.folder)!r} is no longer the folder this run holds: it was moved or replaced, or "
-                f"its file {LOCK} removed; what was written is kept, and nothing more is written"
+                f"{str(self.folder)!r} is no longer the folder this run locked: it was moved or replaced, or "
+                f"its file {LOCK} was removed; what was written is kept, and nothing more is written"
             )
 
     def release(self) -> None:
-        """Let the folder go and leave no lock file behind."""
+        """Unlock the folder and remove the lock file."""
         if self._descriptor is not None:
             with suppress(RunError, OSError):
                 self.check_held()
@@ -87,25 +87,25 @@ class Lock:
 
 
 def unwritable(folder: Path, error: OSError) -> InputError | RunError:
-    """Return the error for a folder that cannot be written: a full disk is not the user's mistake."""
+    """Return the error for a folder that cannot be written: a full disk is not bad input."""
     kind = RunError if error.errno in FULL else InputError
     return kind(f"cannot write to {str(folder)!r}: {error.strerror}")
 
 
 def locked(file: Path) -> bool:
-    """Tell whether a process holds a lock on a file, as far as that can be told without taking it.
+    """Return whether a process holds a lock on a file, as far as is known without taking the lock.
 
-    Linux lists the locks of this machine, and fcntl tells of those that others hold on a network file system;
-    of other systems it is not known.
+    Linux lists the locks of this machine, and fcntl reports those that others hold on a network file
+    system; on other operating systems the answer is False.
     """
     with suppress(OSError):
-        found = file.stat()
-        return stat.S_ISREG(found.st_mode) and (_listed(found.st_ino) or _reported(file))
+        status = file.stat()
+        return stat.S_ISREG(status.st_mode) and (_listed(status.st_ino) or _reported(file))
     return False
 
 
 def _listed(inode: int) -> bool:
-    """Whether /proc/locks names an inode; devices go by other numbers there on some file systems."""
+    """Return whether /proc/locks lists an inode; it gives other device numbers on some file systems."""
     with suppress(OSError):
         entries = (line.split() for line in Path("/proc/locks").read_text().splitlines())
         return any(field.endswith(f":{inode}") for entry in entries for field in entry[5:6])
@@ -113,7 +113,7 @@ def _listed(inode: int) -> bool:
 
 
 def _reported(file: Path) -> bool:
-    """Whether fcntl tells of a lock that excludes ours; nothing is locked by asking."""
+    """Return whether fcntl reports a lock that excludes ours; asking locks nothing."""
     if sys.platform != "linux":
         return False
     import fcntl

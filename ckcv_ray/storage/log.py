@@ -1,8 +1,8 @@
-"""The log of a run: records of evaluations and failures, appended part by part.
+"""The log of a run: records of evaluations and failures, appended in parts.
 
-    log/part-*.parquet      a row for each evaluation that was computed, or failed, by position
+    log/part-*.parquet      one row, with its position, for each evaluation that was computed or failed
 
-Parts are written once and never changed. Small ones are joined once there are many.
+Parts are written once and never changed. Small ones are joined when there are many.
 """
 
 import re
@@ -35,7 +35,7 @@ MOST_PART_ROWS = 1 << 18
 
 
 def record_type(n_totals: int) -> np.dtype[np.void]:
-    """Return the type of one evaluation's record, with so many totals of the measure."""
+    """Return the type of one evaluation's record, with ``n_totals`` totals of the measure."""
     return np.dtype(
         [
             ("estimate", np.bool_),
@@ -64,7 +64,7 @@ def schema(n_totals: int) -> pa.Schema:
 class Log:
     """The log of one problem's run.
 
-    A part, and small ones joined, have no more rows than are read back.
+    No part, and no join of small parts, has more rows than can be read back.
 
     Args:
         files: of the run folder.
@@ -79,7 +79,7 @@ class Log:
         self._most_rows = min(MOST_PART_ROWS, MOST_CELLS // MOST_SMALL_PARTS // len(self.schema))
 
     def append(self, records: Records, failures: list[Failure]) -> None:
-        """Add a part."""
+        """Append records and failures as a new part, or as several if they are many."""
         rows = pa.concat_tables([self._recorded(records), self._failed(failures)])
         for first in range(0, len(rows), self._most_rows):
             self._write(self._next_part(), rows.slice(first, self._most_rows))
@@ -89,7 +89,7 @@ class Log:
         """Yield records and failures, part by part.
 
         Args:
-            damaged: where given, parts that cannot be read are set aside and named here, not raised.
+            damaged: if given, parts that cannot be read are renamed and listed here, instead of raising.
 
         Raises:
             StoreError: a part is damaged, or not this run's.
@@ -98,28 +98,28 @@ class Log:
             try:
                 rows = self._read(part)
                 with formats.undamaged(self.files, part):
-                    found = self.from_arrow(rows)
+                    contents = self.from_arrow(rows)
             except StoreError:
-                if self.files.is_gone(part):  # joined with others by a run under way
+                if self.files.is_gone(part):  # joined with others by a run in progress
                     yield from self.read(damaged)
                     return
                 if damaged is None:
                     raise
-                with formats.writing(self.files, part):  # it may be mended yet
+                with formats.writing(self.files, part):  # kept, as it may still be repaired
                     self.files.rename(part, part.replace("part-", "damaged-"))
                 damaged.append(part)
             else:
-                yield found
+                yield contents
 
     def parts(self) -> list[str]:
-        """Return the names of the parts, in order; a copy under another name is none."""
+        """Return the names of the parts, in order; a copy under another name is not a part."""
         return [name for name in self.files.list(f"{FOLDER}part-") if PART.fullmatch(name)]
 
     def from_arrow(self, rows: pa.Table) -> tuple[Records, list[Failure]]:
-        """Return records and failures of a part.
+        """Return the records and failures of a part.
 
         Raises:
-            ValueError: a row is of another study, or cannot be.
+            ValueError: a row belongs to another study, or is impossible.
         """
         self._check_positions(rows)
         failed = pc.equal(rows["status"], FAILED)
@@ -133,12 +133,12 @@ class Log:
     def _recorded(self, records: Records) -> pa.Table:
         plain = {name: pa.array(records[name]) for name in (*POSITIONS, "n_iter")}
         totals = {f"total_{i}": pa.array(records["totals"][:, i]) for i in range(self.n_totals)}
-        words = {
+        texts = {
             "stage": pa.array(np.array(STAGES)[records["estimate"].astype(int)]),
             "status": pa.array(np.array(NAMES)[records["status"]]),
             "traceback": pa.nulls(len(records), pa.string()),
         }
-        return pa.table(plain | totals | words).select(self.schema.names).cast(self.schema)
+        return pa.table(plain | totals | texts).select(self.schema.names).cast(self.schema)
 
     def _failed(self, failures: list[Failure]) -> pa.Table:
         rows = [
@@ -160,57 +160,57 @@ class Log:
             records[name] = good[name].to_numpy()
         for i in range(self.n_totals):
             records["totals"][:, i] = good[f"total_{i}"].to_numpy()
-        records["estimate"] = _places(good["stage"], STAGES)
-        records["status"] = _places(good["status"], NAMES)
+        records["estimate"] = _indices(good["stage"], STAGES)
+        records["status"] = _indices(good["status"], NAMES)
         return records
 
     def _check_positions(self, rows: pa.Table) -> None:
-        for name, words in (("stage", STAGES), ("status", (*NAMES, FAILED))):
-            if strange := set(pc.unique(rows[name]).to_pylist()) - set(words):
-                raise ValueError(f"{name} {strange.pop()!r} is not known")
+        for name, known in (("stage", STAGES), ("status", (*NAMES, FAILED))):
+            if unknown := set(pc.unique(rows[name]).to_pylist()) - set(known):
+                raise ValueError(f"{name} {unknown.pop()!r} is not known")
         _check_filled(rows, *POSITIONS)
         size, split, path, step = (rows[name].to_numpy() for name in POSITIONS)
         lengths = np.array(self.problem.learner.lengths)
-        for name, place, most in (("size", size, len(self.problem.sizes)), ("path", path, len(lengths))):
-            if np.any((place < 0) | (place >= most)):
+        for name, position, limit in (("size", size, len(self.problem.sizes)), ("path", path, len(lengths))):
+            if np.any((position < 0) | (position >= limit)):
                 raise ValueError(f"{name} is outside the study")
         n_splits = np.array([one.n_splits for one in self.problem.sizes])
-        for name, place, limits in (("split", split, n_splits[size]), ("step", step, lengths[path])):
-            if np.any((place < 0) | (place >= limits)):
+        for name, position, limits in (("split", split, n_splits[size]), ("step", step, lengths[path])):
+            if np.any((position < 0) | (position >= limits)):
                 raise ValueError(f"{name} is outside the study")
 
     def _check_totals(self, records: Records) -> None:
         totals = records["totals"].astype(np.int64)
         rows = np.array([size.n_select for size in self.problem.sizes])[records["size"]]
         if np.any(totals < 0) or np.any(totals.sum(axis=1) > rows):
-            raise ValueError("there are more errors than rows, or fewer than none")
+            raise ValueError("there are more errors than rows, or a negative number of them")
 
     def _compact(self) -> None:
-        """Join the small parts once there are many: a part more, then theirs are removed.
+        """Join the small parts when there are many: write the joined part, then delete the small ones.
 
-        Killed in between, the log holds some records twice, which changes nothing.
+        If the process is killed in between, the log holds some records twice, which changes nothing.
         """
         small = [part for part in self.parts() if self._is_small(part)][:MOST_SMALL_PARTS]
         if len(small) < MOST_SMALL_PARTS:
             return
         joined = pa.concat_tables([self._read(part) for part in small])
-        self._write(self._next_part(), joined)  # and its name is on disk, before theirs go
+        self._write(self._next_part(), joined)  # on disk, name included, before they are deleted
         for part in small:
             formats.delete(self.files, part)
 
     def _is_small(self, part: str) -> bool:
-        """Whether a part is one to be joined: short, and without failures, whose tracebacks may be long."""
+        """Return whether a part should be joined: short, and no failures, whose tracebacks may be long."""
         if self.files.size(part) >= LARGE_PART_BYTES:
             return False
         with formats.undamaged(self.files, part), self.files.open(part) as stream:
-            held = parquet.read_metadata(stream)
+            metadata = parquet.read_metadata(stream)
             column = self.schema.get_field_index("traceback")
-            columns = [held.row_group(i).column(column) for i in range(held.num_row_groups)]
+            columns = [metadata.row_group(i).column(column) for i in range(metadata.num_row_groups)]
             empty = sum(column.statistics.null_count for column in columns)
-            return bool(empty == held.num_rows <= self._most_rows)
+            return bool(empty == metadata.num_rows <= self._most_rows)
 
     def _next_part(self) -> str:
-        numbers = [int(found[1]) for part in self.parts() if (found := PART.fullmatch(part))]
+        numbers = [int(match[1]) for part in self.parts() if (match := PART.fullmatch(part))]
         return f"{FOLDER}part-{max(numbers, default=-1) + 1:06d}.parquet"
 
     def _write(self, part: str, rows: pa.Table) -> None:
@@ -221,20 +221,20 @@ class Log:
 
 
 def _failures(lost: pa.Table) -> list[Failure]:
-    """The failures of some rows: those that differ in the step alone are one."""
-    found: dict[tuple[Any, ...], list[int]] = {}
+    """Return the failures in some rows; rows that differ only in the step are one failure."""
+    steps_of: dict[tuple[Any, ...], list[int]] = {}
     for row in lost.to_pylist():
         key = (row["stage"] == STAGES[1], *(row[name] for name in POSITIONS[:3]), row["traceback"])
-        found.setdefault(key, []).append(row["step"])
+        steps_of.setdefault(key, []).append(row["step"])
     return [
         Failure(estimate, size, split, path, min(steps), max(steps) + 1, traceback)
-        for (estimate, size, split, path, traceback), steps in found.items()
+        for (estimate, size, split, path, traceback), steps in steps_of.items()
     ]
 
 
-def _places(column: pa.ChunkedArray, words: tuple[str, ...]) -> NDArray[np.int32]:
-    places: NDArray[np.int32] = pc.index_in(column, value_set=pa.array(words)).to_numpy()
-    return places
+def _indices(column: pa.ChunkedArray, values: tuple[str, ...]) -> NDArray[np.int32]:
+    indices: NDArray[np.int32] = pc.index_in(column, value_set=pa.array(values)).to_numpy()
+    return indices
 
 
 def _check_filled(rows: pa.Table, *names: str) -> None:

@@ -1,8 +1,8 @@
-"""The models of a finished run: a table of each ensemble, and the members of F* as pickles.
+"""The models of a finished run: a table for each ensemble, and the members of F* as pickles.
 
 ensemble/models.parquet     F*
 ensemble/nested.parquet     the ensemble of a nested certification
-ensemble/model-*.pkl        the members of F*, each to be used alone
+ensemble/model-*.pkl        the members of F*, each usable by itself
 """
 
 import hashlib
@@ -17,11 +17,11 @@ from ckcv_ray.study import OUTER_K, Problem
 
 FOLDER = "ensemble/"
 MODELS, NESTED = f"{FOLDER}models.parquet", f"{FOLDER}nested.parquet"
-ROOM_BYTES = 1 << 16  # of a pickle, beyond what this version would write
+ROOM_BYTES = 1 << 16  # a pickle may exceed what this version writes by this much
 
 
 def write(files: Files, problem: Problem, ensemble: Ensemble, nested: Ensemble | None) -> None:
-    """Write the models, and remove pickles of an earlier winner."""
+    """Write the models, and remove the pickles of an earlier winner."""
     _write_table(files, MODELS, problem, ensemble)
     pickles = ensembles.to_pickles(ensemble, problem.learner, problem.task)
     for name, content in pickles.items():
@@ -34,7 +34,7 @@ def write(files: Files, problem: Problem, ensemble: Ensemble, nested: Ensemble |
 
 
 def read(files: Files, problem: Problem, k: int) -> tuple[Ensemble, Ensemble | None]:
-    """Read F* at k folds, and the nested ensemble where the study has one.
+    """Read F* at k folds, and the nested ensemble if the study has one.
 
     Raises:
         StoreError: a file is damaged, or does not hold a model for each split.
@@ -47,24 +47,24 @@ def read(files: Files, problem: Problem, k: int) -> tuple[Ensemble, Ensemble | N
 
 
 def pickles_in(files: Files) -> list[str]:
-    """Return the names of the pickles that are there."""
+    """Return the names of the pickles in the folder."""
     return [name for name in files.list(FOLDER) if name.endswith(".pkl")]
 
 
 def read_pickles(files: Files, problem: Problem, ensemble: Ensemble, digests: dict[str, str]) -> Ensemble:
-    """Open the pickles of an ensemble, if each is the file of that digest.
+    """Open the pickles of an ensemble, if each has the given digest.
 
     Raises:
-        StoreError: one is missing, too large, or its SHA-256 is not what the manifest names.
+        StoreError: one is missing, too large, or its SHA-256 differs from that in the manifest.
     """
     expected = ensembles.to_pickles(ensemble, problem.learner, problem.task)
     contents = []
-    for name, like in expected.items():
+    for name, similar in expected.items():
         file = f"{FOLDER}{name}"
         with formats.undamaged(files, file):
-            content = files.read(file, len(like) + ROOM_BYTES)
+            content = files.read(file, len(similar) + ROOM_BYTES)
         if hashlib.sha256(content).hexdigest() != digests.get(file):
-            raise StoreError(f"{files.path(file)} is not the file the manifest names: it is not opened")
+            raise StoreError(f"{files.path(file)} does not match the manifest: it is not opened")
         contents.append(content)
     return ensembles.from_pickles(contents)
 
@@ -76,7 +76,7 @@ def _write_table(files: Files, name: str, problem: Problem, ensemble: Ensemble) 
 
 
 def _read_table(files: Files, name: str, problem: Problem, k: int, n_splits: int) -> Ensemble:
-    """The ensemble in a file, a member for each split."""
+    """Read the ensemble in a file, one member for each split."""
     schema, task = ensembles.schema(problem.learner), problem.task
     most = n_splits * (problem.learner.most_values(task) + 2 * task.n_classes + len(ensembles.COMMON))
     rows = formats.read_table(files, name, problem.run_id, schema, n_splits, most)

@@ -36,7 +36,7 @@ def test_a_nested_run_is_stored_taken_up_and_verified(tmp_path):
     other = 10.0 if content["setting"]["C"] < 1 else 0.1
     certificate.write_text(json.dumps(content | {"setting": content["setting"] | {"C": other}}))
     told = " ".join(verify(out).differences)
-    assert "outer split 1: certificate.json is not the file the manifest names" in told
+    assert "outer split 1: certificate.json does not match the manifest" in told
     assert "certificate.json is damaged: run_id, setting, k are" in told
 
 
@@ -87,10 +87,10 @@ def test_a_certificate_counts_each_class_on_its_own():
         (lambda c: {"by_class": c["by_class"][:1]}, "by_class: expected 2, one for each class"),
         (lambda c: {"by_class": [c["by_class"][0] | {"errors": 10**6}] * 2}, "more errors than rows"),
         (lambda c: {"errors": c["errors"][:-1]}, "errors: expected 5, one for each split"),
-        (lambda c: {"errors": [-1, *c["errors"][1:]]}, "more errors than rows, or fewer than none"),
+        (lambda c: {"errors": [-1, *c["errors"][1:]]}, "more errors than rows, or a negative number"),
         (lambda c: {"repeats": 61}, "repeats: 61 of 60 rows"),
-        (lambda c: {"claims": []}, "the last one is not of a random member"),
-        (lambda c: {"proven": c["proven"] | {"delta": 0.5}}, "proven is not the first of the claims"),
+        (lambda c: {"claims": []}, "the last one is not for a random member"),
+        (lambda c: {"proven": c["proven"] | {"delta": 0.5}}, "proven is not the first claim"),
         (lambda c: {"protocol": "paper"}, "protocol: "),
         (lambda c: {"k": "3"}, "^k: "),
     ],

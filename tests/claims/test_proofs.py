@@ -166,7 +166,7 @@ def test_claims_count_errors_on_the_held_out_rows_and_share_delta():
     for name, claim in claims.items():
         assert claim["bound"] == clopper_pearson(int(wrong[name].sum()), len(held), 0.05 / 3)
         assert claim["delta"] == 0.05 / 3
-        assert f"{int(wrong[name].sum())} of {len(held)} rows" in claim["statement"]
+        assert f"{int(wrong[name].sum())} of {len(held)} previously unused rows wrong" in claim["statement"]
     assert result.certificate.proven == result.certificate.claims[0]
     assert result.to_json()["proven"] == result.certificate.proven
 

@@ -14,7 +14,7 @@ def test_predictions_are_told_with_the_claim_that_covers_them():
     nested = run(NESTED, blobs(60))
     percent = f"at most {at_most(occam.certificate.proven['bound'])} "
     assert percent in occam.claim_for(occam.rule())
-    assert "twice that of a member drawn afresh" in occam.claim_for(occam.rule(vote=True))
+    assert "twice the bound for a member drawn independently" in occam.claim_for(occam.rule(vote=True))
     vote, random = held.certificate.claims
     assert f"at most {at_most(vote['bound'])} " in held.claim_for(held.rule(vote=True))
     assert "(holdout)" in held.claim_for(held.rule(vote=True))
@@ -22,7 +22,7 @@ def test_predictions_are_told_with_the_claim_that_covers_them():
     assert "(occam)" in held.claim_for(held.rule())
     inside = nested.claim_for(nested.rule(nested=True), nested=True)
     assert f"at most {at_most(nested.certificate.proven['bound'])} " in inside
-    assert "drawn afresh for each pattern" in inside
+    assert "drawn independently for each pattern" in inside
     assert "(occam)" in nested.claim_for(nested.rule())
 
 
@@ -30,18 +30,18 @@ def test_nothing_is_said_to_be_proven_of_a_single_member_that_no_rows_judged():
     """What would prove something is named for F*, and for the nested ensemble there is nothing to name."""
     nested, held = run(NESTED, blobs(60)), run(SMALL.replace(certify="holdout", claim="member:1"), blobs(60))
     told = nested.claim_for(nested.rule(member=2))
-    assert "nothing is proven of it alone" in told
+    assert "nothing is proven for it alone" in told
     assert "--certify holdout --claim member:2" in told
     inside = nested.claim_for(nested.rule(nested=True, member=2), nested=True)
-    assert inside.endswith("nothing is proven of it alone")
+    assert inside.endswith("nothing is proven for it alone")
     proven = held.certificate.proven
     assert proven["classifier"] == "member:1"
     assert f"at most {at_most(proven['bound'])} " in held.claim_for(held.rule(member=1))
-    assert "nothing is proven of it alone" in held.claim_for(held.rule(member=2))
+    assert "nothing is proven for it alone" in held.claim_for(held.rule(member=2))
 
 
 def test_predict_applies_the_rule_that_the_held_out_rows_judged():
-    """Equal rows meet one member: their claim is of that fixed rule; drawn afresh, of the mean risk."""
+    """Equal rows meet one member: their claim is about that rule; independent draws, the mean risk."""
     held = run(SMALL.replace(certify="holdout", seed=4), blobs(60))
     assert held.rule() == Rule("keyed", 4)
     keyed, occam = held.certificate.claims

@@ -66,11 +66,11 @@ def test_pickles_are_opened_on_request_alone_and_if_they_are_ours(
     for words in (("predict", finished, patients), ("report", finished), ("status", finished)):
         code, shown, told = ckcv(*words)
         assert (code, shown) == (4, "")
-        assert "model-00001.pkl is missing, or not the file the manifest names" in told.replace("\n", "")
+        assert "model-00001.pkl is missing or does not match the manifest" in told.replace("\n", "")
     assert ckcv("verify", finished)[0] == 1
     code, shown, told = ckcv("predict", finished, patients, "--allow-pickle")
     assert (code, shown) == (4, "")
-    assert "model-00001.pkl is missing, or not the file the manifest names" in told.replace("\n", "")
+    assert "model-00001.pkl is missing or does not match the manifest" in told.replace("\n", "")
     assert not (tmp_path / "exploded").exists()
 
 
@@ -82,7 +82,7 @@ def test_predictions_are_never_written_into_a_run(
 ) -> None:
     code, shown, told = ckcv("predict", finished, patients, "--out", finished / name)
     assert (code, shown) == (2, "")
-    assert "lies in the run folder" in told.replace("\n", "")
+    assert "is in the run folder" in told.replace("\n", "")
     assert ckcv("verify", finished)[0] == 0
 
 
@@ -123,7 +123,7 @@ def test_predict_by_one_member(ckcv: Command, patients: Path, tmp_path: Path) ->
         f"by the member of F* fitted on split 2: proven to be wrong at most {at_most(claim['bound'])}" in told
     )
     _, _, told = ckcv("predict", tmp_path / "run", patients, "--member", 1)
-    assert "by the member of F* fitted on split 1: nothing is proven of it alone" in told
+    assert "by the member of F* fitted on split 1: nothing is proven for it alone" in told
     for words, wrong in ((("--member", 4), "above 3"), (("--member", 1, "--vote"), "exclude each other")):
         code, _, told = ckcv("predict", tmp_path / "run", patients, *words)
         assert (code, wrong in told) == (2, True)
@@ -134,7 +134,7 @@ def test_predict_by_vote_into_a_file(ckcv: Command, finished: Path, patients: Pa
     table = parquet.read_table(tmp_path / "p.parquet")
     assert (code, shown) == (0, "")
     assert "proven to be wrong at most" in told
-    assert "twice that of a member drawn afresh" in told
+    assert "twice the bound for a member drawn independently" in told
     assert table.num_rows == 40
     assert table["member"].null_count == 40
     assert min(table["share"].to_pylist()) >= 0.5

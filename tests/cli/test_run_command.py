@@ -28,7 +28,7 @@ def test_run_prints_a_summary_and_a_folder(ckcv: Command, patients: Path, tmp_pa
     out = tmp_path / "runs" / "mine"
     code, shown, told = ckcv("run", patients, "--target", "outcome", "--out", out, "--report-k", "5", *SMALL)
     assert code == 0
-    for part in ("best           C = ", "L_MS", "L_EE", "'ill' taken for 'well'", "k = 5", "not proven"):
+    for part in ("best           C = ", "L_MS", "L_EE", "'ill' classified as 'well'", "k = 5", "not proven"):
         assert part in shown
     assert "expected: " in told
     assert str(out) in told
@@ -218,7 +218,5 @@ def test_a_link_to_nothing_is_refused_before_the_trial(
     out = tmp_path / "link" / inside
     code, shown, told = ckcv("run", patients, "--target", "outcome", "--out", out, *SMALL)
     assert (code, shown) == (2, "")
-    assert (
-        f"{str(tmp_path / 'link')!r} is a link to {str(tmp_path / 'gone')!r}, where there is nothing" in told
-    )
+    assert f"{str(tmp_path / 'link')!r} is a link to {str(tmp_path / 'gone')!r}, which does not exist" in told
     assert not (tmp_path / "gone").exists()

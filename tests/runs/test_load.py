@@ -61,7 +61,7 @@ def test_a_result_is_read_back_whole(study: Study, tmp_path: Path) -> None:
 
 def test_a_run_that_is_not_finished_is_not_a_result(out: Path) -> None:
     (out / "manifest.json").unlink()
-    with pytest.raises(StoreError, match="is not finished: give its ckcv run command again"):
+    with pytest.raises(StoreError, match="is not finished: run its ckcv run command again"):
         load_run(out)
     assert finished_run(Problem.of(SMALL, blobs(60)), out) is None
 
@@ -70,7 +70,7 @@ def test_a_run_that_is_not_finished_is_not_a_result(out: Path) -> None:
 def test_a_file_that_is_not_the_manifests_is_named_with_what_mends_it(out: Path, name: str) -> None:
     task, before = blobs(60), (out / name).read_bytes()
     (out / name).write_bytes(before[: len(before) // 2])
-    with pytest.raises(StoreError, match=rf"{name}.*the run's own ckcv run command, given again, mends it"):
+    with pytest.raises(StoreError, match=rf"{name}.*running its ckcv run command again repairs it"):
         load_run(out)
     assert finished_run(Problem.of(SMALL, task), out) is None
     run_job(Job(SMALL, task, out), SERIAL)
@@ -81,7 +81,7 @@ def test_a_file_that_is_not_the_manifests_is_named_with_what_mends_it(out: Path,
 def test_a_pickle_that_is_not_the_manifests_is_not_opened(out: Path) -> None:
     (pickle, *_) = sorted((out / "ensemble").glob("*.pkl"))
     pickle.write_bytes(b"cos\nsystem\n(S'true'\ntR.")
-    with pytest.raises(StoreError, match="mends it"):
+    with pytest.raises(StoreError, match="repairs it"):
         load_run(out, allow_pickle=True)
 
 
@@ -139,7 +139,7 @@ def test_more_evaluations_than_are_read_back_are_refused(
     finished: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(load, "MOST_EVALUATIONS", 3 * 5 * 6 - 1)
-    with pytest.raises(StoreError, match="its study has 90 evaluations: at most 89 are read back"):
+    with pytest.raises(StoreError, match="its study has 90 evaluations: at most 89 can be read"):
         replay(finished)
     monkeypatch.setattr(load, "MOST_EVALUATIONS", 3 * 5 * 6)
     assert replay(finished).decided()

@@ -11,7 +11,7 @@ from ckcv_ray.core.schedule import Stage, Unit
 from ckcv_ray.engine import evaluate
 from ckcv_ray.errors import InputError
 from ckcv_ray.runs.load import replay
-from ckcv_ray.runs.recount import drawn, rests_on
+from ckcv_ray.runs.recount import rests_on, sample
 from ckcv_ray.runs.run import run_job
 from ckcv_ray.runs.verify import verify
 
@@ -39,7 +39,7 @@ def test_every_kind_of_run_is_verified_and_fitted_again(study: Study, tmp_path: 
     moments: list[Progress] = []
     found = verify(tmp_path / "run", refit=1.0, execution=SERIAL, listen=moments.append)
     assert found.differences == []
-    trusted = [sentence for sentence in found.trusted if "what execution.json says of" not in sentence]
+    trusted = [sentence for sentence in found.trusted if "environment in execution.json" not in sentence]
     assert not any("evaluations" in sentence or "--refit" in sentence for sentence in trusted)
     last = moments[-1]
     assert last.computed == last.planned > 0
@@ -96,11 +96,11 @@ def test_a_share_is_drawn_afresh_and_the_rest_is_named(tmp_path: Path) -> None:
     run(SMALL, tmp_path / "run")
     aggregator = replay(tmp_path / "run")
     units = rests_on(aggregator, aggregator.candidates())
-    draws = [tuple(drawn(units, 0.2)) for _ in range(20)]
+    draws = [tuple(sample(units, 0.2)) for _ in range(20)]
     assert {len(draw) for draw in draws} == {round(0.2 * len(units))}
     assert len(set(draws)) > 1
     assert {unit for draw in draws for unit in draw} > set(draws[0])
-    assert drawn(units, 1e-9)
+    assert sample(units, 1e-9)
     found = verify(tmp_path / "run", refit=0.2, execution=SERIAL)
     assert found.differences == []
     assert any(sentence.startswith("the other ") for sentence in found.trusted)

@@ -211,7 +211,7 @@ def test_a_study_that_is_never_decided_is_an_error_and_no_endless_loop(
     backend = SerialBackend()
     backend.start(evaluate.share(selected.problem))
     monkeypatch.setattr(selected, "decision", lambda: None)
-    with pytest.raises(RunError, match="nothing is left to compute: please report it"):
+    with pytest.raises(RunError, match="nothing is left to compute: please report this"):
         settle(selected.problem, backend, selected, None, None, None, never)
     monkeypatch.setattr(selected, "decision", lambda: Decision(None, [], "nothing at all"))
     with pytest.raises(RunError, match="no candidate could be completed: nothing at all"):

@@ -110,7 +110,7 @@ def test_a_winner_on_the_edge_of_a_grid_is_pointed_out() -> None:
     assert inner.setting["C"] == 1.0
     assert inner.edges() == []  # nor on that of a grid of one value
     (told,) = outer.edges()
-    assert told == f"C = {outer.setting['C']:g} lies on the edge of its grid: widen --C beyond " + (
+    assert told == f"C = {outer.setting['C']:g} is on the edge of its grid: widen --C beyond " + (
         f"{outer.setting['C']:g}"
     )
     assert told in outer.summary()
@@ -132,7 +132,7 @@ def test_labels_of_any_kind_are_told_as_they_are(labels: tuple) -> None:
     task = blobs(60)
     result = run(task=Task.of(task.X, np.array(labels)[task.y]))
     for label in result.task.classes:
-        assert f"{label!r} taken for" in result.summary()
+        assert f"{label!r} classified as" in result.summary()
     assert set(result.predict(task.X).tolist()) == set(labels)
 
 

@@ -140,7 +140,7 @@ def test_a_limit_on_the_size_of_files_is_a_full_disk(tmp_path: Path) -> None:
         done = ckcv(*words, out, shell=f'ulimit -f {blocks}; exec "$@"')
         assert (done.returncode, done.stderr.count("ckcv: ")) == (1, 1), done.stderr
         assert "Traceback" not in done.stderr
-        assert done.stderr.splitlines()[-1].endswith("File too large; what is written is kept")
+        assert done.stderr.splitlines()[-1].endswith("File too large; what was written is kept")
         assert ckcv(*words, out).returncode == 0
         assert lasting_files(out) == lasting_files(tmp_path / "whole")
 
@@ -192,7 +192,7 @@ def test_a_run_writes_into_no_folder_but_its_own(
         before.append(snapshot(out))
 
     before: list[dict[str, bytes | None]] = []
-    with pytest.raises(RunError, match="no longer the folder this run holds"):
+    with pytest.raises(RunError, match="no longer the folder this run locked"):
         run(STUDIES[certify], out, stop=moved_at(out, batch, put))
     assert [snapshot(out)] == before
     assert out.exists() == (place != "nothing")

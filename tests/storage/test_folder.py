@@ -210,7 +210,7 @@ def test_a_run_of_another_version_is_refused_with_a_sentence(run: Path, schema: 
         ) as told:
             read(run)
         assert "another folder" in str(told.value)
-        assert "mends" not in str(told.value)
+        assert "repairs" not in str(told.value)
     assert f"schema {schema}" in verify(run).differences[-1]
     assert {file: file.read_bytes() for file in run.rglob("*") if file.is_file()} == before
 
@@ -248,7 +248,7 @@ def test_a_hostile_study_file_is_a_damaged_one(run: Path, content: str) -> None:
 
 def test_a_huge_study_file_is_not_read(run: Path) -> None:
     os.truncate(run / "study.json", 8 << 30)  # of holes: it takes no room
-    with pytest.raises(StoreError, match="more than 64 MiB"):
+    with pytest.raises(StoreError, match="larger than 64 MiB"):
         load_run(run)
 
 
@@ -296,7 +296,7 @@ def test_a_damaged_folder_of_another_study_is_not_mended(run: Path) -> None:
 def test_what_the_manifest_does_not_name_is_not_taken_for_the_run(whole: Path, run: Path, name: str) -> None:
     with (run / name).open("ab") as stream:
         stream.write(b" ")
-    with pytest.raises(StoreError, match=f"{name} is (damaged|missing, or not the file .* mends it)"):
+    with pytest.raises(StoreError, match=f"{name} is (damaged|missing or does not match .* repairs it)"):
         load_run(run)
     run_in(run)
     assert load_run(run).run_id == load_run(whole).run_id

@@ -165,7 +165,7 @@ def test_a_report_that_is_no_file_is_not_read(whole: Path, tmp_path: Path, kind:
     assert loaded == "read"
     assert verified in (
         [],
-        ["report.html is not as ckcv report wrote it: its last line does not name its SHA-256"],
+        ["report.html is not as ckcv report wrote it: its last line does not give its SHA-256"],
     )
     assert mib < MOST_MIB
 
@@ -382,7 +382,7 @@ def test_a_study_of_more_evaluations_than_memory_is_not_played_back(
 ) -> None:
     archive.replay(whole)
     monkeypatch.setattr(archive, "MOST_EVALUATIONS", Problem.of(STUDY, TASK).n_evaluations - 1)
-    with pytest.raises(StoreError, match=r"its study has 24 evaluations: at most 23 are read back"):
+    with pytest.raises(StoreError, match=r"its study has 24 evaluations: at most 23 can be read"):
         archive.replay(whole)
 
 

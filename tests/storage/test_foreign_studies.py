@@ -186,7 +186,7 @@ BESIDE: dict[str, tuple[Change, str]] = {
     "more folds than rows": (part("resampling", k=[3, 50]), "study.json is damaged: k=50 is outside 3..24"),
     "every k, one by one": (
         part("resampling", k=list(range(3, 25))),
-        "study.json is damaged: its study is not in the form for its data",
+        "study.json is damaged: its study is not in the canonical form for its data",
     ),
     "a report of no k": (
         lambda s: s.update(report_k=[5]),
@@ -215,7 +215,7 @@ def test_a_study_that_does_not_go_with_its_data_is_refused(out: Path, name: str)
 def test_a_run_of_another_schema_is_refused_in_a_sentence(out: Path, schema: object) -> None:
     put(out, "study.json", lambda content: content.update(schema=schema))
     check_refused(out, f"study.json: schema {repr(schema)[:100]}")
-    check_refused(out, "read it by that version, or run the study again in another folder")
+    check_refused(out, "read it with that version, or run the study again in another folder")
 
 
 def test_a_run_of_schema_4_is_refused_by_every_command_and_left_alone(
@@ -234,7 +234,7 @@ def test_a_run_of_schema_4_is_refused_by_every_command_and_left_alone(
     before = {file: file.read_bytes() for file in out.rglob("*") if file.is_file()}
     rows = tmp_path / "new.parquet"
     parquet.write_table(TASK.columns(), rows)
-    told = "schema 4; this version reads 6. The run was made by another version of this package: read it by"
+    told = "schema 4; this version reads 6. The run was made by another version of this package: read it with"
     options = ("--C", "0.1,1", "--gamma", "0.1,1", "--k", "3,4", "--n-splits", "3")
     for words in (
         ("status", out), ("report", out), ("predict", out, rows), ("run", rows, "--out", out, *options),
@@ -284,7 +284,7 @@ def test_a_study_of_very_many_candidates_takes_no_memory(whole: Path, out: Path)
     done = subprocess.run([sys.executable, "-c", READ, whole, out], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     (loaded, paged, played, verified), mib = json.loads(done.stdout)
-    told = "candidates.parquet is damaged: its study has 200,000,000 candidates: at most 10,000,000 are read"
+    told = "candidates.parquet is damaged: its study has 200,000,000 candidates: at most 10,000,000 can be"
     assert told in loaded
     assert told in paged
     assert told in verified
@@ -297,7 +297,7 @@ def test_a_table_of_other_candidates_is_refused_before_those_of_the_study_are_li
 ) -> None:
     put_study(out, part("learner", C=[float(i + 1) for i in range(1000)]))
     monkeypatch.setattr("ckcv_ray.storage.candidates._keys", lambda problem: pytest.fail("they are listed"))
-    with pytest.raises(StoreError, match="does not have the 4,000 candidates of the study"):
+    with pytest.raises(StoreError, match="does not have 4,000 rows, one for each candidate"):
         load_run(out)
 
 
@@ -365,7 +365,7 @@ def test_data_of_another_study_are_refused(out: Path, tmp_path: Path) -> None:
     ours = {**table.schema.metadata, b"run_id": load_run_id(out).encode()}
     parquet.write_table(table.replace_schema_metadata(ours), out / "data.parquet")
     reseal(out)
-    check_refused(out, "data.parquet is not the data this run learned from: its digest differs")
+    check_refused(out, "data.parquet is not the data of this run: its digest differs")
 
 
 def load_run_id(run: Path) -> str:
@@ -381,7 +381,7 @@ def test_a_folder_that_leads_elsewhere_is_not_followed(whole: Path, out: Path, n
     """Its files are none of the run's, even where they would be the same."""
     shutil.rmtree(out / name)
     (out / name).symlink_to(whole / name)
-    with pytest.raises(StoreError, match=f"{name}/.* is missing, or not the file the manifest names"):
+    with pytest.raises(StoreError, match=f"{name}/.* is missing or does not match the manifest"):
         load_run(out)
     assert any(f"{name}/" in sentence and "is missing" in sentence for sentence in seen(out))
 

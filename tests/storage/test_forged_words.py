@@ -11,7 +11,7 @@ from forgery import ACCOUNT, CERTIFICATE, DAMAGE, check_refused, finished, put, 
 from ckcv_ray.errors import InputError, StoreError
 from ckcv_ray.runs.verify import verify
 from ckcv_ray.storage.folder import RunFolder
-from ckcv_ray.storage.pages import report_whole, write_report
+from ckcv_ray.storage.pages import report_intact, write_report
 
 
 @pytest.fixture(scope="module")
@@ -48,9 +48,9 @@ SEALED = {
     "a test of nothing": (ACCOUNT, put(test={}), "test.error: Field required"),
     "environment of nothing": (ACCOUNT, put(environment=True), "environment: Input should be"),
     "no learner in it": (ACCOUNT, lambda c: c["environment"].pop("learner") and c, "environment.learner"),
-    "no evaluations planned": (ACCOUNT, put(evaluations__planned=0), "more than planned"),
-    "evaluations beyond the plan": (ACCOUNT, put(evaluations__computed=10**9), "more than planned"),
-    "evaluations below 0": (ACCOUNT, put(evaluations__failed=-1), "more than planned, or below 0"),
+    "no evaluations planned": (ACCOUNT, put(evaluations__planned=0), "exceed planned"),
+    "evaluations beyond the plan": (ACCOUNT, put(evaluations__computed=10**9), "exceed planned"),
+    "evaluations below 0": (ACCOUNT, put(evaluations__failed=-1), "exceed planned, or are below 0"),
     "a failure without an end": (ACCOUNT, put(failures=[[0, 3]]), "failures.0.2: Field required"),
     "a failure of a number": (ACCOUNT, put(failures=[[0.1, 3, 0, "fire"]]), "failures.0.0: Input should be"),
 }
@@ -96,16 +96,16 @@ def test_verify_sees_a_changed_report(run: Path) -> None:
         changed = DAMAGE["flipped"](page, at)
         assert changed is not None
         (run / "report.html").write_bytes(changed)
-        assert not report_whole(RunFolder(run).files)
+        assert not report_intact(RunFolder(run).files)
     assert verify(run).differences == [
-        "report.html is not as ckcv report wrote it: its last line does not name its SHA-256"
+        "report.html is not as ckcv report wrote it: its last line does not give its SHA-256"
     ]
 
 
 def test_a_report_takes_no_other_place_in_the_folder(run: Path, tmp_path: Path) -> None:
     folder = RunFolder(run)
     for name in ("data.parquet", "page.html", "log/page.html"):
-        with pytest.raises(InputError, match=r"lies in the run folder: there it can only be report\.html"):
+        with pytest.raises(InputError, match=r"is in the run folder, where it can only be report\.html"):
             write_report(folder.files, "<p>", run / name)
     os.mkfifo(tmp_path / "pipe")
     with pytest.raises(InputError, match="it is not a file"):
@@ -116,5 +116,5 @@ def test_a_report_takes_no_other_place_in_the_folder(run: Path, tmp_path: Path) 
         write_report(folder.files, "<p>")
     (run / "report.html").unlink()
     write_report(folder.files, "<p>")
-    assert report_whole(folder.files)
+    assert report_intact(folder.files)
     assert verify(run).differences == []

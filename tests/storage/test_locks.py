@@ -89,7 +89,7 @@ def test_what_is_no_longer_the_folder_that_was_locked_is_noticed(tmp_path: Path,
         folder.mkdir()
     if how in ("replaced", "lock replaced"):
         (folder / LOCK).touch()
-    with pytest.raises(RunError, match="no longer the folder this run holds"):
+    with pytest.raises(RunError, match="no longer the folder this run locked"):
         lock.check_held()
     lock.release()
     assert (folder / LOCK).exists() == (how in ("replaced", "lock replaced"))  # it is another's

@@ -193,7 +193,7 @@ def test_another_runs_part_is_not_taken_for_damage_of_a_finished_run(run: Path) 
 
 def test_a_part_with_other_columns_is_damaged(run: Path) -> None:
     rewrite(run, LOG, lambda table: table.append_column("more", pa.array([1] * len(table))))
-    with pytest.raises(StoreError, match="does not have the columns expected"):
+    with pytest.raises(StoreError, match="does not have the expected columns"):
         replay(run)
 
 
@@ -203,6 +203,6 @@ def test_nothing_is_set_aside_in_a_folder_that_is_no_longer_held(log: Log, recor
     table = parquet.read_table(log.files.path("log/part-000000.parquet"))
     parquet.write_table(first("split", 9)(table), log.files.path("log/part-000000.parquet"))
     for write in (lambda: list(log.read([])), lambda: log.append(records, [])):
-        with pytest.raises(RunError, match="no longer the folder this run holds"):
+        with pytest.raises(RunError, match="no longer the folder this run locked"):
             write()
     assert log.parts() == ["log/part-000000.parquet"]

@@ -83,7 +83,9 @@ def test_models_of_an_earlier_winner_do_not_stay(run: Path) -> None:
     folder = RunFolder(run)
     finished = folder.results(PROBLEM)
     folder.write_end(finished.certificate, folder.execution())  # as earlier versions did
-    assert verify(run).differences == ["ensemble/model-00099.pkl is the pickle of no model in models.parquet"]
+    assert verify(run).differences == [
+        "ensemble/model-00099.pkl is not the pickle of any model in models.parquet"
+    ]
     assert len(load_run(run, allow_pickle=True).ensemble.members) == len(finished.ensemble.members)
     folder.reopen()
     run_in(run)
@@ -113,9 +115,9 @@ def test_pickles_are_opened_with_the_right_digest_alone(run: Path) -> None:
     X = PROBLEM.task.X
     assert np.array_equal(opened.predict(X)[1], ensemble.predict(X)[1])
     for wrong in ({}, digests | {names[1]: digests[names[0]]}):
-        with pytest.raises(StoreError, match="is not the file the manifest names: it is not opened"):
+        with pytest.raises(StoreError, match="does not match the manifest: it is not opened"):
             models.read_pickles(files, PROBLEM, ensemble, wrong)
     with (run / names[0]).open("ab") as stream:
         stream.truncate(1 << 20)
-    with pytest.raises(StoreError, match="is damaged: it has more than"):
+    with pytest.raises(StoreError, match="is damaged: it is larger than"):
         models.read_pickles(files, PROBLEM, ensemble, digests)
