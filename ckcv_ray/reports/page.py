@@ -25,7 +25,7 @@ from ckcv_ray.reports import figures
 from ckcv_ray.reports.figures import Axis, Landscape, Span
 from ckcv_ray.runs.load import load_run, replay
 from ckcv_ray.runs.result import Result
-from ckcv_ray.runs.summary import LIKEWISE
+from ckcv_ray.runs.summary import L_EE_IS
 from ckcv_ray.storage.folder import RunFolder
 from ckcv_ray.study import Candidate, Problem
 
@@ -81,7 +81,7 @@ def page(out: str | PathLike[str], result: Result | None = None) -> str:
         against=_against(result),
         claims=result.certificate.claims,
         repeats=repeats_statement(result.certificate.repeats, result.certificate.n_rows),
-        likewise=LIKEWISE[result.certificate.bound],
+        likewise=L_EE_IS[result.certificate.bound],
         notes=_notes(result),
         at=at,
         spans=spans,
