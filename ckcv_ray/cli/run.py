@@ -218,7 +218,7 @@ def _confirm(expected: Estimate, execution: Execution, yes: bool) -> None:
     if backend == "serial":
         where = "serial, 1 worker"
     elif execution.workers is None and (address := ray_address(execution)) != "local":
-        where = f"ray, 1 worker; divided among the workers of the cluster at {address}"
+        where = f"ray, for 1 worker; shared by all workers of the cluster at {address}"
     else:
         workers = execution.workers or os.cpu_count() or 1
         seconds, where = wall_seconds(seconds, workers), f"ray, {counted(workers, 'worker')}"
