@@ -172,7 +172,7 @@ class Aggregator:
         return self.ledger.totals(*position) is not None
 
     def _take(self, records: Records, failures: Iterable[Failure]) -> tuple[Places, NDArray[np.bool_]]:
-        """Enter records and failures; return the places of the records, and which of them are new."""
+        """Enter records and failures; return the positions of the records, and which of them are new."""
         places, new = self.ledger.enter(records)
         criterion = self.problem.study.criterion
         for estimate, size in places.groups():

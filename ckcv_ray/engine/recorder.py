@@ -1,6 +1,6 @@
 """Recorder: an aggregator and the run folder it writes to; the Ray backend runs it as an actor.
 
-It is the only writer of a run folder and holds its lock: records as they arrive, and results at the end.
+It is the only writer of a run folder, under its lock: records as they arrive, and results at the end.
 """
 
 from collections.abc import Mapping, Sequence
@@ -98,7 +98,7 @@ class Recorder:
         return self.aggregator.plan(workers, least)
 
     def add(self, outcome: Outcome) -> None:
-        """Add the outcome of a batch; records are written to the log every few seconds.
+        """Add the outcome of a batch; records are written to the log from time to time.
 
         Raises:
             RunError: a record differs from the one held under its key, or the folder cannot be written.
@@ -193,7 +193,7 @@ class Recorder:
         }
 
     def check_held(self) -> None:
-        """Raise RunError if the folder was moved or replaced."""
+        """Raise RunError if the folder was moved, deleted or replaced."""
         if self.folder is not None:
             self.folder.files.lock.check_held()
 
