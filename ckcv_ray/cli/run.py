@@ -118,7 +118,8 @@ def plan(
 ) -> None:
     """Estimate the evaluations, memory and time that a study needs, without running it.
 
-    Measures a few fits on your data for about two seconds. Takes the data and study options of ckcv run.
+    Measures a few fits on your data for about two seconds.
+    Takes the data and study options of ckcv run.
 
         ckcv plan patients.csv --target outcome --certify nested
         ckcv plan twonorm:2000:0 --n-splits 500 --workers 1,16
@@ -132,14 +133,16 @@ def plan(
         f"at most        {duration(planned.seconds_at_most)} on one worker, if no candidate were dropped",
     ]
     for count, seconds in planned.seconds_by_workers.items():
-        lines.append(f"{count:>4} worker{'s' if count > 1 else ' '}   about {duration(seconds)}")
+        where = "s   about" if count > 1 else "    about"
+        lines.append(f"{count:>4} worker{where} {duration(seconds)} ({'ray' if count > 1 else 'serial'})")
     show(planned.to_json(), "\n".join(lines), as_json)
 
 
 def status(folder: Folder, as_json: JsonFlag = False) -> None:
     """Show the result of a finished run, or the progress of an unfinished one.
 
-    Reads the run folder only, also while the run is in progress.
+    Reads the run folder only.
+    Can be used while the run is in progress.
 
         ckcv status runs/patients
     """
@@ -199,8 +202,8 @@ def _run(work: Work, out: Path, execution: Execution, yes: bool) -> Result:
             watched = work._replace(expected=expected, listen=display, stop=signals.stop)
             return compute(watched, execution)
     except KeyboardInterrupt:
-        saved = f"completed work is saved in {out}; " if out.exists() else ""
-        say(f"interrupted: {saved}run the same command again to resume")
+        saved = f"completed work is saved in {out}; run the same command again to resume"
+        say(f"interrupted: {saved if out.exists() else 'no work was saved'}")
         raise typer.Exit(128 + (signals.received or signal.SIGINT)) from None
 
 
