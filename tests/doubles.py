@@ -13,7 +13,7 @@ from ckcv_ray.data.task import Task
 from ckcv_ray.engine.backend import SERIAL, Backend, MakeRecorder, SerialBackend
 from ckcv_ray.engine.evaluate import Inputs, evaluate, failed
 from ckcv_ray.engine.recorder import Decision, Recorder
-from ckcv_ray.engine.retry import Batch, halves, instead
+from ckcv_ray.engine.retry import Batch, halves, replacements
 from ckcv_ray.learners.ensemble import Failure, Outcome, Records
 from ckcv_ray.learners.svm.learner import GaussianSVM
 from ckcv_ray.runs.result import Result
@@ -251,7 +251,7 @@ class Faulty(SerialBackend):
         return told
 
     def _sent_again(self, batch: Batch) -> list[Batch]:
-        others = instead(batch)
+        others = replacements(batch)
         self.batches.extend(others)
         return others
 

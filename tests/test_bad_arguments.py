@@ -149,7 +149,7 @@ SPOILT = np.where(X == 3, np.nan, X)
 CASES = BAD_STUDIES | {
     # where
     "address a word": where("nonsense", "address='nonsense'", "host:port", "auto"),
-    "address of a client": where("ray://127.0.0.1:1", "address='ray://127.0.0.1:1'", "not by Ray Client"),
+    "address of a client": where("ray://127.0.0.1:1", "address='ray://127.0.0.1:1'", "Ray Client is not"),
     "address without an answer": where("127.0.0.1:1", "no Ray cluster answers at 127.0.0.1:1"),
     "address with a superscript": where("127.0.0.1:²", "address='127.0.0.1:²'", "host:port"),
     # run: what is no Study, Execution, folder or listener

@@ -1,7 +1,4 @@
-"""Progress for people, of a run or of a download.
-
-A live line on a terminal, a plain line every ten seconds elsewhere.
-"""
+"""Progress display of a run or a download: a live line on a terminal, else a plain line every ten seconds."""
 
 from math import isfinite
 from time import monotonic
@@ -18,18 +15,18 @@ from rich.progress import (
     TimeElapsedColumn,
 )
 
-from ckcv_ray.engine.progress import Progress as Moment
+from ckcv_ray.engine.progress import Progress as RunProgress
 
 PLAIN_SECONDS = 10.0
 
 
 class Line:
-    """A line that shows how far something has come; a context manager.
+    """Progress line; a context manager.
 
     Args:
-        console: where to show it.
-        description: what it says at first.
-        columns: of the live line, after the description.
+        console: console to print to.
+        description: initial text.
+        columns: columns of the live line, after the description.
     """
 
     def __init__(self, console: Console, description: str, *columns: ProgressColumn) -> None:
@@ -51,7 +48,7 @@ class Line:
             self.live.stop()
 
     def show(self, description: str, plain: str, completed: int, total: int | None) -> None:
-        """Bring the live line up to date; or print the plain one, if it is time to."""
+        """Update the live line, or print the plain one if ten seconds have passed."""
         now = monotonic()
         if self.live and self.task is not None:
             self.live.update(self.task, description=description, completed=completed, total=total)
@@ -61,46 +58,46 @@ class Line:
 
 
 class Display(Line):
-    """Shows the moments of a run; called with each.
+    """Progress line of a run, called with each progress report.
 
     Args:
-        console: where to show them.
+        console: console to print to.
     """
 
     def __init__(self, console: Console) -> None:
         super().__init__(console, "starting", TimeElapsedColumn())
-        self.first: Moment | None = None
+        self.first: RunProgress | None = None
 
-    def __call__(self, moment: Moment) -> None:
-        """Show a moment, if it is time to."""
-        self.first = self.first or moment
-        line = self.line(moment, monotonic() - self.started)
-        self.show(line, line, moment.computed + moment.dropped + moment.failed, moment.planned)
+    def __call__(self, progress: RunProgress) -> None:
+        """Show one progress report."""
+        self.first = self.first or progress
+        line = self.line(progress, monotonic() - self.started)
+        self.show(line, line, progress.computed + progress.dropped + progress.failed, progress.planned)
 
-    def line(self, moment: Moment, seconds: float) -> str:
-        """One moment in words: rate, time left, share dropped, best candidate so far."""
-        done = moment.computed - (self.first.computed if self.first else 0)
+    def line(self, progress: RunProgress, seconds: float) -> str:
+        """Format one progress report: rate, share dropped, time left, best candidate so far."""
+        done = progress.computed - (self.first.computed if self.first else 0)
         parts = [
-            f"{moment.computed:,} evaluations, {done / max(seconds, 1e-9):,.0f}/s",
-            f"{100 * moment.dropped / moment.planned:.0f} % dropped",
-            f"{duration(moment.left / moment.workers)} left"
-            if isfinite(moment.left)
+            f"{progress.computed:,} evaluations, {done / max(seconds, 1e-9):,.0f}/s",
+            f"{100 * progress.dropped / progress.planned:.0f} % dropped",
+            f"{duration(progress.left / progress.workers)} left"
+            if isfinite(progress.left)
             else "time left unknown",
         ]
-        if moment.failed:
-            parts.append(f"{moment.failed:,} failed")
-        if moment.best:
-            candidate, l_ms = moment.best
+        if progress.failed:
+            parts.append(f"{progress.failed:,} failed")
+        if progress.best:
+            candidate, l_ms = progress.best
             parts.append(f"best L_MS {100 * l_ms:.2f} % at {candidate}")
         return " | ".join(parts)
 
 
 class DownloadBar(Line):
-    """Shows how far a download has come; a ``fetch.Progress``.
+    """Progress line of a download; a ``fetch.Progress``.
 
     Args:
-        console: where to show it.
-        name: of the file.
+        console: console to print to.
+        name: name of the file.
     """
 
     def __init__(self, console: Console, name: str) -> None:
@@ -109,7 +106,7 @@ class DownloadBar(Line):
         self.total = self.done = 0
 
     def update(self, n: int) -> None:
-        """So many bytes more have come; pooch counts the last chunk as if it were full."""
+        """Add ``n`` bytes; pooch counts the last chunk as if it were full."""
         self.done = min(self.done + n, self.total or self.done + n)
         of = f" of {self.total / 1e6:.1f}" if self.total else ""
         self.show(self.name, f"{self.name}: {self.done / 1e6:.1f}{of} MB", self.done, self.total or None)
@@ -119,11 +116,11 @@ class DownloadBar(Line):
         self.done = 0
 
     def close(self) -> None:
-        """All bytes have come; the line goes when the context ends."""
+        """Do nothing: the line is removed when the context ends."""
 
 
 def duration(seconds: float) -> str:
-    """Seconds as people say them."""
+    """Format seconds in a suitable unit."""
     if seconds < 90:
         return f"{seconds:.0f} s"
     if seconds < 5400:

@@ -1,8 +1,8 @@
-"""The command line: run, plan, status, verify, predict, report, fetch.
+"""Command line: run, plan, status, verify, predict, report, fetch.
 
-Results go to standard output, messages to standard error. Exit codes: 0 done; 1 a verification differs or
-a run could not finish; 2 bad input; 3 finished with failed evaluations; 4 a damaged or foreign run folder;
-130 and 143 interrupted by Ctrl-C and SIGTERM.
+Results go to standard output, messages to standard error. Exit codes: 0 done; 1 verification found
+differences, or a run could not finish; 2 bad input; 3 finished with failed evaluations; 4 the run folder is
+damaged or belongs to something else; 130 and 143 interrupted by Ctrl-C and SIGTERM.
 """
 
 import signal
@@ -26,7 +26,7 @@ from ckcv_ray.errors import CKCVError, InputError, StoreError
 from ckcv_ray.reports import report as write_report
 from ckcv_ray.version import VERSION
 
-NO_ROOM = {ENOSPC, EDQUOT, EFBIG, EIO}
+DISK_ERRORS = {ENOSPC, EDQUOT, EFBIG, EIO}
 app = typer.Typer(
     name="ckcv",
     no_args_is_help=True,
@@ -34,8 +34,9 @@ app = typer.Typer(
     rich_markup_mode="markdown",
     help="""Model selection with a certificate.
 
-Tunes the SVM's C and gamma and the number of folds k together, by minimising an upper bound on the
-error, and returns the ensemble F* with what may be claimed for it.
+Selects the hyperparameters of a classifier (C and gamma of an SVM) and the number of folds k together, by
+minimising an upper bound on the error. The result is F*, an ensemble of classifiers, and a certificate: what
+is proven about its error on new rows. Everything is kept in a run folder.
 
     ckcv plan patients.csv --target outcome
     ckcv run patients.csv --target outcome --out runs/patients
@@ -43,15 +44,19 @@ error, and returns the ensemble F* with what may be claimed for it.
     ckcv verify runs/patients
     ckcv report runs/patients
 
-Exit codes: 0 done; 1 a verification differs, or a run could not finish; 2 bad input; 3 finished with
-failed evaluations; 4 a damaged or foreign run folder; 130, 143 interrupted.
+Run any command with --help to see its options.
+
+Exit codes: 0 done; 1 verification found differences, or a run could not finish; 2 bad input; 3 finished with
+failed evaluations; 4 the run folder is damaged or belongs to something else; 130, 143 interrupted.
 """,
 )
 
 
 @app.callback(invoke_without_command=True)
-def version(show: Annotated[bool, typer.Option("--version", help="Print the version.")] = False) -> None:
-    """Options of ckcv itself."""
+def version(
+    show: Annotated[bool, typer.Option("--version", help="Print the version and exit.")] = False,
+) -> None:
+    """Handle the options of ckcv itself."""
     if show:
         print(f"ckcv_ray {VERSION}")
         raise typer.Exit
@@ -63,44 +68,50 @@ for command in (run.run, run.plan, run.status, verify.verify, predict.predict):
 
 @app.command()
 def fetch(
-    url: Annotated[str | None, option("Another address of the same file.", "Zenodo, then GitHub")] = None,
+    url: Annotated[
+        str | None, option("Download the same file from this URL instead.", "Zenodo, then GitHub")
+    ] = None,
 ) -> None:
-    """Download the public archive of the IDA benchmarks, for sources such as ida:twonorm:37.
+    """Download the public archive of the IDA benchmark data, for sources such as ida:twonorm:37.
 
-    All 13 sets in their 100 realizations (20 of image and splice), 8.9 MB, doi 10.5281/zenodo.18110. The file
-    is checked by its SHA-256 and kept in your cache folder; its path is printed. No other command ever
-    downloads anything.
+    It holds 13 data sets in 100 realizations each (20 for image and splice), 8.9 MB, doi
+    10.5281/zenodo.18110. The file's SHA-256 is checked, the file is kept in your cache folder, and its path
+    is printed. No other command downloads anything.
 
         ckcv fetch
-
         ckcv run ida:twonorm:37 --scale none --out runs/twonorm37
 
-    Without a network here, download benchmarks.mat elsewhere and name it with --ida-file or CKCV_IDA; both
-    come before the cache.
+    Without network access, download benchmarks.mat on another computer and name it with --ida-file or
+    CKCV_IDA; both take precedence over the cache.
     """
     try:
         with DownloadBar(console, IDA_NAME) as bar:
             path = fetch_archive(url, bar)
     except KeyboardInterrupt:
-        say("interrupted: nothing of it is kept")
+        say("interrupted: no part of the file is kept")
         raise typer.Exit(128 + signal.SIGINT) from None
-    say("ida: sets are read from this file, unless --ida-file or CKCV_IDA names another")
+    say("ida: sources are read from this file, unless --ida-file or CKCV_IDA names another")
     print(path)
 
 
 @app.command()
 def report(
-    folder: Folder, out: Annotated[Path | None, option("File to write.", "report.html in the folder")] = None
+    folder: Folder,
+    out: Annotated[Path | None, option("HTML file to write.", "report.html in the folder")] = None,
 ) -> None:
-    """Write one HTML page about a finished run: the claim, figures, tables, cost, environment.
+    """Write an HTML report of a finished run: claims, figures, tables, cost, environment.
 
-    Made from the folder's files alone; nothing is unpickled, and the page loads nothing and runs no script.
+    The report is one file, made from the run folder alone. It loads nothing and contains no script; nothing
+    is unpickled.
+
+        ckcv report runs/patients
+        ckcv report runs/patients --out patients.html
     """
     say(f"report: {write_report(folder, out)}")
 
 
 def main() -> None:
-    """Run the ``ckcv`` command: errors of ours become one message and an exit code."""
+    """Run the ``ckcv`` command; this package's errors become one message and an exit code."""
     stream = sys.stderr
     sys.stderr = Messages(stream) if stream is not None else stream
     try:
@@ -117,7 +128,7 @@ def _exits() -> Iterator[None]:
             yield
         finally:
             if sys.stdout is not None:
-                sys.stdout.flush()  # what is wrong with it is told here, not by Python as it ends
+                sys.stdout.flush()  # report its errors here, not from Python's shutdown
     except InputError as error:
         _fail(error, 2)
     except StoreError as error:
@@ -134,10 +145,12 @@ def _exits() -> Iterator[None]:
 
 
 def _output_failed(error: OSError) -> bool:
-    """Whether an error is one of standard output: files have names, and what it could not write is gone, or
-    cannot be written now either.
+    """Return whether an error is one of standard output.
+
+    Either standard output still cannot be written to, or the error names no file and says that the disk is
+    full or failing.
     """
-    unnamed = error.filename is None and error.errno in NO_ROOM
+    unnamed = error.filename is None and error.errno in DISK_ERRORS
     return sys.stdout is not None and (silence(sys.stdout) or unnamed)
 
 

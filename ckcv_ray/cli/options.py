@@ -1,4 +1,4 @@
-"""Options that several commands share: the study asked for, and the task it is asked of.
+"""Options that several commands share: data, study and execution.
 
 The options of a study come from the fields of its parts (``core.options``).
 """
@@ -22,54 +22,57 @@ from ckcv_ray.learners import register_installed
 from ckcv_ray.study import SLOTS, Execution, Study, read_toml
 from ckcv_ray.validation import as_path
 
-SOURCES = "CSV, Parquet, NPZ (X, y) or svmlight file, or a named set: sklearn:breast_cancer, ida:titanic:1, \
-twonorm:400:0 (rows, seed), ringnorm:..., waveform:..."
-IN_JOB = "RAY_JOB_CONFIG_JSON_ENV_VAR"  # set by Ray for what it runs as a job
+SOURCES = (
+    "File with one row per example: .csv, .parquet, .npz (arrays X and y) or .svmlight. Or a named "
+    "set: sklearn:breast_cancer, ida:titanic:1, twonorm:400:0 (400 rows, seed 0), ringnorm:400:0, "
+    "waveform:400:0."
+)
+IN_JOB = "RAY_JOB_CONFIG_JSON_ENV_VAR"  # set by Ray in the processes of a job
 PARTS = {
-    "learner": ("What is fitted: {}.", "Study"),
+    "learner": ("Learner to fit: {}.", "Study"),
     "resampling": (
-        "complete (random splits, as the paper's method) or rotation (the k splits of one shuffle, as "
-        "conventional k-fold cross validation).",
+        "How rows are split: complete (random splits for each k, the paper's method) or rotation (the k "
+        "splits of one shuffle, conventional k-fold cross validation).",
         "Study",
     ),
-    "criterion": ("What is minimised over the candidates: {}.", "Study"),
+    "criterion": ("Criterion to minimise over the candidates: {}.", "Study"),
     "certify": (
-        "holdout: set a share of the rows aside, touched by nothing before the end, which then bounds "
-        "the error closely. nested: select again inside each of several outer splits, and certify the "
-        "ensemble of what was selected. The occam bound needs neither, and is always computed.",
+        "Source of the proven bound. occam: the run's own counts; it costs nothing and is always computed. "
+        "holdout: a share of the rows, unused until the end; gives a close bound. nested: the selection is "
+        "repeated in each of several outer splits, and the ensemble of what was selected is certified.",
         "Certificate",
     ),
 }
 
 
-class Asked(NamedTuple):
-    """The task a study is asked of, and rows to test on, if there are any."""
+class Data(NamedTuple):
+    """The learning task, and test rows if there are any."""
 
     task: Task
     test: TestRows | None
 
 
 def option(text: str, default: str | None = None, panel: str | None = None) -> Any:
-    """Declare an option whose default stands elsewhere, shown as ``default``."""
+    """Declare an option whose default is set elsewhere and shown as ``default``."""
     return typer.Option(help=text, show_default=default or False, rich_help_panel=panel)
 
 
 def flag(name: str, text: str, panel: str | None = None) -> Any:
-    """Declare an option that is there or not."""
+    """Declare an option without a value."""
     return typer.Option(name, help=text, rich_help_panel=panel)
 
 
 IdaFile = Annotated[
     Path | None,
-    typer.Option(
-        help="Archive of the ida: sets, .npz or .mat; by default that of CKCV_IDA, else what ckcv fetch got."
-    ),
+    option("Archive with the ida: sets, .npz or .mat.", "CKCV_IDA, else the file of ckcv fetch"),
 ]
 
 
-def taking(**makers: Callable[..., Any]) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Decorate a command: in place of each parameter named here it takes those of the maker, and is given
-    what the maker makes of them.
+def with_options(**makers: Callable[..., Any]) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Replace parameters of a command by the parameters of functions that compute them.
+
+    Args:
+        makers: by name of the command's parameter, the function whose result it takes.
     """
 
     def decorate(command: Callable[..., None]) -> Callable[..., None]:
@@ -77,14 +80,14 @@ def taking(**makers: Callable[..., Any]) -> Callable[[Callable[..., None]], Call
 
         @wraps(command)
         def wrapper(**given: Any) -> None:
-            made = {
+            computed = {
                 name: make(**{parameter: given.pop(parameter) for parameter in taken[name]})
                 for name, make in makers.items()
             }
-            command(**given, **made)
+            command(**given, **computed)
 
-        own = [p for name, p in signature(command).parameters.items() if name not in makers]
-        parameters = [*own, *(p for of_maker in taken.values() for p in of_maker.values())]
+        others = [p for name, p in signature(command).parameters.items() if name not in makers]
+        parameters = [*(p for of_maker in taken.values() for p in of_maker.values()), *others]
         parameters.sort(key=lambda p: p.default is not Parameter.empty)
         wrapper.__signature__ = signature(command).replace(parameters=parameters)  # type: ignore[attr-defined]
         wrapper.__annotations__ = {p.name: p.annotation for p in parameters}
@@ -93,44 +96,47 @@ def taking(**makers: Callable[..., Any]) -> Callable[[Callable[..., None]], Call
     return decorate
 
 
-def asked(
-    source: Annotated[str, typer.Argument(help=SOURCES, show_default=False)],
-    target: Annotated[str | None, option("Column with the labels.", "target, y, label or class")] = None,
-    features: Annotated[str | None, option("Columns to learn from: a,b,c.", "all others")] = None,
-    drop: Annotated[str | None, option("Columns to leave out: a,b,c.")] = None,
+def data_of(
+    source: Annotated[str, typer.Argument(metavar="DATA", help=SOURCES, show_default=False)],
+    target: Annotated[
+        str | None, option("Column with the labels, such as outcome.", "target, y, label or class")
+    ] = None,
+    features: Annotated[str | None, option("Columns to learn from, such as age,dose.", "all others")] = None,
+    drop: Annotated[str | None, option("Columns to leave out, such as id,name.")] = None,
     test: Annotated[
         str | None,
         option(
-            "Rows to measure the finished ensemble on: a file, or a named set, of which those to test on.",
-            "those of a named set",
+            "Rows to measure the finished ensemble on: a file such as new.csv, or a named set, of which the "
+            "test rows are taken.",
+            "the test rows of a named set",
         ),
     ] = None,
     ida_file: IdaFile = None,
-) -> Asked:
-    """Read the task that options name.
+) -> Data:
+    """Read the task and the test rows from options.
 
     Raises:
-        InputError: it cannot be learned from.
+        InputError: the data cannot be read or learned from.
     """
     columns = read(source, ida_file)
     task = learning_task(columns.learn, target, _names(features), _names(drop), source)
     others = read(test, ida_file) if test else columns
     rows = others.learn if test and others.test is None else others.test
-    return Asked(task, rows_to_test(rows, task))
+    return Data(task, rows_to_test(rows, task))
 
 
 def study_of(study: Path | None = None, **given: Any) -> Study:
-    """Make the study that options describe; those given come before those of a TOML file.
+    """Make a study from options, which take precedence over those of a TOML file.
 
     Raises:
-        InputError: one is unknown or out of its range, or does not go with the others.
+        InputError: an option is unknown, out of its range, or does not apply to the chosen parts.
     """
     values = read_toml(study) if study else {}
     return Study.of(**values | {name: value for name, value in given.items() if value is not None})
 
 
 def _study_parameters() -> Iterator[Parameter]:
-    """A parameter for each choice of a part, and for each option of the parts and of a study, once."""
+    """Generate a parameter for each choice of a part, and for each option of the parts and of a study."""
     for slot, (text, panel) in PARTS.items():
         if len(SLOTS[slot]) > 1:
             names = " or ".join(SLOTS[slot])
@@ -141,7 +147,7 @@ def _study_parameters() -> Iterator[Parameter]:
             if name not in seen:
                 seen.add(name)
                 yield _declared(name, declared.metadata["option"])
-    text = "TOML file with these; options given here come first."
+    text = "TOML file with study options; those on the command line take precedence."
     yield _parameter("study", Path, option(text, None, "Study"))
 
 
@@ -163,60 +169,71 @@ study_of.__signature__ = signature(study_of).replace(parameters=list(_study_para
 
 def execution_of(
     backend: Annotated[
-        str, typer.Option(help="auto (by expected work), ray or serial.", rich_help_panel="Execution")
+        str,
+        typer.Option(
+            help="Where to compute: serial (one process), ray, or auto (by estimated time).",
+            rich_help_panel="Execution",
+        ),
     ] = "auto",
-    workers: Annotated[int | None, option("Processes at once.", "every CPU", "Execution")] = None,
+    workers: Annotated[
+        int | None, option("Number of worker processes, such as 4.", "every CPU", "Execution")
+    ] = None,
     address: Annotated[
-        str | None, option("Ray cluster to join.", "RAY_ADDRESS, else a local Ray", "Execution")
+        str | None,
+        option(
+            "Ray cluster to join: host:port, or auto for the one on this machine.",
+            "RAY_ADDRESS, else a local Ray",
+            "Execution",
+        ),
     ] = None,
 ) -> Execution:
-    """Make the execution that options describe.
+    """Make an execution from options.
 
     Raises:
-        InputError: one is out of its range, or does not go with the others.
+        InputError: an option is out of its range, or does not apply to the backend.
     """
     return Execution(backend, workers, address)
 
 
-def complete(words: Sequence[str], option: str, value: str) -> list[str]:
-    """Fill in the value of an option that is given without one."""
-    done: list[str] = []
-    for word, following in zip(words, [*words[1:], ""], strict=True):
-        done.append(word)
-        if word == option and not is_number(following):
-            done.append(value)
-    return done
+def complete(arguments: Sequence[str], option: str, value: str) -> list[str]:
+    """Add the value of an option that is given without one."""
+    completed: list[str] = []
+    for argument, following in zip(arguments, [*arguments[1:], ""], strict=True):
+        completed.append(argument)
+        if argument == option and not is_number(following):
+            completed.append(value)
+    return completed
 
 
 def parse_workers(text: str) -> tuple[int, ...]:
-    """Read numbers of workers from a,b,c.
+    """Parse numbers of workers from a,b,c.
 
     Raises:
-        InputError: one is no wrapper number of at least 1.
+        InputError: one is not an integer of at least 1.
     """
     parts = text.split(",")
     if not all(part.isascii() and part.isdigit() and 0 < int(part[:9]) == int(part) for part in parts):
-        raise InputError(f"workers={text!r}: expected wrapper numbers from 1 like 1,8,64")
+        raise InputError(f"workers={text!r}: expected integers from 1, such as 1,8,64")
     return tuple(map(int, parts))
 
 
 def check_place(out: str | Path) -> Path:
-    """Check a folder to write to.
+    """Check the path of a run folder.
 
     Raises:
-        InputError: it cannot be one, or would be lost: a job works in a copy that is thrown away.
+        InputError: it is no local path, or is relative in a Ray job, whose working directory is deleted.
     """
-    place = as_path("out", out)
-    if "://" in str(out) or (place.parts and place.parts[0].endswith(":")):
-        raise InputError(f"out={str(out)!r}: expected a folder, on a disk of this machine or mounted here")
-    if IN_JOB in os.environ and not place.is_absolute():
+    path = as_path("out", out)
+    if "://" in str(out) or (path.parts and path.parts[0].endswith(":")):
+        raise InputError(f"out={str(out)!r}: expected a folder on a disk of this machine or mounted here")
+    if IN_JOB in os.environ and not path.is_absolute():
         raise InputError(
-            f"out={str(out)!r} is relative to the job's copy of the working directory, which is thrown away: "
-            "give an absolute path on the driver's node, or of a disk mounted there"
+            f"out={str(out)!r} is relative to the job's copy of the working directory, which is deleted: "
+            "give an absolute path on the driver's node, or on a disk mounted there"
         )
-    return place
+    return path
 
 
 def _names(text: str | None) -> list[str] | None:
-    """Column names from a,b,c; one with a comma in quotes, as in a CSV file."""
+    """Parse column names from a,b,c; names that contain a comma are quoted, as in a CSV file."""
     return (next(reader([text], skipinitialspace=True)) or [""]) if text is not None else None

@@ -1,4 +1,4 @@
-"""What the command line writes: results to standard output, messages to standard error."""
+"""Output of the command line: results to standard output, messages to standard error."""
 
 import json
 import os
@@ -17,12 +17,12 @@ from ckcv_ray.storage.folder import RunFolder
 from ckcv_ray.storage.pages import write_beside
 
 CSV = csv.WriteOptions(quoting_style="needed")
-FORMULA = ("=", "+", "-", "@", "\t", "\r")  # how a cell begins that a spreadsheet runs (OWASP, CSV injection)
+FORMULA = ("=", "+", "-", "@", "\t", "\r")  # start of a cell that a spreadsheet runs (OWASP, CSV injection)
 console = Console(stderr=True)
 
 
 class Messages:
-    """Standard error, which may be lost: where it cannot be written to, the work goes on without it."""
+    """Standard error stream that ignores write failures, so that the computation continues without it."""
 
     def __init__(self, stream: TextIO) -> None:
         self.stream = stream
@@ -31,7 +31,7 @@ class Messages:
         return getattr(self.stream, name)
 
     def write(self, text: str) -> int:
-        """Write text, or lose it and all that comes after."""
+        """Write text; after a failure, discard it and all further text."""
         try:
             self.stream.write(text)
             self.stream.flush()
@@ -40,11 +40,11 @@ class Messages:
         return len(text)
 
     def flush(self) -> None:
-        """Nothing is left to flush."""
+        """Do nothing: every write is flushed."""
 
 
 def silence(stream: TextIO) -> bool:
-    """Whether a stream cannot be written to; it then leads nowhere, so that nothing is left to fail."""
+    """Return whether a stream cannot be written to; if so, redirect it to the null device."""
     try:
         stream.flush()
         return False
@@ -54,30 +54,30 @@ def silence(stream: TextIO) -> bool:
 
 
 def write_table(table: pa.Table, out: Path | None, folder: RunFolder, safe: bool) -> None:
-    """Write predictions to a file, or as CSV to standard output."""
+    """Write predictions to a file, or to standard output as CSV."""
     sink = pa.output_stream(sys.stdout.buffer) if out is None else pa.BufferOutputStream()
     if out is None or out.suffix == ".csv":
-        csv.write_csv(_fit_for_csv(table, safe), sink, CSV)
+        csv.write_csv(_escape_labels(table, safe), sink, CSV)
     else:
         parquet.write_table(table, sink)
     if out is not None:
         write_beside(folder.files, str(out), sink.getvalue())
 
 
-def _fit_for_csv(table: pa.Table, safe: bool) -> pa.Table:
-    """Labels without control characters, and, where asked for, none that a spreadsheet would run."""
+def _escape_labels(table: pa.Table, safe: bool) -> pa.Table:
+    """Escape control characters in labels and, if ``safe``, what a spreadsheet would execute."""
     if not pa.types.is_string(table["prediction"].type):
         return table
     labels = table["prediction"].combine_chunks().dictionary_encode()
-    words = labels.dictionary.to_pylist()
-    escape = not all(word.isprintable() for word in words)
-    cells = pa.array([_cell(word, escape, safe) for word in words], pa.string())
+    texts = labels.dictionary.to_pylist()
+    escape = not all(text.isprintable() for text in texts)
+    cells = pa.array([_cell(text, escape, safe) for text in texts], pa.string())
     column = pa.DictionaryArray.from_arrays(labels.indices, cells).cast(pa.string())
     return table.set_column(table.column_names.index("prediction"), "prediction", column)
 
 
 def _cell(text: str, escape: bool, safe: bool) -> str:
-    """A label as a cell; with control characters backslashes are escaped too: no two labels meet."""
+    """Format a label as a CSV cell; ``escape`` includes backslashes, so that labels stay distinct."""
     formula = safe and text.startswith(FORMULA)
     if escape:
         text = "".join(c if c.isprintable() and c != "\\" else escaped(c) for c in text)
@@ -85,17 +85,19 @@ def _cell(text: str, escape: bool, safe: bool) -> str:
 
 
 def say_environment(folder: Path) -> None:
-    """Where the run was made in another environment, in which numbers may differ in their last bits."""
+    """Print a message if the run was made in another environment, where last bits may differ."""
     with suppress(StoreError):
         if changes := environment_changes(folder):
-            say(f"made in another environment: {plain('; '.join(changes))}. Last bits may differ.")
+            say(
+                f"the run was made in another environment: {plain('; '.join(changes))}. Last bits may differ."
+            )
 
 
 def show(content: dict[str, Any], text: str, as_json: bool) -> None:
-    """Print a result for programs or for people."""
+    """Print a result, as JSON or as text."""
     print(json.dumps(content, allow_nan=False) if as_json else printable(text))
 
 
 def say(text: str) -> None:
-    """Print a message."""
+    """Print a message to standard error."""
     console.print(printable(text), soft_wrap=True, markup=False, highlight=False, emoji=False)

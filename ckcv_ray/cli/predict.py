@@ -1,4 +1,4 @@
-"""The command predict."""
+"""Command predict."""
 
 from pathlib import Path
 from typing import Annotated, NamedTuple
@@ -8,7 +8,7 @@ import pyarrow as pa
 import typer
 
 from ckcv_ray.claims.wording import repeats_statement
-from ckcv_ray.cli.options import SOURCES, IdaFile, flag, option, taking
+from ckcv_ray.cli.options import SOURCES, IdaFile, flag, option, with_options
 from ckcv_ray.cli.output import say, write_table
 from ckcv_ray.cli.run import Folder
 from ckcv_ray.cli.verify import rows_to_test_of
@@ -24,7 +24,7 @@ from ckcv_ray.validation import as_path
 
 
 class By(NamedTuple):
-    """Which rule classifies; see ``Result.rule``."""
+    """Choice of the rule that classifies; see ``Result.rule``."""
 
     seed: int | None
     vote: bool
@@ -35,28 +35,33 @@ class By(NamedTuple):
 def by_of(
     vote: Annotated[
         bool,
-        flag("--vote", "By the majority of F*: proven by the claim vote, else twice that of a random draw."),
+        flag(
+            "--vote",
+            "Classify by majority vote of F*. What is proven is the claim vote, else twice the bound of a "
+            "random draw.",
+        ),
     ] = False,
     member: Annotated[
-        int | None, option("By one member of F*, that of this split: proven by the claim member:N.")
+        int | None,
+        option("Classify with one member of F*, that of split N. What is proven is the claim member:N."),
     ] = None,
     nested: Annotated[
-        bool, flag("--nested", "With the ensemble certified by --certify nested, not F*.")
+        bool, flag("--nested", "Use the ensemble certified by --certify nested instead of F*.")
     ] = False,
     seed: Annotated[
         int | None,
         typer.Option(
             min=0,
-            help="Draw a member afresh for each row, by this seed: only to repeat a prediction.",
+            help="Draw a member at random for each row, with this seed; only to repeat a prediction.",
             show_default="a new one each time",
         ),
     ] = None,
 ) -> By:
-    """Take the options that choose a rule."""
+    """Collect the options that choose a rule."""
     return By(seed, vote, nested, member)
 
 
-@taking(by=by_of)
+@with_options(by=by_of)
 def predict(
     folder: Folder,
     by: By,
@@ -66,34 +71,40 @@ def predict(
         bool,
         flag(
             "--allow-pickle",
-            "Take the models of F* from their pickles, if their SHA-256 is the manifest's, not from "
-            "Parquet. Opening a pickle runs what is in it: for runs of your own alone.",
+            "Load the models of F* from their pickle files instead of Parquet, if their SHA-256 matches the "
+            "manifest. Unpickling can run any code: use it only for runs of your own.",
         ),
     ] = False,
     csv_safe: Annotated[
         bool,
         flag(
             "--csv-safe",
-            "Put an apostrophe before labels that a spreadsheet would run: those that begin with = + - @, "
-            "a tab or a carriage return.",
+            "Put an apostrophe before labels that a spreadsheet would execute: those that begin with = + - "
+            "@, a tab or a carriage return.",
         ),
     ] = False,
     ida_file: IdaFile = None,
 ) -> None:
-    """Classify rows with F*: columns are matched by name, extra ones are ignored.
+    """Classify rows with the ensemble F* of a finished run.
 
-    Each row is classified by a member drawn afresh for it, as the paper demands, and the seed that repeats
-    the draws is printed. After --certify holdout with the claim random, it is the member that a hash of the
-    row's values draws: the rule that the held-out rows judged. Columns written: row (counted from 1),
-    prediction in the original label, member (the split it was fitted on), its score, and the share of F* that
-    agrees. In CSV control characters of labels are written as escapes, a newline as a backslash and an n (and
-    then a backslash as two). Of a named set with rows to test on, it is these that are classified.
+    Columns are matched by name; extra ones are ignored. Each row is classified by a member of F* drawn at
+    random for that row, as the paper requires, and the seed that repeats the draws is printed. After
+    --certify holdout with the claim random, the member is drawn by a hash of the row's values instead: the
+    rule that the held-out rows certify.
+
+        ckcv predict runs/patients new.csv
+        ckcv predict runs/patients new.csv --vote --out predictions.csv
+
+    Columns written: row (counted from 1), prediction (the original label), member (the split it was fitted
+    on), score (of that member), share (of F* that agrees). In CSV, control characters in labels are escaped:
+    a newline becomes a backslash and an n, and backslashes are then doubled. Of a named set with test rows,
+    only those are classified.
     """
     _check_out(out, csv_safe)
     result = load_run(folder, allow_pickle)
     chosen = rows_to_test_of(source, ida_file)
     if out is not None and out.exists() and not is_named(source) and out.samefile(source):
-        raise InputError(f"out={str(out)!r} is the file to predict: give another name")
+        raise InputError(f"out={str(out)!r} is the file to predict: choose another name")
     if not chosen.num_rows:
         raise InputError(f"{source!r} has no rows to predict")
     X = matrix(chosen, list(result.task.features))
@@ -112,12 +123,12 @@ def _check_out(out: Path | None, csv_safe: bool) -> None:
     if out is not None and as_path("out", out).suffix not in (".csv", ".parquet"):
         raise InputError(f"out={str(out)!r}: the name has to end in .csv or .parquet")
     if csv_safe and out is not None and out.suffix == ".parquet":
-        raise InputError(f"csv_safe is for spreadsheets, and out={str(out)!r} is none: leave one of them out")
+        raise InputError(f"csv_safe is for CSV files, and out={str(out)!r} is not one: leave one of them out")
 
 
 def _table(result: Result, predicted: Prediction, vote: bool) -> pa.Table:
     rows = len(predicted.label)
-    score = pa.array(predicted.score, from_pandas=True)  # a learner without scores has none
+    score = pa.array(predicted.score, from_pandas=True)  # null for a learner without scores
     return pa.table(
         {
             "row": range(1, rows + 1),
@@ -138,5 +149,5 @@ def _say_error_rate(columns: pa.Table, result: Result, X: Rows, predicted: Class
     except InputError as error:
         return say(f"no error rate: {error}")
     wrong, known = int(np.sum(y != predicted)), known_rows(X, result.task)
-    doubt = f"; {known} of them were learned from, and say little of new ones" if known else ""
-    return say(f"error rate: {wrong} of {len(y)} rows ({100 * wrong / max(1, len(y)):.2f} %){doubt}")
+    caveat = f"; {known} of them are learning rows, and say little about new ones" if known else ""
+    return say(f"error rate: {wrong} of {len(y)} rows ({100 * wrong / max(1, len(y)):.2f} %){caveat}")

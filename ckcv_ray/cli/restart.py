@@ -1,4 +1,4 @@
-"""A command given again while it is killed: what a run has done is kept, and it goes on from there."""
+"""Restarting a command that was killed or failed: a run resumes from what its folder holds."""
 
 import os
 import signal
@@ -9,49 +9,49 @@ from pathlib import Path
 from types import FrameType
 
 PACKAGE = Path(__file__).resolve().parents[1]
-WORTHLESS = {0, 2, 3, 4}  # ended well, or would end alike again
+FINAL = {0, 2, 3, 4}  # done, or a restart would end the same way
 STOPS = {signal.SIGINT, signal.SIGTERM}
 
 
-def without(words: Sequence[str], option: str) -> list[str]:
-    """The words without an option and its value."""
-    kept = list(words)
+def without(arguments: Sequence[str], option: str) -> list[str]:
+    """Remove an option and its value from command-line arguments."""
+    kept = list(arguments)
     while option in kept:
         at = kept.index(option)
         del kept[at : at + 2]
-    return [word for word in kept if not word.startswith(f"{option}=")]
+    return [argument for argument in kept if not argument.startswith(f"{option}=")]
 
 
-def persist(words: Sequence[str], times: int, say: Callable[[str], None]) -> int:
-    """Exit code of ``ckcv words``, given again at most so many times while it is killed or cannot finish.
+def persist(arguments: Sequence[str], times: int, say: Callable[[str], None]) -> int:
+    """Run ``ckcv ARGUMENTS``, with at most ``times`` restarts if killed or unfinished; return its exit code.
 
-    Ctrl-C and SIGTERM are passed on, and end it for good. Killed itself, a process does not come back: it
-    is whoever started it, such as Ray's job manager, that has to outlive it.
+    Ctrl-C and SIGTERM are forwarded and end it without a restart. This process cannot restart itself if it is
+    killed: whatever started it, such as Ray's job manager, has to do that.
     """
     path = os.pathsep.join(filter(None, (str(PACKAGE.parent), os.environ.get("PYTHONPATH"))))
     command, environment = (
-        [sys.executable, "-m", "ckcv_ray", *words],
+        [sys.executable, "-m", "ckcv_ray", *arguments],
         {**os.environ, "PYTHONPATH": path},
     )
     for left in range(times, -1, -1):
-        code, stopped = _attend(subprocess.Popen(command, env=environment))
-        if stopped or code in WORTHLESS or not left:
+        code, stopped = _wait(subprocess.Popen(command, env=environment))
+        if stopped or code in FINAL or not left:
             break
-        say(f"ended with exit code {code}: given again, at most {left} times more")
+        say(f"ended with exit code {code}: restart {times - left + 1} of at most {times}")
     return code if code >= 0 else 128 - code
 
 
-def _attend(child: subprocess.Popen[bytes]) -> tuple[int, bool]:
-    """Exit code of a child, and whether somebody asked it to stop."""
-    asked = []
+def _wait(child: subprocess.Popen[bytes]) -> tuple[int, bool]:
+    """Wait for a child process; return its exit code and whether it was asked to stop."""
+    signals = []
 
-    def pass_on(number: int, frame: FrameType | None) -> None:
-        asked.append(number)
+    def forward(number: int, frame: FrameType | None) -> None:
+        signals.append(number)
         child.send_signal(number)
 
-    before = {number: signal.signal(number, pass_on) for number in STOPS}
+    before = {number: signal.signal(number, forward) for number in STOPS}
     try:
-        return child.wait(), bool(asked)
+        return child.wait(), bool(signals)
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)

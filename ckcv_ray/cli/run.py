@@ -1,4 +1,4 @@
-"""The commands run, plan and status."""
+"""Commands run, plan and status."""
 
 import os
 import signal
@@ -10,15 +10,15 @@ import typer
 
 from ckcv_ray.cli.display import Display, duration
 from ckcv_ray.cli.options import (
-    Asked,
-    asked,
+    Data,
     check_place,
+    data_of,
     execution_of,
     flag,
     option,
     parse_workers,
     study_of,
-    taking,
+    with_options,
 )
 from ckcv_ray.cli.output import console, say, say_environment, show
 from ckcv_ray.cli.restart import persist, without
@@ -36,7 +36,7 @@ from ckcv_ray.storage.folder import RunFolder
 from ckcv_ray.study import Execution, Problem, Study
 
 HOUR = 3600.0
-GO_ON = "give its ckcv run command again to go on"
+RESUME = "resume it with the same ckcv run command"
 STARTING: dict[str, Any] = {
     "run_id": None,
     "state": "starting",
@@ -44,100 +44,120 @@ STARTING: dict[str, Any] = {
     "per_k": [],
     **dict.fromkeys(("rows", "repeats", "evaluations", "fits", "not_converged", "seconds", "test_error")),
 }
-JsonFlag = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]
-Folder = Annotated[Path, typer.Argument(help="Run folder.", show_default=False)]
+JsonFlag = Annotated[bool, typer.Option("--json", help="Print the result as one JSON object.")]
+Folder = Annotated[
+    Path, typer.Argument(metavar="FOLDER", help="Run folder, such as runs/patients.", show_default=False)
+]
 
 
-@taking(study=study_of, given=asked, execution=execution_of)
+@with_options(study=study_of, data=data_of, execution=execution_of)
 def run(
     study: Study,
-    given: Asked,
+    data: Data,
     execution: Execution,
-    out: Annotated[str, typer.Option(metavar="PATH", help="Run folder to make, or to go on with.")],
+    out: Annotated[
+        str, typer.Option(metavar="PATH", help="Run folder to create or resume, such as runs/patients.")
+    ],
     retry_failed: Annotated[
-        bool, flag("--retry-failed", "Take up again what failed in a finished run.", "Execution")
+        bool, flag("--retry-failed", "Retry what failed in a finished run.", "Execution")
     ] = False,
     resume_until_done: Annotated[
         int,
         typer.Option(
             min=0,
+            metavar="N",
             help="Restart an interrupted or failed run up to N times; implies --yes.",
             rich_help_panel="Execution",
         ),
     ] = 0,
-    yes: Annotated[bool, flag("--yes", "Do not ask before a long run.", "Execution")] = False,
+    yes: Annotated[
+        bool, flag("--yes", "Do not ask for confirmation before a run of more than an hour.", "Execution")
+    ] = False,
     as_json: JsonFlag = False,
 ) -> None:
-    """Select C, gamma (or what another learner has) and k on labelled rows, bound the error, and keep F*.
+    """Select hyperparameters and k on labelled rows, bound the error, and write a run folder.
 
-    Given again with the same folder it goes on where it stopped, or returns the result that is there.
+    Candidates are all settings of the learner (C and gamma of an SVM) at all numbers of folds k. The winner
+    is refitted on each of its splits; these models are the ensemble F*. The run folder keeps F* and a
+    certificate that says what is proven about its error; a summary is printed.
+
+    Run the same command again to resume an interrupted run, or to print the result of a finished one.
 
         ckcv run patients.csv --target outcome --out runs/patients
-
+        ckcv run patients.csv --target outcome --certify holdout --out runs/certified
         ckcv run ida:titanic:1 --scale none --k 3,4,5,10 --out runs/titanic
     """
-    place = check_place(out)
+    folder = check_place(out)
     if resume_until_done:
-        words = [*without(sys.argv[1:], "--resume-until-done"), *([] if yes else ["--yes"])]
-        raise typer.Exit(persist(words, resume_until_done, say))
-    work = checked(Job(study, given.task, place, given.test))
+        arguments = [*without(sys.argv[1:], "--resume-until-done"), *([] if yes else ["--yes"])]
+        raise typer.Exit(persist(arguments, resume_until_done, say))
+    work = checked(Job(study, data.task, folder, data.test))
     if retry_failed:
-        reopen(work.problem, place)
-    result = _run(work, place, execution, yes)
+        reopen(work.problem, folder)
+    result = _run(work, folder, execution, yes)
     show(result.to_json(), result.summary(), as_json)
     for name in result.execution.get("damaged", ()):
-        say(f"{name} was damaged or missing: what it held was computed again")
-    say(f"run folder: {place}")
+        say(f"{name} was damaged or missing: its contents were recomputed")
+    say(f"run folder: {folder}")
     if failures := result.execution["failures"]:
         say(
-            f"{counted(len(failures), 'path')} failed, see ckcv report; the same command with --retry-failed "
-            "tries again"
+            f"{counted(len(failures), 'path')} failed (see ckcv report); run the same command with "
+            "--retry-failed to retry"
         )
         raise typer.Exit(3)
 
 
-@taking(study=study_of, given=asked)
+@with_options(study=study_of, data=data_of)
 def plan(
     study: Study,
-    given: Asked,
-    workers: Annotated[str, option("Numbers of workers to plan for: a,b,c.", "1,8,64,512")] = "",
+    data: Data,
+    workers: Annotated[
+        str, option("Numbers of workers to estimate the time for, such as 1,16.", "1,8,64,512")
+    ] = "",
     as_json: JsonFlag = False,
 ) -> None:
-    """Say what a study will take, without running it: evaluations, memory, and how long by how many workers.
+    """Estimate the evaluations, memory and time that a study needs, without running it.
 
-    From a trial of about two seconds on the data itself. Takes the options of ckcv run.
+    Measures a few fits on your data for about two seconds.
+    Takes the data and study options of ckcv run.
 
         ckcv plan patients.csv --target outcome --certify nested
-
         ckcv plan twonorm:2000:0 --n-splits 500 --workers 1,16
     """
     counts = parse_workers(workers) if workers else PLANNED
-    planned = plan_problem(Problem.of(study, given.task), counts)
+    planned = plan_problem(Problem.of(study, data.task), counts)
     lines = [
         f"{counted(planned.evaluations, 'evaluation')} in {counted(planned.splits, 'split')} of "
         f"{counted(planned.sizes, 'fold size')}",
-        f"memory         about {planned.bytes_per_worker >> 20:,} MiB for each worker",
-        f"at most        {duration(planned.seconds_at_most)} for one worker, were nothing dropped",
+        f"memory         about {planned.bytes_per_worker >> 20:,} MiB per worker",
+        f"at most        {duration(planned.seconds_at_most)} on one worker, if no candidate were dropped",
     ]
     for count, seconds in planned.seconds_by_workers.items():
-        lines.append(f"{count:>4} worker{'s' if count > 1 else ' '}   about {duration(seconds)}")
+        where = "s   about" if count > 1 else "    about"
+        lines.append(f"{count:>4} worker{where} {duration(seconds)} ({'ray' if count > 1 else 'serial'})")
     show(planned.to_json(), "\n".join(lines), as_json)
 
 
 def status(folder: Folder, as_json: JsonFlag = False) -> None:
-    """Show the result of a finished run, or how far an unfinished one has come."""
-    place = RunFolder(folder)
-    if place.finished:
+    """Show the result of a finished run, or the progress of an unfinished one.
+
+    Reads the run folder only.
+    Can be used while the run is in progress.
+
+        ckcv status runs/patients
+    """
+    run_folder = RunFolder(folder)
+    if run_folder.finished:
         result = load_run(folder)
         return show(result.to_json(), result.summary(), as_json)
-    if place.starting:
-        return show(STARTING, "a run is starting here: nothing is computed yet", as_json)
+    if run_folder.starting:
+        return show(STARTING, "a run is starting: nothing has been computed yet", as_json)
     aggregator = replay(folder)
-    return show(*_unfinished(place, aggregator), as_json)
+    return show(*_unfinished(run_folder, aggregator), as_json)
 
 
 def _unfinished(folder: RunFolder, aggregator: Aggregator) -> tuple[dict[str, Any], str]:
-    """How far an unfinished run has come, for programs and for people."""
+    """Return the progress of an unfinished run, as JSON values and as text."""
     at, execution, problem = aggregator.progress(), folder.execution(), aggregator.problem
     best, l_ms = at.best or (None, None)
     counts = {name: getattr(at, name) for name in ("planned", "computed", "dropped", "failed")}
@@ -159,7 +179,11 @@ def _unfinished(folder: RunFolder, aggregator: Aggregator) -> tuple[dict[str, An
         f"run {problem.run_id} is not finished: {at.computed:,} of {at.planned:,} evaluations computed, "
         f"{at.dropped:,} dropped, {at.failed:,} failed\n{_inner_finished(folder, problem.study)}"
         f"best so far: {leading}\n"
-        + ("it is running" if folder.files.lock.busy else f"{GO_ON}, if it runs on no other machine")
+        + (
+            "it is running"
+            if folder.files.lock.busy
+            else f"{RESUME}, unless it is running on another machine"
+        )
     )
     return content, text
 
@@ -167,41 +191,41 @@ def _unfinished(folder: RunFolder, aggregator: Aggregator) -> tuple[dict[str, An
 def _run(work: Work, out: Path, execution: Execution, yes: bool) -> Result:
     as_given = work._replace(folder=str(out))  # messages name the folder as the user did
     if (result := found(as_given)) is not None:
-        say(f"{out} holds this study, finished: here is its result")
+        say(f"{out} already holds the finished run of this study: showing its result")
         return result
     say_environment(out)
     signals = Signals()
     try:
         expected = estimate(work.problem)
-        _tell_expected(expected, execution, yes)
+        _confirm(expected, execution, yes)
         with signals, Display(console) as display:
-            asked = work._replace(expected=expected, listen=display, stop=signals.stop)
-            return compute(asked, execution)
+            watched = work._replace(expected=expected, listen=display, stop=signals.stop)
+            return compute(watched, execution)
     except KeyboardInterrupt:
-        kept = f"what is done is kept in {out}; " if out.exists() else ""
-        say(f"interrupted: {kept}give the same command again to go on")
+        saved = f"completed work is saved in {out}; run the same command again to resume"
+        say(f"interrupted: {saved if out.exists() else 'no work was saved'}")
         raise typer.Exit(128 + (signals.received or signal.SIGINT)) from None
 
 
 def _inner_finished(folder: RunFolder, study: Study) -> str:
-    """A line on the inner selections, where the certification has them."""
+    """Return a line on the inner selections, if the certification has them."""
     if study.outer_splits is None:
         return ""
     finished = sum(folder.inner(i).finished for i in range(study.outer_splits))
     return f"inner selections: {finished} of {study.outer_splits} finished\n"
 
 
-def _tell_expected(expected: Estimate, execution: Execution, yes: bool) -> None:
-    """Say how long the run will take, and ask before a long one."""
+def _confirm(expected: Estimate, execution: Execution, yes: bool) -> None:
+    """Print the estimated time, and ask for confirmation before a long run."""
     backend, seconds = choose_backend(execution, expected.seconds), expected.seconds
     if backend == "serial":
-        where = "serial, workers: 1"
+        where = "serial, 1 worker"
     elif execution.workers is None and (address := ray_address(execution)) != "local":
-        where = f"one worker; those of the cluster at {address} share it"
+        where = f"ray, for 1 worker; shared by all workers of the cluster at {address}"
     else:
         workers = execution.workers or os.cpu_count() or 1
-        seconds, where = wall_seconds(seconds, workers), f"ray, workers: {workers}"
-    told = f"about {duration(seconds)}" if seconds >= 1 else "less than a second"
-    say(f"expected: {told} with {where}")
+        seconds, where = wall_seconds(seconds, workers), f"ray, {counted(workers, 'worker')}"
+    time = duration(seconds) if seconds >= 1 else "less than 1 s"
+    say(f"estimated time: {time} ({where})")
     if seconds > HOUR and not yes and sys.stdin.isatty() and console.is_terminal:
-        typer.confirm("Go on?", abort=True, err=True)
+        typer.confirm("Continue?", abort=True, err=True)

@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM while a command computes."""
+"""Handling of Ctrl-C and SIGTERM during a computation."""
 
 import os
 import signal
@@ -7,10 +7,10 @@ from types import FrameType
 
 
 class Signals:
-    """Ctrl-C and SIGTERM while a run is on: the first is a request to stop, the second is obeyed at once.
+    """Handlers for Ctrl-C and SIGTERM: the first signal requests a stop, the second interrupts at once.
 
-    An exception raised from a handler can surface anywhere, even inside a library that swallows it;
-    so the first signal only leaves a note, which the driver reads between batches.
+    An exception raised from a handler can surface anywhere, even inside a library that swallows it. So the
+    first signal only sets a flag, which the driver reads between batches.
     """
 
     def __init__(self) -> None:
@@ -32,8 +32,8 @@ class Signals:
             raise KeyboardInterrupt
         self.received = number
         with suppress(OSError):
-            os.write(2, b"stopping: what is done is being saved (again to stop at once)\n")
+            os.write(2, b"stopping: saving completed work (repeat to stop at once)\n")
 
     def stop(self) -> bool:
-        """Whether a signal came."""
+        """Return whether a signal was received."""
         return self.received is not None

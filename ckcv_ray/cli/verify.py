@@ -1,4 +1,4 @@
-"""The command verify."""
+"""Command verify."""
 
 import signal
 from contextlib import nullcontext, suppress
@@ -10,7 +10,7 @@ import pyarrow as pa
 import typer
 
 from ckcv_ray.cli.display import Display
-from ckcv_ray.cli.options import IdaFile, execution_of, option, taking
+from ckcv_ray.cli.options import IdaFile, execution_of, option, with_options
 from ckcv_ray.cli.output import console, say, say_environment, show
 from ckcv_ray.cli.run import Folder, JsonFlag
 from ckcv_ray.cli.signals import Signals
@@ -21,35 +21,34 @@ from ckcv_ray.storage.folder import RunFolder
 from ckcv_ray.study import Execution
 
 
-@taking(execution=execution_of)
+@with_options(execution=execution_of)
 def verify(
     folder: Folder,
     execution: Execution,
     refit: Annotated[
         float,
         option(
-            "Compute again the evaluations that the result rests on: all of them, or a random share such as "
-            "0.1, another one each time.",
-            "nothing is fitted",
+            "Recompute the evaluations that the result rests on: all of them, or a random share such as 0.1, "
+            "a different one each time.",
+            "nothing is refitted",
         ),
     ] = 0.0,
     test: Annotated[
         str | None,
-        option("The rows the run was measured on: a file, or a named set, of which those to test on."),
+        option("Test rows that the run measured its ensemble on: the same file or named set."),
     ] = None,
     ida_file: IdaFile = None,
     as_json: JsonFlag = False,
 ) -> None:
-    """Check a finished run, and say what was computed again and what was taken on trust.
+    """Check a finished run, and report what was recomputed and what was taken on trust.
 
-    From the Parquet files: digests, sums, bounds, drops, winner, splits, certificate; and from the data each
-    model's errors and KKT conditions. The counts of errors on the select sets are taken on trust, unless
-    --refit computes them again. Nothing is unpickled. Exit code 1 with the differences, if there are any.
+    Digests, sums, bounds, drops, winner, splits and certificate are recomputed from the files of the run
+    folder; each model's errors and KKT conditions, from the data. The counts of errors on the select sets are
+    taken on trust unless --refit recomputes them. Nothing is unpickled. If there are differences, they are
+    printed and the exit code is 1.
 
         ckcv verify runs/patients
-
         ckcv verify runs/patients --refit
-
         ckcv verify runs/patients --refit 0.1 --backend ray
     """
     signals = Signals()
@@ -58,21 +57,21 @@ def verify(
         with signals if refit else nullcontext(), Display(console) if refit else nullcontext() as display:
             found = verify_folder(folder, refit, rows, execution, display, signals.stop)
     except KeyboardInterrupt:
-        say("interrupted: nothing is changed by a verification")
+        say("interrupted: a verification changes nothing in the run folder")
         raise typer.Exit(128 + (signals.received or signal.SIGINT)) from None
     say_environment(folder)
     name, differences = _run_id(folder), [plain(sentence) for sentence in found.differences]
     content = {"run_id": name, "ok": not differences, **asdict(found), "differences": differences}
     lines = differences or [f"run {name}: every figure follows from the data and the log"]
-    lines += [f"  computed again: {what}" for what in found.recomputed]
-    lines += [f"  taken on trust: {what}" for what in found.trusted]
+    lines += [f"  recomputed: {item}" for item in found.recomputed]
+    lines += [f"  taken on trust: {item}" for item in found.trusted]
     show(content, "\n".join(lines), as_json)
     if differences:
         raise typer.Exit(1)
 
 
 def rows_to_test_of(source: str, ida_file: Path | None) -> pa.Table:
-    """Read rows to measure on: those of a named set that are to test on, or all of a file."""
+    """Read rows to measure on: the test rows of a named set if it has any, else all rows."""
     columns = read(source, ida_file)
     return columns.learn if columns.test is None else columns.test
 

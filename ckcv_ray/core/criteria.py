@@ -75,14 +75,19 @@ class MeanBound:
 
     delta: float = option(
         0.05,
-        Option(lambda name, value: _delta(name, value), "Failure probability of a bound.", float, "0.05"),
+        Option(
+            lambda name, value: _delta(name, value),
+            "Probability that a bound may fail: 0.05 gives 95 % bounds.",
+            float,
+            "0.05",
+        ),
     )
     bound: str = option(
         "clopper_pearson",
         Option(
             lambda name, value: check_choice(name, value, BOUNDS),
-            "What L_EE is the mean of: clopper_pearson (the paper's), stevens, safe or catoni. "
-            "What is minimised is Clopper-Pearson always.",
+            "Bound on the estimate sets that L_EE is made of: clopper_pearson (the paper's), stevens, safe "
+            "or catoni. The criterion minimised always uses clopper_pearson.",
             shown="clopper_pearson",
             panel="Certificate",
         ),

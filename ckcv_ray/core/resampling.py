@@ -102,10 +102,15 @@ def _k(name: str, value: Any) -> tuple[int, ...] | None:
     return None if every else folds(name, value, least=1)
 
 
-K = Option(_k, "Folds: 3,4,5,10, a range 3:20, or 3:n.", shown="3:n")
+K = Option(
+    _k,
+    "Numbers of folds to try: a list such as 3,4,5,10, a range such as 3:20, or 3:n for every k up to the "
+    "number of rows.",
+    shown="3:n",
+)
 N_SPLITS = Option(
     lambda name, value: integer(name, value, least=1, most=MOST_SPLITS),
-    "Random splits for each k.",
+    "Number of random splits for each k, such as 100.",
     int,
     "20",
 )

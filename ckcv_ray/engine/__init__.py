@@ -1,1 +1,1 @@
-"""The computation: evaluations, what to compute next, and the backends that do it."""
+"""Computation: evaluations, scheduling of the next ones, and the backends that run them."""

@@ -1,7 +1,7 @@
-"""The one place where records come together: it adds them, and says what to compute next.
+"""Aggregation of records, and the choice of what to compute next.
 
-A plain class without files, idempotent: the same record again is ignored, a different one under the same key
-stops the run.
+A plain class without files. Adding is idempotent: a duplicate of a record is ignored, and a different record
+under the same key stops the run.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -26,14 +26,14 @@ LEADERLESS_SHARE = 0.5
 
 
 class Aggregator:
-    """Records of one run and what follows from them.
+    """Records of one run, and what follows from them.
 
     Args:
-        problem: what is solved.
+        problem: the problem to solve.
 
     Attributes:
-        fits: models fitted in what was added.
-        rate: seconds for a unit of cost, a fit of the selection.
+        fits: number of models fitted in the outcomes added.
+        rate: measured seconds per unit of cost, of the fits of the selection.
     """
 
     def __init__(self, problem: Problem) -> None:
@@ -54,10 +54,10 @@ class Aggregator:
         self._workers = 1
 
     def plan(self, workers: int, least: float = 0.0) -> list[Unit]:
-        """Return the next batch of units; empty when all is handed out, for now or for good.
+        """Return the next batch of units; empty if none is available now, or none is left.
 
-        As long as a race has no leader, batches are shorter than ``batch_seconds``, since each result may
-        then change what is worth computing.
+        As long as no complete candidate leads, batches are shorter than ``batch_seconds``, since each result
+        may then change what is worth computing.
         """
         self._workers = workers
         seconds = batch_seconds(self._left or inf, workers, least)
@@ -70,14 +70,14 @@ class Aggregator:
         return self._fill(self._estimates, seconds)
 
     def add(self, outcome: Outcome) -> Records:
-        """Add what a batch gave back; return its records that are new.
+        """Add the outcome of a batch; return its new records.
 
         Raises:
-            RunError: a record differs from one already held: the computation was not deterministic.
+            RunError: a record differs from the one held under its key: the computation was not deterministic.
         """
         places, new = self._take(outcome.records, outcome.failures)
         selecting = places.size[~places.estimate]
-        if len(selecting) and outcome.seconds:  # what is read from a log took none
+        if len(selecting) and outcome.seconds:  # records read from a log have no time
             self.rate.add(outcome.seconds, float(self._costs[0][selecting].sum()))
         self.fits += outcome.fits
         if self.decided() or monotonic() - self._forecast_at > FORECAST_SECONDS:
@@ -86,18 +86,18 @@ class Aggregator:
         return outcome.records[new]
 
     def forecast(self) -> float:
-        """Return the seconds of selecting expected to be left for one worker: 0 when all is decided."""
+        """Return the expected seconds of selection left for one worker; 0 once decided."""
         return 0.0 if self.decided() else self.schedule.forecast() * self.rate.per_cost
 
     def decided(self) -> bool:
-        """Tell whether nothing that is left could change what was selected."""
+        """Return whether nothing that is left could change what is selected."""
         if self._looked != self.selection.version:
             self._looked = self.selection.version
             self._open_left = any(self.selection.lowest(j) < inf for j in range(len(self.problem.sizes)))
         return not self._open_left
 
     def progress(self) -> Progress:
-        """Return where the run stands."""
+        """Return the progress of the run."""
         planned = computed = failed = dropped = 0
         for j, fold in enumerate(self.selection.sizes):
             alive, lost = self.selection.alive(j), fold.blocked & (fold.low <= self.selection.threshold(j))
@@ -112,24 +112,24 @@ class Aggregator:
         return Progress(*counts, self.rate.seconds, self._left, best, self._workers)
 
     def candidates(self) -> pa.Table:
-        """Return what the records held say of each candidate."""
+        """Return the table of candidates."""
         return candidate_table(self.problem, self.selection, self.ledger.estimate_totals())
 
     def leaders(self) -> list[Leader]:
-        """Return the winner, if there is one, and the leaders of fold sizes whose own best is reported."""
+        """Return the winner, if there is one, and the leaders of the fold sizes that are reported."""
         own = (self.selection.leaders[j] for j in self.problem.own)
         return list(dict.fromkeys(leader for leader in (self.selection.winner(), *own) if leader is not None))
 
     def complete(self) -> bool:
-        """Tell whether all is decided, and all asked for on the estimate sets is held or failed."""
+        """Return whether the selection is decided and every requested estimate is held or failed."""
         return self.decided() and next(self._estimate_units(), None) is None
 
     def holds_refits(self, leader: Leader) -> bool:
-        """Tell whether there are records of a leader's refits on every split."""
+        """Return whether there is a record of a leader's refit on every split."""
         return all(self._is_held(refit) for refit in self._refits(leader))
 
     def knows_refits(self, leader: Leader) -> bool:
-        """Tell whether each refit of a leader is held, or known to have failed."""
+        """Return whether each refit of a leader has a record or a recorded failure."""
         return all(self._is_held(refit) or refit[:4] in self._failures for refit in self._refits(leader))
 
     def failures(self) -> list[Failure]:
@@ -137,19 +137,19 @@ class Aggregator:
         return list(self._failures.values())
 
     def first_failure(self) -> str:
-        """Say what failed first."""
+        """Describe the first failure."""
         return first_of(self.failures(), self.problem)
 
     def _fill(self, units: Iterator[Unit], seconds: float) -> list[Unit]:
         return fill(units, lambda unit: self.cost(unit) * self.rate.per_cost, seconds)
 
     def cost(self, unit: Unit) -> float:
-        """Return the relative cost of a unit: every step of its paths is fitted."""
+        """Return the relative cost of a unit, all steps of its paths included."""
         cost = self._costs[unit.stage is not Stage.SELECT][unit.size]
         return float(cost * sum(length for _, length in unit.paths))
 
     def _estimate_units(self) -> Iterator[Unit]:
-        """Every split with something on its estimate set that neither is known nor failed, if exhaustive."""
+        """Generate a unit for each split with estimates neither held nor failed, if exhaustive."""
         if not self.problem.study.exhaustive:
             return
         every = tuple(enumerate(self.problem.learner.lengths))
@@ -164,7 +164,7 @@ class Aggregator:
                 yield Unit(Stage.ESTIMATE, j, i, every)
 
     def _refits(self, leader: Leader) -> Iterator[tuple[bool, int, int, int, int]]:
-        """Positions of a leader's refits: stage, size, split, path, step."""
+        """Generate the positions of a leader's refits: stage, size, split, path, step."""
         for split in range(self.problem.sizes[leader.size].n_splits):
             yield True, leader.size, split, leader.path, leader.step
 
@@ -172,7 +172,7 @@ class Aggregator:
         return self.ledger.totals(*position) is not None
 
     def _take(self, records: Records, failures: Iterable[Failure]) -> tuple[Places, NDArray[np.bool_]]:
-        """Enter records and failures; the places of the records, and which of them are new."""
+        """Enter records and failures; return the positions of the records, and which of them are new."""
         places, new = self.ledger.enter(records)
         criterion = self.problem.study.criterion
         for estimate, size in places.groups():
@@ -182,7 +182,7 @@ class Aggregator:
                 values = criterion.value(records["totals"][here], self.problem.sizes[size].n_select)
                 self.selection.enter(size, *at, values)
                 begun = self.selection.sizes[size].begun(*at[:2])
-                last = np.minimum(at[2], begun - 1)  # a log that lost a part may lack the first steps
+                last = np.minimum(at[2], begun - 1)  # a damaged log may lack the first steps
                 self.schedule.mark_entered(size, *at[:2], last)
         for key in [key for key, failure in self._failures.items() if self.ledger.holds(failure)]:
             del self._failures[key]
@@ -197,13 +197,13 @@ class Aggregator:
         return places, new
 
     def _transfer(self, values: NDArray[np.float64], like: int, size: int) -> NDArray[np.float64]:
-        """Values expected in one fold size where those in another are known."""
+        """Return the values expected in one fold size, given those of another."""
         sizes = self.problem.sizes
         return self.problem.study.criterion.transfer(values, sizes[like].n_select, sizes[size].n_select)
 
 
 def first_of(failures: Sequence[Failure], problem: Problem) -> str:
-    """Say how many paths failed, where the first did, and why."""
+    """Describe how many paths failed, and the first of them with its traceback."""
     if not failures:
         return "no failure was recorded"
     first = failures[0]

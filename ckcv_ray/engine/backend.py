@@ -1,6 +1,6 @@
-"""What evaluates batches of units: the face of a backend, the serial one, and which of them to take.
+"""Backends, which evaluate batches of units: the protocol, the serial backend, and the choice of one.
 
-A backend evaluates batches in whatever order it likes; nothing it does can change a result.
+A backend may evaluate batches in any order; nothing it does can change a result.
 """
 
 import os
@@ -19,19 +19,19 @@ from ckcv_ray.learners.ensemble import Outcome
 from ckcv_ray.study import Execution, Problem
 
 SERIAL_SECONDS = 20.0
-TOGETHER = 3  # studies under way at once where several are run
+TOGETHER = 3  # studies computed at the same time by run_many
 
 Out = str | PathLike[str] | None
 MakeRecorder = Callable[[Problem, Out], Recorder]
 
 
 class Backend(Protocol):
-    """Evaluates batches of units; the order in which they come back is its own affair.
+    """Evaluates batches of units; results may come back in any order.
 
     Attributes:
-        workers: batches at once; window: batches to keep it supplied with.
+        workers: number of batches evaluated at once; window: number of batches to keep it supplied with.
         least_seconds: length of a batch below which dispatching it costs more than it is worth.
-        listener: who of the backend wants to know how far the run has come, as ``run``'s ``listen`` does.
+        listener: the backend's own callback for progress, called like the ``listen`` of ``run``.
     """
 
     name: str
@@ -41,23 +41,23 @@ class Backend(Protocol):
     listener: Listener | None
 
     def start(self, inputs: Inputs) -> None:
-        """Share what every worker is given."""
+        """Share the inputs with every worker."""
 
     def submit(self, units: list[Unit]) -> None:
-        """Take a batch."""
+        """Submit a batch."""
 
     def in_flight(self) -> int:
-        """Return the number of batches taken and not handed back."""
+        """Return the number of batches submitted and not returned."""
 
     def wait(self) -> Iterable[Any]:
-        """Wait a while for a batch to be done, and hand back outcomes, if any are there."""
+        """Wait a short time for a batch to finish; return the outcomes available."""
 
     def close(self) -> None:
-        """Give everything back; safe to call at any time, and twice."""
+        """Release all resources; safe to call at any time, and twice."""
 
 
 class SerialBackend:
-    """One batch at a time, in this process."""
+    """Evaluates one batch at a time, in this process."""
 
     name = "serial"
     workers = 1
@@ -66,12 +66,12 @@ class SerialBackend:
     listener: Listener | None = None
 
     def start(self, inputs: Inputs) -> None:
-        """Keep the inputs at hand."""
+        """Store the inputs."""
         self.inputs = inputs
         self.queue: deque[list[Unit]] = deque()
 
     def submit(self, units: list[Unit]) -> None:
-        """Put a batch into the queue."""
+        """Append a batch to the queue."""
         self.queue.append(units)
 
     def in_flight(self) -> int:
@@ -83,17 +83,17 @@ class SerialBackend:
         return [evaluate(self.queue.popleft(), self.inputs)]
 
     def close(self) -> None:
-        """Forget what is queued."""
+        """Clear the queue."""
         self.queue = deque()
 
 
 class Session(NamedTuple):
-    """What runs one or several studies.
+    """Factories for what one or several runs need.
 
     Attributes:
         backend: makes a backend.
         recorder: makes the recorder of a run, in this process or as an actor.
-        together: studies that may be under way at once.
+        together: number of studies that may be computed at the same time.
     """
 
     backend: Callable[[], Backend]
@@ -101,7 +101,7 @@ class Session(NamedTuple):
     together: int
 
     def inside(self) -> "Session":
-        """Return what runs studies inside one: their recorders are in this process."""
+        """Return a session for the inner runs of a study, with recorders in this process."""
         return self._replace(recorder=Recorder)
 
 
@@ -109,21 +109,21 @@ SERIAL = Session(SerialBackend, Recorder, 1)
 
 
 def choose_backend(execution: Execution, seconds: float) -> str:
-    """Return the name of the backend for work of about ``seconds``: "auto" takes ray where it pays."""
+    """Return the name of the backend for about ``seconds`` of work: "auto" chooses ray where it pays."""
     if execution.backend != "auto":
         return execution.backend
-    asked = execution.address is not None or (execution.workers or 1) > 1
-    return "ray" if asked or (execution.workers != 1 and seconds > SERIAL_SECONDS) else "serial"
+    requested = execution.address is not None or (execution.workers or 1) > 1
+    return "ray" if requested or (execution.workers != 1 and seconds > SERIAL_SECONDS) else "serial"
 
 
 @contextmanager
 def session(execution: Execution, seconds: float = inf, single: bool = False) -> Iterator[Session]:
-    """Open what runs studies; a Ray of our own is shut down at the end.
+    """Open a session; a Ray instance started for it is shut down at the end.
 
     Args:
-        execution: which backend.
-        seconds: how much work is expected.
-        single: whether it is for one study alone, whose recorder is then an actor on Ray.
+        execution: backend, workers, cluster address.
+        seconds: expected seconds of work.
+        single: whether it is for one study only, whose recorder is then an actor on Ray.
     """
     if choose_backend(execution, seconds) == "serial":
         yield SERIAL
@@ -137,13 +137,13 @@ def session(execution: Execution, seconds: float = inf, single: bool = False) ->
 
 
 def ray_address(execution: Execution) -> str:
-    """Return where Ray is, or "local"."""
+    """Return the address of the Ray cluster, or "local"."""
     return execution.address or os.environ.get("RAY_ADDRESS") or "local"
 
 
 def _reachable(execution: Execution) -> str:
-    """The address, for a Ray that is about to be imported."""
+    """Return the address, and set the environment that the import of ray reads."""
     address = ray_address(execution)
-    if address == "local":  # read when ray is imported: without it a local Ray listens on every interface
+    if address == "local":  # read on import of ray: without it a local Ray listens on every interface
         os.environ.setdefault("RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER", "0")
     return address

@@ -1,7 +1,7 @@
-"""The work itself: units to records of totals. Plain functions; no Ray, no files.
+"""Evaluation of units, giving records of totals. Plain functions; no Ray, no files.
 
-A record depends on the study, the data and its own key alone: every path starts at its first step from
-nothing, and nothing is carried over from another path, split or batch.
+A record depends only on the study, the data and its key: every path starts from scratch at its first step,
+and nothing is carried over from another path, split or batch.
 """
 
 import resource
@@ -29,14 +29,14 @@ KIBIBYTE = 1 if sys.platform == "darwin" else 1024  # the unit of ru_maxrss
 
 
 class Inputs(NamedTuple):
-    """What every worker is given once: the problem, and what its learner shares between splits."""
+    """Inputs that every worker receives once: the problem, and what its learner shares between splits."""
 
     problem: Problem
     shared: Any
 
 
 class Evaluated(NamedTuple):
-    """What became of one path: totals [n, columns], iterations, statuses [n] of the steps from first on."""
+    """Result of one path: totals [n, columns], iterations and statuses [n] of the steps from ``first`` on."""
 
     unit: Unit
     path: int
@@ -50,19 +50,19 @@ class Evaluated(NamedTuple):
 
 
 class Prepared(NamedTuple):
-    """One split made ready: the learner's block, and the rows that are scored."""
+    """One prepared split: the learner's block, and the rows to score."""
 
     block: Block
     score: Index
 
 
 def share(problem: Problem) -> Inputs:
-    """Put together what the workers are given: the learning rows alone, not those held out."""
+    """Make the inputs of the workers: only the learning rows, not those held out."""
     return Inputs(problem.for_workers(), problem.learner.share(problem.task))
 
 
 def memory(problem: Problem) -> int:
-    """Return the bytes a worker needs, the inputs aside: the interpreter's and those of the largest split."""
+    """Return the bytes a worker needs besides the inputs: for the interpreter and the largest split."""
     d = problem.task.X.shape[1]
     splits = [(s.n_train, s.n_select) for s in problem.sizes]
     splits += [(s.n_train + s.n_select, s.n_select) for s in problem.sizes]
@@ -70,17 +70,17 @@ def memory(problem: Problem) -> int:
 
 
 def warm_up(inputs: Inputs) -> None:
-    """Fit one setting on a few rows: what is loaded and set up first would tell of slow fits."""
+    """Fit one setting on a few rows, so that loading and setup do not count as slow fits."""
     problem = inputs.problem
     problem.learner.load()
     few = np.arange(min(WARM_ROWS, problem.task.n))
-    with one_thread(), suppress(Exception):  # what is wrong with it is told by the evaluations that count
+    with one_thread(), suppress(Exception):  # errors are reported by the evaluations that count
         fits = problem.learner.prepare(inputs.shared, few, few).fit(0, 1)
         fits.totals(problem.study.criterion.measure)
 
 
 def evaluate(units: Iterable[Unit], inputs: Inputs) -> Outcome:
-    """Evaluate units one after the other on one thread; a path that raises becomes a Failure."""
+    """Evaluate units one by one on one thread; a path that raises becomes a Failure."""
     problem = inputs.problem
     problem.learner.load()
     start = perf_counter()
@@ -95,7 +95,7 @@ def evaluate(units: Iterable[Unit], inputs: Inputs) -> Outcome:
 
 
 def failed(units: Iterable[Unit], n_totals: int, reason: str) -> Outcome:
-    """Return the outcome of units that were lost as a whole."""
+    """Return the outcome of units of which every path failed."""
     failures = tuple(
         _failure(unit, path, unit.first(length), length, reason)
         for unit in units
@@ -105,14 +105,14 @@ def failed(units: Iterable[Unit], n_totals: int, reason: str) -> Outcome:
 
 
 def _paths(unit: Unit, inputs: Inputs) -> Iterator[Evaluated]:
-    """Each path of a unit; what can be had of it, where something goes wrong."""
+    """Generate the result of each path of a unit; on an error, of the longest prefix that can be computed."""
     prepared: Prepared | None = None
     for path, length in unit.paths:
         try:
             prepared = prepared or _prepare(unit, inputs)
             result = _path(unit, inputs, prepared, path, length)
-        except Exception:  # whatever it was, the other paths go on and the record says what happened
-            result = _beginning(unit, inputs, prepared, path, length, traceback.format_exc())
+        except Exception:  # any error: the other paths continue, and the failure holds the traceback
+            result = _longest_prefix(unit, inputs, prepared, path, length, traceback.format_exc())
         yield result
 
 
@@ -121,21 +121,21 @@ def _prepare(unit: Unit, inputs: Inputs) -> Prepared:
     return Prepared(inputs.problem.learner.prepare(inputs.shared, train, score), score)
 
 
-def _beginning(
+def _longest_prefix(
     unit: Unit, inputs: Inputs, prepared: Prepared | None, path: int, length: int, reason: str
 ) -> Evaluated:
-    """The longest beginning of a path that does not raise, and the rest as a failure.
+    """Evaluate the longest prefix of a path that does not raise; the rest becomes a failure.
 
-    So whether an evaluation fails depends on its key, not on the length of the path it was asked for with.
+    So whether an evaluation fails depends on its key, not on the length of path that was requested.
     """
     if prepared is not None and unit.stage is not Stage.REFIT:
         for shorter in range(length - 1, 0, -1):
-            with suppress(Exception):  # the reason for the failure is the first one, at full length
+            with suppress(Exception):  # the failure keeps the first error, at full length
                 result = _path(unit, inputs, prepared, path, shorter)
                 return result._replace(failure=_failure(unit, path, shorter, length, reason))
     first, n_totals = unit.first(length), inputs.problem.n_totals
-    nothing = np.empty((0, n_totals), np.int64), np.empty(0, np.int64), np.empty(0, np.int8)
-    return Evaluated(unit, path, first, *nothing, failure=_failure(unit, path, first, length, reason))
+    empty = np.empty((0, n_totals), np.int64), np.empty(0, np.int64), np.empty(0, np.int8)
+    return Evaluated(unit, path, first, *empty, failure=_failure(unit, path, first, length, reason))
 
 
 def _path(unit: Unit, inputs: Inputs, prepared: Prepared, path: int, length: int) -> Evaluated:
@@ -154,7 +154,7 @@ def _path(unit: Unit, inputs: Inputs, prepared: Prepared, path: int, length: int
 
 
 def _member(unit: Unit, inputs: Inputs, score: Index, model: Any) -> Member:
-    """A model with its errors on the rows it did not see."""
+    """Return a model with its errors on the rows it was not fitted on."""
     problem = inputs.problem
     task, measure = problem.task, problem.study.criterion.measure
     y, n_classes = task.y[score], task.n_classes
@@ -167,7 +167,7 @@ def _failure(unit: Unit, path: int, first: int, stop: int, reason: str) -> Failu
 
 
 def _records(results: Sequence[Evaluated], n_totals: int) -> Records:
-    """The records of all paths in one array."""
+    """Collect the records of all paths in one array."""
     lengths = [len(result.n_iter) for result in results]
     records = np.empty(sum(lengths), record_type(n_totals))
     if not len(records):
@@ -181,8 +181,8 @@ def _records(results: Sequence[Evaluated], n_totals: int) -> Records:
     }
     for name, column in columns.items():
         records[name] = np.repeat(column, lengths)
-    begins = np.repeat(np.cumsum(lengths) - lengths, lengths)
-    records["step"] += (np.arange(len(records)) - begins).astype(np.int32)
+    starts = np.repeat(np.cumsum(lengths) - lengths, lengths)
+    records["step"] += (np.arange(len(records)) - starts).astype(np.int32)
     for name in ("totals", "n_iter", "status"):
         records[name] = np.concatenate([getattr(result, name) for result in results])
     return records

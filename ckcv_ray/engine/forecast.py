@@ -1,7 +1,7 @@
-"""How long a run will take: a short trial on the data itself, whose records need not be computed again.
+"""Estimates of how long a run takes, from a short trial on the data whose records the run can use.
 
-Nothing in a plan grows with the number of evaluations: they are counted, not listed, and a short trial is
-made on a thinned study where the whole one is large.
+The cost of a plan does not grow with the number of evaluations: they are counted, not listed, and for a large
+study the trial uses a thinned one.
 """
 
 from collections.abc import Iterator, Sequence
@@ -33,13 +33,13 @@ DRIVER_SECONDS = 0.003
 
 @dataclass(frozen=True)
 class Estimate:
-    """What a short trial on the data itself says of a run.
+    """Estimate of a run from a short trial on the data.
 
     Attributes:
-        seconds: work expected to be left for one worker, drops taken into account.
-        rate: seconds for an evaluation, by its relative cost.
-        outcome: the records of the trial, which the run need not compute again.
-        inputs: what the evaluations were given.
+        seconds: seconds of work expected to be left for one worker, drops taken into account.
+        rate: seconds per unit of an evaluation's relative cost.
+        outcome: records of the trial, which the run does not need to recompute.
+        inputs: inputs of the evaluations.
     """
 
     seconds: float
@@ -50,15 +50,15 @@ class Estimate:
 
 @dataclass(frozen=True)
 class Plan:
-    """What a study will take.
+    """Resources that a study needs.
 
     Attributes:
-        evaluations: of the selection, those of the inner runs of a nested certification included.
+        evaluations: evaluations of the selection, including the inner runs of a nested certification.
         splits: splits of the data they belong to.
         sizes: distinct fold sizes.
         bytes_per_worker: memory a worker needs for the largest split.
-        seconds_at_most: for one worker, were nothing dropped.
-        seconds_by_workers: expected, by number of workers; one means a single process without Ray.
+        seconds_at_most: seconds for one worker if nothing were dropped.
+        seconds_by_workers: expected seconds by number of workers; 1 means a single process without Ray.
     """
 
     evaluations: int
@@ -74,9 +74,9 @@ class Plan:
 
 
 def estimate(problem: Problem) -> Estimate:
-    """Run the race itself for about two seconds, and forecast the rest from what it shows.
+    """Run the selection for about two seconds, and forecast the rest from its measurements.
 
-    The first split is tried path by path, so that on many rows the trial ends with a path and not later.
+    The first split is evaluated path by path, so that even on many rows the trial can end after any path.
     """
     inputs, aggregator = share(problem), Aggregator(problem)
     warm_up(inputs)
@@ -88,23 +88,23 @@ def estimate(problem: Problem) -> Estimate:
         if monotonic() > deadline:
             break
     rate = aggregator.rate.per_cost
-    left, done = aggregator.forecast() + rate * _refits(problem), _together(outcomes)
+    left, done = aggregator.forecast() + rate * _refits(problem), _merged(outcomes)
     inner = (problem.study.outer_splits or 0) * problem.inner_share
-    seconds = left + inner * (done.seconds + left)  # the inner ones begin with nothing done
+    seconds = left + inner * (done.seconds + left)  # inner runs start from scratch
     return Estimate(seconds, rate, done, inputs)
 
 
 def plan(study: Study, X: ArrayLike, y: ArrayLike, workers: Sequence[int] = WORKERS) -> Plan:
-    """Plan a study on inputs X [n, d] and labels y [n]; it takes about two seconds, however large it is.
+    """Plan a study on inputs X [n, d] and labels y [n], in about two seconds for any size of study.
 
     Args:
         study: learner, resampling, criterion, certification and seed.
         X, y: as for ``run``.
-        workers: numbers of workers to plan for.
+        workers: numbers of workers to estimate the time for.
 
     Raises:
-        InputError: the study does not go with the data, or ``workers`` are not whole numbers of 1 or more.
-        RunError: all that was tried failed.
+        InputError: the study does not apply to the data, or ``workers`` are not integers of at least 1.
+        RunError: every evaluation of the trial failed.
     """
     counts = [
         integer("workers", count, least=1, most=MOST) for count in sequence("workers", workers, least=1)
@@ -113,10 +113,10 @@ def plan(study: Study, X: ArrayLike, y: ArrayLike, workers: Sequence[int] = WORK
 
 
 def plan_problem(problem: Problem, workers: Sequence[int] = WORKERS) -> Plan:
-    """Plan a problem; it takes about two seconds, however large the study is.
+    """Plan a problem, in about two seconds for any size of study.
 
     Raises:
-        RunError: all that was tried failed.
+        RunError: every evaluation of the trial failed.
     """
     tried = thinned(problem)
     expected = estimate(tried)
@@ -140,7 +140,7 @@ def plan_problem(problem: Problem, workers: Sequence[int] = WORKERS) -> Plan:
 
 
 def thinned(problem: Problem) -> Problem:
-    """Return a problem of the same kind that is small enough to be tried: itself, or with values left out."""
+    """Return the problem if it is small enough for a trial, else one with some of its values left out."""
     if problem.n_evaluations <= MOST_TRIED:
         return problem
     study, sizes = problem.study, problem.sizes
@@ -152,13 +152,13 @@ def thinned(problem: Problem) -> Problem:
 
 
 def wall_seconds(work: float, workers: int) -> float:
-    """Return the time on Ray for some seconds of work: its start, and the driver where it cannot keep up."""
+    """Return the wall time on Ray for seconds of work, including its start and the driver's limit."""
     batch = batch_seconds(work, workers, LEAST_SECONDS)
     return RAY_SECONDS + max(work / workers, batch, work / batch * DRIVER_SECONDS)
 
 
 def _work(problem: Problem) -> float:
-    """Evaluations of the selection, each times its cost; inner runs included."""
+    """Return the summed cost of the evaluations of the selection, inner runs included."""
     runs = [problem.sizes, *[_inner_sizes(problem)] * (problem.study.outer_splits or 0)]
     cost = problem.learner.cost
     return float(problem.n_settings * sum(cost(s.n_train) * s.n_splits for sizes in runs for s in sizes))
@@ -171,7 +171,7 @@ def _inner_sizes(problem: Problem) -> tuple[Any, ...]:
 
 
 def _refits(problem: Problem) -> float:
-    """Cost of refitting the winner, and of everything on the estimate sets, if exhaustive."""
+    """Return the cost of refitting the winner, and of all evaluations on the estimate sets if exhaustive."""
     longest = max(problem.learner.lengths)
     refits = problem.sizes[0].n_splits * longest * problem.cost(Stage.REFIT, 0)
     if problem.study.exhaustive:
@@ -181,7 +181,7 @@ def _refits(problem: Problem) -> float:
 
 
 def _units(aggregator: Aggregator) -> Iterator[Unit]:
-    """Units of the race, the first of them path by path."""
+    """Generate units of the selection, the first of them path by path."""
     first = True
     while (units := aggregator.plan(1)) and units[0].stage is Stage.SELECT:
         for unit in units:
@@ -190,18 +190,18 @@ def _units(aggregator: Aggregator) -> Iterator[Unit]:
 
 
 def _singly(unit: Unit) -> Iterator[Unit]:
-    """Each path as a unit, in such an order that any beginning covers the range of paths."""
+    """Generate each path as a unit, in an order in which every prefix covers the range of paths."""
     return (unit._replace(paths=(unit.paths[i],)) for i in _spread(len(unit.paths)))
 
 
 def _spread(n: int) -> list[int]:
-    """0 .. n-1 in bit-reversed order."""
+    """Return 0 .. n-1 in bit-reversed order."""
     bits = max(1, (n - 1).bit_length())
     order = sorted(range(1 << bits), key=lambda i: int(f"{i:0{bits}b}"[::-1], 2))
     return [i for i in order if i < n]
 
 
-def _together(outcomes: list[Outcome]) -> Outcome:
+def _merged(outcomes: list[Outcome]) -> Outcome:
     return Outcome(
         np.concatenate([o.records for o in outcomes]),
         tuple(failure for o in outcomes for failure in o.failures),

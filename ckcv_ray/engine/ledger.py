@@ -1,7 +1,7 @@
-"""Evaluations by key: stored once, compared ever after.
+"""Store of evaluations by key.
 
-The same record again changes nothing. A different one under the same key means that the computation was
-not deterministic, and stops the run.
+A duplicate record changes nothing. A different record under the same key means that the computation was not
+deterministic, and stops the run.
 """
 
 from typing import Any, NamedTuple
@@ -21,7 +21,7 @@ Index = NDArray[np.intp]
 
 
 class Places(NamedTuple):
-    """Where records are kept: stage, size, split, path and step; each of shape (records,)."""
+    """Positions of records: stage, size, split, path and step; each of shape (records,)."""
 
     estimate: NDArray[np.bool_]
     size: Index
@@ -30,19 +30,19 @@ class Places(NamedTuple):
     step: Index
 
     def of_stage(self, estimate: bool, size: int) -> NDArray[np.bool_]:
-        """Tell which records belong to one stage of one size."""
+        """Return a mask of the records of one stage and one size."""
         return np.equal(self.estimate, estimate) & np.equal(self.size, size)
 
     def groups(self) -> list[tuple[bool, int]]:
-        """Return each stage and size that occurs, once."""
+        """Return the distinct pairs of stage and size."""
         return list(dict.fromkeys(zip(self.estimate.tolist(), self.size.tolist(), strict=True)))
 
 
 class Ledger:
-    """The records of a problem, by position: totals, iterations and status of each evaluation.
+    """Store of a problem's records by position: totals, iterations and status of each evaluation.
 
     Args:
-        problem: what is solved.
+        problem: the problem to solve.
     """
 
     def __init__(self, problem: Problem) -> None:
@@ -52,10 +52,10 @@ class Ledger:
         self._kept: dict[tuple[bool, int], Kept] = {}
 
     def places(self, records: Records) -> Places:
-        """Return where records belong.
+        """Return the positions of records.
 
         Raises:
-            LookupError: one is not of this problem.
+            LookupError: a record is not of this problem.
         """
         places = Places(*(records[name] for name in Places._fields))
         inside = (places.size >= 0) & (places.size < len(self.n_splits))
@@ -69,11 +69,11 @@ class Ledger:
         return places
 
     def enter(self, records: Records) -> tuple[Places, NDArray[np.bool_]]:
-        """Enter records; their places, and which of them were new.
+        """Store records; return their positions, and which of them were new.
 
         Raises:
-            LookupError: one is not of this problem.
-            RunError: one differs from the one already there.
+            LookupError: a record is not of this problem.
+            RunError: a record differs from the one held under its key.
         """
         places = self.places(records)
         given = self._values(records)
@@ -90,9 +90,9 @@ class Ledger:
         return places, new
 
     def estimate_totals(self) -> dict[int, Kept]:
-        """Return the sums of totals on the estimate sets by position of the size.
+        """Return the sums of totals on the estimate sets, by position of the fold size.
 
-        Each is of shape (n_splits, n_paths, n_steps), and ABSENT where there is none.
+        Each is of shape (n_splits, n_paths, n_steps), and ABSENT where there is no record.
         """
         return {
             size: np.where(kept[..., -1] == ABSENT, ABSENT, kept[..., : self.n_totals].sum(axis=-1))
@@ -108,8 +108,9 @@ class Ledger:
         return tuple(kept[split, path, step, : self.n_totals].tolist())
 
     def held(self, records: Records) -> Kept:
-        """Return totals and status (records, n_totals + 1) held for the keys of some records; ABSENT where
-        there are none.
+        """Return the totals and status held for the keys of records, (records, n_totals + 1).
+
+        They are ABSENT where there is no record.
 
         Raises:
             LookupError: a key is not of this problem.
@@ -122,30 +123,30 @@ class Ledger:
         return np.delete(found, self.n_totals, axis=1)
 
     def has_any(self, failure: Failure) -> bool:
-        """Tell whether there is a record of something that a failure says was lost."""
+        """Return whether any evaluation listed in a failure has a record."""
         return bool(np.any(self._steps(failure) != ABSENT))
 
     def holds(self, failure: Failure) -> bool:
-        """Tell whether there are records of all that a failure says was lost."""
+        """Return whether every evaluation listed in a failure has a record."""
         steps = self._steps(failure)
         return len(steps) > 0 and bool(np.all(steps != ABSENT))
 
     def is_not_converged(self, size: int, split: int, path: int, step: int) -> bool:
-        """Tell whether a refit ended at the iteration cap."""
+        """Return whether a refit stopped at the iteration limit."""
         kept = self._kept.get((True, size))
         return kept is not None and bool(kept[split, path, step, -1] == NOT_CONVERGED)
 
     def not_converged(self) -> int:
-        """Return the number of fits that ended at the iteration cap."""
+        """Return the number of fits that stopped at the iteration limit."""
         return sum(int(np.sum(kept[..., -1] == NOT_CONVERGED)) for kept in self._kept.values())
 
     def _values(self, records: Records) -> Kept:
-        """Totals, iterations and status of each record."""
+        """Return totals, iterations and status of each record."""
         last = [records[name].astype(np.int32) for name in ("n_iter", "status")]
         return np.concatenate([records["totals"], np.stack(last, axis=-1)], axis=1)
 
     def _steps(self, failure: Failure) -> Kept:
-        """Statuses of the steps that a failure says were lost."""
+        """Return the statuses held for the steps of a failure."""
         kept = self._kept.get((failure.estimate, failure.size))
         if kept is None:
             return np.empty(0, np.int32)

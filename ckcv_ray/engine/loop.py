@@ -1,4 +1,4 @@
-"""The loop between what says what to compute and what computes it."""
+"""The loop that passes batches from a recorder to a backend, and outcomes back."""
 
 from collections.abc import Callable
 from math import inf
@@ -16,23 +16,23 @@ Stop = Callable[[], bool]
 
 
 class Supply(Protocol):
-    """What says which units come next, and takes what comes back: a recorder, or what stands for one."""
+    """Source of units and receiver of their outcomes: a recorder, or an object with these methods."""
 
     def plan(self, workers: int, least: float) -> list[Unit]:
         """Return the next batch of work; empty if none is available now."""
 
     def add(self, outcome: Outcome) -> object:
-        """Take what a batch gave back."""
+        """Add the outcome of a batch."""
 
     def progress(self) -> Progress:
-        """Return how far the work has come."""
+        """Return the progress of the work."""
 
 
 def work(backend: Backend, supply: Supply, listen: Listener | None, stop: Stop) -> int:
-    """Keep the backend supplied until nothing is left to compute; return how many batches that took.
+    """Keep the backend supplied until nothing is left to compute; return the number of batches.
 
     Raises:
-        KeyboardInterrupt: ``stop`` said so.
+        KeyboardInterrupt: ``stop`` returned True.
     """
     listeners = [one for one in (backend.listener, listen) if one is not None]
     reported, batches = -inf, 0
@@ -45,14 +45,14 @@ def work(backend: Backend, supply: Supply, listen: Listener | None, stop: Stop) 
         for outcome in backend.wait():
             supply.add(outcome)
         if monotonic() - reported > LISTEN_SECONDS:
-            _tell(listeners, supply)
+            _report(listeners, supply)
             reported = monotonic()
-    _tell(listeners, supply)
+    _report(listeners, supply)
     return batches
 
 
 def _submit(backend: Backend, supply: Supply) -> int:
-    """Submit as many batches as the backend is to be kept supplied with."""
+    """Submit batches up to the backend's window; return their number."""
     batches = 0
     while backend.in_flight() < backend.window:
         units = supply.plan(backend.workers, backend.least_seconds)
@@ -63,8 +63,8 @@ def _submit(backend: Backend, supply: Supply) -> int:
     return batches
 
 
-def _tell(listeners: list[Listener], supply: Supply) -> None:
+def _report(listeners: list[Listener], supply: Supply) -> None:
     if listeners:
-        moment = supply.progress()  # which looks at every evaluation there is
+        progress = supply.progress()  # once for all listeners: it looks at every evaluation
         for listen in listeners:
-            listen(moment)
+            listen(progress)

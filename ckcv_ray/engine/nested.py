@@ -1,7 +1,7 @@
 """Nested selection: Algorithm 1 inside each outer split, and the ensemble of what it selected.
 
-An outer split is a split of three folds: selection sees TR and MS alone, the model it chooses is fitted on
-both, and its errors are counted on EE, a third of the rows. Each inner selection is a run of its own.
+An outer split has three folds: the selection uses TR and MS only, the model it selects is fitted on both, and
+its errors are counted on EE, a third of the rows. Each inner selection is a separate run.
 """
 
 from collections.abc import Sequence
@@ -26,11 +26,11 @@ class Position(NamedTuple):
 
 
 class OverallProgress:
-    """How far a run has come, inner selections included: their moments and its own as one.
+    """Progress of a run and its inner selections, as one sum.
 
     Args:
-        problem: of any certification.
-        listen: told of every moment, one at a time.
+        problem: a problem with any certification.
+        listen: called with every new sum, by one thread at a time.
     """
 
     def __init__(self, problem: Problem, listen: Listener) -> None:
@@ -42,28 +42,28 @@ class OverallProgress:
             splits = sum(size.n_splits for size in problem.study.resampling.sizes(inner_rows(n)))
             self._inner = [Progress(splits * problem.n_settings)] * problem.outer.sizes[0].n_splits
 
-    def own(self, moment: Progress) -> None:
-        """Take a moment of the run's own selection."""
+    def own(self, progress: Progress) -> None:
+        """Update the progress of the run's own selection."""
         with self._lock:
-            self._own = moment
+            self._own = progress
             self._listen(self._sum())
 
     def inner(self, i: int) -> Listener:
-        """Return what takes the moments of inner selection i."""
+        """Return a listener for the progress of inner selection i."""
 
-        def take(moment: Progress) -> None:
+        def update(progress: Progress) -> None:
             with self._lock:
-                self._inner[i] = moment
+                self._inner[i] = progress
                 self._listen(self._sum())
 
-        return take
+        return update
 
     def finished(self, i: int, counts: Evaluations) -> None:
-        """Take what inner selection i came to: one that is read from its folder has no moments."""
+        """Set the final counts of inner selection i, which reports no progress if read from its folder."""
         self.inner(i)(self._inner[i]._replace(**counts, left=0.0))
 
     def _sum(self) -> Progress:
-        """One not begun is taken to cost what the run's own selection did, for fewer rows."""
+        """Sum up; an unstarted selection is expected to cost what the run's own does, for fewer rows."""
         own, every = self._own, [self._own, *self._inner]
         typical = self._share * (own.spent + own.left)
         names = ("planned", "computed", "failed", "dropped", "not_converged", "fits", "spent")
@@ -73,10 +73,10 @@ class OverallProgress:
 
 
 def inner_problems(problem: Problem) -> list[Problem]:
-    """Return what each inner selection is; none without a nested certification.
+    """Return the problem of each inner selection; none without a nested certification.
 
     Raises:
-        InputError: one of them has too few rows of a class.
+        InputError: an inner selection has too few rows of a class.
     """
     if problem.study.outer_splits is None:
         return []
@@ -87,11 +87,11 @@ def nested_ensemble(problem: Problem, winners: Sequence[Position]) -> Ensemble:
     """Fit each inner winner on TR and MS of its outer split, and count its errors on EE.
 
     Raises:
-        RunError: one could not be fitted.
+        RunError: an inner winner could not be fitted.
     """
     inputs = share(problem.outer)
     units = [Unit(Stage.REFIT, 0, i, ((at.path, at.step + 1),)) for i, at in enumerate(winners)]
     outcome = evaluate(units, inputs)
     if outcome.failures:
-        raise RunError(f"a nested winner could not be fitted: {outcome.failures[0].traceback}")
+        raise RunError(f"an inner winner could not be fitted: {outcome.failures[0].traceback}")
     return Ensemble(outcome.members)

@@ -1,4 +1,4 @@
-"""How far a run has come."""
+"""Progress of a run."""
 
 from collections.abc import Callable
 from math import inf
@@ -8,17 +8,17 @@ from ckcv_ray.study import Candidate
 
 
 class Progress(NamedTuple):
-    """A moment of a run.
+    """Progress of a run at one moment.
 
     Attributes:
-        planned: evaluations of the selection.
-        computed, failed, dropped: of those, done, failed, and by now proven not to matter.
-        not_converged: fits, of both stages, that ended at the iteration cap.
+        planned: number of evaluations of the selection.
+        computed, failed, dropped: how many of them are computed, failed, and proven not to matter.
+        not_converged: fits, of both stages, that stopped at the iteration limit.
         fits: models fitted so far by this run.
-        spent: seconds of work so far, on one worker, in all sessions.
-        left: seconds of work expected on one worker; 0 when decided, inf when not known yet.
+        spent: seconds of work so far, summed over workers and sessions.
+        left: expected seconds of work left for one worker; 0 once decided, inf if not yet known.
         best: the best complete candidate so far and its l_ms, or None.
-        workers: processes that share the work left.
+        workers: number of processes that share the work left.
     """
 
     planned: int

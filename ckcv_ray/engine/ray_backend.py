@@ -1,8 +1,8 @@
-"""The Ray backend: the only module that imports ray, with ``metrics``, and nothing but Ray is in it.
+"""Ray backend. This module and ``metrics`` are the only ones that import ray.
 
-Data are put into the object store once; a batch is a task; the recorder is an actor on the driver's node, the
-only writer of the run folder. What is lost with a worker or a node is sent again (``retry``); a recorder that
-dies is replaced by another, which loads what the folder holds.
+The inputs are put into the object store once; a batch is a Ray task; the recorder is an actor on the driver's
+node, the only writer of the run folder. A batch lost with a worker or a node is sent again (``retry``); a
+recorder that dies is replaced by a new one, which loads the run folder.
 """
 
 import atexit
@@ -31,7 +31,7 @@ from ckcv_ray.engine.evaluate import Inputs, evaluate, failed, memory
 from ckcv_ray.engine.metrics import Metrics
 from ckcv_ray.engine.progress import Listener
 from ckcv_ray.engine.recorder import Recorder
-from ckcv_ray.engine.retry import ATTEMPTS, Batch, instead
+from ckcv_ray.engine.retry import ATTEMPTS, Batch, replacements
 from ckcv_ray.errors import InputError, RunError
 from ckcv_ray.learners.ensemble import Outcome
 from ckcv_ray.study import Problem
@@ -40,7 +40,7 @@ LOOK_SECONDS = 5.0
 LOOPBACK = "127.0.0.1"
 REACH_SECONDS = 5.0
 WAIT_SECONDS = 0.5
-LIVES = 5  # recorders in a row that may die within one call
+MOST_DEATHS = 5  # recorders in a row that may die within one call
 IN_FLIGHT = 2
 PACKAGE = Path(__file__).resolve().parents[1]
 
@@ -54,10 +54,10 @@ _RecorderActor: Any = ray.remote(num_cpus=0)(Recorder)
 
 
 class RayBackend:
-    """Batches as Ray tasks, on the Ray this process is connected to.
+    """Evaluates batches as tasks of the Ray cluster that this process is connected to.
 
     Args:
-        workers: batches at once; None for every CPU there is.
+        workers: number of batches evaluated at once; None for one per CPU.
     """
 
     name = "ray"
@@ -80,17 +80,17 @@ class RayBackend:
         self._inputs = ray.put(inputs)
 
     def submit(self, units: list[Unit]) -> None:
-        """Send a batch to whichever worker is free."""
+        """Submit a batch as a task."""
         self._send(Batch(tuple(units)))
 
     def in_flight(self) -> int:
-        """Return the number of batches not handed back."""
+        """Return the number of batches submitted and not returned."""
         return len(self._pending)
 
     def wait(self) -> list[Outcome]:
-        """Return the outcomes of batches that are done, if any is within a short while."""
+        """Wait a short time for a batch to finish; return the outcomes available."""
         if monotonic() - self._looked > LOOK_SECONDS:
-            with suppress(InputError):  # the nodes with room are gone: they may come back
+            with suppress(InputError):  # the nodes with enough memory are gone, and may come back
                 self._count_workers()
         done, _ = ray.wait(list(self._pending), num_returns=1, timeout=WAIT_SECONDS, fetch_local=False)
         settled = (self._settled(reference, self._pending.pop(reference)) for reference in done)
@@ -99,16 +99,16 @@ class RayBackend:
         return outcomes
 
     def close(self) -> None:
-        """Cancel what runs."""
+        """Cancel all running tasks."""
         for reference in self._pending:
             ray.cancel(reference, force=True)
         self._pending = {}
 
     def _count_workers(self) -> None:
-        """Update the number of concurrent batches from the live nodes: they come and go.
+        """Update the number of concurrent batches from the live nodes.
 
         Raises:
-            InputError: there are nodes, and none has room.
+            InputError: there are nodes, but none has enough memory for a worker.
         """
         self._looked = monotonic()
         nodes = [node["Resources"] for node in ray.nodes() if node["Alive"] and "CPU" in node["Resources"]]
@@ -129,11 +129,11 @@ class RayBackend:
         self._pending[self._task.remote(list(batch.units), self._inputs)] = batch
 
     def _settled(self, reference: Any, batch: Batch) -> Outcome | None:
-        """The outcome of a batch; None where it was lost and is sent again, failures where for good."""
+        """Return the outcome of a batch; None if lost and sent again, failures if lost too many times."""
         try:
             outcome: Outcome = ray.get(reference)
         except RayError as error:
-            if others := instead(batch):
+            if others := replacements(batch):
                 for other in others:
                     self._send(other)
                 return None
@@ -142,7 +142,7 @@ class RayBackend:
 
 
 def remote_recorder(problem: Problem, out: Out) -> Recorder:
-    """Make a recorder that is an actor on the driver's node."""
+    """Make a recorder that runs as an actor on the driver's node."""
     here = NodeAffinitySchedulingStrategy(ray.get_runtime_context().get_node_id(), soft=False)
     options = _RecorderActor.options(scheduling_strategy=here)
     given = ray.put(problem)
@@ -151,7 +151,7 @@ def remote_recorder(problem: Problem, out: Out) -> Recorder:
 
 @contextmanager
 def connected(workers: int | None, address: str) -> Iterator[None]:
-    """One connection for several backends; a Ray that is ours is shut down at the end."""
+    """Connect to Ray for several backends; a Ray instance started here is shut down at the end."""
     owns = not ray.is_initialized()
     if owns:
         _connect(workers, address)
@@ -163,9 +163,10 @@ def connected(workers: int | None, address: str) -> Iterator[None]:
 
 
 class _Remote:
-    """An actor's methods as ordinary ones, raising what they raised.
+    """Proxy of a recorder actor: its methods, called synchronously, with their own exceptions.
 
-    One that died is replaced, opened, and asked again: what is asked of a recorder may be asked twice.
+    An actor that died is replaced by a new one, which is opened, and the call is repeated: the methods of a
+    recorder may be called twice.
     """
 
     def __init__(self, make: Callable[[], Any]) -> None:
@@ -174,18 +175,18 @@ class _Remote:
 
     def __getattr__(self, name: str) -> Any:
         def call(*args: Any) -> Any:
-            for _ in range(LIVES):
+            for _ in range(MOST_DEATHS):
                 try:
                     return self._ask(name, *args)
                 except RayActorError as error:
                     reason = error
                     self._revive()
-            raise RunError(f"the recorder keeps dying: {reason}; give the same command again to go on")
+            raise RunError(f"the recorder keeps dying: {reason}; run the same command again to resume")
 
         return call
 
     def close(self) -> None:
-        """Close the recorder, and end the actor for good."""
+        """Close the recorder, and kill the actor."""
         try:
             self.__getattr__("close")()
         finally:
@@ -199,16 +200,16 @@ class _Remote:
 
     def _revive(self) -> None:
         self._actor = self._make()
-        with suppress(RayActorError):  # the next call will meet it again
+        with suppress(RayActorError):  # the next call raises it again
             self._ask("open")
 
 
 def _connect(workers: int | None, address: str) -> None:
-    """Join a cluster, or start a Ray of our own on loopback; SIGTERM keeps the handler it had."""
+    """Join a cluster, or start a local Ray on loopback; the handler of SIGTERM is restored."""
     main = threading.current_thread() is threading.main_thread()
     handler = signal.getsignal(signal.SIGTERM)
     options: dict[str, Any] = {"log_to_driver": False, "logging_level": "ERROR"}
-    os.environ.setdefault("RAY_task_oom_retries", "0")  # our own retries have a limit
+    os.environ.setdefault("RAY_task_oom_retries", "0")  # this backend retries, with a limit
     if address == "local":
         options |= {
             "address": "local",
@@ -216,8 +217,8 @@ def _connect(workers: int | None, address: str) -> None:
             "include_dashboard": False,
             "_node_ip_address": LOOPBACK,
         }
-        _ask_for_token()
-        _keep_token()
+        _require_token()
+        _secure_token()
     else:
         _reach(address)
         options |= {"address": address}
@@ -231,33 +232,33 @@ def _connect(workers: int | None, address: str) -> None:
         signal.signal(signal.SIGTERM, handler)
 
 
-def _ask_for_token() -> None:
-    """Have the Ray that is about to start ask for a token, unless RAY_AUTH_MODE says otherwise."""
+def _require_token() -> None:
+    """Make the local Ray require a token, unless RAY_AUTH_MODE is set."""
     if "RAY_AUTH_MODE" not in os.environ:
         os.environ["RAY_AUTH_MODE"] = "token"
-        ray._raylet.Config.initialize("")  # what Ray read when it was imported, read again
+        ray._raylet.Config.initialize("")  # read again what Ray read on import
 
 
-def _keep_token() -> None:
-    """Have a token that none but its owner can read; Ray would make one that everybody can.
+def _secure_token() -> None:
+    """Make a token that only its owner can read; Ray would make a world-readable one.
 
-    It lies where the environment says, else in ~/.ray, else, where there is no home that can keep it, in a
-    folder of this process's own.
+    It is kept where the environment says, else in ~/.ray, else, if that cannot be written, in a temporary
+    folder of this process.
 
     Raises:
-        InputError: there is no temporary folder either.
+        InputError: the temporary folder cannot be written either.
     """
     if os.environ.get("RAY_AUTH_TOKEN") or os.environ.get("RAY_AUTH_TOKEN_PATH"):
         return
     home = os.environ.get("HOME") or os.devnull
     try:
-        _close_token(Path(home) / ".ray")
-    except OSError:  # no home, or none that can be written
-        os.environ["RAY_AUTH_TOKEN_PATH"] = str(_own_token())
+        _private_token(Path(home) / ".ray")
+    except OSError:  # no home folder, or one that cannot be written
+        os.environ["RAY_AUTH_TOKEN_PATH"] = str(_temporary_token())
 
 
-def _close_token(folder: Path) -> Path:
-    """The token in this folder, made if it is not there, both closed to others whatever the umask."""
+def _private_token(folder: Path) -> Path:
+    """Return the token in a folder, made if missing; both are private for any umask."""
     token = folder / "auth_token"
     folder.mkdir(mode=0o700, exist_ok=True)
     _allow(folder, 0o700)
@@ -268,42 +269,42 @@ def _close_token(folder: Path) -> Path:
             with suppress(FileExistsError):
                 os.link(file.name, token)
     _allow(token, 0o600)
-    with token.open() as file:  # or Ray could not read it either
+    with token.open() as file:  # raise here if Ray could not read it
         file.read(1)
     return token
 
 
 def _allow(path: Path, mode: int) -> None:
-    """Set the mode of a path, if it is not that already, as on a disk that cannot be written."""
+    """Set the mode of a path unless it is set already, which also works on a read-only disk."""
     if path.stat().st_mode & 0o777 != mode:
         path.chmod(mode)
 
 
 @cache
-def _own_token() -> Path:
-    """A token in a private temporary folder, which goes with this process."""
+def _temporary_token() -> Path:
+    """Make a token in a private temporary folder, which is removed at exit."""
     try:
         folder = mkdtemp(prefix="ckcv-ray-")
         atexit.register(rmtree, folder, ignore_errors=True)
-        return _close_token(Path(folder))
+        return _private_token(Path(folder))
     except OSError as error:
         raise InputError(
             f"HOME={os.environ.get('HOME')!r} cannot keep the token of a local Ray, nor can the "
-            f"temporary folder ({error}): set HOME or TMPDIR to a folder that can be written, or take the "
-            "backend serial"
+            f"temporary folder ({error}): set HOME or TMPDIR to a folder that can be written, or use the "
+            "serial backend"
         ) from None
 
 
 def _from_checkout() -> bool:
-    """Whether this package has to be sent to the nodes: neither installed, nor part of a job's copy."""
+    """Return whether the package has to be sent to the nodes: it is neither installed nor in a job's copy."""
     return not {"site-packages", "dist-packages", "runtime_resources"} & set(PACKAGE.parts)
 
 
 def _reach(address: str) -> None:
-    """Raise InputError at once where a client of Ray would try for a minute."""
+    """Raise InputError if no cluster answers at the address; ray.init would try for a minute."""
     if address.startswith("ray://"):
         raise InputError(
-            f"address={address!r}: run on a machine of the cluster, or as a job, not by Ray Client"
+            f"address={address!r}: run on a machine of the cluster, or as a job; Ray Client is not supported"
         )
     host, _, port = address.rpartition(":")
     if not (host and port.isascii() and port.isdigit()):
@@ -312,6 +313,6 @@ def _reach(address: str) -> None:
         raise InputError(f"address={address!r}: expected host:port, or auto for the cluster on this machine")
     try:
         socket.create_connection((host, int(port)), timeout=REACH_SECONDS).close()
-    except (OSError, ValueError, OverflowError) as error:  # the latter two of names and ports that cannot be
+    except (OSError, ValueError, OverflowError) as error:  # the last two for invalid host names and ports
         reason = getattr(error, "strerror", None) or error
         raise InputError(f"no Ray cluster answers at {address}: {reason}") from None

@@ -1,6 +1,6 @@
-"""An aggregator and the run folder it writes to: what the Ray backend makes an actor.
+"""Recorder: an aggregator and the run folder it writes to; the Ray backend runs it as an actor.
 
-It alone writes to the folder of a run, under its lock: records as they come in, and results at the end.
+It is the only writer of a run folder, under its lock: records as they arrive, and results at the end.
 """
 
 from collections.abc import Mapping, Sequence
@@ -31,12 +31,12 @@ COSTS = ("seconds", "fits", "worker_seconds", "solver_seconds")
 
 
 class Decision(NamedTuple):
-    """What was selected, all that has to be known of it at once: its recorder may die after saying it.
+    """Result of the selection, returned in one call since the recorder may die before the next.
 
     Attributes:
-        winner: position of the winner, None where no candidate could be completed.
-        leaders: of the winner and of each reported fold size, each once.
-        reason: what failed first, where there is no winner.
+        winner: position of the winner; None if no candidate could be completed.
+        leaders: the winner and the leader of each reported fold size, without duplicates.
+        reason: description of the first failure, for the case that there is no winner.
     """
 
     winner: Leader | None
@@ -45,11 +45,11 @@ class Decision(NamedTuple):
 
 
 class Conclusion(NamedTuple):
-    """What the records say, all that has to be known of it at once.
+    """Result of the records, returned in one call.
 
     Attributes:
-        candidates: what became of each candidate.
-        metadata: what the run has cost, in all its sessions, and what failed.
+        candidates: table with the state of each candidate.
+        metadata: cost of the run over all its sessions, and its failures.
     """
 
     candidates: pa.Table
@@ -60,12 +60,12 @@ class Recorder:
     """Records of one run, in memory and in its folder.
 
     Args:
-        problem: what is solved.
-        out: the run folder to write; None keeps everything in memory.
+        problem: the problem to solve.
+        out: run folder to write; None keeps everything in memory.
     """
 
     def __init__(self, problem: Problem, out: str | PathLike[str] | None = None) -> None:
-        make_known(problem.learner)  # or the folder's study could not be read in an actor
+        make_known(problem.learner)  # else an actor could not read the folder's study
         self.problem = problem
         self.aggregator = Aggregator(problem)
         self.folder = RunFolder(out) if out is not None else None
@@ -75,33 +75,33 @@ class Recorder:
         self._before: dict[str, Any] = dict.fromkeys(COSTS, 0)
         self._working, self._solving, self._peak = 0.0, 0.0, 0
         self._damaged: list[str] = []
-        self._begun = self._concluded = False
+        self._opened = self._concluded = False
 
     def open(self) -> None:
-        """Lock the run folder and load existing records; does nothing the second time.
+        """Lock the run folder and load existing records; a second call does nothing.
 
         Raises:
-            StoreError: it is in use, damaged, or another study's.
+            StoreError: it is in use, damaged, or holds another study.
             InputError: it cannot be written.
         """
-        if self.folder is None or self._begun:
+        if self.folder is None or self._opened:
             return
         self.folder.acquire()
         if self.folder.holds(self.problem.run_id):
             self._load(self.folder)
         else:
             self.folder.begin(self.problem)
-        self._begun = True
+        self._opened = True
 
     def plan(self, workers: int, least: float = 0.0) -> list[Unit]:
         """Return the next batch of units; see ``Aggregator``."""
         return self.aggregator.plan(workers, least)
 
     def add(self, outcome: Outcome) -> None:
-        """Add what a batch gave back, and write it from time to time.
+        """Add the outcome of a batch; records are written to the log from time to time.
 
         Raises:
-            RunError: a record differs from one already held, or the folder cannot be written.
+            RunError: a record differs from the one held under its key, or the folder cannot be written.
         """
         self._concluded = False
         new = self.aggregator.add(outcome)
@@ -114,24 +114,24 @@ class Recorder:
             self.flush()
 
     def progress(self) -> Progress:
-        """Return where the run stands, with what earlier sessions spent."""
+        """Return the progress of the run, including the time spent in earlier sessions."""
         return self.aggregator.progress()._replace(spent=self._before["worker_seconds"] + self._working)
 
     def decision(self) -> Decision | None:
-        """Return what was selected; None where work is left, since a recorder died with what had come in."""
+        """Return the selection; None if work is left, since a recorder died with unsaved records."""
         if not self.aggregator.complete():
             return None
         leaders = self.aggregator.leaders()
         return Decision(self.aggregator.selection.winner(), leaders, self.aggregator.first_failure())
 
     def conclude(self, refitted: Sequence[Leader], failed: Sequence[Leader]) -> Conclusion | None:
-        """Write all records, and return what they say.
+        """Write all records, and return their result.
 
-        None where work is left, since a recorder died with what had come in.
+        None if work is left, since a recorder died with unsaved records.
 
         Args:
             refitted: leaders with a model on every split.
-            failed: leaders with a refit that failed.
+            failed: leaders with a failed refit.
         """
         self.flush()
         held, known = self.aggregator.holds_refits, self.aggregator.knows_refits
@@ -141,7 +141,7 @@ class Recorder:
         return Conclusion(self.aggregator.candidates(), self.metadata())
 
     def flush(self) -> None:
-        """Write what has come in since the last time."""
+        """Write the records added since the last write."""
         if self._log is not None and self._unsaved:
             records = np.concatenate([records for records, _ in self._unsaved])
             failures = [failure for _, failed in self._unsaved for failure in failed]
@@ -154,9 +154,9 @@ class Recorder:
     def write_results(
         self, table: pa.Table, ensemble: Ensemble, nested: Ensemble | None
     ) -> dict[str, str] | None:
-        """Write candidates and models; their SHA-256 by file name.
+        """Write candidates and models; return their SHA-256 by file name.
 
-        None where the log may not support them, since another recorder concluded them, and died.
+        None if the log may not support them, since they were concluded by another recorder, which died.
         """
         if not self._concluded:
             return None
@@ -164,16 +164,16 @@ class Recorder:
         return self.folder.write_results(self.problem, table, ensemble, nested) if self.folder else {}
 
     def write_end(self, certificate: Certificate, execution: Mapping[str, Any]) -> bool:
-        """Write certificate, execution and manifest: the run is finished.
+        """Write certificate, execution and manifest, which finishes the run; return whether this was done.
 
-        False where the log may not support them, since another recorder concluded them, and died.
+        False if the log may not support them, since they were concluded by another recorder, which died.
         """
         if self._concluded and self.folder is not None:
             self.folder.write_end(certificate, execution)
         return self._concluded
 
     def metadata(self) -> Metadata:
-        """Return what the run has cost, in all its sessions, and what failed."""
+        """Return the cost of the run over all its sessions, and its failures."""
         at = self.progress()
         counts = Evaluations(planned=at.planned, computed=at.computed, dropped=at.dropped, failed=at.failed)
         sizes = self.problem.sizes
@@ -193,29 +193,29 @@ class Recorder:
         }
 
     def check_held(self) -> None:
-        """Raise RunError where the folder is no longer in its place."""
+        """Raise RunError if the folder was moved, deleted or replaced."""
         if self.folder is not None:
             self.folder.files.lock.check_held()
 
     def close(self) -> None:
-        """Write what is unsaved, where the folder says whose it is, and let it go whatever happens."""
+        """Write what is unsaved if the folder was opened, and release the folder in any case."""
         if self.folder is None or not self.folder.files.lock.held:
             return
         try:
-            if self._begun:
+            if self._opened:
                 self.flush()
-            if self._begun and not self.folder.finished:
+            if self._opened and not self.folder.finished:
                 self.folder.write_execution(self.metadata())
         finally:
             self.folder.release()
 
     def _reopen(self) -> None:
-        """Have the manifest gone before files change that it names: another recorder may have finished."""
+        """Remove the manifest before files it names change; another recorder may have finished the run."""
         if self.folder is not None:
             self.folder.reopen()
 
     def _load(self, folder: RunFolder) -> None:
-        """Load what earlier sessions found and wrote, so far as it is not damaged."""
+        """Load the undamaged records and metadata of earlier sessions."""
         self._damaged = folder.mend(self.problem)
         try:
             if metadata := folder.execution():
@@ -224,6 +224,6 @@ class Recorder:
             self._damaged.append(EXECUTION)
         assert self._log is not None
         parts: list[str] = []
-        for records, _ in self._log.read(parts):  # what failed is tried again
+        for records, _ in self._log.read(parts):  # failures are not loaded: they are retried
             self.aggregator.add(Outcome(records, (), ()))
         self._damaged = list(dict.fromkeys([*self._damaged, *parts]))

@@ -1,7 +1,7 @@
 """Retry policy for lost batches: resubmit, then bisect.
 
-The same batch again, a few times; then its halves, each counted from zero. So whatever kills every worker it
-is given to is narrowed down to one path, which fails, while all else is done.
+A lost batch is sent again a few times, then as two halves, each counted from zero. So a path that kills every
+worker is isolated and recorded as failed, while everything else is computed.
 """
 
 from typing import NamedTuple
@@ -12,21 +12,21 @@ ATTEMPTS = 3
 
 
 class Batch(NamedTuple):
-    """Units that travel together, and how often they were lost."""
+    """Units that are sent together, and how many times they were lost."""
 
     units: tuple[Unit, ...]
     lost: int = 0
 
 
-def instead(batch: Batch, attempts: int = ATTEMPTS) -> list[Batch]:
-    """Return the batches to send in place of a lost one; none where a single path was lost too often."""
+def replacements(batch: Batch, attempts: int = ATTEMPTS) -> list[Batch]:
+    """Return the batches to send instead of a lost one; none if a single path was lost too many times."""
     if batch.lost + 1 < attempts:
         return [batch._replace(lost=batch.lost + 1)]
     return [Batch(part) for part in halves(batch.units)]
 
 
 def halves(units: tuple[Unit, ...]) -> list[tuple[Unit, ...]]:
-    """Return the two halves of some units, or of a single one's paths; none of a single path."""
+    """Return the two halves of several units, or of the paths of one unit; none for a single path."""
     if len(units) > 1:
         middle = len(units) // 2
         return [units[:middle], units[middle:]]

@@ -1,4 +1,4 @@
-"""The HTML page of a run and its figures."""
+"""HTML report of a run, and its figures."""
 
 from os import PathLike
 
@@ -8,20 +8,21 @@ from ckcv_ray.storage.pages import write_report
 
 
 def report(folder: str | PathLike[str], out: str | PathLike[str] | None = None) -> str:
-    """Write one HTML page about a finished run; return where it is.
+    """Write an HTML report of a finished run; return its path.
 
-    Made from the folder's files alone; nothing is unpickled, and the page loads nothing and runs no script.
+    The report is made from the run folder alone. Nothing is unpickled; the page loads nothing and contains no
+    script.
 
     Args:
-        folder: the run folder.
-        out: the file to write; by default report.html in the folder.
+        folder: run folder.
+        out: file to write; by default report.html in the folder.
 
     Raises:
-        StoreError: there is no finished run, or it is damaged.
-        InputError: the page cannot be written, or would replace a file of the run.
+        StoreError: the folder holds no finished run, or it is damaged.
+        InputError: the report cannot be written, or would replace a file of the run.
     """
     result = load_run(folder)
-    from ckcv_ray.reports.page import page  # matplotlib is slow to import, and makes folders of its own
+    from ckcv_ray.reports.page import page  # matplotlib is slow to import, and creates folders
 
     return write_report(RunFolder(folder).files, page(folder, result), out)
 

@@ -1,8 +1,8 @@
-"""Pictures as SVG: functions of plain values, by matplotlib's objects and without pyplot's state.
+"""Figures as SVG: functions of plain values, using matplotlib's objects without pyplot's state.
 
-Text and lines are drawn in ``INK``, a colour used for nothing else, and handed over as ``currentColor``: a
-picture inside a page takes the colour of the text around it, in a light and in a dark scheme. The same
-values give the same bytes.
+Text and lines are drawn in ``INK``, a colour used for nothing else, which is replaced by ``currentColor``: a
+figure in a page takes the colour of the surrounding text, in a light and in a dark scheme. The same values
+give the same bytes.
 """
 
 import re
@@ -46,12 +46,12 @@ Values = NDArray[np.float64]
 
 
 class Axis(NamedTuple):
-    """What steps or paths of a search space differ in.
+    """Axis of a search space: the hyperparameter in which its steps or its paths differ.
 
     Attributes:
-        name: of the hyperparameter.
-        values: of it, as text.
-        counted: whether there is no such hyperparameter, and the values are positions.
+        name: name of the hyperparameter.
+        values: its values, as text.
+        counted: whether there is no such hyperparameter, so that the values are positions.
     """
 
     name: str
@@ -63,10 +63,10 @@ class Landscape(NamedTuple):
     """All settings at one k.
 
     Attributes:
-        steps, paths: what they differ in.
-        value: L_MS, or what it is proven to be at least, (n_paths, n_steps); nan where there is no setting.
-        splits: splits that rests on, (n_paths, n_steps); all n_splits of them where it is L_MS itself.
-        failed: where a split failed, (n_paths, n_steps).
+        steps, paths: the axes.
+        value: L_MS, or a proven lower bound on it, (n_paths, n_steps); nan where there is no setting.
+        splits: number of splits behind the value, (n_paths, n_steps); n_splits where it is L_MS itself.
+        failed: whether a split failed, (n_paths, n_steps).
         best: path and step of the winner.
     """
 
@@ -80,7 +80,7 @@ class Landscape(NamedTuple):
 
 
 class Span(NamedTuple):
-    """Neighbouring k of one fold size and one state; ``l_ms`` and ``l_ee`` only where k was reported."""
+    """Adjacent k of one fold size and one state; ``l_ms`` and ``l_ee`` are set only where k was reported."""
 
     first: int
     last: int
@@ -93,7 +93,7 @@ class Span(NamedTuple):
 
 
 def draw_landscape(at: Landscape, label: str) -> str:
-    """Draw L_MS over all settings; one without all its splits is a smaller square, by their share."""
+    """Draw L_MS over all settings as SVG; a candidate without all its splits is a smaller square."""
     with new_figure("landscape") as figure:
         axes = figure.add_subplot()
         tiles = _tiles(at)
@@ -105,20 +105,20 @@ def draw_landscape(at: Landscape, label: str) -> str:
         _grid_axis(axes.yaxis, at.paths)
         axes.set_xlim(-0.6, len(at.steps.values) - 0.4)
         axes.set_ylim(-0.6, len(at.paths.values) - 0.4)
-        figure.colorbar(tiles, ax=axes, pad=0.02).set_label("L_MS, or at least, in %")
+        figure.colorbar(tiles, ax=axes, pad=0.02).set_label("L_MS or its lower bound, in %")
         return inline_svg(figure, label)
 
 
 def draw_folds(spans: Sequence[Span], label: str) -> str:
-    """L_MS or its lower bound, and L_EE, against k, as SVG."""
+    """Draw L_MS or its lower bound, and L_EE, against k, as SVG."""
     with new_figure("folds") as figure:
         axes = figure.add_subplot()
         known = [span for span in spans if span.l_ms is not None]
         lost = [span for span in spans if span.state == "failed"]
         beaten = [span for span in spans if span not in known and span not in lost]
-        _draw_low(axes, beaten, "^", INK, "L_MS is at least (beaten)")
+        _draw_low(axes, beaten, "^", INK, "lower bound of L_MS (beaten)")
         if lost:
-            _draw_low(axes, lost, "x", MARK, "at least (failed)")
+            _draw_low(axes, lost, "x", MARK, "lower bound (failed)")
         for name, colour, marker in (("l_ms", L_MS, "o"), ("l_ee", L_EE, "s")):
             pairs = ((span.first, getattr(span, name)) for span in known)
             values = [(k, 100 * value) for k, value in pairs if value is not None]
@@ -132,7 +132,7 @@ def draw_folds(spans: Sequence[Span], label: str) -> str:
 
 
 def draw_spread(select: Sequence[float], estimate: Sequence[float], label: str) -> str:
-    """The bounds of the single splits, a dot for each, and their means L_MS and L_EE, as SVG."""
+    """Draw the bound of each split as a dot, and their means L_MS and L_EE, as SVG."""
     with new_figure("spread", (WIDTH, 2.7)) as figure:
         axes = figure.add_subplot()
         for y, (name, bounds, colour) in enumerate((("L_EE", estimate, L_EE), ("L_MS", select, L_MS))):
@@ -151,13 +151,13 @@ def draw_spread(select: Sequence[float], estimate: Sequence[float], label: str) 
 
 @contextmanager
 def new_figure(salt: str, size: tuple[float, float] = (WIDTH, HEIGHT)) -> Iterator[Figure]:
-    """An empty figure in our style, whatever the user's settings; the salt makes its ids its own."""
+    """Make an empty figure in the report's style, whatever the user's settings; ``salt`` is for its ids."""
     with style.context(STYLE, after_reset=True), matplotlib.rc_context({"svg.hashsalt": salt}):
         yield Figure(figsize=size, layout="constrained")
 
 
 def inline_svg(figure: Figure, label: str) -> str:
-    """The figure as an element of an HTML page, named by ``label`` for those who do not see it."""
+    """Return the figure as an element of an HTML page, with ``label`` as its text for screen readers."""
     svg = as_svg(figure)
     svg = svg[svg.index("<svg") :].replace(INK, "currentColor")
     box = re.search(r'viewBox="([^"]*)"', svg)
@@ -166,22 +166,22 @@ def inline_svg(figure: Figure, label: str) -> str:
 
 
 def as_svg(figure: Figure, background: str = "none") -> str:
-    """The figure as the text of an SVG file."""
+    """Return the figure as the text of an SVG file."""
     buffer = BytesIO()
     figure.savefig(buffer, format="svg", metadata=NO_METADATA, facecolor=background)
     return buffer.getvalue().decode()
 
 
 def _tiles(at: Landscape) -> PatchCollection:
-    """A square for each candidate that did not fail; colours are finest near the least value."""
+    """Make a square for each candidate that did not fail; colours are finest near the minimum."""
     part = np.maximum(LEAST_SIDE, PART_SIDE * at.splits / at.n_splits)
     side = np.where(at.splits == at.n_splits, FULL_SIDE, part)
-    there = ~at.failed & ~np.isnan(at.value)
+    drawn = ~at.failed & ~np.isnan(at.value)
     squares = [
         Rectangle((s - side[p, s] / 2, p - side[p, s] / 2), float(side[p, s]), float(side[p, s]))
-        for p, s in np.argwhere(there)
+        for p, s in np.argwhere(drawn)
     ]
-    shown = 100 * at.value[there]
+    shown = 100 * at.value[drawn]
     norm = PowerNorm(0.5, shown.min(), max(shown.max(), shown.min() + 0.1))
     colours = ListedColormap(matplotlib.colormaps[COLOURS](np.linspace(0.1, 0.95, LEVELS)))
     return PatchCollection(
@@ -198,27 +198,27 @@ def _mark_best(axes: Axes, best: tuple[int, int]) -> None:
 
 
 def _draw_low(axes: Axes, spans: Sequence[Span], marker: str, colour: str, label: str) -> None:
-    """Lower bounds on L_MS of spans of k that have no more to show."""
+    """Draw the lower bounds on L_MS of spans of k that have no L_MS."""
     low, first = [100 * (span.lower_bound or 0.0) for span in spans], [span.first for span in spans]
     axes.hlines(low, first, [span.last for span in spans], color=colour, linewidth=0.8)
     axes.plot(first, low, marker, color=colour, markerfacecolor="none", markersize=5, label=label)
 
 
 def _ring(axes: Axes, winner: Span) -> None:
-    """A ring around the winner's L_MS."""
+    """Draw a ring around the winner's L_MS."""
     at = [winner.first], [100 * (winner.l_ms or 0.0)]
     axes.plot(*at, "o", color=MARK, markerfacecolor="none", markersize=12, markeredgewidth=2, label="winner")
 
 
 def _grid_axis(axis: Any, values: Axis) -> None:
-    """Ticks at the positions of a grid's values, thinned to what has room."""
+    """Set ticks at the positions of a grid's values, thinned to at most ``TICKS``."""
     shown = range(0, len(values.values), -(-len(values.values) // TICKS))
     axis.set_ticks(list(shown), [values.values[i] for i in shown], parse_math=False)
     axis.set_label_text(values.name, parse_math=False)
 
 
 def _fold_axis(axes: Axes, first: int, last: int) -> None:
-    """The x axis for k, in logarithms where it spans much."""
+    """Set up the x axis for k, logarithmic over a wide range."""
     axes.set_xlabel("k")
     axes.set_xlim(first - 0.8, last + 0.8)
     if last <= LOG_RATIO * first:
@@ -229,7 +229,7 @@ def _fold_axis(axes: Axes, first: int, last: int) -> None:
 
 
 def _stacked(values: Values) -> tuple[Values, Values]:
-    """Values in ascending order, and offsets in -0.3 .. 0.3 that set equal ones side by side."""
+    """Return values in ascending order, and offsets in -0.3 .. 0.3 that separate equal ones."""
     x, count = np.unique(values, return_counts=True)
     step = min(0.1, 0.6 / max(1, int(count.max()) - 1))
     offset = [step * (i - (c - 1) / 2) for c in count for i in range(c)]
@@ -237,7 +237,7 @@ def _stacked(values: Values) -> tuple[Values, Values]:
 
 
 def round_ticks(axis: Any, first: float = 0.0) -> None:
-    """Plain ticks at ``first`` and at 1, 2, 5, 10, ... above it; the axis shows those within its limits."""
+    """Set plain ticks at ``first`` and at 1, 2, 5, 10, ... above it, as far as the axis reaches."""
     axis.set_major_locator(FixedLocator([first, *(tick for tick in ROUND if tick > first)]))
     axis.set_minor_locator(NullLocator())
     axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))

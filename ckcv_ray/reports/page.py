@@ -1,8 +1,8 @@
-"""The HTML page of a finished run, from its folder alone: nothing is unpickled, fetched or executed.
+"""HTML page of a finished run, made from its folder alone: nothing is unpickled, downloaded or executed.
 
-One file without scripts, in which figures stand as SVG and again as tables. Names and labels come from the
-data: the template escapes all it is given but the figures, and these hold no text of the data. The page is
-a function of the folder's files.
+One file without scripts, with figures as SVG and again as tables. Names and labels come from the data, so the
+template escapes everything except the figures, which contain no text of the data. The page is a function of
+the folder's files.
 """
 
 from collections.abc import Sequence
@@ -25,7 +25,7 @@ from ckcv_ray.reports import figures
 from ckcv_ray.reports.figures import Axis, Landscape, Span
 from ckcv_ray.runs.load import load_run, replay
 from ckcv_ray.runs.result import Result
-from ckcv_ray.runs.summary import LIKEWISE
+from ckcv_ray.runs.summary import L_EE_IS
 from ckcv_ray.storage.folder import RunFolder
 from ckcv_ray.study import Candidate, Problem
 
@@ -33,7 +33,7 @@ MOST_NAMED = 5
 
 
 class OneSplit(NamedTuple):
-    """Errors of the winner on one split's select and estimate set, and the bounds they give."""
+    """Errors of the winner on the select and the estimate set of one split, and their bounds."""
 
     split: int
     select_errors: int
@@ -42,15 +42,15 @@ class OneSplit(NamedTuple):
     estimate_bound: float
 
 
-class Loss(NamedTuple):
-    """Paths that failed alike: at what, and with which traceback."""
+class FailureGroup(NamedTuple):
+    """Paths that failed with the same traceback."""
 
     traceback: str
-    paths: "list[Lost]"
+    paths: "list[FailedPath]"
 
 
-class Lost(NamedTuple):
-    """A path that failed, in words."""
+class FailedPath(NamedTuple):
+    """A path that failed, formatted for the page."""
 
     stage: str
     k: int
@@ -60,14 +60,14 @@ class Lost(NamedTuple):
 
 
 def page(out: str | PathLike[str], result: Result | None = None) -> str:
-    """Return the page of the finished run in ``out``.
+    """Return the HTML page of the finished run in ``out``.
 
     Args:
-        out: the run folder.
-        result: what it holds, if it was loaded already.
+        out: run folder.
+        result: its result, if already loaded.
 
     Raises:
-        StoreError: there is no finished run, or it is damaged.
+        StoreError: the folder holds no finished run, or it is damaged.
     """
     result = result or load_run(out)
     aggregator = replay(out, result.problem)
@@ -78,17 +78,17 @@ def page(out: str | PathLike[str], result: Result | None = None) -> str:
         result=result,
         certificate=result.certificate,
         winner=Candidate(result.setting, result.k),
-        against=_against(result),
+        shown_labels=_shown_labels(result),
         claims=result.certificate.claims,
         repeats=repeats_statement(result.certificate.repeats, result.certificate.n_rows),
-        likewise=LIKEWISE[result.certificate.bound],
+        l_ee_is=L_EE_IS[result.certificate.bound],
         notes=_notes(result),
         at=at,
         spans=spans,
         splits=splits,
-        losses=_losses(aggregator.failures(), result.problem),
-        landscape=figures.draw_landscape(at, _landscape_in_words(result, at)),
-        folds=figures.draw_folds(spans, _folds_in_words(result, spans)),
+        failures=_failure_groups(aggregator.failures(), result.problem),
+        landscape=figures.draw_landscape(at, _describe_landscape(result, at)),
+        folds=figures.draw_folds(spans, _describe_folds(result, spans)),
         spread=_draw_spread(result, splits),
         classes=_classes(result),
         study=_parameters(result),
@@ -99,9 +99,9 @@ def page(out: str | PathLike[str], result: Result | None = None) -> str:
 
 
 def landscape(candidates: pa.Table, aggregator: Aggregator, leader: Leader) -> Landscape:
-    """Return L_MS over all settings at the winner's k, as far as the log knows it.
+    """Return L_MS, or its lower bound from the log, over all settings at the winner's k.
 
-    The log holds more splits of a beaten candidate than the proof that the table of candidates keeps.
+    The log can hold more splits of a beaten candidate than the table of candidates, which keeps only a proof.
     """
     fold, problem = aggregator.selection.sizes[leader.size], aggregator.problem
     exists = fold.values[0] != ABSENT
@@ -117,10 +117,10 @@ def landscape(candidates: pa.Table, aggregator: Aggregator, leader: Leader) -> L
 
 
 def axes_of(problem: Problem) -> tuple[Axis, Axis]:
-    """Return what the steps and the paths of a search space differ in.
+    """Return the axes of a search space: that of its steps and that of its paths.
 
-    A hyperparameter names an axis where it alone says which step, or which path, it is; else they are
-    counted.
+    An axis is named by a hyperparameter that alone determines the step, or the path; if there is none, they
+    are counted.
     """
     lengths = list(problem.learner.lengths)
     ends = np.cumsum(lengths)
@@ -141,7 +141,7 @@ def axes_of(problem: Problem) -> tuple[Axis, Axis]:
 
 
 def fold_spans(rows: Sequence[dict[str, Any]]) -> list[Span]:
-    """Return the rows of ``Result.per_k`` as they are drawn."""
+    """Convert the rows of ``Result.per_k`` to spans."""
     return [
         Span(
             row["k_first"],
@@ -149,7 +149,7 @@ def fold_spans(rows: Sequence[dict[str, Any]]) -> list[Span]:
             row["n_select"],
             row["state"],
             row["lower_bound"],
-            _in_words(row["setting"]),
+            _format_setting(row["setting"]),
             row["l_ms"],
             row["l_ee"],
         )
@@ -158,7 +158,7 @@ def fold_spans(rows: Sequence[dict[str, Any]]) -> list[Span]:
 
 
 def single_splits(result: Result, aggregator: Aggregator, leader: Leader) -> list[OneSplit]:
-    """Return the winner's errors and bounds, split by split."""
+    """Return the winner's errors and bounds on each split."""
     fold, certificate = aggregator.selection.sizes[leader.size], result.certificate
     at = [(False, leader.size, split, leader.path, leader.step) for split in range(fold.n_splits)]
     counts = [sum(aggregator.ledger.totals(*one) or ()) for one in at]
@@ -169,7 +169,7 @@ def single_splits(result: Result, aggregator: Aggregator, leader: Leader) -> lis
 
 
 def _axis(known: dict[str, NDArray[Any]], name: str, count: int) -> Axis:
-    """The first hyperparameter all of whose values differ."""
+    """Return the axis of the first hyperparameter with distinct values, else an axis of positions."""
     for hyperparameter, values in known.items():
         if len(np.unique(values)) == count:
             return Axis(hyperparameter, tuple(map(_short, values)))
@@ -180,17 +180,17 @@ def _short(value: Any) -> str:
     return f"{float(f'{value:.3g}'):g}" if isinstance(value, float | np.floating) else str(value)
 
 
-def _in_words(setting: dict[str, Any] | None) -> str:
+def _format_setting(setting: dict[str, Any] | None) -> str:
     return ", ".join(f"{name} = {_short(value)}" for name, value in (setting or {}).items())
 
 
-def _against(result: Result) -> list[Any]:
-    """The labels of the page's title: all of few classes."""
+def _shown_labels(result: Result) -> list[Any]:
+    """Return the labels shown in the page's title: at most ``MOST_NAMED``."""
     return list(result.certificate.labels[:MOST_NAMED])
 
 
 def _leader(result: Result, aggregator: Aggregator) -> Leader:
-    """The winner's position, where the log leads to the certificate's winner."""
+    """Return the winner's position; raise StoreError if the log and the certificate differ on it."""
     leader = aggregator.selection.winner()
     winner = Candidate(result.setting, result.k)
     if leader is None or aggregator.problem.candidate(leader) != winner:
@@ -199,7 +199,7 @@ def _leader(result: Result, aggregator: Aggregator) -> Leader:
 
 
 def _notes(result: Result) -> list[str]:
-    """What to know before quoting the number."""
+    """List what to know before quoting the bound."""
     notes = result.edges()
     if not_converged := result.execution["not_converged"]:
         notes.append(f"{not_converged:,} fits did not converge: {result.problem.learner.convergence_advice}")
@@ -209,18 +209,18 @@ def _notes(result: Result) -> list[str]:
 
 
 def _classes(result: Result) -> list[dict[str, Any]]:
-    """The errors of each class; what they were taken for is known where there are two."""
+    """Return the errors of each class, with the label predicted instead if there are two classes."""
     labels = result.certificate.labels
     return [
-        {"actual": label, "taken": labels[1 - number] if len(labels) == 2 else None, **side}
+        {"actual": label, "predicted": labels[1 - number] if len(labels) == 2 else None, **side}
         for number, (label, side) in enumerate(zip(labels, result.certificate.by_class, strict=True))
     ]
 
 
 def _parameters(result: Result) -> dict[str, str]:
-    """The study's options for people; a grid in full."""
+    """Format the study's options, grids in full."""
     values = result.study.options()
-    values |= {"k": values["k"] or f"3:{result.task.n} (every one)"}
+    values |= {"k": values["k"] or f"3:{result.task.n} (all)"}
     return {name: _listed(value) for name, value in values.items()}
 
 
@@ -231,37 +231,41 @@ def _listed(value: Any) -> str:
 
 
 def _flat(values: Any, name: str = "") -> list[tuple[str, str]]:
-    """Nested JSON values as pairs of a dotted name and text."""
+    """Flatten nested JSON values into pairs of a dotted name and text."""
     if isinstance(values, dict):
         nested = [_flat(value, f"{name}.{key}" if name else str(key)) for key, value in values.items()]
         return [pair for pairs in nested for pair in pairs]
     return [(name, ", ".join(map(str, values)) if isinstance(values, list) else str(values))]
 
 
-def _losses(failures: Sequence[Failure], problem: Problem) -> list[Loss]:
-    alike: dict[str, list[Lost]] = {}
+def _failure_groups(failures: Sequence[Failure], problem: Problem) -> list[FailureGroup]:
+    by_traceback: dict[str, list[FailedPath]] = {}
     for one in failures:
-        first, last = (problem.learner.setting(one.path, step) for step in (one.first, one.stop - 1))
+        first, last = (dict(problem.learner.setting(one.path, step)) for step in (one.first, one.stop - 1))
         stage = "estimate" if one.estimate else "select"
-        lost = Lost(
-            stage, problem.sizes[one.size].k, one.split, _in_words(dict(first)), _in_words(dict(last))
+        failed = FailedPath(
+            stage,
+            problem.sizes[one.size].k,
+            one.split,
+            _format_setting(first),
+            _format_setting(last),
         )
-        alike.setdefault(one.traceback, []).append(lost)
-    return [Loss(traceback, paths) for traceback, paths in alike.items()]
+        by_traceback.setdefault(one.traceback, []).append(failed)
+    return [FailureGroup(traceback, paths) for traceback, paths in by_traceback.items()]
 
 
-def _landscape_in_words(result: Result, at: Landscape) -> str:
+def _describe_landscape(result: Result, at: Landscape) -> str:
     exists = ~np.isnan(at.value)
     complete = int(np.sum((at.splits == at.n_splits) & exists))
     return (
-        f"L_MS over {at.steps.name} and {at.paths.name} at k = {result.k}. Least: {100 * result.l_ms:.2f} % "
-        f"at {_in_words(dict(result.setting))}. {complete} of {int(np.sum(exists))} candidates have all "
-        f"{at.n_splits} splits; of the others a lower bound is drawn. All values are in the table below the "
-        "figure."
+        f"L_MS over {at.steps.name} and {at.paths.name} at k = {result.k}. Minimum: {100 * result.l_ms:.2f} "
+        f"% at {_format_setting(dict(result.setting))}. {complete} of {int(np.sum(exists))} candidates have "
+        f"all {at.n_splits} splits; for the others a lower bound is drawn. All values are in the table "
+        "below the figure."
     )
 
 
-def _folds_in_words(result: Result, spans: Sequence[Span]) -> str:
+def _describe_folds(result: Result, spans: Sequence[Span]) -> str:
     return (
         f"L_MS or its lower bound, and L_EE, against k from {spans[0].first} to {spans[-1].last}. "
         f"The winner is k = {result.k} with L_MS {100 * result.l_ms:.2f} % and L_EE {100 * result.l_ee:.2f} "
@@ -272,7 +276,7 @@ def _folds_in_words(result: Result, spans: Sequence[Span]) -> str:
 def _draw_spread(result: Result, splits: Sequence[OneSplit]) -> str:
     select, estimate = [s.select_bound for s in splits], [s.estimate_bound for s in splits]
     label = (
-        f"Bounds of the {len(splits)} single splits. On the select sets from {100 * min(select):.2f} to "
+        f"Bounds of the {len(splits)} splits. On the select sets from {100 * min(select):.2f} to "
         f"{100 * max(select):.2f} %, mean L_MS {100 * result.l_ms:.2f} %; on the estimate sets from "
         f"{100 * min(estimate):.2f} to {100 * max(estimate):.2f} %, mean "
         f"{100 * sum(estimate) / len(estimate):.2f} %. "

@@ -1,4 +1,4 @@
-"""The summary of a run's result, as the command line prints it."""
+"""Text summary of a finished run, as the command line prints it."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -7,8 +7,8 @@ from ckcv_ray.claims.certificate import Certificate
 from ckcv_ray.claims.wording import Claim, at_most, level_of, repeats_statement
 from ckcv_ray.study import Candidate, Problem, listed
 
-LIKEWISE = {
-    "clopper_pearson": "the paper's figure: the same on the estimate sets",
+L_EE_IS = {
+    "clopper_pearson": "the same mean on the estimate sets (the paper's figure)",
     "stevens": "mean randomised bound (Stevens) on the estimate sets",
     "safe": "averaging-safe bound on the estimate sets",
     "catoni": "Catoni's bound on the estimate sets",
@@ -22,13 +22,13 @@ def summary(
     per_k: Sequence[dict[str, Any]],
     edges: Sequence[str],
 ) -> str:
-    """Return the result as text.
+    """Return the summary as text.
 
     Args:
         problem: the problem that was solved.
-        certificate, execution: those of the result.
-        per_k: the outcome of every fold size.
-        edges: a sentence for each grid that has the winner on its edge.
+        certificate, execution: of the result.
+        per_k: state and result of every fold size.
+        edges: one sentence for each grid that has the winner on its edge.
     """
     lines = [
         *_headline(problem, certificate),
@@ -37,34 +37,36 @@ def summary(
         *(f"note           {sentence}" for sentence in edges),
     ]
     shown = repeats_statement(certificate.repeats, certificate.n_rows)
-    others = [statement for statement in certificate.statements if statement not in shown]
-    return "\n".join([*lines, "", *others])
+    statements = [statement for statement in certificate.statements if statement not in shown]
+    return "\n".join([*lines, "", *statements])
 
 
 def _headline(problem: Problem, c: Certificate) -> list[str]:
     level, winner = level_of(c.delta), Candidate(c.setting, c.k)
-    against = " against ".join(map(repr, c.labels)) if len(c.labels) == 2 else f"{len(c.labels)} classes"
+    two = len(c.labels) == 2
+    classes = f"classes {c.labels[0]!r} and {c.labels[1]!r}" if two else f"{len(c.labels)} classes"
+    held_out = f" (and {c.n_held} held out)" if c.n_held else ""
     return [
-        f"run {c.run_id}: {problem.task.n} rows, {len(problem.task.features)} features, {against}",
+        f"run {c.run_id}: {problem.task.n} rows{held_out}, {len(problem.task.features)} features, {classes}",
         f"best           {winner}"
         f"   (train {c.n_train}, select {c.n_select}, estimate {c.n_select} rows; {c.n_splits} splits)",
-        f"L_MS           {100 * c.l_ms:6.2f} %   mean {level} bound on the select sets, minimised",
-        f"L_EE           {100 * c.l_ee:6.2f} %   {LIKEWISE[c.bound]}",
+        f"L_MS           {100 * c.l_ms:6.2f} %   mean {level} bound on the select sets (minimised)",
+        f"L_EE           {100 * c.l_ee:6.2f} %   {L_EE_IS[c.bound]}",
         *map(_claimed, c.claims),
         *(f"CAUTION        {sentence}" for sentence in repeats_statement(c.repeats, c.n_rows)),
         *(
-            f"  {_confusion(c, number)}:  {100 * side['errors'] / max(1, side['rows']):.2f} %"
-            f" of the rows of this class on average, mean {level} bound {100 * side['bound']:.2f} %"
+            f"  {_mistaken(c, number)}:  {100 * side['errors'] / max(1, side['rows']):.2f} %"
+            f" of these rows on average, mean {level} bound {100 * side['bound']:.2f} %"
             for number, side in enumerate(c.by_class)
         ),
     ]
 
 
-def _confusion(c: Certificate, number: int) -> str:
-    """Say how the wrong rows of a class were classified."""
+def _mistaken(c: Certificate, number: int) -> str:
+    """Name the kind of error made on a class."""
     if len(c.labels) == 2:
-        return f"{c.labels[number]!r} classified as {c.labels[1 - number]!r}"
-    return f"{c.labels[number]!r} classified as another class"
+        return f"{c.labels[number]!r} predicted as {c.labels[1 - number]!r}"
+    return f"{c.labels[number]!r} predicted as another class"
 
 
 def _reported(problem: Problem, execution: dict[str, Any], per_k: Sequence[dict[str, Any]]) -> list[str]:
@@ -90,17 +92,17 @@ def _cost(execution: dict[str, Any]) -> list[str]:
         f"fits           {execution['fits']:,} in {execution['seconds']:.1f} s",
     ]
     if execution["not_converged"]:
-        lines.append(f"not converged  {execution['not_converged']:,} fits stopped at the iteration cap")
+        lines.append(f"not converged  {execution['not_converged']:,} fits stopped at the iteration limit")
     if test := execution.get("test"):
         lines.append(
-            f"test error     {_percent(test['error'])} on {test['rows']:,} rows by a random member, "
-            f"{_percent(test['vote_error'])} by the majority (as the run reports it)"
+            f"test error     {_percent(test['error'])} on {test['rows']:,} rows by a random member of F*, "
+            f"{_percent(test['vote_error'])} by majority vote (as reported by the run)"
         )
     return lines
 
 
 def _claimed(claim: Claim) -> str:
-    """Return a claim in one line."""
+    """Return a claim as one line."""
     level = level_of(claim["delta"])
     source = f"{claim['certification']}, {claim['classifier']}"
     return (

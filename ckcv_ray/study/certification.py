@@ -83,14 +83,22 @@ class Holdout:
     criteria: ClassVar[frozenset[str]] = Occam.criteria
 
     holdout_share: float = option(
-        0.33, Option(_share, "The share set aside by holdout.", float, "0.33", "Certificate")
+        0.33,
+        Option(
+            _share,
+            "Share of the rows that --certify holdout sets aside, between 0 and 1.",
+            float,
+            "0.33",
+            "Certificate",
+        ),
     )
     claim: tuple[str, ...] = option(
         CLAIMS[:1],
         Option(
             _claims,
-            "What holdout certifies, delta shared: random (the member that ckcv predict draws for a row, by "
-            "a hash of its values), vote (the majority of F*), member:7; several as a,b.",
+            "What --certify holdout certifies: random (the member of F* that ckcv predict draws for a row, "
+            "by a hash of its values), vote (the majority of F*) or member:7 (the member of split 7). "
+            "Several, such as random,vote, share delta.",
             shown="random",
             panel="Certificate",
         ),
@@ -123,7 +131,7 @@ class Nested:
         5,
         Option(
             lambda name, value: integer(name, value, least=1, most=MOST_SPLITS),
-            "Outer splits of nested; each costs a run on two thirds.",
+            "Outer splits of --certify nested; each costs a run on two thirds of the rows.",
             int,
             "5",
             "Certificate",

@@ -58,16 +58,28 @@ class Study:
     certification: Certification = field(default_factory=Occam)
     seed: int = option(
         0,
-        Option(lambda name, value: integer(name, value, least=0, most=MOST_SEED), "Of the splits.", int, "0"),
+        Option(
+            lambda name, value: integer(name, value, least=0, most=MOST_SEED),
+            "Seed of the random splits, an integer from 0.",
+            int,
+            "0",
+        ),
     )
     report_k: tuple[int, ...] = option(
         (),
         Option(
             lambda name, value: folds(name, value, least=0),
-            "Values of k whose own best candidate is reported too.",
+            "Values of k whose own best candidate is reported as well, such as 5,10.",
         ),
     )
-    exhaustive: bool = option(False, Option(truth, "Compute every evaluation; drop nothing.", bool))
+    exhaustive: bool = option(
+        False,
+        Option(
+            truth,
+            "Compute every evaluation instead of dropping what is provably beaten; the winner is the same.",
+            bool,
+        ),
+    )
 
     def __post_init__(self) -> None:
         for slot, part in self.parts.items():

@@ -13,10 +13,14 @@ import ckcv_ray
 
 
 def test_help_teaches(ckcv: Command) -> None:
-    for words in ((), ("run",), ("status",), ("verify",), ("predict",), ("report",), ("fetch",)):
+    for words in ((), ("run",), ("plan",), ("status",), ("verify",), ("predict",), ("report",), ("fetch",)):
         code, shown, _ = ckcv(*words, "--help")
         assert code == 0
         assert len(shown) > 200
+        example = " ".join(("ckcv", *words))
+        assert any(
+            line.strip().startswith(f"{example} ") or line.strip() == example for line in shown.split("\n")
+        )
     assert "log:-2:4:13" in ckcv("run", "--help")[1]
     assert "ckcv run ida:twonorm:37" in ckcv("fetch", "--help")[1]  # some names of sets would become emoji
 

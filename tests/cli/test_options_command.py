@@ -296,7 +296,7 @@ def test_a_learner_that_is_registered_has_its_options_on_the_command_line() -> N
         )
 
     shown = " ".join(other("run", "--help").stdout.replace("│", " ").split())
-    assert "--learner <str> What is fitted: svm or other. [default: (svm)]" in shown
+    assert "--learner <str> Learner to fit: svm or other. [default: (svm)]" in shown
     assert "--with-offset <bool> Whether there is an offset." in shown
     refused = other("plan", "twonorm:40:0", "--with-offset")
     assert (refused.returncode, refused.stdout) == (2, "")

@@ -96,17 +96,17 @@ def test_predictions_never_replace_what_is_predicted(ckcv: Command, finished: Pa
 def test_rows_that_were_learned_from_are_told(ckcv: Command, finished: Path, tmp_path: Path) -> None:
     learned = parquet.read_table(finished / "data.parquet")
     _, _, told = ckcv("predict", finished, finished / "data.parquet")
-    assert f"; {len(learned)} of them were learned from, and say little of new ones" in told
+    assert f"; {len(learned)} of them are learning rows, and say little about new ones" in told
     name = next(name for name in learned.column_names if pa.types.is_floating(learned[name].type))
     at = learned.column_names.index(name)
     shifted = learned.set_column(at, name, pc.add(learned[name], 0.001))
     parquet.write_table(pa.concat_tables([shifted, learned.slice(0, 5)]), tmp_path / "new.parquet")
     _, _, told = ckcv("predict", finished, tmp_path / "new.parquet")
-    assert "; 5 of them were learned from" in told
+    assert "; 5 of them are learning rows" in told
     parquet.write_table(shifted, tmp_path / "new.parquet")
     _, _, told = ckcv("predict", finished, tmp_path / "new.parquet")
     assert "error rate" in told
-    assert "learned from" not in told
+    assert "learning rows" not in told
 
 
 def test_predict_by_one_member(ckcv: Command, patients: Path, tmp_path: Path) -> None:

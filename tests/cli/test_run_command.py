@@ -28,9 +28,9 @@ def test_run_prints_a_summary_and_a_folder(ckcv: Command, patients: Path, tmp_pa
     out = tmp_path / "runs" / "mine"
     code, shown, told = ckcv("run", patients, "--target", "outcome", "--out", out, "--report-k", "5", *SMALL)
     assert code == 0
-    for part in ("best           C = ", "L_MS", "L_EE", "'ill' classified as 'well'", "k = 5", "not proven"):
+    for part in ("best           C = ", "L_MS", "L_EE", "'ill' predicted as 'well'", "k = 5", "not proven"):
         assert part in shown
-    assert "expected: " in told
+    assert "estimated time: " in told
     assert str(out) in told
     assert sorted(file.name for file in out.iterdir()) == [
         "candidates.parquet", "certificate.json", "data.parquet", "ensemble",
@@ -98,7 +98,7 @@ def test_unconverged_fits_are_counted_and_shown(ckcv: Command, patients: Path, t
     words = ("run", patients, "--target", "outcome", "--out", tmp_path / "run", "--max-iter", 3, *SMALL)
     code, shown, _ = ckcv(*words)
     assert code == 0
-    assert "stopped at the iteration cap" in shown
+    assert "stopped at the iteration limit" in shown
     log = parquet.read_table(tmp_path / "run" / "log")
     assert "not_converged" in set(log["status"].to_pylist())
 
@@ -118,7 +118,7 @@ def test_interrupted_resumed_and_none_the_wiser(
         stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True, start_new_session=True,
     )  # fmt: skip
     assert run.stderr is not None
-    while "expected" not in (line := run.stderr.readline()):
+    while "estimated" not in (line := run.stderr.readline()):
         assert line, "the run ended before it began"
     while not (halted / "study.json").exists():
         assert run.poll() is None
@@ -126,7 +126,7 @@ def test_interrupted_resumed_and_none_the_wiser(
     run.send_signal(which)
     _, told = run.communicate(timeout=120)
     assert run.returncode == code, told
-    assert "interrupted: what is done is kept" in told
+    assert "interrupted: completed work is saved" in told
     status = subprocess.run(
         [sys.executable, "-m", "ckcv_ray", "status", halted, "--json"],
         capture_output=True, text=True, check=True,
@@ -142,11 +142,11 @@ def test_interrupted_resumed_and_none_the_wiser(
 @pytest.mark.parametrize(
     ("execution", "told"),
     [
-        (Execution("serial"), "about 30 s with serial, workers: 1"),
-        (Execution("ray", 10), "about 8 s with ray, workers: 10"),
+        (Execution("serial"), "estimated time: 30 s (serial, 1 worker)"),
+        (Execution("ray", 10), "estimated time: 8 s (ray, 10 workers)"),
         (
             Execution("ray", None, "10.0.0.1:6379"),
-            "about 30 s with one worker; those of the cluster at 10.0.0.1:6379",
+            "30 s (ray, for 1 worker; shared by all workers of the cluster at 10.0.0.1:6379)",
         ),
     ],
 )
@@ -155,7 +155,7 @@ def test_what_is_expected_is_said_for_the_workers_there_are(
 ) -> None:
     outcome = Outcome(np.empty(0, record_type(2)), (), ())
     inputs = share(Problem.of(Study(), blobs(30)))
-    command_run._tell_expected(Estimate(30.0, 1e-9, outcome, inputs), execution, yes=True)
+    command_run._confirm(Estimate(30.0, 1e-9, outcome, inputs), execution, yes=True)
     assert told in capfd.readouterr().err.replace("\n", " ")
 
 
@@ -182,7 +182,7 @@ def test_a_run_that_begins_is_starting(
         for name in written:
             (out / name).write_bytes((finished / "data.parquet").read_bytes())
         code, shown, told = ckcv("status", out)
-        assert (code, shown, told) == (0, "a run is starting here: nothing is computed yet\n", "")
+        assert (code, shown, told) == (0, "a run is starting: nothing has been computed yet\n", "")
         code, shown, _ = ckcv("status", out, "--json")
         found = json.loads(shown)
         assert (code, set(found), found["state"]) == (0, KEYS, "starting")
@@ -201,7 +201,7 @@ def test_status_never_takes_the_lock(ckcv: Command, finished: Path, monkeypatch:
         monkeypatch.setattr(fcntl, name, refuse)
     code, shown, _ = ckcv("status", finished)
     assert code == 0
-    assert "give its ckcv run command again to go on" in shown
+    assert "resume it with the same ckcv run command" in shown
     monkeypatch.undo()
     with FileLock(finished / ".lock"):
         monkeypatch.setattr(fcntl, "flock", refuse)

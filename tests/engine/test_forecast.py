@@ -108,7 +108,7 @@ def test_workers_are_whole_numbers(capfd, monkeypatch):
         with pytest.raises(SystemExit) as end:
             cli.main()
         assert end.value.code == 2
-        assert "expected whole numbers from 1" in capfd.readouterr().err
+        assert "expected integers from 1" in capfd.readouterr().err
 
 
 # The trial

@@ -97,14 +97,14 @@ def test_the_token_is_never_readable_to_others_and_never_replaced(
     monkeypatch.delenv("RAY_AUTH_TOKEN_PATH", raising=False)
     before = os.umask(0)
     try:
-        cluster._keep_token()
+        cluster._secure_token()
     finally:
         os.umask(before)
     assert token.parent.stat().st_mode & 0o777 == 0o700
     assert (token.stat().st_mode & 0o777, len(token.read_text())) == (0o600, 64)
     token.write_text("one of the user's own")
     token.chmod(0o644)
-    cluster._keep_token()
+    cluster._secure_token()
     assert (token.stat().st_mode & 0o777, token.read_text()) == (0o600, "one of the user's own")
     assert list(token.parent.iterdir()) == [token]
     assert "RAY_AUTH_TOKEN_PATH" not in os.environ
@@ -115,9 +115,9 @@ def own_token(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """No token of the environment before or after."""
     for name in ("RAY_AUTH_TOKEN", "RAY_AUTH_TOKEN_PATH"):
         monkeypatch.setenv(name, "")
-    cluster._own_token.cache_clear()
+    cluster._temporary_token.cache_clear()
     yield
-    cluster._own_token.cache_clear()
+    cluster._temporary_token.cache_clear()
 
 
 @pytest.mark.parametrize("home", [None, "", "/dev/null", "/proc", "/no/such/home", "with a file"])
@@ -131,7 +131,7 @@ def test_without_a_home_the_token_is_kept_in_a_private_folder(
         monkeypatch.setenv("HOME", str(tmp_path) if home == "with a file" else home)
     before = os.umask(0)
     try:
-        cluster._keep_token()
+        cluster._secure_token()
     finally:
         os.umask(before)
     token = Path(os.environ["RAY_AUTH_TOKEN_PATH"])
@@ -151,7 +151,7 @@ def test_with_no_place_at_all_for_the_token_it_says_how_to_go_on(
     with pytest.raises(
         InputError, match=r"HOME='/dev/null' cannot keep .*No space left.* set HOME or TMPDIR"
     ):
-        cluster._keep_token()
+        cluster._secure_token()
 
 
 UNKNOWN = """

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from ckcv_ray.core.schedule import Stage, Unit
 from ckcv_ray.engine.backend import SerialBackend
 from ckcv_ray.engine.evaluate import evaluate, failed
-from ckcv_ray.engine.retry import ATTEMPTS, Batch, halves, instead
+from ckcv_ray.engine.retry import ATTEMPTS, Batch, halves, replacements
 from ckcv_ray.runs.run import Job, run_job
 from ckcv_ray.study import Execution, Study
 
@@ -46,7 +46,7 @@ def test_one_poisoned_path_is_isolated_and_all_else_gets_through(batch, data):
         one, sent = queue.popleft(), sent + 1
         if poison not in parts(one.units):
             done += parts(one.units)
-        elif others := instead(one):
+        elif others := replacements(one):
             queue.extend(others)
         else:
             failed += parts(one.units)
@@ -75,7 +75,7 @@ class Poisoned(SerialBackend):
         dies |= any(u[1:3] == (1, 2) and path == 1 for u in batch.units for path, _ in u.paths)
         if not dies:
             return [evaluate(batch.units, self.inputs)]
-        others = instead(batch)
+        others = replacements(batch)
         self.sent.extend(others)
         return [] if others else [failed(batch.units, 2, "Traceback: the worker died")]
 
@@ -95,6 +95,6 @@ def test_a_run_survives_a_split_that_kills_and_names_it():
 @pytest.mark.parametrize("attempts", [1, 2, 5])
 def test_the_limit_is_kept(attempts):
     batch, lost = Batch((Unit(Stage.SELECT, 0, 0, ((0, 1),)),)), 1
-    while others := instead(batch, attempts):
+    while others := replacements(batch, attempts):
         (batch,), lost = others, lost + 1
     assert lost == attempts

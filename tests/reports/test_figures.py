@@ -88,10 +88,10 @@ def test_wide_ranges_of_k_are_drawn_in_logarithms() -> None:
 
 def test_what_stands_against_k_is_named() -> None:
     failed = BEATEN._replace(first=9, last=9, state="failed")
-    legend = {"L_MS is at least (beaten)", "L_MS", "L_EE", "winner"}
+    legend = {"lower bound of L_MS (beaten)", "L_MS", "L_EE", "winner"}
     assert legend <= set(words(figures.draw_folds([WINNER, BEATEN], "label")))
     named = words(figures.draw_folds([WINNER, BEATEN, failed], "label"))
-    assert legend | {"at least (failed)"} <= set(named)
+    assert legend | {"lower bound (failed)"} <= set(named)
 
 
 def test_means_of_the_single_splits_are_written() -> None:

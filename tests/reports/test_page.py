@@ -114,7 +114,7 @@ def test_the_number_to_quote_comes_first_and_is_the_proven_one(finished: Path) -
     text, proven = Page(page(finished)).text, load_run(finished).certificate.proven
     number = f"The number to quote {at_most(proven['bound'])} proven, by occam"
     assert number in text
-    assert text.index(number) < text.index("What is claimed")
+    assert text.index(number) < text.index("Claims and assumptions")
     assert "not proven for the average member" in text
     assert "Provisional" not in text
 
@@ -159,8 +159,8 @@ def test_a_provisional_run_says_so_beside_what_is_proven(tmp_path: Path) -> None
     assert result.certificate.provisional
     assert {row["k_first"] for row in result.per_k() if row["state"] == "failed"} == {4}
     text = Page(page(tmp_path / "run")).text
-    assert "at least (failed)" in text
-    assert "Provisional: evaluations failed; what is quoted is proven all the same" in text
+    assert "lower bound (failed)" in text
+    assert "Provisional: evaluations failed; the bound is proven nevertheless" in text
     assert at_most(result.certificate.proven["bound"]) in text
     assert "The number to quote" not in text
     assert "Traceback: a broken <solver>" in text

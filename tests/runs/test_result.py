@@ -132,7 +132,7 @@ def test_labels_of_any_kind_are_told_as_they_are(labels: tuple) -> None:
     task = blobs(60)
     result = run(task=Task.of(task.X, np.array(labels)[task.y]))
     for label in result.task.classes:
-        assert f"{label!r} classified as" in result.summary()
+        assert f"{label!r} predicted as" in result.summary()
     assert set(result.predict(task.X).tolist()) == set(labels)
 
 

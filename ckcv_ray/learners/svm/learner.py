@@ -72,17 +72,21 @@ class GaussianSVM:
 
     C: tuple[float, ...] = option(
         tuple(10.0 ** (e / 2) for e in range(-4, 9)),
-        Option(grid, "Costs: 0.1,1,10 or log:FIRST:LAST:COUNT.", shown="log:-2:4:13"),
+        Option(
+            grid,
+            "Values of C to try: a list such as 0.1,1,10, or log:-2:4:13 for 13 values from 10^-2 to 10^4.",
+            shown="log:-2:4:13",
+        ),
     )
     gamma: tuple[float, ...] = option(
         tuple(10.0 ** (e / 2) for e in range(-8, 3)),
-        Option(grid, "Kernel widths, in the same form.", shown="log:-4:1:11"),
+        Option(grid, "Values of gamma to try, in the same form as C.", shown="log:-4:1:11"),
     )
     scale: str = option(
         "standard",
         Option(
             lambda name, value: check_choice(name, value, SCALES),
-            "standard (fitted only on each split's training rows) or none.",
+            "Scaling of the features: standard (fitted on each split's training rows alone) or none.",
             shown="standard",
         ),
     )
@@ -90,16 +94,18 @@ class GaussianSVM:
         "newton",
         Option(
             lambda name, value: check_choice(name, value, SOLVERS),
-            "Solver: newton (built in) or libsvm.",
+            "Solver of the SVM: newton (this package's own) or libsvm.",
             shown="newton",
         ),
     )
-    tolerance: float = option(1e-3, Option(_tolerance, "Largest KKT violation of a fit.", float, "0.001"))
+    tolerance: float = option(
+        1e-3, Option(_tolerance, "Largest KKT violation of a converged fit.", float, "0.001")
+    )
     max_iter: int = option(
         10_000_000,
         Option(
             lambda name, value: integer(name, value, least=1, most=MOST),
-            "Iterations after which a fit is stopped.",
+            "Iterations after which a fit is stopped and counted as not converged.",
             int,
             "10000000",
         ),
