@@ -196,7 +196,7 @@ def test_a_column_that_is_not_there_is_named_with_those_that_are(option):
 )
 def test_no_feature_left(options):
     told = refusal(plain_columns(), **options)
-    assert "no feature is left beside the target 'y'" in told
+    assert "no feature is left besides the target 'y'" in told
     assert "--features" in told
     assert "--drop" in told
 
