@@ -115,8 +115,8 @@ class Schedule:
     def forecast(self) -> float:
         """Return the expected remaining work, in evaluations times their cost; 0 if all is decided.
 
-        A candidate is assumed to continue like its prefix, and a fold size not started like the nearest one
-        that is.
+        A candidate is assumed to continue as in its prefix; a fold size that has not started is estimated
+        from the nearest one that has.
         """
         work = 0.0
         for size, fold in enumerate(self.selection.sizes):
@@ -127,7 +127,7 @@ class Schedule:
         return work
 
     def _open(self) -> list[int]:
-        """Return sizes with candidates alive, in order; a comparison without a leader has only one."""
+        """Return the sizes to serve, by priority; a comparison without a leader has one size at a time."""
         if self._seen != self.selection.version:
             for size in (j for j, version in enumerate(self.selection.changed) if version > self._seen):
                 self._lengths.pop(size, None)

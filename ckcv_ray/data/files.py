@@ -120,10 +120,10 @@ def _csv(path: Path) -> pa.Table:
 
 
 def check_unfolded(source: Path | BinaryIO, most_rows: int, most: int) -> pa.Schema:
-    """Return the schema of a Parquet file whose footer declares at most ``most_rows`` and ``most`` values.
+    """Return the schema of a Parquet file, limited to ``most_rows`` rows and ``most`` values.
 
     Raises:
-        InputError: it declares more, or more bytes than that many numbers and texts may take.
+        InputError: its footer declares more, or more bytes than that many numbers and texts may take.
     """
     with parquet.ParquetFile(source) as file:
         metadata, schema = file.metadata, file.schema_arrow

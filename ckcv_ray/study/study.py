@@ -99,7 +99,7 @@ class Study:
         return _assembled(asked, {slot: {} for slot in SLOTS}, {})
 
     def replace(self, /, **asked: Any) -> "Study":
-        """Return this study with some options changed; those that a replaced part lacks are dropped."""
+        """Return this study with some options changed; those that a new part lacks are dropped."""
         parts = self.parts
         chosen = {slot: part.name for slot, part in parts.items()} | {
             s: asked[s] for s in SLOTS if s in asked
@@ -173,7 +173,7 @@ class Execution:
     """The way a study is run; nothing here changes a result.
 
     Attributes:
-        backend: "ray", "serial" or "auto" (serial where little work is expected).
+        backend: "ray", "serial" or "auto" (serial if little work is expected).
         workers: number of parallel processes; None for one per CPU of the machine or cluster.
         address: address of an existing Ray cluster; None for RAY_ADDRESS, else a private Ray on loopback.
     """
