@@ -132,7 +132,7 @@ def check_unfolded(source: Path | BinaryIO, most_rows: int, most: int) -> pa.Sch
         values = max(values, metadata.num_rows * metadata.num_columns)
         size = sum(abs(group.total_byte_size) for group in groups)
     if values > most or metadata.num_rows > most_rows:
-        allowed = f"at most {most:,} in {most_rows:,} can be read"
+        allowed = f"at most {most:,} values in {most_rows:,} rows can be read"
         raise InputError(f"it holds {values:,} values in {metadata.num_rows:,} rows: {allowed}")
     if size > 16 * most + MOST_BYTES:
         raise InputError(
