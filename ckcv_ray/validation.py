@@ -1,6 +1,6 @@
-"""Checks of what public functions are given (kinds, numbers, lists, paths, arrays) and of what JSON holds.
+"""Checks of the arguments of public functions (types, numbers, lists, paths, arrays) and of JSON values.
 
-Every check of an argument raises an InputError that says what was got under which name, and what is allowed.
+Every check of an argument raises an InputError that gives the argument's name, its value and what is allowed.
 """
 
 import json
@@ -23,11 +23,11 @@ MOST_SHOWN = 200
 MOST_LISTED = 100_000
 MOST_GRID = 10_000
 MOST = 2**31 - 1
-ROOM = "x" * 64  # as long as any name inside a run folder
+LONGEST_NAME = "x" * 64  # as long as any name inside a run folder
 
 
 def quoted(value: object) -> str:
-    """A value as a message shows it; Python does not write numbers of more than 4300 digits."""
+    """Format a value for a message; Python refuses to write integers of more than 4300 digits."""
     try:
         text = repr(value)
     except ValueError:
@@ -35,43 +35,43 @@ def quoted(value: object) -> str:
     return cut(text, MOST_SHOWN)
 
 
-def expect(name: str, value: object, kind: Any, what: str) -> None:
-    """Raise InputError unless the value is of the kind: a class, or a union of some; ``what`` in words."""
+def expect(name: str, value: object, kind: Any, description: str) -> None:
+    """Raise InputError unless the value is a ``kind`` (a class or a union), in words: ``description``."""
     if not isinstance(value, kind):
-        raise InputError(f"{name}={quoted(value)} is not {what}")
+        raise InputError(f"{name}={quoted(value)} is not {description}")
 
 
 def number(name: str, value: Any) -> float:
-    """A real number as a float; a truth value is none."""
+    """Return a real number as a float; booleans are refused."""
     if isinstance(value, bool) or not isinstance(value, Real):
         raise InputError(f"{name}={quoted(value)} is not a number")
     try:
         return float(value)
     except OverflowError:
-        raise InputError(f"{name}={quoted(value)} is too large: values are finite") from None
+        raise InputError(f"{name}={quoted(value)} is too large: values must be finite") from None
 
 
 def integer(name: str, value: Any, least: int, most: int) -> int:
-    """A whole number in least .. most; a truth value is none."""
+    """Return an integer in least .. most; booleans are refused."""
     if isinstance(value, bool) or not isinstance(value, Integral):
         raise InputError(f"{name}={quoted(value)} is not a whole number")
-    found = int(value)
-    if found < least:
-        raise InputError(f"{name}={quoted(found)} is below {least}, the least allowed")
-    if found > most:
-        raise InputError(f"{name}={quoted(found)} is above {most}, the most allowed")
-    return found
+    result = int(value)
+    if result < least:
+        raise InputError(f"{name}={quoted(result)} is below {least}, the minimum")
+    if result > most:
+        raise InputError(f"{name}={quoted(result)} is above {most}, the maximum")
+    return result
 
 
 def truth(name: str, value: Any) -> bool:
-    """A truth value."""
+    """Return a boolean."""
     if not isinstance(value, bool):
         raise InputError(f"{name}={quoted(value)} is not true or false")
     return value
 
 
 def check_choice(name: str, value: object, allowed: Iterable[str]) -> str:
-    """One of the names allowed."""
+    """Return one of the allowed names."""
     names = tuple(allowed)
     if not (isinstance(value, str) and value in names):
         raise InputError(f"{name}={quoted(value)} is not known: choose from {', '.join(names)}")
@@ -81,7 +81,7 @@ def check_choice(name: str, value: object, allowed: Iterable[str]) -> str:
 def sequence(
     name: str, values: Any, least: int, most: int = MOST_LISTED, kind: str = "numbers"
 ) -> tuple[Any, ...]:
-    """A list of least .. most values as a tuple; text and mappings are none."""
+    """Return a list of least .. most values as a tuple; text and mappings are refused."""
     single = isinstance(values, str | bytes | bytearray | Mapping) or getattr(values, "ndim", 1) == 0
     if single or not isinstance(values, Iterable):
         raise InputError(f"{name}={quoted(values)} is not a sequence: give a list of {kind}")
@@ -93,26 +93,26 @@ def sequence(
 
 
 def check_count(name: str, count: int, most: int) -> None:
-    """Raise InputError where there are more than ``most`` values."""
+    """Raise InputError if there are more than ``most`` values."""
     if count > most:
-        raise InputError(f"{name} has more than {most:,} values, the most allowed")
+        raise InputError(f"{name} has more than {most:,} values, the maximum")
 
 
 def grid(name: str, values: Any) -> tuple[float, ...]:
-    """Positive numbers: sorted, unique, rounded to 12 significant digits. Text is read by ``parse_grid``."""
+    """Return positive numbers, sorted, unique, to 12 significant digits; ``parse_grid`` reads text."""
     if isinstance(values, str):
         values = parse_grid(values, name)
     if isinstance(values, Real) and not isinstance(values, bool):
         values = (values,)
     numbers = [number(name, value) for value in sequence(name, values, least=1, most=MOST_GRID)]
-    for found in numbers:
-        if not (math.isfinite(found) and found > 0):
-            raise InputError(f"{name}={found!r} is not allowed: values are positive and finite")
-    return tuple(sorted({float(f"{found:.12g}") for found in numbers}))
+    for value in numbers:
+        if not (math.isfinite(value) and value > 0):
+            raise InputError(f"{name}={value!r} is not allowed: values must be positive and finite")
+    return tuple(sorted({float(f"{value:.12g}") for value in numbers}))
 
 
 def folds(name: str, values: Any, least: int) -> tuple[int, ...]:
-    """Numbers of folds: sorted and unique. Text is read by ``parse_folds``."""
+    """Return numbers of folds, sorted and unique; ``parse_folds`` reads text."""
     if isinstance(values, str):
         values = parse_folds(values, name) or ()
     if isinstance(values, Real) and not isinstance(values, bool):
@@ -121,7 +121,7 @@ def folds(name: str, values: Any, least: int) -> tuple[int, ...]:
 
 
 def parse_grid(text: str, name: str) -> tuple[float, ...]:
-    """Numbers from ``0.1,1,10``, or ``log:a:b:count`` for powers of ten evenly spaced in the exponent.
+    """Read numbers from ``0.1,1,10``, or ``log:a:b:count``: powers of ten, evenly spaced in the exponent.
 
     Raises:
         InputError: the text is neither.
@@ -143,7 +143,7 @@ def parse_grid(text: str, name: str) -> tuple[float, ...]:
 
 
 def parse_folds(text: str, name: str) -> tuple[int, ...] | None:
-    """Whole numbers from ``3,4,5`` or a range ``3:20``; ``3:n`` gives None, for all of them.
+    """Read integers from ``3,4,5`` or a range ``3:20``; ``3:n`` gives None, which means all.
 
     Raises:
         InputError: the text is neither.
@@ -165,34 +165,34 @@ def parse_folds(text: str, name: str) -> tuple[int, ...] | None:
 
 
 def as_path(name: str, value: Any, error: type[CKCVError] = InputError) -> Path:
-    """A path from text or a Path, whether or not anything is there.
+    """Return a path from text or a Path, whether or not it exists.
 
     Raises:
-        InputError: it is neither.
-        error: no file can have that name: it is empty, too long, not in UTF-8, or holds a null character.
+        InputError: the value is neither.
+        error: no file can have that name: it is empty, too long, not in UTF-8, or has a null character.
     """
     expect(name, value, str | Path, "a path: give text or a pathlib.Path")
     try:
         if value == "":
             raise ValueError("it is empty")
-        place = Path(value).absolute() / ROOM
-        str(place).encode()
-        place.lstat()
+        path = Path(value).absolute() / LONGEST_NAME
+        str(path).encode()
+        path.lstat()
     except (FileNotFoundError, NotADirectoryError, PermissionError):
         pass
     except UnicodeEncodeError:
         raise error(
             f"{name}={str(value)!r}: no file can have this name here: the path is not in UTF-8: rename it, "
-            "or name another"
+            "or give another"
         ) from None
     except (OSError, ValueError) as reason:
-        told_by_system = getattr(reason, "strerror", None) or reason
-        raise error(f"{name}={str(value)!r}: no file can have this name: {told_by_system}") from None
+        message = getattr(reason, "strerror", None) or reason
+        raise error(f"{name}={str(value)!r}: no file can have this name: {message}") from None
     return Path(value)
 
 
 def as_array(name: str, values: Any) -> NDArray[Any]:
-    """An array from whatever numpy takes for one, but none that would lose a mask or its shape."""
+    """Convert anything numpy accepts to an array, unless that would lose a mask or the shape."""
     if np.ma.isMaskedArray(values):
         raise InputError(f"{name} is a masked array: fill the masked values, or leave their rows out")
     if hasattr(values, "toarray"):
@@ -204,12 +204,12 @@ def as_array(name: str, values: Any) -> NDArray[Any]:
 
 
 def read_as(kind: type[T], values: Any) -> T:
-    """JSON values as a typed dict or a dataclass; nothing is converted but lists to tuples.
+    """Return JSON values as a typed dict or a dataclass; only lists are converted, to tuples.
 
     Raises:
-        ValueError: they are not of this type, or a number is not finite; the message names the first place.
+        ValueError: they are not of this type, or a number is not finite; the message says where first.
     """
-    from pydantic import ValidationError  # takes 40 ms, which workers need not pay
+    from pydantic import ValidationError  # takes 40 ms, which workers do not need
 
     try:
         (value,) = _adapter(kind).validate_json(json.dumps([values]))  # type: ignore[arg-type]
@@ -223,7 +223,7 @@ def read_as(kind: type[T], values: Any) -> T:
 
 @cache
 def _adapter(kind: type) -> Any:
-    """What checks values of this type; as the item of a tuple it hands its settings down to all within."""
+    """Return a validator of this type, as the item of a tuple so that its settings apply at every depth."""
     from pydantic import ConfigDict, TypeAdapter
 
     return TypeAdapter(tuple[kind], config=ConfigDict(**STRICT))  # type: ignore[valid-type, typeddict-item]

@@ -78,7 +78,7 @@ CASES = {
     "seed of 5001 digits": study("seed", seed=DIGITS),
     "seed far below zero": study("seed", "below 0", seed=-DIGITS),
     "delta a text": study("delta='0.05' is not a number", delta="0.05"),
-    "delta below what is computed": study("delta=1e-13 is below 1e-12", "the least", delta=1e-13),
+    "delta below what is computed": study("delta=1e-13 is below 1e-12", "the smallest", delta=1e-13),
     "delta of 5001 digits": study("delta", "too large", delta=DIGITS),
     "tolerance one": study("tolerance=1.0 is outside (0, 1)", "0.001", tolerance=1.0),
     "tolerance NaN": study("tolerance=nan is outside (0, 1)", tolerance=float("nan")),
@@ -101,14 +101,14 @@ CASES = {
     "precision": study("unknown option 'precision'", "the options are", precision="float64"),
     "protocol": study("unknown option 'protocol'", "certify", protocol="holdout"),
     "rotation with splits": study(
-        "n_splits=7 goes with resampling complete, not with rotation", resampling="rotation", n_splits=7
+        "n_splits=7 requires resampling complete, not rotation", resampling="rotation", n_splits=7
     ),
     "nested rotation": study(
-        "certify=nested goes with resampling complete, not with rotation", **NESTED, resampling="rotation"
+        "certify=nested requires resampling complete, not rotation", **NESTED, resampling="rotation"
     ),
-    "share without holdout": study("holdout_share=0.3 goes with certify holdout", holdout_share=0.3),
-    "claim without holdout": study("claim=('vote',) goes with certify holdout", claim=("vote",)),
-    "outer splits without nested": study("outer_splits=5 goes with certify nested", outer_splits=5),
+    "share without holdout": study("holdout_share=0.3 requires certify holdout", holdout_share=0.3),
+    "claim without holdout": study("claim=('vote',) requires certify holdout", claim=("vote",)),
+    "outer splits without nested": study("outer_splits=5 requires certify nested", outer_splits=5),
     "all held out": study("holdout_share=1.0 is outside (0, 1)", "third", **HOLDOUT, holdout_share=1),
     "share a text": study("holdout_share='third' is not a number", **HOLDOUT, holdout_share="third"),
     "claim a number": study("claim=3 is not a sequence", "list of names", **HOLDOUT, claim=3),
@@ -121,7 +121,7 @@ CASES = {
     "half an outer split": study("outer_splits=2.5 is not a whole", **NESTED, outer_splits=2.5),
     # changed options
     "replaced by one misspelt": replaced("unknown option 'n_split' of a study", "n_splits", n_split=5),
-    "replaced by what does not go": replaced("outer_splits=3 goes with certify nested", outer_splits=3),
+    "replaced by what does not go": replaced("outer_splits=3 requires certify nested", outer_splits=3),
     "replaced out of range": replaced("delta=2.0 is outside (0, 1)", delta=2),
     "replaced by a part": replaced("resampling=Rotation", "complete, rotation", resampling=Rotation()),
     # parts
@@ -133,7 +133,7 @@ CASES = {
     "criterion a number": parts("criterion=0.05 is not one of error", criterion=0.05),
     "certification of nothing in its place": parts("certify=None", "holdout, nested", certification=None),
     "nested with a rotation": parts(
-        "certify=nested goes with resampling complete", certification=Nested(), resampling=Rotation()
+        "certify=nested requires resampling complete", certification=Nested(), resampling=Rotation()
     ),
     "seed of a study of parts": parts("seed=-1 is below 0", seed=-1),
     "grid of a learner": part(GaussianSVM, "C is empty", C=()),
@@ -181,7 +181,7 @@ CASES = {
     "workers beyond int32": how("workers=2147483648 is above 2147483647", workers=2**31),
     "workers of 5001 digits": how("workers", "above 2147483647", workers=DIGITS),
     "workers far below zero": how("workers", "below 1", workers=-DIGITS),
-    "workers of a serial run": how("workers=2", "leave --backend serial out", backend="serial", workers=2),
+    "workers of a serial run": how("workers=2", "leave out --backend serial", backend="serial", workers=2),
     "address a number": how("address=6379", "host:port", address=6379),
     "address empty": how("address=''", "host:port", address=""),
 }  # fmt: skip

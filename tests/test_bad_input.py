@@ -86,7 +86,7 @@ CASES = {
     "dropped column not there": run("--drop c", "there is no column 'c': the columns are a, b, y"),
     "empty list of features": run(["--features", ""], "there is no column ''"),
     "all dropped": run("--drop a,b", "no feature is left", "--features", "--drop"),
-    "only the target": run("", "no feature is left beside the target 'y'", source="only target.csv"),
+    "only the target": run("", "no feature is left besides the target 'y'", source="only target.csv"),
     "twins": run("", "two columns are named 'a'", source="twins.csv"),
     "text column": run("", "column 'b' holds string", "not numbers", *WAY_OUT, source="text.csv"),
     "empty column": run("", "column 'b' is empty", *WAY_OUT, source="blank.csv"),
@@ -108,8 +108,8 @@ CASES = {
     "five rows": run("", "the table has 5 rows: at least 6 are needed", source="five rows.csv"),
     "header alone": run("", "the table has 0 rows", source="header.csv"),
     # k
-    "k of 2": run("--k 2,3", "k=2 is outside 3..8: that many rows are learned from"),
-    "k of n + 1": run("--k 3,9", "k=9 is outside 3..8: that many rows are learned from"),
+    "k of 2": run("--k 2,3", "k=2 is outside 3..8: there are 8 rows to learn from"),
+    "k of n + 1": run("--k 3,9", "k=9 is outside 3..8: there are 8 rows to learn from"),
     "k of 0": run("--k 0", "k=0 is outside 3..8"),
     "range beyond n": run("--k 3:12", "k=9 is outside 3..8"),
     "negative k": run("--k=-3", "-3 is below 0"),
@@ -162,8 +162,8 @@ CASES = {
     # execution
     "unknown backend": run("--backend dask", "backend='dask' is not known", "auto, ray, serial"),
     "no workers": run("--workers 0", "workers=0 is below 1"),
-    "serial workers": run("--backend serial --workers 2", "workers=2", "leave --backend serial out"),
-    "serial address": run("--backend serial --address auto", "address='auto'", "leave --backend serial out"),
+    "serial workers": run("--backend serial --workers 2", "workers=2", "leave out --backend serial"),
+    "serial address": run("--backend serial --address auto", "address='auto'", "leave out --backend serial"),
     "claim of 5001 digits": run(f"--certify holdout --claim member:{'9' * 5001}", "claim='member:999"),
     # rows to test on
     "missing test file": run("--test nowhere.csv", "there is no file 'nowhere.csv'"),

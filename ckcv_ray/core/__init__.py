@@ -6,13 +6,13 @@ Symbols, as in Anguita, Ghelardoni, Ghio, Oneto, Ridella, "The 'K' in K-fold Cro
 =============  ==================================================================================
 X [n, d]       inputs of the learning set D_n, float64
 y [n]          class numbers, 0 .. n_classes - 1
-k              number of folds, 3 .. n; the select and estimate sets have m = floor(n / k) rows
+k              number of folds, 3 .. n; the select and estimate sets have m = floor(n / k) rows each
 TR, MS, EE     ``train``, ``select``, ``estimate``: n - 2m, m and m rows, drawn for each split
 U(x; m)        upper confidence bound on an error rate after x errors on m rows
 L_MS, L_EE     means over the splits of U on the select and on the estimate sets
 =============  ==================================================================================
 
-Modules: ``resampling`` (splits), ``measures`` and ``criteria`` (what is counted, and minimised), ``bounds``
-and ``averaging`` (U and bounds that may be averaged), ``selection`` (Algorithm 1's sums, lower bounds and
-winner), ``schedule`` (which evaluations to compute next), ``options`` and ``threads``.
+Modules: ``resampling`` (splits), ``measures`` and ``criteria`` (what is counted and what is minimised),
+``bounds`` and ``averaging`` (U and bounds that may be averaged), ``selection`` (Algorithm 1's sums, lower
+bounds and winner), ``schedule`` (which evaluations to compute next), ``options`` and ``threads``.
 """

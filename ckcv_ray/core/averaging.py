@@ -1,26 +1,28 @@
-"""The level at which bounds A(x; m) on one count may be averaged over splits that depend on each other.
+"""The level at which bounds A(x; m) on one count may be averaged over dependent splits.
 
-The condition, for X ~ Bin(m, p) and some slope lam > 0 that is fixed by (m, delta) alone:
+The condition, for X ~ Bin(m, p) and some slope lam > 0 that depends on (m, delta) alone, is
 
     G(p) = E h(X, p) <= delta for all p,    h(x, p) = max(0, 1 - lam (A(x) - p)).
 
-``keeps`` proves it. Write F(s, r) = E h(X, r) with X ~ Bin(m, s), so that G(p) = F(p, p). Since A ascends, h
-falls in x, and F(s, r) falls in s: with b the binomial weights,
+``keeps`` proves it. Write F(s, r) = E h(X, r) with X ~ Bin(m, s), so that G(p) = F(p, p). Since A increases
+in x, h decreases in x and F(s, r) decreases in s: with b the binomial weights,
 
     -dF/ds = m sum over x < m of b(x; m - 1, s) (h(x, r) - h(x + 1, r)) >= 0.
 
 On low <= s <= r <= high this is at least the same sum D with min(b(x; m - 1, low), b(x; m - 1, high)), as b
-is log-concave in s, and with the differences of h at r = low, as they rise in r. F(low, r) is convex in r.
-Hence
+is log-concave in s, and with the differences of h at r = low, as they increase in r. F(low, r) is convex in
+r. Hence
 
     G(r) <= max(F(low, low), F(low, high) - (high - low) D)    for low <= r <= high,
 
-an excess of order (high - low)^2 over G: halving the intervals on which it is above delta soon ends.
+which exceeds G by a term of order (high - low)^2: repeatedly halving the intervals on which it is above delta
+soon terminates.
 
 The search: a smaller level gives a larger A and a smaller G; G is convex in lam, and so is its maximum over
-p. The best lam of a level is found by bisecting the sign of a derivative, on points p that do not depend on
-delta; the proof is tried from the largest level that passes on these points. The largest level with a proof
-is taken, so a smaller delta has no larger one. Levels have eleven significant bits, alike on every machine.
+p. The best lam for a level is found by bisection on the sign of a derivative, on points p that do not depend
+on delta; proofs are attempted from the largest level that passes on these points. The result is the largest
+level with a proof, so a smaller delta never has a larger level. Levels have eleven significant bits and are
+the same on every machine.
 """
 
 from bisect import bisect_left
@@ -32,23 +34,23 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import betaln
 
-WIDEST = 100.0  # delta / level up to which levels are tried
-STEPS = 1024  # levels in each factor of two
-FINEST = 2.0**-40  # the narrowest interval looked at
-ROUNDING = 1e-9  # far above that of the expectations compared with delta
-TINY = 1e-300  # in place of log 0; a weight of nought becomes at most m times this
-ENTRIES = 1_000_000  # weights held at a time by the proof
-HALVINGS = 24  # of the logarithm of lam
+WIDEST = 100.0  # largest delta / level that is tried
+STEPS = 1024  # levels per factor of two
+FINEST = 2.0**-40  # width of the narrowest interval examined
+ROUNDING = 1e-9  # far above the rounding error of the expectations compared with delta
+TINY = 1e-300  # replaces 0 in logarithms; a zero weight becomes at most m times this
+ENTRIES = 1_000_000  # weights that the proof keeps in memory at a time
+HALVINGS = 24  # bisection steps on log lam
 Array = NDArray[np.float64]
 
 
 def largest_level(table: Callable[[float], Array], delta: float, least: float) -> float | None:
-    """The largest level, from max(delta / ``WIDEST``, least) to delta, whose table keeps delta.
+    """Find the largest level, from max(delta / ``WIDEST``, least) to delta, whose table satisfies ``keeps``.
 
     Args:
-        table: A(.; m) made from bounds at a level: ascending, shape (m + 1,), larger for smaller levels.
-        delta: probability with which the mean of such bounds may lie below the mean risk.
-        least: smallest level for which ``table`` may be asked.
+        table: A(.; m) computed from bounds at a level: ascending, shape (m + 1,), larger for smaller levels.
+        delta: allowed probability that the mean of such bounds is below the mean risk.
+        least: smallest level for which ``table`` may be called.
 
     Returns:
         The level to 1 part in ``STEPS``; None if there is none.
@@ -59,39 +61,39 @@ def largest_level(table: Callable[[float], Array], delta: float, least: float) -
     sums = np.cumsum(weights, axis=1)
 
     @cache
-    def tried(step: int) -> tuple[float, float]:
+    def best_slope(step: int) -> tuple[float, float]:
         A = table(_level(step))
         return _best_slope(A, _level(step), points, sums, np.cumsum(weights * A, axis=1))
 
     def promising(step: int) -> bool:
-        return tried(step)[1] <= delta
+        return best_slope(step)[1] <= delta
 
     @cache
-    def kept(step: int) -> bool:
-        return keeps(table(_level(step)), tried(step)[0], delta)
+    def proven(step: int) -> bool:
+        return keeps(table(_level(step)), best_slope(step)[0], delta)
 
     first, last = _step(delta), _step(max(delta / WIDEST, least)) - 1
     if first > last:
         return None
     near = first
-    for _ in range(6):  # a guess: the largest expectation is nearly proportional to the level
-        near += ceil(STEPS * log2(max(tried(near)[1], TINY) / delta))
+    for _ in range(6):  # initial guess: the largest expectation is nearly proportional to the level
+        near += ceil(STEPS * log2(max(best_slope(near)[1], TINY) / delta))
         near = min(max(near, first), last)
     near = min(_first(promising, near, first, last), last)
-    found = _first(kept, near, first, last)
-    return None if found > last else _level(found)
+    step = _first(proven, near, first, last)
+    return None if step > last else _level(step)
 
 
 def keeps(A: Array, lam: float, delta: float) -> bool:
-    """Whether E max(0, 1 - lam (A(X) - p)) <= delta for X ~ Bin(m, p) and every p in [0, 1].
+    """Return whether E max(0, 1 - lam (A(X) - p)) <= delta for X ~ Bin(m, p) and every p in [0, 1].
 
     Args:
         A: a bound for every count, ascending, shape (m + 1,).
         lam: slope, positive.
-        delta: what the expectation may be at most.
+        delta: upper limit of the expectation.
 
-    Intervals on which the bound of the module's head is above delta are halved until there are none, or until
-    the expectation itself is seen above delta.
+    Intervals on which the bound in the module docstring is above delta are halved until none remain, or until
+    the expectation itself is above delta at some point.
     """
     allowed = delta * (1 - ROUNDING)
     lost = delta * ROUNDING / 2 / (1 + lam)
@@ -107,17 +109,17 @@ def keeps(A: Array, lam: float, delta: float) -> bool:
             if np.any(at_low > allowed):
                 return False
             open_.append(most > allowed)
-        kept = np.concatenate(open_)
-        low, high = low[kept], high[kept]
+        unproven = np.concatenate(open_)
+        low, high = low[unproven], high[unproven]
         middle = (low + high) / 2
         low, high = np.stack([low, middle], axis=1).ravel(), np.stack([middle, high], axis=1).ravel()
     return True
 
 
 def _expected(A: Array, lam: float, low: Array, high: Array, lost: float) -> tuple[Array, Array]:
-    """G at the lower ends of intervals in ascending order, and its bound on each of them.
+    """Compute G at the lower ends of intervals in ascending order, and its upper bound on each interval.
 
-    Both leave out counts too low to have the probability ``lost``, and those at which h is nought.
+    Both omit the lowest counts, whose probability is at most ``lost``, and those at which h is zero.
     """
     m = len(A) - 1
     first = int(max(0.0, m * low[0] - sqrt(2 * m * low[0] * log(1 / lost))))  # Chernoff
@@ -139,7 +141,7 @@ def _terms(A: Array, lam: float, p: Array) -> Array:
 
 
 def _weights(m: int, p: Array, first: int = 0, last: int | None = None) -> Array:
-    """Binomial weights of the counts first .. last - 1 (default: m) for each p, shape (len(p), counts)."""
+    """Compute the binomial weights of counts first .. last - 1 (default: to m), shape (len(p), counts)."""
     x = np.arange(m + 1)[first:last]
     logs = np.multiply.outer(np.log(np.maximum(p, TINY)), x)
     logs += np.multiply.outer(np.log(np.maximum(1 - p, TINY)), m - x)
@@ -148,19 +150,19 @@ def _weights(m: int, p: Array, first: int = 0, last: int | None = None) -> Array
 
 
 def _search_points(m: int) -> Array:
-    """Points p of the search: evenly spaced in arcsin sqrt p, closer where few errors occur."""
-    whole = np.linspace(0.0, pi / 2, max(512, min(2048, ENTRIES // (2 * m))))
-    few = np.linspace(0.0, min(7 / sqrt(m), pi / 2), 672)
-    return np.asarray(np.sin(np.union1d(whole, few)) ** 2)
+    """Return the points p of the search: evenly spaced in arcsin sqrt p, denser where errors are few."""
+    coarse = np.linspace(0.0, pi / 2, max(512, min(2048, ENTRIES // (2 * m))))
+    fine = np.linspace(0.0, min(7 / sqrt(m), pi / 2), 672)
+    return np.asarray(np.sin(np.union1d(coarse, fine)) ** 2)
 
 
 def _best_slope(A: Array, level: float, p: Array, sums: Array, moments: Array) -> tuple[float, float]:
-    """The lam with the smallest maximum of G over the points p, and that maximum.
+    """Find the lam with the smallest maximum of G over the points p, and that maximum.
 
     Args:
-        level: of A.
+        level: level of A.
         p: points, shape (n,).
-        sums, moments: of the weights and of weights times A over counts up to each, shape (n, m + 1).
+        sums, moments: cumulative sums over counts of the weights and of weights times A, shape (n, m + 1).
     """
     low, high = log(1e-3), log(1 / level + 10 * len(A))
     for _ in range(HALVINGS):
@@ -171,8 +173,8 @@ def _best_slope(A: Array, level: float, p: Array, sums: Array, moments: Array) -
 
 
 def _worst(A: Array, lam: float, p: Array, sums: Array, moments: Array) -> tuple[float, float]:
-    """The largest G over the points p, and its derivative by lam."""
-    counts = np.searchsorted(A, p + 1 / lam)  # those at which h is positive
+    """Return the largest G over the points p, and its derivative with respect to lam."""
+    counts = np.searchsorted(A, p + 1 / lam)  # number of counts at which h is positive
     last, rows = np.maximum(counts - 1, 0), np.arange(len(p))
     share = np.where(counts, sums[rows, last], 0.0)
     slope = np.where(counts, p * share - moments[rows, last], 0.0)
@@ -182,18 +184,18 @@ def _worst(A: Array, lam: float, p: Array, sums: Array, moments: Array) -> tuple
 
 
 def _level(step: int) -> float:
-    """Level number ``step``: 1, 2047/2048, 2046/2048, .. 1/2, 2047/4096, .."""
+    """Return level number ``step``: 1, 2047/2048, 2046/2048, .. 1/2, 2047/4096, .."""
     return ldexp(2 * STEPS - step % STEPS, -11 - step // STEPS)
 
 
 def _step(level: float) -> int:
-    """Number of the first level that is at most ``level``."""
+    """Return the number of the first level that is at most ``level``."""
     fraction, exponent = frexp(level)
     return 2 * STEPS - int(2 * STEPS * fraction) - STEPS * exponent
 
 
 def _first(passes: Callable[[int], bool], near: int, low: int, high: int) -> int:
-    """The first of low .. high that passes, as do all above it; high + 1 if none does.
+    """Find the first of low .. high that passes, where all above it pass too; high + 1 if none does.
 
     The search starts at ``near`` and doubles its steps.
     """

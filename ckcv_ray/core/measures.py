@@ -1,6 +1,6 @@
-"""Measures: rows' losses as totals that can be added over sets of rows.
+"""Measures: the losses of rows as totals that can be added over sets of rows.
 
-A prediction of -1 is undecided, and wrong in every measure.
+A prediction of -1 is undecided and counts as wrong in every measure.
 """
 
 from enum import StrEnum
@@ -15,7 +15,7 @@ Classes = NDArray[np.int32]
 
 
 class Kind(StrEnum):
-    """What is predicted."""
+    """The kind of target to predict."""
 
     BINARY = "two classes"
     MULTICLASS = "three or more classes"
@@ -23,11 +23,11 @@ class Kind(StrEnum):
 
 
 class Measure(Protocol):
-    """What is counted of predictions.
+    """A loss that is totalled over predictions.
 
     Attributes:
-        kinds: tasks it is defined for.
-        bounded: whether the loss of a row lies in [0, 1].
+        kinds: kinds of task it is defined for.
+        bounded: whether the loss of a row is in [0, 1].
     """
 
     name: ClassVar[str]
@@ -35,15 +35,15 @@ class Measure(Protocol):
     bounded: ClassVar[bool]
 
     def columns(self, n_classes: int) -> int:
-        """Return how many totals there are."""
+        """Return the number of totals."""
 
     def totals(self, y: Classes, predicted: Classes, n_classes: int) -> NDArray[np.int64]:
         """Return the totals over rows.
 
         Args:
             y: classes 0 .. n_classes - 1, (rows,).
-            predicted: likewise, or -1, (..., rows).
-            n_classes: how many classes the task has.
+            predicted: classes, or -1 for undecided, (..., rows).
+            n_classes: number of classes of the task.
 
         Returns:
             Shape (..., columns).

@@ -1,6 +1,6 @@
 """Options: the fields of a study's parts, each declared once with its check, its default and its help.
 
-The command line and TOML files take their options from these declarations.
+The options of the command line and of TOML files come from these declarations.
 """
 
 from collections.abc import Callable
@@ -12,15 +12,15 @@ Part = TypeVar("Part")
 
 @dataclass(frozen=True)
 class Option:
-    """What is known of a field beside its default.
+    """The declaration of a field, apart from its default.
 
     Attributes:
-        check: takes the field's name and a value, text included where the value is a list; returns it in its
-            canonical form, or raises InputError.
-        help: a sentence for the command line.
+        check: takes the field's name and a value (for lists also text); returns the value in canonical form,
+            or raises InputError.
+        help: help text for the command line.
         kind: type of one value on the command line: str (also for lists), int, float or bool.
-        shown: the default as the command line shows it.
-        panel: heading it stands under.
+        shown: the default as shown on the command line.
+        panel: heading that groups the option in ``--help``.
     """
 
     check: Callable[[str, Any], Any]
@@ -41,17 +41,17 @@ def options(part: Any) -> dict[str, Field[Any]]:
 
 
 def check_options(part: Any) -> None:
-    """Bring every option of a frozen part into its canonical form.
+    """Convert every option of a frozen part to its canonical form.
 
     Raises:
-        InputError: one is of the wrong type or outside its range.
+        InputError: an option has the wrong type or is out of range.
     """
     for name, declared in options(part).items():
         object.__setattr__(part, name, declared.metadata["option"].check(name, getattr(part, name)))
 
 
 def values(part: Any) -> dict[str, Any]:
-    """Return the options of a part with their values."""
+    """Return the values of a part's options, by name."""
     return {name: getattr(part, name) for name in options(part)}
 
 
@@ -68,7 +68,7 @@ def thinned(part: Part, most: int) -> Part:
 
 
 def _spaced(values: tuple[Any, ...], most: int) -> tuple[Any, ...]:
-    """At most so many of the values, the first and the last among them."""
+    """Return at most ``most`` of the values, evenly spaced, including the first and the last."""
     if len(values) <= most:
         return values
     return tuple(values[i * (len(values) - 1) // (most - 1)] for i in range(most))

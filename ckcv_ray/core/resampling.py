@@ -1,11 +1,11 @@
-"""Resamplings: from the number of rows to fold sizes, and from numbers to index sets.
+"""Resamplings: fold sizes for a number of rows, and the index sets of numbered splits.
 
 Complete k-fold cross validation draws, for each k, disjoint sets MS (select) and EE (estimate) of
-m = floor(n / k) rows each, and trains on the n - 2m others (TR). There are n! / ((n - 2m)! m! m!) such
-splits. Where that is no more than the number asked for, all are taken, in lexicographic order;
-otherwise they are drawn at random, each from its own seed, so that any worker can redraw any split.
+m = floor(n / k) rows each, and trains on the other n - 2m (TR). There are n! / ((n - 2m)! m! m!) such
+splits. If that is no more than the number requested, all are used, in lexicographic order; otherwise
+they are drawn at random, each from its own seed, so that any worker can redraw any split.
 
-``rotation`` is the conventional k-fold cross validation that Algorithm 1 is compared with.
+``rotation`` is the conventional k-fold cross validation with which Algorithm 1 is compared.
 
 Reference: Anguita et al., ESANN 2012, Algorithm 1 and section 4.
 """
@@ -39,13 +39,13 @@ class Split(NamedTuple):
 
 
 class FoldSize(NamedTuple):
-    """The values of k with one fold size floor(n / k): one procedure, computed under the smallest k.
+    """The values of k that share one fold size floor(n / k): one procedure, computed for the smallest k.
 
     Attributes:
-        k_first, k_last: the smallest and the largest of them that were asked for.
-        n_select: rows of a select set, and of an estimate set.
-        n_train: rows of a training set.
-        n_splits: splits computed.
+        k_first, k_last: the smallest and the largest of the values requested.
+        n_select: number of rows in a select set, and in an estimate set.
+        n_train: number of rows in a training set.
+        n_splits: number of splits computed.
     """
 
     k_first: int
@@ -56,29 +56,29 @@ class FoldSize(NamedTuple):
 
     @property
     def k(self) -> int:
-        """The smallest k: the one that is reported."""
+        """The smallest k, which is the one reported."""
         return self.k_first
 
     def holds(self, k: int) -> bool:
-        """Whether k has this fold size."""
+        """Return whether k has this fold size."""
         return self.k_first <= k <= self.k_last
 
 
 class Resampling(Protocol):
-    """How rows are divided: a frozen value, part of a study.
+    """A way to divide rows: a frozen value, part of a study.
 
     Attributes:
-        k: numbers of folds asked for, ascending; None for 3 .. n.
+        k: numbers of folds requested, ascending; None for 3 .. n.
     """
 
     name: ClassVar[str]
 
     @property
     def k(self) -> tuple[int, ...] | None:
-        """Numbers of folds asked for, ascending; None for 3 .. n."""
+        """Numbers of folds requested, ascending; None for 3 .. n."""
 
     def canonical(self, n: int) -> Self:
-        """Return the one form for n rows of all that ask for the same.
+        """Return the canonical form for n rows, the same for all equivalent resamplings.
 
         Raises:
             InputError: a k is outside 3 .. n.
@@ -92,9 +92,9 @@ class Resampling(Protocol):
 
 
 def check_folds(name: str, k: tuple[int, ...], n: int) -> None:
-    """Raise InputError unless every k lies in 3 .. n."""
-    if strange := [one for one in k if not LEAST_K <= one <= n]:
-        raise InputError(f"{name}={strange[0]} is outside {LEAST_K}..{n}: that many rows are learned from")
+    """Raise InputError unless every k is in 3 .. n."""
+    if invalid := [one for one in k if not LEAST_K <= one <= n]:
+        raise InputError(f"{name}={invalid[0]} is outside {LEAST_K}..{n}: there are {n} rows to learn from")
 
 
 def _k(name: str, value: Any) -> tuple[int, ...] | None:
@@ -102,12 +102,7 @@ def _k(name: str, value: Any) -> tuple[int, ...] | None:
     return None if every else folds(name, value, least=1)
 
 
-K = Option(
-    _k,
-    "Numbers of folds to try: a list such as 3,4,5,10, a range such as 3:20, or 3:n for every k up to the "
-    "number of rows.",
-    shown="3:n",
-)
+K = Option(_k, "Numbers of folds: 3,4,5,10, a range 3:20, or 3:n.", shown="3:n")
 N_SPLITS = Option(
     lambda name, value: integer(name, value, least=1, most=MOST_SPLITS),
     "Number of random splits for each k, such as 100.",
@@ -121,11 +116,11 @@ class Complete:
     """Complete k-fold cross validation: random splits for each k, as in the paper's Algorithm 1.
 
     Attributes:
-        k: numbers of folds, each in 3 .. n; None for every one of them.
-        n_splits: splits for each k (l_MC in the paper); all of them where there are fewer.
+        k: numbers of folds, each in 3 .. n; None for all of them.
+        n_splits: number of splits for each k (l_MC in the paper); all splits if there are fewer.
 
     Raises:
-        InputError: a field of the wrong type or outside its range.
+        InputError: a field has the wrong type or is out of range.
     """
 
     name: ClassVar[str] = "complete"
@@ -137,12 +132,12 @@ class Complete:
         check_options(self)
 
     def canonical(self, n: int) -> Self:
-        """Return the form for n rows; see ``Resampling``."""
+        """Return the canonical form for n rows; see ``Resampling``."""
         check_folds("k", self.k or (), n)
         return replace(self, k=None) if _is_every_k(self.k, n) else self
 
     def sizes(self, n: int) -> tuple[FoldSize, ...]:
-        """Return the fold sizes: values of k with equal floor(n / k) are one."""
+        """Return the fold sizes; values of k with equal floor(n / k) share one."""
         groups: dict[int, list[int]] = {}
         for k in self.k or _every_k(n):
             groups.setdefault(n // k, []).append(k)
@@ -152,19 +147,19 @@ class Complete:
         )
 
     def split(self, n: int, size: FoldSize, number: int, seed: int) -> Split:
-        """Draw a split; see ``complete_kfold``."""
+        """Return a split; see ``complete_kfold``."""
         return complete_kfold(n, size.k, number, self.n_splits, seed)
 
 
 @dataclass(frozen=True)
 class Rotation:
-    """Conventional k-fold cross validation: the k splits of one shuffle, in which folds take turns.
+    """Conventional k-fold cross validation: the k splits of one shuffle, with folds taking turns.
 
     Attributes:
-        k: numbers of folds, each in 3 .. n; None for every one of them.
+        k: numbers of folds, each in 3 .. n; None for all of them.
 
     Raises:
-        InputError: k is of the wrong type.
+        InputError: k has the wrong type.
     """
 
     name: ClassVar[str] = "rotation"
@@ -175,7 +170,7 @@ class Rotation:
         check_options(self)
 
     def canonical(self, n: int) -> Self:
-        """Return the form for n rows; see ``Resampling``."""
+        """Return the canonical form for n rows; see ``Resampling``."""
         check_folds("k", self.k or (), n)
         return replace(self, k=None) if _is_every_k(self.k, n) else self
 
@@ -184,19 +179,19 @@ class Rotation:
         return tuple(FoldSize(k, k, n // k, n - 2 * (n // k), k) for k in self.k or range(LEAST_K, n + 1))
 
     def split(self, n: int, size: FoldSize, number: int, seed: int) -> Split:
-        """Draw a split; see ``rotation``."""
+        """Return a split; see ``rotation``."""
         return rotation(n, size.k, number, seed)
 
 
 def _is_every_k(k: tuple[int, ...] | None, n: int) -> bool:
-    """Whether numbers of folds are all that n rows have."""
+    """Return whether the numbers of folds are all those possible for n rows."""
     return k == tuple(range(LEAST_K, n + 1))
 
 
 def _every_k(n: int) -> list[int]:
-    """The smallest and the largest k of 3 .. n for each value of floor(n / k), in ascending order.
+    """Return the smallest and the largest k of 3 .. n for each value of floor(n / k), in ascending order.
 
-    There are about 2 sqrt(n) values: n numbers of folds need not be listed.
+    There are about 2 sqrt(n) such values, so not all n numbers of folds need to be listed.
     """
     listed: list[int] = []
     k = LEAST_K
@@ -209,32 +204,32 @@ def _every_k(n: int) -> list[int]:
 
 @lru_cache
 def count_splits(n: int, k: int, n_splits: int) -> int:
-    """Number of splits computed for k folds of n rows: ``n_splits``, or all where there are fewer."""
+    """Return the number of splits computed for k folds of n rows: ``n_splits``, or all if there are fewer."""
     m = n // k
     return min(n_splits, _choices(n, m, n_splits) * _choices(n - m, m, n_splits))
 
 
 def _choices(n: int, m: int, most: int) -> int:
-    """Subsets of m of n rows, m at most n / 2, counted up to ``most``: of many rows the number is huge."""
-    found = 1
+    """Count the subsets of m of n rows, m at most n / 2, up to ``most``: the full count can be huge."""
+    count = 1
     for i in range(m):
-        found = found * (n - i) // (i + 1)
-        if found >= most:
+        count = count * (n - i) // (i + 1)
+        if count >= most:
             return most
-    return found
+    return count
 
 
 @lru_cache(maxsize=256)
 def complete_kfold(n: int, k: int, mc_index: int, n_splits: int, seed: int) -> Split:
-    """Split number ``mc_index`` of complete k-fold cross validation.
+    """Return split number ``mc_index`` of complete k-fold cross validation.
 
-    A function of floor(n / k), not of k: values of k with the same fold size are one procedure.
+    It depends on k only through floor(n / k): values of k with the same fold size are one procedure.
 
     Args:
         n: rows of the learning set.
         k: folds, 3 .. n.
         mc_index: 0 .. ``count_splits(n, k, n_splits)`` - 1.
-        n_splits: splits asked for; decides between enumeration and drawing.
+        n_splits: number of splits requested; decides between enumeration and random draws.
         seed: non-negative; the generator's spawn key is (floor(n / k), mc_index).
     """
     m = n // k
@@ -248,10 +243,10 @@ def complete_kfold(n: int, k: int, mc_index: int, n_splits: int, seed: int) -> S
 
 @lru_cache(maxsize=256)
 def rotation(n: int, k: int, mc_index: int, seed: int) -> Split:
-    """Split number ``mc_index`` of the conventional rotation: k folds of one shuffle take turns.
+    """Return split number ``mc_index`` of the conventional rotation: k folds of one shuffle take turns.
 
-    Fold i selects, fold i + 1 mod k estimates, the others train. A fold has floor(n / k) rows; what is left
-    over trains always.
+    Fold i selects, fold i + 1 mod k estimates, the others train. A fold has floor(n / k) rows; the remaining
+    rows always train.
 
     Args:
         n: rows of the learning set.
@@ -268,23 +263,23 @@ def rotation(n: int, k: int, mc_index: int, seed: int) -> Split:
 
 
 def refitted(split: Split) -> tuple[Index, Index]:
-    """Return the rows of TR and MS, on which the winner is fitted again, and those of EE."""
+    """Return the rows of TR and MS, on which the winner is refitted, and those of EE."""
     return np.sort(np.concatenate([split.train, split.select])), split.estimate
 
 
 def hold_out(n: int, share: float, seed: int) -> Index:
-    """The floor(share * n) rows, ascending, that nothing touches before the very end."""
+    """Draw the floor(share * n) rows to hold out, ascending; nothing uses them before the very end."""
     order = _generator(seed, HELD_OUT).permutation(n)
     return np.sort(order[: int(share * n)])
 
 
 def draw_members(n_members: int, rows: int, seed: int) -> Index:
-    """Draw a member for each row."""
+    """Draw an ensemble member for each row."""
     return np.asarray(_generator(seed, MEMBERS).integers(n_members, size=rows))
 
 
 def randomisers(m: int, n_splits: int, seed: int) -> list[float]:
-    """Stevens' v for each split with folds of m rows, the same for all settings."""
+    """Draw Stevens' v for each split with folds of m rows, the same for all settings."""
     return [_generator(seed, (m, mc_index, 1)).uniform() for mc_index in range(n_splits)]
 
 

@@ -1,12 +1,13 @@
-"""Which evaluations to compute next, and how many are likely to be left.
+"""The order in which evaluations are computed, and a forecast of how many are left.
 
-The aim is to compute little more than the shortest proofs of ``selection``. Until a race has a complete
-candidate, the one that looks best after the first splits is completed; from then on each fold size with
-living candidates is taken one split further in turn, the size with the lowest lower bound first, and a
-candidate that promises to beat the leader is completed before that. A path always begins at its first step,
-so what is dropped cuts its tail.
+The aim is to compute little more than the shortest proofs of ``selection``. Candidates are compared over all
+fold sizes, or within one whose own best candidate is reported. Until such a comparison has a leader (a
+complete candidate), the candidate that looks best after the first splits is completed; from then on each fold
+size with candidates alive advances by one split in turn, the size with the lowest lower bound first, and a
+candidate that is likely to beat the leader is completed before that. A path always begins at its first step,
+so dropping candidates shortens it at the end.
 
-Nothing here can change an answer: only how soon it is known.
+Nothing here can change the result, only how soon it is known.
 """
 
 from collections.abc import Callable, Sequence
@@ -20,14 +21,14 @@ from numpy.typing import NDArray
 from ckcv_ray.core.selection import Leader, Selection, Values
 
 Lengths = NDArray[np.intp]
-Transfer = Callable[[Values, int, int], Values]  # values in one size to those expected in another
+Transfer = Callable[[Values, int, int], Values]  # from values in one size to those expected in another
 
 
 class Stage(StrEnum):
-    """What a piece of work is for.
+    """The purpose of a unit of work.
 
-    SELECT: fit on TR, score on MS. ESTIMATE: fit on TR + MS, score on EE. REFIT: as ESTIMATE for the last
-    step of each path alone, and hand back the model.
+    SELECT: fit on TR, score on MS. ESTIMATE: fit on TR + MS, score on EE. REFIT: as ESTIMATE, but only for
+    the last step of each path, and return the model.
     """
 
     SELECT = "select"
@@ -36,12 +37,12 @@ class Stage(StrEnum):
 
 
 class Unit(NamedTuple):
-    """A piece of work, by position: the paths wanted of one split.
+    """A unit of work, by position: the paths to compute on one split.
 
     Attributes:
-        stage: what it is for.
+        stage: purpose of the work.
         size, split: fold size and number of the split.
-        paths: (path, length) of each path; of its steps the first ``length`` are wanted.
+        paths: (path, length) of each path, whose first ``length`` steps are computed.
     """
 
     stage: Stage
@@ -50,28 +51,28 @@ class Unit(NamedTuple):
     paths: tuple[tuple[int, int], ...]
 
     def first(self, length: int) -> int:
-        """Return the first step that is scored of a path of this length."""
+        """Return the first step that is scored in a path of this length."""
         return length - 1 if self.stage is Stage.REFIT else 0
 
     @property
     def evaluations(self) -> int:
-        """How many steps are scored."""
+        """Number of steps that are scored."""
         return sum(length - self.first(length) for _, length in self.paths)
 
 
 def refits(leader: Leader, n_splits: int) -> list[Unit]:
-    """Return the refits of a leader, one on each split."""
+    """Return the units that refit a leader, one for each split."""
     path = leader.path, leader.step + 1
     return [Unit(Stage.REFIT, leader.size, split, (path,)) for split in range(n_splits)]
 
 
 class Schedule:
-    """Hands out units over a Selection, each path once.
+    """The units of a Selection in the order to compute them, each path once.
 
     Args:
-        selection: the race; read, never changed.
+        selection: read, never changed.
         cost: relative cost of an evaluation in each fold size.
-        transfer: for the forecast.
+        transfer: used by the forecast.
     """
 
     def __init__(self, selection: Selection, cost: Sequence[float], transfer: Transfer) -> None:
@@ -82,12 +83,12 @@ class Schedule:
         self._seen = -1
         self._lowest: dict[int, tuple[bool, float]] = {}
         self._lengths: dict[int, Lengths] = {}
-        self._hope: dict[int, tuple[int, int] | None] = {}
+        self._best_paths: dict[int, tuple[int, int] | None] = {}
         self._ahead: dict[int, int] = {}
         self._units: dict[int, Unit | None] = {}
 
     def next(self) -> Unit | None:
-        """Return the most useful unit not handed out yet; None when nothing more is worth computing now."""
+        """Return the most useful unit not issued yet; None if nothing more is worth computing now."""
         for size in self._open():
             if (unit := self._unit(size)) is not None:
                 self.mark(unit)
@@ -95,26 +96,27 @@ class Schedule:
         return None
 
     def mark(self, unit: Unit) -> None:
-        """Count a unit as handed out."""
+        """Mark a unit as issued."""
         issued = self.issued[unit.size]
         for path, length in unit.paths:
             issued[unit.split, path] = max(issued[unit.split, path], length)
         self._forget(unit.size)
 
     def mark_entered(self, size: int, split: Lengths, path: Lengths, step: Lengths) -> None:
-        """Count evaluations, by position, as handed out, with all smaller steps."""
+        """Mark evaluations, by position, as issued, along with all smaller steps."""
         np.maximum.at(self.issued[size], (split, path), step + 1)
         self._forget(size)
 
     def leading(self) -> bool:
-        """Tell whether every race still open has a leader: work handed out now is then rarely in vain."""
+        """Return whether every open comparison has a leader: units issued now are then rarely wasted."""
         self._open()
         return all(led for led, _ in self._lowest.values())
 
     def forecast(self) -> float:
-        """Return the expected work left, in evaluations times their cost; 0 when all is decided.
+        """Return the expected remaining work, in evaluations times their cost; 0 if all is decided.
 
-        A candidate is taken to go on as its prefix did; a fold size not begun, as the nearest one that is.
+        A candidate is assumed to continue as in its prefix; a fold size that has not started is estimated
+        from the nearest one that has.
         """
         work = 0.0
         for size, fold in enumerate(self.selection.sizes):
@@ -125,18 +127,18 @@ class Schedule:
         return work
 
     def _open(self) -> list[int]:
-        """Sizes with living candidates, in the order to serve them; leaderless races one size at a time."""
+        """Return the sizes to serve, by priority; a comparison without a leader has one size at a time."""
         if self._seen != self.selection.version:
             for size in (j for j, version in enumerate(self.selection.changed) if version > self._seen):
                 self._lengths.pop(size, None)
-                self._hope.pop(size, None)
+                self._best_paths.pop(size, None)
                 self._forget(size)
             self._seen = self.selection.version
             self._lowest = self._lowest_bounds()
         return sorted(self._lowest, key=self._rank)
 
     def _lowest_bounds(self) -> dict[int, tuple[bool, float]]:
-        """For each size to serve, whether its race has a leader, and its lowest living lower bound."""
+        """Return for each size to serve whether its comparison has a leader, and its lowest bound alive."""
         selection = self.selection
         alive = [j for j in range(len(selection.sizes)) if selection.lowest(j) < inf]
         waiting = [j for j in alive if selection.threshold(j) == inf and j not in selection.own]
@@ -144,7 +146,7 @@ class Schedule:
         return {j: (selection.threshold(j) < inf, selection.lowest(j)) for j in alive if j not in held_back}
 
     def _rank(self, size: int) -> tuple[bool, int, float]:
-        """Leaderless first, then the least ahead of its results, then the lowest lower bound."""
+        """Return the sort key: no leader first, then least ahead of its results, then lowest lower bound."""
         if size not in self._ahead:
             ahead = np.sum(self.issued[size] > self.selection.sizes[size].computed, axis=0)
             self._ahead[size] = int(ahead.max())
@@ -152,66 +154,66 @@ class Schedule:
         return led, self._ahead[size], low
 
     def _forget(self, size: int) -> None:
-        """Have what depends on the jobs handed out derived anew."""
+        """Discard what was derived from the units issued."""
         self._ahead.pop(size, None)
         self._units.pop(size, None)
 
     def _unit(self, size: int) -> Unit | None:
-        """The next unit of this size, None if it has none now."""
+        """Return the next unit of this size, None if it has none now."""
         if size not in self._units:
             self._units[size] = self._promising(size) or self._frontier(size)
         return self._units[size]
 
     def _promising(self, size: int) -> Unit | None:
-        """The next split of the candidate that looks best, if it may take the lead."""
-        if size not in self._hope:
-            self._hope[size] = self._hopeful(size)
-        if (path := self._hope[size]) is None:
+        """Return the next split of the candidate that looks best, if it may become the leader."""
+        if size not in self._best_paths:
+            self._best_paths[size] = self._best_path(size)
+        if (path := self._best_paths[size]) is None:
             return None
         number, length = path
         missing = np.flatnonzero(self.issued[size][:, number] < length)
         return Unit(Stage.SELECT, size, int(missing[0]), (path,)) if len(missing) else None
 
-    def _hopeful(self, size: int) -> tuple[int, int] | None:
-        """The path, as in a Unit, of the candidate that looks best, if it may take the lead."""
+    def _best_path(self, size: int) -> tuple[int, int] | None:
+        """Return the path, as in a Unit, of the candidate that looks best, if it may become the leader."""
         selection, fold = self.selection, self.selection.sizes[size]
         threshold = selection.threshold(size)
         least = 2 if threshold == inf else max(2, ceil(fold.n_splits / 4))
-        hopeful = selection.alive(size) & (fold.prefix >= least) & (fold.expected < threshold)
-        if selection.exhaustive or not hopeful.any():
+        eligible = selection.alive(size) & (fold.prefix >= least) & (fold.expected < threshold)
+        if selection.exhaustive or not eligible.any():
             return None
-        path, step = divmod(int(np.argmin(np.where(hopeful, fold.expected, inf))), fold.low.shape[1])
-        return path, step + 1 if threshold == inf else int(self._living(size)[path])
+        path, step = divmod(int(np.argmin(np.where(eligible, fold.expected, inf))), fold.low.shape[1])
+        return path, step + 1 if threshold == inf else int(self._alive_lengths(size)[path])
 
     def _frontier(self, size: int) -> Unit | None:
-        """The first split that any living path of this size still needs, with all that need it."""
-        lengths = self._living(size)
+        """Return the first split that any path alive in this size needs, with all paths that need it."""
+        lengths = self._alive_lengths(size)
         splits, paths = np.nonzero(self.issued[size] < lengths)
         if not len(splits):
             return None
         first = paths[splits == splits[0]]
         return Unit(Stage.SELECT, size, int(splits[0]), tuple((int(p), int(lengths[p])) for p in first))
 
-    def _living(self, size: int) -> Lengths:
-        """Length of each path up to its last living step, (n_paths,)."""
+    def _alive_lengths(self, size: int) -> Lengths:
+        """Return the length of each path up to its last step alive, (n_paths,)."""
         if size not in self._lengths:
             alive = self.selection.alive(size)
             self._lengths[size] = np.max(np.where(alive, np.arange(1, alive.shape[1] + 1), 0), axis=1)
         return self._lengths[size]
 
     def _splits_expected(self, size: int) -> Lengths:
-        """Splits each candidate is expected to need until it is decided, (n_paths, n_steps)."""
+        """Estimate the splits each candidate needs until it is decided, (n_paths, n_steps)."""
         fold = self.selection.sizes[size]
         everything = np.full(fold.low.shape, fold.n_splits, dtype=np.intp)
-        begun = [j for j, other in enumerate(self.selection.sizes) if other.prefix.any()]
-        if self.selection.exhaustive or not begun:
+        started = [j for j, other in enumerate(self.selection.sizes) if other.prefix.any()]
+        if self.selection.exhaustive or not started:
             return everything
-        expected = self._expected_values(size, min(begun, key=lambda j: abs(j - size)))
+        expected = self._expected_values(size, min(started, key=lambda j: abs(j - size)))
         threshold = self.selection.threshold(size)
         if threshold == inf and size in self.selection.own:
             threshold = float(expected.min())
         elif threshold == inf:
-            threshold = min(float(self._expected_values(j, j).min()) for j in begun)
+            threshold = min(float(self._expected_values(j, j).min()) for j in started)
         if fold.least > threshold:
             return np.zeros_like(everything)
         rise = np.maximum(expected - fold.least, 1e-12)
@@ -219,7 +221,7 @@ class Schedule:
         return np.where(expected > threshold, np.minimum(splits, fold.n_splits), everything).astype(np.intp)
 
     def _expected_values(self, size: int, like: int) -> Values:
-        """Value of each candidate of ``size``, from its mean in the size ``like``, (n_paths, n_steps)."""
+        """Estimate the values of candidates of ``size`` from their means in ``like``, (n_paths, n_steps)."""
         other = self.selection.sizes[like]
         known = other.values >= 0
         counts = known.sum(axis=0)
@@ -229,6 +231,6 @@ class Schedule:
 
 
 def _path_lengths(splits: Lengths, n_splits: int) -> Lengths:
-    """Lengths (n_splits, n_paths) where candidates are computed on their first ``splits``."""
+    """Return the path lengths (n_splits, n_paths) that compute candidates on their first ``splits``."""
     wanted = splits[None] > np.arange(n_splits)[:, None, None]
     return np.asarray(np.max(np.where(wanted, np.arange(1, splits.shape[1] + 1), 0), axis=2))

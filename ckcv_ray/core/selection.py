@@ -1,21 +1,21 @@
-"""Algorithm 1's bookkeeping: sums of values, lower bounds, which candidates are alive, which one wins.
+"""The bookkeeping of Algorithm 1: sums of values, lower bounds, the candidates still alive, the winner.
 
 For one fold size with S splits, a candidate (path, step, size) has a value v_i of the criterion, such as the
 bound U(x_i; m), for each split i computed so far. Over the unbroken prefix i = 0 .. p - 1,
 
     low = fsum([v_0, ..., v_{p-1}] + [least] * (S - p)) / S
 
-is at most the candidate's L_MS whatever the other splits bring, since no value is below the least one, such
-as U(0; m), and equals it at p = S. A candidate with low above the L_MS of a complete one is beaten and need
-not be finished; an equal one is kept, because ties are settled by the smaller step, then path, then k.
-``math.fsum`` rounds correctly, so neither low nor L_MS depends on the order of arrival, and low never falls
-as p grows.
+is at most the candidate's L_MS whatever the values of the other splits, since no value is below the least
+one, such as U(0; m), and equals it at p = S. A candidate with low above the L_MS of a complete one is beaten
+and need not be completed; an equal one is kept, because ties are broken by the smaller step, then path, then
+k. ``math.fsum`` rounds correctly, so neither low nor L_MS depends on the order of arrival, and low never
+decreases as p grows.
 
-Whole arrays are compared with ordinary float64 sums; whatever lies within ``NEAR`` of a threshold is
-decided by ``fsum``. A fold size whose own best candidate is asked for is judged against that alone. Paths may
-differ in length: the arrays are as long as the longest, and what is beyond the end of a path is ABSENT.
+Arrays are compared by ordinary float64 sums; anything within ``NEAR`` of a threshold is decided by ``fsum``.
+If the best candidate of a fold size is to be reported, the size is compared with that candidate alone. Paths
+may differ in length: the arrays are as long as the longest, and steps beyond the end of a path are ABSENT.
 
-Reference: Anguita et al., ESANN 2012, Algorithm 1; the early drop is exact, not statistical.
+Reference: Anguita et al., ESANN 2012, Algorithm 1; dropping candidates early is exact, not statistical.
 """
 
 from collections.abc import Iterable, Sequence
@@ -25,7 +25,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-UNKNOWN = -1.0  # in the place of values, which are not negative
+UNKNOWN = -1.0  # these three replace values, which are never negative
 FAILED = -2.0
 ABSENT = -3.0
 NEAR = 1e-9
@@ -36,7 +36,7 @@ Index = NDArray[np.intp]
 
 
 class Leader(NamedTuple):
-    """A complete candidate by position; tuples compare in the order that settles ties."""
+    """A complete candidate by position; tuples compare in the order that breaks ties."""
 
     l_ms: float
     step: int
@@ -45,19 +45,19 @@ class Leader(NamedTuple):
 
 
 class Proof(NamedTuple):
-    """The shortest prefix of splits that proves a candidate beaten, and the lower bound it gives."""
+    """The shortest prefix of splits that proves a candidate beaten, and the resulting lower bound."""
 
     splits: int
     lower_bound: float
 
 
 def mean_bound(bounds: Sequence[float], least: float, n_splits: int) -> float:
-    """``low`` of the module's head; L_MS itself where ``bounds`` has all n_splits values."""
+    """Compute ``low`` of the module docstring; it is L_MS itself if ``bounds`` has all n_splits values."""
     return fsum([*bounds, *[least] * (n_splits - len(bounds))]) / n_splits
 
 
 def shortest_proof(bounds: Sequence[float], least: float, n_splits: int, threshold: float) -> Proof | None:
-    """The first prefix of ``bounds`` whose lower bound exceeds ``threshold``; None if there is none."""
+    """Find the first prefix of ``bounds`` whose lower bound exceeds ``threshold``; None if there is none."""
     total = 0.0
     for p in range(len(bounds) + 1):
         if (total + (n_splits - p) * least) / n_splits > threshold - NEAR:
@@ -70,16 +70,16 @@ def shortest_proof(bounds: Sequence[float], least: float, n_splits: int, thresho
 
 
 class Standings:
-    """The values of one fold size and what follows from them.
+    """The values of one fold size and what is derived from them.
 
     Attributes:
-        values: of the criterion, (n_splits, n_paths, n_steps); UNKNOWN, FAILED or ABSENT where there is none.
+        values: values of the criterion, (n_splits, n_paths, n_steps), or UNKNOWN, FAILED or ABSENT.
         prefix: length of each candidate's unbroken prefix of splits, (n_paths, n_steps).
-        low: its lower bound on L_MS in float64 sums, (n_paths, n_steps).
-        expected: mean value over the prefix alone, inf where it is empty, (n_paths, n_steps).
-        blocked: whether a failure follows the prefix, or there is no such candidate, (n_paths, n_steps).
-        complete: whether the candidate has all its splits, (n_paths, n_steps).
-        computed: evaluations of each path that are known or failed, (n_splits, n_paths).
+        low: lower bound on each candidate's L_MS, by float64 sums, (n_paths, n_steps).
+        expected: mean value over the prefix alone, inf if it is empty, (n_paths, n_steps).
+        blocked: whether a failure follows the prefix, or the candidate does not exist, (n_paths, n_steps).
+        complete: whether the candidate has values for all splits, (n_paths, n_steps).
+        computed: number of evaluations of each path that are known or failed, (n_splits, n_paths).
     """
 
     def __init__(self, n_splits: int, lengths: Sequence[int], least: float) -> None:
@@ -106,24 +106,24 @@ class Standings:
         self.computed: Index = np.sum((self.values >= 0) | failed, axis=2)
 
     def begun(self, split: Index, path: Index) -> Index:
-        """Return how many steps of some paths have values, from the first one on without a gap."""
+        """Return how many steps of the given paths have values, counted from the first without a gap."""
         shape = self.values.shape[:2]
-        places, which = np.unique(np.ravel_multi_index((split, path), shape), return_inverse=True)
-        values = self.values[np.unravel_index(places, shape)]
+        positions, inverse = np.unique(np.ravel_multi_index((split, path), shape), return_inverse=True)
+        values = self.values[np.unravel_index(positions, shape)]
         steps: Index = np.logical_and.accumulate(values >= 0, axis=1).sum(axis=1)
-        return steps[which]
+        return steps[inverse]
 
     def prefix_values(self, path: int, step: int) -> list[float]:
         """Return the values of one candidate's unbroken prefix, in the order of the splits."""
-        found: list[float] = self.values[: self.prefix[path, step], path, step].tolist()
-        return found
+        values: list[float] = self.values[: self.prefix[path, step], path, step].tolist()
+        return values
 
     def exact_low(self, path: int, step: int) -> float:
         """Return the correctly rounded ``low`` of one candidate."""
         return mean_bound(self.prefix_values(path, step), self.least, self.n_splits)
 
     def leader(self, size: int) -> Leader | None:
-        """Return the best complete candidate of this size, named as number ``size``."""
+        """Return the best complete candidate of this size, whose position is ``size``."""
         if not self.complete.any():
             return None
         l_ms = np.where(self.complete, self.low, inf)
@@ -131,7 +131,7 @@ class Standings:
         return min(Leader(self.exact_low(p, s), int(s), int(p), size) for p, s in near)
 
     def alive(self, threshold: float) -> Mask:
-        """Tell which incomplete candidates can still reach ``threshold`` or less, (n_paths, n_steps)."""
+        """Return which incomplete candidates can still reach ``threshold`` or less, (n_paths, n_steps)."""
         open_ = ~self.complete & ~self.blocked
         alive = open_ & (self.low <= threshold)
         for p, s in np.argwhere(open_ & (np.abs(self.low - threshold) <= NEAR)):
@@ -144,17 +144,17 @@ class Standings:
 
 
 class Selection:
-    """All fold sizes of a study, the largest first, and the race between them.
+    """All fold sizes of a study, the largest first, and the comparison of their candidates.
 
     Args:
         sizes: number of splits and least value of each fold size.
         lengths: number of steps of each path.
-        own: positions of the sizes judged against their own best candidate alone.
-        exhaustive: drop nothing.
+        own: positions of the sizes compared with their own best candidate alone.
+        exhaustive: whether to drop nothing.
 
     Attributes:
-        version: grows whenever what follows from the values may have changed.
-        changed: the version in which that was last so for each size, by its values or its threshold.
+        version: increases whenever what is derived from the values may have changed.
+        changed: the version in which each size last changed, by its values or its threshold.
     """
 
     def __init__(
@@ -181,13 +181,13 @@ class Selection:
         self._stale.add(size)
 
     def fail(self, size: int, split: int, path: int, steps: slice) -> None:
-        """Enter the failure of some steps of a path; it never replaces a value."""
+        """Enter the failure of some steps of a path; a failure never replaces a value."""
         here = self.sizes[size].values[split, path, steps]
         here[here == UNKNOWN] = FAILED
         self._stale.add(size)
 
     def refresh(self) -> None:
-        """Bring bounds and leaders up to date with the values entered."""
+        """Update bounds and leaders from the values entered."""
         if not self._stale:
             return
         for size in self._stale:
@@ -202,7 +202,7 @@ class Selection:
         self._stale.clear()
 
     def winner(self) -> Leader | None:
-        """Return the best complete candidate of all."""
+        """Return the best complete candidate of all sizes, None if there is none yet."""
         return self._winner
 
     def threshold(self, size: int) -> float:
@@ -211,14 +211,14 @@ class Selection:
         return leader.l_ms if leader else inf
 
     def alive(self, size: int) -> Mask:
-        """Tell which candidates of one size are worth computing further, (n_paths, n_steps)."""
+        """Return which candidates of one size are worth computing further, (n_paths, n_steps)."""
         if size not in self._alive:
             threshold = inf if self.exhaustive else self.threshold(size)
             self._alive[size] = self.sizes[size].alive(threshold)
         return self._alive[size]
 
     def lowest(self, size: int) -> float:
-        """Return the least lower bound of a living candidate of one size; inf where none is alive."""
+        """Return the smallest lower bound of the candidates alive in one size; inf if none is alive."""
         if size not in self._lowest:
             self._lowest[size] = float(self.sizes[size].low[self.alive(size)].min(initial=inf))
         return self._lowest[size]

@@ -1,4 +1,4 @@
-"""One thread for BLAS and OpenMP: with more, sums differ in their last bits."""
+"""A limit of one thread for BLAS and OpenMP: with more, sums differ in their last bits."""
 
 import threading
 from collections.abc import Iterator
@@ -12,7 +12,7 @@ _held = threading.local()
 
 @contextmanager
 def one_thread() -> Iterator[None]:
-    """Hold BLAS and OpenMP to one thread while the context lasts; nested ones cost nothing."""
+    """Limit BLAS and OpenMP to one thread inside the context; nested contexts cost nothing."""
     if getattr(_held, "inside", False):
         yield
         return

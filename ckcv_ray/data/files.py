@@ -1,7 +1,7 @@
-"""Files of tables into Arrow columns: CSV, Parquet, NPZ and svmlight, and the archives of the benchmarks.
+"""Readers of tables as Arrow columns: CSV, Parquet, NPZ and svmlight, and the archives of the benchmarks.
 
-A file may be anybody's. What it claims to hold is checked against limits before memory is given to it, so
-that a small file that unfolds to a large one, or claims to, is refused; nothing in it is unpickled.
+Files are not trusted. The sizes that a file declares are checked against limits before memory is allocated,
+so that a small file that expands to a large one, or claims to, is refused; nothing in it is unpickled.
 """
 
 import struct
@@ -31,10 +31,10 @@ MATLAB_HEADER, MATLAB_MATRIX, MATLAB_COMPRESSED = 128, 14, 15
 
 
 def read_file(path: str | Path) -> pa.Table:
-    """Columns of a file, by its suffix.
+    """Read the columns of a file in the format given by its suffix.
 
     Raises:
-        InputError: it does not exist, is not what its suffix says, or is too large.
+        InputError: the file does not exist, is not in that format, or is too large.
     """
     path = as_path("path", path)
     suffix = path.suffix.lower()
@@ -55,19 +55,19 @@ def read_file(path: str | Path) -> pa.Table:
         return _utf8(columns, text=suffix == ".csv")
 
 
-def check_size(what: str, rows: int, columns: int) -> None:
-    """Raise InputError where a table is too large to be taken up."""
+def check_size(name: str, rows: int, columns: int) -> None:
+    """Raise InputError if a table is too large to be read."""
     if rows > MOST_ROWS or columns > MOST_COLUMNS or rows * columns > MOST_CELLS:
         raise InputError(
-            f"{what} has {rows:,} rows and {columns:,} columns: at most {MOST_ROWS:,} and {MOST_COLUMNS:,}, "
-            f"and {MOST_CELLS:,} cells, are read; leave columns out, or take a sample of the rows"
+            f"{name} has {rows:,} rows and {columns:,} columns: at most {MOST_ROWS:,} rows, {MOST_COLUMNS:,} "
+            f"columns and {MOST_CELLS:,} cells can be read; leave out columns, or take a sample of the rows"
         )
 
 
 def from_matrix(
     X: NDArray[Any], y: NDArray[Any] | None, names: list[str] | None = None, target: str = "y"
 ) -> pa.Table:
-    """Columns x0, x1, ... (or ``names``) from X [n, d], and the target from y [n]."""
+    """Make columns x0, x1, ... (or ``names``) from X [n, d], and the target from y [n]."""
     names = names or [f"x{i}" for i in range(X.shape[1])]
     columns = {name: np.ascontiguousarray(X[:, i]) for i, name in enumerate(names)}
     return pa.table(columns | ({} if y is None else {target: y}))
@@ -75,18 +75,18 @@ def from_matrix(
 
 @contextmanager
 def npz(path: Path) -> Iterator[np.lib.npyio.NpzFile]:
-    """An archive of arrays, without pickles, closed at the end whatever happens.
+    """Open an archive of arrays, refusing pickles; it is closed at the end in any case.
 
     Raises:
-        InputError: an array unfolds to more than is read.
+        InputError: an array expands to more than can be read.
     """
     with path.open("rb") as file:
         if file.read(2) not in (b"PK", b"\x93N"):
-            raise ValueError("it does not begin as an archive of arrays (np.savez) does")
+            raise ValueError("it is not an archive of arrays (np.savez)")
         file.seek(0)
         archive = np.load(file, allow_pickle=False)
         if not isinstance(archive, np.lib.npyio.NpzFile):
-            raise ValueError("it holds a single array, not an archive of arrays (np.savez)")
+            raise ValueError("it is a single array, not an archive of arrays (np.savez)")
         with archive:
             assert archive.zip is not None
             for member in archive.zip.infolist():
@@ -95,7 +95,7 @@ def npz(path: Path) -> Iterator[np.lib.npyio.NpzFile]:
 
 
 def check_inflated(path: Path) -> None:
-    """Raise where a MATLAB file is not one of version 5, or cut short, or unfolds to more than is read."""
+    """Raise if a MATLAB file is not of version 5, is truncated, or expands to more than can be read."""
     _check_bytes(repr(str(path)), path.stat().st_size)
     with path.open("rb") as file:
         order = {b"IM": "<", b"MI": ">"}.get(file.read(MATLAB_HEADER)[-2:])
@@ -107,7 +107,7 @@ def check_inflated(path: Path) -> None:
             elif kind == MATLAB_COMPRESSED:
                 _check_bytes(f"{str(path)!r}: a variable", _inflated_size(content))
     if order is None:
-        raise ValueError("it is not a whole MATLAB file of version 5")
+        raise ValueError("it is not a complete MATLAB file of version 5")
 
 
 def _csv(path: Path) -> pa.Table:
@@ -120,29 +120,29 @@ def _csv(path: Path) -> pa.Table:
 
 
 def check_unfolded(source: Path | BinaryIO, most_rows: int, most: int) -> pa.Schema:
-    """The schema of a Parquet file that by its footer has at most so many rows and values.
+    """Return the schema of a Parquet file, limited to ``most_rows`` rows and ``most`` values.
 
     Raises:
-        InputError: it holds more, or they take more bytes than so many numbers and texts may.
+        InputError: its footer declares more, or more bytes than that many numbers and texts may take.
     """
     with parquet.ParquetFile(source) as file:
-        held, schema = file.metadata, file.schema_arrow
-        groups = [held.row_group(i) for i in range(held.num_row_groups)]
+        metadata, schema = file.metadata, file.schema_arrow
+        groups = [metadata.row_group(i) for i in range(metadata.num_row_groups)]
         values = sum(abs(group.column(i).num_values) for group in groups for i in range(group.num_columns))
-        values = max(values, held.num_rows * held.num_columns)
+        values = max(values, metadata.num_rows * metadata.num_columns)
         size = sum(abs(group.total_byte_size) for group in groups)
-    if values > most or held.num_rows > most_rows:
-        allowed = f"at most {most:,} in {most_rows:,} are read"
-        raise InputError(f"it holds {values:,} values in {held.num_rows:,} rows: {allowed}")
+    if values > most or metadata.num_rows > most_rows:
+        allowed = f"at most {most:,} values in {most_rows:,} rows can be read"
+        raise InputError(f"it holds {values:,} values in {metadata.num_rows:,} rows: {allowed}")
     if size > 16 * most + MOST_BYTES:
         raise InputError(
-            f"it takes {size >> 20:,} MiB: at most {16 * most + MOST_BYTES >> 20:,} MiB are read"
+            f"it takes {size >> 20:,} MiB: at most {16 * most + MOST_BYTES >> 20:,} MiB can be read"
         )
     return schema
 
 
 def is_plain(kind: pa.DataType) -> bool:
-    """Whether cells of a type are single values: no lists, and no bytes of a width that a file may choose."""
+    """Return whether cells of a type are single values: no lists, no bytes of a width the file chooses."""
     fixed = pa.types.is_fixed_size_binary(kind) or isinstance(kind, pa.BaseExtensionType)
     return not (fixed or pa.types.is_nested(kind))
 
@@ -150,15 +150,15 @@ def is_plain(kind: pa.DataType) -> bool:
 def read_parquet(
     source: Path | BinaryIO, columns: list[str] | None = None, verified: bool = False
 ) -> pa.Table:
-    """Columns of a Parquet file, text by a dictionary first: few values may stand for very many cells.
+    """Read columns of a Parquet file, text as dictionaries first: a few values may fill very many cells.
 
     Args:
         source: a file whose footer was checked.
-        columns: those to read, all if there are none named.
-        verified: whether the checksums of its pages are compared.
+        columns: names of the columns to read; None for all.
+        verified: whether to verify the checksums of its pages.
 
     Raises:
-        InputError: its text unfolds to more than is read.
+        InputError: its text expands to more than can be read.
     """
     text = [field.name for field in parquet.read_schema(source) if _is_text(field.type)]
     table = parquet.read_table(
@@ -168,24 +168,24 @@ def read_parquet(
     total = 0
     for i, column in enumerate(table.schema):
         if column.name in text and pa.types.is_dictionary(column.type):
-            folded = table.column(i)
-            total += (size := _unfolded_size(folded))
+            encoded = table.column(i)
+            total += (size := _expanded_size(encoded))
             _check_bytes(f"{where}: column {column.name!r}", size)
             _check_bytes(f"{where}: its text", total)
-            table = table.set_column(i, column.name, folded.cast(column.type.value_type))
+            table = table.set_column(i, column.name, encoded.cast(column.type.value_type))
     return table
 
 
 def _parquet(path: Path) -> pa.Table:
     with parquet.ParquetFile(path) as file:
-        held, fields = file.metadata, list(file.schema_arrow)
-        check_size(repr(str(path)), held.num_rows, held.num_columns)
-        groups = (held.row_group(i) for i in range(held.num_row_groups))
+        metadata, fields = file.metadata, list(file.schema_arrow)
+        check_size(repr(str(path)), metadata.num_rows, metadata.num_columns)
+        groups = (metadata.row_group(i) for i in range(metadata.num_row_groups))
         _check_bytes(repr(str(path)), sum(group.total_byte_size for group in groups))
     flat = [field.name for field in fields if is_plain(field.type)]
     columns = read_parquet(path, flat if len(flat) < len(fields) else None)
     for i, field in enumerate(fields):
-        if not is_plain(field.type):  # of any length in each row, and nothing to learn from
+        if not is_plain(field.type):  # cells of any length, which cannot be learned from
             columns = columns.add_column(i, field.name, pa.nulls(columns.num_rows))
     return columns
 
@@ -206,36 +206,36 @@ def _svmlight(path: Path) -> pa.Table:
     from sklearn.datasets import load_svmlight_file
 
     _check_text(path, b":")
-    X, y = load_svmlight_file(str(path), zero_based=True)  # "auto" would shift the columns file by file
+    X, y = load_svmlight_file(str(path), zero_based=True)  # "auto" may vary from file to file
     check_size(repr(str(path)), *X.shape)
     columns = from_matrix(X.toarray(), y)
-    if X.shape[1] > 1 and not X[:, 0].count_nonzero():  # the file counts from one
+    if X.shape[1] > 1 and not X[:, 0].count_nonzero():  # the file numbers columns from one
         columns = columns.drop_columns(["x0"])
     return columns.replace_schema_metadata({SPARSE: b"yes"})
 
 
-def _check_bytes(what: str, size: int) -> None:
+def _check_bytes(name: str, size: int) -> None:
     if size > MOST_BYTES:
-        raise InputError(f"{what} takes {size >> 20:,} MiB: at most {MOST_BYTES >> 20:,} MiB are read")
+        raise InputError(f"{name} takes {size >> 20:,} MiB: at most {MOST_BYTES >> 20:,} MiB can be read")
 
 
 def _check_text(path: Path, separator: bytes) -> None:
-    """Raise InputError where a text file, by its lines and separators, is too large."""
-    what, cells, rows, columns = repr(str(path)), 0, 0, 0
-    _check_bytes(what, path.stat().st_size)
+    """Raise InputError if a text file is too large, judging by its lines and separators."""
+    name, cells, rows, columns = repr(str(path)), 0, 0, 0
+    _check_bytes(name, path.stat().st_size)
     with path.open("rb") as file:
         while block := file.read(LINE_BYTES):
             ends = max(block.count(b"\n"), block.count(b"\r"))
             if len(block) == LINE_BYTES and not ends:
-                raise InputError(f"{what} has a line of more than {LINE_BYTES >> 20} MiB: is it a table?")
+                raise InputError(f"{name} has a line of more than {LINE_BYTES >> 20} MiB: is it a table?")
             columns = columns or block.replace(b"\r", b"\n").split(b"\n", 1)[0].count(separator) + 1
             rows += ends
             cells += block.count(separator)
-    check_size(what, rows, max(columns, cells // max(1, rows)))
+    check_size(name, rows, max(columns, cells // max(1, rows)))
 
 
 def _inflated_size(content: bytes) -> int:
-    """Bytes that zlib data unfold to, counted no further than matters."""
+    """Count the bytes that zlib data expand to, stopping once the limit is exceeded."""
     size, stream = 0, zlib.decompressobj()
     while size <= MOST_BYTES and (block := stream.decompress(content, LINE_BYTES)):
         size, content = size + len(block), stream.unconsumed_tail
@@ -253,8 +253,8 @@ def _is_text(kind: pa.DataType) -> bool:
     )
 
 
-def _unfolded_size(column: pa.ChunkedArray) -> int:
-    """Bytes of a column of text without its dictionary."""
+def _expanded_size(column: pa.ChunkedArray) -> int:
+    """Count the bytes of a column of text once its dictionary is expanded."""
     return sum(
         pc.sum(pc.take(pc.binary_length(chunk.dictionary), chunk.indices)).as_py() or 0
         for chunk in column.chunks
@@ -262,12 +262,12 @@ def _unfolded_size(column: pa.ChunkedArray) -> int:
 
 
 def _utf8(columns: pa.Table, text: bool) -> pa.Table:
-    """The columns, refused where a name (or, in a file of text, a value) is not UTF-8."""
+    """Return the columns, checking that names (and, in a text file, values) are in UTF-8."""
     for i, column in enumerate(columns.schema):
         try:
-            known = column.name is not None and not (text and pa.types.is_binary(column.type))
+            valid = column.name is not None and not (text and pa.types.is_binary(column.type))
         except UnicodeDecodeError:
-            known = False
-        if not known:
+            valid = False
+        if not valid:
             raise InputError(f"column {i + 1} is not in UTF-8: save the file in that encoding")
     return columns

@@ -1,7 +1,7 @@
-"""The public archive of the IDA benchmarks: downloaded when asked for, checked, kept in the user's cache.
+"""The public archive of the IDA benchmarks: downloaded on request, verified, kept in the user's cache.
 
-It holds every realization: 100 of each set, 20 of image and splice. Its checksum says that it is the right
-file, whatever address it came from. Nothing but ``fetch`` ever goes to the network.
+It holds every realization: 100 of each set, 20 of image and splice. Its checksum verifies that it is the
+right file, whatever address it came from. Only ``fetch`` ever uses the network.
 
 Reference: Diethe, "13 benchmark datasets derived from the UCI, DELVE and STATLOG repositories", 2015,
 doi 10.5281/zenodo.18110.
@@ -22,43 +22,43 @@ URLS = (
     "https://zenodo.org/records/18110/files/benchmarks.mat?download=1",
     "https://github.com/tdiethe/gunnar_raetsch_benchmark_datasets/raw/master/benchmarks.mat",
 )
-BY_HAND = f"download {NAME} (doi 10.5281/zenodo.18110) elsewhere and name it with --ida-file or CKCV_IDA"
+BY_HAND = f"download {NAME} (doi 10.5281/zenodo.18110) elsewhere and pass it with --ida-file or CKCV_IDA"
 SILENCE_SECONDS = 30.0
 CHUNK_BYTES = 65_536
 
 
 class DownloadProgress(Protocol):
-    """What is told of a download: the bytes expected (0: not known), then those that came."""
+    """A progress bar of a download: the number of bytes expected (0: unknown) and those received."""
 
     total: int
 
     def update(self, n: int) -> None:
-        """So many bytes more have come."""
+        """Count ``n`` more bytes as received."""
 
     def reset(self) -> None:
-        """Count from zero again."""
+        """Restart the count from zero."""
 
     def close(self) -> None:
-        """All bytes have come."""
+        """Finish: all bytes have been received."""
 
 
 def cached() -> Path:
-    """Where the archive lies once it was fetched, in the cache folder the system gives the user."""
+    """Return the path of the fetched archive in the user's cache folder, whether or not it exists."""
     from pooch import os_cache
 
     return Path(os_cache("ckcv_ray")) / NAME
 
 
 def fetch(url: str | None = None, progress: DownloadProgress | None = None) -> Path:
-    """The archive's path in the cache, after downloading it if it is not there.
+    """Return the archive's path in the cache, after downloading it if it is not there.
 
     Args:
         url: the address of the file, http or https; by default those of ``URLS``, one after the other.
-        progress: is told how far the download has come.
+        progress: receives the progress of the download.
 
     Raises:
-        InputError: the address is of another kind, nothing answers, or what comes is another file. Then
-            nothing is kept, and a file that was there before stays.
+        InputError: the address is not valid, no server answers, or the file is not the archive. Then nothing
+            is kept, and an existing file stays.
     """
     if url is not None:
         _check_address(url)
@@ -71,23 +71,23 @@ def fetch(url: str | None = None, progress: DownloadProgress | None = None) -> P
             return _download(address, path, progress)
         except (OSError, ValueError) as error:  # what requests raises is one of the two
             reasons.append(f"{address}: {_reason(error)}")
-    raise InputError(f"cannot fetch {NAME}: {'; '.join(reasons)}. By hand: {BY_HAND}")
+    raise InputError(f"cannot fetch {NAME}: {'; '.join(reasons)}. Alternatively, {BY_HAND}")
 
 
 def _check_address(url: str) -> None:
     try:
         parts = urlsplit(url if isinstance(url, str) else "")
         usable = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
-    except ValueError:  # brackets that do not close, a port beyond 65535
+    except ValueError:  # unclosed brackets, a port above 65535
         usable = False
     if not usable:
         raise InputError(
-            f"url={quoted(url)} is not an address to fetch from: it has to begin with https:// or http://"
+            f"url={quoted(url)} is not an address to fetch from: it must begin with https:// or http://"
         )
 
 
 def _download(url: str, path: Path, progress: DownloadProgress | None) -> Path:
-    """Download into a folder of its own beside ``path``, check, and only then move there."""
+    """Download to a temporary folder next to ``path``, verify the checksum, then move the file there."""
     from pooch import HTTPDownloader
 
     if progress is not None:
@@ -99,7 +99,7 @@ def _download(url: str, path: Path, progress: DownloadProgress | None) -> Path:
             HTTPDownloader(progress or False, CHUNK_BYTES, timeout=SILENCE_SECONDS)(url, file, None)
             os.fsync(file.fileno())
         if (got := _sha256(part)) != SHA256:
-            raise ValueError(f"this is another file: its SHA-256 is {got}, expected {SHA256}")
+            raise ValueError(f"this is a different file: its SHA-256 is {got}, expected {SHA256}")
         os.replace(part, path)
     return path
 
@@ -111,7 +111,7 @@ def _sha256(path: Path) -> str:
 
 
 def _reason(error: BaseException) -> str:
-    """What lies at the bottom: a refused connection arrives wrapped three times over."""
+    """Return the message of the root cause: a refused connection is wrapped in three exceptions."""
     while cause := error.__cause__ or error.__context__:
         error = cause
     lines = str(error).partition(" for url: ")[0].splitlines()

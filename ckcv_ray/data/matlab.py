@@ -1,8 +1,8 @@
-"""The structs of a MATLAB file as an archive of arrays, by a process of its own: ``python matlab.py FILE``.
+"""A converter of the structs of a MATLAB file to an archive of arrays: ``python matlab.py FILE``.
 
-The reader is native code, which a damaged file can crash, and what a file unfolds to is not known beforehand.
-So it has its own process with bounds, which imports nothing of this package. The archive, on standard output,
-has an array STRUCT/PART for each part of each struct.
+The reader is native code, which a damaged file can crash, and the size a file expands to is not known in
+advance. So it runs in a separate process with limits on its resources, which imports nothing from this
+package. The archive, on standard output, has an array STRUCT/PART for each part of each struct.
 """
 
 import resource
@@ -16,7 +16,7 @@ MOST_MEMORY, MOST_WRITTEN = 1 << 32, 1 << 30
 
 
 def parts(file: str) -> dict[str, Any]:
-    """The parts of every struct that stands alone, but for those that are no plain arrays."""
+    """Return the parts of every struct of size 1, except those that are not plain arrays."""
     from scipy.io import loadmat
 
     values = {name: np.asarray(value) for name, value in loadmat(file, appendmat=False).items()}
@@ -30,10 +30,10 @@ def parts(file: str) -> dict[str, Any]:
 
 
 def main() -> None:
-    """Write the archive, in bounded memory and of bounded size."""
-    for what, most in ((resource.RLIMIT_DATA, MOST_MEMORY), (resource.RLIMIT_FSIZE, MOST_WRITTEN)):
-        with suppress(ValueError, OSError):  # a lower bound holds already, or the system knows none
-            resource.setrlimit(what, (most, most))
+    """Write the archive, with limits on memory and on its size."""
+    for limit, most in ((resource.RLIMIT_DATA, MOST_MEMORY), (resource.RLIMIT_FSIZE, MOST_WRITTEN)):
+        with suppress(ValueError, OSError):  # a lower limit is set already, or the system has none
+            resource.setrlimit(limit, (most, most))
     np.savez(sys.stdout.buffer, **parts(sys.argv[1]))
 
 

@@ -1,11 +1,11 @@
 """Named learning sets: the IDA benchmarks, Breiman's generators, and two-class sets of scikit-learn.
 
-Each comes as columns x0, x1, ... (or the set's own names) and y, with rows to test on where the set has
-some of its own.
+Each has columns x0, x1, ... and y (of scikit-learn: the set's feature names and target), and test rows if the
+set defines any.
 
-The IDA benchmarks lie in an archive of one of two forms: ``.npz`` with arrays NAME/x, NAME/t, NAME/train and
-NAME/test, rows counted from 0; or ``.mat`` (see ``fetch``) with a struct NAME of these four, rows counted
-from 1.
+The IDA benchmarks are read from an archive in one of two formats: ``.npz`` with arrays NAME/x, NAME/t,
+NAME/train and NAME/test, rows counted from 0; or ``.mat`` (see ``fetch``) with a struct NAME of these four,
+rows counted from 1.
 
 References: Rätsch, Onoda, Müller, Machine Learning 42(3), 2001 (IDA); Breiman, "Bias, variance, and
 arcing classifiers", report 460, Statistics, Berkeley, 1996 (twonorm, ringnorm, d = 20); Breiman,
@@ -41,7 +41,7 @@ Sample = tuple[NDArray[np.float64], NDArray[np.int64]]
 
 
 class Columns(NamedTuple):
-    """A learning set by columns, and rows to test on with the same columns, or None."""
+    """The columns of a learning set, and test rows with the same columns, or None."""
 
     learn: pa.Table
     test: pa.Table | None
@@ -53,8 +53,8 @@ class Benchmark(NamedTuple):
     Attributes:
         x: inputs, (n, d).
         t: labels -1 or +1, (n,).
-        train: rows to learn from, counted from 0, (R, n_train).
-        test: rows to test on, likewise, (R, n_test).
+        train: numbers of the learning rows, counted from 0, (R, n_train).
+        test: numbers of the test rows, likewise, (R, n_test).
     """
 
     x: NDArray[np.float64]
@@ -64,16 +64,16 @@ class Benchmark(NamedTuple):
 
 
 def is_named(source: str) -> bool:
-    """Whether ``source`` names a set rather than a file."""
+    """Return whether ``source`` names a set rather than a file."""
     return source.split(":")[0] in ("sklearn", "ida", *GENERATORS)
 
 
 def load(source: str, ida_file: Path | None = None) -> Columns:
-    """The set that ``source`` names, such as ``ida:banana:1``.
+    """Load the set that ``source`` names, such as ``ida:banana:1``.
 
     Args:
         source: one of ``FORMS``.
-        ida_file: the IDA archive; by default the environment's CKCV_IDA, else the one that was fetched.
+        ida_file: the IDA archive; by default the environment's CKCV_IDA, else the fetched one.
 
     Raises:
         InputError: there is no such set, or the archive is missing or damaged.
@@ -89,20 +89,23 @@ def load(source: str, ida_file: Path | None = None) -> Columns:
 
 
 def twonorm(n: int, rng: np.random.Generator) -> Sample:
-    """Two unit normals in 20 dimensions with means a and -a, a = 2/sqrt(20) in each coordinate."""
+    """Draw from two unit normals in 20 dimensions with means a and -a, a = 2/sqrt(20) in each coordinate."""
     y = _signs(n, rng)
     return rng.normal(size=(n, 20)) + y[:, None] * (2 / np.sqrt(20)), y
 
 
 def ringnorm(n: int, rng: np.random.Generator) -> Sample:
-    """Class +1: normal, mean 0, covariance 4 I; class -1: mean 2/sqrt(20) in each coordinate, I; d = 20."""
+    """Draw from two normals in 20 dimensions.
+
+    Class +1: mean 0, covariance 4 I; class -1: mean 2/sqrt(20) in each coordinate, covariance I.
+    """
     y = _signs(n, rng)
     Z = rng.normal(size=(n, 20))
     return np.where(y[:, None] > 0, 2 * Z, Z + 2 / np.sqrt(20)), y
 
 
 def waveform(n: int, rng: np.random.Generator) -> Sample:
-    """Random mixtures of two of three triangles plus unit noise; +1 mixes the left and the middle."""
+    """Draw random mixtures of two of three triangles plus unit noise; +1 mixes the left and the middle."""
     position = np.arange(1, 22)
     middle, right, left = (np.maximum(6 - np.abs(position - peak), 0) for peak in (11, 15, 7))
     pairs = np.array([(middle, right), (middle, left), (right, left)], dtype=float)
@@ -151,7 +154,9 @@ def _ida(name: str, realization: int, ida_file: Path | None) -> Columns:
         read = _ida_mat if path.suffix.lower() == ".mat" else _ida_npz
         x, t, train, test = read(path, name)
     if not 1 <= realization <= len(train):
-        raise InputError(f"ida:{name}:{realization} is outside 1..{len(train)}, the realizations held")
+        raise InputError(
+            f"ida:{name}:{realization} is outside 1..{len(train)}, the realizations in the archive"
+        )
     rows, others = train[realization - 1], test[realization - 1]
     return Columns(from_matrix(x[rows], t[rows]), from_matrix(x[others], t[others]))
 
@@ -174,20 +179,20 @@ def _ida_npz(path: Path, name: str) -> Benchmark:
 
 def _ida_mat(path: Path, name: str) -> Benchmark:
     status = path.stat()
-    return _one_set(name, _unfolded(path, status.st_mtime_ns, status.st_size), first=1)
+    return _one_set(name, _mat_arrays(path, status.st_mtime_ns, status.st_size), first=1)
 
 
-@lru_cache(maxsize=1)  # one set after the other is asked for, each with its realizations
-def _unfolded(path: Path, changed: int, size: int) -> dict[str, NDArray[Any]]:
-    """The arrays STRUCT/PART of a ``.mat``, which is read in a process of its own."""
+@lru_cache(maxsize=1)  # sets are read one after the other, each for all its realizations
+def _mat_arrays(path: Path, changed: int, size: int) -> dict[str, NDArray[Any]]:
+    """Read the arrays STRUCT/PART of a ``.mat`` in a separate process."""
     check_inflated(path)
-    with NamedTemporaryFile(suffix=".npz") as made:
+    with NamedTemporaryFile(suffix=".npz") as output:
         program = [sys.executable, "-P", matlab.__file__, str(path)]
-        done = run(program, stdout=made, stderr=PIPE, timeout=MATLAB_SECONDS, env=environ | ONE_THREAD)
+        done = run(program, stdout=output, stderr=PIPE, timeout=MATLAB_SECONDS, env=environ | ONE_THREAD)
         if done.returncode:
-            told = done.stderr.decode(errors="replace").splitlines()
-            raise ValueError(told[-1] if told else f"its reader ended with code {done.returncode}")
-        with npz(Path(made.name)) as archive:
+            lines = done.stderr.decode(errors="replace").splitlines()
+            raise ValueError(lines[-1] if lines else f"its reader ended with code {done.returncode}")
+        with npz(Path(output.name)) as archive:
             return dict(archive)
 
 
@@ -203,7 +208,7 @@ def _check_held(name: str, held: Iterable[str]) -> None:
 
 
 def _benchmark(name: str, parts: Mapping[str, Any], first: int) -> Benchmark:
-    """The parts of a set as they should be, its rows counted from ``first`` until now."""
+    """Check the parts of a set, its rows counted from ``first``, and count them from 0."""
     for part in IDA_PARTS:
         if part not in parts:
             raise ValueError(f"{name} has no {part!r}")
@@ -211,9 +216,9 @@ def _benchmark(name: str, parts: Mapping[str, Any], first: int) -> Benchmark:
             raise ValueError(f"{part!r} of {name} is not an array of numbers")
         if parts[part].size > MOST_CELLS // 4:
             raise ValueError(
-                f"{part!r} of {name} has {parts[part].size:,} values: at most {MOST_CELLS // 4:,} are read"
+                f"{part!r} of {name} has {parts[part].size:,} values: at most {MOST_CELLS // 4:,} can be read"
             )
-    # MATLAB stores whole numbers in the smallest type that holds them: 0 - 1 there may be 255.
+    # MATLAB stores integers in the smallest type that fits, where 0 - 1 may be 255.
     x, t, train, test = (np.asarray(parts[part], dtype=np.float64) for part in IDA_PARTS)
     fits = x.ndim == train.ndim == test.ndim == 2 and t.shape in ((len(x),), (len(x), 1))
     if not (fits and len(train) == len(test)):

@@ -1,6 +1,6 @@
-"""Columns of a table: which can be learned from, and which give classes.
+"""Columns of a table: conversion to features and to classes.
 
-Every check raises an InputError that names the column, the row and the way out.
+Every check raises an InputError that names the column and the row, and says how to fix it.
 """
 
 from collections import Counter
@@ -18,8 +18,8 @@ from ckcv_ray.validation import expect
 
 LEAST_OF_CLASS = 2
 MOST_CLASSES = 1_000
-LARGEST = 1e150  # squares of such numbers, and of their inverses, are the last that a float holds
-SHOWN = 10_000
+LARGEST = 1e150  # the squares of this number and of its inverse still fit in a float
+SHOWN = 10_000  # values searched for an example in a message
 NUMBERS = (pa.types.is_integer, pa.types.is_floating)
 
 Label = str | int | float | bool
@@ -29,27 +29,27 @@ Index = NDArray[np.intp]
 
 
 def matrix(columns: pa.Table, features: list[str], optional: bool = False) -> NDArray[np.float64]:
-    """The named columns as X [n, d] float64.
+    """Return the named columns as X [n, d] float64.
 
     Args:
-        columns: what was read.
-        features: names of the columns wanted, in order.
+        columns: a table with these columns.
+        features: names of the columns, in order.
         optional: whether a bad column could be left out, for the message.
 
     Raises:
         InputError: a column is missing, empty, or not of finite numbers.
     """
     names = unique_names(columns)
-    place = {name: j for j, name in enumerate(names)}
+    position = {name: j for j, name in enumerate(names)}
     X = np.empty((columns.num_rows, len(features)))
     for i, name in enumerate(features):
-        if name not in place:
+        if name not in position:
             if (columns.schema.metadata or {}).get(SPARSE) and name.startswith("x"):
                 X[:, i] = 0.0  # in a sparse file, absent means zero
                 continue
             raise InputError(f"there is no column {name!r}: the columns are {some(names)}")
-        way_out = f"mend it, or leave it out with --drop {name[:60]} or --features" if optional else "mend it"
-        X[:, i] = _finite(columns.column(place[name]), name, way_out)
+        fix = f"fix it, or leave it out with --drop {name[:60]} or --features" if optional else "fix it"
+        X[:, i] = _finite(columns.column(position[name]), name, fix)
     return X
 
 
@@ -57,19 +57,19 @@ def class_numbers(column: pa.ChunkedArray, classes: tuple[Label, ...], target: s
     """Return the class numbers of a column of original labels.
 
     Raises:
-        InputError: a label is none of the classes.
+        InputError: a label is not one of the classes.
     """
-    values, place = _encoded(column, target)
+    values, codes = _encoded(column, target)
     number_of = {label: number for number, label in enumerate(classes)}
     numbers = np.array([-1 if value is None else number_of.get(value, -1) for value in values])
-    if len(place) and numbers[place].min() < 0:
-        unknown = values[place[int(np.argmin(numbers[place]))]]
+    if len(codes) and numbers[codes].min() < 0:
+        unknown = values[codes[int(np.argmin(numbers[codes]))]]
         raise InputError(f"column {target!r} holds {unknown!r}: the labels are {_some_labels(classes)}")
-    return np.asarray(numbers[place], dtype=np.int32)
+    return np.asarray(numbers[codes], dtype=np.int32)
 
 
 def unique_names(columns: pa.Table) -> list[str]:
-    """Return the names of a table's columns, which have to differ."""
+    """Return the names of a table's columns, which must be unique."""
     expect("columns", columns, pa.Table, "a pyarrow.Table: see read(source).learn, or pyarrow.table")
     names: list[str] = columns.column_names
     repeated = [name for name, count in Counter(names).items() if count > 1]
@@ -79,50 +79,50 @@ def unique_names(columns: pa.Table) -> list[str]:
 
 
 def _encoded(column: pa.ChunkedArray, target: str) -> tuple[list[Any], Index]:
-    """The distinct values of a column of labels, None for an empty cell; and which of them each row has."""
+    """Return the distinct values of a column of labels, None for an empty cell, and each row's position."""
     kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
-    fine = (pa.types.is_string, pa.types.is_large_string, pa.types.is_boolean, *NUMBERS)
-    if not any(is_one(kind) for is_one in (*fine, pa.types.is_null)):
+    allowed = (pa.types.is_string, pa.types.is_large_string, pa.types.is_boolean, *NUMBERS)
+    if not any(is_one(kind) for is_one in (*allowed, pa.types.is_null)):
         raise InputError(f"the target {target!r} has type {kind}: labels are text or numbers")
     if not pa.types.is_dictionary(column.type):
         column = column.dictionary_encode("encode")
     unified = column.unify_dictionaries().combine_chunks()
     values = unified.dictionary.to_pylist()
-    place = unified.indices.fill_null(len(values)).to_numpy(zero_copy_only=False)
-    return [*values, None], place.astype(np.intp)
+    codes = unified.indices.fill_null(len(values)).to_numpy(zero_copy_only=False)
+    return [*values, None], codes.astype(np.intp)
 
 
 def classes_of(column: pa.ChunkedArray, target: str) -> tuple[tuple[Label, ...], Classes]:
     """Return the classes of a target, sorted, and the class number of every row."""
-    values, place = _encoded(column, target)
+    values, codes = _encoded(column, target)
     limit = inf if any(isinstance(value, float) for value in values) else 2**63
     bad = {i for i, v in enumerate(values) if v is None or v != v}
-    if len(rows := np.flatnonzero(np.isin(place, list(bad)))):
+    if len(rows := np.flatnonzero(np.isin(codes, list(bad)))):
         raise InputError(
-            f"the target {target!r} has empty cells, the first in row {rows[0] + 1}: mend or drop them "
+            f"the target {target!r} has empty cells, the first in row {rows[0] + 1}: fix or drop them "
             "(in a CSV file, NA, null and nan are empty cells)"
         )
-    counts = np.bincount(place, minlength=len(values)).tolist()
-    found: Counter[Label] = Counter()
+    counts = np.bincount(codes, minlength=len(values)).tolist()
+    totals: Counter[Label] = Counter()
     for value, count in zip(values, counts, strict=True):  # a dictionary may hold a value twice
         if count:
-            found[value + 0.0 if isinstance(value, float) else value] += count  # -0.0 and 0.0 are one number
-    for value in found:
+            totals[value + 0.0 if isinstance(value, float) else value] += count  # -0.0 equals 0.0
+    for value in totals:
         if not isinstance(value, str) and not (isfinite(value) and abs(value) < limit):
-            row = int(np.argmax(place == values.index(value))) + 1
+            row = int(np.argmax(codes == values.index(value))) + 1
             raise InputError(
                 f"the target {target!r} has {value} in row {row}: labels are text or finite numbers"
             )
-    classes = tuple(sorted(found))
+    classes = tuple(sorted(totals))
     if not 2 <= len(classes) <= MOST_CLASSES:
         raise InputError(
             f"the target {target!r} has {counted(len(classes), 'class', 'classes')} ({some(classes)}): "
             f"expected 2 to {MOST_CLASSES:,}"
         )
-    if len(place) * max(len(str(label)) for label in classes) > MOST_BYTES:
+    if len(codes) * max(len(str(label)) for label in classes) > MOST_BYTES:
         raise InputError(f"the labels of {target!r} take more than {MOST_BYTES >> 20:,} MiB: shorten them")
     for label in classes:
-        if (count := found[label]) < LEAST_OF_CLASS:
+        if (count := totals[label]) < LEAST_OF_CLASS:
             raise InputError(
                 f"class {label!r} has {count} row: each needs at least {LEAST_OF_CLASS}; the target "
                 f"{target!r} has {len(classes):,} classes ({some(classes)})"
@@ -130,35 +130,34 @@ def classes_of(column: pa.ChunkedArray, target: str) -> tuple[tuple[Label, ...],
     return classes, class_numbers(column, classes, target)
 
 
-def _finite(column: pa.ChunkedArray, name: str, way_out: str) -> NDArray[np.float64]:
+def _finite(column: pa.ChunkedArray, name: str, fix: str) -> NDArray[np.float64]:
     if len(column) and column.null_count == len(column):
-        raise InputError(f"column {name!r} is empty: {way_out}")
+        raise InputError(f"column {name!r} is empty: {fix}")
     kind = column.type
     if not any(is_one(kind) for is_one in (*NUMBERS, pa.types.is_boolean)):
-        raise InputError(f"column {name!r} holds {kind}{_example(column)}, not numbers: {way_out}")
+        raise InputError(f"column {name!r} holds {kind}{_example(column)}, not numbers: {fix}")
     if column.null_count:
         row = int(np.argmax(column.is_null().to_numpy())) + 1
         raise InputError(
-            f"column {name!r} has {counted(column.null_count, 'empty cell')}, the first in row {row}: "
-            f"{way_out}"
+            f"column {name!r} has {counted(column.null_count, 'empty cell')}, the first in row {row}: {fix}"
         )
     if pa.types.is_boolean(kind):
         column = column.cast(pa.int8())
     values = np.asarray(column.to_numpy(), dtype=np.float64)
     if not np.all(np.isfinite(values)):
         row = int(np.argmin(np.isfinite(values)))
-        raise InputError(f"column {name!r} has {values[row]} in row {row + 1}: {way_out}")
+        raise InputError(f"column {name!r} has {values[row]} in row {row + 1}: {fix}")
     if np.max(np.abs(values), initial=0.0) > LARGEST:
         row = int(np.argmax(np.abs(values)))
         raise InputError(
-            f"column {name!r} has {values[row]} in row {row + 1}: at most {LARGEST:g} can be computed with, "
-            f"and a number that stands for a missing value is none; {way_out}"
+            f"column {name!r} has {values[row]} in row {row + 1}: magnitudes are at most {LARGEST:g}, "
+            f"and no number may stand for a missing value; {fix}"
         )
     return values
 
 
 def check_spread(X: NDArray[np.float64], names: list[str]) -> None:
-    """Raise InputError where no column varies, or one has numbers too small to be computed with."""
+    """Raise InputError if no column varies, or if one has numbers too small to compute with."""
     low, high = X.min(axis=0), X.max(axis=0)
     if np.array_equal(low, high):
         raise InputError(f"nothing varies from row to row in {some(names)}: there is nothing to learn from")
@@ -166,27 +165,27 @@ def check_spread(X: NDArray[np.float64], names: list[str]) -> None:
     if len(small := np.flatnonzero((most > 0) & (most < 1 / LARGEST))):
         name, value = names[small[0]], most[small[0]]
         raise InputError(
-            f"column {name!r} has no number beyond {value:g}: at least {1 / LARGEST:g} can be computed with; "
-            f"take another unit, or leave it out with --drop {name[:60]} or --features"
+            f"column {name!r} has no magnitude above {value:g}: at least {1 / LARGEST:g} is needed; "
+            f"change its unit, or leave it out with --drop {name[:60]} or --features"
         )
 
 
 def _example(column: pa.ChunkedArray) -> str:
-    """A value of the column for a message: one that is no number, if there is one among the first."""
+    """Return an example value of the column for a message: a non-number, if there is one among the first."""
     if pa.types.is_dictionary(column.type):
         column = column.slice(0, SHOWN).cast(column.type.value_type)
     values: list[str] = []
     if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
         values = [value for value in column.slice(0, SHOWN).to_pylist() if value is not None]
     else:
-        with suppress(ValueError, OverflowError, pa.ArrowException):  # a time beyond what Python knows
+        with suppress(ValueError, OverflowError, pa.ArrowException):  # a time outside Python's range
             values = [str(column.drop_null()[0].as_py())]
     shown = next((value for value in values if not is_number(value)), values[0] if values else None)
     return "" if shown is None else f" such as {shown[:40]!r}"
 
 
 def is_number(value: str) -> bool:
-    """Whether text reads as a float."""
+    """Return whether text can be read as a float."""
     try:
         float(value)
     except ValueError:

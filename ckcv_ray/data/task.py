@@ -1,7 +1,7 @@
-"""Learning tasks: tables checked once, and the digest that names them.
+"""Learning tasks: tables checked once, and the digest that identifies them.
 
-Whatever the source, data arrive as Arrow columns; ``learning_task`` turns them into a checked ``Task``, and
-everything behind it trusts what it gets.
+Whatever the source, data arrive as Arrow columns; ``learning_task`` turns them into a checked ``Task``, which
+no other code has to check again.
 """
 
 import hashlib
@@ -49,8 +49,8 @@ class Task:
         y: class numbers 0 .. n_classes - 1, (n,).
         classes: the original label of each class, in sorted order.
         features: the d column names.
-        target: name of the label's column.
-        source: where the rows came from, for people.
+        target: name of the label column.
+        source: where the rows came from, for display.
     """
 
     X: Rows
@@ -62,10 +62,10 @@ class Task:
 
     @classmethod
     def of(cls, X: ArrayLike, y: ArrayLike, source: str = "arrays") -> "Task":
-        """Check X [n, d] (an array or a data frame) and y [n].
+        """Make a task from X [n, d] (an array or a data frame) and y [n].
 
         Raises:
-            InputError: as ``learning_task``, or shapes that do not fit.
+            InputError: as for ``learning_task``, or the shapes do not match.
         """
         inputs, labels = as_array("X", X), as_array("y", y)
         if inputs.ndim != 2 or labels.ndim != 1 or len(inputs) != len(labels):
@@ -76,7 +76,7 @@ class Task:
 
     @cached_property
     def digest(self) -> str:
-        """SHA-256 of all but the source."""
+        """SHA-256 of everything except the source."""
         return _digest(self)
 
     @property
@@ -91,27 +91,27 @@ class Task:
 
     @property
     def kind(self) -> Kind:
-        """What is predicted."""
+        """Kind of the target."""
         return Kind.BINARY if self.n_classes == 2 else Kind.MULTICLASS
 
     @property
     def fewest(self) -> int:
-        """Rows of the rarest class."""
+        """Number of rows of the rarest class."""
         return int(np.bincount(self.y, minlength=self.n_classes).min())
 
     def without(self, rows: Index) -> "Task":
         """Return the task without ``rows``, which are held out.
 
         Raises:
-            InputError: what is left is too little to learn from.
+            InputError: too few rows are left to learn from.
         """
         left = np.delete(np.arange(self.n), rows)
         kept = replace(self, X=np.ascontiguousarray(self.X[left]), y=self.y[left])
         if not len(rows) or kept.n < LEAST_ROWS or kept.fewest < LEAST_OF_CLASS:
             raise InputError(
                 f"holding out {len(rows)} of {self.n} rows leaves {kept.n}, {kept.fewest} of the rarest "
-                f"class: at least 1 is held out, and {LEAST_ROWS} with {LEAST_OF_CLASS} of each class are "
-                "needed to learn from; change the share held out, or the seed"
+                f"class: hold out at least 1, and leave at least {LEAST_ROWS} to learn from, with "
+                f"{LEAST_OF_CLASS} of each class; change the share held out, or the seed"
             )
         return kept
 
@@ -119,7 +119,7 @@ class Task:
         """Return the task on some of its rows.
 
         Raises:
-            InputError: a class has too few of them to learn from.
+            InputError: a class has too few of these rows to learn from.
         """
         part = replace(self, X=np.ascontiguousarray(self.X[chosen]), y=self.y[chosen])
         if part.fewest < LEAST_OF_CLASS:
@@ -135,14 +135,14 @@ class Task:
         return np.take(original, numbers)
 
     def columns(self) -> pa.Table:
-        """Return features and the target with its original labels as Arrow columns."""
+        """Return the features, and the target with its original labels, as Arrow columns."""
         original = pa.array(self.classes).take(pa.array(self.y))
         return from_matrix(self.X, original, list(self.features), self.target)
 
 
 @dataclass(frozen=True)
 class TestRows:
-    """Rows to measure a finished ensemble on: X [rows, d], y [rows] class numbers."""
+    """Test rows for a finished ensemble: X [rows, d], y [rows] class numbers."""
 
     __test__ = False
 
@@ -156,12 +156,12 @@ class TestRows:
 
 
 def read(source: str | Path, ida_file: str | Path | None = None) -> named.Columns:
-    """Columns of a file (CSV, Parquet, NPZ with X and y, svmlight) or of a named set.
+    """Read the columns of a file (CSV, Parquet, NPZ with X and y, svmlight) or of a named set.
 
     Raises:
-        InputError: it does not exist, or is not what its name says.
+        InputError: the source does not exist or cannot be read.
     """
-    expect("source", source, str | Path, "a file's path, nor a named set such as twonorm:400:0")
+    expect("source", source, str | Path, "a file's path or a named set such as twonorm:400:0")
     archive = as_path("ida_file", ida_file) if ida_file is not None else None
     if named.is_named(name := str(source)):
         return named.load(name, archive)
@@ -180,15 +180,15 @@ def read_task(
     drop: Sequence[str] | None = None,
     ida_file: str | Path | None = None,
 ) -> tuple[Task, TestRows | None]:
-    """Read a task, and rows to test on where a named set has some.
+    """Read a task, and test rows if a named set has any.
 
     Args:
         source: a file's path, or a named set such as twonorm:400:0.
         target, features, drop: as for ``learning_task``.
-        ida_file: archive of the ida: sets.
+        ida_file: archive of the ``ida:`` sets.
 
     Raises:
-        InputError: it cannot be read, or not be learned from.
+        InputError: the source cannot be read or learned from.
     """
     columns = read(source, ida_file)
     task = learning_task(columns.learn, target, features, drop, str(source))
@@ -202,18 +202,18 @@ def learning_task(
     drop: Sequence[str] | None = None,
     source: str = "",
 ) -> Task:
-    """Check columns to learn from.
+    """Make a task from a table, checking its columns.
 
     Args:
         columns: one column for each feature, and the target.
         target: its name; by default the one column named target, y, label or class.
-        features: names to learn from; by default every column but the target.
-        drop: names not to learn from.
-        source: where the columns came from, for people.
+        features: names of the columns to learn from; by default every column but the target.
+        drop: names of columns to leave out.
+        source: where the columns came from, for display.
 
     Raises:
-        InputError: a column is missing, empty, or not of finite numbers; there are not two or more classes
-            with 2 rows each; there are fewer than 6 rows; or nothing varies from row to row.
+        InputError: a column is missing, empty, or not of finite numbers; there are fewer than two classes, or
+            fewer than 2 rows of a class; there are fewer than 6 rows; or no column varies.
     """
     names = unique_names(columns)
     target, known = _target_name(names, target), set(names)
@@ -225,7 +225,7 @@ def learning_task(
     left_out = {target, *(drop or [])}
     chosen = [name for name in dict.fromkeys(names if features is None else features) if name not in left_out]
     if not chosen:
-        raise InputError(f"no feature is left beside the target {target!r}: mend --features and --drop")
+        raise InputError(f"no feature is left besides the target {target!r}: correct --features and --drop")
     if columns.num_rows < LEAST_ROWS:
         raise InputError(
             f"the table has {counted(columns.num_rows, 'row')}: at least {LEAST_ROWS} are needed"
@@ -237,7 +237,7 @@ def learning_task(
 
 
 def rows_of(X: ArrayLike, features: tuple[str, ...]) -> NDArray[np.float64]:
-    """X [rows, d] as float64, C-contiguous; the columns of a data frame are matched by name.
+    """Return X [rows, d] as float64, C-contiguous, matching the columns of a data frame by name.
 
     Raises:
         InputError: X has other columns, or numbers that are not finite.
@@ -250,10 +250,10 @@ def rows_of(X: ArrayLike, features: tuple[str, ...]) -> NDArray[np.float64]:
 
 
 def rows_to_test(columns: pa.Table | None, task: Task) -> TestRows | None:
-    """Rows to test on, matched by name to the learning set's columns; None for None.
+    """Return test rows, with columns matched by name to those of the task; None for None.
 
     Raises:
-        InputError: a feature or the target is missing, or a label is none of the classes.
+        InputError: a feature or the target is missing, or a label is not one of the classes.
     """
     expect("task", task, Task, "a Task: make one with Task.of(X, y)")
     if columns is None:
@@ -261,38 +261,38 @@ def rows_to_test(columns: pa.Table | None, task: Task) -> TestRows | None:
     if task.target not in unique_names(columns):
         raise InputError(f"the test rows have no column {task.target!r} with the labels")
     if not columns.num_rows:
-        raise InputError("there are no rows to test on")
+        raise InputError("there are no test rows")
     y = class_numbers(columns[task.target], task.classes, task.target)
     return TestRows(matrix(columns, list(task.features)), y)
 
 
 def fitting(test: TestRows | None, task: Task) -> TestRows | None:
-    """Check rows to test on against the task; None for None.
+    """Check test rows against the task and return them; None for None.
 
     Raises:
-        InputError: they are not rows of its features, or have no class numbers.
+        InputError: they do not have its features, or have no class numbers.
     """
     expect("test", test, TestRows | None, "TestRows: make them with rows_to_test(columns, task)")
     if test is None:
         return None
     X, y = rows_of(test.X, task.features), as_array("y", test.y)
     if not len(X):
-        raise InputError("there are no rows to test on")
+        raise InputError("there are no test rows")
     if y.shape != (len(X),) or not np.isin(y, range(task.n_classes)).all():
         raise InputError(
-            f"y of the {len(X)} rows to test on has shape {y.shape}: expected a class number below "
+            f"y of the {len(X)} test rows has shape {y.shape}: expected a class number below "
             f"{task.n_classes} for each"
         )
     return TestRows(X, y.astype(np.int32))
 
 
 def known_rows(X: Rows, task: Task) -> int:
-    """Count the rows of X [rows, d] that were learned from."""
+    """Count the rows of X [rows, d] that are among the learning rows."""
     return int(np.isin(_as_items(X), _as_items(task.X)).sum())
 
 
 def count_repeats(task: Task) -> int:
-    """Count the rows that equal another row in every column, the label among them."""
+    """Count the rows that equal another row in every column, including the label."""
     _, counts = np.unique(_as_items(np.column_stack([task.X, task.y])), return_counts=True)
     return int(counts[counts > 1].sum())
 
@@ -306,19 +306,20 @@ def _digest(task: Task) -> str:
 
 
 def _as_items(rows: Rows) -> NDArray[np.void]:
-    """Each row as one value, equal where all its numbers are."""
+    """View each row as a single value; two are equal if all their numbers are."""
     items = np.ascontiguousarray(rows + 0.0)  # -0.0 and 0.0 are one number
     return items.view(np.dtype((np.void, items.itemsize * items.shape[1])))[:, 0]
 
 
 def _frame_names(X: ArrayLike, values: NDArray[Any]) -> list[str] | None:
-    """Names of the columns where X is a data frame of these values."""
+    """Return the column names if X is a data frame with these values."""
     if values.dtype.kind == "c":
         raise InputError("X is complex: features are real numbers")
     names = [str(name) for name in getattr(X, "columns", ())]
     if names and values.ndim == 2 and (len(names) != values.shape[1] or len(set(names)) < len(names)):
         raise InputError(
-            f"X has {counted(values.shape[1], 'column')} named {some(names)}: names must fit and differ"
+            f"X has {counted(values.shape[1], 'column')} named {some(names)}: names must match the columns "
+            "and be unique"
         )
     return names or None
 
@@ -337,19 +338,21 @@ def _target_name(names: list[str], target: str | None) -> str:
                 f"there is no column {quoted(target)} for the target: the columns are {some(names)}"
             )
         return target
-    found = [name for name in TARGETS if name in names]
-    if len(found) != 1:
-        which = f"columns {', '.join(found)} could all be" if found else f"none of {', '.join(TARGETS)} is"
-        raise InputError(
-            f"{which} the target: name it with --target; the columns are {some(names)}{_slip(names)}"
+    matches = [name for name in TARGETS if name in names]
+    if len(matches) != 1:
+        which = (
+            f"columns {', '.join(matches)} could all be" if matches else f"none of {', '.join(TARGETS)} is"
         )
-    return found[0]
+        raise InputError(
+            f"{which} the target: name it with --target; the columns are {some(names)}{_hint(names)}"
+        )
+    return matches[0]
 
 
-def _slip(names: list[str]) -> str:
-    """What may have gone wrong in a file of text with these columns."""
+def _hint(names: list[str]) -> str:
+    """Return a guess at what is wrong in a text file with these columns."""
     if len(names) == 1 and any(mark in names[0] for mark in ";\t"):
-        return " (columns are separated by commas)"
+        return " (columns must be separated by commas)"
     if sum(map(is_number, names)) > len(names) / 2:
-        return " (the first line has to name the columns)"
+        return " (the first line must name the columns)"
     return ""

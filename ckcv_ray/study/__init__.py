@@ -1,4 +1,4 @@
-"""What is asked (Study), what it comes to on a task (Problem), and how it is run (Execution)."""
+"""Studies (Study), studies applied to a task (Problem), and how to run them (Execution)."""
 
 from ckcv_ray.study.certification import OUTER_K, Certification, Holdout, Nested, Occam, inner_rows, member_of
 from ckcv_ray.study.problem import Candidate, Problem, listed

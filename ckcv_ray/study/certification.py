@@ -1,4 +1,4 @@
-"""Certifications: what produces claims, as frozen values that declare what they are proven for.
+"""Certifications: sources of claims, as frozen values that declare what they are proven for.
 
 The proofs are in ``claims.proofs``.
 """
@@ -18,11 +18,11 @@ CLAIMS = ("random", "vote")
 
 
 class Certification(Protocol):
-    """What produces claims; its proof is in ``claims.proofs``.
+    """A source of claims; its proof is in ``claims.proofs``.
 
     Attributes:
         name: short name.
-        resamplings, criteria: names of those it is proven for.
+        resamplings, criteria: names of the resamplings and criteria it is proven for.
     """
 
     name: ClassVar[str]
@@ -30,19 +30,19 @@ class Certification(Protocol):
     criteria: ClassVar[frozenset[str]]
 
     def held_out(self, n: int, seed: int) -> Index | None:
-        """Return the rows that nothing touches before the end, ascending; None where there are none."""
+        """Return the rows that nothing uses before the end, ascending; None if there are none."""
 
 
 @dataclass(frozen=True)
 class Occam:
-    """Certify from the run's own counts: every candidate has a share of delta. It costs nothing."""
+    """Certification from the run's own counts: each candidate gets a share of delta. It costs nothing."""
 
     name: ClassVar[str] = "occam"
     resamplings: ClassVar[frozenset[str]] = frozenset({"complete", "rotation"})
     criteria: ClassVar[frozenset[str]] = frozenset({"error"})
 
     def held_out(self, n: int, seed: int) -> Index | None:
-        """Hold out nothing."""
+        """Return None: no rows are held out."""
 
 
 def _share(name: str, value: Any) -> float:
@@ -66,16 +66,16 @@ def _claims(name: str, value: Any) -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class Holdout:
-    """Certify what was made of the other rows by a share of the rows that nothing touched.
+    """Certification on a share of the rows held out from selecting and fitting.
 
     Attributes:
-        holdout_share: that share, inside (0, 1).
-        claim: what the rows certify, delta shared equally: "random" (the member of F* that ``predict`` draws
-            for a row, by a hash of its values keyed with the seed), "vote" (the majority), "member:7" (the
-            member of split 7).
+        holdout_share: that share, in (0, 1).
+        claim: what these rows certify, with delta shared equally: "random" (the member of F* that ``predict``
+            draws for a row, by a hash of its values keyed with the seed), "vote" (the majority), "member:7"
+            (the member of split 7).
 
     Raises:
-        InputError: a field of the wrong type or outside its range.
+        InputError: a field has the wrong type or is out of range.
     """
 
     name: ClassVar[str] = "holdout"
@@ -83,22 +83,14 @@ class Holdout:
     criteria: ClassVar[frozenset[str]] = Occam.criteria
 
     holdout_share: float = option(
-        0.33,
-        Option(
-            _share,
-            "Share of the rows that --certify holdout sets aside, between 0 and 1.",
-            float,
-            "0.33",
-            "Certificate",
-        ),
+        0.33, Option(_share, "Share of the rows held out by holdout.", float, "0.33", "Certificate")
     )
     claim: tuple[str, ...] = option(
         CLAIMS[:1],
         Option(
             _claims,
-            "What --certify holdout certifies: random (the member of F* that ckcv predict draws for a row, "
-            "by a hash of its values), vote (the majority of F*) or member:7 (the member of split 7). "
-            "Several, such as random,vote, share delta.",
+            "What holdout certifies, sharing delta: random (the member that ckcv predict draws for a row, by "
+            "a hash of its values), vote (the majority of F*), member:7; several as a,b.",
             shown="random",
             panel="Certificate",
         ),
@@ -108,19 +100,19 @@ class Holdout:
         check_options(self)
 
     def held_out(self, n: int, seed: int) -> Index | None:
-        """Draw the rows held out."""
+        """Draw the rows to hold out."""
         return hold_out(n, self.holdout_share, seed)
 
 
 @dataclass(frozen=True)
 class Nested:
-    """Certify a second ensemble beside F*, whose members were selected inside outer splits.
+    """Certification of a second ensemble, in addition to F*, with members selected inside outer splits.
 
     Attributes:
-        outer_splits: outer splits, each a third of the rows.
+        outer_splits: number of outer splits, each of which estimates on a third of the rows.
 
     Raises:
-        InputError: a field of the wrong type or outside its range.
+        InputError: a field has the wrong type or is out of range.
     """
 
     name: ClassVar[str] = "nested"
@@ -131,7 +123,7 @@ class Nested:
         5,
         Option(
             lambda name, value: integer(name, value, least=1, most=MOST_SPLITS),
-            "Outer splits of --certify nested; each costs a run on two thirds of the rows.",
+            "Outer splits of nested; each costs a run on two thirds of the rows.",
             int,
             "5",
             "Certificate",
@@ -142,16 +134,16 @@ class Nested:
         check_options(self)
 
     def held_out(self, n: int, seed: int) -> Index | None:
-        """Hold out nothing."""
+        """Return None: no rows are held out."""
 
 
 def inner_rows(n: int) -> int:
-    """Return the rows of an inner run of a nested certification on n rows: all but an outer estimate set."""
+    """Return the size of an inner run of a nested certification on n rows: all but an outer estimate set."""
     return n - n // OUTER_K
 
 
 def member_of(claim: str) -> int:
-    """Return the split whose member ``claim`` speaks of; -1 where it speaks of none."""
+    """Return the split whose member ``claim`` is about; -1 if it is about none."""
     kind, _, digits = claim.partition(":")
     known = kind == "member" and digits.isascii() and digits.isdigit() and len(digits) <= MOST_DIGITS
     return int(digits) if known else -1

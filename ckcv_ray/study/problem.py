@@ -1,4 +1,4 @@
-"""A Problem is a study on a task, checked once: the one place where a study meets rows."""
+"""Problems: a study applied to a task and checked once, the only place where the two are combined."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -18,14 +18,14 @@ from ckcv_ray.study.certification import Holdout, Occam, inner_rows, member_of
 from ckcv_ray.study.study import SLOTS, Study, run_id
 from ckcv_ray.validation import expect
 
-KINDS: dict[str, Callable[[Any], frozenset[Kind]]] = {  # tasks that a part of a study is for
+KINDS: dict[str, Callable[[Any], frozenset[Kind]]] = {  # kinds of task that a part of a study supports
     "learner": lambda part: part.kinds,
     "criterion": lambda part: part.measure.kinds,
 }
 
 
 class Candidate(NamedTuple):
-    """What is selected: a setting of the learner, and a number of folds."""
+    """What is selected: a setting of the learner and a number of folds."""
 
     setting: Setting
     k: int
@@ -35,22 +35,22 @@ class Candidate(NamedTuple):
 
 
 def listed(setting: Setting) -> str:
-    """Return hyperparameters in words: "C = 0.1, gamma = 10"."""
+    """Format hyperparameters as text: "C = 0.1, gamma = 10"."""
     shown = ((name, f"{value:g}" if isinstance(value, float) else value) for name, value in setting.items())
     return ", ".join(f"{name} = {value}" for name, value in shown)
 
 
 @dataclass(frozen=True)
 class Problem:
-    """A study on a task, checked once: the one place where a study meets rows.
+    """A study applied to a task, checked once.
 
     Attributes:
-        study: in its canonical form for these rows.
+        study: the study in canonical form for these rows.
         task: the learning rows.
-        all_rows: of the table, those held out included.
-        held: numbers of the rows held out, ascending; None where there are none.
+        all_rows: all rows of the table, including those held out.
+        held: numbers of the rows held out, ascending; None if there are none.
         sizes: fold sizes, the largest first.
-        run_id: name of study and data.
+        run_id: identifier of study and data.
     """
 
     study: Study
@@ -62,10 +62,10 @@ class Problem:
 
     @classmethod
     def of(cls, study: Study, task: Task) -> "Problem":
-        """Check that a study goes with a task.
+        """Apply a study to a task, checking that they are compatible.
 
         Raises:
-            InputError: a part does not go with the task, or a field with its number of rows.
+            InputError: a part does not support the task, or a field its number of rows.
         """
         expect("study", study, Study, "a Study, such as Study.of(k=(3, 5, 10))")
         expect("task", task, Task, "a Task: make one with Task.of(X, y)")
@@ -81,22 +81,22 @@ class Problem:
 
     @property
     def learner(self) -> Learner:
-        """What is fitted."""
+        """Learner of the study."""
         return self.study.learner
 
     @cached_property
     def n_settings(self) -> int:
-        """Settings of the learner."""
+        """Number of settings of the learner."""
         return sum(self.learner.lengths)
 
     @property
     def n_totals(self) -> int:
-        """Totals of the criterion's measure."""
+        """Number of totals of the criterion's measure."""
         return self.study.criterion.measure.columns(self.task.n_classes)
 
     @property
     def n_evaluations(self) -> int:
-        """Evaluations of the selection, those of inner selections aside."""
+        """Number of evaluations of the selection, not counting inner selections."""
         return sum(size.n_splits for size in self.sizes) * self.n_settings
 
     @property
@@ -106,30 +106,30 @@ class Problem:
         return tuple(j for j, size in enumerate(self.sizes) if any(size.holds(k) for k in report))
 
     def size_of(self, k: int) -> FoldSize:
-        """Return the fold size of a number of folds of this study."""
+        """Return the fold size of ``k``, one of the study's numbers of folds."""
         return next(size for size in self.sizes if size.holds(k))
 
     def split(self, size: int, number: int) -> Split:
-        """Return split ``number`` of the fold size at a position."""
+        """Return split ``number`` of the fold size at position ``size``."""
         return self.study.resampling.split(self.task.n, self.sizes[size], number, self.study.seed)
 
     def rows(self, stage: Stage, size: int, number: int) -> tuple[Index, Index]:
-        """Return the rows that train and the rows that are scored."""
+        """Return the training rows and the scored rows of a split."""
         split = self.split(size, number)
         return (split.train, split.select) if stage is Stage.SELECT else refitted(split)
 
     def cost(self, stage: Stage, size: int) -> float:
         """Return the relative cost of a fit."""
-        found = self.sizes[size]
-        return self.learner.cost(found.n_train + (stage is not Stage.SELECT) * found.n_select)
+        fold = self.sizes[size]
+        return self.learner.cost(fold.n_train + (stage is not Stage.SELECT) * fold.n_select)
 
     @property
     def inner_share(self) -> float:
-        """Cost of a fit inside an outer split of a nested certification, in parts of one on all rows."""
+        """Cost of a fit inside an outer split of a nested certification, relative to one on all rows."""
         return self.learner.cost(inner_rows(self.task.n)) / self.learner.cost(self.task.n)
 
     def candidate(self, leader: Leader) -> Candidate:
-        """Return the candidate at a leader's position, under the smallest k of its size."""
+        """Return the candidate at a leader's position, with the smallest k of its fold size."""
         return Candidate(self.learner.setting(leader.path, leader.step), self.sizes[leader.size].k)
 
     def held_rows(self) -> TestRows | None:
@@ -137,15 +137,15 @@ class Problem:
         return None if self.held is None else TestRows(self.all_rows.X[self.held], self.all_rows.y[self.held])
 
     def restudied(self, study: Study) -> "Problem":
-        """Return another study on the same learning rows, as if these were all."""
+        """Apply another study to the same learning rows, as if there were no others."""
         return Problem.of(replace(study, certification=Occam()), self.task)
 
     def for_workers(self) -> "Problem":
-        """Return the problem without the rows held out, which no worker is to see."""
+        """Return the problem without the rows held out, which no worker may see."""
         return replace(self, all_rows=self.task, held=None)
 
     def inner(self, number: int) -> "Problem":
-        """Return the selection inside an outer split of a nested certification: it sees TR and MS alone.
+        """Return the problem of selecting inside an outer split, on its TR and MS alone.
 
         Raises:
             InputError: a class has too few of these rows.
@@ -160,18 +160,20 @@ class Problem:
 
 
 def _check_kind(study: Study, task: Task) -> None:
-    what = f"{task.target!r} has {task.n_classes} classes ({some(task.classes)})"
+    target = f"{task.target!r} has {task.n_classes} classes ({some(task.classes)})"
     for slot, kinds in KINDS.items():
         part = getattr(study, slot)
         if task.kind not in kinds(part):
             others = [name for name, other in SLOTS[slot].items() if task.kind in kinds(other)]
-            mend = f"choose {slot} {' or '.join(others)}" if others else "leave out the rows of other classes"
+            remedy = (
+                f"choose {slot} {' or '.join(others)}" if others else "leave out the rows of other classes"
+            )
             allowed = " or ".join(sorted(kinds(part)))
-            raise InputError(f"the target {what}, and {slot} {part.name} is for {allowed}: {mend}")
+            raise InputError(f"the target {target}, and {slot} {part.name} is for {allowed}: {remedy}")
 
 
 def _canonical(study: Study, n: int) -> Study:
-    """The one form of a study for n learning rows."""
+    """Return the canonical form of a study for n learning rows."""
     check_folds("report_k", study.report_k, n)
     resampling = study.resampling.canonical(n)
     for k in study.report_k:

@@ -1,8 +1,9 @@
-"""A Study holds everything that decides the answer and nothing else.
+"""Studies, which hold everything that decides a result and nothing else, and executions.
 
-With the digest of the data it makes the ``run_id``. It is put together from a learner, a resampling, a
-criterion and a certification, which declare what they go with. Their fields are the options of the command
-line and of TOML files. An Execution holds what may differ from run to run without changing any result.
+A Study and the digest of the data give the ``run_id``. A Study consists of a learner, a resampling, a
+criterion and a certification, which declare what they can be combined with. Their fields are the options of
+the command line and of TOML files. An Execution holds what may differ from run to run without changing any
+result.
 """
 
 import hashlib
@@ -24,32 +25,32 @@ from ckcv_ray.validation import MOST, as_path, check_choice, expect, folds, inte
 BACKENDS = ("auto", "ray", "serial")
 MOST_SEED = 2**128 - 1
 MOST_TOML_BYTES = 1 << 24
-SLOTS: dict[str, dict[str, Any]] = {  # the parts of a study: the option that chooses one, and what there is
+SLOTS: dict[str, dict[str, Any]] = {  # parts of a study: the option that chooses one, and the choices
     "learner": LEARNERS,
     "resampling": {part.name: part for part in (Complete, Rotation)},
     "criterion": {MeanBound.name: MeanBound},
     "certify": {part.name: part for part in (Occam, Holdout, Nested)},
 }
-FIELDS = {"certify": "certification"}  # of a Study, where they differ from the option
+FIELDS = {"certify": "certification"}  # fields of a Study whose names differ from the option's
 
 
 @dataclass(frozen=True)
 class Study:
-    """The question: what is fitted, how rows are divided, what is minimised, what is certified.
+    """What decides the result: what is fitted, how rows are divided, what is minimised and what is certified.
 
-    ``Study.of`` makes one from options by name, as the command line does.
+    ``Study.of`` makes one from named options, as the command line does.
 
     Attributes:
         learner: what is fitted, with its search space.
         resampling: how rows are divided.
         criterion: what is minimised over the candidates.
-        certification: what produces claims beside the occam bound.
-        seed: of the splits, non-negative.
-        report_k: values of k whose own best candidate and l_ee are reported beside the winner.
+        certification: what produces claims in addition to the occam bound.
+        seed: seed of the splits, non-negative.
+        report_k: values of k whose own best candidate and l_ee are reported in addition to the winner's.
         exhaustive: compute every evaluation of both stages instead of dropping what is provably beaten.
 
     Raises:
-        InputError: a field of the wrong type or outside its range, or parts that do not go together.
+        InputError: a field has the wrong type or is out of range, or the parts cannot be combined.
     """
 
     learner: Learner = field(default_factory=DEFAULT)
@@ -59,10 +60,7 @@ class Study:
     seed: int = option(
         0,
         Option(
-            lambda name, value: integer(name, value, least=0, most=MOST_SEED),
-            "Seed of the random splits, an integer from 0.",
-            int,
-            "0",
+            lambda name, value: integer(name, value, least=0, most=MOST_SEED), "Seed of the splits.", int, "0"
         ),
     )
     report_k: tuple[int, ...] = option(
@@ -89,8 +87,8 @@ class Study:
             part, allowed = getattr(self, slot), getattr(self.certification, proven)
             if part.name not in allowed:
                 raise InputError(
-                    f"certify={self.certification.name} goes with {slot} {' or '.join(sorted(allowed))}, "
-                    f"not with {part.name}"
+                    f"certify={self.certification.name} requires {slot} {' or '.join(sorted(allowed))}, "
+                    f"not {part.name}"
                 )
 
     @property
@@ -100,15 +98,15 @@ class Study:
 
     @classmethod
     def of(cls, /, **asked: Any) -> "Study":
-        """Make a study from options by name, such as C, gamma, k, n_splits, certify; text is read.
+        """Make a study from named options such as C, gamma, k, n_splits, certify; lists may be given as text.
 
         Raises:
-            InputError: an option is unknown, out of its range, or does not go with the parts chosen.
+            InputError: an option is unknown, out of range, or not an option of the parts chosen.
         """
         return _assembled(asked, {slot: {} for slot in SLOTS}, {})
 
     def replace(self, /, **asked: Any) -> "Study":
-        """Return this study with some options changed; those of a part that is replaced go with it."""
+        """Return this study with some options changed; those that a new part lacks are dropped."""
         parts = self.parts
         chosen = {slot: part.name for slot, part in parts.items()} | {
             s: asked[s] for s in SLOTS if s in asked
@@ -117,50 +115,50 @@ class Study:
         return _assembled(chosen | asked, kept, values(self))
 
     def options(self) -> dict[str, Any]:
-        """Return every option of the study by name, the parts' choices among them."""
+        """Return every option of the study by name, including the choices of its parts."""
         parts = self.parts
         chosen = {slot: part.name for slot, part in parts.items()}
         return chosen | {n: v for part in parts.values() for n, v in values(part).items()} | values(self)
 
     def to_json(self) -> dict[str, Any]:
-        """Return the study as JSON values; ``from_json`` reads them back."""
+        """Return the study as JSON values, the inverse of ``from_json``."""
         parts = {slot: described(part) for slot, part in self.parts.items()}
-        own = {name: list(v) if isinstance(v, tuple) else v for name, v in values(self).items()}
-        return parts | own
+        others = {name: list(v) if isinstance(v, tuple) else v for name, v in values(self).items()}
+        return parts | others
 
     @classmethod
     def from_json(cls, content: Mapping[str, Any]) -> "Study":
-        """Read what ``to_json`` described.
+        """Make a study from what ``to_json`` returned.
 
         Raises:
-            InputError: a part or an option is unknown, or has a value it refuses.
+            InputError: a part or an option is unknown, or an option has an invalid value.
         """
         expect("study", content, Mapping, "a mapping of a study's parts and options, as to_json returns it")
-        own = {name: value for name, value in content.items() if name not in SLOTS}
-        _check_names("a study", own, options(cls))
+        others = {name: value for name, value in content.items() if name not in SLOTS}
+        _check_names("a study", others, options(cls))
         parts = {FIELDS.get(slot, slot): _read_part(slot, content.get(slot)) for slot in SLOTS}
-        return cls(**parts, **own)
+        return cls(**parts, **others)
 
     def differences(self, other: "Study") -> list[str]:
-        """Return one line for each option in which this study differs from the ``other``, a folder's.
+        """Return one line for each option that differs from ``other``, the study of a run folder.
 
-        Options that one of them does not have go with a part that differs, which is told.
+        Options that only one of them has belong to a part that differs, which has a line itself.
         """
         ours, theirs = self.options(), other.options()
         return [
-            f"{name}: asked {_short(ours[name])}, in the folder {_short(theirs[name])}"
+            f"{name}: requested {_short(ours[name])}, in the folder {_short(theirs[name])}"
             for name in ours
             if name in theirs and ours[name] != theirs[name]
         ]
 
     @property
     def delta(self) -> float:
-        """Failure probability of a bound."""
+        """Failure probability of each bound."""
         return self.criterion.delta
 
     @property
     def outer_splits(self) -> int | None:
-        """Outer splits of a nested certification; None without one."""
+        """Number of outer splits of a nested certification; None without one."""
         return self.certification.outer_splits if isinstance(self.certification, Nested) else None
 
     def with_learner(self, learner: Learner) -> "Study":
@@ -168,23 +166,23 @@ class Study:
         return replace(self, learner=learner)
 
     def inner(self) -> "Study":
-        """Return what is asked inside each outer split of a nested certification."""
+        """Return the study to run inside each outer split of a nested certification."""
         return replace(self, certification=Occam(), report_k=())
 
     def outer(self) -> "Study":
-        """Return the study of the outer splits: three folds, the estimate sets of which certify."""
+        """Return the study of the outer splits: three folds, whose estimate sets certify."""
         assert self.outer_splits is not None
         return replace(self.inner(), resampling=Complete((OUTER_K,), self.outer_splits))
 
 
 @dataclass(frozen=True)
 class Execution:
-    """How to run: nothing here changes a result.
+    """The way a study is run; nothing here changes a result.
 
     Attributes:
-        backend: "ray", "serial" or "auto" (serial where little work is expected).
-        workers: processes at once; None for every CPU of the machine or cluster.
-        address: of an existing Ray cluster; None for RAY_ADDRESS, else a Ray of our own on loopback.
+        backend: "ray", "serial" or "auto" (serial if little work is expected).
+        workers: number of parallel processes; None for one per CPU of the machine or cluster.
+        address: address of an existing Ray cluster; None for RAY_ADDRESS, else a private Ray on loopback.
     """
 
     backend: str = "auto"
@@ -201,7 +199,7 @@ class Execution:
             )
         for name, value in (("address", self.address), ("workers", self.workers)):
             if self.backend == "serial" and value not in (None, 1):
-                raise InputError(f"{name}={value!r} goes with the ray backend: leave --backend serial out")
+                raise InputError(f"{name}={value!r} requires the ray backend: leave out --backend serial")
 
 
 def run_id(study: Study, data_digest: str) -> str:
@@ -214,39 +212,39 @@ def read_toml(path: str | Path) -> dict[str, Any]:
     """Read options of a study from a TOML file, such as n-splits or n_splits.
 
     Raises:
-        InputError: the file is missing, too large, not TOML, or says something twice.
+        InputError: the file is missing, too large, not TOML, or sets an option twice.
     """
     path = as_path("path", path)
     try:
         if path.stat().st_size > MOST_TOML_BYTES:
             raise ValueError(f"it has more than {MOST_TOML_BYTES >> 20} MiB")
         given = tomllib.loads(path.read_text(encoding="utf-8"))
-        asked = {name.replace("-", "_"): value for name, value in given.items()}
-        if len(asked) < len(given):
-            raise ValueError(f"two of {', '.join(given)} mean the same")
-        return asked
+        named = {name.replace("-", "_"): value for name, value in given.items()}
+        if len(named) < len(given):
+            raise ValueError(f"two of {', '.join(given)} are the same option")
+        return named
     except (OSError, ValueError, RecursionError) as error:
         raise InputError(f"cannot read the study file {str(path)!r}: {error}") from None
 
 
-def _assembled(asked: Mapping[str, Any], kept: dict[str, dict[str, Any]], own: dict[str, Any]) -> Study:
-    """The study of some options, with those kept of an earlier one where its parts still have them."""
+def _assembled(asked: Mapping[str, Any], kept: dict[str, dict[str, Any]], others: dict[str, Any]) -> Study:
+    """Make the study of some options, keeping those of an earlier one that the parts still have."""
     _check_known(asked)
     parts = {}
     for slot, choices in SLOTS.items():
         part = choices[asked.get(slot, next(iter(choices)))]
         before = {name: value for name, value in kept[slot].items() if name in options(part)}
         parts[slot] = part, before | {name: asked[name] for name in options(part) if name in asked}
-    taken = {name for part, given in parts.values() for name in given} | set(SLOTS) | set(options(Study))
+    known = {name for part, given in parts.values() for name in given} | set(SLOTS) | set(options(Study))
     for name in asked:
-        if name not in taken:
+        if name not in known:
             raise InputError(_misplaced(name, asked[name], {slot: part for slot, (part, _) in parts.items()}))
-    made = {FIELDS.get(slot, slot): part(**given) for slot, (part, given) in parts.items()}
-    return Study(**made, **own | {name: asked[name] for name in options(Study) if name in asked})
+    chosen = {FIELDS.get(slot, slot): part(**given) for slot, (part, given) in parts.items()}
+    return Study(**chosen, **others | {name: asked[name] for name in options(Study) if name in asked})
 
 
 def _read_part(slot: str, content: Any) -> Any:
-    """A part of a study from its name and options."""
+    """Make a part of a study from its name and options."""
     expect(slot, content, Mapping, "a mapping with the name and the options of a part of a study")
     given = {name: value for name, value in content.items() if name != "name"}
     part = SLOTS[slot][check_choice(slot, content.get("name"), SLOTS[slot])]
@@ -255,14 +253,14 @@ def _read_part(slot: str, content: Any) -> Any:
 
 
 def _check_part(slot: str, part: Any) -> None:
-    """Raise InputError where a part is none that a file could name."""
+    """Raise InputError if a part is not one that a file could name."""
     known = SLOTS[slot]
     if not isinstance(part, tuple(known.values())) or getattr(part, "name", None) not in known:
         raise InputError(f"{slot}={quoted(part)} is not one of {', '.join(known)}")
 
 
 def _check_names(of: str, given: Mapping[Any, Any], known: Iterable[str]) -> None:
-    """Raise InputError where an option is not among those of a part, or of a study."""
+    """Raise InputError if an option is not one of a part or of a study."""
     if unknown := [name for name in given if name not in known]:
         raise InputError(
             f"unknown option {quoted(unknown[0])} of {of}: the options are {', '.join(sorted(known))}"
@@ -281,13 +279,11 @@ def _check_known(asked: Mapping[str, Any]) -> None:
 
 
 def _misplaced(name: str, value: Any, chosen: Mapping[str, Any]) -> str:
-    """Why an option does not go with the parts that were chosen."""
+    """Explain why an option cannot be used with the parts chosen."""
     for slot, choices in SLOTS.items():
         owners = [part.name for part in choices.values() if name in options(part)]
         if owners:
-            return (
-                f"{name}={quoted(value)} goes with {slot} {' or '.join(owners)}, not with {chosen[slot].name}"
-            )
+            return f"{name}={quoted(value)} requires {slot} {' or '.join(owners)}, not {chosen[slot].name}"
     raise AssertionError(name)
 
 

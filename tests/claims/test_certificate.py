@@ -108,18 +108,18 @@ def test_a_certificate_that_contradicts_itself_is_refused(changed, told):
 @pytest.mark.parametrize(
     ("options", "told"),
     [
-        ({"holdout_share": 0.3}, "holdout_share=0.3 goes with certify holdout, not with occam"),
-        ({"claim": ("vote",)}, "claim=('vote',) goes with certify holdout, not with occam"),
+        ({"holdout_share": 0.3}, "holdout_share=0.3 requires certify holdout, not occam"),
+        ({"claim": ("vote",)}, "claim=('vote',) requires certify holdout, not occam"),
         ({"certify": "holdout", "holdout_share": 0.0}, "outside (0, 1)"),
         ({"certify": "holdout", "holdout_share": 1.0}, "outside (0, 1)"),
         ({"certify": "holdout", "holdout_share": "a third"}, "is not a number"),
         ({"certify": "holdout", "claim": ("best",)}, "choose from random, vote, or member:0"),
         ({"certify": "holdout", "claim": ("member:x",)}, "or member:0"),
         ({"certify": "holdout", "claim": ("member:-1",)}, "or member:0"),
-        ({"resampling": "rotation", "n_splits": 5}, "n_splits=5 goes with resampling complete, not with rot"),
-        ({"outer_splits": 3}, "outer_splits=3 goes with certify nested, not with occam"),
+        ({"resampling": "rotation", "n_splits": 5}, "n_splits=5 requires resampling complete, not rot"),
+        ({"outer_splits": 3}, "outer_splits=3 requires certify nested, not occam"),
         ({"certify": "nested", "outer_splits": 0}, "below 1"),
-        ({"certify": "nested", "resampling": "rotation"}, "nested goes with resampling complete, not with r"),
+        ({"certify": "nested", "resampling": "rotation"}, "nested requires resampling complete, not r"),
         ({"certify": "luck"}, "choose from occam, holdout, nested"),
         ({"bound": "mid-p"}, "choose from clopper_pearson, stevens, safe, catoni"),
     ],
@@ -149,7 +149,7 @@ def test_a_member_there_will_not_be_is_refused(study):
 
 
 def test_k_is_judged_by_the_rows_left():
-    with pytest.raises(InputError, match=r"k=42 is outside 3..41: that many rows are learned from"):
+    with pytest.raises(InputError, match=r"k=42 is outside 3..41: there are 41 rows to learn from"):
         run(SMALL.replace(certify="holdout", k=(3, 42)), blobs(60))
 
 

@@ -204,7 +204,7 @@ def test_a_study_file_takes_the_names_of_the_command_line_and_no_others(tmp_path
 
 def test_a_study_file_may_not_say_a_thing_twice(tmp_path: Path) -> None:
     (tmp_path / "study.toml").write_text("n-splits = 3\nn_splits = 4\n")
-    with pytest.raises(InputError, match="two of n-splits, n_splits mean the same"):
+    with pytest.raises(InputError, match="two of n-splits, n_splits are the same option"):
         study_of(tmp_path / "study.toml")
 
 
@@ -244,7 +244,7 @@ def test_an_option_of_another_part_is_refused_by_naming_both(
     for given in (as_words(name), ["--study", tmp_path / "study.toml"]):
         code, shown, told = ckcv(*words, *given)
         value = OTHER[name] if declared(name).kind is not str else f"'{OTHER[name]}'"
-        assert told == f"ckcv: {name}={value} goes with {slot} {' or '.join(owners)}, not with {other}\n"
+        assert told == f"ckcv: {name}={value} requires {slot} {' or '.join(owners)}, not {other}\n"
         assert (code, shown) == (2, "")
     assert not (tmp_path / "run").exists()
 
@@ -265,7 +265,7 @@ def test_parts_that_do_not_go_together_are_refused_by_naming_both(
     words = ("run", patients, "--target", "outcome", "--out", tmp_path / "run")
     code, shown, told = ckcv(*words, "--certify", "nested", "--resampling", "rotation")
     assert (code, shown) == (2, "")
-    assert told == "ckcv: certify=nested goes with resampling complete, not with rotation\n"
+    assert told == "ckcv: certify=nested requires resampling complete, not rotation\n"
 
 
 WIDE = os.environ | {"COLUMNS": "110"}
@@ -300,7 +300,7 @@ def test_a_learner_that_is_registered_has_its_options_on_the_command_line() -> N
     assert "--with-offset <bool> Whether there is an offset." in shown
     refused = other("plan", "twonorm:40:0", "--with-offset")
     assert (refused.returncode, refused.stdout) == (2, "")
-    assert refused.stderr == "ckcv: with_offset=True goes with learner other, not with svm\n"
+    assert refused.stderr == "ckcv: with_offset=True requires learner other, not svm\n"
     taken = other(
         "plan", "twonorm:40:0", "--learner", "other", "--with-offset", "--C", "1", "--gamma", "1", "--k", "3"
     )

@@ -76,8 +76,8 @@ def test_another_study_in_the_folder_is_refused_by_name(
     words = ("run", patients, "--target", "outcome", "--out", finished, *SMALL)
     code, shown, told = ckcv(*words, "--seed", 1, "--delta", "0.1")
     assert (code, shown) == (4, "")
-    assert "seed: asked 1, in the folder 0" in told
-    assert "delta: asked 0.1, in the folder 0.05" in told
+    assert "seed: requested 1, in the folder 0" in told
+    assert "delta: requested 0.1, in the folder 0.05" in told
 
 
 def test_the_empty_name_is_no_folder(ckcv: Command, patients: Path) -> None:

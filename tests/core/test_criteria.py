@@ -126,7 +126,7 @@ def test_the_papers_figure_is_the_mean_of_its_bounds():
 def test_the_safe_bound_is_refused_where_it_is_not_checked():
     MeanBound(bound="safe").check(MOST_CHECKED)
     with pytest.raises(
-        InputError, match=f"at most {MOST_CHECKED} rows .* takes {MOST_CHECKED + 1}: use catoni"
+        InputError, match=f"at most {MOST_CHECKED} rows .* has {MOST_CHECKED + 1}: use catoni"
     ):
         MeanBound(bound="safe").check(MOST_CHECKED + 1)
     for bound in set(BOUNDS) - {"safe"}:

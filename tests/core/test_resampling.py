@@ -305,6 +305,6 @@ def test_3_to_n_has_one_canonical_form(kind):
 @pytest.mark.parametrize("kind", [Complete, Rotation])
 @pytest.mark.parametrize("k", [0, 1, 2, 401, 10**6])
 def test_k_lies_between_3_and_the_number_of_rows(kind, k):
-    with pytest.raises(InputError, match=rf"^k={k} is outside 3\.\.400: that many rows are learned from$"):
+    with pytest.raises(InputError, match=rf"^k={k} is outside 3\.\.400: there are 400 rows to learn from$"):
         kind((3, k)).canonical(400)
     assert kind((3, 400)).canonical(400).k == (3, 400)

@@ -125,7 +125,7 @@ HOSTILE: dict[str, tuple[str, Callable[[Path], None], str]] = {
     "a million columns": ("a.csv", lambda p: text(p, ",".join("a" * 10**6) + "\n1\n"), "1,000,000 columns"),
     "a million columns after \r": ("a.csv", lambda p: text(p, "," * 10**6 + "\r1\r"), "1,000,001 columns"),
     "empty rows": ("a.csv", lambda p: text(p, "a,b\n" + ",\n" * 11_000_000), "11,000,001 rows"),
-    "zero bytes": ("a.npz", lambda p: holes(p, 5000), "as npz: it does not begin as an archive"),
+    "zero bytes": ("a.npz", lambda p: holes(p, 5000), "as npz: it is not an archive"),
     "an object array": ("a.npz", objects, "Object arrays cannot be loaded"),
     "a zip bomb": ("a.npz", lambda p: member(p, npy((1 << 17, 1 << 10)), 1 << 30), "'X.npy' takes 1,024 MiB"),
     "10^12 numbers claimed": ("a.npz", lambda p: member(p, npy((10**6, 10**6))), "cannot read"),
@@ -188,7 +188,7 @@ def test_texts_are_counted_together(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(readers, "MOST_BYTES", 1 << 27)
     table = pa.table({name: pa.array(["x" * (1 << 14)] * 4000).dictionary_encode() for name in "abc"})
     parquet.write_table(table, tmp_path / "a.parquet", store_schema=False)
-    with pytest.raises(InputError, match="its text takes 187 MiB: at most 128 MiB are read"):
+    with pytest.raises(InputError, match="its text takes 187 MiB: at most 128 MiB can be read"):
         read(str(tmp_path / "a.parquet"))
 
 

@@ -185,7 +185,7 @@ def test_a_download_that_fails_is_told_with_a_way_out(server: Server, path: str,
     told = refused(server.url(path))
     assert f"{server.url(path)}: " in told
     assert reason in told
-    assert "By hand: download benchmarks.mat" in told
+    assert "Alternatively, download benchmarks.mat" in told
     assert "--ida-file" in told
     assert "CKCV_IDA" in told
 
@@ -193,7 +193,7 @@ def test_a_download_that_fails_is_told_with_a_way_out(server: Server, path: str,
 def test_where_nothing_answers_that_is_told(closed_port: int) -> None:
     url = f"http://127.0.0.1:{closed_port}/benchmarks.mat"
     told = refused(url)
-    assert re.match(rf"cannot fetch benchmarks\.mat: {re.escape(url)}: .*refused\. By hand: ", told)
+    assert re.match(rf"cannot fetch benchmarks\.mat: {re.escape(url)}: .*refused\. Alternatively, ", told)
     assert " object at " not in told
 
 

@@ -331,7 +331,7 @@ def same_tables(npz, mat):
             assert one.learn.equals(other.learn)
             assert one.test.equals(other.test)
         for file in (npz, mat):
-            with pytest.raises(InputError, match=rf"outside 1\.\.{realizations}, the realizations held"):
+            with pytest.raises(InputError, match=rf"outside 1\.\.{realizations}, the realizations in the"):
                 load(f"ida:{name}:{realizations + 1}", file)
     return sum(held.values())
 

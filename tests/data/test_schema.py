@@ -196,7 +196,7 @@ def test_a_column_that_is_not_there_is_named_with_those_that_are(option):
 )
 def test_no_feature_left(options):
     told = refusal(plain_columns(), **options)
-    assert "no feature is left beside the target 'y'" in told
+    assert "no feature is left besides the target 'y'" in told
     assert "--features" in told
     assert "--drop" in told
 
@@ -299,10 +299,10 @@ def test_matrix_takes_columns_by_name_and_ignores_the_others():
     [
         (
             [1.0] * 7 + [1.7976931348623157e308],
-            "column 'a' has 1.7976931348623157e+308 in row 8: at most 1e+150",
+            "column 'a' has 1.7976931348623157e+308 in row 8: magnitudes are at most 1e+150",
         ),
         ([-1e200] + [1.0] * 7, "column 'a' has -1e+200 in row 1"),
-        ([k * 1e-200 for k in range(8)], "column 'a' has no number beyond 7e-200: at least 1e-150"),
+        ([k * 1e-200 for k in range(8)], "column 'a' has no magnitude above 7e-200: at least 1e-150"),
     ],
 )
 def test_numbers_that_cannot_be_squared_are_refused(values, told):

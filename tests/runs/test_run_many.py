@@ -137,5 +137,5 @@ def test_two_jobs_of_one_folder_are_one_run_or_refused(tmp_path: Path) -> None:
     job = Job(SMALL, task, tmp_path / "run")
     one, other = run_many([job, job], SERIAL)
     assert same(one, other)
-    with pytest.raises(StoreError, match="seed: asked 1, in the folder 0"):
+    with pytest.raises(StoreError, match="seed: requested 1, in the folder 0"):
         list(run_many([job, job._replace(study=STUDIES[1])], SERIAL))

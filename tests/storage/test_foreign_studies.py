@@ -133,7 +133,7 @@ PARTS: dict[str, tuple[Change, str]] = {
     "rows held out by occam": (part("certify", holdout_share=0.3), "unknown option 'holdout_share' of occam"),
     "parts that do not go together": (
         lambda s: s.update(resampling={"name": "rotation"}, certify={"name": "nested"}),
-        "certify=nested goes with resampling complete, not with rotation",
+        "certify=nested requires resampling complete, not rotation",
     ),
     "costs below 0": (part("learner", C=[-1.0]), "C=-1.0 is not allowed"),
     "a cost that is none": (part("learner", C=[float("nan")]), "C=nan is not allowed"),
@@ -142,7 +142,7 @@ PARTS: dict[str, tuple[Change, str]] = {
     "costs by name": (part("learner", C={"0.1": 1}), "C={'0.1': 1} is not a sequence"),
     "more costs than any study has": (part("learner", C=[1.0] * 10_001), "C has more than 10,000 values"),
     "a seed that is true": (lambda s: s.update(seed=True), "seed=True is not a whole number"),
-    "a seed without end": (lambda s: s.update(seed=10**4000), "the most allowed"),
+    "a seed without end": (lambda s: s.update(seed=10**4000), "the maximum"),
     "splits in half": (part("resampling", n_splits=1.5), "n_splits=1.5 is not a whole number"),
     "exhaustive in words": (lambda s: s.update(exhaustive="yes"), "exhaustive='yes' is not true or false"),
 }

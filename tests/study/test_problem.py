@@ -85,7 +85,7 @@ def test_k_lies_between_3_and_the_number_of_rows(name, k):
     values = {"k": (3, k)} if name == "k" else {"report_k": (k,)}
     with pytest.raises(InputError) as refused:
         Problem.of(Study.of(**values), blobs(400))
-    assert str(refused.value) == f"{name}={k} is outside 3..400: that many rows are learned from"
+    assert str(refused.value) == f"{name}={k} is outside 3..400: there are 400 rows to learn from"
 
 
 def test_the_ends_of_the_range_of_k_are_allowed():
@@ -125,7 +125,7 @@ def test_the_safe_bound_is_refused_on_larger_sets_than_are_checked(monkeypatch):
     study = Study.of(bound="safe", k=(3, 4))
     monkeypatch.setattr("ckcv_ray.core.criteria.MOST_CHECKED", 10)
     assert Problem.of(study, blobs(30)).sizes[0].n_select == 10
-    with pytest.raises(InputError, match="smallest k takes 11: use catoni"):
+    with pytest.raises(InputError, match="smallest k has 11: use catoni"):
         Problem.of(study, blobs(33))
 
 

@@ -142,14 +142,14 @@ def test_every_option_changes_the_run_id_and_no_two_alike():
 def test_differences_names_the_one_option_that_differs(name):
     other = base(name).replace(**{name: PERTURBED[name]})
     (line,) = base(name).differences(other)
-    assert line.startswith(f"{name}: asked ")
+    assert line.startswith(f"{name}: requested ")
     (back,) = other.differences(base(name))
-    assert back.startswith(f"{name}: asked ")
+    assert back.startswith(f"{name}: requested ")
     assert not other.differences(other)
 
 
 def test_differences_tell_all_folds_as_they_are_asked_for():
-    assert Study().differences(Study.of(k=(3, 4))) == ["k: asked 3:n, in the folder (3, 4)"]
+    assert Study().differences(Study.of(k=(3, 4))) == ["k: requested 3:n, in the folder (3, 4)"]
     long = Study.of(C=[c + 0.123456789 for c in range(20)])
     (line,) = long.differences(Study())
     assert "..., in the folder (0.01, " in line
@@ -321,14 +321,14 @@ def test_json_with_an_option_that_is_not_the_parts_own_is_refused(slot, name):
 MISPLACED = [
     (
         {"resampling": "rotation", "n_splits": 5},
-        "n_splits=5 goes with resampling complete, not with rotation",
+        "n_splits=5 requires resampling complete, not rotation",
     ),
-    ({"holdout_share": 0.2}, "holdout_share=0.2 goes with certify holdout, not with occam"),
-    ({"certify": "nested", "claim": "vote"}, "claim='vote' goes with certify holdout, not with nested"),
-    ({"outer_splits": 3}, "outer_splits=3 goes with certify nested, not with occam"),
+    ({"holdout_share": 0.2}, "holdout_share=0.2 requires certify holdout, not occam"),
+    ({"certify": "nested", "claim": "vote"}, "claim='vote' requires certify holdout, not nested"),
+    ({"outer_splits": 3}, "outer_splits=3 requires certify nested, not occam"),
     (
         {"certify": "nested", "resampling": "rotation"},
-        "certify=nested goes with resampling complete, not with rotation",
+        "certify=nested requires resampling complete, not rotation",
     ),
 ]
 
@@ -342,14 +342,14 @@ def test_what_does_not_go_with_the_parts_chosen_names_both(asked, told):
 
 
 def test_parts_that_do_not_go_together_name_both():
-    with pytest.raises(InputError, match="certify=nested goes with resampling complete, not with rotation"):
+    with pytest.raises(InputError, match="certify=nested requires resampling complete, not rotation"):
         Study(resampling=Rotation(), certification=Nested())
 
 
 @pytest.mark.usefixtures("other_parts")
 def test_a_criterion_without_a_proof_names_both(monkeypatch):
     monkeypatch.setattr(Occam, "criteria", frozenset({"error"}))
-    with pytest.raises(InputError, match="certify=occam goes with criterion error, not with another"):
+    with pytest.raises(InputError, match="certify=occam requires criterion error, not another"):
         Study.of(criterion="another")
 
 
@@ -414,7 +414,7 @@ def test_a_study_file_may_speak_as_the_command_line_does(tmp_path):
         C=(1.0,), k=(5,), n_splits=7, scale="none", certify="holdout", claim=("vote", "random")
     )
     (tmp_path / "a.toml").write_text("n-splits = 7\nn_splits = 7")
-    with pytest.raises(InputError, match="two of n-splits, n_splits mean the same"):
+    with pytest.raises(InputError, match="two of n-splits, n_splits are the same option"):
         read_toml(tmp_path / "a.toml")
 
 
