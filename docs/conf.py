@@ -1,17 +1,17 @@
 """Configuration of the documentation site: nothing it builds loads anything from elsewhere."""
 
+import re
 import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
+VERSION = re.search(r'VERSION = "([^"]+)"', (ROOT / "ckcv_ray" / "version.py").read_text())
 sys.path[:0] = [str(ROOT), str(Path(__file__).parent / "extensions")]
-
-from ckcv_ray.version import VERSION
 
 project = "ckcv_ray"
 author = "the ckcv_ray contributors"
 project_copyright = "the ckcv_ray contributors, Apache-2.0"
-release = version = VERSION
+release = version = VERSION[1] if VERSION else ""
 language = "en"
 
 extensions = [

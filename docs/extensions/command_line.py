@@ -63,5 +63,3 @@ def setup(app: Sphinx) -> dict[str, Any]:
     """Register the directive."""
     app.add_directive("commands", Commands)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
-
-

@@ -1,4 +1,4 @@
-"""The role ``{source}`` for a file or folder of the repository: shown as code, refused where there is none."""
+"""The role ``{source}`` for a file or folder of the repository: shown as code, refused if it is missing."""
 
 from pathlib import Path
 from typing import Any
