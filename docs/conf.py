@@ -13,6 +13,7 @@ author = "the ckcv_ray contributors"
 project_copyright = "the ckcv_ray contributors, Apache-2.0"
 release = version = VERSION[1] if VERSION else ""
 language = "en"
+smartquotes = False  # options begin with two hyphens
 
 extensions = [
     "myst_parser",
@@ -20,6 +21,7 @@ extensions = [
     "sphinx.ext.napoleon",
     "command_line",
     "mathml",
+    "signatures",
     "source_files",
 ]
 exclude_patterns = ["nightly", "extensions", "_build"]
@@ -31,12 +33,13 @@ myst_enable_extensions = ["amsmath", "colon_fence", "deflist", "dollarmath"]
 myst_heading_anchors = 4
 
 autodoc_member_order = "bysource"
+autodoc_preserve_defaults = True
 autodoc_typehints = "signature"
 autodoc_typehints_format = "short"
 python_use_unqualified_type_names = True
 python_maximum_signature_line_length = 88
 napoleon_numpy_docstring = False
-napoleon_use_ivar = True
+napoleon_custom_sections = [("Attributes", "params_style")]  # no links: names of fields are many objects
 
 html_theme = "pydata_sphinx_theme"
 html_title = "ckcv_ray"

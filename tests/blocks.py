@@ -124,7 +124,7 @@ def _block(page: Path, at: int, language: str, text: str, marks: dict[str, list[
     where = f"{page}:{at + 1}"
     if language in REFUSED:
         raise ValueError(f"{where}: {language} blocks are not run: expected console, with $ before commands")
-    if language != "console" and re.search(r"(?m)^ *\$ ", text):
+    if language not in ("console", "markdown") and re.search(r"(?m)^ *\$ ", text):
         raise ValueError(f"{where}: there are commands in a {language or 'plain'} block: expected console")
     if language.startswith("{") and "```" in text:
         raise ValueError(

@@ -1,5 +1,6 @@
 """Every code block of the README and of the documentation, run in the order shown (long ones in small)."""
 
+import json
 import os
 import re
 import runpy
@@ -13,10 +14,12 @@ import click
 import pytest
 from blocks import RUN, Block, read_blocks
 from conftest import blobs
-from pyarrow import csv
+from pyarrow import csv, parquet
 from ray.scripts.scripts import cli as ray_cli
 from typer.core import TyperCommand
 
+import ckcv_ray
+from ckcv_ray import load_run
 from ckcv_ray.cli import main as ckcv_cli
 from ckcv_ray.study import Study, read_toml
 
@@ -109,17 +112,16 @@ def test_a_block_runs(block: Block, place: Place, request: pytest.FixtureRequest
 
 def ours(command: str) -> list[list[str]]:
     """The words of each command of this project, or of Ray, in a line of shell."""
-    words = [word.strip("()") for word in shlex.split(command.replace(";", " ; "), comments=True)]
-    found: list[list[str]] = []
-    for i, word in enumerate(words):
-        script = words[i + 1] if word.startswith("python") and i + 1 < len(words) else ""
-        if word in ("ckcv", "ray") or script.startswith("jobs/"):
-            found.append([])
-        if found:
-            found[-1].append(word)
-        if word in (";", "&&", "|", "||", ">", "--"):
-            found.append([])
-    return [[w for w in part if w not in (";", "&&", "|", "||", ">")] for part in found if part]
+    found = []
+    for part in re.split(r"&&|\|\||[;|()]", command):
+        words = shlex.split(part.split(" > ")[0], comments=True)
+        for i, word in enumerate(words):
+            first = all("=" in before for before in words[:i]) or words[i - 1] == "--"
+            if first and word in ("ckcv", "ray"):
+                found.append(words[i:])
+            elif re.match(r"(\./)?jobs/\w+(\.py|/)|jobs/nightly$", word):
+                found.append(["python", *words[i:]])
+    return found
 
 
 def parsed(words: list[str], monkeypatch: pytest.MonkeyPatch) -> int:
@@ -130,7 +132,7 @@ def parsed(words: list[str], monkeypatch: pytest.MonkeyPatch) -> int:
     monkeypatch.setattr(sys, "path", [*sys.path])
     try:
         if words[0] == "ray":
-            ray_cli.main([word for word in words[1:] if word != "--"])
+            ray_cli.main(words[1:])
         elif words[0] == "ckcv":
             ckcv_cli.main()
         else:
@@ -181,6 +183,23 @@ def test_the_architecture_names_every_module() -> None:
     for file in (ROOT / "ckcv_ray").rglob("*.py"):
         if file.stem not in ("__init__", "__main__"):
             assert re.search(rf"\b{file.stem}\b", page), f"{file.stem} is not in the architecture"
+
+
+def test_the_reference_names_every_public_thing() -> None:
+    page = (ROOT / "docs" / "reference" / "python.md").read_text()
+    for name in set(ckcv_ray.__all__) - {"__version__"}:
+        assert re.search(rf"auto(function|class|exception):: {name}\b", page), name
+
+
+def test_the_reference_names_every_file_column_and_key(finished: Path) -> None:
+    """Those of JSON that have a type are documented from it."""
+    page = (ROOT / "docs" / "reference" / "files.md").read_text()
+    columns = {name for file in finished.rglob("*.parquet") for name in parquet.read_schema(file).names}
+    keys = set(json.loads((finished / "study.json").read_text()))
+    for name in columns - set(load_run(finished).task.features) - {"outcome"} | keys:
+        assert f"`{name}`" in page, name
+    for file in finished.iterdir():
+        assert file.name in page, file.name
 
 
 PAGE = """# A page
