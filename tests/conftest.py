@@ -30,7 +30,7 @@ Ran = tuple[int, str, str]
 
 
 SLOW = {  # folders and files whose tests start processes, compile, or take long
-    *("jobs", "test_readme.py", "test_packaging.py", "test_machine_code.py", "test_ray_backend.py"),
+    *("jobs", "test_documentation.py", "test_packaging.py", "test_machine_code.py", "test_ray_backend.py"),
     *(
         "test_faults.py",
         "test_fault_double.py",
@@ -51,6 +51,12 @@ SLOW = {  # folders and files whose tests start processes, compile, or take long
         "test_backends.py",
     ),
 }
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--long", action="store_true", help="run the long code blocks of the documentation in full"
+    )
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -38,7 +38,11 @@ MENDED = {
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
 WANTED = [
     *map(Requirement, PROJECT["project"]["dependencies"]),
-    *map(Requirement, PROJECT["project"]["optional-dependencies"]["test"]),
+    *(
+        Requirement(wanted)
+        for group in PROJECT["project"]["optional-dependencies"].values()
+        for wanted in group
+    ),
 ]
 
 

@@ -37,10 +37,13 @@ assert_type(ckcv_ray.report("runs/one"), str)
 """
 
 
-def pip(*words: object) -> None:
-    command = [sys.executable, "-m", "pip", "--disable-pip-version-check", *map(str, words)]
-    done = subprocess.run(command, capture_output=True, text=True)
+def python(*words: object, folder: Path = ROOT) -> None:
+    done = subprocess.run([sys.executable, *map(str, words)], cwd=folder, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+def pip(*words: object) -> None:
+    python("-m", "pip", "--disable-pip-version-check", *words)
 
 
 @pytest.fixture(scope="module")
@@ -60,15 +63,17 @@ def test_the_wheel_holds_the_package_and_says_that_it_is_typed(wheel: Path) -> N
     assert wheel.name.startswith(f"ckcv_ray-{ckcv_ray.__version__}-")
 
 
+def test_the_readme_is_shown_by_a_package_index(wheel: Path, tmp_path: Path) -> None:
+    python("-m", "hatchling", "build", "--target", "sdist", "--directory", tmp_path)
+    python("-m", "twine", "check", "--strict", wheel, *tmp_path.iterdir())
+
+
 def test_a_users_script_is_type_checked_against_it(wheel: Path, tmp_path: Path) -> None:
     """Strictly, in an environment that holds nothing else: what lies beneath is not looked into."""
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", tmp_path / "venv"], check=True)
-    python = tmp_path / "venv" / "bin" / "python"
-    pip("--python", python, "install", "--quiet", "--no-deps", "--no-index", wheel)
+    interpreter = tmp_path / "venv" / "bin" / "python"
+    pip("--python", interpreter, "install", "--quiet", "--no-deps", "--no-index", wheel)
     (tmp_path / "script.py").write_text(SCRIPT)
     (tmp_path / "mypy.ini").write_text("[mypy]\nstrict = True\n")
-    options = ["--python-executable", str(python), "--cache-dir", str(tmp_path / "cache")]
-    done = subprocess.run(
-        [sys.executable, "-m", "mypy", *options, "script.py"], cwd=tmp_path, capture_output=True, text=True
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
+    options = ["--python-executable", str(interpreter), "--cache-dir", str(tmp_path / "cache")]
+    python("-m", "mypy", *options, "script.py", folder=tmp_path)

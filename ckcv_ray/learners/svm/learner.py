@@ -51,7 +51,7 @@ def _tolerance(name: str, value: Any) -> float:
 
 @dataclass(frozen=True)
 class GaussianSVM:
-    """The C-SVM with offset and the kernel exp(-gamma |x - z|^2), for two classes.
+    """The C-SVM with offset and the kernel ``exp(-gamma |x - z|^2)``, for two classes.
 
     Attributes:
         C: costs, positive; sorted, made unique, rounded to 12 significant digits.

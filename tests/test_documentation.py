@@ -1,0 +1,251 @@
+"""Every code block of the README and of the documentation, run in the order shown (long ones in small)."""
+
+import json
+import os
+import re
+import runpy
+import shlex
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import click
+import pytest
+from blocks import RUN, Block, read_blocks
+from conftest import blobs
+from pyarrow import csv, parquet
+from ray.scripts.scripts import cli as ray_cli
+from typer.core import TyperCommand
+
+import ckcv_ray
+from ckcv_ray import load_run
+from ckcv_ray.cli import main as ckcv_cli
+from ckcv_ray.study import Study, read_toml
+
+ROOT = Path(__file__).resolve().parent.parent
+BIN = Path(sys.executable).parent
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+MOST_LINES = 170  # of the README
+Place = Callable[[Path], Path]
+
+
+def blocks(page: Path) -> list[Block]:
+    """Return the blocks of a page; none of one that cannot be read, which a test of its own reports."""
+    try:
+        return read_blocks(page)
+    except ValueError:
+        return []
+
+
+def name(block: Block) -> str:
+    return f"{block.page.relative_to(ROOT)}:{block.line}"
+
+
+BLOCKS = [block for page in PAGES for block in blocks(page)]
+CHECKED = [block for block in BLOCKS if block.language in RUN or block.file]
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Place:
+    """The folder of a page, with what every page starts from."""
+    places: dict[Path, Path] = {}
+
+    def of(page: Path) -> Path:
+        if page not in places:
+            places[page] = made = tmp_path_factory.mktemp(page.stem)
+            for linked in ("jobs", "tests", "pyproject.toml"):
+                (made / linked).symlink_to(ROOT / linked)
+            patients = blobs(40, seed=1, shift=2.0).columns().rename_columns(["age", "dose", "outcome"])
+            csv.write_csv(patients, made / "patients.csv")
+            csv.write_csv(patients.drop_columns(["outcome"]), made / "new.csv")
+        return places[page]
+
+    return of
+
+
+def shell(command: str, place: Path, code: int = 0) -> str:
+    path = {"PATH": f"{BIN}:{os.environ['PATH']}", "PYTHONPATH": f"{ROOT}:{os.environ.get('PYTHONPATH', '')}"}
+    words = ["bash", "-c", f"set -euo pipefail\n{command}"]
+    done = subprocess.run(words, cwd=place, env=os.environ | path, capture_output=True, text=True)
+    assert done.returncode == code, f"{command}\n{done.stdout}\n{done.stderr}"
+    return done.stdout
+
+
+def script(block: Block) -> str:
+    """A Python block, after those it goes on from."""
+    if not block.continues:
+        return block.text
+    before = [b for b in BLOCKS if b.page == block.page and b.language == "python" and b.line < block.line]
+    return script(before[-1]) + block.text
+
+
+@pytest.mark.parametrize("block", CHECKED, ids=name)
+def test_a_block_runs(block: Block, place: Place, request: pytest.FixtureRequest) -> None:
+    """In order: later ones use what earlier ones of their page left."""
+    full = request.config.getoption("--long")
+    if block.demo or block.cluster:
+        pytest.skip("run by jobs/check itself" if block.demo else "needs a cluster: its options are parsed")
+    if block.long and not full:
+        pytest.skip("long: run by jobs/check --all")
+    if block.needs_ida:
+        request.getfixturevalue("ida")
+    here = place(block.page)
+    for command in block.setup:
+        shell(command, here)
+    if block.file:
+        (here / block.file).parent.mkdir(parents=True, exist_ok=True)
+        (here / block.file).write_text(block.text)
+    if block.language == "console":
+        commands = block.to_run(full)
+        assert commands, "a console block without a command"
+        for command in commands[:-1]:
+            shell(command, here)
+        shell(commands[-1], here, block.exit)
+    elif block.language == "python":
+        (here / (block.file or "block.py")).write_text(script(block))
+        shell(f"python {block.file or 'block.py'}", here, block.exit)
+    elif block.language == "toml":
+        (here / (block.file or "block.toml")).write_text(block.text)
+        Study.of(**read_toml(here / (block.file or "block.toml")))
+
+
+def ours(command: str) -> list[list[str]]:
+    """The words of each command of this project, or of Ray, in a line of shell."""
+    found = []
+    for part in re.split(r"&&|\|\||[;|()]", command):
+        words = shlex.split(part.split(" > ")[0], comments=True)
+        for i, word in enumerate(words):
+            first = all("=" in before for before in words[:i]) or words[i - 1] == "--"
+            if first and word in ("ckcv", "ray"):
+                found.append(words[i:])
+            elif re.match(r"(\./)?jobs/\w+(\.py|/)|jobs/nightly$", word):
+                found.append(["python", *words[i:]])
+    return found
+
+
+def parsed(words: list[str], monkeypatch: pytest.MonkeyPatch) -> int:
+    """Parse the options of a command, run nothing, and return the exit code: not 0 where one is refused."""
+    monkeypatch.setattr(TyperCommand, "invoke", lambda self, context: None)
+    monkeypatch.setattr(click.Command, "invoke", lambda self, context: None)
+    monkeypatch.setattr(sys, "argv", words if words[0] == "ckcv" else words[1:])
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    try:
+        if words[0] == "ray":
+            ray_cli.main(words[1:])
+        elif words[0] == "ckcv":
+            ckcv_cli.main()
+        else:
+            runpy.run_path(str(ROOT / words[1]), run_name="__main__")
+    except SystemExit as end:
+        return int(end.code or 0)
+    return 0
+
+
+@pytest.mark.parametrize("block", [b for b in CHECKED if b.cluster], ids=name)
+def test_the_options_of_a_block_for_a_cluster_are_known(
+    block: Block, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for command in block.commands:
+        for words in ours(command):
+            code = parsed(words, monkeypatch)
+            assert not code, f"{' '.join(words)}\n{capsys.readouterr()}"
+
+
+def test_an_option_that_is_not_known_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    for command in (
+        "ckcv run x.csv --out o --colour red",
+        "python jobs/run_study.py x.csv --out o --colour red",
+        "ray up cluster.yaml --colour red",
+        "ray job submit --working-dir . -- python jobs/run_study.py twonorm:60:0",
+    ):
+        assert any(parsed(words, monkeypatch) for words in ours(command)), command
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_a_page_is_complete(page: Path) -> None:
+    read_blocks(page)
+    text = page.read_text()
+    assert not re.findall(r"@@[A-Z]+@@|\bTODO\b|\bFIXME\b", text)
+    assert len(re.findall(r"(?m)^# ", re.sub(r"(?ms)^ *```.*?^ *```", "", text))) == 1
+
+
+def test_the_readme_is_short_and_its_links_lead_to_files() -> None:
+    readme = (ROOT / "README.md").read_text()
+    assert len(readme.splitlines()) <= MOST_LINES
+    assert not re.findall(r"!\[|<img", readme), "pictures of the repository are not shown on PyPI"
+    for target in re.findall(r"\]\(([^)#]+)", readme):
+        assert target.startswith("https://") or (ROOT / target).is_file(), target
+
+
+def test_the_architecture_names_every_module() -> None:
+    page = (ROOT / "docs" / "contributing" / "architecture.md").read_text()
+    for file in (ROOT / "ckcv_ray").rglob("*.py"):
+        if file.stem not in ("__init__", "__main__"):
+            assert re.search(rf"\b{file.stem}\b", page), f"{file.stem} is not in the architecture"
+
+
+def test_the_reference_names_every_public_thing() -> None:
+    page = (ROOT / "docs" / "reference" / "python.md").read_text()
+    for name in set(ckcv_ray.__all__) - {"__version__"}:
+        assert re.search(rf"auto(function|class|exception):: {name}\b", page), name
+
+
+def test_the_reference_names_every_file_column_and_key(finished: Path) -> None:
+    """Those of JSON that have a type are documented from it."""
+    page = (ROOT / "docs" / "reference" / "files.md").read_text()
+    columns = {name for file in finished.rglob("*.parquet") for name in parquet.read_schema(file).names}
+    keys = set(json.loads((finished / "study.json").read_text()))
+    for name in columns - set(load_run(finished).task.features) - {"outcome"} | keys:
+        assert f"`{name}`" in page, name
+    for file in finished.iterdir():
+        assert file.name in page, file.name
+
+
+PAGE = """# A page
+
+% setup: cp a b
+% check: echo small
+% check: =
+```console
+$ ckcv run large \\
+    --out o
+output
+$ echo done
+```
+
+:::{note}
+  ```python
+  if True:
+      pass
+  ```
+:::
+"""
+
+
+def test_marks_and_commands_are_read(tmp_path: Path) -> None:
+    (tmp_path / "page.md").write_text(PAGE)
+    console, python = read_blocks(tmp_path / "page.md")
+    assert console.setup == ("cp a b",)
+    assert console.commands == ["ckcv run large --out o", "echo done"]
+    assert console.to_run(full=False) == ["echo small", "echo done"]
+    assert console.to_run(full=True) == console.commands
+    assert (python.line, python.text) == (14, "if True:\n    pass\n")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "% chek: x\n```console\n$ x\n```",
+        "<!-- run: x -->\n```console\n$ x\n```",
+        "```bash\nx\n```",
+        "```text\n$ x\n```",
+        "```console\n$ x",
+        "% check: a\n% check: b\n```console\n$ x\n```",
+        "````{note}\n```console\n$ x\n```\n````",
+    ],
+)
+def test_a_block_that_would_not_be_checked_is_refused(text: str, tmp_path: Path) -> None:
+    (tmp_path / "page.md").write_text(text)
+    with pytest.raises(ValueError, match=r"page\.md:"):
+        read_blocks(tmp_path / "page.md")
