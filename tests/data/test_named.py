@@ -331,7 +331,9 @@ def same_tables(npz, mat):
             assert one.learn.equals(other.learn)
             assert one.test.equals(other.test)
         for file in (npz, mat):
-            with pytest.raises(InputError, match=rf"outside 1\.\.{realizations}, the realizations in the"):
+            with pytest.raises(
+                InputError, match=rf"outside 1\.\.{realizations}, the realizations in the archive"
+            ):
                 load(f"ida:{name}:{realizations + 1}", file)
     return sum(held.values())
 

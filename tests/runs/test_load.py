@@ -107,7 +107,11 @@ def test_a_run_is_found_by_its_study_in_any_form_that_asks_the_same(out: Path) -
     [
         (SMALL.replace(seed=4), blobs(60), "seed: requested 4, in the folder 0"),
         (SMALL.replace(C=1.0, scale="none"), blobs(60), "scale: requested none, in the folder standard"),
-        (SMALL.replace(resampling="rotation"), blobs(60), "resampling: requested rotation, in the fold"),
+        (
+            SMALL.replace(resampling="rotation"),
+            blobs(60),
+            "resampling: requested rotation, in the folder complete",
+        ),
         (SMALL.replace(certify="nested"), blobs(60), "(certify: requested nested, in the folder occam)"),
         (SMALL, blobs(60, seed=1), "data: another table"),
         (SMALL, Task.of(blobs(60).X, blobs(60).y), "data: another table"),  # other labels
