@@ -23,6 +23,7 @@ extensions = [
     "mathml",
     "signatures",
     "source_files",
+    "typography",
 ]
 exclude_patterns = ["nightly", "extensions", "_build"]
 nitpicky = True
