@@ -63,7 +63,7 @@ def integer(name: str, value: Any, least: int, most: int) -> int:
     return result
 
 
-def truth(name: str, value: Any) -> bool:
+def boolean(name: str, value: Any) -> bool:
     """Return a boolean."""
     if not isinstance(value, bool):
         raise InputError(f"{name}={quoted(value)} is not true or false")

@@ -36,7 +36,7 @@ from ckcv_ray import (
     verify,
 )
 from ckcv_ray.data.ida import fetch
-from ckcv_ray.data.task import learning_task, rows_to_test
+from ckcv_ray.data.task import learning_task, make_test_rows
 from ckcv_ray.reports.page import page  # here: matplotlib makes folders when it is first imported
 from ckcv_ray.runs.load import replay
 from ckcv_ray.runs.run import run_job
@@ -94,7 +94,7 @@ def learns(*told, columns=COLUMNS, **rest):
 
 
 def measures(columns, *told, task=BY_NAME):
-    return case(lambda: rows_to_test(columns, task), *told)
+    return case(lambda: make_test_rows(columns, task), *told)
 
 
 def predicts(X, *told, **rest):
@@ -259,7 +259,7 @@ CASES = BAD_STUDIES | {
     "lists in a column": learns("column 'a' holds list", "not numbers", columns=changed("a", [[1]] * 8)),
     "objects in a column": learns("column 'a' holds struct", columns=changed("a", [{"q": 1}] * 8)),
     "lists as labels": learns("target 'y' has type list", columns=changed("y", [[0], [1]] * 4)),
-    # rows_to_test
+    # make_test_rows
     "test rows an array": measures(X, "columns=array"),
     "test rows without target": measures(COLUMNS.drop_columns("y"), "no column 'y' with the labels"),
     "test rows without a feature": measures(COLUMNS.drop_columns("a"), f"{NO_COLUMN} 'a'", "b, y"),

@@ -16,7 +16,7 @@ import typer
 from ckcv_ray.cli.output import say
 from ckcv_ray.core.options import Option, options
 from ckcv_ray.data.schema import is_number
-from ckcv_ray.data.task import Task, TestRows, learning_task, read, rows_to_test
+from ckcv_ray.data.task import Task, TestRows, learning_task, make_test_rows, read
 from ckcv_ray.errors import InputError, plain
 from ckcv_ray.learners import register_installed
 from ckcv_ray.study import SLOTS, Execution, Study, read_toml
@@ -122,7 +122,7 @@ def data_of(
     task = learning_task(columns.learn, target, _names(features), _names(drop), source)
     others = read(test, ida_file) if test else columns
     rows = others.learn if test and others.test is None else others.test
-    return Data(task, rows_to_test(rows, task))
+    return Data(task, make_test_rows(rows, task))
 
 
 def study_of(study: Path | None = None, **given: Any) -> Study:
@@ -217,7 +217,7 @@ def parse_workers(text: str) -> tuple[int, ...]:
     return tuple(map(int, parts))
 
 
-def check_place(out: str | Path) -> Path:
+def check_out(out: str | Path) -> Path:
     """Check the path of a run folder.
 
     Raises:

@@ -14,7 +14,7 @@ from rich.console import Console
 from ckcv_ray.errors import StoreError, escaped, plain, printable
 from ckcv_ray.runs.load import environment_changes
 from ckcv_ray.storage.folder import RunFolder
-from ckcv_ray.storage.pages import write_beside
+from ckcv_ray.storage.pages import write_page
 
 CSV = csv.WriteOptions(quoting_style="needed")
 FORMULA = ("=", "+", "-", "@", "\t", "\r")  # start of a cell that a spreadsheet runs (OWASP, CSV injection)
@@ -61,7 +61,7 @@ def write_table(table: pa.Table, out: Path | None, folder: RunFolder, safe: bool
     else:
         parquet.write_table(table, sink)
     if out is not None:
-        write_beside(folder.files, str(out), sink.getvalue())
+        write_page(folder.files, str(out), sink.getvalue())
 
 
 def _escape_labels(table: pa.Table, safe: bool) -> pa.Table:

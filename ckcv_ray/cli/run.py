@@ -11,7 +11,7 @@ import typer
 from ckcv_ray.cli.display import Display, duration
 from ckcv_ray.cli.options import (
     Data,
-    check_place,
+    check_out,
     data_of,
     execution_of,
     flag,
@@ -87,7 +87,7 @@ def run(
         ckcv run patients.csv --target outcome --certify holdout --out runs/certified
         ckcv run ida:titanic:1 --scale none --k 3,4,5,10 --out runs/titanic
     """
-    folder = check_place(out)
+    folder = check_out(out)
     if resume_until_done:
         arguments = [*without(sys.argv[1:], "--resume-until-done"), *([] if yes else ["--yes"])]
         raise typer.Exit(persist(arguments, resume_until_done, say))

@@ -4,8 +4,8 @@ The condition, for X ~ Bin(m, p) and some slope lam > 0 that depends on (m, delt
 
     G(p) = E h(X, p) <= delta for all p,    h(x, p) = max(0, 1 - lam (A(x) - p)).
 
-``keeps`` proves it. Write F(s, r) = E h(X, r) with X ~ Bin(m, s), so that G(p) = F(p, p). Since A increases
-in x, h decreases in x and F(s, r) decreases in s: with b the binomial weights,
+``satisfies`` proves it. Write F(s, r) = E h(X, r) with X ~ Bin(m, s), so that G(p) = F(p, p). Since A
+increases in x, h decreases in x and F(s, r) decreases in s: with b the binomial weights,
 
     -dF/ds = m sum over x < m of b(x; m - 1, s) (h(x, r) - h(x + 1, r)) >= 0.
 
@@ -45,7 +45,7 @@ Array = NDArray[np.float64]
 
 
 def largest_level(table: Callable[[float], Array], delta: float, least: float) -> float | None:
-    """Find the largest level, from max(delta / ``WIDEST``, least) to delta, whose table satisfies ``keeps``.
+    """Find the largest level, from max(delta / ``WIDEST``, least) to delta, whose table is safe.
 
     Args:
         table: A(.; m) computed from bounds at a level: ascending, shape (m + 1,), larger for smaller levels.
@@ -70,7 +70,7 @@ def largest_level(table: Callable[[float], Array], delta: float, least: float) -
 
     @cache
     def proven(step: int) -> bool:
-        return keeps(table(_level(step)), best_slope(step)[0], delta)
+        return satisfies(table(_level(step)), best_slope(step)[0], delta)
 
     first, last = _step(delta), _step(max(delta / WIDEST, least)) - 1
     if first > last:
@@ -84,7 +84,7 @@ def largest_level(table: Callable[[float], Array], delta: float, least: float) -
     return None if step > last else _level(step)
 
 
-def keeps(A: Array, lam: float, delta: float) -> bool:
+def satisfies(A: Array, lam: float, delta: float) -> bool:
     """Return whether E max(0, 1 - lam (A(X) - p)) <= delta for X ~ Bin(m, p) and every p in [0, 1].
 
     Args:

@@ -220,30 +220,30 @@ def _choices(n: int, m: int, most: int) -> int:
 
 
 @lru_cache(maxsize=256)
-def complete_kfold(n: int, k: int, mc_index: int, n_splits: int, seed: int) -> Split:
-    """Return split number ``mc_index`` of complete k-fold cross validation.
+def complete_kfold(n: int, k: int, number: int, n_splits: int, seed: int) -> Split:
+    """Return split number ``number`` of complete k-fold cross validation.
 
     It depends on k only through floor(n / k): values of k with the same fold size are one procedure.
 
     Args:
         n: rows of the learning set.
         k: folds, 3 .. n.
-        mc_index: 0 .. ``count_splits(n, k, n_splits)`` - 1.
+        number: 0 .. ``count_splits(n, k, n_splits)`` - 1.
         n_splits: number of splits requested; decides between enumeration and random draws.
-        seed: non-negative; the generator's spawn key is (floor(n / k), mc_index).
+        seed: non-negative; the generator's spawn key is (floor(n / k), number).
     """
     m = n // k
     if count_splits(n, k, n_splits + 1) <= n_splits:
-        return _enumerated(n, m, mc_index)
-    order = _generator(seed, (m, mc_index)).permutation(n)
+        return _enumerated(n, m, number)
+    order = _generator(seed, (m, number)).permutation(n)
     role = np.zeros(n, dtype=np.int8)
     role[order[:m]], role[order[m : 2 * m]] = 1, 2
     return Split(*(np.flatnonzero(role == part) for part in range(3)))
 
 
 @lru_cache(maxsize=256)
-def rotation(n: int, k: int, mc_index: int, seed: int) -> Split:
-    """Return split number ``mc_index`` of the conventional rotation: k folds of one shuffle take turns.
+def rotation(n: int, k: int, number: int, seed: int) -> Split:
+    """Return split number ``number`` of the conventional rotation: k folds of one shuffle take turns.
 
     Fold i selects, fold i + 1 mod k estimates, the others train. A fold has floor(n / k) rows; the remaining
     rows always train.
@@ -251,12 +251,12 @@ def rotation(n: int, k: int, mc_index: int, seed: int) -> Split:
     Args:
         n: rows of the learning set.
         k: folds, 3 .. n.
-        mc_index: 0 .. k - 1.
+        number: 0 .. k - 1.
         seed: non-negative; the generator's spawn key is (k, 0, 4).
     """
     m = n // k
     order = _generator(seed, (k, 0, 4)).permutation(n)
-    first, second = (mc_index * m, (mc_index + 1) % k * m)
+    first, second = (number * m, (number + 1) % k * m)
     select, estimate = order[first : first + m], order[second : second + m]
     train = np.setdiff1d(np.arange(n), np.concatenate([select, estimate]))
     return Split(train, np.sort(select), np.sort(estimate))
@@ -280,7 +280,7 @@ def draw_members(n_members: int, rows: int, seed: int) -> Index:
 
 def randomisers(m: int, n_splits: int, seed: int) -> list[float]:
     """Draw Stevens' v for each split with folds of m rows, the same for all settings."""
-    return [_generator(seed, (m, mc_index, 1)).uniform() for mc_index in range(n_splits)]
+    return [_generator(seed, (m, number, 1)).uniform() for number in range(n_splits)]
 
 
 def _generator(seed: int, key: tuple[int, ...]) -> np.random.Generator:

@@ -94,7 +94,7 @@ def npz(path: Path) -> Iterator[np.lib.npyio.NpzFile]:
             yield archive
 
 
-def check_inflated(path: Path) -> None:
+def check_matlab_size(path: Path) -> None:
     """Raise if a MATLAB file is not of version 5, is truncated, or expands to more than can be read."""
     _check_bytes(repr(str(path)), path.stat().st_size)
     with path.open("rb") as file:
@@ -119,7 +119,7 @@ def _csv(path: Path) -> pa.Table:
     )
 
 
-def check_unfolded(source: Path | BinaryIO, most_rows: int, most: int) -> pa.Schema:
+def check_parquet_size(source: Path | BinaryIO, most_rows: int, most: int) -> pa.Schema:
     """Return the schema of a Parquet file, limited to ``most_rows`` rows and ``most`` values.
 
     Raises:

@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 
 from ckcv_ray.data import ida as fetch
 from ckcv_ray.data import matlab
-from ckcv_ray.data.files import MOST_CELLS, MOST_ROWS, check_inflated, check_size, from_matrix, npz
+from ckcv_ray.data.files import MOST_CELLS, MOST_ROWS, check_matlab_size, check_size, from_matrix, npz
 from ckcv_ray.errors import InputError, raising
 
 IDA_VARIABLE = "CKCV_IDA"
@@ -185,7 +185,7 @@ def _ida_mat(path: Path, name: str) -> Benchmark:
 @lru_cache(maxsize=1)  # sets are read one after the other, each for all its realizations
 def _mat_arrays(path: Path, changed: int, size: int) -> dict[str, NDArray[Any]]:
     """Read the arrays STRUCT/PART of a ``.mat`` in a separate process."""
-    check_inflated(path)
+    check_matlab_size(path)
     with NamedTemporaryFile(suffix=".npz") as output:
         program = [sys.executable, "-P", matlab.__file__, str(path)]
         done = run(program, stdout=output, stderr=PIPE, timeout=MATLAB_SECONDS, env=environ | ONE_THREAD)

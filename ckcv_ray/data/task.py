@@ -95,7 +95,7 @@ class Task:
         return Kind.BINARY if self.n_classes == 2 else Kind.MULTICLASS
 
     @property
-    def fewest(self) -> int:
+    def rarest_class_rows(self) -> int:
         """Number of rows of the rarest class."""
         return int(np.bincount(self.y, minlength=self.n_classes).min())
 
@@ -107,10 +107,10 @@ class Task:
         """
         left = np.delete(np.arange(self.n), rows)
         kept = replace(self, X=np.ascontiguousarray(self.X[left]), y=self.y[left])
-        if not len(rows) or kept.n < LEAST_ROWS or kept.fewest < LEAST_OF_CLASS:
+        if not len(rows) or kept.n < LEAST_ROWS or kept.rarest_class_rows < LEAST_OF_CLASS:
             raise InputError(
-                f"holding out {len(rows)} of {self.n} rows leaves {kept.n}, {kept.fewest} of the rarest "
-                f"class: hold out at least 1, and leave at least {LEAST_ROWS} to learn from, with "
+                f"holding out {len(rows)} of {self.n} rows leaves {kept.n}, {kept.rarest_class_rows} of the "
+                f"rarest class: hold out at least 1, and leave at least {LEAST_ROWS} to learn from, with "
                 f"{LEAST_OF_CLASS} of each class; change the share held out, or the seed"
             )
         return kept
@@ -122,7 +122,7 @@ class Task:
             InputError: a class has too few of these rows to learn from.
         """
         part = replace(self, X=np.ascontiguousarray(self.X[chosen]), y=self.y[chosen])
-        if part.fewest < LEAST_OF_CLASS:
+        if part.rarest_class_rows < LEAST_OF_CLASS:
             raise InputError(
                 f"{len(chosen)} of the {self.n} rows, drawn at random, have fewer than {LEAST_OF_CLASS} of "
                 "one class: nested selection needs more rows of it"
@@ -192,7 +192,7 @@ def read_task(
     """
     columns = read(source, ida_file)
     task = learning_task(columns.learn, target, features, drop, str(source))
-    return task, rows_to_test(columns.test, task)
+    return task, make_test_rows(columns.test, task)
 
 
 def learning_task(
@@ -249,7 +249,7 @@ def rows_of(X: ArrayLike, features: tuple[str, ...]) -> NDArray[np.float64]:
     return matrix(_columns(rows, None, names or list(features)), list(features))
 
 
-def rows_to_test(columns: pa.Table | None, task: Task) -> TestRows | None:
+def make_test_rows(columns: pa.Table | None, task: Task) -> TestRows | None:
     """Return test rows, with columns matched by name to those of the task; None for None.
 
     Raises:
@@ -266,13 +266,13 @@ def rows_to_test(columns: pa.Table | None, task: Task) -> TestRows | None:
     return TestRows(matrix(columns, list(task.features)), y)
 
 
-def fitting(test: TestRows | None, task: Task) -> TestRows | None:
+def check_test_rows(test: TestRows | None, task: Task) -> TestRows | None:
     """Check test rows against the task and return them; None for None.
 
     Raises:
         InputError: they do not have its features, or have no class numbers.
     """
-    expect("test", test, TestRows | None, "TestRows: make them with rows_to_test(columns, task)")
+    expect("test", test, TestRows | None, "TestRows: make them with make_test_rows(columns, task)")
     if test is None:
         return None
     X, y = rows_of(test.X, task.features), as_array("y", test.y)

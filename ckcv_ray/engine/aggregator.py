@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from ckcv_ray.core.schedule import Schedule, Stage, Unit
 from ckcv_ray.core.selection import ABSENT, FAILED, UNKNOWN, Leader
 from ckcv_ray.engine.batches import Rate, batch_seconds, fill
-from ckcv_ray.engine.ledger import Ledger, Places
+from ckcv_ray.engine.ledger import Ledger, Positions
 from ckcv_ray.engine.progress import Progress
 from ckcv_ray.learners.ensemble import Failure, Outcome, Records
 from ckcv_ray.storage.candidates import candidate_table, make_selection
@@ -138,7 +138,7 @@ class Aggregator:
 
     def first_failure(self) -> str:
         """Describe the first failure."""
-        return first_of(self.failures(), self.problem)
+        return describe_failures(self.failures(), self.problem)
 
     def _fill(self, units: Iterator[Unit], seconds: float) -> list[Unit]:
         return fill(units, lambda unit: self.cost(unit) * self.rate.per_cost, seconds)
@@ -171,7 +171,7 @@ class Aggregator:
     def _is_held(self, position: tuple[bool, int, int, int, int]) -> bool:
         return self.ledger.totals(*position) is not None
 
-    def _take(self, records: Records, failures: Iterable[Failure]) -> tuple[Places, NDArray[np.bool_]]:
+    def _take(self, records: Records, failures: Iterable[Failure]) -> tuple[Positions, NDArray[np.bool_]]:
         """Enter records and failures; return the positions of the records, and which of them are new."""
         places, new = self.ledger.enter(records)
         criterion = self.problem.study.criterion
@@ -202,7 +202,7 @@ class Aggregator:
         return self.problem.study.criterion.transfer(values, sizes[like].n_select, sizes[size].n_select)
 
 
-def first_of(failures: Sequence[Failure], problem: Problem) -> str:
+def describe_failures(failures: Sequence[Failure], problem: Problem) -> str:
     """Describe how many paths failed, and the first of them with its traceback."""
     if not failures:
         return "no failure was recorded"

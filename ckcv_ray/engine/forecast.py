@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 
 from ckcv_ray.core.schedule import Stage, Unit
 from ckcv_ray.data.task import Task
-from ckcv_ray.engine.aggregator import Aggregator, first_of
+from ckcv_ray.engine.aggregator import Aggregator, describe_failures
 from ckcv_ray.engine.batches import batch_seconds
 from ckcv_ray.engine.evaluate import Inputs, evaluate, memory, share, warm_up
 from ckcv_ray.errors import RunError
@@ -121,7 +121,7 @@ def plan_problem(problem: Problem, workers: Sequence[int] = WORKERS) -> Plan:
     tried = thinned(problem)
     expected = estimate(tried)
     if not len(expected.outcome.records):
-        raise RunError(f"nothing could be computed: {first_of(expected.outcome.failures, tried)}")
+        raise RunError(f"nothing could be computed: {describe_failures(expected.outcome.failures, tried)}")
     every, some = _work(problem), _work(tried)
     seconds = (expected.outcome.seconds + expected.seconds) * every / some
     stages = 2 if problem.study.exhaustive else 1
@@ -148,7 +148,7 @@ def thinned(problem: Problem) -> Problem:
     options: dict[str, Any] = {"k": tuple(sizes[j].k for j in every), "report_k": ()}
     if "n_splits" in study.options():
         options["n_splits"] = min(study.options()["n_splits"], MOST_SPLITS)
-    return problem.restudied(study.replace(**options).with_learner(study.learner.thinned(MOST_VALUES)))
+    return problem.with_study(study.replace(**options).with_learner(study.learner.thinned(MOST_VALUES)))
 
 
 def wall_seconds(work: float, workers: int) -> float:

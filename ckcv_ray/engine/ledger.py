@@ -20,7 +20,7 @@ Kept = NDArray[np.int32]
 Index = NDArray[np.intp]
 
 
-class Places(NamedTuple):
+class Positions(NamedTuple):
     """Positions of records: stage, size, split, path and step; each of shape (records,)."""
 
     estimate: NDArray[np.bool_]
@@ -51,13 +51,13 @@ class Ledger:
         self.n_totals = problem.n_totals
         self._kept: dict[tuple[bool, int], Kept] = {}
 
-    def places(self, records: Records) -> Places:
+    def places(self, records: Records) -> Positions:
         """Return the positions of records.
 
         Raises:
             LookupError: a record is not of this problem.
         """
-        places = Places(*(records[name] for name in Places._fields))
+        places = Positions(*(records[name] for name in Positions._fields))
         inside = (places.size >= 0) & (places.size < len(self.n_splits))
         inside &= (places.path >= 0) & (places.path < len(self.lengths))
         if not inside.all():
@@ -68,7 +68,7 @@ class Ledger:
             raise IndexError("a split or a step that is not in the study")
         return places
 
-    def enter(self, records: Records) -> tuple[Places, NDArray[np.bool_]]:
+    def enter(self, records: Records) -> tuple[Positions, NDArray[np.bool_]]:
         """Store records; return their positions, and which of them were new.
 
         Raises:
@@ -159,7 +159,7 @@ class Ledger:
         return self._kept[estimate, size]
 
     def _contradiction(self, record: Any, held: Kept, given: Kept) -> None:
-        key = {name: record[name].item() for name in Places._fields}
+        key = {name: record[name].item() for name in Positions._fields}
         raise RunError(
             f"two records of {key} differ, {held} and {given} (totals, iterations, status): "
             "the computation was not deterministic"

@@ -17,7 +17,7 @@ from ckcv_ray.core.selection import Leader
 from ckcv_ray.engine.aggregator import Aggregator
 from ckcv_ray.engine.progress import Progress
 from ckcv_ray.errors import StoreError
-from ckcv_ray.learners import make_known
+from ckcv_ray.learners import register_instance
 from ckcv_ray.learners.ensemble import Ensemble, Failure, Outcome, Records
 from ckcv_ray.storage.environment import environment
 from ckcv_ray.storage.execution import Evaluations, Metadata
@@ -65,7 +65,7 @@ class Recorder:
     """
 
     def __init__(self, problem: Problem, out: str | PathLike[str] | None = None) -> None:
-        make_known(problem.learner)  # else an actor could not read the folder's study
+        register_instance(problem.learner)  # else an actor could not read the folder's study
         self.problem = problem
         self.aggregator = Aggregator(problem)
         self.folder = RunFolder(out) if out is not None else None
@@ -216,7 +216,7 @@ class Recorder:
 
     def _load(self, folder: RunFolder) -> None:
         """Load the undamaged records and metadata of earlier sessions."""
-        self._damaged = folder.mend(self.problem)
+        self._damaged = folder.repair(self.problem)
         try:
             if metadata := folder.execution():
                 self._before = {name: metadata[name] for name in COSTS}

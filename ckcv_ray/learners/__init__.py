@@ -25,7 +25,7 @@ def register(learner: type[Any]) -> type[Any]:
     return learner
 
 
-def make_known(learner: Learner) -> None:
+def register_instance(learner: Learner) -> None:
     """Register a learner's class unless its name is taken: an actor may not know the class."""
     LEARNERS.setdefault(learner.name, type(learner))
 
@@ -47,4 +47,4 @@ def register_installed() -> list[str]:
     return broken
 
 
-__all__ = ["DEFAULT", "LEARNERS", "Learner", "SimpleLearner", "make_known", "register", "register_installed"]
+__all__ = ["DEFAULT", "LEARNERS", "Learner", "SimpleLearner", "register", "register_installed"]

@@ -16,7 +16,7 @@ from ckcv_ray.core.schedule import Stage, Unit, refits
 from ckcv_ray.core.selection import ABSENT
 from ckcv_ray.engine.aggregator import Aggregator
 from ckcv_ray.engine.batches import Rate, batch_seconds, fill
-from ckcv_ray.engine.ledger import Places
+from ckcv_ray.engine.ledger import Positions
 from ckcv_ray.engine.progress import Progress
 from ckcv_ray.learners.ensemble import Ensemble, Outcome, Records
 
@@ -77,7 +77,7 @@ class Recount:
         self.differences: list[str] = []
 
     def plan(self, workers: int, least: float = 0.0) -> list[Unit]:
-        """Return the next batch of work; empty if all of it has been handed out."""
+        """Return the next batch of work; empty if all of it has been given out."""
         self._workers = workers
         rate = self._rate.per_cost
         seconds = batch_seconds(self._left(), workers, least)
@@ -131,7 +131,7 @@ class Recount:
         computed = np.concatenate([records["totals"], records["status"][:, None]], axis=1).astype(np.int64)
         logged = self._ledger.held(records)
         for i in np.flatnonzero((computed != logged).any(axis=1)):
-            key = {name: records[name][i].item() for name in Places._fields[1:]}
+            key = {name: records[name][i].item() for name in Positions._fields[1:]}
             stage = "estimate" if records["estimate"][i] else "select"
             before = f"the log has {logged[i].tolist()}" if logged[i, 0] >= 0 else "the log has none"
             again = f"computed again {computed[i].tolist()}"

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from numpy.typing import ArrayLike
 
 from ckcv_ray.core.threads import one_thread
-from ckcv_ray.data.task import Task, TestRows, fitting
+from ckcv_ray.data.task import Task, TestRows, check_test_rows
 from ckcv_ray.engine.backend import Backend, Session, session
 from ckcv_ray.engine.evaluate import share
 from ckcv_ray.engine.forecast import Estimate, estimate
@@ -149,7 +149,7 @@ def checked(job: Job) -> Work:
     """
     expect("job", job, Job, "a Job: Job(study, task, out)")
     problem = Problem.of(job.study, job.task)
-    test = fitting(job.test, problem.task)
+    test = check_test_rows(job.test, problem.task)
     expect("listen", job.listen, Callable | None, "a function that takes a Progress")
     folder = str(as_path("out", job.out).absolute()) if job.out is not None else None
     return Work(problem, folder, test, job.listen)  # absolute: not all processes have one working directory

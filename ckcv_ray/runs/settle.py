@@ -7,7 +7,7 @@ from ckcv_ray.claims.certificate import certify
 from ckcv_ray.core.schedule import Stage, Unit, refits
 from ckcv_ray.core.selection import Leader
 from ckcv_ray.data.task import TestRows
-from ckcv_ray.engine.aggregator import first_of
+from ckcv_ray.engine.aggregator import describe_failures
 from ckcv_ray.engine.backend import Backend
 from ckcv_ray.engine.batches import Rate, batch_seconds, fill
 from ckcv_ray.engine.loop import Stop, work
@@ -135,7 +135,7 @@ def _refitted(
             work(backend, refits, listen, stop)
             ensembles = refits.ensembles()
             if decision.winner not in ensembles:
-                reason = first_of(refits.failures, problem)
+                reason = describe_failures(refits.failures, problem)
                 raise RunError(f"the winner could not be refitted on every split: {reason}")
             failed = [leader for leader in decision.leaders if leader not in ensembles]
             concluded = recorder.conclude(list(ensembles), failed)

@@ -21,7 +21,7 @@ import pyarrow.compute as pc
 from ckcv_ray.claims.certificate import certify
 from ckcv_ray.core.schedule import Stage
 from ckcv_ray.core.selection import Leader
-from ckcv_ray.data.task import TestRows, fitting, rows_to_test
+from ckcv_ray.data.task import TestRows, check_test_rows, make_test_rows
 from ckcv_ray.engine.aggregator import Aggregator
 from ckcv_ray.engine.backend import Backend, choose_backend, session
 from ckcv_ray.engine.evaluate import share
@@ -342,7 +342,7 @@ def _tested(
     test: Test,
 ) -> Iterator[str]:
     """Yield differences in the error on test rows, which the run measured and no certificate covers."""
-    take = fitting if isinstance(test, TestRows) else rows_to_test
+    take = check_test_rows if isinstance(test, TestRows) else make_test_rows
     rows = take(test, problem.task)
     if recorded is None or rows is None:
         if recorded is not None:

@@ -115,7 +115,7 @@ class Files:
         Raises:
             OSError: it cannot be written; no temporary file is left behind.
         """
-        write_whole(self.path(name), content)
+        write_atomically(self.path(name), content)
 
     def delete(self, name: str) -> None:
         """Delete a file."""
@@ -158,7 +158,7 @@ def is_replaceable(file: Path) -> bool:
     return file.is_file() or not file.exists()
 
 
-def write_whole(final: Path, content: bytes | pa.Buffer) -> None:
+def write_atomically(final: Path, content: bytes | pa.Buffer) -> None:
     """Write a file atomically: temporary file, fsync, rename, fsync of the folder.
 
     Raises:

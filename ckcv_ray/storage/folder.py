@@ -191,7 +191,7 @@ class RunFolder:
         formats.write_table(self.files, DATA, problem.all_rows.columns(), problem.run_id, target)
         write_identity(self.files, problem)
 
-    def mend(self, problem: Problem) -> list[str]:
+    def repair(self, problem: Problem) -> list[str]:
         """Repair a folder with damaged files so that the run can continue; return the names of those files.
 
         Study and data are written again; a finished run with damaged files becomes an unfinished one, whose

@@ -13,7 +13,7 @@ from typing import Any
 import pyarrow as pa
 from pyarrow import parquet
 
-from ckcv_ray.data.files import MOST_CELLS, MOST_ROWS, check_unfolded, is_plain, read_parquet
+from ckcv_ray.data.files import MOST_CELLS, MOST_ROWS, check_parquet_size, is_plain, read_parquet
 from ckcv_ray.errors import RunError, StoreError, raising
 from ckcv_ray.storage.files import Files
 from ckcv_ray.version import VERSION
@@ -81,7 +81,7 @@ def read_table(
         StoreError: it is missing, damaged, too large, or another run's.
     """
     with undamaged(files, name), files.open(name) as stream:
-        actual = check_unfolded(stream, rows, values)
+        actual = check_parquet_size(stream, rows, values)
     if not belongs(actual.metadata or {}, run_id):
         raise StoreError(
             f"{files.path(name)} does not belong to run {run_id}, or has a schema this version cannot read"

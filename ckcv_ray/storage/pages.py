@@ -6,7 +6,7 @@ from os import PathLike
 import pyarrow as pa
 
 from ckcv_ray.errors import InputError
-from ckcv_ray.storage.files import Files, is_replaceable, write_whole
+from ckcv_ray.storage.files import Files, is_replaceable, write_atomically
 from ckcv_ray.validation import as_path
 
 REPORT = "report.html"
@@ -22,7 +22,7 @@ def write_report(files: Files, page: str, out: str | PathLike[str] | None = None
         InputError: it cannot be written, or would replace a file of the run.
     """
     final = str(files.path(REPORT)) if out is None else str(as_path("out", out))
-    write_beside(files, final, _with_checksum(page.encode()))
+    write_page(files, final, _with_checksum(page.encode()))
     return final
 
 
@@ -37,7 +37,7 @@ def report_intact(files: Files) -> bool:
     return content == _with_checksum(content[: -len(_with_checksum(b""))])
 
 
-def write_beside(files: Files, out: str, content: bytes | pa.Buffer) -> None:
+def write_page(files: Files, out: str, content: bytes | pa.Buffer) -> None:
     """Write a file that is not part of the run.
 
     Raises:
@@ -49,7 +49,7 @@ def write_beside(files: Files, out: str, content: bytes | pa.Buffer) -> None:
     if files.name_of(final) not in (None, REPORT):
         raise InputError(f"out={out!r} is in the run folder, where it can only be {REPORT}")
     try:
-        write_whole(final, content)
+        write_atomically(final, content)
     except OSError as error:
         raise InputError(f"cannot write {out!r}: {error.strerror or error}") from None
 

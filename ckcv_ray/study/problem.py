@@ -136,7 +136,7 @@ class Problem:
         """Return the rows held out, if any are."""
         return None if self.held is None else TestRows(self.all_rows.X[self.held], self.all_rows.y[self.held])
 
-    def restudied(self, study: Study) -> "Problem":
+    def with_study(self, study: Study) -> "Problem":
         """Apply another study to the same learning rows, as if there were no others."""
         return Problem.of(replace(study, certification=Occam()), self.task)
 

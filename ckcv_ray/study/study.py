@@ -20,7 +20,7 @@ from ckcv_ray.core.resampling import Complete, Resampling, Rotation
 from ckcv_ray.errors import InputError
 from ckcv_ray.learners import DEFAULT, LEARNERS, Learner
 from ckcv_ray.study.certification import OUTER_K, Certification, Holdout, Nested, Occam
-from ckcv_ray.validation import MOST, as_path, check_choice, expect, folds, integer, quoted, truth
+from ckcv_ray.validation import MOST, as_path, boolean, check_choice, expect, folds, integer, quoted
 
 BACKENDS = ("auto", "ray", "serial")
 MOST_SEED = 2**128 - 1
@@ -73,7 +73,7 @@ class Study:
     exhaustive: bool = option(
         False,
         Option(
-            truth,
+            boolean,
             "Compute every evaluation instead of dropping what is provably beaten; the winner is the same.",
             bool,
         ),

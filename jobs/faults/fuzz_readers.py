@@ -15,7 +15,7 @@ import pyarrow as pa
 
 import ckcv_ray
 from ckcv_ray import CKCVError, RunError, Study, Task, load_run, verify
-from ckcv_ray.data.task import learning_task, read, rows_to_test
+from ckcv_ray.data.task import learning_task, make_test_rows, read
 from ckcv_ray.reports.page import page
 from ckcv_ray.runs.load import environment_changes, replay
 from ckcv_ray.storage.folder import RunFolder
@@ -80,9 +80,9 @@ def read_table(calls: Calls, folder: Path, source: str, ida_file: Path | None = 
     with calls.allowed():
         columns = read(source, ida_file).learn
         with calls.allowed(counted=False):
-            rows_to_test(columns, known_task(tuple(columns.column_names)))
+            make_test_rows(columns, known_task(tuple(columns.column_names)))
         task = learning_task(columns, source=source)
-        rows_to_test(columns, task)
+        make_test_rows(columns, task)
         problem = Problem.of(Study(), task)
         with tempfile.TemporaryDirectory(dir=SCRATCH) as other:
             run = RunFolder(Path(other))

@@ -28,7 +28,7 @@ from typing import Annotated, Any
 
 import typer
 
-from ckcv_ray.cli.options import check_place
+from ckcv_ray.cli.options import check_out
 from ckcv_ray.errors import InputError, StoreError
 from jobs.nightly.figures import GROUPS, PLANS, Role
 from jobs.nightly.history import check_name
@@ -157,7 +157,7 @@ def main(
         groups = only.split(",")
         if unknown := [group for group in groups if group not in GROUPS]:
             raise InputError(f"only={unknown[0]!r}: choose from {', '.join(GROUPS)}")
-        check_place(out)
+        check_out(out)
         verdict = run_night(out, name, threshold, groups, plan, repeats, commit or commit_here())
     file = out / PAGE
     print(json.dumps(to_json(verdict, file)) if as_json else text(verdict, file))

@@ -21,7 +21,7 @@ from pyarrow import parquet
 
 from ckcv_ray import GaussianSVM, InputError, StoreError
 from ckcv_ray.storage.environment import environment
-from ckcv_ray.storage.files import write_whole
+from ckcv_ray.storage.files import write_atomically
 from jobs.nightly.figures import Figure, Role
 
 SCHEMA_VERSION = "1"
@@ -149,7 +149,7 @@ class History:
         sink = pa.BufferOutputStream()
         parquet.write_table(table, sink, compression="zstd", write_page_checksum=True)
         file = self.path / f"part-{night.name}.parquet"
-        write_whole(file, sink.getvalue())
+        write_atomically(file, sink.getvalue())
         return file
 
     def _read(self, file: Path) -> Night:

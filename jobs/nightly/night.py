@@ -6,7 +6,7 @@ from pathlib import Path
 
 from ckcv_ray.data import task as data
 from ckcv_ray.errors import InputError
-from ckcv_ray.storage.files import write_whole
+from ckcv_ray.storage.files import write_atomically
 from ckcv_ray.version import VERSION
 from jobs.nightly.figures import PLANS, measure, recount
 from jobs.nightly.history import History, Night, machine
@@ -76,5 +76,5 @@ def run_night(
             history.add(confirm(night, nights, threshold, repeats))
             nights = history.nights()
         verdict = judge(nights, name, threshold)
-        write_whole(out / PAGE, page(verdict).encode())
+        write_atomically(out / PAGE, page(verdict).encode())
     return verdict

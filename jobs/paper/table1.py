@@ -98,7 +98,7 @@ class Part(NamedTuple):
     @property
     def test(self) -> TestRows | None:
         """Test set, if there is one."""
-        return data.rows_to_test(self.columns.test, self.task)
+        return data.make_test_rows(self.columns.test, self.task)
 
 
 def part(name: str, realization: int, seed: int) -> Part:

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import optimize, stats
 
-from ckcv_ray.core.averaging import keeps
+from ckcv_ray.core.averaging import satisfies
 from ckcv_ray.core.bounds import (
     MOST_CHECKED,
     bound_table,
@@ -391,8 +391,8 @@ def test_condition_of_any_ascending_bound_is_decided_as_on_a_fine_grid(m, seed, 
     p = np.concatenate([points_beside(A, m), rng.uniform(0, 1, 200)])
     f = stats.binom.pmf(np.arange(m + 1), m, p[:, None])
     largest = np.max(np.vecdot(f, np.maximum(0, 1 - lam * (A - p[:, None]))))
-    assert not keeps(A, lam, largest * (1 - 1e-6))
-    assert keeps(A, lam, largest * 1.01)
+    assert not satisfies(A, lam, largest * (1 - 1e-6))
+    assert satisfies(A, lam, largest * 1.01)
 
 
 @pytest.mark.parametrize(("m", "delta"), [(1, 0.3), (7, 0.05), (40, 1e-4), (133, 0.05)])
@@ -410,16 +410,16 @@ def test_condition_is_decided_to_seven_digits(m, delta):
     ends = ((grid[max(i - 1, 0)], grid[min(i + 1, len(grid) - 1)]) for i in best)
     refined = [optimize.minimize_scalar(missing, bounds=e, options={"xatol": 1e-12}).fun for e in ends]
     largest = -min(*values, *refined)
-    assert keeps(A, lam, largest * (1 + 1e-7))
-    assert not keeps(A, lam, largest * (1 - 1e-7))
+    assert satisfies(A, lam, largest * (1 + 1e-7))
+    assert not satisfies(A, lam, largest * (1 - 1e-7))
 
 
 def test_condition_is_refused_where_it_fails():
     """Clopper-Pearson at delta itself may not be averaged, and no lam mends that."""
     for m in (20, 133):
         A = bound_table(m, 0.05)
-        assert not any(keeps(A, lam, 0.05) for lam in (1, 5 * m**0.5, m / 3, 10, 100, 1000))
-    assert keeps(np.full(21, 2.0), 10.0, 0.05)
+        assert not any(satisfies(A, lam, 0.05) for lam in (1, 5 * m**0.5, m / 3, 10, 100, 1000))
+    assert satisfies(np.full(21, 2.0), 10.0, 0.05)
 
 
 def test_averaged_clopper_pearson_fails_too_often_and_the_safe_bound_does_not():

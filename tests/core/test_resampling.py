@@ -38,8 +38,8 @@ def as_sets(split):
 def test_every_split_is_an_ascending_partition_of_the_stated_sizes(shape, n_splits, seed, data):
     n, k = shape
     m = n // k
-    mc_index = data.draw(st.integers(0, count_splits(n, k, n_splits) - 1))
-    split = complete_kfold(n, k, mc_index, n_splits, seed)
+    number = data.draw(st.integers(0, count_splits(n, k, n_splits) - 1))
+    split = complete_kfold(n, k, number, n_splits, seed)
     assert isinstance(split, Split)
     assert [len(part) for part in split] == [n - 2 * m, m, m]
     assert sorted(np.concatenate(split).tolist()) == list(range(n))

@@ -12,12 +12,12 @@ from ckcv_ray.data.schema import MOST_CLASSES, class_numbers, classes_of
 from ckcv_ray.data.task import (
     Task,
     TestRows,
+    check_test_rows,
     count_repeats,
-    fitting,
     known_rows,
     learning_task,
+    make_test_rows,
     rows_of,
-    rows_to_test,
 )
 from ckcv_ray.errors import InputError
 
@@ -45,7 +45,7 @@ def test_three_classes_are_sorted_and_numbered_in_that_order(kind):
     assert task.classes == tuple(sorted(labels))
     assert task.y.tolist() == [sorted(labels).index(labels[i % 3]) for i in range(12)]
     assert task.y.dtype == np.int32
-    assert (task.n, task.n_classes, task.kind, task.fewest) == (12, 3, Kind.MULTICLASS, 4)
+    assert (task.n, task.n_classes, task.kind, task.rarest_class_rows) == (12, 3, Kind.MULTICLASS, 4)
     assert task.labelled(task.y).tolist() == [labels[i % 3] for i in range(12)]
 
 
@@ -63,7 +63,7 @@ def test_any_number_of_classes(drawn):
     task = Task.of(np.arange(len(values))[:, None], values)
     assert task.classes == tuple(sorted(set(values)))
     assert [task.classes[number] for number in task.y] == values
-    assert task.fewest == min(values.count(label) for label in set(values))
+    assert task.rarest_class_rows == min(values.count(label) for label in set(values))
 
 
 @pytest.mark.parametrize("kind", LABELS)
@@ -154,12 +154,12 @@ def test_some_rows_keep_every_class():
 
 def test_rows_to_test_on_are_matched_by_name_and_may_lack_a_class():
     task = learning_task(plain_columns(y=list("aabbccab")))
-    rows = rows_to_test(pa.table({"y": ["c", "a"], "b": [1, 2], "other": ["u", "v"], "a": [3, 4]}), task)
+    rows = make_test_rows(pa.table({"y": ["c", "a"], "b": [1, 2], "other": ["u", "v"], "a": [3, 4]}), task)
     assert rows.X.tolist() == [[3, 1], [4, 2]]
     assert rows.y.tolist() == [2, 0]
-    assert rows_to_test(None, task) is None
-    assert fitting(rows, task).y.tolist() == [2, 0]
-    assert fitting(None, task) is None
+    assert make_test_rows(None, task) is None
+    assert check_test_rows(rows, task).y.tolist() == [2, 0]
+    assert check_test_rows(None, task) is None
 
 
 @pytest.mark.parametrize(
@@ -174,7 +174,7 @@ def test_rows_to_test_on_are_matched_by_name_and_may_lack_a_class():
 )
 def test_rows_to_test_on_have_class_numbers(y, told):
     with pytest.raises(InputError, match=told):
-        fitting(TestRows(np.zeros((2, 2)), np.array(y)), three())
+        check_test_rows(TestRows(np.zeros((2, 2)), np.array(y)), three())
 
 
 def test_the_digest_of_rows_to_test_on_tells_classes_apart():

@@ -8,7 +8,7 @@ from conftest import blobs
 from doubles import FIRE
 
 from ckcv_ray.core.schedule import Stage, Unit
-from ckcv_ray.engine.aggregator import Aggregator, first_of
+from ckcv_ray.engine.aggregator import Aggregator, describe_failures
 from ckcv_ray.engine.evaluate import Inputs, evaluate, failed, share
 from ckcv_ray.learners.ensemble import Outcome
 from ckcv_ray.study import Problem, Study
@@ -94,10 +94,10 @@ def test_failures_of_one_path_are_joined_in_any_order(problem: Problem, inputs: 
 
 
 def test_what_failed_first_is_told_with_its_place(problem: Problem) -> None:
-    assert first_of([], problem) == "no failure was recorded"
+    assert describe_failures([], problem) == "no failure was recorded"
     failures = failed([Unit(Stage.SELECT, 1, 2, EVERY)], problem.n_totals, FIRE).failures
     where = "C = 0.1, gamma = 0.1, k = 4, split 2"
-    assert first_of(failures, problem) == f"2 paths failed, the first at {where}:\n{FIRE}"
+    assert describe_failures(failures, problem) == f"2 paths failed, the first at {where}:\n{FIRE}"
 
 
 def test_an_exhaustive_run_is_not_complete_before_its_estimates(exhaustive: Problem) -> None:

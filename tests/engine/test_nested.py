@@ -75,5 +75,5 @@ def test_a_selection_not_begun_is_taken_to_cost_what_the_first_did_for_fewer_row
 def test_without_inner_selections_the_whole_is_the_run_itself() -> None:
     told: list[Progress] = []
     moment = Progress(OWN, computed=7, spent=3.0, left=6.0)
-    OverallProgress(PROBLEM.restudied(NESTED), told.append).own(moment)
+    OverallProgress(PROBLEM.with_study(NESTED), told.append).own(moment)
     assert told == [moment]

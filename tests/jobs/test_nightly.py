@@ -337,7 +337,7 @@ def test_a_full_disk_is_not_an_alarm(night: Run, monkeypatch: pytest.MonkeyPatch
     def full(final: Path, content: bytes) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(final))
 
-    monkeypatch.setattr(one_night, "write_whole", full)
+    monkeypatch.setattr(one_night, "write_atomically", full)
     code, result = night(figures())
     assert (code, "nightly.html: No space left" in result["stderr"]) == (2, True)
     monkeypatch.undo()

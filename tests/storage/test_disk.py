@@ -248,7 +248,7 @@ class Calls:
 
 def test_a_name_is_on_disk_before_a_write_returns(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     calls = Calls(monkeypatch)
-    files.write_whole(tmp_path / "a.json", b"{}")
+    files.write_atomically(tmp_path / "a.json", b"{}")
     (first, temporary), *rest = calls.made
     assert (first, temporary.suffix) == ("fsync", ".tmp")
     assert rest == [("replace", tmp_path / "a.json"), ("fsync", tmp_path)]

@@ -252,7 +252,7 @@ def test_inner_selections_see_two_thirds_of_the_rows_without_their_estimate_set(
 
 def test_another_study_on_the_same_rows_certifies_nothing():
     problem = Problem.of(Study.of(certify="holdout", holdout_share=0.25), blobs(40))
-    other = problem.restudied(problem.study.replace(n_splits=3))
+    other = problem.with_study(problem.study.replace(n_splits=3))
     assert other.task.n == other.all_rows.n == 30
     assert other.held is None
     assert other.study == Study.of(n_splits=3)
