@@ -90,7 +90,7 @@ class Holdout:
         Option(
             _claims,
             "What holdout certifies, sharing delta: random (the member that ckcv predict draws for a row, by "
-            "a hash of its values), vote (the majority of F*), member:7; several as a,b.",
+            "a hash of its values), vote (the majority vote of F*), member:7; several as a,b.",
             shown="random",
             panel="Certificate",
         ),

@@ -39,7 +39,7 @@ def test_the_cheap_readers_read_or_refuse(tmp_path: Path) -> None:
 
 
 def test_a_planted_fault_is_found_and_shrunk(tmp_path: Path) -> None:
-    options = ("--minutes", "0.02", "--only", "words", "--keep", str(tmp_path))
+    options = ("--minutes", "0.1", "--only", "words", "--keep", str(tmp_path))
     code, output = fuzz("-c", PLANTED, *options)
     assert code == 1
     assert output["findings"] == output["by_reader"]["words"]["findings"] >= 1

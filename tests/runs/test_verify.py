@@ -126,7 +126,7 @@ def test_models_called_not_converged_are_named_as_trusted_and_seen_by_a_refit(tm
     reseal(out, not_converged, forged)
     plain = verify(out)
     assert plain.differences == []
-    assert len([told for told in plain.trusted if "stopped at the iteration cap" in told]) == 5
+    assert len([told for told in plain.trusted if "stopped at the iteration limit" in told]) == 5
     assert any("that 0 are those of their training rows" in told for told in plain.recomputed)
     again = verify(out, refit=1.0, execution=SERIAL).differences
     assert any("errors by class and status" in told for told in again)

@@ -90,7 +90,7 @@ def _optimality(
     if rounding > MOST_ROUNDING:
         checked.trusted.append(f"its KKT conditions: at C = {model.C:g} rounding decides them")
     elif violated and not converged:
-        checked.trusted.append("that its fit was stopped at the iteration cap: it is not optimal")
+        checked.trusted.append("that its fit was stopped at the iteration limit: it is not optimal")
     if abs(optimum.offset - model.offset) > rounding:
         checked.differences.append(
             f"its offset is {model.offset!r}; by the KKT conditions it is {optimum.offset!r}"
