@@ -46,6 +46,7 @@ html_theme = "pydata_sphinx_theme"
 html_title = "ckcv_ray"
 html_static_path = ["static"]
 html_css_files = ["site.css"]
+html_domain_indices = False
 html_copy_source = False
 html_show_sourcelink = False
 html_math_renderer = "mathml"
