@@ -46,8 +46,10 @@ def _headline(problem: Problem, c: Certificate) -> list[str]:
     two = len(c.labels) == 2
     classes = f"classes {c.labels[0]!r} and {c.labels[1]!r}" if two else f"{len(c.labels)} classes"
     held_out = f" (and {c.n_held} held out)" if c.n_held else ""
+    n_features = len(problem.task.features)
+    features = f"{n_features} feature{'s' if n_features > 1 else ''}"
     return [
-        f"run {c.run_id}: {problem.task.n} rows{held_out}, {len(problem.task.features)} features, {classes}",
+        f"run {c.run_id}: {problem.task.n} rows{held_out}, {features}, {classes}",
         f"best           {winner}"
         f"   (train {c.n_train}, select {c.n_select}, estimate {c.n_select} rows; {c.n_splits} splits)",
         f"L_MS           {100 * c.l_ms:6.2f} %   mean {level} bound on the select sets (minimised)",
