@@ -5,6 +5,7 @@ from typing import Any
 
 from ckcv_ray.claims.certificate import Certificate
 from ckcv_ray.claims.wording import Claim, at_most, level_of, repeats_statement
+from ckcv_ray.errors import counted
 from ckcv_ray.study import Candidate, Problem, listed
 
 L_EE_IS = {
@@ -46,8 +47,7 @@ def _headline(problem: Problem, c: Certificate) -> list[str]:
     two = len(c.labels) == 2
     classes = f"classes {c.labels[0]!r} and {c.labels[1]!r}" if two else f"{len(c.labels)} classes"
     held_out = f" (and {c.n_held} held out)" if c.n_held else ""
-    n_features = len(problem.task.features)
-    features = f"{n_features} feature{'s' if n_features > 1 else ''}"
+    features = counted(len(problem.task.features), "feature")
     return [
         f"run {c.run_id}: {problem.task.n} rows{held_out}, {features}, {classes}",
         f"best           {winner}"

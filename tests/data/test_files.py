@@ -234,7 +234,7 @@ class Watched(io.BytesIO):
 
 
 def test_a_stream_is_read_by_the_calling_thread_alone() -> None:
-    """Arrow's own threads may hold on to it while Python shuts down, which aborts the process (arrow #34314)."""
+    """Arrow's threads may still hold it while Python shuts down, which aborts the process (arrow #34314)."""
     table = pa.table({"x": np.arange(1000.0), "word": ["a", "b"] * 500})
     sink = pa.BufferOutputStream()
     parquet.write_table(table, sink)
