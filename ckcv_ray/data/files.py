@@ -161,11 +161,7 @@ def read_parquet(
         InputError: its text expands to more than can be read.
     """
     text = [field.name for field in parquet.read_schema(source) if _is_text(field.type)]
-    with parquet.ParquetFile(
-        source, read_dictionary=text, page_checksum_verification=verified, pre_buffer=False
-    ) as file:
-        # Arrow's threads may still hold a Python stream at exit, which aborts the process (arrow #34314).
-        table = file.read(columns, use_threads=isinstance(source, Path))
+    table = _read_table(source, text, columns, verified)
     where = repr(str(source)) if isinstance(source, Path) else "it"
     total = 0
     for i, column in enumerate(table.schema):
@@ -176,6 +172,20 @@ def read_parquet(
             _check_bytes(f"{where}: its text", total)
             table = table.set_column(i, column.name, encoded.cast(column.type.value_type))
     return table
+
+
+def _read_table(
+    source: Path | BinaryIO, text: list[str], columns: list[str] | None, verified: bool
+) -> pa.Table:
+    if isinstance(source, Path):
+        return parquet.read_table(
+            source, read_dictionary=text, columns=columns, page_checksum_verification=verified
+        )
+    with parquet.ParquetFile(
+        source, read_dictionary=text, page_checksum_verification=verified, pre_buffer=False
+    ) as file:
+        # Arrow's threads may still hold a Python stream at exit, which aborts the process (arrow #34314).
+        return file.read(columns, use_threads=False)
 
 
 def _parquet(path: Path) -> pa.Table:

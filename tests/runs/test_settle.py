@@ -72,7 +72,7 @@ def test_what_failed_is_tried_again_on_resume(study: Study, task: Task, tmp_path
 
 def test_failures_that_are_provably_beaten_leave_the_certificate_whole() -> None:
     task = blobs(30, shift=4.0)
-    study = Study.of(C=(1.0,), gamma=(1e-6, 1.0), k=(3,), n_splits=5)
+    study = Study.of(C=(1.0,), gamma=(1e-6, 1.0), k=(3,), n_splits=5, exhaustive=True)
     whole = run_job(Job(study, task), SERIAL)
     loser = 1 - whole.position[0]
 
