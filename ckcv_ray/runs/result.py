@@ -167,8 +167,8 @@ class Result:
 
         By default each row is classified by a member drawn independently, among those that the first claim
         is about; if holdout certified the keyed draw, by that. A ``seed`` makes the draws repeatable,
-        ``all_members`` draws among all members, as the paper does, ``vote`` takes the majority, and ``member``
-        the model of this split. ``nested`` uses the nested ensemble instead of F*.
+        ``all_members`` draws among all members, as the paper does, ``vote`` takes the majority, and
+        ``member`` the model of this split. ``nested`` uses the nested ensemble instead of F*.
 
         Raises:
             InputError: the seed is not an integer of 0 or more; there is no nested ensemble, or no such
@@ -239,7 +239,7 @@ class Result:
         return f"<pre>{escape(self.summary())}</pre>"
 
     def _drawn_claims(self, nested: bool) -> list[Claim]:
-        """Return the claims for a member drawn independently: the closest first, that for all members last."""
+        """Return the claims for a member drawn independently, that for all members last."""
         classifier = "nested" if nested else "random"
         return [claim for claim in self.certificate.claims if claim["classifier"] == classifier]
 

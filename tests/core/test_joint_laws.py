@@ -1,8 +1,8 @@
 """Bounds over dependent splits, maximised exactly over the joint laws of two splits by linear programs.
 
-A split is a pair (p, x): the risk of its model and its number of wrong rows, x ~ Bin(m, p) given p. A joint law
-of two splits is any law of pairs whose conditional laws of x_1 given p_1 and of x_2 given p_2 are these; it is
-exchangeable if both orders have the same probability.
+A split is a pair (p, x): the risk of its model and its number of wrong rows, x ~ Bin(m, p) given p. A joint
+law of two splits is any law of pairs whose conditional laws of x_1 given p_1 and of x_2 given p_2 are these;
+it is exchangeable if both orders have the same probability.
 """
 
 from collections.abc import Callable
