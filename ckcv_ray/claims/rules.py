@@ -46,17 +46,18 @@ class Rule:
             case "keyed":
                 return f"the member of {of} that ckcv predict draws for it (by a hash of its values)"
             case "random":
-                return f"{self._drawn_from(of)} drawn independently for each pattern"
+                return self._drawn(of)
             case "vote":
                 return f"the majority vote of {of}"
         return f"the member of {of} fitted on split {member_of(self.name)}"
 
-    def _drawn_from(self, of: str) -> str:
-        """Name the members that are drawn from."""
-        if not self.splits:
-            return f"a member of {of}"
-        if self.splits == tuple(range(len(self.splits))):
-            return f"one of the first {len(self.splits)} members of {of}"
-        return (
-            f"one of {len(self.splits)} members of {of}, those of splits {', '.join(map(str, self.splits))},"
-        )
+    def _drawn(self, of: str) -> str:
+        """Return a phrase that names a member drawn from ``splits``."""
+        if len(self.splits) == 1:
+            return f"the member of {of} fitted on split {self.splits[0]}"
+        which = f"a member of {of}"
+        if self.splits and self.splits == tuple(range(len(self.splits))):
+            which = f"one of the first {len(self.splits)} members of {of}"
+        elif self.splits:
+            which = f"one of the members of {of} fitted on splits {', '.join(map(str, self.splits))},"
+        return f"{which} drawn independently for each pattern"

@@ -97,7 +97,7 @@ def test_occam_is_the_safe_bound_at_the_weighted_level():
 
 
 def test_occam_takes_catoni_where_the_safe_bound_is_not_checked():
-    problem = Problem.of(Study.of(C=1.0, gamma=1.0, k=3), blobs(18_001))
+    problem = Problem.of(Study.of(C=1.0, gamma=1.0, k=3, n_splits=2), blobs(18_001))
     first, claim = occam(problem, 3, [300, 320])
     assert first["bound"] == catoni(300 / 6000, 6000, 0.05)
     assert claim["bound"] == catoni(620 / 12000, 6000, 0.05)
@@ -108,7 +108,7 @@ def test_occam_holds_for_the_random_member_of_members_fixed_beforehand():
     """X_i ~ Bin(m, L_i), independent: the share of failures stays below delta by its stated tail."""
     rng = np.random.default_rng(5)
     m, runs = 20, 400
-    problem = Problem.of(Study.of(C=1.0, gamma=1.0, k=3, delta=0.3), blobs(3 * m))
+    problem = Problem.of(Study.of(C=1.0, gamma=1.0, k=3, delta=0.3, n_splits=3), blobs(3 * m))
     risks = np.array([0.1, 0.2, 0.3])
     failures = sum(
         any(
@@ -205,11 +205,16 @@ def test_nested_selection_is_a_study_of_its_own_and_its_claim_the_safe_mean():
         assert {"C": member.model.C, "gamma": member.model.gamma} == inner.setting
         wrong = member.model.predict(task.X[split.estimate]).label != task.y[split.estimate]
         assert sum(member.errors) == np.sum(wrong)
-    claim = result.certificate.proven
-    errors = np.array([sum(member.errors) for member in result.nested.members])
-    assert (claim["certification"], claim["classifier"]) == ("nested", "nested")
-    assert claim["bound"] == pytest.approx(np.mean(safe(errors, 20, 0.05)), rel=1e-12)
-    assert result.certificate.claims[-1] == run(SMALL.replace(k=(3, 4, 5)), task).certificate.proven
+    *prefixes, claim = [c for c in result.certificate.claims if c["certification"] == "nested"]
+    bounds = safe(np.array([sum(member.errors) for member in result.nested.members]), 20, 0.05)
+    assert (claim["classifier"], claim["splits"]) == ("nested", ())
+    assert claim["bound"] == pytest.approx(np.mean(bounds), rel=1e-12)
+    for prefix in prefixes:
+        assert prefix["splits"] == tuple(range(len(prefix["splits"])))
+        assert prefix["bound"] == pytest.approx(np.mean(bounds[list(prefix["splits"])]), rel=1e-12)
+        assert prefix["bound"] < claim["bound"]
+    plain = run(SMALL.replace(k=(3, 4, 5)), task).certificate
+    assert result.certificate.claims[-1] == plain.claims[-1]
     assert len(result.predict(task.X[:4], nested=True)) == 4
 
 

@@ -76,11 +76,12 @@ def test_by_default_the_members_of_the_closest_claim_are_drawn_from():
 def test_predictions_without_a_certified_key_are_drawn_afresh_and_repeated_by_their_seed():
     task = blobs(60)
     for result, nested in ((run(SMALL, task), False), (run(NESTED, task), True)):
-        one, other = result.rule(nested=nested), result.rule(nested=nested)
+        one, other = (result.rule(nested=nested, all_members=True) for _ in range(2))
         assert one.name == other.name == "random"
         assert one.seed != other.seed
         X = np.zeros((200, 2))
         members = result.predictions(X, one, nested).member.tolist()
-        again = result.predictions(X, result.rule(seed=one.seed, nested=nested), nested)
+        repeated = result.rule(seed=one.seed, nested=nested, all_members=True)
+        again = result.predictions(X, repeated, nested)
         assert members == again.member.tolist()
         assert members != result.predictions(X, other, nested).member.tolist()
