@@ -9,8 +9,6 @@ VERSION = re.search(r'VERSION = "([^"]+)"', (ROOT / "ckcv_ray" / "version.py").r
 sys.path[:0] = [str(ROOT), str(Path(__file__).parent / "extensions")]
 
 project = "ckcv_ray"
-author = "the ckcv_ray contributors"
-project_copyright = "the ckcv_ray contributors, Apache-2.0"
 release = version = VERSION[1] if VERSION else ""
 language = "en"
 smartquotes = False  # options begin with two hyphens
@@ -46,6 +44,7 @@ html_theme = "pydata_sphinx_theme"
 html_title = "ckcv_ray"
 html_static_path = ["static"]
 html_css_files = ["site.css"]
+html_domain_indices = False
 html_copy_source = False
 html_show_sourcelink = False
 html_math_renderer = "mathml"
@@ -56,7 +55,7 @@ html_theme_options = {
     "navbar_align": "left",
     "header_links_before_dropdown": 6,
     "secondary_sidebar_items": ["page-toc"],
-    "footer_start": ["copyright"],
+    "footer_start": [],
     "footer_end": [],
     "pygments_light_style": "a11y-high-contrast-light",
     "pygments_dark_style": "a11y-high-contrast-dark",

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import click
 import pytest
+import yaml
 from blocks import RUN, Block, read_blocks
 from conftest import blobs
 from pyarrow import csv, parquet
@@ -152,6 +153,66 @@ def test_the_options_of_a_block_for_a_cluster_are_known(
             assert not code, f"{' '.join(words)}\n{capsys.readouterr()}"
 
 
+STANDS_IN = """#!/usr/bin/env bash
+printf '%s\\n' "${0##*/}" "$@" > "$(mktemp "$COMMANDS/XXXXXX")"
+"""
+SRUN = """#!/usr/bin/env bash
+while [[ $1 == --* ]]; do shift; done
+exec "$@"
+"""
+SLURM = {
+    "SLURM_CPUS_PER_TASK": "32",
+    "SLURM_JOB_ID": "123456",
+    "SLURM_JOB_NODELIST": "node[1-4]",
+    "SLURM_JOB_NUM_NODES": "4",
+}
+
+
+def test_the_options_of_the_slurm_script_are_known(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Run it with programs that stand in for Slurm's and write down what ckcv and ray are called with."""
+    programs = {
+        "ckcv": STANDS_IN,
+        "ray": STANDS_IN,
+        "srun": SRUN,
+        "scontrol": "#!/usr/bin/env bash\nprintf 'node%d\\n' 1 2 3 4\n",
+        "hostname": "#!/usr/bin/env bash\necho 10.0.0.1\n",
+    }
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "commands").mkdir()
+    for program, text in programs.items():
+        (tmp_path / "bin" / program).write_text(text)
+        (tmp_path / "bin" / program).chmod(0o755)
+    variables = {"HOME": tmp_path, "CKCV_ENVIRONMENT": tmp_path, "COMMANDS": tmp_path / "commands"}
+    for variable, value in (variables | SLURM).items():
+        monkeypatch.setenv(variable, str(value))
+    script = ROOT / "docs" / "guides" / "slurm.sbatch"
+    shell(f"bash -n {script}", tmp_path)
+    shell(f"source {script}\nwait", tmp_path)  # wait: the Ray nodes start in the background
+    called = [file.read_text().splitlines() for file in (tmp_path / "commands").iterdir()]
+    assert sorted(words[:2] for words in called) == [
+        ["ckcv", "run"],
+        ["ray", "get-auth-token"],
+        ["ray", "start"],
+        ["ray", "start"],
+        ["ray", "status"],
+    ]
+    for words in called:
+        code = parsed(words, monkeypatch)
+        assert not code, f"{' '.join(words)}\n{capsys.readouterr()}"
+
+
+def test_the_options_of_the_rayjob_are_known(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    _, job = yaml.safe_load_all((ROOT / "docs" / "guides" / "rayjob.yaml").read_text())
+    (words,) = ours(job["spec"]["entrypoint"])
+    assert words[:2] == ["ckcv", "run"]
+    code = parsed(words, monkeypatch)
+    assert not code, capsys.readouterr()
+
+
 def test_an_option_that_is_not_known_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     for command in (
         "ckcv run x.csv --out o --colour red",
@@ -243,6 +304,9 @@ def test_marks_and_commands_are_read(tmp_path: Path) -> None:
         "```console\n$ x",
         "% check: a\n% check: b\n```console\n$ x\n```",
         "````{note}\n```console\n$ x\n```\n````",
+        "an error of 5.3\n% in all",
+        "% long\n\n```console\n$ x\n```",
+        "% long",
     ],
 )
 def test_a_block_that_would_not_be_checked_is_refused(text: str, tmp_path: Path) -> None:

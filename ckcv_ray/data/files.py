@@ -161,9 +161,11 @@ def read_parquet(
         InputError: its text expands to more than can be read.
     """
     text = [field.name for field in parquet.read_schema(source) if _is_text(field.type)]
-    table = parquet.read_table(
-        source, read_dictionary=text, columns=columns, page_checksum_verification=verified
-    )
+    with parquet.ParquetFile(
+        source, read_dictionary=text, page_checksum_verification=verified, pre_buffer=False
+    ) as file:
+        # Arrow's threads may still hold a Python stream at exit, which aborts the process (arrow #34314).
+        table = file.read(columns, use_threads=isinstance(source, Path))
     where = repr(str(source)) if isinstance(source, Path) else "it"
     total = 0
     for i, column in enumerate(table.schema):

@@ -126,7 +126,7 @@ def run_many(jobs: Iterable[Job], execution: Execution | None = None, stop: Stop
     Args:
         jobs: consumed as they are needed; a list of them is checked before any starts.
         execution: as for ``run``.
-        stop: as for ``run_job``.
+        stop: called between batches; once it returns True, what is done is kept and the jobs are interrupted.
 
     Raises:
         CKCVError: what the first job that fails raises; the others keep what is done.

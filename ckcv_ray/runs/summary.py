@@ -5,6 +5,7 @@ from typing import Any
 
 from ckcv_ray.claims.certificate import Certificate
 from ckcv_ray.claims.wording import Claim, at_most, level_of, repeats_statement
+from ckcv_ray.errors import counted
 from ckcv_ray.study import Candidate, Problem, listed
 
 L_EE_IS = {
@@ -46,8 +47,9 @@ def _headline(problem: Problem, c: Certificate) -> list[str]:
     two = len(c.labels) == 2
     classes = f"classes {c.labels[0]!r} and {c.labels[1]!r}" if two else f"{len(c.labels)} classes"
     held_out = f" (and {c.n_held} held out)" if c.n_held else ""
+    features = counted(len(problem.task.features), "feature")
     return [
-        f"run {c.run_id}: {problem.task.n} rows{held_out}, {len(problem.task.features)} features, {classes}",
+        f"run {c.run_id}: {problem.task.n} rows{held_out}, {features}, {classes}",
         f"best           {winner}"
         f"   (train {c.n_train}, select {c.n_select}, estimate {c.n_select} rows; {c.n_splits} splits)",
         f"L_MS           {100 * c.l_ms:6.2f} %   mean {level} bound on the select sets (minimised)",

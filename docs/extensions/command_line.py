@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator
+from textwrap import dedent
 from typing import Any
 
 import typer
@@ -37,7 +38,7 @@ def page(name: str, command: Any) -> Iterator[str]:
     yield ""
     for paragraph in (command.help or "").split("\n\n"):
         if paragraph.startswith("    "):
-            yield from ("```text", paragraph.strip(), "```", "")
+            yield from ("```text", dedent(paragraph).strip(), "```", "")
         else:
             yield from (paragraph, "")
     panels: dict[str, list[tuple[str, str]]] = {}

@@ -7,10 +7,14 @@ from latex2mathml.converter import convert
 from sphinx.application import Sphinx
 from sphinx.writers.html5 import HTML5Translator
 
+LONG = 30  # characters of LaTeX
+
 
 def inline(translator: HTML5Translator, node: nodes.math) -> None:
-    """Write a formula within a line."""
-    translator.body.append(convert(node.astext(), display="inline"))
+    """Write a formula within a line; on a narrow screen a long one scrolls."""
+    formula = convert(node.astext(), display="inline")
+    long = len(node.astext()) > LONG
+    translator.body.append(f'<span class="long-formula">{formula}</span>' if long else formula)
     raise nodes.SkipNode
 
 

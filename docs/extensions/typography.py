@@ -28,7 +28,7 @@ def keep_figures(doctree: nodes.document) -> None:
                 text.parent.replace(text, nodes.Text(kept))
 
 
-def fix_dashes(app: Sphinx, doctree: nodes.document) -> None:
+def adjust(app: Sphinx, doctree: nodes.document) -> None:
     """Set the type of one page."""
     set_dashes(doctree)
     keep_figures(doctree)
@@ -36,5 +36,5 @@ def fix_dashes(app: Sphinx, doctree: nodes.document) -> None:
 
 def setup(app: Sphinx) -> dict[str, Any]:
     """Do so for every page."""
-    app.connect("doctree-read", fix_dashes)
+    app.connect("doctree-read", adjust)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -275,13 +275,13 @@ from dataclasses import dataclass
 from ckcv_ray import GaussianSVM
 from ckcv_ray.core.options import Option, option
 from ckcv_ray.learners import register
-from ckcv_ray.validation import truth
+from ckcv_ray.validation import boolean
 
 @register
 @dataclass(frozen=True)
 class Other(GaussianSVM):
     name = "other"
-    with_offset: bool = option(False, Option(truth, "Whether there is an offset.", bool))
+    with_offset: bool = option(False, Option(boolean, "Whether there is an offset.", bool))
 
 from ckcv_ray.cli.main import main
 sys.argv = ["ckcv", *sys.argv[1:]]

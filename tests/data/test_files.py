@@ -1,6 +1,7 @@
 """Hostile files: small ones that unfold to large ones, or claim to, are refused in bounded memory."""
 
 import base64
+import io
 import json
 import os
 import struct
@@ -10,6 +11,7 @@ import zipfile
 import zlib
 from collections.abc import Callable
 from pathlib import Path
+from threading import get_ident
 
 import numpy as np
 import pyarrow as pa
@@ -23,6 +25,7 @@ from ckcv_ray.errors import InputError
 READ = """
 import json, sys
 from pathlib import Path
+from threading import get_ident
 from ckcv_ray import study
 from ckcv_ray.data import task as data
 from ckcv_ray.errors import InputError
@@ -216,3 +219,25 @@ def test_nested_columns_hold_nothing_to_learn_from(tmp_path: Path) -> None:
     parquet.write_table(pa.table(columns), tmp_path / "a.parquet")
     found = read(str(tmp_path / "a.parquet")).learn.to_pydict()
     assert found == columns | {"a": [None, None], "b": [None, None]}
+
+
+class Watched(io.BytesIO):
+    """A stream that notes which threads use it."""
+
+    def __init__(self, content: bytes) -> None:
+        super().__init__(content)
+        self.threads: set[int] = set()
+
+    def read(self, size: int | None = -1) -> bytes:
+        self.threads.add(get_ident())
+        return super().read(size)
+
+
+def test_a_stream_is_read_by_the_calling_thread_alone() -> None:
+    """Arrow's threads may still hold it while Python shuts down, which aborts the process (arrow #34314)."""
+    table = pa.table({"x": np.arange(1000.0), "word": ["a", "b"] * 500})
+    sink = pa.BufferOutputStream()
+    parquet.write_table(table, sink)
+    stream = Watched(sink.getvalue().to_pybytes())
+    assert readers.read_parquet(stream).equals(table)
+    assert stream.threads == {get_ident()}
