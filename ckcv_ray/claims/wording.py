@@ -156,6 +156,6 @@ def _vote(certification: str, bound: float) -> str:
     """Return the sentence that says what a claim for a random member proves for the majority vote."""
     doubled = at_most(2 * bound) if bound < 0.5 else "100 %, which says nothing"
     return (
-        f"By majority vote instead of a random member, what is proven is twice the {certification} bound: "
-        f"{doubled}."
+        f"By majority vote instead of a random member, what is proven is twice the {certification} bound "
+        f"for all members: {doubled}."
     )

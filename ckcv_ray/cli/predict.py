@@ -123,7 +123,7 @@ def predict(
     say(result.claim_for(rule, by.nested))
     for sentence in repeats_statement(result.certificate.repeats, result.certificate.n_rows):
         say(sentence)
-    if rule.name == "random":
+    if rule.name == "random" and len(rule.splits) != 1:  # of one member nothing is drawn
         say(f"--seed {rule.seed} repeats these draws")
     _say_error_rate(chosen, result, X, predicted.label)
 

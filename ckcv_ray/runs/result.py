@@ -197,15 +197,11 @@ class Result:
     def claim_for(self, rule: Rule, nested: bool = False) -> str:
         """Return one sentence that says what is proven for the predictions of a rule."""
         of = rule.classifier(NESTED if nested else ENSEMBLE)
-        drawn = self._drawn_claims(nested)  # on the mean risk of members
-        exact = [claim for claim in drawn if claim["splits"] == rule.splits]
-        if rule.name != "random":
-            claims = () if nested else self.certificate.claims
-            exact = [claim for claim in claims if claim["classifier"] == rule.name]
-        if exact:
-            return _proven(of, exact[0])
+        covering = [claim for claim in self.certificate.claims if _covers(claim, rule, nested)]
+        if covering:
+            return _proven(of, covering[0])
         if rule.name == "vote":
-            return _proven(of, drawn[-1], factor=2)
+            return _proven(of, self._drawn_claims(nested)[-1], factor=2)
         hint = f"; ckcv run --certify holdout --claim {rule.name} would prove a bound"
         return f"by {of}: nothing is proven for it alone{'' if nested else hint}"
 
@@ -249,6 +245,16 @@ class Result:
         if self.nested is None:
             raise InputError("this run has no nested ensemble: it was made without --certify nested")
         return self.nested
+
+
+def _covers(claim: Claim, rule: Rule, nested: bool) -> bool:
+    """Return whether a claim is about the predictions of a rule."""
+    drawn = claim["classifier"] == ("nested" if nested else "random")
+    if rule.name == "random":
+        return drawn and claim["splits"] == rule.splits
+    if drawn and len(claim["splits"]) == 1:
+        return rule.name == f"member:{claim['splits'][0]}"
+    return not nested and claim["classifier"] == rule.name
 
 
 def _proven(of: str, claim: Claim, factor: int = 1) -> str:

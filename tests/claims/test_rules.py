@@ -41,6 +41,14 @@ def test_nothing_is_said_to_be_proven_of_a_single_member_that_no_rows_judged():
     assert "nothing is proven for it alone" in held.claim_for(held.rule(member=2))
 
 
+def test_a_prefix_of_one_split_covers_its_member() -> None:
+    nested = run(NESTED, blobs(60))
+    assert nested.certificate.proven["splits"] == (0,)
+    drawn, member = nested.rule(nested=True), nested.rule(nested=True, member=0)
+    assert nested.claim_for(drawn, nested=True) == nested.claim_for(member, nested=True)
+    assert "nothing is proven" in nested.claim_for(nested.rule(nested=True, member=1), nested=True)
+
+
 def test_predict_applies_the_rule_that_the_held_out_rows_judged():
     """Equal rows meet one member: their claim is about that rule; independent draws, the mean risk."""
     held = run(SMALL.replace(certify="holdout", seed=4), blobs(60))
