@@ -285,6 +285,7 @@ CASES = BAD_STUDIES | {
     "member beyond the members": predicts(X, "member=2 is above 1", member=2),
     "member a truth value": predicts(X, "member=True is not a whole number", member=True),
     "seed and vote": predicts(X, "seed and vote exclude each other", seed=1, vote=True),
+    "all members and vote": predicts(X, "all_members and vote exclude", all_members=True, vote=True),
     "vote and member": predicts(X, "vote and member exclude each other", vote=True, member=0),
     "seed a fraction": predicts(X, "seed=0.0 is not a whole number", seed=0.0),
     "seed below zero": predicts(X, "seed=-1 is below 0", seed=-1),

@@ -115,8 +115,9 @@ class Certificate:
             raise ValueError(f"errors: expected {read.n_splits}, one for each split")
         if not 0 <= read.repeats <= read.n_rows:
             raise ValueError(f"repeats: {read.repeats} of {read.n_rows} rows")
-        if (read.claims[-1:] and read.claims[-1]["classifier"]) != RANDOM.name:
-            raise ValueError("claims: the last one is not for a random member")
+        last = read.claims[-1] if read.claims else None
+        if last is None or last["classifier"] != RANDOM.name or last["splits"]:
+            raise ValueError("claims: the last one is not for a random member of F*")
         if read.proven != next(iter(read.claims), None):
             raise ValueError("proven is not the first claim")
         return read

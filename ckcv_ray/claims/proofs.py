@@ -8,16 +8,21 @@ for whichever candidate was selected. ``holdout``: nothing has used the held-out
 are binomial. ``nested``: for another ensemble than F*, each member of which was selected and fitted on the
 training rows of an outer split alone: its errors on the other rows are binomial given those training rows,
 and the averaging-safe bound combines them.
+
+The bounds over the first splits of an exchangeable order hold together (``core.bounds.best_prefix``): occam
+and nested claim the smallest of them, about the members of these splits, and the one about all members.
 """
 
 from collections.abc import Callable, Iterator, Sequence
 from fractions import Fraction
+from typing import NamedTuple
 
 import numpy as np
 
-from ckcv_ray.claims.rules import NESTED, Rule
+from ckcv_ray.claims.rules import ENSEMBLE, NESTED, Rule
 from ckcv_ray.claims.wording import BOUND_NAMES, ONE_SOURCE, RANDOM, RANDOM_SPLITS, Claim, claim
-from ckcv_ray.core.bounds import MOST_CHECKED, clopper_pearson, reported_bound
+from ckcv_ray.core.bounds import MOST_CHECKED, best_prefix, clopper_pearson, reported_bound
+from ckcv_ray.data.schema import Index
 from ckcv_ray.learners.ensemble import Ensemble
 from ckcv_ray.study import Holdout, Nested, Occam, Problem, Study
 
@@ -31,20 +36,18 @@ def prove(problem: Problem, k: int, ensemble: Ensemble, nested: Ensemble | None)
         ensemble: F*.
         nested: the ensemble of a nested certification.
     """
-    errors = [sum(member.errors) for member in ensemble.members]
     certified = PROOFS[problem.study.certification.name](problem, ensemble, nested)
-    return [*certified, occam(problem, k, errors)]
+    return [*certified, *occam(problem, k, _errors(ensemble))]
 
 
-def occam(problem: Problem, k: int, errors: Sequence[int]) -> Claim:
-    """Return the claim from the errors on the estimate sets, one count for each split of the winner."""
-    m, delta = problem.size_of(k).n_select, problem.study.delta
-    name = _averaged(m)
-    bound = reported_bound(name, errors, m, float(delta * weight(problem, k)))
-    method = (
-        f"occam over {problem.n_settings} x k candidates, {BOUND_NAMES[name]}, {len(errors)} splits, m = {m}"
-    )
-    return claim("occam", RANDOM_SPLITS, RANDOM.name, RANDOM.classifier(), bound, delta, method)
+def occam(problem: Problem, k: int, errors: Sequence[int]) -> Iterator[Claim]:
+    """Yield the claims for F*, from the errors on the estimate sets of the winner's splits."""
+    size, delta = problem.size_of(k), problem.study.delta
+    order = problem.study.resampling.order(problem.task.n, size, problem.study.seed)
+    method = f"occam over {problem.n_settings} x k candidates"
+    level = float(delta * weight(problem, k))
+    averaged = Averaged(errors, order, size.n_select)
+    yield from averaged.claims(Occam.name, RANDOM.name, ENSEMBLE, level, delta, method)
 
 
 def holdout(problem: Problem, ensemble: Ensemble, nested: Ensemble | None = None) -> Iterator[Claim]:
@@ -65,12 +68,49 @@ def holdout(problem: Problem, ensemble: Ensemble, nested: Ensemble | None = None
 def outer(problem: Problem, ensemble: Ensemble, nested: Ensemble | None) -> Iterator[Claim]:
     """Yield the claim for the nested ensemble, from its members' errors on the outer splits."""
     assert nested is not None
-    errors, m = [sum(member.errors) for member in nested.members], problem.outer.sizes[0].n_select
-    name, delta = _averaged(m), problem.study.delta
-    bound = reported_bound(name, errors, m, delta)
-    selected = f"selection repeated from scratch in each of {len(errors)} outer splits"
-    method = f"nested: {selected}, {BOUND_NAMES[name]}, m = {m}"
-    yield claim("nested", RANDOM_SPLITS, "nested", RANDOM.classifier(NESTED), bound, delta, method)
+    size, delta = problem.outer.sizes[0], problem.study.delta
+    order = problem.outer.study.resampling.order(problem.task.n, size, problem.study.seed)
+    method = f"nested: selection repeated from scratch in each of {size.n_splits} outer splits"
+    averaged = Averaged(_errors(nested), order, size.n_select)
+    yield from averaged.claims(Nested.name, Nested.name, NESTED, delta, delta, method)
+
+
+class Averaged(NamedTuple):
+    """Claims from bounds that may be averaged over splits.
+
+    Attributes:
+        errors: wrong rows of each split's estimate set.
+        order: the splits in an exchangeable order.
+        m: rows in each estimate set.
+    """
+
+    errors: Sequence[int]
+    order: Index
+    m: int
+
+    def claims(
+        self, certification: str, classifier: str, of: str, level: float, delta: float, method: str
+    ) -> Iterator[Claim]:
+        """Yield the claim for the best prefix of the members, and the one for all of them.
+
+        Both hold on one event, of probability at least 1 - delta.
+
+        Args:
+            certification, classifier, delta: as in ``Claim``.
+            of: names the ensemble.
+            level: the share of delta that the bound is computed with.
+            method: where the errors come from.
+        """
+        errors = [self.errors[i] for i in self.order]
+        name = "safe" if self.m <= MOST_CHECKED else "catoni"
+        best = best_prefix(name, errors, self.m, level)
+        lengths = (best.length,) if best.length == len(errors) else (best.length, len(errors))
+        for length in lengths:
+            splits = tuple(sorted(self.order[:length].tolist())) if length < len(errors) else ()
+            bound = reported_bound(name, errors[:length], self.m, level)
+            how = f"{method}, {BOUND_NAMES[name]}, {_counted(length, len(errors))}, m = {self.m}"
+            who = Rule(RANDOM.name, splits=splits).classifier(of)
+            yield claim(certification, RANDOM_SPLITS, classifier, who, bound, delta, how, splits)
 
 
 def keyed(study: Study) -> Rule:
@@ -89,9 +129,15 @@ def weight(problem: Problem, k: int) -> Fraction:
     return Fraction(one, total * problem.n_settings * (k - 2) * (k - 1))
 
 
-def _averaged(m: int) -> str:
-    """Return the name of the bound that may be averaged over splits of m rows."""
-    return "safe" if m <= MOST_CHECKED else "catoni"
+def _errors(ensemble: Ensemble) -> list[int]:
+    return [sum(member.errors) for member in ensemble.members]
+
+
+def _counted(length: int, n_splits: int) -> str:
+    """Say how many splits a bound is over."""
+    if length < n_splits:
+        return f"best prefix: {length} of {n_splits} splits"
+    return f"{n_splits} split{'s' if n_splits > 1 else ''}"
 
 
 def _nothing_more(problem: Problem, ensemble: Ensemble, nested: Ensemble | None) -> Iterator[Claim]:

@@ -22,10 +22,12 @@ class Rule:
         name: "keyed" (a member chosen by a hash of the row), "random" (a member drawn independently for each
             row), "vote" (the majority) or "member:7" (the member of split 7).
         seed: key of the hash, or seed of the draws; the other rules ignore it.
+        splits: for "random", the splits whose members are drawn from; empty for all of them.
     """
 
     name: str
     seed: int = 0
+    splits: tuple[int, ...] = ()
 
     def predict(self, ensemble: Ensemble, X: Rows) -> Prediction:
         """Classify every row of X [rows, d]."""
@@ -33,7 +35,7 @@ class Rule:
             case "keyed":
                 return ensemble.keyed(X, self.seed)
             case "random":
-                return ensemble.random(X, self.seed)
+                return ensemble.random(X, self.seed, self.splits)
             case "vote":
                 return ensemble.vote(X)
         return ensemble.by_member(X, member_of(self.name))
@@ -44,7 +46,18 @@ class Rule:
             case "keyed":
                 return f"the member of {of} that ckcv predict draws for it (by a hash of its values)"
             case "random":
-                return f"a member of {of} drawn independently for each pattern"
+                return self._drawn(of)
             case "vote":
                 return f"the majority vote of {of}"
         return f"the member of {of} fitted on split {member_of(self.name)}"
+
+    def _drawn(self, of: str) -> str:
+        """Return a phrase that names a member drawn from ``splits``."""
+        if len(self.splits) == 1:
+            return f"the member of {of} fitted on split {self.splits[0]}"
+        which = f"a member of {of}"
+        if self.splits and self.splits == tuple(range(len(self.splits))):
+            which = f"one of the first {len(self.splits)} members of {of}"
+        elif self.splits:
+            which = f"one of the members of {of} fitted on splits {', '.join(map(str, self.splits))},"
+        return f"{which} drawn independently for each pattern"

@@ -53,12 +53,14 @@ class Claim(TypedDict):
         classifier: the rule applied to F* ("keyed", "random", "vote" or "member:7", see ``rules.Rule``), or
             "nested" (a member of the nested ensemble drawn independently for each pattern).
         bound: upper bound on its risk, in [0, 1].
+        splits: the splits whose members it is about, ascending; empty if it is about all of them.
         delta: probability, over data and splits, with which the bound may fail.
         statement: the claim in words.
     """
 
     certification: str
     classifier: str
+    splits: tuple[int, ...]
     bound: float
     delta: float
     statement: str
@@ -87,7 +89,14 @@ def level_of(delta: float) -> str:
 
 
 def claim(
-    certification: str, given: str, classifier: str, who: str, bound: float, delta: float, method: str
+    certification: str,
+    given: str,
+    classifier: str,
+    who: str,
+    bound: float,
+    delta: float,
+    method: str,
+    splits: tuple[int, ...] = (),
 ) -> Claim:
     """Return a claim with its sentence.
 
@@ -97,13 +106,19 @@ def claim(
         classifier, who: the classifier's short name, and a phrase that names it.
         bound, delta: the bound, and the probability with which it may fail.
         method: how the bound was obtained.
+        splits: see ``Claim``.
     """
     sentence = (
         f"{given}, with probability at least {level_of(delta)} over data and splits, a new pattern "
         f"classified by {who} is misclassified with probability at most {at_most(bound)} ({method})."
     )
     return Claim(
-        certification=certification, classifier=classifier, bound=bound, delta=delta, statement=sentence
+        certification=certification,
+        classifier=classifier,
+        splits=splits,
+        bound=bound,
+        delta=delta,
+        statement=sentence,
     )
 
 
@@ -113,7 +128,7 @@ def statements(bound: str, delta: float, l_ee: float, n_splits: int, claims: lis
     proven = [claim["statement"] for claim in claims]
     if any(claim["classifier"] == "vote" for claim in claims):
         return (first, *proven)
-    random = next(claim for claim in claims if claim["classifier"] == RANDOM.name)
+    random = claims[-1]
     return (
         first,
         *proven,
@@ -141,6 +156,6 @@ def _vote(certification: str, bound: float) -> str:
     """Return the sentence that says what a claim for a random member proves for the majority vote."""
     doubled = at_most(2 * bound) if bound < 0.5 else "100 %, which says nothing"
     return (
-        f"By majority vote instead of a random member, what is proven is twice the {certification} bound: "
-        f"{doubled}."
+        f"By majority vote instead of a random member, what is proven is twice the {certification} bound "
+        f"for all members: {doubled}."
     )

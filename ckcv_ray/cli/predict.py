@@ -30,6 +30,7 @@ class By(NamedTuple):
     vote: bool
     nested: bool
     member: int | None
+    all_members: bool
 
 
 def by_of(
@@ -48,6 +49,13 @@ def by_of(
     nested: Annotated[
         bool, flag("--nested", "Use the ensemble certified by --certify nested instead of F*.")
     ] = False,
+    all_members: Annotated[
+        bool,
+        flag(
+            "--all-members",
+            "Draw among all members, as the paper does, and not only among those with the closest claim.",
+        ),
+    ] = False,
     seed: Annotated[
         int | None,
         typer.Option(
@@ -58,7 +66,7 @@ def by_of(
     ] = None,
 ) -> By:
     """Collect the options that choose a rule."""
-    return By(seed, vote, nested, member)
+    return By(seed, vote, nested, member, all_members)
 
 
 @with_options(by=by_of)
@@ -88,7 +96,8 @@ def predict(
     """Classify rows with the ensemble F* of a finished run.
 
     Columns are matched by name; extra ones are ignored. Each row is classified by a member of F* drawn at
-    random for that row, as the paper requires, and the seed that repeats the draws is printed. After
+    random for that row, among the members that the first claim is about, and the seed that repeats the draws
+    is printed. After
     --certify holdout with the claim random, the member is drawn by a hash of the row's values instead: the
     rule that the held-out rows certify.
 
@@ -114,7 +123,7 @@ def predict(
     say(result.claim_for(rule, by.nested))
     for sentence in repeats_statement(result.certificate.repeats, result.certificate.n_rows):
         say(sentence)
-    if rule.name == "random":
+    if rule.name == "random" and len(rule.splits) != 1:  # of one member nothing is drawn
         say(f"--seed {rule.seed} repeats these draws")
     _say_error_rate(chosen, result, X, predicted.label)
 

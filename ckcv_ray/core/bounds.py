@@ -28,9 +28,10 @@ E exp(-lam X) = (1 - p (1 - exp(-lam)))^m; lam is fixed in advance as sqrt(2 ln(
 """
 
 from collections.abc import Sequence
+from fractions import Fraction
 from functools import lru_cache, partial
 from math import exp, fsum, log, sqrt
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -180,6 +181,36 @@ def reported_bound(name: str, errors: Sequence[int], m: int, delta: float, v: Se
         "safe": lambda: safe(counts, m, delta),
     }[name]()
     return min(1.0, fsum(bounds) / len(counts))
+
+
+class Prefix(NamedTuple):
+    """The first ``length`` splits of an exchangeable order, and the bound on their models' mean risk."""
+
+    bound: float
+    length: int
+
+
+def best_prefix(name: str, errors: Sequence[int], m: int, delta: float) -> Prefix:
+    """Find the prefix of exchangeable splits with the smallest bound; the longest of equals.
+
+    With Z_i = max(0, 1 - lam (A(X_i) - L_i)), E Z_i <= delta and the Z_i exchangeable, Markov's inequality
+    holds for all running means of Z at once (Ramdas, Manole 2023), and by convexity, with probability
+    1 - delta, the bounds of all prefixes hold together. Likewise for Catoni's bound, with
+    Z_i = exp(-lam X_i) / (1 - L_i (1 - exp(-lam)))^m, whose logarithm is convex in L_i.
+
+    Args:
+        name: "safe" or "catoni".
+        errors: wrong rows in each split, out of m, in an exchangeable order.
+        m: rows in each split, at least 1.
+        delta: probability that any of the bounds fails.
+    """
+    terms = list(errors) if name == "catoni" else safe_table(m, delta)[np.asarray(errors)].tolist()
+    best, length, total = Fraction(0), 0, Fraction(0)
+    for t, term in enumerate(terms, start=1):
+        total += Fraction(term)  # exact: rounded means of equal terms differ with their number
+        if not length or total / t <= best:
+            best, length = total / t, t
+    return Prefix(reported_bound(name, errors[:length], m, delta), length)
 
 
 def bound_table(m: int, delta: float) -> Bounds:

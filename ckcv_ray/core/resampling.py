@@ -27,7 +27,8 @@ LEAST_K = 3
 MOST_SPLITS = 1_000_000
 
 Index = NDArray[np.intp]
-HELD_OUT, MEMBERS = (0, 0, 2), (0, 0, 3)  # spawn keys; those of splits begin with m, which is never 0
+# Spawn keys; those of splits begin with m, which is never 0.
+HELD_OUT, MEMBERS, ORDER = (0, 0, 2), (0, 0, 3), (0, 0, 5)
 
 
 class Split(NamedTuple):
@@ -90,6 +91,9 @@ class Resampling(Protocol):
     def split(self, n: int, size: FoldSize, number: int, seed: int) -> Split:
         """Return split ``number``, 0 .. ``size.n_splits`` - 1, of n rows."""
 
+    def order(self, n: int, size: FoldSize, seed: int) -> Index:
+        """Return the numbers of all splits in an order that is exchangeable given the data."""
+
 
 def check_folds(name: str, k: tuple[int, ...], n: int) -> None:
     """Raise InputError unless every k is in 3 .. n."""
@@ -150,6 +154,12 @@ class Complete:
         """Return a split; see ``complete_kfold``."""
         return complete_kfold(n, size.k, number, self.n_splits, seed)
 
+    def order(self, n: int, size: FoldSize, seed: int) -> Index:
+        """Return the splits as they are numbered, or shuffled if they were enumerated."""
+        if is_enumerated(n, size.k, self.n_splits):
+            return shuffled_order(size.n_splits, seed)
+        return np.arange(size.n_splits)
+
 
 @dataclass(frozen=True)
 class Rotation:
@@ -182,6 +192,10 @@ class Rotation:
         """Return a split; see ``rotation``."""
         return rotation(n, size.k, number, seed)
 
+    def order(self, n: int, size: FoldSize, seed: int) -> Index:
+        """Return the splits shuffled: neighbours share a fold."""
+        return shuffled_order(size.n_splits, seed)
+
 
 def _is_every_k(k: tuple[int, ...] | None, n: int) -> bool:
     """Return whether the numbers of folds are all those possible for n rows."""
@@ -209,6 +223,11 @@ def count_splits(n: int, k: int, n_splits: int) -> int:
     return min(n_splits, _choices(n, m, n_splits) * _choices(n - m, m, n_splits))
 
 
+def is_enumerated(n: int, k: int, n_splits: int) -> bool:
+    """Return whether all splits are used, in lexicographic order, since there are at most ``n_splits``."""
+    return count_splits(n, k, n_splits + 1) <= n_splits
+
+
 def _choices(n: int, m: int, most: int) -> int:
     """Count the subsets of m of n rows, m at most n / 2, up to ``most``: the full count can be huge."""
     count = 1
@@ -233,7 +252,7 @@ def complete_kfold(n: int, k: int, number: int, n_splits: int, seed: int) -> Spl
         seed: non-negative; the generator's spawn key is (floor(n / k), number).
     """
     m = n // k
-    if count_splits(n, k, n_splits + 1) <= n_splits:
+    if is_enumerated(n, k, n_splits):
         return _enumerated(n, m, number)
     order = _generator(seed, (m, number)).permutation(n)
     role = np.zeros(n, dtype=np.int8)
@@ -271,6 +290,11 @@ def hold_out(n: int, share: float, seed: int) -> Index:
     """Draw the floor(share * n) rows to hold out, ascending; nothing uses them before the very end."""
     order = _generator(seed, HELD_OUT).permutation(n)
     return np.sort(order[: int(share * n)])
+
+
+def shuffled_order(n_splits: int, seed: int) -> Index:
+    """Draw an order for splits that were enumerated or that take turns: theirs is not random."""
+    return np.asarray(_generator(seed, ORDER).permutation(n_splits))
 
 
 def draw_members(n_members: int, rows: int, seed: int) -> Index:

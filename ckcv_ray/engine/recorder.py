@@ -113,6 +113,11 @@ class Recorder:
         if now - self._saved_at > max(FLUSH_SECONDS, FLUSH_SHARE * (now - self._opened_at)):
             self.flush()
 
+    def add_trial(self, outcome: Outcome) -> None:
+        """Add the outcome of a trial that ran before this session; its seconds count as the run's."""
+        self.add(outcome)
+        self._before["seconds"] += outcome.seconds
+
     def progress(self) -> Progress:
         """Return the progress of the run, including the time spent in earlier sessions."""
         return self.aggregator.progress()._replace(spent=self._before["worker_seconds"] + self._working)

@@ -5,7 +5,7 @@ A prediction for one row does not depend on the others. If a model is undecided,
 
 import hashlib
 import pickle
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -121,12 +121,14 @@ class Ensemble:
         """
         return self._by(X, np.array([_draw(row, key, len(self.members)) for row in X], dtype=np.int64))
 
-    def random(self, X: Rows, seed: int) -> Prediction:
+    def random(self, X: Rows, seed: int, splits: Sequence[int] = ()) -> Prediction:
         """Classify each row with a member drawn for it independently, as the paper and the mean risk assume.
 
-        The draws are determined by the seed and the number of rows: the same seed repeats them.
+        The draws are determined by the seed and the number of rows: the same seed repeats them. ``splits``
+        limits them to the members of these splits.
         """
-        return self._by(X, draw_members(len(self.members), len(X), seed))
+        among = np.array(splits or range(len(self.members)))
+        return self._by(X, among[draw_members(len(among), len(X), seed)])
 
     def vote(self, X: Rows) -> Prediction:
         """Classify each row by majority vote; a tie goes to the first class, and the score is the mean.

@@ -143,6 +143,7 @@ class Result:
         vote: bool = False,
         nested: bool = False,
         member: int | None = None,
+        all_members: bool = False,
     ) -> NDArray[Any]:
         """Predict the original labels of X [rows, d], by the rule that ``rule`` returns.
 
@@ -151,7 +152,8 @@ class Result:
         Raises:
             InputError: X has other columns, or numbers that are not finite; or as ``rule``.
         """
-        return self.task.labelled(self.predictions(X, self.rule(seed, vote, nested, member), nested).label)
+        rule = self.rule(seed, vote, nested, member, all_members)
+        return self.task.labelled(self.predictions(X, rule, nested).label)
 
     def rule(
         self,
@@ -159,31 +161,34 @@ class Result:
         vote: bool = False,
         nested: bool = False,
         member: int | None = None,
+        all_members: bool = False,
     ) -> Rule:
         """Return how rows are classified: by the rule of the first claim, unless another is requested.
 
-        By default each row is classified by a member drawn independently, as the paper requires; if holdout
-        certified the keyed draw, by that. A ``seed`` makes the draws repeatable, ``vote`` takes the majority,
-        and ``member`` the model of this split. ``nested`` uses the nested ensemble instead of F*.
+        By default each row is classified by a member drawn independently, among those that the first claim
+        is about; if holdout certified the keyed draw, by that. A ``seed`` makes the draws repeatable,
+        ``all_members`` draws among all members, as the paper does, ``vote`` takes the majority, and
+        ``member`` the model of this split. ``nested`` uses the nested ensemble instead of F*.
 
         Raises:
             InputError: the seed is not an integer of 0 or more; there is no nested ensemble, or no such
                 member; or two rules exclude each other.
         """
         ensemble = self._ensemble(nested)
-        options = {"seed": seed is not None, "vote": vote, "member": member is not None}
-        if len(given := [name for name, is_given in options.items() if is_given]) > 1:
+        draws = {"seed": seed is not None, "all_members": all_members}
+        options = {"vote": vote, "member": member is not None}
+        chosen = [name for name, is_given in options.items() if is_given]
+        if chosen and len(given := [name for name, is_given in (draws | options).items() if is_given]) > 1:
             raise InputError(f"{' and '.join(given)} exclude each other: choose one of them")
         if member is not None:
             return Rule(f"member:{integer('member', member, least=0, most=len(ensemble.members) - 1)}")
         if vote:
             return Rule("vote")
         certified = any(claim["classifier"] == "keyed" for claim in self.certificate.claims)
-        if seed is None and certified and not nested:
+        if certified and not (nested or any(draws.values())):
             return keyed(self.study)
-        return Rule(
-            "random", randbits(63) if seed is None else integer("seed", seed, least=0, most=MOST_SEED)
-        )
+        drawn = randbits(63) if seed is None else integer("seed", seed, least=0, most=MOST_SEED)
+        return Rule("random", drawn, () if all_members else self._drawn_claims(nested)[0]["splits"])
 
     def predictions(self, X: ArrayLike, rule: Rule, nested: bool = False) -> Prediction:
         """Predict by a given rule, with member, score and share of the ensemble for each row."""
@@ -191,14 +196,12 @@ class Result:
 
     def claim_for(self, rule: Rule, nested: bool = False) -> str:
         """Return one sentence that says what is proven for the predictions of a rule."""
-        claims = {claim["classifier"]: claim for claim in reversed(self.certificate.claims)}
         of = rule.classifier(NESTED if nested else ENSEMBLE)
-        mean = claims.get("nested" if nested else "random")  # of the members' mean risk
-        exact = mean if rule.name == "random" else None if nested else claims.get(rule.name)
-        if exact is not None:
-            return _proven(of, exact)
-        if rule.name == "vote" and mean is not None:
-            return _proven(of, mean, factor=2)
+        covering = [claim for claim in self.certificate.claims if _covers(claim, rule, nested)]
+        if covering:
+            return _proven(of, covering[0])
+        if rule.name == "vote":
+            return _proven(of, self._drawn_claims(nested)[-1], factor=2)
         hint = f"; ckcv run --certify holdout --claim {rule.name} would prove a bound"
         return f"by {of}: nothing is proven for it alone{'' if nested else hint}"
 
@@ -231,12 +234,27 @@ class Result:
         """Return the result for a notebook."""
         return f"<pre>{escape(self.summary())}</pre>"
 
+    def _drawn_claims(self, nested: bool) -> list[Claim]:
+        """Return the claims for a member drawn independently, that for all members last."""
+        classifier = "nested" if nested else "random"
+        return [claim for claim in self.certificate.claims if claim["classifier"] == classifier]
+
     def _ensemble(self, nested: bool) -> Ensemble:
         if not nested:
             return self.ensemble
         if self.nested is None:
             raise InputError("this run has no nested ensemble: it was made without --certify nested")
         return self.nested
+
+
+def _covers(claim: Claim, rule: Rule, nested: bool) -> bool:
+    """Return whether a claim is about the predictions of a rule."""
+    drawn = claim["classifier"] == ("nested" if nested else "random")
+    if rule.name == "random":
+        return drawn and claim["splits"] == rule.splits
+    if drawn and len(claim["splits"]) == 1:
+        return rule.name == f"member:{claim['splits'][0]}"
+    return not nested and claim["classifier"] == rule.name
 
 
 def _proven(of: str, claim: Claim, factor: int = 1) -> str:

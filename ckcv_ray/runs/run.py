@@ -244,7 +244,7 @@ def _run(job: Work, opened: Session) -> Result:
     inner = inner_problems(problem)
     with _started(job, opened) as (backend, recorder):
         if expected is not None:
-            recorder.add(expected.outcome)
+            recorder.add_trial(expected.outcome)
         work(backend, recorder, listen, job.stop)
         nested = _nested(job, inner, recorder, overall, opened) if inner else None
         finished, execution = settle(problem, backend, recorder, nested, job.test, listen, job.stop)

@@ -106,7 +106,8 @@ def _cost(execution: dict[str, Any]) -> list[str]:
 def _claimed(claim: Claim) -> str:
     """Return a claim as one line."""
     level = level_of(claim["delta"])
-    source = f"{claim['certification']}, {claim['classifier']}"
+    prefix = f", best prefix of {counted(len(claim['splits']), 'split')}" if claim["splits"] else ""
+    source = f"{claim['certification']}, {claim['classifier']}{prefix}"
     return (
         f"proven        {at_most(claim['bound'], 2):>9}   "
         f"{source}: with probability {level}, selection included"

@@ -4,7 +4,8 @@ import numpy as np
 from claimed import NESTED, SMALL, run
 from conftest import blobs
 
-from ckcv_ray.claims.rules import Rule
+from ckcv_ray.claims.rules import ENSEMBLE, Rule
+from ckcv_ray.claims.rules import NESTED as NAMED
 from ckcv_ray.claims.wording import at_most
 
 
@@ -15,14 +16,14 @@ def test_predictions_are_told_with_the_claim_that_covers_them():
     percent = f"at most {at_most(occam.certificate.proven['bound'])} "
     assert percent in occam.claim_for(occam.rule())
     assert "twice the bound for a member drawn independently" in occam.claim_for(occam.rule(vote=True))
-    vote, random = held.certificate.claims
+    vote, random, *_ = held.certificate.claims
     assert f"at most {at_most(vote['bound'])} " in held.claim_for(held.rule(vote=True))
     assert "(holdout)" in held.claim_for(held.rule(vote=True))
     assert f"at most {at_most(random['bound'])} " in held.claim_for(held.rule())
     assert "(occam)" in held.claim_for(held.rule())
     inside = nested.claim_for(nested.rule(nested=True), nested=True)
     assert f"at most {at_most(nested.certificate.proven['bound'])} " in inside
-    assert "drawn independently for each pattern" in inside
+    assert "(nested)" in inside
     assert "(occam)" in nested.claim_for(nested.rule())
 
 
@@ -40,31 +41,55 @@ def test_nothing_is_said_to_be_proven_of_a_single_member_that_no_rows_judged():
     assert "nothing is proven for it alone" in held.claim_for(held.rule(member=2))
 
 
+def test_a_prefix_of_one_split_covers_its_member() -> None:
+    nested = run(NESTED, blobs(60))
+    assert nested.certificate.proven["splits"] == (0,)
+    drawn, member = nested.rule(nested=True), nested.rule(nested=True, member=0)
+    assert nested.claim_for(drawn, nested=True) == nested.claim_for(member, nested=True)
+    assert "nothing is proven" in nested.claim_for(nested.rule(nested=True, member=1), nested=True)
+
+
 def test_predict_applies_the_rule_that_the_held_out_rows_judged():
     """Equal rows meet one member: their claim is about that rule; independent draws, the mean risk."""
     held = run(SMALL.replace(certify="holdout", seed=4), blobs(60))
     assert held.rule() == Rule("keyed", 4)
-    keyed, occam = held.certificate.claims
+    keyed, *_, occam = held.certificate.claims
     assert (keyed["classifier"], occam["classifier"]) == ("keyed", "random")
     assert held.rule().classifier() in keyed["statement"]
     assert "(by a hash of its values)" in keyed["statement"]
     assert held.claim_for(held.rule()).endswith("(holdout)")
     assert len(set(held.predictions(np.zeros((50, 2)), held.rule()).member.tolist())) == 1
-    afresh = held.rule(seed=4)
+    afresh = held.rule(seed=4, all_members=True)
     assert afresh == Rule("random", 4)
     assert afresh.classifier() in occam["statement"]
     assert held.claim_for(afresh).endswith("(occam)")
     assert len(set(held.predictions(np.zeros((50, 2)), afresh).member.tolist())) > 1
 
 
+def test_by_default_the_members_of_the_closest_claim_are_drawn_from():
+    for result, nested in ((run(SMALL, blobs(60)), False), (run(NESTED, blobs(60)), True)):
+        claim = result.certificate.proven
+        rule, everyone = result.rule(nested=nested), result.rule(nested=nested, all_members=True)
+        assert rule.splits == claim["splits"]
+        drawn = set(result.predictions(np.zeros((200, 2)), rule, nested).member.tolist())
+        assert drawn <= set(claim["splits"] or range(5))
+        same = [c for c in result.certificate.claims if c["classifier"] == claim["classifier"]]
+        assert claim["bound"] == min(c["bound"] for c in same)
+        assert rule.classifier(NAMED if nested else ENSEMBLE) in claim["statement"]
+        assert f"at most {at_most(claim['bound'])} " in result.claim_for(rule, nested)
+        assert everyone.splits == same[-1]["splits"] == ()
+        assert f"at most {at_most(same[-1]['bound'])} " in result.claim_for(everyone, nested)
+
+
 def test_predictions_without_a_certified_key_are_drawn_afresh_and_repeated_by_their_seed():
     task = blobs(60)
     for result, nested in ((run(SMALL, task), False), (run(NESTED, task), True)):
-        one, other = result.rule(nested=nested), result.rule(nested=nested)
+        one, other = (result.rule(nested=nested, all_members=True) for _ in range(2))
         assert one.name == other.name == "random"
         assert one.seed != other.seed
         X = np.zeros((200, 2))
         members = result.predictions(X, one, nested).member.tolist()
-        again = result.predictions(X, result.rule(seed=one.seed, nested=nested), nested)
+        repeated = result.rule(seed=one.seed, nested=nested, all_members=True)
+        again = result.predictions(X, repeated, nested)
         assert members == again.member.tolist()
         assert members != result.predictions(X, other, nested).member.tolist()

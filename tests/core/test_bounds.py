@@ -12,6 +12,7 @@ from scipy import optimize, stats
 from ckcv_ray.core.averaging import satisfies
 from ckcv_ray.core.bounds import (
     MOST_CHECKED,
+    best_prefix,
     bound_table,
     catoni,
     check_delta,
@@ -494,3 +495,22 @@ def test_reported_bound_by_name():
     assert reported_bound("stevens", errors, m, 0.05, (1.0,) * 3) == pytest.approx(
         reported_bound("clopper_pearson", errors, m, 0.05), rel=1e-12
     )
+
+
+# best prefix
+
+
+@repeatable
+@given(st.lists(st.integers(0, 12), min_size=1, max_size=30), st.sampled_from(["safe", "catoni"]))
+def test_the_best_prefix_is_the_smallest_of_all_and_the_longest_of_equals(errors, name):
+    best = best_prefix(name, errors, 12, 0.05)
+    every = [reported_bound(name, errors[:t], 12, 0.05) for t in range(1, len(errors) + 1)]
+    assert best.bound == every[best.length - 1]
+    assert best.bound <= min(every) * (1 + 1e-12)
+    exact = [Fraction(sum(map(Fraction, terms(name, errors[:t], 12)))) / t for t in range(1, len(errors) + 1)]
+    assert exact[best.length - 1] == min(exact)
+    assert all(value > min(exact) for value in exact[best.length :])
+
+
+def terms(name, errors, m):
+    return errors if name == "catoni" else safe(np.array(errors), m, 0.05).tolist()

@@ -124,6 +124,7 @@ def test_what_is_proven_takes_the_first_place(finished: Path, monkeypatch: pytes
     claim = {
         "certification": "occam",
         "classifier": "random",
+        "splits": (),
         "bound": 0.2304,
         "delta": 0.05,
         "statement": "It holds & it is proven.",
@@ -131,6 +132,7 @@ def test_what_is_proven_takes_the_first_place(finished: Path, monkeypatch: pytes
     other = {
         "certification": "holdout",
         "classifier": "random",
+        "splits": (),
         "bound": 0.3,
         "delta": 0.1,
         "statement": "Another <claim>.",

@@ -1,6 +1,7 @@
 """Runs: what they make only once, where they go on, and what they tell on the way."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -248,3 +249,19 @@ def test_every_argument_that_is_an_array_is_left_as_it_was() -> None:
     before = X.tobytes(), y.tobytes()
     assert same(run(SMALL, X, y, execution=SERIAL), run(SMALL, np.array(X), np.array(y), execution=SERIAL))
     assert (X.tobytes(), y.tobytes()) == before
+
+
+def test_the_seconds_of_the_trial_are_those_of_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A study that the trial finishes took its time there."""
+    trials = []
+    real = forecast.estimate
+
+    def estimate(problem: Problem) -> forecast.Estimate:
+        trial = real(problem)
+        trials.append(trial.outcome._replace(seconds=100.0))
+        return replace(trial, outcome=trials[-1])
+
+    monkeypatch.setattr(driver, "estimate", estimate)
+    result = run(SMALL, blobs(60).X, blobs(60).y)
+    assert trials
+    assert result.execution["seconds"] >= 100.0

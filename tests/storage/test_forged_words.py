@@ -25,7 +25,14 @@ def run(whole: Path, tmp_path: Path) -> Path:
     return shutil.copytree(whole, tmp_path / "run")
 
 
-CLAIM = {"certification": "occam", "classifier": "random", "bound": 0.5, "delta": 0.05, "statement": "so"}
+CLAIM = {
+    "certification": "occam",
+    "classifier": "random",
+    "splits": (),
+    "bound": 0.5,
+    "delta": 0.05,
+    "statement": "so",
+}
 SIDE = {"errors": 1, "rows": 9, "bound": 0.5}
 SEALED = {
     "C is text": (CERTIFICATE, put(setting__C="a"), "run_id, setting, k are"),
