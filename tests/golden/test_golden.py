@@ -26,5 +26,6 @@ def test_the_studies_are_what_they_are_called() -> None:
         "vote",
         "member:2",
         "random",
+        "random",
     ]
     assert len(kept["nested"][golden.EXACT]) == 2
