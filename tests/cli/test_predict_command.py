@@ -22,7 +22,7 @@ def test_predict_matches_columns_by_name(
     columns = csv.read_csv(patients)
     mixed = columns.select(["outcome", "dose, mg", "age"]).append_column("extra", pa.array(["?"] * 40))
     csv.write_csv(mixed, tmp_path / "mixed.csv")
-    code, shown, told = ckcv("predict", finished, tmp_path / "mixed.csv")
+    code, shown, told = ckcv("predict", finished, tmp_path / "mixed.csv", "--all-members")
     assert code == 0
     assert "error rate" in told
     rows = list(reader(shown.splitlines()))
@@ -30,7 +30,7 @@ def test_predict_matches_columns_by_name(
     assert [row[0] for row in rows[1:]] == [str(i) for i in range(1, 41)]
     assert {row[1] for row in rows[1:]} <= {"well", "ill"}
     (seed,) = re.findall(r"--seed (\d+) repeats these draws", told)
-    assert shown == ckcv("predict", finished, patients, "--seed", seed)[1]
+    assert shown == ckcv("predict", finished, patients, "--seed", seed, "--all-members")[1]
     wrong = sum(row[1] != label.as_py() for row, label in zip(rows[1:], columns["outcome"], strict=True))
     assert f"{wrong} of 40" in told
 
