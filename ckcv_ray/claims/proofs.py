@@ -21,8 +21,9 @@ import numpy as np
 
 from ckcv_ray.claims.rules import ENSEMBLE, NESTED, Rule
 from ckcv_ray.claims.wording import BOUND_NAMES, ONE_SOURCE, RANDOM, RANDOM_SPLITS, Claim, claim
-from ckcv_ray.core.bounds import MOST_CHECKED, best_prefix, clopper_pearson, reported_bound
+from ckcv_ray.core.bounds import MOST_CHECKED, Prefix, best_prefix, clopper_pearson, reported_bound
 from ckcv_ray.data.schema import Index
+from ckcv_ray.errors import counted
 from ckcv_ray.learners.ensemble import Ensemble
 from ckcv_ray.study import Holdout, Nested, Occam, Problem, Study
 
@@ -104,10 +105,9 @@ class Averaged(NamedTuple):
         errors = [self.errors[i] for i in self.order]
         name = "safe" if self.m <= MOST_CHECKED else "catoni"
         best = best_prefix(name, errors, self.m, level)
-        lengths = (best.length,) if best.length == len(errors) else (best.length, len(errors))
-        for length in lengths:
+        every = Prefix(reported_bound(name, errors, self.m, level), len(errors))
+        for bound, length in dict.fromkeys((best, every)):  # one claim if the best prefix is all splits
             splits = tuple(sorted(self.order[:length].tolist())) if length < len(errors) else ()
-            bound = reported_bound(name, errors[:length], self.m, level)
             how = f"{method}, {BOUND_NAMES[name]}, {_counted(length, len(errors))}, m = {self.m}"
             who = Rule(RANDOM.name, splits=splits).classifier(of)
             yield claim(certification, RANDOM_SPLITS, classifier, who, bound, delta, how, splits)
@@ -136,8 +136,8 @@ def _errors(ensemble: Ensemble) -> list[int]:
 def _counted(length: int, n_splits: int) -> str:
     """Say how many splits a bound is over."""
     if length < n_splits:
-        return f"best prefix: {length} of {n_splits} splits"
-    return f"{n_splits} split{'s' if n_splits > 1 else ''}"
+        return f"best prefix: {length} of {counted(n_splits, 'split')}"
+    return counted(n_splits, "split")
 
 
 def _nothing_more(problem: Problem, ensemble: Ensemble, nested: Ensemble | None) -> Iterator[Claim]:

@@ -97,9 +97,8 @@ def predict(
 
     Columns are matched by name; extra ones are ignored. Each row is classified by a member of F* drawn at
     random for that row, among the members that the first claim is about, and the seed that repeats the draws
-    is printed. After
-    --certify holdout with the claim random, the member is drawn by a hash of the row's values instead: the
-    rule that the held-out rows certify.
+    is printed. After --certify holdout with the claim random, the member is drawn by a hash of the row's
+    values instead: the rule that the held-out rows certify.
 
         ckcv predict runs/patients new.csv
         ckcv predict runs/patients new.csv --vote --out predictions.csv

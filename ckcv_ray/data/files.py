@@ -181,10 +181,11 @@ def _read_table(
         return parquet.read_table(
             source, read_dictionary=text, columns=columns, page_checksum_verification=verified
         )
+    # Arrow's threads may still hold a Python stream at exit, which aborts the process (arrow #34314): it is
+    # read on this thread. A path is not: this reader would take a.list.element for a part of a list a.
     with parquet.ParquetFile(
         source, read_dictionary=text, page_checksum_verification=verified, pre_buffer=False
     ) as file:
-        # Arrow's threads may still hold a Python stream at exit, which aborts the process (arrow #34314).
         return file.read(columns, use_threads=False)
 
 
