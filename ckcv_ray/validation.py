@@ -6,6 +6,7 @@ Every check of an argument raises an InputError that gives the argument's name, 
 import json
 import math
 from collections.abc import Iterable, Mapping
+from difflib import get_close_matches
 from functools import cache
 from itertools import islice
 from numbers import Integral, Real
@@ -74,8 +75,16 @@ def check_choice(name: str, value: object, allowed: Iterable[str]) -> str:
     """Return one of the allowed names."""
     names = tuple(allowed)
     if not (isinstance(value, str) and value in names):
-        raise InputError(f"{name}={quoted(value)} is not known: choose from {', '.join(names)}")
+        raise InputError(
+            f"{name}={quoted(value)} is not known: choose from {', '.join(names)}{nearest(value, names)}"
+        )
     return value
+
+
+def nearest(value: object, names: Iterable[str]) -> str:
+    """Return the end of a message that offers the name nearest to a value; empty if none is near."""
+    near = get_close_matches(value, tuple(names), n=1) if isinstance(value, str) else []
+    return f"; did you mean {near[0]}?" if near else ""
 
 
 def sequence(

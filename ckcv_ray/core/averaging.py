@@ -23,12 +23,15 @@ p. The best lam for a level is found by bisection on the sign of a derivative, o
 on delta; proofs are attempted from the largest level that passes on these points. The result is the largest
 level with a proof, so a smaller delta never has a larger level. Levels have eleven significant bits and are
 the same on every machine.
+
+The same search for a given lam serves sets of different sizes, which may be averaged if they share it.
 """
 
 from bisect import bisect_left
 from collections.abc import Callable
 from functools import cache
 from math import ceil, exp, frexp, ldexp, log, log2, pi, sqrt
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -44,16 +47,26 @@ HALVINGS = 24  # bisection steps on log lam
 Array = NDArray[np.float64]
 
 
-def largest_level(table: Callable[[float], Array], delta: float, least: float) -> float | None:
+class Level(NamedTuple):
+    """A level whose table is safe, and the slope lam that proves it."""
+
+    level: float
+    lam: float
+
+
+def largest_level(
+    table: Callable[[float], Array], delta: float, least: float, lam: float | None = None
+) -> Level | None:
     """Find the largest level, from max(delta / ``WIDEST``, least) to delta, whose table is safe.
 
     Args:
         table: A(.; m) computed from bounds at a level: ascending, shape (m + 1,), larger for smaller levels.
         delta: allowed probability that the mean of such bounds is below the mean risk.
         least: smallest level for which ``table`` may be called.
+        lam: slope, positive; None for the best one.
 
     Returns:
-        The level to 1 part in ``STEPS``; None if there is none.
+        The level to 1 part in ``STEPS``, and its slope; None if there is none.
     """
     m = len(table(delta)) - 1
     points = _search_points(m)
@@ -63,7 +76,10 @@ def largest_level(table: Callable[[float], Array], delta: float, least: float) -
     @cache
     def best_slope(step: int) -> tuple[float, float]:
         A = table(_level(step))
-        return _best_slope(A, _level(step), points, sums, np.cumsum(weights * A, axis=1))
+        moments = np.cumsum(weights * A, axis=1)
+        if lam is not None:
+            return lam, _worst(A, lam, points, sums, moments)[0]
+        return _best_slope(A, _level(step), points, sums, moments)
 
     def promising(step: int) -> bool:
         return best_slope(step)[1] <= delta
@@ -81,7 +97,7 @@ def largest_level(table: Callable[[float], Array], delta: float, least: float) -
         near = min(max(near, first), last)
     near = min(_first(promising, near, first, last), last)
     step = _first(proven, near, first, last)
-    return None if step > last else _level(step)
+    return None if step > last else Level(_level(step), best_slope(step)[0])
 
 
 def satisfies(A: Array, lam: float, delta: float) -> bool:

@@ -128,7 +128,7 @@ def safe_table(m: int, delta: float) -> Bounds:
     If no level is found, as for a few rows and a tiny delta, all elements are 1, which is always valid.
     """
     level = safe_level(m, delta)
-    return _safe(m, level) if level else np.ones(m + 1)
+    return safe_at(m, level) if level else np.ones(m + 1)
 
 
 @lru_cache(maxsize=1024)
@@ -141,7 +141,8 @@ def safe_level(m: int, delta: float) -> float | None:
     check_delta(delta)
     if not 1 <= m <= MOST_CHECKED:
         raise InputError(f"m={m} is outside 1..{MOST_CHECKED}, the range checked for the safe bound")
-    return largest_level(partial(_safe, m), delta, LEAST_DELTA)
+    found = largest_level(partial(safe_at, m), delta, LEAST_DELTA)
+    return found.level if found else None
 
 
 def catoni(rate: float, m: int, delta: float = 0.05) -> float:
@@ -205,12 +206,18 @@ def best_prefix(name: str, errors: Sequence[int], m: int, delta: float) -> Prefi
         delta: probability that any of the bounds fails.
     """
     terms = list(errors) if name == "catoni" else safe_table(m, delta)[np.asarray(errors)].tolist()
+    length = smallest_mean(terms)
+    return Prefix(reported_bound(name, errors[:length], m, delta), length)
+
+
+def smallest_mean(terms: Sequence[float]) -> int:
+    """Return the length of the prefix with the smallest mean, the longest of equals."""
     best, length, total = Fraction(0), 0, Fraction(0)
     for t, term in enumerate(terms, start=1):
         total += Fraction(term)  # exact: rounded means of equal terms differ with their number
         if not length or total / t <= best:
             best, length = total / t, t
-    return Prefix(reported_bound(name, errors[:length], m, delta), length)
+    return length
 
 
 def bound_table(m: int, delta: float) -> Bounds:
@@ -225,7 +232,8 @@ def check_delta(delta: float) -> None:
         raise InputError(f"delta={delta!r} is {reason}: it is a failure probability, for example 0.05")
 
 
-def _safe(m: int, level: float) -> Bounds:
+def safe_at(m: int, level: float) -> Bounds:
+    """Compute A(.; m) from Clopper-Pearson bounds at a level, shape (m + 1,)."""
     rate = np.arange(m + 1) / m
     return np.asarray(rate + np.maximum.accumulate(bound_table(m, level) - rate))
 

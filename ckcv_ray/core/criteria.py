@@ -1,25 +1,49 @@
 """Criteria: what is minimised over candidates, the mean over splits of a value for each split.
 
+For the x_c wrong rows among the m_c rows of class c in a split's set of m rows, and U(x; m) the
+Clopper-Pearson bound, the value of a split is
+
+    error       U(sum of x_c; m), the paper's
+    balanced    the mean over the classes of U(x_c; m_c), where U(0; 0) = 1
+    cost        a bound on the mean of w_c over the rows, 0 for a correct row: w_c is the cost of a wrong
+                decision on class c, divided by the largest (``core.losses``)
+    mean_error  (sum of x_c) / m itself, which is no bound; its mean is the usual figure of cross validation
+
 Reference: Anguita et al., ESANN 2012, Algorithm 1 (the mean of Clopper-Pearson bounds).
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
 from functools import lru_cache
-from typing import Any, ClassVar, Protocol
+from math import ceil, fsum
+from typing import Any, ClassVar, Protocol, Self
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import betainccinv
 
-from ckcv_ray.core.bounds import BOUNDS, MOST_CHECKED, bound_table, check_delta, reported_bound
-from ckcv_ray.core.measures import ZERO_ONE, Measure
+from ckcv_ray.core.bounds import (
+    BOUNDS,
+    MOST_CHECKED,
+    bound_table,
+    check_delta,
+    clopper_pearson,
+    reported_bound,
+)
+from ckcv_ray.core.by_label import canonical, of_classes, read, some_labels, written
+from ckcv_ray.core.losses import ONE, mean_loss_bound, split_bounds
+from ckcv_ray.core.measures import ZERO_ONE, GroupShares, Measure
 from ckcv_ray.core.options import Option, check_options, option
 from ckcv_ray.core.resampling import randomisers
-from ckcv_ray.errors import InputError
+from ckcv_ray.errors import InputError, cut
 from ckcv_ray.validation import check_choice, number
 
 LEAST_DELTA = 1e-12  # the occam bound gives a candidate as little as 1e-22 of it
+FINEST = 1 << 52  # whole numbers up to it, divided by it, are exact
+RATES = np.linspace(0.0, 1.0, 257)  # error rates between which a forecast interpolates
 Values = NDArray[np.float64]
+DELTA = Option(lambda name, value: _delta(name, value), "Failure probability of each bound.", float, "0.05")
 
 
 class Criterion(Protocol):
@@ -27,12 +51,15 @@ class Criterion(Protocol):
 
     Attributes:
         measure: gives the totals from which values are computed.
+        by_class: whether ``units`` are the rows of each class in every split, (..., n_classes), instead of
+            the number of scored units, which is the same in all splits of a fold size.
         delta: failure probability of each bound.
         bound: name of the bound that L_EE is computed with.
     """
 
     name: ClassVar[str]
     measure: ClassVar[Measure]
+    by_class: ClassVar[bool]
 
     @property
     def delta(self) -> float:
@@ -42,20 +69,27 @@ class Criterion(Protocol):
     def bound(self) -> str:
         """Name of the bound that L_EE is computed with."""
 
+    def on(self, classes: Sequence[object]) -> Self:
+        """Return the canonical form for a task with these classes.
+
+        Raises:
+            InputError: it does not apply to these classes.
+        """
+
     def check(self, most_units: int) -> None:
         """Raise InputError if sets of ``most_units`` rows are too large for it."""
 
-    def least(self, units: int) -> float:
-        """Return the value of a split of ``units`` scored rows without loss, the smallest possible."""
+    def least(self, units: Any) -> float | Values:
+        """Return the smallest possible value, that of a split of ``units`` without loss, or of each split."""
 
-    def value(self, totals: NDArray[np.integer[Any]], units: int) -> Values:
-        """Return the non-negative values of totals (..., columns) on ``units`` scored rows each."""
+    def value(self, totals: NDArray[np.integer[Any]], units: Any) -> Values:
+        """Return the non-negative values of totals (..., columns) on ``units`` each."""
 
-    def transfer(self, values: Values, units: int, others: int) -> Values:
-        """Return the values expected on ``others`` rows, given those on ``units`` rows."""
+    def transfer(self, values: Values, units: Any, others: Any) -> Values:
+        """Return the values expected on ``others``, given those on ``units``, each of all splits."""
 
-    def reported(self, totals: Sequence[int], units: int, seed: int) -> float:
-        """Return L_EE from the numbers of wrong rows in estimate sets of ``units`` rows each."""
+    def reported(self, totals: ArrayLike, units: Any, seed: int) -> float:
+        """Return L_EE from the totals (splits, columns) on estimate sets of ``units`` each."""
 
 
 @dataclass(frozen=True)
@@ -72,11 +106,9 @@ class MeanBound:
 
     name: ClassVar[str] = "error"
     measure: ClassVar[Measure] = ZERO_ONE
+    by_class: ClassVar[bool] = False
 
-    delta: float = option(
-        0.05,
-        Option(lambda name, value: _delta(name, value), "Failure probability of each bound.", float, "0.05"),
-    )
+    delta: float = option(0.05, DELTA)
     bound: str = option(
         "clopper_pearson",
         Option(
@@ -90,6 +122,10 @@ class MeanBound:
 
     def __post_init__(self) -> None:
         check_options(self)
+
+    def on(self, classes: Sequence[object]) -> Self:
+        """Return the criterion itself: it applies to any classes."""
+        return self
 
     def check(self, most_units: int) -> None:
         """Raise InputError if the averaging-safe bound is requested for more rows than are checked."""
@@ -109,13 +145,320 @@ class MeanBound:
 
     def transfer(self, values: Values, units: int, others: int) -> Values:
         """Return the bounds on ``others`` rows at the same error rates, interpolated between counts."""
-        rate = np.interp(values, _table(units, self.delta), np.arange(units + 1)) / units
-        return np.asarray(np.interp(rate * others, np.arange(others + 1), _table(others, self.delta)))
+        return _at_same_rates(values, _table(units, self.delta), _table(others, self.delta))
 
-    def reported(self, totals: Sequence[int], units: int, seed: int) -> float:
+    def reported(self, totals: ArrayLike, units: int, seed: int) -> float:
         """Return L_EE: the chosen bound over the errors on the estimate sets."""
-        draws = randomisers(units, len(totals), seed) if self.bound == "stevens" else ()
-        return reported_bound(self.bound, totals, units, self.delta, draws)
+        errors: list[int] = np.sum(totals, axis=-1).tolist()
+        draws = randomisers(units, len(errors), seed) if self.bound == "stevens" else ()
+        return reported_bound(self.bound, errors, units, self.delta, draws)
+
+
+@dataclass(frozen=True)
+class MeanLossBound:
+    """The form of ``MeanBound`` for groups: the mean over the splits of bounds on the mean loss of a group.
+
+    The loss is the share of a group's rows that are wrong. Clopper-Pearson does not hold for it; the bounds
+    of ``core.losses`` do, and are what is minimised and what L_EE is computed with.
+
+    Attributes:
+        delta: failure probability of each bound.
+    """
+
+    name: ClassVar[str] = MeanBound.name
+    measure: ClassVar[Measure] = GroupShares(np.empty(0, dtype=np.intp))
+    by_class: ClassVar[bool] = False
+    bound: ClassVar[str] = "loss"
+
+    delta: float
+
+    def on(self, classes: Sequence[object]) -> Self:
+        """Return the criterion itself: it applies to any classes."""
+        return self
+
+    def check(self, most_units: int) -> None:
+        """Do nothing: there is a bound for any number of groups."""
+
+    def least(self, units: int) -> float:
+        """Return the bound for a split of ``units`` groups without loss."""
+        return float(_loss_table(units, self.delta)[0])
+
+    def value(self, totals: NDArray[np.integer[Any]], units: int) -> Values:
+        """Return the bounds for totals (..., columns), of which the last is the sum of the groups' losses."""
+        return split_bounds(np.asarray(totals)[..., -1], units, self.delta)
+
+    def transfer(self, values: Values, units: int, others: int) -> Values:
+        """Return the bounds on ``others`` groups at the same mean losses, interpolated between counts."""
+        return _at_same_rates(values, _loss_table(units, self.delta), _loss_table(others, self.delta))
+
+    def reported(self, totals: ArrayLike, units: int, seed: int) -> float:
+        """Return L_EE: the mean of the same bounds on the estimate sets."""
+        return _mean(self.value(np.asarray(totals), units))
+
+
+@dataclass(frozen=True)
+class Balanced:
+    """The mean over the splits, and in each over the classes, of Clopper-Pearson bounds on a class's error.
+
+    A class without rows in a split has the bound 1 there, whatever the candidate.
+
+    Attributes:
+        delta: failure probability of each bound, in (0, 1).
+
+    Raises:
+        InputError: delta is not a number in its range.
+    """
+
+    name: ClassVar[str] = "balanced"
+    measure: ClassVar[Measure] = ZERO_ONE
+    by_class: ClassVar[bool] = True
+    bound: ClassVar[str] = "clopper_pearson"
+
+    delta: float = option(0.05, DELTA)
+
+    def __post_init__(self) -> None:
+        check_options(self)
+
+    def on(self, classes: Sequence[object]) -> Self:
+        """Return the criterion itself: it applies to any classes."""
+        return self
+
+    def check(self, most_units: int) -> None:
+        """Do nothing: there is a bound for any number of rows."""
+
+    def least(self, units: ArrayLike) -> Values:
+        """Return the mean of U(0; m_c) for each split of ``units`` (n_splits, n_classes)."""
+        rows = np.asarray(units)
+        return self.value(np.zeros_like(rows), rows)
+
+    def value(self, totals: NDArray[np.integer[Any]], units: ArrayLike) -> Values:
+        """Return the mean of U(x_c; m_c) of each split; ``units`` is of the shape of ``totals``."""
+        return _mean_of_classes(np.asarray(clopper_pearson(totals, units, self.delta)))
+
+    def transfer(self, values: Values, units: ArrayLike, others: ArrayLike) -> Values:
+        """Return the bounds on splits of ``others`` at the same error rate, one for all classes."""
+        rates = np.interp(values, self._at_rates(units), RATES)
+        return np.asarray(np.interp(rates, RATES, self._at_rates(others)))
+
+    def reported(self, totals: ArrayLike, units: ArrayLike, seed: int) -> float:
+        """Return L_EE: the same mean on the estimate sets."""
+        return _mean(self.value(np.asarray(totals), units))
+
+    def _at_rates(self, units: ArrayLike) -> Values:
+        """Return the values at ``RATES`` on a split with the mean number of rows of each class."""
+        rows = np.asarray(units, dtype=np.float64).mean(axis=0)
+        errors = RATES[:-1, None] * rows
+        inside = betainccinv(errors + 1.0, np.maximum(rows - errors, 1e-9), self.delta)
+        bounds = np.where(rows > 0, inside, 1.0)
+        return np.append(_mean_of_classes(bounds), 1.0)
+
+
+@dataclass(frozen=True)
+class MeanCost:
+    """The mean over the splits of bounds on the cost of a decision, as a share of the largest cost.
+
+    Attributes:
+        costs: the cost of a wrong decision on a row of each class, as canonical text (``core.by_label``);
+            given as text or as a mapping, such as {"sick": 10, "healthy": 1}. A cost may be 0: such errors
+            do not count.
+        delta: failure probability of each bound, in (0, 1).
+        weights: each class's cost in units of 1 / ``ONE`` of the largest, rounded up; set by ``on``.
+
+    Raises:
+        InputError: a field has the wrong type or is out of range.
+    """
+
+    name: ClassVar[str] = "cost"
+    measure: ClassVar[Measure] = ZERO_ONE
+    by_class: ClassVar[bool] = False
+    bound: ClassVar[str] = "loss"
+
+    costs: str = option(
+        "",
+        Option(
+            lambda name, value: _costs(name, value),
+            "Cost of a wrong decision on a row of each class, for --criterion cost: sick=10,healthy=1. "
+            "The same as --criterion cost:sick=10,healthy=1.",
+        ),
+    )
+    delta: float = option(0.05, DELTA)
+    weights: tuple[int, ...] = field(default=(), compare=False, repr=False)
+
+    def __post_init__(self) -> None:
+        check_options(self)
+
+    def on(self, classes: Sequence[object]) -> Self:
+        """Return the criterion with labels spelled as those of ``classes``, and with their weights.
+
+        Raises:
+            InputError: a label is not one of the classes, or a class has no cost or two.
+        """
+        costs = _costs_of(self.costs, classes)
+        largest = Fraction(max(costs))
+        weights = tuple(ceil(ONE * Fraction(cost) / largest) for cost in costs)
+        spelled = written(dict(zip(map(str, classes), costs, strict=True)))
+        return replace(self, costs=spelled, weights=weights)
+
+    def check(self, most_units: int) -> None:
+        """Do nothing: there is a bound for any number of rows."""
+
+    def least(self, units: int) -> float:
+        """Return the bound for a split of ``units`` rows without errors."""
+        return float(_loss_table(units, self.delta)[0])
+
+    def value(self, totals: NDArray[np.integer[Any]], units: int) -> Values:
+        """Return the bounds on the mean cost of ``units`` rows, given errors by class (..., n_classes)."""
+        return split_bounds(self._losses(totals), units, self.delta)
+
+    def transfer(self, values: Values, units: int, others: int) -> Values:
+        """Return the bounds on ``others`` rows at the same mean costs, interpolated between counts."""
+        return _at_same_rates(values, _loss_table(units, self.delta), _loss_table(others, self.delta))
+
+    def reported(self, totals: ArrayLike, units: int, seed: int) -> float:
+        """Return L_EE: the bound on the mean cost over all estimate sets."""
+        return mean_loss_bound(self._losses(totals).tolist(), units, self.delta)
+
+    def _losses(self, totals: ArrayLike) -> NDArray[np.int64]:
+        """Return the total loss in units of 1 / ``ONE``, given wrong rows by class (..., n_classes)."""
+        losses: NDArray[np.int64] = np.asarray(totals, np.int64) @ np.array(self.weights, np.int64)
+        return losses
+
+
+@dataclass(frozen=True)
+class MeanError:
+    """The mean over the splits of the share of wrong rows: the usual figure of cross validation, no bound.
+
+    Of two candidates of one fold size with equally many wrong rows over all splits the means are equal in
+    every bit, however the errors are distributed: a split's value is the number of its errors times 1 / m,
+    which is rounded down to a multiple of 1 / ``FINEST``.
+
+    Attributes:
+        delta: failure probability of what is proven; it has no part in what is minimised.
+
+    Raises:
+        InputError: delta is not a number in its range.
+    """
+
+    name: ClassVar[str] = "mean_error"
+    measure: ClassVar[Measure] = ZERO_ONE
+    by_class: ClassVar[bool] = False
+    bound: ClassVar[str] = "none"
+
+    delta: float = option(0.05, DELTA)
+
+    def __post_init__(self) -> None:
+        check_options(self)
+
+    def on(self, classes: Sequence[object]) -> Self:
+        """Return the criterion itself: it applies to any classes."""
+        return self
+
+    def check(self, most_units: int) -> None:
+        """Do nothing: a share of any number of rows is defined."""
+
+    def least(self, units: int) -> float:
+        """Return 0, the share of a split without errors."""
+        return 0.0
+
+    def value(self, totals: NDArray[np.integer[Any]], units: int) -> Values:
+        """Return the share of wrong rows, counting the errors of all classes together."""
+        return np.asarray(np.sum(totals, axis=-1) * _one_of(units))
+
+    def transfer(self, values: Values, units: int, others: int) -> Values:
+        """Return the shares themselves: they are expected to be the same on any number of rows."""
+        return values
+
+    def reported(self, totals: ArrayLike, units: int, seed: int) -> float:
+        """Return L_EE: the same mean on the estimate sets."""
+        return _mean(self.value(np.asarray(totals), units))
+
+
+@dataclass(frozen=True)
+class MeanGroupError:
+    """The form of ``MeanError`` for groups: the mean over the splits, and in each over the groups, of the
+    share of a group's rows that are wrong.
+
+    Attributes:
+        delta: failure probability of what is proven.
+    """
+
+    name: ClassVar[str] = MeanError.name
+    measure: ClassVar[Measure] = MeanLossBound.measure
+    by_class: ClassVar[bool] = False
+    bound: ClassVar[str] = MeanError.bound
+
+    delta: float
+
+    def on(self, classes: Sequence[object]) -> Self:
+        """Return the criterion itself: it applies to any classes."""
+        return self
+
+    def check(self, most_units: int) -> None:
+        """Do nothing: a share of any number of groups is defined."""
+
+    def least(self, units: int) -> float:
+        """Return 0, the mean of a split without loss."""
+        return 0.0
+
+    def value(self, totals: NDArray[np.integer[Any]], units: int) -> Values:
+        """Return the mean losses for totals (..., columns), of which the last is the sum of the losses."""
+        return np.asarray(np.asarray(totals)[..., -1] / ONE / units)
+
+    def transfer(self, values: Values, units: int, others: int) -> Values:
+        """Return the mean losses themselves."""
+        return values
+
+    def reported(self, totals: ArrayLike, units: int, seed: int) -> float:
+        """Return L_EE: the same mean on the estimate sets."""
+        return _mean(self.value(np.asarray(totals), units))
+
+
+GROUPED: dict[type[Criterion], Callable[[float], Criterion]] = {
+    MeanBound: MeanLossBound,
+    MeanError: MeanGroupError,
+}
+
+
+def for_groups(criterion: Criterion) -> Criterion | None:
+    """Return the form of a criterion for groups of rows; None if it has none."""
+    grouped = GROUPED.get(type(criterion))
+    return grouped(criterion.delta) if grouped is not None else None
+
+
+def _one_of(units: int) -> float:
+    """Return 1 / units rounded down to a multiple of 1 / ``FINEST``: its product with a count is exact."""
+    return (FINEST // units) / FINEST
+
+
+def _mean(values: Values) -> float:
+    """Return the mean of values (n,), rounded once: the same in any order."""
+    return fsum(values) / len(values)
+
+
+def _at_same_rates(values: Values, table: Values, other: Values) -> Values:
+    """Return the values expected on other numbers of units, at the same shares of them.
+
+    Args:
+        values: values on the units of ``table``.
+        table: the values at 0, 1, ... units, ascending.
+        other: the same for the other number of units.
+    """
+    units, others = len(table) - 1, len(other) - 1
+    rate = np.interp(values, table, np.arange(units + 1)) / units
+    return np.asarray(np.interp(rate * others, np.arange(others + 1), other))
+
+
+def _mean_of_classes(bounds: Values) -> Values:
+    """Return the mean over the last axis, added class by class: the same bits in a batch of any size."""
+    total = np.zeros(bounds.shape[:-1])
+    for c in range(bounds.shape[-1]):
+        total = total + bounds[..., c]
+    return np.asarray(total / bounds.shape[-1])
+
+
+@lru_cache(maxsize=4096)
+def _loss_table(units: int, delta: float) -> Values:
+    return split_bounds(np.arange(units + 1) * ONE, units, delta)
 
 
 @lru_cache(maxsize=4096)
@@ -131,3 +474,29 @@ def _delta(name: str, value: Any) -> float:
             f"delta={delta!r} is below {LEAST_DELTA:g}, the smallest that is divided among candidates"
         )
     return delta
+
+
+def _costs(name: str, value: Any) -> str:
+    """Return costs by label as canonical text; none, which no task accepts, as empty text."""
+    if isinstance(value, str) and not value:
+        return ""
+    costs = canonical(name, value, zero=True)
+    if not any(read(costs).values()):
+        raise InputError(f"{name} are all 0: at least one error must cost something")
+    return costs
+
+
+def _costs_of(text: str, classes: Sequence[object]) -> list[float]:
+    """Return the cost of each class.
+
+    Raises:
+        InputError: a label is not one of the classes, or a class has no cost or two.
+    """
+    costs = of_classes("costs", text, classes)
+    if absent := [label for label, cost in zip(classes, costs, strict=True) if cost is None]:
+        example = cut(written({str(label): 1 for label in classes[:2]}), 100)
+        raise InputError(
+            f"costs: no cost is given for {some_labels(absent)}: give one for each class, such as "
+            f"--criterion cost:{example}, where 0 is allowed"
+        )
+    return [cost for cost in costs if cost is not None]

@@ -1,13 +1,20 @@
 """Measures: the losses of rows as totals that can be added over sets of rows.
 
 A prediction of -1 is undecided and counts as wrong in every measure.
+
+Where rows belong to groups, the loss of a group is the share of its rows that are wrong. A measure of groups
+knows the group of each scored row; its totals, of one model on one split, are never added over splits.
 """
 
+from dataclasses import dataclass
 from enum import StrEnum
+from functools import cached_property
 from typing import ClassVar, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
+
+from ckcv_ray.core.losses import ONE
 
 UNDECIDED = -1
 
@@ -65,6 +72,58 @@ class ZeroOne:
         """Count wrong rows by class; see ``Measure``."""
         wrong = predicted != y
         return np.stack([np.sum(wrong & (y == c), axis=-1) for c in range(n_classes)], axis=-1)
+
+
+@dataclass(frozen=True, eq=False)
+class GroupShares:
+    """Wrong rows by class, and last the sum over groups of the share of wrong rows, in units of 1 / ``ONE``.
+
+    Each group's share is rounded up, so that totals are exact in any order and bounds hold for the share.
+
+    Attributes:
+        groups: number of the group of each scored row, (rows,).
+    """
+
+    name: ClassVar[str] = "group_shares"
+    kinds: ClassVar[frozenset[Kind]] = ZeroOne.kinds
+    bounded: ClassVar[bool] = True
+
+    groups: NDArray[np.intp]
+
+    def columns(self, n_classes: int) -> int:
+        """Return the number of classes, and one more."""
+        return n_classes + 1
+
+    def totals(self, y: Classes, predicted: Classes, n_classes: int) -> NDArray[np.int64]:
+        """Count wrong rows by class, and add up the groups' shares; see ``Measure``."""
+        counts = ZERO_ONE.totals(y, predicted, n_classes)
+        wrong = (predicted != y)[..., self.order]
+        return self.with_loss(counts, np.add.reduceat(wrong, self.starts, axis=-1, dtype=np.int64))
+
+    def with_loss(self, counts: NDArray[np.int64], wrong: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return the totals, given wrong rows by class, (..., classes), and by group, (..., groups)."""
+        shares = -(-wrong * ONE // self.rows)  # rounded up
+        return np.concatenate([counts, shares.sum(axis=-1, keepdims=True)], axis=-1)
+
+    @property
+    def parts(self) -> list[NDArray[np.intp]]:
+        """Positions of the scored rows of each group, in ascending order of the groups' numbers."""
+        return np.split(self.order, self.starts[1:])
+
+    @cached_property
+    def order(self) -> NDArray[np.intp]:
+        """Positions of the scored rows, group by group."""
+        return np.argsort(self.groups, kind="stable")
+
+    @cached_property
+    def starts(self) -> NDArray[np.intp]:
+        """Where each group starts in ``order``, (groups,)."""
+        return np.flatnonzero(np.diff(self.groups[self.order], prepend=-1))
+
+    @cached_property
+    def rows(self) -> NDArray[np.int64]:
+        """Number of scored rows of each group, (groups,)."""
+        return np.diff(np.append(self.starts, len(self.groups)))
 
 
 ZERO_ONE = ZeroOne()

@@ -4,7 +4,7 @@ The options of the command line and of TOML files come from these declarations.
 """
 
 from collections.abc import Callable
-from dataclasses import Field, dataclass, field, fields, replace
+from dataclasses import Field, dataclass, field, fields, is_dataclass, replace
 from typing import Any, TypeVar
 
 Part = TypeVar("Part")
@@ -21,6 +21,8 @@ class Option:
         kind: type of one value on the command line: str (also for lists), int, float or bool.
         shown: the default as shown on the command line.
         panel: heading that groups the option in ``--help``.
+        unsaid: whether JSON leaves the default out: a study that does not use the option keeps its run_id.
+        grows: whether the value may be raised in an existing run folder; it is then not part of the run_id.
     """
 
     check: Callable[[str, Any], Any]
@@ -28,6 +30,8 @@ class Option:
     kind: type = str
     shown: str | None = None
     panel: str = "Study"
+    unsaid: bool = False
+    grows: bool = False
 
 
 def option(default: Any, option: Option) -> Any:
@@ -50,21 +54,35 @@ def check_options(part: Any) -> None:
         object.__setattr__(part, name, declared.metadata["option"].check(name, getattr(part, name)))
 
 
-def values(part: Any) -> dict[str, Any]:
-    """Return the values of a part's options, by name."""
-    return {name: getattr(part, name) for name in options(part)}
+def values(part: Any, fixed: bool = False) -> dict[str, Any]:
+    """Return the values of a part's options, by name; ``fixed`` leaves out those that may grow."""
+    declared = {name: one.metadata["option"] for name, one in options(part).items()}
+    return {name: getattr(part, name) for name, one in declared.items() if not (fixed and one.grows)}
 
 
-def described(part: Any) -> dict[str, Any]:
-    """Return a part as JSON values: its name and its options."""
-    listed = {name: list(v) if isinstance(v, tuple) else v for name, v in values(part).items()}
-    return {"name": part.name, **listed}
+def described(part: Any, fixed: bool = False) -> dict[str, Any]:
+    """Return a part as JSON values: its name and its options; ``fixed`` leaves out those that may grow."""
+    listed = as_json(values(part, fixed))
+    unsaid = [name for name, one in options(part).items() if one.metadata["option"].unsaid]
+    said = {n: v for n, v in listed.items() if n not in unsaid or v != options(part)[n].default}
+    return {"name": part.name, **said}
+
+
+def as_json(given: dict[str, Any]) -> dict[str, Any]:
+    """Return values of options by name as JSON: tuples as lists, parts as their name and options."""
+    return {name: _json(value) for name, value in given.items()}
 
 
 def thinned(part: Part, most: int) -> Part:
     """Return a part with at most ``most`` values in each list of its options, evenly spaced."""
     lists = {name: value for name, value in values(part).items() if isinstance(value, tuple)}
     return replace(part, **{name: _spaced(value, most) for name, value in lists.items()})  # type: ignore[type-var]
+
+
+def _json(value: Any) -> Any:
+    if isinstance(value, tuple):
+        return [_json(one) for one in value]
+    return described(value) if is_dataclass(value) and hasattr(value, "name") else value
 
 
 def _spaced(values: tuple[Any, ...], most: int) -> tuple[Any, ...]:

@@ -5,7 +5,8 @@ m = floor(n / k) rows each, and trains on the other n - 2m (TR). There are n! / 
 splits. If that is no more than the number requested, all are used, in lexicographic order; otherwise
 they are drawn at random, each from its own seed, so that any worker can redraw any split.
 
-``rotation`` is the conventional k-fold cross validation with which Algorithm 1 is compared.
+``rotation`` is the conventional k-fold cross validation with which Algorithm 1 is compared. The outer splits
+of a nested certification (``Outer``) have an estimate set and no select set.
 
 Reference: Anguita et al., ESANN 2012, Algorithm 1 and section 4.
 """
@@ -28,7 +29,7 @@ MOST_SPLITS = 1_000_000
 
 Index = NDArray[np.intp]
 # Spawn keys; those of splits begin with m, which is never 0.
-HELD_OUT, MEMBERS, ORDER = (0, 0, 2), (0, 0, 3), (0, 0, 5)
+HELD_OUT, MEMBERS, ORDER, PAIRS = (0, 0, 2), (0, 0, 3), (0, 0, 5), (0, 0, 6)
 
 
 class Split(NamedTuple):
@@ -44,7 +45,7 @@ class FoldSize(NamedTuple):
 
     Attributes:
         k_first, k_last: the smallest and the largest of the values requested.
-        n_select: number of rows in a select set, and in an estimate set.
+        n_select: number of rows in an estimate set, and in a select set unless that is empty.
         n_train: number of rows in a training set.
         n_splits: number of splits computed.
     """
@@ -95,10 +96,12 @@ class Resampling(Protocol):
         """Return the numbers of all splits in an order that is exchangeable given the data."""
 
 
-def check_folds(name: str, k: tuple[int, ...], n: int) -> None:
+def check_folds(name: str, k: tuple[int, ...], n: int, unit: str = "row") -> None:
     """Raise InputError unless every k is in 3 .. n."""
     if invalid := [one for one in k if not LEAST_K <= one <= n]:
-        raise InputError(f"{name}={invalid[0]} is outside {LEAST_K}..{n}: there are {n} rows to learn from")
+        raise InputError(
+            f"{name}={invalid[0]} is outside {LEAST_K}..{n}: there are {n} {unit}s to learn from"
+        )
 
 
 def _k(name: str, value: Any) -> tuple[int, ...] | None:
@@ -197,6 +200,60 @@ class Rotation:
         return shuffled_order(size.n_splits, seed)
 
 
+@dataclass(frozen=True)
+class Outer:
+    """Outer splits of a nested certification: an estimate set, and all other rows, in which to select.
+
+    They are always drawn at random, each from its own seed, so that the first of many are those of few. Each
+    estimate set is that of the complete split of ``parts`` folds with the same number.
+
+    Attributes:
+        parts: an estimate set has the ``1 / parts`` of the rows, rounded down: 3 for a third, 2 for half.
+        n_splits: number of splits.
+    """
+
+    name: ClassVar[str] = "outer"
+
+    parts: int
+    n_splits: int
+
+    @property
+    def k(self) -> tuple[int, ...]:
+        """The number of parts."""
+        return (self.parts,)
+
+    def check(self, n: int, unit: str = "row") -> None:
+        """Raise InputError unless n rows have more estimate sets than there are splits.
+
+        Otherwise one could as well take each set once, and then adding splits would change those there are.
+        """
+        m = n // self.parts
+        possible = _choices(n, m, self.n_splits + 1)
+        if self.n_splits >= possible:
+            raise InputError(
+                f"outer_splits={self.n_splits}: {n} {unit}s have only {possible} different outer estimate "
+                f"sets (of {m} {unit}s), and fewer than these can be drawn: at most {possible - 1}"
+            )
+
+    def canonical(self, n: int) -> Self:
+        """Return itself."""
+        return self
+
+    def sizes(self, n: int) -> tuple[FoldSize, ...]:
+        """Return the only fold size; its training sets are all rows outside the estimate sets."""
+        m = n // self.parts
+        return (FoldSize(self.parts, self.parts, m, n - m, self.n_splits),)
+
+    def split(self, n: int, size: FoldSize, number: int, seed: int) -> Split:
+        """Draw a split, whose select set is empty."""
+        estimated = _drawn(n, size.n_select, number, seed) == 2
+        return Split(np.flatnonzero(~estimated), np.empty(0, dtype=np.intp), np.flatnonzero(estimated))
+
+    def order(self, n: int, size: FoldSize, seed: int) -> Index:
+        """Return the splits as they are numbered: they are drawn independently."""
+        return np.arange(size.n_splits)
+
+
 def _is_every_k(k: tuple[int, ...] | None, n: int) -> bool:
     """Return whether the numbers of folds are all those possible for n rows."""
     return k == tuple(range(LEAST_K, n + 1))
@@ -254,9 +311,7 @@ def complete_kfold(n: int, k: int, number: int, n_splits: int, seed: int) -> Spl
     m = n // k
     if is_enumerated(n, k, n_splits):
         return _enumerated(n, m, number)
-    order = _generator(seed, (m, number)).permutation(n)
-    role = np.zeros(n, dtype=np.int8)
-    role[order[:m]], role[order[m : 2 * m]] = 1, 2
+    role = _drawn(n, m, number, seed)
     return Split(*(np.flatnonzero(role == part) for part in range(3)))
 
 
@@ -302,6 +357,23 @@ def draw_members(n_members: int, rows: int, seed: int) -> Index:
     return np.asarray(_generator(seed, MEMBERS).integers(n_members, size=rows))
 
 
+def draw_pairs(y: NDArray[np.integer[Any]], seed: int, number: int = 0) -> tuple[Index, Index]:
+    """Draw disjoint pairs of a row of class 0 and a row of class 1, as many as the rarer class has rows.
+
+    Args:
+        y: class numbers (rows,); the pairs depend on the positions of the classes alone.
+        seed: non-negative.
+        number: of the split that the rows belong to.
+
+    Returns:
+        Positions of the rows of class 0, and of those of class 1, each (pairs,).
+    """
+    rng = _generator(seed, (*PAIRS, number))
+    first, second = (rng.permutation(np.flatnonzero(y == c)) for c in (0, 1))
+    pairs = min(len(first), len(second))
+    return first[:pairs], second[:pairs]
+
+
 def randomisers(m: int, n_splits: int, seed: int) -> list[float]:
     """Draw Stevens' v for each split with folds of m rows, the same for all settings."""
     return [_generator(seed, (m, number, 1)).uniform() for number in range(n_splits)]
@@ -309,6 +381,14 @@ def randomisers(m: int, n_splits: int, seed: int) -> list[float]:
 
 def _generator(seed: int, key: tuple[int, ...]) -> np.random.Generator:
     return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=key))
+
+
+def _drawn(n: int, m: int, number: int, seed: int) -> NDArray[np.int8]:
+    """Draw which of n rows are in TR (0), MS (1) and EE (2), the last two of m rows each."""
+    order = _generator(seed, (m, number)).permutation(n)
+    role = np.zeros(n, dtype=np.int8)
+    role[order[:m]], role[order[m : 2 * m]] = 1, 2
+    return role
 
 
 def _enumerated(n: int, m: int, rank: int) -> Split:

@@ -5,18 +5,19 @@ fold sizes, or within one whose own best candidate is reported. Until such a com
 complete candidate), the candidate that looks best after the first splits is completed; from then on each fold
 size with candidates alive advances by one split in turn, the size with the lowest lower bound first, and a
 candidate that is likely to beat the leader is completed before that. A path always begins at its first step,
-so dropping candidates shortens it at the end.
+so dropping candidates shortens it at the end; until then all of it is computed, because a longer part of it
+later would be computed from the first step again.
 
 Nothing here can change the result, only how soon it is known.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from enum import StrEnum
 from math import ceil, inf
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from ckcv_ray.core.selection import Leader, Selection, Values
 
@@ -71,13 +72,14 @@ class Schedule:
 
     Args:
         selection: read, never changed.
-        cost: relative cost of an evaluation in each fold size.
+        cost: relative cost of an evaluation in each fold size, (n_sizes,); with several learners, whose costs
+            cannot be compared, that of each, (n_sizes, n_learners).
         transfer: used by the forecast.
     """
 
-    def __init__(self, selection: Selection, cost: Sequence[float], transfer: Transfer) -> None:
+    def __init__(self, selection: Selection, cost: ArrayLike, transfer: Transfer) -> None:
         self.selection = selection
-        self.cost = cost
+        self.cost: Values = np.asarray(cost, dtype=np.float64).reshape(len(selection.sizes), -1)
         self._transfer = transfer
         self.issued: list[Lengths] = [size.computed.copy() for size in selection.sizes]
         self._seen = -1
@@ -112,18 +114,19 @@ class Schedule:
         self._open()
         return all(led for led, _ in self._lowest.values())
 
-    def forecast(self) -> float:
-        """Return the expected remaining work, in evaluations times their cost; 0 if all is decided.
+    def forecast(self) -> Values:
+        """Return the expected remaining work of each learner, in evaluations times their cost, (n_learners,).
 
-        A candidate is assumed to continue as in its prefix; a fold size that has not started is estimated
-        from the nearest one that has.
+        It is 0 if all is decided. A candidate is assumed to continue as in its prefix; a fold size that has
+        not started is estimated from the nearest one that has.
         """
-        work = 0.0
+        work: Values = np.zeros(self.cost.shape[1])
         for size, fold in enumerate(self.selection.sizes):
             splits = np.where(self.selection.alive(size), self._splits_expected(size), 0)
             lengths = _path_lengths(splits, fold.n_splits)
             missing = np.where(lengths > fold.computed, lengths, 0)
-            work += self.cost[size] * float(missing.sum())
+            of_learner = np.bincount(self.selection.learners, missing.sum(axis=0), len(work))
+            work += self.cost[size] * of_learner
         return work
 
     def _open(self) -> list[int]:
@@ -182,8 +185,8 @@ class Schedule:
         eligible = selection.alive(size) & (fold.prefix >= least) & (fold.expected < threshold)
         if selection.exhaustive or not eligible.any():
             return None
-        path, step = divmod(int(np.argmin(np.where(eligible, fold.expected, inf))), fold.low.shape[1])
-        return path, step + 1 if threshold == inf else int(self._alive_lengths(size)[path])
+        path = int(np.argmin(np.where(eligible, fold.expected, inf))) // fold.low.shape[1]
+        return path, int(self._alive_lengths(size)[path])
 
     def _frontier(self, size: int) -> Unit | None:
         """Return the first split that any path alive in this size needs, with all paths that need it."""
@@ -214,10 +217,10 @@ class Schedule:
             threshold = float(expected.min())
         elif threshold == inf:
             threshold = min(float(self._expected_values(j, j).min()) for j in started)
-        if fold.least > threshold:
+        if fold.floor > threshold:
             return np.zeros_like(everything)
-        rise = np.maximum(expected - fold.least, 1e-12)
-        splits = np.ceil(fold.n_splits * (threshold - fold.least) / rise)
+        rise = np.maximum(expected - fold.floor, 1e-12)
+        splits = np.ceil(fold.n_splits * (threshold - fold.floor) / rise)
         return np.where(expected > threshold, np.minimum(splits, fold.n_splits), everything).astype(np.intp)
 
     def _expected_values(self, size: int, like: int) -> Values:
@@ -226,7 +229,7 @@ class Schedule:
         known = other.values >= 0
         counts = known.sum(axis=0)
         mean = np.where(known, other.values, 0).sum(axis=0) / np.maximum(counts, 1)
-        typical = mean[counts > 0].mean() if counts.any() else other.least
+        typical = mean[counts > 0].mean() if counts.any() else other.floor
         return self._transfer(np.where(counts > 0, mean, typical), like, size)
 
 

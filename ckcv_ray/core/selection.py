@@ -3,13 +3,14 @@
 For one fold size with S splits, a candidate (path, step, size) has a value v_i of the criterion, such as the
 bound U(x_i; m), for each split i computed so far. Over the unbroken prefix i = 0 .. p - 1,
 
-    low = fsum([v_0, ..., v_{p-1}] + [least] * (S - p)) / S
+    low = fsum([v_0, ..., v_{p-1}, least_p, ..., least_{S-1}]) / S
 
-is at most the candidate's L_MS whatever the values of the other splits, since no value is below the least
-one, such as U(0; m), and equals it at p = S. A candidate with low above the L_MS of a complete one is beaten
-and need not be completed; an equal one is kept, because ties are broken by the smaller step, then path, then
-k. ``math.fsum`` rounds correctly, so neither low nor L_MS depends on the order of arrival, and low never
-decreases as p grows.
+is at most the candidate's L_MS whatever the values of the other splits, since no value is below the least one
+of its split, such as U(0; m), and equals it at p = S. Where a value depends on how many rows of each class a
+split scores, its least value differs from split to split. A candidate with low above the L_MS of a complete
+one is beaten and need not be completed; an equal one is kept, because ties are broken by the learner that
+comes first, then by the smaller step, then path, then k. ``math.fsum`` rounds correctly, so neither low nor
+L_MS depends on the order of arrival, and low never decreases as p grows.
 
 Arrays are compared by ordinary float64 sums; anything within ``NEAR`` of a threshold is decided by ``fsum``.
 If the best candidate of a fold size is to be reported, the size is compared with that candidate alone. Paths
@@ -23,7 +24,7 @@ from math import fsum, inf
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 UNKNOWN = -1.0  # these three replace values, which are never negative
 FAILED = -2.0
@@ -36,7 +37,7 @@ Index = NDArray[np.intp]
 
 
 class Leader(NamedTuple):
-    """A complete candidate by position; tuples compare in the order that breaks ties."""
+    """A complete candidate by position; those of one learner compare in the order that breaks ties."""
 
     l_ms: float
     step: int
@@ -51,17 +52,39 @@ class Proof(NamedTuple):
     lower_bound: float
 
 
-def mean_bound(bounds: Sequence[float], least: float, n_splits: int) -> float:
-    """Compute ``low`` of the module docstring; it is L_MS itself if ``bounds`` has all n_splits values."""
-    return fsum([*bounds, *[least] * (n_splits - len(bounds))]) / n_splits
+class Least(NamedTuple):
+    """The least values of the splits of a fold size.
+
+    Attributes:
+        values: that of each split, (n_splits,).
+        rest: their sum from each split on, up to rounding, (n_splits + 1,).
+    """
+
+    values: list[float]
+    rest: list[float]
+
+    @classmethod
+    def of(cls, least: ArrayLike, n_splits: int) -> "Least":
+        """Return those of ``n_splits`` splits, given one value for all of them or one for each."""
+        each = np.broadcast_to(np.asarray(least, dtype=np.float64), n_splits)
+        if np.all(each == each[0]):
+            rest = np.arange(n_splits, -1, -1) * each[0]
+        else:
+            rest = np.concatenate([np.cumsum(each[::-1])[::-1], [0.0]])
+        return cls(each.tolist(), rest.tolist())
 
 
-def shortest_proof(bounds: Sequence[float], least: float, n_splits: int, threshold: float) -> Proof | None:
+def mean_bound(bounds: Sequence[float], least: Least) -> float:
+    """Compute ``low`` of the module docstring; it is L_MS itself if ``bounds`` has a value for each split."""
+    return fsum([*bounds, *least.values[len(bounds) :]]) / len(least.values)
+
+
+def shortest_proof(bounds: Sequence[float], least: Least, threshold: float) -> Proof | None:
     """Find the first prefix of ``bounds`` whose lower bound exceeds ``threshold``; None if there is none."""
-    total = 0.0
+    total, n_splits = 0.0, len(least.values)
     for p in range(len(bounds) + 1):
-        if (total + (n_splits - p) * least) / n_splits > threshold - NEAR:
-            low = mean_bound(bounds[:p], least, n_splits)
+        if (total + least.rest[p]) / n_splits > threshold - NEAR:
+            low = mean_bound(bounds[:p], least)
             if low > threshold:
                 return Proof(p, low)
         if p < len(bounds):
@@ -73,6 +96,8 @@ class Standings:
     """The values of one fold size and what is derived from them.
 
     Attributes:
+        least: the least values of the splits.
+        floor: the lower bound on any candidate's L_MS.
         values: values of the criterion, (n_splits, n_paths, n_steps), or UNKNOWN, FAILED or ABSENT.
         prefix: length of each candidate's unbroken prefix of splits, (n_paths, n_steps).
         low: lower bound on each candidate's L_MS, by float64 sums, (n_paths, n_steps).
@@ -82,9 +107,14 @@ class Standings:
         computed: number of evaluations of each path that are known or failed, (n_splits, n_paths).
     """
 
-    def __init__(self, n_splits: int, lengths: Sequence[int], least: float) -> None:
+    def __init__(
+        self, n_splits: int, lengths: Sequence[int], least: ArrayLike, learners: ArrayLike = 0
+    ) -> None:
         self.n_splits = n_splits
-        self.least = least
+        self._learners: Index = np.broadcast_to(np.asarray(learners, dtype=np.intp), len(lengths))
+        self.least = Least.of(least, n_splits)
+        self.floor = mean_bound((), self.least)
+        self._rest: Values = np.array(self.least.rest)
         self._absent: Mask = np.arange(max(lengths)) >= np.array(lengths)[:, None]
         self.values: Values = np.full((n_splits, *self._absent.shape), UNKNOWN)
         self.values[:, self._absent] = ABSENT
@@ -95,7 +125,7 @@ class Standings:
         unbroken = np.logical_and.accumulate(self.values >= 0, axis=0)
         total = np.multiply(self.values, unbroken).sum(axis=0)
         self.prefix: Index = unbroken.sum(axis=0)
-        self.low: Values = (total + (self.n_splits - self.prefix) * self.least) / self.n_splits
+        self.low: Values = (total + self._rest[self.prefix]) / self.n_splits
         self.expected: Values = np.where(self.prefix > 0, total / np.maximum(self.prefix, 1), inf)
         failed = self.values == FAILED
         self.blocked: Mask = self._absent
@@ -120,7 +150,7 @@ class Standings:
 
     def exact_low(self, path: int, step: int) -> float:
         """Return the correctly rounded ``low`` of one candidate."""
-        return mean_bound(self.prefix_values(path, step), self.least, self.n_splits)
+        return mean_bound(self.prefix_values(path, step), self.least)
 
     def leader(self, size: int) -> Leader | None:
         """Return the best complete candidate of this size, whose position is ``size``."""
@@ -128,7 +158,12 @@ class Standings:
             return None
         l_ms = np.where(self.complete, self.low, inf)
         near = np.argwhere(l_ms <= l_ms.min() + NEAR)
-        return min(Leader(self.exact_low(p, s), int(s), int(p), size) for p, s in near)
+        leaders = (Leader(self.exact_low(p, s), int(s), int(p), size) for p, s in near)
+        return min(leaders, key=self.order)
+
+    def order(self, leader: Leader) -> tuple[float, int, Leader]:
+        """Return the key by which the best of several leaders comes first."""
+        return leader.l_ms, int(self._learners[leader.path]), leader
 
     def alive(self, threshold: float) -> Mask:
         """Return which incomplete candidates can still reach ``threshold`` or less, (n_paths, n_steps)."""
@@ -140,17 +175,18 @@ class Standings:
 
     def proof(self, path: int, step: int, threshold: float) -> Proof | None:
         """Return the shortest proof that one candidate is beaten by an L_MS of ``threshold``."""
-        return shortest_proof(self.prefix_values(path, step), self.least, self.n_splits, threshold)
+        return shortest_proof(self.prefix_values(path, step), self.least, threshold)
 
 
 class Selection:
     """All fold sizes of a study, the largest first, and the comparison of their candidates.
 
     Args:
-        sizes: number of splits and least value of each fold size.
+        sizes: number of splits of each fold size, and their least value, or the least value of each.
         lengths: number of steps of each path.
         own: positions of the sizes compared with their own best candidate alone.
         exhaustive: whether to drop nothing.
+        learners: position of each path's learner among those that are compared.
 
     Attributes:
         version: increases whenever what is derived from the values may have changed.
@@ -159,12 +195,14 @@ class Selection:
 
     def __init__(
         self,
-        sizes: Sequence[tuple[int, float]],
+        sizes: Sequence[tuple[int, ArrayLike]],
         lengths: Sequence[int],
         own: Iterable[int] = (),
         exhaustive: bool = False,
+        learners: ArrayLike = 0,
     ) -> None:
-        self.sizes = [Standings(n_splits, lengths, least) for n_splits, least in sizes]
+        self.learners: Index = np.broadcast_to(np.asarray(learners, dtype=np.intp), len(lengths))
+        self.sizes = [Standings(n_splits, lengths, least, self.learners) for n_splits, least in sizes]
         self.leaders: list[Leader | None] = [None] * len(self.sizes)
         self.own = frozenset(own)
         self.exhaustive = exhaustive
@@ -193,7 +231,8 @@ class Selection:
         for size in self._stale:
             self.sizes[size].refresh()
             self.leaders[size] = self.sizes[size].leader(size)
-        before, self._winner = self._winner, min((one for one in self.leaders if one), default=None)
+        leaders = (leader for leader in self.leaders if leader)
+        before, self._winner = self._winner, min(leaders, key=self.sizes[0].order, default=None)
         self.version += 1
         for size in self._stale if before == self._winner else range(len(self.sizes)):
             self.changed[size] = self.version

@@ -112,9 +112,10 @@ def check_matlab_size(path: Path) -> None:
 
 def _csv(path: Path) -> pa.Table:
     _check_text(path, b",")
+    _check_separator(path)
     return csv.read_csv(
         path,
-        read_options=csv.ReadOptions(block_size=LINE_BYTES),
+        read_options=csv.ReadOptions(block_size=LINE_BYTES, use_threads=False),
         convert_options=csv.ConvertOptions(strings_can_be_null=True),
     )
 
@@ -128,9 +129,14 @@ def check_parquet_size(source: Path | BinaryIO, most_rows: int, most: int) -> pa
     with parquet.ParquetFile(source) as file:
         metadata, schema = file.metadata, file.schema_arrow
         groups = [metadata.row_group(i) for i in range(metadata.num_row_groups)]
-        values = sum(abs(group.column(i).num_values) for group in groups for i in range(group.num_columns))
-        values = max(values, metadata.num_rows * metadata.num_columns)
         size = sum(abs(group.total_byte_size) for group in groups)
+        values = metadata.num_rows * metadata.num_columns
+        if any(map(pa.types.is_nested, schema.types)):
+            # Arrow aborts the process if it is asked for the metadata of a column and they are damaged; in
+            # reading, which here keeps nothing, it raises.
+            file.scan_contents()
+            columns = [group.column(i) for group in groups for i in range(group.num_columns)]
+            values = max(values, sum(abs(column.num_values) for column in columns))
     if values > most or metadata.num_rows > most_rows:
         allowed = f"at most {most:,} values in {most_rows:,} rows can be read"
         raise InputError(f"it holds {values:,} values in {metadata.num_rows:,} rows: {allowed}")
@@ -177,15 +183,12 @@ def read_parquet(
 def _read_table(
     source: Path | BinaryIO, text: list[str], columns: list[str] | None, verified: bool
 ) -> pa.Table:
+    # Arrow's threads may abort the process at its exit (arrow #34314): tables are read on this one. A path is
+    # read by another function, as ParquetFile would take a.list.element for a part of a list a.
+    options = {"read_dictionary": text, "page_checksum_verification": verified, "pre_buffer": False}
     if isinstance(source, Path):
-        return parquet.read_table(
-            source, read_dictionary=text, columns=columns, page_checksum_verification=verified
-        )
-    # Arrow's threads may still hold a Python stream at exit, which aborts the process (arrow #34314): it is
-    # read on this thread. A path is not: this reader would take a.list.element for a part of a list a.
-    with parquet.ParquetFile(
-        source, read_dictionary=text, page_checksum_verification=verified, pre_buffer=False
-    ) as file:
+        return parquet.read_table(source, columns=columns, use_threads=False, **options)
+    with parquet.ParquetFile(source, **options) as file:
         return file.read(columns, use_threads=False)
 
 
@@ -245,6 +248,20 @@ def _check_text(path: Path, separator: bytes) -> None:
             rows += ends
             cells += block.count(separator)
     check_size(name, rows, max(columns, cells // max(1, rows)))
+
+
+def _check_separator(path: Path) -> None:
+    """Raise InputError if the first line of a CSV file is separated by something else than commas."""
+    with path.open("rb") as file:
+        names = file.readline(LINE_BYTES).removeprefix(b"\xef\xbb\xbf")
+    if b"," in names or b'"' in names:
+        return
+    for separator, called in ((b";", "semicolons"), (b"\t", "tabs")):
+        if separator in names:
+            raise InputError(
+                f"{str(path)!r} is separated by {called}: expected commas, and a point in decimal numbers; "
+                "save it again that way"
+            )
 
 
 def _inflated_size(content: bytes) -> int:

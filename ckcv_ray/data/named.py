@@ -1,4 +1,4 @@
-"""Named learning sets: the IDA benchmarks, Breiman's generators, and two-class sets of scikit-learn.
+"""Named learning sets: the IDA benchmarks, Breiman's generators, and sets of scikit-learn.
 
 Each has columns x0, x1, ... and y (of scikit-learn: the set's feature names and target), and test rows if the
 set defines any.

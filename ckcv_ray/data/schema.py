@@ -13,6 +13,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from ckcv_ray.data.files import MOST_BYTES, SPARSE
+from ckcv_ray.data.grouping import hint
 from ckcv_ray.errors import InputError, counted
 from ckcv_ray.validation import expect
 
@@ -135,7 +136,10 @@ def _finite(column: pa.ChunkedArray, name: str, fix: str) -> NDArray[np.float64]
         raise InputError(f"column {name!r} is empty: {fix}")
     kind = column.type
     if not any(is_one(kind) for is_one in (*NUMBERS, pa.types.is_boolean)):
-        raise InputError(f"column {name!r} holds {kind}{_example(column)}, not numbers: {fix}")
+        raise InputError(
+            f"column {name!r} holds {_kind_of(kind)}{_example(column)}, not numbers: {fix}"
+            f"{hint(column, name)}"
+        )
     if column.null_count:
         row = int(np.argmax(column.is_null().to_numpy())) + 1
         raise InputError(
@@ -175,13 +179,25 @@ def _example(column: pa.ChunkedArray) -> str:
     if pa.types.is_dictionary(column.type):
         column = column.slice(0, SHOWN).cast(column.type.value_type)
     values: list[str] = []
-    if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
-        values = [value for value in column.slice(0, SHOWN).to_pylist() if value is not None]
+    if _is_text(column.type):
+        first = column.slice(0, SHOWN).to_pylist()
+        for row, value in enumerate(first, start=1):
+            if value is not None and not is_number(value):
+                return f" such as {value[:40]!r} in row {row}"
+        values = [value for value in first if value is not None]
     else:
         with suppress(ValueError, OverflowError, pa.ArrowException):  # a time outside Python's range
             values = [str(column.drop_null()[0].as_py())]
-    shown = next((value for value in values if not is_number(value)), values[0] if values else None)
-    return "" if shown is None else f" such as {shown[:40]!r}"
+    return f" such as {values[0][:40]!r}" if values else ""
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
+
+
+def _kind_of(kind: pa.DataType) -> str:
+    """Name a type for a message."""
+    return "text" if _is_text(kind) else str(kind)
 
 
 def is_number(value: str) -> bool:

@@ -19,6 +19,15 @@ from numpy.typing import ArrayLike, NDArray
 from ckcv_ray.core.measures import Kind
 from ckcv_ray.data import named
 from ckcv_ray.data.files import SUFFIXES, from_matrix, read_file
+from ckcv_ray.data.grouping import (
+    Groups,
+    check_groups,
+    group_numbers,
+    groups_column,
+    name_of_groups,
+    question,
+    renumbered,
+)
 from ckcv_ray.data.schema import (
     LEAST_OF_CLASS,
     Classes,
@@ -51,6 +60,11 @@ class Task:
         features: the d column names.
         target: name of the label column.
         source: where the rows came from, for display.
+        groups: the group of each row, numbered from 0 in the order of first appearance, (n,); None if the
+            rows are independent.
+        group: name of the column of groups; None without groups.
+        question: asks about a column that looks like groups, for display; "" if there is none.
+        unlabelled: rows without labels, (rows, d), which only certify; None if there are none.
     """
 
     X: Rows
@@ -59,10 +73,19 @@ class Task:
     features: tuple[str, ...]
     target: str
     source: str = ""
+    groups: Groups | None = None
+    group: str | None = None
+    question: str = ""
+    unlabelled: Rows | None = None
 
     @classmethod
-    def of(cls, X: ArrayLike, y: ArrayLike, source: str = "arrays") -> "Task":
-        """Make a task from X [n, d] (an array or a data frame) and y [n].
+    def of(
+        cls, X: ArrayLike, y: ArrayLike, source: str = "arrays", groups: ArrayLike | None = None
+    ) -> "Task":
+        """Make a task from X [n, d] (an array or a data frame), y [n] and, if given, groups [n].
+
+        Rows with equal values in ``groups`` (text or whole numbers) belong together, such as the visits of
+        one patient; groups are independent of each other.
 
         Raises:
             InputError: as for ``learning_task``, or the shapes do not match.
@@ -72,7 +95,11 @@ class Task:
             raise InputError(f"X has shape {inputs.shape} and y {labels.shape}: expected (n, d) and (n,)")
         names = _frame_names(X, inputs)
         target = next(name for name in (*TARGETS, "") if name not in (names or ()))
-        return learning_task(_columns(inputs, labels, names, target), target, source=source)
+        columns, group = _columns(inputs, labels, names, target), None
+        if groups is not None:
+            group = name_of_groups(columns.column_names)
+            columns = columns.append_column(group, groups_column(groups, len(labels)))
+        return learning_task(columns, target, source=source, group=group)
 
     @cached_property
     def digest(self) -> str:
@@ -83,6 +110,16 @@ class Task:
     def n(self) -> int:
         """Number of rows."""
         return len(self.y)
+
+    @property
+    def n_units(self) -> int:
+        """Number of independent units: groups, or rows if there are none."""
+        return self.n if self.groups is None else int(self.groups.max(initial=-1)) + 1
+
+    @property
+    def unit(self) -> str:
+        """The word for a unit: "group" or "row"."""
+        return "row" if self.groups is None else "group"
 
     @property
     def n_classes(self) -> int:
@@ -105,13 +142,15 @@ class Task:
         Raises:
             InputError: too few rows are left to learn from.
         """
-        left = np.delete(np.arange(self.n), rows)
-        kept = replace(self, X=np.ascontiguousarray(self.X[left]), y=self.y[left])
-        if not len(rows) or kept.n < LEAST_ROWS or kept.rarest_class_rows < LEAST_OF_CLASS:
+        kept = self._part(np.delete(np.arange(self.n), rows))
+        if not len(rows) or kept.n_units < LEAST_ROWS or kept.rarest_class_rows < LEAST_OF_CLASS:
+            groups = "" if kept.groups is None else f" in {counted(kept.n_units, 'group')}"
+            of_class = f"{LEAST_OF_CLASS} {'rows ' if groups else ''}of each class"
             raise InputError(
-                f"holding out {len(rows)} of {self.n} rows leaves {kept.n}, {kept.rarest_class_rows} of the "
-                f"rarest class: hold out at least 1, and leave at least {LEAST_ROWS} to learn from, with "
-                f"{LEAST_OF_CLASS} of each class; change the share held out, or the seed"
+                f"holding out {len(rows)} of {self.n} rows leaves {kept.n}{groups}, {kept.rarest_class_rows} "
+                f"of the rarest class: hold out at least 1{' group' if groups else ''}, and leave at least "
+                f"{LEAST_ROWS}{' groups' if groups else ''} to learn from, with {of_class}; change the share "
+                "held out, not the seed (which would void what is proven)"
             )
         return kept
 
@@ -121,7 +160,7 @@ class Task:
         Raises:
             InputError: a class has too few of these rows to learn from.
         """
-        part = replace(self, X=np.ascontiguousarray(self.X[chosen]), y=self.y[chosen])
+        part = self._part(chosen)
         if part.rarest_class_rows < LEAST_OF_CLASS:
             raise InputError(
                 f"{len(chosen)} of the {self.n} rows, drawn at random, have fewer than {LEAST_OF_CLASS} of "
@@ -129,25 +168,59 @@ class Task:
             )
         return part
 
+    def _part(self, chosen: Index) -> "Task":
+        groups = None if self.groups is None else renumbered(self.groups[chosen])
+        X = np.ascontiguousarray(self.X[chosen])
+        return replace(self, X=X, y=self.y[chosen], groups=groups, unlabelled=None)
+
+    def with_unlabelled(self, columns: pa.Table) -> "Task":
+        """Return the task with rows without labels; their columns are matched by name.
+
+        Raises:
+            InputError: there are none, a feature is missing, or they have the column of the labels.
+        """
+        if self.target in unique_names(columns):
+            raise InputError(
+                f"the unlabelled rows have the column {self.target!r} of the labels: rows with labels are "
+                "learned from, so add them to the data, or leave out that column"
+            )
+        if not columns.num_rows:
+            raise InputError("there are no unlabelled rows")
+        return replace(self, unlabelled=matrix(columns, list(self.features)))
+
+    def scored(self, rows: Index) -> "TestRows":
+        """Return some of the rows, to be scored."""
+        return TestRows(self.X[rows], self.y[rows], self.groups_of(rows))
+
+    def groups_of(self, rows: Index) -> Groups | None:
+        """Return the groups of some rows; None without groups."""
+        return None if self.groups is None else self.groups[rows]
+
     def labelled(self, numbers: NDArray[Any]) -> NDArray[Any]:
         """Return the original labels of class numbers."""
         original: NDArray[Any] = np.array(self.classes)
         return np.take(original, numbers)
 
     def columns(self) -> pa.Table:
-        """Return the features, and the target with its original labels, as Arrow columns."""
+        """Return the features, the target with its original labels, and the numbers of the groups, if any."""
         original = pa.array(self.classes).take(pa.array(self.y))
-        return from_matrix(self.X, original, list(self.features), self.target)
+        columns = from_matrix(self.X, original, list(self.features), self.target)
+        return columns if self.groups is None else columns.append_column(self.group, pa.array(self.groups))
 
 
 @dataclass(frozen=True)
 class TestRows:
-    """Test rows for a finished ensemble: X [rows, d], y [rows] class numbers."""
+    """Test rows for a finished ensemble: X [rows, d], y [rows] class numbers, and groups [rows] or None."""
 
     __test__ = False
 
     X: Rows
     y: Classes
+    groups: Groups | None = None
+
+    def none(self) -> "TestRows":
+        """Return no rows, of the same kind."""
+        return TestRows(self.X[:0], self.y[:0], None if self.groups is None else self.groups[:0])
 
     @property
     def digest(self) -> str:
@@ -179,19 +252,20 @@ def read_task(
     features: Sequence[str] | None = None,
     drop: Sequence[str] | None = None,
     ida_file: str | Path | None = None,
+    group: str | None = None,
 ) -> tuple[Task, TestRows | None]:
     """Read a task, and test rows if a named set has any.
 
     Args:
         source: a file's path, or a named set such as twonorm:400:0.
-        target, features, drop: as for ``learning_task``.
+        target, features, drop, group: as for ``learning_task``.
         ida_file: archive of the ``ida:`` sets.
 
     Raises:
         InputError: the source cannot be read or learned from.
     """
     columns = read(source, ida_file)
-    task = learning_task(columns.learn, target, features, drop, str(source))
+    task = learning_task(columns.learn, target, features, drop, str(source), group)
     return task, make_test_rows(columns.test, task)
 
 
@@ -201,28 +275,43 @@ def learning_task(
     features: Sequence[str] | None = None,
     drop: Sequence[str] | None = None,
     source: str = "",
+    group: str | None = None,
 ) -> Task:
     """Make a task from a table, checking its columns.
 
     Args:
         columns: one column for each feature, and the target.
         target: its name; by default the one column named target, y, label or class.
-        features: names of the columns to learn from; by default every column but the target.
+        features: names of the columns to learn from; by default every column but the target and the groups.
         drop: names of columns to leave out.
         source: where the columns came from, for display.
+        group: name of the column whose equal values (text, whole numbers) mark rows that belong together.
 
     Raises:
         InputError: a column is missing, empty, or not of finite numbers; there are fewer than two classes, or
-            fewer than 2 rows of a class; there are fewer than 6 rows; or no column varies.
+            fewer than 2 rows of a class; there are fewer than 6 rows; no column varies; or the groups have
+            gaps, are fewer than 6, or have one row each.
     """
+    task = stored_task(columns, target, features, drop, source, group)
+    if task.groups is not None:
+        assert task.group is not None
+        check_groups(task.groups, task.group)
+    return task
+
+
+def stored_task(
+    columns: pa.Table,
+    target: str | None = None,
+    features: Sequence[str] | None = None,
+    drop: Sequence[str] | None = None,
+    source: str = "",
+    group: str | None = None,
+) -> Task:
+    """Make a task as ``learning_task`` does, with any number of groups: some rows of a task may have few."""
     names = unique_names(columns)
-    target, known = _target_name(names, target), set(names)
-    for argument, value in (("features", features), ("drop", drop)):
-        expect(argument, value, list | tuple | None, "a list of column names")
-        for name in value or ():
-            if not (isinstance(name, str) and name in known):
-                raise InputError(f"there is no column {quoted(name)}: the columns are {some(names)}")
-    left_out = {target, *(drop or [])}
+    target = _target_name(names, target)
+    _check_chosen(names, target, features, drop, group)
+    left_out = {target, group, *(drop or [])}
     chosen = [name for name in dict.fromkeys(names if features is None else features) if name not in left_out]
     if not chosen:
         raise InputError(f"no feature is left besides the target {target!r}: correct --features and --drop")
@@ -231,9 +320,11 @@ def learning_task(
             f"the table has {counted(columns.num_rows, 'row')}: at least {LEAST_ROWS} are needed"
         )
     classes, y = classes_of(columns[target], target)
+    groups = None if group is None else group_numbers(columns[group], group)
     X = matrix(columns, chosen, optional=True)
     check_spread(X, chosen)
-    return Task(X, y, classes, tuple(chosen), target, source)
+    asked = question(columns, [target]) if groups is None else ""
+    return Task(X, y, classes, tuple(chosen), target, source, groups, group, asked)
 
 
 def rows_of(X: ArrayLike, features: tuple[str, ...]) -> NDArray[np.float64]:
@@ -292,16 +383,37 @@ def known_rows(X: Rows, task: Task) -> int:
 
 
 def count_repeats(task: Task) -> int:
-    """Count the rows that equal another row in every column, including the label."""
-    _, counts = np.unique(_as_items(np.column_stack([task.X, task.y])), return_counts=True)
+    """Count the rows that equal another row in every column, including the label.
+
+    With groups, the other row must be of another group: rows of one group may be related in any way.
+    """
+    _, items, counts = np.unique(
+        _as_items(np.column_stack([task.X, task.y])), return_inverse=True, return_counts=True
+    )
+    if task.groups is None:
+        return int(counts[counts > 1].sum())
+    pairs = np.unique(np.column_stack([items, task.groups]), axis=0)
+    shared = np.bincount(pairs[:, 0]) > 1  # items of more than one group
+    return int(np.sum(shared[items]))
+
+
+def count_repeated(X: Rows) -> int:
+    """Count the rows of X [rows, d] that equal another row of it."""
+    _, counts = np.unique(_as_items(X), return_counts=True)
     return int(counts[counts > 1].sum())
 
 
 def _digest(task: Task) -> str:
-    header = [task.features, task.target, task.classes, task.X.shape]
+    header: list[Any] = [task.features, task.target, task.classes, task.X.shape]
+    if task.groups is not None:
+        header.append(task.group)
     content = hashlib.sha256(json.dumps(header).encode())
     content.update(np.ascontiguousarray(task.X + 0.0, dtype="<f8").data)  # -0.0 and 0.0 are one number
     content.update(np.ascontiguousarray(task.y, dtype="<i4").data)
+    if task.groups is not None:
+        content.update(np.ascontiguousarray(task.groups, dtype="<i4").data)
+    if task.unlabelled is not None:
+        content.update(np.ascontiguousarray(task.unlabelled + 0.0, dtype="<f8").data)
     return content.hexdigest()
 
 
@@ -329,6 +441,36 @@ def _columns(X: NDArray[Any], y: NDArray[Any] | None, names: list[str] | None, t
         return from_matrix(X, y, names, target)
     except (pa.ArrowException, ValueError, OverflowError) as error:
         raise InputError(f"{'X' if y is None else 'X or y'} cannot be read as columns: {error}") from None
+
+
+def _check_chosen(
+    names: list[str],
+    target: str,
+    features: Sequence[str] | None,
+    drop: Sequence[str] | None,
+    group: str | None,
+) -> None:
+    """Raise InputError unless the columns asked for exist, and each is for one purpose."""
+    known = set(names)
+    for argument, value in (("features", features), ("drop", drop)):
+        expect(argument, value, list | tuple | None, "a list of column names")
+        for name in value or ():
+            if not (isinstance(name, str) and name in known):
+                raise InputError(f"there is no column {quoted(name)}: the columns are {some(names)}")
+    expect("group", group, str | None, "the name of a column")
+    if group is None:
+        return
+    if group not in known:
+        raise InputError(f"there is no column {quoted(group)} for the groups: the columns are {some(names)}")
+    if group == target:
+        raise InputError(
+            f"column {group!r} is the target, and cannot say which rows belong together: name another column "
+            "with --group"
+        )
+    if group in (features or ()):
+        raise InputError(
+            f"column {group!r} says which rows belong together, and is no feature: leave it out of --features"
+        )
 
 
 def _target_name(names: list[str], target: str | None) -> str:
