@@ -4,10 +4,13 @@ from typing import Any
 
 from ckcv_ray.errors import InputError
 from ckcv_ray.learners.base import Learner
+from ckcv_ray.learners.choice import Choice, learners_of
 from ckcv_ray.learners.simple import SimpleLearner
+from ckcv_ray.learners.sklearn import NAMED, AnyEstimator, EstimatorLearner
 from ckcv_ray.learners.svm.learner import GaussianSVM
 
-LEARNERS: dict[str, Any] = {GaussianSVM.name: GaussianSVM}
+BUILT_IN: tuple[Any, ...] = (GaussianSVM, *NAMED, AnyEstimator)
+LEARNERS: dict[str, Any] = {learner.name: learner for learner in (*BUILT_IN, Choice)}
 DEFAULT = GaussianSVM
 INSTALLED = "ckcv_ray.learners"  # entry points under which packages list their learners
 
@@ -26,8 +29,9 @@ def register(learner: type[Any]) -> type[Any]:
 
 
 def register_instance(learner: Learner) -> None:
-    """Register a learner's class unless its name is taken: an actor may not know the class."""
-    LEARNERS.setdefault(learner.name, type(learner))
+    """Register the classes of a learner unless their names are taken: an actor may not know them."""
+    for one in learners_of(learner).values():
+        LEARNERS.setdefault(one.name, type(one))
 
 
 def register_installed() -> list[str]:
@@ -47,4 +51,15 @@ def register_installed() -> list[str]:
     return broken
 
 
-__all__ = ["DEFAULT", "LEARNERS", "Learner", "SimpleLearner", "register", "register_installed"]
+__all__ = [
+    "DEFAULT",
+    "LEARNERS",
+    "AnyEstimator",
+    "Choice",
+    "EstimatorLearner",
+    "Learner",
+    "SimpleLearner",
+    "learners_of",
+    "register",
+    "register_installed",
+]

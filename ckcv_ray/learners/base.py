@@ -7,7 +7,7 @@ knows the values, and people see them. A fit depends only on the learner, its tr
 
 from collections.abc import Mapping, Sequence
 from enum import StrEnum
-from typing import Any, ClassVar, NamedTuple, Protocol
+from typing import Any, ClassVar, NamedTuple, Protocol, Self
 
 import numpy as np
 import pyarrow as pa
@@ -91,16 +91,26 @@ class Learner(Protocol):
 
     Attributes:
         name: short name, used in files and on the command line.
-        kinds: kinds of task it can learn.
-        convergence_advice: what to do about fits that did not converge.
-        schema: columns of the table of its models.
-        lengths: number of steps of each path.
+        kinds, ranks, convergence_advice, gaps, lengths: see below; a class may have constants.
     """
 
     name: ClassVar[str]
-    kinds: ClassVar[frozenset[Kind]]
-    convergence_advice: ClassVar[str]
-    schema: ClassVar[pa.Schema]
+
+    @property
+    def kinds(self) -> frozenset[Kind]:
+        """Kinds of task it can learn."""
+
+    @property
+    def ranks(self) -> bool:
+        """Whether, with two classes, a row with a larger score is more likely of the second class."""
+
+    @property
+    def convergence_advice(self) -> str:
+        """What to do about fits that did not converge."""
+
+    @property
+    def gaps(self) -> bool:
+        """Whether cells of that table may be empty; ``from_table`` then checks which."""
 
     @property
     def lengths(self) -> Sequence[int]:
@@ -110,7 +120,14 @@ class Learner(Protocol):
         """Return the hyperparameters at a position."""
 
     def settings(self) -> dict[str, NDArray[Any]]:
-        """Return the hyperparameters of all positions by name, path by path."""
+        """Return the hyperparameters of all positions by name, path by path; None where there is none."""
+
+    def canonical(self, task: Task) -> Self:
+        """Return the canonical form on a task, the same for all learners that are equal on it.
+
+        Raises:
+            InputError: an option does not fit the task, such as one that names a label.
+        """
 
     def thinned(self, most: int) -> "Learner":
         """Return a learner of the same kind with a smaller search space: lists of at most ``most`` values."""
@@ -140,8 +157,11 @@ class Learner(Protocol):
     def setting_of(self, model: Any) -> Setting:
         """Return the hyperparameters a model was fitted at."""
 
-    def table(self, models: Sequence[Any]) -> pa.Table:
-        """Return a table with a row of ``schema`` for each model."""
+    def columns(self, task: Task) -> pa.Schema:
+        """Return the columns of the table of its models on a task."""
+
+    def table(self, models: Sequence[Any], task: Task) -> pa.Table:
+        """Return a table with a row of ``columns`` for each model on a task."""
 
     def from_table(self, table: pa.Table, task: Task) -> list[Any]:
         """Return the models stored in a table.
@@ -152,7 +172,7 @@ class Learner(Protocol):
         """
 
     def most_values(self, task: Task) -> int:
-        """Return the largest number of values in a model's row of ``schema``; a file with more is refused."""
+        """Return the largest number of values in a row of ``columns``; a file with more is refused."""
 
     def same(self, a: Any, b: Any) -> bool:
         """Return whether two models are equal in every bit."""

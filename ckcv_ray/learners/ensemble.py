@@ -25,6 +25,7 @@ PICKLE_PROTOCOL = 5
 PICKLES = "model-*.pkl"
 COUNTS = pa.list_(pa.int64())
 COMMON = pa.schema([("k", pa.int64()), ("split", pa.int64()), ("errors", COUNTS), ("n_estimate", COUNTS)])
+OF_GROUPS = pa.schema([*COMMON, ("loss", pa.int64())])
 
 Records = NDArray[np.void]
 
@@ -45,6 +46,27 @@ class Member:
     model: Any
     errors: tuple[int, ...]
     n_estimate: tuple[int, ...]
+
+    @property
+    def totals(self) -> tuple[int, ...]:
+        """The totals of the criterion's measure on its estimate set."""
+        return self.errors
+
+
+@dataclass(frozen=True)
+class GroupMember(Member):
+    """One model of the ensemble of a task with groups.
+
+    Attributes:
+        loss: sum over the groups of its estimate set of the share of wrong rows, in units of 2**-32.
+    """
+
+    loss: int
+
+    @property
+    def totals(self) -> tuple[int, ...]:
+        """The totals of the criterion's measure on its estimate set; see ``core.measures.GroupShares``."""
+        return (*self.errors, self.loss)
 
 
 class Failure(NamedTuple):
@@ -73,6 +95,7 @@ class Outcome(NamedTuple):
         records: see ``storage.log``; failures: paths that raised; members: models of refit units.
         seconds: total time; fits: number of fits; solving: seconds spent in fits.
         peak: peak memory of the process so far, in bytes.
+        by_learner: seconds spent on the paths of each learner; empty if they were not measured.
     """
 
     records: Records
@@ -82,11 +105,12 @@ class Outcome(NamedTuple):
     fits: int = 0
     solving: float = 0.0
     peak: int = 0
+    by_learner: tuple[float, ...] = ()
 
 
 class Prediction(NamedTuple):
-    """Per row: the class number, the member that decided (-1: the majority), its score, and the share of F*
-    that predicts this class.
+    """Per row: the class number, the split of the member that decided (-1: the majority, or a model of no
+    split), its score, and the share of the ensemble that predicts this class (nan for a model of no split).
     """
 
     label: Classes
@@ -109,7 +133,7 @@ class Ensemble:
         """
         predicted = [member.model.predict(X) for member in self.members]
         for member, one in zip(self.members, predicted, strict=True):
-            _check_classes(member, one.label)
+            check_classes(member, one.label)
         labels = np.maximum(np.array([one.label for one in predicted]), 0)
         return labels, np.array([one.score for one in predicted])
 
@@ -144,12 +168,24 @@ class Ensemble:
         """Classify every row with the member of one split."""
         return self._by(X, np.full(len(X), number))
 
+    def alone(self, X: Rows) -> Prediction:
+        """Classify every row with the only member, which belongs to no split: there is no share."""
+        of_member = self._by(X, np.zeros(len(X), dtype=np.int64))
+        return of_member._replace(member=np.full(len(X), -1), share=np.full(len(X), np.nan))
+
     def error_rates(self, X: Rows, y: Classes) -> tuple[float, float]:
         """Return the mean error of the members on X [rows, d], y [rows] (the expected error of a random
         member), and the error of the majority vote.
         """
         labels, _ = self.predict(X)
         return float(np.mean(labels != y)), float(np.mean(_majority(labels)[0] != y))
+
+    def constants(self, X: Rows) -> tuple[int | None, ...]:
+        """Return for each member the class that it predicts for every row of X, or None if more than one.
+
+        A member that was right about rows of two classes is no constant; only the others have to predict.
+        """
+        return tuple(_only_class(member, X) for member in self.members)
 
     def _by(self, X: Rows, member: NDArray[np.int64]) -> Prediction:
         """Classify row i with the member at position ``member[i]``."""
@@ -159,10 +195,37 @@ class Ensemble:
         return Prediction(label, member, scores[member, rows], np.mean(labels == label, axis=0))
 
 
+@dataclass(frozen=True)
+class Models:
+    """The models of a finished run; an ensemble that its study does not have is None.
+
+    Attributes:
+        best: F*.
+        nested: the ensemble of a nested certification.
+        refit: one model at the selected setting, fitted on all rows that were not held out; its errors are
+            those on the rows held out.
+        full: the same, fitted on all rows; it has no errors, since no row is left.
+    """
+
+    best: Ensemble
+    nested: Ensemble | None = None
+    refit: Ensemble | None = None
+    full: Ensemble | None = None
+
+
 def judge(model: Model, X: Rows, y: Classes, measure: Measure, n_classes: int) -> tuple[int, ...]:
     """Return the totals of one model on rows X [rows, d], y [rows]; an undecided row counts as an error."""
     totals = measure.totals(y, model.predict(X).label, n_classes)
     return tuple(totals.tolist())
+
+
+def make_member(
+    k: int, split: int, model: Any, totals: tuple[int, ...], n_estimate: tuple[int, ...]
+) -> Member:
+    """Return the member with these totals: wrong rows by class and, with groups, the loss."""
+    errors, loss = totals[: len(n_estimate)], totals[len(n_estimate) :]
+    member = Member(k, split, model, errors, n_estimate)
+    return GroupMember(**vars(member), loss=loss[0]) if loss else member
 
 
 def class_sizes(y: Classes, n_classes: int) -> tuple[int, ...]:
@@ -170,16 +233,17 @@ def class_sizes(y: Classes, n_classes: int) -> tuple[int, ...]:
     return tuple(np.bincount(y, minlength=n_classes).tolist())
 
 
-def schema(learner: Learner) -> pa.Schema:
+def schema(learner: Learner, task: Task) -> pa.Schema:
     """Return the columns of a table of members: those of every member, then those of the learner."""
-    return pa.schema([*COMMON, *learner.schema])
+    return pa.schema([*(COMMON if task.groups is None else OF_GROUPS), *learner.columns(task)])
 
 
-def to_arrow(ensemble: Ensemble, learner: Learner) -> pa.Table:
+def to_arrow(ensemble: Ensemble, learner: Learner, task: Task) -> pa.Table:
     """Return a table with a row of ``schema`` for each member."""
-    models = learner.table([member.model for member in ensemble.members])
-    columns = {name: [getattr(member, name) for member in ensemble.members] for name in COMMON.names}
-    fields = schema(learner)
+    models = learner.table([member.model for member in ensemble.members], task)
+    names = (COMMON if task.groups is None else OF_GROUPS).names
+    columns = {name: [getattr(member, name) for member in ensemble.members] for name in names}
+    fields = schema(learner, task)
     arrays = [pa.array(columns[f.name], f.type) if f.name in columns else models[f.name] for f in fields]
     return pa.table(arrays, schema=fields)
 
@@ -191,12 +255,17 @@ def from_arrow(rows: pa.Table, learner: Learner, task: Task) -> Ensemble:
         ValueError: the rows do not describe members on this task.
         IndexError: a row number does not exist in the task.
     """
-    for name in rows.column_names:
-        listed = pa.types.is_list(rows.schema.field(name).type)
-        if rows[name].null_count or (listed and pc.list_flatten(rows[name]).null_count):
-            raise ValueError(f"{name} has empty cells")
+    names = (COMMON if task.groups is None else OF_GROUPS).names
+    check_filled(rows.select(names) if learner.gaps else rows)
     models = learner.from_table(rows, task)
-    return Ensemble(tuple(map(_member, rows.select(COMMON.names).to_pylist(), models)))
+    return Ensemble(tuple(map(_member, rows.select(names).to_pylist(), models)))
+
+
+def check_filled(rows: pa.Table) -> None:
+    """Raise ValueError if a table has empty cells, or empty entries in a list."""
+    for name in rows.column_names:
+        if _has_nulls(rows[name]):
+            raise ValueError(f"{name} has empty cells")
 
 
 def pickle_name(member: Member) -> str:
@@ -211,7 +280,7 @@ def to_pickles(ensemble: Ensemble, learner: Learner, task: Task) -> dict[str, by
     """
     return {
         pickle_name(m): pickle.dumps(m, protocol=PICKLE_PROTOCOL)
-        for m in from_arrow(to_arrow(ensemble, learner), learner, task).members
+        for m in from_arrow(to_arrow(ensemble, learner, task), learner, task).members
     }
 
 
@@ -221,14 +290,32 @@ def from_pickles(contents: Iterable[bytes]) -> Ensemble:
     return Ensemble(tuple(sorted(members, key=lambda member: member.split)))
 
 
+def _has_nulls(column: pa.ChunkedArray) -> bool:
+    """Return whether a cell is empty, or one in a list, however deep."""
+    listed = pa.types.is_list(column.type)
+    return bool(column.null_count or (listed and _has_nulls(pc.list_flatten(column))))
+
+
 def _member(row: dict[str, Any], model: Any) -> Member:
     errors, rows = tuple(row["errors"]), tuple(row["n_estimate"])
     if len(errors) != len(rows) or not all(0 <= wrong <= n for wrong, n in zip(errors, rows, strict=True)):
         raise ValueError(f"model of split {row['split']}: it has more errors than rows, or fewer than 0")
-    return Member(row["k"], row["split"], model, errors, rows)
+    totals = errors if "loss" not in row else (*errors, row["loss"])
+    return make_member(row["k"], row["split"], model, totals, rows)
 
 
-def _check_classes(member: Member, labels: Classes) -> None:
+def _only_class(member: Member, X: Rows) -> int | None:
+    """Return the class that a member predicts for every row of X, if there is only one."""
+    right = [rows > wrong for wrong, rows in zip(member.errors, member.n_estimate, strict=True)]
+    if sum(right) > 1:
+        return None
+    predicted = np.unique(np.maximum(member.model.predict(X).label, 0))
+    check_classes(member, predicted)
+    return int(predicted[0]) if len(predicted) == 1 else None
+
+
+def check_classes(member: Member, labels: Classes) -> None:
+    """Raise RunError if a member predicts a class that does not exist."""
     n_classes = len(member.errors)
     if (most := labels.max(initial=0)) >= n_classes:
         raise RunError(

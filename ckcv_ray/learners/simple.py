@@ -27,14 +27,17 @@ class SimpleLearner(Learner):
     """A learner that leaves only ``paths`` and ``fit`` to implement, and ``check`` if fits are expensive.
 
     Attributes:
-        name, kinds, convergence_advice, schema: see ``base.Learner``.
+        name, kinds, ranks, convergence_advice: see ``base.Learner``.
+        schema: columns of the table of its models, on any task.
         model: class of its models, constructed from the columns of ``schema`` by name.
     """
 
     name: ClassVar[str]
     kinds: ClassVar[frozenset[Kind]]
+    ranks: ClassVar[bool] = False
     convergence_advice: ClassVar[str] = ""
     schema: ClassVar[pa.Schema]
+    gaps: ClassVar[bool] = False
     model: ClassVar[type[Any]]
 
     @property
@@ -64,6 +67,10 @@ class SimpleLearner(Learner):
         """Return the hyperparameters of all positions by name, path by path."""
         every = [setting for path in self.paths for setting in path]
         return {name: np.array([setting[name] for setting in every]) for name in every[0]}
+
+    def canonical(self, task: Task) -> Self:
+        """Return the learner itself: no option depends on the task."""
+        return self
 
     def thinned(self, most: int) -> Self:
         """Return the learner with at most ``most`` values in each list of its options."""
@@ -100,7 +107,11 @@ class SimpleLearner(Learner):
         """Return the hyperparameters a model was fitted at, which are among its fields."""
         return {name: getattr(model, name) for name in self.paths[0][0]}
 
-    def table(self, models: Sequence[Any]) -> pa.Table:
+    def columns(self, task: Task) -> pa.Schema:
+        """Return ``schema``, whatever the task."""
+        return self.schema
+
+    def table(self, models: Sequence[Any], task: Task) -> pa.Table:
         """Return a table with a row of ``schema`` for each model."""
         names = self.schema.names
         rows = [{name: np.asarray(getattr(model, name)).tolist() for name in names} for model in models]

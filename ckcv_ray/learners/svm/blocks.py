@@ -9,6 +9,7 @@ gathered block and not on the shared matrix: it costs about as much as gathering
 repeated for every gamma (0.8 against 0.45 ns per element; at k = 3 a block has at most 4/9 of them).
 """
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -32,6 +33,7 @@ from ckcv_ray.learners.svm.kernels import (
 )
 from ckcv_ray.learners.svm.memory import round_up, scratch
 from ckcv_ray.learners.svm.path import MOST_FREE
+from ckcv_ray.learners.svm.problem import EQUAL, Weights
 from ckcv_ray.learners.svm.scaling import Scaling
 
 DENSE_BYTES = 1 << 30
@@ -53,15 +55,23 @@ class Dense(NamedTuple):
         solver: str,
         tolerance: float,
         max_iter: int,
+        weights: Weights = EQUAL,
     ) -> Fits:
         """Fit the path of one gamma to labels y."""
         fill_complement(self.train_distances, gamma, self.train_kernel)
-        return SOLVERS[solver](self.train_kernel, y, C_values, tolerance, max_iter)
+        return SOLVERS[solver](self.train_kernel, y, C_values, tolerance, max_iter, weights)
 
     def errors(self, gamma: float, fits: Fits, y: NDArray[np.int8]) -> NDArray[np.int64]:
         """Return the errors by class of each fit on the scored rows with labels y, shape (n_C, 2)."""
         complement(self.score_distances, gamma, out=self.score_kernel)
         return count_errors(self.score_kernel, fits, y)
+
+    def errors_of(
+        self, parts: Sequence[Index], gamma: float, fits: Fits, y: NDArray[np.int8]
+    ) -> NDArray[np.int64]:
+        """Return the errors by class of each fit on parts of the scored rows, shape (parts, n_C, 2)."""
+        complement(self.score_distances, gamma, out=self.score_kernel)
+        return np.array([count_errors(self.score_kernel[rows], fits, y[rows]) for rows in parts])
 
 
 class Points(NamedTuple):
@@ -78,9 +88,10 @@ class Points(NamedTuple):
         solver: str,
         tolerance: float,
         max_iter: int,
+        weights: Weights = EQUAL,
     ) -> Fits:
         """Fit the path of one gamma to labels y."""
-        return ON_POINTS[solver](self.train, gamma, y, C_values, tolerance, max_iter)
+        return ON_POINTS[solver](self.train, gamma, y, C_values, tolerance, max_iter, weights=weights)
 
     def errors(self, gamma: float, fits: Fits, y: NDArray[np.int8]) -> NDArray[np.int64]:
         """Return the errors by class of each fit on the scored rows with labels y, shape (n_C, 2)."""
@@ -93,6 +104,12 @@ class Points(NamedTuple):
             fill_distances(self.score[rows], self.train, D)
             errors += count_errors(complement(D, gamma, out=M), fits, y[rows])
         return errors
+
+    def errors_of(
+        self, parts: Sequence[Index], gamma: float, fits: Fits, y: NDArray[np.int8]
+    ) -> NDArray[np.int64]:
+        """Return the errors by class of each fit on parts of the scored rows, shape (parts, n_C, 2)."""
+        return np.array([Points(self.train, self.score[rows]).errors(gamma, fits, y[rows]) for rows in parts])
 
 
 def dense_bytes(n_train: int, n_score: int) -> int:

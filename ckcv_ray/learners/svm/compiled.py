@@ -4,20 +4,20 @@ from threading import get_ident
 from typing import Any
 
 import numpy as np
-from numba import float32, float64, int8, int64, typeof, types
+from numba import float32, float64, int8, int32, int64, typeof, types
 
-from ckcv_ray.learners.svm import decision, factor, kernels, loop, newton, path
+from ckcv_ray.learners.svm import decision, factor, kernels, loop, newton, path, votes
 from ckcv_ray.learners.svm.machine_code import Signatures
-from ckcv_ray.learners.svm.problem import empty_fits
+from ckcv_ray.learners.svm.problem import EQUAL, empty_fits
 
 V, M, S, SM = float64[::1], float64[:, ::1], float32[::1], float32[:, ::1]
-N, NM, B = int64[::1], int64[:, ::1], int8[::1]
+N, NM, B, T = int64[::1], int64[:, ::1], int8[::1], int32[:, :, ::1]
 
 
 def signatures() -> Signatures:
     """List every function with the types of its arguments, callees first."""
     complement, fits = typeof(kernels.complement_of(np.zeros((1, 1)))), typeof(empty_fits(1, 1))
-    space = typeof(path.workspace(1, get_ident()))
+    space, weights = typeof(path.workspace(1, get_ident())), typeof(EQUAL)
     return [
         (kernels._sum_squares, (M, M, M)),
         (kernels.gather, (M, N, N, M)),
@@ -37,18 +37,22 @@ def signatures() -> Signatures:
         (newton._assemble, (M, N, N, M, int64)),
         (newton._free_variables, (V, V, V, N, int64)),
         (newton.newton, (M, V, V, V, V, M, M, N, N, M)),
-        (path.describe_fit, (V, V, V, V, V, float64, int64, fits)),
+        (path.describe_fit, (V, V, V, V, V, float64, weights, int64, fits)),
         (path._refresh, (M, V, V, V, N)),
         (path._spread, (V, V, V, V, S, S)),
         (path._copy, (V, V, int64)),
         (path._violation, (V, V, V, V)),
         (path._newton_budget, (V, V, V, int64)),
         (path.fit, (complement, V, V, V, V, float64, int64, int64, space)),
-        (path.rescale, (V, V, V, V, V, float64)),
-        (path._begin, (M, V, V, V, float64, space)),
-        (path._solve_path, (complement, V, V, float64, int64, int64, space, fits)),
+        (path.rescale, (V, V, V, V, V, float64, float64)),
+        (path._whole, (float64,)),
+        (path._begin, (M, V, V, V, float64, float64, space)),
+        (path._solve_path, (complement, V, V, float64, int64, int64, weights, space, fits)),
         (decision._judge, (float64, int8, N)),
         (decision._count_errors, (M, M, V, B, NM)),
+        (kernels._fill_pair, (M, M, float64, M, M, SM, int64)),
+        (votes._decide, (M, int64, int64, int64, int64, V, float64, V, NM)),
+        (votes._add_votes, (M, int64, int64, int64, int64, M, V, int64, int64, V, NM, T, T)),
     ]
 
 

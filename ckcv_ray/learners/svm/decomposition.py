@@ -25,7 +25,7 @@ from ckcv_ray.learners.svm.kernels import (
 from ckcv_ray.learners.svm.machine_code import load, writable
 from ckcv_ray.learners.svm.memory import round_up, scratch
 from ckcv_ray.learners.svm.path import Workspace, describe_fit, fit, index_mask, rescale, workspace
-from ckcv_ray.learners.svm.problem import Fits, Vector, constant, empty_fits
+from ckcv_ray.learners.svm.problem import EQUAL, Fits, Vector, Weights, constant, empty_fits, settled
 
 BLOCK = 4096
 Box = tuple[Vector, Vector, Vector]  # b, and its bounds lo and hi
@@ -39,6 +39,7 @@ def path_on_points(
     tolerance: float,
     max_iter: int,
     block: int = BLOCK,
+    weights: Weights = EQUAL,
 ) -> Fits:
     """Fit each C in turn, starting from the previous solution; see ``problem.PathSolverOnPoints``.
 
@@ -46,6 +47,7 @@ def path_on_points(
         X: training rows [n, d]; gamma: width of the kernel exp(-gamma * squared distance).
         y, C_values, tolerance, max_iter: as for ``problem.PathSolver``.
         block: rows of a working set, at least 2.
+        weights: of the two classes.
     """
     if (y == y[0]).all():
         return constant(y, len(C_values))
@@ -55,14 +57,15 @@ def path_on_points(
     b, F = np.zeros(n), -y
     solved = False
     for c, C in enumerate(C_values):
-        lo, hi = np.minimum(0.0, C * y), np.maximum(0.0, C * y)
+        lo, hi = weights.bounds(y, C)
         if not solved:
-            rescale(F, y, b, lo, hi, C)
+            rescale(F, y, b, lo, hi, -C * weights.negative, C * weights.positive)
             fits.n_iter[c] = _solve(X, gamma, F, (b, lo, hi), tolerance, max_iter, block)
+            b = b if weights == EQUAL else settled(b, y, C, weights)
         fits.b[c], fits.gradient[c] = b, F
-        describe_fit(F, y, b, lo, hi, C, c, fits)
+        describe_fit(F, y, b, lo, hi, C, weights, c, fits)
         fits.converged[c] = solved or fits.violation[c] < tolerance
-        solved = solved or bool(fits.converged[c] and np.abs(b).max() < C)
+        solved = solved or bool(fits.converged[c] and weights.unconstrained(b, C))
     return fits
 
 

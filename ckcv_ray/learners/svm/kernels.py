@@ -113,6 +113,24 @@ def complement_of(M: Matrix) -> Complement:
     return Complement(double, single)
 
 
+def pair_complement(one: Matrix, other: Matrix, gamma: float, first: slice, second: slice) -> Complement:
+    """Return M of two classes of training rows, in the calling thread's scratch memory.
+
+    Args:
+        one, other: distances of all training rows from those of each class, [n, n_first] and [n, n_second].
+        gamma: width of the kernel.
+        first, second: ranges of the training rows of the two classes.
+    """
+    load()
+    n = one.shape[1] + other.shape[1]
+    M = scratch_complement(n)
+    row = scratch("pair row", (1, round_up(n, DOUBLES)))
+    row[:, n:] = 0.0
+    _fill_pair(one[first], other[first], gamma, row, M.double, M.single, 0)
+    _fill_pair(one[second], other[second], gamma, row, M.double, M.single, one.shape[1])
+    return M
+
+
 @compiled()
 def _sum_squares(A: Matrix, columns: Matrix, D: Matrix) -> None:
     """Fill D[i, j] = sum over f of (A[i, f] - columns[f, j])^2, four features at a time, in order."""
@@ -178,3 +196,18 @@ def _fill(D: Matrix, gamma: float, double: Matrix, single: Single) -> None:
             narrow[j] = out[j] if out[j] > LEAST_CURVATURE else LEAST_CURVATURE
         for j in range(n, narrow.shape[0]):
             narrow[j] = np.float32(1.0)
+
+
+@compiled()
+def _fill_pair(
+    A: Matrix, B: Matrix, gamma: float, row: Matrix, double: Matrix, single: Single, start: int
+) -> None:
+    """Fill in 1 - exp(-gamma D) from row ``start`` on, where a row of D is one of A and then one of B."""
+    n_first, n_second = A.shape[1], B.shape[1]
+    for p in range(A.shape[0]):
+        a, b = A[p], B[p]
+        for q in range(n_first):
+            row[0, q] = a[q]
+        for q in range(n_second):
+            row[0, n_first + q] = b[q]
+        _fill(row, gamma, double[start + p : start + p + 1], single[start + p : start + p + 1])

@@ -14,70 +14,87 @@ import numpy as np
 from ckcv_ray.learners.base import Status
 from ckcv_ray.learners.svm.kernels import Complement, complement_product
 from ckcv_ray.learners.svm.problem import (
+    EQUAL,
     Fits,
     Matrix,
     Solution,
     Vector,
+    Weights,
     constant,
     describe,
     gather_fits,
+    settled,
 )
 
 
-def path(M: Complement, y: Vector, C_values: tuple[float, ...], tolerance: float, max_iter: int) -> Fits:
+def path(
+    M: Complement,
+    y: Vector,
+    C_values: tuple[float, ...],
+    tolerance: float,
+    max_iter: int,
+    weights: Weights = EQUAL,
+) -> Fits:
     """Fit each C in turn, starting from zero; see ``problem.PathSolver``."""
     K = 1.0 - M.double[:, : len(y)]
 
     def fit(C: float) -> Solution:
-        svc = _train(K, y, C=C, kernel="precomputed", tol=tolerance, max_iter=max_iter)
-        b = _dual(svc, len(y))
-        return describe(np.vecdot(K, b), y, b, C, int(svc.n_iter_[0]), _status(svc))
+        svc = _train(K, y, weights, C=C, kernel="precomputed", tol=tolerance, max_iter=max_iter)
+        b = _dual(svc, y, C, weights)
+        return describe(np.vecdot(K, b), y, b, C, int(svc.n_iter_[0]), _status(svc), weights)
 
-    return _path(fit, y, C_values)
+    return _path(fit, y, C_values, weights)
 
 
 def path_on_points(
-    X: Matrix, gamma: float, y: Vector, C_values: tuple[float, ...], tolerance: float, max_iter: int
+    X: Matrix,
+    gamma: float,
+    y: Vector,
+    C_values: tuple[float, ...],
+    tolerance: float,
+    max_iter: int,
+    *,
+    weights: Weights = EQUAL,
 ) -> Fits:
     """Fit each C in turn, from zero; LIBSVM computes the kernel; see ``problem.PathSolverOnPoints``."""
 
     def fit(C: float) -> Solution:
-        svc = _train(X, y, C=C, gamma=gamma, tol=tolerance, max_iter=max_iter)
-        b = _dual(svc, len(y))
+        svc = _train(X, y, weights, C=C, gamma=gamma, tol=tolerance, max_iter=max_iter)
+        b = _dual(svc, y, C, weights)
         Kb = b.sum() - complement_product(X, X[svc.support_], gamma, b[svc.support_])
-        return describe(Kb, y, b, C, int(svc.n_iter_[0]), _status(svc))
+        return describe(Kb, y, b, C, int(svc.n_iter_[0]), _status(svc), weights)
 
-    return _path(fit, y, C_values)
+    return _path(fit, y, C_values, weights)
 
 
-def _path(fit: Callable[[float], Solution], y: Vector, C_values: tuple[float, ...]) -> Fits:
-    """Fit each C in turn; once every |b| is below C, no bound is active: all larger C have that solution."""
+def _path(fit: Callable[[float], Solution], y: Vector, C_values: tuple[float, ...], weights: Weights) -> Fits:
+    """Fit each C in turn; once no |b| is at its bound, all larger C have that solution."""
     if np.all(y == y[0]):
         return constant(y, len(C_values))
     solutions = [fit(C_values[0])]
     for smaller, C in pairwise(C_values):
         last = solutions[-1]
-        if last.status is Status.CONVERGED and np.max(np.abs(last.b)) < smaller:
-            solutions.append(describe(last.gradient + y, y, last.b, C, 0, Status.CONVERGED))
+        if last.status is Status.CONVERGED and weights.unconstrained(last.b, smaller):
+            solutions.append(describe(last.gradient + y, y, last.b, C, 0, Status.CONVERGED, weights))
         else:
             solutions.append(fit(C))
     return gather_fits(solutions)
 
 
-def _train(inputs: Matrix, y: Vector, **options: Any) -> Any:
+def _train(inputs: Matrix, y: Vector, weights: Weights, **options: Any) -> Any:
     """Fit an SVC; scikit-learn is imported here: that is half of the time a worker needs to start."""
     from sklearn.exceptions import ConvergenceWarning
     from sklearn.svm import SVC
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # the status reports it
-        return SVC(**options).fit(inputs, y)
+        return SVC(class_weight={-1.0: weights.negative, 1.0: weights.positive}, **options).fit(inputs, y)
 
 
-def _dual(svc: Any, n: int) -> Vector:
-    b = np.zeros(n)
+def _dual(svc: Any, y: Vector, C: float, weights: Weights) -> Vector:
+    b = np.zeros(len(y))
     b[svc.support_] = svc.dual_coef_[0]
-    return b
+    return b if weights == EQUAL else settled(b, y, C, weights)
 
 
 def _status(svc: Any) -> Status:

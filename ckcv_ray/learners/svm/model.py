@@ -97,6 +97,11 @@ def from_table(table: pa.Table, task: Task) -> list[SVMModel]:
     return [_model(row, task.X) for row in table.to_pylist()]
 
 
+def most_values(task: Task) -> int:
+    """Return the number of values of a model whose support vectors are all rows."""
+    return 2 * sum(task.X.shape) + len(SCHEMA)
+
+
 def same(a: SVMModel, b: SVMModel) -> bool:
     """Return whether two models are equal in every bit."""
     arrays = zip((a.support, a.dual_coef, *a.scaling), (b.support, b.dual_coef, *b.scaling), strict=True)
@@ -114,19 +119,27 @@ def _model(row: dict[str, Any], X: Rows) -> SVMModel:
         dual_coef=np.array(row["dual_coef"], dtype=np.float64),
         offset=row["offset"],
     )
-    _check(model, X.shape[1])
+    m = model
+    check_numbers(m.C, m.gamma, m.scaling, m.support, m.dual_coef, m.offset, X.shape[1])
     return model
 
 
-def _check(model: SVMModel, d: int) -> None:
-    """Raise ValueError if a model cannot have been fitted on d inputs."""
-    scaling, support = model.scaling, model.support
+def check_numbers(
+    C: float,
+    gamma: float,
+    scaling: Scaling,
+    support: NDArray[np.int64],
+    dual_coef: NDArray[np.float64],
+    offset: float,
+    d: int,
+) -> None:
+    """Raise ValueError if the numbers of an SVM cannot be those of one that was fitted on d inputs."""
     if scaling.centre.shape != (d,) or scaling.scale.shape != (d,):
         raise ValueError(f"centre and scale do not have {d} features")
-    if model.dual_coef.shape != support.shape or np.any(np.diff(support, prepend=-1) <= 0):
+    if dual_coef.shape != support.shape or np.any(np.diff(support, prepend=-1) <= 0):
         raise ValueError("its support vectors must be in ascending order, with one coefficient each")
-    numbers = (*scaling, model.dual_coef, model.C, model.gamma, model.offset)
+    numbers = (*scaling, dual_coef, C, gamma, offset)
     if not all(np.isfinite(values).all() for values in numbers):
         raise ValueError("it has numbers that are not finite")
-    if not (np.all(scaling.scale > 0) and model.C > 0 and model.gamma > 0):
+    if not (np.all(scaling.scale > 0) and C > 0 and gamma > 0):
         raise ValueError("scale, C and gamma must be positive")

@@ -5,19 +5,30 @@ it met them or its C is so large that rounding decides them, the check reports t
 """
 
 from collections.abc import Iterator
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ckcv_ray.data.schema import Index, Rows
+from ckcv_ray.data.task import Task
 from ckcv_ray.learners.base import Checked, Status
 from ckcv_ray.learners.svm.model import SVMModel
-from ckcv_ray.learners.svm.problem import describe
-from ckcv_ray.learners.svm.scaling import fit_scaling
+from ckcv_ray.learners.svm.pairwise import PairwiseSVM
+from ckcv_ray.learners.svm.problem import Weights, describe
+from ckcv_ray.learners.svm.scaling import Scaling
 
 SUM_TOLERANCE = 1e-9
 KKT_ROUNDING = {"newton": 1e-12, "libsvm": 1e-6}  # of a decision value, per 1 + sum |b|; LIBSVM: float32
+OTHER_SCALING = "its scaling is not that of its training rows"
 MOST_ROUNDING = 0.1  # of a decision value; the margin is 1
+
+
+class Limits(NamedTuple):
+    """What decides how far a fit may be from optimal: the solver and its tolerance."""
+
+    solver: str
+    tolerance: float
 
 
 def check_model(
@@ -25,9 +36,9 @@ def check_model(
     X: Rows,
     y: NDArray[np.int8],
     train: Index,
-    scale: str,
-    solver: str,
-    tolerance: float,
+    scaling: Scaling,
+    limits: Limits,
+    weights: Weights,
     *,
     converged: bool,
 ) -> Checked:
@@ -37,29 +48,77 @@ def check_model(
         model: the SVM.
         X, y: inputs and signs of its training rows.
         train: their row numbers in the learning set, ascending.
-        scale, solver, tolerance: options of the learner.
+        scaling: that of the training rows.
+        limits: of the learner.
+        weights: of the two classes, for these training rows.
         converged: whether its fit is known to have converged.
     """
-    checked = Checked(list(_dual(model, X, y, train, scale)), [])
+    checked = Checked(list(_dual(model, y, train, scaling, weights)), [])
     if np.isin(model.support, train).all():
-        unit = KKT_ROUNDING[solver]
-        _optimality(model, X, y.astype(np.float64), train, unit, tolerance, converged, checked)
+        _optimality(model, X, y.astype(np.float64), train, limits, weights, converged, checked)
     return checked
 
 
-def _dual(model: SVMModel, X: Rows, y: NDArray[np.int8], train: Index, scale: str) -> Iterator[str]:
+def check_pairs(
+    model: PairwiseSVM,
+    task: Task,
+    train: Index,
+    scaling: Scaling,
+    limits: Limits,
+    weights: NDArray[np.float64],
+    *,
+    converged: bool,
+) -> Checked:
+    """Check the SVM of each pair of classes against the training rows of the two.
+
+    Args:
+        model: the SVMs.
+        task: the learning rows.
+        train: numbers of the training rows, ascending.
+        scaling: that of all training rows.
+        limits: of the learner.
+        weights: of the classes, for these training rows, (n_classes,).
+        converged: whether every pair's fit is known to have converged.
+    """
+    checked = Checked([] if _is_close(model.scaling, scaling) else [OTHER_SCALING], [])
+    classes = task.y[train]
+    for (first, second), svm in model.pairs():
+        rows = train[(classes == first) | (classes == second)]
+        y = np.where(task.y[rows] == second, 1, -1).astype(np.int8)
+        of_pair = Weights(float(weights[first]), float(weights[second]))
+        known = model.scaling, limits, of_pair
+        found = (
+            check_model(svm, task.X[rows], y, rows, *known, converged=converged)
+            if len(rows)
+            else _without_rows(svm)
+        )
+        name = f"classes {task.classes[first]!r} and {task.classes[second]!r}"
+        checked.differences.extend(f"{name}: {sentence}" for sentence in found.differences)
+        checked.trusted.extend(f"{name}: {sentence}" for sentence in found.trusted)
+    return checked
+
+
+def _without_rows(model: SVMModel) -> Checked:
+    """Check a model of two classes that have no training rows."""
+    decides = len(model.support) or model.offset != 0
+    return Checked(["it decides between classes without training rows"] if decides else [], [])
+
+
+def _dual(
+    model: SVMModel, y: NDArray[np.int8], train: Index, scaling: Scaling, weights: Weights
+) -> Iterator[str]:
     """Yield what is wrong with support vectors, scaling and dual variables, given the training rows."""
     inside = np.isin(model.support, train)
     if not inside.all():
         yield "a support vector is not among its training rows"
-    scaling = fit_scaling(X, scale)
-    if not all(np.allclose(a, b, SUM_TOLERANCE, 0) for a, b in zip(scaling, model.scaling, strict=True)):
-        yield "its scaling is not that of its training rows"
+    if not _is_close(model.scaling, scaling):
+        yield OTHER_SCALING
     positions = np.searchsorted(train, model.support[inside])
     if np.any(model.dual_coef[inside] * y[positions] <= 0):
         yield "a dual variable does not have the sign of its label"
     size = np.abs(model.dual_coef)
-    outside = np.any(size > model.C * (1 + SUM_TOLERANCE))
+    bound = model.C * weights.of(model.dual_coef)
+    outside = np.any(size > bound * (1 + SUM_TOLERANCE))
     if outside or abs(model.dual_coef.sum()) > SUM_TOLERANCE * size.sum():
         yield "its dual variables are outside the box or do not sum to zero"
 
@@ -69,8 +128,8 @@ def _optimality(
     X: Rows,
     y: Rows,
     train: Index,
-    rounding_unit: float,
-    tolerance: float,
+    limits: Limits,
+    weights: Weights,
     converged: bool,
     checked: Checked,
 ) -> None:
@@ -84,8 +143,9 @@ def _optimality(
     b = np.zeros(len(train))
     b[np.searchsorted(train, model.support)] = model.dual_coef
     Kb = model.decision(X) - model.offset
-    optimum = describe(Kb, y, b, model.C, 0, Status.CONVERGED)
-    rounding = rounding_unit * (1 + float(np.abs(b).sum()))
+    optimum = describe(Kb, y, b, model.C, 0, Status.CONVERGED, weights)
+    tolerance = limits.tolerance
+    rounding = KKT_ROUNDING[limits.solver] * (1 + float(np.abs(b).sum()))
     violated = optimum.violation > tolerance + rounding
     if rounding > MOST_ROUNDING:
         checked.trusted.append(f"its KKT conditions: at C = {model.C:g} rounding decides them")
@@ -100,3 +160,7 @@ def _optimality(
             f"it violates the KKT conditions of its training rows by {optimum.violation:.3g}, at "
             f"most {tolerance:g} is allowed: it is not the model fitted to them"
         )
+
+
+def _is_close(one: Scaling, other: Scaling) -> bool:
+    return all(np.allclose(b, a, SUM_TOLERANCE, 0) for a, b in zip(one, other, strict=True))

@@ -1,13 +1,14 @@
 """The path in C: each C starts from the previous solution and alternates pair steps and Newton steps.
 
-The smallest C starts with as many variables at their bound as sum b = 0 allows. At each later C the previous
+A row's bound is C times the weight of its class, ``highest`` or ``lowest`` in signed variables. The smallest
+C starts with as many variables at their bound as sum b = 0 allows. At each later C the previous
 b is scaled by the s that minimises the objective, s = y'b / b'Kb, as far as the box allows. Then
 ``loop.iterate`` runs for about the time one Newton step would take (as in ski rental), at least n/2
 iterations the first time; if it has not converged, ``newton`` solves for the free variables; and so on. The
 budgets are counts derived from sizes, so a solution depends only on its inputs. F is kept in float64 and
 updated from what changed; float32 is used only between two such updates.
 
-If no |b| has reached its C, the box has no effect: the solution is that of every larger C.
+If no |b| has reached its bound, the box has no effect: the solution is that of every larger C.
 
 What was kept, with its speedup in time per fit on the IDA sets (13 C x 11 gamma, n_train = 3n/4; each against
 the version before it):
@@ -37,7 +38,16 @@ from ckcv_ray.learners.svm.loop import iterate, iterate_exactly
 from ckcv_ray.learners.svm.machine_code import compiled, load, writable
 from ckcv_ray.learners.svm.memory import LANES, round_up, scratch
 from ckcv_ray.learners.svm.newton import WORK_ROWS, newton
-from ckcv_ray.learners.svm.problem import Fits, Matrix, Vector, constant, empty_fits
+from ckcv_ray.learners.svm.problem import (
+    AT_BOUND,
+    EQUAL,
+    Fits,
+    Matrix,
+    Vector,
+    Weights,
+    constant,
+    empty_fits,
+)
 from ckcv_ray.learners.svm.simd import greater, lesser, wide
 
 FAST = {"contract", "reassoc", "arcp", "nsz"}
@@ -64,14 +74,22 @@ class Workspace(NamedTuple):
     work: Matrix
 
 
-def path(M: Complement, y: Vector, C_values: tuple[float, ...], tolerance: float, max_iter: int) -> Fits:
+def path(
+    M: Complement,
+    y: Vector,
+    C_values: tuple[float, ...],
+    tolerance: float,
+    max_iter: int,
+    weights: Weights = EQUAL,
+) -> Fits:
     """Fit each C in turn, starting from the previous solution; see ``problem.PathSolver``."""
     if (y == y[0]).all():
         return constant(y, len(C_values))
     load()
     M, y, n = Complement(writable(M.double), writable(M.single)), writable(y), len(y)
     fits = empty_fits(len(C_values), n)
-    _solve_path(M, y, np.array(C_values), tolerance, max_iter, index_mask(n), workspace(n, get_ident()), fits)
+    space = workspace(n, get_ident())
+    _solve_path(M, y, np.array(C_values), tolerance, max_iter, index_mask(n), weights, space, fits)
     return fits
 
 
@@ -101,6 +119,7 @@ def _solve_path(
     tolerance: float,
     max_iter: int,
     mask: int,
+    weights: Weights,
     space: Workspace,
     fits: Fits,
 ) -> None:
@@ -109,67 +128,84 @@ def _solve_path(
     solved = False
     for c in range(C_values.shape[0]):
         C = C_values[c]
+        lowest, highest = -C * weights.negative, C * weights.positive
         for k in range(n):
-            lo[k], hi[k] = min(0.0, C * y[k]), max(0.0, C * y[k])
+            lo[k], hi[k] = (0.0, highest) if y[k] > 0.0 else (lowest, 0.0)
         if c == 0:
-            _begin(M.double, F, y, b, C, space)
+            _begin(M.double, F, y, b, lowest, highest, space)
         elif not solved:
-            rescale(F, y, b, lo, hi, C)
+            rescale(F, y, b, lo, hi, lowest, highest)
         if not solved:
             fits.n_iter[c] = fit(M, F, b, lo, hi, tolerance, max_iter, mask, space)
-        largest = 0.0
+        least, most = 0.0, 0.0
         for k in range(n):
             fits.b[c, k], fits.gradient[c, k] = b[k], F[k]
-            largest = max(largest, abs(b[k]))
-        describe_fit(F, y, b, lo, hi, C, c, fits)
+            least, most = min(least, b[k]), max(most, b[k])
+        describe_fit(F, y, b, lo, hi, C, weights, c, fits)
         fits.converged[c] = solved or fits.violation[c] < tolerance
-        solved = solved or (fits.converged[c] and largest < C)
+        solved = solved or (fits.converged[c] and lowest < least and most < highest)
 
 
 @compiled()
-def _begin(M: Matrix, F: Vector, y: Vector, b: Vector, C: float, space: Workspace) -> None:
-    """Start with as many b at their bound C as the constraint sum b = 0 allows, if the objective still falls
+def _begin(
+    M: Matrix, F: Vector, y: Vector, b: Vector, lowest: float, highest: float, space: Workspace
+) -> None:
+    """Start with as many b at their bound as the constraint sum b = 0 allows, if the objective still falls
     along that ray, else at zero. The solution for a small C is near that start; from zero, the solver would
     reach it one variable after the other.
+
+    Of the class whose bounds add up to more, the last of the variables used is between its bounds.
     """
     n = y.shape[0]
     positive = 0
     for k in range(n):
         positive += y[k] > 0.0
-    pairs = min(positive, n - positive)
+    upper = _whole(min(positive, (n - positive) * (-lowest / highest)))  # rows used of each class
+    lower = _whole(min(n - positive, positive * (highest / -lowest)))
+    linear = highest * upper - lowest * lower
     known = space.state[4]
-    upper, lower, quadratic = pairs, pairs, 0.0
+    quadratic = 0.0
     for k in range(n):
-        left = upper if y[k] > 0.0 else lower
-        b[k] = C * y[k] if left > 0 else 0.0
-        upper, lower = (upper - 1, lower) if y[k] > 0.0 else (upper, lower - 1)
+        if y[k] > 0.0:
+            b[k] = highest * min(upper, 1.0) if upper > 0.0 else 0.0
+            upper -= 1.0
+        else:
+            b[k] = lowest * min(lower, 1.0) if lower > 0.0 else 0.0
+            lower -= 1.0
         F[k], known[k] = -y[k], 0.0
     _refresh(M, F, b, known, space.positions[0])
     for k in range(n):
         quadratic += b[k] * (F[k] + y[k])
-    if quadratic > 2.0 * C * pairs:
+    if quadratic > linear:
         for k in range(n):
             F[k], b[k] = -y[k], 0.0
 
 
+@compiled()
+def _whole(rows: float) -> float:
+    """Round what is a whole number except for rounding errors."""
+    nearest = np.rint(rows)
+    return nearest if abs(rows - nearest) <= AT_BOUND * nearest else rows
+
+
 @compiled(fastmath=FAST)
-def rescale(F: Vector, y: Vector, b: Vector, lo: Vector, hi: Vector, C: float) -> None:
+def rescale(F: Vector, y: Vector, b: Vector, lo: Vector, hi: Vector, lowest: float, highest: float) -> None:
     """Scale b, and F accordingly, to minimise the objective along the ray."""
     wide()
     n = y.shape[0]
-    linear, quadratic, largest = 0.0, 0.0, 0.0
+    linear, quadratic, least, most = 0.0, 0.0, 0.0, 0.0
     for k in range(n):
         linear += y[k] * b[k]
         quadratic += b[k] * (F[k] + y[k])
-        largest = greater(abs(b[k]), largest)
+        least, most = lesser(b[k], least), greater(b[k], most)
     if not (linear > 0.0 and quadratic > 0.0):
         return
-    scale = min(linear / quadratic, C / largest)
-    at_bound = C * (1.0 - 1e-12)
+    scale = min(linear / quadratic, min(highest / most, lowest / least))
+    at_highest, at_lowest = highest * (1.0 - AT_BOUND), lowest * (1.0 - AT_BOUND)
     for k in range(n):
         moved = scale * b[k]
-        moved = hi[k] if moved > at_bound else moved
-        b[k] = lo[k] if moved < -at_bound else moved
+        moved = hi[k] if moved > at_highest else moved
+        b[k] = lo[k] if moved < at_lowest else moved
         F[k] = scale * (F[k] + y[k]) - y[k]
 
 
@@ -282,7 +318,7 @@ def _refresh(M: Matrix, F: Vector, b: Vector, before: Vector, changed: Index) ->
 
 @compiled(fastmath=FAST)
 def describe_fit(
-    F: Vector, y: Vector, b: Vector, lo: Vector, hi: Vector, C: float, c: int, fits: Fits
+    F: Vector, y: Vector, b: Vector, lo: Vector, hi: Vector, C: float, weights: Weights, c: int, fits: Fits
 ) -> None:
     """Compute offset, value, violation and gap of one fit, as ``problem`` defines them; Kb = F + y."""
     wide()
@@ -301,7 +337,8 @@ def describe_fit(
     slack = 0.0
     for k in range(n):
         short = 1.0 - y[k] * (F[k] + y[k] + offset)
-        slack += short if short > 0.0 else 0.0
+        weight = weights.positive if y[k] > 0.0 else weights.negative
+        slack += weight * short if short > 0.0 else 0.0
     primal = quadratic / 2.0 + C * slack
     fits.offset[c] = offset
     fits.value[c] = quadratic / 2.0 - linear

@@ -4,15 +4,16 @@ The dual of the C-SVM with offset, in signed variables b = y * alpha: over b in 
 
     minimise  1/2 b'Kb - y'b    subject to  sum b = 0,  lo <= b <= hi,
 
-with lo = min(0, C y) and hi = max(0, C y). The gradient is g = Kb - y. Increasing b_i and decreasing b_j
-lowers the objective at the rate g_j - g_i, so b is optimal when the
+with lo_i = min(0, C w_i y_i) and hi_i = max(0, C w_i y_i), where w_i > 0 is the weight of the class of row i,
+by default 1. The gradient is g = Kb - y. Increasing b_i and decreasing b_j lowers the objective at the rate
+g_j - g_i, so b is optimal when the
 
     KKT violation = max {-g_i : b_i < hi_i} - max(-inf, min {-g_j : b_j > lo_j})
 
 is at most zero; LIBSVM stops when it is below its tolerance (Fan, Chen, Lin, JMLR 6, 2005), and so does this
 package. The decision value is f(x) = sum_i b_i K(x_i, x) + offset. For every offset,
 
-    duality gap = b'Kb - y'b + C sum_i max(0, 1 - y_i f(x_i))  >=  0
+    duality gap = b'Kb - y'b + C sum_i w_i max(0, 1 - y_i f(x_i))  >=  0
 
 bounds how far either objective is from its optimum.
 """
@@ -29,6 +30,30 @@ from ckcv_ray.learners.svm.kernels import Complement
 
 Matrix = NDArray[np.float64]
 Vector = NDArray[np.float64]
+
+AT_BOUND = 1e-12  # this close to a bound, relative to the distance of the two bounds, b is at it
+
+
+class Weights(NamedTuple):
+    """What a row of each class weighs: b_i is between -C * negative and 0, or between 0 and C * positive."""
+
+    negative: float = 1.0
+    positive: float = 1.0
+
+    def of(self, y: Vector) -> Vector:
+        """Return the weight of each row with labels y, shape (n,)."""
+        return np.where(y > 0, self.positive, self.negative)
+
+    def bounds(self, y: Vector, C: float) -> tuple[Vector, Vector]:
+        """Return lo and hi of the rows with labels y, shape (n,) each."""
+        return np.where(y > 0, 0.0, -C * self.negative), np.where(y > 0, C * self.positive, 0.0)
+
+    def unconstrained(self, b: Vector, C: float) -> bool:
+        """Return whether no b has reached C times its weight: then C has no effect."""
+        return bool(-C * self.negative < np.min(b) and np.max(b) < C * self.positive)
+
+
+EQUAL = Weights()
 
 
 @dataclass(frozen=True)
@@ -95,7 +120,13 @@ class PathSolver(Protocol):
     """A solver: the fits of one training block for ascending C."""
 
     def __call__(
-        self, M: Complement, y: Vector, C_values: tuple[float, ...], tolerance: float, max_iter: int
+        self,
+        M: Complement,
+        y: Vector,
+        C_values: tuple[float, ...],
+        tolerance: float,
+        max_iter: int,
+        weights: Weights = EQUAL,
     ) -> Fits:
         """Solve for every C in turn.
 
@@ -105,6 +136,7 @@ class PathSolver(Protocol):
             C_values: ascending, positive.
             tolerance: largest KKT violation, in the solver's arithmetic, of a converged fit.
             max_iter: iterations after which a fit is returned as it is, with status NOT_CONVERGED.
+            weights: of the two classes, positive.
         """
 
 
@@ -112,7 +144,15 @@ class PathSolverOnPoints(Protocol):
     """A solver that never holds all of K, for training sets too large for ``PathSolver``."""
 
     def __call__(
-        self, X: Matrix, gamma: float, y: Vector, C_values: tuple[float, ...], tolerance: float, max_iter: int
+        self,
+        X: Matrix,
+        gamma: float,
+        y: Vector,
+        C_values: tuple[float, ...],
+        tolerance: float,
+        max_iter: int,
+        *,
+        weights: Weights = EQUAL,
     ) -> Fits:
         """Solve for every C in turn, on the scaled rows X [n, d]; otherwise as ``PathSolver``."""
 
@@ -139,17 +179,20 @@ def gather_fits(solutions: Sequence[Solution]) -> Fits:
     )
 
 
-def describe(Kb: Vector, y: Vector, b: Vector, C: float, n_iter: int, status: Status) -> Solution:
+def describe(
+    Kb: Vector, y: Vector, b: Vector, C: float, n_iter: int, status: Status, weights: Weights = EQUAL
+) -> Solution:
     """Return the solution at b, with gradient, offset, objective, violation and gap computed from K b."""
     gradient = Kb - y
-    can_rise, can_fall = b < np.maximum(0.0, C * y), b > np.minimum(0.0, C * y)
+    lo, hi = weights.bounds(y, C)
+    can_rise, can_fall = b < hi, b > lo
     highest = np.max(-gradient, where=can_rise, initial=-np.inf)
     lowest = np.min(-gradient, where=can_fall, initial=np.inf)
     free = can_rise & can_fall
     offset = float(-gradient[free].mean()) if free.any() else float((highest + lowest) / 2)
     quadratic = float(np.vecdot(b, gradient + y))
     linear = float(np.vecdot(b, y))
-    slack = np.maximum(0.0, 1.0 - y * (gradient + y + offset)).sum()
+    slack = (weights.of(y) * np.maximum(0.0, 1.0 - y * (gradient + y + offset))).sum()
     primal = quadratic / 2 + C * float(slack)
     return Solution(
         b=b,
@@ -161,6 +204,17 @@ def describe(Kb: Vector, y: Vector, b: Vector, C: float, n_iter: int, status: St
         n_iter=n_iter,
         status=status,
     )
+
+
+def settled(b: Vector, y: Vector, C: float, weights: Weights) -> Vector:
+    """Return b with what is within rounding of a bound moved onto it.
+
+    With weights, the bounds of one class may add up to those of the other except for rounding: if all rows
+    are at their bounds, one of them then remains free by rounding alone, and would decide the offset.
+    """
+    lo, hi = weights.bounds(y, C)
+    room = AT_BOUND * (hi - lo)
+    return np.where(b - lo <= room, lo, np.where(hi - b <= room, hi, b))
 
 
 def constant(y: Vector, n_C: int) -> Fits:

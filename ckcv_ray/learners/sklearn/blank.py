@@ -1,0 +1,64 @@
+"""Estimators that are not fitted: made from their JSON form once in a process, and copied for each fit."""
+
+import copy
+import json
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+from sklearn.pipeline import Pipeline
+
+from ckcv_ray.learners.sklearn.packing import last_step
+from ckcv_ray.learners.sklearn.spec import build, full_names
+
+MOST_KEPT = 4096
+OTHER_PARAMETERS = ("memory", "transform_input", "verbose")  # of a pipeline: each changes how it is fitted
+
+
+class Blank(NamedTuple):
+    """An estimator at a setting, which is never fitted itself.
+
+    Attributes:
+        estimator: the estimator, whose fits use one thread.
+        unseeded: for each ``random_state`` that is None, sorted by full name, the estimator that has it:
+            itself or one inside.
+        head: of a pipeline whose steps but the last can be fitted once for several settings, what of the
+            setting they may depend on; None of anything else.
+    """
+
+    estimator: Any
+    unseeded: tuple[Any, ...]
+    head: str | None
+
+    @property
+    def is_taken_apart(self) -> bool:
+        """Whether its last step is fitted by itself: it is the whole, or the steps before it are shared."""
+        return self.head is not None or last_step(self.estimator) is self.estimator
+
+    def copy(self, seeds: list[int]) -> Any:
+        """Return a new estimator with these seeds for each ``random_state`` that is None."""
+        estimator, unseeded = copy.deepcopy((self.estimator, self.unseeded))
+        for one, seed in zip(unseeded, seeds, strict=True):
+            one.set_params(random_state=seed)
+        return estimator
+
+
+@lru_cache(maxsize=MOST_KEPT)
+def blank(spec: str, setting: str) -> Blank:
+    """Return the estimator of a JSON form at a setting, both given as text."""
+    estimator, values = build(json.loads(spec)), json.loads(setting)
+    names = full_names(estimator, values)
+    estimator.set_params(**names)
+    every = estimator.get_params(deep=True)
+    estimator.set_params(**{name: 1 for name in every if _own(name) == "n_jobs" and every[name] is not None})
+    unseeded = sorted(name for name in every if _own(name) == "random_state" and every[name] is None)
+    owners = tuple(every[owner] if (owner := name.rpartition("__")[0]) else estimator for name in unseeded)
+    head = None
+    if type(estimator) is Pipeline and len(estimator) > 1 and not any(map(every.get, OTHER_PARAMETERS)):
+        last = f"{estimator.steps[-1][0]}__"
+        others = {name: value for name, value in names.items() if not name.startswith(last)}
+        head = json.dumps([others, unseeded])
+    return Blank(estimator, owners, head)
+
+
+def _own(name: str) -> str:
+    return name.rpartition("__")[2]

@@ -1,0 +1,169 @@
+"""One split: its rows, and what the fits of several settings share on them."""
+
+import hashlib
+from collections.abc import Hashable
+from copy import deepcopy
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from sklearn.dummy import DummyClassifier
+
+from ckcv_ray.data.schema import Classes, Index, Rows
+from ckcv_ray.data.task import Task
+from ckcv_ray.learners.base import Setting
+from ckcv_ray.learners.sklearn import model as models
+from ckcv_ray.learners.sklearn.packing import last_step
+from ckcv_ray.learners.sklearn.paths import Path, Plain
+
+if TYPE_CHECKING:
+    from ckcv_ray.learners.sklearn.learner import EstimatorLearner
+
+
+class Head(NamedTuple):
+    """The fitted steps of a pipeline before its last, and what they make of the rows.
+
+    Attributes:
+        pipeline: these steps.
+        X: the training rows as the last step sees them.
+        status: position of the status of their fit.
+        scored: the rows to score as the last step sees them; empty until they are needed.
+    """
+
+    pipeline: Any
+    X: Rows
+    status: int
+    scored: list[Rows]
+
+
+class Fit(NamedTuple):
+    """A fitted estimator.
+
+    Attributes:
+        estimator: the whole of it.
+        last: its last step if it is a pipeline, else itself.
+        status: position of its status.
+        X: the training rows as ``last`` sees them.
+        head: the steps before the last, if they are shared.
+    """
+
+    estimator: Any
+    last: Any
+    status: int
+    X: Rows
+    head: Head | None
+
+
+class Block:
+    """The rows of a split, and the fits on them.
+
+    Args:
+        learner: what is fitted.
+        task: the rows.
+        train, score: numbers of the rows to fit to and to score.
+
+    Attributes:
+        shared: what paths compute once for several of them, by what it depends on.
+    """
+
+    def __init__(self, learner: "EstimatorLearner", task: Task, train: Index, score: Index) -> None:
+        self.learner, self.task, self.train, self.score = learner, task, train, score
+        self.shared: dict[Hashable, Any] = {}
+        self._heads: dict[str, Head] = {}
+
+    def fit(self, path: int, length: int) -> Path:
+        """Fit the first ``length`` steps of a path."""
+        learner, settings = self.learner, self.learner.paths[path][:length]
+        blank = learner.blank(settings[-1])
+        shares = length > 1 and not self.constant and blank.is_taken_apart
+        sharing = learner.sharing if shares and learner.sharing.applies(blank.estimator) else Plain
+        return sharing(self, settings)
+
+    @cached_property
+    def y(self) -> Classes:
+        """The class numbers of the training rows, (n,)."""
+        return self.task.y[self.train]
+
+    @cached_property
+    def constant(self) -> bool:
+        """Whether the training rows are of a single class, which most estimators refuse."""
+        return bool(np.all(self.y == self.y[0]))
+
+    @property
+    def X(self) -> Rows:
+        """The training rows, (n, d): a copy, which an estimator may keep or overwrite."""
+        return self.task.X[self.train]
+
+    @property
+    def X_score(self) -> Rows:
+        """The rows to score, (n, d): a copy."""
+        return self.task.X[self.score]
+
+    @cached_property
+    def seeds(self) -> np.random.SeedSequence:
+        """Source of seeds, from the numbers of the training rows: the same for all settings."""
+        return seeds_of(self.train)
+
+    def new(self, setting: Setting) -> Any:
+        """Return an estimator to fit."""
+        return self._new(self.learner.blank(setting))
+
+    def fitted(self, setting: Setting) -> Fit:
+        """Fit the estimator at a setting; the first steps of a pipeline are fitted once for all settings."""
+        if self.constant:
+            X = self.X
+            only = DummyClassifier(strategy="most_frequent").fit(X, self.y)
+            return Fit(only, only, models.CONVERGED, X, None)
+        blank = self.learner.blank(setting)
+        estimator = self._new(blank)
+        if blank.head is None:
+            X = self.X
+            return Fit(estimator, last_step(estimator), models.fit(estimator, X, self.y), X, None)
+        if blank.head not in self._heads:
+            self._heads[blank.head] = self._fit_head(estimator[:-1])
+        head = self._heads[blank.head]
+        name, last = estimator.steps[-1]
+        X = deepcopy(head.X)
+        status = max(head.status, models.fit(last, X, self.y))
+        estimator.steps = [*head.pipeline.steps, (name, last)]
+        return Fit(estimator, last, status, X, head)
+
+    def seen(self, fit: Fit) -> Rows:
+        """Return the rows to score as the last step of a fit sees them: a copy.
+
+        A pipeline whose first steps are not shared sees them as they are.
+        """
+        head = fit.head
+        if head is None:
+            return self.X_score
+        if not head.scored:
+            head.scored.append(head.pipeline.transform(self.X_score))
+        return deepcopy(head.scored[0])
+
+    def labels(self, fit: Fit) -> Classes:
+        """Return the class numbers that a fit predicts for the rows to score.
+
+        Raises:
+            ValueError: it predicts something else.
+        """
+        predicting = fit.estimator if fit.head is None else fit.last
+        return models.classes(predicting, self.seen(fit), self.task.n_classes)
+
+    def _new(self, blank: Any) -> Any:
+        return blank.copy(drawn(self.seeds, len(blank.unseeded)))
+
+    def _fit_head(self, head: Any) -> Head:
+        with models.quiet() as caught:
+            X = head.fit_transform(self.X, self.y)
+        return Head(head, X, models.status_of(caught), [])
+
+
+def seeds_of(train: Index) -> np.random.SeedSequence:
+    """Return the source of seeds of a fit to the rows with these numbers: the same on every machine."""
+    digest = hashlib.sha256(np.ascontiguousarray(train, dtype="<i8").tobytes()).digest()
+    return np.random.SeedSequence(int.from_bytes(digest, "little"))
+
+
+def drawn(seeds: np.random.SeedSequence, count: int) -> list[int]:
+    """Return the first seeds of a source."""
+    return [int(seed) >> 1 for seed in seeds.generate_state(max(1, count))][:count]

@@ -1,0 +1,299 @@
+"""Estimators of scikit-learn, or with its interface, as learners: a base, and one that takes any estimator.
+
+A learner has an estimator and a search space: for each parameter a list of values, or a distribution. A path
+consists of the values of one parameter that share work (``paths``), or of a single setting.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from ckcv_ray.core.measures import Kind
+from ckcv_ray.core.options import Option, check_options, option
+from ckcv_ray.data.schema import Index
+from ckcv_ray.data.task import Task
+from ckcv_ray.errors import InputError
+from ckcv_ray.learners.base import Checked, Setting
+from ckcv_ray.learners.sklearn.blank import Blank, blank
+from ckcv_ray.learners.sklearn.block import Block
+from ckcv_ray.learners.sklearn.model import FittedEstimator
+from ckcv_ray.learners.sklearn.packing import last_step, unpack
+from ckcv_ray.learners.sklearn.paths import Path, Plain, path_of
+from ckcv_ray.learners.sklearn.space import Space, check_space, settings_of
+from ckcv_ray.learners.sklearn.spec import Spec, as_spec, build, full_names, packages, parameters, trust
+from ckcv_ray.validation import integer
+
+COPIES = 4  # copies of a split's rows that a fit may hold at once
+FEW_ROWS = 12
+_storable: set[str] = set()  # estimators of this process, in their JSON form, whose models can be stored
+OVERHEAD_ROWS = 500  # a fit on no rows takes about as long as these many rows more
+
+
+def _sample(name: str, value: Any) -> int | None:
+    return None if value is None else integer(name, value, least=1, most=100_000)
+
+
+PARAM = Option(
+    check_space,
+    "Parameter of the learner and the values to try, such as max_features=sqrt,0.5 or C=log:-2:4:13, or with "
+    "--sample a distribution such as C=loguniform:1e-3:1e2. May be repeated.",
+    list[str],
+    "the learner's own",
+    unsaid=True,
+)
+SAMPLE = Option(
+    _sample, "Number of settings to draw at random from the learner's values, such as 60.", int, unsaid=True
+)
+ESTIMATOR = Option(as_spec, "Class of the estimator, such as sklearn.ensemble:RandomForestClassifier.")
+
+
+@dataclass(frozen=True)
+class EstimatorLearner:
+    """A learner whose models are estimators of scikit-learn; a subclass names one and its usual search space.
+
+    Attributes:
+        param: search space, values or a distribution by parameter; those of ``space`` that are not named keep
+            their values.
+        sample: number of settings to draw from the search space; None for all of them.
+
+    Raises:
+        InputError: a parameter does not exist, or a value is refused by the estimator.
+    """
+
+    name: ClassVar[str]
+    spec: ClassVar[Spec]
+    space: ClassVar[Space] = {}
+    kinds: ClassVar[frozenset[Kind]] = frozenset({Kind.BINARY, Kind.MULTICLASS})
+    ranks: ClassVar[bool] = True
+    convergence_advice: ClassVar[str] = "raise max_iter, or narrow the search space"
+    schema: ClassVar[pa.Schema] = pa.schema([("setting", pa.string()), ("estimator", pa.binary())])
+    gaps: ClassVar[bool] = False
+
+    param: Mapping[str, Any] | None = option(None, PARAM)
+    sample: int | None = option(None, SAMPLE)
+
+    def __post_init__(self) -> None:
+        check_options(self)
+        self._check_values()
+
+    @cached_property
+    def sharing(self) -> type[Path]:
+        """How the settings of a path share work."""
+        found = path_of(self.new())
+        return found if found.parameter in self.whole_space else Plain
+
+    @property
+    def whole_space(self) -> Space:
+        """The search space, by parameter, sorted by name."""
+        return dict(sorted({**self.space, **(self.param or {})}.items()))
+
+    @cached_property
+    def paths(self) -> tuple[tuple[Setting, ...], ...]:
+        """The settings of each path, in ascending order of the parameter that shares work."""
+        settings, shared = settings_of(self.whole_space, self.sample), self.sharing.parameter
+        if shared is None:
+            return tuple((setting,) for setting in settings)
+        groups: dict[str, list[Setting]] = {}
+        for setting in settings:
+            others = {name: value for name, value in setting.items() if name != shared}
+            groups.setdefault(json.dumps(others), []).append(setting)
+        return tuple(tuple(sorted(group, key=lambda s: s[shared])) for group in groups.values())
+
+    @property
+    def lengths(self) -> Sequence[int]:
+        """The number of steps of each path."""
+        return [len(path) for path in self.paths]
+
+    def new(self) -> Any:
+        """Return a new estimator."""
+        return build(self.spec)
+
+    def blank(self, setting: Setting) -> Blank:
+        """Return the estimator at a setting, to be copied."""
+        return blank(self._text, json.dumps(dict(setting)))
+
+    @cached_property
+    def _text(self) -> str:
+        return json.dumps(self.spec)
+
+    def parameter_names(self) -> list[str]:
+        """Return the names of the estimator's parameters; of a pipeline's last step also the short ones."""
+        return list(parameters(self.new()))
+
+    def has(self, name: str) -> bool:
+        """Return whether the estimator has a parameter of this name."""
+        return name in self.parameter_names()
+
+    def setting(self, path: int, step: int) -> Setting:
+        """Return the hyperparameters at a position."""
+        return self.paths[path][step]
+
+    def settings(self) -> dict[str, NDArray[Any]]:
+        """Return the hyperparameters of all positions by name, path by path."""
+        every = [setting for path in self.paths for setting in path]
+        return {name: _column([setting[name] for setting in every]) for name in self.whole_space}
+
+    def canonical(self, task: Task) -> Self:
+        """Return the learner itself: no option depends on the task."""
+        return self
+
+    def thinned(self, most: int) -> "EstimatorLearner":
+        """Return the learner with at most ``most`` values of each parameter, or ``most`` drawn settings."""
+        if self.sample is not None:
+            return replace(self, sample=min(self.sample, most))
+        spaced = {name: _spaced(values, most) for name, values in self.whole_space.items()}
+        fewer = {name: values for name, values in spaced.items() if values != self.space.get(name)}
+        return replace(self, param={**(self.param or {}), **fewer})
+
+    def share(self, task: Task) -> Task:
+        """Return the task itself."""
+        return task
+
+    def prepare(self, shared: Task, train: Index, score: Index) -> Block:
+        """Select the rows of a split."""
+        return Block(self, shared, train, score)
+
+    def cost(self, n_train: int) -> float:
+        """Return the number of training rows, and a constant."""
+        return float(n_train + OVERHEAD_ROWS)
+
+    def memory(self, n_train: int, n_score: int, d: int) -> int:
+        """Return the size of a few copies of the rows in bytes."""
+        return COPIES * 8 * (n_train + n_score) * (d + 1)
+
+    def check(self, model: FittedEstimator, task: Task, train: Index, converged: bool) -> Checked:
+        """Fit the model again: equal in every bit, or equal in what it predicts for its training rows."""
+        again = self.fitted(task, train, model.setting)[0]
+        if self.same(model, again):
+            return Checked([], [])
+        X = task.X[train]
+        if not np.array_equal(model.predict(X).label, again.predict(X).label):
+            return Checked(["it is not the model fitted to its training rows"], [])
+        return Checked([], ["its last bits: fitted again it predicts the same for its training rows"])
+
+    def fitted(self, task: Task, train: Index, setting: Setting) -> tuple[FittedEstimator, int]:
+        """Fit the estimator at one setting; return the model and the position of its status."""
+        fit = Block(self, task, train, train[:0]).fitted(setting)
+        return FittedEstimator(setting, fit.estimator, task.n_classes), fit.status
+
+    def setting_of(self, model: FittedEstimator) -> Setting:
+        """Return the hyperparameters of a model."""
+        return model.setting
+
+    def columns(self, task: Task) -> pa.Schema:
+        """Return ``schema``, whatever the task."""
+        return self.schema
+
+    def table(self, models: Sequence[FittedEstimator], task: Task) -> pa.Table:
+        """Return a table with a row of ``schema`` for each model."""
+        rows = [{"setting": json.dumps(dict(m.setting)), "estimator": m.content} for m in models]
+        return pa.Table.from_pylist(rows, schema=self.schema)
+
+    def from_table(self, table: pa.Table, task: Task) -> list[FittedEstimator]:
+        """Return the models stored in a table; each must be able to classify a row of the task."""
+        return [self._of_row(row, task) for row in table.select(self.schema.names).to_pylist()]
+
+    def most_values(self, task: Task) -> int:
+        """Return the number of columns."""
+        return len(self.schema)
+
+    def same(self, a: FittedEstimator, b: FittedEstimator) -> bool:
+        """Return whether two models are equal in every bit."""
+        return a.setting == b.setting and a.content == b.content
+
+    def load(self) -> None:
+        """Import the estimator: this learner was made where its packages are trusted."""
+        for package in packages(self.spec):
+            trust(package)
+        self.new()
+
+    def state(self) -> dict[str, str]:
+        """Return an empty dictionary: package versions are recorded anyway."""
+        return {}
+
+    def _of_row(self, row: Mapping[str, Any], task: Task) -> FittedEstimator:
+        setting = json.loads(row["setting"])
+        if not isinstance(setting, dict) or set(setting) != set(self.whole_space):
+            raise ValueError("its setting does not name the learner's parameters")
+        model = FittedEstimator.of(setting, row["estimator"], task.n_classes, task.X.shape[1])
+        model.predict(task.X[:1])
+        return model
+
+    def _check_values(self) -> None:
+        """Raise InputError with scikit-learn's own words if a value is out of its range."""
+        for name, values in (self.param or {}).items():
+            full_names(self.new(), {name: None})
+            for value in () if isinstance(values, str) else values:
+                self._check_value({name: value}, name, value)
+        settings_of(self.whole_space, self.sample)
+
+    def _check_value(self, setting: Setting, name: str, value: Any) -> None:
+        last = last_step(self.blank(setting).estimator)
+        if not hasattr(last, "_parameter_constraints"):  # it does not declare them
+            return
+        try:
+            last._validate_params()
+        except ValueError as error:
+            raise InputError(f"param {name}={value!r}: {error}") from None
+
+
+@dataclass(frozen=True)
+class AnyEstimator(EstimatorLearner):
+    """Any estimator with the interface of scikit-learn, or a Pipeline of them.
+
+    Attributes:
+        estimator: its class as "module:Class", an object, or its JSON form (``spec``).
+    """
+
+    name = "estimator"
+    estimator: Mapping[str, Any] | str | None = option(None, ESTIMATOR)
+
+    @property
+    def spec(self) -> Spec:  # type: ignore[override]
+        """The estimator in its JSON form."""
+        assert isinstance(self.estimator, dict)
+        return self.estimator
+
+    def canonical(self, task: Task) -> Self:
+        """Return the learner itself, if its models can be stored; that is tried on a few rows of each class.
+
+        Raises:
+            InputError: they cannot.
+        """
+        if (text := json.dumps(self.spec)) not in _storable:
+            few = np.concatenate([np.flatnonzero(task.y == c)[:FEW_ROWS] for c in range(task.n_classes)])
+            try:
+                model, _ = self.fitted(task, few, self.setting(0, 0))
+            except Exception:  # it may succeed on more rows
+                return self
+            self._try_to_store(model, task.X.shape[1])
+            _storable.add(text)
+        return self
+
+    def _try_to_store(self, model: FittedEstimator, n_features: int) -> None:
+        try:
+            unpack(model.content, n_features)
+        except Exception as error:  # skops raises errors of all kinds
+            reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+            raise InputError(f"models of estimator {self.spec['class']} cannot be stored: {reason}") from None
+
+
+def _column(values: list[Any]) -> NDArray[Any]:
+    """Return values as an array of one type, or of objects if they have several."""
+    if len({type(value) for value in values}) == 1 and not isinstance(values[0], list | type(None)):
+        return np.array(values)
+    column = np.empty(len(values), object)
+    column[:] = values
+    return column
+
+
+def _spaced(values: Any, most: int) -> Any:
+    if isinstance(values, str) or len(values) <= most:
+        return values
+    return tuple(values[i * (len(values) - 1) // max(1, most - 1)] for i in range(most))

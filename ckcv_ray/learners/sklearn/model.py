@@ -1,0 +1,131 @@
+"""A fitted estimator as a model: class numbers and scores, the same for a row in any batch."""
+
+import warnings
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.exceptions import ConvergenceWarning
+
+from ckcv_ray.data.schema import Classes, Rows
+from ckcv_ray.learners.base import STATUSES, Predicted, Status
+from ckcv_ray.learners.sklearn.packing import last_step, pack, unpack
+
+BATCH = 256
+CONVERGED, NOT_CONVERGED = STATUSES.index(Status.CONVERGED), STATUSES.index(Status.NOT_CONVERGED)
+
+
+@dataclass(frozen=True)
+class FittedEstimator:
+    """A fitted estimator.
+
+    Attributes:
+        setting: the hyperparameters it was fitted at.
+        estimator: fitted on class numbers.
+        n_classes: number of classes of the task.
+    """
+
+    setting: Mapping[str, Any]
+    estimator: Any
+    n_classes: int
+
+    def predict(self, X: Rows) -> Predicted:
+        """Classify rows, in batches of one size: in another batch sums may be rounded in another way.
+
+        Raises:
+            ValueError: the estimator predicts something else than a class number.
+        """
+        if not len(X):
+            return Predicted(np.zeros(0, np.int32), np.zeros(0))
+        padded = np.concatenate([X, np.repeat(X[-1:], -len(X) % BATCH, axis=0)])
+        batches = [padded[i : i + BATCH] for i in range(0, len(padded), BATCH)]
+        with quiet():
+            label = np.concatenate([classes(self.estimator, batch, self.n_classes) for batch in batches])
+            score = np.concatenate([_score(self.estimator, batch, self.n_classes) for batch in batches])
+        return Predicted(label[: len(X)], score[: len(X)])
+
+    @classmethod
+    def of(cls, setting: Mapping[str, Any], content: bytes, n_classes: int, n_features: int) -> Self:
+        """Return the model whose estimator is given as bytes.
+
+        Raises:
+            ValueError: see ``packing.unpack``.
+        """
+        with quiet():  # such as that a class is deprecated
+            return cls(setting, unpack(content, n_features), n_classes)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle the estimator in its canonical form: equal models are equal bytes."""
+        return FittedEstimator.of, (self.setting, self.content, self.n_classes, self.n_features)
+
+    @property
+    def n_features(self) -> int:
+        """Number of columns of the rows it was fitted to."""
+        return int(self.estimator.n_features_in_)
+
+    @cached_property
+    def content(self) -> bytes:
+        """The estimator as bytes; see ``packing``."""
+        return pack(self.estimator)
+
+
+def fit(estimator: Any, X: Rows, y: Classes) -> int:
+    """Fit an estimator to rows X [n, d] with class numbers y [n]; return the position of its status."""
+    with quiet() as caught:
+        estimator.fit(X, y)
+    return status_of(caught)
+
+
+def status_of(caught: list[warnings.WarningMessage]) -> int:
+    """Return the position of the status of a fit with these warnings."""
+    capped = any(issubclass(one.category, ConvergenceWarning) for one in caught)
+    return NOT_CONVERGED if capped else CONVERGED
+
+
+def classes(estimator: Any, X: Rows, n_classes: int) -> Classes:
+    """Return the class numbers that an estimator predicts.
+
+    Raises:
+        ValueError: it predicts something else.
+    """
+    predicted = np.asarray(estimator.predict(X))
+    if predicted.shape != (len(X),) or predicted.dtype.kind not in "iufb":
+        raise ValueError(f"it predicts an array of shape {predicted.shape} and type {predicted.dtype}")
+    number = predicted.astype(np.int32) if np.all(np.isfinite(predicted)) else np.full(len(X), -1, np.int32)
+    if np.any((number != predicted) | (number < 0) | (number >= n_classes)):
+        wrong = predicted[(number != predicted) | (number < 0) | (number >= n_classes)][0]
+        raise ValueError(f"it predicts {wrong}, which is not one of the classes 0 to {n_classes - 1}")
+    return number
+
+
+def iterations(estimator: Any) -> int:
+    """Return the iterations of a fit; 1 if the estimator does not say."""
+    found = getattr(last_step(estimator), "n_iter_", None)
+    return 1 if found is None else max(1, int(np.max(found)))
+
+
+@contextmanager
+def quiet() -> Iterator[list[warnings.WarningMessage]]:
+    """Collect warnings instead of printing them."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        yield caught
+
+
+def _score(estimator: Any, X: Rows, n_classes: int) -> NDArray[np.float64]:
+    """Return what grows with the second of two classes; nan for more classes, or if there is none."""
+    if n_classes != 2:
+        return np.full(len(X), np.nan)
+    known = np.asarray(getattr(estimator, "classes_", (0, 1)))
+    if len(known) == 1:
+        return np.full(len(X), 1.0 if known[0] == 1 else -1.0)
+    if hasattr(estimator, "decision_function"):
+        return np.asarray(estimator.decision_function(X), np.float64)
+    if hasattr(estimator, "predict_proba"):
+        shares = np.asarray(estimator.predict_proba(X), np.float64)
+        return shares[:, 1] - shares[:, 0]
+    return np.full(len(X), np.nan)

@@ -1,0 +1,141 @@
+"""Learners by short names: an estimator of scikit-learn and a search space that is a good start.
+
+A search space depends on nothing but the learner: never on the labels.
+"""
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from ckcv_ray.learners.sklearn.learner import EstimatorLearner
+from ckcv_ray.learners.sklearn.space import Space
+from ckcv_ray.learners.sklearn.spec import Spec
+
+
+def _scaled(path: str, **params: Any) -> Spec:
+    """Return an estimator of standardised columns."""
+    last: Spec = {"class": path, **({"params": params} if params else {})}
+    steps = [["scale", {"class": "sklearn.preprocessing:StandardScaler"}], ["model", last]]
+    return {"class": "sklearn.pipeline:Pipeline", "params": {"steps": steps}}
+
+
+@dataclass(frozen=True)
+class Linear(EstimatorLearner):
+    """Logistic regression on standardised columns."""
+
+    name = "linear"
+    spec: ClassVar[Spec] = _scaled("sklearn.linear_model:LogisticRegression", max_iter=1000)
+    space: ClassVar[Space] = {"C": tuple(10.0 ** (e / 2) for e in range(-6, 5))}
+
+
+@dataclass(frozen=True)
+class Boosting(EstimatorLearner):
+    """Gradient boosting of trees on histograms; a path over the number of rounds."""
+
+    name = "boosting"
+    spec: ClassVar[Spec] = {
+        "class": "sklearn.ensemble:HistGradientBoostingClassifier",
+        "params": {"early_stopping": False},
+    }
+    space: ClassVar[Space] = {
+        "learning_rate": (0.03, 0.1, 0.3),
+        "max_iter": (25, 50, 100, 200),
+        "max_leaf_nodes": (7, 31),
+        "min_samples_leaf": (5, 20),
+    }
+
+
+@dataclass(frozen=True)
+class Forest(EstimatorLearner):
+    """A random forest; a path over the number of trees."""
+
+    name = "forest"
+    spec: ClassVar[Spec] = {"class": "sklearn.ensemble:RandomForestClassifier"}
+    space: ClassVar[Space] = {
+        "max_features": ("sqrt", 0.5, 1.0),
+        "min_samples_leaf": (1, 3, 10),
+        "n_estimators": (50, 100, 200),
+    }
+
+
+@dataclass(frozen=True)
+class ExtraTrees(EstimatorLearner):
+    """A forest of extremely randomised trees; a path over the number of trees."""
+
+    name = "extra_trees"
+    spec: ClassVar[Spec] = {"class": "sklearn.ensemble:ExtraTreesClassifier"}
+    space: ClassVar[Space] = Forest.space
+
+
+@dataclass(frozen=True)
+class Neighbors(EstimatorLearner):
+    """The nearest neighbours of standardised columns; a path over their number."""
+
+    name = "neighbors"
+    spec: ClassVar[Spec] = _scaled("sklearn.neighbors:KNeighborsClassifier")
+    space: ClassVar[Space] = {"n_neighbors": (1, 3, 5, 7, 9, 11, 15), "weights": ("uniform", "distance")}
+
+
+@dataclass(frozen=True)
+class Tree(EstimatorLearner):
+    """A decision tree; a path over the cost of complexity at which it is pruned."""
+
+    name = "tree"
+    spec: ClassVar[Spec] = {"class": "sklearn.tree:DecisionTreeClassifier"}
+    space: ClassVar[Space] = {
+        "ccp_alpha": (0.0, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05),
+        "criterion": ("gini", "entropy"),
+        "min_samples_leaf": (1, 5, 20),
+    }
+
+
+@dataclass(frozen=True)
+class NaiveBayes(EstimatorLearner):
+    """Naive Bayes with normal distributions; a path over the smoothing of their variances."""
+
+    name = "naive_bayes"
+    spec: ClassVar[Spec] = {"class": "sklearn.naive_bayes:GaussianNB"}
+    space: ClassVar[Space] = {"var_smoothing": tuple(10.0**e for e in range(-12, 1))}
+
+
+@dataclass(frozen=True)
+class MLP(EstimatorLearner):
+    """A neural network with one or two hidden layers on standardised columns."""
+
+    name = "mlp"
+    spec: ClassVar[Spec] = _scaled("sklearn.neural_network:MLPClassifier", max_iter=300)
+    space: ClassVar[Space] = {"alpha": (0.0001, 0.01, 1.0), "hidden_layer_sizes": ([16], [64], [32, 32])}
+
+
+@dataclass(frozen=True)
+class LDA(EstimatorLearner):
+    """Linear discriminant analysis with shrunken covariances."""
+
+    name = "lda"
+    spec: ClassVar[Spec] = {
+        "class": "sklearn.discriminant_analysis:LinearDiscriminantAnalysis",
+        "params": {"solver": "lsqr"},
+    }
+    space: ClassVar[Space] = {"shrinkage": (None, "auto", 0.1, 0.5, 0.9)}
+
+
+@dataclass(frozen=True)
+class Constant(EstimatorLearner):
+    """The commonest class of the training rows."""
+
+    name = "constant"
+    spec: ClassVar[Spec] = {"class": "sklearn.dummy:DummyClassifier"}
+    space: ClassVar[Space] = {"strategy": ("most_frequent",)}
+
+
+NAMED: tuple[type[EstimatorLearner], ...] = (
+    Linear,
+    Boosting,
+    Forest,
+    ExtraTrees,
+    Neighbors,
+    Tree,
+    NaiveBayes,
+    MLP,
+    LDA,
+    Constant,
+)

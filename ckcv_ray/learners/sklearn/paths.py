@@ -1,0 +1,303 @@
+"""Paths of estimators: settings that share work, with the predictions of fresh fits.
+
+Scikit-learn's own fit at a setting decides what is right: ``Path.model`` is always that, and the labels that
+a path derives from shared work equal its labels. Where they could differ (tied distances), or where there is
+nothing to share, every setting is fitted by itself.
+"""
+
+import copy
+import json
+from collections.abc import Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ckcv_ray.core.measures import Measure
+from ckcv_ray.data.schema import Classes, Rows
+from ckcv_ray.learners.base import Setting
+from ckcv_ray.learners.sklearn import model as models
+from ckcv_ray.learners.sklearn.model import FittedEstimator
+from ckcv_ray.learners.sklearn.packing import last_step
+
+if TYPE_CHECKING:
+    from ckcv_ray.learners.sklearn.block import Block, Fit
+
+TIE = 1e-12  # of squared distances, relative to the squares of the rows: far above their rounding
+
+
+class Path:
+    """The fits of some settings on one split, by ascending value of ``parameter``.
+
+    Attributes:
+        parameter: the one whose values share work; None if each setting is fitted by itself.
+        estimators: names of the classes that it knows, by module and name.
+    """
+
+    parameter: ClassVar[str | None] = None
+    estimators: ClassVar[tuple[str, ...]] = ()
+
+    def __init__(self, block: "Block", settings: Sequence[Setting]) -> None:
+        self.block = block
+        self.settings = settings
+
+    @classmethod
+    def applies(cls, estimator: Any) -> bool:
+        """Return whether the estimator's settings share work in this way."""
+        kind = type(last_step(estimator))
+        return f"{kind.__module__}:{kind.__qualname__}" in cls.estimators
+
+    @property
+    def status(self) -> NDArray[np.int8]:
+        """Position of each fit's status."""
+        return np.full(len(self.settings), models.CONVERGED, np.int8)
+
+    @property
+    def n_iter(self) -> NDArray[np.int64]:
+        """Iterations of each fit."""
+        return np.ones(len(self.settings), np.int64)
+
+    def labels(self) -> Classes:
+        """Return the class numbers that each fit predicts, (steps, scored rows)."""
+        raise NotImplementedError
+
+    def totals(self, measure: Measure) -> NDArray[np.int64]:
+        """Return the totals of each fit on the scored rows, (steps, columns)."""
+        task = self.block.task
+        with models.quiet():
+            labels = self.labels()
+        return measure.totals(task.y[self.block.score], labels, task.n_classes)
+
+    def model(self, step: int) -> FittedEstimator:
+        """Fit the estimator at one setting by itself."""
+        block = self.block
+        return block.learner.fitted(block.task, block.train, self.settings[step])[0]
+
+
+class Plain(Path):
+    """Settings that share nothing, but the first steps of a pipeline."""
+
+    @property
+    def status(self) -> NDArray[np.int8]:
+        """Position of each fit's status."""
+        return np.array([fit.status for fit in self._fits], np.int8)
+
+    @property
+    def n_iter(self) -> NDArray[np.int64]:
+        """Iterations of each fit."""
+        return np.array([models.iterations(fit.last) for fit in self._fits], np.int64)
+
+    def labels(self) -> Classes:
+        """Return the labels of every fit."""
+        return np.array([self.block.labels(fit) for fit in self._fits])
+
+    def model(self, step: int) -> FittedEstimator:
+        """Return one model."""
+        return FittedEstimator(self.settings[step], self._fits[step].estimator, self.block.task.n_classes)
+
+    @cached_property
+    def _fits(self) -> "list[Fit]":
+        return [self.block.fitted(setting) for setting in self.settings]
+
+
+class Rounds(Path):
+    """Rounds of gradient boosting: the first rounds of a long fit are a short fit."""
+
+    parameter = "max_iter"
+    estimators = (
+        "sklearn.ensemble._hist_gradient_boosting.gradient_boosting:HistGradientBoostingClassifier",
+    )
+
+    @classmethod
+    def applies(cls, estimator: Any) -> bool:
+        """Return whether no rows are set aside to stop early."""
+        return super().applies(estimator) and _is_plain(
+            last_step(estimator), early_stopping=False, warm_start=False
+        )
+
+    @property
+    def n_iter(self) -> NDArray[np.int64]:
+        """Rounds of each fit."""
+        return np.array([setting["max_iter"] for setting in self.settings], np.int64)
+
+    def labels(self) -> Classes:
+        """Return the labels after each number of rounds."""
+        fit = self.block.fitted(self.settings[-1])
+        rounds = enumerate(fit.last.staged_decision_function(self.block.seen(fit)), start=1)
+        wanted = set(self.n_iter.tolist())
+        number = [_number(decision) for count, decision in rounds if count in wanted]
+        return np.asarray(fit.last.classes_[np.array(number)], np.int32)
+
+
+class Trees(Path):
+    """Trees of a forest: the first trees of a large forest are a small forest."""
+
+    parameter = "n_estimators"
+    estimators = (
+        "sklearn.ensemble._forest:RandomForestClassifier",
+        "sklearn.ensemble._forest:ExtraTreesClassifier",
+    )
+
+    @classmethod
+    def applies(cls, estimator: Any) -> bool:
+        """Return whether each fit starts afresh."""
+        return super().applies(estimator) and _is_plain(last_step(estimator), warm_start=False)
+
+    def labels(self) -> Classes:
+        """Return the labels of the first trees: shares are added in order and divided, as the forest does."""
+        fit = self.block.fitted(self.settings[-1])
+        forest = fit.last
+        X = forest._validate_X_predict(self.block.seen(fit))
+        sums, found, sizes = np.zeros((len(X), len(forest.classes_))), [], iter(self.settings)
+        size = next(sizes)["n_estimators"]
+        for count, tree in enumerate(forest.estimators_, start=1):
+            sums += tree.predict_proba(X, check_input=False)
+            if count == size:
+                found.append(forest.classes_[np.argmax(sums / count, axis=1)])
+                size = next(sizes, {"n_estimators": 0})["n_estimators"]
+        return np.array(found).astype(np.int32)
+
+
+class Neighbours(Path):
+    """Numbers of neighbours: the nearest few are the first of the nearest many, unless distances are tied."""
+
+    parameter = "n_neighbors"
+    estimators = ("sklearn.neighbors._classification:KNeighborsClassifier",)
+
+    @classmethod
+    def applies(cls, estimator: Any) -> bool:
+        """Return whether votes are counted or weighted by distance."""
+        return super().applies(estimator) and last_step(estimator).weights in ("uniform", "distance")
+
+    def labels(self) -> Classes:
+        """Return the labels for each number of neighbours."""
+        nearest, counts = self._nearest(), [setting["n_neighbors"] for setting in self.settings]
+        if counts[-1] > nearest.distance.shape[1]:
+            return np.array([self._alone(setting) for setting in self.settings])  # raises, as it would alone
+        blank = self.block.learner.blank(self.settings[0])
+        weighted = last_step(blank.estimator).weights == "distance"
+        votes = _weighted(nearest, counts) if weighted else _counted(nearest, counts)
+        found = nearest.classes[np.argmax(votes, axis=1)].astype(np.int32)
+        for step, count in enumerate(counts):
+            if nearest.tied[0 if weighted else count - 1 : count].any():
+                found[step] = self._alone(self.settings[step])
+        return np.asarray(found)
+
+    def _nearest(self) -> "Nearest":
+        """Return the nearest rows, found once for all ways to weight them."""
+        setting = self.settings[-1]
+        others = {name: value for name, value in setting.items() if name != "weights"}
+        key = json.dumps(others, sort_keys=True)
+        if key not in self.block.shared:
+            fit = self.block.fitted(setting)
+            self.block.shared[key] = Nearest.of(fit.last, self.block.seen(fit), setting["n_neighbors"])
+        nearest: Nearest = self.block.shared[key]
+        return nearest
+
+    def _alone(self, setting: Setting) -> Classes:
+        return self.block.labels(self.block.fitted(setting))
+
+
+class Nearest(NamedTuple):
+    """The nearest training rows of each scored row, nearest first, and one more if there is one.
+
+    Attributes:
+        distance: distances, (scored rows, neighbours).
+        number: class of each, by position in ``classes``, (scored rows, neighbours).
+        tied: whether some row's neighbour is as far away as its next, up to rounding, (neighbours - 1,).
+        classes: classes of the training rows.
+    """
+
+    distance: Rows
+    number: Classes
+    tied: NDArray[np.bool_]
+    classes: NDArray[Any]
+
+    @classmethod
+    def of(cls, nearest: Any, X: Rows, count: int) -> "Nearest":
+        """Return the nearest rows of a fitted estimator."""
+        distance, index = nearest.kneighbors(X, min(count + 1, nearest.n_samples_fit_))
+        squares = max(np.max(np.sum(rows * rows, axis=1)) for rows in (X, nearest._fit_X))
+        gap = np.diff(distance, axis=1) * (distance[:, 1:] + distance[:, :-1])
+        tied = np.any(gap <= TIE * (distance[:, 1:] ** 2 + squares), axis=0)
+        return cls(distance, nearest._y[index], tied, nearest.classes_)
+
+
+class Pruning(Path):
+    """Costs of complexity: all pruned trees come from one full tree."""
+
+    parameter = "ccp_alpha"
+    estimators = ("sklearn.tree._classes:DecisionTreeClassifier",)
+
+    def labels(self) -> Classes:
+        """Return the labels of each pruned tree."""
+        fit = self.block.fitted({**self.settings[0], "ccp_alpha": 0.0})
+        full = fit.last
+        X = full._validate_X_predict(self.block.seen(fit), check_input=True)
+        found = []
+        for setting in self.settings:
+            tree = copy.copy(full)
+            tree.ccp_alpha = setting["ccp_alpha"]
+            tree._prune_tree()
+            found.append(full.classes_[np.argmax(tree.tree_.predict(X), axis=1)])
+        return np.array(found).astype(np.int32)
+
+
+class Smoothing(Path):
+    """Smoothing of naive Bayes: means and variances are computed once."""
+
+    parameter = "var_smoothing"
+    estimators = ("sklearn.naive_bayes:GaussianNB",)
+
+    def labels(self) -> Classes:
+        """Return the labels with each share of the largest variance added."""
+        fit = self.block.fitted({**self.settings[0], "var_smoothing": 0.0})
+        bare, largest, found = fit.last, np.var(fit.X, axis=0).max(), []
+        X = bare._check_X(self.block.seen(fit))
+        for setting in self.settings:
+            smooth = copy.copy(bare)
+            smooth.var_ = bare.var_ + setting["var_smoothing"] * largest
+            found.append(bare.classes_[np.argmax(smooth._joint_log_likelihood(X), axis=1)])
+        return np.array(found).astype(np.int32)
+
+
+SHARING: tuple[type[Path], ...] = (Rounds, Trees, Neighbours, Pruning, Smoothing)
+
+
+def path_of(estimator: Any) -> type[Path]:
+    """Return how an estimator's settings share work."""
+    return next((path for path in SHARING if path.applies(estimator)), Plain)
+
+
+def _number(decision: Rows) -> Classes:
+    """Return the class, by position, of decisions (rows,) or (rows, classes)."""
+    number: Classes = (decision > 0).astype(int) if decision.ndim == 1 else np.argmax(decision, axis=1)
+    return number
+
+
+def _is_plain(estimator: Any, **params: Any) -> bool:
+    """Return whether the estimator has these values of parameters."""
+    return all(getattr(estimator, name) is value for name, value in params.items())
+
+
+def _counted(nearest: Nearest, counts: Sequence[int]) -> NDArray[np.int64]:
+    """Return the votes for each class among the first neighbours, (counts, classes, rows)."""
+    classes = range(len(nearest.classes))
+    votes = np.stack([np.cumsum(nearest.number == c, axis=1, dtype=np.int64) for c in classes])
+    return np.moveaxis(votes[:, :, np.array(counts) - 1], 2, 0)
+
+
+def _weighted(nearest: Nearest, counts: Sequence[int]) -> Rows:
+    """Return the same with votes weighted by 1 / distance, or only those at distance 0 if there are any."""
+    with np.errstate(divide="ignore"):
+        weights = 1.0 / nearest.distance
+    exact = np.isinf(weights)
+    every = []
+    for count in counts:
+        here = exact[:, :count]
+        first = np.where(np.any(here, axis=1, keepdims=True), here, weights[:, :count])
+        number = nearest.number[:, :count]
+        classes = range(len(nearest.classes))
+        every.append([np.sum(np.where(number == c, first, 0.0), axis=1) for c in classes])
+    return np.array(every)

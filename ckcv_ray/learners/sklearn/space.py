@@ -1,0 +1,190 @@
+"""Search spaces: for each parameter a list of values or a distribution, and the settings they give.
+
+max_features=sqrt,0.5       values: numbers, true, false, none, lists such as [50,50], and other text
+C=log:-2:4:13               13 values from 10^-2 to 10^4
+C=loguniform:1e-3:1e2       a distribution, of which ``sample`` settings are drawn; also uniform and randint
+"""
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import product
+from typing import Any
+
+import numpy as np
+from scipy import stats
+from sklearn.model_selection import ParameterGrid, ParameterSampler
+
+from ckcv_ray.errors import InputError
+from ckcv_ray.validation import MOST_GRID, check_count, expect, parse_grid, quoted
+
+Space = dict[str, Any]  # by parameter: a tuple of values, or a distribution as text
+Setting = dict[str, Any]
+DISTRIBUTIONS = {"loguniform": stats.loguniform, "uniform": stats.uniform, "randint": stats.randint}
+WORDS = {"true": True, "false": False, "none": None, "null": None}
+MOST_SETTINGS = 100_000
+
+
+def check_space(name: str, value: Any) -> Space | None:
+    """Return a search space in canonical form; None if it is empty.
+
+    Args:
+        name: of the option, for messages.
+        value: lists of values, texts or distributions by parameter; or texts such as "C=0.1,1".
+
+    Raises:
+        InputError: it is not one.
+    """
+    if value is None or value in ((), [], {}):
+        return None
+    if isinstance(value, str):
+        value = (value,)
+    if not isinstance(value, Mapping):
+        value = dict(_separated(name, text) for text in _listed(name, value))
+    expect(name, value, Mapping, 'a mapping of lists, such as {"max_features": ["sqrt", 0.5]}')
+    return {key: _values(f"{name} {key}", value[key]) for key in sorted(value)}
+
+
+def settings_of(space: Space, sample: int | None) -> list[Setting]:
+    """Return the settings of a space: all combinations in order, or a random sample of them.
+
+    The sample depends on the space and its size alone.
+
+    Raises:
+        InputError: it has distributions and no sample size, or too many settings.
+    """
+    drawn = [key for key, values in space.items() if isinstance(values, str)]
+    if sample is None:
+        if drawn:
+            raise InputError(
+                f"param {drawn[0]}={space[drawn[0]]} is a distribution: give sample, the number of settings "
+                "to draw, such as 60"
+            )
+        count = int(np.prod([len(values) for values in space.values()], dtype=float))
+        if count > MOST_SETTINGS:
+            raise InputError(
+                f"the search space has {count:,} settings: at most {MOST_SETTINGS:,}: give sample, or fewer"
+            )
+        return [dict(zip(space, values, strict=True)) for values in product(*space.values())]
+    if not drawn and len(ParameterGrid(_lists(space))) <= sample:
+        return settings_of(space, None)
+    sampler = ParameterSampler(_lists(space), sample, random_state=0)
+    found = [{key: _plain(setting[key]) for key in space} for setting in sampler]
+    texts = {json.dumps(setting, sort_keys=True): setting for setting in reversed(found)}
+    return list(reversed(texts.values()))
+
+
+def _lists(space: Space) -> dict[str, Any]:
+    """Return the space as ParameterSampler takes it."""
+    return {k: _distribution(v) if isinstance(v, str) else list(v) for k, v in space.items()}
+
+
+def _distribution(text: str) -> Any:
+    kind, low, high = text.split(":")
+    if kind == "uniform":
+        return stats.uniform(float(low), float(high) - float(low))
+    if kind == "randint":
+        return stats.randint(int(low), int(high))
+    return stats.loguniform(float(low), float(high))
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, np.generic):
+        value = value.item()
+    return float(f"{value:.12g}") if isinstance(value, float) else value
+
+
+def _listed(name: str, value: Any) -> Iterable[Any]:
+    expect(name, value, Sequence, 'a mapping of lists, such as {"max_features": ["sqrt", 0.5]}')
+    return list(value)
+
+
+def _separated(name: str, text: Any) -> tuple[str, str]:
+    key, equals, values = text.partition("=") if isinstance(text, str) else ("", "", "")
+    if not (equals and key.strip() and values.strip()):
+        raise InputError(f"{name}={quoted(text)}: expected a parameter and its values, such as C=0.1,1,10")
+    return key.strip(), values.strip()
+
+
+def _values(name: str, given: Any) -> Any:
+    """Return the values of a parameter, as a tuple, or a distribution as text."""
+    if hasattr(given, "dist") and hasattr(given, "rvs"):
+        given = _text_of(name, given)
+    if isinstance(given, str):
+        if given.count(":") == 2 and given.partition(":")[0] in DISTRIBUTIONS:
+            return _checked_distribution(name, given)
+        if given.startswith("log:"):
+            return tuple(parse_grid(given, name))
+        given = [_parsed(part) for part in _split(given)]
+    if isinstance(given, bool | int | float | type(None)):
+        given = [given]
+    if not isinstance(given, Iterable) or isinstance(given, Mapping | bytes):
+        raise InputError(f"{name}={quoted(given)} is not a list of values")
+    values = [_checked(name, value) for value in given]
+    check_count(name, len(values), MOST_GRID)
+    if not values:
+        raise InputError(f"{name} is empty: give at least one value")
+    texts = [json.dumps(value) for value in values]
+    if len(set(texts)) < len(texts):
+        raise InputError(f"{name}={quoted(given)} has a value twice")
+    return tuple(values)
+
+
+def _checked(name: str, value: Any) -> Any:
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, list | tuple):
+        return [_checked(name, one) for one in value]
+    if value is None or isinstance(value, bool | int) or (isinstance(value, float) and np.isfinite(value)):
+        return value
+    if isinstance(value, str) and value.isprintable():
+        return value
+    raise InputError(f"{name}={quoted(value)}: values are finite numbers, text, true, false, none, or lists")
+
+
+def _checked_distribution(name: str, text: str) -> str:
+    try:
+        distribution = _distribution(text)
+        low, high = distribution.support()
+        if not (np.isfinite([low, high]).all() and low < high + (text[0] == "r")):
+            raise ValueError
+    except (ValueError, TypeError):
+        raise InputError(
+            f"{name}={text!r}: expected loguniform:1e-3:1e2, uniform:0:1 or randint:1:100, the smaller first"
+        ) from None
+    return text
+
+
+def _text_of(name: str, distribution: Any) -> str:
+    kind, args = distribution.dist.name, distribution.args
+    names = {
+        "loguniform": "loguniform",
+        "reciprocal": "loguniform",
+        "uniform": "uniform",
+        "randint": "randint",
+    }
+    if kind not in names or distribution.kwds or not 1 <= len(args) <= 2:
+        raise InputError(f"{name}: a distribution is one of {', '.join(DISTRIBUTIONS)}, given by position")
+    low, high = distribution.support()
+    high = high + 1 if kind == "randint" else high
+    return f"{names[kind]}:{low.item() if hasattr(low, 'item') else low}:{high}"
+
+
+def _split(text: str) -> list[str]:
+    """Split at commas outside brackets."""
+    parts, depth = [""], 0
+    for letter in text:
+        depth += (letter == "[") - (letter == "]")
+        if letter == "," and not depth:
+            parts.append("")
+        else:
+            parts[-1] += letter
+    return [part.strip() for part in parts]
+
+
+def _parsed(text: str) -> Any:
+    if text.lower() in WORDS:
+        return WORDS[text.lower()]
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text

@@ -1,0 +1,226 @@
+"""Estimators as JSON: the class and the parameters that differ from its defaults, estimators inside included.
+
+    {"class": "sklearn.linear_model:LogisticRegression", "params": {"max_iter": 1000}}
+
+A study that holds this is compared, hashed and stored; the estimator is made from it where it is fitted.
+"""
+
+import inspect
+from collections.abc import Iterator, Mapping
+from difflib import get_close_matches
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+from sklearn.base import is_classifier
+
+from ckcv_ray.errors import InputError
+from ckcv_ray.validation import expect, quoted
+
+Spec = dict[str, Any]
+FORM = "module:Class, such as sklearn.ensemble:RandomForestClassifier"
+LIBRARY = "sklearn"
+_trusted: set[str] = {LIBRARY}
+
+
+class UntrustedError(InputError):
+    """A study names a package that may not be imported."""
+
+
+def trust(package: str) -> None:
+    """Allow estimators of a package to be imported and read from run folders, in this process.
+
+    Importing a module runs its code, so a run folder of somebody else's must not decide what is imported.
+    Packages that you name yourself in a study are allowed anyway.
+
+    Args:
+        package: the name that is imported, such as "xgboost".
+    """
+    expect("package", package, str, "the name of a package, such as 'xgboost'")
+    _trusted.add(package.partition(".")[0])
+
+
+def is_trusted(path: str) -> bool:
+    """Return whether the package of a type may be imported, other than scikit-learn itself."""
+    return path.partition(".")[0] in _trusted - {LIBRARY}
+
+
+def packages(spec: Any) -> Iterator[str]:
+    """Yield the packages that an estimator and those inside it come from."""
+    if isinstance(spec, str) and ":" in spec:
+        yield spec.partition(":")[0].partition(".")[0]
+    elif isinstance(spec, Mapping):
+        yield from packages(spec.get("class"))
+        for value in (spec.get("params") or {}).values():
+            yield from packages(value if isinstance(value, Mapping | list) else None)
+    elif isinstance(spec, list | tuple):
+        for value in spec:
+            yield from packages(value if isinstance(value, Mapping | list) else None)
+
+
+def as_spec(name: str, value: Any) -> Spec:
+    """Return the JSON form of an estimator given as text, as its JSON form, or as an object.
+
+    Raises:
+        InputError: it is none of these, has no such class, or holds what JSON cannot.
+    """
+    if value is None:
+        raise InputError(f"{name} is not given: name one as {FORM}")
+    if isinstance(value, str):
+        value = {"class": value}
+    if isinstance(value, Mapping):
+        built = _built(name, value)
+        if not is_classifier(built):
+            raise InputError(f"{name}={value.get('class')!r} is not a classifier: expected {FORM}")
+        return _of_object(name, built)
+    if isinstance(value, type) or not (hasattr(value, "get_params") and is_classifier(value)):
+        raise InputError(f"{name}={quoted(value)} is not a classifier: give an object, or {FORM}")
+    spec = _of_object(name, value)
+    for package in packages(spec):
+        trust(package)
+    return spec
+
+
+def build(spec: Mapping[str, Any]) -> Any:
+    """Return a new estimator."""
+    return _built("estimator", spec)
+
+
+def parameters(estimator: Any) -> dict[str, Any]:
+    """Return the parameters of an estimator by name; of a pipeline's last step also by short name."""
+    every: dict[str, Any] = estimator.get_params(deep=True)
+    steps = every.get("steps")
+    if isinstance(steps, list) and steps:
+        last = f"{steps[-1][0]}__"
+        every = {n.removeprefix(last): v for n, v in every.items() if n.startswith(last)} | every
+    return every
+
+
+def full_names(estimator: Any, setting: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a setting with the names that ``set_params`` takes.
+
+    Raises:
+        InputError: the estimator has no such parameter.
+    """
+    known, every = estimator.get_params(deep=True), parameters(estimator)
+    last = f"{known['steps'][-1][0]}__" if isinstance(known.get("steps"), list) and known["steps"] else ""
+    for name in setting:
+        if name not in every:
+            near = get_close_matches(name, every, n=3, cutoff=0.4) or sorted(every)[:8]
+            raise InputError(
+                f"param {name!r} is not a parameter of {type(estimator).__name__}: did you mean "
+                f"{' or '.join(near)}?"
+            )
+    return {name if name in known else f"{last}{name}": value for name, value in setting.items()}
+
+
+def _of_object(name: str, estimator: Any) -> Spec:
+    kind = type(estimator)
+    defaults = {
+        key: parameter.default
+        for key, parameter in inspect.signature(kind.__init__).parameters.items()
+        if parameter.default is not inspect.Parameter.empty
+    }
+    given = estimator.get_params(deep=False)
+    changed = {key: value for key, value in given.items() if not _is_default(value, defaults, key)}
+    spec: Spec = {"class": _path(name, kind)}
+    if changed:
+        spec["params"] = {key: _json(f"{name}.{key}", value) for key, value in sorted(changed.items())}
+    return spec
+
+
+def _is_default(value: Any, defaults: Mapping[str, Any], key: str) -> bool:
+    if key not in defaults:
+        return False
+    default = defaults[key]
+    return value is default or (
+        type(value) is type(default) and not hasattr(value, "fit") and value == default
+    )
+
+
+def _path(name: str, kind: type) -> str:
+    """Return where a class is imported from: the shortest public module that has it."""
+    parts = kind.__module__.split(".")
+    if kind.__module__ == "__main__" or "<locals>" in kind.__qualname__:
+        raise InputError(
+            f"{name}: workers cannot import {kind.__qualname__} of {kind.__module__}: define it in a module"
+        )
+    for end in range(1, len(parts) + 1):
+        module = ".".join(parts[:end])
+        if (
+            end < len(parts)
+            and parts[end].startswith("_")
+            and getattr(import_module(module), kind.__qualname__, None) is kind
+        ):
+            parts = parts[:end]
+            break
+    return f"{'.'.join(parts)}:{kind.__qualname__}"
+
+
+def _json(name: str, value: Any) -> Any:
+    """Return a parameter's value as JSON."""
+    if value is None or isinstance(value, bool | int | str):
+        return value
+    if isinstance(value, np.generic):
+        return _json(name, value.item())
+    if isinstance(value, float) and np.isfinite(value):
+        return value
+    if isinstance(value, list | tuple):
+        return [_json(name, one) for one in value]
+    if isinstance(value, Mapping) and all(isinstance(key, str) for key in value):
+        return {key: _json(f"{name}.{key}", one) for key, one in value.items()}
+    if hasattr(value, "get_params") and not isinstance(value, type):
+        return _of_object(name, value)
+    raise InputError(
+        f"{name}={quoted(value)} cannot be part of a study, which is stored as JSON: give a number, text, a "
+        "list of these, or an estimator"
+    )
+
+
+def _built(name: str, spec: Mapping[str, Any]) -> Any:
+    if unknown := set(spec) - {"class", "params"}:
+        raise InputError(f"{name}: {quoted(min(unknown))} is not known: give class and params")
+    params = spec.get("params", {})
+    expect(f"{name}.params", params, Mapping, "a mapping of parameters")
+    kind = _imported(name, spec.get("class"))
+    try:
+        return kind(**{key: _value(f"{name}.{key}", value) for key, value in params.items()})
+    except TypeError as error:
+        raise InputError(f"{name}: {error}") from None
+
+
+def _value(name: str, value: Any) -> Any:
+    """Return the value that a parameter's JSON stands for; lists of pairs are steps of a pipeline."""
+    if isinstance(value, Mapping) and "class" in value:
+        return _built(name, value)
+    if isinstance(value, list):
+        listed = [_value(name, one) for one in value]
+        return tuple(listed) if _is_pair(listed) else listed
+    return value
+
+
+def _is_pair(listed: list[Any]) -> bool:
+    return len(listed) >= 2 and isinstance(listed[0], str) and hasattr(listed[1], "get_params")
+
+
+def _imported(name: str, path: Any) -> Any:
+    if not (isinstance(path, str) and path.count(":") == 1 and all(path.split(":"))):
+        raise InputError(f"{name}={quoted(path)}: expected {FORM}")
+    module, _, attribute = path.partition(":")
+    if (package := module.partition(".")[0]) not in _trusted:
+        raise UntrustedError(
+            f"{name}={path!r}: importing {package} runs its code, which a run folder must not decide: if you "
+            f"trust it, ckcv --trust {package}, or ckcv_ray.trust({package!r})"
+        )
+    try:
+        found = import_module(module)
+    except ImportError as error:
+        raise InputError(f"{name}={path!r}: {error}: install it, or correct the name") from None
+    kind = getattr(found, attribute, None)
+    if kind is None:
+        near = get_close_matches(attribute, dir(found), n=3)
+        hint = f": did you mean {' or '.join(near)}?" if near else ""
+        raise InputError(f"{name}={path!r}: {module} has no {attribute}{hint}")
+    if not (isinstance(kind, type) and hasattr(kind, "fit") and hasattr(kind, "get_params")):
+        raise InputError(f"{name}={path!r} is not the class of an estimator: expected {FORM}")
+    return kind
