@@ -1,12 +1,14 @@
 """Model selection with a certificate: complete k-fold cross validation in which k itself is tuned."""
 
 from ckcv_ray.core.bounds import clopper_pearson
-from ckcv_ray.core.criteria import MeanBound
+from ckcv_ray.core.criteria import Balanced, MeanBound, MeanCost, MeanError
 from ckcv_ray.core.resampling import Complete, Rotation
 from ckcv_ray.data.task import Task, TestRows, read_task
 from ckcv_ray.engine.forecast import Plan, plan
 from ckcv_ray.engine.progress import Progress
 from ckcv_ray.errors import CKCVError, InputError, RunError, StoreError
+from ckcv_ray.learners import Choice
+from ckcv_ray.learners.sklearn import AnyEstimator, trust
 from ckcv_ray.learners.svm.learner import GaussianSVM
 from ckcv_ray.reports import report
 from ckcv_ray.runs.load import load_run
@@ -18,7 +20,10 @@ from ckcv_ray.version import VERSION
 
 __version__ = VERSION
 __all__ = [
+    "AnyEstimator",
+    "Balanced",
     "CKCVError",
+    "Choice",
     "Complete",
     "Execution",
     "GaussianSVM",
@@ -26,6 +31,8 @@ __all__ = [
     "InputError",
     "Job",
     "MeanBound",
+    "MeanCost",
+    "MeanError",
     "Nested",
     "Occam",
     "Plan",
@@ -46,5 +53,6 @@ __all__ = [
     "report",
     "run",
     "run_many",
+    "trust",
     "verify",
 ]

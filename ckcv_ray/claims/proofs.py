@@ -1,13 +1,17 @@
 """What is proven after selection, from counts of errors: occam, holdout, nested.
 
 ``occam``, always computed, from the counts behind l_ee: each candidate t = (path, step, k) gets the share
-pi(t) = 1 / (settings) * w(k) / (sum of w over the study's fold sizes) of delta, where w(k) = 1 / ((k - 2)(k
-- 1)) and each fold size is represented by its smallest k. The shares depend only on the study and the number
-of rows and sum to at most 1 over all candidates, so the averaging-safe bound at level delta * pi(t) holds
-for whichever candidate was selected. ``holdout``: nothing has used the held-out rows, so the errors on them
-are binomial. ``nested``: for another ensemble than F*, each member of which was selected and fitted on the
-training rows of an outer split alone: its errors on the other rows are binomial given those training rows,
-and the averaging-safe bound combines them.
+pi(t) = 1 / (learners) * 1 / (settings of its learner) * w(k) / (sum of w over the study's fold sizes) of
+delta, where w(k) = 1 / ((k - 2)(k - 1)) and each fold size is represented by its smallest k. The shares
+depend only on the study and the number of rows and sum to at most 1 over all candidates, so the
+averaging-safe bound at level delta * pi(t) holds for whichever candidate was selected. ``holdout``: nothing
+has used the held-out rows, so the errors on them are binomial. ``nested``: for another ensemble than F*, each
+member of which was selected and fitted on the training rows of an outer split alone: its errors on the other
+rows are binomial given those training rows, and the averaging-safe bound combines them.
+
+With groups of related rows the units are groups, and what is bounded is the mean loss of a new group: the
+share of its rows that are wrong. Sums of such losses take the place of counts, and the bounds of
+``core.losses`` that of Clopper-Pearson; the proofs are the same.
 
 The bounds over the first splits of an exchangeable order hold together (``core.bounds.best_prefix``): occam
 and nested claim the smallest of them, about the members of these splits, and the one about all members.
@@ -15,84 +19,184 @@ and nested claim the smallest of them, about the members of these splits, and th
 
 from collections.abc import Callable, Iterator, Sequence
 from fractions import Fraction
+from functools import cache, partial
 from typing import NamedTuple
 
 import numpy as np
 
-from ckcv_ray.claims.rules import ENSEMBLE, NESTED, Rule
-from ckcv_ray.claims.wording import BOUND_NAMES, ONE_SOURCE, RANDOM, RANDOM_SPLITS, Claim, claim
+from ckcv_ray.claims import by_class
+from ckcv_ray.claims.rules import ENSEMBLE, NESTED, Rule, prefix
+from ckcv_ray.claims.wording import (
+    BOUND_NAMES,
+    GROUPS_OF_ONE_SOURCE,
+    LOSS_NAMES,
+    ONE_SOURCE,
+    RANDOM,
+    RANDOM_SPLITS,
+    RANDOM_SPLITS_OF_GROUPS,
+    Claim,
+    claim,
+    counted_splits,
+)
 from ckcv_ray.core.bounds import MOST_CHECKED, Prefix, best_prefix, clopper_pearson, reported_bound
-from ckcv_ray.data.schema import Index
-from ckcv_ray.errors import counted
-from ckcv_ray.learners.ensemble import Ensemble
-from ckcv_ray.study import Holdout, Nested, Occam, Problem, Study
+from ckcv_ray.core.losses import best_loss_prefix, loss_method, mean_loss_bound
+from ckcv_ray.core.measures import GroupShares
+from ckcv_ray.data.schema import Classes, Index, Rows
+from ckcv_ray.learners.ensemble import Ensemble, GroupMember, Models
+from ckcv_ray.study import QUANTITIES, Holdout, Nested, Occam, Problem, Study, count_shares, judge_of
+
+DIFFERING = 0.2  # share of delta for the rows on which two models differ, which are many and rarely differ
 
 
-def prove(problem: Problem, k: int, ensemble: Ensemble, nested: Ensemble | None) -> list[Claim]:
+def prove(problem: Problem, k: int, models: Models) -> list[Claim]:
     """Return the proven claims: those of the certification first, and always that of occam.
 
     Args:
         problem: the problem that was solved.
         k: the winner's number of folds.
-        ensemble: F*.
-        nested: the ensemble of a nested certification.
+        models: those of the run.
     """
-    certified = PROOFS[problem.study.certification.name](problem, ensemble, nested)
-    return [*certified, *occam(problem, k, _errors(ensemble))]
+    certified = PROOFS[problem.study.certification.name](problem, models)
+    learner, _ = problem.learner_of(problem.learner.setting_of(models.best.members[0].model))
+    return [*certified, *occam(problem, k, losses_of(models.best), learner)]
 
 
-def occam(problem: Problem, k: int, errors: Sequence[int]) -> Iterator[Claim]:
-    """Yield the claims for F*, from the errors on the estimate sets of the winner's splits."""
+def occam(problem: Problem, k: int, losses: Sequence[int], learner: int = 0) -> Iterator[Claim]:
+    """Yield the claims for F*, from the losses on the estimate sets of the winner's splits.
+
+    ``learner`` is the position of the winner's learner among those that are compared.
+    """
     size, delta = problem.size_of(k), problem.study.delta
-    order = problem.study.resampling.order(problem.task.n, size, problem.study.seed)
-    method = f"occam over {problem.n_settings} x k candidates"
-    level = float(delta * weight(problem, k))
-    averaged = Averaged(errors, order, size.n_select)
+    method = f"occam over {problem.settings_of[learner]} x k candidates"
+    if len(problem.learners) > 1:
+        method += f" of {list(problem.learners)[learner]}, one of {len(problem.learners)} learners"
+    level = float(delta * weight(problem, k, learner))
+    averaged = Averaged(losses, problem.order(size), size.n_select, problem.task.groups is not None)
     yield from averaged.claims(Occam.name, RANDOM.name, ENSEMBLE, level, delta, method)
 
 
-def holdout(problem: Problem, ensemble: Ensemble, nested: Ensemble | None = None) -> Iterator[Claim]:
-    """Yield a claim for each classifier requested, from rows that nothing used; delta is shared equally."""
+def holdout(problem: Problem, models: Models) -> Iterator[Claim]:
+    """Yield a claim for each classifier and quantity requested, from rows that nothing used.
+
+    delta is shared equally (``count_shares``); quantities are those of the first classifier requested.
+    """
     study, held = problem.study, problem.held_rows()
     assert held is not None
     assert isinstance(study.certification, Holdout)
-    requested, rows = study.certification.claim, len(held.y)
-    delta = study.delta / len(requested)
+    requested = study.certification.claim
+    delta = study.delta / count_shares(requested)
+    predict = cache(lambda rule: rule.predict(models, held.X))  # quantities are of a rule that others share
     for name in requested:
-        rule = keyed(study) if name == "random" else Rule(name)
-        wrong = int(np.sum(rule.predict(ensemble, held.X).label != held.y))
-        bound = clopper_pearson(wrong, rows, delta)
-        method = f"holdout: {wrong} of {rows} previously unused rows wrong, Clopper-Pearson"
-        yield claim("holdout", ONE_SOURCE, rule.name, rule.classifier(), bound, delta, method)
+        judge = judge_of(requested) if name in QUANTITIES else name
+        rule = rule_of(study, "keyed" if judge == "random" else judge)
+        predicted = predict(rule)
+        if name in QUANTITIES:
+            yield from by_class.held_out(problem, rule, name, predicted)
+        elif held.groups is not None:
+            yield group_claim(rule, GroupShares(held.groups), predicted.label, held.y, delta)
+        else:
+            yield _erring(rule, int(np.sum(predicted.label != held.y)), len(held.y), delta)
+    if problem.all_rows.unlabelled is not None:
+        wrong = int(np.sum(predict(Rule("refit")).label != held.y))
+        yield _full(models, wrong, len(held.y), problem.all_rows.unlabelled, delta)
 
 
-def outer(problem: Problem, ensemble: Ensemble, nested: Ensemble | None) -> Iterator[Claim]:
-    """Yield the claim for the nested ensemble, from its members' errors on the outer splits."""
-    assert nested is not None
-    size, delta = problem.outer.sizes[0], problem.study.delta
-    order = problem.outer.study.resampling.order(problem.task.n, size, problem.study.seed)
+def group_claim(rule: Rule, measure: GroupShares, predicted: Classes, y: Classes, delta: float) -> Claim:
+    """Return the claim for a rule, from its predictions for the rows of groups that nothing used."""
+    total = int(measure.totals(y, predicted, int(y.max()) + 1)[-1])
+    m = len(measure.rows)
+    bound = mean_loss_bound([total], m, delta)
+    method = (
+        f"holdout: {np.sum(predicted != y)} of {len(y)} rows of {m} previously unused groups wrong, "
+        f"{LOSS_NAMES[loss_method(m, delta)]}"
+    )
+    who = rule.classifier()
+    return claim(Holdout.name, GROUPS_OF_ONE_SOURCE, rule.name, who, bound, delta, method, grouped=True)
+
+
+def _erring(rule: Rule, wrong: int, rows: int, delta: float) -> Claim:
+    """Return the claim about a rule's error, from how many of the held-out rows are wrong."""
+    bound = clopper_pearson(wrong, rows, delta)
+    method = f"holdout: {wrong} of {rows} previously unused rows wrong, Clopper-Pearson"
+    return claim(Holdout.name, ONE_SOURCE, rule.name, rule.classifier(), bound, delta, method)
+
+
+def _full(models: Models, wrong: int, rows: int, unlabelled: Rows, delta: float) -> Claim:
+    """Return the claim for the model fitted on all rows, from how often it differs from the refit.
+
+    It errs where the refit errs, which it does on ``wrong`` of the held-out rows, or where the two differ;
+    both are bounded, at shares of delta.
+    """
+    refit, full = Rule("refit"), Rule("full")
+    otherwise = full.predict(models, unlabelled).label != refit.predict(models, unlabelled).label
+    differ, others = int(np.sum(otherwise)), len(unlabelled)
+    erring = clopper_pearson(wrong, rows, (1 - DIFFERING) * delta)
+    differing = clopper_pearson(differ, others, DIFFERING * delta)
+    method = (
+        f"holdout: {wrong} of {rows} previously unused rows wrong by {refit.classifier()}, and {differ} of "
+        f"{others} unlabelled rows classified otherwise, Clopper-Pearson for both"
+    )
+    bound = min(1.0, erring + differing)
+    return claim(Holdout.name, ONE_SOURCE, full.name, full.classifier(), bound, delta, method)
+
+
+def outer(problem: Problem, models: Models) -> Iterator[Claim]:
+    """Yield the claims for the nested ensemble, from its members' errors on the outer splits.
+
+    All are about the members of one prefix of the splits, the best one of the first claim, and about all
+    members.
+    """
+    assert models.nested is not None
+    certification, n_splits = problem.study.certification, len(models.nested.members)
+    assert isinstance(certification, Nested)
+    length: int | None = None
+    for name in certification.claim:
+        if name in QUANTITIES:
+            claims = list(by_class.nested(problem, models.nested, name, length))
+        else:
+            claims = list(_outer_errors(problem, models.nested, length))
+        yield from claims
+        length = length or len(claims[0]["splits"]) or n_splits
+
+
+def _outer_errors(problem: Problem, nested: Ensemble, length: int | None) -> Iterator[Claim]:
+    """Yield the claims about errors; ``length`` is as for ``Averaged.claims``."""
+    certification = problem.study.certification
+    assert isinstance(certification, Nested)
+    size, delta = problem.outer.sizes[0], problem.study.delta / count_shares(certification.claim)
     method = f"nested: selection repeated from scratch in each of {size.n_splits} outer splits"
-    averaged = Averaged(_errors(nested), order, size.n_select)
-    yield from averaged.claims(Nested.name, Nested.name, NESTED, delta, delta, method)
+    order, grouped = problem.outer.order(size), problem.task.groups is not None
+    averaged = Averaged(losses_of(nested), order, size.n_select, grouped)
+    yield from averaged.claims(Nested.name, Nested.name, NESTED, delta, delta, method, length)
 
 
 class Averaged(NamedTuple):
     """Claims from bounds that may be averaged over splits.
 
     Attributes:
-        errors: wrong rows of each split's estimate set.
+        losses: of each split's estimate set: the number of wrong rows; with groups, the sum of their losses
+            in units of 1 / ``ONE``.
         order: the splits in an exchangeable order.
-        m: rows in each estimate set.
+        m: rows, or groups, in each estimate set.
+        grouped: whether the task has groups.
     """
 
-    errors: Sequence[int]
+    losses: Sequence[int]
     order: Index
     m: int
+    grouped: bool = False
 
     def claims(
-        self, certification: str, classifier: str, of: str, level: float, delta: float, method: str
+        self,
+        certification: str,
+        classifier: str,
+        of: str,
+        level: float,
+        delta: float,
+        method: str,
+        length: int | None = None,
     ) -> Iterator[Claim]:
-        """Yield the claim for the best prefix of the members, and the one for all of them.
+        """Yield the claim for a prefix of the members, and the one for all of them.
 
         Both hold on one event, of probability at least 1 - delta.
 
@@ -100,52 +204,61 @@ class Averaged(NamedTuple):
             certification, classifier, delta: as in ``Claim``.
             of: names the ensemble.
             level: the share of delta that the bound is computed with.
-            method: where the errors come from.
+            method: where the losses come from.
+            length: of the prefix; None for the best one.
         """
-        errors = [self.errors[i] for i in self.order]
-        name = "safe" if self.m <= MOST_CHECKED else "catoni"
-        best = best_prefix(name, errors, self.m, level)
-        every = Prefix(reported_bound(name, errors, self.m, level), len(errors))
-        for bound, length in dict.fromkeys((best, every)):  # one claim if the best prefix is all splits
-            splits = tuple(sorted(self.order[:length].tolist())) if length < len(errors) else ()
-            how = f"{method}, {BOUND_NAMES[name]}, {_counted(length, len(errors))}, m = {self.m}"
+        first, every, name = self._bounds(level, length)
+        given = RANDOM_SPLITS_OF_GROUPS if self.grouped else RANDOM_SPLITS
+        m = f"m = {self.m}{' groups' if self.grouped else ''}"
+        for bound, length in dict.fromkeys((first, every)):  # one claim if the prefix is all splits
+            splits = prefix(self.order, length)
+            how = f"{method}, {name}, {counted_splits(length, len(self.losses))}, {m}"
             who = Rule(RANDOM.name, splits=splits).classifier(of)
-            yield claim(certification, RANDOM_SPLITS, classifier, who, bound, delta, how, splits)
+            yield claim(certification, given, classifier, who, bound, delta, how, splits, self.grouped)
+
+    def _bounds(self, level: float, length: int | None) -> tuple[Prefix, Prefix, str]:
+        """Return the bounds over a prefix (by default the best) and all splits, and their method's name."""
+        losses, m = [self.losses[i] for i in self.order], self.m
+        if self.grouped:
+            name = LOSS_NAMES[loss_method(m, level)]
+            bound, best = partial(mean_loss_bound, m=m, delta=level), best_loss_prefix(losses, m, level)
+        else:
+            method = "safe" if m <= MOST_CHECKED else "catoni"
+            name, best = BOUND_NAMES[method], best_prefix(method, losses, m, level)
+            bound = partial(reported_bound, method, m=m, delta=level)
+        first = best if length is None else Prefix(bound(losses[:length]), length)
+        return first, Prefix(bound(losses), len(losses)), name
 
 
-def keyed(study: Study) -> Rule:
-    """Return the rule evaluated on held-out rows for the claim "random"; the study fixes its key."""
-    return Rule("keyed", study.seed)
+def rule_of(study: Study, classifier: str) -> Rule:
+    """Return the rule that a claim from held-out rows is about; the study fixes the key of a keyed draw."""
+    return Rule(classifier, study.seed if classifier == "keyed" else 0)
 
 
-def weight(problem: Problem, k: int) -> Fraction:
+def weight(problem: Problem, k: int, learner: int = 0) -> Fraction:
     """Return pi(t), the share of delta of a candidate; k is the smallest number of folds of its fold size.
 
-    The shares sum to at most 1 over all candidates: in the sum over fold sizes each term is rounded up to a
-    multiple of 2**-128, since the exact sum of many fractions is slow.
+    The shares are equal for each learner, ``learner`` being the position of the candidate's, and then for
+    each of its settings. They sum to at most 1 over all candidates: in the sum over fold sizes each term is
+    rounded up to a multiple of 2**-128, since the exact sum of many fractions is slow.
     """
     one = 1 << 128
     total = sum(-(-one // ((size.k - 2) * (size.k - 1))) for size in problem.sizes)
-    return Fraction(one, total * problem.n_settings * (k - 2) * (k - 1))
+    settings = len(problem.learners) * int(problem.settings_of[learner])
+    return Fraction(one, total * settings * (k - 2) * (k - 1))
 
 
-def _errors(ensemble: Ensemble) -> list[int]:
-    return [sum(member.errors) for member in ensemble.members]
+def losses_of(ensemble: Ensemble) -> list[int]:
+    """Return the number of wrong rows of each member on its estimate set; with groups, the groups' loss."""
+    return [one.loss if isinstance(one, GroupMember) else sum(one.errors) for one in ensemble.members]
 
 
-def _counted(length: int, n_splits: int) -> str:
-    """Say how many splits a bound is over."""
-    if length < n_splits:
-        return f"best prefix: {length} of {counted(n_splits, 'split')}"
-    return counted(n_splits, "split")
-
-
-def _nothing_more(problem: Problem, ensemble: Ensemble, nested: Ensemble | None) -> Iterator[Claim]:
+def _nothing_more(problem: Problem, models: Models) -> Iterator[Claim]:
     """Yield nothing: the claim of occam is made for every study."""
     return iter(())
 
 
-PROOFS: dict[str, Callable[[Problem, Ensemble, Ensemble | None], Iterator[Claim]]] = {
+PROOFS: dict[str, Callable[[Problem, Models], Iterator[Claim]]] = {
     Occam.name: _nothing_more,
     Holdout.name: holdout,
     Nested.name: outer,

@@ -7,11 +7,20 @@ The mean risk is that of a member drawn independently for each pattern (the vote
 
 from dataclasses import dataclass
 
-from ckcv_ray.data.schema import Rows
-from ckcv_ray.learners.ensemble import Ensemble, Prediction
+from ckcv_ray.data.schema import Index, Rows
+from ckcv_ray.learners.ensemble import Ensemble, Models, Prediction
 from ckcv_ray.study import member_of
 
 ENSEMBLE, NESTED = "F*", "the nested ensemble (not F*)"
+ONE_MODEL = {  # rules of one model, which belongs to no split
+    "refit": "the model fitted on all rows that were not held out",
+    "full": "the model fitted on all rows",
+}
+
+
+def prefix(order: Index, length: int) -> tuple[int, ...]:
+    """Return the first splits of an order, ascending, as ``Rule.splits``: empty if they are all of them."""
+    return tuple(sorted(order[:length].tolist())) if length < len(order) else ()
 
 
 @dataclass(frozen=True)
@@ -20,7 +29,8 @@ class Rule:
 
     Attributes:
         name: "keyed" (a member chosen by a hash of the row), "random" (a member drawn independently for each
-            row), "vote" (the majority) or "member:7" (the member of split 7).
+            row), "vote" (the majority), "member:7" (the member of split 7), "refit" (one model, fitted on all
+            rows that were not held out) or "full" (one model, fitted on all rows).
         seed: key of the hash, or seed of the draws; the other rules ignore it.
         splits: for "random", the splits whose members are drawn from; empty for all of them.
     """
@@ -29,9 +39,12 @@ class Rule:
     seed: int = 0
     splits: tuple[int, ...] = ()
 
-    def predict(self, ensemble: Ensemble, X: Rows) -> Prediction:
-        """Classify every row of X [rows, d]."""
+    def predict(self, models: Models, X: Rows, nested: bool = False) -> Prediction:
+        """Classify every row of X [rows, d], with the nested ensemble instead of F* if ``nested``."""
+        ensemble = self.ensemble(models, nested)
         match self.name:
+            case "refit" | "full":
+                return ensemble.alone(X)
             case "keyed":
                 return ensemble.keyed(X, self.seed)
             case "random":
@@ -40,18 +53,29 @@ class Rule:
                 return ensemble.vote(X)
         return ensemble.by_member(X, member_of(self.name))
 
-    def classifier(self, of: str = ENSEMBLE) -> str:
-        """Return a phrase that names what classifies a pattern."""
+    def ensemble(self, models: Models, nested: bool = False) -> Ensemble:
+        """Return what the rule classifies with, which must exist."""
+        if self.name in ONE_MODEL:
+            ensemble = models.refit if self.name == "refit" else models.full
+        else:
+            ensemble = models.nested if nested else models.best
+        assert ensemble is not None
+        return ensemble
+
+    def classifier(self, of: str = ENSEMBLE, each: str = "pattern") -> str:
+        """Return a phrase that names what classifies a pattern; a member is drawn for ``each`` of them."""
         match self.name:
             case "keyed":
                 return f"the member of {of} that ckcv predict draws for it (by a hash of its values)"
             case "random":
-                return self._drawn(of)
+                return self._drawn(of, each)
             case "vote":
                 return f"the majority vote of {of}"
+            case "refit" | "full":
+                return ONE_MODEL[self.name]
         return f"the member of {of} fitted on split {member_of(self.name)}"
 
-    def _drawn(self, of: str) -> str:
+    def _drawn(self, of: str, each: str) -> str:
         """Return a phrase that names a member drawn from ``splits``."""
         if len(self.splits) == 1:
             return f"the member of {of} fitted on split {self.splits[0]}"
@@ -60,4 +84,4 @@ class Rule:
             which = f"one of the first {len(self.splits)} members of {of}"
         elif self.splits:
             which = f"one of the members of {of} fitted on splits {', '.join(map(str, self.splits))},"
-        return f"{which} drawn independently for each pattern"
+        return f"{which} drawn independently for each {each}"

@@ -1,16 +1,19 @@
-"""The wording of claims: numbers rounded to the safe side, what is proven, and what is not.
+"""The wording of claims: what is proven, and what is not.
 
 ``l_ee`` is the paper's figure and never called a confidence bound: it would be proven for each individual
 member if the candidate had been fixed beforehand. It is proven neither for the average member nor after
 selection on the same data, and the sentences here say so.
 """
 
-from decimal import ROUND_FLOOR, Decimal
-from math import ceil, floor, log10
-
 from typing_extensions import TypedDict  # pydantic accepts typing.TypedDict from Python 3.12 on
 
+from ckcv_ray.claims.percent import at_least, at_most, level_of
 from ckcv_ray.claims.rules import Rule
+from ckcv_ray.core.by_label import read
+from ckcv_ray.core.criteria import Balanced, Criterion, MeanCost, MeanError, MeanGroupError
+from ckcv_ray.data.schema import Label
+from ckcv_ray.errors import counted
+from ckcv_ray.study import AUC
 
 ASSUMPTIONS = (
     "The rows are independent examples from one source, and new patterns come from that same source.",
@@ -22,8 +25,22 @@ NOT_COVERED = (
     "scaling or feature selection performed on the full table before the run",
     "a source that changes after the data were collected",
 )
+ASSUMPTIONS_OF_GROUPS = (
+    "The groups are independent examples from one source, and new groups come from that same source; rows of "
+    "one group may be related in any way.",
+    "All rows that are related belong to one group.",
+    "The splits are plain random splits of whole groups, not stratified.",
+    ASSUMPTIONS[-1],
+)
+NOT_COVERED_OF_GROUPS = (
+    "groups that are related to each other, such as patients of one hospital if new ones come from others",
+    "how often a row is wrong among all rows, where large groups count more: each group counts once",
+    *NOT_COVERED[1:],
+)
 ONE_SOURCE = "Assuming independent examples from one source"
 RANDOM_SPLITS = f"{ONE_SOURCE} and plain random splits"
+GROUPS_OF_ONE_SOURCE = "Assuming independent groups of rows from one source"
+RANDOM_SPLITS_OF_GROUPS = f"{GROUPS_OF_ONE_SOURCE} and plain random splits of whole groups"
 SINGLE = (
     "It would be proven for each individual member if the candidate had been fixed beforehand; it is not "
     "proven for the average member, nor after selection on the same data."
@@ -42,22 +59,56 @@ BOUND_NAMES = {
     "stevens": "Stevens",
     "safe": "averaging-safe Clopper-Pearson",
     "catoni": "Catoni",
+    "loss": "averaging-safe or Catoni",
 }
+LOSS_NAMES = {"safe": "averaging-safe Clopper-Pearson interpolated between counts", "catoni": "Catoni"}
+MINIMISED = {  # what the criterion is, on the select sets
+    "error": "mean {} bound on the select sets (minimised)",
+    "balanced": "mean of the classes' {} bounds on the select sets (minimised)",
+    "cost": "mean {} bound on the cost, in % of the largest, on the select sets (minimised)",
+    "mean_error": "mean error on the select sets (minimised; no bound)",
+}
+L_EE_IS = {
+    "error": {
+        "clopper_pearson": "the same mean on the estimate sets (the paper's figure)",
+        "stevens": "mean randomised bound (Stevens) on the estimate sets",
+        "safe": "averaging-safe bound on the estimate sets",
+        "catoni": "Catoni's bound on the estimate sets",
+        "loss": "the same mean on the estimate sets (the paper's figure, for groups)",
+    },
+    "balanced": {"clopper_pearson": "the same mean on the estimate sets; no bound on the error"},
+    "cost": {"loss": "bound on the mean cost on the estimate sets; no bound on the error"},
+    "mean_error": {"none": "mean error on the estimate sets; no bound"},
+}
+ABOUT_ERROR = (
+    "What is proven below is about the error rate; it holds whatever criterion selected the candidate."
+)
+MOST_COSTS = 6
+
+
+ERROR = "error"
 
 
 class Claim(TypedDict):
     """A bound on the risk of one classifier that holds with probability 1 - delta, selection included.
 
     Attributes:
+        quantity: what is claimed: "error", at most ``bound``; or "sensitivity", "specificity", "recall" or
+            "auc", at least 1 - ``bound``.
+        label: label of the class that sensitivity, specificity or recall is about, else None.
         certification: "occam", "holdout" or "nested".
-        classifier: the rule applied to F* ("keyed", "random", "vote" or "member:7", see ``rules.Rule``), or
-            "nested" (a member of the nested ensemble drawn independently for each pattern).
-        bound: upper bound on its risk, in [0, 1].
+        classifier: the rule applied ("refit", "full", "keyed", "random", "vote" or "member:7", see
+            ``rules.Rule``), or "nested" (a member of the nested ensemble drawn independently for each
+            pattern).
+        bound: upper bound on its risk, in [0, 1]: on the probability that a new pattern is misclassified; by
+            class, a new pattern of this class; for auc, that a new pair of patterns is not in order.
         splits: the splits whose members it is about, ascending; empty if it is about all of them.
         delta: probability, over data and splits, with which the bound may fail.
         statement: the claim in words.
     """
 
+    quantity: str
+    label: Label | None
     certification: str
     classifier: str
     splits: tuple[int, ...]
@@ -66,26 +117,52 @@ class Claim(TypedDict):
     statement: str
 
 
-def repeats_statement(repeats: int, rows: int) -> list[str]:
-    """Return a list of one sentence about rows that equal another row; empty if there are none."""
+def repeats_statement(repeats: int, rows: int, grouped: bool = False) -> list[str]:
+    """Return a list of one sentence about rows that equal another row; empty if there are none.
+
+    With groups, the other row is one of another group.
+    """
+    another = "a row of another group" if grouped else "another row"
     sentence = (
-        f"{repeats:,} of {rows:,} rows equal another row in every column: if they have the same origin (one "
+        f"{repeats:,} of {rows:,} rows equal {another} in every column: if they have the same origin (one "
         "patient, one document), nothing here is proven."
     )
     return [sentence] if repeats else []
 
 
-def at_most(bound: float, digits: int = 1) -> str:
-    """Format a bound in percent, rounded up: rounded down it would say more than was proven."""
-    scale = 10**digits
-    return f"{ceil(100 * scale * bound - 1e-9) / scale:.{digits}f} %"
+def known_statement(known: int, rows: int) -> list[str]:
+    """Return a list of one sentence about unlabelled rows that equal learning rows; empty if none do."""
+    sentence = (
+        f"{known:,} of {rows:,} unlabelled rows equal a row of the table in every feature: if they are the "
+        "same examples, nothing is proven for the model fitted on all rows."
+    )
+    return [sentence] if known else []
 
 
-def level_of(delta: float) -> str:
-    """Format 1 - delta in percent, rounded down: rounded up it would say more than was proven."""
-    digits = max(2, -floor(log10(delta)) - 1)
-    level = (100 * (1 - Decimal(repr(delta)))).quantize(Decimal(10) ** -digits, ROUND_FLOOR)
-    return f"{level.normalize():f} %"
+def repeated_statement(repeated: int, rows: int) -> list[str]:
+    """Return a list of one sentence about unlabelled rows that equal each other; empty if none do."""
+    sentence = (
+        f"{repeated:,} of {rows:,} unlabelled rows equal another unlabelled row in every feature: if they "
+        "have the same origin, nothing is proven for the model fitted on all rows."
+    )
+    return [sentence] if repeated else []
+
+
+def limit(claim: Claim) -> str:
+    """Format the number that a claim gives, on the safe side: at most this error, at least this quantity."""
+    return at_most(claim["bound"]) if claim["quantity"] == ERROR else at_least(1 - claim["bound"])
+
+
+def quantity(claim: Claim) -> str:
+    """Return a phrase that names what is claimed: "error", "sensitivity (recall of 'sick')", "AUC"."""
+    return named(claim["quantity"], claim["label"])
+
+
+def named(name: str, label: Label | None) -> str:
+    """Return a phrase that names a quantity, of a class if it is about one."""
+    if label is None:
+        return "AUC" if name == AUC else name
+    return f"recall of {label!r}" if name == "recall" else f"{name} (recall of {label!r})"
 
 
 def claim(
@@ -97,8 +174,9 @@ def claim(
     delta: float,
     method: str,
     splits: tuple[int, ...] = (),
+    grouped: bool = False,
 ) -> Claim:
-    """Return a claim with its sentence.
+    """Return a claim about an error, with its sentence.
 
     Args:
         certification: what produced it.
@@ -107,26 +185,40 @@ def claim(
         bound, delta: the bound, and the probability with which it may fail.
         method: how the bound was obtained.
         splits: see ``Claim``.
+        grouped: whether it is about the rows of a new group, and not about a new pattern.
     """
-    sentence = (
-        f"{given}, with probability at least {level_of(delta)} over data and splits, a new pattern "
-        f"classified by {who} is misclassified with probability at most {at_most(bound)} ({method})."
-    )
+    says = f"a new pattern classified by {who} is misclassified with probability at most {at_most(bound)}"
+    if grouped:
+        share = f"on average at most {at_most(bound)} are misclassified"
+        says = f"of a new group's rows, each classified by {who}, {share}"
     return Claim(
+        quantity=ERROR,
+        label=None,
         certification=certification,
         classifier=classifier,
         splits=splits,
         bound=bound,
         delta=delta,
-        statement=sentence,
+        statement=proven(given, delta, says, method),
     )
 
 
-def statements(bound: str, delta: float, l_ee: float, n_splits: int, claims: list[Claim]) -> tuple[str, ...]:
-    """Return what L_EE is, every claim, and what follows for the majority vote."""
-    first = figure(bound, delta, l_ee, n_splits)
+def proven(given: str, delta: float, says: str, method: str) -> str:
+    """Return the sentence of a claim: what it assumes, its delta, what it says, and how it was obtained."""
+    level = level_of(delta)
+    return f"{given}, with probability at least {level} over data and splits, {says} ({method})."
+
+
+def counted_splits(length: int, n_splits: int) -> str:
+    """Format how many splits a bound is over: "best prefix: 3 of 20 splits", or "20 splits"."""
+    every = counted(n_splits, "split")
+    return f"best prefix: {length} of {every}" if length < n_splits else every
+
+
+def statements(first: str, claims: list[Claim]) -> tuple[str, ...]:
+    """Return ``first``, what L_EE is, then every claim, and what follows for the majority vote."""
     proven = [claim["statement"] for claim in claims]
-    if any(claim["classifier"] == "vote" for claim in claims):
+    if any(claim["classifier"] == "vote" and claim["quantity"] == ERROR for claim in claims):
         return (first, *proven)
     random = claims[-1]
     return (
@@ -136,8 +228,45 @@ def statements(bound: str, delta: float, l_ee: float, n_splits: int, claims: lis
     )
 
 
-def figure(bound: str, delta: float, l_ee: float, n_splits: int) -> str:
-    """Return the sentence that says what L_EE is, for the bound it is computed with."""
+def figure(criterion: Criterion, l_ee: float, n_splits: int) -> str:
+    """Return the sentence that says what L_EE is, for the criterion and the bound it is computed with."""
+    level, percent = level_of(criterion.delta), f"L_EE = {at_most(l_ee)}"
+    match criterion:
+        case Balanced():
+            return (
+                f"{percent}: the mean over {n_splits} splits, and in each over the classes, of {level} "
+                "Clopper-Pearson bounds on the error rate of a class. It is what was minimised, measured on "
+                f"the estimate sets: not a bound on the error rate, and not proven. {ABOUT_ERROR}"
+            )
+        case MeanCost():
+            return (
+                f"{percent}: the {level} bound on the mean cost of a decision over {n_splits} splits, in "
+                f"percent of the largest cost ({costs_listed(criterion)}): not a bound on the error rate. "
+                f"{AVERAGE} {ABOUT_ERROR}"
+            )
+        case MeanError():
+            return f"{percent}: {_mean_error('wrong rows', n_splits)}"
+        case MeanGroupError():
+            return f"{percent}: {_mean_error('the wrong rows of a group, each group counted once', n_splits)}"
+    return _paper_figure(criterion.bound, criterion.delta, l_ee, n_splits)
+
+
+def _mean_error(wrong: str, n_splits: int) -> str:
+    return (
+        f"the mean error, that is the mean over {n_splits} splits of the share of {wrong}. It is what was "
+        "minimised, measured on the estimate sets: an estimate of the error rate, not a bound on the error "
+        f"rate, and not proven. {ABOUT_ERROR}"
+    )
+
+
+def costs_listed(criterion: MeanCost) -> str:
+    """Format the cost of an error on each class, the largest first."""
+    ordered = sorted(read(criterion.costs).items(), key=lambda pair: -pair[1])
+    shown = [f"{label!r} = {cost:g}" for label, cost in ordered[:MOST_COSTS]]
+    return ", ".join(shown) + (", ..." if len(ordered) > MOST_COSTS else "")
+
+
+def _paper_figure(bound: str, delta: float, l_ee: float, n_splits: int) -> str:
     level, name = level_of(delta), BOUND_NAMES[bound]
     definition, proven = {
         "clopper_pearson": (
@@ -148,8 +277,13 @@ def figure(bound: str, delta: float, l_ee: float, n_splits: int) -> str:
             f"the mean over {n_splits} splits of {level} {name} bounds, which are randomised",
             SINGLE,
         ),
+        "loss": (
+            f"the paper's figure for groups, the mean over {n_splits} splits of {level} bounds on the share "
+            "of a new group's rows that are wrong",
+            SINGLE,
+        ),
     }.get(bound, (f"the {level} {name} bound on the mean over {n_splits} splits", AVERAGE))
-    return f"L_EE = {100 * l_ee:.1f} %: {definition}. {proven}"
+    return f"L_EE = {at_most(l_ee)}: {definition}. {proven}"
 
 
 def _vote(certification: str, bound: float) -> str:

@@ -15,6 +15,7 @@ from rich.progress import (
     TimeElapsedColumn,
 )
 
+from ckcv_ray.claims.percent import at_most, nearest
 from ckcv_ray.engine.progress import Progress as RunProgress
 
 PLAIN_SECONDS = 10.0
@@ -79,7 +80,7 @@ class Display(Line):
         done = progress.computed - (self.first.computed if self.first else 0)
         parts = [
             f"{progress.computed:,} evaluations, {done / max(seconds, 1e-9):,.0f}/s",
-            f"{100 * progress.dropped / progress.planned:.0f} % dropped",
+            f"{nearest(progress.dropped / progress.planned)} dropped",
             f"{duration(progress.left / progress.workers)} left"
             if isfinite(progress.left)
             else "time left unknown",
@@ -88,7 +89,7 @@ class Display(Line):
             parts.append(f"{progress.failed:,} failed")
         if progress.best:
             candidate, l_ms = progress.best
-            parts.append(f"best L_MS {100 * l_ms:.2f} % at {candidate}")
+            parts.append(f"best L_MS {at_most(l_ms)} at {candidate}")
         return " | ".join(parts)
 
 

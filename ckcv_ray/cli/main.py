@@ -23,6 +23,7 @@ from ckcv_ray.cli.run import Folder
 from ckcv_ray.data.ida import NAME as IDA_NAME
 from ckcv_ray.data.ida import fetch as fetch_archive
 from ckcv_ray.errors import CKCVError, InputError, StoreError
+from ckcv_ray.learners.sklearn import trust
 from ckcv_ray.reports import report as write_report
 from ckcv_ray.version import VERSION
 
@@ -55,8 +56,19 @@ failed evaluations; 4 the run folder is damaged or belongs to something else; 13
 @app.callback(invoke_without_command=True)
 def version(
     show: Annotated[bool, typer.Option("--version", help="Print the version and exit.")] = False,
+    trusted: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--trust",
+            metavar="PACKAGE",
+            help="Package, such as xgboost, that a run folder may import its learner from: this runs the "
+            "package's code. Nothing else than scikit-learn is trusted by itself. May be repeated.",
+        ),
+    ] = None,
 ) -> None:
     """Handle the options of ckcv itself."""
+    for package in trusted or ():
+        trust(package)
     if show:
         print(f"ckcv_ray {VERSION}")
         raise typer.Exit

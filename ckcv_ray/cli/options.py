@@ -18,8 +18,8 @@ from ckcv_ray.core.options import Option, options
 from ckcv_ray.data.schema import is_number
 from ckcv_ray.data.task import Task, TestRows, learning_task, make_test_rows, read
 from ckcv_ray.errors import InputError, plain
-from ckcv_ray.learners import register_installed
-from ckcv_ray.study import SLOTS, Execution, Study, read_toml
+from ckcv_ray.learners import AnyEstimator, register_installed
+from ckcv_ray.study import SLOTS, Execution, Study, named_parts, read_toml
 from ckcv_ray.validation import as_path
 
 SOURCES = (
@@ -29,13 +29,22 @@ SOURCES = (
 )
 IN_JOB = "RAY_JOB_CONFIG_JSON_ENV_VAR"  # set by Ray in the processes of a job
 PARTS = {
-    "learner": ("Learner to fit: {}.", "Study"),
+    "learner": (
+        "Learner to fit: {}; or any other of scikit-learn, such as sklearn.naive_bayes:BernoulliNB. Several, "
+        "such as a,b, are compared with each other.",
+        "Study",
+    ),
     "resampling": (
         "How rows are split: complete (random splits for each k, the paper's method) or rotation (the k "
         "splits of one shuffle, conventional k-fold cross validation).",
         "Study",
     ),
-    "criterion": ("Criterion to minimise over the candidates: {}.", "Study"),
+    "criterion": (
+        "What is minimised over the candidates. error: the bound on the error, the paper's. balanced: the "
+        "mean of the bounds on each class's error. cost:sick=10,healthy=1: the bound on a decision's cost. "
+        "mean_error: the share of wrong rows itself, which is no bound.",
+        "Study",
+    ),
     "certify": (
         "Source of the proven bound. occam: the run's own counts; it costs nothing and is always computed. "
         "holdout: a share of the rows, unused until the end; gives a close bound. nested: the selection is "
@@ -103,12 +112,28 @@ def data_of(
     ] = None,
     features: Annotated[str | None, option("Columns to learn from, such as age,dose.", "all others")] = None,
     drop: Annotated[str | None, option("Columns to leave out, such as id,name.")] = None,
+    group: Annotated[
+        str | None,
+        option(
+            "Column that says which rows belong together, such as patient: bounds are then about a new "
+            "patient's rows. It is not learned from.",
+            "rows are independent",
+        ),
+    ] = None,
     test: Annotated[
         str | None,
         option(
             "Rows to measure the finished ensemble on: a file such as new.csv, or a named set, of which the "
             "test rows are taken.",
             "the test rows of a named set",
+        ),
+    ] = None,
+    unlabelled: Annotated[
+        str | None,
+        option(
+            "Rows without labels, such as new.csv: with --certify holdout they certify the model fitted on "
+            "all rows, by how often it differs from the one certified.",
+            panel="Certificate",
         ),
     ] = None,
     ida_file: IdaFile = None,
@@ -119,7 +144,9 @@ def data_of(
         InputError: the data cannot be read or learned from.
     """
     columns = read(source, ida_file)
-    task = learning_task(columns.learn, target, _names(features), _names(drop), source)
+    task = learning_task(columns.learn, target, _names(features), _names(drop), source, group)
+    if unlabelled:
+        task = task.with_unlabelled(read(unlabelled, ida_file).learn)
     others = read(test, ida_file) if test else columns
     rows = others.learn if test and others.test is None else others.test
     return Data(task, make_test_rows(rows, task))
@@ -135,14 +162,19 @@ def study_of(study: Path | None = None, **given: Any) -> Study:
     return Study.of(**values | {name: value for name, value in given.items() if value is not None})
 
 
+def offered(slot: str) -> dict[str, Any]:
+    """Return the parts that ``--help`` names; an estimator is chosen by its class, as in "module:Class"."""
+    return {name: part for name, part in named_parts(slot).items() if part is not AnyEstimator}
+
+
 def _study_parameters() -> Iterator[Parameter]:
     """Generate a parameter for each choice of a part, and for each option of the parts and of a study."""
     for slot, (text, panel) in PARTS.items():
-        if len(SLOTS[slot]) > 1:
-            names = " or ".join(SLOTS[slot])
-            yield _parameter(slot, str, option(text.format(names), next(iter(SLOTS[slot])), panel))
+        if len(choices := offered(slot)) > 1:
+            names = " or ".join(choices)
+            yield _parameter(slot, str, option(text.format(names), next(iter(choices)), panel))
     seen = set()
-    for part in [*(part for choices in SLOTS.values() for part in choices.values()), Study]:
+    for part in [*(part for slot in SLOTS for part in offered(slot).values()), Study]:
         for name, declared in options(part).items():
             if name not in seen:
                 seen.add(name)

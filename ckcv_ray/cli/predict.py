@@ -6,7 +6,9 @@ from typing import Annotated, NamedTuple
 import numpy as np
 import pyarrow as pa
 import typer
+from numpy.typing import NDArray
 
+from ckcv_ray.claims.percent import nearest
 from ckcv_ray.claims.wording import repeats_statement
 from ckcv_ray.cli.options import SOURCES, IdaFile, flag, option, with_options
 from ckcv_ray.cli.output import say, write_table
@@ -14,7 +16,7 @@ from ckcv_ray.cli.run import Folder
 from ckcv_ray.cli.verify import rows_to_test_of
 from ckcv_ray.data.named import is_named
 from ckcv_ray.data.schema import Classes, Rows, class_numbers, matrix
-from ckcv_ray.data.task import known_rows
+from ckcv_ray.data.task import Task, known_rows
 from ckcv_ray.errors import InputError
 from ckcv_ray.learners.ensemble import Prediction
 from ckcv_ray.runs.load import load_run
@@ -31,6 +33,8 @@ class By(NamedTuple):
     nested: bool
     member: int | None
     all_members: bool
+    refit: bool
+    full: bool
 
 
 def by_of(
@@ -56,6 +60,21 @@ def by_of(
             "Draw among all members, as the paper does, and not only among those with the closest claim.",
         ),
     ] = False,
+    refit: Annotated[
+        bool,
+        flag(
+            "--refit",
+            "Use the model fitted on all rows that were not held out. What is proven is the claim refit.",
+        ),
+    ] = False,
+    full: Annotated[
+        bool,
+        flag(
+            "--full",
+            "Use the model fitted on all rows, those held out included. What is proven is the claim full, "
+            "which needs unlabelled rows.",
+        ),
+    ] = False,
     seed: Annotated[
         int | None,
         typer.Option(
@@ -66,7 +85,7 @@ def by_of(
     ] = None,
 ) -> By:
     """Collect the options that choose a rule."""
-    return By(seed, vote, nested, member, all_members)
+    return By(seed, vote, nested, member, all_members, refit, full)
 
 
 @with_options(by=by_of)
@@ -91,22 +110,32 @@ def predict(
             "@, a tab or a carriage return.",
         ),
     ] = False,
+    refer: Annotated[
+        bool,
+        flag(
+            "--refer",
+            "Mark the rows to refer to a person, on which the certified model and the one fitted on all rows "
+            "differ, in a column referred, and say what is proven of the others.",
+        ),
+    ] = False,
     ida_file: IdaFile = None,
 ) -> None:
     """Classify rows with the ensemble F* of a finished run.
 
     Columns are matched by name; extra ones are ignored. Each row is classified by a member of F* drawn at
     random for that row, among the members that the first claim is about, and the seed that repeats the draws
-    is printed. After --certify holdout with the claim random, the member is drawn by a hash of the row's
-    values instead: the rule that the held-out rows certify.
+    is printed. After --certify holdout, rows are classified by what its first claim is about: the model
+    fitted on all rows that were not held out, unless another --claim was named.
 
         ckcv predict runs/patients new.csv
         ckcv predict runs/patients new.csv --vote --out predictions.csv
+        ckcv predict runs/certified new.csv --refer --out predictions.csv
 
     Columns written: row (counted from 1), prediction (the original label), member (the split it was fitted
-    on), score (of that member), share (of F* that agrees). In CSV, control characters in labels are escaped:
-    a newline becomes a backslash and an n, and backslashes are then doubled. Of a named set with test rows,
-    only those are classified.
+    on; empty for the majority, and for a model of no split), score (of that model), share (of F* that agrees;
+    empty for a model of no split), and with --refer referred (true or false). In CSV, control characters in
+    labels are escaped: a newline becomes a backslash and an n, and backslashes are then doubled. Of a named
+    set with test rows, only those are classified.
     """
     _check_out(out, csv_safe)
     result = load_run(folder, allow_pickle)
@@ -118,13 +147,26 @@ def predict(
     X = matrix(chosen, list(result.task.features))
     rule = result.rule(*by)
     predicted = result.predictions(X, rule, by.nested)
-    write_table(_table(result, predicted, by.vote), out, RunFolder(folder), csv_safe)
-    say(result.claim_for(rule, by.nested))
-    for sentence in repeats_statement(result.certificate.repeats, result.certificate.n_rows):
+    table, claim = _table(result, predicted), result.claim_for(rule, by.nested)
+    if refer:
+        if by.nested:
+            raise InputError("refer and nested exclude each other: choose one of them")
+        referred, proven = result.referred(X, rule), result.claim_for_referral(rule)
+        table = table.append_column("referred", pa.array(referred))
+        claim = f"{claim}\n{int(referred.sum())} of {len(referred)} rows {proven}"
+    else:
+        referred = None
+    write_table(table, out, RunFolder(folder), csv_safe)
+    say(claim)
+    certificate = result.certificate
+    constant = [] if by.nested else certificate.constants_statements()
+    grouped = certificate.groups is not None
+    for sentence in [*constant, *repeats_statement(certificate.repeats, certificate.n_rows, grouped)]:
         say(sentence)
     if rule.name == "random" and len(rule.splits) != 1:  # of one member nothing is drawn
         say(f"--seed {rule.seed} repeats these draws")
-    _say_error_rate(chosen, result, X, predicted.label)
+    learned = result.problem.all_rows if rule.name == "full" else result.task
+    _say_error_rate(chosen, learned, X, predicted.label, referred)
 
 
 def _check_out(out: Path | None, csv_safe: bool) -> None:
@@ -134,28 +176,32 @@ def _check_out(out: Path | None, csv_safe: bool) -> None:
         raise InputError(f"csv_safe is for CSV files, and out={str(out)!r} is not one: leave one of them out")
 
 
-def _table(result: Result, predicted: Prediction, vote: bool) -> pa.Table:
+def _table(result: Result, predicted: Prediction) -> pa.Table:
     rows = len(predicted.label)
-    score = pa.array(predicted.score, from_pandas=True)  # null for a learner without scores
     return pa.table(
         {
             "row": range(1, rows + 1),
             "prediction": result.task.labelled(predicted.label),
-            "member": predicted.member if not vote else pa.nulls(rows, pa.int64()),
-            "score": score,
-            "share": predicted.share,
+            "member": pa.array(predicted.member, mask=predicted.member < 0),
+            "score": pa.array(predicted.score, from_pandas=True),  # nan, of a learner without scores, is null
+            "share": pa.array(predicted.share, from_pandas=True),
         }
     )
 
 
-def _say_error_rate(columns: pa.Table, result: Result, X: Rows, predicted: Classes) -> None:
-    target = result.task.target
+def _say_error_rate(
+    columns: pa.Table, learned: Task, X: Rows, predicted: Classes, referred: NDArray[np.bool_] | None
+) -> None:
+    target = learned.target
     if target not in columns.column_names:
         return None
     try:
-        y = class_numbers(columns[target], result.task.classes, target)
+        y = class_numbers(columns[target], learned.classes, target)
     except InputError as error:
         return say(f"no error rate: {error}")
-    wrong, known = int(np.sum(y != predicted)), known_rows(X, result.task)
+    wrong, known = int(np.sum(y != predicted)), known_rows(X, learned)
+    if referred is not None:
+        kept = int(np.sum((y != predicted) & ~referred))
+        say(f"wrong and not referred: {kept} of {len(y)} rows ({nearest(kept / max(1, len(y)))})")
     caveat = f"; {known} of them are learning rows, and say little about new ones" if known else ""
-    return say(f"error rate: {wrong} of {len(y)} rows ({100 * wrong / max(1, len(y)):.2f} %){caveat}")
+    return say(f"error rate: {wrong} of {len(y)} rows ({nearest(wrong / max(1, len(y)))}){caveat}")

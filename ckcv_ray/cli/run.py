@@ -8,6 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
+from ckcv_ray.claims.percent import at_most
 from ckcv_ray.cli.display import Display, duration
 from ckcv_ray.cli.options import (
     Data,
@@ -36,13 +37,31 @@ from ckcv_ray.storage.folder import RunFolder
 from ckcv_ray.study import Execution, Problem, Study
 
 HOUR = 3600.0
+MOST_CLAIMS = 6
 RESUME = "resume it with the same ckcv run command"
 STARTING: dict[str, Any] = {
     "run_id": None,
     "state": "starting",
-    **dict.fromkeys(("setting", "k", "l_ms", "l_ee", "error", "proven")),
+    **dict.fromkeys(
+        ("setting", "k", "l_ms", "l_ee", "error", "proven", "baseline", "below_baseline", "constant")
+    ),
+    "confusion": None,
+    "classes": [],
     "per_k": [],
-    **dict.fromkeys(("rows", "repeats", "evaluations", "fits", "not_converged", "seconds", "test_error")),
+    "per_learner": [],
+    **dict.fromkeys(
+        (
+            "rows",
+            "repeats",
+            "groups",
+            "question",
+            "evaluations",
+            "fits",
+            "not_converged",
+            "seconds",
+            "test_error",
+        )
+    ),
 }
 JsonFlag = Annotated[bool, typer.Option("--json", help="Print the result as one JSON object.")]
 Folder = Annotated[
@@ -135,6 +154,10 @@ def plan(
     for count, seconds in planned.seconds_by_workers.items():
         where = "s   about" if count > 1 else "    about"
         lines.append(f"{count:>4} worker{where} {duration(seconds)} ({'ray' if count > 1 else 'serial'})")
+    rarest = planned.claims[:MOST_CLAIMS]
+    lines += [line for one in rarest for line in one.lines()]
+    if more := len(planned.claims) - len(rarest):
+        lines.append(f"and {counted(more, 'claim')} more, about classes with no fewer rows (see --json)")
     show(planned.to_json(), "\n".join(lines), as_json)
 
 
@@ -169,12 +192,14 @@ def _unfinished(folder: RunFolder, aggregator: Aggregator) -> tuple[dict[str, An
         "l_ms": l_ms,
         "rows": problem.all_rows.n,
         "repeats": count_repeats(problem.all_rows),
+        "groups": problem.all_rows.n_units if problem.all_rows.groups is not None else None,
+        "question": problem.all_rows.question or None,
         "evaluations": counts,
         "fits": execution.get("fits"),
         "not_converged": at.not_converged,
         "seconds": execution.get("seconds"),
     }
-    leading = f"{best}, L_MS {100 * l_ms:.2f} %" if l_ms is not None else "no complete candidate"
+    leading = f"{best}, L_MS {at_most(l_ms)}" if l_ms is not None else "no complete candidate"
     text = (
         f"run {problem.run_id} is not finished: {at.computed:,} of {at.planned:,} evaluations computed, "
         f"{at.dropped:,} dropped, {at.failed:,} failed\n{_inner_finished(folder, problem.study)}"
@@ -193,6 +218,9 @@ def _run(work: Work, out: Path, execution: Execution, yes: bool) -> Result:
     if (result := found(as_given)) is not None:
         say(f"{out} already holds the finished run of this study: showing its result")
         return result
+    folder, asked = RunFolder(out), work.problem.study.outer_splits
+    if folder.finished and folder.lacks_outer_splits(work.problem):
+        say(f"{out} has {counted(folder.outer_splits(), 'outer split')}: adding splits up to {asked}")
     say_environment(out)
     signals = Signals()
     try:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from ckcv_ray.core.schedule import Schedule, Stage, Unit
 from ckcv_ray.core.selection import ABSENT, FAILED, UNKNOWN, Leader
-from ckcv_ray.engine.batches import Rate, batch_seconds, fill
+from ckcv_ray.engine.batches import Rates, batch_seconds, fill
 from ckcv_ray.engine.ledger import Ledger, Positions
 from ckcv_ray.engine.progress import Progress
 from ckcv_ray.learners.ensemble import Failure, Outcome, Records
@@ -33,20 +33,17 @@ class Aggregator:
 
     Attributes:
         fits: number of models fitted in the outcomes added.
-        rate: measured seconds per unit of cost, of the fits of the selection.
+        rates: measured seconds per unit of cost, of the fits of the selection.
     """
 
     def __init__(self, problem: Problem) -> None:
         self.problem = problem
         self.selection = make_selection(problem)
         self.ledger = Ledger(problem)
-        self.rate = Rate()
+        self.rates = Rates(len(problem.learners))
         self.fits = 0
-        sizes = range(len(problem.sizes))
-        self._costs = [
-            np.array([problem.cost(stage, j) for j in sizes]) for stage in (Stage.SELECT, Stage.REFIT)
-        ]
-        self.schedule = Schedule(self.selection, self._costs[0].tolist(), self._transfer)
+        self._costs = np.array([problem.cost(Stage.SELECT, j) for j in range(len(problem.sizes))])
+        self.schedule = Schedule(self.selection, self._costs, self._transfer)
         self._failures: dict[tuple[bool, int, int, int], Failure] = {}
         self._estimates: Iterator[Unit] | None = None
         self._forecast_at, self._left = -inf, inf
@@ -76,9 +73,9 @@ class Aggregator:
             RunError: a record differs from the one held under its key: the computation was not deterministic.
         """
         places, new = self._take(outcome.records, outcome.failures)
-        selecting = places.size[~places.estimate]
-        if len(selecting) and outcome.seconds:  # records read from a log have no time
-            self.rate.add(outcome.seconds, float(self._costs[0][selecting].sum()))
+        if outcome.seconds:  # records read from a log have no time
+            cost = self._cost_of(places) + self._cost_of_failures(outcome.failures)
+            self.rates.add(outcome.seconds, cost, outcome.by_learner)
         self.fits += outcome.fits
         if self.decided() or monotonic() - self._forecast_at > FORECAST_SECONDS:
             self._forecast_at = monotonic()
@@ -87,7 +84,7 @@ class Aggregator:
 
     def forecast(self) -> float:
         """Return the expected seconds of selection left for one worker; 0 once decided."""
-        return 0.0 if self.decided() else self.schedule.forecast() * self.rate.per_cost
+        return 0.0 if self.decided() else self.rates.seconds_for(self.schedule.forecast())
 
     def decided(self) -> bool:
         """Return whether nothing that is left could change what is selected."""
@@ -109,7 +106,7 @@ class Aggregator:
         leader = self.selection.winner()
         best = (self.problem.candidate(leader), leader.l_ms) if leader else None
         counts = planned, computed, failed, dropped, self.ledger.not_converged(), self.fits
-        return Progress(*counts, self.rate.seconds, self._left, best, self._workers)
+        return Progress(*counts, float(self.rates.seconds.sum()), self._left, best, self._workers)
 
     def candidates(self) -> pa.Table:
         """Return the table of candidates."""
@@ -141,12 +138,26 @@ class Aggregator:
         return describe_failures(self.failures(), self.problem)
 
     def _fill(self, units: Iterator[Unit], seconds: float) -> list[Unit]:
-        return fill(units, lambda unit: self.cost(unit) * self.rate.per_cost, seconds)
+        return fill(units, lambda unit: self.rates.seconds_for(self.problem.cost_of_unit(unit)), seconds)
 
-    def cost(self, unit: Unit) -> float:
-        """Return the relative cost of a unit, all steps of its paths included."""
-        cost = self._costs[unit.stage is not Stage.SELECT][unit.size]
-        return float(cost * sum(length for _, length in unit.paths))
+    def _cost_of(self, places: Positions) -> NDArray[np.float64]:
+        """Return the cost of evaluations of the selection for each learner, (n_learners,)."""
+        here = ~places.estimate
+        cost = np.zeros(len(self.problem.learners))
+        learners = self.problem.learner_of_paths[places.path[here]]
+        np.add.at(cost, learners, self._costs[places.size[here], learners])
+        return cost
+
+    def _cost_of_failures(self, failures: Iterable[Failure]) -> NDArray[np.float64]:
+        """Return the cost of what failed, (n_learners,): of several learners one may always fail.
+
+        Its rate would stay unknown, and with it the time left, which others make known.
+        """
+        cost = np.zeros(len(self.problem.learners))
+        for one in failures:
+            if len(cost) > 1 and not one.estimate:
+                cost += self.problem.cost_of_fits(Stage.SELECT, one.size, [one.path], [one.stop - one.first])
+        return cost
 
     def _estimate_units(self) -> Iterator[Unit]:
         """Generate a unit for each split with estimates neither held nor failed, if exhaustive."""
@@ -156,7 +167,7 @@ class Aggregator:
         known = self.ledger.estimate_totals()
         for j in range(len(self.problem.sizes)):
             missing = self.selection.sizes[j].values != ABSENT
-            missing &= known[j] < 0 if j in known else True
+            missing &= known[j][..., 0] < 0 if j in known else True
             for failure in self._failures.values():
                 if failure.estimate and failure.size == j:
                     missing[failure.split, failure.path, failure.first : failure.stop] = False
@@ -174,12 +185,14 @@ class Aggregator:
     def _take(self, records: Records, failures: Iterable[Failure]) -> tuple[Positions, NDArray[np.bool_]]:
         """Enter records and failures; return the positions of the records, and which of them are new."""
         places, new = self.ledger.enter(records)
-        criterion = self.problem.study.criterion
+        criterion = self.problem.criterion
         for estimate, size in places.groups():
             if not estimate:
                 here = places.of_stage(estimate, size)
                 at = places.split[here], places.path[here], places.step[here]
-                values = criterion.value(records["totals"][here], self.problem.sizes[size].n_select)
+                units = self.problem.units(Stage.SELECT, size)
+                units = units[at[0]] if criterion.by_class else units
+                values = criterion.value(records["totals"][here], units)
                 self.selection.enter(size, *at, values)
                 begun = self.selection.sizes[size].begun(*at[:2])
                 last = np.minimum(at[2], begun - 1)  # a damaged log may lack the first steps
@@ -198,8 +211,8 @@ class Aggregator:
 
     def _transfer(self, values: NDArray[np.float64], like: int, size: int) -> NDArray[np.float64]:
         """Return the values expected in one fold size, given those of another."""
-        sizes = self.problem.sizes
-        return self.problem.study.criterion.transfer(values, sizes[like].n_select, sizes[size].n_select)
+        units = self.problem.units(Stage.SELECT, like), self.problem.units(Stage.SELECT, size)
+        return self.problem.criterion.transfer(values, *units)
 
 
 def describe_failures(failures: Sequence[Failure], problem: Problem) -> str:

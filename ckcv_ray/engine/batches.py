@@ -1,13 +1,18 @@
 """Sizes of batches of units, from the measured time of units."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from math import inf
+
+import numpy as np
+from numpy.typing import NDArray
 
 from ckcv_ray.core.schedule import Unit
 
 BATCH_SECONDS = 1.0
 BATCHES_LEFT = 50
 OWN_SECONDS = 0.003
+
+Values = NDArray[np.float64]
 
 
 def batch_seconds(left: float, workers: int, least: float) -> float:
@@ -36,18 +41,40 @@ def fill(units: Iterator[Unit], seconds_of: Callable[[Unit], float], seconds: fl
     return batch
 
 
-class Rate:
-    """Measured seconds per unit of cost."""
+class Rates:
+    """Measured seconds per unit of cost, for each learner: costs of different learners cannot be compared.
 
-    def __init__(self) -> None:
-        self.seconds = self.cost = 0.0
+    Args:
+        n_learners: number of learners.
 
-    def add(self, seconds: float, cost: float) -> None:
-        """Add the measurement of a batch."""
-        self.seconds += seconds
-        self.cost += cost
+    Attributes:
+        seconds, cost: seconds spent, and the cost of what was computed, (n_learners,).
+    """
+
+    def __init__(self, n_learners: int = 1) -> None:
+        self.seconds: Values = np.zeros(n_learners)
+        self.cost: Values = np.zeros(n_learners)
+
+    def add(self, seconds: float, cost: Values, by_learner: Sequence[float] = ()) -> None:
+        """Add the measurement of a batch.
+
+        Args:
+            seconds: that the batch took; divided among learners like ``by_learner``.
+            cost: of what was computed for each learner, (n_learners,); a learner without any is left out.
+            by_learner: seconds measured for each learner; empty to divide by cost.
+        """
+        weights = np.where(cost > 0, by_learner if sum(by_learner) > 0 else cost, 0.0)
+        if weights.any():
+            self.seconds += seconds * weights / weights.sum()
+            self.cost += cost
 
     @property
-    def per_cost(self) -> float:
-        """Seconds per unit of cost; inf if not yet known."""
-        return self.seconds / self.cost if self.cost else inf
+    def per_cost(self) -> Values:
+        """Seconds per unit of cost, (n_learners,); inf if not yet known."""
+        measured = self.cost > 0
+        return np.where(measured, self.seconds / np.where(measured, self.cost, 1.0), inf)
+
+    def seconds_for(self, cost: Values) -> float:
+        """Return the seconds expected for work, given its cost for each learner, (n_learners,)."""
+        some = cost > 0
+        return float(np.dot(cost[some], self.per_cost[some]))

@@ -15,11 +15,20 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from ckcv_ray.core.measures import Measure
 from ckcv_ray.core.schedule import Stage, Unit
 from ckcv_ray.core.threads import one_thread
 from ckcv_ray.data.schema import Index
 from ckcv_ray.learners.base import Block
-from ckcv_ray.learners.ensemble import Failure, Member, Outcome, Records, class_sizes, judge
+from ckcv_ray.learners.ensemble import (
+    Failure,
+    Member,
+    Outcome,
+    Records,
+    class_sizes,
+    judge,
+    make_member,
+)
 from ckcv_ray.storage.log import record_type
 from ckcv_ray.study import Problem
 
@@ -47,13 +56,15 @@ class Evaluated(NamedTuple):
     members: tuple[Member, ...] = ()
     failure: Failure | None = None
     solving: float = 0.0
+    seconds: float = 0.0
 
 
 class Prepared(NamedTuple):
-    """One prepared split: the learner's block, and the rows to score."""
+    """One prepared split: the learner's block, the rows to score, and the measure that scores them."""
 
     block: Block
     score: Index
+    measure: Measure
 
 
 def share(problem: Problem) -> Inputs:
@@ -64,8 +75,9 @@ def share(problem: Problem) -> Inputs:
 def memory(problem: Problem) -> int:
     """Return the bytes a worker needs besides the inputs: for the interpreter and the largest split."""
     d = problem.task.X.shape[1]
-    splits = [(s.n_train, s.n_select) for s in problem.sizes]
-    splits += [(s.n_train + s.n_select, s.n_select) for s in problem.sizes]
+    units = [(s.n_train, s.n_select) for s in problem.sizes]
+    units += [(s.n_train + s.n_select, s.n_select) for s in problem.sizes]
+    splits = [(problem.most_rows_in(train), problem.most_rows_in(score)) for train, score in units]
     return INTERPRETER_BYTES + max(problem.learner.memory(*split, d) for split in splits)
 
 
@@ -75,8 +87,10 @@ def warm_up(inputs: Inputs) -> None:
     problem.learner.load()
     few = np.arange(min(WARM_ROWS, problem.task.n))
     with one_thread(), suppress(Exception):  # errors are reported by the evaluations that count
-        fits = problem.learner.prepare(inputs.shared, few, few).fit(0, 1)
-        fits.totals(problem.study.criterion.measure)
+        block = problem.learner.prepare(inputs.shared, few, few)
+        for path in np.unique(problem.learner_of_paths, return_index=True)[1].tolist():
+            with suppress(Exception):
+                block.fit(path, 1).totals(problem.measure(problem.task.groups_of(few)))
 
 
 def evaluate(units: Iterable[Unit], inputs: Inputs) -> Outcome:
@@ -86,39 +100,48 @@ def evaluate(units: Iterable[Unit], inputs: Inputs) -> Outcome:
     start = perf_counter()
     with one_thread():
         results = [result for unit in units for result in _paths(unit, inputs)]
-    records = _records(results, problem.n_totals)
+    records = _records(results, problem.n_totals, problem.wide_totals)
     members = tuple(member for result in results for member in result.members)
     failures = tuple(result.failure for result in results if result.failure)
     solving = sum(result.solving for result in results)
     peak = KIBIBYTE * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return Outcome(records, failures, members, perf_counter() - start, len(records), solving, peak)
+    by_learner = np.zeros(len(problem.learners))
+    for result in results:
+        by_learner[problem.learner_of_paths[result.path]] += result.seconds
+    seconds = perf_counter() - start
+    return Outcome(
+        records, failures, members, seconds, len(records), solving, peak, tuple(by_learner.tolist())
+    )
 
 
-def failed(units: Iterable[Unit], n_totals: int, reason: str) -> Outcome:
-    """Return the outcome of units of which every path failed."""
+def failed(units: Iterable[Unit], n_totals: int, reason: str, wide: bool = False) -> Outcome:
+    """Return the outcome of units of which every path failed; ``n_totals``, ``wide``: see ``record_type``."""
     failures = tuple(
         _failure(unit, path, unit.first(length), length, reason)
         for unit in units
         for path, length in unit.paths
     )
-    return Outcome(np.empty(0, record_type(n_totals)), failures, ())
+    return Outcome(np.empty(0, record_type(n_totals, wide)), failures, ())
 
 
 def _paths(unit: Unit, inputs: Inputs) -> Iterator[Evaluated]:
     """Generate the result of each path of a unit; on an error, of the longest prefix that can be computed."""
     prepared: Prepared | None = None
     for path, length in unit.paths:
+        start = perf_counter()
         try:
             prepared = prepared or _prepare(unit, inputs)
             result = _path(unit, inputs, prepared, path, length)
         except Exception:  # any error: the other paths continue, and the failure holds the traceback
             result = _longest_prefix(unit, inputs, prepared, path, length, traceback.format_exc())
-        yield result
+        yield result._replace(seconds=perf_counter() - start)
 
 
 def _prepare(unit: Unit, inputs: Inputs) -> Prepared:
-    train, score = inputs.problem.rows(unit.stage, unit.size, unit.split)
-    return Prepared(inputs.problem.learner.prepare(inputs.shared, train, score), score)
+    problem = inputs.problem
+    train, score = problem.rows(unit.stage, unit.size, unit.split)
+    block = problem.learner.prepare(inputs.shared, train, score)
+    return Prepared(block, score, problem.measure(problem.task.groups_of(score)))
 
 
 def _longest_prefix(
@@ -143,33 +166,32 @@ def _path(unit: Unit, inputs: Inputs, prepared: Prepared, path: int, length: int
     fits = prepared.block.fit(path, length)
     solving = perf_counter() - start
     if unit.stage is Stage.SELECT:
-        totals = fits.totals(inputs.problem.study.criterion.measure)
+        totals = fits.totals(prepared.measure)
         return Evaluated(unit, path, 0, totals, fits.n_iter, fits.status, solving=solving)
     first = unit.first(length)
-    members = [_member(unit, inputs, prepared.score, fits.model(step)) for step in range(first, length)]
-    totals = np.array([member.errors for member in members])
+    members = [_member(unit, inputs, prepared, fits.model(step)) for step in range(first, length)]
+    totals = np.array([member.totals for member in members])
     kept = tuple(members) if unit.stage is Stage.REFIT else ()
     status = fits.status[first:]
     return Evaluated(unit, path, first, totals, fits.n_iter[first:], status, kept, solving=solving)
 
 
-def _member(unit: Unit, inputs: Inputs, score: Index, model: Any) -> Member:
+def _member(unit: Unit, inputs: Inputs, prepared: Prepared, model: Any) -> Member:
     """Return a model with its errors on the rows it was not fitted on."""
-    problem = inputs.problem
-    task, measure = problem.task, problem.study.criterion.measure
-    y, n_classes = task.y[score], task.n_classes
-    errors = judge(model, task.X[score], y, measure, n_classes)
-    return Member(problem.sizes[unit.size].k, unit.split, model, errors, class_sizes(y, n_classes))
+    problem, task = inputs.problem, inputs.problem.task
+    X, y = task.X[prepared.score], task.y[prepared.score]
+    totals = judge(model, X, y, prepared.measure, task.n_classes)
+    return make_member(problem.sizes[unit.size].k, unit.split, model, totals, class_sizes(y, task.n_classes))
 
 
 def _failure(unit: Unit, path: int, first: int, stop: int, reason: str) -> Failure:
     return Failure(unit.stage is not Stage.SELECT, unit.size, unit.split, path, first, stop, reason)
 
 
-def _records(results: Sequence[Evaluated], n_totals: int) -> Records:
+def _records(results: Sequence[Evaluated], n_totals: int, wide: bool = False) -> Records:
     """Collect the records of all paths in one array."""
     lengths = [len(result.n_iter) for result in results]
-    records = np.empty(sum(lengths), record_type(n_totals))
+    records = np.empty(sum(lengths), record_type(n_totals, wide))
     if not len(records):
         return records
     columns: dict[str, list[Any]] = {

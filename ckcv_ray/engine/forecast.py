@@ -12,14 +12,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ckcv_ray.claims.requirements import Requirement, requirements
+from ckcv_ray.core.resampling import FoldSize
 from ckcv_ray.core.schedule import Stage, Unit
 from ckcv_ray.data.task import Task
 from ckcv_ray.engine.aggregator import Aggregator, describe_failures
-from ckcv_ray.engine.batches import batch_seconds
+from ckcv_ray.engine.batches import Rates, batch_seconds
 from ckcv_ray.engine.evaluate import Inputs, evaluate, memory, share, warm_up
 from ckcv_ray.errors import RunError
 from ckcv_ray.learners.ensemble import Outcome
-from ckcv_ray.study import Problem, Study, inner_rows
+from ckcv_ray.study import Problem, Study
+from ckcv_ray.study.problem import Costs
 from ckcv_ray.validation import MOST, integer, sequence
 
 TRIAL_SECONDS = 2.0
@@ -37,13 +40,13 @@ class Estimate:
 
     Attributes:
         seconds: seconds of work expected to be left for one worker, drops taken into account.
-        rate: seconds per unit of an evaluation's relative cost.
+        rates: seconds per unit of an evaluation's relative cost.
         outcome: records of the trial, which the run does not need to recompute.
         inputs: inputs of the evaluations.
     """
 
     seconds: float
-    rate: float
+    rates: Rates
     outcome: Outcome
     inputs: Inputs
 
@@ -59,6 +62,7 @@ class Plan:
         bytes_per_worker: memory a worker needs for the largest split.
         seconds_at_most: seconds for one worker if nothing were dropped.
         seconds_by_workers: expected seconds by number of workers; 1 means a single process without Ray.
+        claims: the rows that each claim by class needs, and how many there will be.
     """
 
     evaluations: int
@@ -67,6 +71,7 @@ class Plan:
     bytes_per_worker: int
     seconds_at_most: float
     seconds_by_workers: dict[int, float]
+    claims: tuple[Requirement, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         """Return the fields as JSON values."""
@@ -76,30 +81,38 @@ class Plan:
 def estimate(problem: Problem) -> Estimate:
     """Run the selection for about two seconds, and forecast the rest from its measurements.
 
-    The first split is evaluated path by path, so that even on many rows the trial can end after any path.
+    The first split is evaluated path by path, so that even on many rows the trial can end after any path; but
+    it tries a path of every learner.
     """
     inputs, aggregator = share(problem), Aggregator(problem)
     warm_up(inputs)
     outcomes: list[Outcome] = []
-    deadline = monotonic() + TRIAL_SECONDS
+    deadline, tried = monotonic() + TRIAL_SECONDS, set[int]()
     for unit in _units(aggregator):
         outcomes.append(evaluate([unit], inputs))
         aggregator.add(outcomes[-1])
-        if monotonic() > deadline:
+        tried.update(problem.learner_of_paths[[path for path, _ in unit.paths]].tolist())
+        if monotonic() > deadline and len(tried) == len(problem.learners):
             break
-    rate = aggregator.rate.per_cost
-    left, done = aggregator.forecast() + rate * _refits(problem), _merged(outcomes)
+    rates = aggregator.rates
+    left, done = aggregator.forecast() + _seconds_of_refits(problem, rates), _merged(outcomes)
     inner = (problem.study.outer_splits or 0) * problem.inner_share
     seconds = left + inner * (done.seconds + left)  # inner runs start from scratch
-    return Estimate(seconds, rate, done, inputs)
+    return Estimate(seconds, rates, done, inputs)
 
 
-def plan(study: Study, X: ArrayLike, y: ArrayLike, workers: Sequence[int] = WORKERS) -> Plan:
+def plan(
+    study: Study,
+    X: ArrayLike,
+    y: ArrayLike,
+    workers: Sequence[int] = WORKERS,
+    groups: ArrayLike | None = None,
+) -> Plan:
     """Plan a study on inputs X [n, d] and labels y [n], in about two seconds for any size of study.
 
     Args:
         study: learner, resampling, criterion, certification and seed.
-        X, y: as for ``run``.
+        X, y, groups: as for ``run``.
         workers: numbers of workers to estimate the time for.
 
     Raises:
@@ -109,7 +122,7 @@ def plan(study: Study, X: ArrayLike, y: ArrayLike, workers: Sequence[int] = WORK
     counts = [
         integer("workers", count, least=1, most=MOST) for count in sequence("workers", workers, least=1)
     ]
-    return plan_problem(Problem.of(study, Task.of(X, y)), counts)
+    return plan_problem(Problem.of(study, Task.of(X, y, groups=groups)), counts)
 
 
 def plan_problem(problem: Problem, workers: Sequence[int] = WORKERS) -> Plan:
@@ -122,20 +135,21 @@ def plan_problem(problem: Problem, workers: Sequence[int] = WORKERS) -> Plan:
     expected = estimate(tried)
     if not len(expected.outcome.records):
         raise RunError(f"nothing could be computed: {describe_failures(expected.outcome.failures, tried)}")
-    every, some = _work(problem), _work(tried)
+    every, some = (expected.rates.seconds_for(_work(one)) for one in (problem, tried))
     seconds = (expected.outcome.seconds + expected.seconds) * every / some
     stages = 2 if problem.study.exhaustive else 1
-    runs = [problem.sizes, *[_inner_sizes(problem)] * (problem.study.outer_splits or 0)]
+    runs = _sizes_of_runs(problem)
     splits = sum(size.n_splits for sizes in runs for size in sizes)
     return Plan(
         evaluations=splits * problem.n_settings,
         splits=splits,
         sizes=len(problem.sizes),
         bytes_per_worker=memory(problem),
-        seconds_at_most=max(seconds, expected.rate * every * stages),
+        seconds_at_most=max(seconds, every * stages),
         seconds_by_workers={
             count: wall_seconds(seconds, count) if count > 1 else seconds for count in workers
         },
+        claims=requirements(problem),
     )
 
 
@@ -157,27 +171,31 @@ def wall_seconds(work: float, workers: int) -> float:
     return RAY_SECONDS + max(work / workers, batch, work / batch * DRIVER_SECONDS)
 
 
-def _work(problem: Problem) -> float:
-    """Return the summed cost of the evaluations of the selection, inner runs included."""
-    runs = [problem.sizes, *[_inner_sizes(problem)] * (problem.study.outer_splits or 0)]
-    cost = problem.learner.cost
-    return float(problem.n_settings * sum(cost(s.n_train) * s.n_splits for sizes in runs for s in sizes))
+def _work(problem: Problem) -> Costs:
+    """Return the summed cost of the evaluations of the selection for each learner, inner runs included."""
+    runs = _sizes_of_runs(problem)
+    costs = [problem.cost_of(s.n_train) * s.n_splits for sizes in runs for s in sizes]
+    work: Costs = problem.settings_of * np.sum(costs, axis=0)
+    return work
 
 
-def _inner_sizes(problem: Problem) -> tuple[Any, ...]:
-    if problem.study.outer_splits is None:
-        return ()
-    return problem.study.resampling.sizes(inner_rows(problem.task.n))
+def _sizes_of_runs(problem: Problem) -> list[tuple[FoldSize, ...]]:
+    """Return the fold sizes of the selection and of each inner one."""
+    return [problem.sizes, *[problem.inner_sizes] * (problem.study.outer_splits or 0)]
 
 
-def _refits(problem: Problem) -> float:
-    """Return the cost of refitting the winner, and of all evaluations on the estimate sets if exhaustive."""
-    longest = max(problem.learner.lengths)
-    refits = problem.sizes[0].n_splits * longest * problem.cost(Stage.REFIT, 0)
+def _seconds_of_refits(problem: Problem, rates: Rates) -> float:
+    """Return the seconds of refitting the winner, and of all evaluations on the estimate sets if exhaustive.
+
+    Of several learners the winner is taken to be the one that takes longest.
+    """
+    longest = [max(one.lengths) for one in problem.learners.values()]
+    refits = problem.sizes[0].n_splits * np.array(longest) * problem.cost(Stage.REFIT, 0)
+    seconds = max(rates.seconds_for(one) for one in np.diag(refits))
     if problem.study.exhaustive:
-        costs = (size.n_splits * problem.cost(Stage.ESTIMATE, j) for j, size in enumerate(problem.sizes))
-        refits += problem.n_settings * sum(costs)
-    return refits
+        costs = [size.n_splits * problem.cost(Stage.ESTIMATE, j) for j, size in enumerate(problem.sizes)]
+        seconds += rates.seconds_for(problem.settings_of * np.sum(costs, axis=0))
+    return seconds
 
 
 def _units(aggregator: Aggregator) -> Iterator[Unit]:
@@ -185,13 +203,20 @@ def _units(aggregator: Aggregator) -> Iterator[Unit]:
     first = True
     while (units := aggregator.plan(1)) and units[0].stage is Stage.SELECT:
         for unit in units:
-            yield from _singly(unit) if first else [unit]
+            yield from _singly(unit, aggregator.problem) if first else [unit]
             first = False
 
 
-def _singly(unit: Unit) -> Iterator[Unit]:
-    """Generate each path as a unit, in an order in which every prefix covers the range of paths."""
-    return (unit._replace(paths=(unit.paths[i],)) for i in _spread(len(unit.paths)))
+def _singly(unit: Unit, problem: Problem) -> Iterator[Unit]:
+    """Generate each path as a unit, in an order in which every prefix covers the range of paths.
+
+    One path of every learner comes first.
+    """
+    order = _spread(len(unit.paths))
+    learners = problem.learner_of_paths[[unit.paths[i][0] for i in order]]
+    first = np.unique(learners, return_index=True)[1]
+    later = np.setdiff1d(np.arange(len(order)), first)
+    return (unit._replace(paths=(unit.paths[order[i]],)) for i in (*np.sort(first), *later))
 
 
 def _spread(n: int) -> list[int]:
@@ -210,4 +235,5 @@ def _merged(outcomes: list[Outcome]) -> Outcome:
         sum(o.fits for o in outcomes),
         sum(o.solving for o in outcomes),
         max(o.peak for o in outcomes),
+        tuple(np.sum([o.by_learner for o in outcomes], axis=0).tolist()),
     )

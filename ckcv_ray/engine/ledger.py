@@ -16,7 +16,7 @@ from ckcv_ray.study import Problem
 
 ABSENT = -1
 NOT_CONVERGED = STATUSES.index(Status.NOT_CONVERGED)
-Kept = NDArray[np.int32]
+Kept = NDArray[np.signedinteger[Any]]  # of 32 bits, or of 64 where the totals take them
 Index = NDArray[np.intp]
 
 
@@ -49,6 +49,7 @@ class Ledger:
         self.n_splits = np.array([size.n_splits for size in problem.sizes])
         self.lengths = np.array(problem.learner.lengths)
         self.n_totals = problem.n_totals
+        self._type: type[np.signedinteger[Any]] = np.int64 if problem.wide_totals else np.int32
         self._kept: dict[tuple[bool, int], Kept] = {}
 
     def places(self, records: Records) -> Positions:
@@ -90,15 +91,11 @@ class Ledger:
         return places, new
 
     def estimate_totals(self) -> dict[int, Kept]:
-        """Return the sums of totals on the estimate sets, by position of the fold size.
+        """Return the totals on the estimate sets, by position of the fold size.
 
-        Each is of shape (n_splits, n_paths, n_steps), and ABSENT where there is no record.
+        Each is of shape (n_splits, n_paths, n_steps, n_totals), and ABSENT where there is no record.
         """
-        return {
-            size: np.where(kept[..., -1] == ABSENT, ABSENT, kept[..., : self.n_totals].sum(axis=-1))
-            for (estimate, size), kept in self._kept.items()
-            if estimate
-        }
+        return {size: kept[..., : self.n_totals] for (estimate, size), kept in self._kept.items() if estimate}
 
     def totals(self, estimate: bool, size: int, split: int, path: int, step: int) -> tuple[int, ...] | None:
         """Return the totals of one evaluation; None where there is no record."""
@@ -116,7 +113,7 @@ class Ledger:
             LookupError: a key is not of this problem.
         """
         places = self.places(records)
-        found = np.full((len(records), self.n_totals + 2), ABSENT, dtype=np.int32)
+        found = np.full((len(records), self.n_totals + 2), ABSENT, dtype=self._type)
         for (estimate, size), kept in self._kept.items():
             here = places.of_stage(estimate, size)
             found[here] = kept[tuple(place[here] for place in places[2:])]
@@ -142,7 +139,7 @@ class Ledger:
 
     def _values(self, records: Records) -> Kept:
         """Return totals, iterations and status of each record."""
-        last = [records[name].astype(np.int32) for name in ("n_iter", "status")]
+        last = [records[name].astype(self._type) for name in ("n_iter", "status")]
         return np.concatenate([records["totals"], np.stack(last, axis=-1)], axis=1)
 
     def _steps(self, failure: Failure) -> Kept:
@@ -155,7 +152,7 @@ class Ledger:
     def _stage(self, estimate: bool, size: int) -> Kept:
         if (estimate, size) not in self._kept:
             shape = (self.n_splits[size], len(self.lengths), self.lengths.max(), self.n_totals + 2)
-            self._kept[estimate, size] = np.full(shape, ABSENT, dtype=np.int32)
+            self._kept[estimate, size] = np.full(shape, ABSENT, dtype=self._type)
         return self._kept[estimate, size]
 
     def _contradiction(self, record: Any, held: Kept, given: Kept) -> None:

@@ -1,7 +1,8 @@
 """Nested selection: Algorithm 1 inside each outer split, and the ensemble of what it selected.
 
-An outer split has three folds: the selection uses TR and MS only, the model it selects is fitted on both, and
-its errors are counted on EE, a third of the rows. Each inner selection is a separate run.
+An outer split has an estimate set EE, a third or half of the rows. The selection uses the other rows only,
+the model it selects is fitted on all of these, and its errors are counted on EE. Each inner selection is a
+separate run.
 """
 
 from collections.abc import Sequence
@@ -15,7 +16,7 @@ from ckcv_ray.engine.progress import Listener, Progress
 from ckcv_ray.errors import RunError
 from ckcv_ray.learners.ensemble import Ensemble
 from ckcv_ray.storage.execution import Evaluations
-from ckcv_ray.study import Problem, inner_rows
+from ckcv_ray.study import Problem
 
 
 class Position(NamedTuple):
@@ -34,13 +35,10 @@ class OverallProgress:
     """
 
     def __init__(self, problem: Problem, listen: Listener) -> None:
-        n = problem.task.n
         self._listen, self._lock = listen, Lock()
-        self._own, self._inner = Progress(problem.n_evaluations), list[Progress]()
-        self._share = problem.inner_share
-        if problem.study.outer_splits is not None:
-            splits = sum(size.n_splits for size in problem.study.resampling.sizes(inner_rows(n)))
-            self._inner = [Progress(splits * problem.n_settings)] * problem.outer.sizes[0].n_splits
+        splits = sum(size.n_splits for size in problem.inner_sizes)
+        self._own, self._share = Progress(problem.n_evaluations), problem.inner_share
+        self._inner = [Progress(splits * problem.n_settings)] * (problem.study.outer_splits or 0)
 
     def own(self, progress: Progress) -> None:
         """Update the progress of the run's own selection."""
@@ -78,13 +76,11 @@ def inner_problems(problem: Problem) -> list[Problem]:
     Raises:
         InputError: an inner selection has too few rows of a class.
     """
-    if problem.study.outer_splits is None:
-        return []
-    return [problem.inner(i) for i in range(problem.outer.sizes[0].n_splits)]
+    return [problem.inner(i) for i in range(problem.study.outer_splits or 0)]
 
 
 def nested_ensemble(problem: Problem, winners: Sequence[Position]) -> Ensemble:
-    """Fit each inner winner on TR and MS of its outer split, and count its errors on EE.
+    """Fit each inner winner on all rows of its outer split but EE, and count its errors there.
 
     Raises:
         RunError: an inner winner could not be fitted.

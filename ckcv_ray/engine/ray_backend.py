@@ -75,7 +75,7 @@ class RayBackend:
         """Put the inputs into the object store."""
         self._need = memory(inputs.problem)
         self._count_workers()
-        self._n_totals = inputs.problem.n_totals
+        self._n_totals, self._wide = inputs.problem.n_totals, inputs.problem.wide_totals
         self._task = _evaluate.options(memory=self._need)
         self._inputs = ray.put(inputs)
 
@@ -137,7 +137,7 @@ class RayBackend:
                 for other in others:
                     self._send(other)
                 return None
-            return failed(batch.units, self._n_totals, f"lost {ATTEMPTS} times: {error}")
+            return failed(batch.units, self._n_totals, f"lost {ATTEMPTS} times: {error}", self._wide)
         return outcome
 
 

@@ -18,7 +18,7 @@ from ckcv_ray.engine.aggregator import Aggregator
 from ckcv_ray.engine.progress import Progress
 from ckcv_ray.errors import StoreError
 from ckcv_ray.learners import register_instance
-from ckcv_ray.learners.ensemble import Ensemble, Failure, Outcome, Records
+from ckcv_ray.learners.ensemble import Failure, Models, Outcome, Records
 from ckcv_ray.storage.environment import environment
 from ckcv_ray.storage.execution import Evaluations, Metadata
 from ckcv_ray.storage.folder import EXECUTION, RunFolder
@@ -156,9 +156,7 @@ class Recorder:
         self._unsaved = []
         self._saved_at = monotonic()
 
-    def write_results(
-        self, table: pa.Table, ensemble: Ensemble, nested: Ensemble | None
-    ) -> dict[str, str] | None:
+    def write_results(self, table: pa.Table, models: Models) -> dict[str, str] | None:
         """Write candidates and models; return their SHA-256 by file name.
 
         None if the log may not support them, since they were concluded by another recorder, which died.
@@ -166,7 +164,7 @@ class Recorder:
         if not self._concluded:
             return None
         self._reopen()
-        return self.folder.write_results(self.problem, table, ensemble, nested) if self.folder else {}
+        return self.folder.write_results(self.problem, table, models) if self.folder else {}
 
     def write_end(self, certificate: Certificate, execution: Mapping[str, Any]) -> bool:
         """Write certificate, execution and manifest, which finishes the run; return whether this was done.

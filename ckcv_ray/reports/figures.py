@@ -23,6 +23,8 @@ from matplotlib.patches import Rectangle
 from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullLocator
 from numpy.typing import NDArray
 
+from ckcv_ray.claims.percent import at_most
+
 INK = "#010203"
 L_MS, L_EE, MARK = "#2f80d8", "#d9730d", "#e5484d"
 COLOURS, LEVELS = "viridis", 16
@@ -131,8 +133,8 @@ def draw_folds(spans: Sequence[Span], label: str) -> str:
         return inline_svg(figure, label)
 
 
-def draw_spread(select: Sequence[float], estimate: Sequence[float], label: str) -> str:
-    """Draw the bound of each split as a dot, and their means L_MS and L_EE, as SVG."""
+def draw_spread(select: Sequence[float], estimate: Sequence[float], label: str, value: str = "bound") -> str:
+    """Draw the value of each split as a dot, and their means L_MS and L_EE, as SVG; ``value`` names it."""
     with new_figure("spread", (WIDTH, 2.7)) as figure:
         axes = figure.add_subplot()
         for y, (name, bounds, colour) in enumerate((("L_EE", estimate, L_EE), ("L_MS", select, L_MS))):
@@ -141,11 +143,15 @@ def draw_spread(select: Sequence[float], estimate: Sequence[float], label: str) 
             axes.plot(x, y + offset, "o", color=colour, markersize=4.5, alpha=0.75, markeredgewidth=0)
             axes.vlines(mean, y - 0.36, y + 0.36, color=INK, lw=1.4, zorder=1)
             axes.annotate(
-                f"{name} {mean:.2f} %", (mean, y + 0.36), (0, 2), textcoords="offset points", ha="center"
+                f"{name} {at_most(mean / 100)}",
+                (mean, y + 0.36),
+                (0, 2),
+                textcoords="offset points",
+                ha="center",
             )
         axes.set_yticks([0, 1], ["estimate\nsets", "select\nsets"])
         axes.set_ylim(-0.5, 1.6)
-        axes.set_xlabel("bound of one split, in %")
+        axes.set_xlabel(f"{value} of one split, in %")
         return inline_svg(figure, label)
 
 

@@ -5,7 +5,8 @@ template escapes everything except the figures, which contain no text of the dat
 the folder's files.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from os import PathLike
 from typing import Any, NamedTuple
 
@@ -15,21 +16,34 @@ import pyarrow.compute as pc
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from numpy.typing import NDArray
 
-from ckcv_ray.claims.wording import at_most, level_of, repeats_statement
-from ckcv_ray.core.bounds import clopper_pearson
+from ckcv_ray.claims.certificate import Certificate
+from ckcv_ray.claims.percent import at_least, at_most, level_of, nearest
+from ckcv_ray.claims.wording import L_EE_IS, MINIMISED, limit, quantity
+from ckcv_ray.core.criteria import MeanBound, MeanCost, MeanError
+from ckcv_ray.core.schedule import Stage
 from ckcv_ray.core.selection import ABSENT, Leader
+from ckcv_ray.data.schema import Label
 from ckcv_ray.engine.aggregator import Aggregator
 from ckcv_ray.errors import StoreError, printable
+from ckcv_ray.learners import Learner
 from ckcv_ray.learners.ensemble import Failure
 from ckcv_ray.reports import figures
 from ckcv_ray.reports.figures import Axis, Landscape, Span
 from ckcv_ray.runs.load import load_run, replay
 from ckcv_ray.runs.result import Result
-from ckcv_ray.runs.summary import L_EE_IS
+from ckcv_ray.runs.summary import ERROR_IS, baseline_is, class_shares, outcome_of_learner
 from ckcv_ray.storage.folder import RunFolder
 from ckcv_ray.study import Candidate, Problem
 
 MOST_NAMED = 5
+MOST_COLUMNS = 30  # of a confusion matrix; of more classes, as many mistakes are listed
+DOTS = {  # what is drawn for each split
+    "error": "the {} Clopper-Pearson bound",
+    "balanced": "the mean of the classes' {} Clopper-Pearson bounds",
+    "cost": "the {} bound on the cost of a decision, in % of the largest cost,",
+    "mean_error": "the share of wrong rows",
+    "groups": "the {} bound on the share of a new group's wrong rows",
+}
 
 
 class OneSplit(NamedTuple):
@@ -40,6 +54,14 @@ class OneSplit(NamedTuple):
     select_bound: float
     estimate_errors: int
     estimate_bound: float
+
+
+class Share(NamedTuple):
+    """A cell of the confusion matrix: rows, their share of the actual class, whether they are right."""
+
+    rows: int
+    share: float
+    right: bool
 
 
 class FailureGroup(NamedTuple):
@@ -80,17 +102,28 @@ def page(out: str | PathLike[str], result: Result | None = None) -> str:
         winner=Candidate(result.setting, result.k),
         shown_labels=_shown_labels(result),
         claims=result.certificate.claims,
-        repeats=repeats_statement(result.certificate.repeats, result.certificate.n_rows),
-        l_ee_is=L_EE_IS[result.certificate.bound],
+        cautions=result.certificate.cautions(),
+        units="rows" if result.certificate.groups is None else "groups",
+        error_is=ERROR_IS,
+        baselines=_baselines(result.certificate),
+        class_shares=class_shares(result.certificate),
+        l_ms_is=MINIMISED[result.certificate.criterion].format(level_of(result.certificate.delta)),
+        l_ee_is=L_EE_IS[result.certificate.criterion][result.certificate.bound],
+        dot=_dot(result.certificate),
+        mean_is=_mean_is(result),
+        split_value=_split_value(result.certificate),
         notes=_notes(result),
         at=at,
         spans=spans,
+        learners=[(row["learner"], outcome_of_learner(row)) for row in result.per_learner()],
         splits=splits,
         failures=_failure_groups(aggregator.failures(), result.problem),
         landscape=figures.draw_landscape(at, _describe_landscape(result, at)),
         folds=figures.draw_folds(spans, _describe_folds(result, spans)),
         spread=_draw_spread(result, splits),
         classes=_classes(result),
+        confusion=_confusion(result.certificate),
+        mistakes=_mistakes(result.certificate),
         study=_parameters(result),
         environment=list(_flat(result.execution.get("environment", {}))),
         digests={**result.certificate.digests, "manifest.json": RunFolder(out).sha256("manifest.json")},
@@ -99,32 +132,36 @@ def page(out: str | PathLike[str], result: Result | None = None) -> str:
 
 
 def landscape(candidates: pa.Table, aggregator: Aggregator, leader: Leader) -> Landscape:
-    """Return L_MS, or its lower bound from the log, over all settings at the winner's k.
+    """Return L_MS, or its lower bound from the log, over all settings of the winner's learner at its k.
 
     The log can hold more splits of a beaten candidate than the table of candidates, which keeps only a proof.
     """
     fold, problem = aggregator.selection.sizes[leader.size], aggregator.problem
+    number, learner = problem.learner_of(problem.candidate(leader).setting)
+    own = np.flatnonzero(problem.learner_of_paths == number)
+    first, here = int(own[0]), np.s_[int(own[0]) : int(own[-1]) + 1, : max(learner.lengths)]
     exists = fold.values[0] != ABSENT
     value = np.full(exists.shape, np.nan)
     for path, step in np.argwhere(exists):
-        value[path, step] = fold.exact_low(path, step)
-    here = pc.equal(candidates["k_first"], problem.sizes[leader.size].k_first)
-    lost = candidates.filter(pc.and_(here, pc.equal(candidates["state"], "failed")))
+        if path in own:
+            value[path, step] = fold.exact_low(path, step)
+    of_size = pc.equal(candidates["k_first"], problem.sizes[leader.size].k_first)
+    lost = candidates.filter(pc.and_(of_size, pc.equal(candidates["state"], "failed")))
     failed = np.zeros(exists.shape, np.bool_)
     failed[lost["path"].to_numpy(), lost["step"].to_numpy()] = True
-    best = leader.path, leader.step
-    return Landscape(*axes_of(problem), value, fold.prefix, failed, fold.n_splits, best)
+    best = leader.path - first, leader.step
+    return Landscape(*axes_of(learner), value[here], fold.prefix[here], failed[here], fold.n_splits, best)
 
 
-def axes_of(problem: Problem) -> tuple[Axis, Axis]:
+def axes_of(learner: Learner) -> tuple[Axis, Axis]:
     """Return the axes of a search space: that of its steps and that of its paths.
 
     An axis is named by a hyperparameter that alone determines the step, or the path; if there is none, they
     are counted.
     """
-    lengths = list(problem.learner.lengths)
+    lengths = list(learner.lengths)
     ends = np.cumsum(lengths)
-    columns = {name: np.split(values, ends[:-1]) for name, values in problem.learner.settings().items()}
+    columns = {name: np.split(values, ends[:-1]) for name, values in learner.settings().items()}
     longest = int(np.argmax(lengths))
     steps = {
         name: parts[longest]
@@ -161,10 +198,14 @@ def single_splits(result: Result, aggregator: Aggregator, leader: Leader) -> lis
     """Return the winner's errors and bounds on each split."""
     fold, certificate = aggregator.selection.sizes[leader.size], result.certificate
     at = [(False, leader.size, split, leader.path, leader.step) for split in range(fold.n_splits)]
-    counts = [sum(aggregator.ledger.totals(*one) or ()) for one in at]
-    bounds = clopper_pearson(list(certificate.errors), certificate.n_select, certificate.delta)
+    n_classes = len(certificate.labels)
+    counts = [sum((aggregator.ledger.totals(*one) or ())[:n_classes]) for one in at]
+    totals = np.array([member.totals for member in result.ensemble.members])
+    bounds = result.problem.criterion.value(
+        totals, result.problem.units(Stage.ESTIMATE, leader.size)
+    ).tolist()
     select = fold.prefix_values(leader.path, leader.step)
-    rows = zip(counts, select, certificate.errors, (float(bound) for bound in bounds), strict=True)
+    rows = zip(counts, select, certificate.errors, bounds, strict=True)
     return [OneSplit(i, *row) for i, row in enumerate(rows)]
 
 
@@ -201,11 +242,18 @@ def _leader(result: Result, aggregator: Aggregator) -> Leader:
 def _notes(result: Result) -> list[str]:
     """List what to know before quoting the bound."""
     notes = result.edges()
+    if asked := result.problem.all_rows.question:
+        notes.append(asked)
     if not_converged := result.execution["not_converged"]:
         notes.append(f"{not_converged:,} fits did not converge: {result.problem.learner.convergence_advice}")
     if failed := result.execution["evaluations"]["failed"]:
         notes.append(f"{failed:,} evaluations failed; their tracebacks are below")
     return notes
+
+
+def _baselines(certificate: Certificate) -> list[dict[str, Any]]:
+    """Return each baseline with a phrase that says what it is."""
+    return [{**one, "what": baseline_is(certificate, one)} for one in certificate.baselines]
 
 
 def _classes(result: Result) -> list[dict[str, Any]]:
@@ -217,10 +265,40 @@ def _classes(result: Result) -> list[dict[str, Any]]:
     ]
 
 
+def _confusion(certificate: Certificate) -> list[list[Share]]:
+    """Return the confusion matrix by actual and predicted class, the undecided last if there are any.
+
+    Empty for two classes, whose errors say the same, and for more than a page can show.
+    """
+    if not 2 < len(certificate.labels) <= MOST_COLUMNS:
+        return []
+    lines = []
+    for number, counts in enumerate(certificate.confusion_matrix):
+        rows = certificate.by_class[number]["rows"]
+        cells = [*counts, *([rows - sum(counts)] if certificate.undecided else [])]
+        lines.append([Share(count, count / max(1, rows), i == number) for i, count in enumerate(cells)])
+    return lines
+
+
+def _mistakes(certificate: Certificate) -> list[dict[str, Any]]:
+    """Return the most frequent mistakes of more classes than a confusion matrix can show."""
+    if len(certificate.labels) <= MOST_COLUMNS:
+        return []
+    labels = certificate.labels
+    return [
+        {**one._asdict(), "actual": labels[one.actual], "predicted": _label_of(one.predicted, labels)}
+        for one in certificate.mistakes()[:MOST_COLUMNS]
+    ]
+
+
+def _label_of(number: int | None, labels: Sequence[Label]) -> Label:
+    return "undecided" if number is None else labels[number]
+
+
 def _parameters(result: Result) -> dict[str, str]:
     """Format the study's options, grids in full."""
     values = result.study.options()
-    values |= {"k": values["k"] or f"3:{result.task.n} (all)"}
+    values |= {"k": values["k"] or f"3:{result.task.n_units} (all)"}
     return {name: _listed(value) for name, value in values.items()}
 
 
@@ -254,12 +332,34 @@ def _failure_groups(failures: Sequence[Failure], problem: Problem) -> list[Failu
     return [FailureGroup(traceback, paths) for traceback, paths in by_traceback.items()]
 
 
+def _mean_is(result: Result) -> str:
+    """Say what the mean of the single splits' values on the estimate sets is."""
+    criterion, bound = result.certificate.criterion, result.certificate.bound
+    if criterion == MeanError.name:
+        return "L_EE"
+    if criterion == MeanCost.name:
+        return "the same mean on the estimate sets, not L_EE, which bounds the mean cost"
+    return "L_EE" if bound in ("clopper_pearson", "loss") else "what L_EE would be with Clopper-Pearson"
+
+
+def _dot(certificate: Certificate) -> str:
+    """Say what is drawn for each split."""
+    grouped = certificate.groups is not None and certificate.criterion == MeanBound.name
+    what = DOTS["groups" if grouped else certificate.criterion]
+    return what.format(level_of(certificate.delta))
+
+
+def _split_value(certificate: Certificate) -> str:
+    """Return a word for the criterion's value of one split."""
+    return "error rate" if certificate.criterion == MeanError.name else "bound"
+
+
 def _describe_landscape(result: Result, at: Landscape) -> str:
     exists = ~np.isnan(at.value)
     complete = int(np.sum((at.splits == at.n_splits) & exists))
     return (
-        f"L_MS over {at.steps.name} and {at.paths.name} at k = {result.k}. Minimum: {100 * result.l_ms:.2f} "
-        f"% at {_format_setting(dict(result.setting))}. {complete} of {int(np.sum(exists))} candidates have "
+        f"L_MS over {at.steps.name} and {at.paths.name} at k = {result.k}. Minimum: {at_most(result.l_ms)} "
+        f"at {_format_setting(dict(result.setting))}. {complete} of {int(np.sum(exists))} candidates have "
         f"all {at.n_splits} splits; for the others a lower bound is drawn. All values are in the table "
         "below the figure."
     )
@@ -268,21 +368,28 @@ def _describe_landscape(result: Result, at: Landscape) -> str:
 def _describe_folds(result: Result, spans: Sequence[Span]) -> str:
     return (
         f"L_MS or its lower bound, and L_EE, against k from {spans[0].first} to {spans[-1].last}. "
-        f"The winner is k = {result.k} with L_MS {100 * result.l_ms:.2f} % and L_EE {100 * result.l_ee:.2f} "
-        "%. All values are in the table below the figure."
+        f"The winner is k = {result.k} with L_MS {at_most(result.l_ms)} and L_EE {at_most(result.l_ee)}. "
+        "All values are in the table below the figure."
     )
 
 
 def _draw_spread(result: Result, splits: Sequence[OneSplit]) -> str:
+    value = _split_value(result.certificate)
     select, estimate = [s.select_bound for s in splits], [s.estimate_bound for s in splits]
     label = (
-        f"Bounds of the {len(splits)} splits. On the select sets from {100 * min(select):.2f} to "
-        f"{100 * max(select):.2f} %, mean L_MS {100 * result.l_ms:.2f} %; on the estimate sets from "
-        f"{100 * min(estimate):.2f} to {100 * max(estimate):.2f} %, mean "
-        f"{100 * sum(estimate) / len(estimate):.2f} %. "
+        f"{value.capitalize()}s of the {len(splits)} splits. On the select sets from "
+        f"{at_most(min(select))} to "
+        f"{at_most(max(select))}, mean L_MS {at_most(result.l_ms)}; on the estimate sets from "
+        f"{at_most(min(estimate))} to {at_most(max(estimate))}, mean "
+        f"{at_most(sum(estimate) / len(estimate))}. "
         "All values are in the table below the figure."
     )
-    return figures.draw_spread(select, estimate, label)
+    return figures.draw_spread(select, estimate, label, value)
+
+
+def _known(formatted: Callable[[float], str], value: float | None) -> str:
+    """Format a number that may be missing."""
+    return "–" if value is None else formatted(value)
 
 
 def _template() -> Any:
@@ -294,8 +401,10 @@ def _template() -> Any:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters["percent"] = lambda value: "–" if value is None else f"{100 * value:.2f} %"
-    environment.filters["at_most"] = at_most
+    for name, formatted in {"percent": nearest, "at_most": at_most, "at_least": at_least}.items():
+        environment.filters[name] = partial(_known, formatted)
+    environment.filters["limit"] = limit
+    environment.filters["quantity"] = quantity
     environment.filters["level"] = level_of
     environment.filters["count"] = lambda value: f"{value:,}"
     environment.filters["short"] = lambda value: "–" if value is None else f"{value:g}"

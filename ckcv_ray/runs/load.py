@@ -23,7 +23,7 @@ def finished_run(problem: Problem, out: AnyPath | None) -> Result | None:
     """Return the result already in the folder ``out``, or None if there is work to do.
 
     Raises:
-        StoreError: the folder holds another study, or something else.
+        StoreError: the folder holds another study, more outer splits, or something else.
         InputError: it cannot be written.
     """
     if out is None:
@@ -33,16 +33,17 @@ def finished_run(problem: Problem, out: AnyPath | None) -> Result | None:
         identity = folder.identity()
     except StoreError as error:
         if not folder.has_files_of(problem.run_id):  # else it will be repaired
-            raise StoreError(f"{error}; or choose another --out") from None
+            raise StoreError(f"{error}; for this run choose another --out") from None
     if identity is None or identity.run_id == problem.run_id:
-        if identity is not None and folder.finished and not folder.differing():
+        lacking = folder.lacks_outer_splits(problem)
+        if identity is not None and folder.finished and not lacking and not folder.differing():
             return _loaded(folder, problem)
         folder.files.check_writable()
         folder.check_room(problem)
         return None
     differences = problem.study.differences(identity.study)
     if identity.data_digest != problem.all_rows.digest:
-        differences.append("data: another table")
+        differences.append("data: another table, or other columns or groups of it")
     reason = "; ".join(differences) or "another version of this package wrote it"
     raise StoreError(f"{str(out)!r} holds another study ({reason}): choose another --out")
 
@@ -112,7 +113,7 @@ def load_run(out: AnyPath, allow_pickle: bool = False) -> Result:
     if not allow_pickle:
         return result
     opened = models.read_pickles(folder.files, result.problem, result.ensemble, folder.manifest())
-    return replace(result, ensemble=opened)
+    return replace(result, models=replace(result.models, best=opened))
 
 
 def _loaded(folder: RunFolder, problem: Problem) -> Result:

@@ -15,10 +15,11 @@ import pyarrow.compute as pc
 from ckcv_ray.core.schedule import Stage, Unit, refits
 from ckcv_ray.core.selection import ABSENT
 from ckcv_ray.engine.aggregator import Aggregator
-from ckcv_ray.engine.batches import Rate, batch_seconds, fill
+from ckcv_ray.engine.batches import Rates, batch_seconds, fill
 from ckcv_ray.engine.ledger import Positions
 from ckcv_ray.engine.progress import Progress
 from ckcv_ray.learners.ensemble import Ensemble, Outcome, Records
+from ckcv_ray.study.problem import Costs
 
 
 def rests_on(aggregator: Aggregator, candidates: pa.Table) -> list[Unit]:
@@ -71,7 +72,8 @@ class Recount:
         self._k = ensemble.members[0].k
         self._exact = exact
         self._units = _grouped(units)
-        self._cost, self._rate = sum(map(self._cost_of_unit, units)), Rate()
+        self._rates = Rates(len(aggregator.problem.learners))
+        self._cost = sum(map(self._cost_of_unit, units), np.zeros(len(self._rates.cost)))
         self._workers = 1
         self.planned, self.done, self.failed = sum(unit.evaluations for unit in units), 0, 0
         self.differences: list[str] = []
@@ -79,13 +81,13 @@ class Recount:
     def plan(self, workers: int, least: float = 0.0) -> list[Unit]:
         """Return the next batch of work; empty if all of it has been given out."""
         self._workers = workers
-        rate = self._rate.per_cost
         seconds = batch_seconds(self._left(), workers, least)
-        return fill(self._units, lambda unit: self._cost_of_unit(unit) * rate, seconds)
+        seconds_for = self._rates.seconds_for
+        return fill(self._units, lambda unit: seconds_for(self._cost_of_unit(unit)), seconds)
 
     def add(self, outcome: Outcome) -> None:
         """Compare the outcome of a batch with the log and the stored models."""
-        self._rate.add(outcome.seconds, self._cost_of(outcome.records))
+        self._rates.add(outcome.seconds, self._cost_of(outcome.records), outcome.by_learner)
         self.done += len(outcome.records)
         self.differences += self._contradictions(outcome.records)
         for failure in outcome.failures:
@@ -113,18 +115,21 @@ class Recount:
                 yield f"model of split {member.split}: fitted again, it is different"
 
     def _left(self) -> float:
-        left = self._cost - self._rate.cost
-        return left * self._rate.per_cost if left > 0 else 0.0
+        return self._rates.seconds_for(np.maximum(self._cost - self._rates.cost, 0.0))
 
-    def _cost_of_unit(self, unit: Unit) -> float:
-        return self._aggregator.problem.cost(unit.stage, unit.size) * unit.evaluations
+    def _cost_of_unit(self, unit: Unit) -> Costs:
+        paths, scored = zip(
+            *((path, length - unit.first(length)) for path, length in unit.paths), strict=True
+        )
+        return self._aggregator.problem.cost_of_fits(unit.stage, unit.size, paths, scored)
 
-    def _cost_of(self, records: Records) -> float:
-        cost, problem = 0.0, self._aggregator.problem
+    def _cost_of(self, records: Records) -> Costs:
+        problem = self._aggregator.problem
+        cost = np.zeros(len(problem.learners))
         for estimate, size in self._ledger.places(records).groups():
             here = (records["estimate"] == estimate) & (records["size"] == size)
             stage = Stage.REFIT if estimate else Stage.SELECT
-            cost += problem.cost(stage, size) * float(np.sum(here))
+            cost += problem.cost_of_fits(stage, size, records["path"][here], np.ones(np.sum(here)))
         return cost
 
     def _contradictions(self, records: Records) -> Iterator[str]:

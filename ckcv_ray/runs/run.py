@@ -12,7 +12,8 @@ from typing import NamedTuple
 from numpy.typing import ArrayLike
 
 from ckcv_ray.core.threads import one_thread
-from ckcv_ray.data.task import Task, TestRows, check_test_rows
+from ckcv_ray.data.files import from_matrix
+from ckcv_ray.data.task import Task, TestRows, check_test_rows, rows_of
 from ckcv_ray.engine.backend import Backend, Session, session
 from ckcv_ray.engine.evaluate import share
 from ckcv_ray.engine.forecast import Estimate, estimate
@@ -82,6 +83,8 @@ def run(
     out: Out = None,
     execution: Execution | None = None,
     listen: Listener | None = None,
+    groups: ArrayLike | None = None,
+    unlabelled: ArrayLike | None = None,
 ) -> Result:
     """Select among the learner's settings and k, bound the error, and return the ensemble F*.
 
@@ -94,13 +97,21 @@ def run(
         out: run folder; continued if it already holds this study. None keeps everything in memory.
         execution: backend, workers, cluster address.
         listen: called with a Progress about ten times a second, and at the end.
+        groups: the group of each row (n,), text or whole numbers, if rows belong together, such as the visits
+            of one patient; bounds are then about a new group's rows.
+        unlabelled: rows without labels (rows, d), for a holdout certification: they certify the model fitted
+            on all rows.
 
     Raises:
         InputError: the data or the study are invalid.
         StoreError: the folder is damaged, in use, or holds another study.
         RunError: the run could not finish.
     """
-    return run_job(Job(study, Task.of(X, y), out, listen=listen), execution)
+    task = Task.of(X, y, groups=groups)
+    if unlabelled is not None:
+        rows = rows_of(unlabelled, task.features)
+        task = task.with_unlabelled(from_matrix(rows, None, list(task.features), task.target))
+    return run_job(Job(study, task, out, listen=listen), execution)
 
 
 def run_job(job: Job, execution: Execution | None = None, stop: Stop = never) -> Result:

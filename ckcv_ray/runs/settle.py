@@ -3,18 +3,21 @@
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from ckcv_ray.claims.certificate import certify
 from ckcv_ray.core.schedule import Stage, Unit, refits
 from ckcv_ray.core.selection import Leader
 from ckcv_ray.data.task import TestRows
 from ckcv_ray.engine.aggregator import describe_failures
 from ckcv_ray.engine.backend import Backend
-from ckcv_ray.engine.batches import Rate, batch_seconds, fill
+from ckcv_ray.engine.batches import Rates, batch_seconds, fill
 from ckcv_ray.engine.loop import Stop, work
 from ckcv_ray.engine.progress import Listener, Progress
 from ckcv_ray.engine.recorder import Conclusion, Recorder
+from ckcv_ray.engine.refit import one_model
 from ckcv_ray.errors import RunError
-from ckcv_ray.learners.ensemble import Ensemble, Failure, Member, Outcome
+from ckcv_ray.learners.ensemble import Ensemble, Failure, Member, Models, Outcome
 from ckcv_ray.storage.folder import Finished
 from ckcv_ray.study import Problem
 from ckcv_ray.version import VERSION
@@ -49,19 +52,21 @@ class Refits:
         self.failures: list[Failure] = []
         units = [unit for leader in leaders for unit in refits(leader, problem.sizes[leader.size].n_splits)]
         self._units = iter(units)
-        self._rate, self._left = Rate(), sum(map(self._cost, units))
+        self._rates = Rates(len(problem.learners))
+        self._left = sum(map(problem.cost_of_unit, units), np.zeros(len(problem.learners)))
 
     def plan(self, workers: int, least: float = 0.0) -> list[Unit]:
         """Return the next batch of refits."""
-        seconds = batch_seconds(self._left * self._rate.per_cost, workers, least)
-        return fill(self._units, lambda unit: self._cost(unit) * self._rate.per_cost, seconds)
+        seconds = batch_seconds(self._rates.seconds_for(self._left), workers, least)
+        cost_of = self.problem.cost_of_unit
+        return fill(self._units, lambda unit: self._rates.seconds_for(cost_of(unit)), seconds)
 
     def add(self, outcome: Outcome) -> None:
         """Store the models of a batch, and pass its records to the recorder."""
         self.recorder.add(outcome._replace(members=()))
-        cost = sum(self._cost(unit) for unit in self._units_of(outcome))
-        self._rate.add(outcome.seconds, cost)
-        self._left = max(0.0, self._left - cost)
+        cost = sum(map(self.problem.cost_of_unit, self._units_of(outcome)), np.zeros(len(self._rates.cost)))
+        self._rates.add(outcome.seconds, cost, outcome.by_learner)
+        self._left = np.maximum(0.0, self._left - cost)
         for member in outcome.members:
             self.members.setdefault((member.k, member.split), []).append(member)
         self.failures += outcome.failures
@@ -92,9 +97,6 @@ class Refits:
         for record in outcome.records:
             path = int(record["path"]), int(record["step"]) + 1
             yield Unit(Stage.REFIT, int(record["size"]), int(record["split"]), (path,))
-
-    def _cost(self, unit: Unit) -> float:
-        return self.problem.cost(Stage.REFIT, unit.size) * sum(length for _, length in unit.paths)
 
 
 def settle(
@@ -154,15 +156,16 @@ def _written(
 ) -> Finished | None:
     """Write candidates, models and certificate, and return them, or None if a recorder died meanwhile."""
     table, ensemble = refitted.concluded.candidates, refitted.ensembles[refitted.winner]
-    files = recorder.write_results(table, ensemble, nested)
+    models = Models(ensemble, nested, *one_model(problem, refitted.winner))
+    files = recorder.write_results(table, models)
     if files is None:
         return None
     candidate, l_ms = problem.candidate(refitted.winner), refitted.winner.l_ms
     provisional = "failed" in table["state"].to_pylist()
     digests = {"data": problem.all_rows.digest, **files}
-    certificate = certify(problem, candidate, l_ms, ensemble, nested, provisional, digests)
+    certificate = certify(problem, candidate, l_ms, models, provisional, digests)
     written = recorder.write_end(certificate, execution)
-    return Finished(table, ensemble, certificate, nested) if written else None
+    return Finished(table, models, certificate) if written else None
 
 
 def _execution(

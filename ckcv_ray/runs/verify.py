@@ -19,21 +19,24 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ckcv_ray.claims.certificate import certify
-from ckcv_ray.core.schedule import Stage
-from ckcv_ray.core.selection import Leader
 from ckcv_ray.data.task import TestRows, check_test_rows, make_test_rows
 from ckcv_ray.engine.aggregator import Aggregator
 from ckcv_ray.engine.backend import Backend, choose_backend, session
 from ckcv_ray.engine.evaluate import share
 from ckcv_ray.engine.loop import Stop, work
-from ckcv_ray.engine.nested import Position, inner_problems, nested_ensemble
+from ckcv_ray.engine.nested import Position, inner_problems
 from ckcv_ray.engine.progress import Listener
 from ckcv_ray.errors import CKCVError, InputError, StoreError, cut, plain
-from ckcv_ray.learners.base import Setting
-from ckcv_ray.learners.ensemble import Ensemble, Member, class_sizes, judge, to_pickles
+from ckcv_ray.learners.ensemble import Ensemble, to_pickles
 from ckcv_ray.runs.load import environment_changes, replay
 from ckcv_ray.runs.recount import Recount, rests_on, sample
 from ckcv_ray.runs.settle import measure
+from ckcv_ray.runs.verify_models import (
+    ensemble_differences,
+    nested_differences,
+    one_model_differences,
+    refitted_differences,
+)
 from ckcv_ray.storage import candidates, models
 from ckcv_ray.storage.folder import MANIFEST, Finished, RunFolder
 from ckcv_ray.storage.pages import REPORT, report_intact
@@ -185,19 +188,25 @@ def _content(
     if Candidate(certificate.setting, certificate.k) != winner:
         yield f"the log gives the winner {winner}, which is not the certificate's winner"
         return
-    yield from _pickles(folder, finished.ensemble, problem)
-    before, count = len(result.trusted), len(finished.ensemble.members)
-    yield from _models(finished.ensemble, aggregator, leader, result)
-    confirmed = count - (len(result.trusted) - before)
+    best, nested = finished.models.best, finished.models.nested
+    yield from _pickles(folder, best, problem)
+    trusted, count = list[str](), len(best.members)
+    yield from ensemble_differences(best, aggregator, leader, trusted)
+    result.trusted += trusted
     result.recomputed += [
         "splits, sums, bounds, drops, the winner and the certificate, from the log",
-        f"errors of {count} models, and that {confirmed} are those of their training rows, from the data",
+        f"errors of {count} models, and that {count - len(trusted)} are those of their training rows,"
+        " from the data",
     ]
-    if finished.nested is not None:
-        yield from _nested(folder, finished.nested, problem, result, refit)
+    exact = not environment_changes(str(folder))
+    if nested is not None:
+        yield from _nested(folder, nested, problem, result, refit, exact)
+    if finished.models.refit is not None and finished.models.full is not None:
+        yield from one_model_differences(finished.models, problem, leader, result.trusted, exact)
+        result.recomputed.append("the models refit and full, fitted again")
     yield from _certificate(folder, finished, problem, winner, leader.l_ms)
-    yield from _recount(folder, aggregator, finished, result, refit)
-    yield from _tested(execution["test"], finished.ensemble, problem, result, test)
+    yield from _recount(aggregator, finished, result, refit, exact)
+    yield from _tested(execution["test"], best, problem, result, test)
     if folder.files.exists(REPORT):
         result.trusted.append(f"{REPORT} (ckcv report writes it again)")
     result.trusted.append("seconds, evaluations, failures, source and environment in execution.json")
@@ -216,48 +225,8 @@ def _pickles(folder: RunFolder, ensemble: Ensemble, problem: Problem) -> Iterato
             yield f"{file} is not the pickle of the model in models.parquet"
 
 
-def _models(
-    ensemble: Ensemble, aggregator: Aggregator, leader: Leader, result: Verification
-) -> Iterator[str]:
-    problem, ledger = aggregator.problem, aggregator.ledger
-    setting = problem.learner.setting(leader.path, leader.step)
-    for member in ensemble.members:
-        at = leader.size, member.split, leader.path, leader.step
-        name = f"model of split {member.split}"
-        yield from _model(
-            name, member, problem, leader.size, setting, not ledger.is_not_converged(*at), result
-        )
-        if member.errors != ledger.totals(True, *at):
-            yield f"{name}: its errors are not those in the log"
-
-
-def _model(
-    name: str,
-    member: Member,
-    problem: Problem,
-    size: int,
-    setting: Setting,
-    converged: bool,
-    result: Verification,
-) -> Iterator[str]:
-    """Yield how a model differs from what its split gives; what cannot be checked goes to ``result``."""
-    learner, task = problem.learner, problem.task
-    if (fitted := learner.setting_of(member.model)) != setting:
-        yield f"{name}: fitted at {Candidate(fitted, member.k)}, the winner is {Candidate(setting, member.k)}"
-    train, score = problem.rows(Stage.REFIT, size, member.split)
-    checked = learner.check(member.model, task, train, converged)
-    yield from (f"{name}: {sentence}" for sentence in checked.differences)
-    result.trusted += [f"{name}: {sentence}" for sentence in checked.trusted]
-    y, measure = task.y[score], problem.study.criterion.measure
-    errors = judge(member.model, task.X[score], y, measure, task.n_classes)
-    if errors != member.errors:
-        yield f"{name}: makes {errors} errors on its estimate set, not those recorded"
-    if member.n_estimate != class_sizes(y, task.n_classes):
-        yield f"{name}: the sizes of the classes in its estimate set differ"
-
-
 def _nested(
-    folder: RunFolder, nested: Ensemble, problem: Problem, result: Verification, refit: Refit
+    folder: RunFolder, nested: Ensemble, problem: Problem, result: Verification, refit: Refit, exact: bool
 ) -> Iterator[str]:
     """Verify each inner run as any other run, with its data, its winner, and the model fitted from it."""
     try:
@@ -281,25 +250,19 @@ def _nested(
         table, _ = candidates.read(inner_folder.files, inner)
         winners.append(Position(*candidates.winning_position(table)))
         setting = problem.learner.setting(*winners[-1])
-        name, converged = f"nested model of outer split {i}", False  # its status is in no log
-        yield from _model(name, member, problem.outer, 0, setting, converged, result)
+        yield from nested_differences(member, problem, setting, result.trusted)
     result.add_inner(inside)
-    if refit.share and len(winners) == len(nested.members):
-        yield from _refitted_nested(folder, nested, problem, winners)
+    if len(winners) == len(nested.members):
+        yield from refitted_differences(nested, problem, winners, result.trusted, exact)
         result.recomputed.append(f"{len(winners)} nested models, fitted again")
 
 
-def _refitted_nested(
-    folder: RunFolder, nested: Ensemble, problem: Problem, winners: list[Position]
-) -> Iterator[str]:
-    refitted, exact = nested_ensemble(problem, winners), not environment_changes(str(folder))
-    for i, (stored, again) in enumerate(zip(nested.members, refitted.members, strict=True)):
-        if exact and not problem.learner.same(stored.model, again.model):
-            yield f"nested model of outer split {i}: fitted again, it is different"
-
-
 def _recount(
-    folder: RunFolder, aggregator: Aggregator, finished: Finished, result: Verification, refit: Refit
+    aggregator: Aggregator,
+    finished: Finished,
+    result: Verification,
+    refit: Refit,
+    exact: bool,
 ) -> Iterator[str]:
     """Yield what, computed again, does not agree with the log or with the models."""
     units = rests_on(aggregator, finished.candidates)
@@ -312,8 +275,7 @@ def _recount(
             f"the error counts in the log: {total:,} evaluations (--refit computes them again)"
         )
         return
-    exact = not environment_changes(str(folder))
-    again = Recount(aggregator, finished.ensemble, sample(units, refit.share), exact)
+    again = Recount(aggregator, finished.models.best, sample(units, refit.share), exact)
     backend = refit.backend()
     try:
         backend.start(share(aggregator.problem))
@@ -368,8 +330,7 @@ def _certificate(
 ) -> Iterator[str]:
     provisional = "failed" in finished.candidates["state"].to_pylist()
     digests = {"data": problem.all_rows.digest, **folder.result_digests()}
-    ensembles = finished.ensemble, finished.nested
-    expected = certify(problem, winner, l_ms, *ensembles, provisional, digests)
+    expected = certify(problem, winner, l_ms, finished.models, provisional, digests)
     stored = finished.certificate.to_json()
     for name, value in expected.to_json().items():
         for where, old, new in islice(_json_differences(name, stored[name], value), 1):

@@ -7,6 +7,8 @@ a beaten candidate covers only the shortest prefix of splits that proves it beat
 (path, step); the values of the setting are there for people.
 """
 
+import json
+from functools import partial
 from math import inf, nan
 from typing import Any, NamedTuple
 
@@ -15,8 +17,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from ckcv_ray.core.schedule import Stage
 from ckcv_ray.core.selection import Leader, Selection
 from ckcv_ray.data.files import MOST_ROWS
+from ckcv_ray.learners.choice import LABEL
 from ckcv_ray.storage import formats
 from ckcv_ray.storage.files import Files
 from ckcv_ray.study import Candidate, Problem
@@ -33,7 +37,7 @@ FIGURES = (
     ("l_ee", pa.float64()),
 )
 Values = NDArray[np.float64]
-Totals = NDArray[np.int32]
+Totals = NDArray[np.signedinteger[Any]]
 
 
 class Verdict(NamedTuple):
@@ -48,9 +52,10 @@ class Verdict(NamedTuple):
 
 def make_selection(problem: Problem) -> Selection:
     """Return an empty selection over the fold sizes of a problem."""
-    least = problem.study.criterion.least
-    sizes = [(size.n_splits, least(size.n_select)) for size in problem.sizes]
-    return Selection(sizes, problem.learner.lengths, problem.own, problem.study.exhaustive)
+    least, units = problem.criterion.least, partial(problem.units, Stage.SELECT)
+    sizes = [(size.n_splits, least(units(j))) for j, size in enumerate(problem.sizes)]
+    learner = problem.learner
+    return Selection(sizes, learner.lengths, problem.own, problem.study.exhaustive, problem.learner_of_paths)
 
 
 def count(problem: Problem) -> int:
@@ -65,7 +70,7 @@ def candidate_table(problem: Problem, selection: Selection, estimates: dict[int,
         problem: the problem that was solved.
         selection: the finished selection.
         estimates: totals on the estimate sets by position of the fold size, each array of shape (n_splits,
-            n_paths, n_steps); -1 where there is none.
+            n_paths, n_steps, columns); -1 where there is none.
     """
     keys = _keys(problem)
     verdicts = [_verdict(problem, selection, j, estimates.get(j)) for j in range(len(problem.sizes))]
@@ -114,13 +119,8 @@ def winning_position(table: pa.Table) -> tuple[int, int]:
     return row["path"], row["step"]
 
 
-def per_k(table: pa.Table, names: tuple[str, ...]) -> list[dict[str, Any]]:
-    """Return the state of every fold size, its smallest lower bound, and its best candidate if reported.
-
-    Args:
-        table: the table of candidates.
-        names: names of the hyperparameters.
-    """
+def per_k(table: pa.Table, problem: Problem) -> list[dict[str, Any]]:
+    """Return the state of every fold size, its smallest lower bound, and its best candidate if reported."""
     failed = pc.equal(table["state"], "failed")
     groups = (
         table.append_column("failed", failed)
@@ -130,7 +130,20 @@ def per_k(table: pa.Table, names: tuple[str, ...]) -> list[dict[str, Any]]:
     )
     shown = pc.is_in(table["state"], value_set=pa.array(SHOWN))
     best = {row["k_first"]: row for row in table.filter(shown).to_pylist()}
-    return [_one_size(group, best.get(group["k_first"]), names) for group in groups.to_pylist()]
+    return [_one_size(group, best.get(group["k_first"]), problem) for group in groups.to_pylist()]
+
+
+def per_learner(table: pa.Table, problem: Problem) -> list[dict[str, Any]]:
+    """Return the outcome of each learner, in the order of the study.
+
+    The best candidate of a learner is known if it is complete and no other one can be better. Of a learner
+    that was beaten earlier, only a lower bound is: what every candidate of it is at least.
+    """
+    rows = table.append_column("learner_number", pa.array(problem.learner_of_paths[table["path"].to_numpy()]))
+    return [
+        {"learner": label, **_one_learner(rows.filter(pc.equal(rows["learner_number"], number)), problem)}
+        for number, label in enumerate(problem.learners)
+    ]
 
 
 def write(files: Files, table: pa.Table, problem: Problem) -> None:
@@ -166,19 +179,48 @@ def _keys(problem: Problem) -> dict[str, pa.Array]:
     """Return the columns that identify the candidate of each row."""
     path, step = np.nonzero(_exists(problem))
     sizes, n = problem.sizes, len(path)
-    settings = problem.learner.settings()
-    columns = {"path": path, "step": step, **settings}
-    repeated = {name: np.tile(values, len(sizes)) for name, values in columns.items()}
-    of_size = {name: np.repeat([getattr(size, name) for size in sizes], n) for name in OF_SIZE}
-    return {name: pa.array(values) for name, values in (repeated | of_size).items()}
+    columns = {"path": pa.array(path), "step": pa.array(step), **_settings(problem)}
+    repeated = {name: pa.concat_arrays([values] * len(sizes)) for name, values in columns.items()}
+    of_size = {name: pa.array(np.repeat([getattr(size, name) for size in sizes], n)) for name in OF_SIZE}
+    return repeated | of_size
 
 
 def _schema(problem: Problem) -> list[tuple[str, pa.DataType]]:
-    settings = problem.learner.settings()
-    kinds = {"path": pa.int64(), "step": pa.int64()} | {
-        name: pa.array(v).type for name, v in settings.items()
-    }
+    kinds = {"path": pa.int64(), "step": pa.int64()}
+    kinds |= {name: values.type for name, values in _settings(problem).items()}
     return [*kinds.items(), *((name, pa.int64()) for name in OF_SIZE)]
+
+
+def _settings(problem: Problem) -> dict[str, pa.Array]:
+    """Return the hyperparameters of all positions as columns, null where a learner has no such one."""
+    tables = [
+        pa.table({name: _column(values) for name, values in one.settings().items()})
+        for one in problem.learners.values()
+    ]
+    if len(tables) == 1:
+        return {name: tables[0][name].combine_chunks() for name in tables[0].column_names}
+    labels = np.repeat(list(problem.learners), problem.settings_of)
+    names = dict.fromkeys(name for table in tables for name in table.column_names)
+    return {LABEL: pa.array(labels), **{name: _union(name, tables) for name in names}}
+
+
+def _union(name: str, tables: list[pa.Table]) -> pa.Array:
+    """Return a column of several tables: of one type if they agree or are numbers, else as text."""
+    kinds = {table.schema.field(name).type for table in tables if name in table.column_names}
+    numbers = all(pa.types.is_integer(kind) or pa.types.is_floating(kind) for kind in kinds)
+    kind = kinds.pop() if len(kinds) == 1 else pa.float64() if numbers else pa.string()
+    parts = [
+        table[name].combine_chunks().cast(kind) if name in table.column_names else pa.nulls(len(table), kind)
+        for table in tables
+    ]
+    return pa.concat_arrays(parts)
+
+
+def _column(values: NDArray[Any]) -> pa.Array:
+    """Return values as a column; those of several types, or lists, as JSON text."""
+    if values.dtype != object:
+        return pa.array(values)
+    return pa.array([json.dumps(value) for value in values], pa.string())
 
 
 def _verdict(problem: Problem, selection: Selection, j: int, estimates: Totals | None) -> Verdict:
@@ -186,9 +228,10 @@ def _verdict(problem: Problem, selection: Selection, j: int, estimates: Totals |
     winner, own = selection.winner(), j in selection.own
     judge = selection.leaders[j] if own else winner
     verdict = _judged(selection, j, judge, keep_all=problem.study.exhaustive)
-    criterion, size = problem.study.criterion, problem.sizes[j]
-    for (p, s), totals in _estimated(estimates, j, judge, problem.study.exhaustive).items():
-        verdict.l_ee[p, s] = criterion.reported(totals, size.n_select, problem.study.seed)
+    if estimated := _estimated(estimates, j, judge, problem.study.exhaustive):
+        units = problem.units(Stage.ESTIMATE, j)
+        for (p, s), totals in estimated.items():
+            verdict.l_ee[p, s] = problem.criterion.reported(totals, units, problem.study.seed)
     leader = selection.leaders[j]
     if leader is not None and own:
         verdict.state[leader.path, leader.step] = "reported"
@@ -221,22 +264,43 @@ def _judged(selection: Selection, j: int, judge: Leader | None, keep_all: bool) 
 
 def _estimated(
     estimates: Totals | None, j: int, judge: Leader | None, every: bool
-) -> dict[tuple[int, int], list[int]]:
+) -> dict[tuple[int, int], Totals]:
     """Return the totals on every estimate set, by position, for the candidates whose l_ee is shown."""
     if estimates is None:
         return {}
-    full = np.argwhere(np.all(estimates >= 0, axis=0)).tolist()
-    shown = [(p, s) for p, s in full if every or (judge is not None and (s, p, j) == judge[1:])]
-    return {(p, s): estimates[:, p, s].tolist() for p, s in shown}
+    full = np.argwhere(np.all(estimates >= 0, axis=(0, -1))).tolist()
+    at = (judge.path, judge.step, judge.size) if judge is not None else None
+    shown = [(p, s) for p, s in full if every or (p, s, j) == at]
+    return {(p, s): estimates[:, p, s] for p, s in shown}
 
 
-def _one_size(group: dict[str, Any], best: dict[str, Any] | None, names: tuple[str, ...]) -> dict[str, Any]:
+def _one_learner(rows: pa.Table, problem: Problem) -> dict[str, Any]:
+    known = rows.filter(pc.is_valid(rows["l_ms"])).sort_by(
+        [(name, "ascending") for name in ("l_ms", "step", "path", "k_first")]
+    )
+    lower_bound, failed = (
+        pc.min(rows["lower_bound"]).as_py(),
+        pc.sum(pc.equal(rows["state"], "failed")).as_py(),
+    )
+    best = next((row for row in known.slice(0, 1).to_pylist() if row["l_ms"] <= lower_bound), None)
+    return {
+        "state": best["state"] if best else "failed" if failed else "beaten",
+        "lower_bound": lower_bound,
+        "setting": dict(problem.learner.setting(best["path"], best["step"])) if best else None,
+        "k": best["k_first"] if best else None,
+        **{name: best[name] if best else None for name in ("l_ms", "l_ee")},
+        "candidates": len(rows),
+        "failed": failed,
+    }
+
+
+def _one_size(group: dict[str, Any], best: dict[str, Any] | None, problem: Problem) -> dict[str, Any]:
     unseen = group["splits_max"] == 0
     state = best["state"] if best else "failed" if group["failed_any"] else "unseen" if unseen else "beaten"
     return {
         **{name: group[name] for name in OF_SIZE},
         "state": state,
         "lower_bound": group["lower_bound_min"],
-        "setting": {name: best[name] for name in names} if best else None,
+        "setting": dict(problem.learner.setting(best["path"], best["step"])) if best else None,
         **{name: best[name] if best else None for name in ("l_ms", "l_ee")},
     }

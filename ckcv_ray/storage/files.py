@@ -72,6 +72,10 @@ class Files:
         """Return the sorted names of all regular files, at any depth; no link is followed."""
         return self._regular(self.root.rglob("*"))
 
+    def folders(self, name: str) -> Names:
+        """Return the sorted names of the folders in a folder; links to folders count."""
+        return sorted(folder.name for folder in self.path(name).glob("*") if folder.is_dir())
+
     def everything(self) -> Iterator[str]:
         """Yield the names of everything except folders, including pipes and broken links."""
         return (f.relative_to(self.root).as_posix() for f in self.root.rglob("*") if not f.is_dir())

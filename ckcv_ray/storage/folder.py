@@ -6,6 +6,7 @@ locked.
     study.json              the study, the digest of the data, the run_id
     execution.json          environment, backend, counts, seconds: what depends on the run
     data.parquet            the table of the study
+    unlabelled.parquet      rows without labels, if there are any
     log/                    append-only records (``log``)
     candidates.parquet      one row for each candidate (``candidates``)
     ensemble/               models (``models``)
@@ -24,10 +25,10 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 
 from ckcv_ray.claims.certificate import Certificate
-from ckcv_ray.data.files import MOST_CELLS, MOST_ROWS
-from ckcv_ray.data.task import learning_task
-from ckcv_ray.errors import InputError, StoreError, raising
-from ckcv_ray.learners.ensemble import Ensemble
+from ckcv_ray.data.files import MOST_CELLS, MOST_ROWS, from_matrix
+from ckcv_ray.data.task import stored_task
+from ckcv_ray.errors import InputError, StoreError, counted, raising
+from ckcv_ray.learners.ensemble import Models
 from ckcv_ray.storage import candidates, formats, log, models
 from ckcv_ray.storage.execution import read_metadata
 from ckcv_ray.storage.files import Files
@@ -37,11 +38,13 @@ from ckcv_ray.storage.pages import REPORT
 from ckcv_ray.study import Problem
 from ckcv_ray.validation import as_path
 
-DATA, EXECUTION = "data.parquet", "execution.json"
+DATA, UNLABELLED, EXECUTION = "data.parquet", "unlabelled.parquet", "execution.json"
 CERTIFICATE, MANIFEST = "certificate.json", "manifest.json"
 FOLDERS = (log.FOLDER, models.FOLDER)
+INNER, INNER_NAME = "nested", re.compile(r"outer-([0-9]{3,9})")
 TEMPORARY = re.compile(
-    r"\.((study|execution|certificate|manifest)\.json|(data|candidates|models|nested|part-\d+)\.parquet|"
+    r"\.((study|execution|certificate|manifest)\.json|"
+    r"(data|unlabelled|candidates|models|nested|refit|full|part-\d+)\.parquet|"
     r"model-\d+\.pkl|report\.html)-\w+\.tmp"
 )
 MOST_VALUES = 2 * MOST_CELLS  # of a table: arrays may be larger than tables read from files
@@ -51,9 +54,8 @@ class Finished(NamedTuple):
     """The results of a finished run, without the log."""
 
     candidates: pa.Table
-    ensemble: Ensemble
+    models: Models
     certificate: Certificate
-    nested: Ensemble | None = None
 
 
 class RunFolder:
@@ -67,7 +69,26 @@ class RunFolder:
 
     def inner(self, outer: int) -> "RunFolder":
         """Return the run folder of an inner selection, which is inside this one."""
-        return RunFolder(self.files.path(f"nested/outer-{outer:03d}"))
+        return RunFolder(self.files.path(f"{INNER}/outer-{outer:03d}"))
+
+    def outer_splits(self) -> int:
+        """Return the number of outer splits of a nested certification: all that were ever begun."""
+        found = [INNER_NAME.fullmatch(name) for name in self.files.folders(INNER)]
+        return 1 + max((int(match[1]) for match in found if match), default=-1)
+
+    def lacks_outer_splits(self, problem: Problem) -> bool:
+        """Return whether the problem has more outer splits than there are.
+
+        Raises:
+            StoreError: it has fewer.
+        """
+        asked, there = problem.study.outer_splits, self.outer_splits()
+        if asked is not None and asked < there:
+            raise StoreError(
+                f"{str(self)!r} already has {counted(there, 'outer split')}, and their number can only grow: "
+                f"outer_splits={asked} is too few; ask for {there} or more, or choose another --out"
+            )
+        return asked is not None and asked > there
 
     def identity(self) -> Identity | None:
         """Return which run the folder belongs to, or None if there is no run.
@@ -106,7 +127,13 @@ class RunFolder:
         identity = identity or self.require()
         columns = formats.read_table(self.files, DATA, identity.run_id, None, values=MOST_VALUES)
         with formats.undamaged(self.files, DATA):
-            task = learning_task(columns, (columns.schema.metadata or {})[b"target"].decode())
+            named = {key.decode(): name.decode() for key, name in (columns.schema.metadata or {}).items()}
+            task = stored_task(columns, named["target"], group=named.get("group"))
+        if self.files.exists(UNLABELLED):
+            others = formats.read_table(self.files, UNLABELLED, identity.run_id, None, values=MOST_VALUES)
+            with formats.undamaged(self.files, UNLABELLED):
+                task = task.with_unlabelled(others)
+        with formats.undamaged(self.files, DATA):
             if task.digest != identity.data_digest:
                 raise StoreError(f"{self.files.path(DATA)} is not the data of this run: its digest differs")
         with raising(StoreError, f"{self.files.path(STUDY)} is damaged"):  # or missing, during a repair
@@ -154,7 +181,10 @@ class RunFolder:
     def check_room(self, problem: Problem) -> None:
         """Raise InputError if the table, or that of candidates, is larger than what can be read back."""
         rows, columns = problem.all_rows.X.shape
-        if rows > MOST_ROWS or rows * (columns + 1) > MOST_VALUES:
+        if problem.all_rows.unlabelled is not None:
+            rows = max(rows, len(problem.all_rows.unlabelled))
+        others = 1 if problem.all_rows.groups is None else 2  # the target and the groups
+        if rows > MOST_ROWS or rows * (columns + others) > MOST_VALUES:
             raise InputError(
                 f"out={str(self)!r}: the table has {rows:,} rows and {columns:,} columns; a run folder "
                 f"holds at most {MOST_ROWS:,} rows and {MOST_VALUES:,} values: remove some"
@@ -187,34 +217,41 @@ class RunFolder:
 
     def begin(self, problem: Problem) -> None:
         """Write the data and the study."""
-        target = {"target": problem.task.target}
-        formats.write_table(self.files, DATA, problem.all_rows.columns(), problem.run_id, target)
+        every = problem.all_rows
+        named = {"target": every.target} | ({} if every.group is None else {"group": every.group})
+        formats.write_table(self.files, DATA, every.columns(), problem.run_id, named)
+        if every.unlabelled is not None:
+            others = from_matrix(every.unlabelled, None, list(every.features), every.target)
+            formats.write_table(self.files, UNLABELLED, others, problem.run_id, {})
         write_identity(self.files, problem)
 
     def repair(self, problem: Problem) -> list[str]:
         """Repair a folder with damaged files so that the run can continue; return the names of those files.
 
-        Study and data are written again; a finished run with damaged files becomes an unfinished one, whose
-        results will be computed again. Parts of the log are left to ``log``.
+        Study and data are written again. A finished run with damaged files, or with fewer outer splits than
+        the problem, becomes an unfinished one, whose results will be computed again. Parts of the log are
+        left to ``log``.
+
+        Raises:
+            StoreError: the folder has more outer splits than the problem.
         """
+        lacking = self.lacks_outer_splits(problem)
         damaged = self.differing() if self.finished else []
-        if damaged:
+        if damaged or lacking:
             self.reopen()
         inputs = self._damaged_inputs(problem)
         self.begin(problem)
         return list(dict.fromkeys(damaged + inputs))
 
-    def write_results(
-        self, problem: Problem, table: pa.Table, ensemble: Ensemble, nested: Ensemble | None
-    ) -> dict[str, str]:
+    def write_results(self, problem: Problem, table: pa.Table, fitted: Models) -> dict[str, str]:
         """Write candidates and models, remove those of an earlier winner, and return SHA-256 by name."""
         candidates.write(self.files, table, problem)
-        models.write(self.files, problem, ensemble, nested)
+        models.write(self.files, problem, fitted)
         return self.result_digests()
 
     def result_digests(self) -> dict[str, str]:
         """Return the SHA-256 of the files with candidates and models."""
-        names = (candidates.FILE, models.MODELS, models.NESTED)
+        names = (candidates.FILE, *models.TABLES)
         return {name: self.sha256(name) for name in names if self.files.exists(name)}
 
     def write_end(self, certificate: Certificate, execution: Mapping[str, Any]) -> None:
@@ -254,13 +291,14 @@ class RunFolder:
             texts = [json.dumps(values, sort_keys=True) for values in (certified, expected)]
             if texts[0] != texts[1]:  # compared as text: in Python true equals 1.0
                 raise ValueError(f"run_id, setting, k are {certified}, in the other files {expected}")
+            if (certificate.groups is None) != (problem.task.groups is None):
+                raise ValueError("it is for a task with groups, or for one without: that of the data differs")
             if len(certificate.labels) != problem.task.n_classes:
                 raise ValueError(f"labels: expected {problem.task.n_classes}, one for each class")
             size = problem.size_of(winner.k)
             if (certificate.n_select, certificate.n_splits) != (size.n_select, size.n_splits):
                 raise ValueError(f"n_select and n_splits are not {size.n_select} and {size.n_splits}")
-        ensemble, nested = models.read(self.files, problem, winner.k)
-        return Finished(table, ensemble, certificate, nested)
+        return Finished(table, models.read(self.files, problem, winner.k), certificate)
 
     def manifest(self) -> dict[str, str]:
         """Return the SHA-256 of every file of a finished run.
@@ -313,7 +351,8 @@ class RunFolder:
         """Return which of the two files with study and data do not hold those of the problem."""
         identity, damaged = Identity(problem.study, problem.all_rows.digest, problem.run_id), []
         try:
-            if self.identity() != identity:
+            found = self.identity()
+            if found is None or found.run_id != problem.run_id:
                 damaged.append(STUDY)
         except StoreError:
             damaged.append(STUDY)

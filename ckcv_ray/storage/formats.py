@@ -18,7 +18,7 @@ from ckcv_ray.errors import RunError, StoreError, raising
 from ckcv_ray.storage.files import Files
 from ckcv_ray.version import VERSION
 
-SCHEMA_VERSION = 6
+SCHEMA_VERSION = 7
 MOST_JSON_BYTES = 1 << 26
 
 

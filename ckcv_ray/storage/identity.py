@@ -4,6 +4,7 @@ from typing import Any, NamedTuple
 
 from ckcv_ray.errors import StoreError
 from ckcv_ray.learners import LEARNERS
+from ckcv_ray.learners.sklearn import UntrustedError
 from ckcv_ray.storage import formats
 from ckcv_ray.storage.files import Files
 from ckcv_ray.study import Problem, Study, run_id
@@ -43,12 +44,16 @@ def read_identity(files: Files) -> Identity:
     with formats.undamaged(files, STUDY):
         if content["schema"] != formats.SCHEMA_VERSION:
             raise StoreError(_of_another_version(f"{files.path(STUDY)}", content["schema"]))
-        if (learner := _learner_of(content["study"])) not in (None, *LEARNERS):
+        if unknown := [name for name in _learners_in(content["study"]) if name not in LEARNERS]:
             raise StoreError(
-                f"{str(files)!r}: the learner {quoted(learner)} is not known here: import the module that "
+                f"{str(files)!r}: the learner {quoted(unknown[0])} is not known here: import the module that "
                 "registers it"
             )
-        identity = Identity(Study.from_json(content["study"]), content["data"], content["run_id"])
+        try:
+            study = Study.from_json(content["study"])
+        except UntrustedError as error:
+            raise StoreError(f"{str(files)!r}: {error}") from None
+        identity = Identity(study, content["data"], content["run_id"])
         if (expected := run_id(identity.study, identity.data_digest)) != identity.run_id:
             raise ValueError(f"it names run {identity.run_id} but describes run {expected}")
     return identity
@@ -61,8 +66,10 @@ def _of_another_version(file: str, schema: object) -> str:
     )
 
 
-def _learner_of(study: Any) -> str | None:
-    """Return the name of the learner in the JSON of a study, or None if there is none."""
+def _learners_in(study: Any) -> list[str]:
+    """Return the names of the learners in the JSON of a study, as far as there are any."""
     learner = study.get("learner") if isinstance(study, dict) else None
-    name = learner.get("name") if isinstance(learner, dict) else None
-    return name if isinstance(name, str) else None
+    others = learner.get("learners") if isinstance(learner, dict) else None
+    listed = [learner, *(others if isinstance(others, list) else [])]
+    names = [one.get("name") for one in listed if isinstance(one, dict)]
+    return [name for name in names if isinstance(name, str)]

@@ -13,8 +13,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
-from pyarrow import parquet
 
+from ckcv_ray.core.losses import ONE
+from ckcv_ray.core.schedule import Stage
 from ckcv_ray.data.files import MOST_CELLS
 from ckcv_ray.errors import StoreError
 from ckcv_ray.learners.base import STATUSES
@@ -27,6 +28,7 @@ FOLDER = "log/"
 PART = re.compile(r"log/part-([0-9]+)\.parquet")
 STAGES = ("select", "estimate")
 FAILED = "failed"
+FAILURES = "failures"  # metadata of a part: how many of its rows are failures
 NAMES = tuple(str(status) for status in STATUSES)
 POSITIONS = ("size", "split", "path", "step")
 MOST_SMALL_PARTS = 32
@@ -34,26 +36,27 @@ LARGE_PART_BYTES = 1 << 22
 MOST_PART_ROWS = 1 << 18
 
 
-def record_type(n_totals: int) -> np.dtype[np.void]:
-    """Return the type of one evaluation's record, with ``n_totals`` totals of the measure."""
+def record_type(n_totals: int, wide: bool = False) -> np.dtype[np.void]:
+    """Return the type of one evaluation's record, with ``n_totals`` totals of 32 or, if wide, of 64 bits."""
     return np.dtype(
         [
             ("estimate", np.bool_),
             *((name, np.int32) for name in POSITIONS),
-            ("totals", np.int32, (n_totals,)),
+            ("totals", np.int64 if wide else np.int32, (n_totals,)),
             ("n_iter", np.int64),
             ("status", np.int8),
         ]
     )
 
 
-def schema(n_totals: int) -> pa.Schema:
-    """Return the columns of the log."""
+def schema(n_totals: int, wide: bool = False) -> pa.Schema:
+    """Return the columns of the log; see ``record_type``."""
+    number = pa.int64() if wide else pa.int32()
     return pa.schema(
         [
             ("stage", pa.string()),
             *((name, pa.int32()) for name in POSITIONS),
-            *((f"total_{i}", pa.int32()) for i in range(n_totals)),
+            *((f"total_{i}", number) for i in range(n_totals)),
             ("n_iter", pa.int64()),
             ("status", pa.string()),
             ("traceback", pa.string()),
@@ -75,7 +78,7 @@ class Log:
         self.files = files
         self.problem = problem
         self.n_totals = problem.n_totals
-        self.schema = schema(self.n_totals)
+        self.schema = schema(self.n_totals, problem.wide_totals)
         self._most_rows = min(MOST_PART_ROWS, MOST_CELLS // MOST_SMALL_PARTS // len(self.schema))
 
     def append(self, records: Records, failures: list[Failure]) -> None:
@@ -155,7 +158,7 @@ class Log:
         return pa.Table.from_pylist(rows, schema=self.schema)
 
     def _records(self, good: pa.Table) -> Records:
-        records = np.zeros(len(good), record_type(self.n_totals))
+        records = np.zeros(len(good), record_type(self.n_totals, self.problem.wide_totals))
         for name in (*POSITIONS, "n_iter"):
             records[name] = good[name].to_numpy()
         for i in range(self.n_totals):
@@ -180,10 +183,25 @@ class Log:
                 raise ValueError(f"{name} is outside the study")
 
     def _check_totals(self, records: Records) -> None:
-        totals = records["totals"].astype(np.int64)
-        rows = np.array([size.n_select for size in self.problem.sizes])[records["size"]]
-        if np.any(totals < 0) or np.any(totals.sum(axis=1) > rows):
+        problem, totals = self.problem, records["totals"].astype(np.int64)
+        units = [size.n_select for size in problem.sizes]
+        rows = np.array(list(map(problem.most_rows_in, units)))[records["size"]]
+        errors = totals[:, : problem.task.n_classes]
+        if np.any(totals < 0) or np.any(errors.sum(axis=1) > rows):
             raise ValueError("there are more errors than rows, or a negative number of them")
+        if np.any(totals[:, problem.task.n_classes :] > ONE * np.array(units)[records["size"], None]):
+            raise ValueError("the share of wrong rows, summed over groups, exceeds the number of groups")
+        if self.problem.criterion.by_class and np.any(totals > self._class_rows(records)):
+            raise ValueError("there are more errors on a class than rows of it")
+
+    def _class_rows(self, records: Records) -> NDArray[np.int64]:
+        """Return the rows of each class that each record's evaluation scored, (records, n_classes)."""
+        rows = np.empty(records["totals"].shape, np.int64)
+        for estimate, size in set(zip(records["estimate"].tolist(), records["size"].tolist(), strict=True)):
+            here = (records["estimate"] == estimate) & (records["size"] == size)
+            stage = Stage.ESTIMATE if estimate else Stage.SELECT
+            rows[here] = self.problem.units(stage, size)[records["split"][here]]
+        return rows
 
     def _compact(self) -> None:
         """Join the small parts when there are many: write the joined part, then delete the small ones.
@@ -202,19 +220,18 @@ class Log:
         """Return whether a part should be joined: short, and no failures, whose tracebacks may be long."""
         if self.files.size(part) >= LARGE_PART_BYTES:
             return False
-        with formats.undamaged(self.files, part), self.files.open(part) as stream:
-            metadata = parquet.read_metadata(stream)
-            column = self.schema.get_field_index("traceback")
-            columns = [metadata.row_group(i).column(column) for i in range(metadata.num_row_groups)]
-            empty = sum(column.statistics.null_count for column in columns)
-            return bool(empty == metadata.num_rows <= self._most_rows)
+        if formats.metadata(self.files, part).get(FAILURES.encode()) != b"0":
+            return False
+        with formats.undamaged(self.files, part):
+            return formats.rows_in(self.files, part) <= self._most_rows
 
     def _next_part(self) -> str:
         numbers = [int(match[1]) for part in self.parts() if (match := PART.fullmatch(part))]
         return f"{FOLDER}part-{max(numbers, default=-1) + 1:06d}.parquet"
 
     def _write(self, part: str, rows: pa.Table) -> None:
-        formats.write_table(self.files, part, rows, self.problem.run_id)
+        failures = len(rows) - rows["traceback"].null_count
+        formats.write_table(self.files, part, rows, self.problem.run_id, {FAILURES: str(failures)})
 
     def _read(self, part: str) -> pa.Table:
         return formats.read_table(self.files, part, self.problem.run_id, self.schema)

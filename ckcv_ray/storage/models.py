@@ -2,48 +2,60 @@
 
 ensemble/models.parquet     F*
 ensemble/nested.parquet     the ensemble of a nested certification
+ensemble/refit.parquet      one model on all rows that were not held out
+ensemble/full.parquet       one model on all rows, if some were held out
 ensemble/model-*.pkl        the members of F*, each usable by itself
 """
 
 import hashlib
 import json
+from dataclasses import replace
 
+from ckcv_ray.data.task import Task
 from ckcv_ray.errors import StoreError
 from ckcv_ray.learners import ensemble as ensembles
-from ckcv_ray.learners.ensemble import Ensemble
+from ckcv_ray.learners.ensemble import Ensemble, Models
 from ckcv_ray.storage import formats
 from ckcv_ray.storage.files import Files
-from ckcv_ray.study import OUTER_K, Problem
+from ckcv_ray.study import Problem
 
 FOLDER = "ensemble/"
 MODELS, NESTED = f"{FOLDER}models.parquet", f"{FOLDER}nested.parquet"
+REFIT, FULL = f"{FOLDER}refit.parquet", f"{FOLDER}full.parquet"
+TABLES = (MODELS, NESTED, REFIT, FULL)
 ROOM_BYTES = 1 << 16  # a pickle may exceed what this version writes by this much
 
 
-def write(files: Files, problem: Problem, ensemble: Ensemble, nested: Ensemble | None) -> None:
+def write(files: Files, problem: Problem, models: Models) -> None:
     """Write the models, and remove the pickles of an earlier winner."""
-    _write_table(files, MODELS, problem, ensemble)
-    pickles = ensembles.to_pickles(ensemble, problem.learner, problem.task)
+    for name, ensemble in zip(TABLES, (models.best, models.nested, models.refit, models.full), strict=True):
+        if ensemble is not None:
+            _write_table(files, name, problem, ensemble)
+    pickles = ensembles.to_pickles(models.best, problem.learner, problem.task)
     for name, content in pickles.items():
         formats.write(files, f"{FOLDER}{name}", content)
     for name in pickles_in(files):
         if name.removeprefix(FOLDER) not in pickles:
             formats.delete(files, name)
-    if nested is not None:
-        _write_table(files, NESTED, problem, nested)
 
 
-def read(files: Files, problem: Problem, k: int) -> tuple[Ensemble, Ensemble | None]:
-    """Read F* at k folds, and the nested ensemble if the study has one.
+def read(files: Files, problem: Problem, k: int) -> Models:
+    """Read F* at k folds, and the other models that the study has.
 
     Raises:
         StoreError: a file is damaged, or does not hold a model for each split.
     """
     n_splits = problem.size_of(k).n_splits
-    ensemble = _read_table(files, MODELS, problem, k, n_splits)
-    if problem.study.outer_splits is None:
-        return ensemble, None
-    return ensemble, _read_table(files, NESTED, problem, OUTER_K, problem.outer.sizes[0].n_splits)
+    models = Models(_read_table(files, MODELS, problem.task, problem, k, n_splits))
+    if problem.study.outer_splits is not None:
+        outer = problem.outer.sizes[0]
+        nested = _read_table(files, NESTED, problem.task, problem, outer.k, outer.n_splits)
+        models = replace(models, nested=nested)
+    if problem.held is not None:
+        refit = _read_table(files, REFIT, problem.task, problem, k, 1)
+        full = _read_table(files, FULL, problem.all_rows, problem, k, 1)
+        models = replace(models, refit=refit, full=full)
+    return models
 
 
 def pickles_in(files: Files) -> list[str]:
@@ -72,13 +84,14 @@ def read_pickles(files: Files, problem: Problem, ensemble: Ensemble, digests: di
 def _write_table(files: Files, name: str, problem: Problem, ensemble: Ensemble) -> None:
     task = problem.task
     names = {"labels": json.dumps(task.classes), "features": json.dumps(task.features)}
-    formats.write_table(files, name, ensembles.to_arrow(ensemble, problem.learner), problem.run_id, names)
+    rows = ensembles.to_arrow(ensemble, problem.learner, task)
+    formats.write_table(files, name, rows, problem.run_id, names)
 
 
-def _read_table(files: Files, name: str, problem: Problem, k: int, n_splits: int) -> Ensemble:
-    """Read the ensemble in a file, one member for each split."""
-    schema, task = ensembles.schema(problem.learner), problem.task
-    most = n_splits * (problem.learner.most_values(task) + 2 * task.n_classes + len(ensembles.COMMON))
+def _read_table(files: Files, name: str, task: Task, problem: Problem, k: int, n_splits: int) -> Ensemble:
+    """Read the ensemble in a file, one member for each split, fitted on rows of a task."""
+    schema = ensembles.schema(problem.learner, task)
+    most = n_splits * (problem.learner.most_values(task) + 2 * task.n_classes + len(ensembles.OF_GROUPS))
     rows = formats.read_table(files, name, problem.run_id, schema, n_splits, most)
     with formats.undamaged(files, name):
         ensemble = ensembles.from_arrow(rows, problem.learner, task)

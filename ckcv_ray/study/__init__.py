@@ -1,12 +1,25 @@
 """Studies (Study), studies applied to a task (Problem), and how to run them (Execution)."""
 
-from ckcv_ray.study.certification import OUTER_K, Certification, Holdout, Nested, Occam, inner_rows, member_of
+from ckcv_ray.study.certification import (
+    AUC,
+    BY_CLASS,
+    QUANTITIES,
+    Certification,
+    Holdout,
+    Nested,
+    Occam,
+    count_shares,
+    judge_of,
+    member_of,
+)
 from ckcv_ray.study.problem import Candidate, Problem, listed
-from ckcv_ray.study.study import MOST_SEED, SLOTS, Execution, Study, read_toml, run_id
+from ckcv_ray.study.study import MOST_SEED, SLOTS, Execution, Study, named_parts, read_toml, run_id
 
 __all__ = [
+    "AUC",
+    "BY_CLASS",
     "MOST_SEED",
-    "OUTER_K",
+    "QUANTITIES",
     "SLOTS",
     "Candidate",
     "Certification",
@@ -16,9 +29,11 @@ __all__ = [
     "Occam",
     "Problem",
     "Study",
-    "inner_rows",
+    "count_shares",
+    "judge_of",
     "listed",
     "member_of",
+    "named_parts",
     "read_toml",
     "run_id",
 ]

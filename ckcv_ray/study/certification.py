@@ -3,18 +3,25 @@
 The proofs are in ``claims.proofs``.
 """
 
-from dataclasses import dataclass
-from typing import Any, ClassVar, Protocol
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Protocol, Self
 
 from ckcv_ray.core.options import Option, check_options, option
-from ckcv_ray.core.resampling import MOST_SPLITS, hold_out
+from ckcv_ray.core.resampling import MOST_SPLITS, Outer, hold_out
 from ckcv_ray.data.schema import Index
 from ckcv_ray.errors import InputError
-from ckcv_ray.validation import integer, number, quoted, sequence
+from ckcv_ray.validation import check_choice, expect, integer, number, quoted, sequence
 
 MOST_DIGITS = 18
-OUTER_K = 3
-CLAIMS = ("random", "vote")
+PARTS = {"third": 3, "half": 2}  # of how many equal parts an outer estimate set is one
+CLAIMS = ("refit", "random", "vote")
+OF_TWO = ("sensitivity", "specificity")  # the recall of the positive class, and of the other
+BY_CLASS = (*OF_TWO, "recall")
+AUC = "auc"
+QUANTITIES = (*BY_CLASS, AUC)
+NESTED_CLAIMS = ("random", *QUANTITIES)
+FEW_ROWS = 400  # up to here, auto holds out half of the rows
+AUTO, HALF, THIRD = "auto", 0.5, 0.33
 
 
 class Certification(Protocol):
@@ -29,6 +36,9 @@ class Certification(Protocol):
     resamplings: ClassVar[frozenset[str]]
     criteria: ClassVar[frozenset[str]]
 
+    def canonical(self, n: int) -> Self:
+        """Return the canonical form for n rows, the same for all equivalent certifications."""
+
     def held_out(self, n: int, seed: int) -> Index | None:
         """Return the rows that nothing uses before the end, ascending; None if there are none."""
 
@@ -39,29 +49,98 @@ class Occam:
 
     name: ClassVar[str] = "occam"
     resamplings: ClassVar[frozenset[str]] = frozenset({"complete", "rotation"})
-    criteria: ClassVar[frozenset[str]] = frozenset({"error"})
+    criteria: ClassVar[frozenset[str]] = frozenset({"error", "balanced", "cost", "mean_error"})
+
+    def canonical(self, n: int) -> Self:
+        """Return itself."""
+        return self
 
     def held_out(self, n: int, seed: int) -> Index | None:
         """Return None: no rows are held out."""
 
 
-def _share(name: str, value: Any) -> float:
-    share = number(name, value)
+def _share(name: str, value: Any) -> float | str:
+    if isinstance(value, str) and value == AUTO:
+        return AUTO
+    try:
+        share = number(name, float(value) if isinstance(value, str) else value)
+    except ValueError:
+        raise InputError(f"{name}={quoted(value)}: expected a share such as 0.33, or {AUTO}") from None
     if not 0.0 < share < 1.0:
-        raise InputError(f"{name}={share!r} is outside (0, 1): 0.33 holds out a third of the rows")
+        raise InputError(
+            f"{name}={share!r} is outside (0, 1): 0.33 holds out a third of the rows; {AUTO} chooses"
+        )
     return share
 
 
 def _claims(name: str, value: Any) -> tuple[str, ...]:
-    listed = sequence(name, value.split(",") if isinstance(value, str) else value, least=0, kind="names")
-    claims = tuple(dict.fromkeys(str(c) if isinstance(c, str) else quoted(c) for c in listed)) or CLAIMS[:1]
+    claims = _names(name, value) or CLAIMS[:1]
     for claim in claims:
-        if claim not in CLAIMS and member_of(claim) < 0:
+        if claim not in (*CLAIMS, *QUANTITIES) and member_of(claim) < 0:
             raise InputError(
-                f"{name}={claim!r} is not known: choose from {', '.join(CLAIMS)}, or member:0 for the "
-                "member of split 0"
+                f"{name}={claim!r} is not known: choose from {', '.join((*CLAIMS, *QUANTITIES))}, or "
+                "member:0 for the member of split 0"
             )
     return claims
+
+
+def _nested_claims(name: str, value: Any) -> tuple[str, ...]:
+    claims = _names(name, value) or NESTED_CLAIMS[:1]
+    for claim in claims:
+        if claim not in NESTED_CLAIMS:
+            raise InputError(
+                f"{name}={claim!r} is not known for nested: choose from {', '.join(NESTED_CLAIMS)}"
+            )
+    return claims
+
+
+def _names(name: str, value: Any) -> tuple[str, ...]:
+    listed = sequence(name, value.split(",") if isinstance(value, str) else value, least=0, kind="names")
+    return tuple(dict.fromkeys(str(c) if isinstance(c, str) else quoted(c) for c in listed))
+
+
+def _label(name: str, value: Any) -> str | None:
+    expect(name, value, str | bool | int | float | None, "a label of the target, such as 'sick' or 1")
+    return None if value is None else str(value)
+
+
+def _check_together(claims: tuple[str, ...], positive: str | None) -> None:
+    """Raise InputError if claims repeat each other, or if no claim depends on the positive class."""
+    of_two = [claim for claim in claims if claim in OF_TWO]
+    if of_two and "recall" in claims:
+        raise InputError(f"claim=recall is of every class, {of_two[0]} included: leave one of them out")
+    if positive is not None and not of_two:
+        raise InputError(
+            f"positive={positive!r} names the class of the claims {' and '.join(OF_TWO)}, and claim="
+            f"{','.join(claims)} has neither: leave it out, or add one of them"
+        )
+
+
+def judge_of(claims: tuple[str, ...]) -> str:
+    """Return the rule that the quantities among the claims are about: the first one named."""
+    return next((claim for claim in claims if claim not in QUANTITIES), CLAIMS[0])
+
+
+def count_shares(claims: tuple[str, ...]) -> int:
+    """Return among how many delta is shared: each rule, all recalls together, and the AUC."""
+    by_class = any(claim in BY_CLASS for claim in claims)
+    return sum(claim not in BY_CLASS for claim in claims) + by_class
+
+
+CLAIM_HELP = (
+    "What is certified, sharing delta; several as a,b. By holdout the error of: refit (one model, fitted on "
+    "all rows not held out), random (the member that ckcv predict draws for a row, by a hash of its values), "
+    "vote (the majority vote of F*), member:7; by nested that of random (a member drawn for each row). By "
+    "both: sensitivity, specificity, recall (of every class), auc."
+)
+CLAIM_SHOWN = "refit; for nested random"
+POSITIVE = Option(
+    _label,
+    "Label of the class that sensitivity is the recall of, and specificity the recall of the other one.",
+    shown="the second in sorted order: 1 of 0 and 1, yes of no and yes",
+    panel="Certificate",
+    unsaid=True,
+)
 
 
 @dataclass(frozen=True)
@@ -69,10 +148,14 @@ class Holdout:
     """Certification on a share of the rows held out from selecting and fitting.
 
     Attributes:
-        holdout_share: that share, in (0, 1).
-        claim: what these rows certify, with delta shared equally: "random" (the member of F* that ``predict``
-            draws for a row, by a hash of its values keyed with the seed), "vote" (the majority), "member:7"
-            (the member of split 7).
+        holdout_share: that share, in (0, 1), or "auto": half of up to 400 rows, a third of more.
+        claim: what these rows certify. Rules, by their error: "refit" (one model at the selected setting,
+            fitted on all other rows), "random" (the member of F* that ``predict`` draws for a row, by a hash
+            of its values keyed with the seed), "vote" (the majority), "member:7" (the member of split 7).
+            Quantities of the first rule named, or of "refit": "sensitivity", "specificity" (two classes),
+            "recall" (of every class), "auc" (two classes). delta is shared equally among the rules, the
+            recalls together, and the AUC.
+        positive: label of the class that sensitivity is about; None for the second in sorted order.
 
     Raises:
         InputError: a field has the wrong type or is out of range.
@@ -82,26 +165,46 @@ class Holdout:
     resamplings: ClassVar[frozenset[str]] = Occam.resamplings
     criteria: ClassVar[frozenset[str]] = Occam.criteria
 
-    holdout_share: float = option(
-        0.33, Option(_share, "Share of the rows held out by holdout.", float, "0.33", "Certificate")
+    holdout_share: float | str = option(
+        THIRD,
+        Option(
+            _share,
+            "Share of the rows held out by holdout, or auto: half of up to 400 rows, a third of more.",
+            shown="0.33",
+            panel="Certificate",
+        ),
     )
     claim: tuple[str, ...] = option(
         CLAIMS[:1],
         Option(
             _claims,
-            "What holdout certifies, sharing delta: random (the member that ckcv predict draws for a row, by "
-            "a hash of its values), vote (the majority vote of F*), member:7; several as a,b.",
-            shown="random",
+            CLAIM_HELP,
+            shown=CLAIM_SHOWN,
             panel="Certificate",
         ),
     )
+    positive: str | None = option(None, POSITIVE)
 
     def __post_init__(self) -> None:
         check_options(self)
+        _check_together(self.claim, self.positive)
+        if AUC in self.claim and judge_of(self.claim) == "random":
+            raise InputError(
+                f"claim={AUC} needs one score for all rows, and random draws a member for each: name another "
+                f"rule first, such as vote,{AUC}, or none"
+            )
+
+    def canonical(self, n: int) -> Self:
+        """Return it with the share that "auto" stands for."""
+        if self.holdout_share != AUTO:
+            return self
+        return replace(self, holdout_share=HALF if n <= FEW_ROWS else THIRD)
 
     def held_out(self, n: int, seed: int) -> Index | None:
         """Draw the rows to hold out."""
-        return hold_out(n, self.holdout_share, seed)
+        share = self.canonical(n).holdout_share
+        assert isinstance(share, float)
+        return hold_out(n, share, seed)
 
 
 @dataclass(frozen=True)
@@ -109,7 +212,12 @@ class Nested:
     """Certification of a second ensemble, in addition to F*, with members selected inside outer splits.
 
     Attributes:
-        outer_splits: number of outer splits, each of which estimates on a third of the rows.
+        outer_splits: number of outer splits; it may be raised in an existing run folder.
+        outer_share: share of the rows that each outer split estimates on, "third" or "half"; the selection is
+            made on the others.
+        claim: what is certified of a member drawn for each row: "random" (its error), and the quantities of
+            ``Holdout``; delta is shared likewise.
+        positive: as for ``Holdout``.
 
     Raises:
         InputError: a field has the wrong type or is out of range.
@@ -123,23 +231,51 @@ class Nested:
         5,
         Option(
             lambda name, value: integer(name, value, least=1, most=MOST_SPLITS),
-            "Outer splits of nested; each costs a run on two thirds of the rows.",
+            "Outer splits of nested; each costs a run on the rows that it does not estimate on. A larger "
+            "number adds splits to an existing run folder.",
             int,
             "5",
             "Certificate",
+            grows=True,
         ),
     )
+    outer_share: str = option(
+        "third",
+        Option(
+            lambda name, value: check_choice(name, value, PARTS),
+            "Share of the rows that each outer split of nested estimates on: third or half. Half "
+            "usually gives a closer bound, about models that were selected on fewer rows.",
+            shown="third",
+            panel="Certificate",
+        ),
+    )
+    claim: tuple[str, ...] = option(
+        NESTED_CLAIMS[:1],
+        Option(
+            _nested_claims,
+            CLAIM_HELP,
+            shown=CLAIM_SHOWN,
+            panel="Certificate",
+            unsaid=True,
+        ),
+    )
+    positive: str | None = option(None, POSITIVE)
 
     def __post_init__(self) -> None:
         check_options(self)
+        _check_together(self.claim, self.positive)
+
+    @property
+    def outer(self) -> Outer:
+        """How rows are divided into outer splits."""
+        return Outer(PARTS[self.outer_share], self.outer_splits)
+
+    def canonical(self, n: int) -> Self:
+        """Return itself."""
+        return self
 
     def held_out(self, n: int, seed: int) -> Index | None:
         """Return None: no rows are held out."""
-
-
-def inner_rows(n: int) -> int:
-    """Return the size of an inner run of a nested certification on n rows: all but an outer estimate set."""
-    return n - n // OUTER_K
 
 
 def member_of(claim: str) -> int:

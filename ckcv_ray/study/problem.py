@@ -5,19 +5,35 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, NamedTuple
 
-from ckcv_ray.core.measures import Kind
-from ckcv_ray.core.resampling import FoldSize, Split, check_folds, refitted
-from ckcv_ray.core.schedule import Stage
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ckcv_ray.core.by_label import class_of
+from ckcv_ray.core.criteria import GROUPED, Criterion, MeanBound, for_groups
+from ckcv_ray.core.measures import GroupShares, Kind, Measure
+from ckcv_ray.core.resampling import FoldSize, Outer, Resampling, Split, check_folds, refitted
+from ckcv_ray.core.schedule import Stage, Unit
 from ckcv_ray.core.selection import Leader
+from ckcv_ray.data.grouping import Groups, rows_of_units
 from ckcv_ray.data.schema import Index, some
 from ckcv_ray.data.task import Task, TestRows
-from ckcv_ray.errors import InputError
+from ckcv_ray.errors import InputError, counted
 from ckcv_ray.learners import Learner
 from ckcv_ray.learners.base import Setting
-from ckcv_ray.study.certification import Holdout, Occam, inner_rows, member_of
-from ckcv_ray.study.study import SLOTS, Study, run_id
+from ckcv_ray.learners.choice import learner_of_paths, learners_of, number_of
+from ckcv_ray.study.certification import (
+    AUC,
+    OF_TWO,
+    QUANTITIES,
+    Holdout,
+    Nested,
+    Occam,
+    member_of,
+)
+from ckcv_ray.study.study import Study, named_parts, run_id
 from ckcv_ray.validation import expect
 
+Costs = NDArray[np.float64]
 KINDS: dict[str, Callable[[Any], frozenset[Kind]]] = {  # kinds of task that a part of a study supports
     "learner": lambda part: part.kinds,
     "criterion": lambda part: part.measure.kinds,
@@ -44,13 +60,17 @@ def listed(setting: Setting) -> str:
 class Problem:
     """A study applied to a task, checked once.
 
+    What is divided, held out and counted are units: rows, or groups if the task has any. Fold sizes count
+    units; splits and held-out rows are given as rows.
+
     Attributes:
         study: the study in canonical form for these rows.
         task: the learning rows.
         all_rows: all rows of the table, including those held out.
         held: numbers of the rows held out, ascending; None if there are none.
-        sizes: fold sizes, the largest first.
+        sizes: fold sizes in units, the largest first.
         run_id: identifier of study and data.
+        resampling: how the learning rows are divided: that of the study, or that of the outer splits.
     """
 
     study: Study
@@ -59,6 +79,7 @@ class Problem:
     held: Index | None
     sizes: tuple[FoldSize, ...]
     run_id: str
+    resampling: Resampling
 
     @classmethod
     def of(cls, study: Study, task: Task) -> "Problem":
@@ -70,29 +91,80 @@ class Problem:
         expect("study", study, Study, "a Study, such as Study.of(k=(3, 5, 10))")
         expect("task", task, Task, "a Task: make one with Task.of(X, y)")
         _check_kind(study, task)
-        held = study.certification.held_out(task.n, study.seed)
+        study = _with_claims(study, task)
+        _check_unlabelled(study, task)
+        if task.groups is not None:
+            _check_for_groups(study)
+        study = replace(study, certification=study.certification.canonical(task.n_units))
+        units = study.certification.held_out(task.n_units, study.seed)
+        held = None if units is None else rows_of_units(task.groups, units)
         learned = task if held is None else task.without(held)
-        study = _canonical(study, learned.n)
-        sizes = study.resampling.sizes(learned.n)
+        study = replace(
+            study, learner=study.learner.canonical(task), criterion=study.criterion.on(task.classes)
+        )
+        study = _canonical(study, learned.n_units, task.unit)
+        sizes = study.resampling.sizes(learned.n_units)
         _check_sizes(study, sizes)
-        if study.outer_splits is not None:
-            _check_inner(study, learned.n)
-        return cls(study, learned, task, held, sizes, run_id(study, task.digest))
+        if study.outer is not None:
+            _check_outer(study, study.outer, learned.n_units, task.unit)
+        return cls(study, learned, task, held, sizes, run_id(study, task.digest), study.resampling)
 
     @property
     def learner(self) -> Learner:
         """Learner of the study."""
         return self.study.learner
 
+    @property
+    def criterion(self) -> Criterion:
+        """What is minimised on this task: with groups, the form of the study's criterion for them."""
+        grouped = for_groups(self.study.criterion) if self.task.groups is not None else None
+        return grouped or self.study.criterion
+
+    def measure(self, groups: Groups | None) -> Measure:
+        """Return the criterion's measure for rows of these groups; None without groups."""
+        return self.criterion.measure if groups is None else GroupShares(groups)
+
+    @property
+    def positive(self) -> int:
+        """Number of the class that sensitivity is about: of two the second, unless the study names one."""
+        certification = self.study.certification
+        named = certification.positive if isinstance(certification, Holdout | Nested) else None
+        return 1 if named is None else class_of("positive", named, self.task.classes)
+
     @cached_property
     def n_settings(self) -> int:
-        """Number of settings of the learner."""
-        return sum(self.learner.lengths)
+        """Number of settings of the learner, or of all learners that are compared."""
+        return int(self.settings_of.sum())
+
+    @cached_property
+    def learners(self) -> dict[str, Learner]:
+        """The learners that are compared, by label: of equals the first wins."""
+        return learners_of(self.learner)
+
+    @cached_property
+    def learner_of_paths(self) -> Index:
+        """For each path the position of its learner among those that are compared, (n_paths,)."""
+        return learner_of_paths(self.learner)
+
+    @cached_property
+    def settings_of(self) -> Index:
+        """Number of settings of each learner, (n_learners,)."""
+        return np.array([sum(one.lengths) for one in self.learners.values()])
+
+    def learner_of(self, setting: Setting) -> tuple[int, Learner]:
+        """Return the learner that a setting is of, after its position."""
+        number = number_of(self.learner, setting)
+        return number, list(self.learners.values())[number]
 
     @property
     def n_totals(self) -> int:
         """Number of totals of the criterion's measure."""
-        return self.study.criterion.measure.columns(self.task.n_classes)
+        return self.criterion.measure.columns(self.task.n_classes)
+
+    @property
+    def wide_totals(self) -> bool:
+        """Whether totals take 64 bits: those of groups do."""
+        return self.task.groups is not None
 
     @property
     def n_evaluations(self) -> int:
@@ -105,28 +177,96 @@ class Problem:
         report = self.study.report_k
         return tuple(j for j, size in enumerate(self.sizes) if any(size.holds(k) for k in report))
 
+    def units(self, stage: Stage, size: int) -> Any:
+        """Return the units that every split of a fold size scores, as the criterion counts them.
+
+        They are the number of rows in a scored set, or if the criterion is ``by_class`` those of each class,
+        (n_splits, n_classes), for which the splits are drawn the first time.
+        """
+        if not self.criterion.by_class:
+            return self.sizes[size].n_select
+        if size not in self._class_rows:
+            splits = [self.split(size, number) for number in range(self.sizes[size].n_splits)]
+            self._class_rows[size] = np.array(
+                [[self._count_classes(one.select), self._count_classes(one.estimate)] for one in splits]
+            )
+        return self._class_rows[size][:, int(stage is not Stage.SELECT)]
+
     def size_of(self, k: int) -> FoldSize:
         """Return the fold size of ``k``, one of the study's numbers of folds."""
         return next(size for size in self.sizes if size.holds(k))
 
     def split(self, size: int, number: int) -> Split:
-        """Return split ``number`` of the fold size at position ``size``."""
-        return self.study.resampling.split(self.task.n, self.sizes[size], number, self.study.seed)
+        """Return the rows of split ``number`` of the fold size at position ``size``."""
+        task = self.task
+        units = self.resampling.split(task.n_units, self.sizes[size], number, self.study.seed)
+        return Split(*(rows_of_units(task.groups, part) for part in units))
+
+    def order(self, size: FoldSize) -> Index:
+        """Return the numbers of all splits of a fold size in an order that is exchangeable given the data."""
+        return self.resampling.order(self.task.n_units, size, self.study.seed)
+
+    def rows_in(self, units: int) -> int:
+        """Return the number of rows that this many units have on average, rounded."""
+        return round(units * self.task.n / self.task.n_units)
+
+    def most_rows_in(self, units: int) -> int:
+        """Return the largest number of rows that this many units can have."""
+        return units if self.task.groups is None else int(self._largest[units])
+
+    @cached_property
+    def _largest(self) -> Index:
+        """The number of rows of the largest groups, one for each number of groups from 0."""
+        assert self.task.groups is not None
+        largest_first = np.sort(np.bincount(self.task.groups))[::-1]
+        return np.append(0, np.cumsum(largest_first))
 
     def rows(self, stage: Stage, size: int, number: int) -> tuple[Index, Index]:
         """Return the training rows and the scored rows of a split."""
         split = self.split(size, number)
         return (split.train, split.select) if stage is Stage.SELECT else refitted(split)
 
-    def cost(self, stage: Stage, size: int) -> float:
-        """Return the relative cost of a fit."""
+    def cost(self, stage: Stage, size: int) -> Costs:
+        """Return the relative cost of a fit by each learner, (n_learners,).
+
+        Costs of different learners cannot be compared.
+        """
         fold = self.sizes[size]
-        return self.learner.cost(fold.n_train + (stage is not Stage.SELECT) * fold.n_select)
+        return self.cost_of(fold.n_train + (stage is not Stage.SELECT) * fold.n_select)
+
+    def cost_of(self, units: int) -> Costs:
+        """Return the relative cost of a fit by each learner on this many units, (n_learners,)."""
+        rows = self.rows_in(units)
+        return np.array([one.cost(rows) for one in self.learners.values()], dtype=np.float64)
+
+    def cost_of_fits(self, stage: Stage, size: int, paths: ArrayLike, fits: ArrayLike) -> Costs:
+        """Return the summed cost of fits by each learner, (n_learners,), given how many on which paths."""
+        learners = self.learner_of_paths[np.asarray(paths, dtype=np.intp)]
+        return self.cost(stage, size) * np.bincount(learners, fits, len(self.learners))
+
+    def cost_of_unit(self, unit: Unit) -> Costs:
+        """Return the cost of a unit by each learner, all steps of its paths included, (n_learners,)."""
+        return self.cost_of_fits(unit.stage, unit.size, *zip(*unit.paths, strict=True))
+
+    @property
+    def inner_sizes(self) -> tuple[FoldSize, ...]:
+        """Fold sizes of the selection inside each outer split; none without a nested certification."""
+        return self.study.resampling.sizes(self.n_inner) if self.study.outer is not None else ()
 
     @property
     def inner_share(self) -> float:
-        """Cost of a fit inside an outer split of a nested certification, relative to one on all rows."""
-        return self.learner.cost(inner_rows(self.task.n)) / self.learner.cost(self.task.n)
+        """Cost of a fit inside an outer split relative to one on all rows; 0 without such splits.
+
+        Of several learners the largest is taken.
+        """
+        if self.study.outer is None:
+            return 0.0
+        return float(np.max(self.cost_of(self.n_inner) / self.cost_of(self.task.n_units)))
+
+    @property
+    def n_inner(self) -> int:
+        """Number of units to select on in each outer split."""
+        return self.outer.sizes[0].n_train
 
     def candidate(self, leader: Leader) -> Candidate:
         """Return the candidate at a leader's position, with the smallest k of its fold size."""
@@ -134,7 +274,7 @@ class Problem:
 
     def held_rows(self) -> TestRows | None:
         """Return the rows held out, if any are."""
-        return None if self.held is None else TestRows(self.all_rows.X[self.held], self.all_rows.y[self.held])
+        return None if self.held is None else self.all_rows.scored(self.held)
 
     def with_study(self, study: Study) -> "Problem":
         """Apply another study to the same learning rows, as if there were no others."""
@@ -145,7 +285,7 @@ class Problem:
         return replace(self, all_rows=self.task, held=None)
 
     def inner(self, number: int) -> "Problem":
-        """Return the problem of selecting inside an outer split, on its TR and MS alone.
+        """Return the problem of selecting inside an outer split, on its TR alone.
 
         Raises:
             InputError: a class has too few of these rows.
@@ -154,27 +294,108 @@ class Problem:
         return Problem.of(self.study.inner(), self.task.rows(train))
 
     @cached_property
+    def _class_rows(self) -> dict[int, Index]:
+        """Rows of each class in MS and EE by fold size, each (n_splits, 2, n_classes)."""
+        return {}
+
+    def _count_classes(self, rows: Index) -> Index:
+        return np.bincount(self.task.y[rows], minlength=self.task.n_classes)
+
+    @cached_property
     def outer(self) -> "Problem":
-        """The problem of the outer splits of a nested certification."""
-        return Problem.of(self.study.outer(), self.task)
+        """The problem on the outer splits of a nested certification."""
+        assert self.study.outer is not None
+        sizes = self.study.outer.sizes(self.task.n_units)
+        return replace(self, sizes=sizes, resampling=self.study.outer)
 
 
 def _check_kind(study: Study, task: Task) -> None:
     target = f"{task.target!r} has {task.n_classes} classes ({some(task.classes)})"
     for slot, kinds in KINDS.items():
         part = getattr(study, slot)
-        if task.kind not in kinds(part):
-            others = [name for name, other in SLOTS[slot].items() if task.kind in kinds(other)]
+        several = learners_of(part) if slot == "learner" else {part.name: part}
+        for label in [label for label, one in several.items() if task.kind not in kinds(one)]:
+            others = [name for name, other in named_parts(slot).items() if task.kind in kinds(other)]
             remedy = (
                 f"choose {slot} {' or '.join(others)}" if others else "leave out the rows of other classes"
             )
-            allowed = " or ".join(sorted(kinds(part)))
-            raise InputError(f"the target {target}, and {slot} {part.name} is for {allowed}: {remedy}")
+            allowed = " or ".join(sorted(kinds(several[label])))
+            raise InputError(
+                f"the target {target}, and {slot} {label} is for {allowed}: "
+                f"{remedy if len(several) == 1 else 'leave it out'}"
+            )
 
 
-def _canonical(study: Study, n: int) -> Study:
-    """Return the canonical form of a study for n learning rows."""
-    check_folds("report_k", study.report_k, n)
+def _check_for_groups(study: Study) -> None:
+    """Raise InputError unless what is minimised, reported and claimed is defined for groups."""
+    criterion = study.criterion
+    claims = study.certification.claim if isinstance(study.certification, Holdout | Nested) else ()
+    if by_class := [claim for claim in claims if claim in QUANTITIES]:
+        raise InputError(
+            f"claim={by_class[0]} counts rows of a class as independent, which rows of groups are not: leave "
+            "it out, or --group"
+        )
+    if for_groups(criterion) is None:
+        defined = " or ".join(part.name for part in GROUPED)
+        raise InputError(
+            f"criterion={criterion.name} is not defined for groups of rows: choose criterion {defined}, or "
+            "leave out --group"
+        )
+    if isinstance(criterion, MeanBound) and criterion.bound != MeanBound.bound:
+        raise InputError(
+            f"bound={criterion.bound!r} is for counts of rows: with groups, L_EE is computed with the bound "
+            "that is minimised (on the mean share of a group's rows that are wrong); leave --bound out"
+        )
+
+
+def _with_claims(study: Study, task: Task) -> Study:
+    """Return a study with its claims in canonical form for a task.
+
+    Raises:
+        InputError: a claim does not apply to the task or to the learner.
+    """
+    certification = study.certification
+    if not isinstance(certification, Holdout | Nested):
+        return study
+    for claim in certification.claim:
+        if claim in (*OF_TWO, AUC) and task.n_classes > 2:
+            instead = "claim recall, which is of every class" if claim in OF_TWO else "leave it out"
+            raise InputError(
+                f"claim={claim} is for two classes, and the target {task.target!r} has {task.n_classes}: "
+                f"{instead}"
+            )
+        unranked = [label for label, one in learners_of(study.learner).items() if not one.ranks]
+        if claim == AUC and unranked:
+            raise InputError(
+                f"claim={AUC} needs scores that order the rows, and learner {unranked[0]} gives none: "
+                "leave it out"
+            )
+    if certification.positive is None:
+        return study
+    number = class_of("positive", certification.positive, task.classes)
+    label = None if number == 1 else str(task.classes[number])
+    return replace(study, certification=replace(certification, positive=label))
+
+
+def _check_unlabelled(study: Study, task: Task) -> None:
+    if task.unlabelled is None:
+        return
+    if not isinstance(study.certification, Holdout):
+        raise InputError(
+            f"there are {counted(len(task.unlabelled), 'unlabelled row')}, which certify the model on all "
+            "rows together with rows held out: add --certify holdout, or leave out --unlabelled"
+        )
+    if task.groups is not None:
+        raise InputError(
+            "unlabelled rows count as independent of each other, which rows of groups are not: leave out "
+            "--unlabelled, or --group"
+        )
+
+
+def _canonical(study: Study, n: int, unit: str) -> Study:
+    """Return the canonical form of a study for n learning rows, or groups of them."""
+    check_folds("report_k", study.report_k, n, unit)
+    check_folds("k", study.resampling.k or (), n, unit)
     resampling = study.resampling.canonical(n)
     for k in study.report_k:
         if resampling.k is not None and k not in resampling.k:
@@ -192,9 +413,10 @@ def _check_sizes(study: Study, sizes: tuple[FoldSize, ...]) -> None:
             raise InputError(f"claim={claim!r} is outside member:0 to member:{fewest - 1}")
 
 
-def _check_inner(study: Study, n: int) -> None:
-    inner = study.inner()
+def _check_outer(study: Study, outer: Outer, n: int, unit: str) -> None:
+    outer.check(n, unit)
+    inner, inside = study.inner(), outer.sizes(n)[0].n_train
     try:
-        _check_sizes(inner, _canonical(inner, inner_rows(n)).resampling.sizes(inner_rows(n)))
+        _check_sizes(inner, _canonical(inner, inside, unit).resampling.sizes(inside))
     except InputError as error:
-        raise InputError(f"selecting inside {inner_rows(n)} of the {n} rows (nested): {error}") from None
+        raise InputError(f"selecting inside {inside} of the {n} {unit}s (nested): {error}") from None

@@ -1,0 +1,171 @@
+"""The baseline: the error of the constant that always predicts the most common class, to compare bounds with.
+
+The most common class is that of the learning rows (the first of equal ones): nothing else has been seen when
+it is chosen. Its error is counted on the rows that a claim rests on: the learning rows for occam and nested,
+and the held-out rows for holdout. Few of the held-out rows may be of that class by chance, and its error on
+them above one half; so a claim of holdout is compared with the smaller of both errors. A bound that is not
+below it says nothing beyond the constant.
+
+With groups of related rows, claims are about the groups' error rates, where each group counts once: so does
+the error of the constant, and the most common class is the one that makes it smallest on the learning rows.
+"""
+
+from collections import Counter
+from collections.abc import Sequence
+from math import fsum
+
+import numpy as np
+from numpy.typing import NDArray
+from typing_extensions import TypedDict  # pydantic accepts typing.TypedDict from Python 3.12 on
+
+from ckcv_ray.claims.percent import at_least, at_most, nearest
+from ckcv_ray.claims.wording import ERROR, Claim
+from ckcv_ray.data.grouping import Groups
+from ckcv_ray.data.schema import Classes, Label
+from ckcv_ray.errors import cut
+from ckcv_ray.study import AUC, Holdout, Problem
+
+LEARNING, HELD_OUT = "learning rows", "held-out rows"
+MOST_OF_LABEL = 60
+
+
+class Baseline(TypedDict):
+    """Error of always predicting the most common class of the learning rows.
+
+    Attributes:
+        on: the rows it is counted on: "learning rows" or "held-out rows".
+        predicted: number of the class predicted, a position in ``labels``.
+        errors: rows of another class.
+        rows: all of these rows.
+        error: the error rate, in [0, 1]; with groups, the mean of the groups' error rates.
+    """
+
+    on: str
+    predicted: int
+    errors: int
+    rows: int
+    error: float
+
+
+def baselines(problem: Problem) -> tuple[Baseline, ...]:
+    """Return the baseline on the learning rows and, if rows were held out, that on the held-out rows."""
+    task, held = problem.task, problem.held_rows()
+    weights = _weights(task.n, task.groups)
+    commoner = int(np.argmax(np.bincount(task.y, weights, minlength=task.n_classes)))
+    learning = _baseline(LEARNING, commoner, task.y, task.groups)
+    return (learning,) if held is None else (learning, _baseline(HELD_OUT, commoner, held.y, held.groups))
+
+
+def baseline_of(claim: Claim, among: Sequence[Baseline]) -> Baseline:
+    """Return the baseline that a claim is compared with: the smaller one if it is from held-out rows."""
+    learning, *held = among
+    of_held_out = claim["certification"] == Holdout.name
+    return min([*held, learning], key=lambda one: one["error"]) if of_held_out else learning
+
+
+def says_nothing(bound: float, baseline: Baseline) -> bool:
+    """Return whether a bound says nothing beyond the constant: it is not below the constant's error."""
+    return bound >= baseline["error"]
+
+
+def constant_of(baseline: Baseline, labels: Sequence[Label]) -> str:
+    """Return a phrase that names the constant: "always predicting 'benign'"."""
+    return f"always predicting {_shown(labels[baseline['predicted']])}"
+
+
+def comparison(bound: float, baseline: Baseline, labels: Sequence[Label]) -> str:
+    """Return a clause that compares a bound with its baseline."""
+    clause = (
+        f"{constant_of(baseline, labels)} is wrong on {nearest(baseline['error'])} of the {baseline['on']}"
+    )
+    return f"{clause}, so this says nothing beyond it" if says_nothing(bound, baseline) else clause
+
+
+def bound_statement(claim: Claim, baseline: Baseline, labels: Sequence[Label]) -> list[str]:
+    """Return a list of one sentence if a bound on the error says nothing beyond the constant, else none."""
+    sentence = (
+        f"The bound {at_most(claim['bound'])} is not below {nearest(baseline['error'])}, the error of "
+        f"{constant_of(baseline, labels)} on the {baseline['on']}: it says nothing beyond that."
+    )
+    return [sentence] if claim["quantity"] == ERROR and says_nothing(claim["bound"], baseline) else []
+
+
+def chance_statements(claims: Sequence[Claim]) -> list[str]:
+    """Return a sentence for each AUC, and for recalls of several classes, that a guess would reach as well.
+
+    A guess has an AUC of one half, and recalls that add up to 1 whatever the shares it guesses with.
+    """
+    statements, recalls = [], dict[tuple[str, str, tuple[int, ...]], list[float]]()
+    for claim in claims:
+        if claim["quantity"] == AUC and claim["bound"] >= 0.5:
+            statements.append(
+                f"An AUC of at least {at_least(1 - claim['bound'])} ({claim['certification']}) says nothing "
+                "beyond a guess, whose AUC is 50 %."
+            )
+        elif claim["quantity"] not in (ERROR, AUC):
+            of = claim["certification"], claim["classifier"], claim["splits"]
+            recalls.setdefault(of, []).append(1 - claim["bound"])
+    for (certification, *_), limits in recalls.items():
+        if len(limits) > 1 and fsum(limits) <= 1:
+            statements.append(
+                f"The recalls proven by {certification} add up to {at_least(fsum(limits))}: together they "
+                "say nothing beyond a guess, whose recalls add up to 100 %."
+            )
+    return statements
+
+
+def constants_statements(
+    constants: Sequence[int | None], refit: int | None, labels: Sequence[Label]
+) -> list[str]:
+    """Return a sentence if members of F* are constants on the learning rows, and one if the model refit is.
+
+    Args:
+        constants: for each member the class that it predicts for every learning row; None if there are more.
+        refit: the same of the model refit; None also if there is no such model.
+        labels: the original label of each class.
+    """
+    statements = _of_members(constants, labels)
+    if refit is not None:
+        statements.append(
+            f"The model refit predicts {_shown(labels[refit])} for every learning row: it is a constant."
+        )
+    return statements
+
+
+def _of_members(constants: Sequence[int | None], labels: Sequence[Label]) -> list[str]:
+    """Return a list of one sentence if members of F* are constants, else none."""
+    members = Counter(number for number in constants if number is not None)
+    if not members:
+        return []
+    if members.total() < len(constants) or len(members) > 1:
+        each = ", ".join(f"{_shown(labels[number])}: {members[number]:,}" for number in sorted(members))
+        return [
+            f"{members.total():,} of {len(constants):,} members of F* predict a single class for every "
+            f"learning row ({each}): these are constants."
+        ]
+    (number,) = members
+    return [
+        f"All members of F* predict {_shown(labels[number])} for every learning row: the winner is a "
+        "constant."
+    ]
+
+
+def _baseline(on: str, commoner: int, y: Classes, groups: Groups | None) -> Baseline:
+    wrong, rows = y != commoner, len(y)
+    errors = int(np.sum(wrong))
+    error = errors / rows
+    if groups is not None:
+        weights = _weights(rows, groups)
+        error = fsum(weights[wrong]) / fsum(weights)
+    return Baseline(on=on, predicted=commoner, errors=errors, rows=rows, error=error)
+
+
+def _weights(rows: int, groups: Groups | None) -> NDArray[np.float64]:
+    """Return how much each row counts: with groups, every group as much as any other."""
+    if groups is None:
+        return np.ones(rows)
+    return np.asarray(1 / np.bincount(groups)[groups])
+
+
+def _shown(label: Label) -> str:
+    return cut(repr(label), MOST_OF_LABEL)

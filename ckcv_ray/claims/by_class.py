@@ -1,0 +1,217 @@
+"""Claims by class and of the AUC: sensitivity, specificity, the recall of each class, and pairs in order.
+
+Everything here holds given the labels of all rows: rows of class c are independent draws from its
+distribution P_c, whatever the share of c. So the claims remain valid if the shares of the classes change.
+
+``held_out``: given the other rows and the labels, a fixed classifier's wrong rows among the held-out rows of
+class c are Bin(m_c, risk on P_c), independent for different classes: K Clopper-Pearson bounds at the level
+1 - (1 - d)^(1/K) hold jointly with probability 1 - d. Disjoint pairs of a row of each class, drawn without
+regard to anything but the labels, are independent, so the pairs that the classifier's score puts in the wrong
+order, or does not order, are binomial too.
+
+``nested``: given the labels and the outer splits, a member's wrong rows of class c in its outer estimate set
+are Bin(m_ic, risk on P_c). Their number m_ic varies with the split (``core.varying``), and one slope serves
+all of them: that of the size to expect from n and the class totals. Training rows connect the classes, so
+each has d/K.
+"""
+
+from collections.abc import Iterator, Sequence
+from math import expm1, fsum, log1p
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ckcv_ray.claims.percent import at_least, level_of
+from ckcv_ray.claims.rules import NESTED, Rule, prefix
+from ckcv_ray.claims.wording import (
+    BOUND_NAMES,
+    ONE_SOURCE,
+    RANDOM,
+    RANDOM_SPLITS,
+    Claim,
+    counted_splits,
+    named,
+    proven,
+)
+from ckcv_ray.core.bounds import clopper_pearson, smallest_mean
+from ckcv_ray.core.resampling import draw_pairs
+from ckcv_ray.core.schedule import Stage
+from ckcv_ray.core.varying import varying_terms
+from ckcv_ray.data.schema import Classes, Index, Label
+from ckcv_ray.errors import counted
+from ckcv_ray.learners.ensemble import Ensemble, Prediction, class_sizes
+from ckcv_ray.study import AUC, BY_CLASS, Holdout, Nested, Problem, count_shares
+
+
+class Quantity(NamedTuple):
+    """A quantity to claim.
+
+    Attributes:
+        name: "sensitivity", "specificity", "recall" or "auc".
+        number: number of the class it is about; -1 for auc.
+        label: label of that class; None for auc.
+        delta: probability with which its claim may fail.
+        jointly: what to say of the claims that hold together with it; "" if there are none.
+    """
+
+    name: str
+    number: int
+    label: Label | None
+    delta: float
+    jointly: str
+
+    @property
+    def phrase(self) -> str:
+        """A phrase that names the quantity."""
+        return named(self.name, self.label)
+
+    def rows_of(self, sizes: Sequence[int]) -> int:
+        """Return the rows of its class, given those of each class; for auc those of the rarer class."""
+        return min(sizes) if self.name == AUC else sizes[self.number]
+
+
+class Counts(NamedTuple):
+    """Wrong rows and all rows of a class, or wrong pairs and all pairs; one number for each split."""
+
+    wrong: Sequence[int]
+    units: Sequence[int]
+
+
+def quantities(problem: Problem, name: str) -> list[Quantity]:
+    """Return the quantities that a name in the study's claims stands for: "recall" is one for each class."""
+    certification = problem.study.certification
+    assert isinstance(certification, Holdout | Nested)
+    delta = problem.study.delta / count_shares(certification.claim)
+    if name == AUC:
+        return [Quantity(AUC, -1, None, delta, "")]
+    classes, positive = problem.task.classes, problem.positive
+    known = {"sensitivity": [positive], "specificity": [1 - positive], "recall": range(len(classes))}
+    together = sum(len(known[one]) for one in certification.claim if one in BY_CLASS)
+    independent = isinstance(certification, Holdout)
+    each = -expm1(log1p(-delta) / together) if independent else delta / together
+    jointly = f"; jointly for the {together} classes with probability at least {level_of(delta)}"
+    return [
+        Quantity(name, c, classes[c], each if together > 1 else delta, jointly if together > 1 else "")
+        for c in known[name]
+    ]
+
+
+def held_out(problem: Problem, rule: Rule, name: str, predicted: Prediction) -> Iterator[Claim]:
+    """Yield the claims that a name stands for, from a fixed classifier's predictions of the held-out rows."""
+    held, who = problem.held_rows(), rule.classifier()
+    assert held is not None
+    for quantity in quantities(problem, name):
+        if name == AUC:
+            wrong, units = _wrong_pairs(held.y, predicted.score, problem.study.seed, 0)
+            what = "disjoint pairs of previously unused rows not in order of score"
+        else:
+            of_class = held.y == quantity.number
+            wrong, units = int(np.sum(predicted.label[of_class] != quantity.number)), int(np.sum(of_class))
+            what = f"previously unused rows of class {quantity.label!r} wrong"
+        bound = clopper_pearson(wrong, units, quantity.delta)
+        method = f"holdout: {wrong} of {units} {what}, Clopper-Pearson{quantity.jointly}"
+        says = _says(problem, quantity, who, bound)
+        sentence = proven(ONE_SOURCE, quantity.delta, says, method)
+        yield Claim(
+            quantity=quantity.name,
+            label=quantity.label,
+            certification=Holdout.name,
+            classifier=rule.name,
+            splits=(),
+            bound=bound,
+            delta=quantity.delta,
+            statement=sentence if units else _lacking(quantity, who, "held-out rows"),
+        )
+
+
+def nested(problem: Problem, ensemble: Ensemble, name: str, length: int | None) -> Iterator[Claim]:
+    """Yield the claims that a name stands for, for members of the nested ensemble.
+
+    Args:
+        problem: a problem with a nested certification.
+        ensemble: the nested ensemble.
+        name: one of the quantities in the study's claims.
+        length: of the prefix that all claims of the run are read at; None for the best one of the first.
+    """
+    order = problem.outer.order(problem.outer.sizes[0])
+    for quantity in quantities(problem, name):
+        counts = _nested_counts(problem, ensemble, quantity, order)
+        terms = varying_terms(*counts, typical_units(problem, quantity), quantity.delta)
+        length = length or smallest_mean(terms)
+        for first in dict.fromkeys((length, len(terms))):
+            yield _averaged(problem, quantity, counts, terms[:first], prefix(order, first))
+
+
+def typical_units(problem: Problem, quantity: Quantity) -> int:
+    """Return the rows of a class, or the pairs, to expect in an outer estimate set, from the class totals."""
+    rows = quantity.rows_of(class_sizes(problem.task.y, problem.task.n_classes))
+    return round(float(rows) * problem.outer.sizes[0].n_select / problem.task.n)
+
+
+def _averaged(
+    problem: Problem, quantity: Quantity, counts: Counts, terms: Sequence[float], splits: tuple[int, ...]
+) -> Claim:
+    """Return the claim for the members of the first splits: as many as there are terms."""
+    bound, n_splits = min(1.0, fsum(terms) / len(terms)), len(counts.units)
+    who = Rule(RANDOM.name, splits=splits).classifier(NESTED, "pair" if quantity.name == AUC else "pattern")
+    units = sum(counts.units[: len(terms)])
+    of = "pairs" if quantity.name == AUC else f"rows of class {quantity.label!r}"
+    method = (
+        f"nested: selection repeated from scratch in each of {counted(n_splits, 'outer split')}, "
+        f"{BOUND_NAMES['safe']}, {counted_splits(len(terms), n_splits)}, on average "
+        f"{units / len(terms):.1f} {of}{quantity.jointly}"
+    )
+    sentence = proven(RANDOM_SPLITS, quantity.delta, _says(problem, quantity, who, bound), method)
+    return Claim(
+        quantity=quantity.name,
+        label=quantity.label,
+        certification=Nested.name,
+        classifier=Nested.name,
+        splits=splits,
+        bound=bound,
+        delta=quantity.delta,
+        statement=sentence if units else _lacking(quantity, who, "rows in the outer estimate sets"),
+    )
+
+
+def _lacking(quantity: Quantity, who: str, rows: str) -> str:
+    """Return the sentence for a quantity whose rows do not occur."""
+    of = "of one of the classes" if quantity.name == AUC else f"of class {quantity.label!r}"
+    return f"Nothing can be claimed for the {quantity.phrase} of {who}: there are no {rows} {of}."
+
+
+def _says(problem: Problem, quantity: Quantity, who: str, bound: float) -> str:
+    """Return what is proven of a quantity, as a clause."""
+    says = f"the {quantity.phrase} of {who} is at least {at_least(1 - bound)}: the probability that"
+    if quantity.name != AUC:
+        return (
+            f"{says} a new pattern of class {quantity.label!r} is classified correctly, whatever the share "
+            "of this class"
+        )
+    low, high = problem.task.classes
+    return (
+        f"{says} the score of a new pattern of class {high!r} is larger than that of one of class {low!r} "
+        "(a tie counts as an error), whatever the shares of the classes"
+    )
+
+
+def _nested_counts(problem: Problem, ensemble: Ensemble, quantity: Quantity, order: Index) -> Counts:
+    """Return the counts of each outer split, in the given order."""
+    members = [ensemble.members[i] for i in order]
+    if quantity.name != AUC:
+        c = quantity.number
+        return Counts([member.errors[c] for member in members], [member.n_estimate[c] for member in members])
+    task, seed = problem.task, problem.study.seed
+    pairs = []
+    for number, member in zip(order.tolist(), members, strict=True):
+        _, rows = problem.outer.rows(Stage.REFIT, 0, number)
+        pairs.append(_wrong_pairs(task.y[rows], member.model.predict(task.X[rows]).score, seed, number))
+    wrong, units = zip(*pairs, strict=True)
+    return Counts(wrong, units)
+
+
+def _wrong_pairs(y: Classes, score: NDArray[np.float64], seed: int, number: int) -> tuple[int, int]:
+    """Count the disjoint pairs of rows that a score does not put in order, and all of them."""
+    low, high = draw_pairs(y, seed, number)
+    return int(np.sum(~(score[high] > score[low]))), len(low)

@@ -1,0 +1,140 @@
+"""How many rows a claim by class needs before it says anything, and how many there will be."""
+
+from bisect import bisect_left
+from collections.abc import Callable
+from dataclasses import dataclass
+from math import ceil
+
+from ckcv_ray.claims.by_class import Quantity, quantities, typical_units
+from ckcv_ray.claims.percent import level_of
+from ckcv_ray.claims.wording import named
+from ckcv_ray.core.bounds import MOST_CHECKED, clopper_pearson, safe_table
+from ckcv_ray.data.schema import Label
+from ckcv_ray.errors import counted
+from ckcv_ray.learners.ensemble import class_sizes
+from ckcv_ray.study import QUANTITIES, Holdout, Nested, Problem
+
+WANTED = (0.8, 0.9, 0.95)
+MOST_ROWS = 1 << 24
+
+
+@dataclass(frozen=True)
+class Needed:
+    """What a claim needs to say "at least ``at_least``".
+
+    Attributes:
+        at_least: the value to claim, in (0, 1).
+        rows: the fewest rows of the class (auc: of the rarer class) with which it can be claimed: without a
+            miss.
+        rows_with_misses, misses: the fewest rows, with misses at half the rate that the value allows; None
+            for nested.
+        rows_in_all: size of a table of which ``rows`` are expected there.
+    """
+
+    at_least: float
+    rows: int
+    rows_with_misses: int | None
+    misses: int | None
+    rows_in_all: int
+
+
+@dataclass(frozen=True)
+class Requirement:
+    """What a claim by class needs, and what there will be.
+
+    Attributes:
+        quantity, label: as in ``Claim``.
+        delta: probability with which the claim may fail.
+        rows: rows of the class (auc: of the rarer class) that are held out, or are in an outer estimate set
+            on average.
+        of: rows of all classes there.
+        certification: "holdout" or "nested".
+        needed: for each of ``WANTED``.
+    """
+
+    quantity: str
+    label: Label | None
+    delta: float
+    rows: int
+    of: int
+    certification: str
+    needed: tuple[Needed, ...]
+
+    def lines(self) -> list[str]:
+        """Return the requirement in words."""
+        of_class = "the rarer class" if self.label is None else f"class {self.label!r}"
+        held = self.certification == Holdout.name
+        place = "held-out rows" if held else "rows of each outer estimate set"
+        share = f"{self.rows:,} of the {self.of:,} {place}" + ("" if held else ", on average,")
+        first = (
+            f"{named(self.quantity, self.label)}, with probability {level_of(self.delta)}: {share} "
+            f"{'is' if self.rows == 1 else 'are'} of {of_class}"
+        )
+        return [
+            first,
+            *(f"  at least {round(100 * one.at_least)} %: {self._needs(one)}" for one in self.needed),
+        ]
+
+    def _needs(self, one: Needed) -> str:
+        of_class = "of the rarer class" if self.label is None else f"of class {self.label!r}"
+        rows = "held-out rows" if self.certification == Holdout.name else "rows"
+        miss = "pair out of order" if self.label is None else "miss"
+        words = [f"not before {one.rows:,} {rows} {of_class}, and those without a {miss}"]
+        if one.rows_with_misses is not None and one.misses is not None:
+            plural = "pairs out of order" if self.label is None else "misses"
+            words.append(f"{one.rows_with_misses:,} with {counted(one.misses, miss, plural)}")
+        if one.rows > self.rows:
+            words.append(f"expected in a table of {one.rows_in_all:,} rows")
+        return "; ".join(words)
+
+
+def requirements(problem: Problem) -> tuple[Requirement, ...]:
+    """Return what each claim by class, or of the AUC, needs; those with the fewest rows first."""
+    certification = problem.study.certification
+    if not isinstance(certification, Holdout | Nested):
+        return ()
+    names = [name for name in certification.claim if name in QUANTITIES]
+    made = [_requirement(problem, quantity) for name in names for quantity in quantities(problem, name)]
+    return tuple(sorted(made, key=lambda one: one.rows))
+
+
+def fewest_rows(allowed: float, misses: int, delta: float) -> int:
+    """Return the fewest rows whose Clopper-Pearson bound after some misses is at most ``allowed``."""
+    return _first(lambda m: clopper_pearson(misses, m, delta) <= allowed, misses + 1, MOST_ROWS)
+
+
+def fewest_rows_averaged(allowed: float, delta: float) -> int:
+    """Return the fewest rows whose averaging-safe bound, without a miss, is at most ``allowed``."""
+    return _first(lambda m: bool(safe_table(m, delta)[0] <= allowed), 1, MOST_CHECKED)
+
+
+def _requirement(problem: Problem, quantity: Quantity) -> Requirement:
+    held = problem.held_rows()
+    if held is not None:
+        rows, of = quantity.rows_of(class_sizes(held.y, problem.task.n_classes)), len(held.y)
+    else:
+        rows, of = typical_units(problem, quantity), problem.outer.sizes[0].n_select
+    total = quantity.rows_of(class_sizes(problem.all_rows.y, problem.task.n_classes))
+    share = of / problem.all_rows.n * total / problem.all_rows.n  # of all rows: there, and of this class
+    needed = tuple(_needed(at_least, quantity.delta, share, held is not None) for at_least in WANTED)
+    name = problem.study.certification.name
+    return Requirement(quantity.name, quantity.label, quantity.delta, rows, of, name, needed)
+
+
+def _needed(at_least: float, delta: float, share: float, held_out: bool) -> Needed:
+    allowed = 1 - at_least
+    if not held_out:
+        rows = fewest_rows_averaged(allowed, delta)
+        return Needed(at_least, rows, None, None, ceil(rows / share))
+    rows, misses = fewest_rows(allowed, 0, delta), 1
+    while misses < fewest_rows(allowed, misses, delta) * allowed / 2:
+        misses += 1
+    return Needed(at_least, rows, fewest_rows(allowed, misses, delta), misses, ceil(rows / share))
+
+
+def _first(passes: Callable[[int], bool], low: int, most: int) -> int:
+    """Find the first of low .. most that passes, where all above it pass too."""
+    high = low
+    while high < most and not passes(high):
+        low, high = high + 1, min(2 * high, most)
+    return low + bisect_left(range(low, high), True, key=passes)

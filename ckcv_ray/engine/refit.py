@@ -1,0 +1,49 @@
+"""One model at the selected setting: on all rows that were not held out, and on all rows.
+
+The first is what held-out rows certify. The second has no rows left to judge it; what is known of it follows
+from how often it differs from the first.
+"""
+
+from traceback import format_exc
+
+import numpy as np
+
+from ckcv_ray.core.selection import Leader
+from ckcv_ray.core.threads import one_thread
+from ckcv_ray.data.task import Task, TestRows
+from ckcv_ray.errors import RunError
+from ckcv_ray.learners.base import Model
+from ckcv_ray.learners.ensemble import Ensemble, class_sizes, judge, make_member
+from ckcv_ray.study import Problem
+
+
+def one_model(problem: Problem, winner: Leader) -> tuple[Ensemble | None, Ensemble | None]:
+    """Fit the winner's setting on all rows that were not held out, and on all rows; None if none were.
+
+    Raises:
+        RunError: a fit failed.
+    """
+    held = problem.held_rows()
+    if held is None:
+        return None, None
+    refit = _fitted(problem, winner, problem.task, held)
+    return refit, _fitted(problem, winner, problem.all_rows, held.none())
+
+
+def _fitted(problem: Problem, winner: Leader, task: Task, scored: TestRows) -> Ensemble:
+    """Return the model fitted on all rows of a task, with its errors on other rows."""
+    model = _fit(problem, winner, task)
+    n_classes, k = task.n_classes, problem.sizes[winner.size].k
+    totals = judge(model, scored.X, scored.y, problem.measure(scored.groups), n_classes)
+    return Ensemble((make_member(k, 0, model, totals, class_sizes(scored.y, n_classes)),))
+
+
+def _fit(problem: Problem, winner: Leader, task: Task) -> Model:
+    learner, every = problem.learner, np.arange(task.n)
+    try:
+        learner.load()
+        with one_thread():
+            block = learner.prepare(learner.share(task), every, every[:1])
+            return block.fit(winner.path, winner.step + 1).model(winner.step)
+    except Exception:  # any error of a learner: the message holds the traceback
+        raise RunError(f"the winner could not be fitted on {task.n} rows at once: {format_exc()}") from None
