@@ -154,7 +154,7 @@ class History:
 
     def _read(self, file: Path) -> Night:
         try:
-            table = parquet.read_table(file, page_checksum_verification=True)
+            table = parquet.read_table(file, page_checksum_verification=True, use_threads=False)
         except (OSError, ValueError, pa.ArrowException) as error:
             raise StoreError(f"{file} is damaged: {str(error).splitlines()[0]}") from None
         version = (table.schema.metadata or {}).get(b"history", b"").decode()

@@ -6,7 +6,7 @@ from matplotlib.ticker import MaxNLocator
 
 from ckcv_ray.reports.figures import INK, L_MS, MARK, inline_svg, new_figure
 
-TREND_SIZE = (4.2, 1.7)
+TREND_SIZE = (4.0, 1.7)
 
 
 class Trend(NamedTuple):
@@ -28,7 +28,7 @@ class Trend(NamedTuple):
 
 def draw_trend(trend: Trend, label: str) -> str:
     """Draw a line through the nights as SVG, the median as a dashed line, the range of alarms shaded."""
-    with new_figure("trend", TREND_SIZE) as figure:
+    with new_figure(label, TREND_SIZE) as figure:
         axes = figure.add_subplot()
         x, colour = range(len(trend.values)), MARK if trend.alarm else L_MS
         axes.plot(x, trend.values, "-", color=L_MS, linewidth=1.2, marker="o", markersize=3)

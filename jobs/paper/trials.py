@@ -1,0 +1,169 @@
+"""One learning set: every certification of it, and the true error of what each claim is about."""
+
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ckcv_ray import Execution, InputError, Job, Result, Study, Task
+from ckcv_ray.claims.proofs import holdout, outer, rule_of
+from ckcv_ray.claims.wording import Claim
+from ckcv_ray.core.threads import one_thread
+from ckcv_ray.engine.nested import Position, inner_problems, nested_ensemble
+from ckcv_ray.learners.ensemble import Ensemble, Models
+from ckcv_ray.runs.run import run_job
+from ckcv_ray.study import Problem
+from jobs.paper.sources import SOURCES, Fresh, Matrix, Setting
+
+SERIAL = Execution("serial")
+STUDY = Study.of(C="log:-2:4:5", gamma="log:-4:1:5", k=(3, 4, 5, 6, 8, 10), n_splits=20, scale="none")
+NESTED = {
+    "nested 10 third": {"certify": "nested", "outer_splits": 10, "outer_share": "third"},
+    "nested 12 half": {"certify": "nested", "outer_splits": 12, "outer_share": "half"},
+}
+HALF = {"certify": "holdout", "holdout_share": 0.5}
+L_EE, OCCAM = "l_ee", "occam"
+RANDOM, REFIT = "holdout third random", "holdout half refit"
+OF_CLASS = {"holdout half sensitivity": 1, "holdout half specificity": 0}  # and the class it is about
+BOTH = "holdout half by class"
+ALL, BEST = "all", "best prefix"
+
+
+class Measured(NamedTuple):
+    """A bound, and the true value of what it bounds, as rates."""
+
+    claim: str
+    bound: float
+    truth: float
+
+
+def trial(setting: Setting, run: int) -> dict[str, tuple[float, float]]:
+    """Return bound and truth of every claim on learning set ``run`` of a setting.
+
+    Claims are left out whose study is refused since a part of the rows lacks a class.
+    """
+    source, rng = SOURCES[setting.source], setting.generator(run)
+    study = STUDY.replace(seed=int(rng.integers(2**32)))
+    rows, fresh = source.draw(setting.n, rng), source.fresh(rng)
+    measured: dict[str, tuple[float, float]] = {}
+    with one_thread():
+        for part in PARTS:
+            try:
+                task = Task.of(rows.X, rows.y, groups=rows.groups)
+                measured |= {claim: (bound, truth) for claim, bound, truth in part(study, task, fresh)}
+            except InputError:
+                if not source.rare:
+                    raise
+    return measured
+
+
+def paper(study: Study, task: Task, fresh: Fresh) -> Iterator[Measured]:
+    """Measure L_EE and occam on F*."""
+    result = run_job(Job(study, task), SERIAL)
+    risks = misses(result.ensemble, task, fresh).sum(axis=1)
+    yield Measured(L_EE, result.l_ee, float(risks.mean()))
+    yield from prefixes(OCCAM, result.certificate.claims, risks)
+
+
+def nested(name: str, options: dict[str, Any], study: Study, task: Task, fresh: Fresh) -> Iterator[Measured]:
+    """Measure a nested certification, without selecting F* again, of which its claims do not speak."""
+    problem = Problem.of(study.replace(**options), task)
+    inner = [run_job(Job(one.study, one.task), SERIAL) for one in inner_problems(problem)]
+    ensemble = nested_ensemble(problem, [Position(*one.position) for one in inner])
+    risks = misses(ensemble, task, fresh).sum(axis=1)
+    yield from prefixes(name, list(outer(problem, Models(ensemble, ensemble))), risks)
+
+
+def third(study: Study, task: Task, fresh: Fresh) -> Iterator[Measured]:
+    """Measure holdout of a third, for a member drawn by a hash of the row."""
+    result = run_job(Job(study.replace(certify="holdout", holdout_share=0.33, claim="random"), task), SERIAL)
+    yield Measured(RANDOM, result.proven, keyed_risk(result, fresh))
+
+
+def half(study: Study, task: Task, fresh: Fresh) -> Iterator[Measured]:
+    """Measure holdout of half, for one model: its error; and in a study of the same rows, both recalls."""
+    result = run_job(Job(study.replace(**HALF, claim="refit"), task), SERIAL)
+    assert result.models.refit is not None
+    missed = misses(result.models.refit, result.task, fresh)[0]
+    yield Measured(REFIT, result.proven, float(missed.sum()))
+    if task.groups is None:
+        yield from recalls(study, task, result.models, missed / fresh.weight.sum(axis=0))
+
+
+def recalls(study: Study, task: Task, models: Models, missed: Matrix) -> Iterator[Measured]:
+    """Compare sensitivity and specificity with the missed share of each class; then the worse of them.
+
+    What is claimed does not change the selection, so the models are those of the study with another claim.
+    """
+    problem = Problem.of(study.replace(**HALF, claim="sensitivity,specificity"), task)
+    bounds = [claim["bound"] for claim in holdout(problem, models)]
+    each = [
+        Measured(name, bound, float(missed[c]))
+        for (name, c), bound in zip(OF_CLASS.items(), bounds, strict=True)
+    ]
+    yield from each
+    yield max(each, key=lambda one: one.truth - one.bound)._replace(claim=BOTH)
+
+
+def prefixes(name: str, claims: list[Claim] | tuple[Claim, ...], risks: Matrix) -> Iterator[Measured]:
+    """Compare the claims about the best prefix, which is the first, and about all members, the last."""
+    for kind, claim in ((BEST, claims[0]), (ALL, claims[-1])):
+        splits = list(claim["splits"]) or slice(None)
+        yield Measured(f"{name} {kind}", claim["bound"], float(risks[splits].mean()))
+
+
+def keyed_risk(result: Result, fresh: Fresh) -> float:
+    """Return the risk of drawing a member by a hash of the row.
+
+    If patterns do not repeat, the draws are as good as independent, and their risk is the members' mean risk.
+    """
+    if not fresh.exact:
+        return float(misses(result.ensemble, result.task, fresh).sum(axis=1).mean())
+    label = rule_of(result.study, "keyed").predict(result.models, fresh.X).label
+    return float(fresh.weight[np.arange(len(label)), 1 - label].sum())
+
+
+def misses(ensemble: Ensemble, task: Task, fresh: Fresh) -> Matrix:
+    """Return the probability, for each member and class, of a new pattern of it that is misclassified."""
+    X = fresh.X if fresh.exact else fresh.X.astype(np.float32)
+    positive = decisions([member.model for member in ensemble.members], task.X, X)
+    return np.column_stack([positive @ fresh.weight[:, 0], ~positive @ fresh.weight[:, 1]])
+
+
+def decisions(models: list[Any], learned: Matrix, X: Matrix) -> Matrix:
+    """Return which patterns each model classifies as positive, [models, len(X)]; a gamma's kernel is shared.
+
+    Kernels have the precision of X: single precision is far finer than the resolution of a sample.
+
+    Args:
+        models: fitted on some of the rows ``learned`` [n, d].
+        X: patterns, [T, d].
+    """
+    learned = learned.astype(X.dtype)
+    squares = np.sum(X**2, axis=1)[:, None] + np.sum(learned**2, axis=1)
+    distances = np.maximum(squares - 2 * X @ learned.T, 0)
+    positive = np.empty((len(models), len(X)), dtype=bool)
+    for gamma in {model.gamma for model in models}:
+        same = [i for i, model in enumerate(models) if model.gamma == gamma]
+        b = np.zeros((len(learned), len(same)), dtype=X.dtype)
+        for column, i in enumerate(same):
+            b[models[i].support, column] = models[i].dual_coef
+        offsets = [models[i].offset for i in same]
+        positive[same] = (np.exp(X.dtype.type(-gamma) * distances) @ b + offsets > 0).T
+    return positive
+
+
+CLAIMS = (
+    L_EE,
+    *(f"{name} {kind}" for name in (OCCAM, *NESTED) for kind in (ALL, BEST)),
+    *(RANDOM, REFIT, *OF_CLASS, BOTH),
+)
+BY_CLASS = (*OF_CLASS, BOTH)
+Part = Callable[[Study, Task, Fresh], Iterator[Measured]]
+PARTS: tuple[Part, ...] = (
+    paper,
+    *(partial(nested, name, options) for name, options in NESTED.items()),
+    third,
+    half,
+)
