@@ -21,6 +21,18 @@ def swapped(values, **changed):
 
 FILES = {
     "good.csv": csv_text(),
+    "groups.csv": csv_text(
+        header="a,b,id,y",
+        a=[f"{i}" for i in range(16)],
+        b=[f"{i % 7}.5,p{i // 2}" for i in range(16)],
+        y=["no", "yes"] * 8,
+    ),
+    "group with gap.csv": csv_text(
+        header="a,b,id,y", b=[f"{i}.5,{'' if i == 2 else i // 2}" for i in range(8)]
+    ),
+    "one group.csv": csv_text(header="a,b,id,y", b=[f"{i}.5,p" for i in range(8)]),
+    "few groups.csv": csv_text(header="a,b,id,y", b=[f"{i}.5,{i // 2}" for i in range(8)]),
+    "groups of one.csv": csv_text(header="a,b,id,y", b=[f"{i}.5,{i}" for i in range(8)]),
     "numbered.csv": csv_text(y=["1", "2"] * 4),
     "other.csv": csv_text(a=[f"{i + 1}" for i in range(8)]),
     "missing value.csv": csv_text(b=swapped(B, row3="")),

@@ -12,6 +12,7 @@ from ckcv_ray.validation import parse_folds, parse_grid
 DIGITS = 10**5000  # Python does not write so long a number
 HOLDOUT = {"certify": "holdout"}
 NESTED = {"certify": "nested"}
+COST = {"criterion": "cost"}
 SEED = {"seed": 3}
 
 
@@ -89,10 +90,44 @@ CASES = {
     "bound a list": study("bound=['safe'] is not known", "clopper_pearson", bound=["safe"]),
     "solver an array": study("solver=array", "newton, libsvm", solver=np.array(["newton", "libsvm"])),
     "scale true": study("scale=True is not known", "standard, none", scale=True),
-    "learner unknown": study("learner='forest' is not known", "choose from svm", learner="forest"),
+    "weights misspelt": study("class_weight='balance'", "equal, balanced, or LABEL=", class_weight="balance"),
+    "weights a number": study("class_weight=3", "equal, balanced, or LABEL=", "mapping", class_weight=3),
+    "weights of scikit-learn's list": study("class_weight=[1, 2]", "mapping", class_weight=[1, 2]),
+    "weight zero": study("class_weight of 'a' is 0.0", "positive and finite", class_weight={"a": 0}),
+    "weight a text": study("class_weight of 'a'='2' is not a number", class_weight={"a": "2"}),
+    "weight of a label twice": study("names 'a' twice", class_weight="a=1,a=2"),
+    "weights and costs beyond float64": study(
+        "class_weight='a=1e+200' with C=1e+200", "positive and finite", class_weight="a=1e200", C=1e200
+    ),
+    "balanced weights and costs beyond float64": study(
+        "class_weight='balanced' with C=1e+308", "less extreme", class_weight="balanced", C=1e308
+    ),
+    "weights in JSON": described(
+        "class_weight of 'a' is -1.0", learner={"name": "svm", "class_weight": {"a": -1}}
+    ),
+    "learner unknown": study("learner='jungle' is not known", "choose from svm", learner="jungle"),
     "learner a learner by name": study("learner=GaussianSVM", "choose from svm", learner=GaussianSVM()),
     "resampling unknown": study("resampling='bootstrap'", "complete, rotation", resampling="bootstrap"),
     "criterion unknown": study("criterion='auc'", "choose from error", criterion="auc"),
+    "criterion with what it has not": study("criterion='error:1' is not known", criterion="error:1"),
+    "costs of another criterion": study("costs={'a': 1} requires criterion cost, not error", costs={"a": 1}),
+    "costs given twice": study(
+        "costs are given twice: by criterion='cost:a=1'", criterion="cost:a=1", costs={"a": 1}
+    ),
+    "costs of one class twice": study("costs='a=1,a=2' names 'a' twice", criterion="cost:a=1,a=2"),
+    "costs of a number and its text": study("names '1' twice", **COST, costs={1: 2, "1": 3}),
+    "cost below zero": study("costs of 'a' is -1.0", "0 or more", criterion="cost:a=-1,b=1"),
+    "cost NaN": study("costs of 'b' is nan", "0 or more", criterion="cost:a=1,b=nan"),
+    "cost without end": study("costs of 'b' is inf", "finite", **COST, costs={"b": float("inf")}),
+    "cost of 5001 digits": study("costs of 'b'=", "too large", **COST, costs={"b": DIGITS}),
+    "costs all zero": study("costs are all 0", "must cost something", criterion="cost:a=0,b=0"),
+    "costs of words": study("costs='a=ten': expected LABEL=NUMBER", "sick=10", criterion="cost:a=ten"),
+    "costs without a number": study("costs='a': expected LABEL=NUMBER", criterion="cost:a"),
+    "costs without a label": study("costs='=1': expected LABEL=NUMBER", criterion="cost:=1"),
+    "cost a text": study("costs of 'a'='1' is not a number", **COST, costs={"a": "1"}),
+    "cost true": study("costs of 'a'=True is not a number", **COST, costs={"a": True}),
+    "costs a number": study("costs=10: expected LABEL=NUMBER", "mapping", **COST, costs=10),
+    "costs in pairs": study("costs=[('a', 1)]: expected LABEL=", "mapping", **COST, costs=[("a", 1)]),
     "certification misspelt": study("certify='hold-out'", "occam, holdout, nested", certify="hold-out"),
     "certification of nothing": study("certify=None is not known", "occam, holdout, nested", certify=None),
     "exhaustive one": study("exhaustive=1 is not true or false", exhaustive=1),
@@ -107,18 +142,20 @@ CASES = {
         "certify=nested requires resampling complete, not rotation", **NESTED, resampling="rotation"
     ),
     "share without holdout": study("holdout_share=0.3 requires certify holdout", holdout_share=0.3),
-    "claim without holdout": study("claim=('vote',) requires certify holdout", claim=("vote",)),
+    "claim without holdout": study("claim=('vote',) requires certify holdout or nested", claim=("vote",)),
     "outer splits without nested": study("outer_splits=5 requires certify nested", outer_splits=5),
     "all held out": study("holdout_share=1.0 is outside (0, 1)", "third", **HOLDOUT, holdout_share=1),
-    "share a text": study("holdout_share='third' is not a number", **HOLDOUT, holdout_share="third"),
+    "share a text": study("holdout_share='third': expected a share", **HOLDOUT, holdout_share="third"),
     "claim a number": study("claim=3 is not a sequence", "list of names", **HOLDOUT, claim=3),
     "claim of numbers": study("claim='3' is not known", "member:0", **HOLDOUT, claim=[3]),
-    "claim unknown": study("claim='best'", "random, vote, or member:0", **HOLDOUT, claim=["best"]),
+    "claim unknown": study("claim='best'", "recall, auc, or member:0", **HOLDOUT, claim=["best"]),
     "claim a text of one unknown": study("claim='best'", "member:0", **HOLDOUT, claim="vote,best"),
     "member below zero": study("claim='member:-1'", "member:0", **HOLDOUT, claim=["member:-1"]),
     "member of 5000 digits": study("claim='member:", **HOLDOUT, claim=["member:" + "9" * 5000]),
     "no outer splits": study("outer_splits=0 is below 1", **NESTED, outer_splits=0),
     "half an outer split": study("outer_splits=2.5 is not a whole", **NESTED, outer_splits=2.5),
+    "outer share a number": study("outer_share=0.5 is not known", "third, half", **NESTED, outer_share=0.5),
+    "outer share without nested": study("outer_share='half' requires certify nested", outer_share="half"),
     # changed options
     "replaced by one misspelt": replaced("unknown option 'n_split' of a study", "n_splits", n_split=5),
     "replaced by what does not go": replaced("outer_splits=3 requires certify nested", outer_splits=3),
@@ -153,9 +190,9 @@ CASES = {
     "part a name": described("learner='svm'", "mapping", learner="svm"),
     "part without a name": described("learner=None is not known", "choose from svm", learner={"C": [1.0]}),
     "part named by a list": described("learner=['svm'] is not known", learner={"name": ["svm"]}),
-    "part unknown": described("learner='forest' is not known", learner={"name": "forest"}),
+    "part unknown": described("learner='jungle' is not known", learner={"name": "jungle"}),
     "part with an option misspelt": described(
-        "unknown option 'cost' of svm", "C, gamma", learner={"name": "svm", "cost": [1.0]}
+        "unknown option 'cost' of svm", "C, class_weight, gamma", learner={"name": "svm", "cost": [1.0]}
     ),
     "part with an option of another": described(
         "unknown option 'seed' of rotation", "options are k", resampling={"name": "rotation"} | SEED

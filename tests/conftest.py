@@ -15,6 +15,7 @@ os.environ["PYTHONPATH"] = (
     )
 )
 
+import hypothesis
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -39,12 +40,20 @@ SLOW = {  # folders and files whose tests start processes, compile, or take long
         "test_metrics.py",
     ),
     *("test_disk.py", "test_foreign_folders.py", "test_folder.py", "test_recorder.py", "test_files.py"),
-    *("test_bounds.py", "test_named.py", "test_svm.py", "test_second_learner.py", "test_page.py"),
+    *(
+        "test_bounds.py",
+        "test_named.py",
+        "test_short_names.py",
+        "test_svm.py",
+        "test_second_learner.py",
+        "test_page.py",
+    ),
     *("test_bad_input.py", "test_bad_arguments.py", "test_public_names.py", "test_forecast.py", "cli"),
     *(
         "test_environment.py",
         "test_shortcuts.py",
         "test_nested.py",
+        "test_growth.py",
         "test_decomposition.py",
         "test_verify.py",
         "test_recount.py",
@@ -59,16 +68,26 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
 
 
+hypothesis.settings.register_profile("ckcv", deadline=None)  # times depend on what else the machine does
+hypothesis.settings.load_profile("ckcv")
+
+
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "slow: starts processes, compiles, or takes long; left out by --quick")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark as slow the tests that need Ray, and those named above."""
+    """Mark as slow the tests that need Ray, and those named above; files with such tests begin.
+
+    Processes that share the files (``jobs/check``) then end at about the same time.
+    """
+    slow: set[Path] = set()
     for item in items:
         named = SLOW & set(item.path.relative_to(Path(__file__).parent).parts)
         if named or "ray_session" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.slow)
+            slow.add(item.path)
+    items.sort(key=lambda item: item.path not in slow)
 
 
 @pytest.fixture(scope="session")

@@ -48,7 +48,6 @@ def usage(options, *told):
 
 
 WAY_OUT = ("--drop b", "--features")
-FOR_TWO = "and learner svm is for two classes: "
 CASES = {
     # files
     "no such file": run("", "there is no file 'nowhere.csv'", source="nowhere.csv"),
@@ -66,7 +65,6 @@ CASES = {
     "broken svmlight": run("", "cannot read 'broken.svmlight' as svmlight", source="broken.svmlight"),
     # named sets
     "unknown set of sklearn": run("", "sklearn:boston is not known", source="sklearn:boston"),
-    "three species": run("", "3 classes (setosa, versicolor, virginica)", FOR_TWO, source="sklearn:iris"),
     "generator without seed": run("", "does not name a set", "twonorm:n:seed", source="twonorm:99"),
     "generator of words": run("", "'many' is not a whole number", source="waveform:many:0"),
     "five generated rows": run("", "outside 6..10000000", source="ringnorm:5:0"),
@@ -88,7 +86,7 @@ CASES = {
     "all dropped": run("--drop a,b", "no feature is left", "--features", "--drop"),
     "only the target": run("", "no feature is left besides the target 'y'", source="only target.csv"),
     "twins": run("", "two columns are named 'a'", source="twins.csv"),
-    "text column": run("", "column 'b' holds string", "not numbers", *WAY_OUT, source="text.csv"),
+    "text column": run("", "column 'b' holds text", "not numbers", *WAY_OUT, source="text.csv"),
     "empty column": run("", "column 'b' is empty", *WAY_OUT, source="blank.csv"),
     "empty cell": run("", "column 'b'", "1 empty cell,", "row 3", *WAY_OUT, source="missing value.csv"),
     "NaN in csv": run("", "column 'b'", "row 5", *WAY_OUT, source="nan.csv"),
@@ -96,10 +94,37 @@ CASES = {
     "NaN in npz": run("", "column 'x1' has nan in row 2", "--drop x1", source="nan.npz"),
     "infinity": run("", "column 'b' has inf in row 4", *WAY_OUT, source="inf.csv"),
     "minus infinity": run("", "column 'a' has -inf in row 8", "--drop a", source="minus inf.csv"),
+    # groups
+    "group not there": run("--group c", "there is no column 'c' for the groups: the columns are a, b, y"),
+    "group of the target": run("--group y", "column 'y' is the target", "--group"),
+    "group as a feature": run(
+        "--group id --features a,id", "'id' says which rows belong together", source="groups.csv"
+    ),
+    "group with a gap": run(
+        "--group id", "'id' has no group in 1 of 8 rows, the first in row 3", source="group with gap.csv"
+    ),
+    "one group": run("--group id", "'id' has 1 different value: at least 6", source="one group.csv"),
+    "four groups": run("--group id", "'id' has 4 different values: at least 6", source="few groups.csv"),
+    "groups of one row": run("--group id", "groups nothing", "--drop id", source="groups of one.csv"),
+    "fewer groups than folds": run(
+        "--group id --k 9", "k=9 is outside 3..8: there are 8 groups to learn from", source="groups.csv"
+    ),
+    "report_k above the groups": run("--group id --report-k 9", "there are 8 groups", source="groups.csv"),
+    "bound for rows": run("--group id --bound safe", "leave --bound out", source="groups.csv"),
+    "unlabelled rows beside groups": run(
+        ["--group", "id", "--certify", "holdout", "--unlabelled", "test without target.csv"],
+        "--unlabelled, or --group",
+        source="groups.csv",
+    ),
+    "a column of text that repeats": run("", "column 'id' holds text", "--group id", source="groups.csv"),
     # labels and rows
     "one class": run("", "has 1 class (yes): expected 2", source="one class.csv"),
-    "three classes": run("", "3 classes (maybe, no, yes)", FOR_TWO, source="three classes.csv"),
-    "numbers as labels": run("--target b --features a", "4 classes (0.5, 1.5, 2.5, 4.5)", FOR_TWO),
+    "a class for every number": run("--target a --features b", "has 1 row: each needs", "8 classes"),
+    "sensitivity of three classes": run(
+        "--certify holdout --claim sensitivity",
+        "claim=sensitivity is for two classes, and the target 'y' has 3: claim recall",
+        source="three classes.csv",
+    ),
     "one row of a class": run("", "class 'yes' has 1 row: each needs at least 2", source="lonely.csv"),
     "missing number label": run("", "target 'y' has empty cells", source="unlabelled.csv"),
     "missing text label": run("", "target 'y' has empty cells", source="blank label.csv"),
@@ -409,7 +434,7 @@ PREDICT = {
     "missing data": (["nowhere.csv"], "there is no file 'nowhere.csv'"),
     "unknown suffix": (["table.txt"], "neither a file ending in"),
     "feature not there": (["test without a.csv"], "there is no column 'a': the columns are b, y"),
-    "text": (["text.csv"], "column 'b' holds string"),
+    "text": (["text.csv"], "column 'b' holds text"),
     "NaN": (["nan.csv"], "column 'b' has 1 empty cell, the first in row 5"),
     "infinity": (["inf.csv"], "column 'b' has inf in row 4"),
     "twins": (["twins.csv"], "two columns are named 'a'"),

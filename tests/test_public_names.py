@@ -12,6 +12,7 @@ import ckcv_ray
 SCRIPT = """
 import ckcv_ray
 
+ckcv_ray.trust("sklearn")
 task, test = ckcv_ray.read_task("table.csv")
 assert isinstance(task, ckcv_ray.Task) and test is None
 columns = task.X, task.labelled(task.y)
@@ -35,13 +36,30 @@ other = ckcv_ray.Study(
     criterion=ckcv_ray.MeanBound(delta=0.1),
     certification=ckcv_ray.Holdout(claim=("vote",)),
 )
+label = task.classes[0]
+costs = {one: 2 if one == label else 1 for one in task.classes}
 studies = {
     "two": other,
     "three": study.replace(certify="nested", outer_splits=2),
     "four": ckcv_ray.Study(
-        learner=other.learner,
+        learner=ckcv_ray.Choice((other.learner, ckcv_ray.GaussianSVM(C=2, gamma=1)), ("many", "one")),
         resampling=ckcv_ray.Complete(k=(3,), n_splits=2),
         certification=ckcv_ray.Occam(),
+    ),
+    "balanced": ckcv_ray.Study(
+        learner=other.learner, resampling=other.resampling, criterion=ckcv_ray.Balanced(delta=0.1)
+    ),
+    "cost": ckcv_ray.Study(
+        learner=other.learner, resampling=other.resampling, criterion=ckcv_ray.MeanCost(costs=costs)
+    ),
+    "mean": ckcv_ray.Study(
+        learner=other.learner, resampling=other.resampling, criterion=ckcv_ray.MeanError(delta=0.1)
+    ),
+    "nearest": ckcv_ray.Study(
+        learner=ckcv_ray.AnyEstimator(
+            {"n_neighbors": (1, 3)}, estimator="sklearn.neighbors:KNeighborsClassifier"
+        ),
+        resampling=other.resampling,
     ),
     "five": ckcv_ray.Study.of(certify="nested", outer_splits=1, k=3, C=1, gamma=1, n_splits=2),
 }
@@ -96,7 +114,17 @@ def test_a_whole_job_is_done_with_public_names_alone(tmp_path: Path) -> None:
     assert (done.returncode, done.stderr) == (0, "")
     told = ast.literal_eval(done.stdout)
     assert told.pop("error") == ["'nowhere' holds no run"]
-    assert [Path(page).parent.name for page in told] == ["one", "two", "three", "four", "five"]
+    assert [Path(page).parent.name for page in told] == [
+        "one",
+        "two",
+        "three",
+        "four",
+        "balanced",
+        "cost",
+        "mean",
+        "nearest",
+        "five",
+    ]
     for page, (proven, error, right) in told.items():
         assert 0 <= error <= proven <= 1
         assert right > 0.5

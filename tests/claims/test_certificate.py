@@ -60,9 +60,9 @@ def test_what_failed_leaves_every_claim_as_it_is():
     """Each allows for any selection: the bound of occam is a union over what failed, too."""
     result = run(SMALL, blobs(60))
     winner = Candidate(result.setting, result.k)
-    c = certify(result.problem, winner, result.l_ms, result.ensemble, None, True, {})
+    c = certify(result.problem, winner, result.l_ms, result.models, True, {})
     assert c.claims == result.certificate.claims
-    assert "Provisional" in c.statements[-1]
+    assert sum("Provisional" in sentence for sentence in c.statements) == 1
     assert "Provisional" not in " ".join(result.certificate.statements)
 
 
@@ -79,17 +79,42 @@ def test_a_certificate_counts_each_class_on_its_own():
     assert sum(side["rows"] for side in c.by_class) == c.n_splits * c.n_select
 
 
+def baseline(content: dict, **values: object) -> dict:
+    return {"baselines": [content["baselines"][0] | values]}
+
+
+def from_held_out(content: dict) -> dict:
+    claims = [content["claims"][0] | {"certification": "holdout"}, *content["claims"][1:]]
+    return {"claims": claims, "proven": claims[0]}
+
+
 @pytest.mark.parametrize(
     ("changed", "told"),
     [
         (lambda c: {"bound": "mid-p"}, "bound 'mid-p' is not known"),
+        (lambda c: {"criterion": "auc"}, "criterion 'auc' is not known"),
+        (lambda c: {"criterion": "cost"}, "bound 'clopper_pearson' is not known"),
         (lambda c: {"l_ms": 1.5}, "a bound is outside 0..1"),
         (lambda c: {"by_class": c["by_class"][:1]}, "by_class: expected 2, one for each class"),
         (lambda c: {"by_class": [c["by_class"][0] | {"errors": 10**6}] * 2}, "more errors than rows"),
         (lambda c: {"errors": c["errors"][:-1]}, "errors: expected 5, one for each split"),
         (lambda c: {"errors": [-1, *c["errors"][1:]]}, "more errors than rows, or a negative number"),
         (lambda c: {"repeats": 61}, "repeats: 61 of 60 rows"),
-        (lambda c: {"claims": []}, "the last one is not for a random member"),
+        (lambda c: {"error": 1.5}, "a bound is outside 0..1"),
+        (lambda c: {"class_rows": [30, 29]}, "class_rows: expected 2, one for each class, with the sum 60"),
+        (lambda c: {"class_rows": [61, -1]}, "class_rows: expected 2, one for each class, with the sum 60"),
+        (lambda c: {"class_rows": [60]}, "class_rows: expected 2, one for each class, with the sum 60"),
+        (lambda c: {"constants": [None] * 4}, "constants: expected 5, one for each split"),
+        (lambda c: {"constants": [2] * 5}, "constants or baselines: a class number is outside 0..1"),
+        (lambda c: {"constants": [True] * 5}, "^constants.0"),
+        (lambda c: {"baselines": []}, "baselines: expected one on the learning rows"),
+        (lambda c: {"baselines": c["baselines"] * 2}, "baselines: expected one on the learning rows"),
+        (lambda c: baseline(c, errors=61), "more errors than rows"),
+        (lambda c: baseline(c, rows=59), "baselines: expected 60 rows in all"),
+        (lambda c: baseline(c, error=-0.1), "a bound is outside 0..1"),
+        (lambda c: baseline(c, predicted=2), "a class number is outside 0..1"),
+        (lambda c: from_held_out(c), "one is from held-out rows, but no row was held out"),
+        (lambda c: {"claims": []}, "the last one is not for the error of a random member"),
         (lambda c: {"proven": c["proven"] | {"delta": 0.5}}, "proven is not the first claim"),
         (lambda c: {"protocol": "paper"}, "protocol: "),
         (lambda c: {"k": "3"}, "^k: "),
@@ -109,11 +134,11 @@ def test_a_certificate_that_contradicts_itself_is_refused(changed, told):
     ("options", "told"),
     [
         ({"holdout_share": 0.3}, "holdout_share=0.3 requires certify holdout, not occam"),
-        ({"claim": ("vote",)}, "claim=('vote',) requires certify holdout, not occam"),
+        ({"claim": ("vote",)}, "claim=('vote',) requires certify holdout or nested, not occam"),
         ({"certify": "holdout", "holdout_share": 0.0}, "outside (0, 1)"),
         ({"certify": "holdout", "holdout_share": 1.0}, "outside (0, 1)"),
-        ({"certify": "holdout", "holdout_share": "a third"}, "is not a number"),
-        ({"certify": "holdout", "claim": ("best",)}, "choose from random, vote, or member:0"),
+        ({"certify": "holdout", "holdout_share": "a third"}, "expected a share such as 0.33, or auto"),
+        ({"certify": "holdout", "claim": ("best",)}, "sensitivity, specificity, recall, auc, or member:0"),
         ({"certify": "holdout", "claim": ("member:x",)}, "or member:0"),
         ({"certify": "holdout", "claim": ("member:-1",)}, "or member:0"),
         ({"resampling": "rotation", "n_splits": 5}, "n_splits=5 requires resampling complete, not rot"),

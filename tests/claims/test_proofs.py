@@ -10,8 +10,9 @@ from claimed import NESTED, SMALL, changed, run
 from conftest import blobs
 from scipy import stats
 
-from ckcv_ray.claims.proofs import occam, weight
-from ckcv_ray.claims.wording import ASSUMPTIONS, NOT_COVERED, at_most
+from ckcv_ray.claims.percent import at_most
+from ckcv_ray.claims.proofs import occam, rule_of, weight
+from ckcv_ray.claims.wording import ASSUMPTIONS, NOT_COVERED
 from ckcv_ray.core.bounds import catoni, clopper_pearson, safe
 from ckcv_ray.core.resampling import hold_out
 from ckcv_ray.data.task import Task
@@ -153,7 +154,7 @@ def test_the_rest_is_a_study_of_the_rows_left():
 
 
 def test_claims_count_errors_on_the_held_out_rows_and_share_delta():
-    study = SMALL.replace(certify="holdout", claim=("vote", "member:1", "random"))
+    study = SMALL.replace(certify="holdout", claim=("vote", "member:1", "random", "refit"))
     task = blobs(60)
     result = run(study, task)
     held = hold_out(60, study.certification.holdout_share, study.seed)
@@ -162,17 +163,18 @@ def test_claims_count_errors_on_the_held_out_rows_and_share_delta():
     wrong = {
         "vote": np.where((votes == 1).sum(axis=0) * 2 > 5, 1, 0) != y,
         "member:1": votes[1] != y,
-        "keyed": result.predict(X) != task.labelled(y),
+        "keyed": result.predictions(X, rule_of(study, "keyed")).label != y,
+        "refit": result.predict(X, refit=True) != task.labelled(y),
     }
     claims = {
         claim["classifier"]: claim
         for claim in result.certificate.claims
         if claim["certification"] == "holdout"
     }
-    assert list(claims) == ["vote", "member:1", "keyed"]
+    assert list(claims) == ["vote", "member:1", "keyed", "refit"]
     for name, claim in claims.items():
-        assert claim["bound"] == clopper_pearson(int(wrong[name].sum()), len(held), 0.05 / 3)
-        assert claim["delta"] == 0.05 / 3
+        assert claim["bound"] == clopper_pearson(int(wrong[name].sum()), len(held), 0.05 / 4)
+        assert claim["delta"] == 0.05 / 4
         assert f"{int(wrong[name].sum())} of {len(held)} previously unused rows wrong" in claim["statement"]
     assert result.certificate.proven == result.certificate.claims[0]
     assert result.to_json()["proven"] == result.certificate.proven
@@ -181,13 +183,15 @@ def test_claims_count_errors_on_the_held_out_rows_and_share_delta():
 # nested
 
 
-def test_each_nested_member_is_selected_and_fitted_without_its_outer_rows():
+@pytest.mark.parametrize(("share", "m"), [("third", 20), ("half", 30)])
+def test_each_nested_member_is_selected_and_fitted_without_its_outer_rows(share, m):
     """Other labels in the rows that certify the first member: the same member, other errors."""
-    task = blobs(60)
-    away = Problem.of(NESTED, task).outer.split(0, 0).estimate
+    task, study = blobs(60), NESTED.replace(outer_share=share)
+    away = Problem.of(study, task).outer.split(0, 0).estimate
+    assert len(away) == m
     y = task.y.copy()
     y[away] = 1 - y[away]
-    one, other = run(NESTED, task).nested, run(NESTED, changed(task, y)).nested
+    one, other = run(study, task).nested, run(study, changed(task, y)).nested
     a, b = one.members[0], other.members[0]
     assert (a.model.C, a.model.gamma, a.model.offset) == (b.model.C, b.model.gamma, b.model.offset)
     np.testing.assert_array_equal(a.model.dual_coef, b.model.dual_coef)
@@ -195,9 +199,10 @@ def test_each_nested_member_is_selected_and_fitted_without_its_outer_rows():
     assert not set(a.model.support.tolist()) & set(away.tolist())
 
 
-def test_nested_selection_is_a_study_of_its_own_and_its_claim_the_safe_mean():
+@pytest.mark.parametrize(("share", "m"), [("third", 20), ("half", 30)])
+def test_nested_selection_is_a_study_of_its_own_and_its_claim_the_safe_mean(share, m):
     task = blobs(60)
-    result = run(NESTED, task)
+    result = run(NESTED.replace(outer_share=share), task)
     for i, member in enumerate(result.nested.members):
         split = result.problem.outer.split(0, i)
         rows = np.sort(np.concatenate([split.train, split.select]))
@@ -206,8 +211,12 @@ def test_nested_selection_is_a_study_of_its_own_and_its_claim_the_safe_mean():
         wrong = member.model.predict(task.X[split.estimate]).label != task.y[split.estimate]
         assert sum(member.errors) == np.sum(wrong)
     *prefixes, claim = [c for c in result.certificate.claims if c["certification"] == "nested"]
-    bounds = safe(np.array([sum(member.errors) for member in result.nested.members]), 20, 0.05)
+    bounds = safe(np.array([sum(member.errors) for member in result.nested.members]), m, 0.05)
     assert (claim["classifier"], claim["splits"]) == ("nested", ())
+    assert (
+        f"in each of 3 outer splits, averaging-safe Clopper-Pearson, 3 splits, m = {m})" in claim["statement"]
+    )
+    assert [sum(member.n_estimate) for member in result.nested.members] == [m] * 3
     assert claim["bound"] == pytest.approx(np.mean(bounds), rel=1e-12)
     for prefix in prefixes:
         assert prefix["splits"] == tuple(range(len(prefix["splits"])))

@@ -1,12 +1,15 @@
 """The rule applied is the rule that is claimed: what is said of predictions, and how they are drawn."""
 
 import numpy as np
+import pytest
 from claimed import NESTED, SMALL, run
 from conftest import blobs
 
+from ckcv_ray.claims.percent import at_most
 from ckcv_ray.claims.rules import ENSEMBLE, Rule
 from ckcv_ray.claims.rules import NESTED as NAMED
-from ckcv_ray.claims.wording import at_most
+from ckcv_ray.core.bounds import clopper_pearson
+from ckcv_ray.errors import InputError
 
 
 def test_predictions_are_told_with_the_claim_that_covers_them():
@@ -19,8 +22,9 @@ def test_predictions_are_told_with_the_claim_that_covers_them():
     vote, random, *_ = held.certificate.claims
     assert f"at most {at_most(vote['bound'])} " in held.claim_for(held.rule(vote=True))
     assert "(holdout)" in held.claim_for(held.rule(vote=True))
-    assert f"at most {at_most(random['bound'])} " in held.claim_for(held.rule())
-    assert "(occam)" in held.claim_for(held.rule())
+    assert held.rule() == held.rule(vote=True)
+    assert f"at most {at_most(random['bound'])} " in held.claim_for(held.rule(seed=1))
+    assert "(occam)" in held.claim_for(held.rule(seed=1))
     inside = nested.claim_for(nested.rule(nested=True), nested=True)
     assert f"at most {at_most(nested.certificate.proven['bound'])} " in inside
     assert "(nested)" in inside
@@ -51,19 +55,49 @@ def test_a_prefix_of_one_split_covers_its_member() -> None:
 
 def test_predict_applies_the_rule_that_the_held_out_rows_judged():
     """Equal rows meet one member: their claim is about that rule; independent draws, the mean risk."""
-    held = run(SMALL.replace(certify="holdout", seed=4), blobs(60))
+    held = run(SMALL.replace(certify="holdout", claim="random", seed=4), blobs(60))
     assert held.rule() == Rule("keyed", 4)
     keyed, *_, occam = held.certificate.claims
     assert (keyed["classifier"], occam["classifier"]) == ("keyed", "random")
     assert held.rule().classifier() in keyed["statement"]
     assert "(by a hash of its values)" in keyed["statement"]
-    assert held.claim_for(held.rule()).endswith("(holdout)")
+    assert "with probability 95 % (holdout); " in held.claim_for(held.rule())
     assert len(set(held.predictions(np.zeros((50, 2)), held.rule()).member.tolist())) == 1
     afresh = held.rule(seed=4, all_members=True)
     assert afresh == Rule("random", 4)
     assert afresh.classifier() in occam["statement"]
-    assert held.claim_for(afresh).endswith("(occam)")
+    assert "(occam); " in held.claim_for(afresh)
     assert len(set(held.predictions(np.zeros((50, 2)), afresh).member.tolist())) > 1
+
+
+def test_one_model_is_certified_by_the_rows_held_out_and_predicts() -> None:
+    task = blobs(60)
+    held = run(SMALL.replace(certify="holdout", holdout_share=0.5), task)
+    proven = held.certificate.proven
+    assert (proven["classifier"], held.rule()) == ("refit", Rule("refit"))
+    assert Rule("refit").classifier() in proven["statement"]
+    X, y = held.problem.held_rows().X, held.problem.held_rows().y
+    path, step = held.position
+    learner, rows = held.study.learner, held.task
+    every = np.arange(rows.n)
+    model = learner.prepare(learner.share(rows), every, every).fit(path, step + 1).model(step)
+    assert held.models.refit is not None
+    assert learner.same(held.models.refit.members[0].model, model)
+    wrong = int(np.sum(held.predict(X) != task.labelled(y)))
+    assert proven["bound"] == clopper_pearson(wrong, len(y), 0.05)
+    predicted = held.predictions(X, held.rule())
+    assert set(predicted.member.tolist()) == {-1}
+    assert np.isnan(predicted.share).all()
+
+
+def test_one_model_needs_rows_held_out_and_excludes_other_rules() -> None:
+    with pytest.raises(InputError, match="no model refit: it was made without --certify holdout"):
+        run(SMALL, blobs(60)).rule(refit=True)
+    held = run(SMALL.replace(certify="holdout"), blobs(60))
+    for options in ({"vote": True}, {"seed": 1}, {"member": 0}, {"all_members": True}, {"full": True}):
+        with pytest.raises(InputError, match="exclude each other"):
+            held.rule(refit=True, **options)
+    assert "nothing is proven for it" in held.claim_for(held.rule(full=True))
 
 
 def test_by_default_the_members_of_the_closest_claim_are_drawn_from():

@@ -1,4 +1,4 @@
-"""Words that match the numbers: rounded to the safe side, with what is and is not proven beside them."""
+"""Words that match the numbers, with what is and is not proven beside them."""
 
 from pathlib import Path
 
@@ -7,34 +7,10 @@ import pytest
 from claimed import SMALL, run
 from conftest import blobs
 
-from ckcv_ray.claims.wording import at_most, level_of
 from ckcv_ray.core.bounds import catoni, clopper_pearson, safe, stevens
 from ckcv_ray.data.task import Task, count_repeats
 from ckcv_ray.reports import report
 from ckcv_ray.runs.verify import verify
-
-
-def test_bounds_are_rounded_up_in_words():
-    assert at_most(0.42301) == "42.4 %"
-    assert at_most(0.423) == "42.3 %"
-    assert at_most(0.423, 2) == "42.30 %"
-    assert at_most(1.0) == "100.0 %"
-
-
-@pytest.mark.parametrize(
-    ("delta", "told"),
-    [
-        (0.05, "95 %"),
-        (0.05 / 7, "99.28 %"),
-        (0.05 / 3, "98.33 %"),
-        (1e-5, "99.999 %"),
-        (7.14e-5, "99.9928 %"),
-    ],
-)
-def test_a_level_is_never_rounded_up(delta, told):
-    assert level_of(delta) == told
-    assert float(told[:-2]) <= 100 * (1 - delta) * (1 + 1e-15)
-
 
 # Repeats
 

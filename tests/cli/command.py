@@ -10,8 +10,9 @@ Command = Callable[..., Ran]
 SMALL = ("--C", "0.1,1,10", "--gamma", "0.1,1", "--n-splits", "4")
 RUN = ("run", "twonorm:40:0", "--k", "3,4", "--backend", "serial", *SMALL)
 KEYS = {
-    "repeats", "rows",
+    "repeats", "rows", "groups", "question",
     "run_id", "state", "setting", "k", "l_ms", "l_ee", "error", "proven",
+    "baseline", "below_baseline", "constant", "classes", "confusion", "per_learner",
     "per_k", "evaluations", "fits", "not_converged", "seconds", "test_error",
 }  # fmt: skip
 

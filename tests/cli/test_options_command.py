@@ -1,5 +1,6 @@
 """The options of a study on the command line and in TOML files: those of its parts, each with its help."""
 
+import json
 import os
 import subprocess
 import sys
@@ -14,24 +15,32 @@ from command import Command
 from ckcv_ray import InputError, Study
 from ckcv_ray.cli import main as cli
 from ckcv_ray.cli import run as command_run
-from ckcv_ray.cli.options import study_of
+from ckcv_ray.cli.options import PARTS as PARTS_SHOWN
+from ckcv_ray.cli.options import offered, study_of
 from ckcv_ray.core.options import Option, options
-from ckcv_ray.study import SLOTS
+from ckcv_ray.study import SLOTS, named_parts
 from ckcv_ray.study.study import FIELDS
 
 TODAY = [
     "C", "gamma", "k", "n-splits", "delta", "seed", "resampling", "scale", "report-k", "solver", "tolerance",
-    "max-iter", "bound", "certify", "holdout-share", "claim", "outer-splits", "exhaustive", "study",
+    "max-iter", "class-weight", "param", "sample",
+    "bound", "certify", "holdout-share", "claim", "outer-splits", "outer-share",
+    "exhaustive", "study", "costs", "positive",
 ]  # fmt: skip
 OTHER = {  # of every option a value that is not its default, as a word of the command line
+    "class_weight": "ill=2,well=3",
     "C": "1,10", "gamma": "log:-1:1:3", "scale": "none", "solver": "libsvm", "tolerance": "0.01",
     "max_iter": "77", "k": "3:5", "n_splits": "7", "delta": "0.1", "bound": "safe", "holdout_share": "0.25",
-    "claim": "vote,member:1", "outer_splits": "3", "seed": "5", "report_k": "3,4", "exhaustive": "true",
+    "claim": "vote,member:1", "outer_splits": "3", "outer_share": "half", "seed": "5",
+    "report_k": "3,4", "exhaustive": "true", "costs": "sick=10,healthy=1",
+    "positive": "sick", "param": "C=0.5,2", "sample": "2",
 }  # fmt: skip
+NEEDED = {"positive": ("claim", "sensitivity")}  # options that are refused without another
+IN_WORDS = {"positive", "claim", "param"}  # options whose default depends on the task or on the part
 # Other tests may have registered learners of their own.
 PARTS = {
-    slot: {name: part for name, part in choices.items() if part.__module__.startswith("ckcv_ray.")}
-    for slot, choices in SLOTS.items()
+    slot: {name: part for name, part in offered(slot).items() if part.__module__.startswith("ckcv_ray.")}
+    for slot in SLOTS
 }
 OWNERS = [*((slot, name) for slot, choices in PARTS.items() for name in choices), ("", "")]
 
@@ -55,10 +64,16 @@ def declared(name: str) -> Option:
     return owned(*chosen(name))[name]
 
 
+def converted(name: str, text: str) -> Any:
+    """A word of the command line as the value that it stands for."""
+    kind = declared(name).kind
+    return [text] if kind == list[str] else kind(text)
+
+
 def as_toml(name: str) -> str:
     """The other value of an option, as a TOML file has it."""
-    text = OTHER[name]
-    return text if declared(name).kind is not str else f'"{text}"'
+    value = converted(name, OTHER[name])
+    return OTHER[name] if declared(name).kind in (int, float, bool) else json.dumps(value)
 
 
 def as_words(name: str) -> list[str]:
@@ -99,8 +114,8 @@ def parameters(request: pytest.FixtureRequest) -> dict[str, Any]:
 
 def test_every_option_of_every_part_is_on_the_command_line(parameters: dict[str, Any]) -> None:
     for owner in OWNERS:
-        for name, option in owned(*owner).items():
-            on_line = parameters[name]
+        for name in owned(*owner):
+            on_line, option = parameters[name], declared(name)
             assert on_line.opts == [f"--{dashed(name)}"]
             assert on_line.secondary_opts == []
             assert on_line.help == option.help
@@ -120,7 +135,19 @@ def test_every_part_can_be_chosen_on_the_command_line(parameters: dict[str, Any]
 
 
 def test_the_options_of_today_are_all_there(parameters: dict[str, Any]) -> None:
-    own = {"out", "target", "features", "drop", "test", "ida_file", "backend", "workers", "address"}
+    own = {
+        "out",
+        "target",
+        "features",
+        "drop",
+        "test",
+        "unlabelled",
+        "group",
+        "ida_file",
+        "backend",
+        "workers",
+        "address",
+    }
     own |= {"retry_failed", "resume_until_done", "yes", "as_json"}
     assert {dashed(name) for name in parameters if name not in own} - {"learner", "criterion"} == set(TODAY)
 
@@ -134,12 +161,11 @@ def test_help_shows_every_option_with_its_help(
     assert code == 0
     text = " ".join(shown.replace("│", " ").split())
     for owner in OWNERS:
-        for name, option in owned(*owner).items():
+        for name in owned(*owner):
+            option = declared(name)
             default = f" [default: ({option.shown})]" if option.shown else ""
-            kind = {"str": "<str>", "int": "<int>", "float": "<float>", "bool": "<bool>"}[
-                option.kind.__name__
-            ]
-            assert f"--{dashed(name)} {kind} {option.help}{default}" in text
+            kind = "list[str]" if option.kind == list[str] else option.kind.__name__
+            assert f"--{dashed(name)} <{kind}> {option.help}{default}" in text
 
 
 @pytest.mark.parametrize("owner", OWNERS, ids=" ".join)
@@ -147,17 +173,21 @@ def test_the_defaults_shown_are_the_defaults(owner: tuple[str, str]) -> None:
     part = PARTS[owner[0]][owner[1]]() if owner[0] else Study()
     for name, option in owned(*owner).items():
         if option.shown is None:
-            assert getattr(part, name) in ((), False)
+            assert getattr(part, name) in ((), "", False, None)
+        elif name in IN_WORDS:
+            assert all(value in declared(name).shown for value in getattr(part, name) or ())
         else:
             assert option.check(name, option.kind(option.shown)) == getattr(part, name)
 
 
 def test_an_option_of_several_parts_is_one_option() -> None:
-    """The command line has it once."""
+    """The command line has it once. Only what can be claimed depends on the part."""
     found: dict[str, Option] = {}
     for owner in OWNERS:
         for name, option in owned(*owner).items():
-            assert found.setdefault(name, option) is option
+            known = found.setdefault(name, option)
+            assert known is option or (name == "claim" and known.panel == option.panel)
+            assert known.kind is option.kind
     assert set(found) == set(OTHER)
 
 
@@ -167,13 +197,15 @@ def test_every_option_is_heard_on_the_command_line_and_in_a_file(
 ) -> None:
     slot, part = chosen(name)
     default = (PARTS[slot][part] if slot else Study)()
-    expected = declared(name).check(name, declared(name).kind(OTHER[name]))
+    expected = declared(name).check(name, converted(name, OTHER[name]))
     assert expected != getattr(default, name)
-    choice = [f"--{slot}", part] if slot and len(SLOTS[slot]) > 1 and part != next(iter(SLOTS[slot])) else []
-    study = studied(*as_words(name), *choice)
+    choice = [f"--{slot}", part] if slot and part != next(iter(SLOTS[slot])) else []
+    needed, value = NEEDED.get(name, ("", ""))
+    study = studied(*as_words(name), *choice, *([f"--{needed}", value] if needed else []))
     assert study.options()[name] == expected
     for written in {name, dashed(name)}:
         lines = [f"{written} = {as_toml(name)}", *([f'{slot} = "{part}"'] if slot else [])]
+        lines += [f'{needed} = "{value}"'] if needed else []
         (tmp_path / "study.toml").write_text("\n".join(lines))
         assert studied("--study", tmp_path / "study.toml") == study
     if slot:
@@ -197,7 +229,7 @@ def test_a_study_file_takes_the_names_of_the_command_line_and_no_others(tmp_path
         with pytest.raises(InputError, match=f"unknown option '{name.replace('-', '_')}' of a study") as told:
             study_of(file)
     known = str(told.value).partition("the options are ")[2].split(", ")
-    strange = {name for part in SLOTS["learner"].values() for name in options(part)} - set(OTHER)
+    strange = {name for part in named_parts("learner").values() for name in options(part)} - set(OTHER)
     assert sorted(known) == sorted({*OTHER, *SLOTS, *strange})
     assert {name.replace("-", "_") for name in TODAY} - set(known) == {"study"}
 
@@ -238,12 +270,12 @@ MISPLACED = [
 def test_an_option_of_another_part_is_refused_by_naming_both(
     slot: str, other: str, name: str, ckcv: Command, patients: Path, tmp_path: Path
 ) -> None:
-    owners = [part for part in PARTS[slot] if name in owned(slot, part)]
+    owners = [part for part, kind in named_parts(slot).items() if name in options(kind)]
     words = ("run", patients, "--target", "outcome", "--out", tmp_path / "run", f"--{slot}", other)
     (tmp_path / "study.toml").write_text(f"{dashed(name)} = {as_toml(name)}")
     for given in (as_words(name), ["--study", tmp_path / "study.toml"]):
         code, shown, told = ckcv(*words, *given)
-        value = OTHER[name] if declared(name).kind is not str else f"'{OTHER[name]}'"
+        value = repr(converted(name, OTHER[name])) if declared(name).kind is not bool else OTHER[name]
         assert told == f"ckcv: {name}={value} requires {slot} {' or '.join(owners)}, not {other}\n"
         assert (code, shown) == (2, "")
     assert not (tmp_path / "run").exists()
@@ -268,6 +300,7 @@ def test_parts_that_do_not_go_together_are_refused_by_naming_both(
     assert told == "ckcv: certify=nested requires resampling complete, not rotation\n"
 
 
+BUILT_IN = [name for name, part in offered("learner").items() if part.__module__.startswith("ckcv_ray.")]
 WIDE = os.environ | {"COLUMNS": "110"}
 REGISTERED = """
 import sys
@@ -296,7 +329,9 @@ def test_a_learner_that_is_registered_has_its_options_on_the_command_line() -> N
         )
 
     shown = " ".join(other("run", "--help").stdout.replace("│", " ").split())
-    assert "--learner <str> Learner to fit: svm or other. [default: (svm)]" in shown
+    names = " or ".join([*BUILT_IN, "other"])
+    described = PARTS_SHOWN["learner"][0].format(names)
+    assert f"--learner <str> {described} [default: (svm)]" in shown
     assert "--with-offset <bool> Whether there is an offset." in shown
     refused = other("plan", "twonorm:40:0", "--with-offset")
     assert (refused.returncode, refused.stdout) == (2, "")
@@ -306,3 +341,14 @@ def test_a_learner_that_is_registered_has_its_options_on_the_command_line() -> N
     )
     assert taken.returncode == 0, taken.stderr
     assert "20 evaluations in 20 splits of 1 fold size\n" in taken.stdout
+    both = ("--learner", "svm,other", "--with-offset", "--C", "1", "--gamma", "1", "--k", "3")
+    planned = other("plan", "twonorm:40:0", *both)
+    assert planned.returncode == 0, planned.stderr
+    assert "40 evaluations in 20 splits of 1 fold size\n" in planned.stdout
+    twice = other("plan", "twonorm:40:0", "--learner", "svm,svm")
+    assert twice.stderr == "ckcv: learner='svm,svm' names svm twice: leave one out\n"
+    mistaken = other("plan", "twonorm:40:0", "--learner", "svm,oter")
+    known = ", ".join([*BUILT_IN, "estimator", "other"])
+    assert mistaken.stderr == (
+        f"ckcv: learner='oter' is not known: choose from {known}; did you mean other?\n"
+    )

@@ -13,7 +13,7 @@ from pyarrow import compute as pc
 from pyarrow import csv, parquet
 
 from ckcv_ray import load_run
-from ckcv_ray.claims.wording import at_most
+from ckcv_ray.claims.percent import at_most
 
 
 def test_predict_matches_columns_by_name(
@@ -106,7 +106,7 @@ def test_rows_that_were_learned_from_are_told(ckcv: Command, finished: Path, tmp
     parquet.write_table(shifted, tmp_path / "new.parquet")
     _, _, told = ckcv("predict", finished, tmp_path / "new.parquet")
     assert "error rate" in told
-    assert "learning rows" not in told
+    assert "of them are learning rows" not in told
 
 
 def test_predict_by_one_member(ckcv: Command, patients: Path, tmp_path: Path) -> None:
@@ -140,6 +140,7 @@ def test_predict_draws_among_the_members_of_the_closest_claim(
     assert set(csv.read_csv(io.BytesIO(shown.encode()))["member"].to_pylist()) <= set(first["splits"])
     assert f"by one of the first {len(first['splits'])} members of F* drawn independently" in text
     assert f"at most {at_most(first['bound'])} of the time" in text
+    assert re.search(r"\(occam\); always predicting '\w+' is wrong on [\d.]+ % of the learning rows", text)
     _, shown, text = ckcv("predict", tmp_path / "run", patients, "--seed", 1, "--all-members")
     assert not set(csv.read_csv(io.BytesIO(shown.encode()))["member"].to_pylist()) <= set(first["splits"])
     assert f"at most {at_most(every['bound'])} of the time" in text

@@ -220,3 +220,28 @@ def test_a_link_to_nothing_is_refused_before_the_trial(
     assert (code, shown) == (2, "")
     assert f"{str(tmp_path / 'link')!r} is a link to {str(tmp_path / 'gone')!r}, which does not exist" in told
     assert not (tmp_path / "gone").exists()
+
+
+def test_a_plan_says_how_many_rows_a_claim_needs(ckcv, patients):
+    options = ("--target", "outcome", "--k", "3", "--C", "1", "--gamma", "1", "--workers", "1")
+    claim = ("--certify", "holdout", "--claim", "sensitivity,specificity", "--positive", "ill")
+    code, printed, _ = ckcv("plan", patients, *options, *claim)
+    assert code == 0
+    assert "sensitivity (recall of 'ill'), with probability 97.46 %: " in printed
+    assert "  at least 80 %: not before 17 held-out rows of class 'ill', and those without a miss" in printed
+    _, plain, _ = ckcv("plan", patients, *options)
+    assert "recall" not in plain
+
+
+def test_claims_by_class_are_printed_as_lower_bounds(ckcv, patients, tmp_path):
+    options = ("--target", "outcome", "--k", "3", "--C", "1", "--gamma", "1")
+    claim = ("--certify", "holdout", "--claim", "auc,sensitivity", "--positive", "ill")
+    code, printed, _ = ckcv("run", patients, *options, *claim, "--out", tmp_path / "run")
+    assert code == 0
+    assert "sensitivity (recall of 'ill') at least; holdout, refit: with probability 97.5 %" in printed
+    _, _, told = ckcv("predict", tmp_path / "run", patients)
+    assert "; AUC at least " in told
+    assert "; sensitivity (recall of 'ill') at least " in told
+    code, _, refused = ckcv("run", patients, *options, *claim[:3], "auc", "--positive", "ill", "--out", "x")
+    assert code == 2
+    assert "names the class of the claims sensitivity and specificity" in refused

@@ -36,7 +36,7 @@ from ckcv_ray.data.task import Task
 from ckcv_ray.engine.backend import SERIAL, SerialBackend
 from ckcv_ray.engine.evaluate import evaluate
 from ckcv_ray.errors import InputError
-from ckcv_ray.learners import LEARNERS
+from ckcv_ray.learners import LEARNERS, learners_of
 from ckcv_ray.learners.base import STATUSES
 from ckcv_ray.learners.ensemble import COMMON, Ensemble, Member, Outcome, judge, to_pickles
 from ckcv_ray.runs.result import Result
@@ -111,7 +111,7 @@ class LearnerContract:
         taken = {name for part in (*others, Study) for name in options(part)} | set(SLOTS)
         assert not taken & set(options(self.learner))
         assert not OTHER_COLUMNS & set(self.learner.settings())
-        assert not set(COMMON.names) & set(self.learner.schema.names)
+        assert not set(COMMON.names) & set(self.learner.columns(self.task).names)
 
     def test_it_round_trips_through_json_and_pickle(self) -> None:
         content = json.loads(json.dumps(Study(learner=self.learner).to_json(), allow_nan=False))
@@ -123,8 +123,9 @@ class LearnerContract:
         settings = [self.learner.setting(*at) for at in self.positions()]
         assert json.loads(json.dumps([dict(setting) for setting in settings], allow_nan=False)) == settings
         columns = {name: list(column) for name, column in self.learner.settings().items()}
-        rows = zip(*columns.values(), strict=True)
-        assert [dict(zip(columns, row, strict=True)) for row in rows] == settings
+        for at, row in enumerate(zip(*columns.values(), strict=True)):
+            assert set(settings[at]) <= set(columns)
+            assert row == tuple(settings[at].get(name) for name in columns)
         assert all(settings.count(setting) == 1 for setting in settings)
         strings = [value for setting in settings for value in setting.values() if isinstance(value, str)]
         assert all(map(str.isprintable, strings))  # a certificate with others is refused when it is read
@@ -153,7 +154,8 @@ class LearnerContract:
         if kind in self.learner.kinds:
             assert Problem.of(study, task).task is task
             return
-        message = f"has {n_classes} classes .*, and learner {self.learner.name} is for"
+        unable = [label for label, one in learners_of(self.learner).items() if kind not in one.kinds]
+        message = f"has {n_classes} classes .*, and learner {unable[0]} is for"
         with pytest.raises(InputError, match=message):
             Problem.of(study, task)
 
@@ -239,6 +241,15 @@ class LearnerContract:
             assert forward.label.dtype == np.int32
             assert set(forward.label.tolist()) <= set(range(-1, self.task.n_classes))
 
+    def test_its_scores_rank_rows_of_two_classes_if_it_says_so(self) -> None:
+        if not self.learner.ranks or self.task.n_classes > 2:
+            return
+        for model in self.models():
+            predicted = model.predict(self.task.X)
+            low, high = (predicted.score[predicted.label == c] for c in (0, 1))
+            assert not np.isnan(predicted.score).any()
+            assert low.max(initial=-np.inf) <= high.min(initial=np.inf)
+
     def test_its_models_round_trip_through_parquet(self) -> None:
         models = list(self.models())
         again = self.stored(models)
@@ -250,7 +261,7 @@ class LearnerContract:
         assert self.pickled(models) == self.pickled(again)
 
     def test_a_table_with_nan_is_refused(self) -> None:
-        table = self.learner.table(list(self.models())[:1])
+        table = self.learner.table(list(self.models())[:1], self.task)
         for column, field in enumerate(table.schema):
             forged = _with_nan(table[field.name].to_pylist()[0])
             if forged is not None:
@@ -260,7 +271,7 @@ class LearnerContract:
 
     def test_its_models_have_no_more_values_than_declared(self) -> None:
         for model in self.models():
-            row = self.learner.table([model]).to_pylist()[0]
+            row = self.learner.table([model], self.task).to_pylist()[0]
             assert sum(map(_count, row.values())) <= self.learner.most_values(self.task)
 
     def test_models_of_other_rows_differ(self) -> None:
@@ -333,7 +344,7 @@ class LearnerContract:
 
     def stored(self, models: Sequence[Any]) -> list[Any]:
         sink = io.BytesIO()
-        parquet.write_table(self.learner.table(models), sink)
+        parquet.write_table(self.learner.table(models, self.task), sink)
         return list(self.learner.from_table(parquet.read_table(sink), self.task))
 
     def pickled(self, models: Sequence[Any]) -> dict[str, bytes]:

@@ -1,9 +1,11 @@
 """The contract suite, run on the learner of the package and on one that is not part of it."""
 
+from decision_stump import DecisionStump
 from learner_contract import LearnerContract, clouds
 from nearest_centroid import NearestCentroid
 
 from ckcv_ray import GaussianSVM
+from ckcv_ray.learners import Choice
 
 
 class TestGaussianSVM(LearnerContract):
@@ -16,6 +18,36 @@ class TestGaussianSVMOfSharedDistances(LearnerContract):
     task = clouds(30, 2)
 
 
+class TestGaussianSVMOfBalancedClasses(LearnerContract):
+    learner = GaussianSVM(C=(0.1, 1.0, 10.0), gamma=(0.1, 1.0), class_weight="balanced")
+    task = clouds(30, 2)
+
+
+class TestGaussianSVMOfWeightedClasses(LearnerContract):
+    learner = GaussianSVM(C=(0.1, 1.0), gamma=(0.1, 1.0), solver="libsvm", class_weight={1: 7, 0: 0.5})
+    task = clouds(30, 2)
+
+
+class TestDecisionStump(LearnerContract):
+    learner = DecisionStump()
+    task = clouds(30, 3)
+
+
+class TestChoiceOfTwoClasses(LearnerContract):
+    learner = Choice((GaussianSVM(C=(0.1, 1.0, 10.0), gamma=(0.1, 1.0)), NearestCentroid((0.5, 2.0))))
+    task = clouds(30, 2)
+
+
+class TestChoiceOfThreeClasses(LearnerContract):
+    learner = Choice((NearestCentroid((0.5,)), NearestCentroid((0.1, 2.0))), ("large", "small"))
+    task = clouds(30, 3)
+
+
+class TestChoiceOfAnSVMOfThreeClasses(LearnerContract):
+    learner = Choice((NearestCentroid((0.5,)), GaussianSVM(C=(0.1, 10.0), gamma=(0.1, 1.0))))
+    task = clouds(30, 3)
+
+
 class TestNearestCentroidOfThreeClasses(LearnerContract):
     learner = NearestCentroid((0.1, 0.5, 2.0))
     task = clouds(30, 3)
@@ -24,3 +56,23 @@ class TestNearestCentroidOfThreeClasses(LearnerContract):
 class TestNearestCentroidOfTwoClasses(LearnerContract):
     learner = NearestCentroid((0.5,))
     task = clouds(30, 2, d=1)
+
+
+class TestGaussianSVMOfThreeClasses(LearnerContract):
+    learner = GaussianSVM(C=(0.1, 1.0, 10.0), gamma=(0.1, 1.0))
+    task = clouds(30, 3)
+
+
+class TestGaussianSVMOfThreeClassesAndSharedDistances(LearnerContract):
+    learner = GaussianSVM(C=(0.1, 1.0, 10.0), gamma=(0.1, 1.0), scale="none", solver="libsvm")
+    task = clouds(30, 3)
+
+
+class TestGaussianSVMOfFourBalancedClasses(LearnerContract):
+    learner = GaussianSVM(C=(0.1, 1.0, 10.0), gamma=(0.1, 1.0), class_weight="balanced")
+    task = clouds(36, 4)
+
+
+class TestGaussianSVMOfThreeWeightedClasses(LearnerContract):
+    learner = GaussianSVM(C=(0.1, 1.0), gamma=(0.1, 1.0), solver="libsvm", class_weight={1: 7, 0: 0.5})
+    task = clouds(30, 3)

@@ -40,7 +40,7 @@ from ckcv_ray.engine.progress import Progress
 from ckcv_ray.engine.recorder import Recorder
 from ckcv_ray.errors import RunError
 from ckcv_ray.learners import LEARNERS, register
-from ckcv_ray.learners.ensemble import Ensemble, to_arrow
+from ckcv_ray.learners.ensemble import Ensemble, Models, to_arrow
 from ckcv_ray.runs.load import replay
 from ckcv_ray.runs.run import Job, run_job
 from ckcv_ray.storage import formats, models
@@ -127,6 +127,61 @@ def test_the_certificate_counts_every_class(finished: Path) -> None:
         assert (side["errors"], side["rows"]) == (wrong[:, c].sum(), rows[:, c].sum())
         assert side["bound"] == pytest.approx(np.mean(clopper_pearson(wrong[:, c], rows[:, c])))
     assert result.certificate.errors == tuple(wrong.sum(axis=1))
+
+
+@pytest.mark.parametrize("certify", ["holdout", "nested"])
+def test_the_recall_of_every_class_is_claimed(tmp_path: Path, certify: str) -> None:
+    result = make_run(tmp_path / "run", CERTIFIED[certify].replace(claim="recall"))
+    made = [claim for claim in result.certificate.claims if claim["certification"] == certify]
+    assert [claim["label"] for claim in made if claim["splits"] == made[0]["splits"]] == [
+        "blue",
+        "green",
+        "red",
+    ]
+    each = 1 - 0.95 ** (1 / 3) if certify == "holdout" else 0.05 / 3
+    assert all(claim["delta"] == pytest.approx(each, rel=1e-12) for claim in made)
+    assert all("jointly for the 3 classes with probability at least 95 %" in one["statement"] for one in made)
+    assert verify(tmp_path / "run").differences == []
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (
+            {"certify": "holdout", "claim": "sensitivity"},
+            "is for two classes, and the target .* has 3: claim recall",
+        ),
+        ({"certify": "nested", "claim": "auc"}, "is for two classes, and the target .* has 3: leave it out"),
+    ],
+)
+def test_claims_for_two_classes_are_refused_for_three(options: dict[str, str], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        Problem.of(STUDY.replace(**options), TASK)
+
+
+def test_the_auc_is_refused_for_scores_that_do_not_rank() -> None:
+    two = np.flatnonzero(TASK.y < 2)
+    task = Task.of(TASK.X[two], TASK.labelled(TASK.y[two]))
+    with pytest.raises(InputError, match="claim=auc needs scores that order the rows, and learner centroid"):
+        Problem.of(STUDY.replace(certify="holdout", claim="auc"), task)
+
+
+def test_shares_and_baselines_are_those_of_three_classes(finished: Path) -> None:
+    """The commoner class is the commonest of the learning rows; a baseline is counted on each set of rows."""
+    result = load_run(finished)
+    problem, certificate = result.problem, result.certificate
+    assert certificate.class_rows == (30, 30, 30)
+    assert "'blue' 33.33 %, 'green' 33.33 %, 'red' 33.33 %" in result.summary()
+    commoner = int(np.argmax(np.bincount(problem.task.y)))
+    held = problem.held_rows()
+    for baseline, y in zip(
+        certificate.baselines, [problem.task.y, *([] if held is None else [held.y])], strict=True
+    ):
+        wrong = sum(number != commoner for number in y.tolist())
+        assert (baseline["predicted"], baseline["errors"], baseline["rows"]) == (commoner, wrong, len(y))
+        assert baseline["error"] == wrong / len(y)
+    assert result.baseline == min(baseline["error"] for baseline in certificate.baselines)
+    assert not certificate.constant
 
 
 def test_every_rule_predicts_original_labels(finished: Path) -> None:
@@ -257,11 +312,11 @@ def reseal(out: Path, ensemble: Ensemble | None = None, edit: Forger = lambda re
     aggregator = replay(out, problem)
     leader = aggregator.selection.winner()
     assert leader is not None
-    ensemble = ensemble or finished.ensemble
-    results = folder.write_results(problem, aggregator.candidates(), ensemble, None)
+    ensemble = ensemble or finished.models.best
+    results = folder.write_results(problem, aggregator.candidates(), Models(ensemble))
     digests = {"data": problem.all_rows.digest, **results}
     winner = problem.candidate(leader)
-    folder.write_end(certify(problem, winner, leader.l_ms, ensemble, None, False, digests), execution)
+    folder.write_end(certify(problem, winner, leader.l_ms, Models(ensemble), False, digests), execution)
     folder.release()
 
 
@@ -344,7 +399,7 @@ def test_a_model_that_cannot_classify_a_row_is_damaged(out: Path, column: str) -
     values = getattr(first.model, column)
     model = replace(first.model, **{column: values + 7 if column == "classes" else values[..., :3]})
     table = parquet.read_table(out / models.MODELS)
-    rows = to_arrow(Ensemble((replace(first, model=model),)), NearestCentroid())
+    rows = to_arrow(Ensemble((replace(first, model=model),)), NearestCentroid(), TASK)
     forged = pa.concat_tables([rows.replace_schema_metadata(table.schema.metadata), table[1:]])
     parquet.write_table(forged, out / models.MODELS)
     with pytest.raises(StoreError, match=r"models.parquet is damaged"):
@@ -371,18 +426,13 @@ def test_changed_data_of_an_inner_run_are_found(tmp_path: Path) -> None:
 # refused
 
 
-def test_a_learner_that_does_not_declare_three_classes_is_refused() -> None:
-    with pytest.raises(InputError, match=r"has 3 classes \(blue, green, red\), and learner svm is for two"):
-        run(Study.of(k=(3,)), TASK.X, TASK.labelled(TASK.y))
-
-
 def test_a_learner_that_could_but_does_not_declare_it_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     class Two(NearestCentroid):
         name = "two"
         kinds = frozenset({Kind.BINARY})
 
     monkeypatch.setitem(LEARNERS, "two", Two)
-    with pytest.raises(InputError, match=r"'target' has 3 classes .* and learner two is for two classes"):
+    with pytest.raises(InputError, match=r"has 3 classes \(blue, green, red\), and learner two is for two"):
         run(Study.of(learner="two", k=(3,)), TASK.X, TASK.labelled(TASK.y))
 
 
@@ -486,3 +536,16 @@ def test_a_name_that_is_taken_is_refused() -> None:
     with pytest.raises(InputError, match="the name 'svm' is already used by GaussianSVM"):
         register(Other)
     assert LEARNERS["svm"] is GaussianSVM
+
+
+def test_groups_of_rows(tmp_path: Path) -> None:
+    """A learner knows nothing of groups, and its models are judged by them."""
+    rng = np.random.default_rng(np.random.SeedSequence(9))
+    groups, y = rng.permutation(np.repeat(np.arange(20), 3)), rng.integers(3, size=60)
+    X = rng.normal(size=(60, 2)) + np.eye(3)[y][:, :2]
+    study = STUDY.replace(k=(3, 5), report_k=(), certify="holdout")
+    result = run(study, X, NAMES[y], tmp_path, SERIAL, groups=groups)
+    assert [side["bound"] for side in result.certificate.by_class] == [None] * 3
+    assert result.certificate.groups is not None
+    assert (result.certificate.groups["count"], result.certificate.groups["held"]) == (20, 6)
+    assert verify(tmp_path, refit=1.0, execution=SERIAL).differences == []

@@ -84,8 +84,8 @@ class Breaks(NearestCentroid):
 class Forgets(NearestCentroid):
     """Its tables lose the last bits."""
 
-    def table(self, models: Sequence[Any]) -> Any:
-        return super().table([replace(m, centres=m.centres.astype(np.float32)) for m in models])
+    def table(self, models: Sequence[Any], task: Any) -> Any:
+        return super().table([replace(m, centres=m.centres.astype(np.float32)) for m in models], task)
 
 
 class Trusts(NearestCentroid):

@@ -1,6 +1,7 @@
-"""The mean of upper bounds as a criterion: its values, the least of them, and what carries over to others."""
+"""Criteria: their values, the least of them, and what carries over to other numbers of rows."""
 
-from math import fsum, inf, nan
+from fractions import Fraction
+from math import ceil, fsum, inf, nan
 
 import numpy as np
 import pytest
@@ -14,7 +15,17 @@ from ckcv_ray.core.bounds import (
     clopper_pearson,
     reported_bound,
 )
-from ckcv_ray.core.criteria import MeanBound
+from ckcv_ray.core.by_label import read
+from ckcv_ray.core.criteria import (
+    Balanced,
+    MeanBound,
+    MeanCost,
+    MeanError,
+    MeanGroupError,
+    MeanLossBound,
+    for_groups,
+)
+from ckcv_ray.core.losses import ONE, concave_table, loss_method, mean_loss_bound, split_bounds
 from ckcv_ray.core.measures import ZERO_ONE
 from ckcv_ray.core.resampling import randomisers
 from ckcv_ray.errors import InputError
@@ -103,21 +114,22 @@ def test_a_transfer_keeps_the_error_rate_where_it_is_a_count_on_both(m, times, d
 @pytest.mark.parametrize("bound", BOUNDS)
 def test_what_is_reported_is_the_bound_asked_for(bound):
     errors, m, seed = (3, 0, 7), 40, 5
+    totals = [(2, 1), (0, 0), (0, 7)]
     draws = randomisers(m, 3, seed)
-    assert MeanBound(0.1, bound).reported(errors, m, seed) == reported_bound(bound, errors, m, 0.1, draws)
-    told = {MeanBound(0.1, name).reported(errors, m, seed) for name in BOUNDS}
+    assert MeanBound(0.1, bound).reported(totals, m, seed) == reported_bound(bound, errors, m, 0.1, draws)
+    told = {MeanBound(0.1, name).reported(totals, m, seed) for name in BOUNDS}
     assert len(told) == len(BOUNDS)
 
 
 def test_only_stevens_depends_on_the_seed():
     for bound in BOUNDS:
-        one, other = (MeanBound(bound=bound).reported((3, 0, 7), 40, seed) for seed in (1, 2))
+        one, other = (MeanBound(bound=bound).reported([[3], [0], [7]], 40, seed) for seed in (1, 2))
         assert (one != other) == (bound == "stevens")
 
 
 def test_the_papers_figure_is_the_mean_of_its_bounds():
     errors = [3, 0, 7]
-    assert MeanBound().reported(errors, 40, 0) == fsum(clopper_pearson(errors, 40)) / 3
+    assert MeanBound().reported(np.array(errors)[:, None], 40, 0) == fsum(clopper_pearson(errors, 40)) / 3
 
 
 # Refusals
@@ -148,3 +160,215 @@ def test_a_bound_is_one_of_those_there_are(bound):
 def test_what_it_counts():
     assert MeanBound().measure is ZERO_ONE
     assert (MeanBound().delta, MeanBound().bound) == (0.05, "clopper_pearson")
+
+
+# By class
+
+
+def class_rows(draw, n_splits):
+    shape = n_splits, draw(st.integers(2, 4))
+    return np.array(
+        draw(st.lists(st.integers(0, 40), min_size=shape[0] * shape[1], max_size=shape[0] * shape[1]))
+    ).reshape(shape)
+
+
+@given(st.data(), st.integers(1, 5), deltas)
+@repeatable
+def test_balanced_is_the_mean_of_the_bounds_of_the_classes(data, n_splits, delta):
+    rows = class_rows(data.draw, n_splits)
+    wrong = np.floor(rows * data.draw(st.floats(0, 1))).astype(np.int64)
+    values = Balanced(delta).value(wrong, rows)
+    for i in range(n_splits):
+        bounds = [clopper_pearson(int(x), int(m), delta) for x, m in zip(wrong[i], rows[i], strict=True)]
+        assert values[i] == pytest.approx(fsum(bounds) / len(bounds), rel=1e-12)
+        assert values[i] == Balanced(delta).value(wrong[i : i + 1], rows[i : i + 1])[0]  # in every bit
+
+
+@given(st.data(), st.integers(1, 5), deltas)
+@repeatable
+def test_no_value_of_balanced_is_below_the_least_of_its_split(data, n_splits, delta):
+    criterion, rows = Balanced(delta), class_rows(data.draw, n_splits)
+    least = criterion.least(rows)
+    assert least.shape == (n_splits,)
+    wrong = np.zeros_like(rows)
+    before = least
+    while np.any(wrong < rows):
+        wrong = np.minimum(wrong + data.draw(st.integers(1, 20)), rows)
+        values = criterion.value(wrong, rows)
+        assert np.all(values >= before)
+        before = values
+    assert np.all(before == 1)
+
+
+def test_a_class_without_rows_has_the_bound_1():
+    values = Balanced().value(np.array([[0, 3]]), np.array([[0, 20]]))
+    assert values.tolist() == [(1 + clopper_pearson(3, 20)) / 2]
+
+
+@pytest.mark.parametrize(
+    "criterion", [Balanced(), MeanCost({"a": 3, "b": 1}).on(("a", "b"))], ids=lambda c: c.name
+)
+@pytest.mark.parametrize(("few", "many"), [((20, 5), (40, 10)), ((3, 30), (9, 90)), ((7, 7), (7, 7))])
+def test_a_transfer_keeps_the_order_and_returns_what_it_was_given(criterion, few, many):
+    units = [np.array([one] * 3) if criterion.by_class else sum(one) for one in (few, many)]
+    least = np.min(criterion.least(units[0]))
+    values = np.linspace(least, 1, 9)
+    moved = criterion.transfer(values, *units)
+    assert np.all(np.diff(moved) >= -1e-12)
+    assert np.all((moved >= np.min(criterion.least(units[1])) - 1e-12) & (moved <= 1))
+    assert criterion.transfer(moved, units[1], units[0]) == pytest.approx(values, abs=2e-2)
+    assert criterion.transfer(values, units[0], units[0]) == pytest.approx(values, abs=1e-9)
+
+
+# Costs
+
+
+def test_weights_are_shares_of_the_largest_cost_rounded_up():
+    criterion = MeanCost({"b": 10, "a": 3, "c": 0}).on(("a", "b", "c"))
+    assert criterion.costs == "a=3,b=10,c=0"
+    assert criterion.weights == (ceil(ONE * Fraction(3, 10)), ONE, 0)
+
+
+@given(units, deltas, st.integers(0, 10), st.integers(0, 10))
+@repeatable
+def test_cost_is_the_bound_on_the_total_loss(m, delta, a, b):
+    if not a + b:
+        return
+    criterion = MeanCost({"a": a, "b": b}, delta).on(("a", "b"))
+    wrong = np.array([[0, 0], [m // 3, m // 2], [m, 0], [0, m]])
+    losses = wrong @ np.array(criterion.weights)
+    values = criterion.value(wrong, m)
+    assert values.tolist() == split_bounds(losses, m, delta).tolist()
+    assert values[0] == criterion.least(m) <= values.min()
+    assert criterion.reported(wrong, m, 0) == mean_loss_bound(losses.tolist(), m, delta)
+
+
+def test_equal_costs_bound_the_error():
+    """With a loss of 1 for each error the total is a count, of which A is the averaging-safe bound."""
+    criterion, m = MeanCost({"a": 2, "b": 2}).on(("a", "b")), 40
+    assert loss_method(m, 0.05) == "safe"
+    for x in range(m + 1):
+        value = criterion.value(np.array([x, 0]), m).item()
+        assert value == pytest.approx(min(1, float(concave_table(m, 0.05)[x])), abs=1e-8)
+
+
+@pytest.mark.parametrize(
+    ("costs", "classes", "expected"),
+    [
+        ("a=1,b=2", ("a", "b"), [1, 2]),
+        ("b=2,a=1", ("a", "b"), [1, 2]),
+        ("-1=3,1=0", (-1, 1), [3, 0]),
+        ("1.0=0,-1e0=3", (-1, 1), [3, 0]),
+        ("1=7,2=3", (1.0, 2.0), [7, 3]),
+        ("true=7,False=3", (False, True), [3, 7]),
+        ('"a,b=1","c=d=2"', ("a,b", "c=d"), [1, 2]),
+        ("01=1,1=2", ("01", "1"), [1, 2]),
+        ({1: 4, 2: 5, 3: 6}, (1, 2, 3), [4, 5, 6]),
+        ({np.int64(1): 4, np.int64(2): 5}, (1, 2), [4, 5]),
+    ],
+    ids=str,
+)
+def test_labels_name_classes_as_they_are_written_or_as_numbers(costs, classes, expected):
+    criterion = MeanCost(costs).on(classes)
+    assert read(criterion.costs) == {str(label): cost for label, cost in zip(classes, expected, strict=True)}
+    largest = max(expected)
+    assert criterion.weights == tuple(ceil(ONE * Fraction(cost, largest)) for cost in expected)
+    assert criterion.on(classes) == criterion
+
+
+@pytest.mark.parametrize(
+    ("costs", "classes", "told"),
+    [
+        ("a=1,b=2", ("a", "c"), "costs names 'b', which is no label of the target: the labels are 'a', 'c'"),
+        ("1=1,x=2", (1, 2), "'x', which is no label of the target: the labels are '1', '2'"),
+        ("nan=1,2=2", (1, 2), "'nan', which is no label"),
+        ("a=1", ("a", "b"), r"no cost is given for 'b': .*--criterion cost:a=1,b=1"),
+        ("", ("a", "b", "c"), r"no cost is given for 'a', 'b', 'c': "),
+        ("", ("a,b", 1), '--criterion cost:1=1,"a,b=1", where'),
+        ("1=1,1.0=2,2=1", (1, 2), "costs names '1' twice, as '1' and as '1.0': name each label once"),
+        ("true=1,True=2,false=3", (False, True), "names 'True' twice, as 'True' and as 'true'"),
+    ],
+)
+def test_every_class_is_named_once(costs, classes, told):
+    with pytest.raises(InputError, match=told):
+        MeanCost(costs).on(classes)
+
+
+# Groups
+
+GROUP_SIZES = [1, 2, 7, 33, 133, 6_000]
+
+
+@pytest.mark.parametrize("m", GROUP_SIZES)
+def test_with_groups_a_value_is_the_bound_on_the_loss_whatever_the_counts(m):
+    criterion, losses = MeanLossBound(0.05), np.linspace(0, m * ONE, 50).astype(np.int64)
+    totals = np.column_stack([np.arange(50), np.zeros(50, np.int64), losses])
+    values = criterion.value(totals, m)
+    assert values.tolist() == split_bounds(losses, m, 0.05).tolist()
+    assert np.all(np.diff(values) >= 0)
+    assert criterion.least(m) == values[0] == values.min() > 0
+
+
+@pytest.mark.parametrize("m", GROUP_SIZES[:-1])
+def test_with_groups_no_split_is_below_the_least(m):
+    criterion = MeanLossBound(0.05)
+    smallest = criterion.value(np.array([[0, 0, 1], [1, 0, ONE // 1000]]), m)
+    assert np.all(smallest >= criterion.least(m))
+
+
+@pytest.mark.parametrize("m", GROUP_SIZES[:-1])
+def test_with_groups_what_carries_over_to_as_many_groups_is_the_same(m):
+    criterion = MeanLossBound(0.05)
+    values = np.unique(split_bounds(np.arange(m + 1) * ONE, m, 0.05))
+    below = values[values < 1]
+    assert criterion.transfer(below, m, m) == pytest.approx(below, rel=1e-9)
+    assert np.all(criterion.transfer(below, m, 4 * m) <= below + 1e-12)
+
+
+def test_with_groups_the_papers_figure_is_the_mean_of_the_bounds():
+    criterion, losses = MeanLossBound(0.05), np.array([0, 3 * ONE, ONE // 3])
+    totals = np.column_stack([[9, 9, 9], losses])
+    assert criterion.reported(totals, 40, 0) == fsum(split_bounds(losses, 40, 0.05)) / 3
+    assert (criterion.bound, criterion.name) == ("loss", MeanBound.name)
+
+
+# The mean error
+
+
+@given(st.integers(1, 10**6), st.data())
+@repeatable
+def test_a_mean_error_is_the_share_of_wrong_rows_and_equal_counts_have_equal_means(m, data):
+    """However errors are distributed over splits and classes, in every bit."""
+    criterion, n_splits = MeanError(), data.draw(st.integers(1, 6))
+    wrong = np.array(data.draw(st.lists(st.integers(0, m), min_size=n_splits, max_size=n_splits)))
+    values = criterion.value(np.column_stack([wrong // 3, wrong - wrong // 3]), m)
+    assert values == pytest.approx(wrong / m, rel=1e-9)
+    assert np.all((values >= criterion.least(m)) & (values <= 1))
+    level, more = divmod(int(wrong.sum()), n_splits)
+    even = np.where(np.arange(n_splits) < more, level + 1, level)
+    assert fsum(values) == fsum(criterion.value(even[:, None], m))
+    assert criterion.reported(wrong[:, None], m, 0) == fsum(values) / n_splits
+    assert criterion.transfer(values, m, 7).tolist() == values.tolist()
+
+
+def test_the_share_of_no_wrong_row_is_the_least_and_that_of_all_is_at_most_1():
+    for m in range(1, 3_000):
+        least, _, most = MeanError().value(np.array([[0, 0], [1, 0], [m - m // 2, m // 2]]), m)
+        assert least == MeanError().least(m) == 0
+        assert 1 - m * 2.0**-52 <= most <= 1
+
+
+@pytest.mark.parametrize("m", GROUP_SIZES)
+def test_with_groups_a_mean_error_is_that_of_the_groups_whatever_the_counts(m):
+    criterion, losses = MeanGroupError(0.05), np.linspace(0, m * ONE, 50).astype(np.int64)
+    values = criterion.value(np.column_stack([np.arange(50), losses]), m)
+    assert values == pytest.approx(losses / ONE / m, rel=1e-15)
+    assert (values[0], values[-1]) == (criterion.least(m), 1)
+    assert criterion.reported(np.column_stack([np.arange(50), losses]), m, 0) == fsum(values) / 50
+
+
+def test_two_criteria_have_a_form_for_groups():
+    assert for_groups(MeanBound(0.1)) == MeanLossBound(0.1)
+    assert for_groups(MeanError(0.1)) == MeanGroupError(0.1)
+    assert for_groups(Balanced()) is None
+    assert for_groups(MeanCost({"a": 1, "b": 2})) is None

@@ -1,99 +1,233 @@
-"""Bounds over dependent splits, maximised exactly over the joint laws of two splits by linear programs.
+"""Bounds over dependent splits, maximised exactly over the joint laws of two or three splits.
 
-A split is a pair (p, x): the risk of its model and its number of wrong rows, x ~ Bin(m, p) given p. A joint
-law of two splits is any law of pairs whose conditional laws of x_1 given p_1 and of x_2 given p_2 are these;
-it is exchangeable if both orders have the same probability.
+A split is a pair (law, x): the law of the total of its m losses given its model, and that total. Only these
+conditional laws are known, so a joint law of several splits is any law of such pairs in which each x has its
+law given that law: the largest probability that a bound fails is a linear program. Exchangeable laws give
+every order of the splits the same probability; for them it is enough to average the failures over the orders.
 """
 
-from collections.abc import Callable
-from itertools import product
+from collections.abc import Callable, Sequence
+from functools import reduce
+from itertools import permutations, product
+from typing import NamedTuple
 
 import numpy as np
 import pytest
 from scipy.optimize import linprog
-from scipy.sparse import csr_array, vstack
+from scipy.sparse import csr_array, eye_array, kron, vstack
 from scipy.stats import binom
 
-from ckcv_ray.core.bounds import best_prefix, clopper_pearson, safe, safe_table
+from ckcv_ray.core.bounds import best_prefix, catoni, clopper_pearson, reported_bound, safe, safe_table
+from ckcv_ray.core.losses import ONE, best_loss_prefix, concave_table, mean_loss_bound
 
 DELTA = 0.05
+GRID = np.array([0.0, 0.5, 1.0])  # losses
 
 
-def risks(A: np.ndarray, m: int) -> np.ndarray:
-    """Risks just above each bound and each mean of two, where a failure begins, and a grid."""
-    means = (A[:, None] + A[None, :]) / 2
-    edges = np.unique(np.concatenate([A, means.ravel()]))
-    return np.unique(np.concatenate([edges[edges < 1] * (1 + 1e-9), np.linspace(0, 1, 9)]))[: 12 * m]
+class Law(NamedTuple):
+    """The law of a total of losses: their mean, and the probability of each total."""
+
+    risk: float
+    weights: np.ndarray
 
 
-def worst(fails: Callable[[float, int, float, int], bool], m: int, p: np.ndarray, symmetric: bool) -> float:
-    """Largest probability of failure over all joint laws with risks among p."""
-    states = [(risk, x) for risk in p for x in range(m + 1)]
+Pair = tuple[float, int]  # a risk, and the position of a total
+Fails = Callable[[Sequence[Pair]], bool]
+
+
+def worst(fails: Fails, laws: Sequence[Law], n_splits: int = 2, exchangeable: bool = False) -> float:
+    """Largest probability of failure over all joint laws of splits."""
+    n_totals = len(laws[0].weights)
+    states = [(law.risk, x) for law in laws for x in range(n_totals)]
     n = len(states)
-    cost = np.array([-float(fails(*a, *b)) for a, b in product(states, states)])
-    weights = binom.pmf(np.arange(m + 1)[None, :], m, p[:, None])
-    # P(p_i, x_i) - b(x_i; p_i) P(p_i) = 0
-    conditional = np.kron(np.eye(len(p)), np.ones((m + 1, m + 1)))
-    rows = csr_array(np.eye(n) - weights.ravel()[:, None] * conditional)
-    first = rows @ csr_array(np.kron(np.eye(n), np.ones((1, n))))
-    second = rows @ csr_array(np.kron(np.ones((1, n)), np.eye(n)))
-    blocks = [first, second, csr_array(np.ones((1, n * n)))]
-    if symmetric:
-        pairs = [(i, j) for i in range(n) for j in range(i)]
-        index = np.arange(len(pairs))
-        i, j = np.array(pairs).T
-        values = np.concatenate([np.ones(len(pairs)), -np.ones(len(pairs))])
-        places = np.concatenate([index, index]), np.concatenate([i * n + j, j * n + i])
-        blocks.append(csr_array((values, places), shape=(len(pairs), n * n)))
-    equal = vstack(blocks)
+    failed = np.array([float(fails(one)) for one in product(states, repeat=n_splits)]).reshape(
+        (n,) * n_splits
+    )
+    if exchangeable:
+        orders = list(permutations(range(n_splits)))
+        failed = sum(failed.transpose(order) for order in orders) / len(orders)
+    # P(law, x) - weight(x; law) P(law) = 0 for every split
+    weights = np.concatenate([law.weights for law in laws])
+    conditional = csr_array(
+        np.eye(n) - weights[:, None] * np.kron(np.eye(len(laws)), np.ones((n_totals, n_totals)))
+    )
+    every = csr_array(np.ones((1, n)))
+    margins = [
+        reduce(kron, [eye_array(n) if i == split else every for i in range(n_splits)])
+        for split in range(n_splits)
+    ]
+    equal = vstack([*(conditional @ margin for margin in margins), csr_array(np.ones((1, n**n_splits)))])
     target = np.zeros(equal.shape[0])
-    target[2 * n] = 1.0
-    solved = linprog(cost, A_eq=equal, b_eq=target, bounds=(0, None), method="highs")
+    target[-1] = 1.0
+    solved = linprog(-failed.ravel(), A_eq=equal.tocsr(), b_eq=target, bounds=(0, None), method="highs")
     assert solved.status == 0, solved.message
     return -float(solved.fun)
 
 
+def risks(bounds: np.ndarray, n_splits: int = 2, others: int = 9) -> np.ndarray:
+    """Risks just above each bound and each mean of several, where a failure begins, and a grid."""
+    means = [np.mean(some) for some in product(np.unique(bounds), repeat=n_splits)]
+    edges = np.unique(np.round(np.concatenate([bounds, means]), 9))
+    return np.unique(np.concatenate([edges[edges < 1] + 1e-8, np.linspace(0, 1, others)]))
+
+
+def counts(m: int, p: np.ndarray) -> list[Law]:
+    """Laws of the number of wrong rows among m."""
+    return [Law(float(risk), binom.pmf(np.arange(m + 1), m, risk)) for risk in p]
+
+
+def totals(m: int, p: np.ndarray) -> list[Law]:
+    """Laws of a total of m losses of 0, 1/2 or 1, with no, some or as many halves as possible; in halves."""
+    laws = []
+    for risk, share in product(p, (0.0, 0.5, 1.0)):
+        half = 2 * share * min(risk, 1 - risk)
+        one = np.array([1 - risk - half / 2, half, risk - half / 2])
+        weights = reduce(np.convolve, [np.maximum(one, 0)] * m)
+        laws.append(Law(float(one @ GRID), weights))
+    return laws
+
+
+def any_prefix(table: np.ndarray) -> Fails:
+    """The event that the mean risk of some prefix is above the mean of its bounds."""
+
+    def fails(splits: Sequence[Pair]) -> bool:
+        slack = np.cumsum([table[x] - p for p, x in splits])
+        return bool(np.any(slack < 0))
+
+    return fails
+
+
+def the_mean(table: np.ndarray) -> Fails:
+    """The event that the mean risk of all splits is above the mean of their bounds."""
+    return lambda splits: sum(table[x] - p for p, x in splits) < 0
+
+
+@pytest.mark.parametrize("name", ["safe", "catoni"])
 @pytest.mark.parametrize("m", [3, 4])
-def test_the_best_prefix_fails_at_most_delta_under_any_exchangeable_law(m: int) -> None:
-    A = safe_table(m, DELTA)
+def test_the_best_prefix_fails_at_most_delta_under_any_exchangeable_law(m: int, name: str) -> None:
+    single = np.array([reported_bound(name, [x], m, DELTA) for x in range(m + 1)])
 
-    def fails(p: float, x: int, q: float, z: int) -> bool:
-        best = best_prefix("safe", [x, z], m, DELTA)
-        return bool((p if best.length == 1 else (p + q) / 2) > best.bound)
+    def fails(splits: Sequence[Pair]) -> bool:
+        best = best_prefix(name, [x for _, x in splits], m, DELTA)
+        return float(np.mean([p for p, _ in splits[: best.length]])) > best.bound
 
-    assert worst(fails, m, risks(A, m)[::2], symmetric=True) <= DELTA
+    assert worst(fails, counts(m, risks(single)), exchangeable=True) <= DELTA
 
 
-def test_all_prefixes_hold_together() -> None:
+@pytest.mark.parametrize("n_splits", [2, 3])
+def test_all_prefixes_hold_together(n_splits: int) -> None:
     """Stronger: the event that any prefix fails, whichever of them is chosen."""
-    m, A = 3, safe_table(3, DELTA)
-
-    def fails(p: float, x: int, q: float, z: int) -> bool:
-        return bool(p > A[x] or p + q > A[x] + A[z])
-
-    largest = worst(fails, m, risks(A, m)[::2], symmetric=True)
+    A = safe_table(3, DELTA)
+    laws = counts(3, risks(A, n_splits, others=3))
+    largest = worst(any_prefix(A), laws, n_splits, exchangeable=True)
     assert 0.1 * DELTA < largest <= DELTA
 
 
 def test_a_prefix_of_splits_in_a_fixed_order_may_fail_more_often() -> None:
     """What the exchangeable order is for: without it, only the mean over all splits has been proven."""
-    m, A = 3, safe_table(3, DELTA)
-
-    def fails(p: float, x: int, q: float, z: int) -> bool:
-        return bool(p > A[x] or p + q > A[x] + A[z])
-
-    p = risks(A, m)[::2]
-    assert worst(fails, m, p, symmetric=False) >= worst(fails, m, p, symmetric=True)
+    A = safe_table(3, DELTA)
+    laws = counts(3, risks(A))
+    assert worst(any_prefix(A), laws) > worst(any_prefix(A), laws, exchangeable=True)
 
 
-@pytest.mark.parametrize(("bound", "holds"), [(safe, True), (clopper_pearson, False)])
-def test_a_mean_over_two_splits_under_any_law(bound: Callable[..., np.ndarray], holds: bool) -> None:
+@pytest.mark.parametrize(
+    ("bound", "n_splits", "holds"), [(safe, 2, True), (safe, 3, True), (clopper_pearson, 2, False)]
+)
+def test_a_mean_over_splits_under_any_law(
+    bound: Callable[..., np.ndarray], n_splits: int, holds: bool
+) -> None:
     """The program finds the failures of the mean of Clopper-Pearson bounds, so it would find others."""
-    m = 4
+    m = 3
     table = bound(np.arange(m + 1), m, DELTA)
-
-    def fails(p: float, x: int, q: float, z: int) -> bool:
-        return bool(p + q > table[x] + table[z])
-
-    largest = worst(fails, m, risks(np.minimum(table, 1), m)[::2], symmetric=False)
+    laws = counts(m, risks(np.minimum(table, 1), n_splits, others=3))
+    largest = worst(the_mean(table), laws, n_splits)
     assert (largest <= DELTA) is holds
+
+
+# Losses in [0, 1]
+
+
+def test_a_mean_of_losses_under_any_law() -> None:
+    m = 3
+    table = np.interp(np.arange(2 * m + 1) / 2, np.arange(m + 1), concave_table(m, DELTA))
+
+    def fails(splits: Sequence[Pair]) -> bool:
+        bound = mean_loss_bound([x * ONE // 2 for _, x in splits], m, DELTA)
+        return float(np.mean([p for p, _ in splits])) > bound
+
+    assert worst(fails, totals(m, risks(table, others=3)[::2])) <= DELTA
+
+
+def test_the_best_prefix_of_losses_under_any_exchangeable_law() -> None:
+    m = 3
+    table = np.interp(np.arange(2 * m + 1) / 2, np.arange(m + 1), concave_table(m, DELTA))
+
+    def fails(splits: Sequence[Pair]) -> bool:
+        best = best_loss_prefix([x * ONE // 2 for _, x in splits], m, DELTA)
+        return float(np.mean([p for p, _ in splits[: best.length]])) > best.bound
+
+    assert worst(fails, totals(m, risks(table, others=3)[::2]), exchangeable=True) <= DELTA
+
+
+def test_catonis_bound_on_losses_under_any_law() -> None:
+    m = 3
+    table = np.array([catoni(x / (2 * m), m, DELTA) for x in range(2 * m + 1)])
+
+    def fails(splits: Sequence[Pair]) -> bool:
+        rate = sum(x for _, x in splits) / (2 * m * len(splits))
+        return float(np.mean([p for p, _ in splits])) > catoni(rate, m, DELTA)
+
+    assert worst(fails, totals(m, risks(table, others=3)[::2])) <= DELTA
+
+
+# Many splits: simulated laws that give every order the same probability
+
+
+def failures(A: np.ndarray, risk: np.ndarray, x: np.ndarray) -> int:
+    """Count the rows of risk and x [runs, splits] in which any prefix fails."""
+    return int(np.sum(np.any(np.cumsum(A[x] - risk, axis=1) < 0, axis=1)))
+
+
+def equal_risks(A: np.ndarray, m: int, runs: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+    """Independent splits of one risk, just above the bound of no error."""
+    risk = np.full((runs, 12), A[0] * (1 + 1e-9))
+    return risk, rng.binomial(m, risk)
+
+
+def one_for_all(A: np.ndarray, m: int, runs: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+    """One split that errs always if the others see no error, at a place drawn at random."""
+    x = rng.binomial(m, A[0] * (1 + 1e-9), size=(runs, 1)) * np.ones((1, 12), dtype=int)
+    risk = np.full((runs, 12), A[0] * (1 + 1e-9))
+    at = rng.integers(12, size=runs)
+    risk[np.arange(runs), at] = np.where(x[:, 0] == 0, 1.0, risk[0, 0])
+    x[np.arange(runs), at] = np.where(x[:, 0] == 0, m, x[:, 0])
+    return risk, x
+
+
+def shared_rows(A: np.ndarray, m: int, runs: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+    """Random splits of one learning set, each with the constant that its training rows suggest."""
+    p = 0.45
+    y = rng.uniform(size=(runs, 3 * m)) < p
+    order = rng.permuted(np.tile(np.arange(3 * m), (runs, 12, 1)), axis=2)
+    drawn = np.take_along_axis(y[:, None, :], order, axis=2)
+    positive = drawn[:, :, m:].mean(axis=2) > 0.5
+    errors = np.where(positive[:, :, None], ~drawn[:, :, :m], drawn[:, :, :m]).sum(axis=2)
+    return np.where(positive, 1 - p, p), errors
+
+
+@pytest.mark.parametrize("law", [equal_risks, one_for_all, shared_rows])
+@pytest.mark.parametrize("m", [20, 66])
+def test_all_prefixes_of_twelve_splits_hold_in_simulation(law: Callable[..., tuple], m: int) -> None:
+    """More failures than this have probability 1e-6 at most."""
+    runs, A = 4_000, safe_table(m, DELTA)
+    failed = failures(A, *law(A, m, runs, np.random.default_rng(m)))
+    assert failed <= binom.ppf(1 - 1e-6, runs, DELTA)
+
+
+def test_the_simulated_laws_do_make_bounds_fail() -> None:
+    """The same prefixes with the estimates themselves, which are no bounds."""
+    m, runs = 20, 1_000
+    A = np.arange(m + 1) / m
+    for law in (equal_risks, shared_rows):
+        table = safe_table(m, DELTA)
+        assert failures(A, *law(table, m, runs, np.random.default_rng(m))) > DELTA * runs

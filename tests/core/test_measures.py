@@ -1,11 +1,15 @@
 """Totals of wrong rows by class, against counting them one by one."""
 
+from fractions import Fraction
+from math import ceil
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ckcv_ray.core.measures import UNDECIDED, ZERO_ONE, Kind
+from ckcv_ray.core.losses import ONE
+from ckcv_ray.core.measures import UNDECIDED, ZERO_ONE, GroupShares, Kind
 
 repeatable = settings(derandomize=True, deadline=None, max_examples=60)
 
@@ -58,3 +62,45 @@ def test_what_it_is_for():
     assert ZERO_ONE.kinds == {Kind.BINARY, Kind.MULTICLASS}
     assert Kind.REGRESSION not in ZERO_ONE.kinds
     assert ZERO_ONE.bounded
+
+
+# Groups
+
+
+@given(scored(), st.data())
+@repeatable
+def test_the_loss_of_groups_is_the_sum_of_their_shares_of_wrong_rows_rounded_up(case, data):
+    n_classes, y, predicted = case
+    groups = data.draw(st.lists(st.integers(0, 4), min_size=len(y), max_size=len(y)))
+    if not groups:
+        return
+    measure = GroupShares(np.array(groups, dtype=np.intp))
+    totals = measure.totals(y, predicted, n_classes)
+    assert totals.shape == (len(predicted), measure.columns(n_classes))
+    assert totals.dtype == np.int64
+    assert np.array_equal(totals[:, :n_classes], ZERO_ONE.totals(y, predicted, n_classes))
+    for loss, row in zip(totals[:, -1].tolist(), predicted, strict=True):
+        shares = []
+        for group in set(groups):
+            rows = [i for i, of in enumerate(groups) if of == group]
+            shares.append(Fraction(sum(int(row[i] != y[i]) for i in rows), len(rows)))
+        assert loss == sum(ceil(share * ONE) for share in shares)
+        assert sum(shares) <= Fraction(loss, ONE) < sum(shares) + Fraction(len(shares), ONE)
+
+
+def test_groups_of_one_row_count_rows():
+    y, groups = np.array([0, 1, 1, 0], dtype=np.int32), np.array([3, 0, 2, 1])
+    totals = GroupShares(groups).totals(y, np.array([1, 1, UNDECIDED, 0]), 2)
+    assert totals.tolist() == [1, 1, 2 * ONE]
+
+
+def test_the_parts_are_the_rows_of_each_group():
+    measure = GroupShares(np.array([7, 2, 7, 2, 2, 0]))
+    assert [part.tolist() for part in measure.parts] == [[5], [1, 3, 4], [0, 2]]
+    assert measure.rows.tolist() == [1, 3, 2]
+
+
+def test_the_largest_groups_are_summed_without_overflow():
+    n = 3_000_000
+    y, groups = np.zeros(n, dtype=np.int32), (np.arange(n) % 3 > 0).astype(np.intp)
+    assert GroupShares(groups).totals(y, 1 - y, 2).tolist() == [n, 0, 2 * ONE]

@@ -19,6 +19,7 @@ from ckcv_ray.core.selection import (
     FAILED,
     UNKNOWN,
     Leader,
+    Least,
     Proof,
     Selection,
     Standings,
@@ -200,6 +201,23 @@ def test_order_of_ties(ahead, behind):
     assert selection.winner() == Leader(rounded_mean(bound_table(5)[:3].tolist(), 3), step, path, size)
 
 
+@pytest.mark.parametrize("seed", range(20))
+def test_of_equals_the_learner_that_comes_first_wins(seed):
+    """Few distinct counts, so that many candidates are equal."""
+    rng = np.random.default_rng(seed)
+    learners = np.sort(rng.integers(0, 3, size=4))
+    counts = rng.integers(0, 2, size=(2, 2, 4, 3))  # (size, split, path, step)
+    selection = Selection([(2, 0.0)] * 2, [3] * 4, learners=learners)
+    for j, i, p, s in rng.permutation(list(np.ndindex(counts.shape))):
+        selection.enter(j, i, p, s, counts[j, i, p, s] / 2)
+    selection.refresh()
+    whole = [(counts[j, :, p, s].mean() / 2, learners[p], s, p, j) for j, _, p, s in np.ndindex(counts.shape)]
+    winner = selection.winner()
+    assert (winner.l_ms, learners[winner.path], *winner[1:]) == min(whole)
+    for j, leader in enumerate(selection.leaders):
+        assert (leader.l_ms, learners[leader.path], *leader[1:]) == min(t for t in whole if t[-1] == j)
+
+
 def test_sums_that_differ_in_order_alone_are_equal():
     """Added from left to right, most of these permutations would differ in the last bits."""
     rng = np.random.default_rng(0)
@@ -220,9 +238,9 @@ def test_mean_bound_rounds_once_and_ignores_order(bounds, left, random):
     if n_splits == 0:
         return
     expected = rounded_mean([*bounds, *[0.0099] * left], n_splits)
-    assert mean_bound(bounds, 0.0099, n_splits) == expected
+    assert mean_bound(bounds, Least.of(0.0099, n_splits)) == expected
     random.shuffle(bounds)
-    assert mean_bound(bounds, 0.0099, n_splits) == expected
+    assert mean_bound(bounds, Least.of(0.0099, n_splits)) == expected
 
 
 # The race
@@ -442,9 +460,9 @@ def test_proof_is_the_first_prefix_that_suffices_and_its_exact_bound(seed):
         for threshold in (*sorted(lows), 0.0, 1.0, inf):
             proving = [p for p in range(n_splits + 1) if case.low(*t, p) > threshold]
             expected = Proof(proving[0], case.low(*t, proving[0])) if proving else None
-            assert shortest_proof(bounds, least(m), n_splits, threshold) == expected
+            assert shortest_proof(bounds, Least.of(least(m), n_splits), threshold) == expected
             for known in range(n_splits):
-                found = shortest_proof(bounds[:known], least(m), n_splits, threshold)
+                found = shortest_proof(bounds[:known], Least.of(least(m), n_splits), threshold)
                 assert found == (expected if proving and proving[0] <= known else None)
 
 
@@ -463,6 +481,71 @@ def test_proofs_at_the_end_do_not_depend_on_what_else_was_computed(seed):
         proof = raced.sizes[j].proof(g, c, threshold)
         assert proof == whole.sizes[j].proof(g, c, threshold)
         assert (proof is None) == (case.l_ms(j, g, c) <= threshold)
+
+
+# A least value for each split
+
+
+def make_uneven(seed):
+    """Values of candidates, in 64ths so that ties are common, and a least value for each split."""
+    rng = np.random.default_rng(seed)
+    sizes = [int(n) for n in rng.integers(1, 7, size=rng.integers(1, 4))]
+    leasts = [rng.integers(1, 20, size=n) / 64 for n in sizes]
+    shape = tuple(int(v) for v in rng.integers(1, 4, size=2))
+    tables = [one[:, None, None] + rng.integers(0, 6, size=(len(one), *shape)) / 64 for one in leasts]
+    return leasts, tables, rng
+
+
+@given(seeds)
+@repeatable
+def test_lower_bounds_and_proofs_take_the_least_value_of_each_split(seed):
+    leasts, tables, _ = make_uneven(seed)
+    for least_values, table in zip(leasts, tables, strict=True):
+        n_splits = len(least_values)
+        fold = Standings(n_splits, [table.shape[2]] * table.shape[1], least_values)
+        assert fold.floor == rounded_mean(least_values, n_splits)
+        for path, step in np.ndindex(*table.shape[1:]):
+            column = table[:, path, step].tolist()
+            lows = [
+                rounded_mean(column[:p] + least_values[p:].tolist(), n_splits) for p in range(n_splits + 1)
+            ]
+            assert [mean_bound(column[:p], fold.least) for p in range(n_splits + 1)] == lows
+            assert lows == sorted(lows)
+            for threshold in (*lows, 0.0, inf):
+                proving = [p for p in range(n_splits + 1) if lows[p] > threshold]
+                expected = Proof(proving[0], lows[proving[0]]) if proving else None
+                assert shortest_proof(column, fold.least, threshold) == expected
+
+
+@given(seeds)
+@repeatable
+def test_dropping_by_the_least_value_of_each_split_changes_no_winner(seed):
+    leasts, tables, rng = make_uneven(seed)
+    shape = tables[0].shape[1:]
+    raced = Selection([(len(one), one) for one in leasts], [shape[1]] * shape[0])
+    evaluations = [(j, *at) for j, table in enumerate(tables) for at in np.ndindex(*table.shape)]
+    saved = 0
+    for i in rng.permutation(len(evaluations)):
+        j, split, path, step = evaluations[i]
+        if not raced.alive(j)[path, step]:
+            saved += raced.sizes[j].values[split, path, step] == UNKNOWN
+            continue
+        raced.enter(j, split, path, step, tables[j][split, path, step])
+        raced.refresh()
+    whole = [
+        Leader(rounded_mean(table[:, path, step], len(table)), step, path, j)
+        for j, table in enumerate(tables)
+        for path, step in np.ndindex(*shape)
+    ]
+    assert raced.winner() == min(whole)
+    for j, path, step in ((leader.size, leader.path, leader.step) for leader in whole):
+        assert raced.alive(j)[path, step] == np.False_
+    entered = sum(int(np.sum(fold.values >= 0)) for fold in raced.sizes)
+    assert entered + saved == len(evaluations)
+
+
+def test_the_uneven_cases_do_differ_from_split_to_split_and_drop():
+    assert sum(len(set(one)) > 1 for seed in range(50) for one in make_uneven(seed)[0]) > 50
 
 
 # One fold size by itself

@@ -16,7 +16,7 @@ from threading import get_ident
 import numpy as np
 import pyarrow as pa
 import pytest
-from pyarrow import parquet
+from pyarrow import csv, parquet
 
 from ckcv_ray.data import files as readers
 from ckcv_ray.data.task import read
@@ -25,7 +25,6 @@ from ckcv_ray.errors import InputError
 READ = """
 import json, sys
 from pathlib import Path
-from threading import get_ident
 from ckcv_ray import study
 from ckcv_ray.data import task as data
 from ckcv_ray.errors import InputError
@@ -208,6 +207,26 @@ def test_text_views_are_text(tmp_path: Path) -> None:
     assert read(str(tmp_path / "a.parquet")).learn["y"].to_pylist() == ["no", "yes"]
 
 
+@pytest.mark.parametrize(
+    ("content", "called"),
+    [
+        ("a;b;y\n0,5;1;no\n", "semicolons"),
+        ("a;b;y\n0.5;1;no\n", "semicolons"),
+        ("\ufeffa\tb\ty\n0.5\t1\tno\n", "tabs"),
+    ],
+)
+def test_other_separators_are_named(tmp_path: Path, content: str, called: str) -> None:
+    file = tmp_path / "rows.csv"
+    text(file, content)
+    with pytest.raises(InputError, match=f"is separated by {called}: expected commas, and a point"):
+        read(str(file))
+
+
+def test_a_single_column_may_have_a_separator_in_its_name(tmp_path: Path) -> None:
+    text(file := tmp_path / "rows.csv", '"a;b"\n0.5\n')
+    assert read(str(file)).learn.column_names == ["a;b"]
+
+
 def test_a_pipe_is_no_file(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "a.csv")
     with pytest.raises(InputError, match="there is no file"):
@@ -241,3 +260,17 @@ def test_a_stream_is_read_by_the_calling_thread_alone() -> None:
     stream = Watched(sink.getvalue().to_pybytes())
     assert readers.read_parquet(stream).equals(table)
     assert stream.threads == {get_ident()}
+
+
+def test_arrow_reads_files_without_its_pool_of_threads(tmp_path: Path) -> None:
+    """They may abort the process at exit; one thread waits for signals, or reads ahead."""
+    columns = pa.table({f"x{i}": np.arange(1000.0) for i in range(8)})
+    parquet.write_table(columns, tmp_path / "t.parquet")
+    csv.write_csv(columns, tmp_path / "t.csv")
+    count = "len(os.listdir('/proc/self/task'))"
+    for name, most in (("t.csv", 1), ("t.parquet", 1)):
+        code = (
+            f"import os; from ckcv_ray.data.task import read; n = {count}; read({name!r}); print({count} - n)"
+        )
+        done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, check=True)
+        assert int(done.stdout) <= most

@@ -212,9 +212,9 @@ def test_a_feature_asked_for_twice_is_refused_or_comes_once():
 
 
 NOT_NUMBERS = {
-    "text": (list("abcdefgh"), "holds string such as 'a', not numbers"),
-    "one word": (["1", "2", "3", "4", "5", "6", "7", "eight"], "holds string such as '"),
-    "numerals as text": (list("12345678"), "holds string such as '1', not numbers"),
+    "text": (list("abcdefgh"), "holds text such as 'a' in row 1, not numbers"),
+    "one word": (["1", "2", "3", "4", "5", "6", "7", "eight"], "text such as 'eight' in row 8, not"),
+    "numerals as text": (list("12345678"), "holds text such as '1', not numbers"),
     "dates": ([date(2020, 1, 1)] * 8, "holds date32[day] such as '2020-01-01'"),
     "decimals": ([Decimal(1)] * 8, "holds decimal128"),
     "lists": ([[1]] * 8, "such as '[1]'"),

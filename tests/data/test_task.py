@@ -152,7 +152,7 @@ def test_a_frame_whose_names_do_not_fit_is_refused(names):
         (np.ones((0, 2)), [], "0 rows"),
         (np.ones((5, 2)), [0, 1, 0, 1, 0], "5 rows"),
         (np.ones((8, 2)) * 1j, [0, 1] * 4, "complex"),
-        (np.full((8, 2), "1"), [0, 1] * 4, "column 'x0' holds string"),
+        (np.full((8, 2), "1"), [0, 1] * 4, "column 'x0' holds text"),
         (np.full((8, 2), np.nan), [0, 1] * 4, "column 'x0' has nan in row 1"),
         ([[1.0, 2.0]] * 7 + [[1.0, None]], [0, 1] * 4, "column 'x1' has 1 empty cell, the first in row 8"),
         (np.full((8, 2), "2020-01-01", dtype="M8[D]"), [0, 1] * 4, "column 'x0'"),

@@ -10,6 +10,7 @@ import pytest
 import ray
 from conftest import blobs
 from doubles import run_with
+from pyarrow import parquet
 
 from ckcv_ray.engine.backend import Out
 from ckcv_ray.engine.ray_backend import RayBackend, remote_recorder
@@ -94,6 +95,21 @@ def test_a_run_outlives_what_is_killed_under_it(tmp_path: Path, whole: Path, kin
     assert verify(tmp_path / "run").differences == []
 
 
+@pytest.mark.usefixtures("ray_session")
+@pytest.mark.parametrize("kind", [KillsWorkers, KillsRecorders])
+def test_added_outer_splits_outlive_what_is_killed(tmp_path: Path, kind: type[Killer]) -> None:
+    nested = STUDY.replace(certify="nested", outer_splits=1, k=(3, 4), exhaustive=False)
+    for out in ("run", "whole"):
+        run_job(Job(nested.replace(outer_splits=1 + 2 * (out == "whole")), TASK, tmp_path / out), SERIAL)
+    killer, grown = kind(), nested.replace(outer_splits=3)
+    run_with(lambda: RayBackend(2), grown, TASK, tmp_path / "run", killer.recorder, stop=killer)
+    assert killer.killed >= 1
+    assert same(tmp_path / "run", tmp_path / "whole")
+    for name in ("study.json", "ensemble/nested.parquet", "nested/outer-002/certificate.json"):
+        assert (tmp_path / "run" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
+    assert verify(tmp_path / "run").differences == []
+
+
 # The log
 
 
@@ -110,7 +126,8 @@ def test_a_damaged_part_is_named_and_computed_again(tmp_path: Path, whole: Path,
     out = unfinished(tmp_path)
     part = sorted((out / "log").glob("part-*"))[0]
     content = bytearray(part.read_bytes())
-    content[len(content) // 3] ^= 0x40
+    stage = parquet.read_metadata(part).row_group(0).column(0)
+    content[stage.dictionary_page_offset + stage.total_compressed_size - 1] ^= 0x40  # in its last page
     damage = {"truncated": content[: len(content) // 2], "flipped": content, "emptied": b""}
     part.unlink() if fault == "deleted" else part.write_bytes(damage[fault])
     result = run_job(Job(STUDY, TASK, out), SERIAL)

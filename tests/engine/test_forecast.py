@@ -18,7 +18,15 @@ from ckcv_ray.runs.run import Job, checked, run_job, run_work
 from ckcv_ray.study import Execution, Problem, Study
 
 SMALL = Study.of(C=(0.1, 1.0), gamma=(0.1, 1.0), n_splits=4)
-KEYS = {"evaluations", "splits", "sizes", "bytes_per_worker", "seconds_at_most", "seconds_by_workers"}
+KEYS = {
+    "evaluations",
+    "splits",
+    "sizes",
+    "bytes_per_worker",
+    "seconds_at_most",
+    "seconds_by_workers",
+    "claims",
+}
 
 
 SERIAL = Execution("serial")
@@ -46,9 +54,12 @@ def test_the_evaluations_planned_are_those_of_the_run(study):
     assert 0 < planned.sizes <= planned.splits
 
 
-def test_nested_counts_the_inner_runs():
-    study = Study.of(C=(0.1, 1.0), gamma=(1.0,), k=(3, 4), n_splits=3, certify="nested", outer_splits=2)
-    whole, inner = plan(study, 60), plan(study.inner(), 40)
+@pytest.mark.parametrize(("share", "rows"), [("third", 40), ("half", 30)])
+def test_nested_counts_the_inner_runs(share, rows):
+    study = Study.of(C=(0.1, 1.0), gamma=(1.0,), k=None, n_splits=3, certify="nested", outer_splits=2)
+    study = study.replace(outer_share=share)
+    whole, inner = plan(study, 60), plan(study.inner(), rows)
+    assert whole.splits == plan(study.inner(), 60).splits + 2 * inner.splits
     assert whole.evaluations == plan(study.inner(), 60).evaluations + 2 * inner.evaluations
 
 

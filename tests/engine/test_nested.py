@@ -72,6 +72,14 @@ def test_a_selection_not_begun_is_taken_to_cost_what_the_first_did_for_fewer_row
     assert told[-1].spent == 4.0
 
 
+def test_with_half_of_the_rows_inside_a_selection_is_expected_to_cost_less() -> None:
+    told: list[Progress] = []
+    problem = Problem.of(NESTED.replace(outer_share="half"), blobs(60))
+    OverallProgress(problem, told.append).own(Progress(OWN, spent=3.0, left=6.0))
+    assert told[-1].left == pytest.approx(6.0 + 3 * (3.0 + 6.0) * (30 / 60) ** 2)
+    assert [problem.inner(i).task.n for i in range(3)] == [30] * 3
+
+
 def test_without_inner_selections_the_whole_is_the_run_itself() -> None:
     told: list[Progress] = []
     moment = Progress(OWN, computed=7, spent=3.0, left=6.0)

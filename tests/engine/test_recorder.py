@@ -331,7 +331,7 @@ def test_results_are_written_by_none_but_the_one_that_concluded_them(
     result = run_job(Job(PLAIN, TASK, tmp_path / "whole"), SERIAL)
     recorder = Recorder(problem, tmp_path / "run")
     recorder.open()
-    assert recorder.write_results(result.candidates, result.ensemble, None) is None
+    assert recorder.write_results(result.candidates, result.models) is None
     assert recorder.write_end(result.certificate, result.execution) is False
     recorder.close()
     names = sorted(file.name for file in (tmp_path / "run").rglob("*") if file.is_file())

@@ -116,7 +116,7 @@ def test_bits_tell_zeros_apart():
 @given(seeds, st.integers(1, 6))
 def test_arrow_and_back_is_exact(seed, n_members):
     ensemble, X = make_ensemble(seed, n_members)
-    assert bits(from_arrow(to_arrow(ensemble, SVM), SVM, task_of(X))) == bits(ensemble)
+    assert bits(from_arrow(to_arrow(ensemble, SVM, task_of(X)), SVM, task_of(X))) == bits(ensemble)
 
 
 def test_parquet_and_back_is_exact_for_any_number_of_classes(tmp_path):
@@ -124,11 +124,12 @@ def test_parquet_and_back_is_exact_for_any_number_of_classes(tmp_path):
     odd = replace(ensemble.members[0], split=7, errors=(0, 2**40, 1), n_estimate=(0, 2**40, 1))
     ensemble = Ensemble((odd, ensemble.members[1], constant(1 / 3)))
     file = tmp_path / "models.parquet"
-    parquet.write_table(to_arrow(ensemble, SVM), file)
+    parquet.write_table(to_arrow(ensemble, SVM, task_of(X)), file)
     again = from_arrow(parquet.read_table(file), SVM, task_of(X))
     assert bits(again) == bits(ensemble)
-    assert to_arrow(ensemble, SVM).schema == schema(SVM)
-    assert schema(SVM).names == ["k", "split", "errors", "n_estimate", *SVM.schema.names]
+    columns = schema(SVM, task_of(X))
+    assert to_arrow(ensemble, SVM, task_of(X)).schema == columns
+    assert columns.names == ["k", "split", "errors", "n_estimate", *SVM.columns(task_of(X)).names]
 
 
 @pytest.mark.parametrize(
@@ -148,15 +149,20 @@ def test_parquet_and_back_is_exact_for_any_number_of_classes(tmp_path):
 )
 def test_a_row_that_is_no_member_is_refused(changed, told):
     X = np.zeros((8, D))
-    (row,) = to_arrow(Ensemble((replace(constant(1.0), split=4, n_estimate=(5, 5)),)), SVM).to_pylist()
-    assert from_arrow(pa.Table.from_pylist([row], schema(SVM)), SVM, task_of(X)).members[0].split == 4
+    (row,) = to_arrow(
+        Ensemble((replace(constant(1.0), split=4, n_estimate=(5, 5)),)), SVM, task_of(X)
+    ).to_pylist()
+    assert (
+        from_arrow(pa.Table.from_pylist([row], schema(SVM, task_of(X))), SVM, task_of(X)).members[0].split
+        == 4
+    )
     with pytest.raises(ValueError, match=told):
-        from_arrow(pa.Table.from_pylist([row | changed], schema(SVM)), SVM, task_of(X))
+        from_arrow(pa.Table.from_pylist([row | changed], schema(SVM, task_of(X))), SVM, task_of(X))
 
 
 def test_what_is_read_back_predicts_in_the_same_bits():
     ensemble, X = make_ensemble(3)
-    again = from_arrow(to_arrow(ensemble, SVM), SVM, task_of(X))
+    again = from_arrow(to_arrow(ensemble, SVM, task_of(X)), SVM, task_of(X))
     assert bits(again.keyed(X)) == bits(ensemble.keyed(X))
     assert bits(again.vote(X)) == bits(ensemble.vote(X))
 
@@ -250,7 +256,7 @@ def test_nothing_is_written_into_the_arguments():
     ensemble.keyed(X)
     ensemble.vote(X)
     ensemble.error_rates(X, np.ones(N, dtype=np.int32))
-    to_arrow(ensemble, SVM)
+    to_arrow(ensemble, SVM, task_of(X))
     assert (bits(ensemble), bits(X)) == before
 
 
@@ -441,3 +447,30 @@ def test_class_sizes_of_a_task_are_those_of_its_rows():
     task = blobs(31)
     assert class_sizes(task.y, 2) == (15, 16)
     assert class_sizes(task.y[task.y == 0], 2) == (15, 0)
+
+
+# Constants
+
+
+def test_constants_are_members_that_predict_one_class_for_every_row():
+    """Three of them are: an undecided one predicts the first class."""
+    X = np.zeros((4, D))
+    assert saying([2], [0, 0, 1], [UNDECIDED], [3], [UNDECIDED, 0]).constants(X) == (2, None, 0, 3, 0)
+
+
+def test_a_member_right_about_two_classes_is_no_constant_and_is_not_asked():
+    """The counts of its estimate set say so, even if no row here shows it."""
+    member = Member(3, 0, None, (1, 1, 4), (2, 2, 4))  # no model: nothing may predict
+    assert Ensemble((member,)).constants(np.zeros((4, D))) == (None,)
+
+
+@pytest.mark.parametrize("said", [[0], [1], [2], [0, 1], [2, 1, 2], [UNDECIDED, 2]])
+@given(rows=st.lists(st.integers(0, 2), min_size=1, max_size=8))
+def test_constants_by_counts_are_those_of_the_predictions(said, rows):
+    """Right rows of two classes prove that two were predicted: only the other members are asked."""
+    y = np.array(rows, dtype=np.int32)
+    model, X = Says(*said), np.zeros((len(y), D))
+    member = Member(3, 0, model, judge(model, X, y, ZERO_ONE, 3), class_sizes(y, 3))
+    predicted = set(np.maximum(model.predict(X).label, 0).tolist())
+    expected = predicted.pop() if len(predicted) == 1 else None
+    assert Ensemble((member,)).constants(X) == (expected,)

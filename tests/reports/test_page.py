@@ -18,7 +18,7 @@ from conftest import blobs
 from matplotlib.image import imread
 
 from ckcv_ray import load_run
-from ckcv_ray.claims.wording import at_most
+from ckcv_ray.claims.percent import at_most, nearest
 from ckcv_ray.cli import main as cli
 from ckcv_ray.data.task import Task, TestRows, learning_task
 from ckcv_ray.engine.backend import SERIAL as IN_PROCESS
@@ -29,6 +29,7 @@ from ckcv_ray.learners.ensemble import Outcome
 from ckcv_ray.reports import figures
 from ckcv_ray.reports.page import fold_spans, page
 from ckcv_ray.runs.run import Job, checked, run_job, run_work
+from ckcv_ray.runs.summary import baseline_is, class_shares
 from ckcv_ray.runs.verify import verify
 from ckcv_ray.storage.candidates import OF_SIZE
 from ckcv_ray.storage.folder import RunFolder
@@ -122,6 +123,8 @@ def test_the_number_to_quote_comes_first_and_is_the_proven_one(finished: Path) -
 def test_what_is_proven_takes_the_first_place(finished: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     result = load_run(finished)
     claim = {
+        "quantity": "error",
+        "label": None,
         "certification": "occam",
         "classifier": "random",
         "splits": (),
@@ -130,7 +133,9 @@ def test_what_is_proven_takes_the_first_place(finished: Path, monkeypatch: pytes
         "statement": "It holds & it is proven.",
     }
     other = {
-        "certification": "holdout",
+        "quantity": "error",
+        "label": None,
+        "certification": "nested",
         "classifier": "random",
         "splits": (),
         "bound": 0.3,
@@ -142,8 +147,21 @@ def test_what_is_proven_takes_the_first_place(finished: Path, monkeypatch: pytes
     object.__setattr__(certificate, "claims", (claim, other))
     monkeypatch.setattr("ckcv_ray.reports.page.load_run", lambda out: result)
     text = Page(page(finished)).text
-    assert "The number to quote 23.1 % proven, by occam It holds & it is proven. L_EE =" in text
-    assert "holdout, random 30.00 % 0.1 Another <claim>." in text
+    assert "The number to quote 23.04 % proven, by occam It holds & it is proven. L_EE =" in text
+    assert "nested, random 30.00 % 50.00 % 0.1 Another <claim>." in text
+
+
+def test_the_baseline_is_next_to_the_number_to_quote(finished: Path) -> None:
+    """The figures of the summary, before the first section."""
+    text, result = Page(page(finished)).text, load_run(finished)
+    top = text[: text.index("Claims and assumptions")]
+    (baseline,) = result.certificate.baselines
+    for sentence in (
+        f"error {nearest(result.error)}, mean error of the members on their estimate sets (an estimate, not",
+        f"baseline {nearest(baseline['error'])}, {baseline_is(result.certificate, baseline)}",
+        f"classes {class_shares(result.certificate)}",
+    ):
+        assert sentence in top
 
 
 class Failing(SerialBackend):

@@ -12,7 +12,8 @@ from ckcv_ray.claims.certificate import certify
 from ckcv_ray.core.schedule import Stage, Unit
 from ckcv_ray.core.selection import Leader
 from ckcv_ray.engine.evaluate import evaluate, share
-from ckcv_ray.learners.ensemble import Ensemble, Member, Records, judge
+from ckcv_ray.engine.refit import one_model
+from ckcv_ray.learners.ensemble import Ensemble, Member, Models, Records, judge
 from ckcv_ray.runs.load import replay
 from ckcv_ray.runs.run import run_job
 from ckcv_ray.storage.folder import RunFolder
@@ -38,7 +39,7 @@ def reseal(
     """Write a finished run again, consistent in itself: log, candidates, models, certificate, digests."""
     folder = RunFolder(out)
     problem, execution = folder.problem(), folder.execution()
-    nested, log = folder.results(problem).nested, Log(folder.files, problem)
+    before, log = folder.results(problem).models, Log(folder.files, problem)
     folder.reopen()
     folder.acquire()
     records = keep(np.concatenate([found for found, _ in log.read()]))
@@ -49,11 +50,12 @@ def reseal(
     aggregator = replay(out)
     leader = aggregator.selection.winner()
     assert leader is not None
-    ensemble = ensemble or fitted(problem, leader)
+    nested, refit = before.nested, one_model(problem, leader)
+    models = Models(ensemble or fitted(problem, leader), nested, *refit)
     digests = {"data": problem.all_rows.digest}
-    digests |= folder.write_results(problem, aggregator.candidates(), ensemble, nested)
+    digests |= folder.write_results(problem, aggregator.candidates(), models)
     winner = problem.candidate(leader)
-    certificate = certify(problem, winner, leader.l_ms, ensemble, nested, provisional, digests)
+    certificate = certify(problem, winner, leader.l_ms, models, provisional, digests)
     folder.write_end(certificate, execution)
     folder.release()
 
@@ -69,7 +71,7 @@ def stored(out: Path) -> tuple[Problem, Ensemble]:
     """What a finished run is about, and its ensemble."""
     folder = RunFolder(out)
     problem = folder.problem()
-    return problem, folder.results(problem).ensemble
+    return problem, folder.results(problem).models.best
 
 
 def position(out: Path) -> Leader:
@@ -88,7 +90,7 @@ def rows(problem: Problem, member: Member) -> tuple[np.ndarray, np.ndarray]:
 def altered(member: Member, problem: Problem, **changes: object) -> Member:
     """The member with another model, and the errors that this makes on its estimate set."""
     model, (_, score) = replace(member.model, **changes), rows(problem, member)
-    task, measure = problem.task, problem.study.criterion.measure
+    task, measure = problem.task, problem.criterion.measure
     errors = judge(model, task.X[score], task.y[score], measure, task.n_classes)
     return replace(member, model=model, errors=errors)
 

@@ -102,7 +102,7 @@ def test_fold_sizes_that_several_k_share_are_one_row_each(tmp_path: Path) -> Non
 
 def test_a_k_without_a_candidate_says_what_is_known(whole: Path) -> None:
     table, _ = candidates.read(Files(whole), PROBLEM)
-    rows = candidates.per_k(table, ("C", "gamma"))
+    rows = candidates.per_k(table, PROBLEM)
     assert [row["k_first"] for row in rows] == [3, 4]
     for row in rows:
         mine = table.filter(pc.equal(table["k_first"], row["k_first"]))

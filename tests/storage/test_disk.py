@@ -123,6 +123,31 @@ def test_wherever_the_disk_is_full_the_same_run_mends_it(
     assert failed >= 50 // step
 
 
+@pytest.mark.parametrize("lasting", [True, False], ids=["for good", "for a moment"])
+def test_wherever_the_disk_is_full_while_outer_splits_are_added(
+    tmp_path: Path, disk: Disk, lasting: bool
+) -> None:
+    few, many = STUDIES["nested"], STUDIES["nested"].replace(outer_splits=2)
+    run(many, tmp_path / "whole")
+    run(few, tmp_path / "few")
+    whole, failed, step = lasting_files(tmp_path / "whole"), 0, 3
+    for refused in count(1, step):
+        out = tmp_path / str(refused)
+        shutil.copytree(tmp_path / "few", out)
+        disk.fill(refused, errno.ENOSPC, lasting)
+        told = error_of(partial(run, many, out))
+        failed += told is not None
+        if disk.done < refused:
+            break
+        disk.free()
+        assert unfinished_names(out) == []
+        run(many, out)
+        assert lasting_files(out) == whole, refused
+        assert verify(out).differences == []
+        shutil.rmtree(out)
+    assert failed >= 50 // step
+
+
 def ckcv(*words: object, shell: str = 'exec "$@"') -> subprocess.CompletedProcess[str]:
     """The command in a shell that first does something else."""
     command = ["bash", "-c", shell, "-", sys.executable, "-m", "ckcv_ray", *map(str, words)]

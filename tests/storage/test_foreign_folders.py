@@ -207,7 +207,7 @@ def lists(name: str, length: int) -> Callable[[pa.Table], pa.Table]:
 
     def change(table: pa.Table) -> pa.Table:
         offsets = np.arange(len(table) + 1, dtype=np.int32) * length
-        kind = schema(STUDY.learner).field(name).type.value_type.to_pandas_dtype()
+        kind = schema(STUDY.learner, TASK).field(name).type.value_type.to_pandas_dtype()
         values = np.zeros(len(table) * length, kind)
         column = pa.ListArray.from_arrays(offsets, values)
         return table.set_column(table.schema.get_field_index(name), table.schema.field(name), column)

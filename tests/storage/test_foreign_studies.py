@@ -5,7 +5,8 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from math import inf
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from conftest import Ran, blobs
 from pyarrow import parquet
 
 from ckcv_ray import Execution, Job, Study, load_run
+from ckcv_ray.engine import recorder
 from ckcv_ray.errors import InputError, RunError, StoreError
 from ckcv_ray.reports.page import page
 from ckcv_ray.runs.load import replay
@@ -32,6 +34,14 @@ MOST_MIB = 500
 READERS: tuple[Callable[[Path], object], ...] = (load_run, replay, page)
 Content = dict[str, Any]
 Change = Callable[[Content], object]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def never_flushed_early() -> Iterator[None]:
+    """However slow the machine, a run writes one part of its log."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(recorder, "FLUSH_SECONDS", inf)
+        yield
 
 
 @pytest.fixture(scope="module")
@@ -107,7 +117,7 @@ def without(slot: str) -> Change:
 
 LEARNER = "is not known here: import the module that registers it"
 PARTS: dict[str, tuple[Change, str]] = {
-    "an unknown learner": (part("learner", name="forest"), f"the learner 'forest' {LEARNER}"),
+    "an unknown learner": (part("learner", name="jungle"), f"the learner 'jungle' {LEARNER}"),
     "a learner that steers": (part("learner", name=ESC), f"\\x07' {LEARNER}"),
     "a learner without end": (part("learner", name="x" * 10**6), LEARNER),
     "a learner that is a number": (part("learner", name=5), "learner=5 is not known: choose from"),
@@ -211,7 +221,7 @@ def test_a_study_that_does_not_go_with_its_data_is_refused(out: Path, name: str)
     check_refused(out, told)
 
 
-@pytest.mark.parametrize("schema", [4, 5, 7, "6", None, [5], {}, ESC, "x" * 10**6])
+@pytest.mark.parametrize("schema", [4, 5, 6, 8, "7", None, [5], {}, ESC, "x" * 10**6])
 def test_a_run_of_another_schema_is_refused_in_a_sentence(out: Path, schema: object) -> None:
     put(out, "study.json", lambda content: content.update(schema=schema))
     check_refused(out, f"study.json: schema {repr(schema)[:100]}")
@@ -234,7 +244,7 @@ def test_a_run_of_schema_4_is_refused_by_every_command_and_left_alone(
     before = {file: file.read_bytes() for file in out.rglob("*") if file.is_file()}
     rows = tmp_path / "new.parquet"
     parquet.write_table(TASK.columns(), rows)
-    told = "schema 4; this version reads 6. The run was made by another version of this package: read it with"
+    told = "schema 4; this version reads 7. The run was made by another version of this package: read it with"
     options = ("--C", "0.1,1", "--gamma", "0.1,1", "--k", "3,4", "--n-splits", "3")
     for words in (
         ("status", out), ("report", out), ("predict", out, rows), ("run", rows, "--out", out, *options),
@@ -345,10 +355,21 @@ def test_a_setting_of_other_hyperparameters_is_not_the_winners(out: Path, name: 
 @pytest.mark.parametrize("count", [0, 1, 3, 1000])
 def test_labels_of_more_or_fewer_classes_are_refused(out: Path, count: int) -> None:
     side = {"errors": 0, "rows": 1, "bound": 0.5}
-    put(out, "certificate.json", lambda c: c.update(labels=list(range(count)), by_class=[side] * count))
-    with pytest.raises(StoreError, match="damaged: labels: expected 2, one for each class"):
+    put(
+        out,
+        "certificate.json",
+        lambda c: c.update(
+            labels=list(range(count)),
+            by_class=[side] * count,
+            class_rows=([c["n_rows"]] + [0] * (count - 1))[:count],
+            baselines=[one | {"predicted": 0} for one in c["baselines"]],
+            confusion=None if count == 2 else [[0] * count] * count,
+        ),
+    )
+    told = "labels: expected 2, one for each class" if count else "class_rows: expected 0"
+    with pytest.raises(StoreError, match=f"damaged: {told}"):
         load_run(out)
-    assert any("labels: expected 2" in sentence for sentence in seen(out))
+    assert any(told in sentence for sentence in seen(out))
 
 
 def test_labels_that_are_not_the_datas_are_seen(out: Path) -> None:

@@ -26,6 +26,8 @@ def run(whole: Path, tmp_path: Path) -> Path:
 
 
 CLAIM = {
+    "quantity": "error",
+    "label": None,
     "certification": "occam",
     "classifier": "random",
     "splits": (),
@@ -42,8 +44,23 @@ SEALED = {
     "another run's": (CERTIFICATE, put(run_id="f" * 12), "run_id, setting, k are"),
     "k is a share": (CERTIFICATE, put(k=3.5), "k: Input should be a valid integer"),
     "the bound is unknown": (CERTIFICATE, put(bound="luck"), "bound 'luck' is not known"),
-    "a claim is empty": (CERTIFICATE, put(claims=[{}]), "claims.0.certification: Field required"),
+    "a claim is empty": (CERTIFICATE, put(claims=[{}]), "claims.0.quantity: Field required"),
     "a claim is not proven": (CERTIFICATE, put(claims=[CLAIM]), "proven is not the first"),
+    "a claim of luck": (
+        CERTIFICATE,
+        put(claims=[CLAIM | {"quantity": "luck"}, CLAIM]),
+        "'luck' is not known",
+    ),
+    "a recall of no class": (
+        CERTIFICATE,
+        put(claims=[CLAIM | {"quantity": "recall", "label": "green"}, CLAIM]),
+        "the recall of 'green' is none of the 2 classes",
+    ),
+    "an error of one class": (
+        CERTIFICATE,
+        put(claims=[CLAIM | {"label": 1}, CLAIM]),
+        "the error of 1 is none of the 2 classes",
+    ),
     "a bound beyond 1": (CERTIFICATE, put(l_ee=1.5), "outside 0..1"),
     "an unknown field": (CERTIFICATE, put(note="good"), "note: Unexpected"),
     "a side without rows": (CERTIFICATE, put(by_class=[{}, {}]), "by_class.0.errors: Field required"),

@@ -2,6 +2,7 @@
 
 import shutil
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -125,13 +126,28 @@ def test_parts_with_failures_are_not_joined(log: Log, monkeypatch: pytest.Monkey
     assert len(log.parts()) == 4
 
 
+def test_no_flipped_bit_ends_the_process_or_changes_a_record(log: Log, records: Records) -> None:
+    """Arrow 26 aborts the process if it is asked for a column's metadata that are damaged."""
+    log.append(records, [FAILURE])
+    known = {record.tobytes() for record in records}
+    part = log.files.path(log.parts()[0])
+    content = part.read_bytes()
+    for byte in range(len(content)):
+        flipped = bytearray(content)
+        flipped[byte] ^= 1 << byte % 8
+        part.write_bytes(flipped)
+        with suppress(StoreError):
+            assert {record.tobytes() for record in everything(log)[0]} <= known
+            log._is_small(log.parts()[0])
+
+
 @pytest.mark.parametrize("n_totals", [2, 9, 1000, 60_000])
 def test_neither_a_part_nor_a_joined_one_has_more_values_than_are_read(n_totals: int, tmp_path: Path) -> None:
     class Wide:
         """A problem with a great many classes."""
 
     problem = Wide()
-    problem.n_totals = n_totals
+    problem.n_totals, problem.wide_totals = n_totals, False
     log = Log(Files(tmp_path), problem)
     assert 0 < log._most_rows <= MOST_PART_ROWS
     assert log._most_rows * MOST_SMALL_PARTS * len(schema(n_totals)) <= MOST_CELLS

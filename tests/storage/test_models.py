@@ -86,7 +86,7 @@ def test_models_of_an_earlier_winner_do_not_stay(run: Path) -> None:
     assert verify(run).differences == [
         "ensemble/model-00099.pkl is not the pickle of any model in models.parquet"
     ]
-    assert len(load_run(run, allow_pickle=True).ensemble.members) == len(finished.ensemble.members)
+    assert len(load_run(run, allow_pickle=True).ensemble.members) == len(finished.models.best.members)
     folder.reopen()
     run_in(run)
     assert not stray.exists()
@@ -96,7 +96,8 @@ def test_models_of_an_earlier_winner_do_not_stay(run: Path) -> None:
 def test_they_are_read_as_they_were_written(tmp_path: Path) -> None:
     study = STUDY.replace(certify="nested", outer_splits=2)
     result = run_job(Job(study, blobs(40), tmp_path / "run"), SERIAL)
-    ensemble, nested = models.read(Files(tmp_path / "run"), result.problem, result.k)
+    read = models.read(Files(tmp_path / "run"), result.problem, result.k)
+    ensemble, nested = read.best, read.nested
     assert nested is not None
     assert result.nested is not None
     for kept, made in ((ensemble, result.ensemble), (nested, result.nested)):

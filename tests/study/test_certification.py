@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from ckcv_ray.core.resampling import hold_out
 from ckcv_ray.errors import InputError
-from ckcv_ray.study import SLOTS, Holdout, Nested, Occam, inner_rows, member_of
+from ckcv_ray.study import SLOTS, Holdout, Nested, Occam, member_of
 
 repeatable = settings(derandomize=True, deadline=None, max_examples=60)
 
@@ -39,15 +39,25 @@ def test_holdout_holds_out_its_share_and_the_others_nothing(n, share, seed):
 
 @given(st.integers(6, 10_000))
 @repeatable
-def test_an_inner_run_has_two_thirds_of_the_rows(n):
-    assert inner_rows(n) == n - n // 3
-    assert 2 * n <= 3 * inner_rows(n) <= 2 * n + 2
+def test_an_inner_run_has_two_thirds_of_the_rows_or_half(n):
+    (third,), (half,) = (Nested(outer_share=share).outer.sizes(n) for share in ("third", "half"))
+    assert (third.n_select, half.n_select) == (n // 3, n // 2)
+    assert 2 * n <= 3 * third.n_train <= 2 * n + 2
+    assert n <= 2 * half.n_train <= n + 1
 
 
-@pytest.mark.parametrize("share", [0, 1, -0.1, 1.5, nan, inf, "0.3", True, None])
+@pytest.mark.parametrize("share", [0, 1, -0.1, 1.5, nan, inf, "1.3", "most", "", True, None])
 def test_a_share_lies_strictly_between_0_and_1(share):
     with pytest.raises(InputError, match=r"^holdout_share="):
         Holdout(share)
+
+
+@pytest.mark.parametrize(("n", "share"), [(12, 0.5), (400, 0.5), (401, 0.33), (5_000, 0.33)])
+def test_auto_holds_out_half_of_few_rows_and_a_third_of_many(n, share):
+    auto = Holdout("auto")
+    assert auto.canonical(n) == Holdout(share)
+    assert np.array_equal(auto.held_out(n, 7), Holdout(share).held_out(n, 7))
+    assert Holdout("0.25") == Holdout(0.25) == Holdout(0.25).canonical(n)
 
 
 @pytest.mark.parametrize("splits", [0, -1, 1.5, "3", True, None, 1_000_001])
@@ -55,6 +65,14 @@ def test_outer_splits_are_counted_from_1(splits):
     with pytest.raises(InputError, match=r"^outer_splits="):
         Nested(splits)
     assert Nested(1).outer_splits == 1
+
+
+@pytest.mark.parametrize("share", ["quarter", "Half", "", 0.5, 2, None, True])
+def test_an_outer_share_is_third_or_half(share):
+    told = r"^outer_share=.* is not known: choose from third, half(; did you mean half\?)?$"
+    with pytest.raises(InputError, match=told):
+        Nested(outer_share=share)
+    assert Nested() == Nested(5, "third")
 
 
 # Claims
@@ -66,7 +84,7 @@ def test_outer_splits_are_counted_from_1(splits):
         ("random", ("random",)),
         ("vote,random", ("vote", "random")),
         (["vote", "vote", "member:3"], ("vote", "member:3")),
-        ((), ("random",)),
+        ((), ("refit",)),
         (["member:0", "member:17"], ("member:0", "member:17")),
     ],
 )
@@ -76,14 +94,15 @@ def test_claims_are_names_in_their_order_each_once(asked, claims):
 
 
 @pytest.mark.parametrize(
-    "claim", ["best", "member", "member:", "member:-1", "member:x", "Vote", "", " vote", "member:" + "9" * 19]
+    "claim",
+    ["best", "member", "member:", "member:-1", "member:x", "Vote", "", " vote", "member:" + "9" * 19, "full"],
 )
 def test_a_claim_that_is_not_known_is_answered_with_those_that_are(claim):
     for asked in (claim, [claim], ["vote", claim]):
         with pytest.raises(InputError) as refused:
             Holdout(claim=asked)
         told = str(refused.value)
-        assert told.startswith(f"claim={claim!r} is not known: choose from random, vote, or member:0")
+        assert told.startswith(f"claim={claim!r} is not known: choose from refit, random, vote, sensit")
 
 
 @pytest.mark.parametrize("claim", [1, {"vote": 1}, [1], [None], b"vote"])
@@ -98,6 +117,8 @@ def test_a_claim_on_a_member_names_its_split(split):
     assert member_of(f"member:{split}") == split
 
 
-@pytest.mark.parametrize("claim", ["random", "vote", "member:", "member:-1", "member:²", "members:1"])
+@pytest.mark.parametrize(
+    "claim", ["refit", "random", "vote", "member:", "member:-1", "member:²", "members:1"]
+)
 def test_other_claims_name_no_split(claim):
     assert member_of(claim) == -1

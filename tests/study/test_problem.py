@@ -99,8 +99,10 @@ def test_report_k_has_to_be_computed():
     assert Problem.of(Study.of(report_k=(5,)), blobs(40)).study.report_k == (5,)
 
 
-def test_three_classes_do_not_go_with_the_svm_and_the_message_names_both(monkeypatch):
+def test_a_learner_for_two_classes_does_not_go_with_three_and_the_message_names_both(monkeypatch):
     monkeypatch.setitem(SLOTS, "learner", {GaussianSVM.name: GaussianSVM})  # none of another test's
+    assert Problem.of(Study.of(k=3), three_classes()).task.n_classes == 3
+    monkeypatch.setattr(GaussianSVM, "kinds", frozenset({Kind.BINARY}))
     with pytest.raises(InputError) as refused:
         Problem.of(Study(), three_classes())
     assert str(refused.value) == (
@@ -188,7 +190,10 @@ def test_a_fit_costs_what_the_learner_says_of_its_rows():
     assert [problem.cost(Stage.SELECT, j) for j in (0, 1)] == [10.0**2, 24.0**2]
     for stage in (Stage.ESTIMATE, Stage.REFIT):
         assert [problem.cost(stage, j) for j in (0, 1)] == [20.0**2, 27.0**2]
-    assert problem.inner_share == pytest.approx((20 / 30) ** 2)
+    assert (problem.inner_share, problem.inner_sizes) == (0.0, ())
+    for share, rows in (("third", 20), ("half", 15)):
+        nested = Problem.of(Study.of(certify="nested", outer_share=share, k=(3, 10)), blobs(30))
+        assert nested.inner_share == pytest.approx((rows / 30) ** 2)
 
 
 def test_a_candidate_is_named_by_its_setting_and_its_smallest_k():
@@ -234,11 +239,13 @@ def test_without_a_holdout_all_rows_are_learned_from():
     assert problem.held_rows() is None
 
 
-def test_inner_selections_see_two_thirds_of_the_rows_without_their_estimate_set():
+@pytest.mark.parametrize(("share", "estimated"), [("third", 20), ("half", 30)])
+def test_inner_selections_see_all_rows_but_their_estimate_set(share, estimated):
     study = Study.of(certify="nested", outer_splits=4, k=(3, 5), n_splits=7, report_k=(5,), seed=2)
-    task = blobs(60)
+    study, task = study.replace(outer_share=share), blobs(60)
     problem = Problem.of(study, task)
-    assert problem.outer.study == study.outer()
+    assert problem.outer.resampling == study.outer
+    assert problem.resampling == study.resampling
     assert [size.n_splits for size in problem.outer.sizes] == [4]
     for number in range(4):
         inner = problem.inner(number)
@@ -247,7 +254,19 @@ def test_inner_selections_see_two_thirds_of_the_rows_without_their_estimate_set(
         assert np.array_equal(inner.task.X, task.X[seen])
         assert inner.study == study.inner()
         assert not set(seen) & set(split.estimate.tolist())
-        assert len(split.estimate) == 20
+        assert (len(split.estimate), len(seen)) == (estimated, 60 - estimated)
+        assert (problem.n_inner, problem.inner_sizes) == (inner.task.n, inner.sizes)
+
+
+@pytest.mark.parametrize(("share", "possible"), [("third", 15), ("half", 20)])
+def test_fewer_outer_splits_are_drawn_than_there_are_estimate_sets(share, possible):
+    study, task = Study.of(certify="nested", outer_share=share, outer_splits=possible - 1), blobs(6)
+    assert Problem.of(study, task).outer.sizes[0].n_splits == possible - 1
+    told = rf"^outer_splits={possible}: 6 rows have only {possible} different .* at most {possible - 1}$"
+    with pytest.raises(InputError, match=told):
+        Problem.of(study.replace(outer_splits=possible), task)
+    with pytest.raises(InputError, match=rf"at most {possible - 1}$"):
+        Problem.of(study.replace(outer_splits=1000), task)
 
 
 def test_another_study_on_the_same_rows_certifies_nothing():

@@ -17,11 +17,11 @@ from hypothesis import strategies as st
 
 from ckcv_ray.core.criteria import MeanBound
 from ckcv_ray.core.options import options
-from ckcv_ray.core.resampling import Complete, Rotation
+from ckcv_ray.core.resampling import Complete, Outer, Rotation
 from ckcv_ray.errors import CKCVError, InputError
 from ckcv_ray.learners import LEARNERS, register
 from ckcv_ray.learners.svm.learner import GaussianSVM
-from ckcv_ray.study import SLOTS, Execution, Holdout, Nested, Occam, Study, read_toml, run_id
+from ckcv_ray.study import SLOTS, Execution, Holdout, Nested, Occam, Study, named_parts, read_toml, run_id
 from ckcv_ray.validation import parse_grid
 
 DIGEST = "0" * 64
@@ -35,21 +35,40 @@ PERTURBED: dict[str, Any] = {
     "solver": "libsvm",
     "tolerance": 1e-4,
     "max_iter": 99,
+    "class_weight": "balanced",
+    "param": {"max_features": (0.5,)},
+    "sample": 2,
+    "estimator": {"class": "sklearn.naive_bayes:BernoulliNB"},
     "resampling": "rotation",
     "k": (3, 4, 5),
     "n_splits": 21,
     "criterion": "another",
     "delta": 0.1,
     "bound": "safe",
+    "costs": "a=3,b=0",
     "certify": "nested",
     "holdout_share": 0.2,
     "claim": ("vote",),
+    "positive": "sick",
     "outer_splits": 7,
+    "outer_share": "half",
     "seed": 1,
     "report_k": (3,),
     "exhaustive": True,
 }
-OF_PART = {"holdout_share": "holdout", "claim": "holdout", "outer_splits": "nested"}
+OF_PART = {
+    "holdout_share": {"certify": "holdout"},
+    "claim": {"certify": "holdout"},
+    "positive": {"certify": "holdout", "claim": "sensitivity"},
+    "outer_splits": {"certify": "nested"},
+    "outer_share": {"certify": "nested"},
+    "costs": {"criterion": "cost:a=1,b=2"},
+    "param": {"learner": "forest"},
+    "sample": {"learner": "forest"},
+    "estimator": {"learner": "sklearn.naive_bayes:GaussianNB"},
+}
+GROWING = {"outer_splits"}  # may be raised in an existing run folder, and have no part in the run_id
+FIXED = [name for name in PERTURBED if name not in GROWING]
 COMBINATIONS = [
     (resampling, certify)
     for resampling, certify in product(SLOTS["resampling"], SLOTS["certify"])
@@ -59,7 +78,7 @@ COMBINATIONS = [
 
 def base(name: str) -> Study:
     """A study on which the option of that name can be changed alone."""
-    return Study.of(certify=OF_PART[name], delta=0.2) if name in OF_PART else Study()
+    return Study.of(**OF_PART[name], delta=0.2) if name in OF_PART else Study()
 
 
 @dataclass(frozen=True)
@@ -78,13 +97,14 @@ def other_parts(monkeypatch):
     monkeypatch.setitem(LEARNERS, "another", AnotherSVM)
     monkeypatch.setitem(SLOTS["criterion"], "another", AnotherBound)
     for certification in SLOTS["certify"].values():
-        monkeypatch.setattr(certification, "criteria", frozenset({"error", "another"}))
+        monkeypatch.setattr(certification, "criteria", certification.criteria | {"another"})
 
 
 numbers = st.floats(1e-6, 1e6)
 grids = st.lists(numbers, min_size=1, max_size=8).map(tuple)
 folds = st.lists(st.integers(3, 60), min_size=1, max_size=8).map(tuple)
-claims = st.sampled_from(["random", "vote", "member:0", "member:12"])
+weights = st.dictionaries(st.sampled_from(["ill", "a, b=c", 1, True]), numbers, min_size=1)
+claims = st.sampled_from(["refit", "vote", "member:0", "member:12", "specificity", "auc"])
 COMMON = {
     "C": grids,
     "gamma": grids,
@@ -92,39 +112,58 @@ COMMON = {
     "solver": st.sampled_from(["newton", "libsvm"]),
     "tolerance": st.floats(1e-9, 0.5),
     "max_iter": st.integers(1, 10**9),
+    "class_weight": st.sampled_from([None, "balanced"]) | weights,
     "k": st.none() | folds,
     "delta": st.floats(1e-9, 1 - 1e-9),
-    "bound": st.sampled_from(["clopper_pearson", "stevens", "safe", "catoni"]),
     "seed": st.integers(0, 10**30),
     "report_k": folds | st.just(()),
     "exhaustive": st.booleans(),
 }
+labels = st.text(min_size=1, max_size=8)
+costs = st.dictionaries(labels, st.floats(0, 1e9), min_size=1, max_size=5).filter(
+    lambda one: any(one.values())
+)
 OWN = {  # options that one part of a slot has
     "complete": {"n_splits": st.integers(1, 10_000)},
     "rotation": {},
+    "error": {"bound": st.sampled_from(["clopper_pearson", "stevens", "safe", "catoni"])},
+    "balanced": {},
+    "cost": {"costs": costs},
+    "mean_error": {},
     "occam": {},
     "holdout": {
         "holdout_share": st.floats(0.01, 0.99),
         "claim": st.lists(claims, min_size=1, max_size=4, unique=True).map(tuple),
     },
-    "nested": {"outer_splits": st.integers(1, 100)},
+    "nested": {
+        "outer_splits": st.integers(1, 100),
+        "outer_share": st.sampled_from(["third", "half"]),
+        "claim": st.sampled_from([("random",), ("recall", "auc"), ("random", "sensitivity")]),
+    },
 }
 
 
-def studies_of(resampling: str, certify: str) -> st.SearchStrategy[Study]:
+def studies_of(resampling: str, certify: str, criterion: str = "error") -> st.SearchStrategy[Study]:
     """Studies of these parts, with any options."""
-    chosen = {"resampling": st.just(resampling), "certify": st.just(certify)}
-    return st.builds(Study.of, **chosen, **COMMON, **OWN[resampling], **OWN[certify])
+    parts = {"resampling": resampling, "certify": certify, "criterion": criterion}
+    chosen = {slot: st.just(name) for slot, name in parts.items()}
+    return st.builds(Study.of, **chosen, **COMMON, **OWN[resampling], **OWN[certify], **OWN[criterion])
 
 
-any_study = st.one_of([studies_of(*parts) for parts in COMBINATIONS])
+any_study = st.one_of(
+    [
+        studies_of(*parts, criterion)
+        for parts in COMBINATIONS
+        for criterion in ("error", "balanced", "cost", "mean_error")
+    ]
+)
 
 
 # Identity
 
 
 def test_the_table_of_perturbations_names_every_option():
-    every = [part for slot in SLOTS.values() for part in slot.values()]
+    every = [part for slot in SLOTS for part in named_parts(slot).values()]
     parts = [part for part in every if part.__module__.startswith("ckcv_ray.")]  # none of another test's
     assert set(PERTURBED) == set(SLOTS) | {name for part in (Study, *parts) for name in options(part)}
     assert all(base(name).options()[name] != value for name, value in PERTURBED.items())
@@ -132,13 +171,24 @@ def test_the_table_of_perturbations_names_every_option():
 
 @pytest.mark.usefixtures("other_parts")
 def test_every_option_changes_the_run_id_and_no_two_alike():
-    ids = [run_id(base(name).replace(**{name: value}), DIGEST) for name, value in PERTURBED.items()]
+    ids = [run_id(base(name).replace(**{name: PERTURBED[name]}), DIGEST) for name in FIXED]
     bases = {run_id(base(name), DIGEST) for name in PERTURBED}
-    assert len({*bases, *ids}) == len(PERTURBED) + 3
+    assert len({*bases, *ids}) == len(FIXED) + len(bases)
+
+
+def test_what_may_grow_in_a_folder_has_no_part_in_the_run_id():
+    for name in GROWING:
+        few, many = base(name), base(name).replace(**{name: PERTURBED[name]})
+        assert few != many
+        assert run_id(few, DIGEST) == run_id(many, DIGEST)
+        assert few.to_json() != many.to_json()
+        assert few.to_json(fixed=True) == many.to_json(fixed=True)
+        assert few.differences(many) == []
+        assert set(few.options()) - set(few.options(fixed=True)) == {name}
 
 
 @pytest.mark.usefixtures("other_parts")
-@pytest.mark.parametrize("name", PERTURBED)
+@pytest.mark.parametrize("name", FIXED)
 def test_differences_names_the_one_option_that_differs(name):
     other = base(name).replace(**{name: PERTURBED[name]})
     (line,) = base(name).differences(other)
@@ -236,7 +286,10 @@ def test_a_study_survives_json(parts, data):
 
 @pytest.mark.parametrize(("resampling", "certify"), COMBINATIONS)
 def test_json_holds_every_part_and_option(resampling, certify):
-    study = Study.of(resampling=resampling, certify=certify)
+    claimed = (
+        {} if certify == "occam" else {"claim": "sensitivity", "positive": "sick"}
+    )  # said if not default
+    study = Study.of(resampling=resampling, certify=certify, class_weight="balanced", **claimed)
     told = study.to_json()
     assert set(told) == {*SLOTS, *options(Study)}
     for slot, name in {"resampling": resampling, "certify": certify}.items():
@@ -324,7 +377,10 @@ MISPLACED = [
         "n_splits=5 requires resampling complete, not rotation",
     ),
     ({"holdout_share": 0.2}, "holdout_share=0.2 requires certify holdout, not occam"),
-    ({"certify": "nested", "claim": "vote"}, "claim='vote' requires certify holdout, not nested"),
+    (
+        {"certify": "nested", "claim": "vote"},
+        "claim='vote' is not known for nested: choose from random, sensitivity, specificity, recall, auc",
+    ),
     ({"outer_splits": 3}, "outer_splits=3 requires certify nested, not occam"),
     (
         {"certify": "nested", "resampling": "rotation"},
@@ -383,7 +439,9 @@ def test_what_a_study_says_of_its_parts():
     nested = Study.of(certify="nested", outer_splits=2, report_k=(3,), C=(1,), n_splits=9)
     assert nested.outer_splits == 2
     assert nested.inner() == Study.of(C=(1,), n_splits=9)
-    assert nested.outer() == Study.of(C=(1,), k=(3,), n_splits=2)
+    assert nested.outer == Outer(3, 2)
+    assert nested.replace(outer_share="half").outer == Outer(2, 2)
+    assert Study().outer is None
 
 
 # Files
@@ -533,7 +591,7 @@ CHOICES = {
     "bound": ("clopper_pearson", "stevens", "safe", "catoni"),
     "scale": ("standard", "none"),
     "solver": ("newton", "libsvm"),
-    **{slot: tuple(choices) for slot, choices in SLOTS.items()},
+    **{slot: tuple(named_parts(slot)) for slot in SLOTS},
 }
 
 
@@ -545,7 +603,43 @@ def test_names_are_chosen_from_those_there_are(name, value):
     told = str(refused.value)
     assert told.startswith(f"{name}={value!r} is not known")
     assert all(choice in told for choice in CHOICES[name])
-    assert all(Study.of(**{name: choice}).options()[name] == choice for choice in CHOICES[name])
+    for choice in CHOICES[name]:
+        needed = {"estimator": "sklearn.dummy:DummyClassifier"} if choice == "estimator" else {}
+        assert Study.of(**{name: choice}, **needed).options()[name] == choice
+
+
+SICK = {"sick": 10, "healthy": 1}
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        {"criterion": "cost:sick=10,healthy=1"},
+        {"criterion": "cost: healthy = 1 , sick=1e1"},
+        {"criterion": "cost", "costs": "healthy=1,sick=10"},
+        {"criterion": "cost", "costs": SICK},
+        {"criterion": "cost", "costs": {"healthy": 1.0, np.str_("sick"): np.int64(10)}},
+    ],
+    ids=str,
+)
+def test_costs_may_be_written_in_several_ways_and_in_any_order(asked):
+    study = Study.of(**asked)
+    assert study == Study.of(criterion="cost", costs=SICK)
+    assert study.to_json()["criterion"]["costs"] == "healthy=1,sick=10"
+    assert run_id(study, DIGEST) == run_id(Study.from_json(study.to_json()), DIGEST)
+    assert Study().replace(**asked) == study
+    assert study.replace(seed=3).replace(seed=0) == study
+    assert Study.of(**study.options()) == study
+    assert study.replace(criterion="balanced").options().get("costs") is None
+
+
+def test_costs_are_read_from_a_file_as_text_or_as_a_table(tmp_path):
+    for text in (
+        'criterion = "cost:sick=10,healthy=1"',
+        'criterion = "cost"\n[costs]\nsick = 10\nhealthy = 1',
+    ):
+        (tmp_path / "study.toml").write_text(text)
+        assert Study.of(**read_toml(tmp_path / "study.toml")) == Study.of(criterion="cost", costs=SICK)
 
 
 @pytest.mark.parametrize("value", [0, 1, "yes", "true", None], ids=repr)

@@ -13,11 +13,11 @@ from numba.core.dispatcher import Dispatcher
 
 import ckcv_ray
 from ckcv_ray.errors import RunError
-from ckcv_ray.learners.svm import decision, factor, kernels, loop, machine_code, newton, path
+from ckcv_ray.learners.svm import decision, factor, kernels, loop, machine_code, newton, path, votes
 from ckcv_ray.learners.svm.compiled import signatures
 
 PACKAGE = Path(ckcv_ray.__file__).parent
-MODULES = (kernels, decision, factor, loop, newton, path)
+MODULES = (kernels, decision, factor, loop, newton, path, votes)
 FIT = """
 import sys
 import numpy as np

@@ -1,0 +1,282 @@
+"""The baseline: exact errors of the constant, and what is said where a bound or the winner is no better."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from claimed import NESTED, SMALL, run
+from conftest import blobs
+
+from ckcv_ray import Result, Task
+from ckcv_ray.claims.baseline import (
+    Baseline,
+    baseline_of,
+    bound_statement,
+    chance_statements,
+    comparison,
+    constants_statements,
+    says_nothing,
+)
+from ckcv_ray.claims.percent import at_most, nearest
+from ckcv_ray.claims.proofs import prove
+from ckcv_ray.claims.wording import Claim
+from ckcv_ray.reports import report
+from ckcv_ray.runs.load import load_run
+from ckcv_ray.runs.verify import verify
+
+THREE = ("blue", "green", "red")
+CONSTANT = SMALL.replace(C=(1e-3,), gamma=(1e-3,), k=3)  # too little weight on the rows to learn anything
+
+
+def noise(n: int, rare: int, seed: int = 0) -> Task:
+    """Rows that say nothing of their labels: the first ``rare`` are 'ill', the others 'well'."""
+    X = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(n, rare))).normal(size=(n, 2))
+    return Task.of(X, np.where(np.arange(n) < rare, "ill", "well"))
+
+
+@pytest.fixture(scope="module")
+def constant(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A finished run whose winner is a constant."""
+    out = tmp_path_factory.mktemp("constant") / "run"
+    run(CONSTANT, noise(60, rare=12), out=out)
+    return out
+
+
+WORTHLESS = "is not below 20.00 %, the error of always predicting 'well' on the learning rows"
+NOTHING_LEARNED = "All members of F* predict 'well' for every learning row: the winner is a constant."
+
+
+def test_a_constant_winner_and_a_worthless_bound_are_pointed_out_everywhere(constant: Path) -> None:
+    result = load_run(constant)
+    shown = {
+        "summary": result.summary(),
+        "certificate.json": (constant / "certificate.json").read_text(),
+        "report": Path(report(constant)).read_text().replace("&#39;", "'"),
+    }
+    for where, text in shown.items():
+        assert f"The bound {at_most(result.proven)} {WORTHLESS}" in text, where
+        assert NOTHING_LEARNED in text, where
+    assert result.summary().count(NOTHING_LEARNED) == 1
+    assert result.summary().count("CAUTION") == 2
+    assert result.summary().count("selection included; not below the baseline") == len(
+        result.certificate.claims
+    )
+    assert result.certificate.constants == (1,) * 5
+    assert result.certificate.constant
+
+
+def test_figures_of_a_constant_winner_are_exact(constant: Path) -> None:
+    result = load_run(constant)
+    assert result.baseline == 0.2
+    assert result.error == sum(result.certificate.errors) / 100
+    rare = [member.n_estimate[0] for member in result.ensemble.members]
+    assert result.certificate.errors == tuple(rare)  # a constant errs on the rows of the other class
+    content = json.loads(json.dumps(result.to_json()))
+    assert content["baseline"] == {
+        "on": "learning rows", "predicted": "well", "errors": 12, "rows": 60, "error": 0.2,
+    }  # fmt: skip
+    assert (content["constant"], content["below_baseline"]) == (True, False)
+    assert content["classes"] == [
+        {"label": "ill", "rows": 12, "share": 0.2},
+        {"label": "well", "rows": 48, "share": 0.8},
+    ]
+    lines = result.summary().splitlines()
+    assert "classes        'ill' 20.00 %, 'well' 80.00 %" in lines
+    assert "baseline        20.00 %   error of always predicting 'well' (12 of 60 learning rows)" in lines
+    assert f"error         {nearest(result.error):>9}   mean error of the members" in result.summary()
+
+
+@pytest.mark.parametrize("certify", ["occam", "holdout", "nested"])
+def test_what_is_worth_something_is_not_cautioned_against(certify: str) -> None:
+    study = {"holdout": SMALL.replace(certify="holdout"), "nested": NESTED}.get(certify, SMALL)
+    result = run(study.replace(C=(1.0,), gamma=(0.1,)), blobs(240, shift=6.0))
+    assert result.proven < result.baseline
+    assert result.to_json()["below_baseline"]
+    assert not result.certificate.constant
+    assert result.certificate.cautions() == []
+    assert "CAUTION" not in result.summary()
+
+
+def held_out(seed: int) -> Result:
+    return run(SMALL.replace(certify="holdout", holdout_share=0.2, seed=seed), blobs(60))
+
+
+def test_a_baseline_on_held_out_rows_is_that_of_the_commoner_class_of_the_learning_rows() -> None:
+    """Here most of the held-out rows are of the other class: the baseline on them is above one half."""
+    result = held_out(seed=3)
+    problem, (learning, held) = result.problem, result.certificate.baselines
+    rows = problem.held_rows()
+    assert rows is not None
+    commoner = int(np.bincount(problem.task.y).argmax())
+    assert learning["predicted"] == held["predicted"] == commoner
+    assert (learning["on"], held["on"]) == ("learning rows", "held-out rows")
+    assert learning["errors"] == problem.task.rarest_class_rows
+    assert held["errors"] == int(np.sum(rows.y != commoner)) > held["rows"] / 2
+    assert sum(result.certificate.class_rows) == learning["rows"] + held["rows"] == 60
+
+
+def test_a_claim_from_held_out_rows_is_compared_with_the_smaller_baseline() -> None:
+    result = held_out(seed=3)
+    learning, held = result.certificate.baselines
+    first, *_, last = result.certificate.claims
+    assert result.certificate.baseline_of(first) == learning
+    assert result.certificate.baseline_of(last) == learning
+    smaller = Baseline(on="held-out rows", predicted=0, errors=3, rows=12, error=0.25)
+    assert baseline_of(first, (learning, smaller)) == smaller
+    assert baseline_of(last, (learning, smaller)) == learning
+    assert baseline_of(first, (learning, held | {"error": learning["error"]}))["on"] == "held-out rows"
+    assert result.baseline == learning["error"] < held["error"]
+    assert f"wrong on {nearest(learning['error'])} of the learning rows" in result.claim_for(result.rule())
+    drawn = result.claim_for(result.rule(all_members=True))
+    assert f"wrong on {nearest(learning['error'])} of the learning rows" in drawn
+    shown = [line for line in result.summary().splitlines() if line.startswith("baseline")]
+    assert [line.endswith("held-out rows)") for line in shown] == [False, True]
+
+
+def test_noise_proves_no_more_than_the_constant() -> None:
+    """Noise cannot be learned: with probability 0.95 no bound is below the error of the better constant."""
+    result = run(SMALL, noise(90, rare=40, seed=2))
+    assert not any(claim["bound"] < result.baseline for claim in result.certificate.claims)
+    assert result.claim_for(result.rule()).endswith("so this says nothing beyond it")
+    assert result.claim_for(result.rule(vote=True)).endswith("so this says nothing beyond it")
+
+
+def test_a_bound_equal_to_the_baseline_says_nothing() -> None:
+    baseline = Baseline(on="learning rows", predicted=2, errors=1, rows=4, error=0.25)
+    assert says_nothing(0.25, baseline)
+    assert not says_nothing(np.nextafter(0.25, 0), baseline)
+    clause = "always predicting 'red' is wrong on 25.00 % of the learning rows"
+    assert comparison(0.2, baseline, THREE) == clause
+    assert comparison(0.25, baseline, THREE) == f"{clause}, so this says nothing beyond it"
+
+
+def test_a_bound_is_judged_by_the_first_claim(constant: Path) -> None:
+    certificate = load_run(constant).certificate
+    baseline = certificate.baselines[0]
+    told = bound_statement(certificate.proven, baseline, certificate.labels)
+    assert told == [
+        f"The bound {at_most(certificate.proven['bound'])} {WORTHLESS}: it says nothing beyond that."
+    ]
+    better = certificate.proven | {"bound": 0.19}
+    assert bound_statement(better, baseline, certificate.labels) == []
+
+
+@pytest.mark.parametrize(
+    ("constants", "told"),
+    [
+        ((None, None, None), []),
+        ((2, 2, 2), ["All members of F* predict 'red' for every learning row: the winner is a constant."]),
+        (
+            (2, None, 2),
+            [
+                "2 of 3 members of F* predict a single class for every learning row ('red': 2): these are "
+                "constants."
+            ],
+        ),
+        (
+            (2, 0, 2),
+            [
+                "3 of 3 members of F* predict a single class for every learning row ('blue': 1, 'red': 2): "
+                "these are constants."
+            ],
+        ),
+    ],
+)
+def test_constants_among_three_classes(constants: tuple[int | None, ...], told: list[str]) -> None:
+    assert constants_statements(constants, None, THREE) == told
+
+
+def test_a_constant_model_that_was_fitted_on_all_learning_rows_is_pointed_out(tmp_path: Path) -> None:
+    result = run(CONSTANT.replace(certify="holdout", seed=5), noise(90, rare=12), out=tmp_path)
+    assert result.certificate.proven["classifier"] == "refit"
+    assert result.certificate.refit_constant == 1
+    told = "The model refit predicts 'well' for every learning row: it is a constant."
+    assert told in result.certificate.cautions()
+    assert told in result.summary()
+    assert verify(tmp_path).differences == []
+    learning, held = result.certificate.baselines
+    assert (learning["errors"] + held["errors"], held["rows"]) == (12, result.certificate.n_held)
+
+
+def test_a_long_label_is_cut() -> None:
+    (sentence,) = constants_statements((0,), None, ("x" * 10_000, "y"))
+    assert len(sentence) < 200
+
+
+def test_claims_do_not_depend_on_the_baseline(constant: Path) -> None:
+    result = load_run(constant)
+    again = prove(result.problem, result.k, result.models)
+    assert tuple(again) == result.certificate.claims
+
+
+@pytest.mark.parametrize(
+    ("changed", "told"),
+    [
+        ({"class_rows": [48, 12]}, "class_rows.0 is 48, computed again it is 12"),
+        ({"constants": [1, 1, None, 1, 1]}, "constants.2 is None, computed again it is 1"),
+        ({"constants": [1, 1, 0, 1, 1]}, "constants.2 is 0, computed again it is 1"),
+        ({"refit_constant": 1}, "refit_constant is 1, computed again it is None"),
+        ({"error": 0.01}, "error is 0.01, computed again it is"),
+    ],
+)
+def test_verify_notices_what_was_touched_up(
+    constant: Path, tmp_path: Path, changed: dict[str, object], told: str
+) -> None:
+    forged(constant, tmp_path, changed)
+    assert any(f"certificate.json: {told}" in sentence for sentence in verify(tmp_path).differences)
+
+
+@pytest.mark.parametrize(("key", "value"), [("errors", 48), ("error", 0.8), ("predicted", 0)])
+def test_verify_notices_a_baseline_that_was_touched_up(
+    constant: Path, tmp_path: Path, key: str, value: float
+) -> None:
+    baseline = json.loads((constant / "certificate.json").read_text())["baselines"][0]
+    forged(constant, tmp_path, {"baselines": [baseline | {key: value}]})
+    expected = f"certificate.json: baselines.0.{key} is {value}, computed again"
+    assert any(expected in sentence for sentence in verify(tmp_path).differences)
+
+
+def forged(run_folder: Path, copy: Path, changed: dict[str, object]) -> None:
+    """Copy a run, with other values in its certificate."""
+    for file in run_folder.rglob("*"):
+        place = copy / file.relative_to(run_folder)
+        if file.is_file():
+            place.parent.mkdir(parents=True, exist_ok=True)
+            place.write_bytes(file.read_bytes())
+    content = json.loads((copy / "certificate.json").read_text())
+    (copy / "certificate.json").write_text(json.dumps(content | changed))
+
+
+def test_a_result_of_memory_and_the_one_loaded_say_the_same(constant: Path) -> None:
+    in_memory: Result = run(CONSTANT, noise(60, rare=12))
+    assert in_memory.certificate.constants == load_run(constant).certificate.constants
+    assert in_memory.to_json()["baseline"] == load_run(constant).to_json()["baseline"]
+    assert verify(constant).differences == []
+
+
+def of_quantity(quantity: str, bound: float, splits: tuple[int, ...] = ()) -> Claim:
+    return Claim(
+        quantity=quantity,
+        label=None,
+        certification="holdout",
+        classifier="refit",
+        splits=splits,
+        bound=bound,
+        delta=0.05,
+        statement="",
+    )
+
+
+def test_quantities_that_a_guess_reaches_are_named() -> None:
+    auc = [of_quantity("auc", bound) for bound in (0.49, 0.5, 0.8)]
+    assert chance_statements(auc[:1]) == []
+    assert "at least 50.00 %" in chance_statements(auc[1:2])[0]
+    assert "at least 20.00 %" in chance_statements(auc[2:])[0]
+    recalls = [of_quantity("sensitivity", 0.6), of_quantity("specificity", 0.45)]
+    (said,) = chance_statements(recalls)
+    assert "add up to 95.00 %" in said
+    assert chance_statements(recalls[:1]) == []  # one recall alone may be bought by the other
+    assert chance_statements([recalls[0], of_quantity("specificity", 0.3)]) == []
+    assert chance_statements([recalls[0], of_quantity("specificity", 0.45, (0,))]) == []  # other members
+    assert chance_statements([of_quantity("error", 0.9)]) == []

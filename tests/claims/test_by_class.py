@@ -1,0 +1,470 @@
+"""Claims by class and of the AUC: exact coverage, what they are about, and what is refused."""
+
+from dataclasses import replace
+from itertools import product
+from math import floor, fsum, log1p
+from pathlib import Path
+
+import numpy as np
+import pytest
+from claimed import NESTED, SMALL, changed, run
+from conftest import blobs
+from scipy.stats import binom
+
+from ckcv_ray import Execution, Job, Task
+from ckcv_ray.claims import by_class
+from ckcv_ray.claims.percent import at_least
+from ckcv_ray.claims.rules import Rule
+from ckcv_ray.claims.wording import limit
+from ckcv_ray.core.bounds import clopper_pearson
+from ckcv_ray.core.resampling import draw_pairs
+from ckcv_ray.core.schedule import Stage
+from ckcv_ray.core.varying import varying_terms
+from ckcv_ray.errors import InputError
+from ckcv_ray.learners.ensemble import Prediction
+from ckcv_ray.reports import report
+from ckcv_ray.runs.load import load_run
+from ckcv_ray.runs.run import run_job
+from ckcv_ray.runs.verify import verify
+from ckcv_ray.study import Holdout, Nested, Problem, Study
+
+TWO = ("sensitivity", "specificity")
+HELD = SMALL.replace(certify="holdout", claim=TWO)
+REFIT = Rule("refit")
+
+
+def held_problem(study: Study, sizes: tuple[int, ...]) -> Problem:
+    """The problem of a study on which as many rows of each class are held out as ``sizes`` says."""
+    problem = Problem.of(study, blobs(60))
+    task = problem.all_rows if len(sizes) == 2 else three_classes()
+    held = np.concatenate([np.flatnonzero(task.y == c)[:m] for c, m in enumerate(sizes)])
+    return replace(problem, task=task, all_rows=task, held=np.sort(held))
+
+
+def three_classes(n: int = 60) -> Task:
+    rng = np.random.default_rng(3)
+    y = np.arange(n) % 3
+    return Task.of(rng.normal(size=(n, 2)) + 2 * y[:, None], np.array(["red", "green", "blue"])[y])
+
+
+def predicted(problem: Problem, wrong: tuple[int, ...]) -> Prediction:
+    """Predictions of the held-out rows with so many of each class wrong."""
+    y = problem.held_rows().y
+    label = y.copy()
+    for c, count in enumerate(wrong):
+        rows = np.flatnonzero(y == c)[:count]
+        label[rows] = (c + 1) % problem.task.n_classes
+    return Prediction(label, np.full(len(y), -1), label.astype(float), np.ones(len(y)))
+
+
+def bounds_of(problem: Problem, name: str, wrong: tuple[int, ...]) -> list[float]:
+    return [c["bound"] for c in by_class.held_out(problem, REFIT, name, predicted(problem, wrong))]
+
+
+def probability(wrong: tuple[int, ...], sizes: tuple[int, ...], risks: tuple[float, ...]) -> float:
+    return float(np.prod(binom.pmf(wrong, sizes, risks)))
+
+
+# Exact coverage of held-out rows
+
+
+@pytest.mark.parametrize("sizes", [(6, 4), (1, 9), (0, 5)])
+def test_two_recalls_hold_jointly_and_the_level_is_used_up(sizes):
+    """The largest probability that one of them fails, a finite sum just above each bound, is delta."""
+    problem = held_problem(SMALL.replace(certify="holdout", claim="recall", delta=0.2), sizes)
+    counts = list(product(*(range(m + 1) for m in sizes)))
+    found = {wrong: bounds_of(problem, "recall", wrong) for wrong in counts}
+    ends = [sorted({found[wrong][c] for wrong in counts}) for c in range(2)]
+    points = [[p * (1 + 1e-12) for p in ends[c] if p < 1] or [1.0] for c in range(2)]
+    failing = [
+        fsum(
+            probability(wrong, sizes, risks)
+            for wrong in counts
+            if any(risk > bound for risk, bound in zip(risks, found[wrong], strict=True))
+        )
+        for risks in product(*points)
+    ]
+    assert max(failing) <= 0.2 * (1 + 1e-9)
+    if min(sizes):
+        assert max(failing) > 0.2 * (1 - 1e-9)
+
+
+def test_three_recalls_hold_jointly():
+    sizes = (3, 2, 4)
+    problem = held_problem(SMALL.replace(certify="holdout", claim="recall", delta=0.2), sizes)
+    counts = list(product(*(range(m + 1) for m in sizes)))
+    found = {wrong: bounds_of(problem, "recall", wrong) for wrong in counts}
+    assert len(found[0, 0, 0]) == 3
+    lowest = [min(found[wrong][c] for wrong in counts) * (1 + 1e-12) for c in range(3)]
+    failing = fsum(
+        probability(wrong, sizes, tuple(lowest))
+        for wrong in counts
+        if any(risk > bound for risk, bound in zip(lowest, found[wrong], strict=True))
+    )
+    assert failing == pytest.approx(0.2, rel=1e-9)
+
+
+def test_the_recalls_hold_at_any_prevalence_and_the_error_does_not():
+    """The classes of 8 held-out rows are drawn at 1 in 8; new patterns have another share of them."""
+    delta, n, share, risks = 0.2, 8, 1 / 8, (0.02, 0.9)
+    study = SMALL.replace(certify="holdout", claim="recall", delta=delta)
+    recalls, errors, error_now = 0.0, 0.0, 0.0
+    new = 0.5  # share of the rare class among new patterns
+    risk_new = (1 - new) * risks[0] + new * risks[1]
+    risk_now = (1 - share) * risks[0] + share * risks[1]
+    for rare in range(n + 1):
+        sizes = (n - rare, rare)
+        problem = held_problem(study, sizes)
+        for wrong in product(*(range(m + 1) for m in sizes)):
+            weight = binom.pmf(rare, n, share) * probability(wrong, sizes, risks)
+            low, high = bounds_of(problem, "recall", wrong)
+            recalls += weight * (risk_new > (1 - new) * low + new * high)
+            error = clopper_pearson(sum(wrong), n, delta)
+            errors += weight * (risk_new > error)
+            error_now += weight * (risk_now > error)
+    assert recalls <= delta
+    assert error_now <= delta
+    assert errors > 0.4
+
+
+def test_the_pairs_are_binomial_so_the_auc_is_covered():
+    """All scores of 2 and 4 rows with three values each, ties included: a finite sum over 3**6 tables."""
+    delta, sizes, values = 0.2, (4, 2), np.array([0.0, 1.0, 2.0])
+    weights = [np.array([0.6, 0.3, 0.1]), np.array([0.1, 0.2, 0.7])]
+    study = SMALL.replace(certify="holdout", claim="auc", delta=delta)
+    problem = held_problem(study, sizes)
+    y = problem.held_rows().y
+    out_of_order = sum(weights[0][i] * weights[1][j] for i in range(3) for j in range(i + 1))
+    bounds: dict[float, float] = {}
+    for drawn in product(range(3), repeat=len(y)):
+        weight = float(np.prod([weights[c][i] for c, i in zip(y, drawn, strict=True)]))
+        score = values[list(drawn)]
+        (claim,) = by_class.held_out(problem, REFIT, "auc", Prediction(y, y, score, score))
+        bounds[claim["bound"]] = bounds.get(claim["bound"], 0.0) + weight
+    expected = {clopper_pearson(x, 2, delta): binom.pmf(x, 2, out_of_order) for x in range(3)}
+    assert bounds == pytest.approx(expected, rel=1e-12)
+    assert sum(weight for bound, weight in bounds.items() if out_of_order > bound) <= delta
+
+
+def test_pairs_are_disjoint_and_do_not_depend_on_anything_but_the_labels():
+    y = np.array([0, 1, 1, 0, 1, 1, 1, 0])
+    low, high = draw_pairs(y, 7)
+    assert sorted(low.tolist()) == [0, 3, 7]
+    assert len(set(high.tolist())) == 3
+    assert set(y[high]) == {1}
+    again = draw_pairs(y, 7)
+    assert all(np.array_equal(a, b) for a, b in zip((low, high), again, strict=True))
+    others = {tuple(draw_pairs(y, 7, number)[1].tolist()) for number in range(20)}
+    assert len(others) > 10
+    assert [len(part) for part in draw_pairs(np.zeros(4, int), 7)] == [0, 0]
+
+
+def test_a_score_that_is_missing_is_out_of_order():
+    problem = held_problem(SMALL.replace(certify="holdout", claim="auc"), (3, 3))
+    y, score = problem.held_rows().y, np.full(6, np.nan)
+    (claim,) = by_class.held_out(problem, REFIT, "auc", Prediction(y, y, score, score))
+    assert claim["bound"] == 1.0
+    assert "at least 0.00 %" in claim["statement"]
+    assert "3 of 3 disjoint pairs" in claim["statement"]
+
+
+# How delta is shared
+
+
+@pytest.mark.parametrize(
+    ("claim", "deltas"),
+    [
+        ("sensitivity", [0.05]),
+        ("specificity", [0.05]),
+        ("sensitivity,specificity", [0.05, 0.05]),
+        ("refit,recall", [0.025, 0.025, 0.025]),
+        ("recall,auc,vote", [0.05 / 3, 0.05 / 3, 0.05 / 3, 0.05 / 3]),
+    ],
+)
+def test_delta_is_shared_among_rules_recalls_and_the_auc(claim, deltas):
+    """Two recalls hold jointly at their share: each at 1 - sqrt(1 - share)."""
+    result = run(SMALL.replace(certify="holdout", claim=claim), blobs(60))
+    made = [c for c in result.certificate.claims if c["certification"] == "holdout"]
+    of_class = sum(c["label"] is not None for c in made)
+    for one, share in zip(made, deltas, strict=True):
+        if one["label"] is None or of_class == 1:
+            assert one["delta"] == pytest.approx(share, rel=1e-14)
+        else:
+            assert 2 * log1p(-one["delta"]) == pytest.approx(log1p(-share), rel=1e-12)
+            assert "jointly for the 2 classes" in one["statement"]
+
+
+# Runs
+
+
+def test_held_out_claims_count_the_rows_of_each_class():
+    task = blobs(60)
+    result = run(SMALL.replace(certify="holdout", claim="vote,sensitivity,specificity,auc"), task)
+    held = result.problem.held_rows()
+    made = {c["quantity"]: c for c in result.certificate.claims if c["certification"] == "holdout"}
+    votes = result.predictions(held.X, Rule("vote"))
+    for name, number in (("sensitivity", 1), ("specificity", 0)):
+        rows = held.y == number
+        wrong = int(np.sum(votes.label[rows] != number))
+        assert made[name]["bound"] == clopper_pearson(wrong, int(rows.sum()), made[name]["delta"])
+        assert made[name]["label"] == task.classes[number]
+        assert made[name]["classifier"] == "vote"
+        assert f"{wrong} of {rows.sum()} previously unused rows of class" in made[name]["statement"]
+    low, high = draw_pairs(held.y, 0)
+    wrong = int(np.sum(votes.score[high] <= votes.score[low]))
+    assert made["auc"]["bound"] == clopper_pearson(wrong, len(low), 0.05 / 3)
+    assert made["auc"]["label"] is None
+    assert len(low) == min(np.bincount(held.y))
+
+
+def test_without_a_rule_the_claims_are_about_the_one_model_and_so_is_predict():
+    result = run(SMALL.replace(certify="holdout", claim="auc,sensitivity"), blobs(60))
+    auc, sensitivity, *others = result.certificate.claims
+    assert [c["quantity"] for c in (auc, sensitivity)] == ["auc", "sensitivity"]
+    assert {c["classifier"] for c in (auc, sensitivity)} == {"refit"}
+    assert all(c["quantity"] == "error" for c in others)
+    assert result.rule() == REFIT
+    assert result.proven == auc["bound"]
+    told = result.claim_for(REFIT)
+    assert f"AUC at least {at_least(1 - auc['bound'])}, with probability 97.5 % (holdout)" in told
+    assert f"sensitivity (recall of {result.task.classes[1]!r}) at least" in told
+    assert "wrong" not in told  # no error was claimed
+    with pytest.raises(InputError, match="predict by the rule of a claim"):
+        result.referred(np.zeros((1, 2)), REFIT)
+
+
+def test_the_positive_class_is_named_in_every_sentence():
+    task = blobs(60)
+    named = Task.of(task.X, np.array(["sick", "healthy"])[task.y])  # sick is 0, and last in sorted order
+    one = run(HELD, named).certificate.claims
+    other = run(HELD.replace(positive="healthy"), named).certificate.claims
+    assert (one[0]["quantity"], one[0]["label"]) == ("sensitivity", "sick")
+    assert (other[0]["quantity"], other[0]["label"]) == ("sensitivity", "healthy")
+    assert [c["bound"] for c in one[:2]] == [c["bound"] for c in other[:2]][::-1]
+    assert "the sensitivity (recall of 'sick') of the model" in one[0]["statement"]
+    assert "the specificity (recall of 'healthy') of the model" in one[1]["statement"]
+    assert "the probability that a new pattern of class 'sick' is classified correctly" in one[0]["statement"]
+
+
+@pytest.mark.parametrize(
+    ("labels", "positive", "number"),
+    [
+        ((0, 1), "1", None),
+        ((0, 1), 0, "0"),
+        ((0.5, 2.0), "2", None),
+        ((False, True), "False", "False"),
+        (("healthy", "sick"), "sick", None),
+        (("healthy", "sick"), None, None),
+    ],
+)
+def test_a_positive_class_has_one_form_in_the_study(labels, positive, number):
+    """Naming the default is the same study, with the same run_id."""
+    task = blobs(60)
+    task = Task.of(task.X, np.array(labels)[task.y])
+    problem = Problem.of(HELD.replace(positive=positive), task)
+    assert problem.study.certification.positive == number
+    assert problem.positive == (1 if number is None else 0)
+    if number is None:
+        assert problem.run_id == Problem.of(HELD, task).run_id
+
+
+@pytest.mark.parametrize("certify", ["holdout", "nested"])
+def test_what_is_claimed_is_stored_printed_and_verified(tmp_path, certify):
+    rule = "refit" if certify == "holdout" else "random"
+    study = SMALL.replace(certify=certify, k=(3, 4), claim=f"recall,auc,{rule}")
+    if certify == "nested":
+        study = study.replace(outer_splits=2)
+    out = tmp_path / "run"
+    result = run(study, blobs(60), out=out)
+    again = load_run(out)
+    assert again.certificate == result.certificate
+    assert verify(out).differences == []
+    page, summary = Path(report(out)).read_text(), result.summary()
+    for claim in result.certificate.claims:
+        if claim["quantity"] == "error":
+            continue
+        shown = floor(1e4 * (1 - claim["bound"]) + 1e-7) / 100
+        assert limit(claim) == f"{shown:.2f} %"
+        assert f"proven        {limit(claim):>9}   " in summary
+        assert f'<td class="n">{limit(claim)}</td>' in page
+        assert claim["statement"] in result.certificate.statements
+        assert f"is at least {at_least(1 - claim['bound'])}: the probability" in claim["statement"]
+    assert "recall of -1 at least; " in summary
+    assert "AUC at least; " in summary
+    assert f'<p class="number">{limit(result.certificate.proven)}</p>' in page
+
+
+@pytest.mark.parametrize("certify", ["holdout", "nested"])
+@pytest.mark.usefixtures("ray_session")
+def test_serial_and_ray_claim_the_same(tmp_path, certify):
+    study = SMALL.replace(certify=certify, k=(3, 4), claim="sensitivity,specificity,auc")
+    study = study.replace(outer_splits=2) if certify == "nested" else study
+    serial = run(study, blobs(60))
+    ray = run_job(Job(study, blobs(60)), Execution("ray", workers=2))
+    assert serial.certificate == ray.certificate
+
+
+def test_verify_notices_a_recall_that_was_touched_up(tmp_path):
+    run(HELD, blobs(60), out=tmp_path / "run")
+    file = tmp_path / "run" / "certificate.json"
+    text = file.read_text()
+    for old, new in (('"sensitivity"', '"specificity"'), ('"label": 1', '"label": -1')):
+        assert old in text
+        file.write_text(text.replace(old, new))
+        assert any("claims.0" in sentence for sentence in verify(tmp_path / "run").differences)
+
+
+# Nested
+
+
+def nested_run(claim: str, **options):
+    return run(NESTED.replace(claim=claim, k=(3, 4), **options), blobs(60))
+
+
+def test_nested_claims_are_the_means_for_rows_of_a_class_in_each_outer_set():
+    result = nested_run("random,sensitivity,auc")
+    members, problem = result.nested.members, result.problem
+    made = {
+        (c["quantity"], len(c["splits"])): c for c in result.certificate.claims if c["classifier"] == "nested"
+    }
+    total = int(np.sum(problem.task.y == 1))
+    typical = round(total * 20 / 60)
+    counts = [m.errors[1] for m in members], [m.n_estimate[1] for m in members]
+    terms = varying_terms(*counts, typical, 0.05 / 3)
+    assert made["sensitivity", 0]["bound"] == pytest.approx(min(1, np.mean(terms)), rel=1e-12)
+    wrong, pairs = [], []
+    for i, member in enumerate(members):
+        _, rows = problem.outer.rows(Stage.REFIT, 0, i)
+        low, high = draw_pairs(problem.task.y[rows], problem.study.seed, i)
+        score = member.model.predict(problem.task.X[rows]).score
+        wrong.append(int(np.sum(score[high] <= score[low])))
+        pairs.append(len(low))
+    rarer = min(total, 60 - total)
+    terms = varying_terms(wrong, pairs, round(rarer * 20 / 60), 0.05 / 3)
+    assert made["auc", 0]["bound"] == pytest.approx(min(1, np.mean(terms)), rel=1e-12)
+    assert "drawn independently for each pair is at least" in made["auc", 0]["statement"]
+    assert made["error", 0]["delta"] == 0.05 / 3
+
+
+@pytest.mark.parametrize("claim", ["random,recall,auc", "recall,random", "auc,sensitivity"])
+def test_all_nested_claims_are_read_at_the_best_prefix_of_the_first(claim):
+    result = nested_run(claim, outer_splits=5, seed=3)
+    made = [c for c in result.certificate.claims if c["certification"] == "nested"]
+    prefixes = {c["splits"] for c in made}
+    assert prefixes <= {made[0]["splits"], ()}
+    assert result.rule(nested=True).splits == made[0]["splits"]
+    each = [[c["splits"] for c in made if (c["quantity"], c["label"]) == key] for key in quantities(made)]
+    assert all(one == each[0] for one in each)
+    first = [c["bound"] for c in made if (c["quantity"], c["label"]) == quantities(made)[0]]
+    assert first[0] == min(first)
+    told = result.claim_for(result.rule(nested=True), nested=True)
+    for one in made:
+        if one["splits"] == made[0]["splits"] and one["quantity"] != "error":
+            assert limit(one) in told
+
+
+def quantities(claims) -> list[tuple[str, object]]:
+    return list(dict.fromkeys((c["quantity"], c["label"]) for c in claims))
+
+
+def test_the_prefix_of_another_first_claim_differs():
+    """So it is the first claim that decides: the two orders below lead to different prefixes."""
+    for seed in range(20):
+        one, other = (nested_run(c, outer_splits=4, seed=seed) for c in ("random,recall", "recall,random"))
+        lengths = [len(r.certificate.proven["splits"]) for r in (one, other)]
+        if lengths[0] != lengths[1]:
+            bounds = [
+                {c["splits"]: c["bound"] for c in r.certificate.claims if c["quantity"] == "error"}
+                for r in (one, other)
+            ]
+            assert bounds[0][()] == pytest.approx(bounds[1][()])
+            return
+    raise AssertionError("no seed was found")
+
+
+def test_a_run_of_nested_as_it_was_is_what_it_was():
+    """The claim random alone gets all of delta."""
+    plain, named = nested_run("random"), run(NESTED.replace(k=(3, 4)), blobs(60))
+    assert plain.certificate == named.certificate
+    assert plain.certificate.proven["delta"] == 0.05
+    assert {c["delta"] for c in nested_run("recall").certificate.claims[:2]} == {0.025}
+
+
+# Nothing to claim, and what is refused
+
+
+def test_a_class_that_is_absent_from_the_held_out_rows_is_named():
+    problem = held_problem(HELD.replace(claim="recall"), (5, 0))
+    here, absent = by_class.held_out(problem, REFIT, "recall", predicted(problem, (1, 0)))
+    assert here["bound"] < 1
+    assert absent["bound"] == 1.0
+    assert absent["statement"] == (
+        "Nothing can be claimed for the recall of 1 of the model fitted on all rows that were not held out: "
+        "there are no held-out rows of class 1."
+    )
+    problem = held_problem(HELD.replace(claim="auc"), (5, 0))
+    (auc,) = by_class.held_out(problem, REFIT, "auc", predicted(problem, (0, 0)))
+    assert auc["bound"] == 1.0
+    assert auc["statement"].endswith("there are no held-out rows of one of the classes.")
+
+
+def test_a_run_without_held_out_rows_of_a_class_says_so(tmp_path):
+    X = np.random.default_rng(0).normal(size=(40, 2))
+    y = np.array(["fair"] * 37 + ["fraud"] * 3)
+    for seed in range(40):
+        study = SMALL.replace(certify="holdout", holdout_share=0.2, k=3, claim=TWO, seed=seed)
+        try:
+            problem = Problem.of(study, Task.of(X, y))
+        except InputError:
+            continue
+        if not np.any(problem.held_rows().y == 1):
+            break
+    result = run(study, Task.of(X, y), out=tmp_path / "run")
+    assert "there are no held-out rows of class 'fraud'" in result.certificate.proven["statement"]
+    assert "0.00 %   sensitivity (recall of 'fraud') at least" in result.summary()
+    assert "recall of 'fraud') at least 0.00 %" in result.claim_for(result.rule())
+    assert verify(tmp_path / "run").differences == []
+
+
+def test_a_positive_class_that_there_is_not_is_refused():
+    with pytest.raises(
+        InputError, match="positive names 'ill', which is no label of the target: the labels are '-1', '1'"
+    ):
+        Problem.of(HELD.replace(positive="ill"), blobs(60))
+
+
+@pytest.mark.parametrize("kind", [Holdout, Nested])
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        ({"claim": "recall,sensitivity"}, "claim=recall is of every class, sensitivity included"),
+        ({"positive": "sick"}, "positive='sick' names the class of the claims sensitivity and specificity"),
+        ({"claim": "recall,auc", "positive": "sick"}, "claim=recall,auc has neither: leave it out"),
+        ({"claim": "sensitivity", "positive": ("sick",)}, "is not a label of the target"),
+        ({"claim": "accuracy"}, "claim='accuracy' is not known"),
+    ],
+)
+def test_claims_that_contradict_each_other_are_refused(kind, options, told):
+    with pytest.raises(InputError) as refused:
+        kind(**options)
+    assert told in str(refused.value)
+
+
+def test_auc_needs_a_rule_with_one_score():
+    with pytest.raises(InputError, match="random draws a member for each: name another rule first"):
+        Holdout(claim="random,auc")
+    assert Holdout(claim="vote,auc").claim == ("vote", "auc")
+    assert Nested(claim="random,auc").claim == ("random", "auc")
+
+
+def test_labels_of_other_rows_do_not_matter():
+    """Other labels in the rows that certify a nested member: the same member, other counts by class."""
+    task = blobs(60)
+    away = Problem.of(NESTED, task).outer.split(0, 0).estimate
+    y = task.y.copy()
+    y[away] = 1 - y[away]
+    study = NESTED.replace(claim="recall")
+    one, other = run(study, task), run(study, changed(task, y))
+    (a, b), (c, d) = (r.nested.members[0].errors for r in (one, other))
+    sizes = one.nested.members[0].n_estimate
+    assert (c, d) == (sizes[1] - b, sizes[0] - a)

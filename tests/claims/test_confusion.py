@@ -1,0 +1,179 @@
+"""The confusion matrix: counted as it is defined, checked when it is read, and shown to people."""
+
+import json
+import shutil
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from ckcv_ray import Job, Result, Study, Task, load_run
+from ckcv_ray.claims.certificate import Certificate
+from ckcv_ray.claims.confusion import Mistake, check_confusion, confusion, mistakes, of_two_classes
+from ckcv_ray.claims.percent import nearest
+from ckcv_ray.core.resampling import refitted
+from ckcv_ray.errors import RunError
+from ckcv_ray.learners.base import Predicted
+from ckcv_ray.learners.ensemble import Ensemble
+from ckcv_ray.reports.page import page
+from ckcv_ray.runs.run import run_job
+from ckcv_ray.runs.verify import verify
+from ckcv_ray.storage import formats
+from ckcv_ray.storage.folder import RunFolder
+from ckcv_ray.study import Execution
+
+STUDY = Study.of(C=(1.0,), gamma=(0.3,), k=(3,), n_splits=4)
+
+
+def clouds(n_classes: int, rows: int = 12, seed: int = 0) -> Task:
+    rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(n_classes,)))
+    y = np.arange(n_classes * rows) % n_classes
+    centres = 2.5 * rng.normal(size=(n_classes, 2))
+    return Task.of(rng.normal(size=(len(y), 2)) + centres[y], [f"kind {i:02d}" for i in y])
+
+
+def finished(n_classes: int, out: Path) -> Result:
+    return run_job(Job(STUDY, clouds(n_classes), out), Execution("serial"))
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("three") / "run"
+
+
+@pytest.fixture(scope="module")
+def three(folder: Path) -> Result:
+    return finished(3, folder)
+
+
+def test_it_counts_the_rows_of_all_estimate_sets(three: Result) -> None:
+    problem, expected = three.problem, np.zeros((3, 3), int)
+    for member in three.ensemble.members:
+        _, estimate = refitted(problem.split(0, member.split))
+        predicted = member.model.predict(problem.task.X[estimate]).label
+        for actual, label in zip(problem.task.y[estimate], predicted, strict=True):
+            expected[actual, label] += 1
+    assert np.array_equal(three.certificate.confusion, expected)
+    assert three.to_json()["confusion"] == expected.tolist()
+    for number, side in enumerate(three.certificate.by_class):
+        assert side["rows"] - side["errors"] == expected[number, number]
+        assert side["rows"] == expected[number].sum()
+    assert three.certificate.undecided == 0
+
+
+class Same:
+    """A model that gives every row the same label."""
+
+    def __init__(self, label: int) -> None:
+        self.label = label
+
+    def predict(self, X: np.ndarray) -> Predicted:
+        return Predicted(np.full(len(X), self.label, np.int32), np.full(len(X), np.nan))
+
+
+def with_model(result: Result, label: int) -> Ensemble:
+    first, *others = result.ensemble.members
+    return Ensemble((replace(first, model=Same(label)), *others))
+
+
+def test_undecided_rows_are_in_no_column_and_are_mistakes(three: Result) -> None:
+    matrix = confusion(three.problem, with_model(three, -1), 3)
+    rows = [side["rows"] for side in three.certificate.by_class]
+    size = three.problem.sizes[0].n_select
+    assert sum(rows) - sum(map(sum, matrix)) == size
+    found = [one for one in mistakes(matrix, rows) if one.predicted is None]
+    assert sum(one.rows for one in found) == size
+
+
+def test_a_class_that_does_not_exist_is_an_error_that_names_the_split(three: Result) -> None:
+    with pytest.raises(
+        RunError, match="the model of split 0 predicts class number 3, but there are 3 classes"
+    ):
+        confusion(three.problem, with_model(three, 3), 3)
+
+
+def test_mistakes_are_in_the_order_of_their_share() -> None:
+    matrix = ((8, 2, 0), (1, 3, 0), (0, 0, 5))
+    assert mistakes(matrix, (10, 4, 6)) == [
+        Mistake(1, 0, 1, 0.25),
+        Mistake(0, 1, 2, 0.2),
+        Mistake(2, None, 1, 1 / 6),
+    ]
+
+
+def test_of_two_classes_it_follows_from_the_errors(tmp_path: Path) -> None:
+    assert of_two_classes((1, 2), (10, 20)) == ((9, 1), (2, 18))
+    certificate = finished(2, tmp_path / "run").certificate
+    assert "confusion" not in certificate.to_json()
+    (first, second), sides = certificate.confusion_matrix, certificate.by_class
+    assert (first[1], second[0]) == (sides[0]["errors"], sides[1]["errors"])
+    assert (sum(first), sum(second)) == (sides[0]["rows"], sides[1]["rows"])
+    forged = certificate.to_json() | {"confusion": [list(first), list(second)]}
+    with pytest.raises(ValueError, match="with three or more classes, and only then"):
+        Certificate.from_json(json.loads(json.dumps(forged)))
+
+
+def test_a_matrix_that_is_not_that_of_the_models_is_found(
+    three: Result, folder: Path, tmp_path: Path
+) -> None:
+    out = Path(shutil.copytree(folder, tmp_path / "run"))
+    values = json.loads((out / "certificate.json").read_bytes())
+    first, *others = values["confusion"]
+    values["confusion"] = [[first[0] - 1, first[1] + 1, first[2]], *others]
+    (out / "certificate.json").write_bytes(formats.to_json(values))
+    run_folder = RunFolder(out)
+    named = {name: run_folder.sha256(name) for name in run_folder.names()}
+    (out / "manifest.json").write_bytes(formats.to_json(named))
+    assert any("certificate" in difference for difference in verify(out).differences)
+    assert verify(folder).differences == []
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        (lambda m: m[:2], "expected 3 rows and columns"),
+        (lambda m: [line[:2] for line in m], "expected 3 rows and columns"),
+        (lambda m: [*m, m[0]], "expected 3 rows and columns"),
+        (lambda m: [[m[0][0], m[0][1] + 1, m[0][2]], *m[1:]], "more rows than there are"),
+        (lambda m: [[m[0][0], m[0][1] + 2, -1], *m[1:]], "a negative number"),
+        (lambda m: None, "with three or more classes"),
+    ],
+)
+def test_a_matrix_that_does_not_fit_is_refused(three: Result, change, told: str) -> None:  # type: ignore[no-untyped-def]
+    values = json.loads(json.dumps(three.certificate.to_json()))
+    assert Certificate.from_json(values) == three.certificate
+    with pytest.raises(ValueError, match=told):
+        Certificate.from_json(values | {"confusion": change(values["confusion"])})
+
+
+def test_a_matrix_that_fits_is_not_refused() -> None:
+    check_confusion(((8, 2, 0), (1, 3, 0), (0, 0, 5)), (10, 4, 6))
+
+
+def test_summary_and_report_show_every_cell(three: Result, folder: Path) -> None:
+    text, html = three.summary(), page(folder)
+    assert "confusion " in text
+    assert "Confusion matrix" in html
+    lines = [line for line in text.splitlines() if line.startswith("  'kind") and ":" not in line]
+    assert len(lines) == 3
+    for line, counts in zip(lines, three.certificate.confusion_matrix, strict=True):
+        for count in counts:
+            share = nearest(count / sum(counts)) if count else " 0"
+            assert share in line
+            assert not count or share in html
+
+
+@pytest.mark.parametrize(("n_classes", "in_page"), [(11, True), (32, False)])
+def test_of_many_classes_the_most_frequent_mistakes_are_listed(
+    n_classes: int, in_page: bool, tmp_path: Path
+) -> None:
+    result = finished(n_classes, tmp_path / "run")
+    text, html = load_run(tmp_path / "run").summary(), page(tmp_path / "run")
+    found = result.certificate.mistakes()
+    assert len(found) > 10
+    for one in found[:10]:
+        actual, predicted = (result.certificate.labels[n] for n in (one.actual, one.predicted or 0))
+        assert f"{actual!r} predicted as {predicted!r}:  {nearest(one.share)}" in text
+    assert ("Confusion matrix" in html) == in_page
+    assert ("Most frequent mistakes" in html) != in_page

@@ -1,0 +1,210 @@
+"""Claims about the rows of a new group: what they are computed from, what they say, and exact coverage."""
+
+import json
+from collections import Counter
+from fractions import Fraction
+from itertools import product
+from math import ceil, prod
+
+import numpy as np
+import pytest
+from claimed import run
+from conftest import blobs
+
+from ckcv_ray import Result, Study, Task
+from ckcv_ray.claims.baseline import baselines
+from ckcv_ray.claims.certificate import Certificate
+from ckcv_ray.claims.proofs import group_claim, weight
+from ckcv_ray.claims.rules import Rule
+from ckcv_ray.core.bounds import clopper_pearson
+from ckcv_ray.core.losses import ONE, best_loss_prefix, mean_loss_bound, split_bounds
+from ckcv_ray.core.measures import GroupShares
+from ckcv_ray.core.schedule import Stage
+from ckcv_ray.study import Problem
+
+GROUPS = np.random.default_rng(1).permutation(np.repeat(np.arange(30), 3))
+TASK = Task.of(blobs(90).X, blobs(90).y, groups=GROUPS)
+SMALL = Study.of(C=(0.1, 1.0, 10.0), gamma=(0.1, 1.0), k=(3, 4, 6), n_splits=5)
+STUDIES = {
+    "occam": SMALL,
+    "rotation": SMALL.replace(resampling="rotation"),
+    "holdout": SMALL.replace(
+        certify="holdout", holdout_share=0.4, claim=("refit", "random", "vote", "member:2")
+    ),
+    "nested": SMALL.replace(certify="nested", outer_splits=3, k=(3, 4)),
+}
+
+
+@pytest.fixture(scope="module")
+def results() -> dict[str, Result]:
+    return {name: run(study, TASK) for name, study in STUDIES.items()}
+
+
+def shares(wrong: np.ndarray, groups: np.ndarray) -> int:
+    """The loss of groups, counted one by one."""
+    rows, errors = Counter(groups.tolist()), Counter(groups[wrong].tolist())
+    return sum(ceil(Fraction(errors[group], rows[group]) * ONE) for group in rows)
+
+
+def loss(result: Result, member: object, train_and_score: tuple[np.ndarray, np.ndarray]) -> int:
+    task, (_, score) = result.task, train_and_score
+    return shares(member.model.predict(task.X[score]).label != task.y[score], task.groups[score])
+
+
+@pytest.mark.parametrize("name", STUDIES)
+def test_occam_is_the_bound_on_the_losses_at_its_share_of_delta(
+    results: dict[str, Result], name: str
+) -> None:
+    result = results[name]
+    problem, size = result.problem, result.problem.size_of(result.k)
+    j = problem.sizes.index(size)
+    losses = [loss(result, m, problem.rows(Stage.REFIT, j, m.split)) for m in result.ensemble.members]
+    order, level = problem.order(size), float(0.05 * weight(problem, result.k))
+    ordered = [losses[i] for i in order]
+    of_occam = [claim for claim in result.certificate.claims if claim["certification"] == "occam"]
+    best, every = of_occam[0], of_occam[-1]
+    assert every["bound"] == mean_loss_bound(ordered, size.n_select, level)
+    assert best["bound"] == best_loss_prefix(ordered, size.n_select, level).bound
+    assert result.certificate.groups is not None
+    assert result.certificate.groups["losses"] == tuple(one / ONE for one in losses)
+    assert result.l_ee == pytest.approx(split_bounds(np.array(losses), size.n_select, 0.05).mean(), rel=1e-12)
+    assert result.error == pytest.approx(sum(losses) / ONE / len(losses) / size.n_select)
+    n = problem.task.n_units
+    assert (size.n_select, size.n_train) == (n // result.k, n - 2 * (n // result.k))
+
+
+def test_holdout_is_the_bound_on_the_loss_of_the_groups_held_out(results: dict[str, Result]) -> None:
+    result = results["holdout"]
+    problem, certificate = result.problem, result.certificate
+    held = problem.held_rows()
+    groups = held.groups
+    assert len(set(groups.tolist())) == 12
+    for claim, name in zip(certificate.claims, ("refit", "keyed", "vote", "member:2"), strict=False):
+        predicted = Rule(name, result.study.seed).predict(result.models, held.X).label
+        total = shares(predicted != held.y, groups)
+        assert claim["classifier"] == name
+        assert claim["delta"] == 0.05 / 4
+        assert claim["bound"] == mean_loss_bound([total], 12, 0.05 / 4)
+        assert (
+            f"{np.sum(predicted != held.y)} of {len(held.y)} rows of 12 previously unused groups wrong"
+            in (claim["statement"])
+        )
+    assert (certificate.groups["held"], certificate.groups["count"], certificate.n_held) == (12, 30, 36)
+
+
+def test_nested_is_the_bound_on_the_losses_of_the_outer_splits(results: dict[str, Result]) -> None:
+    result = results["nested"]
+    outer = result.problem.outer
+    losses = [loss(result, m, outer.rows(Stage.REFIT, 0, m.split)) for m in result.nested.members]
+    claims = [c for c in result.certificate.claims if c["certification"] == "nested"]
+    assert claims[-1]["bound"] == mean_loss_bound(losses, 10, 0.05)
+    assert claims[0]["bound"] == best_loss_prefix(losses, 10, 0.05).bound
+
+
+@pytest.mark.parametrize("name", STUDIES)
+def test_sentences_speak_of_a_new_group(results: dict[str, Result], name: str) -> None:
+    certificate = results[name].certificate
+    for claim in certificate.claims:
+        said = claim["statement"]
+        assert said.startswith("Assuming independent groups of rows from one source")
+        assert "of a new group's rows, each classified by" in said
+        assert "on average at most" in said
+        assert "misclassified with probability" not in said
+    said = " ".join(certificate.assumptions)
+    assert "rows of one group may be related in any way" in said
+    assert "grouped" not in said
+    assert not any("repeated measurements" in one for one in certificate.not_covered)
+    assert "of a new group's rows on average at most" in results[name].claim_for(Rule("vote"))
+    assert "groups by 'group'" in results[name].summary()
+    assert "mean 95 % bound 1" not in results[name].summary()  # there is none for a class
+
+
+def test_the_vote_is_bounded_by_twice_the_members(results: dict[str, Result]) -> None:
+    """Group by group: where the vote is wrong, at least half of the members are."""
+    result = results["occam"]
+    labels, _ = result.ensemble.predict(TASK.X)
+    vote = result.ensemble.vote(TASK.X).label != TASK.y
+    for group in range(30):
+        rows = TASK.groups == group
+        assert np.mean(vote[rows]) <= 2 * np.mean(labels[:, rows] != TASK.y[rows])
+
+
+@pytest.mark.parametrize("name", STUDIES)
+def test_a_certificate_of_groups_can_be_written_and_read(results: dict[str, Result], name: str) -> None:
+    certificate = results[name].certificate
+    content = json.loads(json.dumps(certificate.to_json()))
+    assert Certificate.from_json(content) == certificate
+    for harm, said in (
+        ({"losses": [99.0] * certificate.n_splits}, "more errors than rows"),
+        ({"losses": [0.0]}, "groups.losses: expected"),
+        ({"held": 31}, "more errors than rows"),
+    ):
+        with pytest.raises(ValueError, match=said):
+            Certificate.from_json(content | {"groups": content["groups"] | harm})
+    with pytest.raises(ValueError, match="bounds with groups, or none without"):
+        Certificate.from_json({name: value for name, value in content.items() if name != "groups"})
+
+
+def test_the_file_of_a_task_without_groups_does_not_speak_of_groups() -> None:
+    assert "groups" not in run(SMALL, blobs(60)).certificate.to_json()
+
+
+# Exact coverage: every table of m groups of a fixed law, classified by a fixed classifier
+
+KINDS = [(1, 0), (1, 1), (3, 0), (3, 1), (3, 3), (5, 2)]  # rows of a group, and how many of them are wrong
+M = 4
+
+
+def claimed_bounds() -> dict[tuple[int, ...], tuple[float, float]]:
+    """For each combination of groups: the bound claimed, and that of Clopper-Pearson on the rows."""
+    bounds = {}
+    for drawn in product(range(len(KINDS)), repeat=M):
+        sizes = np.array([KINDS[i][0] for i in drawn])
+        predicted = np.concatenate([np.arange(n) < wrong for n, wrong in (KINDS[i] for i in drawn)])
+        measure = GroupShares(np.repeat(np.arange(M), sizes))
+        y = np.zeros(len(predicted), dtype=np.int32)
+        claim = group_claim(Rule("vote"), measure, predicted.astype(np.int32), y, 0.05)
+        bounds[drawn] = claim["bound"], clopper_pearson(int(predicted.sum()), len(y), 0.05)
+    return bounds
+
+
+def test_the_claim_holds_for_any_law_of_groups_and_that_of_rows_does_not() -> None:
+    bounds, losses = claimed_bounds(), np.array([wrong / n for n, wrong in KINDS])
+    laws = [*np.random.default_rng(0).dirichlet(np.full(len(KINDS), 0.4), size=60)]
+    laws += [np.eye(len(KINDS))[i] * q + np.eye(len(KINDS))[j] * (1 - q)
+             for i, j in product(range(len(KINDS)), repeat=2) for q in (0.5, 0.55)]  # fmt: skip
+    failures, of_rows = [], []
+    for law in laws:
+        mean = float(law @ losses)
+        chance = {drawn: prod(law[i] for i in drawn) for drawn in bounds}
+        failures.append(sum(p for drawn, p in chance.items() if bounds[drawn][0] < mean - 1e-12))
+        of_rows.append(sum(p for drawn, p in chance.items() if bounds[drawn][1] < mean - 1e-12))
+    assert max(failures) <= 0.05
+    assert max(of_rows) > 0.05
+
+
+def test_groups_without_a_loss_leave_doubt_and_groups_that_lose_all_leave_nothing_to_claim() -> None:
+    y = np.zeros(6, dtype=np.int32)
+    measure = GroupShares(np.array([0, 0, 1, 1, 2, 2]))
+    right, wrong = (group_claim(Rule("vote"), measure, p, y, 0.05)["bound"] for p in (y, 1 - y))
+    assert 0.5 < right < 1
+    assert wrong == 1
+
+
+def test_the_constant_is_judged_by_groups_as_the_claims_are() -> None:
+    """Nine rows of one group are of class 1; five groups of a row each, of class 0: most groups are of 0."""
+    y = np.array([1] * 9 + [0] * 5 + [1] * 2, dtype=np.int32)
+    groups = np.array([0] * 9 + [1, 2, 3, 4, 5] + [6, 6])
+    task = Task(np.arange(16.0)[:, None], y, (0, 1), ("a",), "y", groups=groups, group="g")
+    (baseline,) = baselines(Problem.of(SMALL.replace(k=3), task))
+    assert (baseline["predicted"], baseline["errors"], baseline["rows"]) == (0, 11, 16)
+    assert baseline["error"] == pytest.approx(2 / 7)
+
+
+def test_the_summary_says_that_the_error_of_the_constant_is_a_mean_over_groups(
+    results: dict[str, Result],
+) -> None:
+    for result in results.values():
+        told = [line for line in str(result).splitlines() if line.startswith("baseline ")]
+        assert len(told) == len(result.certificate.baselines)
+        assert all(", mean over the groups (" in line for line in told)

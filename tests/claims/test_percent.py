@@ -1,0 +1,73 @@
+"""Percentages: one rule of rounding, and no other place that formats them."""
+
+import re
+from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Decimal
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import ckcv_ray
+from ckcv_ray.claims.percent import at_least, at_most, level_of, nearest
+
+PACKAGE = Path(ckcv_ray.__file__).parent
+
+
+def test_upper_bounds_are_rounded_up_and_lower_bounds_down() -> None:
+    assert (at_most(0.423001), at_least(0.423099), nearest(0.42305001)) == ("42.31 %", "42.30 %", "42.31 %")
+    assert at_most(0.423) == at_least(0.423) == nearest(0.423) == "42.30 %"  # 0.423 * 10_000 is above 4230
+    assert at_most(1.0) == "100.00 %"
+    assert at_most(0.0) == at_least(0.0) == "0.00 %"
+
+
+@given(st.integers(0, 10**7))
+def test_rounding_is_that_of_exact_decimals(units: int) -> None:
+    """Every multiple of 1e-7 in [0, 1], and so every share of up to thousands of rows but for ties."""
+    percent = Decimal(units) / 10**5
+    for formatted, rounding in (
+        (at_most, ROUND_CEILING),
+        (at_least, ROUND_FLOOR),
+        (nearest, ROUND_HALF_EVEN),
+    ):
+        expected = percent.quantize(Decimal("0.01"), rounding)
+        tie = formatted is nearest and units % 1000 == 500
+        assert formatted(units / 10**7) == f"{expected} %" or tie
+
+
+@given(st.integers(0, 1000), st.integers(1, 1000))
+def test_a_bound_never_reads_lower_than_an_equal_estimate(errors: int, rows: int) -> None:
+    low, middle, high = (
+        float(f(min(errors, rows) / rows).removesuffix(" %")) for f in (at_least, nearest, at_most)
+    )
+    assert low <= middle <= high <= low + 0.0101
+
+
+@pytest.mark.parametrize(
+    ("delta", "told"),
+    [
+        (0.05, "95 %"),
+        (0.05 / 7, "99.28 %"),
+        (0.05 / 3, "98.33 %"),
+        (1e-5, "99.999 %"),
+        (7.14e-5, "99.9928 %"),
+    ],
+)
+def test_a_level_is_never_rounded_up(delta: float, told: str) -> None:
+    assert level_of(delta) == told
+    assert float(told[:-2]) <= 100 * (1 - delta) * (1 + 1e-15)
+
+
+def test_percentages_are_formatted_in_one_module() -> None:
+    """A number with a fixed count of digits before a percent sign, or Python's own percent format."""
+    formatted = re.compile(r"\.\d[fg]\} ?%|\.\d%\}|%\.\d[fg]|100 \* [\w.\[\]\"']+:")
+    files = [file for kind in ("*.py", "*.html") for file in PACKAGE.rglob(kind) if "svm" not in file.parts]
+    found = [
+        f"{file.name}: {line}"
+        for file in files
+        for line in file.read_text().splitlines()
+        if formatted.search(line)
+    ]
+    assert [one for one in found if not one.startswith("percent.py")] == [
+        'report.html:   ("seconds", "%.1f" % result.execution.seconds),'
+    ]

@@ -1,0 +1,21 @@
+"""A learner of which every fit raises, and one of which every fit of one split does."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from nearest_centroid import NearestCentroid
+
+from ckcv_ray.learners import register
+from ckcv_ray.learners.base import Setting
+
+
+@register
+@dataclass(frozen=True)
+class Failing(NearestCentroid):
+    """Raises in every fit."""
+
+    name = "failing"
+
+    def fit(self, X: Any, y: Any, settings: Sequence[Setting]) -> Any:
+        raise ArithmeticError("no fit at all")

@@ -1,0 +1,61 @@
+"""The contract suite on the learners of scikit-learn."""
+
+import pytest
+from learner_contract import LearnerContract, clouds
+
+from ckcv_ray.learners.sklearn.learner import AnyEstimator
+from ckcv_ray.learners.sklearn.named import (
+    LDA,
+    Boosting,
+    Forest,
+    Linear,
+    NaiveBayes,
+    Neighbors,
+    Tree,
+)
+
+pytestmark = pytest.mark.filterwarnings("error")
+
+
+class TestLinear(LearnerContract):
+    learner = Linear({"C": (0.1, 10.0)})
+    task = clouds(30, 2)
+
+
+class TestBoosting(LearnerContract):
+    learner = Boosting(
+        {"learning_rate": 0.1, "max_iter": (2, 5), "max_leaf_nodes": 4, "min_samples_leaf": (1, 3)}
+    )
+    task = clouds(30, 3)
+
+
+class TestForest(LearnerContract):
+    learner = Forest({"max_features": ("sqrt", 0.5), "min_samples_leaf": 1, "n_estimators": (3, 6)})
+    task = clouds(30, 2)
+
+
+class TestNeighbors(LearnerContract):
+    learner = Neighbors({"n_neighbors": (1, 3, 4)})
+    task = clouds(30, 3)
+
+
+class TestTree(LearnerContract):
+    learner = Tree({"ccp_alpha": (0.0, 0.02, 0.1), "criterion": ("gini",), "min_samples_leaf": (1, 3)})
+    task = clouds(30, 3)
+
+
+class TestNaiveBayes(LearnerContract):
+    learner = NaiveBayes({"var_smoothing": (1e-9, 0.1, 1.0)})
+    task = clouds(30, 3)
+
+
+class TestLDA(LearnerContract):
+    learner = LDA({"shrinkage": ("auto", 0.5, None)})
+    task = clouds(30, 3)
+
+
+class TestAnyEstimator(LearnerContract):
+    learner = AnyEstimator(
+        {"reg_param": (0.1, 0.5)}, None, "sklearn.discriminant_analysis:QuadraticDiscriminantAnalysis"
+    )
+    task = clouds(40, 2)

@@ -1,0 +1,140 @@
+"""Numbers by class label: one canonical text for every way to write them."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ckcv_ray.core.by_label import canonical, of_classes, read
+from ckcv_ray.errors import InputError
+
+labels = st.text(st.characters(codec="utf-8"), min_size=1, max_size=8)
+numbers = st.floats(1e-300, 1e300)
+
+
+@given(st.dictionaries(labels, numbers, min_size=1, max_size=6), st.randoms())
+def test_any_labels_in_any_order_come_back(given_numbers, random):
+    items = list(given_numbers.items())
+    random.shuffle(items)
+    text = canonical("w", dict(items))
+    assert text == canonical("w", given_numbers) == canonical("w", text)
+    assert read(text) == {label: float(f"{value:.12g}") for label, value in given_numbers.items()}
+    assert of_classes("w", text, sorted(given_numbers)) == [read(text)[one] for one in sorted(given_numbers)]
+
+
+@pytest.mark.parametrize(
+    ("values", "text"),
+    [
+        ("b=2,a=0.5", "a=0.5,b=2"),
+        ({"a": 1 / 3}, "a=0.333333333333"),
+        ({1: 2, -1: 1e20}, "-1=1e+20,1=2"),
+        ({np.int64(3): np.float32(0.5), np.str_("x"): 1}, "3=0.5,x=1"),
+        ({True: 2}, "True=2"),
+        ("x=y=3", "x=y=3"),
+        ('"a, b=1", c=2', '"a, b=1",c=2'),
+        ({' a"b': 1}, '" a""b=1"'),
+        ({"b ": 1}, '"b =1"'),
+        (' b = 2 , a\t= 5e-1,"c =1" ', 'a=0.5,b=2,"c =1"'),
+        ('a"b=1', '"a""b=1"'),
+    ],
+    ids=str,
+)
+def test_the_canonical_text(values, text):
+    assert canonical("w", values) == text
+
+
+@pytest.mark.parametrize(
+    ("values", "told"),
+    [
+        ("", "w='' is empty: expected LABEL=NUMBER"),
+        ("sick", "w='sick': expected LABEL=NUMBER .* such as sick=10,well=1"),
+        ("=3", "expected LABEL=NUMBER"),
+        ("sick=ten", "expected LABEL=NUMBER"),
+        ("sick=1,,", "expected LABEL=NUMBER"),
+        ('"sick=1', "expected LABEL=NUMBER"),
+        ('"sick=1"2', "expected LABEL=NUMBER"),
+        ('"sick"=1', "expected LABEL=NUMBER"),
+        (" =1", "expected LABEL=NUMBER"),
+        ("sick=1\nwell=2", "expected LABEL=NUMBER"),
+        ("sick=1,sick=2", "names 'sick' twice"),
+        ({1: 2, "1": 3}, "names '1' twice"),
+        ("sick=0", "w of 'sick' is 0.0: it must be positive and finite"),
+        ("sick=-1", "it must be positive and finite"),
+        ("sick=nan", "it must be positive and finite"),
+        ("sick=1e999", "it must be positive and finite"),
+        ({"sick": float("inf")}, "it must be positive and finite"),
+        ({"sick": "10"}, "w of 'sick'='10' is not a number"),
+        ({"sick": True}, "w of 'sick'=True is not a number"),
+        ({None: 1.0}, "w names None: labels are text or numbers"),
+        ({(1, 2): 1.0}, "labels are text or numbers"),
+        ({"": 1.0}, "labels are text or numbers"),
+        ({}, "w={} is empty: expected LABEL=NUMBER"),
+        (3.0, "w=3.0: expected LABEL=NUMBER .* or a mapping"),
+        ([1, 10], "or a mapping of labels to numbers"),
+        (",".join(f"l{i}=1" for i in range(1001)), "w has more than 1,000 values"),
+        (dict.fromkeys(range(1001), 1.0), "w has more than 1,000 values"),
+    ],
+    ids=lambda value: str(value)[:30],
+)
+def test_what_is_refused(values, told):
+    with pytest.raises(InputError, match=told):
+        canonical("w", values)
+
+
+@given(st.dictionaries(labels, numbers | st.just(0.0), min_size=1, max_size=6))
+def test_numbers_may_be_0_where_that_is_allowed(given_numbers):
+    text = canonical("w", given_numbers, zero=True)
+    assert text == canonical("w", text, zero=True)
+    assert read(text) == {label: float(f"{value:.12g}") for label, value in given_numbers.items()}
+
+
+def test_there_is_one_0():
+    assert (
+        canonical("w", {"a": -0.0, "b": 0}, zero=True) == canonical("w", "a=0,b=-0", zero=True) == "a=0,b=0"
+    )
+
+
+@pytest.mark.parametrize("number", ["-1e-300", "-1", "nan", "inf"])
+def test_no_number_is_below_0_or_infinite(number):
+    with pytest.raises(InputError, match=r"w of 'a' is .*: it must be 0 or more, and finite"):
+        canonical("w", f"a={number}", zero=True)
+
+
+def test_labels_with_commas_are_counted_once():
+    many = {f"a,{i},b": 1.0 for i in range(1000)}
+    assert read(canonical("w", canonical("w", many))) == many
+
+
+@pytest.mark.parametrize(
+    ("text", "classes", "found"),
+    [
+        ("b=2", ("a", "b", "c"), [None, 2, None]),
+        ("1=2", (0, 1), [None, 2]),
+        ("1.0=2", (0, 1), [None, 2]),
+        ("1=2,0=3", (0.0, 1.0), [3, 2]),
+        ("1=2", ("0", "1"), [None, 2]),
+        ("True=2", (False, True), [None, 2]),
+        ("true=2,FALSE=3", (False, True), [3, 2]),
+        ("01=3,1=2", ("01", "1"), [3, 2]),
+        ("1.0=3,1=2", (1, "1.0"), [2, 3]),
+    ],
+)
+def test_labels_are_matched_by_their_text_and_numbers_by_value(text, classes, found):
+    assert of_classes("w", text, classes) == found
+
+
+@pytest.mark.parametrize(
+    ("text", "classes", "told"),
+    [
+        ("B=2", ("a", "b"), "w names 'B', which is no label of the target: the labels are 'a', 'b'"),
+        ("1.0=2", ("0", "1"), "the labels are '0', '1'"),
+        ("1=2", (False, True), "the labels are 'False', 'True'"),
+        ("nan=2", (0, 1), "the labels are '0', '1'"),
+        ("x=2", (0, 1), "the labels are '0', '1'"),
+        ("x=2", tuple(range(40)), r"'11', \.\.\. \(40 in all\)"),
+        ("1=2,1.0=2", (0, 1), "w names '1' twice, as '1' and as '1.0': name each label once"),
+    ],
+)
+def test_labels_that_do_not_match_are_refused(text, classes, told):
+    with pytest.raises(InputError, match=told):
+        of_classes("w", text, classes)

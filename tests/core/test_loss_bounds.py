@@ -1,0 +1,95 @@
+"""Bounds on losses in [0, 1]: concave, between counts, valid for any distribution of the losses."""
+
+from itertools import pairwise, product
+
+import numpy as np
+import pytest
+from scipy.stats import binom
+
+from ckcv_ray.core.bounds import best_prefix, catoni, reported_bound, safe_level, safe_table
+from ckcv_ray.core.losses import (
+    ONE,
+    best_loss_prefix,
+    concave_table,
+    loss_method,
+    mean_loss_bound,
+    split_bounds,
+)
+
+SIZES = [1, 2, 7, 33, 133, 850, 6_000]
+
+
+@pytest.mark.parametrize("m", [m for m in SIZES if m <= 5_000])
+@pytest.mark.parametrize("delta", [0.05, 1e-4])
+def test_the_table_is_the_least_concave_majorant(m: int, delta: float) -> None:
+    concave, A = concave_table(m, delta), safe_table(m, delta)
+    assert np.all(concave >= A)
+    assert np.all(np.diff(np.diff(concave)) <= 4e-15)
+    touching = np.flatnonzero(concave <= A + 1e-15)
+    assert touching[0] == 0
+    assert touching[-1] == m
+    bends = np.flatnonzero(np.diff(np.diff(concave)) < -1e-12) + 1
+    assert set(bends) <= set(touching)
+
+
+@pytest.mark.parametrize("m", SIZES)
+def test_the_method_depends_on_m_and_delta_alone_and_is_the_smaller_at_a_tenth(m: int) -> None:
+    name = loss_method(m, 0.05)
+    other = catoni(0.1, m, 0.05)
+    if name == "safe":
+        assert split_bounds(np.array([round(0.1 * m * ONE)]), m, 0.05)[0] <= other + 1e-9
+    elif m <= 5_000 and safe_level(m, 0.05) is not None:
+        assert np.interp(0.1 * m, np.arange(m + 1), concave_table(m, 0.05)) > other
+
+
+@pytest.mark.parametrize("m", SIZES)
+def test_whole_losses_are_counts(m: int) -> None:
+    counts = [0, m // 3, m // 2, m]
+    name = loss_method(m, 0.05)
+    expected = reported_bound(name, counts, m, 0.05)
+    assert mean_loss_bound([c * ONE for c in counts], m, 0.05) == pytest.approx(expected, abs=1e-12)
+    prefix = best_prefix(name, counts, m, 0.05)
+    again = best_loss_prefix([c * ONE for c in counts], m, 0.05)
+    assert again.length == prefix.length
+    assert again.bound == pytest.approx(prefix.bound, abs=1e-12)
+
+
+@pytest.mark.parametrize("m", [5, 33, 6_000])
+def test_bounds_increase_with_the_total(m: int) -> None:
+    totals = np.linspace(0, m * ONE, 301).astype(np.int64)
+    bounds = split_bounds(totals, m, 0.05)
+    assert all(a <= b for a, b in pairwise(bounds))
+    assert bounds[0] > 0
+    assert bounds[-1] <= 1
+
+
+@pytest.mark.parametrize("values", [(0.0, 0.5), (0.0, 0.25, 1.0), (0.3, 0.7), (0.0, 0.01, 1.0)])
+@pytest.mark.parametrize("m", [3, 6])
+def test_the_bound_holds_exactly_for_independent_losses(values: tuple[float, ...], m: int) -> None:
+    """The probability of failure, a finite sum over all tuples of losses, for many distributions."""
+    rng = np.random.default_rng(0)
+    worst = 0.0
+    for _ in range(30):
+        weights = rng.dirichlet(np.full(len(values), 0.5))
+        mean = float(np.dot(weights, values))
+        failed = 0.0
+        for drawn in product(range(len(values)), repeat=m):
+            total = sum(round(values[i] * ONE) for i in drawn)
+            if mean_loss_bound([total], m, 0.05) < mean:
+                failed += float(np.prod(weights[list(drawn)]))
+        worst = max(worst, failed)
+    assert worst <= 0.05
+
+
+def test_an_averaged_bound_holds_for_dependent_splits() -> None:
+    """Two splits of 12 losses, the second of which errs always if the first has none."""
+    m, p = 12, np.linspace(0.01, 0.99, 25)
+    for rate in p:
+        weights = binom.pmf(np.arange(m + 1), m, rate)
+        risks = np.where(np.arange(m + 1) == 0, 1.0, rate)
+        failed = 0.0
+        for x, weight in enumerate(weights):
+            for y, other in enumerate(binom.pmf(np.arange(m + 1), m, risks[x])):
+                mean = (rate + risks[x]) / 2
+                failed += weight * other * (mean_loss_bound([x * ONE, y * ONE], m, 0.05) < mean)
+        assert failed <= 0.05

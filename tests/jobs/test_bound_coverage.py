@@ -1,0 +1,226 @@
+"""The coverage study: its sources, its truths, its exact test, and that its runs are repeatable."""
+
+import json
+from pathlib import Path
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+import typer
+from scipy.stats import binom
+
+from ckcv_ray import Execution, Job, Study, Task
+from ckcv_ray.runs.run import run_job
+from jobs.paper import bound_coverage, trials
+from jobs.paper.bound_coverage import cell, chosen, main, rejected, stored
+from jobs.paper.sources import SOURCES, Fresh, Setting
+from jobs.paper.trials import BOTH, BY_CLASS, CLAIMS, NESTED, OF_CLASS, REFIT, STUDY, trial
+
+EIGHT = Setting("eight", 60)
+SERIAL = Execution("serial")
+SMALL = STUDY.replace(C=(0.1, 10.0), gamma=(0.1, 1.0), k=(3, 5), n_splits=4)
+
+
+@pytest.fixture(autouse=True)
+def small(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(trials, "STUDY", SMALL)
+
+
+def drawn(setting: Setting, run: int = 0) -> tuple[Task, Fresh]:
+    source, rng = SOURCES[setting.source], np.random.default_rng(run)
+    rows = source.draw(setting.n, rng)
+    return Task.of(rows.X, rows.y, groups=rows.groups), source.fresh(rng)
+
+
+# Sources
+
+
+@pytest.mark.parametrize("name", SOURCES)
+def test_a_source_gives_rows_and_weighted_patterns(name: str) -> None:
+    source, rng = SOURCES[name], np.random.default_rng(0)
+    rows, fresh = source.draw(300, rng), source.fresh(rng)
+    assert len(rows.X) == len(rows.y) == 300
+    assert set(rows.y) <= {-1, 1}
+    assert fresh.weight.shape == (len(fresh.X), 2)
+    assert fresh.weight.sum() == pytest.approx(1, abs=1e-9)
+    assert np.all(fresh.weight >= 0)
+    assert fresh.X.shape[1] == rows.X.shape[1]
+
+
+@pytest.mark.parametrize("name", ["eight", "constant", "flipped_refit", "noise", "rare", "twonorm", "visits"])
+def test_learning_rows_have_the_classes_of_new_patterns(name: str) -> None:
+    source, rng = SOURCES[name], np.random.default_rng(1)
+    n, share = 30_000, source.fresh(rng).weight[:, 1].sum()
+    standard_error = np.sqrt(share * (1 - share) / (n / 5))
+    assert np.mean(source.draw(n, rng).y > 0) == pytest.approx(share, abs=5 * standard_error + 1e-12)
+
+
+def test_rates_are_just_above_what_no_error_excludes() -> None:
+    for name, m in {"constant": 66, "flipped_refit": 100}.items():
+        rate = SOURCES[name].fresh(np.random.default_rng(0)).weight.min(axis=1).sum()
+        assert binom.cdf(0, m, rate) < 0.05
+        assert binom.cdf(0, m, rate * (1 - 1e-6)) > 0.05
+
+
+def test_related_rows_are_related() -> None:
+    rng = np.random.default_rng(0)
+    tripled, visits = SOURCES["tripled"].draw(60, rng), SOURCES["visits"].draw(300, rng)
+    assert len(np.unique(tripled.X, axis=0)) == 20
+    assert np.all(visits.y.reshape(60, 5) == visits.y[::5, None])
+    groups = SOURCES["grouped"].draw(300, rng).groups
+    assert groups is not None
+    assert np.bincount(groups).tolist() == [5] * 60
+    assert np.ptp(visits.X.reshape(60, 5, 2), axis=1).max() < 0.5
+
+
+# Truths
+
+
+@pytest.mark.parametrize("setting", [Setting("crescents", 60), Setting("ringnorm", 60), EIGHT], ids=str)
+def test_truths_are_those_of_the_models_predictions(setting: Setting) -> None:
+    task, fresh = drawn(setting)
+    result = run_job(Job(SMALL, task), SERIAL)
+    labels, _ = result.ensemble.predict(fresh.X)
+    wrong = [fresh.weight[np.arange(len(fresh.X)), 1 - label].sum() for label in labels]
+    missed = trials.misses(result.ensemble, task, fresh)
+    assert missed.sum(axis=1) == pytest.approx(wrong, abs=2e-4)
+    positive = fresh.weight[:, 1]
+    assert missed[:, 1] == pytest.approx([positive[label == 0].sum() for label in labels], abs=2e-4)
+
+
+@pytest.mark.parametrize("name", NESTED)
+def test_a_nested_certification_is_that_of_the_study(name: str) -> None:
+    """Leaving out the selection of F* does not change what nested claims."""
+    task, fresh = drawn(EIGHT)
+    measured = {one.claim: one.bound for one in trials.nested(name, NESTED[name], SMALL, task, fresh)}
+    claims = run_job(Job(SMALL.replace(**NESTED[name]), task), SERIAL).certificate.claims
+    bounds = [claim["bound"] for claim in claims if claim["certification"] == "nested"]
+    assert measured == {f"{name} best prefix": bounds[0], f"{name} all": bounds[-1]}
+
+
+def test_one_model_and_its_recalls_are_those_of_their_studies() -> None:
+    task, fresh = drawn(EIGHT)
+    measured = {one.claim: one for one in trials.half(SMALL, task, fresh)}
+    study = SMALL.replace(certify="holdout", holdout_share=0.5, claim="refit")
+    result = run_job(Job(study, task), SERIAL)
+    by_class = run_job(Job(study.replace(claim="sensitivity,specificity"), task), SERIAL)
+    assert measured[REFIT].bound == result.proven
+    assert [measured[name].bound for name in OF_CLASS] == [
+        c["bound"] for c in by_class.certificate.claims[:2]
+    ]
+    wrong = result.predict(fresh.X) < 0
+    sensitivity = fresh.weight[~wrong, 1].sum() / fresh.weight[:, 1].sum()
+    assert measured["holdout half sensitivity"].truth == pytest.approx(1 - sensitivity)
+
+
+def test_both_fail_if_one_of_them_does() -> None:
+    measured = trial(EIGHT, 0)
+    worst = max(truth - bound for bound, truth in (measured[name] for name in OF_CLASS))
+    assert measured[BOTH][1] - measured[BOTH][0] == worst
+
+
+def test_a_setting_that_lacks_a_class_has_no_claims_from_it() -> None:
+    """With 4 % of 20 rows positive, most learning sets have no positive row to learn from."""
+    measured = [trial(Setting("constant", 20), run) for run in range(5)]
+    assert min(map(len, measured)) == 0
+
+
+# Summaries and the exact test
+
+
+def cells(failures: int, runs: int = 500, claim: str = REFIT) -> dict[str, bound_coverage.Cell]:
+    pairs = [(0.1, 0.2)] * failures + [(0.3, 0.2)] * (runs - failures)
+    return {claim: cell(claim, pairs, runs)}
+
+
+def test_a_cell_counts_failures_and_averages_in_percent() -> None:
+    one = cells(25)[REFIT]
+    assert (one["failures"], one["runs"], one["made"]) == (25, 500, 500)
+    assert one["truth"] == pytest.approx(20)
+    assert one["slack"] == pytest.approx(one["bound"] - one["truth"])
+    assert binom.cdf(25, 500, one["at_most"] / 100) == pytest.approx(0.05)
+    assert one["p"] == pytest.approx(binom.sf(24, 500, 0.05))
+
+
+def test_a_bound_of_one_never_fails() -> None:
+    """A truth is a sum of weights, which may exceed 1 by a rounding error."""
+    assert cell(REFIT, [(1.0, 1 + 4e-16)], 1)["failures"] == 0
+
+
+def test_a_bound_fails_the_test_only_at_its_share_of_the_level() -> None:
+    most = {n: int(binom.isf(0.01 / n, 500, 0.05)) for n in (1, 4)}  # P(more than this) is at most the level
+    settings = [Setting(name, 200) for name in ("twonorm", "ringnorm", "waveform", "crescents")]
+    for n, limit in most.items():
+        summaries = {setting: cells(0) for setting in settings[:n]}
+        assert rejected(summaries | {settings[0]: cells(limit)}) == []
+        assert rejected(summaries | {settings[0]: cells(limit + 1)}) == [(settings[0], REFIT)]
+    assert most[4] > most[1]
+
+
+def test_only_proven_bounds_are_tested() -> None:
+    tripled, shifted = Setting("tripled", 60), Setting("shifted", 200)
+    assert rejected({tripled: cells(500), shifted: cells(500)}) == []
+    assert rejected({Setting("twonorm", 100): cells(500, claim="l_ee")}) == []
+    for claim in BY_CLASS:
+        assert rejected({shifted: cells(500, claim=claim)}) == [(shifted, claim)]
+
+
+def test_refused_studies_are_runs_without_a_failure() -> None:
+    one = cell(REFIT, [(0.1, 0.2)], 10)
+    assert (one["failures"], one["runs"], one["made"]) == (1, 10, 1)
+
+
+# The job
+
+
+def test_the_job(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its JSON, its file, which is continued, and its picture and tables."""
+    monkeypatch.setattr(
+        bound_coverage, "computed", lambda missing, workers: (bound_coverage.timed(*one) for one in missing)
+    )
+    out, svg = tmp_path / "runs.jsonl", tmp_path / "coverage.svg"
+    common = {"workers": 1, "out": out, "picture_file": None}
+    main(settings="eight:60", runs=1, as_json=False, **common)
+    with out.open("a") as file:
+        file.write('{"setting": "eight:60", "run": 1, "sec')  # a process that was killed
+    capsys.readouterr()
+    main(settings="eight:60,grouped:60", runs=2, as_json=True, **common | {"picture_file": svg})
+    printed = json.loads(capsys.readouterr().out)
+    assert list(printed["settings"]) == ["eight:60", "grouped:60"]
+    assert set(printed["settings"]["eight:60"]) == set(CLAIMS)
+    for claims in printed["settings"].values():
+        for one in claims.values():
+            assert one["slack"] == pytest.approx(one["bound"] - one["truth"])
+            assert 0 <= one["failures"] <= one["runs"] == 2
+    assert sorted(stored(out)) == [("eight:60", 0), ("eight:60", 1), ("grouped:60", 0), ("grouped:60", 1)]
+    assert {c: tuple(v) for c, v in stored(out)["eight:60", 1]["claims"].items()} == trial(EIGHT, 1)
+    assert ElementTree.parse(svg).getroot().tag.endswith("svg")
+
+    def nothing_left(*_: object) -> None:
+        raise AssertionError("a stored run is computed again")
+
+    monkeypatch.setattr(bound_coverage, "timed", nothing_left)
+    main(settings="eight:60", runs=2, as_json=False, **common)
+    tables = capsys.readouterr().out
+    assert tables.count("eight:60") == 2
+    assert "No proven bound failed" in tables
+
+
+def test_a_process_measures_every_claim() -> None:
+    (run,) = bound_coverage.computed([(Setting("eight", 40), 3)], workers=1)
+    assert (run["setting"], run["run"]) == ("eight:40", 3)
+    assert set(run["claims"]) == set(CLAIMS)
+    assert run["seconds"] > 0
+
+
+@pytest.mark.parametrize("text", ["twonorm", "nothing:100", "twonorm:", "twonorm:1e3", ""])
+def test_settings_are_checked(text: str) -> None:
+    with pytest.raises(typer.BadParameter, match="SOURCE:ROWS"):
+        chosen(text)
+
+
+def test_the_study_has_150_candidates() -> None:
+    study: Study = STUDY
+    options = study.options()
+    assert len(options["C"]) * len(options["gamma"]) * len(options["k"]) == 150
+    assert options["n_splits"] == 20

@@ -1,0 +1,55 @@
+"""Estimators of users that misbehave: refused at the door, or recorded as failures with their reason."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from ckcv_ray import Execution, InputError, RunError, Study, Task, run
+
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(40, 2))
+TASK = Task.of(X, (X[:, 1] > 0).astype(int))
+SERIAL = Execution("serial")
+
+
+def study(name: str) -> Study:
+    return Study.of(learner=f"own_estimators:{name}", param="dummy=0,1", k=(3, 4), n_splits=4)
+
+
+def test_one_that_behaves_is_run(tmp_path: Path) -> None:
+    result = run(study("Constant"), TASK.X, TASK.y, out=tmp_path / "run", execution=SERIAL)
+    assert result.execution["failures"] == []
+
+
+WRONG = {
+    "PredictsNaN": "it predicts nan, which is not one of the classes 0 to 1",
+    "PredictsWords": "it predicts an array of shape",
+    "PredictsSeven": "it predicts 7, which is not one of the classes 0 to 1",
+    "PredictsTooFew": r"it predicts an array of shape \(1,\)",
+    "NeedsThreeClasses": "three classes are needed",
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_if_every_fit_fails_the_run_ends_with_the_reason(name: str) -> None:
+    with pytest.raises(RunError, match=WRONG[name]):
+        run(study(name), TASK.X, TASK.y, execution=SERIAL)
+
+
+def test_failures_in_some_splits_are_recorded(tmp_path: Path) -> None:
+    with pytest.raises(RunError, match="no luck"):
+        run(study("FailsInSomeSplits"), TASK.X, TASK.y, out=tmp_path / "run", execution=SERIAL)
+
+
+def test_one_that_cannot_be_made_is_refused() -> None:
+    with pytest.raises(InputError, match="missing 1 required positional argument: 'needed'"):
+        Study.of(learner="own_estimators:NeedsAnArgument")
+
+
+def test_one_that_cannot_be_stored_is_refused_before_anything_is_fitted(tmp_path: Path) -> None:
+    with pytest.raises(
+        InputError, match="models of estimator own_estimators:HoldsAFunction cannot be stored"
+    ):
+        run(study("HoldsAFunction"), TASK.X, TASK.y, out=tmp_path / "run", execution=SERIAL)
+    assert not (tmp_path / "run").exists()

@@ -1,0 +1,171 @@
+"""Files of estimators: equal bytes for equal estimators, and nothing in them is run or followed blindly."""
+
+import io
+import json
+import warnings
+import zipfile
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+import skops.io
+from sklearn.datasets import make_classification
+from sklearn.linear_model import LogisticRegression
+from sklearn.utils import all_estimators
+
+from ckcv_ray.learners.sklearn.named import NAMED, Boosting, Forest, Tree
+from ckcv_ray.learners.sklearn.packing import pack, unpack
+
+X, Y = make_classification(80, 5, random_state=0)
+X = np.abs(X)
+# Those that need other rows, or other classifiers inside them; and one that holds functions.
+OTHERS = {
+    "ClassifierChain",
+    "MultiOutputClassifier",
+    "SelfTrainingClassifier",
+    "StackingClassifier",
+    "TunedThresholdClassifierCV",
+    "VotingClassifier",
+}
+INSIDE = {"FixedThresholdClassifier", "OneVsOneClassifier", "OneVsRestClassifier", "OutputCodeClassifier"}
+CLASSIFIERS = {name: kind for name, kind in all_estimators("classifier") if name not in OTHERS}
+
+
+def quietly(fit: Callable[[], Any]) -> Any:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return fit()
+
+
+@pytest.mark.parametrize("name", CLASSIFIERS)
+def test_every_classifier_of_scikit_learn_can_be_stored(name: str) -> None:
+    kind = CLASSIFIERS[name]
+
+    def fitted() -> Any:
+        estimator = kind(LogisticRegression()) if name in INSIDE else kind()
+        if "random_state" in estimator.get_params():
+            estimator.set_params(random_state=0)
+        return estimator.fit(X, Y)
+
+    one, other = quietly(fitted), quietly(fitted)
+    content = pack(one)
+    assert content == pack(other)
+    again = quietly(lambda: unpack(content, X.shape[1]))
+    assert pack(again) == content
+    assert np.array_equal(quietly(lambda: again.predict(X)), quietly(lambda: one.predict(X)))
+
+
+@pytest.mark.parametrize("learner", NAMED)
+def test_packing_leaves_the_estimator_as_it_is(learner: Any) -> None:
+    estimator = quietly(lambda: learner().new().fit(X, Y))
+    before = quietly(lambda: estimator.predict(X))
+    pack(estimator)
+    assert np.array_equal(quietly(lambda: estimator.predict(X)), before)
+
+
+def test_a_pickle_inside_is_refused() -> None:
+    class Own(LogisticRegression):
+        pass
+
+    with pytest.raises(ValueError, match=r"test_packing\.\S*Own, a type that is not known to be harmless"):
+        unpack(pack(Own().fit(X, Y)), 5)
+
+
+def forged(content: bytes, change: Callable[[np.ndarray], None], field: str) -> bytes:
+    """The archive with a change to its structured array that has a field of that name."""
+    sink = io.BytesIO()
+    with zipfile.ZipFile(io.BytesIO(content)) as old, zipfile.ZipFile(sink, "w") as new:
+        for info in old.infolist():
+            inside = old.read(info)
+            if info.filename.endswith(".npy"):
+                loaded = np.load(io.BytesIO(inside))
+                if field in (loaded.dtype.names or ()):
+                    array = np.zeros(loaded.shape, loaded.dtype)  # without what is in the padding
+                    for name in loaded.dtype.names:
+                        array[name] = loaded[name]
+                    change(array)
+                    head = io.BytesIO()
+                    header = np.lib.format.header_data_from_array_1_0(array)
+                    np.lib.format.write_array_header_1_0(head, header)
+                    inside = head.getvalue() + array.tobytes()
+            new.writestr(info, inside)
+    return sink.getvalue()
+
+
+def put(field: str, value: int) -> Callable[[np.ndarray], None]:
+    def change(nodes: np.ndarray) -> None:
+        nodes[field][0] = value
+
+    return change
+
+
+TREES = {
+    "a child outside": (Tree, "left_child", 10**6),
+    "a child before the first": (Tree, "right_child", -7),
+    "a child that is its parent": (Tree, "left_child", 0),
+    "a column that does not exist": (Tree, "feature", 5),
+    "a column before the first": (Tree, "feature", -3),
+    "a tree of a forest": (Forest, "right_child", 10**6),
+    "boosting: a child outside": (Boosting, "left", 10**6),
+    "boosting: a circle": (Boosting, "right", 0),
+    "boosting: a column that does not exist": (Boosting, "feature_idx", 5),
+    "boosting: categories": (Boosting, "is_categorical", 1),
+}
+
+
+@pytest.mark.parametrize("name", TREES)
+def test_a_tree_that_leaves_its_arrays_is_refused(name: str) -> None:
+    learner, field, value = TREES[name]
+    small = {"n_estimators": 3} if learner is Forest else {"max_iter": 3} if learner is Boosting else {}
+    content = pack(quietly(lambda: learner().new().set_params(**small).fit(X, Y)))
+    assert unpack(forged(content, lambda nodes: None, field), 5) is not None
+    with pytest.raises(ValueError, match="a tree "):
+        unpack(forged(content, put(field, value), field), 5)
+
+
+def other_schema(content: bytes, change: Callable[[Any], Any]) -> bytes:
+    sink = io.BytesIO()
+    with zipfile.ZipFile(io.BytesIO(content)) as old, zipfile.ZipFile(sink, "w") as new:
+        for info in old.infolist():
+            inside = old.read(info)
+            if info.filename == "schema.json":
+                inside = json.dumps(change(json.loads(inside)), separators=(",", ":")).encode()
+            new.writestr(info, inside)
+    return sink.getvalue()
+
+
+def renamed(schema: Any) -> Any:
+    schema["__class__"], schema["__module__"] = "system", "os"
+    return schema
+
+
+def nested(schema: Any) -> Any:
+    for _ in range(900):
+        schema = {
+            "__class__": "list",
+            "__module__": "builtins",
+            "__loader__": "ListNode",
+            "content": [schema],
+        }
+    return schema
+
+
+HOSTILE: dict[str, Callable[[bytes], bytes]] = {
+    "nothing": lambda content: b"",
+    "no archive": lambda content: b"PK" + content,
+    "cut short": lambda content: content[: len(content) // 2],
+    "more after it": lambda content: content + b"x",
+    "as skops writes it": lambda content: skops.io.dumps(LogisticRegression().fit(X, Y)),
+    "a function of another module": lambda content: other_schema(content, renamed),
+    "nested deeply": lambda content: other_schema(content, nested),
+    "no schema": lambda content: other_schema(content, lambda schema: []),
+}
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_hostile_content_is_refused(name: str) -> None:
+    content = pack(LogisticRegression().fit(X, Y))
+    with pytest.raises(Exception) as refused:
+        unpack(HOSTILE[name](content), 5)
+    assert not isinstance(refused.value, MemoryError)  # others are turned into one of a damaged file

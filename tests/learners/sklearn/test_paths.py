@@ -1,0 +1,128 @@
+"""Settings that share work predict what fits of scikit-learn at each setting predict, in every label."""
+
+import warnings
+from typing import Any
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.datasets import load_breast_cancer, load_iris, make_classification
+
+from ckcv_ray.core.measures import ZERO_ONE
+from ckcv_ray.core.threads import one_thread
+from ckcv_ray.data.task import Task
+from ckcv_ray.learners.sklearn.block import drawn, seeds_of
+from ckcv_ray.learners.sklearn.learner import AnyEstimator, EstimatorLearner
+from ckcv_ray.learners.sklearn.named import NAMED, Boosting, ExtraTrees, Forest, NaiveBayes, Neighbors, Tree
+from ckcv_ray.learners.sklearn.paths import Plain
+from ckcv_ray.learners.sklearn.spec import full_names
+
+
+def few_values(n: int) -> tuple[Any, Any]:
+    """Rows of few distinct values: almost every distance is tied."""
+    rng = np.random.default_rng(0)
+    X = rng.integers(0, 3, size=(n, 4)).astype(float)
+    return X, (X.sum(axis=1) + rng.normal(size=n) > 4).astype(int)
+
+
+TASKS = {
+    "two classes": Task.of(*make_classification(160, 8, random_state=1)),
+    "three classes": Task.of(*load_iris(return_X_y=True)),
+    "ties": Task.of(*few_values(150)),
+    "many columns": Task.of(*(part[:180] for part in load_breast_cancer(return_X_y=True))),
+    "five classes": Task.of(*make_classification(200, 12, n_informative=8, n_classes=5, random_state=2)),
+}
+LEARNERS = {
+    "boosting": Boosting({"learning_rate": (0.1, 0.5), "max_iter": (1, 3, 10, 25), "min_samples_leaf": 5}),
+    "boosting of few columns": Boosting({"max_features": 0.5, "max_iter": (2, 9), "max_leaf_nodes": 4}),
+    "forest": Forest(
+        {"max_features": ("sqrt", 0.5), "min_samples_leaf": (1, 4), "n_estimators": (1, 2, 7, 20)}
+    ),
+    "forest of rows drawn": Forest({"max_samples": 0.5, "n_estimators": (3, 11), "min_samples_leaf": 1}),
+    "extra trees": ExtraTrees({"min_samples_leaf": (1, 4), "n_estimators": (1, 2, 7, 20)}),
+    "neighbors": Neighbors({"n_neighbors": (1, 2, 3, 4, 5, 9, 20, 40), "p": (1, 2)}),
+    "neighbors by brute force": Neighbors({"n_neighbors": (1, 2, 5, 9), "algorithm": "brute"}),
+    "tree": Tree(),
+    "naive Bayes": NaiveBayes(),
+    "bare neighbors": AnyEstimator(
+        {"n_neighbors": (1, 3, 4, 10)}, None, "sklearn.neighbors:KNeighborsClassifier"
+    ),
+}
+
+
+def seeded(estimator: Any, train: np.ndarray) -> dict[str, int]:
+    """Seeds for the random states that are None."""
+    every = estimator.get_params(deep=True)
+    names = sorted(n for n in every if n.rpartition("__")[2] == "random_state" and every[n] is None)
+    return dict(zip(names, drawn(seeds_of(train), len(names)), strict=True))
+
+
+@pytest.mark.parametrize("data", TASKS)
+@pytest.mark.parametrize("name", LEARNERS)
+def test_labels_are_those_of_separate_fits(name: str, data: str) -> None:
+    learner, task = LEARNERS[name], TASKS[data]
+    order = np.random.default_rng(3).permutation(task.n)
+    train, score = np.sort(order[: task.n // 2]), np.sort(order[task.n // 2 :])
+    block = learner.prepare(learner.share(task), train, score)
+    assert learner.sharing is not Plain
+    with one_thread(), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for path, length in enumerate(learner.lengths):
+            labels = block.fit(path, length).labels()
+            assert labels.shape == (length, len(score))
+            for step in range(length):
+                estimator = clone(learner.new()).set_params(
+                    **full_names(learner.new(), learner.setting(path, step))
+                )
+                estimator.set_params(**seeded(estimator, train)).fit(task.X[train], task.y[train])
+                assert np.array_equal(labels[step], estimator.predict(task.X[score]))
+
+
+@pytest.mark.parametrize("learner", NAMED)
+def test_a_search_space_has_a_path_where_the_guide_says_so(learner: type[EstimatorLearner]) -> None:
+    shared = {
+        "boosting": "max_iter",
+        "forest": "n_estimators",
+        "extra_trees": "n_estimators",
+        "neighbors": "n_neighbors",
+        "tree": "ccp_alpha",
+        "naive_bayes": "var_smoothing",
+    }
+    assert learner().sharing.parameter == shared.get(learner.name)
+    assert max(learner().lengths) > 1 or learner.name not in shared
+
+
+@pytest.mark.parametrize(
+    "learner",
+    [
+        Boosting({"early_stopping": True, "n_iter_no_change": 1, "tol": 1.0, "max_iter": (3, 30)}),
+        Forest({"warm_start": True, "n_estimators": (2, 4), "max_features": 0.5}),
+    ],
+)
+def test_what_could_differ_is_fitted_separately(learner: EstimatorLearner) -> None:
+    """An option among the values is not an option of the estimator: it is looked at too."""
+    task = TASKS["two classes"]
+    train, score = np.arange(80), np.arange(80, 160)
+    block = learner.prepare(learner.share(task), train, score)
+    for path, length in enumerate(learner.lengths):
+        fits = block.fit(path, length)
+        for step in range(length):
+            alone = fits.model(step).predict(task.X[score]).label
+            wrong = ZERO_ONE.totals(task.y[score], alone, task.n_classes)
+            assert np.array_equal(fits.totals(ZERO_ONE)[step], wrong)
+
+
+def test_a_seed_is_the_same_for_all_settings_and_differs_between_splits() -> None:
+    estimator = Forest().new()
+    one, again, other = (seeded(estimator, np.arange(n)) for n in (10, 10, 11))
+    assert one == again != other
+    assert set(one) == {"random_state"}
+    assert seeded(estimator.set_params(random_state=3), np.arange(10)) == {}
+
+
+def test_more_neighbours_than_rows_fail_as_they_do_alone() -> None:
+    task, learner = TASKS["two classes"], Neighbors({"n_neighbors": (1, 5, 30), "weights": "uniform"})
+    block = learner.prepare(learner.share(task), np.arange(20), np.arange(20, 40))
+    assert block.fit(0, 2).labels().shape == (2, 20)
+    with pytest.raises(ValueError, match="n_neighbors"):
+        block.fit(0, 3).labels()

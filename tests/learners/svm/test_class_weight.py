@@ -1,0 +1,450 @@
+"""Class weights: the box of a row is C times its class weight, compared with the definition and with SVC."""
+
+import json
+import warnings
+from dataclasses import replace
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+from conftest import blobs
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.svm import SVC
+from sklearn.utils.class_weight import compute_class_weight
+
+from ckcv_ray import Job, Study, Task
+from ckcv_ray.core.resampling import complete_kfold
+from ckcv_ray.data.task import read_task
+from ckcv_ray.errors import InputError
+from ckcv_ray.learners.base import Status
+from ckcv_ray.learners.svm import ON_POINTS, SOLVERS
+from ckcv_ray.learners.svm.class_weight import of_task, weights
+from ckcv_ray.learners.svm.decomposition import path_on_points
+from ckcv_ray.learners.svm.kernels import complement, complement_of, gaussian, squared_distances
+from ckcv_ray.learners.svm.learner import GaussianSVM, signs
+from ckcv_ray.learners.svm.problem import EQUAL, Weights, describe
+from ckcv_ray.runs.run import run_job
+from ckcv_ray.runs.verify import verify
+from ckcv_ray.study import Execution, Problem, read_toml
+
+PLENTY = 10_000_000
+GRID = (0.01, 0.1, 1.0, 10.0, 100.0)
+WEIGHTS = [Weights(1.0, 10.0), Weights(0.3, 0.7), Weights(1e-3, 30.0), Weights(20.0, 0.05)]
+
+
+class Posed(NamedTuple):
+    """Inputs, labels, kernel, and the kernel of fresh rows."""
+
+    X: np.ndarray
+    y: np.ndarray
+    K: np.ndarray
+    K_new: np.ndarray
+
+
+def posed(seed, n=120, share=0.08, gamma=0.5):
+    """A minority of ``share`` of the rows, in the midst of the majority's edge."""
+    rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(n, round(1000 * share))))
+    y = np.where(np.arange(n) < max(2, round(n * share)), 1.0, -1.0)
+    X, new = rng.normal(size=(n, 3)) + 0.8 * y[:, None], rng.normal(size=(40, 3))
+    order = rng.permutation(n)
+    X, y = X[order], y[order]
+    X.flags.writeable = y.flags.writeable = False
+    D, D_new = squared_distances(X, X), squared_distances(new, X)
+    return Posed(X, y, gaussian(D, gamma), gaussian(D_new, gamma))
+
+
+def balanced(y):
+    return weights("balanced", ("no", "yes"), y)
+
+
+def violation(p, solution, C, w):
+    """The KKT violation in long double, in the textbook's form, with a cost for every row."""
+    K, y = p.K.astype(np.longdouble), p.y.astype(np.longdouble)
+    cost = np.where(p.y > 0, C * w.positive, C * w.negative)
+    alpha = y * solution.b
+    assert np.all((alpha >= 0) & (alpha <= cost))
+    assert abs(solution.b.sum()) <= 1e-11 * np.abs(solution.b).sum()
+    gradient = (K * np.outer(y, y)) @ alpha - 1
+    up = ((y > 0) & (alpha < cost)) | ((y < 0) & (alpha > 0))
+    low = ((y > 0) & (alpha > 0)) | ((y < 0) & (alpha < cost))
+    return float((-y * gradient)[up].max() - (-y * gradient)[low].min())
+
+
+def gap(p, solution, C, w):
+    """Primal minus dual objective, in long double."""
+    K, y = p.K.astype(np.longdouble), p.y.astype(np.longdouble)
+    quadratic = solution.b @ K @ solution.b
+    hinge = np.maximum(0, 1 - y * (K @ solution.b + solution.offset))
+    return float(quadratic - y @ solution.b + C * np.where(p.y > 0, w.positive, w.negative) @ hinge)
+
+
+def solve(solver, p, w, C_values=GRID, tolerance=1e-6, gamma=0.5):
+    """The fits of one of the four solvers, or of the decomposition in small blocks."""
+    if solver == "blocks":
+        return path_on_points(p.X, gamma, p.y, C_values, tolerance, PLENTY, 16, w).solutions()
+    name, _, on_points = solver.partition(" ")
+    if on_points:
+        return ON_POINTS[name](p.X, gamma, p.y, C_values, tolerance, PLENTY, weights=w).solutions()
+    M = complement_of(complement(squared_distances(p.X, p.X), gamma))
+    return SOLVERS[name](M, p.y, C_values, tolerance, PLENTY, w).solutions()
+
+
+EVERY = ["newton", "libsvm", "newton points", "libsvm points", "blocks"]
+OURS = ["newton", "newton points", "blocks"]
+
+
+def has_free(b, bound):
+    """Whether a variable is between its bounds by more than rounding; else the offset may be any of an
+    interval: here it is the middle, and in scikit-learn an end if rounding leaves one variable free.
+    """
+    return np.any(np.minimum(np.abs(b), bound - np.abs(b)) > 1e-6 * bound)
+
+
+# Optimality
+
+
+@pytest.mark.parametrize("solver", EVERY)
+@pytest.mark.parametrize("w", [*WEIGHTS, None], ids=str)
+@pytest.mark.parametrize("share", [0.02, 0.1, 0.4])
+def test_every_fit_meets_the_kkt_conditions_of_its_own_box(solver, w, share):
+    p = posed(1, share=share)
+    w = w or balanced(p.y)
+    for C, s in zip(GRID, solve(solver, p, w), strict=True):
+        rounding = C * max(w) * len(p.y) * 2**-23 if solver.startswith("libsvm") else 1e-9
+        assert s.status is Status.CONVERGED
+        assert violation(p, s, C, w) <= 1.001e-6 + rounding
+        exact = gap(p, s, C, w)
+        room = 1e-9 + 1e-13 * C * max(w) * len(p.y)
+        assert s.gap == pytest.approx(exact / max(1, exact - s.value), abs=room)
+        assert s.value == pytest.approx(s.b @ p.K @ s.b / 2 - p.y @ s.b, rel=1e-9)
+
+
+@pytest.mark.parametrize("solver", EVERY)
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("which", ["balanced", {-1.0: 1.0, 1.0: 15.0}, {-1.0: 0.2, 1.0: 3.0}], ids=str)
+def test_decisions_agree_with_scikit_learn(solver, seed, which):
+    p = posed(seed, share=0.1)
+    w = balanced(p.y) if which == "balanced" else Weights(which[-1.0], which[1.0])
+    compared = 0
+    for C, s in zip(GRID, solve(solver, p, w), strict=True):
+        theirs = SVC(C=C, kernel="precomputed", tol=1e-7, class_weight=which).fit(p.K, p.y)
+        b = np.zeros(len(p.y))
+        b[theirs.support_] = theirs.dual_coef_[0]
+        np.testing.assert_allclose(p.K_new @ s.b, p.K_new @ b, atol=2e-3)
+        if has_free(s.b, C * w.of(p.y)):
+            compared += 1
+            f, g = p.K_new @ s.b + s.offset, theirs.decision_function(p.K_new)
+            np.testing.assert_allclose(f, g, atol=2e-3)
+            clear = np.abs(g) > 2e-3
+            assert np.array_equal(f[clear] > 0, g[clear] > 0)
+    assert compared >= 3
+
+
+@pytest.mark.parametrize("solver", EVERY)
+def test_if_all_rows_are_at_their_bounds_the_offset_is_the_middle_of_the_interval(solver):
+    """With balanced weights the bounds of the classes add up to the same, except for rounding."""
+    for n, share in ((90, 0.07), (100, 0.03), (119, 0.11), (97, 0.5)):
+        p = posed(4, n, share)
+        w = balanced(p.y)
+        C_values = (1e-5, 1e-4, 1e-3)
+        for C, s in zip(C_values, solve(solver, p, w, C_values), strict=True):
+            lo, hi = w.bounds(p.y, C)
+            assert np.array_equal(s.b, np.where(p.y > 0, hi, lo))
+            wanted = p.y - p.K @ s.b
+            middle = (wanted[p.y > 0].min() + wanted[p.y < 0].max()) / 2
+            assert s.offset == pytest.approx(middle, abs=1e-9)
+            assert abs(s.offset) < 0.1, "so that neither class is always predicted"
+
+
+@pytest.mark.parametrize("solver", OURS)
+@pytest.mark.parametrize("w", [*WEIGHTS, None], ids=str)
+def test_a_path_equals_its_costs_solved_one_by_one(solver, w):
+    p = posed(5)
+    w = w or balanced(p.y)
+    C_values = tuple(10.0 ** np.arange(-4, 4.5, 0.5))
+    for C, s in zip(C_values, solve(solver, p, w, C_values), strict=True):
+        (alone,) = solve(solver, p, w, (C,))
+        assert s.value == pytest.approx(alone.value, rel=1e-6, abs=1e-6)
+        room = s.violation + alone.violation + 1e-9
+        room += sum(np.sqrt(2 * max(0.0, gap(p, fit, C, w))) for fit in (s, alone))
+        assert np.all(np.abs(p.K_new @ (s.b - alone.b)) <= room)
+        assert abs(s.offset - alone.offset) <= 2 * room
+
+
+@pytest.mark.parametrize("solver", EVERY)
+def test_a_solution_within_its_own_box_is_that_of_every_larger_cost(solver):
+    """The lighter class may reach its bound although no variable is above C."""
+    X = np.arange(12.0)[:, None]
+    p = Posed(X, np.where(X[:, 0] < 6, -1.0, 1.0), gaussian(squared_distances(X, X), 0.5), X)
+    C_values, w = (1.0, 60.0, 1e4, 1e5), Weights(0.05, 8.0)
+    first, second, third, last = solve(solver, p, w, C_values)
+    assert first.b.min() == -0.05
+    assert 0.05 * 60 > -second.b.min() > 0.05
+    for C, s in zip(C_values[2:], (third, last), strict=True):
+        assert np.array_equal(s.b, second.b)
+        assert s.n_iter == 0
+        assert violation(p, s, C, w) <= 1.001e-6
+        assert s.gap == pytest.approx(gap(p, s, C, w) / max(1, gap(p, s, C, w) - s.value), abs=1e-6)
+
+
+@st.composite
+def problems(draw):
+    """Rows of few values with labels and weights in any proportion."""
+    n, d = draw(st.integers(2, 60)), draw(st.integers(1, 3))
+    rng = np.random.default_rng(draw(st.integers(0, 10**6)))
+    levels = draw(st.sampled_from([2, 5, 1000]))
+    X = rng.integers(0, levels, (n, d)) * 10.0 ** draw(st.integers(-2, 2)) / levels
+    y = np.where(rng.random(n) < draw(st.sampled_from([0.02, 0.1, 0.5, 0.9])), 1.0, -1.0)
+    y[0], y[-1] = 1.0, -1.0
+    w = Weights(*(10.0 ** draw(st.floats(-3, 3)) for _ in range(2))) if draw(st.booleans()) else balanced(y)
+    return X, y, w, 10.0 ** draw(st.floats(-4, 2)), 10.0 ** draw(st.floats(-3, 3))
+
+
+@given(problems(), st.sampled_from([1e-3, 1e-6]))
+@settings(derandomize=True, deadline=None, max_examples=200)
+def test_any_problem_is_solved_to_its_tolerance(case, tolerance):
+    X, y, w, gamma, C = case
+    D = squared_distances(X, X)
+    C_values = (C / 30, C)
+    fits = SOLVERS["newton"](complement_of(complement(D, gamma)), y, C_values, tolerance, PLENTY, w)
+    in_blocks = path_on_points(X, gamma, y, C_values, tolerance, PLENTY, 8, w)
+    for C, s, other in zip(C_values, fits.solutions(), in_blocks.solutions(), strict=True):
+        lo, hi = w.bounds(y, C)
+        for one in (s, other):
+            assert one.status is Status.CONVERGED
+            assert np.all((one.b >= lo) & (one.b <= hi))
+            assert abs(one.b.sum()) <= 1e-9 * np.abs(one.b).sum()
+            again = describe(one.b.sum() - complement(D, gamma) @ one.b, y, one.b, C, 0, one.status, w)
+            assert again.violation <= tolerance * 1.001 + 1e-12 * C * max(w) * len(y)
+        most = max(s.gap, other.gap) * max(1.0, s.value + s.gap, abs(s.value)) * 2
+        assert s.value == pytest.approx(other.value, abs=most + 1e-9 * max(1.0, abs(s.value)))
+
+
+@pytest.mark.parametrize("solver", OURS)
+@pytest.mark.parametrize("w", [Weights(1.0, 4.0), EQUAL], ids=str)
+def test_twice_the_weights_at_half_the_costs_give_the_same_bits(solver, w):
+    p = posed(7)
+    twice = Weights(2.0 * w.negative, 2.0 * w.positive)
+    doubled = tuple(2 * C for C in GRID)
+    for one, other in zip(solve(solver, p, twice), solve(solver, p, w, doubled), strict=True):
+        assert one.b.tobytes() == other.b.tobytes()
+        assert (one.offset, one.n_iter) == (other.offset, other.n_iter)
+
+
+# The option
+
+
+def test_balanced_weights_are_those_of_scikit_learn():
+    for seed in range(20):
+        y = np.where(np.random.default_rng(seed).random(50) < 0.2, 1, -1).astype(np.int8)
+        y[:2] = 1, -1
+        assert list(balanced(y)) == compute_class_weight("balanced", classes=np.array([-1, 1]), y=y).tolist()
+    assert balanced(np.ones(9)) == EQUAL
+
+
+@pytest.mark.parametrize(
+    ("text", "classes", "expected"),
+    [
+        ("sick=10", ("sick", "well"), (10, 1)),
+        ("well=0.5", ("sick", "well"), (1, 0.5)),
+        ("1=3,-1=2", (-1, 1), (2, 3)),
+        ("1=3", (0.0, 1.0), (1, 3)),
+        ("1.0=3", (0, 1), (1, 3)),
+        ("True=3", (False, True), (1, 3)),
+        ("1=3", ("0", "1"), (1, 3)),
+    ],
+)
+def test_a_class_that_is_not_named_weighs_one(text, classes, expected):
+    assert weights(text, classes, np.array([1, -1])) == expected
+
+
+def test_weights_are_one_study_however_they_are_written():
+    written = [
+        {"sick": 10, "well": 2},
+        {"well": 2.0, "sick": np.float64(10.0)},
+        "sick=10,well=2",
+        "well=2.0, sick=1e1",
+        '"sick=10","well=2"',
+    ]
+    learners = {GaussianSVM(class_weight=one) for one in written}
+    assert len(learners) == 1
+    (learner,) = learners
+    assert learner.class_weight == "sick=10,well=2"
+    content = json.loads(json.dumps(Study(learner=learner).to_json(), allow_nan=False))
+    assert Study.from_json(content).learner == learner
+
+
+def test_none_is_equal_weights():
+    assert GaussianSVM(class_weight=None) == GaussianSVM(class_weight="equal") == GaussianSVM()
+    assert weights("equal", ("no", "yes"), np.array([1, -1])) == EQUAL
+
+
+def test_a_study_without_weights_is_written_as_before_there_were_any():
+    assert "class_weight" not in Study().to_json()["learner"]
+    assert Study.from_json(Study().to_json()) == Study()
+    assert (
+        Study(learner=GaussianSVM(class_weight="balanced")).to_json()["learner"]["class_weight"] == "balanced"
+    )
+
+
+def labelled(seed=0, n=60):
+    """Two clouds of rows, of which a sixth are sick."""
+    rng = np.random.default_rng(seed)
+    y = np.where(np.arange(n) % 6 == 0, "sick", "well")
+    return Task.of(rng.normal(size=(n, 2)) + (y == "sick")[:, None], y)
+
+
+def test_equal_weights_on_a_task_are_one_problem():
+    task = labelled()
+
+    def problem(class_weight):
+        return Problem.of(Study.of(class_weight=class_weight, k=(3,)), task)
+
+    assert problem({"sick": 1}).run_id == problem({"well": 1.0, "sick": 1}).run_id == problem(None).run_id
+    assert problem({"sick": 5, "well": 1}).run_id == problem("sick=5").run_id
+    others = [None, "balanced", "sick=5", "well=5", "sick=5,well=5"]
+    assert len({problem(one).run_id for one in others}) == len(others)
+    assert of_task("1.0=4", (0, 1)) == "1=4"
+
+
+def test_a_label_that_the_task_lacks_is_refused_with_the_labels():
+    for bad in ("Sick=10", {"sick": 2, "": 3}, {"il": 3}, "1=3", "sick=2,ill=3"):
+        with pytest.raises(InputError, match="labels are"):
+            Problem.of(Study.of(class_weight=bad, k=(3,)), labelled())
+    message = "class_weight names 'Sick', which is no label of the target: the labels are 'sick', 'well'"
+    with pytest.raises(InputError, match=message):
+        Problem.of(Study.of(class_weight="Sick=10"), labelled())
+    with pytest.raises(InputError, match="names '1' twice"):
+        of_task("1=4,1.0=4", (0, 1))
+
+
+def test_a_study_file_may_have_weights_as_text_and_as_a_table(tmp_path):
+    (tmp_path / "text.toml").write_text('class-weight = "sick=10,well=2"\n')
+    (tmp_path / "table.toml").write_text("[class-weight]\nwell = 2\nsick = 10.0\n")
+    one, other = (Study.of(**read_toml(tmp_path / name)) for name in ("text.toml", "table.toml"))
+    assert one == other
+    assert one.learner.class_weight == "sick=10,well=2"
+
+
+def test_balanced_weights_are_those_of_the_training_rows_alone():
+    """Whatever the labels of the other rows are, and whichever rows there are besides."""
+    task = labelled()
+    learner = GaussianSVM(C=(1.0, 10.0), gamma=(0.5,), class_weight="balanced")
+    split = complete_kfold(task.n, 3, 0, 4, 0)
+    other = replace(task, y=task.y.copy())
+    other.y[split.estimate] = 1 - other.y[split.estimate]
+    few = task.rows(split.train)
+    models = [
+        learner.prepare(learner.share(one), rows, rows[:1]).fit(0, 2).model(1)
+        for one, rows in ((task, split.train), (other, split.train), (few, np.arange(few.n)))
+    ]
+    expected = balanced(signs(task)[split.train])
+    assert models[0].dual_coef.max() == 10 * expected.positive or models[0].dual_coef.min() == (
+        -10 * expected.negative
+    )
+    for model in models[1:]:
+        assert model.dual_coef.tobytes() == models[0].dual_coef.tobytes()
+        assert model.offset == models[0].offset
+
+
+@pytest.mark.parametrize("solver", ["newton", "libsvm"])
+@pytest.mark.parametrize("name", ["heart", "thyroid", "titanic", "breast_cancer"])
+@pytest.mark.parametrize("which", ["balanced", "1=6"])
+def test_models_of_ida_sets_are_those_of_scikit_learn(solver, name, which, ida: Path):
+    task, _ = read_task(f"ida:{name}:1", ida_file=ida)
+    costs, gamma = (0.1, 1.0, 10.0), 0.1
+    learner = GaussianSVM(costs, gamma, solver=solver, tolerance=1e-6, class_weight=which).canonical(task)
+    split = complete_kfold(task.n, 4, 0, 4, 0)
+    fits = learner.prepare(learner.share(task), split.train, split.select).fit(0, 3)
+    y, class_weight = signs(task), {1: 6.0} if which == "1=6" else "balanced"
+    compared = 0
+    for step, C in enumerate(costs):
+        model = fits.model(step)
+        X, new = (model.scaling.apply(task.X[rows]) for rows in (split.train, split.select))
+        theirs = SVC(C=C, gamma=gamma, tol=1e-7, class_weight=class_weight).fit(X, y[split.train])
+        f, g = model.decision(task.X[split.select]), theirs.decision_function(new)
+        np.testing.assert_allclose(f - model.offset, g - theirs.intercept_, atol=1e-3)
+        bound = C * learner.weights(task.classes, y[split.train]).of(model.dual_coef)
+        if has_free(model.dual_coef, bound):
+            np.testing.assert_allclose(f, g, atol=1e-3)
+            clear = np.abs(g) > 1e-3
+            assert np.array_equal(f[clear] > 0, g[clear] > 0)
+            compared += 1
+        assert learner.check(model, task, split.train, converged=True).differences == []
+    assert compared >= 2
+
+
+# Checks and runs
+
+
+def fitted(class_weight="sick=10"):
+    task = labelled()
+    learner = GaussianSVM(C=(1.0,), gamma=(0.5,), class_weight=class_weight).canonical(task)
+    rows = np.arange(40)
+    return learner, task, rows, learner.prepare(learner.share(task), rows, rows[:1]).fit(0, 1).model(0)
+
+
+@pytest.mark.parametrize("given", ["sick=10", "balanced"])
+def test_a_model_is_checked_with_the_weights_of_its_training_rows(given):
+    learner, task, rows, model = fitted(given)
+    assert np.abs(model.dual_coef).max() > model.C, "the case must need its weights"
+    assert learner.check(model, task, rows, True).differences == []
+    assert task.classes == ("sick", "well")
+    for others in (None, "well=10", "sick=9", "sick=10,well=0.5"):
+        found = replace(learner, class_weight=others).check(model, task, rows, True)
+        assert found.differences, others
+    (told,) = [
+        s
+        for s in replace(learner, class_weight=None).check(model, task, rows, True).differences
+        if "box" in s
+    ]
+    assert "outside the box" in told
+    beyond = model.dual_coef.copy()
+    heavy = np.argmin(beyond)  # the sick are class -1
+    beyond[heavy] = -model.C * learner.weights(task.classes, signs(task)[rows]).negative * 1.001
+    changed = replace(model, dual_coef=beyond)
+    assert any("outside the box" in told for told in learner.check(changed, task, rows, True).differences)
+
+
+@pytest.mark.parametrize("class_weight", ["balanced", "sick=4"])
+def test_a_run_is_verified_with_its_weights(class_weight, tmp_path):
+    study = Study.of(
+        C=(0.1, 1.0, 10.0),
+        gamma=(0.1, 1.0),
+        k=(3, 5),
+        n_splits=3,
+        class_weight=class_weight,
+        certify="nested",
+        outer_splits=2,
+    )
+    result = run_job(Job(study, labelled(n=90), tmp_path / "run"), Execution("serial"))
+    assert result.study.learner.class_weight == class_weight
+    found = verify(tmp_path / "run", refit=1.0, execution=Execution("serial"))
+    assert found.differences == []
+    assert "class_weight" in (tmp_path / "run" / "study.json").read_text()
+
+
+def test_weights_move_errors_from_the_heavy_class_to_the_light_one():
+    task = blobs(200, seed=5)
+    shares = []
+    for heavy in ("-1=20", None, "1=20"):
+        study = Study.of(C=(1.0,), gamma=(0.5,), k=(3,), n_splits=4, class_weight=heavy)
+        result = run_job(Job(study, task), Execution("serial"))
+        shares.append(np.sum([m.errors for m in result.ensemble.members], axis=0))
+    first, second = np.transpose(shares)
+    assert first[0] < first[1] < first[2]
+    assert second[0] > second[1] > second[2]
+
+
+@pytest.mark.parametrize("name", ["newton", "libsvm"])
+def test_a_fit_stopped_early_stays_within_its_box(name):
+    p, w = posed(9), Weights(1.0, 12.0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        M = complement_of(1.0 - p.K)
+        solutions = SOLVERS[name](M, p.y, GRID[2:], 1e-6, 3, w).solutions()
+    for C, s in zip(GRID[2:], solutions, strict=True):
+        assert s.status is Status.NOT_CONVERGED
+        assert violation(p, s, C, w) > 1e-6

@@ -1,0 +1,452 @@
+"""More than two classes: votes by their definition, labels and decisions of scikit-learn's SVC, the table."""
+
+from dataclasses import replace
+from itertools import combinations, product
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn import datasets
+from sklearn.svm import SVC
+from sklearn.utils.class_weight import compute_class_weight
+
+from ckcv_ray import GaussianSVM, Job, Study, Task
+from ckcv_ray.core.measures import UNDECIDED as NEITHER
+from ckcv_ray.core.measures import ZERO_ONE, GroupShares
+from ckcv_ray.core.resampling import complete_kfold
+from ckcv_ray.errors import InputError
+from ckcv_ray.learners.base import STATUSES, Status
+from ckcv_ray.learners.ensemble import from_arrow, judge
+from ckcv_ray.learners.ensemble import schema as members_schema
+from ckcv_ray.learners.svm import class_blocks, one_against_one, pairwise
+from ckcv_ray.learners.svm.class_weight import weights_by_class
+from ckcv_ray.learners.svm.pairwise import from_table, to_table
+from ckcv_ray.learners.svm.votes import Ballot, pairs_of
+from ckcv_ray.runs.run import run_job
+from ckcv_ray.runs.verify import verify
+from ckcv_ray.study import Execution
+
+COSTS = (0.01, 0.1, 1.0, 10.0, 1000.0)
+GAMMAS = (1e-3, 0.01, 0.1, 1.0)
+OPEN = [0.0, -0.0, 1e-9, -1e-9, 1e-10]
+
+
+def clouds(n, n_classes, seed, spread=1.2):
+    rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(n, n_classes)))
+    y = rng.integers(0, n_classes, n)
+    y[: 2 * n_classes] = np.tile(np.arange(n_classes), 2)
+    return Task.of(rng.normal(size=(n, 3)) + spread * rng.normal(size=(n_classes, 3))[y], y)
+
+
+def named(name):
+    X, y = getattr(datasets, f"load_{name}")(return_X_y=True)
+    return Task.of(X[:500], y[:500])
+
+
+TASKS = {
+    "iris": lambda: named("iris"),
+    "wine": lambda: named("wine"),
+    "part of digits": lambda: named("digits"),
+    "three clouds": lambda: clouds(120, 3, 1),
+    "five clouds": lambda: clouds(150, 5, 2),
+    "eight clouds": lambda: clouds(120, 8, 3),
+}
+
+
+def block_of(learner, task, train, score):
+    return learner.prepare(learner.share(task), train, score)
+
+
+def a_split(task, number=0):
+    return complete_kfold(task.n, 4, number, 4, 0)
+
+
+# Votes
+
+
+def winner_of(n_classes, f):
+    """The winner by LIBSVM's count, given each pair's decision value, none of which is open."""
+    votes = np.zeros(n_classes, int)
+    for (first, second), value in zip(combinations(range(n_classes), 2), f, strict=True):
+        votes[second if value > 0 else first] += 1
+    return int(np.argmax(votes))
+
+
+def by_definition(n_classes, f):
+    """The winner, or -1 if some way to decide the open pairs gives another one than another way."""
+    ways = product(*([-1.0, 1.0] if abs(value) <= 1e-9 else [value] for value in f))
+    winners = {winner_of(n_classes, way) for way in ways}
+    return winners.pop() if len(winners) == 1 else NEITHER
+
+
+def counted(n_classes, f):
+    """The winners of rows by ``Ballot``, given f [pairs, rows]."""
+    ballot = Ballot((f.shape[1],), n_classes)
+    for pair, values in zip(pairs_of(n_classes), f, strict=True):
+        ballot.add(*pair, values)
+    return ballot.winners()
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.integers(2, 5), st.integers(0, 10**6), st.floats(0, 0.6))
+def test_a_row_is_undecided_only_if_open_pairs_could_change_its_winner(n_classes, seed, share):
+    rng = np.random.default_rng(seed)
+    f = rng.normal(size=(len(pairs_of(n_classes)), 12))
+    f = np.where(rng.random(f.shape) < share, rng.choice(OPEN, f.shape), f)
+    expected = [by_definition(n_classes, column) for column in f.T]
+    assert counted(n_classes, f).tolist() == expected
+
+
+def test_every_way_three_classes_can_vote():
+    values = [-1.0, 0.0, 1.0]
+    f = np.array(list(product(values, repeat=3))).T
+    winners = counted(3, f)
+    assert winners.tolist() == [by_definition(3, column) for column in f.T]
+    assert set(winners.tolist()) == {-1, 0, 1, 2}
+    circle = np.array([[-1.0], [1.0], [-1.0]])  # 0 beats 1, 2 beats 0, 1 beats 2: one vote each
+    assert counted(3, circle).tolist() == [0]
+
+
+def test_an_open_pair_of_losers_does_not_matter():
+    f = np.array([[-1.0], [-1.0], [0.0]])  # 0 beats both others
+    assert counted(3, f).tolist() == [0]
+
+
+# Against scikit-learn
+
+
+def is_determined(model, weights):
+    """Whether every pair has a support vector that is between its bounds by more than rounding.
+
+    It decides the offset. Without one the offset may be any of an interval: its middle, or an end if rounding
+    keeps a row from its bound.
+    """
+    for (first, second), svm in model.pairs():
+        bound = svm.C * np.where(svm.dual_coef > 0, weights[second], weights[first])
+        size = np.abs(svm.dual_coef)
+        if not np.any(np.minimum(size, bound - size) > 1e-6 * bound):
+            return False
+    return True
+
+
+def theirs(model, task, train, class_weight):
+    X = model.scaling.apply(task.X[train])
+    options = {"tol": 1e-8, "class_weight": class_weight, "decision_function_shape": "ovo"}
+    return SVC(C=model.C, gamma=model.gamma, **options).fit(X, task.y[train])
+
+
+@pytest.mark.parametrize("name", TASKS)
+@pytest.mark.parametrize("class_weight", [None, "balanced", {0: 3.0, 2: 0.2}], ids=str)
+def test_labels_and_decisions_are_those_of_svc(name, class_weight):
+    task = TASKS[name]()
+    learner = GaussianSVM(COSTS, GAMMAS, tolerance=1e-8, class_weight=class_weight).canonical(task)
+    split = a_split(task)
+    block, compared = block_of(learner, task, split.train, split.select), 0
+    weights = weights_by_class(learner.class_weight, task.classes, task.y[split.train])
+    for path in range(len(GAMMAS)):
+        fits = block.fit(path, len(COSTS))
+        labels = fits.predict()
+        for step in range(len(COSTS)):
+            model = fits.model(step)
+            if not is_determined(model, weights):
+                continue
+            svc = theirs(model, task, split.train, class_weight)
+            new = model.scaling.apply(task.X[split.select])
+            assert np.array_equal(labels[step], svc.predict(new))
+            f = np.array([svm.decision(task.X[split.select]) for _, svm in model.pairs()])
+            np.testing.assert_allclose(f.T, -svc.decision_function(new), atol=2e-3)
+            compared += 1
+    assert compared >= len(COSTS) * len(GAMMAS) // 3
+
+
+def test_balanced_weights_are_those_of_scikit_learn_for_the_classes_that_are_there():
+    rng = np.random.default_rng(3)
+    for n_classes in range(2, 7):
+        y = rng.integers(0, n_classes, 50)
+        y[:n_classes] = np.arange(n_classes)
+        names = tuple(map(str, range(n_classes)))
+        expected = compute_class_weight("balanced", classes=np.arange(n_classes), y=y)
+        assert weights_by_class("balanced", names, y).tolist() == expected.tolist()
+        left = y[y != 1]
+        expected = compute_class_weight("balanced", classes=np.unique(left), y=left)
+        found = weights_by_class("balanced", names, left)
+        assert np.delete(found, 1).tolist() == expected.tolist()
+
+
+@pytest.mark.parametrize("class_weight", [None, "balanced"])
+@pytest.mark.parametrize("missing", [(0,), (2,), (3,), (0, 2), (1, 3), (0, 1, 3)], ids=str)
+def test_without_some_classes_it_is_the_svc_of_the_others(missing, class_weight):
+    task = clouds(120, 4, 5)
+    learner = GaussianSVM((0.3, 5.0), (0.2,), tolerance=1e-8, class_weight=class_weight)
+    split = a_split(task)
+    train = split.train[~np.isin(task.y[split.train], missing)]
+    fits = block_of(learner, task, train, split.select).fit(0, 2)
+    for step in range(2):
+        model = fits.model(step)
+        found = model.predict(task.X[split.select]).label
+        assert np.array_equal(found, fits.predict()[step])
+        if len(missing) == 3:
+            assert set(found.tolist()) == {2}
+        else:
+            svc = theirs(model, task, train, class_weight)
+            assert np.array_equal(found, svc.predict(model.scaling.apply(task.X[split.select])))
+        assert learner.check(model, task, train, True) == ([], [])
+
+
+# Blocks
+
+
+@pytest.mark.parametrize("solver", ["newton", "libsvm"])
+def test_a_block_in_strips_gives_the_same_labels(solver, monkeypatch):
+    task, learner = clouds(200, 4, 6), GaussianSVM((0.3, 5.0), (0.05, 0.5), tolerance=1e-6, solver=solver)
+    split = a_split(task)
+    dense = block_of(learner, task, split.train, split.select)
+    expected = [dense.fit(path, 2) for path in range(2)]
+    labels = [fits.predict() for fits in expected]
+    monkeypatch.setattr(class_blocks, "DENSE_BYTES", 0)
+    monkeypatch.setattr(class_blocks, "strip_rows", lambda columns: 7)
+    points = block_of(learner, task, split.train, split.select)
+    assert isinstance(points.kernel, class_blocks.Points)
+    assert isinstance(dense.kernel, class_blocks.Dense)
+    for path in range(2):
+        fits = points.fit(path, 2)
+        assert np.array_equal(fits.predict(), labels[path])
+        for one, other in zip(fits.pairs, expected[path].pairs, strict=True):
+            np.testing.assert_allclose(one.b, other.b, atol=1e-3)
+
+
+def test_votes_are_counted_in_any_number_of_parts(monkeypatch):
+    task, learner = clouds(150, 5, 14), GaussianSVM((0.3, 5.0), (0.5,))
+    split = a_split(task)
+    fits = block_of(learner, task, split.train, split.select).fit(0, 2)
+    whole = fits.predict()
+    for most in (1, 70, 10 * (len(split.select) - 1)):
+        monkeypatch.setattr(one_against_one, "MOST_VOTES", most)
+        assert np.array_equal(fits.predict(), whole)
+
+
+def test_shared_distances_give_the_same_bits():
+    task = clouds(100, 3, 7)
+    learner = GaussianSVM((0.3, 5.0), (0.05, 0.5), scale="none")
+    split, shared = a_split(task), learner.share(task)
+    assert shared.distances is not None
+    blocks = [
+        learner.prepare(one, split.train, split.select) for one in (shared, shared._replace(distances=None))
+    ]
+    for path in range(2):
+        one, other = (block.fit(path, 2) for block in blocks)
+        assert all(learner.same(one.model(step), other.model(step)) for step in range(2))
+        assert np.array_equal(one.predict(), other.predict())
+
+
+def test_the_order_of_the_classes_among_the_rows_does_not_matter_much():
+    task = clouds(90, 3, 8)
+    learner = GaussianSVM((1.0,), (0.3,), tolerance=1e-9)
+    order = np.argsort(-task.y, kind="stable")
+    other = Task.of(task.X[order], task.y[order])
+    new = clouds(50, 3, 9).X
+    everything = np.arange(task.n)
+    labels = [
+        block_of(learner, one, everything, everything[:5]).fit(0, 1).model(0).predict(new).label
+        for one in (task, other)
+    ]
+    assert np.array_equal(*labels)
+
+
+def test_totals_of_groups_are_those_of_the_models():
+    task = clouds(90, 4, 10)
+    learner = GaussianSVM((0.1, 1.0, 10.0), (0.1, 1.0))
+    split = a_split(task)
+    X, y = task.X[split.select], task.y[split.select]
+    measure = GroupShares(np.arange(len(y)) % 7)
+    for path in range(2):
+        fits = block_of(learner, task, split.train, split.select).fit(path, 3)
+        models = [fits.model(step) for step in range(3)]
+        assert fits.totals(measure).tolist() == [list(judge(m, X, y, measure, 4)) for m in models]
+        assert fits.totals(ZERO_ONE).tolist() == [list(judge(m, X, y, ZERO_ONE, 4)) for m in models]
+
+
+def test_a_fit_has_not_converged_if_a_pair_has_not():
+    task, split = clouds(120, 3, 11, spread=0.2), a_split(clouds(120, 3, 11, spread=0.2))
+    fits = block_of(GaussianSVM((1.0,), (1.0,), max_iter=9), task, split.train, split.select).fit(0, 1)
+    converged = [bool(pair.converged[0]) for pair in fits.pairs]
+    assert STATUSES[fits.status[0]] is (Status.CONVERGED if all(converged) else Status.NOT_CONVERGED)
+    assert not all(converged)
+    assert fits.n_iter[0] == sum(pair.n_iter[0] for pair in fits.pairs)
+    plenty = block_of(GaussianSVM((1.0,), (1.0,)), task, split.train, split.select).fit(0, 1)
+    assert STATUSES[plenty.status[0]] is Status.CONVERGED
+
+
+# The model
+
+
+def fitted(n_classes=4, missing=()):
+    task = clouds(80, n_classes, 12)
+    rows = np.flatnonzero(~np.isin(task.y, missing))[:60]
+    learner = GaussianSVM((2.0,), (0.4,))
+    return learner, task, rows, block_of(learner, task, rows, rows[:1]).fit(0, 1).model(0)
+
+
+def test_there_is_no_score():
+    _, task, _, model = fitted()
+    predicted = model.predict(task.X)
+    assert np.isnan(predicted.score).all()
+    assert predicted.label.dtype == np.int32
+
+
+def test_the_size_of_the_internal_block_does_not_matter(monkeypatch):
+    _, task, _, model = fitted()
+    whole = model.predict(task.X).label
+    for block in (1, 50, 97):
+        monkeypatch.setattr(pairwise, "BLOCK", block)
+        assert np.array_equal(model.predict(task.X).label, whole)
+
+
+def refused(row, task, told, error=ValueError):
+    with pytest.raises(error, match=told):
+        from_table(pa.Table.from_pylist([row], pairwise.SCHEMA), task)
+
+
+def with_first(lists, value):
+    return [value, *lists[1:]]
+
+
+def test_a_row_that_is_no_model_of_the_task_is_refused():
+    learner, task, _, model = fitted()
+    (row,) = to_table([model]).to_pylist()
+    (again,) = from_table(pa.Table.from_pylist([row], pairwise.SCHEMA), task)
+    assert learner.same(again, model)
+    support, coefficients, offset = row["support"], row["dual_coef"], row["offset"]
+    d = task.X.shape[1]
+    for name in ("support", "dual_coef", "offset"):
+        refused(row | {name: row[name][:-1]}, task, "each of 6 pairs of classes")
+        refused(row | {name: []}, task, "each of 6 pairs of classes")
+    for name in ("centre", "scale"):
+        refused(row | {name: [1.0] * (d + 1)}, task, f"do not have {d} features")
+    order = "ascending order, with one coefficient each"
+    refused(row | {"support": with_first(support, support[0][::-1])}, task, order)
+    refused(row | {"support": with_first(support, [-1, *support[0][1:]])}, task, order)
+    refused(row | {"support": with_first(support, support[0][:-1])}, task, order)
+    refused(row | {"dual_coef": with_first(coefficients, coefficients[0][1:])}, task, order)
+    refused(
+        row | {"support": with_first(support, [*support[0][:-1], task.n])}, task, "out of bounds", IndexError
+    )
+    for bad in (np.nan, np.inf):
+        refused(
+            row | {"dual_coef": with_first(coefficients, [bad, *coefficients[0][1:]])}, task, "not finite"
+        )
+        refused(row | {"offset": with_first(offset, bad)}, task, "not finite")
+        refused(row | {"C": bad}, task, "not finite")
+        refused(row | {"gamma": bad}, task, "not finite")
+        refused(row | {"centre": [bad] * d}, task, "not finite")
+    for changed in ({"C": 0.0}, {"gamma": -1.0}, {"scale": [0.0] * d}):
+        refused(row | changed, task, "positive")
+
+
+@pytest.mark.parametrize("name", ["support", "dual_coef"])
+def test_an_empty_cell_inside_a_list_of_lists_is_refused(name):
+    learner, task, _, model = fitted()
+    (row,) = to_table([model]).to_pylist()
+    columns = {"k": 3, "split": 0, "errors": [0] * 4, "n_estimate": [5] * 4}
+    forged = row | columns | {name: with_first(row[name], [None, *row[name][0][1:]])}
+    with pytest.raises(ValueError, match=f"{name} has empty cells"):
+        from_arrow(pa.Table.from_pylist([forged], members_schema(learner, task)), learner, task)
+
+
+def test_models_are_the_same_in_every_bit_alone():
+    learner, _, _, model = fitted()
+    first, *others = model.dual_coef
+    bent = first.copy()
+    bent[0] = np.nextafter(bent[0], 9.0)
+    assert learner.same(model, replace(model, offset=model.offset.copy()))
+    for changed in (
+        {"offset": np.nextafter(model.offset, 9.0)},
+        {"dual_coef": (bent, *others)},
+        {"used": (model.used[0] + 1, *model.used[1:])},
+        {"support": model.support + 1},
+        {"scaling": model.scaling._replace(centre=model.scaling.centre + 1.0)},
+        {"n_classes": 3},
+    ):
+        assert not learner.same(model, replace(model, **changed))
+        assert not learner.same(replace(model, **changed), model)
+
+
+# What can be checked without a refit
+
+
+def first_pair(model, **changed):
+    """The model with another first pair."""
+    parts = {name: getattr(model, name) for name in ("used", "dual_coef")}
+    parts |= {name: (value, *parts[name][1:]) for name, value in changed.items() if name in parts}
+    offset = model.offset.copy()
+    offset[0] = changed.get("offset", offset[0])
+    return replace(model, **parts, offset=offset)
+
+
+def test_every_forged_part_of_a_model_is_found():
+    learner, task, rows, model = fitted()
+    assert learner.check(model, task, rows, True) == ([], [])
+    coefficients = model.dual_coef[0]
+    heavy = coefficients.copy()
+    heavy[0] *= 1.5 * model.C / abs(heavy[0])
+    strangers = np.flatnonzero(task.y[model.support] == 3)[: len(model.used[0])]
+    told = {
+        "by the KKT conditions it is": first_pair(model, offset=model.offset[0] + 0.1),
+        "outside the box or do not sum to zero": first_pair(model, dual_coef=heavy),
+        "does not have the sign of its label": first_pair(model, dual_coef=-coefficients),
+        "not among its training rows": first_pair(
+            model, used=strangers, dual_coef=coefficients[: len(strangers)]
+        ),
+        "scaling is not that": replace(
+            model, scaling=model.scaling._replace(centre=model.scaling.centre + 0.1)
+        ),
+        "violates the KKT conditions": first_pair(model, dual_coef=0.5 * coefficients),
+    }
+    for sentence, forged in told.items():
+        found = learner.check(forged, task, rows, True).differences
+        assert any(sentence in difference for difference in found), sentence
+        if "scaling" not in sentence:
+            assert all(difference.startswith("classes 0 and 1: ") for difference in found)
+
+
+def test_forged_pairs_of_classes_without_rows_are_found():
+    learner, task, rows, model = fitted(4, missing=(1, 3))
+    assert learner.check(model, task, rows, True) == ([], [])
+    pairs = pairs_of(4)
+    for pair, sentence in (((1, 3), "without training rows"), ((0, 1), "does not predict that class")):
+        offset = model.offset.copy()
+        offset[pairs.index(pair)] = 0.5
+        (found,) = learner.check(replace(model, offset=offset), task, rows, True).differences
+        assert f"classes {pair[0]} and {pair[1]}: " in found
+        assert sentence in found
+
+
+def test_balanced_weights_whose_product_with_c_vanishes_are_refused_on_the_task():
+    learner = GaussianSVM((1e-323,), (1.0,), class_weight="balanced")
+    assert learner.canonical(clouds(20, 2, 0)) == learner
+    with pytest.raises(InputError, match="must be positive and finite"):
+        learner.canonical(clouds(40, 5, 0))
+
+
+# Runs
+
+
+@pytest.mark.parametrize("certify", ["holdout", "nested", "occam"])
+def test_a_run_of_three_classes_is_verified_with_refits(certify, tmp_path):
+    options = {"outer_splits": 2} if certify == "nested" else {}
+    study = Study.of(
+        C=(0.1, 1.0, 10.0),
+        gamma=(0.1, 1.0),
+        k=(3, 5),
+        n_splits=3,
+        class_weight={"0": 2},
+        certify=certify,
+        criterion="balanced",
+        **options,
+    )
+    result = run_job(Job(study, clouds(90, 3, 13), tmp_path / "run"), Execution("serial"))
+    assert len(result.certificate.labels) == 3
+    found = verify(tmp_path / "run", refit=1.0, execution=Execution("serial"))
+    assert found.differences == []

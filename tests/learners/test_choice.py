@@ -1,0 +1,270 @@
+"""A choice among learners: what it consists of, how its models are stored, and what it refuses."""
+
+import json
+import pickle
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from decision_stump import DecisionStump
+from learner_contract import clouds
+from nearest_centroid import NearestCentroid
+
+from ckcv_ray.core.measures import ZERO_ONE, Kind
+from ckcv_ray.errors import InputError
+from ckcv_ray.learners import Choice, learners_of
+from ckcv_ray.learners.choice import ChosenModel, learner_of_paths, number_of
+from ckcv_ray.learners.ensemble import Ensemble, Member, from_arrow, to_arrow
+from ckcv_ray.learners.svm.learner import GaussianSVM
+from ckcv_ray.study import Problem, Study
+
+SVM = GaussianSVM(C=(0.1, 1.0), gamma=(0.1, 1.0, 10.0))
+CENTROID, STUMP = NearestCentroid((0.5, 2.0)), DecisionStump()
+CHOICE = Choice((SVM, CENTROID, STUMP))
+TASK = clouds(40, 2)
+EVERY = np.arange(40)
+TRAIN, SCORE = EVERY[:30], EVERY[30:]
+
+
+@dataclass(frozen=True)
+class Binary(DecisionStump):
+    """A learner of two classes alone."""
+
+    kinds = frozenset({Kind.BINARY})
+
+
+def models(choice: Choice = CHOICE) -> list[Any]:
+    """A model of every setting."""
+    block = choice.prepare(choice.share(TASK), TRAIN, SCORE)
+    every = [(block.fit(path, length), length) for path, length in enumerate(choice.lengths)]
+    return [fits.model(step) for fits, length in every for step in range(length)]
+
+
+def ensemble(of: list[Any]) -> Ensemble:
+    return Ensemble(tuple(Member(3, i, model, (0, 0), (5, 5)) for i, model in enumerate(of)))
+
+
+# positions
+
+
+def test_paths_are_those_of_the_learners_one_after_the_other() -> None:
+    assert list(CHOICE.lengths) == [2, 2, 2, 2, 1, 2, 2]
+    assert learner_of_paths(CHOICE).tolist() == [0, 0, 0, 1, 1, 2, 2]
+    assert [CHOICE.at(path) for path in (0, 2, 3, 4, 5, 6)] == [
+        (0, 0),
+        (0, 2),
+        (1, 0),
+        (1, 1),
+        (2, 0),
+        (2, 1),
+    ]
+    for path, length in enumerate(CHOICE.lengths):
+        number, own = CHOICE.at(path)
+        label, learner = list(learners_of(CHOICE).items())[number]
+        for step in range(length):
+            setting = CHOICE.setting(path, step)
+            assert setting == {"learner": label, **learner.setting(own, step)}
+            assert number_of(CHOICE, setting) == number
+
+
+def test_a_single_learner_is_its_own_choice() -> None:
+    assert learners_of(SVM) == {"svm": SVM}
+    assert learner_of_paths(SVM).tolist() == [0, 0, 0]
+    assert number_of(SVM, SVM.setting(0, 0)) == 0
+
+
+def test_settings_are_empty_where_a_learner_has_no_such_hyperparameter() -> None:
+    columns = CHOICE.settings()
+    assert list(columns) == ["learner", "C", "gamma", "metric", "shrinkage", "rule"]
+    assert columns["learner"].tolist() == 6 * ["svm"] + 3 * ["centroid"] + 4 * ["stump"]
+    assert columns["C"].tolist() == [0.1, 1.0] * 3 + [None] * 7
+    assert columns["shrinkage"].tolist() == [None] * 6 + [0.5, 2.0, 0.0] + ["whole", "half"] * 2
+
+
+# what it refuses
+
+
+@dataclass(frozen=True)
+class Clashing(NearestCentroid):
+    """A learner with a hyperparameter that is called learner."""
+
+    name = "clashing"
+
+    def setting(self, path: int, step: int) -> dict[str, Any]:
+        return {"learner": "mine", **super().setting(path, step)}
+
+
+@pytest.mark.parametrize(
+    ("learners", "labels", "message"),
+    [
+        ((), None, "learners is empty"),
+        ("svm", None, "learners='svm' is not a sequence: give a list of learners, at least two"),
+        ((SVM,), None, "learners: there is a single one: give it itself"),
+        ((SVM, "centroid"), None, "learners: 'centroid' is not a single learner"),
+        ((SVM, GaussianSVM), None, "is not a single learner, such as"),
+        ((SVM, CHOICE), None, "is not a single learner"),
+        ((SVM, GaussianSVM()), None, "svm is named twice: leave one out, or tell them apart by labels"),
+        ((SVM, GaussianSVM()), ("a", "a"), "a is named twice"),
+        ((SVM, replace(SVM)), ("a", "b"), "b is the same as another one, options included"),
+        ((SVM, CENTROID), ("a",), "labels: there is 1 for 2 learners"),
+        ((SVM, CENTROID), ("a", "b", "c"), "labels: there are 3 for 2 learners"),
+        ((SVM, CENTROID), ("a", "b,c"), "labels='b,c': a label is text"),
+        ((SVM, CENTROID), ("a", ""), "labels='': a label is text"),
+        ((SVM, CENTROID), ("a", " b"), "labels=' b': a label is text"),
+        ((SVM, CENTROID), ("a", "b\x1b"), r"labels='b\\x1b': a label is text"),
+        ((SVM, CENTROID), ("a", "b" * 101), "a label is text of at most 100 printable"),
+        ((SVM, CENTROID), ("a", 1), "labels=1: a label is text"),
+        ((SVM, CENTROID), "ab", "labels='ab' is not a sequence"),
+        ((SVM, Clashing()), None, "a hyperparameter of clashing is called learner"),
+    ],
+)
+def test_what_is_no_choice_is_refused(learners: Any, labels: Any, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        Choice(learners, labels)
+
+
+def test_a_learner_of_another_kind_is_refused_by_its_name() -> None:
+    two = Binary()
+    assert Choice((CENTROID, two), ("mine", "other")).kinds == {Kind.BINARY}
+    assert CHOICE.kinds == Choice((CENTROID, STUMP)).kinds == {Kind.BINARY, Kind.MULTICLASS}
+    with pytest.raises(
+        InputError, match=r"has 3 classes .*, and learner mine is for two classes: leave it out"
+    ):
+        Problem.of(Study(learner=Choice((two, CENTROID), ("mine", "other"))), clouds(60, 3))
+
+
+def test_scores_rank_if_those_of_every_learner_do() -> None:
+    assert not CHOICE.ranks
+    assert Choice((SVM, GaussianSVM()), ("a", "b")).ranks
+    study = Study(learner=CHOICE).replace(certify="holdout", claim="auc")
+    with pytest.raises(InputError, match="needs scores that order the rows, and learner centroid gives none"):
+        Problem.of(study, TASK)
+
+
+# labels
+
+
+def test_labels_that_are_the_names_change_nothing() -> None:
+    named = Choice((SVM, CENTROID), ("svm", "centroid"))
+    assert named == Choice((SVM, CENTROID))
+    assert named.labels is None
+    assert "labels" not in Study(learner=named).to_json()["learner"]
+
+
+def test_one_class_can_be_named_twice_by_labels() -> None:
+    twice = Choice((SVM, replace(SVM, class_weight="balanced")), ("equal", "balanced"))
+    content = json.loads(json.dumps(Study(learner=twice).to_json()))
+    assert content["learner"]["labels"] == ["equal", "balanced"]
+    assert Study.from_json(content).learner == twice
+    assert [model.learner for model in models(twice)] == ["equal"] * 6 + ["balanced"] * 6
+    assert twice.columns(TASK).names[:3] == ["learner", "equal.C", "equal.gamma"]
+
+
+def test_the_order_of_the_learners_is_part_of_the_study() -> None:
+    other = Choice((CENTROID, SVM, STUMP))
+    runs = [Problem.of(Study(learner=one), TASK).run_id for one in (CHOICE, other)]
+    assert runs[0] != runs[1]
+
+
+def test_advice_is_that_of_each_learner_that_has_some() -> None:
+    assert CHOICE.convergence_advice == "svm: raise max_iter or narrow the grid; stump: there is none"
+
+
+# fits
+
+
+def test_a_split_is_prepared_only_for_learners_that_are_fitted(monkeypatch: pytest.MonkeyPatch) -> None:
+    prepared = []
+    for kind in (GaussianSVM, NearestCentroid, DecisionStump):
+        real = kind.prepare
+
+        def counted(self: Any, *rows: Any, real: Any = real) -> Any:
+            prepared.append(self.name)
+            return real(self, *rows)
+
+        monkeypatch.setattr(kind, "prepare", counted)
+    block = CHOICE.prepare(CHOICE.share(TASK), TRAIN, SCORE)
+    assert prepared == []
+    for path in (3, 4, 5, 6):
+        block.fit(path, 1)
+    assert prepared == ["centroid", "stump"]
+
+
+def test_fits_are_those_of_the_learner_alone() -> None:
+    block = CHOICE.prepare(CHOICE.share(TASK), TRAIN, SCORE)
+    first = 0
+    for label, one in learners_of(CHOICE).items():
+        alone = one.prepare(one.share(TASK), TRAIN, SCORE)
+        for path, length in enumerate(one.lengths):
+            fits, own = block.fit(first + path, length), alone.fit(path, length)
+            assert np.array_equal(fits.totals(ZERO_ONE), own.totals(ZERO_ONE))
+            for step in range(length):
+                assert fits.model(step).learner == label
+                assert one.same(fits.model(step).model, own.model(step))
+        first += len(one.lengths)
+
+
+def test_arrays_that_learners_share_are_sent_once() -> None:
+    two = Choice((CENTROID, STUMP))
+    sizes = [len(pickle.dumps(one.share(clouds(2000, 2)))) for one in (two, CENTROID)]
+    assert sizes[0] < 1.1 * sizes[1]
+
+
+def test_memory_is_that_of_one_learner_at_a_time() -> None:
+    assert CHOICE.memory(100, 50, 3) == max(one.memory(100, 50, 3) for one in CHOICE.learners)
+
+
+# tables of models
+
+
+def test_models_of_several_learners_share_a_table() -> None:
+    """As those of a nested ensemble do, whose splits may select different learners."""
+    every = models()
+    mixed = [every[i] for i in (12, 0, 7, 3, 11, 8)]
+    table = to_arrow(ensemble(mixed), CHOICE, TASK)
+    assert table["learner"].to_pylist() == [model.learner for model in mixed]
+    for row in table.to_pylist():
+        filled = {name for name, value in row.items() if value is not None and "." in name}
+        assert {name.split(".")[0] for name in filled} == {row["learner"]}
+    again = [member.model for member in from_arrow(table, CHOICE, TASK).members]
+    assert all(map(CHOICE.same, mixed, again))
+    assert not CHOICE.same(mixed[0], mixed[1])
+
+
+def forged(change: Any) -> pa.Table:
+    rows = to_arrow(ensemble([models()[i] for i in (0, 7, 12)]), CHOICE, TASK).to_pylist()
+    change(rows)
+    return pa.Table.from_pylist(
+        rows, schema=pa.schema([*to_arrow(ensemble(models()[:1]), CHOICE, TASK).schema])
+    )
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (
+            lambda rows: rows[0].update({"learner": "forest"}),
+            "learner 'forest' is none of svm, centroid, stump",
+        ),
+        (lambda rows: rows[0].update({"learner": None}), "learner None is none of"),
+        (lambda rows: rows[0].update({"learner": "centroid"}), "svm.C has values in rows of other learners"),
+        (lambda rows: rows[1].update({"svm.C": 1.0}), "svm.C has values in rows of other learners than svm"),
+        (lambda rows: rows[0].update({"svm.offset": None}), "svm.offset has empty cells"),
+        (lambda rows: rows[1].update({"centroid.scale": [None, 1.0, 1.0]}), "centroid.scale has empty cells"),
+        (lambda rows: rows[2].update({"k": None}), "k has empty cells"),
+    ],
+)
+def test_a_table_with_cells_of_another_learner_or_without_its_own_is_refused(
+    change: Any, message: str
+) -> None:
+    with pytest.raises(ValueError, match=message):
+        from_arrow(forged(change), CHOICE, TASK)
+
+
+def test_a_model_can_be_pickled_and_names_its_learner() -> None:
+    model = pickle.loads(pickle.dumps(models()[0]))
+    assert isinstance(model, ChosenModel)
+    assert CHOICE.same(model, models()[0])
+    assert CHOICE.setting_of(model) == {"learner": "svm", "C": 0.1, "gamma": 0.1}

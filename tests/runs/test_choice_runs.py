@@ -1,0 +1,348 @@
+"""Runs of several learners: the winner is the best of what each alone selects."""
+
+import json
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow.compute as pc
+import pytest
+from decision_stump import DecisionStump
+from failing_learner import Failing
+from learner_contract import Unruly, clouds
+from nearest_centroid import NearestCentroid
+
+from ckcv_ray import Execution, Result, Study, Task, load_run, report, verify
+from ckcv_ray.claims.proofs import occam, weight
+from ckcv_ray.core.bounds import safe
+from ckcv_ray.engine import forecast
+from ckcv_ray.engine.aggregator import Aggregator
+from ckcv_ray.engine.backend import SERIAL, SerialBackend
+from ckcv_ray.engine.evaluate import evaluate, share
+from ckcv_ray.errors import RunError, StoreError
+from ckcv_ray.learners import Choice, learners_of
+from ckcv_ray.learners.ensemble import Outcome
+from ckcv_ray.learners.svm.learner import GaussianSVM
+from ckcv_ray.runs.load import replay
+from ckcv_ray.runs.run import Job, checked, run_job, run_work
+from ckcv_ray.storage.folder import RunFolder
+from ckcv_ray.study import Problem
+
+SVM = GaussianSVM(C=(0.1, 1.0, 10.0), gamma=(0.1, 1.0))
+CENTROID, STUMP = NearestCentroid((0.5, 2.0)), DecisionStump()
+CHOICE = Choice((SVM, CENTROID, STUMP))
+SERIALLY = Execution("serial")
+OPTIONS: dict[str, Any] = {"k": (3, 5, 8), "n_splits": 5, "seed": 3}
+STUDY = Study.of(**OPTIONS).with_learner(CHOICE)
+OTHERS: dict[str, dict[str, Any]] = {
+    "error": {},
+    "balanced": {"criterion": "balanced"},
+    "cost": {"criterion": "cost", "costs": {0: 3, 1: 1}},
+    "rotation": {"resampling": "rotation"},
+    "holdout": {"certify": "holdout"},
+}
+
+
+def table(seed: int, n: int = 60) -> Task:
+    """Two clouds; where the seed is even, on so few points that many candidates are equal."""
+    rng = np.random.default_rng(np.random.SeedSequence(21, spawn_key=(seed,)))
+    y = np.arange(n) % 2
+    X = rng.normal(size=(n, 2)) + y[:, None]
+    return Task.of(X if seed % 2 else np.round(X / 2) + 0.1, y)
+
+
+def solved(study: Study, task: Task, out: Path | None = None) -> Result:
+    return run_job(Job(study, task, out), SERIALLY)
+
+
+@pytest.fixture(scope="module")
+def out(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("choice") / "run"
+    solved(STUDY.replace(report_k=(5,)), table(1), folder)
+    return folder
+
+
+# the winner
+
+
+@pytest.mark.parametrize("options", OTHERS.values(), ids=OTHERS.keys())
+@pytest.mark.parametrize("seed", range(4))
+def test_the_winner_is_the_best_of_what_each_learner_alone_selects(seed: int, options: Any) -> None:
+    task, study = table(seed), STUDY.replace(**options)
+    for order in (CHOICE, Choice((STUMP, CENTROID, SVM))):
+        together = solved(study.with_learner(order), task)
+        alone = {label: solved(study.with_learner(one), task) for label, one in learners_of(order).items()}
+        best = min(alone, key=lambda label: alone[label].l_ms)  # of equals the first
+        assert together.setting == {"learner": best, **alone[best].setting}
+        assert together.k == alone[best].k
+        assert together.l_ms.hex() == alone[best].l_ms.hex()
+        assert together.l_ee.hex() == alone[best].l_ee.hex()
+        pairs = zip(together.ensemble.members, alone[best].ensemble.members, strict=True)
+        learner = learners_of(order)[best]
+        assert all(learner.same(one.model.model, other.model) for one, other in pairs)
+        for row in together.per_learner():
+            if row["l_ms"] is not None:
+                assert row["l_ms"] == alone[row["learner"]].l_ms
+            assert row["lower_bound"] <= alone[row["learner"]].l_ms
+
+
+def test_of_equal_learners_the_one_named_first_wins_whatever_its_step() -> None:
+    """The first has the winning setting at its second step, the other one at its first."""
+    task = table(10)
+    learners = NearestCentroid((0.01, 0.5)), NearestCentroid((0.5, 50.0))
+    alone = [solved(STUDY.with_learner(one), task) for one in learners]
+    assert [result.position for result in alone] == [(0, 1), (0, 0)]
+    assert alone[0].l_ms == alone[1].l_ms
+    result = solved(STUDY.with_learner(Choice(learners, ("first", "second"))), task)
+    assert result.setting == {"learner": "first", "metric": "pooled", "shrinkage": 0.5}
+    assert result.position == (0, 1)
+    assert [row["state"] for row in result.per_learner()] == ["winner", "tied"]
+    assert all(row["l_ms"] == result.l_ms for row in result.per_learner())
+    other = solved(STUDY.with_learner(Choice(learners[::-1], ("first", "second"))), task)
+    assert (other.setting, other.position) == (result.setting, (0, 0))
+
+
+def test_any_order_of_arrival_gives_the_same_table_of_learners(tmp_path: Path) -> None:
+    job = Job(STUDY, table(1))
+    tables = [
+        run_work(checked(job), opened=SERIAL._replace(backend=backend)).per_learner()
+        for backend in (SerialBackend, Unruly)
+    ]
+    assert tables[0] == tables[1]
+
+
+def test_exhaustive_knows_the_best_candidate_of_every_learner() -> None:
+    task = table(1)
+    whole, short = solved(STUDY.replace(exhaustive=True), task), solved(STUDY, task)
+    for known, row in zip(whole.per_learner(), short.per_learner(), strict=True):
+        alone = solved(STUDY.with_learner(learners_of(CHOICE)[known["learner"]]), task)
+        assert (known["l_ms"], known["k"]) == (alone.l_ms, alone.k)
+        assert known["setting"] == {"learner": known["learner"], **alone.setting}
+        assert row["lower_bound"] <= known["l_ms"] == known["lower_bound"]
+        assert row["setting"] in (None, known["setting"])
+
+
+# occam
+
+
+@pytest.mark.parametrize("learner", [CHOICE, Choice((NearestCentroid((1.0,)), SVM, STUMP)), SVM, CENTROID])
+@pytest.mark.parametrize("n", [45, 90])
+def test_shares_of_delta_sum_to_at_most_one(learner: Any, n: int) -> None:
+    problem = Problem.of(Study(learner=learner), table(1, n))
+    shares = [
+        weight(problem, size.k, number)
+        for number, settings in enumerate(problem.settings_of.tolist())
+        for size in problem.sizes
+        for _ in range(settings)
+    ]
+    assert 1 - Fraction(1, 10**30) < sum(shares) <= 1
+
+
+def test_shares_are_equal_for_each_learner_then_for_each_setting() -> None:
+    problem = Problem.of(STUDY, table(1))
+    assert problem.settings_of.tolist() == [6, 3, 4]
+    alone = {label: Problem.of(STUDY.with_learner(one), table(1)) for label, one in problem.learners.items()}
+    for number, label in enumerate(problem.learners):
+        for size in problem.sizes:
+            assert 3 * weight(problem, size.k, number) == pytest.approx(
+                weight(alone[label], size.k), rel=1e-15
+            )
+
+
+def test_occam_is_the_safe_bound_at_the_share_of_the_winner() -> None:
+    result = solved(STUDY.with_learner(Choice((STUMP, SVM))), table(1))
+    number = list(learners_of(result.problem.learner)).index(result.setting["learner"])
+    level = float(Fraction(0.05) * weight(result.problem, result.k, number))
+    c = result.certificate
+    assert c.claims[-1]["bound"] == pytest.approx(
+        np.mean(safe(np.array(c.errors), c.n_select, level)), rel=1e-12
+    )
+    settings = result.problem.settings_of[number]
+    said = f"occam over {settings} x k candidates of {result.setting['learner']}, one of 2 learners, "
+    assert said in c.claims[-1]["statement"]
+    assert list(occam(result.problem, result.k, c.errors, number))[-1] == c.claims[-1]
+
+
+# failures
+
+
+@pytest.mark.parametrize("place", [0, 1, 2])
+def test_a_learner_that_always_fails_leaves_the_others_intact(place: int, tmp_path: Path) -> None:
+    task, learners = table(1), [SVM, STUMP]
+    without = solved(STUDY.with_learner(Choice(tuple(learners))), task)
+    learners.insert(place, Failing())
+    result = solved(STUDY.with_learner(Choice(tuple(learners))), task, tmp_path / "run")
+    assert (result.setting, result.k, result.l_ms) == (without.setting, without.k, without.l_ms)
+    assert result.certificate.errors == without.certificate.errors
+    assert result.certificate.provisional
+    rows = {row["learner"]: row for row in result.per_learner()}
+    assert rows["failing"]["state"] == "failed"
+    assert 0 < rows["failing"]["failed"] <= rows["failing"]["candidates"]
+    assert [rows[label] for label in ("svm", "stump")] == without.per_learner()
+    assert verify(tmp_path / "run").differences == []
+    assert "failed, L_MS at least" in result.summary()
+    assert "no fit at all" in Path(report(tmp_path / "run")).read_text()
+
+
+def test_learners_that_all_fail_are_an_error() -> None:
+    failing = Choice((Failing((1.0,)), Failing((2.0,))), ("one", "two"))
+    with pytest.raises(RunError, match=r"no candidate could be completed: .* the first at learner = one"):
+        solved(STUDY.with_learner(failing), table(1))
+
+
+# files
+
+
+def test_the_table_of_candidates_has_the_columns_of_every_learner(out: Path) -> None:
+    result = load_run(out)
+    candidates = result.candidates
+    own = ["learner", "C", "gamma", "metric", "shrinkage", "rule"]
+    assert candidates.column_names[:8] == ["path", "step", *own]
+    assert [str(candidates.schema.field(name).type) for name in own] == [
+        "string", "double", "double", "string", "string", "string"
+    ]  # fmt: skip
+    for row in candidates.to_pylist():
+        setting = CHOICE.setting(row["path"], row["step"])
+        for name in own:
+            value = setting.get(name)
+            if name == "shrinkage" and isinstance(value, float):
+                assert float(row[name]) == value
+            else:
+                assert row[name] == value
+
+
+def test_numbers_of_several_learners_share_a_column_of_numbers() -> None:
+    svms = Choice((SVM, GaussianSVM(C=(3.0,), gamma=(1.0,))), ("many", "one"))
+    candidates = solved(STUDY.with_learner(svms), table(1)).candidates
+    assert str(candidates.schema.field("C").type) == "double"
+    assert candidates["C"].null_count == 0
+
+
+def test_a_run_is_loaded_verified_and_reported(out: Path) -> None:
+    result = load_run(out)
+    assert result.study.learner == CHOICE
+    assert result.certificate.setting["learner"] == result.setting["learner"]
+    assert verify(out).differences == []
+    assert verify(out, refit=1.0, execution=SERIALLY).differences == []
+    report(out)
+    page = (out / "report.html").read_text()
+    for row in result.per_learner():
+        assert f'<th scope="row">{row["learner"]}</th>' in page
+    X = result.task.X[:10]
+    assert np.array_equal(result.predict(X, seed=1), load_run(out, allow_pickle=True).predict(X, seed=1))
+
+
+def test_the_summary_and_the_json_have_a_line_for_each_learner(out: Path) -> None:
+    result = load_run(out)
+    lines = [line for line in result.summary().splitlines() if line.startswith("learner ")]
+    assert [line.split(":")[0].split()[1] for line in lines] == ["svm", "centroid", "stump"]
+    assert json.loads(json.dumps(result.to_json()))["per_learner"] == result.per_learner()
+    alone = solved(STUDY.with_learner(SVM), table(1))
+    assert not [line for line in alone.summary().splitlines() if line.startswith("learner ")]
+    (row,) = alone.per_learner()
+    assert (row["learner"], row["l_ms"], row["setting"]) == ("svm", alone.l_ms, alone.setting)
+
+
+def test_the_best_of_a_reported_k_names_its_own_learner(out: Path) -> None:
+    result = load_run(out)
+    shown = [row for row in result.per_k() if row["setting"] is not None]
+    assert len(shown) == 2
+    for row in shown:
+        rows = result.candidates.filter(pc.equal(result.candidates["k_first"], row["k_first"])).to_pylist()
+        (best,) = (one for one in rows if one["state"] in ("winner", "reported"))
+        assert row["setting"] == CHOICE.setting(best["path"], best["step"])
+
+
+def test_a_nested_ensemble_may_mix_learners(tmp_path: Path) -> None:
+    found = set()
+    for seed in range(6):
+        study = STUDY.replace(certify="nested", outer_splits=4, k=(3,))
+        result = solved(study, table(seed), tmp_path / str(seed))
+        assert result.nested is not None
+        labels = {member.model.learner for member in result.nested.members}
+        assert verify(tmp_path / str(seed)).differences == []
+        X = result.task.X[:5]
+        assert np.array_equal(
+            result.predict(X, nested=True, vote=True),
+            load_run(tmp_path / str(seed)).predict(X, nested=True, vote=True),
+        )
+        found.add(len(labels))
+    assert max(found) > 1
+
+
+def test_holdout_refits_the_winner(tmp_path: Path) -> None:
+    result = solved(STUDY.replace(certify="holdout"), table(1), tmp_path / "run")
+    assert result.models.refit is not None
+    assert result.models.refit.members[0].model.learner == result.setting["learner"]
+    assert verify(tmp_path / "run", refit=1.0, execution=SERIALLY).differences == []
+
+
+def test_an_interrupted_run_continues(tmp_path: Path) -> None:
+    class Once(SerialBackend):
+        batches = 0
+
+        def wait(self) -> Any:
+            self.batches += 1
+            if self.batches > 4:
+                raise KeyboardInterrupt
+            return super().wait()
+
+    job = Job(STUDY, table(1), tmp_path / "run")
+    with pytest.raises(KeyboardInterrupt):
+        run_work(checked(job), opened=SERIAL._replace(backend=Once))
+    assert replay(tmp_path / "run").progress().computed > 0
+    resumed, fresh = solved(STUDY, table(1), tmp_path / "run"), solved(STUDY, table(1))
+    assert resumed.candidates.equals(fresh.candidates)
+    assert resumed.certificate.claims == fresh.certificate.claims
+
+
+def test_a_study_with_an_unknown_learner_says_which(tmp_path: Path) -> None:
+    solved(STUDY.with_learner(Choice((STUMP, CENTROID))), table(1), tmp_path / "run")
+    file = tmp_path / "run" / "study.json"
+    content = json.loads(file.read_text())
+    content["study"]["learner"]["learners"][1]["name"] = "jungle"
+    file.write_text(json.dumps(content))
+    with pytest.raises(StoreError, match="the learner 'jungle' is not known here: import the module"):
+        RunFolder(tmp_path / "run").require()
+
+
+# time
+
+
+def test_each_learner_has_a_rate_of_its_own() -> None:
+    """The relative cost of a stump is 1000 times too large, and does not matter."""
+    problem = Problem.of(STUDY.replace(exhaustive=True), table(1))
+    aggregator = Aggregator(problem)
+    lengths = tuple(enumerate(problem.learner.lengths))
+    assert aggregator.rates.per_cost.tolist() == [np.inf] * 3
+    unit = aggregator.plan(1)[0]
+    assert unit.paths == lengths
+    outcome: Outcome = evaluate([unit], share(problem))
+    assert len(outcome.by_learner) == 3
+    assert 0 < sum(outcome.by_learner) <= outcome.seconds
+    aggregator.add(outcome._replace(seconds=10.0, by_learner=(7.0, 2.0, 1.0)))
+    cost, fits = problem.cost(unit.stage, unit.size), problem.settings_of
+    assert aggregator.rates.per_cost == pytest.approx(np.array([7, 2, 1]) / cost / fits)
+    sizes = range(len(problem.sizes))
+    work = sum(problem.cost(unit.stage, j) * problem.sizes[j].n_splits for j in sizes) * fits
+    left = (work - cost * fits) * aggregator.rates.per_cost
+    assert aggregator.forecast() == pytest.approx(left.sum())
+
+
+def test_the_time_left_is_known_where_a_learner_always_fails() -> None:
+    problem = Problem.of(STUDY.with_learner(Choice((SVM, Failing()))), clouds(60, 2))
+    assert np.isfinite(forecast.estimate(problem).seconds)
+    planned = forecast.plan_problem(problem)
+    assert np.isfinite(planned.seconds_at_most)
+    assert planned.evaluations == problem.n_evaluations
+
+
+def test_the_trial_measures_every_learner_however_short_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(forecast, "TRIAL_SECONDS", 0.0)
+    problem = Problem.of(STUDY, table(1))
+    expected = forecast.estimate(problem)
+    tried = np.unique(expected.outcome.records["path"])
+    assert len(tried) == 3
+    assert problem.learner_of_paths[tried].tolist() == [0, 1, 2]
+    assert np.isfinite(expected.seconds)

@@ -1,0 +1,292 @@
+"""Runs on groups of related rows: the harm without groups, and one result however it is computed."""
+
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from conftest import blobs
+from pyarrow import csv, parquet
+
+from ckcv_ray import Execution, Job, StoreError, Study, Task, load_run, plan, run, verify
+from ckcv_ray.core.schedule import Stage
+from ckcv_ray.engine import batches
+from ckcv_ray.engine.evaluate import share
+from ckcv_ray.learners.ensemble import judge
+from ckcv_ray.learners.svm import blocks
+from ckcv_ray.reports.page import page
+from ckcv_ray.runs.run import run_job
+from ckcv_ray.study import Problem
+
+SERIAL = Execution("serial")
+RNG = np.random.default_rng(np.random.SeedSequence(4))
+GROUPS = RNG.permutation(np.repeat(np.arange(24), RNG.integers(1, 5, size=24)))
+N = len(GROUPS)
+TASK = Task.of(blobs(N).X, blobs(N).y, groups=GROUPS)
+SMALL = Study.of(C=(0.1, 1.0, 10.0), gamma=(0.1, 1.0), k=(3, 4, 6), n_splits=4, report_k=4)
+STUDIES = {
+    "occam": SMALL,
+    "rotation": SMALL.replace(resampling="rotation"),
+    "holdout": SMALL.replace(certify="holdout", claim="refit,random,vote"),
+    "nested": SMALL.replace(certify="nested", outer_splits=2),
+    "mean error": SMALL.replace(criterion="mean_error"),
+}
+SAME = ("study.json", "data.parquet", "candidates.parquet", "certificate.json")
+
+
+def content(folder: Path) -> dict[str, bytes]:
+    """Every byte that may not depend on how a run was made."""
+    pickles = [file.relative_to(folder).as_posix() for file in sorted(folder.glob("ensemble/*.pkl"))]
+    tables = [file.relative_to(folder).as_posix() for file in sorted(folder.glob("ensemble/*.parquet"))]
+    return {name: (folder / name).read_bytes() for name in (*SAME, *tables, *pickles)}
+
+
+def test_the_report_counts_the_groups_of_its_rows(tmp_path: Path) -> None:
+    result = run_job(Job(STUDIES["holdout"], TASK, tmp_path / "run"), SERIAL)
+    groups = result.certificate.groups
+    assert groups is not None
+    left = groups["count"] - groups["held"]
+    told = " ".join(page(tmp_path / "run", result).split())
+    assert f"{result.task.n} rows of {left} groups by" in told
+
+
+def test_a_mean_error_is_that_of_the_groups(tmp_path: Path) -> None:
+    certificate = run_job(Job(STUDIES["mean error"], TASK, tmp_path), SERIAL).certificate
+    assert certificate.groups is not None
+    losses = np.array(certificate.groups["losses"])
+    assert certificate.l_ee == pytest.approx(np.mean(losses / certificate.n_select), rel=1e-12)
+    assert certificate.l_ee == pytest.approx(certificate.error, rel=1e-12)
+    assert "a group, each group counted once" in certificate.statements[0]
+    assert "of a new group's rows" in certificate.claims[0]["statement"]
+    assert "the share of wrong rows" in page(tmp_path)
+
+
+# What groups are for
+
+
+def visits(seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """120 subjects with five nearly identical visits each, and labels that nothing predicts."""
+    rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(16,)))
+    subject = rng.permutation(np.repeat(np.arange(120), 5))
+    X = rng.normal(size=(120, 4))[subject] + 1e-3 * rng.normal(size=(600, 4))
+    return X, rng.permutation(np.arange(120) % 2)[subject], subject
+
+
+@pytest.mark.parametrize("certify", ["holdout", "nested"])
+def test_related_rows_void_a_claim_and_groups_restore_it(certify: str) -> None:
+    """Each label is as likely as the other for every new subject: every classifier errs in half of them."""
+    study = Study.of(C=10.0, gamma=3.0, k=(3, 5), n_splits=3, certify=certify)
+    X, y, subject = visits(0)
+    for groups, holds in ((None, False), (subject, True)):
+        result = run(study, X, y, groups=groups, execution=SERIAL)
+        bounds = [claim["bound"] for claim in result.certificate.claims]
+        assert all(bound >= 0.5 for bound in bounds) == holds
+        if not holds:
+            assert max(bounds) < 0.15
+        assert (result.error > 0.3) == holds
+
+
+# One result
+
+
+@pytest.mark.parametrize("name", STUDIES)
+def test_a_run_is_verified_loaded_and_found_again(name: str, tmp_path: Path) -> None:
+    study = STUDIES[name]
+    result = run_job(Job(study, TASK, tmp_path), SERIAL)
+    checked = verify(tmp_path, refit=1.0, execution=SERIAL)
+    assert checked.differences == []
+    loaded = load_run(tmp_path)
+    assert loaded.certificate == result.certificate
+    assert loaded.task.digest == result.task.digest
+    assert load_run(tmp_path, allow_pickle=True).certificate == result.certificate
+    fits = result.execution["fits"]
+    assert run_job(Job(study, TASK, tmp_path), SERIAL).execution["fits"] == fits
+    assert run_job(Job(study, TASK), SERIAL).certificate.claims == result.certificate.claims
+
+
+@pytest.mark.parametrize("resampling", ["complete", "rotation"])
+def test_dropping_candidates_early_is_exact(resampling: str) -> None:
+    rows = blobs(150, shift=3.0)
+    task = Task.of(rows.X, rows.y, groups=np.arange(150) // 2)
+    study = Study.of(C=(1e-3, 1.0, 1e3), gamma=(0.01, 1.0, 100.0), k=(3, 5, 15), resampling=resampling)
+    result = run_job(Job(study, task), SERIAL)
+    every = run_job(Job(study.replace(exhaustive=True), task), SERIAL)
+    for name in ("setting", "k", "l_ms", "l_ee", "error"):
+        assert getattr(every, name) == getattr(result, name)
+    assert every.certificate.claims == result.certificate.claims
+    assert every.certificate.groups == result.certificate.groups
+    counts = result.execution["evaluations"]
+    assert counts["dropped"] > counts["planned"] / 10
+    assert counts["planned"] == counts["computed"] + counts["dropped"]
+
+
+@pytest.mark.parametrize("name", ["occam", "nested"])
+def test_a_run_that_was_stopped_goes_on_to_the_same_bytes(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    study = STUDIES[name]
+    run_job(Job(study, TASK, tmp_path / "whole"), SERIAL)
+    monkeypatch.setattr(batches, "BATCH_SECONDS", 0.0)  # a batch for each unit
+    for most in (2, 5):
+        stopped(Job(study, TASK, tmp_path / "parts"), most)
+    run_job(Job(study, TASK, tmp_path / "parts"), SERIAL)
+    assert content(tmp_path / "parts") == content(tmp_path / "whole")
+
+
+def stopped(job: Job, most: int) -> None:
+    """Run a job until it has asked so many times whether to stop."""
+    asked = count()
+    with pytest.raises(KeyboardInterrupt):
+        run_job(job, SERIAL, stop=lambda: next(asked) >= most)
+
+
+@pytest.mark.parametrize("name", STUDIES)
+@pytest.mark.usefixtures("ray_session")
+def test_ray_gives_the_same_bytes(name: str, tmp_path: Path) -> None:
+    run_job(Job(STUDIES[name], TASK, tmp_path / "serial"), SERIAL)
+    run_job(Job(STUDIES[name], TASK, tmp_path / "ray"), Execution("ray", 2))
+    assert content(tmp_path / "ray") == content(tmp_path / "serial")
+
+
+def test_another_spelling_is_the_same_run(tmp_path: Path) -> None:
+    run_job(Job(SMALL, TASK, tmp_path / "numbers"), SERIAL)
+    X, y = TASK.X, TASK.labelled(TASK.y)
+    run(SMALL, X, y, tmp_path / "names", SERIAL, groups=[f"Ms {g}" for g in GROUPS])
+    assert content(tmp_path / "names") == content(tmp_path / "numbers")
+    assert parquet.read_table(tmp_path / "names/data.parquet")["group"].to_pylist() == TASK.groups.tolist()
+
+
+def test_groups_change_the_run_and_a_folder_tells_them_apart(tmp_path: Path) -> None:
+    X, y = TASK.X, TASK.labelled(TASK.y)
+    plain = run(SMALL, X, y, tmp_path, SERIAL)
+    assert plain.run_id != Problem.of(SMALL, TASK).run_id
+    with pytest.raises(StoreError, match="data: another table"):
+        run_job(Job(SMALL, TASK, tmp_path), SERIAL)
+
+
+@pytest.mark.parametrize("change", ["errors", "loss", "certificate", "groups"])
+def test_what_was_changed_is_found(change: str, tmp_path: Path) -> None:
+    run_job(Job(SMALL, TASK, tmp_path), SERIAL)
+    if change == "certificate":
+        file = tmp_path / "certificate.json"
+        file.write_text(file.read_text().replace('"held": 0', '"held": 1'))
+    elif change == "groups":
+        _edit(tmp_path / "data.parquet", "group", lambda groups: [*groups[1:], groups[0]])
+    else:
+        column = "loss" if change == "loss" else "errors"
+        _edit(
+            tmp_path / "ensemble/models.parquet", column, lambda values: [values[1], values[0], *values[2:]]
+        )
+    assert len(verify(tmp_path).differences) > 1
+
+
+def _edit(file: Path, name: str, change: Any) -> None:
+    table = parquet.read_table(file)
+    at = table.column_names.index(name)
+    values = pa.array(change(table[name].to_pylist()), table.schema.field(name).type)
+    parquet.write_table(table.set_column(at, table.schema.field(at), values), file)
+
+
+# Learners
+
+
+@pytest.mark.parametrize("scale", ["standard", "none"])
+@pytest.mark.parametrize("dense", [True, False], ids=["dense", "points"])
+def test_compiled_losses_are_those_of_the_models(
+    scale: str, dense: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if not dense:
+        monkeypatch.setattr(blocks, "DENSE_BYTES", 0)
+    problem = Problem.of(SMALL.replace(scale=scale), TASK)
+    inputs = share(problem)
+    for j, size in enumerate(problem.sizes):
+        for number in range(size.n_splits):
+            train, score = problem.rows(Stage.SELECT, j, number)
+            measure = problem.measure(TASK.groups_of(score))
+            block = problem.learner.prepare(inputs.shared, train, score)
+            for path, length in enumerate(problem.learner.lengths):
+                fits = block.fit(path, length)
+                models = [fits.model(step) for step in range(length)]
+                expected = [judge(m, TASK.X[score], TASK.y[score], measure, 2) for m in models]
+                assert fits.totals(measure).tolist() == [list(totals) for totals in expected]
+
+
+def test_training_sets_of_one_class_are_fitted() -> None:
+    """Where groups are of one class and few, some training sets lack the other."""
+    groups = np.repeat(np.arange(7), [2, 2, 2, 2, 2, 2, 8])
+    y = (groups == 6).astype(int)
+    X = RNG.normal(size=(len(groups), 2)) + 3 * y[:, None]
+    result = run(SMALL.replace(report_k=(), k=3), X, y, groups=groups, execution=SERIAL)
+    splits = [result.problem.split(0, i).train for i in range(4)]
+    assert any(len(set(result.task.y[train])) == 1 for train in splits)
+    assert result.certificate.provisional is False
+
+
+def test_a_plan_takes_groups() -> None:
+    X, y = TASK.X, TASK.labelled(TASK.y)
+    grouped, plain = plan(SMALL, X, y, groups=GROUPS), plan(SMALL, X, y)
+    assert grouped.evaluations == plain.evaluations == 3 * 4 * 6
+    every = SMALL.replace(k=None, report_k=())
+    assert plan(every, X, y, groups=GROUPS).sizes < plan(every, X, y).sizes
+
+
+# The command line
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Path:
+    names = pa.array(np.where(TASK.y == 1, "well", "ill"))
+    columns = {"age": TASK.X[:, 0], "dose": TASK.X[:, 1], "patient": [f"P-{g}" for g in GROUPS]}
+    csv.write_csv(pa.table(columns | {"outcome": names}), tmp_path / "visits.csv")
+    return tmp_path / "visits.csv"
+
+
+GRID = ("--C", "1,10", "--gamma", "0.1", "--k", "3,4", "--n-splits", "3", "--backend", "serial")
+
+
+def test_the_command_line_takes_groups(ckcv: Any, table: Path, tmp_path: Path) -> None:
+    asked = ("run", table, "--target", "outcome", "--group", "patient", "--out", tmp_path / "run", *GRID)
+    code, printed, said = ckcv(*asked)
+    assert (code, "Traceback" in said) == (0, False)
+    assert f"{N} rows in 24 groups by 'patient', 2 features" in printed
+    assert "QUESTION" not in printed
+    assert "P-0" not in "".join(file.read_text("latin-1") for file in (tmp_path / "run").rglob("*.*"))
+    assert ckcv(*asked)[0] == 0
+    assert ckcv("verify", tmp_path / "run", "--refit", "--backend", "serial")[0] == 0
+    assert ckcv("status", tmp_path / "run")[1] == ckcv(*asked)[1]
+    assert ckcv("report", tmp_path / "run")[0] == 0
+    page = (tmp_path / "run/report.html").read_text()
+    assert "of 24 groups by <bdi>patient</bdi>" in page
+    assert "groups in a fold" in page
+    code, predicted, said = ckcv("predict", tmp_path / "run", table, "--seed", 1)
+    assert (code, len(predicted.splitlines())) == (0, N + 1)
+    assert "that of a new group's rows on average at most" in said
+    code, planned, _ = ckcv("plan", table, "--target", "outcome", "--group", "patient", *GRID[:-2])
+    assert (code, "12 evaluations in 6 splits of 2 fold sizes" in planned) == (0, True)
+
+
+def test_a_column_that_looks_like_groups_is_asked_about_and_changes_nothing(
+    ckcv: Any, table: Path, tmp_path: Path
+) -> None:
+    asked = ("--target", "outcome", *GRID)
+    code, _, said = ckcv("run", table, "--out", tmp_path / "refused", *asked)
+    assert (code, "as --group patient" in said) == (2, True)
+    code, printed, _ = ckcv("run", table, "--drop", "patient", "--out", tmp_path / "run", *asked)
+    assert code == 0
+    assert printed.count("QUESTION       column 'patient' repeats: 24 values in") == 1
+    columns = csv.read_csv(table).drop_columns(["patient"])
+    csv.write_csv(columns, tmp_path / "without.csv")
+    code, again, _ = ckcv("run", tmp_path / "without.csv", "--out", tmp_path / "again", *asked)
+    assert (code, "QUESTION" in again) == (0, False)
+    assert content(tmp_path / "again") == content(tmp_path / "run")
+
+
+def test_an_unfinished_run_says_how_many_groups_it_has(
+    ckcv: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(batches, "BATCH_SECONDS", 0.0)
+    stopped(Job(SMALL, TASK, tmp_path), 3)
+    code, printed, _ = ckcv("status", tmp_path, "--json")
+    assert (code, '"groups": 24, "question": null' in printed) == (0, True)

@@ -1,0 +1,298 @@
+"""Runs that minimise something other than the bound on the error: balanced, cost, mean_error."""
+
+from itertools import product
+from math import fsum
+from pathlib import Path
+
+import numpy as np
+import pytest
+from alike import same
+from doubles import Unruly, run_with
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.stats import beta
+from sklearn.preprocessing import StandardScaler
+from sklearn.svm import SVC
+
+from ckcv_ray import Execution, Job, Study, Task, plan, verify
+from ckcv_ray.core.bounds import catoni, safe_table
+from ckcv_ray.core.losses import loss_method
+from ckcv_ray.core.resampling import complete_kfold
+from ckcv_ray.errors import InputError, StoreError
+from ckcv_ray.reports.page import page
+from ckcv_ray.runs.load import load_run
+from ckcv_ray.runs.result import Result
+from ckcv_ray.runs.run import run_job
+from ckcv_ray.storage.folder import RunFolder
+from ckcv_ray.storage.log import Log
+from ckcv_ray.study import Problem
+
+SERIAL = Execution("serial")
+COST = "cost:sick=10,healthy=1"
+CRITERIA = ("error", "balanced", COST, "mean_error")
+SMALL = Study.of(C=(0.1, 1.0, 10.0), gamma=(0.1, 1.0), k=(3, 4, 5), n_splits=5)
+
+
+def clinic(n: int = 60, seed: int = 0, sick: float = 0.3) -> Task:
+    """Two overlapping clouds of different sizes."""
+    rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(n,)))
+    y = np.arange(n) < sick * n
+    return Task.of(rng.normal(size=(n, 2)) + 1.2 * y[:, None], np.where(y, "sick", "healthy"))
+
+
+def run(study: Study, task: Task, out: Path | None = None) -> Result:
+    return run_job(Job(study, task, out), SERIAL)
+
+
+# An independent implementation
+
+
+def upper(errors: int, m: int) -> float:
+    return 1.0 if errors == m else float(beta.ppf(0.95, errors + 1, m - errors))
+
+
+def cost_bound(loss: float, m: int) -> float:
+    """Catoni's bound, or A, interpolated on the line above it that is lowest there."""
+    if loss_method(m, 0.05) == "catoni":
+        return catoni(min(1.0, loss / m), m, 0.05)
+    table = safe_table(m, 0.05)
+    hull = [
+        max(
+            table[a] + (table[b] - table[a]) * (x - a) / (b - a) if b > a else table[x]
+            for a in range(x + 1)
+            for b in range(x, m + 1)
+        )
+        for x in range(m + 1)
+    ]
+    return min(1.0, float(np.interp(loss, np.arange(m + 1), hull)))
+
+
+def one_value(criterion: str, wrong: list[int], rows: list[int]) -> float:
+    """The value of a split; classes are healthy and sick."""
+    if criterion == "error":
+        return upper(sum(wrong), sum(rows))
+    if criterion == "mean_error":
+        return sum(wrong) / sum(rows)
+    if criterion == "balanced":
+        return float(np.mean([upper(x, m) if m else 1.0 for x, m in zip(wrong, rows, strict=True)]))
+    return cost_bound(0.1 * wrong[0] + wrong[1], sum(rows))
+
+
+def fitted(study: Study, task: Task, C: float, gamma: float, fit: np.ndarray, score: np.ndarray) -> list[int]:
+    """Wrong rows by class of LIBSVM."""
+    scaler = StandardScaler().fit(task.X[fit])
+    y = task.y[score]
+    if len(set(task.y[fit])) == 1:
+        wrong = y != task.y[fit][0]
+    else:
+        machine = SVC(C=C, gamma=gamma, tol=study.learner.tolerance).fit(
+            scaler.transform(task.X[fit]), task.y[fit]
+        )
+        wrong = (2 * y - 1) * machine.decision_function(scaler.transform(task.X[score])) <= 1e-9
+    return [int(np.sum(wrong & (y == c))) for c in (0, 1)]
+
+
+@pytest.mark.parametrize("criterion", CRITERIA)
+def test_a_plain_loop_with_scikit_learn_finds_the_same_winner_and_l_ms(criterion: str) -> None:
+    study = Study.of(
+        C=(0.1, 1.0, 10.0), gamma=(0.1, 1.0), k=(3, 4), n_splits=4, tolerance=1e-6, criterion=criterion
+    )
+    task = clinic(48)
+    found = []
+    for k, gamma, C in product((3, 4), study.learner.gamma, study.learner.C):
+        values = []
+        for i in range(4):
+            split = complete_kfold(task.n, k, i, 4, study.seed)
+            rows = np.bincount(task.y[split.select], minlength=2).tolist()
+            values.append(
+                one_value(criterion, fitted(study, task, C, gamma, split.train, split.select), rows)
+            )
+        found.append((float(np.mean(values)), C, gamma, k))
+    l_ms, *winner = min(found, key=lambda one: (round(one[0], 10), *one[1:]))
+    result = run(study, task)
+    assert result.l_ms == pytest.approx(l_ms, rel=1e-9)
+    assert [result.setting["C"], result.setting["gamma"], result.k] == winner
+    estimates = []
+    losses = []
+    for member in result.ensemble.members:
+        estimates.append(one_value(criterion, list(member.errors), list(member.n_estimate)))
+        losses.append(0.1 * member.errors[0] + member.errors[1])
+    if criterion == COST and loss_method(result.certificate.n_select, 0.05) == "catoni":
+        estimates = [cost_bound(float(np.mean(losses)), result.certificate.n_select)]
+    assert result.l_ee == pytest.approx(fsum(estimates) / len(estimates), rel=1e-8)
+
+
+def test_the_criteria_do_select_different_candidates() -> None:
+    winners = set()
+    for criterion in CRITERIA:
+        result = run(SMALL.replace(criterion=criterion, n_splits=10), clinic(60, seed=1, sick=0.2))
+        winners.add((*result.setting.values(), result.k))
+    assert len(winners) > 1
+
+
+# The same answer
+
+
+@given(
+    n=st.integers(8, 30),
+    seed=st.integers(0, 10**6),
+    criterion=st.sampled_from(["balanced", "cost:a=1,b=0", "cost:a=2,b=7", "mean_error"]),
+    n_splits=st.integers(1, 6),
+    report=st.booleans(),
+    distinct=st.integers(2, 6),
+)
+@settings(max_examples=60, deadline=None, derandomize=True)
+def test_default_equals_exhaustive(
+    n: int, seed: int, criterion: str, n_splits: int, report: bool, distinct: int
+) -> None:
+    """Few distinct values of one feature make equal totals, and so ties, common; classes are often absent."""
+    rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(n,)))
+    X = rng.integers(distinct, size=(n, 1)).astype(float)
+    X[:2] = [[0], [1]]
+    y = np.array(["a", "b"])[np.where(np.arange(n) < 4, np.arange(n) % 2, rng.random(n) < 0.2).astype(int)]
+    grid = {"C": (0.01, 1.0, 30.0), "gamma": (0.3, 30.0), "n_splits": n_splits, "criterion": criterion}
+    reported = (4, n) if report else ()
+    answers = []
+    for exhaustive in (False, True):
+        study = Study.of(**grid, seed=seed, report_k=reported, exhaustive=exhaustive)
+        result = run(study, Task.of(X, y))
+        certificate = result.certificate.to_json()
+        certificate.pop("run_id")
+        shown = [row for row in result.per_k() if row["state"] in ("winner", "reported")]
+        answers.append((certificate, [(row["setting"], row["l_ms"], row["l_ee"]) for row in shown]))
+        counts = result.execution["evaluations"]
+        assert counts["computed"] + counts["dropped"] == counts["planned"]
+        assert not (exhaustive and counts["dropped"])
+    assert answers[0] == answers[1]
+
+
+@pytest.mark.parametrize("criterion", CRITERIA)
+@pytest.mark.parametrize("certify", ["occam", "holdout", "nested"])
+def test_a_stop_changes_nothing_and_the_run_is_verified(criterion: str, certify: str, tmp_path: Path) -> None:
+    more = {"outer_splits": 2} if certify == "nested" else {}
+    study, task = SMALL.replace(criterion=criterion, certify=certify, report_k=(5,), **more), clinic(90)
+    result = run(study, task)
+    stops = iter([False] * 4)
+    with pytest.raises(KeyboardInterrupt):
+        run_job(Job(study, task, tmp_path / "run"), SERIAL, stop=lambda: next(stops, None) is None)
+    resumed = run(study, task, tmp_path / "run")
+    assert same(result, resumed)
+    assert load_run(tmp_path / "run").certificate.claims == result.certificate.claims
+    assert verify(tmp_path / "run", refit=1.0, execution=SERIAL).differences == []
+
+
+@pytest.mark.parametrize("criterion", CRITERIA[1:])
+@pytest.mark.parametrize("seed", range(3))
+def test_neither_the_order_of_batches_nor_their_length_changes_anything(criterion: str, seed: int) -> None:
+    study, task = SMALL.replace(criterion=criterion, seed=seed, report_k=(5,)), clinic(50, seed)
+    result, unruly = run(study, task), run_with(Unruly(seed, 1 + 2 * seed), study, task)
+    assert same(result, unruly)
+    assert result.certificate.l_ee == unruly.certificate.l_ee
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("criterion", CRITERIA[1:])
+def test_ray_gives_the_same(criterion: str) -> None:
+    study, task = SMALL.replace(criterion=criterion), clinic(60)
+    assert same(run(study, task), run_job(Job(study, task), Execution("ray", workers=2)))
+
+
+@pytest.mark.parametrize("criterion", CRITERIA[1:])
+def test_rotations_minimise_it_too(criterion: str) -> None:
+    study = Study.of(C=(0.1, 10.0), gamma=(0.1, 1.0), k=(3, 5), resampling="rotation", criterion=criterion)
+    result, other = run(study, clinic()), run(study.replace(exhaustive=True), clinic())
+    assert (result.l_ms, result.l_ee, result.setting) == (other.l_ms, other.l_ee, other.setting)
+
+
+# Identity
+
+
+def test_the_spelling_and_the_order_of_labels_do_not_matter() -> None:
+    X = clinic().X
+    y = np.where(clinic().y == 0, 1, 2)
+    spellings = ["cost:1=10,2=1", "cost:2=1,1=10", "cost:2.0=1.0,1=1e1"]
+    problems = [Problem.of(SMALL.replace(criterion=one), Task.of(X, y)) for one in spellings]
+    problems.append(Problem.of(SMALL.replace(criterion="cost", costs={2: 1, 1: 10}), Task.of(X, y)))
+    assert len({one.run_id for one in problems}) == 1
+    assert {str(one.study.to_json()["criterion"]) for one in problems} == {
+        "{'name': 'cost', 'costs': '1=10,2=1', 'delta': 0.05}"
+    }
+    other = Problem.of(SMALL.replace(criterion="cost:1=1,2=10"), Task.of(X, y))
+    assert other.run_id != problems[0].run_id
+
+
+@pytest.mark.parametrize(
+    ("criterion", "told"),
+    [
+        (
+            "cost:sick=10,ill=1",
+            "costs names 'ill', which is no label of the target: the labels are 'healthy', 'sick'",
+        ),
+        ("cost:sick=10", "no cost is given for 'healthy'"),
+        ("cost", "no cost is given for 'healthy', 'sick'"),
+    ],
+)
+def test_costs_must_name_the_classes_of_the_task(criterion: str, told: str) -> None:
+    with pytest.raises(InputError, match=told):
+        Problem.of(SMALL.replace(criterion=criterion), clinic())
+
+
+# What is said
+
+
+@pytest.mark.parametrize("criterion", CRITERIA)
+def test_what_is_minimised_is_named_and_claims_are_about_the_error(criterion: str, tmp_path: Path) -> None:
+    result = run(SMALL.replace(criterion=criterion), clinic(), tmp_path / "run")
+    certificate, summary = result.certificate, result.summary()
+    assert certificate.criterion == criterion.partition(":")[0]
+    assert all(
+        "is misclassified with probability at most" in claim["statement"] for claim in certificate.claims
+    )
+    shown = page(tmp_path / "run")
+    if criterion == "error":
+        assert "the paper's figure" in certificate.statements[0]
+        assert "the error, occam" not in summary
+        return
+    assert "paper" not in summary
+    assert "not a bound on the error rate" in certificate.statements[0]
+    assert "it holds whatever criterion selected the candidate" in certificate.statements[0]
+    assert "the error, occam, random" in summary
+    expected = {
+        "balanced": "mean of the classes' 95 % bounds",
+        COST: "mean 95 % bound on the cost",
+        "mean_error": "mean error on the select sets (minimised; no bound)",
+    }[criterion]
+    assert expected in summary
+    assert expected.replace("'", "&#39;") in shown
+    value = "error rate" if criterion == "mean_error" else "bound"
+    assert f"{value} of one split, in %" in shown
+    assert f"{value.capitalize()}s of the single splits" in shown
+    if criterion == COST:
+        assert "'sick' = 10, 'healthy' = 1" in certificate.statements[0]
+        assert "healthy=1,sick=10" in shown
+
+
+@pytest.mark.parametrize("criterion", CRITERIA)
+def test_a_plan_and_a_forecast_work(criterion: str) -> None:
+    task = clinic()
+    planned = plan(SMALL.replace(criterion=criterion, k="3:n"), task.X, task.labelled(task.y), workers=(1,))
+    assert 0 < planned.seconds_by_workers[1] < 600
+
+
+# Damage
+
+
+def test_more_errors_on_a_class_than_rows_of_it_are_refused(tmp_path: Path) -> None:
+    study, task = SMALL.replace(criterion="balanced"), clinic()
+    run(study, task, tmp_path / "run")
+    folder = RunFolder(tmp_path / "run")
+    problem = folder.problem()
+    log = Log(folder.files, problem)
+    ((records, _),) = list(log.read())
+    rows = problem.units("select", int(records["size"][0]))[records["split"][0]]
+    assert rows[1] < rows.sum()
+    records = records[:1].copy()
+    records["totals"][0] = [0, rows[1] + 1]
+    log.append(records, [])
+    with pytest.raises(StoreError, match="more errors on a class than rows of it"):
+        list(log.read())

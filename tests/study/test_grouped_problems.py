@@ -1,0 +1,150 @@
+"""A task with groups: whole groups in every part of every split, fold sizes and costs in groups."""
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from conftest import blobs
+
+from ckcv_ray.core.resampling import complete_kfold, hold_out, rotation
+from ckcv_ray.core.schedule import Stage
+from ckcv_ray.data.task import Task
+from ckcv_ray.engine.evaluate import memory
+from ckcv_ray.errors import InputError
+from ckcv_ray.study import Problem, Study
+
+RNG = np.random.default_rng(np.random.SeedSequence(0))
+SIZES = RNG.integers(1, 7, size=20)
+GROUPS = RNG.permutation(np.repeat(np.arange(20), SIZES))
+N = len(GROUPS)
+TASK = Task.of(blobs(N).X, blobs(N).y, groups=GROUPS)
+GRIDS = {"C": (1.0,), "gamma": (1.0,)}
+
+
+def groups_in(rows: np.ndarray, task: Task = TASK) -> set[int]:
+    """The groups of some rows, which must have all rows of each."""
+    assert task.groups is not None
+    assert np.all(np.diff(rows) > 0)
+    groups = np.unique(task.groups[rows])
+    assert np.array_equal(np.flatnonzero(np.isin(task.groups, groups)), rows)
+    return set(groups.tolist())
+
+
+@pytest.mark.parametrize("resampling", ["complete", "rotation"])
+@pytest.mark.parametrize("certify", ["occam", "holdout"])
+def test_every_part_of_every_split_is_made_of_whole_groups(resampling: str, certify: str) -> None:
+    problem = Problem.of(Study.of(resampling=resampling, certify=certify, **GRIDS), TASK)
+    task = problem.task
+    for j, size in enumerate(problem.sizes):
+        for number in range(min(size.n_splits, 4)):
+            train, select, estimate = (groups_in(part, task) for part in problem.split(j, number))
+            assert train | select | estimate == set(range(task.n_units))
+            assert (len(train), len(select), len(estimate)) == (size.n_train, size.n_select, size.n_select)
+            assert len(train) + len(select) + len(estimate) == task.n_units
+            together, scored = problem.rows(Stage.REFIT, j, number)
+            assert groups_in(together, task) == train | select
+            assert groups_in(scored, task) == estimate
+
+
+def test_splits_of_groups_are_those_of_as_many_rows() -> None:
+    draws = {
+        "complete": lambda k, i: complete_kfold(20, k, i, 20, 3),
+        "rotation": lambda k, i: rotation(20, k, i, 3),
+    }
+    for name, draw in draws.items():
+        problem = Problem.of(Study.of(resampling=name, k=(3, 7), seed=3, **GRIDS), TASK)
+        for j, k in enumerate((3, 7)):
+            for drawn, part in zip(draw(k, 1), problem.split(j, 1), strict=True):
+                assert sorted(groups_in(part)) == drawn.tolist()
+
+
+def test_whole_groups_are_held_out() -> None:
+    problem = Problem.of(Study.of(certify="holdout", holdout_share=0.4, seed=5, **GRIDS), TASK)
+    assert problem.held is not None
+    assert sorted(groups_in(problem.held)) == hold_out(20, 0.4, 5).tolist()
+    assert np.array_equal(problem.held_rows().groups, TASK.groups[problem.held])
+    assert problem.task.n_units == 12
+    assert problem.for_workers().task.groups is problem.task.groups
+
+
+def test_outer_and_inner_splits_are_made_of_whole_groups() -> None:
+    problem = Problem.of(Study.of(certify="nested", outer_splits=4, **GRIDS), TASK)
+    for number in range(4):
+        train, estimate = problem.outer.rows(Stage.REFIT, 0, number)
+        assert len(groups_in(estimate)) == 20 // 3
+        assert problem.inner_sizes == problem.inner(number).sizes
+        assert not groups_in(train) & groups_in(estimate)
+        inner = problem.inner(number)
+        assert inner.task.n_units == 20 - 20 // 3
+        for part in inner.split(0, 0):
+            inside = groups_in(part, inner.task)
+            assert len(groups_in(train[part])) == len(inside)  # no group is divided
+
+
+def test_k_goes_up_to_the_number_of_groups() -> None:
+    problem = Problem.of(Study.of(resampling="rotation", **GRIDS), TASK)
+    assert [size.k for size in problem.sizes] == list(range(3, 21))
+    assert Problem.of(Study.of(k=range(3, 21), **GRIDS), TASK).study.resampling.k is None
+    for options, named in (({"k": 21}, "k=21"), ({"report_k": 21}, "report_k=21")):
+        with pytest.raises(InputError, match=f"{named} is outside 3..20: there are 20 groups to learn from"):
+            Problem.of(Study.of(**options, **GRIDS), TASK)
+    with pytest.raises(InputError, match=r"selecting inside 14 of the 20 groups .*k=15 is outside 3..14"):
+        Problem.of(Study.of(k=15, certify="nested", **GRIDS), TASK)
+
+
+@pytest.mark.parametrize("bound", ["stevens", "safe", "catoni"])
+def test_a_bound_for_counts_of_rows_is_refused(bound: str) -> None:
+    with pytest.raises(InputError, match=f"bound='{bound}' is for counts of rows: .* leave --bound out"):
+        Problem.of(Study.of(bound=bound), TASK)
+
+
+@pytest.mark.parametrize("criterion", [{"criterion": "balanced"}, {"criterion": "cost", "costs": "-1=1,1=2"}])
+def test_a_criterion_for_rows_is_refused(criterion: dict[str, str]) -> None:
+    name = criterion["criterion"]
+    with pytest.raises(InputError, match=f"criterion={name} is not defined for groups .* leave out --group"):
+        Problem.of(Study.of(**criterion), TASK)
+
+
+@pytest.mark.parametrize("certify", ["holdout", "nested"])
+@pytest.mark.parametrize("claim", ["sensitivity", "recall", "auc"])
+def test_a_claim_by_class_is_refused(certify: str, claim: str) -> None:
+    with pytest.raises(InputError, match=f"claim={claim} counts rows .* leave it out, or --group"):
+        Problem.of(Study.of(certify=certify, claim=claim, **GRIDS), TASK)
+
+
+def test_unlabelled_rows_are_refused() -> None:
+    task = TASK.with_unlabelled(pa.table({"x0": [0.0, 1.0], "x1": [0.0, 1.0]}))
+    with pytest.raises(
+        InputError, match=r"unlabelled rows count as independent .* leave out --unlabelled, or --group"
+    ):
+        Problem.of(Study.of(certify="holdout", **GRIDS), task)
+
+
+def test_holding_out_too_many_groups_is_refused() -> None:
+    with pytest.raises(InputError, match=r"in \d groups?, .* leave at least 6 groups to learn from"):
+        Problem.of(Study.of(certify="holdout", holdout_share=0.8, **GRIDS), TASK)
+    with pytest.raises(InputError, match="hold out at least 1 group"):
+        Problem.of(Study.of(certify="holdout", holdout_share=0.04, **GRIDS), TASK)
+
+
+def test_costs_are_of_rows_and_memory_is_an_upper_bound() -> None:
+    problem, plain = (Problem.of(Study.of(**GRIDS), task) for task in (TASK, blobs(N)))
+    assert problem.cost_of(20) == plain.cost_of(N)
+    assert [plain.rows_in(n) for n in range(N + 1)] == [plain.most_rows_in(n) for n in range(N + 1)]
+    most = max(
+        problem.learner.memory(len(train), len(score), 2)
+        for j, size in enumerate(problem.sizes)
+        for number in range(size.n_splits)
+        for train, score in [problem.rows(Stage.REFIT, j, number)]
+    )
+    assert memory(problem) >= most
+    largest = np.sort(SIZES)[::-1]
+    assert [problem.most_rows_in(n) for n in (0, 1, 5, 20)] == [0, largest[0], largest[:5].sum(), N]
+
+
+def test_without_groups_nothing_is_different() -> None:
+    problem = Problem.of(Study.of(**GRIDS), blobs(30))
+    assert problem.criterion is problem.study.criterion
+    assert problem.measure(None) is problem.criterion.measure
+    assert (problem.n_totals, problem.wide_totals) == (2, False)
+    grouped = Problem.of(Study.of(**GRIDS), TASK)
+    assert (grouped.n_totals, grouped.wide_totals) == (3, True)

@@ -1,0 +1,209 @@
+"""Studies of several learners from named options: names, routing of options, changes, differences."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from decision_stump import DecisionStump
+from nearest_centroid import NearestCentroid
+from sklearn.naive_bayes import BernoulliNB
+
+from ckcv_ray.core.options import values
+from ckcv_ray.errors import InputError
+from ckcv_ray.learners import AnyEstimator, Choice
+from ckcv_ray.learners.svm.learner import GaussianSVM
+from ckcv_ray.study import Study, read_toml
+
+SVM = GaussianSVM(C=(1.0, 10.0))
+LABELLED = Study(
+    learner=Choice((SVM, GaussianSVM(C=(1.0, 10.0), class_weight="balanced")), ("equal", "balanced"))
+)
+
+
+@pytest.mark.parametrize("named", ["svm,centroid", "svm, centroid", ["svm", "centroid"], ("svm", "centroid")])
+def test_options_go_to_the_learners_that_have_them(named: Any) -> None:
+    study = Study.of(learner=named, C=(1, 10), shrinkage=(0.5,), k=(3, 5))
+    assert study.learner == Choice((SVM, NearestCentroid((0.5,))))
+    assert study.resampling.k == (3, 5)
+
+
+@pytest.mark.parametrize("named", ["svm", ["svm"], ("svm",)])
+def test_a_single_name_is_that_learner_itself(named: Any) -> None:
+    assert Study.of(learner=named, C=(1, 10)) == Study.of(C=(1, 10)) == Study(learner=SVM)
+
+
+def test_options_that_are_left_out_have_the_defaults_of_each_learner() -> None:
+    assert Study.of(learner="stump,svm").learner == Choice((DecisionStump(), GaussianSVM()))
+
+
+@pytest.mark.parametrize(
+    ("asked", "message"),
+    [
+        ({"learner": "svm,"}, "learner='svm,' has an empty name"),
+        ({"learner": ",svm"}, "learner=',svm' has an empty name"),
+        ({"learner": "svm,,centroid"}, "has an empty name"),
+        ({"learner": ","}, "has an empty name"),
+        ({"learner": ["svm", ""]}, "has an empty name"),
+        ({"learner": ""}, "learner='' is not known: choose from svm"),
+        ({"learner": []}, r"learner=\[\] is not known: choose from svm"),
+        ({"learner": [3, "svm"]}, "learner=3 is not known"),
+        ({"learner": "svm,centroid,svm"}, "learner='svm,centroid,svm' names svm twice"),
+        ({"learner": "svm,centroit"}, "learner='centroit' is not known: .*; did you mean centroid?"),
+        ({"learner": "choice"}, "learner='choice' is not known"),
+        ({"learner": "svm,choice"}, "learner='choice' is not known"),
+        (
+            {"learner": "svm,centroid", "rules": "mean"},
+            "rules='mean' requires learner stump, not svm,centroid",
+        ),
+        (
+            {"learner": "svm,centroid", "shrink": 1},
+            "unknown option 'shrink' of a study: .*did you mean shrinkage",
+        ),
+        ({"learner": "svm,centroid", "shrinkage": 0}, "shrinkage=0.0 is not allowed"),
+        ({"learner": "svm,centroid", "svm": {"shrinkage": 1}}, "unknown option 'shrinkage' of svm"),
+        (
+            {"learner": "svm,centroid", "stump": {"rules": "mean"}},
+            "stump.rules='mean' requires learner stump",
+        ),
+        ({"learner": "svm,centroid", "svm": {"C": 1}, "svm.C": 2}, "svm.C is given twice"),
+        ({"learner": "svm,centroid", "learners": ()}, "unknown option 'learners' of a study"),
+        ({"learner": "svm", "labels": ("a",)}, "unknown option 'labels' of a study"),
+    ],
+)
+def test_what_is_wrong_is_named(asked: dict[str, Any], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        Study.of(**asked)
+
+
+def test_an_option_can_be_given_to_one_learner_alone() -> None:
+    study = Study.of(learner="svm,centroid", svm={"C": (1, 10), "max-iter": 500}, centroid={"shrinkage": 2})
+    assert study.learner == Choice((GaussianSVM(C=(1, 10), max_iter=500), NearestCentroid((2.0,))))
+    assert Study.of(learner="svm", svm={"C": (1, 10)}) == Study(learner=SVM)
+
+
+def test_what_is_given_to_one_learner_takes_precedence() -> None:
+    study = LABELLED.replace(C=3, balanced={"C": 5})
+    assert [one.C for one in study.learner.learners] == [(3.0,), (5.0,)]
+    assert study.learner.names == ("equal", "balanced")
+
+
+def test_options_of_learners_in_a_file_may_be_tables(tmp_path: Path) -> None:
+    (tmp_path / "study.toml").write_text(
+        'learner = ["svm", "centroid"]\nC = [1, 10]\nk = 3\ncentroid.shrinkage = 2\n[svm]\nmax-iter = 500\n'
+    )
+    study = Study.of(**read_toml(tmp_path / "study.toml"))
+    assert study.learner == Choice((GaussianSVM(C=(1, 10), max_iter=500), NearestCentroid((2.0,))))
+
+
+def test_a_label_can_stand_for_any_learner() -> None:
+    options = {"equal": {"learner": "svm"}, "balanced": {"learner": "svm", "class_weight": "balanced"}}
+    assert Study.of(learner="equal,balanced", C=(1, 10), **options) == LABELLED
+    assert Study.of(**LABELLED.options()) == LABELLED
+    with pytest.raises(InputError, match=r"balanced.learner='jungle' is not known: choose from svm"):
+        Study.of(learner="svm,balanced", balanced={"learner": "jungle"})
+    with pytest.raises(InputError, match="learner='balanced' is not known"):
+        Study.of(learner="balanced", balanced={"learner": "svm"})
+
+
+def test_parameters_go_to_the_learners_that_have_them() -> None:
+    study = Study.of(
+        learner="svm,tree,forest,neighbors",
+        param={"min_samples_leaf": (2, 4), "forest.max_features": ("sqrt",), "n_neighbors": (1, 2)},
+    )
+    svm, tree, forest, neighbors = study.learner.learners
+    assert svm == GaussianSVM()
+    assert tree.param == {"min_samples_leaf": (2, 4)}
+    assert forest.param == {"max_features": ("sqrt",), "min_samples_leaf": (2, 4)}
+    assert neighbors.param == {"n_neighbors": (1, 2)}
+    table = Study.of(
+        learner="tree,forest", param=["min_samples_leaf=2,4"], forest={"param": {"max_features": 0.5}}
+    )
+    assert table.learner.learners[1].param == {"max_features": (0.5,), "min_samples_leaf": (2, 4)}
+    assert study.replace(seed=1).learner == study.learner
+    assert study.replace(learner="forest,svm").learner == Choice((forest, svm))
+    for param, message in {
+        "min_sample_leaf": "a parameter of none of .*; did you mean min_samples_leaf?",
+        "svm.C": "param 'svm.C' is a parameter of none of tree, forest",
+        "forest.depth": "param 'depth' is not a parameter of RandomForestClassifier",
+    }.items():
+        with pytest.raises(InputError, match=message):
+            Study.of(learner="svm,tree,forest", param={param: (1,)})
+
+
+def test_estimators_can_be_among_the_learners() -> None:
+    text = Study.of(learner="svm,sklearn.naive_bayes:BernoulliNB", C=(1, 10), param={"alpha": (1.0,)})
+    listed = Study.of(learner=["svm", BernoulliNB()], C=(1, 10), param={"alpha": (1.0,)})
+    estimator = AnyEstimator(estimator=BernoulliNB(), param={"alpha": (1.0,)})
+    assert text == listed == Study(learner=Choice((SVM, estimator), ("svm", "BernoulliNB")))
+    assert text.learner.names == ("svm", "BernoulliNB")
+    assert Study.of(**text.options()) == text
+    assert Study.from_json(text.to_json()) == text
+    assert text.replace(BernoulliNB={"sample": 1}).learner.learners[1].sample == 1
+    with pytest.raises(InputError, match="names BernoulliNB twice"):
+        Study.of(learner=[BernoulliNB(), BernoulliNB(alpha=2.0)])
+    assert Study.of(learner=[BernoulliNB()]) == Study.of(learner=BernoulliNB())
+
+
+def test_options_are_listed_by_name_and_by_label_where_several_have_them() -> None:
+    listed = Study.of(learner="svm,centroid", C=(1, 10)).options()
+    assert listed["learner"] == "svm,centroid"
+    assert (listed["C"], listed["shrinkage"]) == ((1.0, 10.0), NearestCentroid().shrinkage)
+    twice = LABELLED.options()
+    assert twice["learner"] == "equal,balanced"
+    assert (twice["equal.class_weight"], twice["balanced.class_weight"]) == ("equal", "balanced")
+    assert "class_weight" not in twice
+
+
+def test_a_study_can_be_made_again_from_its_options() -> None:
+    for study in (Study.of(learner="centroid,svm", C=(1, 10)), Study.of(learner="svm", gamma=2)):
+        assert Study.of(**study.options()) == study
+
+
+def test_other_options_are_kept_when_some_are_changed() -> None:
+    study = Study.of(learner="svm,centroid", C=(1, 10), shrinkage=2, seed=4)
+    assert study.replace() == study
+    assert study.replace(seed=5).learner == study.learner
+    assert study.replace(C=7).learner == Choice((GaussianSVM(C=7), NearestCentroid((2.0,))))
+    assert study.replace(learner="centroid,svm").learner == Choice((NearestCentroid((2.0,)), SVM))
+    assert study.replace(learner="centroid") == Study.of(learner="centroid", shrinkage=2, seed=4)
+    assert study.replace(learner="svm").replace(learner="stump,svm").learner == Choice((DecisionStump(), SVM))
+    assert LABELLED.replace(seed=1).learner == LABELLED.learner
+    assert values(LABELLED.replace(learner="balanced").learner)["class_weight"] == "balanced"
+
+
+def test_differences_name_the_learners_and_their_options() -> None:
+    study = Study.of(learner="svm,centroid", C=(1, 10))
+    assert study.differences(study) == []
+    assert study.differences(study.replace(C=1)) == ["C: requested (1.0, 10.0), in the folder (1.0,)"]
+    assert study.differences(study.replace(learner="centroid,svm")) == [
+        "learner: requested svm,centroid, in the folder centroid,svm"
+    ]
+    (line,) = LABELLED.differences(LABELLED.replace(balanced={"C": 5}))
+    assert line == "balanced.C: requested (1.0, 10.0), in the folder (5.0,)"
+
+
+@pytest.mark.parametrize(
+    ("learners", "message"),
+    [
+        ([{"name": "svm"}], "learners: there is a single one"),
+        ([], "learners is empty"),
+        ("svm", "learners='svm' is not a sequence"),
+        ([{"name": "svm"}, {"name": "jungle"}], "learner='jungle' is not known"),
+        ([{"name": "svm"}, {"name": "centroid", "C": [1]}], "unknown option 'C' of centroid"),
+        ([{"name": "svm"}, {"name": "choice", "learners": []}], "learners: a choice cannot hold another one"),
+        ([{"name": "svm"}, {"name": "svm"}], "svm is named twice"),
+        ([{"name": "svm"}, 3], "learner=3 is not a mapping"),
+    ],
+)
+def test_json_of_a_choice_is_checked(learners: Any, message: str) -> None:
+    content = Study().to_json() | {"learner": {"name": "choice", "learners": learners}}
+    with pytest.raises(InputError, match=message):
+        Study.from_json(content)
+
+
+def test_a_learner_of_a_choice_that_is_not_registered_is_refused() -> None:
+    class Unknown(GaussianSVM):
+        name = "unknown"
+
+    with pytest.raises(InputError, match=r"learner=.*Unknown.* is not one of svm"):
+        Study(learner=Choice((SVM, Unknown())))
