@@ -31,7 +31,7 @@ IN_JOB = "RAY_JOB_CONFIG_JSON_ENV_VAR"  # set by Ray in the processes of a job
 PARTS = {
     "learner": (
         "Learner to fit: {}; or any other of scikit-learn, such as sklearn.naive_bayes:BernoulliNB. Several, "
-        "such as a,b, are compared with each other.",
+        "such as a,b, are compared with each other; all compares those that suit the size of the table.",
         "Study",
     ),
     "resampling": (
@@ -218,13 +218,22 @@ def execution_of(
             "Execution",
         ),
     ] = None,
+    fit_timeout: Annotated[
+        float | None,
+        option(
+            "Seconds that one fit may take, such as 60: the worker of a longer one is killed, and the fit is "
+            "recorded as failed. On Ray only.",
+            "no limit",
+            "Execution",
+        ),
+    ] = None,
 ) -> Execution:
     """Make an execution from options.
 
     Raises:
         InputError: an option is out of its range, or does not apply to the backend.
     """
-    return Execution(backend, workers, address)
+    return Execution(backend, workers, address, fit_timeout)
 
 
 def complete(arguments: Sequence[str], option: str, value: str) -> list[str]:

@@ -1,5 +1,7 @@
-"""A limit of one thread for BLAS and OpenMP: with more, sums differ in their last bits."""
+"""Limits: of one thread for BLAS and OpenMP, since with more sums differ in their last bits; and of time."""
 
+import faulthandler
+import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -22,6 +24,22 @@ def one_thread() -> Iterator[None]:
             yield
         finally:
             _held.inside = False
+
+
+@contextmanager
+def ending_process_after(seconds: float | None) -> Iterator[None]:
+    """End the process, with its stack on stderr, if the context lasts longer; None for any time.
+
+    Compiled code that never returns cannot be interrupted in any other way.
+    """
+    if seconds is None:
+        yield
+        return
+    faulthandler.dump_traceback_later(seconds, exit=True, file=sys.__stderr__ or sys.stderr)
+    try:
+        yield
+    finally:
+        faulthandler.cancel_dump_traceback_later()
 
 
 @cache

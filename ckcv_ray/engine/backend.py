@@ -112,7 +112,8 @@ def choose_backend(execution: Execution, seconds: float) -> str:
     """Return the name of the backend for about ``seconds`` of work: "auto" chooses ray where it pays."""
     if execution.backend != "auto":
         return execution.backend
-    requested = execution.address is not None or (execution.workers or 1) > 1
+    on_ray = execution.address, execution.fit_timeout
+    requested = any(one is not None for one in on_ray) or (execution.workers or 1) > 1
     return "ray" if requested or (execution.workers != 1 and seconds > SERIAL_SECONDS) else "serial"
 
 
@@ -133,7 +134,7 @@ def session(execution: Execution, seconds: float = inf, single: bool = False) ->
 
     with connected(execution.workers, address):
         recorder = remote_recorder if single else Recorder
-        yield Session(lambda: RayBackend(execution.workers), recorder, TOGETHER)
+        yield Session(lambda: RayBackend(execution.workers, execution.fit_timeout), recorder, TOGETHER)
 
 
 def ray_address(execution: Execution) -> str:

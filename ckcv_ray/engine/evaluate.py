@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from ckcv_ray.core.measures import Measure
 from ckcv_ray.core.schedule import Stage, Unit
-from ckcv_ray.core.threads import one_thread
+from ckcv_ray.core.threads import ending_process_after, one_thread
 from ckcv_ray.data.schema import Index
 from ckcv_ray.learners.base import Block
 from ckcv_ray.learners.ensemble import (
@@ -38,10 +38,17 @@ KIBIBYTE = 1 if sys.platform == "darwin" else 1024  # the unit of ru_maxrss
 
 
 class Inputs(NamedTuple):
-    """Inputs that every worker receives once: the problem, and what its learner shares between splits."""
+    """Inputs that every worker receives once.
+
+    Attributes:
+        problem: the problem.
+        shared: what its learner shares between splits.
+        fit_timeout: seconds that one fit may take; the process of a longer one ends. None for any time.
+    """
 
     problem: Problem
     shared: Any
+    fit_timeout: float | None = None
 
 
 class Evaluated(NamedTuple):
@@ -162,6 +169,12 @@ def _longest_prefix(
 
 
 def _path(unit: Unit, inputs: Inputs, prepared: Prepared, path: int, length: int) -> Evaluated:
+    limit = None if inputs.fit_timeout is None else inputs.fit_timeout * length
+    with ending_process_after(limit):
+        return _fitted(unit, inputs, prepared, path, length)
+
+
+def _fitted(unit: Unit, inputs: Inputs, prepared: Prepared, path: int, length: int) -> Evaluated:
     start = perf_counter()
     fits = prepared.block.fit(path, length)
     solving = perf_counter() - start

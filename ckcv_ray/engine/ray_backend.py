@@ -58,12 +58,14 @@ class RayBackend:
 
     Args:
         workers: number of batches evaluated at once; None for one per CPU.
+        fit_timeout: seconds that one fit may take; None for any time.
     """
 
     name = "ray"
     least_seconds = 0.05
 
-    def __init__(self, workers: int | None = None) -> None:
+    def __init__(self, workers: int | None = None, fit_timeout: float | None = None) -> None:
+        self._fit_timeout = fit_timeout
         self._asked, self._need, self._looked = workers, 0, -inf
         self.workers = self.window = 1
         self._count_workers()
@@ -77,7 +79,7 @@ class RayBackend:
         self._count_workers()
         self._n_totals, self._wide = inputs.problem.n_totals, inputs.problem.wide_totals
         self._task = _evaluate.options(memory=self._need)
-        self._inputs = ray.put(inputs)
+        self._inputs = ray.put(inputs._replace(fit_timeout=self._fit_timeout))
 
     def submit(self, units: list[Unit]) -> None:
         """Submit a batch as a task."""
@@ -133,11 +135,14 @@ class RayBackend:
         try:
             outcome: Outcome = ray.get(reference)
         except RayError as error:
-            if others := replacements(batch):
+            if others := replacements(batch, split=self._fit_timeout is not None):
                 for other in others:
                     self._send(other)
                 return None
-            return failed(batch.units, self._n_totals, f"lost {ATTEMPTS} times: {error}", self._wide)
+            reason = f"lost {ATTEMPTS} times: {error}"
+            if self._fit_timeout is not None:
+                reason += f"\n(a fit may take {self._fit_timeout:g} seconds: fit_timeout)"
+            return failed(batch.units, self._n_totals, reason, self._wide)
         return outcome
 
 

@@ -18,11 +18,15 @@ class Batch(NamedTuple):
     lost: int = 0
 
 
-def replacements(batch: Batch, attempts: int = ATTEMPTS) -> list[Batch]:
-    """Return the batches to send instead of a lost one; none if a single path was lost too many times."""
-    if batch.lost + 1 < attempts:
+def replacements(batch: Batch, attempts: int = ATTEMPTS, split: bool = False) -> list[Batch]:
+    """Return the batches to send instead of a lost one; none if a single path was lost too many times.
+
+    ``split``: to send its halves at once; each attempt of a batch with a fit that never ends takes its time.
+    """
+    parts = halves(batch.units)
+    if batch.lost + 1 < attempts and not (split and parts):
         return [batch._replace(lost=batch.lost + 1)]
-    return [Batch(part) for part in halves(batch.units)]
+    return [Batch(part) for part in parts]
 
 
 def halves(units: tuple[Unit, ...]) -> list[tuple[Unit, ...]]:

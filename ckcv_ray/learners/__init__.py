@@ -8,10 +8,24 @@ from ckcv_ray.learners.choice import Choice, learners_of
 from ckcv_ray.learners.simple import SimpleLearner
 from ckcv_ray.learners.sklearn import NAMED, AnyEstimator, EstimatorLearner
 from ckcv_ray.learners.svm.learner import GaussianSVM
+from ckcv_ray.validation import MOST
 
 BUILT_IN: tuple[Any, ...] = (GaussianSVM, *NAMED, AnyEstimator)
 LEARNERS: dict[str, Any] = {learner.name: learner for learner in (*BUILT_IN, Choice)}
 DEFAULT = GaussianSVM
+ALL = "all"  # the learners of ZOO that suit the table's size
+ZOO = {  # number of rows up to which each is among all; of equals the simplest, which comes first, wins
+    "constant": MOST,
+    "naive_bayes": MOST,
+    "lda": MOST,
+    "linear": MOST,
+    "tree": MOST,
+    "neighbors": 20_000,
+    "svm": 5_000,
+    "extra_trees": 10_000,
+    "forest": 10_000,
+    "boosting": MOST,
+}
 INSTALLED = "ckcv_ray.learners"  # entry points under which packages list their learners
 
 
@@ -52,8 +66,10 @@ def register_installed() -> list[str]:
 
 
 __all__ = [
+    "ALL",
     "DEFAULT",
     "LEARNERS",
+    "ZOO",
     "AnyEstimator",
     "Choice",
     "EstimatorLearner",

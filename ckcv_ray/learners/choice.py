@@ -24,7 +24,7 @@ from ckcv_ray.data.task import Task
 from ckcv_ray.errors import InputError
 from ckcv_ray.learners.base import Block, Checked, Fits, Learner, Model, Predicted, Setting
 from ckcv_ray.learners.ensemble import check_filled
-from ckcv_ray.validation import quoted, sequence
+from ckcv_ray.validation import MOST, integer, quoted, sequence
 
 LABEL = "learner"  # the hyperparameter, and the column, that names a learner
 LONGEST = 100
@@ -54,6 +54,13 @@ def _labels(name: str, values: Any) -> tuple[str, ...] | None:
     return labels
 
 
+def _most_rows(name: str, values: Any) -> tuple[int, ...] | None:
+    if values is None:
+        return None
+    listed = sequence(name, values, least=1, kind="numbers of rows, one for each learner")
+    return tuple(integer(name, value, least=1, most=MOST) for value in listed)
+
+
 @dataclass(frozen=True)
 class Choice:
     """A choice among several learners, by the criterion of the study.
@@ -62,6 +69,8 @@ class Choice:
         learners: at least two learners; of equals the one named first wins.
         labels: what each is called in settings, tables and files; None for their names, which then have to
             differ.
+        most_rows: number of rows up to which each is compared, on larger tables it is left out; None if all
+            are, whatever the table's size.
 
     Raises:
         InputError: a learner is named twice, or another value does not fit.
@@ -73,16 +82,20 @@ class Choice:
     labels: tuple[str, ...] | None = option(
         None, Option(_labels, "What the learners are called.", unsaid=True)
     )
+    most_rows: tuple[int, ...] | None = option(
+        None, Option(_most_rows, "Number of rows up to which each is compared.", unsaid=True)
+    )
 
     def __post_init__(self) -> None:
         check_options(self)
         names = tuple(one.name for one in self.learners)
         labels = names if self.labels is None else self.labels
-        if len(labels) != len(names):
-            raise InputError(
-                f"labels: there {'is' if len(labels) == 1 else 'are'} {len(labels)} for "
-                f"{len(names)} learners: give one for each"
-            )
+        for name, given in (("labels", labels), ("most_rows", self.most_rows or names)):
+            if len(given) != len(names):
+                raise InputError(
+                    f"{name}: there {'is' if len(given) == 1 else 'are'} {len(given)} for "
+                    f"{len(names)} learners: give one for each"
+                )
         for i, label in enumerate(labels):
             if label in labels[:i]:
                 raise InputError(
@@ -176,8 +189,12 @@ class Choice:
         return {name: _column(values) for name, values in columns.items()}
 
     def canonical(self, task: Task) -> Self:
-        """Return the choice among the canonical forms of its learners; see ``base.Learner``."""
-        return self._each(lambda one: one.canonical(task))
+        """Return the choice among the canonical forms of the learners for a table of this size.
+
+        Raises:
+            InputError: fewer than two are for it, or see ``base.Learner``.
+        """
+        return self._of_size(task.n)._each(lambda one: one.canonical(task))
 
     def thinned(self, most: int) -> Self:
         """Return the choice among thinned learners."""
@@ -257,6 +274,16 @@ class Choice:
 
     def _of(self, model: "ChosenModel") -> Learner:
         return self.learners[self.number_of(model.learner)]
+
+    def _of_size(self, n: int) -> Self:
+        """Return the choice among the learners for tables of n rows."""
+        if self.most_rows is None:
+            return self
+        kept = [i for i, most in enumerate(self.most_rows) if n <= most]
+        if len(kept) < 2:
+            raise InputError(f"most_rows leaves {len(kept)} learners for {n:,} rows: at least 2 are needed")
+        learners = tuple(self.learners[i] for i in kept)
+        return replace(self, learners=learners, labels=tuple(self.names[i] for i in kept), most_rows=None)
 
     def _each(self, change: Callable[[Learner], Learner]) -> Self:
         return replace(self, learners=tuple(map(change, self.learners)))

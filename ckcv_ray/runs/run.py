@@ -196,7 +196,7 @@ def compute(work: Work, execution: Execution, opened: Session | None = None) -> 
     """Run a checked job whose folder holds no result; see ``run_work``."""
     if opened is not None:
         return _run(work, opened)
-    if work.expected is None and execution.backend == "auto":
+    if work.expected is None and execution.backend == "auto" and execution.fit_timeout is None:
         work = work._replace(expected=estimate(work.problem))
     seconds = work.expected.seconds if work.expected else 0.0
     with session(execution, seconds, single=True) as opened:

@@ -12,8 +12,9 @@ from ckcv_ray.study.certification import (
     judge_of,
     member_of,
 )
+from ckcv_ray.study.parts import SLOTS, named_parts
 from ckcv_ray.study.problem import Candidate, Problem, listed
-from ckcv_ray.study.study import MOST_SEED, SLOTS, Execution, Study, named_parts, read_toml, run_id
+from ckcv_ray.study.study import MOST_SEED, Execution, Study, read_toml, run_id
 
 __all__ = [
     "AUC",

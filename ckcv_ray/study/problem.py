@@ -30,7 +30,8 @@ from ckcv_ray.study.certification import (
     Occam,
     member_of,
 )
-from ckcv_ray.study.study import Study, named_parts, run_id
+from ckcv_ray.study.parts import named_parts
+from ckcv_ray.study.study import Study, run_id
 from ckcv_ray.validation import expect
 
 Costs = NDArray[np.float64]

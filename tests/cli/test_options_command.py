@@ -19,7 +19,7 @@ from ckcv_ray.cli.options import PARTS as PARTS_SHOWN
 from ckcv_ray.cli.options import offered, study_of
 from ckcv_ray.core.options import Option, options
 from ckcv_ray.study import SLOTS, named_parts
-from ckcv_ray.study.study import FIELDS
+from ckcv_ray.study.parts import FIELDS
 
 TODAY = [
     "C", "gamma", "k", "n-splits", "delta", "seed", "resampling", "scale", "report-k", "solver", "tolerance",

@@ -5,8 +5,6 @@ import json
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from sklearn.pipeline import Pipeline
-
 from ckcv_ray.learners.sklearn.packing import last_step
 from ckcv_ray.learners.sklearn.spec import build, full_names
 
@@ -45,6 +43,8 @@ class Blank(NamedTuple):
 @lru_cache(maxsize=MOST_KEPT)
 def blank(spec: str, setting: str) -> Blank:
     """Return the estimator of a JSON form at a setting, both given as text."""
+    from sklearn.pipeline import Pipeline
+
     estimator, values = build(json.loads(spec)), json.loads(setting)
     names = full_names(estimator, values)
     estimator.set_params(**names)

@@ -7,7 +7,6 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-from sklearn.dummy import DummyClassifier
 
 from ckcv_ray.data.schema import Classes, Index, Rows
 from ckcv_ray.data.task import Task
@@ -111,6 +110,8 @@ class Block:
     def fitted(self, setting: Setting) -> Fit:
         """Fit the estimator at a setting; the first steps of a pipeline are fitted once for all settings."""
         if self.constant:
+            from sklearn.dummy import DummyClassifier
+
             X = self.X
             only = DummyClassifier(strategy="most_frequent").fit(X, self.y)
             return Fit(only, only, models.CONVERGED, X, None)
@@ -150,7 +151,10 @@ class Block:
         return models.classes(predicting, self.seen(fit), self.task.n_classes)
 
     def _new(self, blank: Any) -> Any:
-        return blank.copy(drawn(self.seeds, len(blank.unseeded)))
+        estimator = blank.copy(drawn(self.seeds, len(blank.unseeded)))
+        if (weights := self.learner.class_weights(self.task, self.y)) is not None:
+            last_step(estimator).set_params(class_weight=weights)
+        return estimator
 
     def _fit_head(self, head: Any) -> Head:
         with models.quiet() as caught:

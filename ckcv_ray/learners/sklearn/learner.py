@@ -16,10 +16,11 @@ from numpy.typing import NDArray
 
 from ckcv_ray.core.measures import Kind
 from ckcv_ray.core.options import Option, check_options, option
-from ckcv_ray.data.schema import Index
+from ckcv_ray.data.schema import Classes, Index, Label
 from ckcv_ray.data.task import Task
 from ckcv_ray.errors import InputError
 from ckcv_ray.learners.base import Checked, Setting
+from ckcv_ray.learners.class_weight import BALANCED, CLASS_WEIGHT, EQUALLY, NAME, of_task, weights_by_class
 from ckcv_ray.learners.sklearn.blank import Blank, blank
 from ckcv_ray.learners.sklearn.block import Block
 from ckcv_ray.learners.sklearn.model import FittedEstimator
@@ -32,6 +33,7 @@ from ckcv_ray.validation import integer
 COPIES = 4  # copies of a split's rows that a fit may hold at once
 FEW_ROWS = 12
 _storable: set[str] = set()  # estimators of this process, in their JSON form, whose models can be stored
+WEIGHTS_BY_POSITION = ("HistGradientBoostingClassifier",)  # among the classes that have training rows
 OVERHEAD_ROWS = 500  # a fit on no rows takes about as long as these many rows more
 
 
@@ -159,6 +161,10 @@ class EstimatorLearner:
         """Select the rows of a split."""
         return Block(self, shared, train, score)
 
+    def class_weights(self, task: Task, y: Classes) -> Mapping[int, float] | str | None:
+        """Return what the estimator takes as ``class_weight`` for training rows y [n]; None for its own."""
+        return None
+
     def cost(self, n_train: int) -> float:
         """Return the number of training rows, and a constant."""
         return float(n_train + OVERHEAD_ROWS)
@@ -208,10 +214,14 @@ class EstimatorLearner:
         return a.setting == b.setting and a.content == b.content
 
     def load(self) -> None:
-        """Import the estimator: this learner was made where its packages are trusted."""
+        """Import the estimator."""
+        self.new()
+
+    def __setstate__(self, state: Mapping[str, Any]) -> None:
+        """Take the state from another process, in which the packages were trusted."""
+        self.__dict__.update(state)
         for package in packages(self.spec):
             trust(package)
-        self.new()
 
     def state(self) -> dict[str, str]:
         """Return an empty dictionary: package versions are recorded anyway."""
@@ -244,7 +254,53 @@ class EstimatorLearner:
 
 
 @dataclass(frozen=True)
-class AnyEstimator(EstimatorLearner):
+class WeightedLearner(EstimatorLearner):
+    """A learner whose estimator weighs classes.
+
+    Attributes:
+        class_weight: weight of each class: "balanced" (n / (K n_c), from the n training rows of each split,
+            n_c of class c, K classes), by label, "equal" or None.
+
+    Raises:
+        InputError: the estimator has no ``class_weight``, or it is also among ``param``.
+    """
+
+    class_weight: str | Mapping[Label, float] | None = option(EQUALLY, CLASS_WEIGHT)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.class_weight == EQUALLY:
+            return
+        if not self.has(NAME):
+            raise InputError(
+                f"{NAME}: {type(last_step(self.new())).__name__} has no class weights: leave it out"
+            )
+        if NAME in self.whole_space:
+            raise InputError(f"{NAME} is given twice: as an option, and as a parameter of the learner")
+
+    def canonical(self, task: Task) -> Self:
+        """Return the learner with class weights as the task's labels; see ``base.Learner``."""
+        return replace(self, class_weight=of_task(self._class_weight, task.classes))
+
+    def class_weights(self, task: Task, y: Classes) -> Mapping[int, float] | str | None:
+        """Return the weights of the classes that have training rows, or "balanced"."""
+        if self._class_weight in (EQUALLY, BALANCED):
+            return None if self._class_weight == EQUALLY else BALANCED
+        weight = weights_by_class(self._class_weight, task.classes, y)
+        present = np.unique(y).tolist()
+        by_position = type(last_step(self.new())).__name__ in WEIGHTS_BY_POSITION
+        keys = range(len(present)) if by_position else present
+        return {key: float(weight[c]) for key, c in zip(keys, present, strict=True)}
+
+    @property
+    def _class_weight(self) -> str:
+        """The canonical form of ``class_weight``."""
+        assert isinstance(self.class_weight, str)
+        return self.class_weight
+
+
+@dataclass(frozen=True)
+class AnyEstimator(WeightedLearner):
     """Any estimator with the interface of scikit-learn, or a Pipeline of them.
 
     Attributes:
@@ -261,22 +317,26 @@ class AnyEstimator(EstimatorLearner):
         return self.estimator
 
     def canonical(self, task: Task) -> Self:
-        """Return the learner itself, if its models can be stored; that is tried on a few rows of each class.
+        """Return the canonical form, if its models can be stored; that is tried on a few rows of each class.
 
         Raises:
             InputError: they cannot.
         """
-        if (text := json.dumps(self.spec)) not in _storable:
-            few = np.concatenate([np.flatnonzero(task.y == c)[:FEW_ROWS] for c in range(task.n_classes)])
-            try:
-                model, _ = self.fitted(task, few, self.setting(0, 0))
-            except Exception:  # it may succeed on more rows
-                return self
-            self._try_to_store(model, task.X.shape[1])
+        if (text := json.dumps(self.spec)) not in _storable and self._try_to_store(task):
             _storable.add(text)
-        return self
+        return super().canonical(task)
 
-    def _try_to_store(self, model: FittedEstimator, n_features: int) -> None:
+    def _try_to_store(self, task: Task) -> bool:
+        """Return whether a model was stored: on few rows a fit may fail that succeeds on more."""
+        few = np.concatenate([np.flatnonzero(task.y == c)[:FEW_ROWS] for c in range(task.n_classes)])
+        try:
+            model, _ = self.fitted(task, few, self.setting(0, 0))
+        except Exception:
+            return False
+        self._check_stored(model, task.X.shape[1])
+        return True
+
+    def _check_stored(self, model: FittedEstimator, n_features: int) -> None:
         try:
             unpack(model.content, n_features)
         except Exception as error:  # skops raises errors of all kinds

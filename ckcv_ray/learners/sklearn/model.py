@@ -9,7 +9,6 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.exceptions import ConvergenceWarning
 
 from ckcv_ray.data.schema import Classes, Rows
 from ckcv_ray.learners.base import STATUSES, Predicted, Status
@@ -82,6 +81,8 @@ def fit(estimator: Any, X: Rows, y: Classes) -> int:
 
 def status_of(caught: list[warnings.WarningMessage]) -> int:
     """Return the position of the status of a fit with these warnings."""
+    from sklearn.exceptions import ConvergenceWarning
+
     capped = any(issubclass(one.category, ConvergenceWarning) for one in caught)
     return NOT_CONVERGED if capped else CONVERGED
 

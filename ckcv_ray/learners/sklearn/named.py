@@ -6,7 +6,7 @@ A search space depends on nothing but the learner: never on the labels.
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from ckcv_ray.learners.sklearn.learner import EstimatorLearner
+from ckcv_ray.learners.sklearn.learner import EstimatorLearner, WeightedLearner
 from ckcv_ray.learners.sklearn.space import Space
 from ckcv_ray.learners.sklearn.spec import Spec
 
@@ -19,7 +19,7 @@ def _scaled(path: str, **params: Any) -> Spec:
 
 
 @dataclass(frozen=True)
-class Linear(EstimatorLearner):
+class Linear(WeightedLearner):
     """Logistic regression on standardised columns."""
 
     name = "linear"
@@ -28,7 +28,7 @@ class Linear(EstimatorLearner):
 
 
 @dataclass(frozen=True)
-class Boosting(EstimatorLearner):
+class Boosting(WeightedLearner):
     """Gradient boosting of trees on histograms; a path over the number of rounds."""
 
     name = "boosting"
@@ -45,7 +45,7 @@ class Boosting(EstimatorLearner):
 
 
 @dataclass(frozen=True)
-class Forest(EstimatorLearner):
+class Forest(WeightedLearner):
     """A random forest; a path over the number of trees."""
 
     name = "forest"
@@ -58,7 +58,7 @@ class Forest(EstimatorLearner):
 
 
 @dataclass(frozen=True)
-class ExtraTrees(EstimatorLearner):
+class ExtraTrees(WeightedLearner):
     """A forest of extremely randomised trees; a path over the number of trees."""
 
     name = "extra_trees"
@@ -76,7 +76,7 @@ class Neighbors(EstimatorLearner):
 
 
 @dataclass(frozen=True)
-class Tree(EstimatorLearner):
+class Tree(WeightedLearner):
     """A decision tree; a path over the cost of complexity at which it is pruned."""
 
     name = "tree"

@@ -13,7 +13,6 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
-import skops.io
 
 from ckcv_ray.learners.sklearn.spec import is_trusted
 
@@ -41,6 +40,8 @@ def pack(estimator: Any) -> bytes:
 
     Search trees of neighbours are left out, and built again by ``unpack``: nothing could check one.
     """
+    import skops.io
+
     return _canonical(skops.io.dumps(_without_search_tree(estimator)))
 
 
@@ -56,6 +57,8 @@ def unpack(content: bytes, n_features: int) -> Any:
     """
     if len(content) > MOST_BYTES or _canonical(content) != content:
         raise ValueError("it is not an estimator in canonical form")
+    import skops.io
+
     types = skops.io.get_untrusted_types(data=content)
     if unknown := [kind for kind in types if not (kind.startswith(TRUSTED) or is_trusted(kind))]:
         raise ValueError(f"it holds {min(unknown)}, a type that is not known to be harmless")

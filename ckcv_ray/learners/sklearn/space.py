@@ -11,15 +11,13 @@ from itertools import product
 from typing import Any
 
 import numpy as np
-from scipy import stats
-from sklearn.model_selection import ParameterGrid, ParameterSampler
 
 from ckcv_ray.errors import InputError
 from ckcv_ray.validation import MOST_GRID, check_count, expect, parse_grid, quoted
 
 Space = dict[str, Any]  # by parameter: a tuple of values, or a distribution as text
 Setting = dict[str, Any]
-DISTRIBUTIONS = {"loguniform": stats.loguniform, "uniform": stats.uniform, "randint": stats.randint}
+DISTRIBUTIONS = ("loguniform", "uniform", "randint")
 WORDS = {"true": True, "false": False, "none": None, "null": None}
 MOST_SETTINGS = 100_000
 
@@ -65,6 +63,8 @@ def settings_of(space: Space, sample: int | None) -> list[Setting]:
                 f"the search space has {count:,} settings: at most {MOST_SETTINGS:,}: give sample, or fewer"
             )
         return [dict(zip(space, values, strict=True)) for values in product(*space.values())]
+    from sklearn.model_selection import ParameterGrid, ParameterSampler
+
     if not drawn and len(ParameterGrid(_lists(space))) <= sample:
         return settings_of(space, None)
     sampler = ParameterSampler(_lists(space), sample, random_state=0)
@@ -79,6 +79,8 @@ def _lists(space: Space) -> dict[str, Any]:
 
 
 def _distribution(text: str) -> Any:
+    from scipy import stats
+
     kind, low, high = text.split(":")
     if kind == "uniform":
         return stats.uniform(float(low), float(high) - float(low))

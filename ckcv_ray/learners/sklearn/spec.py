@@ -12,7 +12,6 @@ from importlib import import_module
 from typing import Any
 
 import numpy as np
-from sklearn.base import is_classifier
 
 from ckcv_ray.errors import InputError
 from ckcv_ray.validation import expect, quoted
@@ -66,6 +65,8 @@ def as_spec(name: str, value: Any) -> Spec:
     """
     if value is None:
         raise InputError(f"{name} is not given: name one as {FORM}")
+    from sklearn.base import is_classifier
+
     if isinstance(value, str):
         value = {"class": value}
     if isinstance(value, Mapping):

@@ -19,18 +19,12 @@ from ckcv_ray.data.schema import Index, Label, Rows
 from ckcv_ray.data.task import Task
 from ckcv_ray.errors import InputError
 from ckcv_ray.learners.base import Checked, Setting
+from ckcv_ray.learners.class_weight import CLASS_WEIGHT, EQUALLY, of_task, weights_by_class
 from ckcv_ray.learners.ensemble import judge
 from ckcv_ray.learners.svm import SOLVERS, Fits, machine_code, model, pairwise
 from ckcv_ray.learners.svm.blocks import Dense, Points, block_bytes, prepare
 from ckcv_ray.learners.svm.class_blocks import Options
-from ckcv_ray.learners.svm.class_weight import (
-    EQUALLY,
-    check_class_weight,
-    check_products,
-    of_task,
-    weights,
-    weights_by_class,
-)
+from ckcv_ray.learners.svm.class_weight import check_products, weights
 from ckcv_ray.learners.svm.kernels import squared_distances
 from ckcv_ray.learners.svm.model import SVMModel
 from ckcv_ray.learners.svm.one_against_one import ClassesBlock, prepare_block
@@ -129,16 +123,7 @@ class GaussianSVM:
         ),
     )
 
-    class_weight: str | Mapping[Label, float] | None = option(
-        EQUALLY,
-        Option(
-            check_class_weight,
-            "Weights of the classes, which multiply C: equal, balanced (inversely proportional to numbers of "
-            "training rows), or by label, such as sick=10,well=1, where a class not named weighs 1.",
-            shown=EQUALLY,
-            unsaid=True,
-        ),
-    )
+    class_weight: str | Mapping[Label, float] | None = option(EQUALLY, CLASS_WEIGHT)
 
     def __post_init__(self) -> None:
         check_options(self)

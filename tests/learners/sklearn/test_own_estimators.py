@@ -4,6 +4,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from learner_contract import same_files
 
 from ckcv_ray import Execution, InputError, RunError, Study, Task, run
 
@@ -20,6 +21,14 @@ def study(name: str) -> Study:
 def test_one_that_behaves_is_run(tmp_path: Path) -> None:
     result = run(study("Constant"), TASK.X, TASK.y, out=tmp_path / "run", execution=SERIAL)
     assert result.execution["failures"] == []
+
+
+def test_what_is_trusted_here_is_trusted_by_the_processes_of_ray(ray_session: None, tmp_path: Path) -> None:
+    """Importing it anywhere else takes the user's word, which was given in this process alone."""
+    folders = {name: tmp_path / name for name in ("serial", "ray")}
+    for name, out in folders.items():
+        run(study("Constant"), TASK.X, TASK.y, out=out, execution=Execution(name))
+    assert same_files(folders["serial"], folders["ray"])
 
 
 WRONG = {
@@ -53,3 +62,23 @@ def test_one_that_cannot_be_stored_is_refused_before_anything_is_fitted(tmp_path
     ):
         run(study("HoldsAFunction"), TASK.X, TASK.y, out=tmp_path / "run", execution=SERIAL)
     assert not (tmp_path / "run").exists()
+
+
+def test_a_fit_that_never_ends_is_recorded_as_failed(ray_session: None) -> None:
+    seconds = Execution(fit_timeout=0.5)
+    result = run(study("HangsInSomeSplits"), TASK.X, TASK.y, execution=seconds)
+    assert result.setting == {"dummy": 0}
+    failures = result.execution["failures"]
+    assert failures
+    assert "a fit may take 0.5 seconds: fit_timeout" in str(failures)
+
+
+@pytest.mark.parametrize("seconds", [0, -1, 0.01, float("nan"), float("inf"), "soon"])
+def test_a_limit_that_is_no_time_is_refused(seconds: object) -> None:
+    with pytest.raises(InputError, match="fit_timeout"):
+        Execution("ray", fit_timeout=seconds)  # type: ignore[arg-type]
+
+
+def test_a_limit_needs_processes_that_can_be_killed() -> None:
+    with pytest.raises(InputError, match=r"fit_timeout=5\.0 requires the ray backend"):
+        Execution("serial", fit_timeout=5)

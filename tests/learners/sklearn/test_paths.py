@@ -45,7 +45,7 @@ LEARNERS = {
     "tree": Tree(),
     "naive Bayes": NaiveBayes(),
     "bare neighbors": AnyEstimator(
-        {"n_neighbors": (1, 3, 4, 10)}, None, "sklearn.neighbors:KNeighborsClassifier"
+        param={"n_neighbors": (1, 3, 4, 10)}, estimator="sklearn.neighbors:KNeighborsClassifier"
     ),
 }
 

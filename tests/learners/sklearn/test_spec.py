@@ -42,7 +42,7 @@ def test_a_class_by_name_is_an_object_of_it() -> None:
 
 def test_a_default_that_is_named_changes_nothing() -> None:
     plain = {"class": "sklearn.linear_model:LogisticRegression"}
-    assert AnyEstimator(None, None, {**plain, "params": {"C": 1.0}}) == AnyEstimator(None, None, plain)
+    assert AnyEstimator(estimator={**plain, "params": {"C": 1.0}}) == AnyEstimator(estimator=plain)
 
 
 FOREST = "sklearn.ensemble:RandomForestClassifier"

@@ -19,8 +19,9 @@ from ckcv_ray.core.resampling import complete_kfold
 from ckcv_ray.data.task import read_task
 from ckcv_ray.errors import InputError
 from ckcv_ray.learners.base import Status
+from ckcv_ray.learners.class_weight import of_task
 from ckcv_ray.learners.svm import ON_POINTS, SOLVERS
-from ckcv_ray.learners.svm.class_weight import of_task, weights
+from ckcv_ray.learners.svm.class_weight import weights
 from ckcv_ray.learners.svm.decomposition import path_on_points
 from ckcv_ray.learners.svm.kernels import complement, complement_of, gaussian, squared_distances
 from ckcv_ray.learners.svm.learner import GaussianSVM, signs

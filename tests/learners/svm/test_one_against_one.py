@@ -18,10 +18,10 @@ from ckcv_ray.core.measures import ZERO_ONE, GroupShares
 from ckcv_ray.core.resampling import complete_kfold
 from ckcv_ray.errors import InputError
 from ckcv_ray.learners.base import STATUSES, Status
+from ckcv_ray.learners.class_weight import weights_by_class
 from ckcv_ray.learners.ensemble import from_arrow, judge
 from ckcv_ray.learners.ensemble import schema as members_schema
 from ckcv_ray.learners.svm import class_blocks, one_against_one, pairwise
-from ckcv_ray.learners.svm.class_weight import weights_by_class
 from ckcv_ray.learners.svm.pairwise import from_table, to_table
 from ckcv_ray.learners.svm.votes import Ballot, pairs_of
 from ckcv_ray.runs.run import run_job

@@ -1,5 +1,6 @@
 """Classifiers that misbehave, one each in its own way; imported by name, as a user's own are."""
 
+import sys
 from typing import Any
 
 import numpy as np
@@ -43,6 +44,17 @@ class FailsInSomeSplits(Constant):
     def fit(self, X: Any, y: Any) -> "Constant":
         if X[0, 0] > 0:
             raise ValueError("no luck\nwith these rows")
+        return super().fit(X, y)
+
+
+class HangsInSomeSplits(Constant):
+    """Never returns, nor lets another thread of Python run: as compiled code may."""
+
+    def fit(self, X: Any, y: Any) -> "Constant":
+        if self.dummy and X[0, 0] > 0:
+            sys.setswitchinterval(1e6)
+            while True:
+                pass
         return super().fit(X, y)
 
 

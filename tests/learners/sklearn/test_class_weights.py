@@ -1,0 +1,101 @@
+"""Class weights: the fits are scikit-learn's with the same weights, whatever the labels are called."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+
+from ckcv_ray import Execution, InputError, Study, Task, load_run, run, verify
+from ckcv_ray.core.resampling import complete_kfold
+from ckcv_ray.learners import LEARNERS, EstimatorLearner
+from ckcv_ray.learners.sklearn.packing import last_step
+
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(120, 3))
+Y = np.where(X[:, 0] + X[:, 1] + RNG.normal(size=120) > 1.2, "sick", "well")
+TASK = Task.of(X, Y)
+SPLIT = complete_kfold(TASK.n, 4, 0, 1, 0)
+SPACES: dict[str, dict[str, Any]] = {
+    "linear": {"C": (0.1, 1.0)},
+    "boosting": {"max_iter": (3, 6), "min_samples_leaf": (5,), "max_leaf_nodes": (7,)},
+    "forest": {"n_estimators": (4, 8), "max_features": ("sqrt",)},
+    "extra_trees": {"n_estimators": (4, 8), "max_features": ("sqrt",)},
+    "tree": {"ccp_alpha": (0.0, 0.01), "criterion": ("gini",)},
+}
+WEIGHTS = {"balanced": "balanced", "sick=7": {0: 7.0, 1: 1.0}, "well=0.25,sick=2": {0: 2.0, 1: 0.25}}
+
+
+def learner_of(name: str, **options: Any) -> EstimatorLearner:
+    space = SPACES[name] | ({} if name == "linear" else {"random_state": (0,)})
+    learner: EstimatorLearner = LEARNERS[name](param=space, **options).canonical(TASK)
+    return learner
+
+
+@pytest.mark.parametrize("text", WEIGHTS)
+@pytest.mark.parametrize("name", SPACES)
+def test_every_setting_of_a_path_is_the_weighted_fit(name: str, text: str) -> None:
+    learner = learner_of(name, class_weight=text)
+    block = learner.prepare(learner.share(TASK), SPLIT.train, SPLIT.select)
+    differ = 0
+    for path, settings in enumerate(learner.paths):
+        labels = block.fit(path, len(settings)).labels()
+        for setting, found in zip(settings, labels, strict=True):
+            estimator = clone(learner.blank(setting).estimator)
+            plain = clone(estimator).fit(X[SPLIT.train], TASK.y[SPLIT.train])
+            last_step(estimator).set_params(class_weight=WEIGHTS[text])
+            estimator.fit(X[SPLIT.train], TASK.y[SPLIT.train])
+            np.testing.assert_array_equal(found, estimator.predict(X[SPLIT.select]))
+            differ += np.sum(plain.predict(X[SPLIT.select]) != found)
+    assert differ  # the weights matter here
+
+
+def test_a_class_without_training_rows_needs_no_weight() -> None:
+    three = Task.of(X, np.arange(120) % 3)
+    rows = np.flatnonzero(three.y != 1)
+    for name in SPACES:
+        learner = LEARNERS[name](param=SPACES[name], class_weight="0=2,1=5").canonical(three)
+        model, _ = learner.fitted(three, rows, learner.setting(0, 0))
+        assert set(model.predict(X).label) <= {0, 2}
+
+
+def test_in_a_study_of_several_each_that_has_weights_takes_them() -> None:
+    study = Study.of(learner="tree,neighbors,svm", class_weight="balanced", k=3)
+    tree, neighbors, svm = study.learner.learners  # type: ignore[attr-defined]
+    assert tree.class_weight == svm.class_weight == "balanced"
+    assert not hasattr(neighbors, "class_weight")
+    one = Study.of(learner="tree,svm", k=3, **{"tree.class_weight": "balanced"})
+    tree, svm = one.learner.learners  # type: ignore[attr-defined]
+    assert (tree.class_weight, svm.class_weight) == ("balanced", "equal")
+
+
+def test_a_run_with_weights_is_stored_and_verified(tmp_path: Any) -> None:
+    study = Study.of(
+        learner="sklearn.tree:DecisionTreeClassifier",
+        param="max_depth=1,3",
+        class_weight={"sick": 4},
+        k=(3, 4),
+        n_splits=3,
+    )
+    result = run(study, X, Y, out=tmp_path / "run", execution=Execution("serial"))
+    assert result.study.learner.class_weight == "sick=4"  # type: ignore[attr-defined]
+    assert load_run(tmp_path / "run").certificate == result.certificate
+    assert not verify(tmp_path / "run", refit=1.0).differences
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"learner": "sklearn.neighbors:KNeighborsClassifier"}, "KNeighborsClassifier has no class weights"),
+        ({"learner": "tree", "param": "class_weight=balanced"}, "class_weight is given twice"),
+        ({"learner": "neighbors"}, "class_weight='balanced' requires learner"),
+    ],
+)
+def test_weights_that_cannot_be_used_are_refused(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        Study.of(class_weight="balanced", **options)
+
+
+def test_a_weight_of_no_label_is_refused() -> None:
+    with pytest.raises(InputError, match="class_weight names 'Sick', which is no label of the target"):
+        LEARNERS["tree"](class_weight={"Sick": 2}).canonical(TASK)
