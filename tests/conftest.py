@@ -76,13 +76,17 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "slow: starts processes, compiles, or takes long; left out by --quick")
 
 
+@pytest.hookimpl(tryfirst=True)  # before pytest-xdist reads the groups
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark as slow the tests that need Ray, and those named above; files with such tests begin.
 
-    Processes that share the files (``jobs/check``) then end at about the same time.
+    Processes that share the tests (``jobs/check``) then end at about the same time. They share them file by
+    file, since a file's tests share what they make; of the documentation page by page, for the same reason.
     """
     slow: set[Path] = set()
     for item in items:
+        params = item.callspec.params if hasattr(item, "callspec") else {}
+        item.add_marker(pytest.mark.xdist_group(str(getattr(params.get("block"), "page", item.path))))
         named = SLOW & set(item.path.relative_to(Path(__file__).parent).parts)
         if named or "ray_session" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.slow)

@@ -239,14 +239,20 @@ def main(
     data: Annotated[
         str, typer.Option(help="Instead of --sets, sets of several classes: digits,wine,FILE.csv.")
     ] = "",
+    first: Annotated[
+        bool, typer.Option("--first/--no-first", help="Time the first call too, which compiles the solver.")
+    ] = True,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
     """Print one line for each set, and the geometric means of the ratios."""
     if data:
         _several_classes(data, repeats, as_json)
         return
-    cold, _, warm = first_call(fresh=True), first_call(fresh=False), first_call(fresh=False)
-    print(f"first call of the solver: {cold:.1f} s compiled, {warm:.2f} s from the cache", file=sys.stderr)
+    if first:
+        cold, _, warm = first_call(fresh=True), first_call(fresh=False), first_call(fresh=False)
+        print(
+            f"first call of the solver: {cold:.1f} s compiled, {warm:.2f} s from the cache", file=sys.stderr
+        )
     results: dict[str, dict[str, Any]] = {}
     with one_thread():
         for name in sets.split(","):

@@ -56,6 +56,7 @@ class TestLDA(LearnerContract):
 
 class TestAnyEstimator(LearnerContract):
     learner = AnyEstimator(
-        {"reg_param": (0.1, 0.5)}, None, "sklearn.discriminant_analysis:QuadraticDiscriminantAnalysis"
+        param={"reg_param": (0.1, 0.5)},
+        estimator="sklearn.discriminant_analysis:QuadraticDiscriminantAnalysis",
     )
     task = clouds(40, 2)
