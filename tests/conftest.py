@@ -1,9 +1,11 @@
 """Shared fixtures: one Ray for the session, small tasks, the IDA archive if available, the command line."""
 
 import os
+import re
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 os.environ["RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"] = "0"  # before ray is imported: loopback only
 os.environ["CKCV_TESTS"] = str(
@@ -21,6 +23,7 @@ import pyarrow as pa
 import pytest
 import ray
 from pyarrow import csv
+from xdist.scheduler import LoadFileScheduling
 
 from ckcv_ray.cli import main as cli
 from ckcv_ray.data.task import Task
@@ -76,17 +79,25 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "slow: starts processes, compiles, or takes long; left out by --quick")
 
 
-@pytest.hookimpl(tryfirst=True)  # before pytest-xdist reads the groups
+class ByFileOrPage(LoadFileScheduling):
+    """Gives a process whole files, since a file's tests share what they make; of the documentation pages."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        page = re.search(r"test_documentation\.py::.*\[(.+\.md)", nodeid)
+        return page[1] if page else super()._split_scope(nodeid)
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LoadFileScheduling | None:
+    return ByFileOrPage(config, log) if config.getvalue("dist") == "loadfile" else None
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark as slow the tests that need Ray, and those named above; files with such tests begin.
 
-    Processes that share the tests (``jobs/check``) then end at about the same time. They share them file by
-    file, since a file's tests share what they make; of the documentation page by page, for the same reason.
+    Processes that share the files (``jobs/check``) then end at about the same time.
     """
     slow: set[Path] = set()
     for item in items:
-        params = item.callspec.params if hasattr(item, "callspec") else {}
-        item.add_marker(pytest.mark.xdist_group(str(getattr(params.get("block"), "page", item.path))))
         named = SLOW & set(item.path.relative_to(Path(__file__).parent).parts)
         if named or "ray_session" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.slow)

@@ -147,6 +147,7 @@ def test_the_options_of_today_are_all_there(parameters: dict[str, Any]) -> None:
         "backend",
         "workers",
         "address",
+        "fit_timeout",
     }
     own |= {"retry_failed", "resume_until_done", "yes", "as_json"}
     assert {dashed(name) for name in parameters if name not in own} - {"learner", "criterion"} == set(TODAY)
