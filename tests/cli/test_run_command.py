@@ -2,10 +2,10 @@
 
 import fcntl
 import json
-import os
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import numpy as np
@@ -109,7 +109,7 @@ def test_interrupted_resumed_and_none_the_wiser(
     tmp_path: Path, which: signal.Signals, code: int, backend: str
 ) -> None:
     """A run stopped in the middle keeps what is done, and ends as if nothing had happened."""
-    grids = ["--C", "log:-2:2:5", "--gamma", "log:-3:-1:3", "--k", "3:8", "--n-splits", "40"]
+    grids = ["--C", "log:-2:2:5", "--gamma", "log:-3:-1:3", "--k", "3:8", "--n-splits", "120"]
     words = ["twonorm:120:0", *grids, "--backend", backend]
     command = [sys.executable, "-m", "ckcv_ray", "run", *words]
     halted, whole = tmp_path / "halted", tmp_path / "whole"
@@ -122,7 +122,7 @@ def test_interrupted_resumed_and_none_the_wiser(
         assert line, "the run ended before it began"
     while not (halted / "study.json").exists():
         assert run.poll() is None
-        os.sched_yield()
+        time.sleep(0.002)
     run.send_signal(which)
     _, told = run.communicate(timeout=120)
     assert run.returncode == code, told
