@@ -18,6 +18,7 @@ from ckcv_ray.core.measures import Measure
 from ckcv_ray.data.schema import Classes, Rows
 from ckcv_ray.learners.base import Setting
 from ckcv_ray.learners.sklearn import model as models
+from ckcv_ray.learners.sklearn.growth import growth
 from ckcv_ray.learners.sklearn.model import FittedEstimator
 from ckcv_ray.learners.sklearn.packing import last_step
 
@@ -146,16 +147,19 @@ class Trees(Path):
 
     def labels(self) -> Classes:
         """Return the labels of the first trees: shares are added in order and divided, as the forest does."""
-        fit = self.block.fitted(self.settings[-1])
+        sizes = [setting["n_estimators"] for setting in self.settings]
+        fit = self.block.fitted({**self.settings[-1], "n_estimators": 1})
+        grown = growth(fit.last, fit.X, self.block.y)
+        if grown is None:
+            fit = self.block.fitted(self.settings[-1])
         forest = fit.last
         X = forest._validate_X_predict(self.block.seen(fit))
-        sums, found, sizes = np.zeros((len(X), len(forest.classes_))), [], iter(self.settings)
-        size = next(sizes)["n_estimators"]
-        for count, tree in enumerate(forest.estimators_, start=1):
-            sums += tree.predict_proba(X, check_input=False)
-            if count == size:
+        trees = (one.tree_ for one in forest.estimators_) if grown is None else grown.trees(sizes[-1])
+        sums, found = np.zeros((len(X), len(forest.classes_))), []
+        for count, tree in enumerate(trees, start=1):
+            sums += tree.predict(X)[:, : len(forest.classes_)]
+            if count in sizes:
                 found.append(forest.classes_[np.argmax(sums / count, axis=1)])
-                size = next(sizes, {"n_estimators": 0})["n_estimators"]
         return np.array(found).astype(np.int32)
 
 
