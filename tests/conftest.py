@@ -57,6 +57,7 @@ SLOW = {  # folders and files whose tests start processes, compile, or take long
         "test_shortcuts.py",
         "test_nested.py",
         "test_growth.py",
+        "test_forest_growth.py",
         "test_decomposition.py",
         "test_verify.py",
         "test_recount.py",

@@ -13,7 +13,7 @@ import socket
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from functools import cache
+from functools import cache, lru_cache
 from math import inf
 from pathlib import Path
 from shutil import rmtree
@@ -26,7 +26,7 @@ from ray.exceptions import RayActorError, RayError, RayTaskError
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from ckcv_ray.core.schedule import Unit
-from ckcv_ray.engine.backend import Out
+from ckcv_ray.engine.backend import TOGETHER, Out
 from ckcv_ray.engine.evaluate import Inputs, evaluate, failed, memory
 from ckcv_ray.engine.metrics import Metrics
 from ckcv_ray.engine.progress import Listener
@@ -46,8 +46,14 @@ PACKAGE = Path(__file__).resolve().parents[1]
 
 
 @ray.remote(max_retries=0)
-def _evaluate(units: list[Unit], inputs: Inputs) -> Outcome:
-    return evaluate(units, inputs)
+def _evaluate(units: list[Unit], inputs: list[Any]) -> Outcome:
+    return evaluate(units, _inputs_of(*inputs))
+
+
+@lru_cache(maxsize=TOGETHER)  # studies computed at the same time
+def _inputs_of(reference: Any) -> Inputs:
+    """Return the inputs of a study, unpickled once by each worker: with them it keeps what is derived."""
+    return cast(Inputs, ray.get(reference))
 
 
 _RecorderActor: Any = ray.remote(num_cpus=0)(Recorder)
@@ -128,7 +134,7 @@ class RayBackend:
         self.window = self.workers if self.workers < cpus else IN_FLIGHT * self.workers
 
     def _send(self, batch: Batch) -> None:
-        self._pending[self._task.remote(list(batch.units), self._inputs)] = batch
+        self._pending[self._task.remote(list(batch.units), [self._inputs])] = batch
 
     def _settled(self, reference: Any, batch: Batch) -> Outcome | None:
         """Return the outcome of a batch; None if lost and sent again, failures if lost too many times."""
