@@ -91,7 +91,7 @@ def test_a_block_runs(block: Block, place: Place, request: pytest.FixtureRequest
     if block.demo or block.cluster:
         pytest.skip("run by jobs/check itself" if block.demo else "needs a cluster: its options are parsed")
     if block.long and not full:
-        pytest.skip("long: run by jobs/check --all")
+        pytest.skip("long: run by jobs/check --all; its options are parsed")
     if block.needs_ida:
         request.getfixturevalue("ida")
     here = place(block.page)
@@ -146,8 +146,8 @@ def parsed(words: list[str], monkeypatch: pytest.MonkeyPatch) -> int:
     return 0
 
 
-@pytest.mark.parametrize("block", [b for b in CHECKED if b.cluster], ids=name)
-def test_the_options_of_a_block_for_a_cluster_are_known(
+@pytest.mark.parametrize("block", [b for b in CHECKED if b.cluster or b.long], ids=name)
+def test_the_options_of_a_block_that_is_not_run_are_known(
     block: Block, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     for command in block.commands:
