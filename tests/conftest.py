@@ -33,37 +33,62 @@ pytest.register_assert_rewrite("learner_contract")
 Ran = tuple[int, str, str]
 
 
-SLOW = {  # folders and files whose tests start processes, compile, or take long
-    *("jobs", "test_documentation.py", "test_packaging.py", "test_machine_code.py", "test_ray_backend.py"),
-    *(
-        "test_faults.py",
-        "test_fault_double.py",
-        "test_identical_bits.py",
-        "test_restart.py",
-        "test_metrics.py",
-    ),
-    *("test_disk.py", "test_foreign_folders.py", "test_folder.py", "test_recorder.py", "test_files.py"),
-    *(
-        "test_bounds.py",
-        "test_named.py",
-        "test_short_names.py",
-        "test_svm.py",
-        "test_second_learner.py",
-        "test_page.py",
-    ),
-    *("test_bad_input.py", "test_bad_arguments.py", "test_public_names.py", "test_forecast.py", "cli"),
-    *(
-        "test_environment.py",
-        "test_shortcuts.py",
-        "test_nested.py",
-        "test_growth.py",
-        "test_forest_growth.py",
-        "test_decomposition.py",
-        "test_verify.py",
-        "test_recount.py",
-        "test_backends.py",
-    ),
-}
+PROCESSES = frozenset(  # folders and files whose tests start processes, compile, or take very long
+    [
+        "cli",
+        "jobs",
+        "test_backends",
+        "test_bad_arguments",
+        "test_bad_input",
+        "test_bounds",
+        "test_decomposition",
+        "test_disk",
+        "test_documentation",
+        "test_environment",
+        "test_fault_double",
+        "test_faults",
+        "test_files",
+        "test_folder",
+        "test_forecast",
+        "test_foreign_folders",
+        "test_forest_growth",
+        "test_growth",
+        "test_identical_bits",
+        "test_machine_code",
+        "test_metrics",
+        "test_named",
+        "test_nested",
+        "test_packaging",
+        "test_page",
+        "test_public_names",
+        "test_ray_backend",
+        "test_recorder",
+        "test_recount",
+        "test_restart",
+        "test_second_learner",
+        "test_short_names",
+        "test_shortcuts",
+        "test_svm",
+        "test_verify",
+    ]
+)
+SLOW = PROCESSES | frozenset(  # and those that take too long for --quick
+    [
+        "test_choice_runs",
+        "test_class_weights",
+        "test_estimators",
+        "test_evaluate",
+        "test_foreign_studies",
+        "test_joint_laws",
+        "test_learners",
+        "test_log",
+        "test_minimised",
+        "test_packing",
+        "test_paths",
+        "test_spec",
+        "test_varying",
+    ]
+)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -77,7 +102,10 @@ hypothesis.settings.load_profile("ckcv")
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    config.addinivalue_line("markers", "slow: starts processes, compiles, or takes long; left out by --quick")
+    config.addinivalue_line(
+        "markers", "processes: starts processes, which coverage does not see, or compiles"
+    )
+    config.addinivalue_line("markers", "slow: takes long, or is marked processes; left out by --quick")
 
 
 class ByFileOrPage(LoadFileScheduling):
@@ -93,14 +121,17 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LoadFileSche
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark as slow the tests that need Ray, and those named above; files with such tests begin.
+    """Mark the tests that need Ray, and those named above; files with such tests begin.
 
     Processes that share the files (``jobs/check``) then end at about the same time.
     """
     slow: set[Path] = set()
     for item in items:
-        named = SLOW & set(item.path.relative_to(Path(__file__).parent).parts)
-        if named or "ray_session" in getattr(item, "fixturenames", ()):
+        parts = set(item.path.relative_to(Path(__file__).parent).with_suffix("").parts)
+        ray_is_used = "ray_session" in getattr(item, "fixturenames", ())
+        if PROCESSES & parts or ray_is_used:
+            item.add_marker(pytest.mark.processes)
+        if SLOW & parts or ray_is_used:
             item.add_marker(pytest.mark.slow)
             slow.add(item.path)
     items.sort(key=lambda item: item.path not in slow)

@@ -7,8 +7,10 @@ that of the workers is slept or skipped. Each outcome is a function of its key, 
 import os
 import time
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
+import ray
 from numpy.typing import NDArray
 
 from ckcv_ray.core.schedule import Stage, Unit
@@ -91,9 +93,12 @@ def measure(problem: Problem, tried: int = 4) -> MadeUp:
     return MadeUp(problem, rows, np.array(seconds), np.array(rate), refit.members[0])
 
 
-def slept(units: list[Unit], made_up: MadeUp) -> Outcome:
-    """Sleep as long as the units would have taken; return their simulated outcome."""
-    outcome = made_up.answer(units)
+def slept(units: list[Unit], inputs: list[Any]) -> Outcome:
+    """Sleep as long as the units would have taken; return their simulated outcome.
+
+    Like the real task, it is given a reference: here to the MadeUp, in a list so that Ray leaves it alone.
+    """
+    outcome: Outcome = ray.get(inputs[0]).answer(units)
     time.sleep(outcome.seconds)
     return outcome
 

@@ -8,6 +8,7 @@ import signal
 import socket
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from importlib.metadata import packages_distributions
 from pathlib import Path
@@ -64,7 +65,17 @@ def head(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Head]:
     finally:
         process.send_signal(signal.SIGTERM)
         process.wait(timeout=60)
-        subprocess.run(["rm", "-rf", f"/tmp/ckcv{port}"], check=True)
+        remove(Path(f"/tmp/ckcv{port}"))
+
+
+def remove(folder: Path) -> None:
+    """Delete the folder of a Ray whose last processes may still be writing into it."""
+    for _ in range(TRIALS):
+        shutil.rmtree(folder, ignore_errors=True)
+        if not folder.exists():
+            return
+        time.sleep(0.1)
+    raise AssertionError(f"{folder} cannot be deleted")
 
 
 def _wait_for_jobs(jobs: str, environment: dict[str, str], process: subprocess.Popen[bytes]) -> None:

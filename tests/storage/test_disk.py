@@ -77,6 +77,12 @@ def disk(monkeypatch: pytest.MonkeyPatch) -> Disk:
     return Disk(monkeypatch)
 
 
+@pytest.fixture
+def every(request: pytest.FixtureRequest) -> int:
+    """How many places to go on by: all are tried by jobs/check --all."""
+    return 1 if request.config.getoption("--long") else 3
+
+
 def lasting_files(out: Path) -> dict[str, bytes]:
     """What is equal in every byte however a run was interrupted, by name."""
     found = (file for file in out.rglob("*") if file.is_file() and not file.name.startswith(APART))
@@ -100,12 +106,12 @@ def error_of(run: Callable[[], object]) -> str | None:
 @pytest.mark.parametrize("code", [errno.ENOSPC, errno.EDQUOT], ids=["full", "quota"])
 @pytest.mark.parametrize("certify", STUDIES)
 def test_wherever_the_disk_is_full_the_same_run_mends_it(
-    tmp_path: Path, disk: Disk, certify: str, code: int, lasting: bool
+    tmp_path: Path, disk: Disk, certify: str, code: int, lasting: bool, every: int
 ) -> None:
     study = STUDIES[certify]
     run(study, tmp_path / "whole")
     whole = lasting_files(tmp_path / "whole")
-    step, failed = {"occam": 1, "holdout": 3, "nested": 7}[certify], 0
+    step, failed = every * {"occam": 1, "holdout": 3, "nested": 7}[certify], 0
     for refused in count(1, step):
         out = tmp_path / str(refused)
         disk.fill(refused, code, lasting)
@@ -125,12 +131,12 @@ def test_wherever_the_disk_is_full_the_same_run_mends_it(
 
 @pytest.mark.parametrize("lasting", [True, False], ids=["for good", "for a moment"])
 def test_wherever_the_disk_is_full_while_outer_splits_are_added(
-    tmp_path: Path, disk: Disk, lasting: bool
+    tmp_path: Path, disk: Disk, lasting: bool, every: int
 ) -> None:
     few, many = STUDIES["nested"], STUDIES["nested"].replace(outer_splits=2)
     run(many, tmp_path / "whole")
     run(few, tmp_path / "few")
-    whole, failed, step = lasting_files(tmp_path / "whole"), 0, 3
+    whole, failed, step = lasting_files(tmp_path / "whole"), 0, 3 * every
     for refused in count(1, step):
         out = tmp_path / str(refused)
         shutil.copytree(tmp_path / "few", out)
