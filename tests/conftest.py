@@ -69,6 +69,7 @@ PROCESSES = frozenset(  # folders and files whose tests start processes, compile
         "test_short_names",
         "test_shortcuts",
         "test_svm",
+        "test_threads",
         "test_verify",
     ]
 )
