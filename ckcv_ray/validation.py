@@ -52,6 +52,13 @@ def number(name: str, value: Any) -> float:
         raise InputError(f"{name}={quoted(value)} is too large: values must be finite") from None
 
 
+def share(name: str, value: Any) -> float:
+    """Return a number from 0 to below 1."""
+    if not 0.0 <= (result := number(name, value)) < 1.0:
+        raise InputError(f"{name}={quoted(value)} is not a share: expected a number from 0 to below 1")
+    return result
+
+
 def integer(name: str, value: Any, least: int, most: int) -> int:
     """Return an integer in least .. most; booleans are refused."""
     if isinstance(value, bool) or not isinstance(value, Integral):

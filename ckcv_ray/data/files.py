@@ -9,59 +9,78 @@ import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
-from pyarrow import csv, parquet
+from pyarrow import parquet
 
+from ckcv_ray.data.excel import read_excel
+from ckcv_ray.data.limits import LINE_BYTES, MOST_BYTES, check_bytes, check_size
+from ckcv_ray.data.text import COMPRESSED, read_text
 from ckcv_ray.errors import InputError, raising
 from ckcv_ray.validation import as_path
 
 SPARSE = b"sparse"
-SUFFIXES = (".csv", ".parquet", ".npz", ".svmlight", ".libsvm", ".svm")
-MOST_ROWS = 10_000_000
-MOST_COLUMNS = 65_536
-MOST_CELLS = 1 << 27
-MOST_BYTES = 1 << 30
-LINE_BYTES = 1 << 24
+TEXT, EXCEL = (".csv", ".tsv"), (".xlsx",)
+SUFFIXES = (*TEXT, ".parquet", ".feather", *EXCEL, ".npz", ".svmlight", ".libsvm", ".svm")
 MATLAB_HEADER, MATLAB_MATRIX, MATLAB_COMPRESSED = 128, 14, 15
 
 
-def read_file(path: str | Path) -> pa.Table:
+def suffix_of(path: Path) -> str:
+    """Return the suffix that says the format: of a compressed text table the one before that."""
+    suffix = path.suffix.lower()
+    inner = Path(path.stem).suffix.lower()
+    return inner if suffix in COMPRESSED and inner in TEXT else suffix
+
+
+class Reading(NamedTuple):
+    """What a file does not say about itself.
+
+    Attributes:
+        separator: of the columns of a text table; None to find it.
+        sheet: of a workbook; None if it has one.
+    """
+
+    separator: str | None = None
+    sheet: str | None = None
+
+
+AS_IT_IS = Reading()
+
+
+def read_file(path: str | Path, reading: Reading = AS_IT_IS) -> pa.Table:
     """Read the columns of a file in the format given by its suffix.
 
     Raises:
         InputError: the file does not exist, is not in that format, or is too large.
     """
     path = as_path("path", path)
-    suffix = path.suffix.lower()
+    suffix = suffix_of(path)
     if suffix not in SUFFIXES:
         raise InputError(f"{str(path)!r} does not end in {', '.join(SUFFIXES)}")
+    for option, value, suffixes in zip(Reading._fields, reading, (TEXT, EXCEL), strict=True):
+        if value is not None and suffix not in suffixes:
+            raise InputError(f"{option} is for {' and '.join(suffixes)}, not {str(path)!r}: leave it out")
     if not path.is_file():
         raise InputError(f"there is no file {str(path)!r}")
     with raising(InputError, f"cannot read {str(path)!r} as {suffix[1:]}"):
         match suffix:
-            case ".csv":
-                columns = _csv(path)
+            case ".csv" | ".tsv":
+                columns = read_text(path, reading.separator or ("\t" if suffix == ".tsv" else None))
             case ".parquet":
                 columns = _parquet(path)
+            case ".feather":
+                columns = _feather(path)
+            case ".xlsx":
+                columns = read_excel(path, reading.sheet)
             case ".npz":
                 columns = _npz(path)
             case _:
                 columns = _svmlight(path)
-        return _utf8(columns, text=suffix == ".csv")
-
-
-def check_size(name: str, rows: int, columns: int) -> None:
-    """Raise InputError if a table is too large to be read."""
-    if rows > MOST_ROWS or columns > MOST_COLUMNS or rows * columns > MOST_CELLS:
-        raise InputError(
-            f"{name} has {rows:,} rows and {columns:,} columns: at most {MOST_ROWS:,} rows, {MOST_COLUMNS:,} "
-            f"columns and {MOST_CELLS:,} cells can be read; leave out columns, or take a sample of the rows"
-        )
+        return _utf8(columns, text=suffix in TEXT)
 
 
 def from_matrix(
@@ -90,13 +109,13 @@ def npz(path: Path) -> Iterator[np.lib.npyio.NpzFile]:
         with archive:
             assert archive.zip is not None
             for member in archive.zip.infolist():
-                _check_bytes(f"{str(path)!r}: the array {member.filename!r}", member.file_size)
+                check_bytes(f"{str(path)!r}: the array {member.filename!r}", member.file_size)
             yield archive
 
 
 def check_matlab_size(path: Path) -> None:
     """Raise if a MATLAB file is not of version 5, is truncated, or expands to more than can be read."""
-    _check_bytes(repr(str(path)), path.stat().st_size)
+    check_bytes(repr(str(path)), path.stat().st_size)
     with path.open("rb") as file:
         order = {b"IM": "<", b"MI": ">"}.get(file.read(MATLAB_HEADER)[-2:])
         while order and (tag := file.read(8)):
@@ -105,19 +124,9 @@ def check_matlab_size(path: Path) -> None:
             if len(content) < size or kind not in (MATLAB_MATRIX, MATLAB_COMPRESSED):
                 order = None
             elif kind == MATLAB_COMPRESSED:
-                _check_bytes(f"{str(path)!r}: a variable", _inflated_size(content))
+                check_bytes(f"{str(path)!r}: a variable", _inflated_size(content))
     if order is None:
         raise ValueError("it is not a complete MATLAB file of version 5")
-
-
-def _csv(path: Path) -> pa.Table:
-    _check_text(path, b",")
-    _check_separator(path)
-    return csv.read_csv(
-        path,
-        read_options=csv.ReadOptions(block_size=LINE_BYTES, use_threads=False),
-        convert_options=csv.ConvertOptions(strings_can_be_null=True),
-    )
 
 
 def check_parquet_size(source: Path | BinaryIO, most_rows: int, most: int) -> pa.Schema:
@@ -174,8 +183,8 @@ def read_parquet(
         if column.name in text and pa.types.is_dictionary(column.type):
             encoded = table.column(i)
             total += (size := _expanded_size(encoded))
-            _check_bytes(f"{where}: column {column.name!r}", size)
-            _check_bytes(f"{where}: its text", total)
+            check_bytes(f"{where}: column {column.name!r}", size)
+            check_bytes(f"{where}: its text", total)
             table = table.set_column(i, column.name, encoded.cast(column.type.value_type))
     return table
 
@@ -197,13 +206,35 @@ def _parquet(path: Path) -> pa.Table:
         metadata, fields = file.metadata, list(file.schema_arrow)
         check_size(repr(str(path)), metadata.num_rows, metadata.num_columns)
         groups = (metadata.row_group(i) for i in range(metadata.num_row_groups))
-        _check_bytes(repr(str(path)), sum(group.total_byte_size for group in groups))
+        check_bytes(repr(str(path)), sum(group.total_byte_size for group in groups))
     flat = [field.name for field in fields if is_plain(field.type)]
     columns = read_parquet(path, flat if len(flat) < len(fields) else None)
     for i, field in enumerate(fields):
         if not is_plain(field.type):  # cells of any length, which cannot be learned from
             columns = columns.add_column(i, field.name, pa.nulls(columns.num_rows))
     return columns
+
+
+def _flat(columns: pa.Table) -> pa.Table:
+    """Return the columns, those that hold cells of any length as empty ones."""
+    for i, field in enumerate(columns.schema):
+        if not is_plain(field.type):
+            columns = columns.set_column(i, field.name, pa.nulls(columns.num_rows))
+    return columns
+
+
+def _feather(path: Path) -> pa.Table:
+    check_bytes(repr(str(path)), path.stat().st_size)
+    options = pa.ipc.IpcReadOptions(use_threads=False)
+    batches, size = [], 0
+    with pa.ipc.open_file(str(path), options=options) as file:
+        for i in range(file.num_record_batches):
+            batches.append(batch := file.get_batch(i))
+            batch.validate(full=True)  # a reader follows offsets as they are
+            check_bytes(repr(str(path)), size := size + batch.get_total_buffer_size())
+        columns = pa.Table.from_batches(batches, file.schema)
+    check_size(repr(str(path)), columns.num_rows, columns.num_columns)
+    return _flat(columns)
 
 
 def _npz(path: Path) -> pa.Table:
@@ -230,15 +261,10 @@ def _svmlight(path: Path) -> pa.Table:
     return columns.replace_schema_metadata({SPARSE: b"yes"})
 
 
-def _check_bytes(name: str, size: int) -> None:
-    if size > MOST_BYTES:
-        raise InputError(f"{name} takes {size >> 20:,} MiB: at most {MOST_BYTES >> 20:,} MiB can be read")
-
-
 def _check_text(path: Path, separator: bytes) -> None:
     """Raise InputError if a text file is too large, judging by its lines and separators."""
     name, cells, rows, columns = repr(str(path)), 0, 0, 0
-    _check_bytes(name, path.stat().st_size)
+    check_bytes(name, path.stat().st_size)
     with path.open("rb") as file:
         while block := file.read(LINE_BYTES):
             ends = max(block.count(b"\n"), block.count(b"\r"))
@@ -248,20 +274,6 @@ def _check_text(path: Path, separator: bytes) -> None:
             rows += ends
             cells += block.count(separator)
     check_size(name, rows, max(columns, cells // max(1, rows)))
-
-
-def _check_separator(path: Path) -> None:
-    """Raise InputError if the first line of a CSV file is separated by something else than commas."""
-    with path.open("rb") as file:
-        names = file.readline(LINE_BYTES).removeprefix(b"\xef\xbb\xbf")
-    if b"," in names or b'"' in names:
-        return
-    for separator, called in ((b";", "semicolons"), (b"\t", "tabs")):
-        if separator in names:
-            raise InputError(
-                f"{str(path)!r} is separated by {called}: expected commas, and a point in decimal numbers; "
-                "save it again that way"
-            )
 
 
 def _inflated_size(content: bytes) -> int:

@@ -27,7 +27,8 @@ from numpy.typing import NDArray
 
 from ckcv_ray.data import ida as fetch
 from ckcv_ray.data import matlab
-from ckcv_ray.data.files import MOST_CELLS, MOST_ROWS, check_matlab_size, check_size, from_matrix, npz
+from ckcv_ray.data.files import check_matlab_size, from_matrix, npz
+from ckcv_ray.data.limits import MOST_CELLS, MOST_ROWS, check_size
 from ckcv_ray.errors import InputError, raising
 
 IDA_VARIABLE = "CKCV_IDA"

@@ -4,7 +4,6 @@ Every check raises an InputError that names the column and the row, and says how
 """
 
 from collections import Counter
-from contextlib import suppress
 from math import inf, isfinite
 from typing import Any
 
@@ -12,8 +11,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from ckcv_ray.data.files import MOST_BYTES, SPARSE
-from ckcv_ray.data.grouping import hint
+from ckcv_ray.data.limits import MOST_BYTES
 from ckcv_ray.errors import InputError, counted
 from ckcv_ray.validation import expect
 
@@ -29,29 +27,14 @@ Classes = NDArray[np.int32]
 Index = NDArray[np.intp]
 
 
-def matrix(columns: pa.Table, features: list[str], optional: bool = False) -> NDArray[np.float64]:
-    """Return the named columns as X [n, d] float64.
-
-    Args:
-        columns: a table with these columns.
-        features: names of the columns, in order.
-        optional: whether a bad column could be left out, for the message.
-
-    Raises:
-        InputError: a column is missing, empty, or not of finite numbers.
-    """
-    names = unique_names(columns)
-    position = {name: j for j, name in enumerate(names)}
-    X = np.empty((columns.num_rows, len(features)))
-    for i, name in enumerate(features):
-        if name not in position:
-            if (columns.schema.metadata or {}).get(SPARSE) and name.startswith("x"):
-                X[:, i] = 0.0  # in a sparse file, absent means zero
-                continue
-            raise InputError(f"there is no column {name!r}: the columns are {some(names)}")
-        fix = f"fix it, or leave it out with --drop {name[:60]} or --features" if optional else "fix it"
-        X[:, i] = _finite(columns.column(position[name]), name, fix)
-    return X
+def check_classes(classes: tuple[Label, ...], y: Classes, target: str) -> None:
+    """Raise InputError if a class has a single row."""
+    for label, count in zip(classes, np.bincount(y, minlength=len(classes)).tolist(), strict=True):
+        if count < LEAST_OF_CLASS:
+            raise InputError(
+                f"class {label!r} has {count} row: each needs at least {LEAST_OF_CLASS}; the target "
+                f"{target!r} has {len(classes):,} classes ({some(classes)})"
+            )
 
 
 def class_numbers(column: pa.ChunkedArray, classes: tuple[Label, ...], target: str) -> Classes:
@@ -122,82 +105,26 @@ def classes_of(column: pa.ChunkedArray, target: str) -> tuple[tuple[Label, ...],
         )
     if len(codes) * max(len(str(label)) for label in classes) > MOST_BYTES:
         raise InputError(f"the labels of {target!r} take more than {MOST_BYTES >> 20:,} MiB: shorten them")
-    for label in classes:
-        if (count := totals[label]) < LEAST_OF_CLASS:
-            raise InputError(
-                f"class {label!r} has {count} row: each needs at least {LEAST_OF_CLASS}; the target "
-                f"{target!r} has {len(classes):,} classes ({some(classes)})"
-            )
     return classes, class_numbers(column, classes, target)
 
 
-def _finite(column: pa.ChunkedArray, name: str, fix: str) -> NDArray[np.float64]:
-    if len(column) and column.null_count == len(column):
-        raise InputError(f"column {name!r} is empty: {fix}")
-    kind = column.type
-    if not any(is_one(kind) for is_one in (*NUMBERS, pa.types.is_boolean)):
-        raise InputError(
-            f"column {name!r} holds {_kind_of(kind)}{_example(column)}, not numbers: {fix}"
-            f"{hint(column, name)}"
-        )
-    if column.null_count:
-        row = int(np.argmax(column.is_null().to_numpy())) + 1
-        raise InputError(
-            f"column {name!r} has {counted(column.null_count, 'empty cell')}, the first in row {row}: {fix}"
-        )
-    if pa.types.is_boolean(kind):
-        column = column.cast(pa.int8())
-    values = np.asarray(column.to_numpy(), dtype=np.float64)
-    if not np.all(np.isfinite(values)):
-        row = int(np.argmin(np.isfinite(values)))
-        raise InputError(f"column {name!r} has {values[row]} in row {row + 1}: {fix}")
-    if np.max(np.abs(values), initial=0.0) > LARGEST:
-        row = int(np.argmax(np.abs(values)))
-        raise InputError(
-            f"column {name!r} has {values[row]} in row {row + 1}: magnitudes are at most {LARGEST:g}, "
-            f"and no number may stand for a missing value; {fix}"
-        )
-    return values
+def check_spread(X: NDArray[np.float64], names: list[str], plain: bool) -> None:
+    """Raise InputError if no column varies, or if one has numbers too small to compute with.
 
-
-def check_spread(X: NDArray[np.float64], names: list[str]) -> None:
-    """Raise InputError if no column varies, or if one has numbers too small to compute with."""
-    low, high = X.min(axis=0), X.max(axis=0)
-    if np.array_equal(low, high):
+    Where columns are encoded in each split (not ``plain``), numbers are scaled there, or need not be.
+    """
+    first = X[:1]
+    if np.all((first == X) | (np.isnan(first) & np.isnan(X))):
         raise InputError(f"nothing varies from row to row in {some(names)}: there is nothing to learn from")
-    most = np.maximum(high, -low)
+    if not plain:
+        return
+    most = np.abs(X).max(axis=0)
     if len(small := np.flatnonzero((most > 0) & (most < 1 / LARGEST))):
         name, value = names[small[0]], most[small[0]]
         raise InputError(
             f"column {name!r} has no magnitude above {value:g}: at least {1 / LARGEST:g} is needed; "
             f"change its unit, or leave it out with --drop {name[:60]} or --features"
         )
-
-
-def _example(column: pa.ChunkedArray) -> str:
-    """Return an example value of the column for a message: a non-number, if there is one among the first."""
-    if pa.types.is_dictionary(column.type):
-        column = column.slice(0, SHOWN).cast(column.type.value_type)
-    values: list[str] = []
-    if _is_text(column.type):
-        first = column.slice(0, SHOWN).to_pylist()
-        for row, value in enumerate(first, start=1):
-            if value is not None and not is_number(value):
-                return f" such as {value[:40]!r} in row {row}"
-        values = [value for value in first if value is not None]
-    else:
-        with suppress(ValueError, OverflowError, pa.ArrowException):  # a time outside Python's range
-            values = [str(column.drop_null()[0].as_py())]
-    return f" such as {values[0][:40]!r}" if values else ""
-
-
-def _is_text(kind: pa.DataType) -> bool:
-    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
-
-
-def _kind_of(kind: pa.DataType) -> str:
-    """Name a type for a message."""
-    return "text" if _is_text(kind) else str(kind)
 
 
 def is_number(value: str) -> bool:

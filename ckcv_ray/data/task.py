@@ -18,7 +18,18 @@ from numpy.typing import ArrayLike, NDArray
 
 from ckcv_ray.core.measures import Kind
 from ckcv_ray.data import named
-from ckcv_ray.data.files import SUFFIXES, from_matrix, read_file
+from ckcv_ray.data.columns import (
+    NOTHING_ASKED,
+    Asked,
+    NewRows,
+    Schema,
+    is_plain,
+    read_values,
+    to_arrow,
+    understand,
+)
+from ckcv_ray.data.files import AS_IT_IS, SUFFIXES, Reading, from_matrix, read_file, suffix_of
+from ckcv_ray.data.frames import columns_of
 from ckcv_ray.data.grouping import (
     Groups,
     check_groups,
@@ -34,11 +45,11 @@ from ckcv_ray.data.schema import (
     Index,
     Label,
     Rows,
+    check_classes,
     check_spread,
     class_numbers,
     classes_of,
     is_number,
-    matrix,
     some,
     unique_names,
 )
@@ -54,7 +65,8 @@ class Task:
     """A checked learning task.
 
     Attributes:
-        X: inputs, (n, d) float64, finite, C-contiguous.
+        X: inputs, (n, d) float64, C-contiguous: finite numbers if there is no ``schema``, else see
+            ``columns``: nan for gaps, numbers of levels for categories, milliseconds for dates.
         y: class numbers 0 .. n_classes - 1, (n,).
         classes: the original label of each class, in sorted order.
         features: the d column names.
@@ -65,6 +77,7 @@ class Task:
         group: name of the column of groups; None without groups.
         question: asks about a column that looks like groups, for display; "" if there is none.
         unlabelled: rows without labels, (rows, d), which only certify; None if there are none.
+        schema: how the columns are understood; None if they are numbers without gaps.
     """
 
     X: Rows
@@ -77,29 +90,53 @@ class Task:
     group: str | None = None
     question: str = ""
     unlabelled: Rows | None = None
+    schema: Schema | None = None
 
     @classmethod
     def of(
-        cls, X: ArrayLike, y: ArrayLike, source: str = "arrays", groups: ArrayLike | None = None
+        cls,
+        X: Any,
+        y: ArrayLike,
+        source: str = "arrays",
+        groups: ArrayLike | None = None,
+        asked: Asked = NOTHING_ASKED,
+        lonely: bool = False,
     ) -> "Task":
-        """Make a task from X [n, d] (an array or a data frame), y [n] and, if given, groups [n].
+        """Make a task from X [n, d], y [n] and, if given, groups [n].
 
-        Rows with equal values in ``groups`` (text or whole numbers) belong together, such as the visits of
-        one patient; groups are independent of each other.
+        X is a data frame (pandas, polars, Arrow), an array, or a sparse matrix. Rows with equal values in
+        ``groups`` (text or whole numbers) belong together, such as the visits of one patient; groups are
+        independent of each other. ``asked`` says which columns are categories, numbers or dates where their
+        values do not. A class with a single row is refused unless ``lonely``.
 
         Raises:
             InputError: as for ``learning_task``, or the shapes do not match.
         """
-        inputs, labels = as_array("X", X), as_array("y", y)
-        if inputs.ndim != 2 or labels.ndim != 1 or len(inputs) != len(labels):
-            raise InputError(f"X has shape {inputs.shape} and y {labels.shape}: expected (n, d) and (n,)")
-        names = _frame_names(X, inputs)
-        target = next(name for name in (*TARGETS, "") if name not in (names or ()))
-        columns, group = _columns(inputs, labels, names, target), None
+        labels = as_array("y", y)
+        columns, group = columns_of(X), None
+        if labels.shape != (columns.num_rows,):
+            shape = (columns.num_rows, columns.num_columns)
+            raise InputError(f"X has shape {shape} and y {labels.shape}: expected (n, d) and (n,)")
+        target = next(name for name in (*TARGETS, "") if name not in columns.column_names)
+        columns = columns.append_column(target, _labels(labels))
         if groups is not None:
             group = name_of_groups(columns.column_names)
             columns = columns.append_column(group, groups_column(groups, len(labels)))
-        return learning_task(columns, target, source=source, group=group)
+        task = stored_task(columns, target, source=source, group=group, asked=asked)
+        return task.checked(lonely)
+
+    def checked(self, lonely: bool = False) -> "Task":
+        """Return the task, to be learned from.
+
+        Raises:
+            InputError: it has too few groups, or unless ``lonely`` a class with a single row.
+        """
+        if not lonely:
+            check_classes(self.classes, self.y, self.target)
+        if self.groups is not None:
+            assert self.group is not None
+            check_groups(self.groups, self.group)
+        return self
 
     @cached_property
     def digest(self) -> str:
@@ -186,7 +223,25 @@ class Task:
             )
         if not columns.num_rows:
             raise InputError("there are no unlabelled rows")
-        return replace(self, unlabelled=matrix(columns, list(self.features)))
+        return replace(self, unlabelled=self.rows_from(columns))
+
+    def read(self, columns: pa.Table) -> NewRows:
+        """Return the rows of a table as numbers, its columns matched by name, and which cannot be judged.
+
+        Raises:
+            InputError: a feature is missing, or a whole column is of another kind.
+        """
+        return read_values(columns, self.features, self.schema)
+
+    def rows_from(self, columns: pa.Table) -> Rows:
+        """Return the rows of a table as numbers (rows, d), its columns matched by name.
+
+        Raises:
+            InputError: a feature is missing, or a value cannot be judged.
+        """
+        rows = self.read(columns)
+        rows.check()
+        return rows.X
 
     def scored(self, rows: Index) -> "TestRows":
         """Return some of the rows, to be scored."""
@@ -203,9 +258,15 @@ class Task:
 
     def columns(self) -> pa.Table:
         """Return the features, the target with its original labels, and the numbers of the groups, if any."""
-        original = pa.array(self.classes).take(pa.array(self.y))
-        columns = from_matrix(self.X, original, list(self.features), self.target)
+        columns = self.as_columns(self.X)
+        columns = columns.append_column(self.target, pa.array(self.classes).take(pa.array(self.y)))
         return columns if self.groups is None else columns.append_column(self.group, pa.array(self.groups))
+
+    def as_columns(self, X: Rows) -> pa.Table:
+        """Return rows X [rows, d] as the columns that they were read from."""
+        if self.schema is None:
+            return from_matrix(X, None, list(self.features))
+        return pa.table({one.name: to_arrow(X[:, i], one) for i, one in enumerate(self.schema)})
 
 
 @dataclass(frozen=True)
@@ -225,11 +286,20 @@ class TestRows:
     @property
     def digest(self) -> str:
         """SHA-256 of the rows."""
-        return hashlib.sha256(np.column_stack([self.X + 0.0, self.y]).astype("<f8").tobytes()).hexdigest()
+        return hashlib.sha256(
+            np.column_stack([_canonical(self.X), self.y]).astype("<f8").tobytes()
+        ).hexdigest()
 
 
-def read(source: str | Path, ida_file: str | Path | None = None) -> named.Columns:
-    """Read the columns of a file (CSV, Parquet, NPZ with X and y, svmlight) or of a named set.
+def read(
+    source: str | Path, ida_file: str | Path | None = None, reading: Reading = AS_IT_IS
+) -> named.Columns:
+    """Read the columns of a file (CSV, Parquet, Feather, Excel, NPZ, svmlight) or of a named set.
+
+    Args:
+        source: a file's path, or a named set such as twonorm:400:0.
+        ida_file: archive of the ``ida:`` sets.
+        reading: what the file does not say about itself.
 
     Raises:
         InputError: the source does not exist or cannot be read.
@@ -239,11 +309,11 @@ def read(source: str | Path, ida_file: str | Path | None = None) -> named.Column
     if named.is_named(name := str(source)):
         return named.load(name, archive)
     path = Path(source)
-    if path.suffix.lower() not in SUFFIXES:
+    if suffix_of(path) not in SUFFIXES:
         raise InputError(
             f"{name!r} is neither a file ending in {', '.join(SUFFIXES)} nor a named set ({named.FORMS})"
         )
-    return named.Columns(read_file(path), None)
+    return named.Columns(read_file(path, reading), None)
 
 
 def read_task(
@@ -253,19 +323,20 @@ def read_task(
     drop: Sequence[str] | None = None,
     ida_file: str | Path | None = None,
     group: str | None = None,
+    asked: Asked = NOTHING_ASKED,
 ) -> tuple[Task, TestRows | None]:
     """Read a task, and test rows if a named set has any.
 
     Args:
         source: a file's path, or a named set such as twonorm:400:0.
-        target, features, drop, group: as for ``learning_task``.
+        target, features, drop, group, asked: as for ``learning_task``.
         ida_file: archive of the ``ida:`` sets.
 
     Raises:
         InputError: the source cannot be read or learned from.
     """
     columns = read(source, ida_file)
-    task = learning_task(columns.learn, target, features, drop, str(source), group)
+    task = learning_task(columns.learn, target, features, drop, str(source), group, asked)
     return task, make_test_rows(columns.test, task)
 
 
@@ -276,6 +347,7 @@ def learning_task(
     drop: Sequence[str] | None = None,
     source: str = "",
     group: str | None = None,
+    asked: Asked = NOTHING_ASKED,
 ) -> Task:
     """Make a task from a table, checking its columns.
 
@@ -286,17 +358,14 @@ def learning_task(
         drop: names of columns to leave out.
         source: where the columns came from, for display.
         group: name of the column whose equal values (text, whole numbers) mark rows that belong together.
+        asked: columns whose kind is said instead of decided by their values.
 
     Raises:
-        InputError: a column is missing, empty, or not of finite numbers; there are fewer than two classes, or
+        InputError: a column is missing, empty, or of mixed kinds; there are fewer than two classes, or
             fewer than 2 rows of a class; there are fewer than 6 rows; no column varies; or the groups have
             gaps, are fewer than 6, or have one row each.
     """
-    task = stored_task(columns, target, features, drop, source, group)
-    if task.groups is not None:
-        assert task.group is not None
-        check_groups(task.groups, task.group)
-    return task
+    return stored_task(columns, target, features, drop, source, group, asked).checked()
 
 
 def stored_task(
@@ -306,8 +375,13 @@ def stored_task(
     drop: Sequence[str] | None = None,
     source: str = "",
     group: str | None = None,
+    asked: Asked = NOTHING_ASKED,
+    schema: Schema | None = None,
 ) -> Task:
-    """Make a task as ``learning_task`` does, with any number of groups: some rows of a task may have few."""
+    """Make a task as ``learning_task`` does; some rows of a task may have few groups, or rows of a class.
+
+    ``schema`` says how the columns are understood, if they were before.
+    """
     names = unique_names(columns)
     target = _target_name(names, target)
     _check_chosen(names, target, features, drop, group)
@@ -321,23 +395,25 @@ def stored_task(
         )
     classes, y = classes_of(columns[target], target)
     groups = None if group is None else group_numbers(columns[group], group)
-    X = matrix(columns, chosen, optional=True)
-    check_spread(X, chosen)
-    asked = question(columns, [target]) if groups is None else ""
-    return Task(X, y, classes, tuple(chosen), target, source, groups, group, asked)
+    if schema is None:
+        _check_asked(asked, chosen)
+        understood, X = understand(columns, chosen, asked)
+        schema = None if is_plain(understood, X) else understood
+        check_spread(X, chosen, schema is None)
+    else:
+        X = _read(columns, chosen, schema)
+    doubt = question(columns, [target]) if groups is None else ""
+    task = Task(X, y, classes, tuple(chosen), target, source, groups, group, doubt)
+    return replace(task, schema=schema)
 
 
-def rows_of(X: ArrayLike, features: tuple[str, ...]) -> NDArray[np.float64]:
-    """Return X [rows, d] as float64, C-contiguous, matching the columns of a data frame by name.
+def rows_of(X: Any, task: Task) -> Rows:
+    """Return X [rows, d], anything that a task can be made of, as numbers; columns with names by name.
 
     Raises:
-        InputError: X has other columns, or numbers that are not finite.
+        InputError: X has other columns, or values that cannot be judged.
     """
-    rows = as_array("X", X)
-    names = _frame_names(X, rows)
-    if rows.ndim != 2 or (names is None and rows.shape[1] != len(features)):
-        raise InputError(f"X has shape {rows.shape}: expected (rows, {len(features)})")
-    return matrix(_columns(rows, None, names or list(features)), list(features))
+    return task.rows_from(columns_of(X, task.features))
 
 
 def make_test_rows(columns: pa.Table | None, task: Task) -> TestRows | None:
@@ -354,7 +430,7 @@ def make_test_rows(columns: pa.Table | None, task: Task) -> TestRows | None:
     if not columns.num_rows:
         raise InputError("there are no test rows")
     y = class_numbers(columns[task.target], task.classes, task.target)
-    return TestRows(matrix(columns, list(task.features)), y)
+    return TestRows(task.rows_from(columns), y)
 
 
 def check_test_rows(test: TestRows | None, task: Task) -> TestRows | None:
@@ -366,7 +442,7 @@ def check_test_rows(test: TestRows | None, task: Task) -> TestRows | None:
     expect("test", test, TestRows | None, "TestRows: make them with make_test_rows(columns, task)")
     if test is None:
         return None
-    X, y = rows_of(test.X, task.features), as_array("y", test.y)
+    X, y = _numbers(test.X, task), as_array("y", test.y)
     if not len(X):
         raise InputError("there are no test rows")
     if y.shape != (len(X),) or not np.isin(y, range(task.n_classes)).all():
@@ -407,40 +483,61 @@ def _digest(task: Task) -> str:
     header: list[Any] = [task.features, task.target, task.classes, task.X.shape]
     if task.groups is not None:
         header.append(task.group)
+    if task.schema is not None:
+        header.append([[one.name, one.kind, one.levels] for one in task.schema])
     content = hashlib.sha256(json.dumps(header).encode())
-    content.update(np.ascontiguousarray(task.X + 0.0, dtype="<f8").data)  # -0.0 and 0.0 are one number
+    content.update(_bytes(task.X))
     content.update(np.ascontiguousarray(task.y, dtype="<i4").data)
     if task.groups is not None:
         content.update(np.ascontiguousarray(task.groups, dtype="<i4").data)
     if task.unlabelled is not None:
-        content.update(np.ascontiguousarray(task.unlabelled + 0.0, dtype="<f8").data)
+        content.update(_bytes(task.unlabelled))
     return content.hexdigest()
+
+
+def _bytes(rows: Rows) -> memoryview:
+    """Return the bytes of rows, the same for all zeros and for all gaps."""
+    return np.ascontiguousarray(_canonical(rows), dtype="<f8").data
+
+
+def _canonical(rows: Rows) -> Rows:
+    canonical = rows + 0.0  # -0.0 and 0.0 are one number
+    canonical[np.isnan(canonical)] = np.nan
+    return canonical
 
 
 def _as_items(rows: Rows) -> NDArray[np.void]:
     """View each row as a single value; two are equal if all their numbers are."""
-    items = np.ascontiguousarray(rows + 0.0)  # -0.0 and 0.0 are one number
+    items = np.ascontiguousarray(_canonical(rows))
     return items.view(np.dtype((np.void, items.itemsize * items.shape[1])))[:, 0]
 
 
-def _frame_names(X: ArrayLike, values: NDArray[Any]) -> list[str] | None:
-    """Return the column names if X is a data frame with these values."""
-    if values.dtype.kind == "c":
-        raise InputError("X is complex: features are real numbers")
-    names = [str(name) for name in getattr(X, "columns", ())]
-    if names and values.ndim == 2 and (len(names) != values.shape[1] or len(set(names)) < len(names)):
-        raise InputError(
-            f"X has {counted(values.shape[1], 'column')} named {some(names)}: names must match the columns "
-            "and be unique"
-        )
-    return names or None
+def _read(columns: pa.Table, features: list[str], schema: Schema) -> Rows:
+    """Return rows as numbers, by a schema that is theirs."""
+    if [one.name for one in schema] != features:
+        raise InputError(f"the columns are {some(features)}, and not those that were understood")
+    rows = read_values(columns, features, schema)
+    rows.check()
+    if any(np.any(rows.X[:, i] >= len(one.levels)) for i, one in enumerate(schema) if one.levels):
+        raise InputError("a category is not among those that were understood")
+    return rows.X
 
 
-def _columns(X: NDArray[Any], y: NDArray[Any] | None, names: list[str] | None, target: str = "") -> pa.Table:
+def _labels(y: NDArray[Any]) -> pa.Array:
     try:
-        return from_matrix(X, y, names, target)
-    except (pa.ArrowException, ValueError, OverflowError) as error:
-        raise InputError(f"{'X' if y is None else 'X or y'} cannot be read as columns: {error}") from None
+        return pa.array(y, from_pandas=y.dtype == object)
+    except (pa.ArrowException, ValueError, TypeError, OverflowError) as error:
+        raise InputError(f"y cannot be read as labels: {error}") from None
+
+
+def _numbers(X: Any, task: Task) -> Rows:
+    """Check rows of numbers as ``TestRows`` has them: of a task with a schema they are its own already."""
+    if task.schema is None:
+        return rows_of(X, task)
+    rows = np.ascontiguousarray(as_array("X", X), dtype=np.float64)
+    if rows.ndim != 2 or rows.shape[1] != len(task.features):
+        raise InputError(f"X has shape {rows.shape}: expected (rows, {len(task.features)})")
+    return rows
 
 
 def _check_chosen(
@@ -471,6 +568,20 @@ def _check_chosen(
         raise InputError(
             f"column {group!r} says which rows belong together, and is no feature: leave it out of --features"
         )
+
+
+def _check_asked(asked: Asked, chosen: Sequence[str]) -> None:
+    """Raise InputError unless each column that is asked to be of a kind is learned from, and of one kind."""
+    seen: set[str] = set()
+    for option, names in asked._asdict().items():
+        for name in names:
+            if name not in chosen:
+                raise InputError(
+                    f"--{option} {quoted(name)}: the columns that are learned from are {some(chosen)}"
+                )
+            if name in seen:
+                raise InputError(f"column {quoted(name)} is given two kinds: leave it out of one")
+            seen.add(name)
 
 
 def _target_name(names: list[str], target: str | None) -> str:

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from ckcv_ray.core.schedule import Stage
 from ckcv_ray.core.selection import Leader, Selection
-from ckcv_ray.data.files import MOST_ROWS
+from ckcv_ray.data.limits import MOST_ROWS
 from ckcv_ray.learners.choice import LABEL
 from ckcv_ray.storage import formats
 from ckcv_ray.storage.files import Files

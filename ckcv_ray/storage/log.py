@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from ckcv_ray.core.losses import ONE
 from ckcv_ray.core.schedule import Stage
-from ckcv_ray.data.files import MOST_CELLS
+from ckcv_ray.data.limits import MOST_CELLS
 from ckcv_ray.errors import StoreError
 from ckcv_ray.learners.base import STATUSES
 from ckcv_ray.learners.ensemble import Failure, Records

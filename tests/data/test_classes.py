@@ -192,7 +192,8 @@ def test_known_and_repeated_rows_are_counted():
 
 
 def test_rows_of_an_array_have_the_columns_of_the_task():
-    assert rows_of([[1, 2]], ("a", "b")).dtype == np.float64
+    task = Task.of(np.eye(8)[:, :2], [0, 1] * 4)
+    assert rows_of([[1, 2]], task).dtype == np.float64
     for X in ([1, 2], [[1]], [[1, 2, 3]], np.zeros((1, 1, 2))):
         with pytest.raises(InputError, match=r"expected \(rows, 2\)"):
-            rows_of(X, ("a", "b"))
+            rows_of(X, task)

@@ -189,12 +189,7 @@ def test_a_column_that_does_not_repeat_as_groups_do_is_not_asked_about(values: n
     assert learning_task(columns(patient_id=values)).question == ""
 
 
-def test_the_refusal_of_text_names_the_option() -> None:
-    for name in ("patient", "who"):
-        with pytest.raises(
-            InputError, match=f"such as 'patient 0' in row 1, not numbers: .* as --group {name}"
-        ):
-            learning_task(columns(**{name: TEXT}))
-    with pytest.raises(InputError) as refused:
-        learning_task(columns(colour=["red", "blue"] * 12))
-    assert "--group" not in str(refused.value)
+def test_text_that_may_name_groups_is_asked_about() -> None:
+    """It is learned from, as a category, unless the user says otherwise."""
+    assert "say --group patient" in learning_task(columns(patient=TEXT)).question
+    assert learning_task(columns(colour=["red", "blue"] * 12)).question == ""

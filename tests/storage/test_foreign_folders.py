@@ -18,7 +18,7 @@ from pyarrow import parquet
 
 from ckcv_ray import Execution, Job, Study, load_run
 from ckcv_ray.cli import main as cli
-from ckcv_ray.data.files import MOST_CELLS
+from ckcv_ray.data.limits import MOST_CELLS
 from ckcv_ray.data.task import Task
 from ckcv_ray.errors import InputError, StoreError, printable
 from ckcv_ray.learners.ensemble import Failure, schema

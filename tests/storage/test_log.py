@@ -13,6 +13,7 @@ from forgery import LOG, PROBLEM, STUDY, check_refused, finished, first, rewrite
 from pyarrow import parquet
 
 from ckcv_ray.core.schedule import Stage, Unit
+from ckcv_ray.data.limits import MOST_CELLS
 from ckcv_ray.engine.evaluate import evaluate, share
 from ckcv_ray.errors import RunError, StoreError
 from ckcv_ray.learners.ensemble import Failure, Records
@@ -20,7 +21,7 @@ from ckcv_ray.runs.load import replay
 from ckcv_ray.storage import log as module
 from ckcv_ray.storage.files import Files
 from ckcv_ray.storage.folder import RunFolder
-from ckcv_ray.storage.log import MOST_CELLS, MOST_PART_ROWS, MOST_SMALL_PARTS, Log, record_type, schema
+from ckcv_ray.storage.log import MOST_PART_ROWS, MOST_SMALL_PARTS, Log, record_type, schema
 from ckcv_ray.study import Problem
 
 FAILURE = Failure(False, 1, 2, 0, 0, 2, "Traceback: fire\nand smoke")

@@ -1,0 +1,478 @@
+"""What the columns of a table hold: numbers, categories or dates, with gaps; and the numbers they become.
+
+A table is understood once, from the learning rows. Its rows, and those to be predicted later, then become
+numbers [rows, d]: a number as it is, a date in milliseconds since 1970, a category as the number of its
+level. A gap is nan. Nothing here depends on labels, and nothing is estimated from rows: that is done inside
+each split (``learners.encoding``).
+"""
+
+import re
+from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from enum import StrEnum
+from math import isfinite, nan
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from ckcv_ray.data.files import SPARSE
+from ckcv_ray.data.grouping import hint
+from ckcv_ray.data.schema import LARGEST, some, unique_names
+from ckcv_ray.errors import InputError, counted
+from ckcv_ray.validation import read_as
+
+Values = NDArray[np.float64]
+
+GAPS = frozenset(
+    ("", "?", "na", "n/a", "#n/a", "nan", "null", "none", "nil", "-", "--", ".", "n.a.", "missing")
+)
+MOSTLY = 0.5  # share of a column's values from which they are its kind, and others a mistake
+DAY_FORMATS = ("%Y-%m-%d", "%Y/%m/%d", "%d.%m.%Y", "%d/%m/%Y", "%m/%d/%Y", "%d-%m-%Y", "%d %b %Y", "%Y%m%d")
+TIMES = ("", " %H:%M", " %H:%M:%S", "T%H:%M:%S", "T%H:%M")
+LOOKS_LIKE_DATE = re.compile(r"\d{1,4}([./-])\d{1,2}\1\d{1,4}([ T]|$)|\d{1,2} [A-Za-z]{3} \d{4}$")
+POINT = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$")
+THOUSANDS = re.compile(r"[+-]?[1-9]\d{0,2}(,\d{3})+(\.\d*)?$")
+COMMA = re.compile(r"[+-]?([1-9]\d{0,2}(\.\d{3})+|\d*),\d+$")
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+MOST_EXAMPLES = 3
+
+
+class ColumnKind(StrEnum):
+    """What a column holds."""
+
+    NUMBER = "number"
+    CATEGORY = "category"
+    DATE = "date"
+
+
+@dataclass(frozen=True)
+class Column:
+    """How a column is understood.
+
+    Attributes:
+        name: its name.
+        kind: what it holds.
+        levels: the text of each level of a category, sorted; empty for other kinds.
+        form: how text is read: the format of dates, or "point", "comma" or "thousands" for numbers; "" for
+            columns that are not text.
+    """
+
+    name: str
+    kind: ColumnKind = ColumnKind.NUMBER
+    levels: tuple[str, ...] = ()
+    form: str = ""
+
+
+Schema = tuple[Column, ...]
+
+
+def schema_of(content: Any) -> Schema:
+    """Return the schema that JSON values describe.
+
+    Raises:
+        ValueError: they describe none.
+    """
+    return tuple(read_as(list[Column], content))
+
+
+class Asked(NamedTuple):
+    """Names of the columns whose kind the user says."""
+
+    categorical: Collection[str] = ()
+    numeric: Collection[str] = ()
+    date: Collection[str] = ()
+
+    def kind(self, name: str) -> ColumnKind | None:
+        """Return the kind that was asked for; None if the values decide."""
+        for kind, names in zip((ColumnKind.CATEGORY, ColumnKind.NUMBER, ColumnKind.DATE), self, strict=True):
+            if name in names:
+                return kind
+        return None
+
+
+NOTHING_ASKED = Asked()
+
+
+class ColumnError(Exception):
+    """What is wrong with a column, without its name."""
+
+
+class Read(NamedTuple):
+    """A column as numbers.
+
+    Attributes:
+        values: (rows,), nan for gaps.
+        bad: position of the first row whose value is of another kind, and how many there are; None if none.
+    """
+
+    values: Values
+    bad: NDArray[np.bool_]
+
+
+def understand(columns: pa.Table, names: Sequence[str], asked: Asked) -> tuple[Schema, Values]:
+    """Return how the named columns of a table are understood, and their rows as numbers [n, d].
+
+    Raises:
+        InputError: what is wrong with every column that cannot be learned from, and how to mend each.
+    """
+    schema: list[Column] = []
+    X = np.empty((columns.num_rows, len(names)))
+    problems: list[str] = []
+    for i, name in enumerate(names):
+        values = columns.column(columns.column_names.index(name))
+        try:
+            column = _understood(values, name, asked.kind(name))
+            X[:, i] = _checked(values, column)
+            schema.append(column)
+        except ColumnError as problem:
+            problems.append(f"column {name!r} {problem}{hint(values, name)}")
+    if problems:
+        raise InputError("; and ".join(problems))
+    return tuple(schema), X
+
+
+def is_plain(schema: Schema, X: Values) -> bool:
+    """Return whether a table holds nothing but numbers without gaps: every learner takes them as they are."""
+    return all(column.kind is ColumnKind.NUMBER for column in schema) and not np.isnan(X).any()
+
+
+class NewRows(NamedTuple):
+    """Rows to be predicted, as numbers.
+
+    Attributes:
+        X: (rows, d); a category that was never seen has a level of its own.
+        bad: which rows cannot be judged, (rows,).
+        reason: why the first of them cannot; "" if all can.
+    """
+
+    X: Values
+    bad: NDArray[np.bool_]
+    reason: str
+
+    def check(self) -> None:
+        """Raise InputError if a row cannot be judged."""
+        if self.reason:
+            raise InputError(self.reason)
+
+
+def read_values(columns: pa.Table, features: Sequence[str], schema: Schema | None) -> NewRows:
+    """Return the rows of a table as numbers, its columns matched by name.
+
+    Args:
+        columns: a table with these columns, and perhaps others.
+        features: names of the columns.
+        schema: how they are understood; None for numbers without gaps, in which a gap cannot be judged.
+
+    Raises:
+        InputError: a column is missing, or of another kind as a whole.
+    """
+    names = unique_names(columns)
+    missing = [name for name in features if name not in names]
+    sparse = SPARSE in (columns.schema.metadata or {})  # absent means zero
+    if lacking := [name for name in missing if not (sparse and name.startswith("x"))]:
+        raise InputError(f"there is no column {lacking[0]!r}: the columns are {some(names)}")
+    X = np.zeros((columns.num_rows, len(features)))
+    bad = np.zeros(columns.num_rows, np.bool_)
+    reason = ""
+    for i, column in enumerate(schema or tuple(map(Column, features))):
+        if column.name in missing:
+            continue
+        values = columns.column(names.index(column.name))
+        try:
+            X[:, i], wrong = _read(values, column)
+        except ColumnError as problem:
+            raise InputError(f"column {column.name!r} {problem}: fix it") from None
+        wrong |= np.isinf(X[:, i]) | (np.abs(X[:, i]) > LARGEST) | (np.isnan(X[:, i]) & (schema is None))
+        if wrong.any() and not reason:
+            reason = _reason(values, column, X[:, i], wrong)
+        bad |= wrong
+    return NewRows(X, bad, reason)
+
+
+def _reason(values: pa.ChunkedArray, column: Column, numbers: Values, wrong: NDArray[np.bool_]) -> str:
+    """Say why the first wrong row of a column cannot be judged."""
+    row = int(np.argmax(wrong))
+    said = values[row].as_py()
+    if np.isinf(numbers[row]):
+        wrong_here = f"{numbers[row]} in row {row + 1}"
+    elif said is None or said != said:
+        empty = int(np.isnan(numbers).sum())
+        wrong_here = f"{counted(empty, 'empty cell')}, the first in row {row + 1}"
+    elif not isinstance(said, str) and isfinite(said) and abs(said) > LARGEST:
+        wrong_here = f"{said} in row {row + 1}, and magnitudes are at most {LARGEST:g}"
+    else:
+        wrong_here = f"{str(said)[:40]!r} in row {row + 1}, not a {column.kind}"
+    return f"column {column.name!r} has {wrong_here}: fix it"
+
+
+def to_arrow(values: Values, column: Column) -> pa.Array:
+    """Return numbers as a column that is understood as ``column`` again, if that kind is asked for."""
+    gap = np.isnan(values)
+    if column.kind is ColumnKind.CATEGORY:
+        levels = [*column.levels, None]
+        return pa.array(np.array(levels, dtype=object)[np.where(gap, len(column.levels), values).astype(int)])
+    if column.kind is ColumnKind.DATE:
+        return pa.array(np.where(gap, 0, values).astype(np.int64), pa.timestamp("ms"), mask=gap)
+    return pa.array(values, mask=gap) if gap.any() else pa.array(np.ascontiguousarray(values))
+
+
+def _understood(values: pa.ChunkedArray, name: str, asked: ColumnKind | None) -> Column:
+    """Decide what a column holds."""
+    kind = _value_type(values.type)
+    if pa.types.is_boolean(kind) or _is_number(kind) or pa.types.is_decimal(kind):
+        if asked is ColumnKind.DATE:
+            raise ColumnError(f"holds numbers, not dates: leave it out of --date {name[:60]}")
+        if asked is not ColumnKind.CATEGORY:
+            return Column(name)
+        return Column(name, ColumnKind.CATEGORY, _levels(_texts(values)[0]))
+    if pa.types.is_date(kind) or pa.types.is_timestamp(kind):
+        if asked in (None, ColumnKind.DATE):
+            return Column(name, ColumnKind.DATE)
+        return Column(name, asked, _levels(_texts(values)[0]) if asked is ColumnKind.CATEGORY else ())
+    if _is_text(kind):
+        distinct, codes = _texts(values)
+        return _understood_text(distinct, codes, name, asked)
+    if pa.types.is_null(kind):
+        raise ColumnError(f"is empty: {_out(name)}")
+    raise ColumnError(f"holds {kind}, which cannot be learned from: {_out(name)}")
+
+
+def _understood_text(
+    distinct: list[str | None], codes: NDArray[Any], name: str, asked: ColumnKind | None
+) -> Column:
+    """Decide what a column of text holds, from its distinct values and those of each row."""
+    out = _out(name)
+    known = [text for text in distinct if text is not None and text.lower() not in GAPS]
+    if not known:
+        raise ColumnError(f"is empty: {out}")
+    counts = np.bincount(codes, minlength=len(distinct))
+    rows_of = {text: int(counts[i]) for i, text in enumerate(distinct) if text is not None}
+    rows = sum(rows_of[text] for text in known)
+    if asked is ColumnKind.CATEGORY:
+        return Column(name, ColumnKind.CATEGORY, _levels(distinct))
+    if asked in (None, ColumnKind.NUMBER):
+        form, bad = _form_of_numbers(known, name)
+        wrong = sum(rows_of[text] for text in bad)
+        if asked is ColumnKind.NUMBER and len(bad) < len(known):
+            return Column(name, ColumnKind.NUMBER, form=form)
+        if asked is ColumnKind.NUMBER:
+            raise ColumnError(f"holds no numbers{_such_as(bad, distinct, codes)}: {out}, or from --numeric")
+        if not bad:
+            return Column(name, ColumnKind.NUMBER, form=form)
+        if wrong <= (1 - MOSTLY) * rows and form:
+            raise ColumnError(
+                f"holds numbers and in {counted(wrong, 'row')} something else"
+                f"{_such_as(bad, distinct, codes)}: mend it, or say --numeric {name[:60]} (what is none is a "
+                f"gap), --categorical {name[:60]}, or {out}"
+            )
+    if asked is ColumnKind.DATE or LOOKS_LIKE_DATE.match(known[0]):
+        form, bad = _form_of_dates(known, name)
+        wrong = sum(rows_of[text] for text in bad)
+        if not bad:
+            return Column(name, ColumnKind.DATE, form=form)
+        if asked is ColumnKind.DATE or wrong <= (1 - MOSTLY) * rows:
+            raise ColumnError(
+                f"holds dates and in {counted(wrong, 'row')} what is none"
+                f"{_such_as(bad, distinct, codes)}: mend it, or say --categorical {name[:60]}, or {out}"
+            )
+    if len(known) == rows and rows > 2:
+        raise ColumnError(
+            f"has another text in each of its {counted(rows, 'row')}{_such_as(known, distinct, codes)}, "
+            f"of which nothing can be learned: {out}, or say --id {name[:60]} if it names the rows"
+        )
+    return Column(name, ColumnKind.CATEGORY, _levels(distinct))
+
+
+def _checked(values: pa.ChunkedArray, column: Column) -> Values:
+    """Return the learning rows of a column as numbers."""
+    numbers = _read(values, column).values
+    out = _out(column.name)
+    if len(numbers) and np.isnan(numbers).all():
+        raise ColumnError(f"is empty: {out}")
+    limit = f"magnitudes are at most {LARGEST:g}, and no number may stand for a missing value; "
+    for wrong, what in ((np.isinf(numbers), ""), (np.abs(numbers) > LARGEST, limit)):
+        if wrong.any():
+            row = int(np.argmax(wrong))
+            raise ColumnError(f"has {numbers[row]} in row {row + 1}: {what}fix it, or {out}")
+    return numbers
+
+
+def _read(values: pa.ChunkedArray, column: Column) -> Read:
+    kind, rows = _value_type(values.type), len(values)
+    if pa.types.is_null(kind):
+        return Read(np.full(rows, nan), np.zeros(rows, np.bool_))
+    if column.kind is ColumnKind.CATEGORY:
+        distinct, codes = _texts(values)
+        number = {level: float(i) for i, level in enumerate(column.levels)}
+        return _of_distinct(distinct, codes, lambda text: number.get(text, float(len(number))))
+    if _is_text(kind):
+        distinct, codes = _texts(values)
+        return _of_distinct(distinct, codes, _parser(column, distinct))
+    if column.kind is ColumnKind.DATE:
+        return _dates(values, kind)
+    if not (_is_number(kind) or pa.types.is_boolean(kind) or pa.types.is_decimal(kind)):
+        raise ColumnError(f"holds {kind}, not numbers")
+    if pa.types.is_boolean(kind):
+        values = values.cast(pa.int8())
+    elif pa.types.is_decimal(kind):
+        values = values.cast(pa.float64())
+    numbers = np.asarray(values.to_numpy(), dtype=np.float64)
+    return Read(numbers, np.zeros(rows, np.bool_))
+
+
+def _parser(column: Column, distinct: Sequence[str | None]) -> Callable[[str], float | None]:
+    """Return what reads text as a column's numbers or dates; their form is that of the learning rows."""
+    known = [text for text in distinct if text is not None and text.lower() not in GAPS]
+    if column.kind is ColumnKind.DATE:
+        return _date_parser(column.form or (_form_of_dates(known, column.name)[0] if known else ""))
+    return _number_parser(column.form or (_form_of_numbers(known, column.name)[0] if known else ""))
+
+
+def _of_distinct(
+    distinct: list[str | None], codes: NDArray[Any], parse: Callable[[str], float | None]
+) -> Read:
+    """Return the numbers of texts, each distinct one parsed once; nan and bad where it cannot be."""
+    numbers, bad = np.full(len(distinct), nan), np.zeros(len(distinct), np.bool_)
+    for i, text in enumerate(distinct):
+        if text is None or text.lower() in GAPS:
+            continue
+        parsed = parse(text)
+        numbers[i], bad[i] = (nan, True) if parsed is None else (parsed, False)
+    return Read(numbers[codes], bad[codes])
+
+
+def _dates(values: pa.ChunkedArray, kind: pa.DataType) -> Read:
+    if not (pa.types.is_date(kind) or pa.types.is_timestamp(kind)):
+        raise ColumnError(f"holds {kind}, not dates")
+    stamps = values.cast(pa.timestamp("ms", getattr(kind, "tz", None)), safe=False).cast(pa.int64())
+    gap = stamps.is_null().to_numpy()
+    numbers = np.where(gap, nan, stamps.fill_null(0).to_numpy().astype(np.float64))
+    return Read(numbers, np.zeros(len(numbers), np.bool_))
+
+
+def _texts(values: pa.ChunkedArray) -> tuple[list[str | None], NDArray[np.intp]]:
+    """Return the distinct texts of a column, without spaces around them, and the position of each row's.
+
+    None stands for a null.
+    """
+    kind = _value_type(values.type)
+    if pa.types.is_dictionary(values.type):
+        values = values.cast(kind)
+    if pa.types.is_floating(kind):  # 3.0 is the category 3, also where a gap has made its column floating
+        values = values.cast(pa.int64()) if _whole(values) else values
+    if not _is_text(kind):
+        values = values.cast(pa.string())
+    encoded = values.dictionary_encode("encode").unify_dictionaries().combine_chunks()
+    if isinstance(encoded, pa.ChunkedArray):  # of no rows
+        return [None], np.zeros(0, np.intp)
+    raw = [None if text is None else text.strip() for text in encoded.dictionary.to_pylist()]
+    codes = encoded.indices.fill_null(len(raw)).to_numpy(zero_copy_only=False).astype(np.intp)
+    distinct = list(dict.fromkeys([*raw, None]))
+    position = {text: i for i, text in enumerate(distinct)}
+    return distinct, np.array([position[text] for text in [*raw, None]], dtype=np.intp)[codes]
+
+
+def _whole(values: pa.ChunkedArray) -> bool:
+    numbers = values.drop_null().to_numpy()
+    return bool(np.all(np.isfinite(numbers) & (np.floor(numbers) == numbers) & (np.abs(numbers) < 2**53)))
+
+
+def _levels(distinct: Iterable[str | None]) -> tuple[str, ...]:
+    return tuple(sorted({text for text in distinct if text is not None and text.lower() not in GAPS}))
+
+
+def _form_of_numbers(texts: Sequence[str], name: str) -> tuple[str, list[str]]:
+    """Return the form in which most of some texts are numbers, "" for none, and those that are not in it.
+
+    Raises:
+        ColumnError: a comma may be that of thousands or of decimals.
+    """
+    found = {}
+    for form, pattern in (("point", None), ("comma", COMMA), ("thousands", THOUSANDS)):
+        found[form] = [text for text in texts if not (POINT.match(text) or (pattern and pattern.match(text)))]
+    form = min(found, key=lambda form: len(found[form]))
+    bad = [text for text in found[form] if _number_parser("point")(text) is None]
+    if form != "point" and len(found["comma"]) == len(found["thousands"]):
+        both = next(text for text in texts if THOUSANDS.match(text))
+        raise ColumnError(
+            f"has numbers such as {both!r}, whose comma may be that of decimals or of thousands: write them "
+            f"with a point, or without, or {_out(name)}"
+        )
+    return ("" if len(bad) == len(texts) else form), bad
+
+
+def _number_parser(form: str) -> Callable[[str], float | None]:
+    def parse(text: str) -> float | None:
+        if form == "comma" and COMMA.match(text):
+            text = text.replace(".", "").replace(",", ".")
+        elif form == "thousands" and THOUSANDS.match(text):
+            text = text.replace(",", "")
+        try:
+            return None if "_" in text else float(text)
+        except ValueError:
+            return None
+
+    return parse
+
+
+def _form_of_dates(texts: Sequence[str], name: str) -> tuple[str, list[str]]:
+    """Return the format in which most of some texts are dates, and those that are none.
+
+    Raises:
+        ColumnError: all are dates in two formats that do not agree.
+    """
+    best, fewest = "", list(texts)
+    equal: list[str] = []
+    for form in (day + time for day in DAY_FORMATS for time in TIMES):
+        parse = _date_parser(form)
+        if parse(texts[0]) is None and parse(texts[-1]) is None:
+            continue
+        bad = [text for text in texts if parse(text) is None]
+        if len(bad) < len(fewest):
+            best, fewest, equal = form, bad, []
+        elif len(bad) == len(fewest) < len(texts):
+            equal.append(form)
+    for other in equal:
+        one, two = _date_parser(best), _date_parser(other)
+        if differing := [text for text in texts if one(text) != two(text)]:
+            raise ColumnError(
+                f"has dates such as {differing[0]!r}, whose month may come first or second: write them as "
+                f"2026-11-23, or say --categorical {name[:60]}, or {_out(name)}"
+            )
+    return best, fewest
+
+
+def _date_parser(form: str) -> Callable[[str], float | None]:
+    def parse(text: str) -> float | None:
+        try:
+            moment = datetime.strptime(text, form).replace(tzinfo=UTC)
+        except ValueError:
+            return None
+        return (moment - EPOCH).total_seconds() * 1000
+
+    return parse
+
+
+def _out(name: str) -> str:
+    return f"leave it out with --drop {name[:60]} or --features"
+
+
+def _such_as(bad: Sequence[str], distinct: Sequence[str | None], codes: NDArray[Any]) -> str:
+    """Give an example of a text and its row."""
+    row = int(np.argmax(codes == distinct.index(bad[0])))
+    return f", such as {bad[0][:40]!r} in row {row + 1}"
+
+
+def _value_type(kind: pa.DataType) -> pa.DataType:
+    return kind.value_type if pa.types.is_dictionary(kind) else kind
+
+
+def _is_number(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind))
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))

@@ -1,0 +1,127 @@
+"""Readers of text tables: any usual separator, decimal comma, encoding and compression.
+
+What is guessed (separator, decimal comma, encoding) is guessed from the file alone, and only where a single
+reading is possible: else the file is refused, with the option that says it.
+"""
+
+import codecs
+import re
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+from pyarrow import csv
+
+from ckcv_ray.data.limits import LINE_BYTES, check_bytes, check_size
+from ckcv_ray.errors import InputError
+
+COMPRESSED = {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd"}
+SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
+SAMPLE_LINES = 100
+UTF16 = {codecs.BOM_UTF16_LE: "utf-16-le", codecs.BOM_UTF16_BE: "utf-16-be"}
+ENCODINGS = ("utf-8", "cp1252", "latin-1")  # the last two are what spreadsheets of western Europe write
+DECIMAL_COMMA = re.compile(rb"(?:^|[;\t|\n])\"?[+-]?\d+,(?:\d{1,2}|\d{4,})\"?(?=[;\t|\r\n]|$)")
+
+
+def read_text(path: Path, separator: str | None = None) -> pa.Table:
+    """Read the columns of a text table, whose first line names them.
+
+    Args:
+        path: a file, perhaps compressed, as its suffix says.
+        separator: of the columns; None to find it.
+
+    Raises:
+        InputError: it is too large, no text, or may be read in several ways.
+    """
+    name = repr(str(path))
+    content = _utf8(_inflated(path), name)
+    separator = separator or _separator(content, name)
+    comma = separator != "," and DECIMAL_COMMA.search(content[:LINE_BYTES]) is not None
+    return csv.read_csv(
+        pa.BufferReader(content),
+        read_options=csv.ReadOptions(block_size=LINE_BYTES, use_threads=False),
+        parse_options=csv.ParseOptions(delimiter=separator, newlines_in_values=b'"' in content),
+        convert_options=csv.ConvertOptions(strings_can_be_null=True, decimal_point="," if comma else "."),
+    )
+
+
+def _inflated(path: Path) -> bytes:
+    """Return the content of a file; what cannot be a table that is small enough is refused on the way."""
+    name = repr(str(path))
+    check_bytes(name, path.stat().st_size)
+    parts: list[bytes] = []
+    size = rows = cells = columns = 0
+    wide = False
+    with _stream(path) as stream:
+        while block := stream.read(LINE_BYTES):
+            wide = wide or (
+                not parts and block.startswith(tuple(UTF16))
+            )  # in UTF-16 every other byte is zero
+            rows += (ends := max(block.count(b"\n"), block.count(b"\r")))
+            cells += _most_separators(block)
+            size += len(block)
+            if len(block) == LINE_BYTES and not ends:
+                raise InputError(f"{name} has a line of more than {LINE_BYTES >> 20} MiB: is it a table?")
+            if not wide and b"\0" in block:
+                raise InputError(
+                    f"{name} holds zero bytes: it is no text; if it is in UTF-16, save it in UTF-8"
+                )
+            check_bytes(name, size)
+            columns = columns or 1 + _most_separators(re.split(rb"[\r\n]", block, maxsplit=1)[0])
+            check_size(name, rows, max(columns, cells // max(1, rows)))
+            parts.append(block)
+    return b"".join(parts)
+
+
+def _most_separators(content: bytes) -> int:
+    return max(content.count(one.encode()) for one in SEPARATORS)
+
+
+def _stream(path: Path) -> Any:
+    kind = COMPRESSED.get(path.suffix.lower())
+    file = pa.OSFile(str(path))
+    return file if kind is None else pa.CompressedInputStream(file, kind)
+
+
+def _utf8(content: bytes, name: str) -> bytes:
+    """Return text in UTF-8, without a mark of the order of bytes.
+
+    Raises:
+        InputError: it is no text.
+    """
+    for mark, encoding in UTF16.items():
+        if content.startswith(mark):
+            try:
+                return content[len(mark) :].decode(encoding).encode()
+            except UnicodeDecodeError:
+                raise InputError(f"{name} begins as text in UTF-16, and is none: save it in UTF-8") from None
+    content = content.removeprefix(codecs.BOM_UTF8)
+    for encoding in ENCODINGS:
+        try:
+            text = content.decode(encoding)
+        except UnicodeDecodeError:
+            continue
+        return content if encoding == "utf-8" else text.encode()
+    raise AssertionError("latin-1 reads everything")
+
+
+def _separator(content: bytes, name: str) -> str:
+    """Return the separator that divides every line alike.
+
+    Raises:
+        InputError: several do.
+    """
+    lines = [line for line in content[:LINE_BYTES].splitlines()[:SAMPLE_LINES] if line.strip()]
+    bare = [re.sub(rb'"[^"]*"?', b"", line) for line in lines]
+    counts = {one: [line.count(one.encode()) for line in bare] for one in SEPARATORS}
+    present = [one for one, found in counts.items() if found and found[0]]
+    alike = [one for one in present if len(set(counts[one])) == 1]
+    if len(alike) > 1:
+        called = " and ".join(SEPARATORS[one] for one in alike)
+        raise InputError(
+            f"{name} may be separated by {called}, which all divide every line alike: say --separator "
+            f"{alike[0]!r} or another"
+        )
+    if alike:
+        return alike[0]
+    return max(present, key=lambda one: counts[one][0], default=",")

@@ -1,0 +1,52 @@
+"""What is said about columns before a run."""
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from ckcv_ray.data.survey import survey
+from ckcv_ray.data.task import learning_task
+
+N = 200
+rng = np.random.default_rng(np.random.SeedSequence(7))
+Y = rng.integers(0, 2, N)
+NOISE = rng.normal(size=N)
+
+
+def note(name: str, values, y=Y) -> str:
+    columns = pa.table({"noise": NOISE, name: values, "y": y})
+    return next(one.note for one in survey(learning_task(columns, "y")) if one.name == name)
+
+
+@pytest.mark.parametrize(
+    ("name", "values", "expected"),
+    [
+        ("fixed", np.ones(N), "is the same in every row"),
+        ("again", NOISE, "is a copy of noise"),
+        ("patient_id", rng.permutation(N * 7)[:N], "--drop patient_id"),
+        ("x", np.arange(N), "seems to number the rows"),
+        ("", rng.permutation(N), "seems to number the rows"),
+        ("answer", np.where(Y == 1, "ill", "well"), "gives the target away"),
+        ("score", Y + 0.1 * rng.normal(size=N), "gives the target away"),
+        ("coarse", np.where(Y == 1, 3, 9), "gives the target away"),
+        ("helps", Y + rng.normal(size=N), ""),
+        ("count", rng.poisson(3, N), ""),
+        ("word", rng.choice(["u", "v", "w"], N), ""),
+    ],
+)
+def test_what_looks_like_a_mistake_is_pointed_out(name, values, expected):
+    found = note(name, values)
+    assert expected in found
+    assert bool(found) == bool(expected)
+
+
+def test_a_column_gives_away_several_classes():
+    y = rng.integers(0, 4, N)
+    assert "gives the target away" in note("code", y * 10.0, y)
+    assert note("half", (y // 2) * 10.0, y) == ""
+
+
+def test_gaps_and_values_are_counted():
+    columns = pa.table({"a": [1.0, None, 1.0, 2.0] * 2, "w": ["u", "", None, "v"] * 2, "y": [0, 1] * 4})
+    found = {one.name: (one.kind, one.missing, one.distinct) for one in survey(learning_task(columns))}
+    assert found == {"a": ("number", 2, 2), "w": ("category", 4, 2)}
