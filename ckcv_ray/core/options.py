@@ -62,10 +62,14 @@ def values(part: Any, fixed: bool = False) -> dict[str, Any]:
 
 def described(part: Any, fixed: bool = False) -> dict[str, Any]:
     """Return a part as JSON values: its name and its options; ``fixed`` leaves out those that may grow."""
-    listed = as_json(values(part, fixed))
-    unsaid = [name for name, one in options(part).items() if one.metadata["option"].unsaid]
-    said = {n: v for n, v in listed.items() if n not in unsaid or v != options(part)[n].default}
-    return {"name": part.name, **said}
+    return {"name": part.name, **said(part, fixed)}
+
+
+def said(part: Any, fixed: bool = False) -> dict[str, Any]:
+    """Return a part's options as JSON values, without those that are left out at their default."""
+    listed, declared = as_json(values(part, fixed)), options(part)
+    unsaid = [name for name, one in declared.items() if one.metadata["option"].unsaid]
+    return {n: v for n, v in listed.items() if n not in unsaid or v != declared[n].default}
 
 
 def as_json(given: dict[str, Any]) -> dict[str, Any]:

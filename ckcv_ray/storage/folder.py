@@ -19,13 +19,15 @@ locked.
 import json
 import re
 from collections.abc import Iterator, Mapping
+from dataclasses import asdict
 from os import PathLike
 from typing import Any, NamedTuple
 
 import pyarrow as pa
 
 from ckcv_ray.claims.certificate import Certificate
-from ckcv_ray.data.files import MOST_CELLS, MOST_ROWS, from_matrix
+from ckcv_ray.data.columns import schema_of
+from ckcv_ray.data.limits import MOST_CELLS, MOST_ROWS
 from ckcv_ray.data.task import stored_task
 from ckcv_ray.errors import InputError, StoreError, counted, raising
 from ckcv_ray.learners.ensemble import Models
@@ -128,7 +130,8 @@ class RunFolder:
         columns = formats.read_table(self.files, DATA, identity.run_id, None, values=MOST_VALUES)
         with formats.undamaged(self.files, DATA):
             named = {key.decode(): name.decode() for key, name in (columns.schema.metadata or {}).items()}
-            task = stored_task(columns, named["target"], group=named.get("group"))
+            schema = schema_of(json.loads(named["columns"])) if "columns" in named else None
+            task = stored_task(columns, named["target"], group=named.get("group"), schema=schema)
         if self.files.exists(UNLABELLED):
             others = formats.read_table(self.files, UNLABELLED, identity.run_id, None, values=MOST_VALUES)
             with formats.undamaged(self.files, UNLABELLED):
@@ -219,9 +222,11 @@ class RunFolder:
         """Write the data and the study."""
         every = problem.all_rows
         named = {"target": every.target} | ({} if every.group is None else {"group": every.group})
+        if every.schema is not None:
+            named["columns"] = json.dumps([asdict(one) for one in every.schema])
         formats.write_table(self.files, DATA, every.columns(), problem.run_id, named)
         if every.unlabelled is not None:
-            others = from_matrix(every.unlabelled, None, list(every.features), every.target)
+            others = every.as_columns(every.unlabelled)
             formats.write_table(self.files, UNLABELLED, others, problem.run_id, {})
         write_identity(self.files, problem)
 

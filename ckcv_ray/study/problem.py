@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from ckcv_ray.core.by_label import class_of
 from ckcv_ray.core.criteria import GROUPED, Criterion, MeanBound, for_groups
 from ckcv_ray.core.measures import GroupShares, Kind, Measure
+from ckcv_ray.core.options import options
 from ckcv_ray.core.resampling import FoldSize, Outer, Resampling, Split, check_folds, refitted
 from ckcv_ray.core.schedule import Stage, Unit
 from ckcv_ray.core.selection import Leader
@@ -21,6 +22,7 @@ from ckcv_ray.errors import InputError, counted
 from ckcv_ray.learners import Learner
 from ckcv_ray.learners.base import Setting
 from ckcv_ray.learners.choice import learner_of_paths, learners_of, number_of
+from ckcv_ray.learners.encoded import encoded
 from ckcv_ray.study.certification import (
     AUC,
     OF_TWO,
@@ -35,6 +37,7 @@ from ckcv_ray.study.study import Study, run_id
 from ckcv_ray.validation import expect
 
 Costs = NDArray[np.float64]
+ENCODING = ("encode", "fill", "rare")
 KINDS: dict[str, Callable[[Any], frozenset[Kind]]] = {  # kinds of task that a part of a study supports
     "learner": lambda part: part.kinds,
     "criterion": lambda part: part.measure.kinds,
@@ -101,7 +104,7 @@ class Problem:
         held = None if units is None else rows_of_units(task.groups, units)
         learned = task if held is None else task.without(held)
         study = replace(
-            study, learner=study.learner.canonical(task), criterion=study.criterion.on(task.classes)
+            study, learner=_canonical_learner(study, task), criterion=study.criterion.on(task.classes)
         )
         study = _canonical(study, learned.n_units, task.unit)
         sizes = study.resampling.sizes(learned.n_units)
@@ -110,10 +113,10 @@ class Problem:
             _check_outer(study, study.outer, learned.n_units, task.unit)
         return cls(study, learned, task, held, sizes, run_id(study, task.digest), study.resampling)
 
-    @property
+    @cached_property
     def learner(self) -> Learner:
-        """Learner of the study."""
-        return self.study.learner
+        """What is fitted: the study's learner, on a table that is not of plain numbers after an encoder."""
+        return encoded(self.study.learner, self.study.encoding, self.task)
 
     @property
     def criterion(self) -> Criterion:
@@ -308,6 +311,24 @@ class Problem:
         assert self.study.outer is not None
         sizes = self.study.outer.sizes(self.task.n_units)
         return replace(self, sizes=sizes, resampling=self.study.outer)
+
+
+def _canonical_learner(study: Study, task: Task) -> Learner:
+    if task.schema is None:
+        _check_encoding(study)
+        return study.learner.canonical(task)
+    every = study.encoding.suited(trees=False).fit(task, np.arange(task.n)).task(task)
+    return study.learner.canonical(every)
+
+
+def _check_encoding(study: Study) -> None:
+    """Raise InputError if it is said how columns are encoded that are not."""
+    for name in ENCODING:
+        if getattr(study, name) != options(study)[name].default:
+            raise InputError(
+                f"{name}={getattr(study, name)} has no effect: all columns are numbers without gaps, "
+                "and are taken as they are; leave it out"
+            )
 
 
 def _check_kind(study: Study, task: Task) -> None:

@@ -15,14 +15,26 @@ from pathlib import Path
 from typing import Any
 
 from ckcv_ray.core.criteria import Criterion, MeanBound
-from ckcv_ray.core.options import Option, as_json, check_options, described, option, options, values
+from ckcv_ray.core.options import Option, check_options, described, option, options, said, values
 from ckcv_ray.core.resampling import Complete, Outer, Resampling
 from ckcv_ray.errors import InputError
 from ckcv_ray.learners import DEFAULT, Learner, learners_of
+from ckcv_ray.learners.encoder import RARE, Categories, Encoding, Gaps
 from ckcv_ray.study.assembly import assembled, chosen, values_of_learners
 from ckcv_ray.study.certification import Certification, Nested, Occam
 from ckcv_ray.study.parts import FIELDS, SEVERAL, SLOTS, check_names, check_part, read_part
-from ckcv_ray.validation import MOST, as_path, boolean, check_choice, expect, folds, integer, number, quoted
+from ckcv_ray.validation import (
+    MOST,
+    as_path,
+    boolean,
+    check_choice,
+    expect,
+    folds,
+    integer,
+    number,
+    quoted,
+    share,
+)
 
 BACKENDS = ("auto", "ray", "serial")
 MOST_SEED = 2**128 - 1
@@ -44,6 +56,9 @@ class Study:
         seed: seed of the splits, non-negative.
         report_k: values of k whose own best candidate and l_ee are reported in addition to the winner's.
         exhaustive: compute every evaluation of both stages instead of dropping what is provably beaten.
+        encode: how categories become numbers: "onehot", "ordinal", or "auto" for what suits the learner.
+        fill: what fills gaps in numbers and dates: "median", "mean" or "most_frequent".
+        rare: share of the training rows below which categories are joined.
 
     Raises:
         InputError: a field has the wrong type or is out of range, or the parts cannot be combined.
@@ -72,6 +87,37 @@ class Study:
             boolean,
             "Compute every evaluation instead of dropping what is provably beaten; the winner is the same.",
             bool,
+        ),
+    )
+    encode: str = option(
+        Categories.AUTO,
+        Option(
+            lambda name, value: Categories(check_choice(name, value, Categories)),
+            "How categories become numbers in each split: onehot, ordinal, or auto, as suits the learner.",
+            shown="auto",
+            panel="Columns",
+            unsaid=True,
+        ),
+    )
+    fill: str = option(
+        Gaps.MEDIAN,
+        Option(
+            lambda name, value: Gaps(check_choice(name, value, Gaps)),
+            "What fills gaps in numbers and dates in each split: median, mean or most_frequent.",
+            shown="median",
+            panel="Columns",
+            unsaid=True,
+        ),
+    )
+    rare: float = option(
+        RARE,
+        Option(
+            share,
+            "Share of a split's training rows below which categories are joined.",
+            float,
+            "0.01",
+            panel="Columns",
+            unsaid=True,
         ),
     )
 
@@ -126,7 +172,12 @@ class Study:
         ``fixed`` leaves out the options that may grow in an existing run folder: the rest gives the run_id.
         """
         parts = {slot: described(part, fixed) for slot, part in self.parts.items()}
-        return parts | as_json(values(self, fixed))
+        return parts | said(self, fixed)
+
+    @property
+    def encoding(self) -> Encoding:
+        """How columns that are not plain numbers are encoded in each split."""
+        return Encoding(Categories(self.encode), Gaps(self.fill), self.rare)
 
     @classmethod
     def from_json(cls, content: Mapping[str, Any]) -> "Study":

@@ -73,6 +73,7 @@ class EstimatorLearner:
     space: ClassVar[Space] = {}
     kinds: ClassVar[frozenset[Kind]] = frozenset({Kind.BINARY, Kind.MULTICLASS})
     ranks: ClassVar[bool] = True
+    trees: ClassVar[bool] = False  # whether its models split columns at values
     convergence_advice: ClassVar[str] = "raise max_iter, or narrow the search space"
     schema: ClassVar[pa.Schema] = pa.schema([("setting", pa.string()), ("estimator", pa.binary())])
     gaps: ClassVar[bool] = False
@@ -315,6 +316,12 @@ class AnyEstimator(WeightedLearner):
         """The estimator in its JSON form."""
         assert isinstance(self.estimator, dict)
         return self.estimator
+
+    @property
+    def trees(self) -> bool:  # type: ignore[override]
+        """Whether the estimator's name says that its models are trees."""
+        name = type(last_step(self.new())).__name__
+        return any(word in name for word in ("Tree", "Forest", "Boosting"))
 
     def canonical(self, task: Task) -> Self:
         """Return the canonical form, if its models can be stored; that is tried on a few rows of each class.

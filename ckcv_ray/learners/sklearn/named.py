@@ -32,6 +32,7 @@ class Boosting(WeightedLearner):
     """Gradient boosting of trees on histograms; a path over the number of rounds."""
 
     name = "boosting"
+    trees = True
     spec: ClassVar[Spec] = {
         "class": "sklearn.ensemble:HistGradientBoostingClassifier",
         "params": {"early_stopping": False},
@@ -49,6 +50,7 @@ class Forest(WeightedLearner):
     """A random forest; a path over the number of trees."""
 
     name = "forest"
+    trees = True
     spec: ClassVar[Spec] = {"class": "sklearn.ensemble:RandomForestClassifier"}
     space: ClassVar[Space] = {
         "max_features": ("sqrt", 0.5, 1.0),
@@ -62,6 +64,7 @@ class ExtraTrees(WeightedLearner):
     """A forest of extremely randomised trees; a path over the number of trees."""
 
     name = "extra_trees"
+    trees = True
     spec: ClassVar[Spec] = {"class": "sklearn.ensemble:ExtraTreesClassifier"}
     space: ClassVar[Space] = Forest.space
 
@@ -80,6 +83,7 @@ class Tree(WeightedLearner):
     """A decision tree; a path over the cost of complexity at which it is pruned."""
 
     name = "tree"
+    trees = True
     spec: ClassVar[Spec] = {"class": "sklearn.tree:DecisionTreeClassifier"}
     space: ClassVar[Space] = {
         "ccp_alpha": (0.0, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05),

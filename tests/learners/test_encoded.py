@@ -1,0 +1,251 @@
+"""Encoders, fitted in every split: they do what scikit-learn's do, and see the training rows alone."""
+
+import json
+import warnings
+from dataclasses import replace
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from learner_contract import same_files
+from sklearn.compose import ColumnTransformer
+from sklearn.impute import SimpleImputer
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder, StandardScaler
+from untidy import untidy
+
+from ckcv_ray import Execution, Job, Study, load_run
+from ckcv_ray.data.columns import ColumnKind
+from ckcv_ray.data.task import Task, learning_task
+from ckcv_ray.errors import InputError, StoreError
+from ckcv_ray.learners.encoder import PARTS, Categories, Encoder, Encoding, Gaps, expanded, expanded_columns
+from ckcv_ray.runs.run import run_job
+from ckcv_ray.runs.verify import verify
+from ckcv_ray.study import Problem
+
+SERIAL = Execution("serial")
+ENCODINGS = [
+    Encoding(Categories.ONEHOT),
+    Encoding(Categories.ONEHOT, Gaps.MEAN, 0.1),
+    Encoding(Categories.ORDINAL),
+    Encoding(Categories.ORDINAL, Gaps.MOST_FREQUENT, 0.0),
+]
+LEARNERS = ["svm", "linear", "boosting", "forest", "neighbors", "tree", "naive_bayes", "lda"]
+
+
+@pytest.fixture(scope="module")
+def task() -> Task:
+    return learning_task(untidy(80), "outcome")
+
+
+def pipeline(encoding: Encoding, task: Task, n: int) -> ColumnTransformer:
+    """What somebody would write by hand with scikit-learn, but for the columns that say where gaps were."""
+    categorical = np.array([bool(one.levels) for one in expanded_columns(task.schema)])
+    impute = SimpleImputer(strategy=str(encoding.gaps))
+    least = max(2, int(np.ceil(encoding.rare * n)))
+    if encoding.categories is Categories.ONEHOT:
+        numbers = make_pipeline(impute, StandardScaler())
+        words = OneHotEncoder(handle_unknown="infrequent_if_exist", min_frequency=least, sparse_output=False)
+    else:
+        numbers = impute
+        words = OrdinalEncoder(
+            handle_unknown="use_encoded_value",
+            unknown_value=-1,
+            encoded_missing_value=-2,
+            min_frequency=least,
+        )
+    parts = [
+        ("numbers", numbers, np.flatnonzero(~categorical)),
+        ("words", words, np.flatnonzero(categorical)),
+    ]
+    return ColumnTransformer(parts)
+
+
+@pytest.mark.parametrize("encoding", ENCODINGS, ids=lambda one: f"{one.categories}-{one.gaps}")
+@pytest.mark.parametrize("n", [7, 30, 80])
+def test_columns_are_encoded_as_by_scikit_learn(encoding, n, task):
+    train = np.random.default_rng(n).permutation(task.n)[:n]
+    X = expanded(task.X, task.schema)
+    expected = pipeline(encoding, task, n).fit(X[train]).transform(X)
+    encoder = encoding.fit(task, train)
+    kept, indicators = [], []
+    for one, column in zip(encoder.fitted, X.T, strict=True):
+        made = list(one.columns(column))
+        if hasattr(one, "missing"):
+            kept.append((True, made[:1]))
+            indicators.append((made[1:], np.isnan(column[train]).any()))
+            assert len(made) == 1 + one.missing
+        else:
+            kept.append((False, made))
+    ordered = [c for numeric in (True, False) for is_one, made in kept if is_one is numeric for c in made]
+    assert np.array_equal(np.column_stack(ordered), expected)
+    assert all(bool(made) == had_gaps for made, had_gaps in indicators)
+    assert np.isfinite(encoder.transform(task.X)).all()
+    assert encoder.transform(task.X).shape[1] <= encoding.width(task.schema)
+
+
+@given(st.data())
+def test_an_encoder_depends_on_its_training_rows_alone(data):
+    task = learning_task(untidy(40), "outcome")
+    train = np.arange(0, 40, 2)
+    others = np.arange(1, 40, 2)
+    X = task.X.copy()
+    X[others] = X[data.draw(st.permutations(list(range(40)))), :][: len(others)]
+    encoding = data.draw(st.sampled_from(ENCODINGS))
+    assert encoding.fit(replace(task, X=X, y=1 - task.y), train).text == encoding.fit(task, train).text
+
+
+def test_a_row_is_encoded_alike_in_any_company(task):
+    encoder = ENCODINGS[0].fit(task, np.arange(40))
+    alone = np.concatenate([encoder.transform(task.X[[i]]) for i in range(task.n)])
+    assert alone.tobytes() == encoder.transform(task.X).tobytes()
+
+
+def test_what_was_never_seen_and_gaps_are_encoded():
+    columns = untidy(40)
+    task = learning_task(columns, "outcome")
+    encoder = ENCODINGS[0].fit(task, np.arange(40))
+    new = pa.table({"age": [None], "city": ["Atlantis"], "admitted": [None], "smokes": [None]})
+    assert np.isfinite(encoder.transform(task.rows_from(new))).all()
+
+
+def test_dates_become_parts(task):
+    names = [one.name for one in expanded_columns(task.schema)]
+    first = names.index("admitted.days")
+    parts = expanded(task.X, task.schema)[:, first : first + len(PARTS)]
+    for day, found in zip(untidy(80)["admitted"].to_pylist(), parts, strict=True):
+        if day is None:
+            assert np.isnan(found).all()
+        else:
+            since = (day - type(day)(1970, 1, 1)).days
+            assert found.tolist() == [since, day.year, day.month, day.day, day.weekday(), 0]
+
+
+def test_an_encoder_is_read_back_from_its_text(task):
+    for encoding in ENCODINGS:
+        encoder = encoding.fit(task, np.arange(50))
+        again = Encoder.of(encoder.text, task.schema)
+        assert again.text == encoder.text
+        assert again.transform(task.X).tobytes() == encoder.transform(task.X).tobytes()
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        (lambda rows: rows[0].update(scale=0.0), "divides by 0.0"),
+        (lambda rows: rows[0].update(fill="x"), "fill"),
+        (lambda rows: rows[0].update(more=1), "is not one of numbers"),
+        (lambda rows: rows[1].update(width=1), "a column that does not exist"),
+        (lambda rows: rows[1]["value"].pop(), "another number of categories than 'city'"),
+        (lambda rows: rows.pop(), "is not for 9 columns"),
+    ],
+)
+def test_a_foreign_encoder_is_refused(change, told, task):
+    rows = json.loads(ENCODINGS[0].fit(task, np.arange(50)).text)
+    change(rows)
+    with pytest.raises(ValueError, match=told):
+        Encoder.of(json.dumps(rows), task.schema)
+
+
+SMALL = {
+    "svm": {"C": (0.1, 1.0), "gamma": (0.01, 0.1)},
+    "boosting": {"param": {"max_iter": (5, 10), "learning_rate": (0.1,)}},
+    "forest": {"param": {"n_estimators": (5, 10)}},
+}
+
+
+def small(learner: str, **options) -> Study:
+    return Study.of(learner=learner, k=(3, 5), n_splits=4, **SMALL.get(learner, {}), **options)
+
+
+@pytest.mark.parametrize("learner", LEARNERS)
+def test_every_learner_runs_on_any_table_and_is_verified(learner, task, tmp_path):
+    result = run_job(Job(small(learner), task, tmp_path / "run"), SERIAL)
+    assert result.execution["failures"] == []
+    again = load_run(tmp_path / "run")
+    assert again.certificate.to_json() == result.certificate.to_json()
+    raw = untidy(20, seed=5).drop_columns("outcome")
+    assert np.array_equal(again.predict(raw, vote=True), result.predict(raw, vote=True))
+    assert not verify(tmp_path / "run", refit=1.0).differences
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"certify": "nested", "outer_splits": 3, "k": (3, 4)},
+        {"certify": "holdout", "holdout_share": 0.5},
+        {"criterion": "balanced"},
+        {"encode": "ordinal", "fill": "mean", "rare": 0.1},
+    ],
+    ids=str,
+)
+def test_every_certification_runs_on_any_table(options, task, tmp_path):
+    study = small("linear").replace(**options)
+    run_job(Job(study, task, tmp_path / "run"), SERIAL)
+    assert not verify(tmp_path / "run", refit=1.0).differences
+
+
+def test_learners_of_one_study_are_encoded_as_suits_each(task):
+    result = run_job(Job(small("linear,tree"), task), SERIAL)
+    made = dict(zip(result.problem.learners, result.problem.learners.values(), strict=True))
+    assert made["linear"].encoding.categories is Categories.ONEHOT
+    assert made["tree"].encoding.categories is Categories.ORDINAL
+
+
+def test_ray_gives_the_bytes_of_a_serial_run(ray_session, task, tmp_path):
+    study = small("svm,tree")
+    run_job(Job(study, task, tmp_path / "serial"), SERIAL)
+    run_job(Job(study, task, tmp_path / "ray"), Execution("ray"))
+    assert same_files(tmp_path / "serial", tmp_path / "ray")
+
+
+def test_a_column_that_knows_the_labels_of_other_rows_fools_no_claim():
+    """Labels are a toss of a coin; each category has a few rows, so its mean label nearly gives them away.
+
+    Whoever fits an encoder to all rows first sees an error far below one half, and certifies it.
+    """
+    rng = np.random.default_rng(np.random.SeedSequence(18))
+    n = 120
+    y = rng.integers(0, 2, n)
+    word = rng.integers(0, n // 3, n)
+    mean = np.array([y[word == one].mean() for one in word])
+    assert np.mean((mean > 0.5) != y) < 0.3, "what would be seen by an encoder of all rows"
+    task = Task.of(pa.table({"word": [f"w{i:03}" for i in word], "x": rng.normal(size=n)}), y)
+    study = Study.of(learner="linear,tree", k=(3, 5), n_splits=10, rare=0.0, certify="nested", outer_splits=6)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        result = run_job(Job(study, task), SERIAL)
+    assert all(claim["bound"] >= 0.5 for claim in result.certificate.claims)
+    assert result.error > 0.35
+
+
+def test_how_to_encode_plain_numbers_is_refused():
+    plain = Task.of(np.random.default_rng(0).normal(size=(20, 2)), [0, 1] * 10)
+    with pytest.raises(InputError, match="encode=ordinal has no effect: all columns are numbers"):
+        Problem.of(Study.of(encode="ordinal"), plain)
+
+
+def test_damaged_kinds_of_columns_are_a_damaged_folder(task, tmp_path):
+    from pyarrow import parquet
+
+    run_job(Job(small("tree"), task, tmp_path / "run"), SERIAL)
+    file = tmp_path / "run" / "data.parquet"
+    table = parquet.read_table(file)
+    sound = json.loads(table.schema.metadata[b"columns"])
+    for change in ({"kind": "colour"}, {"kind": "date"}, {"levels": 3}, {"name": "other"}, {"more": 1}):
+        text = json.dumps([{**sound[0], **change}, *sound[1:]])
+        metadata = {**table.schema.metadata, b"columns": text.encode()}
+        parquet.write_table(table.replace_schema_metadata(metadata), file)
+        with pytest.raises(StoreError, match=r"data\.parquet"):
+            load_run(tmp_path / "run")
+    for text in ("{", "[]", "3"):
+        metadata = {**table.schema.metadata, b"columns": text.encode()}
+        parquet.write_table(table.replace_schema_metadata(metadata), file)
+        with pytest.raises(StoreError, match=r"data\.parquet"):
+            load_run(tmp_path / "run")
+
+
+def test_kinds_are_named_for_people():
+    assert [str(kind) for kind in ColumnKind] == ["number", "category", "date"]
