@@ -1,5 +1,7 @@
 """Model selection with a certificate: complete k-fold cross validation in which k itself is tuned."""
 
+from typing import Any
+
 from ckcv_ray.core.bounds import clopper_pearson
 from ckcv_ray.core.criteria import Balanced, MeanBound, MeanCost, MeanError
 from ckcv_ray.core.resampling import Complete, Rotation
@@ -18,10 +20,21 @@ from ckcv_ray.runs.verify import Verification, verify
 from ckcv_ray.study import Execution, Holdout, Nested, Occam, Study
 from ckcv_ray.version import VERSION
 
+
+def __getattr__(name: str) -> Any:
+    """Import on request what needs scikit-learn, which takes a second."""
+    if name != "CKCVClassifier":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from ckcv_ray.estimator import CKCVClassifier
+
+    return CKCVClassifier
+
+
 __version__ = VERSION
 __all__ = [
     "AnyEstimator",
     "Balanced",
+    "CKCVClassifier",
     "CKCVError",
     "Choice",
     "Complete",

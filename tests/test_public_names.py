@@ -77,6 +77,8 @@ for out, made in zip(["one", *studies], found, strict=True):
     assert labels.tolist() == made.predict(task.X, seed=1).tolist()
     told[ckcv_ray.report(out)] = [loaded.proven, loaded.error, float((labels == columns[1]).mean())]
 
+fitted = ckcv_ray.CKCVClassifier(params={"C": (1,), "gamma": (0.1,)}, k=3, n_splits=3).fit(task.X, task.y)
+assert fitted.error_bound_ <= 1 and fitted.score(task.X, task.y) > 0.5
 try:
     ckcv_ray.run(study, task.X, task.y[1:])
 except ckcv_ray.CKCVError as error:

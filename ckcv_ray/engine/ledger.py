@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from ckcv_ray.errors import RunError
 from ckcv_ray.learners.base import STATUSES, Status
 from ckcv_ray.learners.ensemble import Failure, Records
+from ckcv_ray.storage.log import record_type
 from ckcv_ray.study import Problem
 
 ABSENT = -1
@@ -89,6 +90,21 @@ class Ledger:
                 first = int(np.argmax(differs))
                 self._contradiction(records[here[first]], kept[at][first], given[here[first]])
         return places, new
+
+    def records(self) -> Records:
+        """Return every record, by stage, fold size, split, path and step."""
+        found = [np.empty(0, record_type(self.n_totals, self._type is np.int64))]
+        for (estimate, size), kept in sorted(self._kept.items()):
+            places = np.nonzero(kept[..., -1] != ABSENT)
+            some = np.zeros(len(places[0]), found[0].dtype)
+            some["estimate"], some["size"] = estimate, size
+            for name, place in zip(("split", "path", "step"), places, strict=True):
+                some[name] = place
+            held = kept[places]
+            some["totals"] = held[:, : self.n_totals]
+            some["n_iter"], some["status"] = held[:, -2], held[:, -1]
+            found.append(some)
+        return np.concatenate(found)
 
     def estimate_totals(self) -> dict[int, Kept]:
         """Return the totals on the estimate sets, by position of the fold size.

@@ -145,6 +145,10 @@ class Recorder:
         self._concluded = True
         return Conclusion(self.aggregator.candidates(), self.metadata())
 
+    def records(self) -> Records:
+        """Return the records of all evaluations."""
+        return self.aggregator.ledger.records()
+
     def flush(self) -> None:
         """Write the records added since the last write."""
         if self._log is not None and self._unsaved:

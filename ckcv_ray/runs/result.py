@@ -16,10 +16,11 @@ from ckcv_ray.claims.proofs import rule_of
 from ckcv_ray.claims.rules import ENSEMBLE, NESTED, Rule
 from ckcv_ray.claims.wording import ERROR, Claim, limit, quantity
 from ckcv_ray.core.options import values
+from ckcv_ray.data.schema import Rows
 from ckcv_ray.data.task import Task, rows_of
 from ckcv_ray.errors import InputError
 from ckcv_ray.learners.base import Setting
-from ckcv_ray.learners.ensemble import Ensemble, Models, Prediction
+from ckcv_ray.learners.ensemble import Ensemble, Models, Prediction, Records
 from ckcv_ray.runs.summary import summary
 from ckcv_ray.storage.candidates import per_k, per_learner, winning_position
 from ckcv_ray.storage.folder import Finished
@@ -37,6 +38,7 @@ class Result:
         models: F*, and the other models that the study has.
         certificate: the claims.
         execution: what depends on the run: seconds, fits, evaluations, environment, error on test rows.
+        records: of all evaluations; None unless they were asked for.
     """
 
     problem: Problem
@@ -44,6 +46,7 @@ class Result:
     models: Models
     certificate: Certificate
     execution: dict[str, Any]
+    records: Records | None = None
 
     @classmethod
     def of(cls, problem: Problem, finished: Finished, execution: dict[str, Any]) -> "Result":
@@ -234,7 +237,11 @@ class Result:
 
     def predictions(self, X: ArrayLike, rule: Rule, nested: bool = False) -> Prediction:
         """Predict by a given rule, with member, score and share of the ensemble for each row."""
-        return rule.predict(self.models, rows_of(X, self.task.features), nested)
+        return self.classified(rows_of(X, self.task), rule, nested)
+
+    def classified(self, rows: Rows, rule: Rule, nested: bool = False) -> Prediction:
+        """Predict for rows of numbers, as ``Task.read`` makes them of columns."""
+        return rule.predict(self.models, rows, nested)
 
     def claim_for(self, rule: Rule, nested: bool = False) -> str:
         """Return one sentence that says what is proven for the predictions of a rule."""
@@ -258,8 +265,8 @@ class Result:
         hint = f"; ckcv run --certify holdout --claim {rule.name} would prove a bound"
         return f"by {of}: nothing is proven for it alone{'' if nested else hint}"
 
-    def referred(self, X: ArrayLike, rule: Rule) -> NDArray[np.bool_]:
-        """Return for each row whether to refer it to a person: the model fitted on all rows differs.
+    def referred(self, rows: Rows, rule: Rule) -> NDArray[np.bool_]:
+        """Return for rows of numbers whether to refer each to a person: the model fitted on all rows differs.
 
         ``claim_for_referral`` says what is proven of the others.
 
@@ -267,7 +274,7 @@ class Result:
             InputError: no row was held out, or nothing is proven for the predictions of the rule.
         """
         self._claim_of_referral(rule)
-        return np.asarray(self.predictions(X, rule).label != self.predictions(X, Rule("full")).label)
+        return np.asarray(self.classified(rows, rule).label != self.classified(rows, Rule("full")).label)
 
     def claim_for_referral(self, rule: Rule) -> str:
         """Return one sentence that says what is proven of the rows that are not referred.

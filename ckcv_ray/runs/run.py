@@ -12,8 +12,8 @@ from typing import NamedTuple
 from numpy.typing import ArrayLike
 
 from ckcv_ray.core.threads import one_thread
-from ckcv_ray.data.files import from_matrix
-from ckcv_ray.data.task import Task, TestRows, check_test_rows, rows_of
+from ckcv_ray.data.frames import columns_of
+from ckcv_ray.data.task import Task, TestRows, check_test_rows
 from ckcv_ray.engine.backend import Backend, Session, session
 from ckcv_ray.engine.evaluate import share
 from ckcv_ray.engine.forecast import Estimate, estimate
@@ -21,7 +21,7 @@ from ckcv_ray.engine.loop import Stop, work
 from ckcv_ray.engine.nested import OverallProgress, Position, inner_problems, nested_ensemble
 from ckcv_ray.engine.progress import Listener, Progress
 from ckcv_ray.engine.recorder import Recorder
-from ckcv_ray.learners.ensemble import Ensemble
+from ckcv_ray.learners.ensemble import Ensemble, Outcome, Records
 from ckcv_ray.runs.load import finished_run
 from ckcv_ray.runs.result import Result
 from ckcv_ray.runs.settle import measure, settle
@@ -66,6 +66,8 @@ class Work(NamedTuple):
         test, listen: as in a Job.
         expected: what ``estimate`` returned, if it was already called.
         stop: called between batches; once it returns True, what is done is kept and the run is interrupted.
+        keep: whether the result is to have the records of all evaluations.
+        records: of evaluations that need not be computed.
     """
 
     problem: Problem
@@ -74,6 +76,8 @@ class Work(NamedTuple):
     listen: Listener | None = None
     expected: Estimate | None = None
     stop: Stop = never
+    keep: bool = False
+    records: Records | None = None
 
 
 def run(
@@ -109,8 +113,7 @@ def run(
     """
     task = Task.of(X, y, groups=groups)
     if unlabelled is not None:
-        rows = rows_of(unlabelled, task.features)
-        task = task.with_unlabelled(from_matrix(rows, None, list(task.features), task.target))
+        task = task.with_unlabelled(columns_of(unlabelled, task.features))
     return run_job(Job(study, task, out, listen=listen), execution)
 
 
@@ -256,10 +259,13 @@ def _run(job: Work, opened: Session) -> Result:
     with _started(job, opened) as (backend, recorder):
         if expected is not None:
             recorder.add_trial(expected.outcome)
+        if job.records is not None:
+            recorder.add(Outcome(job.records, (), ()))
         work(backend, recorder, listen, job.stop)
         nested = _nested(job, inner, recorder, overall, opened) if inner else None
         finished, execution = settle(problem, backend, recorder, nested, job.test, listen, job.stop)
-        return Result.of(problem, finished, execution)
+        result = Result.of(problem, finished, execution)
+        return replace(result, records=recorder.records()) if job.keep else result
 
 
 def _nested(

@@ -1,8 +1,8 @@
 """What a result says: its figures, its tables, and itself in words and in a notebook."""
 
 import html
+import sys
 from dataclasses import replace
-from importlib.util import find_spec
 
 import numpy as np
 import pytest
@@ -89,8 +89,10 @@ def test_every_fold_size_has_one_row_with_its_own_best_where_it_is_reported() ->
     assert all(row["lower_bound"] <= (row["l_ms"] or 1) for row in rows.values())
 
 
-def test_without_pandas_a_frame_is_refused_with_what_to_do(result: Result) -> None:
-    assert find_spec("pandas") is None  # the package does not need it, and it is not among what is locked
+def test_without_pandas_a_frame_is_refused_with_what_to_do(
+    result: Result, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "pandas", None)
     with pytest.raises(InputError, match=r"pip install pandas, or use \.candidates"):
         result.to_frame()
 

@@ -1,0 +1,282 @@
+"""The estimator for users of scikit-learn: ``fit`` selects, refits and certifies, ``predict`` classifies."""
+
+from collections.abc import Mapping
+from math import nan
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from ckcv_ray.claims.wording import ERROR
+from ckcv_ray.data.task import Task, rows_of
+from ckcv_ray.errors import InputError
+from ckcv_ray.learners.ensemble import Ensemble
+from ckcv_ray.runs.result import Result
+from ckcv_ray.runs.run import Job, Work, checked, compute, run_work
+from ckcv_ray.study import Execution, Holdout, Study
+from ckcv_ray.validation import as_path, check_choice
+
+RULES = ("auto", "vote", "random", "refit")
+CONDITION = (
+    "The bounds are about this estimator on the columns that fit was given. What was done to them before, "
+    "with the help of the learning rows, such as by earlier steps of a Pipeline, is not covered: put it into "
+    "the learner, as learner=make_pipeline(...)."
+)
+
+
+class CKCVClassifier(ClassifierMixin, BaseEstimator):
+    """Model selection by complete k-fold cross validation with tuned k, and a certificate.
+
+    Columns may hold numbers, text, truth values and dates, with gaps: they are encoded inside each split.
+
+    Args:
+        learner: what is fitted: a name such as "svm" or "svm,linear", an estimator, or a list of these.
+        params: values to try by parameter, or a distribution such as "loguniform:1e-3:1e2"; None for the
+            learner's own.
+        sample: number of settings to draw at random; None to try all.
+        k: numbers of folds to try; None for the default.
+        n_splits: splits for each k; None for the default.
+        delta: probability that a bound may fail.
+        certify: "occam", "holdout" or "nested".
+        criterion: what is minimised: "error", "balanced", "mean_error", or "cost:LABEL=10,OTHER=1".
+        backend: "serial" or "ray".
+        random_state: seed of the splits, an integer; None for 0.
+        rule: how ``predict`` classifies: "vote" (the majority of F*), "random" (a member drawn for each row),
+            "refit" (one model, after ``certify="holdout"``), or "auto": "refit" after holdout, else "vote".
+
+    Attributes:
+        classes_: the labels.
+        n_features_in_, feature_names_in_: the columns of ``fit``.
+        best_params_, best_k_: the winner.
+        cv_results_: the candidates, as GridSearchCV has them: ``split{i}_test_score`` is the accuracy on a
+            select set, nan where it was not computed because the candidate was already beaten.
+        error_bound_: upper bound on the error of what ``predict`` does, proven with probability 1 - delta;
+            nan if there is none.
+        certificate_: all claims and their conditions, as JSON values.
+        ensemble_: F*.
+        result_: the Result.
+    """
+
+    def __init__(
+        self,
+        learner: Any = "svm",
+        params: Mapping[str, Any] | None = None,
+        sample: int | None = None,
+        k: Any = None,
+        n_splits: int | None = None,
+        delta: float = 0.05,
+        certify: str = "occam",
+        criterion: str = "error",
+        backend: str = "serial",
+        random_state: int | None = None,
+        rule: str = "auto",
+    ) -> None:
+        self.learner = learner
+        self.params = params
+        self.sample = sample
+        self.k = k
+        self.n_splits = n_splits
+        self.delta = delta
+        self.certify = certify
+        self.criterion = criterion
+        self.backend = backend
+        self.random_state = random_state
+        self.rule = rule
+
+    def fit(self, X: Any, y: ArrayLike, groups: ArrayLike | None = None) -> "CKCVClassifier":
+        """Select, refit and certify.
+
+        Args:
+            X: data frame (pandas, polars, Arrow) or array, (n, d).
+            y: labels, (n,).
+            groups: rows with equal values belong together, (n,).
+
+        Raises:
+            InputError: the data or a parameter are invalid.
+        """
+        check_choice("rule", self.rule, RULES)
+        if self.rule == "refit" and self.certify != Holdout.name:
+            raise InputError(f'rule="refit" requires certify="{Holdout.name}", not {self.certify!r}')
+        rows, labels = self._checked(X, y)
+        task = Task.of(rows, labels, groups=groups, lonely=True)
+        work = checked(Job(self._study(), task))._replace(keep=True)
+        self.result_ = compute(work, Execution(self.backend))
+        self.classes_ = np.unique(labels)
+        self._describe(self.result_)
+        return self
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Return the labels of X [rows, d], by the rule."""
+        rows = self._rows(X)
+        rule = self.result_.rule(**_chosen(self._rule))
+        return self.classes_[self.result_.classified(rows, rule).label]
+
+    @available_if(lambda self: self._rule == "vote")
+    def predict_proba(self, X: Any) -> NDArray[np.float64]:
+        """Return for each row the share of the members of F* that vote for each class, (rows, classes).
+
+        They are no calibrated probabilities. Only the rule "vote" has them.
+        """
+        rows = self._rows(X)
+        labels, _ = self.ensemble_.predict(rows)
+        votes = [np.mean(labels == number, axis=0) for number in range(len(self.classes_))]
+        return np.column_stack(votes)
+
+    @available_if(lambda self: self._rule == "vote")
+    def decision_function(self, X: Any) -> NDArray[np.float64]:
+        """Return the difference of the vote shares of two classes, (rows,), or the shares of more.
+
+        Ties go to the first class. Only the rule "vote" has it.
+        """
+        shares: NDArray[np.float64] = self.predict_proba(X)
+        return shares[:, 1] - shares[:, 0] if shares.shape[1] == 2 else shares
+
+    def save(self, folder: str) -> None:
+        """Write the run to a folder, which ``ckcv`` can report, verify and predict with.
+
+        Nothing is selected again; the models of F* are fitted once more. Of a nested certification the inner
+        selections are computed again.
+
+        Raises:
+            StoreError: the folder holds something else.
+        """
+        check_is_fitted(self)
+        result = self.result_
+        work = Work(result.problem, str(as_path("folder", folder).absolute()), records=result.records)
+        run_work(work, Execution(self.backend))
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        tags.input_tags.categorical = True
+        tags.input_tags.string = True
+        return tags
+
+    @property
+    def _rule(self) -> str:
+        """The rule, with "auto" resolved."""
+        if self.rule != "auto":
+            return self.rule
+        return "refit" if self.certify == Holdout.name else "vote"
+
+    def _study(self) -> Study:
+        asked = {
+            "learner": self.learner,
+            "param": dict(self.params) if self.params is not None else None,
+            "sample": self.sample,
+            "k": self.k,
+            "n_splits": self.n_splits,
+            "delta": self.delta,
+            "certify": self.certify,
+            "criterion": self.criterion,
+            "seed": self._seed(),
+        }
+        if self.learner == "svm" and self.params is not None:  # whose options are C and gamma
+            asked |= {name: tuple(values) for name, values in asked.pop("param").items()}
+        return Study.of(**{name: value for name, value in asked.items() if value is not None})
+
+    def _seed(self) -> int:
+        if self.random_state is None:
+            return 0
+        if isinstance(self.random_state, Integral):
+            return int(self.random_state)
+        raise InputError(f"random_state={self.random_state!r} is not an integer: splits follow from one seed")
+
+    def _checked(self, X: Any, y: ArrayLike) -> tuple[Any, NDArray[Any]]:
+        """Check the data as scikit-learn does; a data frame is kept, since its columns are of many kinds."""
+        framed = hasattr(X, "__arrow_c_stream__")
+        options: dict[str, Any] = {"ensure_all_finite": "allow-nan", "dtype": None}
+        if framed:
+            validate_data(self, X=X, y=y, skip_check_array=True)
+            labels = np.asarray(y).ravel()
+        else:
+            X, labels = validate_data(self, X, y, **options)
+        check_classification_targets(labels)
+        if len(np.unique(labels)) < 2:
+            raise InputError(f"y has one class, {labels[0]!r}: a classifier needs at least 2 classes")
+        return X, labels
+
+    def _rows(self, X: Any) -> Any:
+        """Return rows to classify as the numbers that the models are given."""
+        check_is_fitted(self)
+        if hasattr(X, "__arrow_c_stream__"):
+            validate_data(self, X=X, reset=False, skip_check_array=True)
+        else:
+            X = validate_data(self, X, reset=False, ensure_all_finite="allow-nan", dtype=None)
+        return rows_of(X, self.result_.task)
+
+    def _describe(self, result: Result) -> None:
+        """Set the attributes that a fitted estimator has."""
+        setting = dict(result.setting)
+        self.best_params_, self.best_k_ = setting, result.k
+        self.ensemble_: Ensemble = result.ensemble
+        self.certificate_ = {**result.certificate.to_json(), "condition": CONDITION}
+        self.error_bound_ = _bound(result, self._rule)
+        self.cv_results_ = _cv_results(result)
+
+
+def _chosen(rule: str) -> dict[str, Any]:
+    """Return the rule as arguments of ``Result.rule``."""
+    return {"all_members": True} if rule == "random" else {rule: True}
+
+
+def _bound(result: Result, rule: str) -> float:
+    """Return the bound that is proven for the error of a rule; nan if none is."""
+    claims = [one for one in result.certificate.claims if one["quantity"] == ERROR]
+    of_held = [one for one in claims if one["certification"] == Holdout.name]
+    held = [one["bound"] for one in of_held if one["classifier"] == rule]
+    if held:
+        return float(held[0])
+    every = [one["bound"] for one in claims if one["classifier"] == "random" and not one.get("splits")]
+    if not every or rule == "refit":
+        return nan
+    return min(1.0, 2.0 * every[0]) if rule == "vote" else float(every[0])
+
+
+def _cv_results(result: Result) -> dict[str, Any]:
+    """Return the candidates as GridSearchCV does."""
+    assert result.records is not None
+    problem = result.problem
+    settings = problem.learner.settings()
+    lengths = np.array(problem.learner.lengths)
+    of_size = int(lengths.sum())
+    n = len(problem.sizes) * of_size
+    scores = np.full((max(size.n_splits for size in problem.sizes), n), nan)
+    selected = result.records[~result.records["estimate"]]
+    first = np.append(0, np.cumsum(lengths))
+    position = selected["size"] * of_size + first[selected["path"]] + selected["step"]
+    rows = [[len(problem.split(j, i).select) for i in range(s.n_splits)] for j, s in enumerate(problem.sizes)]
+    errors = selected["totals"][:, : problem.task.n_classes].sum(axis=1)
+    of = np.array([rows[j][i] for j, i in zip(selected["size"], selected["split"], strict=True)])
+    scores[selected["split"], position] = 1.0 - errors / of
+    ks = np.repeat([size.k for size in problem.sizes], of_size)
+    params = {
+        name: np.ma.MaskedArray(np.tile(values, len(problem.sizes))) for name, values in settings.items()
+    }
+    listed = [
+        {**{name: values[i] for name, values in params.items() if values[i] is not None}, "k": int(ks[i])}
+        for i in range(n)
+    ]
+    per_candidate = np.repeat([size.n_splits for size in problem.sizes], of_size)
+    complete = np.sum(~np.isnan(scores), axis=0) == per_candidate
+    with np.errstate(invalid="ignore"):
+        filled = np.where(np.isnan(scores), 0.0, scores)
+        mean = np.where(complete, filled.sum(axis=0) / per_candidate, nan)
+        spread = np.sqrt(np.where(np.isnan(scores), 0.0, (scores - mean) ** 2).sum(axis=0) / per_candidate)
+    rank = np.ones(n, dtype=np.int32)
+    for i in range(n):
+        rank[i] = 1 + np.sum(mean[complete] > mean[i]) if complete[i] else 1 + complete.sum()
+    return {
+        "params": listed,
+        **{f"param_{name}": values for name, values in params.items()},
+        "param_k": np.ma.MaskedArray(ks),
+        **{f"split{i}_test_score": row for i, row in enumerate(scores)},
+        "mean_test_score": mean,
+        "std_test_score": np.where(complete, spread, nan),
+        "rank_test_score": rank,
+    }

@@ -1,0 +1,217 @@
+"""CKCVClassifier: scikit-learn's own checks, and that it says and does what the run does."""
+
+import pickle
+import warnings
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from sklearn.base import clone
+from sklearn.datasets import load_iris
+from sklearn.inspection import permutation_importance
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import cross_val_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils.estimator_checks import parametrize_with_checks
+from untidy import untidy
+
+from ckcv_ray import CKCVClassifier, Study, load_run, run, verify
+from ckcv_ray.errors import InputError
+
+SMALL = {"C": (0.1, 1.0, 10.0), "gamma": (0.1, 1.0)}
+
+
+def small(**options) -> CKCVClassifier:
+    return CKCVClassifier(**{"params": SMALL, "k": (3, 5), "n_splits": 5, **options})
+
+
+@parametrize_with_checks([small()])
+def test_it_is_an_estimator(estimator, check):
+    check(estimator)
+
+
+@pytest.fixture(scope="module")
+def iris():
+    return load_iris(return_X_y=True)
+
+
+@pytest.fixture(scope="module")
+def fitted(iris) -> CKCVClassifier:
+    return small().fit(*iris)
+
+
+def test_it_is_the_run(iris, fitted):
+    X, y = iris
+    result = run(Study.of(**SMALL, k=(3, 5), n_splits=5), X, y)
+    assert fitted.certificate_["claims"] == result.certificate.to_json()["claims"]
+    assert fitted.best_k_ == result.k
+    assert fitted.best_params_ == dict(result.setting)
+    assert np.array_equal(fitted.predict(X), result.predict(X, vote=True))
+    assert fitted.error_bound_ == min(1.0, 2 * result.proven) or len(result.certificate.claims) > 1
+    assert "Pipeline" in fitted.certificate_["condition"]
+
+
+def test_shares_and_decisions_agree_with_the_labels(iris, fitted):
+    X, y = iris
+    shares = fitted.predict_proba(X)
+    assert np.allclose(shares.sum(axis=1), 1)
+    assert np.array_equal(fitted.classes_[np.argmax(shares, axis=1)], fitted.predict(X))
+    two = small().fit(X[:100], y[:100])
+    assert np.array_equal(two.decision_function(X[:100]) > 0, two.predict(X[:100]) == 1)
+
+
+@pytest.mark.parametrize(
+    ("certify", "rule", "applied"),
+    [
+        ("occam", "auto", "vote"),
+        ("occam", "random", "random"),
+        ("holdout", "auto", "refit"),
+        ("holdout", "vote", "vote"),
+        ("holdout", "random", "random"),
+        ("nested", "auto", "vote"),
+    ],
+)
+def test_the_bound_is_about_the_rule(certify, rule, applied, iris):
+    X, y = iris
+    one = small(certify=certify, rule=rule, k=(3,)).fit(X, y)
+    claims = one.result_.certificate.claims
+    occam = next(c["bound"] for c in claims if c["certification"] == "occam" and not c["splits"])
+    expected = {
+        "vote": min(1.0, 2 * occam),
+        "random": occam,
+        "refit": next((c["bound"] for c in claims if c["classifier"] == "refit"), None),
+    }[applied]
+    assert one.error_bound_ == expected
+    assert hasattr(one, "predict_proba") == (applied == "vote")
+    assert hasattr(one, "decision_function") == (applied == "vote")
+    assert one.score(X, y) > 0.8
+
+
+def test_the_candidates_are_listed_as_by_gridsearchcv(iris):
+    X, y = iris
+    one = small().fit(X, y)
+    found = one.cv_results_
+    n = len(found["params"])
+    assert n == 2 * 3 * 2
+    scores = np.array([found[f"split{i}_test_score"] for i in range(5)])
+    complete = ~np.isnan(scores).any(axis=0)
+    assert complete.any()
+    assert np.allclose(found["mean_test_score"][complete], scores[:, complete].mean(axis=0))
+    assert np.allclose(found["std_test_score"][complete], scores[:, complete].std(axis=0))
+    assert np.isnan(found["mean_test_score"][~complete]).all()
+    assert found["rank_test_score"].min() == 1
+    assert (found["rank_test_score"][~complete] > found["rank_test_score"][complete].max()).all()
+    winner = {**one.best_params_, "k": one.best_k_}
+    at = found["params"].index(winner)
+    assert complete[at]
+    assert found["param_k"][at] == one.best_k_
+    problem = one.result_.problem
+    member = one.result_.ensemble.members[0]
+    assert member.k == one.best_k_
+    assert problem.n_evaluations == 5 * n
+
+
+def test_a_fitted_one_is_saved_as_a_run(tmp_path, iris, fitted):
+    fitted.save(tmp_path / "run")
+    assert not verify(tmp_path / "run", refit=1.0).differences
+    again = load_run(tmp_path / "run")
+    assert again.certificate.to_json()["claims"] == fitted.certificate_["claims"]
+    assert again.execution["evaluations"]["computed"] == fitted.result_.execution["evaluations"]["computed"]
+
+
+def test_it_may_be_copied_and_pickled(iris, fitted):
+    X, _ = iris
+    again = pickle.loads(pickle.dumps(fitted))
+    assert np.array_equal(again.predict_proba(X), fitted.predict_proba(X))
+    assert clone(fitted).get_params() == fitted.get_params()
+
+
+def test_it_works_where_estimators_do(iris):
+    X, y = iris
+    piped = make_pipeline(StandardScaler(), small(k=(3,), n_splits=3))
+    assert cross_val_score(piped, X, y, cv=3).min() > 0.85
+    importance = permutation_importance(piped.fit(X, y), X, y, n_repeats=2, random_state=0)
+    assert importance.importances_mean.argmax() in (2, 3)
+
+
+def test_an_estimator_or_several_learners_are_selected(iris):
+    X, y = iris
+    pipeline = make_pipeline(StandardScaler(), LogisticRegression())
+    one = CKCVClassifier(learner=pipeline, params={"C": (0.1, 10.0)}, k=(3,), n_splits=4).fit(X, y)
+    assert one.score(X, y) > 0.9
+    several = CKCVClassifier(learner="linear,naive_bayes", k=(3,), n_splits=4).fit(X, y)
+    assert several.best_params_["learner"] in ("linear", "naive_bayes")
+    listed = CKCVClassifier(learner=["linear", "naive_bayes"], k=(3,), n_splits=4).fit(X, y)
+    assert listed.best_params_ == several.best_params_
+
+
+def test_tables_with_words_and_gaps_are_taken_by_name():
+    columns = untidy(60)
+    X, y = columns.drop_columns("outcome"), columns["outcome"].to_numpy(zero_copy_only=False)
+    one = CKCVClassifier(learner="tree", k=(3,), n_splits=4).fit(X, y)
+    assert list(one.feature_names_in_) == ["age", "city", "admitted", "smokes"]
+    assert one.n_features_in_ == 4
+    turned = X.select(["smokes", "admitted", "city", "age"])
+    with pytest.raises(ValueError, match="feature names should match"):
+        one.predict(turned)
+    assert set(one.predict(X)) <= {"no", "yes"}
+    assert one.predict(pa.table({name: X[name].slice(0, 3) for name in X.column_names})).shape == (3,)
+
+
+def frames():
+    """One table as everybody has it."""
+    import pandas as pd
+    import polars as pl
+
+    columns = untidy(60).drop_columns("outcome")
+    yield columns
+    yield columns.to_pandas()
+    yield columns.to_pandas(types_mapper=pd.ArrowDtype)
+    yield columns.to_pandas().astype({"city": "category"})
+    yield columns.to_pandas().set_index(pd.Index([f"row {i}" for i in range(60)]))
+    yield pl.from_arrow(columns)
+
+
+def test_data_frames_of_any_kind_give_one_result():
+    y = untidy(60)["outcome"].to_pylist()
+    made = [CKCVClassifier(learner="tree", k=(3,), n_splits=4).fit(X, y) for X in frames()]
+    assert len({one.result_.run_id for one in made}) == 1
+    predicted = [one.predict(X).tolist() for one in made[:1] for X in frames()]
+    assert all(labels == predicted[0] for labels in predicted)
+
+
+def test_shap_explains_it(iris):
+    X, y = iris
+    one = small(k=(3,), n_splits=3).fit(X[:100], y[:100])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        import shap
+
+        explainer = shap.KernelExplainer(one.decision_function, X[:100:20])
+        values = explainer.shap_values(X[:3], nsamples=50, silent=True)
+    total = values.sum(axis=1) + explainer.expected_value
+    assert np.allclose(total, one.decision_function(X[:3]))
+
+
+def test_related_rows_are_kept_together(iris):
+    X, y = iris
+    one = small(k=(3,)).fit(X, y, groups=np.arange(150) // 2)
+    assert one.certificate_["groups"]["count"] == 75
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        ({"rule": "best"}, "rule='best' is not known: choose from auto, vote, random, refit"),
+        ({"rule": "refit"}, 'rule="refit" requires certify="holdout", not \'occam\''),
+        ({"random_state": np.random.RandomState(0)}, "is not an integer"),
+        ({"params": {"C": (1.0,), "gama": (1.0,)}}, "gama"),
+        ({"backend": "cluster"}, "backend='cluster' is not known"),
+        ({"delta": 2}, "delta=2.0"),
+    ],
+)
+def test_what_is_wrong_is_said(options, told, iris):
+    with pytest.raises(InputError) as refused:
+        small(**options).fit(*iris)
+    assert told in str(refused.value)
