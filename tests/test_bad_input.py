@@ -52,7 +52,7 @@ CASES = {
     # files
     "no such file": run("", "there is no file 'nowhere.csv'", source="nowhere.csv"),
     "a folder": run("", "neither a file ending in .csv", "named set", source="."),
-    "unknown suffix": run("", "'table.txt' is neither a file ending in .csv, .parquet", source="table.txt"),
+    "unknown suffix": run("", "'table.txt' is neither a file ending in .csv, .tsv", source="table.txt"),
     "empty file": run("", "cannot read 'empty.csv' as csv", "Empty CSV file", source="empty.csv"),
     "ragged rows": run("", "Expected 3 columns, got 2", source="ragged.csv"),
     "broken parquet": run("", "cannot read 'broken.parquet' as parquet", source="broken.parquet"),
@@ -86,12 +86,16 @@ CASES = {
     "all dropped": run("--drop a,b", "no feature is left", "--features", "--drop"),
     "only the target": run("", "no feature is left besides the target 'y'", source="only target.csv"),
     "twins": run("", "two columns are named 'a'", source="twins.csv"),
-    "text column": run("", "column 'b' holds text", "not numbers", *WAY_OUT, source="text.csv"),
+    "text column": run("", "column 'b' holds numbers and in", "--numeric b", "--drop b", source="text.csv"),
     "empty column": run("", "column 'b' is empty", *WAY_OUT, source="blank.csv"),
-    "empty cell": run("", "column 'b'", "1 empty cell,", "row 3", *WAY_OUT, source="missing value.csv"),
-    "NaN in csv": run("", "column 'b'", "row 5", *WAY_OUT, source="nan.csv"),
-    "NaN in parquet": run("", "column 'b' has nan in row 5", *WAY_OUT, source="nan.parquet"),
-    "NaN in npz": run("", "column 'x1' has nan in row 2", "--drop x1", source="nan.npz"),
+    "text that is to be a date": run("--date b", "column 'b' holds numbers, not dates"),
+    "two kinds": run("--date b --categorical b", "column 'b' is given two kinds"),
+    "a kind for no column": run("--categorical c", "--categorical 'c': the columns that are learned"),
+    "a kind for the target": run("--numeric y", "--numeric 'y': the columns that are learned from are a, b"),
+    "the target names rows": run("--id y", "no feature is left", source="only target.csv"),
+    "unknown encoding": run("--encode hot", "encode='hot' is not known: choose from auto, onehot, ordinal"),
+    "unknown filling": run("--fill zero", "fill='zero' is not known: choose from median, mean"),
+    "rare beyond 1": run("--rare 1", "rare=1.0 is not a share: expected a number from 0 to below 1"),
     "infinity": run("", "column 'b' has inf in row 4", *WAY_OUT, source="inf.csv"),
     "minus infinity": run("", "column 'a' has -inf in row 8", "--drop a", source="minus inf.csv"),
     # groups
@@ -116,7 +120,6 @@ CASES = {
         "--unlabelled, or --group",
         source="groups.csv",
     ),
-    "a column of text that repeats": run("", "column 'id' holds text", "--group id", source="groups.csv"),
     # labels and rows
     "one class": run("", "has 1 class (yes): expected 2", source="one class.csv"),
     "a class for every number": run("--target a --features b", "has 1 row: each needs", "8 classes"),
@@ -434,9 +437,11 @@ PREDICT = {
     "missing data": (["nowhere.csv"], "there is no file 'nowhere.csv'"),
     "unknown suffix": (["table.txt"], "neither a file ending in"),
     "feature not there": (["test without a.csv"], "there is no column 'a': the columns are b, y"),
-    "text": (["text.csv"], "column 'b' holds text"),
-    "NaN": (["nan.csv"], "column 'b' has 1 empty cell, the first in row 5"),
-    "infinity": (["inf.csv"], "column 'b' has inf in row 4"),
+    "text": (["text.csv", "--strict"], "column 'b' has 'tall' in row 2, not a number"),
+    "NaN": (["nan.csv", "--strict"], "column 'b' has 1 empty cell, the first in row 5"),
+    "infinity": (["inf.csv", "--strict"], "column 'b' has inf in row 4"),
+    "column to keep not there": (["good.csv", "--keep", "id"], "there is no column 'id' to keep"),
+    "column to keep as one of ours": (["text.csv", "--keep", "row"], "there is no column 'row' to keep"),
     "twins": (["twins.csv"], "two columns are named 'a'"),
     "suffix of out": (["good.csv", "--out", "p.xlsx"], "'p.xlsx': the name has to end in .csv or .parquet"),
     "long out": (["good.csv", "--out", f"{LONG}.csv"], "File name too long"),
@@ -460,7 +465,7 @@ def test_a_seed_of_any_length_is_used_or_refused(ckcv, finished):
 
 @pytest.mark.parametrize("data", ["nan.csv", "text.csv", "inf.csv", "blank.csv"])
 def test_predict_does_not_advise_options_it_does_not_have(ckcv, finished, data):
-    error = refused(ckcv, Case(["predict", str(finished), data], ("column 'b'",)))
+    error = refused(ckcv, Case(["predict", str(finished), data, "--strict"], ("column 'b'",)))
     assert "--drop" not in error
     assert "--features" not in error
 

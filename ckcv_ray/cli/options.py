@@ -15,6 +15,8 @@ import typer
 
 from ckcv_ray.cli.output import say
 from ckcv_ray.core.options import Option, options
+from ckcv_ray.data.columns import Asked
+from ckcv_ray.data.files import Reading
 from ckcv_ray.data.schema import is_number
 from ckcv_ray.data.task import Task, TestRows, learning_task, make_test_rows, read
 from ckcv_ray.errors import InputError, plain
@@ -23,7 +25,8 @@ from ckcv_ray.study import SLOTS, Execution, Study, named_parts, read_toml
 from ckcv_ray.validation import as_path
 
 SOURCES = (
-    "File with one row per example: .csv, .parquet, .npz (arrays X and y) or .svmlight. Or a named "
+    "File with one row per example: .csv or .tsv (also .gz, .bz2, .zst), .parquet, .feather, .xlsx, .npz "
+    "(arrays X and y) or .svmlight. Or a named "
     "set: sklearn:breast_cancer, ida:titanic:1, twonorm:400:0 (400 rows, seed 0), ringnorm:400:0, "
     "waveform:400:0."
 )
@@ -59,6 +62,9 @@ class Data(NamedTuple):
 
     task: Task
     test: TestRows | None
+
+
+COLUMNS = "Columns"
 
 
 def option(text: str, default: str | None = None, panel: str | None = None) -> Any:
@@ -105,6 +111,16 @@ def with_options(**makers: Callable[..., Any]) -> Callable[[Callable[..., None]]
     return decorate
 
 
+def reading_of(
+    separator: Annotated[
+        str | None, option("What separates the columns of a text table, such as ;.", "found", panel=COLUMNS)
+    ] = None,
+    sheet: Annotated[str | None, option("Sheet of an Excel workbook.", "its only one", panel=COLUMNS)] = None,
+) -> Reading:
+    """Collect what a file does not say about itself."""
+    return Reading(separator, sheet)
+
+
 def data_of(
     source: Annotated[str, typer.Argument(metavar="DATA", help=SOURCES, show_default=False)],
     target: Annotated[
@@ -118,6 +134,23 @@ def data_of(
             "Column that says which rows belong together, such as patient: bounds are then about a new "
             "patient's rows. It is not learned from.",
             "rows are independent",
+        ),
+    ] = None,
+    categorical: Annotated[
+        str | None, option("Columns of categories although they hold numbers, such as ward.", panel=COLUMNS)
+    ] = None,
+    numeric: Annotated[
+        str | None,
+        option(
+            "Columns of numbers although some cells hold text, which are then gaps, such as dose.",
+            panel=COLUMNS,
+        ),
+    ] = None,
+    date: Annotated[str | None, option("Columns of dates, such as admitted.", panel=COLUMNS)] = None,
+    row_id: Annotated[
+        str | None,
+        typer.Option(
+            "--id", help="Column that names the rows. It is not learned from.", rich_help_panel=COLUMNS
         ),
     ] = None,
     test: Annotated[
@@ -136,6 +169,10 @@ def data_of(
             panel="Certificate",
         ),
     ] = None,
+    separator: Annotated[
+        str | None, option("What separates the columns of a text table, such as ;.", "found", panel=COLUMNS)
+    ] = None,
+    sheet: Annotated[str | None, option("Sheet of an Excel workbook.", "its only one", panel=COLUMNS)] = None,
     ida_file: IdaFile = None,
 ) -> Data:
     """Read the task and the test rows from options.
@@ -143,8 +180,10 @@ def data_of(
     Raises:
         InputError: the data cannot be read or learned from.
     """
-    columns = read(source, ida_file)
-    task = learning_task(columns.learn, target, _names(features), _names(drop), source, group)
+    columns = read(source, ida_file, Reading(separator, sheet))
+    left_out = [*(_names(drop) or []), *([row_id] if row_id else [])]
+    asked = Asked(*(tuple(_names(names) or ()) for names in (categorical, numeric, date)))
+    task = learning_task(columns.learn, target, _names(features), left_out, source, group, asked)
     if unlabelled:
         task = task.with_unlabelled(read(unlabelled, ida_file).learn)
     others = read(test, ida_file) if test else columns

@@ -11,11 +11,17 @@ import pyarrow as pa
 from pyarrow import csv, parquet
 from rich.console import Console
 
-from ckcv_ray.errors import StoreError, escaped, plain, printable
+from ckcv_ray.data.named import is_named
+from ckcv_ray.data.survey import survey
+from ckcv_ray.data.task import Task
+from ckcv_ray.errors import StoreError, counted, escaped, plain, printable
 from ckcv_ray.runs.load import environment_changes
 from ckcv_ray.storage.folder import RunFolder
 from ckcv_ray.storage.pages import write_page
 
+MOST_SURVEYED = 10_000_000  # cells
+MOST_SHOWN = 40  # columns
+LONGEST_NAME = 30
 CSV = csv.WriteOptions(quoting_style="needed")
 FORMULA = ("=", "+", "-", "@", "\t", "\r")  # start of a cell that a spreadsheet runs (OWASP, CSV injection)
 console = Console(stderr=True)
@@ -51,6 +57,25 @@ def silence(stream: TextIO) -> bool:
     except OSError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
         return True
+
+
+def say_columns(task: Task) -> None:
+    """Print what was understood of the columns of a table, and what looks like a mistake in them."""
+    if is_named(task.source) or task.X.size > MOST_SURVEYED:
+        return
+    columns = survey(task)
+    noted = [one for one in columns if one.note]
+    shown = columns[:MOST_SHOWN] if task.schema is not None else noted[:MOST_SHOWN]
+    if not shown:
+        return
+    width = max(len("column"), *(len(one.name) for one in shown))
+    width = min(width, LONGEST_NAME)
+    say(f"{'column':<{width}}  {'kind':<8}  {'missing':>8}  {'distinct':>8}")
+    for one in shown:
+        figures = f"{one.kind:<8}  {one.missing:>8,}  {one.distinct:>8,}"
+        say(f"{plain(one.name)[:width]:<{width}}  {figures}  {one.note}".rstrip())
+    if more := len(columns) - len(shown):
+        say(f"and {counted(more, 'column')} more")
 
 
 def write_table(table: pa.Table, out: Path | None, folder: RunFolder, safe: bool) -> None:

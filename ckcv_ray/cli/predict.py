@@ -10,19 +10,20 @@ from numpy.typing import NDArray
 
 from ckcv_ray.claims.percent import nearest
 from ckcv_ray.claims.wording import repeats_statement
-from ckcv_ray.cli.options import SOURCES, IdaFile, flag, option, with_options
+from ckcv_ray.cli.options import SOURCES, IdaFile, flag, option, reading_of, with_options
 from ckcv_ray.cli.output import say, write_table
 from ckcv_ray.cli.run import Folder
 from ckcv_ray.cli.verify import rows_to_test_of
+from ckcv_ray.data.files import Reading
 from ckcv_ray.data.named import is_named
-from ckcv_ray.data.schema import Classes, Rows, class_numbers, matrix
+from ckcv_ray.data.schema import Classes, Index, Rows, class_numbers, some
 from ckcv_ray.data.task import Task, known_rows
-from ckcv_ray.errors import InputError
+from ckcv_ray.errors import InputError, counted
 from ckcv_ray.learners.ensemble import Prediction
 from ckcv_ray.runs.load import load_run
 from ckcv_ray.runs.result import Result
 from ckcv_ray.storage.folder import RunFolder
-from ckcv_ray.validation import as_path
+from ckcv_ray.validation import as_path, quoted
 
 
 class By(NamedTuple):
@@ -88,10 +89,11 @@ def by_of(
     return By(seed, vote, nested, member, all_members, refit, full)
 
 
-@with_options(by=by_of)
+@with_options(by=by_of, reading=reading_of)
 def predict(
     folder: Folder,
     by: By,
+    reading: Reading,
     source: Annotated[str, typer.Argument(metavar="DATA", help=SOURCES, show_default=False)],
     out: Annotated[Path | None, option("File to write, .csv or .parquet.", "CSV on standard output")] = None,
     allow_pickle: Annotated[
@@ -118,14 +120,21 @@ def predict(
             "differ, in a column referred, and say what is proven of the others.",
         ),
     ] = False,
+    keep: Annotated[
+        str | None, option("Column of the data to write as well, such as the one that names the rows: id.")
+    ] = None,
+    strict: Annotated[
+        bool, flag("--strict", "Refuse the whole file if a row cannot be judged, instead of marking it.")
+    ] = False,
     ida_file: IdaFile = None,
 ) -> None:
     """Classify rows with the ensemble F* of a finished run.
 
-    Columns are matched by name; extra ones are ignored. Each row is classified by a member of F* drawn at
-    random for that row, among the members that the first claim is about, and the seed that repeats the draws
-    is printed. After --certify holdout, rows are classified by what its first claim is about: the model
-    fitted on all rows that were not held out, unless another --claim was named.
+    Columns are matched by name; extra ones are ignored. A row that cannot be judged, such as one with a word
+    where there were numbers, gets no prediction and is counted. Each row is classified by a member of F*
+    drawn at random for that row, among the members that the first claim is about, and the seed that repeats
+    the draws is printed. After --certify holdout, rows are classified by what its first claim is about: the
+    model fitted on all rows that were not held out, unless another --claim was named.
 
         ckcv predict runs/patients new.csv
         ckcv predict runs/patients new.csv --vote --out predictions.csv
@@ -139,15 +148,18 @@ def predict(
     """
     _check_out(out, csv_safe)
     result = load_run(folder, allow_pickle)
-    chosen = rows_to_test_of(source, ida_file)
+    chosen = rows_to_test_of(source, ida_file, reading)
     if out is not None and out.exists() and not is_named(source) and out.samefile(source):
         raise InputError(f"out={str(out)!r} is the file to predict: choose another name")
     if not chosen.num_rows:
         raise InputError(f"{source!r} has no rows to predict")
-    X = matrix(chosen, list(result.task.features))
+    given = result.task.read(chosen)
+    if strict or given.bad.all():
+        given.check()
+    X, judged = given.X[~given.bad], np.flatnonzero(~given.bad)
     rule = result.rule(*by)
-    predicted = result.predictions(X, rule, by.nested)
-    table, claim = _table(result, predicted), result.claim_for(rule, by.nested)
+    predicted = result.classified(X, rule, by.nested)
+    table, claim = _table(result, predicted, judged), result.claim_for(rule, by.nested)
     if refer:
         if by.nested:
             raise InputError("refer and nested exclude each other: choose one of them")
@@ -156,8 +168,13 @@ def predict(
         claim = f"{claim}\n{int(referred.sum())} of {len(referred)} rows {proven}"
     else:
         referred = None
-    write_table(table, out, RunFolder(folder), csv_safe)
+    if keep is not None:
+        table = table.add_column(1, keep, _kept(chosen, keep, table.column_names).take(pa.array(judged)))
+    write_table(_with_unjudged(table, chosen.num_rows), out, RunFolder(folder), csv_safe)
     say(claim)
+    _say_columns(chosen, result.task, keep)
+    if given.reason:
+        say(f"{int(given.bad.sum())} of {len(given.bad)} rows could not be judged: {given.reason}")
     certificate = result.certificate
     constant = [] if by.nested else certificate.constants_statements()
     grouped = certificate.groups is not None
@@ -166,7 +183,7 @@ def predict(
     if rule.name == "random" and len(rule.splits) != 1:  # of one member nothing is drawn
         say(f"--seed {rule.seed} repeats these draws")
     learned = result.problem.all_rows if rule.name == "full" else result.task
-    _say_error_rate(chosen, learned, X, predicted.label, referred)
+    _say_error_rate(chosen.take(pa.array(judged)), learned, X, predicted.label, referred)
 
 
 def _check_out(out: Path | None, csv_safe: bool) -> None:
@@ -176,11 +193,38 @@ def _check_out(out: Path | None, csv_safe: bool) -> None:
         raise InputError(f"csv_safe is for CSV files, and out={str(out)!r} is not one: leave one of them out")
 
 
-def _table(result: Result, predicted: Prediction) -> pa.Table:
-    rows = len(predicted.label)
+def _kept(columns: pa.Table, name: str, taken: list[str]) -> pa.ChunkedArray:
+    """Return the column to be written as well."""
+    if name not in columns.column_names:
+        raise InputError(
+            f"there is no column {quoted(name)} to keep: the columns are {some(columns.column_names)}"
+        )
+    if name in taken:
+        raise InputError(f"keep={quoted(name)} is a column that is written anyway: rename it in the data")
+    return columns[name]
+
+
+def _with_unjudged(table: pa.Table, rows: int) -> pa.Table:
+    """Return the table with a row for each row of the data, empty where it could not be judged."""
+    if table.num_rows == rows:
+        return table
+    place = np.full(rows, -1)
+    place[table["row"].to_numpy() - 1] = np.arange(table.num_rows)
+    every = table.take(pa.array(place, mask=place < 0))
+    return every.set_column(0, "row", pa.array(range(1, rows + 1)))
+
+
+def _say_columns(columns: pa.Table, task: Task, keep: str | None) -> None:
+    """Name the columns that are ignored."""
+    used = {*task.features, task.target, keep, task.group}
+    if ignored := [name for name in columns.column_names if name not in used]:
+        say(f"{counted(len(ignored), 'column')} ignored: {some(ignored)}")
+
+
+def _table(result: Result, predicted: Prediction, judged: Index) -> pa.Table:
     return pa.table(
         {
-            "row": range(1, rows + 1),
+            "row": judged + 1,
             "prediction": result.task.labelled(predicted.label),
             "member": pa.array(predicted.member, mask=predicted.member < 0),
             "score": pa.array(predicted.score, from_pandas=True),  # nan, of a learner without scores, is null

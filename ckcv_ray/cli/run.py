@@ -21,7 +21,7 @@ from ckcv_ray.cli.options import (
     study_of,
     with_options,
 )
-from ckcv_ray.cli.output import console, say, say_environment, show
+from ckcv_ray.cli.output import console, say, say_columns, say_environment, show
 from ckcv_ray.cli.restart import persist, without
 from ckcv_ray.cli.signals import Signals
 from ckcv_ray.data.task import count_repeats
@@ -222,6 +222,7 @@ def _run(work: Work, out: Path, execution: Execution, yes: bool) -> Result:
     if folder.finished and folder.lacks_outer_splits(work.problem):
         say(f"{out} has {counted(folder.outer_splits(), 'outer split')}: adding splits up to {asked}")
     say_environment(out)
+    say_columns(work.problem.all_rows)
     signals = Signals()
     try:
         expected = estimate(work.problem)

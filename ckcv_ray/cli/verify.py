@@ -14,6 +14,7 @@ from ckcv_ray.cli.options import IdaFile, execution_of, option, with_options
 from ckcv_ray.cli.output import console, say, say_environment, show
 from ckcv_ray.cli.run import Folder, JsonFlag
 from ckcv_ray.cli.signals import Signals
+from ckcv_ray.data.files import AS_IT_IS, Reading
 from ckcv_ray.data.task import read
 from ckcv_ray.errors import StoreError, plain
 from ckcv_ray.runs.verify import verify as verify_folder
@@ -70,9 +71,9 @@ def verify(
         raise typer.Exit(1)
 
 
-def rows_to_test_of(source: str, ida_file: Path | None) -> pa.Table:
+def rows_to_test_of(source: str, ida_file: Path | None, reading: Reading = AS_IT_IS) -> pa.Table:
     """Read rows to measure on: the test rows of a named set if it has any, else all rows."""
-    columns = read(source, ida_file)
+    columns = read(source, ida_file, reading)
     return columns.learn if columns.test is None else columns.test
 
 
