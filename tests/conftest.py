@@ -77,6 +77,8 @@ SLOW = PROCESSES | frozenset(  # and those that take too long for --quick
     [
         "test_choice_runs",
         "test_class_weights",
+        "test_encoded",
+        "test_estimator",
         "test_estimators",
         "test_evaluate",
         "test_foreign_studies",
