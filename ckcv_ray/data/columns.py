@@ -19,7 +19,6 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from ckcv_ray.data.files import SPARSE
-from ckcv_ray.data.grouping import hint
 from ckcv_ray.data.schema import LARGEST, some, unique_names
 from ckcv_ray.errors import InputError, counted
 from ckcv_ray.validation import read_as
@@ -128,7 +127,7 @@ def understand(columns: pa.Table, names: Sequence[str], asked: Asked) -> tuple[S
             X[:, i] = _checked(values, column)
             schema.append(column)
         except ColumnError as problem:
-            problems.append(f"column {name!r} {problem}{hint(values, name)}")
+            problems.append(f"column {name!r} {problem}")
     if problems:
         raise InputError("; and ".join(problems))
     return tuple(schema), X

@@ -138,14 +138,6 @@ def question(columns: pa.Table, known: Iterable[str]) -> str:
     return ""
 
 
-def hint(column: pa.ChunkedArray, name: str) -> str:
-    """Return what to add to the refusal of a column of text that may name groups; "" if it does not."""
-    count = _repeated(column)
-    if not count or not (is_name_of_groups(name) or len(column) <= 20 * count):
-        return ""
-    return f"; if rows of one value belong together, give it as --group {name[:60]}"
-
-
 def is_name_of_groups(name: str) -> bool:
     """Return whether a column's name is that of something with several rows: patient, subject_id, userNo."""
     words = [word.lower() for word in WORDS.findall(name)]

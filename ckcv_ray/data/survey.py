@@ -57,7 +57,8 @@ def _notes(task: Task, columns: tuple[Column, ...]) -> Iterator[str]:
         elif other != column.name:
             yield f"is a copy of {other[:60]}"
         elif _is_identifier(x, column):
-            yield f"seems to number the rows: leave it out with --drop {column.name[:60]}"
+            out = f"--drop {column.name[:60]}" if column.name.strip() else "--features"
+            yield f"seems to number the rows: leave it out with {out}"
         elif _gives_away(x, task.y, column):
             yield "gives the target away: would it be known for a new row?"
         else:

@@ -1,0 +1,297 @@
+"""A gallery of untidy tables: each kind of trouble alone, what is understood of it, and what is said.
+
+``python tests/tables/gallery.py docs/guides/gallery.md`` writes the page of the documentation that shows it.
+"""
+
+import bz2
+import gzip
+import sys
+import tempfile
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from openpyxl import Workbook
+from pyarrow import parquet
+from sklearn import datasets
+
+from ckcv_ray.data.columns import NOTHING_ASKED, Asked, Column
+from ckcv_ray.data.files import AS_IT_IS, Reading
+from ckcv_ray.data.survey import survey
+from ckcv_ray.data.task import Task, learning_task, read
+from ckcv_ray.errors import InputError
+
+N = 24
+RNG = np.random.default_rng(np.random.SeedSequence(18))
+Y = [("ill", "well")[i % 2] for i in range(N)]
+X = [f"{value:.2f}" for value in RNG.normal(size=N) + np.arange(N) % 2]
+DAYS = [datetime(2024, 1, 1) + timedelta(days=11 * i) for i in range(N)]
+WORDS = [("red", "green", "blue")[i % 3] for i in range(N)]
+
+
+@dataclass(frozen=True)
+class Exhibit:
+    """A table, and what becomes of it.
+
+    Attributes:
+        title: what is untidy.
+        write: writes it into a folder and returns the file, or the columns themselves.
+        target: column of the labels.
+        drop, asked, reading: what the user says, as the options of the command line.
+        said: those options, as words.
+    """
+
+    title: str
+    write: Callable[[Path], Any]
+    target: str = "outcome"
+    drop: tuple[str, ...] = ()
+    asked: Asked = NOTHING_ASKED
+    reading: Reading = AS_IT_IS
+    said: str = ""
+
+    def task(self, folder: Path) -> Task:
+        """Return the task that is made of it.
+
+        Raises:
+            InputError: it is refused.
+        """
+        source = self.write(folder)
+        columns = source if isinstance(source, pa.Table) else read(source, reading=self.reading).learn
+        return learning_task(columns, self.target, drop=list(self.drop), asked=self.asked)
+
+
+def text(
+    cells: list[str] | None = None,
+    name: str = "col",
+    separator: str = ",",
+    encoding: str = "utf-8",
+    end: str = "\n",
+    suffix: str = "csv",
+    pack: Callable[[bytes], bytes] = bytes,
+    labels: list[str] = Y,
+    first: str = "x",
+) -> Callable[[Path], Any]:
+    """Return what writes a text table of x, perhaps a column of cells, and the labels."""
+
+    def write(folder: Path) -> Path:
+        rows = [[first, *([name] if cells is not None else []), "outcome"]]
+        for i in range(N):
+            rows.append([X[i], *([cells[i]] if cells is not None else []), labels[i]])
+        content = end.join(separator.join(row) for row in rows) + end
+        file = folder / f"table.{suffix}"
+        file.write_bytes(pack(content.encode(encoding)))
+        return file
+
+    return write
+
+
+def arrow(**columns: Any) -> Callable[[Path], Any]:
+    """Return what makes a table of Arrow columns, with x and the labels."""
+    return lambda folder: pa.table({"x": [float(one) for one in X], **columns, "outcome": Y})
+
+
+def stored(**columns: Any) -> Callable[[Path], Any]:
+    """Return what writes a Parquet file of Arrow columns, with x and the labels."""
+
+    def write(folder: Path) -> Path:
+        parquet.write_table(arrow(**columns)(folder), folder / "table.parquet")
+        return folder / "table.parquet"
+
+    return write
+
+
+def feather(folder: Path) -> Path:
+    columns = arrow(col=WORDS)(folder)
+    with pa.ipc.new_file(str(folder / "table.feather"), columns.schema) as writer:
+        writer.write_table(columns)
+    return folder / "table.feather"
+
+
+def excel(sheets: int = 1, formula: bool = False) -> Callable[[Path], Any]:
+    def write(folder: Path) -> Path:
+        book = Workbook()
+        for row in [["x", "col", "outcome"], *zip(map(float, X), DAYS, Y, strict=True)]:
+            book.active.append(list(row))
+        if formula:
+            book.active["A3"] = "=A2+1"
+        for i in range(1, sheets):
+            book.create_sheet(f"Sheet{i + 1}")
+        book.save(folder / "table.xlsx")
+        return folder / "table.xlsx"
+
+    return write
+
+
+def shipped(name: str) -> Callable[[Path], Any]:
+    """Return what reads a real table that scikit-learn ships, as it lies there."""
+
+    def write(folder: Path) -> Path:
+        lines = (Path(datasets.__file__).parent / "data" / name).read_text().splitlines()
+        d = lines[1].count(",")
+        head = ",".join([*(f"x{i}" for i in range(d)), "outcome"])
+        (folder / name).write_text("\n".join([head, *lines[1:]]) + "\n")
+        return folder / name
+
+    return write
+
+
+def svmlight(folder: Path) -> Path:
+    rows = [f"{i % 2} 1:{X[i]}" + (f" 3:{i}" if i % 3 else "") for i in range(N)]
+    (folder / "table.svmlight").write_text("\n".join(rows))
+    return folder / "table.svmlight"
+
+
+def cells(make: Callable[[int], str]) -> list[str]:
+    return [make(i) for i in range(N)]
+
+
+GALLERY = (
+    Exhibit("numbers", text(cells(lambda i: str(i % 7)))),
+    Exhibit("numbers with gaps", text(cells(lambda i: "" if i % 5 == 0 else str(i % 7)))),
+    Exhibit(
+        "gaps written in six ways",
+        text(cells(lambda i: ("NA", "?", "-", "n/a", "null", "nan", "3", "4")[i % 8])),
+    ),
+    Exhibit("numbers in quotes", text(cells(lambda i: f'"{i % 7}"'))),
+    Exhibit("numbers with spaces around them", text(cells(lambda i: f" {i % 7}  "))),
+    Exhibit("decimal commas in quotes", text(cells(lambda i: f'"{i % 7},5"'))),
+    Exhibit("decimal commas, separated by semicolons", text(cells(lambda i: f"{i % 7},5"), separator=";")),
+    Exhibit("commas between thousands", text(cells(lambda i: f'"{i % 7 + 1},000,500.5"'))),
+    Exhibit("commas of either kind", text(cells(lambda i: f'"{i % 7 + 1},500"'))),
+    Exhibit("exponents and signs", text(cells(lambda i: f"{'+-'[i % 2]}{i % 7}e-3"))),
+    Exhibit("a word among numbers", text(cells(lambda i: "high" if i == 9 else str(i % 7)))),
+    Exhibit(
+        "a word among numbers, said to be a gap",
+        text(cells(lambda i: "high" if i == 9 else str(i % 7))),
+        asked=Asked(numeric=["col"]),
+        said="--numeric col",
+    ),
+    Exhibit(
+        "codes that look like numbers",
+        text(cells(lambda i: str(100 + i % 3))),
+        asked=Asked(categorical=["col"]),
+        said="--categorical col",
+    ),
+    Exhibit("infinity", text(cells(lambda i: "inf" if i == 4 else str(i % 7)))),
+    Exhibit("a number beyond all measure", text(cells(lambda i: "1e300" if i == 4 else str(i % 7)))),
+    Exhibit("words", text(WORDS)),
+    Exhibit("words with gaps", text(cells(lambda i: "" if i % 4 == 0 else WORDS[i]))),
+    Exhibit("words that differ in spaces alone", text(cells(lambda i: WORDS[i] + " " * (i % 2)))),
+    Exhibit("words of other alphabets", text(cells(lambda i: ("größe", "размер", "尺寸")[i % 3]))),
+    Exhibit(
+        "words with commas and line ends, in quotes", text(cells(lambda i: ('"a, b"', '"c\nd"')[i // 2 % 2]))
+    ),
+    Exhibit("rare words", text(cells(lambda i: "odd" if i == 3 else WORDS[i]))),
+    Exhibit("another word in each row", text(cells(lambda i: f"patient {i}"))),
+    Exhibit(
+        "another word in each row, which names it",
+        text(cells(lambda i: f"patient {i}")),
+        drop=("col",),
+        said="--id col",
+    ),
+    Exhibit("truth values", text(cells(lambda i: ("true", "false")[i % 3 == 0]))),
+    Exhibit("truth values with gaps", text(cells(lambda i: ("true", "false", "")[i % 3]))),
+    Exhibit("days", text(cells(lambda i: DAYS[i].strftime("%Y-%m-%d")))),
+    Exhibit("days with gaps", text(cells(lambda i: "" if i % 6 == 0 else DAYS[i].strftime("%Y-%m-%d")))),
+    Exhibit("days with points", text(cells(lambda i: DAYS[i].strftime("%d.%m.%Y")))),
+    Exhibit("months first", text(cells(lambda i: DAYS[i].strftime("%m/%d/%Y")))),
+    Exhibit("months or days first", text(cells(lambda i: f"0{i % 3 + 1}/0{i % 4 + 4}/2024"))),
+    Exhibit("days with times", text(cells(lambda i: DAYS[i].strftime("%Y-%m-%d %H:%M")))),
+    Exhibit(
+        "a day that was not", text(cells(lambda i: "2023-02-30" if i == 5 else DAYS[i].strftime("%Y-%m-%d")))
+    ),
+    Exhibit("an empty column", text(cells(lambda i: ""))),
+    Exhibit("a column that is the same in every row", text(cells(lambda i: "7"))),
+    Exhibit("a copy of another column", text(X)),
+    Exhibit("an index without a name", text(cells(str), name="")),
+    Exhibit("numbers of patients", text(cells(lambda i: str(5000 + 13 * i)), name="patient_id")),
+    Exhibit("visits of patients", text(cells(lambda i: f"P{i // 3}"), name="patient")),
+    Exhibit(
+        "a column that gives the target away",
+        text(cells(lambda i: str(i % 2 * 100 + i % 5)), name="diagnosis"),
+    ),
+    Exhibit("two columns of one name", text(X, name="x")),
+    Exhibit("labels with a gap", text(labels=["", *Y[1:]])),
+    Exhibit("a label for each row", text(labels=[f"label {i}" for i in range(N)])),
+    Exhibit("a single label", text(labels=["ill"] * N)),
+    Exhibit("tabs", text(WORDS, separator="\t", suffix="tsv")),
+    Exhibit("bars", text(WORDS, separator="|")),
+    Exhibit(
+        "separators of two kinds",
+        text(WORDS, first="a;x", labels=[f"{one};1" for one in Y]),
+        target="outcome",
+    ),
+    Exhibit("a mark of the order of bytes", text(WORDS, encoding="utf-8-sig")),
+    Exhibit("UTF-16", text(WORDS, encoding="utf-16")),
+    Exhibit("Latin-1", text(cells(lambda i: ("für", "wider")[i // 2 % 2]), encoding="latin-1")),
+    Exhibit("ends of lines as on Windows", text(WORDS, end="\r\n")),
+    Exhibit("gzip", text(WORDS, suffix="csv.gz", pack=gzip.compress)),
+    Exhibit("bzip2", text(WORDS, suffix="csv.bz2", pack=bz2.compress)),
+    Exhibit(
+        "zstandard", text(WORDS, suffix="csv.zst", pack=lambda raw: pa.compress(raw, "zstd", asbytes=True))
+    ),
+    Exhibit("something else than it says", text(WORDS, suffix="csv.gz")),
+    Exhibit("Feather", feather),
+    Exhibit("Parquet with a dictionary", stored(col=pa.array(WORDS).dictionary_encode())),
+    Exhibit(
+        "Parquet with decimals", stored(col=pa.array([i % 5 for i in range(N)]).cast(pa.decimal128(30, 2)))
+    ),
+    Exhibit("Parquet with lists", stored(col=[[i] for i in range(N)])),
+    Exhibit("times with a zone", arrow(col=pa.array(DAYS, pa.timestamp("us", "Europe/Rome")))),
+    Exhibit("an Excel workbook", excel()),
+    Exhibit("an Excel workbook of two sheets", excel(2)),
+    Exhibit(
+        "an Excel workbook of two sheets, one named",
+        excel(2),
+        reading=Reading(sheet="Sheet"),
+        said="--sheet Sheet",
+    ),
+    Exhibit("formulas in Excel", excel(formula=True)),
+    Exhibit("sparse text", svmlight, target="y"),
+    Exhibit("iris, as scikit-learn ships it", shipped("iris.csv")),
+    Exhibit("wine, as scikit-learn ships it", shipped("wine_data.csv")),
+    Exhibit("breast cancer, as scikit-learn ships it", shipped("breast_cancer.csv")),
+)
+
+
+def said_of(exhibit: Exhibit) -> tuple[str, str]:
+    """Return what is understood of an exhibit's last column, or why it is refused; and what is said of it."""
+    with tempfile.TemporaryDirectory() as folder:
+        try:
+            task = exhibit.task(Path(folder))
+        except InputError as error:
+            return "refused", str(error).replace(f"{folder}/", "")
+    columns = task.schema or tuple(map(Column, task.features))
+    kinds = ", ".join(f"{one.name or '(no name)'} {one.kind}" for one in columns[-2:])
+    notes = [f"{one.name or '(no name)'} {one.note}" for one in survey(task) if one.note]
+    if task.question:
+        notes.append(task.question)
+    return kinds, "; ".join(notes)
+
+
+def page() -> str:
+    """Return the page of the documentation."""
+    lines = [
+        "# A gallery of untidy tables",
+        "",
+        "What `ckcv` makes of tables that are untidy, each in one way: the kind of the last columns, and",
+        "what it says, either before a run or because it refuses the table. Their source is",
+        "{source}`tests/tables/gallery.py`, which also wrote this page; a test compares both, and runs a",
+        "study on every table that is not refused.",
+        "",
+        "| what is untidy | option | understood as | what is said |",
+        "|---|---|---|---|",
+    ]
+    for exhibit in GALLERY:
+        kinds, said = (one.replace("|", "\\|").replace("\n", " ") for one in said_of(exhibit))
+        option = f"`{exhibit.said}`" if exhibit.said else ""
+        lines.append(f"| {exhibit.title} | {option} | {kinds} | {said} |")
+    return "\n".join(lines) + "\n"
+
+
+if __name__ == "__main__":
+    Path(sys.argv[1]).write_text(page())
