@@ -364,7 +364,7 @@ def _texts(values: pa.ChunkedArray) -> tuple[list[str | None], NDArray[np.intp]]
         values = values.cast(pa.int64()) if _whole(values) else values
     if not _is_text(kind):
         values = values.cast(pa.string())
-    encoded = values.dictionary_encode("encode").unify_dictionaries().combine_chunks()
+    encoded = values.dictionary_encode().unify_dictionaries().combine_chunks()
     if isinstance(encoded, pa.ChunkedArray):  # of no rows
         return [None], np.zeros(0, np.intp)
     raw = [None if text is None else text.strip() for text in encoded.dictionary.to_pylist()]

@@ -69,7 +69,7 @@ def _encoded(column: pa.ChunkedArray, target: str) -> tuple[list[Any], Index]:
     if not any(is_one(kind) for is_one in (*allowed, pa.types.is_null)):
         raise InputError(f"the target {target!r} has type {kind}: labels are text or numbers")
     if not pa.types.is_dictionary(column.type):
-        column = column.dictionary_encode("encode")
+        column = column.dictionary_encode()
     unified = column.unify_dictionaries().combine_chunks()
     values = unified.dictionary.to_pylist()
     codes = unified.indices.fill_null(len(values)).to_numpy(zero_copy_only=False)

@@ -21,6 +21,7 @@ from ckcv_ray.learners.choice import Choice
 from ckcv_ray.learners.encoder import Encoder, Encoding
 
 ENCODER = "encoder"
+ROWS = 1 << 16
 
 
 def encoded(learner: Learner, encoding: Encoding, task: Task) -> Learner:
@@ -169,9 +170,11 @@ class EncodedModel:
     model: Any
 
     def predict(self, X: Rows) -> Predicted:
-        """Classify rows X [rows, d] of the table."""
-        predicted: Predicted = self.model.predict(self.encoder.transform(X))
-        return predicted
+        """Classify rows X [rows, d] of the table, some at a time: encoded, they take more memory."""
+        parts = [X[i : i + ROWS] for i in range(0, max(1, len(X)), ROWS)]
+        predicted = [self.model.predict(self.encoder.transform(part)) for part in parts]
+        label, score = (np.concatenate(columns) for columns in zip(*predicted, strict=True))
+        return Predicted(label, score)
 
 
 class EncodedBlock(NamedTuple):

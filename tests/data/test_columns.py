@@ -187,3 +187,15 @@ def test_sparse_matrices_are_taken_with_their_zeros():
 
     X = np.where(np.arange(16).reshape(8, 2) % 3, 0.0, 1.0)
     assert Task.of(csr_matrix(X), Y).digest == Task.of(X, Y).digest
+
+
+@pytest.mark.parametrize("gap", [None, ""])
+def test_columns_in_several_pieces_are_one_column(gap):
+    """As large files are read; gaps are then in pieces that know of different values."""
+    pieces = pa.chunked_array([["u", gap, "v", "u"], ["w", "u", gap, "v"]])
+    found, X = column(pieces)
+    assert found.levels == ("u", "v", "w")
+    assert np.array_equal(X, [0, np.nan, 1, 0, 2, 0, np.nan, 1], equal_nan=True)
+    labels = pa.chunked_array([["a", None, "b", "a"], ["a", "b", None, "b"]])
+    with pytest.raises(InputError, match="empty cells, the first in row 2"):
+        learning_task(pa.table({"x": range(8), "y": labels}))

@@ -20,6 +20,7 @@ from ckcv_ray import Execution, Job, Study, load_run
 from ckcv_ray.data.columns import ColumnKind
 from ckcv_ray.data.task import Task, learning_task
 from ckcv_ray.errors import InputError, StoreError
+from ckcv_ray.learners import encoded
 from ckcv_ray.learners.encoder import PARTS, Categories, Encoder, Encoding, Gaps, expanded, expanded_columns
 from ckcv_ray.runs.run import run_job
 from ckcv_ray.runs.verify import verify
@@ -101,6 +102,15 @@ def test_a_row_is_encoded_alike_in_any_company(task):
     encoder = ENCODINGS[0].fit(task, np.arange(40))
     alone = np.concatenate([encoder.transform(task.X[[i]]) for i in range(task.n)])
     assert alone.tobytes() == encoder.transform(task.X).tobytes()
+
+
+def test_rows_are_classified_alike_in_parts(task, monkeypatch):
+    result = run_job(Job(small("linear"), task), SERIAL)
+    whole = result.ensemble.predict(task.X)
+    monkeypatch.setattr(encoded, "ROWS", 7)
+    for one, other in zip(whole, result.ensemble.predict(task.X), strict=True):
+        assert one.tobytes() == other.tobytes()
+    assert result.ensemble.predict(task.X[:0])[0].shape == (4, 0)
 
 
 def test_what_was_never_seen_and_gaps_are_encoded():
