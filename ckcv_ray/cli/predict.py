@@ -168,9 +168,10 @@ def predict(
         claim = f"{claim}\n{int(referred.sum())} of {len(referred)} rows {proven}"
     else:
         referred = None
+    table = _with_unjudged(table, chosen.num_rows)
     if keep is not None:
-        table = table.add_column(1, keep, _kept(chosen, keep, table.column_names).take(pa.array(judged)))
-    write_table(_with_unjudged(table, chosen.num_rows), out, RunFolder(folder), csv_safe)
+        table = table.add_column(1, keep, _kept(chosen, keep, table.column_names))
+    write_table(table, out, RunFolder(folder), csv_safe)
     say(claim)
     _say_columns(chosen, result.task, keep)
     if given.reason:

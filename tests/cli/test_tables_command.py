@@ -1,0 +1,65 @@
+"""Untidy tables on the command line: what is said before a run, and predictions of raw rows."""
+
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from command import Command
+from pyarrow import csv
+from untidy import untidy
+
+ONCE = ("--k", "3", "--n-splits", "3", "--C", "1", "--gamma", "0.1", "--backend", "serial")
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Path:
+    columns = untidy(60).append_column("code", pa.array([f"P{i}" for i in range(60)]))
+    csv.write_csv(columns, tmp_path / "table.csv")
+    return tmp_path / "table.csv"
+
+
+def test_what_was_understood_is_said_before_a_run(ckcv: Command, table: Path, tmp_path: Path) -> None:
+    asked = (table, "--target", "outcome", "--out", tmp_path / "run", *ONCE)
+    code, _, said = ckcv("run", *asked)
+    assert code == 2
+    assert "column 'code' has another text in each of its 60 rows" in said
+    code, _, said = ckcv("run", *asked, "--id", "code")
+    assert code == 0
+    lines = [line.split() for line in said.splitlines()]
+    assert ["column", "kind", "missing", "distinct"] in lines
+    kinds = {words[0]: words[1] for words in lines if len(words) == 4}
+    assert kinds == {
+        "column": "kind", "age": "number", "city": "category", "admitted": "date", "smokes": "number"
+    }  # fmt: skip
+
+
+def test_rows_that_cannot_be_judged_are_marked(ckcv: Command, table: Path, tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    assert ckcv("run", table, "--target", "outcome", "--drop", "code", "--out", run, *ONCE)[0] == 0
+    new = tmp_path / "new.csv"
+    new.write_text("code,city,age,more,admitted,smokes\nA,Oslo,,1,2024-03-01,true\nB,Nowhere,old,2,,false\n")
+    code, printed, said = ckcv("predict", run, new, "--keep", "code", "--vote")
+    assert code == 0
+    head, first, second = printed.splitlines()
+    assert head.startswith('"row","code","prediction"')
+    assert first.startswith('1,"A","')
+    assert second == '2,"B",,,,'
+    assert "1 of 2 rows could not be judged: column 'age' has 'old' in row 2, not a number: fix it" in said
+    assert "1 column ignored: more" in said
+    code, printed, said = ckcv("predict", run, new, "--strict")
+    assert (code, printed) == (2, "")
+    assert "'old' in row 2" in said
+
+
+def test_a_column_may_be_said_to_be_something_else(ckcv: Command, tmp_path: Path) -> None:
+    rows = "\n".join(f"{i % 3 + 1},{'x' if i == 4 else i},{'ab'[i % 2]}" for i in range(24))
+    (tmp_path / "table.csv").write_text(f"ward;dose;outcome\n{rows.replace(',', ';')}\n")
+    asked = (tmp_path / "table.csv", "--target", "outcome", "--out", tmp_path / "run", *ONCE)
+    code, _, said = ckcv("run", *asked)
+    assert (code, "say --numeric dose" in said) == (2, True)
+    code, _, said = ckcv("run", *asked, "--numeric", "dose", "--categorical", "ward", "--separator", ";")
+    assert code == 0
+    assert [line.split()[:3] for line in said.splitlines()[1:3]] == [
+        ["ward", "category", "0"],
+        ["dose", "number", "1"],
+    ]
