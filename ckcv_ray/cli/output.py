@@ -11,6 +11,7 @@ import pyarrow as pa
 from pyarrow import csv, parquet
 from rich.console import Console
 
+from ckcv_ray.data.columns import is_text
 from ckcv_ray.data.named import is_named
 from ckcv_ray.data.survey import survey
 from ckcv_ray.data.task import Task
@@ -82,27 +83,34 @@ def write_table(table: pa.Table, out: Path | None, folder: RunFolder, safe: bool
     """Write predictions to a file, or to standard output as CSV."""
     sink = pa.output_stream(sys.stdout.buffer) if out is None else pa.BufferOutputStream()
     if out is None or out.suffix == ".csv":
-        csv.write_csv(_escape_labels(table, safe), sink, CSV)
+        csv.write_csv(_escape_text(table, safe), sink, CSV)
     else:
         parquet.write_table(table, sink)
     if out is not None:
         write_page(folder.files, str(out), sink.getvalue())
 
 
-def _escape_labels(table: pa.Table, safe: bool) -> pa.Table:
-    """Escape control characters in labels and, if ``safe``, what a spreadsheet would execute."""
-    if not pa.types.is_string(table["prediction"].type):
-        return table
-    labels = table["prediction"].combine_chunks().dictionary_encode()
+def _escape_text(table: pa.Table, safe: bool) -> pa.Table:
+    """Escape control characters in text and, if ``safe``, what a spreadsheet would execute."""
+    for i, field in enumerate(table.schema):
+        if pa.types.is_dictionary(field.type):
+            table = table.set_column(i, field.name, table.column(i).cast(field.type.value_type))
+        if is_text(table.schema.field(i).type):
+            table = table.set_column(i, field.name, _escaped(table.column(i), safe))
+    names = [_cell(name, not name.isprintable(), safe) for name in table.column_names]
+    return table.rename_columns(names)
+
+
+def _escaped(column: pa.ChunkedArray, safe: bool) -> pa.Array:
+    labels = column.combine_chunks().dictionary_encode()
     texts = labels.dictionary.to_pylist()
     escape = not all(text.isprintable() for text in texts)
     cells = pa.array([_cell(text, escape, safe) for text in texts], pa.string())
-    column = pa.DictionaryArray.from_arrays(labels.indices, cells).cast(pa.string())
-    return table.set_column(table.column_names.index("prediction"), "prediction", column)
+    return pa.DictionaryArray.from_arrays(labels.indices, cells).cast(pa.string())
 
 
 def _cell(text: str, escape: bool, safe: bool) -> str:
-    """Format a label as a CSV cell; ``escape`` includes backslashes, so that labels stay distinct."""
+    """Format text as a CSV cell; ``escape`` includes backslashes, so that texts stay distinct."""
     formula = safe and text.startswith(FORMULA)
     if escape:
         text = "".join(c if c.isprintable() and c != "\\" else escaped(c) for c in text)

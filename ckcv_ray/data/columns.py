@@ -231,7 +231,7 @@ def _understood(values: pa.ChunkedArray, name: str, asked: ColumnKind | None) ->
         if asked in (None, ColumnKind.DATE):
             return Column(name, ColumnKind.DATE)
         return Column(name, asked, _levels(_texts(values)[0]) if asked is ColumnKind.CATEGORY else ())
-    if _is_text(kind):
+    if is_text(kind):
         distinct, codes = _texts(values)
         return _understood_text(distinct, codes, name, asked)
     if pa.types.is_null(kind):
@@ -307,7 +307,7 @@ def _read(values: pa.ChunkedArray, column: Column) -> Read:
         distinct, codes = _texts(values)
         number = {level: float(i) for i, level in enumerate(column.levels)}
         return _of_distinct(distinct, codes, lambda text: number.get(text, float(len(number))))
-    if _is_text(kind):
+    if is_text(kind):
         distinct, codes = _texts(values)
         return _of_distinct(distinct, codes, _parser(column, distinct))
     if column.kind is ColumnKind.DATE:
@@ -362,7 +362,7 @@ def _texts(values: pa.ChunkedArray) -> tuple[list[str | None], NDArray[np.intp]]
         values = values.cast(kind)
     if pa.types.is_floating(kind):  # 3.0 is the category 3, also where a gap has made its column floating
         values = values.cast(pa.int64()) if _whole(values) else values
-    if not _is_text(kind):
+    if not is_text(kind):
         values = values.cast(pa.string())
     encoded = values.dictionary_encode().unify_dictionaries().combine_chunks()
     if isinstance(encoded, pa.ChunkedArray):  # of no rows
@@ -473,5 +473,6 @@ def _is_number(kind: pa.DataType) -> bool:
     return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind))
 
 
-def _is_text(kind: pa.DataType) -> bool:
+def is_text(kind: pa.DataType) -> bool:
+    """Return whether a type is that of text."""
     return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
