@@ -10,6 +10,12 @@ rows. Both are measured on 20,000 new rows: ours by the vote of F*, and by the p
     python jobs/benchmarks/tables.py --tables 0,1 --learners linear --draws 100 --json
 """
 
+import sys
+from pathlib import Path
+
+if __name__ == "__main__":  # import from the repository, not from this folder
+    sys.path[0] = str(Path(__file__).resolve().parents[2])
+
 import json
 import warnings
 from typing import Annotated, Any
