@@ -3,7 +3,7 @@
 A table is understood once, from the learning rows. Its rows, and those to be predicted later, then become
 numbers [rows, d]: a number as it is, a date in milliseconds since 1970, a category as the number of its
 level. A gap is nan. Nothing here depends on labels, and nothing is estimated from rows: that is done inside
-each split (``learners.encoding``).
+each split (``learners.encoder``).
 """
 
 import re
@@ -11,6 +11,7 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import StrEnum
+from functools import cached_property
 from math import isfinite, nan
 from typing import Any, NamedTuple
 
@@ -19,7 +20,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from ckcv_ray.data.files import SPARSE
-from ckcv_ray.data.schema import LARGEST, some, unique_names
+from ckcv_ray.data.schema import LARGEST, NUMBERS, distinct, some, unique_names
 from ckcv_ray.errors import InputError, counted
 from ckcv_ray.validation import read_as
 
@@ -36,7 +37,6 @@ POINT = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$")
 THOUSANDS = re.compile(r"[+-]?[1-9]\d{0,2}(,\d{3})+(\.\d*)?$")
 COMMA = re.compile(r"[+-]?([1-9]\d{0,2}(\.\d{3})+|\d*),\d+$")
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-MOST_EXAMPLES = 3
 
 
 class ColumnKind(StrEnum):
@@ -104,7 +104,7 @@ class Read(NamedTuple):
 
     Attributes:
         values: (rows,), nan for gaps.
-        bad: position of the first row whose value is of another kind, and how many there are; None if none.
+        bad: which rows hold a value of another kind, (rows,).
     """
 
     values: Values
@@ -120,11 +120,12 @@ def understand(columns: pa.Table, names: Sequence[str], asked: Asked) -> tuple[S
     schema: list[Column] = []
     X = np.empty((columns.num_rows, len(names)))
     problems: list[str] = []
+    position = {name: i for i, name in enumerate(columns.column_names)}
     for i, name in enumerate(names):
-        values = columns.column(columns.column_names.index(name))
+        cells = Cells(columns.column(position[name]))
         try:
-            column = _understood(values, name, asked.kind(name))
-            X[:, i] = _checked(values, column)
+            column = _understood(cells, name, asked.kind(name))
+            X[:, i] = _checked(cells, column)
             schema.append(column)
         except ColumnError as problem:
             problems.append(f"column {name!r} {problem}")
@@ -169,19 +170,20 @@ def read_values(columns: pa.Table, features: Sequence[str], schema: Schema | Non
         InputError: a column is missing, or of another kind as a whole.
     """
     names = unique_names(columns)
-    missing = [name for name in features if name not in names]
+    position = {name: i for i, name in enumerate(names)}
     sparse = SPARSE in (columns.schema.metadata or {})  # absent means zero
-    if lacking := [name for name in missing if not (sparse and name.startswith("x"))]:
-        raise InputError(f"there is no column {lacking[0]!r}: the columns are {some(names)}")
+    for name in features:
+        if name not in position and not (sparse and name.startswith("x")):
+            raise InputError(f"there is no column {name!r}: the columns are {some(names)}")
     X = np.zeros((columns.num_rows, len(features)))
     bad = np.zeros(columns.num_rows, np.bool_)
     reason = ""
     for i, column in enumerate(schema or tuple(map(Column, features))):
-        if column.name in missing:
+        if column.name not in position:
             continue
-        values = columns.column(names.index(column.name))
+        values = columns.column(position[column.name])
         try:
-            X[:, i], wrong = _read(values, column)
+            X[:, i], wrong = _read(Cells(values), column)
         except ColumnError as problem:
             raise InputError(f"column {column.name!r} {problem}: fix it") from None
         wrong |= np.isinf(X[:, i]) | (np.abs(X[:, i]) > LARGEST) | (np.isnan(X[:, i]) & (schema is None))
@@ -218,25 +220,61 @@ def to_arrow(values: Values, column: Column) -> pa.Array:
     return pa.array(values, mask=gap) if gap.any() else pa.array(np.ascontiguousarray(values))
 
 
-def _understood(values: pa.ChunkedArray, name: str, asked: ColumnKind | None) -> Column:
+class Cells:
+    """A column as it was read, whose distinct texts are looked up once.
+
+    Attributes:
+        values: the column.
+        kind: type of its values, in a dictionary or not.
+    """
+
+    def __init__(self, values: pa.ChunkedArray) -> None:
+        self.values = values
+        self.kind = values.type.value_type if pa.types.is_dictionary(values.type) else values.type
+
+    @property
+    def are_numbers(self) -> bool:
+        """Whether the values are numbers, decimal ones and booleans included."""
+        types = (*NUMBERS, pa.types.is_boolean, pa.types.is_decimal)
+        return any(is_one(self.kind) for is_one in types)
+
+    @property
+    def are_dates(self) -> bool:
+        """Whether the values are days or moments."""
+        return bool(pa.types.is_date(self.kind) or pa.types.is_timestamp(self.kind))
+
+    @cached_property
+    def texts(self) -> tuple[list[str | None], NDArray[np.intp]]:
+        """The distinct texts, without spaces around them, None for a null, and the position of each row's."""
+        values = self.values
+        if pa.types.is_dictionary(values.type):
+            values = values.cast(self.kind)
+        if pa.types.is_floating(self.kind) and _whole(values):  # a gap has made whole numbers floating
+            values = values.cast(pa.int64())
+        raw, codes = distinct(values if is_text(values.type) else values.cast(pa.string()))
+        stripped = [None if text is None else text.strip() for text in raw]
+        known = list(dict.fromkeys(stripped))
+        position = {text: i for i, text in enumerate(known)}
+        return known, np.array([position[text] for text in stripped], dtype=np.intp)[codes]
+
+
+def _understood(cells: Cells, name: str, asked: ColumnKind | None) -> Column:
     """Decide what a column holds."""
-    kind = _value_type(values.type)
-    if pa.types.is_boolean(kind) or _is_number(kind) or pa.types.is_decimal(kind):
+    if cells.are_numbers:
         if asked is ColumnKind.DATE:
             raise ColumnError(f"holds numbers, not dates: leave it out of --date {name[:60]}")
         if asked is not ColumnKind.CATEGORY:
             return Column(name)
-        return Column(name, ColumnKind.CATEGORY, _levels(_texts(values)[0]))
-    if pa.types.is_date(kind) or pa.types.is_timestamp(kind):
+        return Column(name, ColumnKind.CATEGORY, _levels(cells.texts[0]))
+    if cells.are_dates:
         if asked in (None, ColumnKind.DATE):
             return Column(name, ColumnKind.DATE)
-        return Column(name, asked, _levels(_texts(values)[0]) if asked is ColumnKind.CATEGORY else ())
-    if is_text(kind):
-        distinct, codes = _texts(values)
-        return _understood_text(distinct, codes, name, asked)
-    if pa.types.is_null(kind):
+        return Column(name, asked, _levels(cells.texts[0]) if asked is ColumnKind.CATEGORY else ())
+    if is_text(cells.kind):
+        return _understood_text(*cells.texts, name, asked)
+    if pa.types.is_null(cells.kind):
         raise ColumnError(f"is empty: {_out(name)}")
-    raise ColumnError(f"holds {kind}, which cannot be learned from: {_out(name)}")
+    raise ColumnError(f"holds {cells.kind}, which cannot be learned from: {_out(name)}")
 
 
 def _understood_text(
@@ -244,7 +282,7 @@ def _understood_text(
 ) -> Column:
     """Decide what a column of text holds, from its distinct values and those of each row."""
     out = _out(name)
-    known = [text for text in distinct if text is not None and text.lower() not in GAPS]
+    known = _known(distinct)
     if not known:
         raise ColumnError(f"is empty: {out}")
     counts = np.bincount(codes, minlength=len(distinct))
@@ -285,9 +323,9 @@ def _understood_text(
     return Column(name, ColumnKind.CATEGORY, _levels(distinct))
 
 
-def _checked(values: pa.ChunkedArray, column: Column) -> Values:
+def _checked(cells: Cells, column: Column) -> Values:
     """Return the learning rows of a column as numbers."""
-    numbers = _read(values, column).values
+    numbers = _read(cells, column).values
     out = _out(column.name)
     if len(numbers) and np.isnan(numbers).all():
         raise ColumnError(f"is empty: {out}")
@@ -299,20 +337,18 @@ def _checked(values: pa.ChunkedArray, column: Column) -> Values:
     return numbers
 
 
-def _read(values: pa.ChunkedArray, column: Column) -> Read:
-    kind, rows = _value_type(values.type), len(values)
+def _read(cells: Cells, column: Column) -> Read:
+    values, kind, rows = cells.values, cells.kind, len(cells.values)
     if pa.types.is_null(kind):
         return Read(np.full(rows, nan), np.zeros(rows, np.bool_))
     if column.kind is ColumnKind.CATEGORY:
-        distinct, codes = _texts(values)
         number = {level: float(i) for i, level in enumerate(column.levels)}
-        return _of_distinct(distinct, codes, lambda text: number.get(text, float(len(number))))
+        return _of_distinct(*cells.texts, lambda text: number.get(text, float(len(number))))
     if is_text(kind):
-        distinct, codes = _texts(values)
-        return _of_distinct(distinct, codes, _parser(column, distinct))
+        return _of_distinct(*cells.texts, _parser(column, cells.texts[0]))
     if column.kind is ColumnKind.DATE:
-        return _dates(values, kind)
-    if not (_is_number(kind) or pa.types.is_boolean(kind) or pa.types.is_decimal(kind)):
+        return _dates(cells)
+    if not cells.are_numbers:
         raise ColumnError(f"holds {kind}, not numbers")
     if pa.types.is_boolean(kind):
         values = values.cast(pa.int8())
@@ -324,7 +360,7 @@ def _read(values: pa.ChunkedArray, column: Column) -> Read:
 
 def _parser(column: Column, distinct: Sequence[str | None]) -> Callable[[str], float | None]:
     """Return what reads text as a column's numbers or dates; their form is that of the learning rows."""
-    known = [text for text in distinct if text is not None and text.lower() not in GAPS]
+    known = _known(distinct)
     if column.kind is ColumnKind.DATE:
         return _date_parser(column.form or (_form_of_dates(known, column.name)[0] if known else ""))
     return _number_parser(column.form or (_form_of_numbers(known, column.name)[0] if known else ""))
@@ -343,35 +379,14 @@ def _of_distinct(
     return Read(numbers[codes], bad[codes])
 
 
-def _dates(values: pa.ChunkedArray, kind: pa.DataType) -> Read:
-    if not (pa.types.is_date(kind) or pa.types.is_timestamp(kind)):
-        raise ColumnError(f"holds {kind}, not dates")
-    stamps = values.cast(pa.timestamp("ms", getattr(kind, "tz", None)), safe=False).cast(pa.int64())
+def _dates(cells: Cells) -> Read:
+    if not cells.are_dates:
+        raise ColumnError(f"holds {cells.kind}, not dates")
+    zone = getattr(cells.kind, "tz", None)
+    stamps = cells.values.cast(pa.timestamp("ms", zone), safe=False).cast(pa.int64())
     gap = stamps.is_null().to_numpy()
     numbers = np.where(gap, nan, stamps.fill_null(0).to_numpy().astype(np.float64))
     return Read(numbers, np.zeros(len(numbers), np.bool_))
-
-
-def _texts(values: pa.ChunkedArray) -> tuple[list[str | None], NDArray[np.intp]]:
-    """Return the distinct texts of a column, without spaces around them, and the position of each row's.
-
-    None stands for a null.
-    """
-    kind = _value_type(values.type)
-    if pa.types.is_dictionary(values.type):
-        values = values.cast(kind)
-    if pa.types.is_floating(kind):  # 3.0 is the category 3, also where a gap has made its column floating
-        values = values.cast(pa.int64()) if _whole(values) else values
-    if not is_text(kind):
-        values = values.cast(pa.string())
-    encoded = values.dictionary_encode().unify_dictionaries().combine_chunks()
-    if isinstance(encoded, pa.ChunkedArray):  # of no rows
-        return [None], np.zeros(0, np.intp)
-    raw = [None if text is None else text.strip() for text in encoded.dictionary.to_pylist()]
-    codes = encoded.indices.fill_null(len(raw)).to_numpy(zero_copy_only=False).astype(np.intp)
-    distinct = list(dict.fromkeys([*raw, None]))
-    position = {text: i for i, text in enumerate(distinct)}
-    return distinct, np.array([position[text] for text in [*raw, None]], dtype=np.intp)[codes]
 
 
 def _whole(values: pa.ChunkedArray) -> bool:
@@ -379,8 +394,13 @@ def _whole(values: pa.ChunkedArray) -> bool:
     return bool(np.all(np.isfinite(numbers) & (np.floor(numbers) == numbers) & (np.abs(numbers) < 2**53)))
 
 
+def _known(distinct: Iterable[str | None]) -> list[str]:
+    """Return the texts that are no gaps."""
+    return [text for text in distinct if text is not None and text.lower() not in GAPS]
+
+
 def _levels(distinct: Iterable[str | None]) -> tuple[str, ...]:
-    return tuple(sorted({text for text in distinct if text is not None and text.lower() not in GAPS}))
+    return tuple(sorted(set(_known(distinct))))
 
 
 def _form_of_numbers(texts: Sequence[str], name: str) -> tuple[str, list[str]]:
@@ -463,14 +483,6 @@ def _such_as(bad: Sequence[str], distinct: Sequence[str | None], codes: NDArray[
     """Give an example of a text and its row."""
     row = int(np.argmax(codes == distinct.index(bad[0])))
     return f", such as {bad[0][:40]!r} in row {row + 1}"
-
-
-def _value_type(kind: pa.DataType) -> pa.DataType:
-    return kind.value_type if pa.types.is_dictionary(kind) else kind
-
-
-def _is_number(kind: pa.DataType) -> bool:
-    return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind))
 
 
 def is_text(kind: pa.DataType) -> bool:

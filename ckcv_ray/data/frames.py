@@ -23,16 +23,14 @@ def columns_of(X: Any, features: tuple[str, ...] | None = None) -> pa.Table:
     Raises:
         InputError: X is none of these, or its names are not unique.
     """
-    columns = _arrow(X) if hasattr(X, "__arrow_c_stream__") else None
-    if columns is None:
-        columns = _from_array(X, features)
+    columns = _arrow(X) if hasattr(X, "__arrow_c_stream__") else _from_array(X, features)
     if len(set(columns.column_names)) < len(columns.column_names):
         raise InputError(f"X has columns named {some(columns.column_names)}: names must be unique")
     return columns
 
 
-def _arrow(X: Any) -> pa.Table | None:
-    """Return a data frame's columns; None if not all are of a type that Arrow has, or their names no text."""
+def _arrow(X: Any) -> pa.Table:
+    """Return a data frame's columns, without its index."""
     try:
         columns = pa.table(X)
     except (pa.ArrowException, ValueError, TypeError, OverflowError) as error:

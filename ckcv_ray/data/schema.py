@@ -68,9 +68,16 @@ def _encoded(column: pa.ChunkedArray, target: str) -> tuple[list[Any], Index]:
     allowed = (pa.types.is_string, pa.types.is_large_string, pa.types.is_boolean, *NUMBERS)
     if not any(is_one(kind) for is_one in (*allowed, pa.types.is_null)):
         raise InputError(f"the target {target!r} has type {kind}: labels are text or numbers")
+    return distinct(column)
+
+
+def distinct(column: pa.ChunkedArray) -> tuple[list[Any], Index]:
+    """Return the distinct values of a column, None for an empty cell as the last, and each row's position."""
     if not pa.types.is_dictionary(column.type):
         column = column.dictionary_encode()
     unified = column.unify_dictionaries().combine_chunks()
+    if isinstance(unified, pa.ChunkedArray):  # of no rows
+        return [None], np.zeros(0, np.intp)
     values = unified.dictionary.to_pylist()
     codes = unified.indices.fill_null(len(values)).to_numpy(zero_copy_only=False)
     return [*values, None], codes.astype(np.intp)

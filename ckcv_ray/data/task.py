@@ -403,8 +403,7 @@ def stored_task(
     else:
         X = _read(columns, chosen, schema)
     doubt = question(columns, [target]) if groups is None else ""
-    task = Task(X, y, classes, tuple(chosen), target, source, groups, group, doubt)
-    return replace(task, schema=schema)
+    return Task(X, y, classes, tuple(chosen), target, source, groups, group, doubt, schema=schema)
 
 
 def rows_of(X: Any, task: Task) -> Rows:

@@ -12,11 +12,11 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from ckcv_ray.core.measures import Kind
+from ckcv_ray.core.measures import Kind, Measure
 from ckcv_ray.data.columns import Schema
 from ckcv_ray.data.schema import Index, Rows
 from ckcv_ray.data.task import Task
-from ckcv_ray.learners.base import Block, Checked, Learner, Predicted, Setting
+from ckcv_ray.learners.base import Block, Checked, Fits, Learner, Predicted, Setting
 from ckcv_ray.learners.choice import Choice
 from ckcv_ray.learners.encoder import Encoder, Encoding
 
@@ -192,24 +192,21 @@ class EncodedFits(NamedTuple):
     """The fits of the learner, and the encoder of their split."""
 
     encoder: Encoder
-    fits: Any
+    fits: Fits
 
     @property
     def status(self) -> NDArray[np.int8]:
         """Position of each fit's status."""
-        status: NDArray[np.int8] = self.fits.status
-        return status
+        return self.fits.status
 
     @property
     def n_iter(self) -> NDArray[np.int64]:
         """Iterations of each fit."""
-        n_iter: NDArray[np.int64] = self.fits.n_iter
-        return n_iter
+        return self.fits.n_iter
 
-    def totals(self, measure: Any) -> NDArray[np.int64]:
+    def totals(self, measure: Measure) -> NDArray[np.int64]:
         """Return the totals that the learner counts."""
-        totals: NDArray[np.int64] = self.fits.totals(measure)
-        return totals
+        return self.fits.totals(measure)
 
     def model(self, step: int) -> EncodedModel:
         """Return the model at one step, with the encoder."""
