@@ -7,18 +7,20 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.stats import rankdata
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ckcv_ray.claims.wording import ERROR
+from ckcv_ray.data.schema import Rows
 from ckcv_ray.data.task import Task, rows_of
 from ckcv_ray.errors import InputError
-from ckcv_ray.learners.ensemble import Ensemble
+from ckcv_ray.learners.ensemble import Ensemble, Records
 from ckcv_ray.runs.result import Result
 from ckcv_ray.runs.run import Job, Work, checked, compute, run_work
-from ckcv_ray.study import Execution, Holdout, Study
+from ckcv_ray.study import Execution, Holdout, Problem, Study
 from ckcv_ray.validation import as_path, check_choice
 
 RULES = ("auto", "vote", "random", "refit")
@@ -107,8 +109,37 @@ class CKCVClassifier(ClassifierMixin, BaseEstimator):
         work = checked(Job(self._study(), task))._replace(keep=True)
         self.result_ = compute(work, Execution(self.backend))
         self.classes_ = np.unique(labels)
-        self._describe(self.result_)
         return self
+
+    @property
+    def best_params_(self) -> dict[str, Any]:
+        """The winner's hyperparameters."""
+        return dict(self.result_.setting)
+
+    @property
+    def best_k_(self) -> int:
+        """The winner's number of folds."""
+        return self.result_.k
+
+    @property
+    def ensemble_(self) -> Ensemble:
+        """F*."""
+        return self.result_.ensemble
+
+    @property
+    def certificate_(self) -> dict[str, Any]:
+        """All claims, and the condition under which they are about this estimator."""
+        return {**self.result_.certificate.to_json(), "condition": CONDITION}
+
+    @property
+    def error_bound_(self) -> float:
+        """Upper bound on the error of what ``predict`` does; nan if none is proven."""
+        return _bound(self.result_, self._rule)
+
+    @property
+    def cv_results_(self) -> dict[str, Any]:
+        """The candidates, as GridSearchCV has them."""
+        return _cv_results(self.result_)
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Return the labels of X [rows, d], by the rule."""
@@ -188,36 +219,24 @@ class CKCVClassifier(ClassifierMixin, BaseEstimator):
         raise InputError(f"random_state={self.random_state!r} is not an integer: splits follow from one seed")
 
     def _checked(self, X: Any, y: ArrayLike) -> tuple[Any, NDArray[Any]]:
-        """Check the data as scikit-learn does; a data frame is kept, since its columns are of many kinds."""
-        framed = hasattr(X, "__arrow_c_stream__")
-        options: dict[str, Any] = {"ensure_all_finite": "allow-nan", "dtype": None}
-        if framed:
-            validate_data(self, X=X, y=y, skip_check_array=True)
-            labels = np.asarray(y).ravel()
-        else:
-            X, labels = validate_data(self, X, y, **options)
+        """Check the learning rows as scikit-learn does."""
+        X, labels = self._validated(X, y=y)
+        labels = np.asarray(labels).ravel()
         check_classification_targets(labels)
         if len(np.unique(labels)) < 2:
             raise InputError(f"y has one class, {labels[0]!r}: a classifier needs at least 2 classes")
         return X, labels
 
-    def _rows(self, X: Any) -> Any:
+    def _rows(self, X: Any) -> Rows:
         """Return rows to classify as the numbers that the models are given."""
         check_is_fitted(self)
-        if hasattr(X, "__arrow_c_stream__"):
-            validate_data(self, X=X, reset=False, skip_check_array=True)
-        else:
-            X = validate_data(self, X, reset=False, ensure_all_finite="allow-nan", dtype=None)
-        return rows_of(X, self.result_.task)
+        return rows_of(self._validated(X, reset=False), self.result_.task)
 
-    def _describe(self, result: Result) -> None:
-        """Set the attributes that a fitted estimator has."""
-        setting = dict(result.setting)
-        self.best_params_, self.best_k_ = setting, result.k
-        self.ensemble_: Ensemble = result.ensemble
-        self.certificate_ = {**result.certificate.to_json(), "condition": CONDITION}
-        self.error_bound_ = _bound(result, self._rule)
-        self.cv_results_ = _cv_results(result)
+    def _validated(self, X: Any, **options: Any) -> Any:
+        """Check as scikit-learn does; a data frame's names alone, since its columns are of many kinds."""
+        framed = hasattr(X, "__arrow_c_stream__")
+        checks = {} if framed else {"ensure_all_finite": "allow-nan", "dtype": None}
+        return validate_data(self, X, skip_check_array=framed, **checks, **options)
 
 
 def _chosen(rule: str) -> dict[str, Any]:
@@ -250,10 +269,8 @@ def _cv_results(result: Result) -> dict[str, Any]:
     selected = result.records[~result.records["estimate"]]
     first = np.append(0, np.cumsum(lengths))
     position = selected["size"] * of_size + first[selected["path"]] + selected["step"]
-    rows = [[len(problem.split(j, i).select) for i in range(s.n_splits)] for j, s in enumerate(problem.sizes)]
     errors = selected["totals"][:, : problem.task.n_classes].sum(axis=1)
-    of = np.array([rows[j][i] for j, i in zip(selected["size"], selected["split"], strict=True)])
-    scores[selected["split"], position] = 1.0 - errors / of
+    scores[selected["split"], position] = 1.0 - errors / _rows_scored(problem, selected)
     ks = np.repeat([size.k for size in problem.sizes], of_size)
     params = {
         name: np.ma.MaskedArray(np.tile(values, len(problem.sizes))) for name, values in settings.items()
@@ -264,19 +281,25 @@ def _cv_results(result: Result) -> dict[str, Any]:
     ]
     per_candidate = np.repeat([size.n_splits for size in problem.sizes], of_size)
     complete = np.sum(~np.isnan(scores), axis=0) == per_candidate
-    with np.errstate(invalid="ignore"):
-        filled = np.where(np.isnan(scores), 0.0, scores)
-        mean = np.where(complete, filled.sum(axis=0) / per_candidate, nan)
-        spread = np.sqrt(np.where(np.isnan(scores), 0.0, (scores - mean) ** 2).sum(axis=0) / per_candidate)
-    rank = np.ones(n, dtype=np.int32)
-    for i in range(n):
-        rank[i] = 1 + np.sum(mean[complete] > mean[i]) if complete[i] else 1 + complete.sum()
+    mean, spread = np.full((2, n), nan)
+    mean[complete] = np.nanmean(scores[:, complete], axis=0)
+    spread[complete] = np.nanstd(scores[:, complete], axis=0)
+    rank = rankdata(np.where(complete, -mean, np.inf), method="min").astype(np.int32)
     return {
         "params": listed,
         **{f"param_{name}": values for name, values in params.items()},
         "param_k": np.ma.MaskedArray(ks),
         **{f"split{i}_test_score": row for i, row in enumerate(scores)},
         "mean_test_score": mean,
-        "std_test_score": np.where(complete, spread, nan),
+        "std_test_score": spread,
         "rank_test_score": rank,
     }
+
+
+def _rows_scored(problem: Problem, selected: Records) -> NDArray[np.intp]:
+    """Return the rows of the select set of each record; of one fold size they vary with groups alone."""
+    if problem.task.groups is None:
+        n_select = np.array([size.n_select for size in problem.sizes], dtype=np.intp)
+        return np.take(n_select, selected["size"])
+    keys, record = np.unique(selected[["size", "split"]], return_inverse=True)
+    return np.array([len(problem.split(*map(int, key)).select) for key in keys], dtype=np.intp)[record]
