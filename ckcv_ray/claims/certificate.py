@@ -44,8 +44,8 @@ from ckcv_ray.claims.wording import (
 from ckcv_ray.core.bounds import clopper_pearson
 from ckcv_ray.core.losses import ONE
 from ckcv_ray.core.schedule import Stage
+from ckcv_ray.data.repeats import count_repeated, count_repeats, known_rows
 from ckcv_ray.data.schema import Label
-from ckcv_ray.data.task import count_repeated, count_repeats, known_rows
 from ckcv_ray.learners.ensemble import Ensemble, Models, class_sizes
 from ckcv_ray.study import BY_CLASS, QUANTITIES, Candidate, Holdout, Problem
 from ckcv_ray.validation import STRICT, read_as

@@ -9,7 +9,7 @@ from csv import reader
 from functools import wraps
 from inspect import Parameter, signature
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any, NamedTuple, TypeVar
 
 import typer
 
@@ -65,6 +65,7 @@ class Data(NamedTuple):
 
 
 COLUMNS = "Columns"
+Given = TypeVar("Given")
 
 
 def option(text: str, default: str | None = None, panel: str | None = None) -> Any:
@@ -83,23 +84,25 @@ IdaFile = Annotated[
 ]
 
 
-def with_options(**makers: Callable[..., Any]) -> Callable[[Callable[..., None]], Callable[..., None]]:
+def with_options(
+    **makers: Callable[..., Any],
+) -> Callable[[Callable[..., Given]], Callable[..., Given]]:
     """Replace parameters of a command by the parameters of functions that compute them.
 
     Args:
         makers: by name of the command's parameter, the function whose result it takes.
     """
 
-    def decorate(command: Callable[..., None]) -> Callable[..., None]:
+    def decorate(command: Callable[..., Given]) -> Callable[..., Given]:
         taken = {name: signature(make).parameters for name, make in makers.items()}
 
         @wraps(command)
-        def wrapper(**given: Any) -> None:
+        def wrapper(**given: Any) -> Given:
             computed = {
                 name: make(**{parameter: given.pop(parameter) for parameter in taken[name]})
                 for name, make in makers.items()
             }
-            command(**given, **computed)
+            return command(**given, **computed)
 
         others = [p for name, p in signature(command).parameters.items() if name not in makers]
         parameters = [*(p for of_maker in taken.values() for p in of_maker.values()), *others]
@@ -113,15 +116,35 @@ def with_options(**makers: Callable[..., Any]) -> Callable[[Callable[..., None]]
 
 def reading_of(
     separator: Annotated[
-        str | None, option("What separates the columns of a text table, such as ;.", "found", panel=COLUMNS)
+        str | None, option("What separates the columns of text tables, such as ;.", "found", panel=COLUMNS)
     ] = None,
-    sheet: Annotated[str | None, option("Sheet of an Excel workbook.", "its only one", panel=COLUMNS)] = None,
+    sheet: Annotated[str | None, option("Sheet of Excel workbooks.", "its only one", panel=COLUMNS)] = None,
 ) -> Reading:
-    """Collect what a file does not say about itself."""
+    """Collect what files do not say about themselves."""
     return Reading(separator, sheet)
 
 
+def asked_of(
+    categorical: Annotated[
+        str | None, option("Columns of categories although they hold numbers, such as ward.", panel=COLUMNS)
+    ] = None,
+    numeric: Annotated[
+        str | None,
+        option(
+            "Columns of numbers although some cells hold text, which are then gaps, such as dose.",
+            panel=COLUMNS,
+        ),
+    ] = None,
+    date: Annotated[str | None, option("Columns of dates, such as admitted.", panel=COLUMNS)] = None,
+) -> Asked:
+    """Collect the columns whose kind is said."""
+    return Asked(*(tuple(_names(names) or ()) for names in (categorical, numeric, date)))
+
+
+@with_options(asked=asked_of, reading=reading_of)
 def data_of(
+    asked: Asked,
+    reading: Reading,
     source: Annotated[str, typer.Argument(metavar="DATA", help=SOURCES, show_default=False)],
     target: Annotated[
         str | None, option("Column with the labels, such as outcome.", "target, y, label or class")
@@ -136,17 +159,6 @@ def data_of(
             "rows are independent",
         ),
     ] = None,
-    categorical: Annotated[
-        str | None, option("Columns of categories although they hold numbers, such as ward.", panel=COLUMNS)
-    ] = None,
-    numeric: Annotated[
-        str | None,
-        option(
-            "Columns of numbers although some cells hold text, which are then gaps, such as dose.",
-            panel=COLUMNS,
-        ),
-    ] = None,
-    date: Annotated[str | None, option("Columns of dates, such as admitted.", panel=COLUMNS)] = None,
     row_id: Annotated[
         str | None,
         typer.Option(
@@ -169,10 +181,6 @@ def data_of(
             panel="Certificate",
         ),
     ] = None,
-    separator: Annotated[
-        str | None, option("What separates the columns of a text table, such as ;.", "found", panel=COLUMNS)
-    ] = None,
-    sheet: Annotated[str | None, option("Sheet of an Excel workbook.", "its only one", panel=COLUMNS)] = None,
     ida_file: IdaFile = None,
 ) -> Data:
     """Read the task and the test rows from options.
@@ -180,13 +188,12 @@ def data_of(
     Raises:
         InputError: the data cannot be read or learned from.
     """
-    columns = read(source, ida_file, Reading(separator, sheet))
+    columns = read(source, ida_file, reading)
     left_out = [*(_names(drop) or []), *([row_id] if row_id else [])]
-    asked = Asked(*(tuple(_names(names) or ()) for names in (categorical, numeric, date)))
     task = learning_task(columns.learn, target, _names(features), left_out, source, group, asked)
     if unlabelled:
-        task = task.with_unlabelled(read(unlabelled, ida_file).learn)
-    others = read(test, ida_file) if test else columns
+        task = task.with_unlabelled(read(unlabelled, ida_file, reading.fitting(unlabelled)).learn)
+    others = read(test, ida_file, reading.fitting(test)) if test else columns
     rows = others.learn if test and others.test is None else others.test
     return Data(task, make_test_rows(rows, task))
 

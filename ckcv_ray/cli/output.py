@@ -65,10 +65,9 @@ def say_columns(task: Task) -> None:
     if is_named(task.source) or task.X.size > MOST_SURVEYED:
         return
     columns = survey(task)
-    noted = [one for one in columns if one.note]
-    shown = columns[:MOST_SHOWN] if task.schema is not None else noted[:MOST_SHOWN]
-    if not shown:
+    if not columns:
         return
+    shown = columns[:MOST_SHOWN]
     width = max(len("column"), *(len(one.name) for one in shown))
     width = min(width, LONGEST_NAME)
     say(f"{'column':<{width}}  {'kind':<8}  {'missing':>8}  {'distinct':>8}")

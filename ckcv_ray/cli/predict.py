@@ -8,6 +8,7 @@ import pyarrow as pa
 import typer
 from numpy.typing import NDArray
 
+from ckcv_ray.claims.certificate import Certificate
 from ckcv_ray.claims.percent import nearest
 from ckcv_ray.claims.wording import repeats_statement
 from ckcv_ray.cli.options import SOURCES, IdaFile, flag, option, reading_of, with_options
@@ -16,14 +17,17 @@ from ckcv_ray.cli.run import Folder
 from ckcv_ray.cli.verify import rows_to_test_of
 from ckcv_ray.data.files import Reading
 from ckcv_ray.data.named import is_named
+from ckcv_ray.data.repeats import known_rows
 from ckcv_ray.data.schema import Classes, Index, Rows, class_numbers, some
-from ckcv_ray.data.task import Task, known_rows
+from ckcv_ray.data.task import Task
 from ckcv_ray.errors import InputError, counted
 from ckcv_ray.learners.ensemble import Prediction
 from ckcv_ray.runs.load import load_run
 from ckcv_ray.runs.result import Result
 from ckcv_ray.storage.folder import RunFolder
 from ckcv_ray.validation import as_path, quoted
+
+WRITTEN = ("row", "prediction", "member", "score", "share", "referred")  # columns
 
 
 class By(NamedTuple):
@@ -147,12 +151,15 @@ def predict(
     set with test rows, only those are classified.
     """
     _check_out(out, csv_safe)
+    if refer and by.nested:
+        raise InputError("refer and nested exclude each other: choose one of them")
     result = load_run(folder, allow_pickle)
     chosen = rows_to_test_of(source, ida_file, reading)
     if out is not None and out.exists() and not is_named(source) and out.samefile(source):
         raise InputError(f"out={str(out)!r} is the file to predict: choose another name")
     if not chosen.num_rows:
         raise InputError(f"{source!r} has no rows to predict")
+    kept = None if keep is None else _kept(chosen, keep)
     given = result.task.read(chosen)
     if strict or given.bad.all():
         given.check()
@@ -160,31 +167,26 @@ def predict(
     rule = result.rule(*by)
     predicted = result.classified(X, rule, by.nested)
     table, claim = _table(result, predicted, judged), result.claim_for(rule, by.nested)
+    referred = None
     if refer:
-        if by.nested:
-            raise InputError("refer and nested exclude each other: choose one of them")
         referred, proven = result.referred(X, rule), result.claim_for_referral(rule)
         table = table.append_column("referred", pa.array(referred))
         claim = f"{claim}\n{int(referred.sum())} of {len(referred)} rows {proven}"
-    else:
-        referred = None
     table = _with_unjudged(table, chosen.num_rows)
-    if keep is not None:
-        table = table.add_column(1, keep, _kept(chosen, keep, table.column_names))
+    if kept is not None:
+        table = table.add_column(1, keep, kept)
     write_table(table, out, RunFolder(folder), csv_safe)
     say(claim)
     _say_columns(chosen, result.task, keep)
     if given.reason:
         say(f"{int(given.bad.sum())} of {len(given.bad)} rows could not be judged: {given.reason}")
-    certificate = result.certificate
-    constant = [] if by.nested else certificate.constants_statements()
-    grouped = certificate.groups is not None
-    for sentence in [*constant, *repeats_statement(certificate.repeats, certificate.n_rows, grouped)]:
-        say(sentence)
+    _say_conditions(result.certificate, by.nested)
     if rule.name == "random" and len(rule.splits) != 1:  # of one member nothing is drawn
         say(f"--seed {rule.seed} repeats these draws")
     learned = result.problem.all_rows if rule.name == "full" else result.task
-    _say_error_rate(chosen.take(pa.array(judged)), learned, X, predicted.label, referred)
+    if learned.target in chosen.column_names:
+        labels = chosen[learned.target].take(pa.array(judged))
+        _say_error_rate(labels, learned, X, predicted.label, referred)
 
 
 def _check_out(out: Path | None, csv_safe: bool) -> None:
@@ -194,13 +196,21 @@ def _check_out(out: Path | None, csv_safe: bool) -> None:
         raise InputError(f"csv_safe is for CSV files, and out={str(out)!r} is not one: leave one of them out")
 
 
-def _kept(columns: pa.Table, name: str, taken: list[str]) -> pa.ChunkedArray:
+def _say_conditions(certificate: Certificate, nested: bool) -> None:
+    """Say what the bound is worth beside a constant, and that rows repeat."""
+    constant = [] if nested else certificate.constants_statements()
+    grouped = certificate.groups is not None
+    for sentence in [*constant, *repeats_statement(certificate.repeats, certificate.n_rows, grouped)]:
+        say(sentence)
+
+
+def _kept(columns: pa.Table, name: str) -> pa.ChunkedArray:
     """Return the column to be written as well."""
     if name not in columns.column_names:
         raise InputError(
             f"there is no column {quoted(name)} to keep: the columns are {some(columns.column_names)}"
         )
-    if name in taken:
+    if name in WRITTEN:
         raise InputError(f"keep={quoted(name)} is a column that is written anyway: rename it in the data")
     return columns[name]
 
@@ -235,13 +245,10 @@ def _table(result: Result, predicted: Prediction, judged: Index) -> pa.Table:
 
 
 def _say_error_rate(
-    columns: pa.Table, learned: Task, X: Rows, predicted: Classes, referred: NDArray[np.bool_] | None
+    labels: pa.ChunkedArray, learned: Task, X: Rows, predicted: Classes, referred: NDArray[np.bool_] | None
 ) -> None:
-    target = learned.target
-    if target not in columns.column_names:
-        return None
     try:
-        y = class_numbers(columns[target], learned.classes, target)
+        y = class_numbers(labels, learned.classes, learned.target)
     except InputError as error:
         return say(f"no error rate: {error}")
     wrong, known = int(np.sum(y != predicted)), known_rows(X, learned)

@@ -24,7 +24,7 @@ from ckcv_ray.cli.options import (
 from ckcv_ray.cli.output import console, say, say_columns, say_environment, show
 from ckcv_ray.cli.restart import persist, without
 from ckcv_ray.cli.signals import Signals
-from ckcv_ray.data.task import count_repeats
+from ckcv_ray.data.repeats import count_repeats
 from ckcv_ray.engine.aggregator import Aggregator
 from ckcv_ray.engine.backend import choose_backend, ray_address
 from ckcv_ray.engine.forecast import WORKERS as PLANNED

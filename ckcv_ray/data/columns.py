@@ -6,10 +6,8 @@ level. A gap is nan. Nothing here depends on labels, and nothing is estimated fr
 each split (``learners.encoder``).
 """
 
-import re
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from enum import StrEnum
 from functools import cached_property
 from math import isfinite, nan
@@ -20,23 +18,25 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from ckcv_ray.data.files import SPARSE
+from ckcv_ray.data.forms import (
+    GAPS,
+    LOOKS_LIKE_DATE,
+    ColumnError,
+    Parser,
+    date_parser,
+    form_of_dates,
+    form_of_numbers,
+    known_texts,
+    leave_out,
+    number_parser,
+)
 from ckcv_ray.data.schema import LARGEST, NUMBERS, distinct, some, unique_names
 from ckcv_ray.errors import InputError, counted
 from ckcv_ray.validation import read_as
 
 Values = NDArray[np.float64]
 
-GAPS = frozenset(
-    ("", "?", "na", "n/a", "#n/a", "nan", "null", "none", "nil", "-", "--", ".", "n.a.", "missing")
-)
 MOSTLY = 0.5  # share of a column's values from which they are its kind, and others a mistake
-DAY_FORMATS = ("%Y-%m-%d", "%Y/%m/%d", "%d.%m.%Y", "%d/%m/%Y", "%m/%d/%Y", "%d-%m-%Y", "%d %b %Y", "%Y%m%d")
-TIMES = ("", " %H:%M", " %H:%M:%S", "T%H:%M:%S", "T%H:%M")
-LOOKS_LIKE_DATE = re.compile(r"\d{1,4}([./-])\d{1,2}\1\d{1,4}([ T]|$)|\d{1,2} [A-Za-z]{3} \d{4}$")
-POINT = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$")
-THOUSANDS = re.compile(r"[+-]?[1-9]\d{0,2}(,\d{3})+(\.\d*)?$")
-COMMA = re.compile(r"[+-]?([1-9]\d{0,2}(\.\d{3})+|\d*),\d+$")
-EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class ColumnKind(StrEnum):
@@ -93,10 +93,6 @@ class Asked(NamedTuple):
 
 
 NOTHING_ASKED = Asked()
-
-
-class ColumnError(Exception):
-    """What is wrong with a column, without its name."""
 
 
 class Read(NamedTuple):
@@ -273,16 +269,16 @@ def _understood(cells: Cells, name: str, asked: ColumnKind | None) -> Column:
     if is_text(cells.kind):
         return _understood_text(*cells.texts, name, asked)
     if pa.types.is_null(cells.kind):
-        raise ColumnError(f"is empty: {_out(name)}")
-    raise ColumnError(f"holds {cells.kind}, which cannot be learned from: {_out(name)}")
+        raise ColumnError(f"is empty: {leave_out(name)}")
+    raise ColumnError(f"holds {cells.kind}, which cannot be learned from: {leave_out(name)}")
 
 
 def _understood_text(
     distinct: list[str | None], codes: NDArray[Any], name: str, asked: ColumnKind | None
 ) -> Column:
     """Decide what a column of text holds, from its distinct values and those of each row."""
-    out = _out(name)
-    known = _known(distinct)
+    out = leave_out(name)
+    known = known_texts(distinct)
     if not known:
         raise ColumnError(f"is empty: {out}")
     counts = np.bincount(codes, minlength=len(distinct))
@@ -291,7 +287,7 @@ def _understood_text(
     if asked is ColumnKind.CATEGORY:
         return Column(name, ColumnKind.CATEGORY, _levels(distinct))
     if asked in (None, ColumnKind.NUMBER):
-        form, bad = _form_of_numbers(known, name)
+        form, bad = form_of_numbers(known, name)
         wrong = sum(rows_of[text] for text in bad)
         if asked is ColumnKind.NUMBER and len(bad) < len(known):
             return Column(name, ColumnKind.NUMBER, form=form)
@@ -306,7 +302,7 @@ def _understood_text(
                 f"gap), --categorical {name[:60]}, or {out}"
             )
     if asked is ColumnKind.DATE or LOOKS_LIKE_DATE.match(known[0]):
-        form, bad = _form_of_dates(known, name)
+        form, bad = form_of_dates(known, name)
         wrong = sum(rows_of[text] for text in bad)
         if not bad:
             return Column(name, ColumnKind.DATE, form=form)
@@ -326,7 +322,7 @@ def _understood_text(
 def _checked(cells: Cells, column: Column) -> Values:
     """Return the learning rows of a column as numbers."""
     numbers = _read(cells, column).values
-    out = _out(column.name)
+    out = leave_out(column.name)
     if len(numbers) and np.isnan(numbers).all():
         raise ColumnError(f"is empty: {out}")
     limit = f"magnitudes are at most {LARGEST:g}, and no number may stand for a missing value; "
@@ -358,17 +354,15 @@ def _read(cells: Cells, column: Column) -> Read:
     return Read(numbers, np.zeros(rows, np.bool_))
 
 
-def _parser(column: Column, distinct: Sequence[str | None]) -> Callable[[str], float | None]:
+def _parser(column: Column, distinct: Sequence[str | None]) -> Parser:
     """Return what reads text as a column's numbers or dates; their form is that of the learning rows."""
-    known = _known(distinct)
+    known = known_texts(distinct)
     if column.kind is ColumnKind.DATE:
-        return _date_parser(column.form or (_form_of_dates(known, column.name)[0] if known else ""))
-    return _number_parser(column.form or (_form_of_numbers(known, column.name)[0] if known else ""))
+        return date_parser(column.form or (form_of_dates(known, column.name)[0] if known else ""))
+    return number_parser(column.form or (form_of_numbers(known, column.name)[0] if known else ""))
 
 
-def _of_distinct(
-    distinct: list[str | None], codes: NDArray[Any], parse: Callable[[str], float | None]
-) -> Read:
+def _of_distinct(distinct: list[str | None], codes: NDArray[Any], parse: Parser) -> Read:
     """Return the numbers of texts, each distinct one parsed once; nan and bad where it cannot be."""
     numbers, bad = np.full(len(distinct), nan), np.zeros(len(distinct), np.bool_)
     for i, text in enumerate(distinct):
@@ -394,89 +388,8 @@ def _whole(values: pa.ChunkedArray) -> bool:
     return bool(np.all(np.isfinite(numbers) & (np.floor(numbers) == numbers) & (np.abs(numbers) < 2**53)))
 
 
-def _known(distinct: Iterable[str | None]) -> list[str]:
-    """Return the texts that are no gaps."""
-    return [text for text in distinct if text is not None and text.lower() not in GAPS]
-
-
 def _levels(distinct: Iterable[str | None]) -> tuple[str, ...]:
-    return tuple(sorted(set(_known(distinct))))
-
-
-def _form_of_numbers(texts: Sequence[str], name: str) -> tuple[str, list[str]]:
-    """Return the form in which most of some texts are numbers, "" for none, and those that are not in it.
-
-    Raises:
-        ColumnError: a comma may be that of thousands or of decimals.
-    """
-    found = {}
-    for form, pattern in (("point", None), ("comma", COMMA), ("thousands", THOUSANDS)):
-        found[form] = [text for text in texts if not (POINT.match(text) or (pattern and pattern.match(text)))]
-    form = min(found, key=lambda form: len(found[form]))
-    bad = [text for text in found[form] if _number_parser("point")(text) is None]
-    if form != "point" and len(found["comma"]) == len(found["thousands"]):
-        both = next(text for text in texts if THOUSANDS.match(text))
-        raise ColumnError(
-            f"has numbers such as {both!r}, whose comma may be that of decimals or of thousands: write them "
-            f"with a point, or without, or {_out(name)}"
-        )
-    return ("" if len(bad) == len(texts) else form), bad
-
-
-def _number_parser(form: str) -> Callable[[str], float | None]:
-    def parse(text: str) -> float | None:
-        if form == "comma" and COMMA.match(text):
-            text = text.replace(".", "").replace(",", ".")
-        elif form == "thousands" and THOUSANDS.match(text):
-            text = text.replace(",", "")
-        try:
-            return None if "_" in text else float(text)
-        except ValueError:
-            return None
-
-    return parse
-
-
-def _form_of_dates(texts: Sequence[str], name: str) -> tuple[str, list[str]]:
-    """Return the format in which most of some texts are dates, and those that are none.
-
-    Raises:
-        ColumnError: all are dates in two formats that do not agree.
-    """
-    best, fewest = "", list(texts)
-    equal: list[str] = []
-    for form in (day + time for day in DAY_FORMATS for time in TIMES):
-        parse = _date_parser(form)
-        if parse(texts[0]) is None and parse(texts[-1]) is None:
-            continue
-        bad = [text for text in texts if parse(text) is None]
-        if len(bad) < len(fewest):
-            best, fewest, equal = form, bad, []
-        elif len(bad) == len(fewest) < len(texts):
-            equal.append(form)
-    for other in equal:
-        one, two = _date_parser(best), _date_parser(other)
-        if differing := [text for text in texts if one(text) != two(text)]:
-            raise ColumnError(
-                f"has dates such as {differing[0]!r}, whose month may come first or second: write them as "
-                f"2026-11-23, or say --categorical {name[:60]}, or {_out(name)}"
-            )
-    return best, fewest
-
-
-def _date_parser(form: str) -> Callable[[str], float | None]:
-    def parse(text: str) -> float | None:
-        try:
-            moment = datetime.strptime(text, form).replace(tzinfo=UTC)
-        except ValueError:
-            return None
-        return (moment - EPOCH).total_seconds() * 1000
-
-    return parse
-
-
-def _out(name: str) -> str:
-    return f"leave it out with --drop {name[:60]} or --features"
+    return tuple(sorted(set(known_texts(distinct))))
 
 
 def _such_as(bad: Sequence[str], distinct: Sequence[str | None], codes: NDArray[Any]) -> str:

@@ -8,6 +8,7 @@ import struct
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
+from io import BytesIO
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
@@ -19,7 +20,7 @@ from pyarrow import parquet
 
 from ckcv_ray.data.excel import read_excel
 from ckcv_ray.data.limits import LINE_BYTES, MOST_BYTES, check_bytes, check_size
-from ckcv_ray.data.text import COMPRESSED, read_text
+from ckcv_ray.data.text import COMPRESSED, inflated, read_text
 from ckcv_ray.errors import InputError, raising
 from ckcv_ray.validation import as_path
 
@@ -46,6 +47,11 @@ class Reading(NamedTuple):
 
     separator: str | None = None
     sheet: str | None = None
+
+    def fitting(self, source: str) -> "Reading":
+        """Return what applies to another file, which may be of another format."""
+        suffix = suffix_of(Path(source))
+        return Reading(self.separator if suffix in TEXT else None, self.sheet if suffix in EXCEL else None)
 
 
 AS_IT_IS = Reading()
@@ -252,28 +258,13 @@ def _npz(path: Path) -> pa.Table:
 def _svmlight(path: Path) -> pa.Table:
     from sklearn.datasets import load_svmlight_file
 
-    _check_text(path, b":")
-    X, y = load_svmlight_file(str(path), zero_based=True)  # "auto" may vary from file to file
+    content = inflated(path, b":")
+    X, y = load_svmlight_file(BytesIO(content), zero_based=True)  # "auto" may vary from file to file
     check_size(repr(str(path)), *X.shape)
     columns = from_matrix(X.toarray(), y)
     if X.shape[1] > 1 and not X[:, 0].count_nonzero():  # the file numbers columns from one
         columns = columns.drop_columns(["x0"])
     return columns.replace_schema_metadata({SPARSE: b"yes"})
-
-
-def _check_text(path: Path, separator: bytes) -> None:
-    """Raise InputError if a text file is too large, judging by its lines and separators."""
-    name, cells, rows, columns = repr(str(path)), 0, 0, 0
-    check_bytes(name, path.stat().st_size)
-    with path.open("rb") as file:
-        while block := file.read(LINE_BYTES):
-            ends = max(block.count(b"\n"), block.count(b"\r"))
-            if len(block) == LINE_BYTES and not ends:
-                raise InputError(f"{name} has a line of more than {LINE_BYTES >> 20} MiB: is it a table?")
-            columns = columns or block.replace(b"\r", b"\n").split(b"\n", 1)[0].count(separator) + 1
-            rows += ends
-            cells += block.count(separator)
-    check_size(name, rows, max(columns, cells // max(1, rows)))
 
 
 def _inflated_size(content: bytes) -> int:

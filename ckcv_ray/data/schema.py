@@ -151,3 +151,10 @@ def some(names: Any, most: int = 12) -> str:
 
 def _some_labels(classes: tuple[Label, ...]) -> str:
     return " and ".join(map(repr, classes)) if len(classes) == 2 else some([repr(label) for label in classes])
+
+
+def canonical(rows: Rows) -> Rows:
+    """Return rows with the same bytes for all zeros, and for all gaps."""
+    numbers = rows + 0.0  # -0.0 and 0.0 are one number
+    numbers[np.isnan(numbers)] = np.nan
+    return numbers

@@ -35,10 +35,10 @@ class Surveyed(NamedTuple):
 
 
 def survey(task: Task) -> list[Surveyed]:
-    """Return what is known of each column that is learned from."""
+    """Return what is known of each column that is learned from; of plain numbers, of those with a note."""
     columns = task.schema or tuple(map(Column, task.features))
-    notes = list(_notes(task, columns))
-    return [_one(task.X[:, i], column, notes[i]) for i, column in enumerate(columns)]
+    noted = zip(columns, _notes(task, columns), strict=True)
+    return [_one(task.X[:, i], column, note) for i, (column, note) in enumerate(noted) if note or task.schema]
 
 
 def _one(x: Values, column: Column, note: str) -> Surveyed:

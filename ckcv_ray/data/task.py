@@ -18,6 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ckcv_ray.core.measures import Kind
 from ckcv_ray.data import named
+from ckcv_ray.data.chosen import TARGETS, check_asked, check_chosen, target_name
 from ckcv_ray.data.columns import (
     NOTHING_ASKED,
     Asked,
@@ -45,18 +46,17 @@ from ckcv_ray.data.schema import (
     Index,
     Label,
     Rows,
+    canonical,
     check_classes,
     check_spread,
     class_numbers,
     classes_of,
-    is_number,
     some,
     unique_names,
 )
 from ckcv_ray.errors import InputError, counted
-from ckcv_ray.validation import as_array, as_path, expect, quoted
+from ckcv_ray.validation import as_array, as_path, expect
 
-TARGETS = ("target", "y", "label", "class")
 LEAST_ROWS = 6
 
 
@@ -287,7 +287,7 @@ class TestRows:
     def digest(self) -> str:
         """SHA-256 of the rows."""
         return hashlib.sha256(
-            np.column_stack([_canonical(self.X), self.y]).astype("<f8").tobytes()
+            np.column_stack([canonical(self.X), self.y]).astype("<f8").tobytes()
         ).hexdigest()
 
 
@@ -383,8 +383,8 @@ def stored_task(
     ``schema`` says how the columns are understood, if they were before.
     """
     names = unique_names(columns)
-    target = _target_name(names, target)
-    _check_chosen(names, target, features, drop, group)
+    target = target_name(names, target)
+    check_chosen(names, target, features, drop, group)
     left_out = {target, group, *(drop or [])}
     chosen = [name for name in dict.fromkeys(names if features is None else features) if name not in left_out]
     if not chosen:
@@ -396,7 +396,7 @@ def stored_task(
     classes, y = classes_of(columns[target], target)
     groups = None if group is None else group_numbers(columns[group], group)
     if schema is None:
-        _check_asked(asked, chosen)
+        check_asked(asked, chosen)
         understood, X = understand(columns, chosen, asked)
         schema = None if is_plain(understood, X) else understood
         check_spread(X, chosen, schema is None)
@@ -452,32 +452,6 @@ def check_test_rows(test: TestRows | None, task: Task) -> TestRows | None:
     return TestRows(X, y.astype(np.int32))
 
 
-def known_rows(X: Rows, task: Task) -> int:
-    """Count the rows of X [rows, d] that are among the learning rows."""
-    return int(np.isin(_as_items(X), _as_items(task.X)).sum())
-
-
-def count_repeats(task: Task) -> int:
-    """Count the rows that equal another row in every column, including the label.
-
-    With groups, the other row must be of another group: rows of one group may be related in any way.
-    """
-    _, items, counts = np.unique(
-        _as_items(np.column_stack([task.X, task.y])), return_inverse=True, return_counts=True
-    )
-    if task.groups is None:
-        return int(counts[counts > 1].sum())
-    pairs = np.unique(np.column_stack([items, task.groups]), axis=0)
-    shared = np.bincount(pairs[:, 0]) > 1  # items of more than one group
-    return int(np.sum(shared[items]))
-
-
-def count_repeated(X: Rows) -> int:
-    """Count the rows of X [rows, d] that equal another row of it."""
-    _, counts = np.unique(_as_items(X), return_counts=True)
-    return int(counts[counts > 1].sum())
-
-
 def _digest(task: Task) -> str:
     header: list[Any] = [task.features, task.target, task.classes, task.X.shape]
     if task.groups is not None:
@@ -496,19 +470,7 @@ def _digest(task: Task) -> str:
 
 def _bytes(rows: Rows) -> memoryview:
     """Return the bytes of rows, the same for all zeros and for all gaps."""
-    return np.ascontiguousarray(_canonical(rows), dtype="<f8").data
-
-
-def _canonical(rows: Rows) -> Rows:
-    canonical = rows + 0.0  # -0.0 and 0.0 are one number
-    canonical[np.isnan(canonical)] = np.nan
-    return canonical
-
-
-def _as_items(rows: Rows) -> NDArray[np.void]:
-    """View each row as a single value; two are equal if all their numbers are."""
-    items = np.ascontiguousarray(_canonical(rows))
-    return items.view(np.dtype((np.void, items.itemsize * items.shape[1])))[:, 0]
+    return np.ascontiguousarray(canonical(rows), dtype="<f8").data
 
 
 def _read(columns: pa.Table, features: list[str], schema: Schema) -> Rows:
@@ -537,74 +499,3 @@ def _numbers(X: Any, task: Task) -> Rows:
     if rows.ndim != 2 or rows.shape[1] != len(task.features):
         raise InputError(f"X has shape {rows.shape}: expected (rows, {len(task.features)})")
     return rows
-
-
-def _check_chosen(
-    names: list[str],
-    target: str,
-    features: Sequence[str] | None,
-    drop: Sequence[str] | None,
-    group: str | None,
-) -> None:
-    """Raise InputError unless the columns asked for exist, and each is for one purpose."""
-    known = set(names)
-    for argument, value in (("features", features), ("drop", drop)):
-        expect(argument, value, list | tuple | None, "a list of column names")
-        for name in value or ():
-            if not (isinstance(name, str) and name in known):
-                raise InputError(f"there is no column {quoted(name)}: the columns are {some(names)}")
-    expect("group", group, str | None, "the name of a column")
-    if group is None:
-        return
-    if group not in known:
-        raise InputError(f"there is no column {quoted(group)} for the groups: the columns are {some(names)}")
-    if group == target:
-        raise InputError(
-            f"column {group!r} is the target, and cannot say which rows belong together: name another column "
-            "with --group"
-        )
-    if group in (features or ()):
-        raise InputError(
-            f"column {group!r} says which rows belong together, and is no feature: leave it out of --features"
-        )
-
-
-def _check_asked(asked: Asked, chosen: Sequence[str]) -> None:
-    """Raise InputError unless each column that is asked to be of a kind is learned from, and of one kind."""
-    seen: set[str] = set()
-    for option, names in asked._asdict().items():
-        for name in names:
-            if name not in chosen:
-                raise InputError(
-                    f"--{option} {quoted(name)}: the columns that are learned from are {some(chosen)}"
-                )
-            if name in seen:
-                raise InputError(f"column {quoted(name)} is given two kinds: leave it out of one")
-            seen.add(name)
-
-
-def _target_name(names: list[str], target: str | None) -> str:
-    if target is not None:
-        if target not in names:
-            raise InputError(
-                f"there is no column {quoted(target)} for the target: the columns are {some(names)}"
-            )
-        return target
-    matches = [name for name in TARGETS if name in names]
-    if len(matches) != 1:
-        which = (
-            f"columns {', '.join(matches)} could all be" if matches else f"none of {', '.join(TARGETS)} is"
-        )
-        raise InputError(
-            f"{which} the target: name it with --target; the columns are {some(names)}{_hint(names)}"
-        )
-    return matches[0]
-
-
-def _hint(names: list[str]) -> str:
-    """Return a guess at what is wrong in a text file with these columns."""
-    if len(names) == 1 and any(mark in names[0] for mark in ";\t"):
-        return " (columns must be separated by commas)"
-    if sum(map(is_number, names)) > len(names) / 2:
-        return " (the first line must name the columns)"
-    return ""

@@ -34,7 +34,7 @@ def read_text(path: Path, separator: str | None = None) -> pa.Table:
         InputError: it is too large, no text, or may be read in several ways.
     """
     name = repr(str(path))
-    content = _utf8(_inflated(path), name)
+    content = _utf8(inflated(path, "".join(SEPARATORS).encode()), name)
     separator = separator or _separator(content, name)
     comma = separator != "," and DECIMAL_COMMA.search(content[:LINE_BYTES]) is not None
     return csv.read_csv(
@@ -45,8 +45,16 @@ def read_text(path: Path, separator: str | None = None) -> pa.Table:
     )
 
 
-def _inflated(path: Path) -> bytes:
-    """Return the content of a file; what cannot be a table that is small enough is refused on the way."""
+def inflated(path: Path, separators: bytes) -> bytes:
+    """Return the content of a text table; what is too large, or no text, is refused on the way.
+
+    Args:
+        path: a file, perhaps compressed, as its suffix says.
+        separators: what may stand between the columns, a byte each.
+
+    Raises:
+        InputError: see above.
+    """
     name = repr(str(path))
     check_bytes(name, path.stat().st_size)
     parts: list[bytes] = []
@@ -58,7 +66,7 @@ def _inflated(path: Path) -> bytes:
                 not parts and block.startswith(tuple(UTF16))
             )  # in UTF-16 every other byte is zero
             rows += (ends := max(block.count(b"\n"), block.count(b"\r")))
-            cells += _most_separators(block)
+            cells += _most(separators, block)
             size += len(block)
             if len(block) == LINE_BYTES and not ends:
                 raise InputError(f"{name} has a line of more than {LINE_BYTES >> 20} MiB: is it a table?")
@@ -67,14 +75,14 @@ def _inflated(path: Path) -> bytes:
                     f"{name} holds zero bytes: it is no text; if it is in UTF-16, save it in UTF-8"
                 )
             check_bytes(name, size)
-            columns = columns or 1 + _most_separators(re.split(rb"[\r\n]", block, maxsplit=1)[0])
+            columns = columns or 1 + _most(separators, re.split(rb"[\r\n]", block, maxsplit=1)[0])
             check_size(name, rows, max(columns, cells // max(1, rows)))
             parts.append(block)
     return b"".join(parts)
 
 
-def _most_separators(content: bytes) -> int:
-    return max(content.count(one.encode()) for one in SEPARATORS)
+def _most(separators: bytes, content: bytes) -> int:
+    return max(map(content.count, separators))
 
 
 def _stream(path: Path) -> Any:

@@ -8,7 +8,8 @@ from claimed import SMALL, run
 from conftest import blobs
 
 from ckcv_ray.core.bounds import catoni, clopper_pearson, safe, stevens
-from ckcv_ray.data.task import Task, count_repeats
+from ckcv_ray.data.repeats import count_repeats
+from ckcv_ray.data.task import Task
 from ckcv_ray.reports import report
 from ckcv_ray.runs.verify import verify
 

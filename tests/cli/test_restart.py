@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from ckcv_ray.cli.options import data_of
 from ckcv_ray.cli.restart import persist, without
+from ckcv_ray.data.task import read_task
 from ckcv_ray.runs.run import Job, run_job
 from ckcv_ray.runs.verify import verify
 from ckcv_ray.study import Execution, Study
@@ -52,7 +52,7 @@ def test_a_killed_run_goes_on_by_itself(tmp_path: Path) -> None:
     assert "ended with exit code -9: restart 1 of at most 2" in told
     assert verify(tmp_path / "run").differences == []
     study = Study.of(C=(0.1, 1.0, 10.0), gamma=(0.1, 1.0), k=(3, 4, 5), n_splits=300, exhaustive=True)
-    run_job(Job(study, data_of("twonorm:120:0").task, tmp_path / "other"), Execution("serial"))
+    run_job(Job(study, read_task("twonorm:120:0")[0], tmp_path / "other"), Execution("serial"))
     for name in ("candidates.parquet", "certificate.json", "ensemble/models.parquet"):
         assert (tmp_path / "run" / name).read_bytes() == (tmp_path / "other" / name).read_bytes()
 

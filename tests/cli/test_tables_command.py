@@ -1,11 +1,12 @@
 """Untidy tables on the command line: what is said before a run, and predictions of raw rows."""
 
+import json
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
 from command import Command
-from pyarrow import csv
+from pyarrow import csv, parquet
 from untidy import untidy
 
 ONCE = ("--k", "3", "--n-splits", "3", "--C", "1", "--gamma", "0.1", "--backend", "serial")
@@ -70,3 +71,25 @@ def test_a_column_may_be_said_to_be_something_else(ckcv: Command, tmp_path: Path
         ["ward", "category", "0"],
         ["dose", "number", "1"],
     ]
+
+
+def test_a_separator_is_for_every_text_table_of_a_run(ckcv: Command, tmp_path: Path) -> None:
+    """Test rows may lie in a text table too, or in a file of another format."""
+    rows = [(f"{i % 5 + i / 10:.1f},{i * 7 % 11}", "ab"[i % 2]) for i in range(24)]
+    for name, mark in (("table.csv", "|"), ("test.csv", "|")):
+        lines = "\n".join(f"{x.replace(',', mark)}{mark}{y}" for x, y in rows)
+        (tmp_path / name).write_text(f"a;1{mark}b;2{mark}y;3\n{lines}\n")
+    names = ("a;1", "b;2", "y;3")
+    columns = [
+        [float(x.split(",")[0]) for x, _ in rows],
+        [int(x.split(",")[1]) for x, _ in rows],
+        [y for _, y in rows],
+    ]
+    parquet.write_table(pa.table(dict(zip(names, columns, strict=True))), tmp_path / "test.parquet")
+    rates = []
+    for test in ("test.csv", "test.parquet"):
+        asked = (tmp_path / "table.csv", "--target", "y;3", "--separator", "|", "--test", tmp_path / test)
+        code, printed, said = ckcv("run", *asked, "--out", tmp_path / test.replace(".", "_"), *ONCE, "--json")
+        assert code == 0, said
+        rates.append(json.loads(printed)["test_error"])
+    assert rates[0] == rates[1]

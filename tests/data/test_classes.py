@@ -8,13 +8,12 @@ from hypothesis import strategies as st
 from plain import plain_columns, plain_task, refusal
 
 from ckcv_ray.core.measures import Kind
+from ckcv_ray.data.repeats import count_repeats, known_rows
 from ckcv_ray.data.schema import MOST_CLASSES, class_numbers, classes_of
 from ckcv_ray.data.task import (
     Task,
     TestRows,
     check_test_rows,
-    count_repeats,
-    known_rows,
     learning_task,
     make_test_rows,
     rows_of,

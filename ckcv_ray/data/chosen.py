@@ -1,0 +1,86 @@
+"""Which columns are the target, the features and the groups: what is asked for must be there."""
+
+from collections.abc import Sequence
+
+from ckcv_ray.data.columns import Asked
+from ckcv_ray.data.schema import is_number, some
+from ckcv_ray.errors import InputError
+from ckcv_ray.validation import expect, quoted
+
+TARGETS = ("target", "y", "label", "class")
+
+
+def target_name(names: list[str], target: str | None) -> str:
+    """Return the name of the target, by default the one column that is called like one.
+
+    Raises:
+        InputError: there is no such column, or none or several are called like one.
+    """
+    if target is not None:
+        if target not in names:
+            raise InputError(
+                f"there is no column {quoted(target)} for the target: the columns are {some(names)}"
+            )
+        return target
+    matches = [name for name in TARGETS if name in names]
+    if len(matches) != 1:
+        which = (
+            f"columns {', '.join(matches)} could all be" if matches else f"none of {', '.join(TARGETS)} is"
+        )
+        raise InputError(
+            f"{which} the target: name it with --target; the columns are {some(names)}{hint(names)}"
+        )
+    return matches[0]
+
+
+def check_chosen(
+    names: list[str],
+    target: str,
+    features: Sequence[str] | None,
+    drop: Sequence[str] | None,
+    group: str | None,
+) -> None:
+    """Raise InputError unless the columns asked for exist, and each is for one purpose."""
+    known = set(names)
+    for argument, value in (("features", features), ("drop", drop)):
+        expect(argument, value, list | tuple | None, "a list of column names")
+        for name in value or ():
+            if not (isinstance(name, str) and name in known):
+                raise InputError(f"there is no column {quoted(name)}: the columns are {some(names)}")
+    expect("group", group, str | None, "the name of a column")
+    if group is None:
+        return
+    if group not in known:
+        raise InputError(f"there is no column {quoted(group)} for the groups: the columns are {some(names)}")
+    if group == target:
+        raise InputError(
+            f"column {group!r} is the target, and cannot say which rows belong together: name another column "
+            "with --group"
+        )
+    if group in (features or ()):
+        raise InputError(
+            f"column {group!r} says which rows belong together, and is no feature: leave it out of --features"
+        )
+
+
+def check_asked(asked: Asked, chosen: Sequence[str]) -> None:
+    """Raise InputError unless each column that is asked to be of a kind is learned from, and of one kind."""
+    seen: set[str] = set()
+    for option, names in asked._asdict().items():
+        for name in names:
+            if name not in chosen:
+                raise InputError(
+                    f"--{option} {quoted(name)}: the columns that are learned from are {some(chosen)}"
+                )
+            if name in seen:
+                raise InputError(f"column {quoted(name)} is given two kinds: leave it out of one")
+            seen.add(name)
+
+
+def hint(names: list[str]) -> str:
+    """Return a guess at what is wrong in a text file with these columns."""
+    if len(names) == 1 and any(mark in names[0] for mark in ";\t"):
+        return " (say by --separator what separates the columns)"
+    if sum(map(is_number, names)) > len(names) / 2:
+        return " (the first line must name the columns)"
+    return ""
