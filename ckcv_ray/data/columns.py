@@ -3,7 +3,7 @@
 A table is understood once, from the learning rows. Its rows, and those to be predicted later, then become
 numbers [rows, d]: a number as it is, a date in milliseconds since 1970, a category as the number of its
 level. A gap is nan. Nothing here depends on labels, and nothing is estimated from rows: that is done inside
-each split (``learners.encoder``).
+each split (``learners.encoding``).
 """
 
 from collections.abc import Collection, Iterable, Sequence

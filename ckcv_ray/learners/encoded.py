@@ -18,7 +18,8 @@ from ckcv_ray.data.schema import Index, Rows
 from ckcv_ray.data.task import Task
 from ckcv_ray.learners.base import Block, Checked, Fits, Learner, Predicted, Setting
 from ckcv_ray.learners.choice import Choice
-from ckcv_ray.learners.encoder import Encoder, Encoding
+from ckcv_ray.learners.encoder import Encoder
+from ckcv_ray.learners.encoding import Encoding
 
 ENCODER = "encoder"
 ROWS = 1 << 16
@@ -30,7 +31,7 @@ def encoded(learner: Learner, encoding: Encoding, task: Task) -> Learner:
         return learner
     if isinstance(learner, Choice):
         return replace(learner, learners=tuple(encoded(one, encoding, task) for one in learner.learners))
-    return Encoded(learner, encoding.suited(getattr(learner, "trees", False)), task.schema)
+    return Encoded(learner, encoding.suited(getattr(learner, "trees", False)), task.schema, task.n_classes)
 
 
 @dataclass(frozen=True)
@@ -41,11 +42,13 @@ class Encoded(Learner):
         learner: what is fitted to encoded rows.
         encoding: how columns are encoded.
         schema: the columns of the table.
+        n_classes: number of classes.
     """
 
     learner: Learner
     encoding: Encoding
     schema: Schema
+    n_classes: int
 
     @property
     def name(self) -> str:  # type: ignore[override]
@@ -109,7 +112,7 @@ class Encoded(Learner):
 
     def memory(self, n_train: int, n_score: int, d: int) -> int:
         """Return the bytes of the learner with as many columns as there can be, and of the rows."""
-        width = self.encoding.width(self.schema)
+        width = self.encoding.width(self.schema, self.n_classes)
         return self.learner.memory(n_train, n_score, width) + 8 * (n_train + n_score) * width
 
     def check(self, model: "EncodedModel", task: Task, train: Index, converged: bool) -> Checked:
@@ -141,7 +144,7 @@ class Encoded(Learner):
 
     def most_values(self, task: Task) -> int:
         """Return the largest number of values in a row: of the learner on as many columns as there can be."""
-        X = np.broadcast_to(0.0, (task.n, self.encoding.width(self.schema)))
+        X = np.broadcast_to(0.0, (task.n, self.encoding.width(self.schema, self.n_classes)))
         return self.learner.most_values(replace(task, X=X, schema=None)) + 1
 
     def same(self, a: "EncodedModel", b: "EncodedModel") -> bool:
@@ -157,7 +160,7 @@ class Encoded(Learner):
         return self.learner.state()
 
     def _of_row(self, row: pa.Table, text: str, task: Task) -> "EncodedModel":
-        encoder = Encoder.of(text, self.schema)
+        encoder = Encoder.of(text, self.schema, task.n)
         (model,) = self.learner.from_table(row, encoder.task(task))
         return EncodedModel(encoder, model)
 

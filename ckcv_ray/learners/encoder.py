@@ -1,119 +1,26 @@
 """Encoders: what makes numbers without gaps of a table's columns, fitted to the training rows of a split.
 
-Scikit-learn's transformers are fitted; what is kept of them is what they make of each value: numbers that
-anybody can read, stored with every model.
+What is kept of each fitted transformer is what it makes of each value: numbers that anybody can read, stored
+with every model.
 """
 
 import json
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, fields, replace
-from enum import StrEnum
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ckcv_ray.data.columns import Column, ColumnKind, Schema
-from ckcv_ray.data.schema import Index, Rows
+from ckcv_ray.data.schema import Rows
 from ckcv_ray.data.task import Task
 from ckcv_ray.validation import read_as
 
 DAY = 86_400_000.0  # milliseconds
 PARTS = ("days", "year", "month", "day", "weekday", "hour")  # of a date
-LEAST_RARE = 2  # rows
-RARE = 0.01
-
-
-class Categories(StrEnum):
-    """How categories become numbers."""
-
-    AUTO = "auto"
-    ONEHOT = "onehot"
-    ORDINAL = "ordinal"
-
-
-class Gaps(StrEnum):
-    """What fills gaps in numbers and dates; a column of its own says where they were."""
-
-    MEDIAN = "median"
-    MEAN = "mean"
-    MOST_FREQUENT = "most_frequent"
-
-
-@dataclass(frozen=True)
-class Encoding:
-    """How columns become numbers, fitted in every split.
-
-    Attributes:
-        categories: one column for each category ("onehot"), one number ("ordinal"), or as suits the learner.
-        gaps: what fills gaps in numbers and dates. A gap in a category is a category.
-        rare: share of the training rows below which categories are joined.
-    """
-
-    categories: Categories = Categories.AUTO
-    gaps: Gaps = Gaps.MEDIAN
-    rare: float = RARE
-
-    def suited(self, trees: bool) -> "Encoding":
-        """Return the encoding with ``auto`` replaced: trees split numbers, other learners need columns."""
-        if self.categories is not Categories.AUTO:
-            return self
-        return replace(self, categories=Categories.ORDINAL if trees else Categories.ONEHOT)
-
-    def width(self, schema: Schema) -> int:
-        """Return the largest number of columns that a table can become."""
-        columns = 0
-        for one in schema:
-            if one.kind is ColumnKind.CATEGORY:
-                columns += len(one.levels) + 1 if self.categories is not Categories.ORDINAL else 1
-            else:
-                columns += 2 * (len(PARTS) if one.kind is ColumnKind.DATE else 1)
-        return columns
-
-    def fit(self, task: Task, train: Index) -> "Encoder":
-        """Fit an encoder to some rows of a task, on which alone it depends."""
-        assert task.schema is not None
-        X, columns = expanded(task.X[train], task.schema), expanded_columns(task.schema)
-        categorical = np.array([bool(one.levels) for one in columns])
-        numbers = iter(self._fit_numbers(X[:, ~categorical]))
-        fitted = (
-            self._fit_levels(X[:, [i]], len(one.levels)) if one.levels else next(numbers)
-            for i, one in enumerate(columns)
-        )
-        return Encoder(tuple(fitted), task.schema)
-
-    def _fit_numbers(self, X: Rows) -> "list[Numbers]":
-        from sklearn.impute import SimpleImputer
-        from sklearn.preprocessing import StandardScaler
-
-        if not X.shape[1]:
-            return []
-        imputer = SimpleImputer(strategy=str(self.gaps), keep_empty_features=True).fit(X)
-        mean, scale = np.zeros(X.shape[1]), np.ones(X.shape[1])
-        if self.categories is not Categories.ORDINAL:
-            scaler = StandardScaler().fit(imputer.transform(X))
-            mean, scale = scaler.mean_, scaler.scale_
-        parts = imputer.statistics_, np.isnan(X).any(axis=0), mean, scale
-        return [Numbers(*one) for one in zip(*(part.tolist() for part in parts), strict=True)]
-
-    def _fit_levels(self, values: Rows, n_levels: int) -> "Levels":
-        from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder
-
-        least = max(LEAST_RARE, int(np.ceil(self.rare * len(values))))
-        unseen_and_gap = (float(n_levels), np.nan)
-        every = np.append(np.arange(float(n_levels)), unseen_and_gap)[:, None]
-        if self.categories is Categories.ORDINAL:
-            ordinal = OrdinalEncoder(
-                handle_unknown="use_encoded_value",
-                unknown_value=-1,
-                encoded_missing_value=-2,
-                min_frequency=least,
-            )
-            return Levels(tuple(ordinal.fit(values).transform(every)[:, 0].tolist()), 0)
-        onehot = OneHotEncoder(handle_unknown="infrequent_if_exist", min_frequency=least, sparse_output=False)
-        columns = onehot.fit(values).transform(every)
-        place = np.where(columns.any(axis=1), columns.argmax(axis=1), -1).astype(np.float64)
-        return Levels(tuple(place.tolist()), columns.shape[1])
+Values = NDArray[np.float64]
+Folds = tuple[tuple[int, ...], ...]
 
 
 @dataclass(frozen=True)
@@ -135,8 +42,8 @@ class Numbers:
         if not self.scale > 0:
             raise ValueError(f"its encoder divides by {self.scale}")
 
-    def columns(self, x: NDArray[np.float64]) -> Iterator[NDArray[np.float64]]:
-        """Yield the columns that x (rows,) becomes."""
+    def columns(self, x: Values, fold: int | None = None) -> Iterator[Values]:
+        """Yield the columns that x (rows,) becomes, in any fold."""
         gap = np.isnan(x)
         yield (np.where(gap, self.fill, x) - self.mean) / self.scale
         if self.missing:
@@ -160,13 +67,35 @@ class Levels:
         if self.width and not set(self.value) <= set(range(-1, self.width)):
             raise ValueError("its encoder puts a category into a column that does not exist")
 
-    def columns(self, x: NDArray[np.float64]) -> Iterator[NDArray[np.float64]]:
-        """Yield the columns that level numbers x (rows,) become."""
-        found = np.array(self.value)[np.where(np.isnan(x), len(self.value) - 1, x).astype(np.intp)]
+    def columns(self, x: Values, fold: int | None = None) -> Iterator[Values]:
+        """Yield the columns that level numbers x (rows,) become, in any fold."""
+        found = _of_levels(self.value, x)
         if not self.width:
             yield found
         for position in range(self.width):
             yield (found == position).astype(np.float64)
+
+
+@dataclass(frozen=True)
+class Means:
+    """What becomes of a column of categories by the shares of classes in them.
+
+    A training row is given the shares among the training rows of other folds, since it is one of the rows
+    that those of all tell of.
+
+    Attributes:
+        of_all: for each class that is counted, its share in each level, in one that was never seen, and where
+            there is a gap.
+        of_others: the same for each fold, of the training rows that are not in it.
+    """
+
+    of_all: tuple[tuple[float, ...], ...]
+    of_others: tuple[tuple[tuple[float, ...], ...], ...]
+
+    def columns(self, x: Values, fold: int | None = None) -> Iterator[Values]:
+        """Yield the columns that level numbers x become, of training rows of a fold or of new rows."""
+        for value in self.of_all if fold is None else self.of_others[fold]:
+            yield _of_levels(value, x)
 
 
 @dataclass(frozen=True)
@@ -176,51 +105,93 @@ class Encoder:
     Attributes:
         fitted: what becomes of each column of ``expanded`` rows.
         schema: the columns it was fitted to.
+        folds: numbers of the training rows in each fold of ``Means``; empty if there are none.
     """
 
-    fitted: tuple[Numbers | Levels, ...]
+    fitted: tuple[Numbers | Levels | Means, ...]
     schema: Schema
+    folds: Folds = ()
 
-    def transform(self, X: Rows) -> Rows:
-        """Return rows X [rows, d] of a table as numbers without gaps; each depends on itself alone."""
+    def transform(self, X: Rows, fold: int | None = None) -> Rows:
+        """Return rows X [rows, d] of a table as numbers without gaps; each depends on itself alone.
+
+        Args:
+            X: new rows, or if ``fold`` is given training rows of that fold.
+            fold: see there.
+        """
         raw = expanded(X, self.schema)
-        return np.column_stack([c for i, one in enumerate(self.fitted) for c in one.columns(raw[:, i])])
+        return np.column_stack([c for i, one in enumerate(self.fitted) for c in one.columns(raw[:, i], fold)])
 
     def task(self, task: Task) -> Task:
-        """Return a task whose columns are numbers."""
+        """Return the task of which rows it was fitted to, with numbers as columns."""
         X = self.transform(task.X)
+        for fold, rows in enumerate(map(list, self.folds)):
+            X[rows] = self.transform(task.X[rows], fold)
         features = tuple(f"x{i}" for i in range(X.shape[1]))
         return replace(task, X=X, features=features, schema=None, unlabelled=None)
 
     @property
     def text(self) -> str:
         """The encoder as JSON."""
-        return json.dumps([asdict(one) for one in self.fitted])
+        return json.dumps({"columns": [asdict(one) for one in self.fitted], "folds": self.folds})
 
     @classmethod
-    def of(cls, text: str, schema: Schema) -> Self:
-        """Return the encoder whose ``text`` is given, by anybody.
+    def of(cls, text: str, schema: Schema, n_rows: int) -> Self:
+        """Return the encoder whose ``text`` is given, by anybody, of a table with so many rows.
 
         Raises:
             ValueError: it is not one for these columns.
         """
         columns, content = expanded_columns(schema), json.loads(text)
-        if not isinstance(content, list) or len(content) != len(columns):
+        if not isinstance(content, dict) or set(content) != {"columns", "folds"}:
+            raise ValueError("its encoder does not have columns and folds")
+        if not isinstance(content["columns"], list) or len(content["columns"]) != len(columns):
             raise ValueError(f"its encoder is not for {len(columns)} columns")
-        fitted = tuple(_read(one, column) for one, column in zip(content, columns, strict=True))
-        return cls(fitted, schema)
+        folds = _read_folds(content["folds"], n_rows)
+        fitted = (
+            _read(one, column, len(folds)) for one, column in zip(content["columns"], columns, strict=True)
+        )
+        return cls(tuple(fitted), schema, folds)
 
 
-def _read(content: Any, column: Column) -> Numbers | Levels:
+def _of_levels(value: tuple[float, ...], x: Values) -> Values:
+    """Return what is said of each level number in x (rows,); the last is said of gaps."""
+    return np.array(value)[np.where(np.isnan(x), len(value) - 1, x).astype(np.intp)]
+
+
+def _read(content: Any, column: Column, n_folds: int) -> Numbers | Levels | Means:
     kind: Any = Levels if column.levels else Numbers
+    if column.levels and isinstance(content, dict) and "of_all" in content:
+        kind = Means
     if not isinstance(content, dict) or set(content) != {field.name for field in fields(kind)}:
         raise ValueError(f"its encoder of {column.name[:60]!r} is not one of {kind.__name__.lower()}")
-    if kind is Numbers:
-        return read_as(Numbers, content)
-    levels = read_as(Levels, content)
-    if len(levels.value) != len(column.levels) + 2:
+    read: Numbers | Levels | Means = read_as(kind, content)
+    if isinstance(read, Means) and len(read.of_others) != n_folds:
+        raise ValueError(f"its encoder of {column.name[:60]!r} has another number of folds than {n_folds}")
+    if any(len(values) != len(column.levels) + 2 for values in _values_of(read)):
         raise ValueError(f"its encoder has another number of categories than {column.name[:60]!r}")
-    return levels
+    if isinstance(read, Means) and any(len(fold) != len(read.of_all) for fold in read.of_others):
+        raise ValueError(f"its encoder of {column.name[:60]!r} counts other classes in a fold")
+    return read
+
+
+def _values_of(read: Numbers | Levels | Means) -> Iterator[tuple[float, ...]]:
+    """Yield what is said of each level."""
+    match read:
+        case Levels():
+            yield read.value
+        case Means():
+            yield from read.of_all
+            for fold in read.of_others:
+                yield from fold
+
+
+def _read_folds(content: Any, n_rows: int) -> Folds:
+    folds = tuple(read_as(list[tuple[int, ...]], content))
+    rows = [row for fold in folds for row in fold]
+    if len(set(rows)) != len(rows) or not all(0 <= row < n_rows for row in rows):
+        raise ValueError(f"its encoder has folds of rows that are not below {n_rows}, or in two folds")
+    return folds
 
 
 def expanded(X: Rows, schema: Schema) -> Rows:

@@ -19,7 +19,7 @@ from ckcv_ray.core.options import Option, check_options, described, option, opti
 from ckcv_ray.core.resampling import Complete, Outer, Resampling
 from ckcv_ray.errors import InputError
 from ckcv_ray.learners import DEFAULT, Learner, learners_of
-from ckcv_ray.learners.encoder import RARE, Categories, Encoding, Gaps
+from ckcv_ray.learners.encoding import RARE, Categories, Encoding, Gaps
 from ckcv_ray.study.assembly import assembled, chosen, values_of_learners
 from ckcv_ray.study.certification import Certification, Nested, Occam
 from ckcv_ray.study.parts import FIELDS, SEVERAL, SLOTS, check_names, check_part, read_part
@@ -56,7 +56,8 @@ class Study:
         seed: seed of the splits, non-negative.
         report_k: values of k whose own best candidate and l_ee are reported in addition to the winner's.
         exhaustive: compute every evaluation of both stages instead of dropping what is provably beaten.
-        encode: how categories become numbers: "onehot", "ordinal", or "auto" for what suits the learner.
+        encode: how categories become numbers: "onehot", "ordinal", "target", or "auto" for what suits
+            the learner.
         fill: what fills gaps in numbers and dates: "median", "mean" or "most_frequent".
         rare: share of the training rows below which categories are joined.
 
@@ -93,7 +94,9 @@ class Study:
         Categories.AUTO,
         Option(
             lambda name, value: Categories(check_choice(name, value, Categories)),
-            "How categories become numbers in each split: onehot, ordinal, or auto, as suits the learner.",
+            "How categories become numbers in each split: onehot, ordinal, target (the share of each class "
+            "among the rows of a category, for a training row in other folds), or auto, as suits the "
+            "learner.",
             shown="auto",
             panel="Columns",
             unsaid=True,

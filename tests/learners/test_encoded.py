@@ -13,7 +13,7 @@ from learner_contract import same_files
 from sklearn.compose import ColumnTransformer
 from sklearn.impute import SimpleImputer
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder, StandardScaler
+from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder, StandardScaler, TargetEncoder
 from untidy import untidy
 
 from ckcv_ray import Execution, Job, Study, load_run
@@ -21,7 +21,8 @@ from ckcv_ray.data.columns import ColumnKind
 from ckcv_ray.data.task import Task, learning_task
 from ckcv_ray.errors import InputError, StoreError
 from ckcv_ray.learners import encoded
-from ckcv_ray.learners.encoder import PARTS, Categories, Encoder, Encoding, Gaps, expanded, expanded_columns
+from ckcv_ray.learners.encoder import PARTS, Encoder, expanded, expanded_columns
+from ckcv_ray.learners.encoding import Categories, Encoding, Gaps
 from ckcv_ray.runs.run import run_job
 from ckcv_ray.runs.verify import verify
 from ckcv_ray.study import Problem
@@ -33,6 +34,7 @@ ENCODINGS = [
     Encoding(Categories.ORDINAL),
     Encoding(Categories.ORDINAL, Gaps.MOST_FREQUENT, 0.0),
 ]
+TARGET = Encoding(Categories.TARGET)
 LEARNERS = ["svm", "linear", "boosting", "forest", "neighbors", "tree", "naive_bayes", "lda"]
 
 
@@ -84,7 +86,7 @@ def test_columns_are_encoded_as_by_scikit_learn(encoding, n, task):
     assert np.array_equal(np.column_stack(ordered), expected)
     assert all(bool(made) == had_gaps for made, had_gaps in indicators)
     assert np.isfinite(encoder.transform(task.X)).all()
-    assert encoder.transform(task.X).shape[1] <= encoding.width(task.schema)
+    assert encoder.transform(task.X).shape[1] <= encoding.width(task.schema, 2)
 
 
 @given(st.data())
@@ -134,29 +136,84 @@ def test_dates_become_parts(task):
 
 
 def test_an_encoder_is_read_back_from_its_text(task):
-    for encoding in ENCODINGS:
+    for encoding in (*ENCODINGS, TARGET):
         encoder = encoding.fit(task, np.arange(50))
-        again = Encoder.of(encoder.text, task.schema)
+        again = Encoder.of(encoder.text, task.schema, task.n)
         assert again.text == encoder.text
-        assert again.transform(task.X).tobytes() == encoder.transform(task.X).tobytes()
+        assert again.task(task).X.tobytes() == encoder.task(task).X.tobytes()
 
 
-@pytest.mark.parametrize(
-    ("change", "told"),
-    [
-        (lambda rows: rows[0].update(scale=0.0), "divides by 0.0"),
-        (lambda rows: rows[0].update(fill="x"), "fill"),
-        (lambda rows: rows[0].update(more=1), "is not one of numbers"),
-        (lambda rows: rows[1].update(width=1), "a column that does not exist"),
-        (lambda rows: rows[1]["value"].pop(), "another number of categories than 'city'"),
-        (lambda rows: rows.pop(), "is not for 9 columns"),
-    ],
-)
-def test_a_foreign_encoder_is_refused(change, told, task):
-    rows = json.loads(ENCODINGS[0].fit(task, np.arange(50)).text)
-    change(rows)
+FOREIGN = [
+    (Categories.ONEHOT, lambda c: c["columns"][0].update(scale=0.0), "divides by 0.0"),
+    (Categories.ONEHOT, lambda c: c["columns"][0].update(fill="x"), "fill"),
+    (Categories.ONEHOT, lambda c: c["columns"][0].update(more=1), "is not one of numbers"),
+    (Categories.ONEHOT, lambda c: c["columns"][1].update(width=1), "a column that does not exist"),
+    (Categories.ONEHOT, lambda c: c["columns"][1]["value"].pop(), "another number of categories than 'city'"),
+    (Categories.ONEHOT, lambda c: c["columns"].pop(), "is not for 9 columns"),
+    (Categories.ONEHOT, lambda c: c.pop("folds"), "columns and folds"),
+    (Categories.TARGET, lambda c: c["folds"].pop(), "another number of folds"),
+    (Categories.TARGET, lambda c: c["folds"][0].append(80), "not below 80"),
+    (Categories.TARGET, lambda c: c["folds"][0].append(c["folds"][1][0]), "in two folds"),
+    (Categories.TARGET, lambda c: c["columns"][1]["of_all"][0].pop(), "another number of categories"),
+    (Categories.TARGET, lambda c: c["columns"][1]["of_others"][2][0].pop(), "another number of categories"),
+    (Categories.TARGET, lambda c: c["columns"][1]["of_others"][1].clear(), "other classes in a fold"),
+]
+
+
+@pytest.mark.parametrize(("categories", "change", "told"), FOREIGN)
+def test_a_foreign_encoder_is_refused(categories, change, told, task):
+    content = json.loads(Encoding(categories).fit(task, np.arange(50)).text)
+    change(content)
     with pytest.raises(ValueError, match=told):
-        Encoder.of(json.dumps(rows), task.schema)
+        Encoder.of(json.dumps(content), task.schema, task.n)
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize("grouped", [False, True])
+def test_shares_of_classes_are_those_of_scikit_learn(n_classes, grouped):
+    """Training rows are encoded as by ``fit_transform`` with the same folds, others as by ``transform``."""
+    rng = np.random.default_rng(np.random.SeedSequence(5))
+    n = 90
+    word = rng.integers(0, 12, n)
+    texts = [None if one == 11 else f"w{one}" for one in word]
+    y = (word + rng.integers(0, 2, n)) % n_classes
+    groups = rng.integers(0, 20, n) if grouped else None
+    task = Task.of(pa.table({"word": texts, "x": rng.normal(size=n)}), y, groups=groups)
+    train = rng.permutation(n)[:60]
+    encoder = TARGET.fit(task, train)
+    folds = [np.flatnonzero(np.isin(train, rows)) for rows in encoder.folds]
+    assert len(folds) == 5
+    assert sorted(row for rows in encoder.folds for row in rows) == sorted(train)
+    if grouped:
+        of_fold = [set(task.groups[list(rows)]) for rows in encoder.folds]
+        assert sum(map(len, of_fold)) == len(set().union(*of_fold))
+
+    class Given:
+        def split(self, X, y, groups=None):
+            return ((np.delete(np.arange(60), fold), fold) for fold in folds)
+
+        def get_n_splits(self, X=None, y=None, groups=None):
+            return len(folds)
+
+    hand = TargetEncoder(cv=Given())
+    word = task.X[:, [0]]
+    expected = np.empty((n, 1 if n_classes == 2 else n_classes))
+    expected[train] = hand.fit_transform(word[train], y[train])
+    others = np.setdiff1d(np.arange(n), train)
+    expected[others] = hand.transform(word[others])
+    made = encoder.task(task).X
+    assert np.array_equal(made[:, : expected.shape[1]], expected)
+    assert made.shape[1] <= TARGET.width(task.schema, n_classes)
+
+
+def test_shares_of_classes_need_two_rows_of_each_in_every_split():
+    y = np.array([0] * 20 + [1] * 2)
+    task = Task.of(pa.table({"word": ["a", "b"] * 11, "x": np.arange(22.0)}), y)
+    with pytest.raises(InputError, match="a class has a single row: choose encode=onehot"):
+        TARGET.fit(task, np.arange(21))
+    grouped = replace(task, groups=np.array([0] * 11 + [1] * 11, np.int32), group="g")
+    with pytest.raises(InputError, match="all are of one group"):
+        TARGET.fit(grouped, np.arange(10))
 
 
 SMALL = {
@@ -171,8 +228,9 @@ def small(learner: str, **options) -> Study:
 
 
 @pytest.mark.parametrize("learner", LEARNERS)
-def test_every_learner_runs_on_any_table_and_is_verified(learner, task, tmp_path):
-    result = run_job(Job(small(learner), task, tmp_path / "run"), SERIAL)
+@pytest.mark.parametrize("encode", ["auto", "target"])
+def test_every_learner_runs_on_any_table_and_is_verified(learner, encode, task, tmp_path):
+    result = run_job(Job(small(learner, encode=encode), task, tmp_path / "run"), SERIAL)
     assert result.execution["failures"] == []
     again = load_run(tmp_path / "run")
     assert again.certificate.to_json() == result.certificate.to_json()
@@ -188,6 +246,9 @@ def test_every_learner_runs_on_any_table_and_is_verified(learner, task, tmp_path
         {"certify": "holdout", "holdout_share": 0.5},
         {"criterion": "balanced"},
         {"encode": "ordinal", "fill": "mean", "rare": 0.1},
+        {"encode": "target"},
+        {"encode": "target", "certify": "nested", "outer_splits": 3, "k": (3, 4)},
+        {"encode": "target", "certify": "holdout", "holdout_share": 0.5},
     ],
     ids=str,
 )
@@ -211,7 +272,8 @@ def test_ray_gives_the_bytes_of_a_serial_run(ray_session, task, tmp_path):
     assert same_files(tmp_path / "serial", tmp_path / "ray")
 
 
-def test_a_column_that_knows_the_labels_of_other_rows_fools_no_claim():
+@pytest.mark.parametrize("encode", ["auto", "target"])
+def test_a_column_that_knows_the_labels_of_other_rows_fools_no_claim(encode):
     """Labels are a toss of a coin; each category has a few rows, so its mean label nearly gives them away.
 
     Whoever fits an encoder to all rows first sees an error far below one half, and certifies it.
@@ -223,7 +285,11 @@ def test_a_column_that_knows_the_labels_of_other_rows_fools_no_claim():
     mean = np.array([y[word == one].mean() for one in word])
     assert np.mean((mean > 0.5) != y) < 0.3, "what would be seen by an encoder of all rows"
     task = Task.of(pa.table({"word": [f"w{i:03}" for i in word], "x": rng.normal(size=n)}), y)
-    study = Study.of(learner="linear,tree", k=(3, 5), n_splits=10, rare=0.0, certify="nested", outer_splits=6)
+    study = Study.of(
+        learner="linear,tree", k=(3, 5), n_splits=10, encode=encode, certify="nested", outer_splits=6
+    )
+    if encode == "auto":
+        study = study.replace(rare=0.0)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         result = run_job(Job(study, task), SERIAL)

@@ -244,7 +244,7 @@ def test_a_run_of_schema_4_is_refused_by_every_command_and_left_alone(
     before = {file: file.read_bytes() for file in out.rglob("*") if file.is_file()}
     rows = tmp_path / "new.parquet"
     parquet.write_table(TASK.columns(), rows)
-    told = "schema 4; this version reads 7. The run was made by another version of this package: read it with"
+    told = "schema 4; this version reads 8. The run was made by another version of this package: read it with"
     options = ("--C", "0.1,1", "--gamma", "0.1,1", "--k", "3,4", "--n-splits", "3")
     for words in (
         ("status", out), ("report", out), ("predict", out, rows), ("run", rows, "--out", out, *options),

@@ -1,6 +1,5 @@
 """One split: its rows, and what the fits of several settings share on them."""
 
-import hashlib
 from collections.abc import Hashable
 from copy import deepcopy
 from functools import cached_property
@@ -11,6 +10,7 @@ import numpy as np
 from ckcv_ray.data.schema import Classes, Index, Rows
 from ckcv_ray.data.task import Task
 from ckcv_ray.learners.base import Setting
+from ckcv_ray.learners.seeds import drawn, seeds_of
 from ckcv_ray.learners.sklearn import model as models
 from ckcv_ray.learners.sklearn.packing import last_step
 from ckcv_ray.learners.sklearn.paths import Path, Plain
@@ -160,14 +160,3 @@ class Block:
         with models.quiet() as caught:
             X = head.fit_transform(self.X, self.y)
         return Head(head, X, models.status_of(caught), [])
-
-
-def seeds_of(train: Index) -> np.random.SeedSequence:
-    """Return the source of seeds of a fit to the rows with these numbers: the same on every machine."""
-    digest = hashlib.sha256(np.ascontiguousarray(train, dtype="<i8").tobytes()).digest()
-    return np.random.SeedSequence(int.from_bytes(digest, "little"))
-
-
-def drawn(seeds: np.random.SeedSequence, count: int) -> list[int]:
-    """Return the first seeds of a source."""
-    return [int(seed) >> 1 for seed in seeds.generate_state(max(1, count))][:count]

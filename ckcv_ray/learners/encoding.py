@@ -1,0 +1,173 @@
+"""How columns become numbers in every split: scikit-learn's transformers, fitted to its training rows.
+
+What is kept of a transformer is what it makes of each value (``learners.encoder``).
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ckcv_ray.data.columns import ColumnKind, Schema
+from ckcv_ray.data.schema import Index, Rows
+from ckcv_ray.data.task import Task
+from ckcv_ray.errors import InputError
+from ckcv_ray.learners.encoder import PARTS, Encoder, Levels, Means, Numbers, expanded, expanded_columns
+from ckcv_ray.learners.seeds import drawn, seeds_of
+
+LEAST_RARE = 2  # rows
+RARE = 0.01
+CROSS_FITS, FEWEST_CROSS_FITS = 5, 2
+
+
+class Categories(StrEnum):
+    """How categories become numbers."""
+
+    AUTO = "auto"
+    ONEHOT = "onehot"
+    ORDINAL = "ordinal"
+    TARGET = "target"
+
+
+class Gaps(StrEnum):
+    """What fills gaps in numbers and dates; a column of its own says where they were."""
+
+    MEDIAN = "median"
+    MEAN = "mean"
+    MOST_FREQUENT = "most_frequent"
+
+
+@dataclass(frozen=True)
+class Encoding:
+    """How columns become numbers, fitted in every split.
+
+    Attributes:
+        categories: one column for each category ("onehot"), one number ("ordinal"), the share of each class
+            in it ("target"; of two classes, of the second), or "auto" for what suits the learner.
+        gaps: what fills gaps in numbers and dates. A gap in a category is a category.
+        rare: share of the training rows below which categories are joined.
+    """
+
+    categories: Categories = Categories.AUTO
+    gaps: Gaps = Gaps.MEDIAN
+    rare: float = RARE
+
+    def suited(self, trees: bool) -> "Encoding":
+        """Return the encoding with ``auto`` replaced: trees split numbers, other learners need columns."""
+        if self.categories is not Categories.AUTO:
+            return self
+        return replace(self, categories=Categories.ORDINAL if trees else Categories.ONEHOT)
+
+    def width(self, schema: Schema, n_classes: int) -> int:
+        """Return the largest number of columns that a table can become."""
+        columns = 0
+        for one in schema:
+            if one.kind is ColumnKind.CATEGORY:
+                columns += self._columns_of(len(one.levels), n_classes)
+            else:
+                columns += 2 * (len(PARTS) if one.kind is ColumnKind.DATE else 1)
+        return columns
+
+    def _columns_of(self, n_levels: int, n_classes: int) -> int:
+        match self.categories:
+            case Categories.ORDINAL:
+                return 1
+            case Categories.TARGET:
+                return len(_counted(n_classes))
+            case _:
+                return n_levels + 1
+
+    def fit(self, task: Task, train: Index) -> "Encoder":
+        """Fit an encoder to some rows of a task, on which alone it depends.
+
+        Raises:
+            InputError: categories are to become shares of classes, and a class has a single row.
+        """
+        assert task.schema is not None
+        folds = _folds(task, train) if self.categories is Categories.TARGET else ()
+        X, columns = expanded(task.X[train], task.schema), expanded_columns(task.schema)
+        categorical = np.array([bool(one.levels) for one in columns])
+        numbers = iter(self._fit_numbers(X[:, ~categorical]))
+        fitted = (
+            self._fit_levels(X[:, [i]], len(one.levels), task, train, folds) if one.levels else next(numbers)
+            for i, one in enumerate(columns)
+        )
+        rows_of = tuple(tuple(np.sort(train[fold]).tolist()) for fold in folds)
+        return Encoder(tuple(fitted), task.schema, rows_of)
+
+    def _fit_numbers(self, X: Rows) -> list[Numbers]:
+        from sklearn.impute import SimpleImputer
+        from sklearn.preprocessing import StandardScaler
+
+        if not X.shape[1]:
+            return []
+        imputer = SimpleImputer(strategy=str(self.gaps), keep_empty_features=True).fit(X)
+        mean, scale = np.zeros(X.shape[1]), np.ones(X.shape[1])
+        if self.categories is not Categories.ORDINAL:
+            scaler = StandardScaler().fit(imputer.transform(X))
+            mean, scale = scaler.mean_, scaler.scale_
+        parts = imputer.statistics_, np.isnan(X).any(axis=0), mean, scale
+        return [Numbers(*one) for one in zip(*(part.tolist() for part in parts), strict=True)]
+
+    def _fit_levels(
+        self, values: Rows, n_levels: int, task: Task, train: Index, folds: Sequence[Index]
+    ) -> Levels | Means:
+        from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder
+
+        least = max(LEAST_RARE, int(np.ceil(self.rare * len(values))))
+        unseen_and_gap = (float(n_levels), np.nan)
+        every = np.append(np.arange(float(n_levels)), unseen_and_gap)[:, None]
+        if self.categories is Categories.TARGET:
+            targets = [(task.y[train] == one).astype(np.float64) for one in _counted(task.n_classes)]
+            others = (np.delete(np.arange(len(train)), fold) for fold in folds)
+            of_others = tuple(_means(values[rows], [y[rows] for y in targets], every) for rows in others)
+            return Means(_means(values, targets, every), of_others)
+        if self.categories is Categories.ORDINAL:
+            ordinal = OrdinalEncoder(
+                handle_unknown="use_encoded_value",
+                unknown_value=-1,
+                encoded_missing_value=-2,
+                min_frequency=least,
+            )
+            return Levels(tuple(ordinal.fit(values).transform(every)[:, 0].tolist()), 0)
+        onehot = OneHotEncoder(handle_unknown="infrequent_if_exist", min_frequency=least, sparse_output=False)
+        columns = onehot.fit(values).transform(every)
+        place = np.where(columns.any(axis=1), columns.argmax(axis=1), -1).astype(np.float64)
+        return Levels(tuple(place.tolist()), columns.shape[1])
+
+
+def _counted(n_classes: int) -> range:
+    """Return the classes whose shares say all."""
+    return range(1, 2) if n_classes == 2 else range(n_classes)
+
+
+def _means(values: Rows, targets: list[NDArray[np.float64]], every: Rows) -> tuple[tuple[float, ...], ...]:
+    """Return for each target its mean in each category, drawn towards the mean of all rows."""
+    from sklearn.preprocessing import TargetEncoder
+
+    encoders = (TargetEncoder(target_type="continuous").fit(values, y) for y in targets)
+    return tuple(tuple(one.transform(every)[:, 0].tolist()) for one in encoders)
+
+
+def _folds(task: Task, train: Index) -> list[Index]:
+    """Divide training rows, by position, into folds with all classes, of whole groups where there are any.
+
+    Raises:
+        InputError: a class has a single row, or all rows are of one group.
+    """
+    from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold
+
+    y, groups = task.y[train], task.groups_of(train)
+    of_class = np.bincount(y)
+    rarest, n_groups = int(of_class[of_class > 0].min()), len(train if groups is None else np.unique(groups))
+    if min(rarest, n_groups) < FEWEST_CROSS_FITS:
+        what = "a class has a single row" if rarest < FEWEST_CROSS_FITS else "all are of one group"
+        raise InputError(
+            f"encode=target divides the training rows of a split into folds, and {what}: choose encode=onehot"
+        )
+    splitter = StratifiedKFold if groups is None else StratifiedGroupKFold
+    (seed,) = drawn(seeds_of(train), 1)
+    folds = splitter(min(CROSS_FITS, rarest, n_groups), shuffle=True, random_state=seed % 2**32)
+    return [fold for _, fold in folds.split(y, y, groups) if len(fold)]
