@@ -221,7 +221,7 @@ def test_a_study_that_does_not_go_with_its_data_is_refused(out: Path, name: str)
     check_refused(out, told)
 
 
-@pytest.mark.parametrize("schema", [4, 5, 6, 8, "7", None, [5], {}, ESC, "x" * 10**6])
+@pytest.mark.parametrize("schema", [4, 5, 6, 7, 9, "8", None, [5], {}, ESC, "x" * 10**6])
 def test_a_run_of_another_schema_is_refused_in_a_sentence(out: Path, schema: object) -> None:
     put(out, "study.json", lambda content: content.update(schema=schema))
     check_refused(out, f"study.json: schema {repr(schema)[:100]}")
