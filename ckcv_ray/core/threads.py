@@ -27,14 +27,11 @@ def one_thread() -> Iterator[None]:
 
 
 @contextmanager
-def ending_process_after(seconds: float | None) -> Iterator[None]:
-    """End the process, with its stack on stderr, if the context lasts longer; None for any time.
+def ending_process_after(seconds: float) -> Iterator[None]:
+    """End the process, with its stack on stderr, if the context lasts longer.
 
     Compiled code that never returns cannot be interrupted in any other way.
     """
-    if seconds is None:
-        yield
-        return
     faulthandler.dump_traceback_later(seconds, exit=True, file=sys.__stderr__ or sys.stderr)
     try:
         yield

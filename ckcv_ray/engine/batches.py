@@ -49,11 +49,13 @@ class Rates:
 
     Attributes:
         seconds, cost: seconds spent, and the cost of what was computed, (n_learners,).
+        per_cost: seconds per unit of cost, (n_learners,); inf if not yet known.
     """
 
     def __init__(self, n_learners: int = 1) -> None:
         self.seconds: Values = np.zeros(n_learners)
         self.cost: Values = np.zeros(n_learners)
+        self.per_cost: Values = np.full(n_learners, inf)
 
     def add(self, seconds: float, cost: Values, by_learner: Sequence[float] = ()) -> None:
         """Add the measurement of a batch.
@@ -67,12 +69,8 @@ class Rates:
         if weights.any():
             self.seconds += seconds * weights / weights.sum()
             self.cost += cost
-
-    @property
-    def per_cost(self) -> Values:
-        """Seconds per unit of cost, (n_learners,); inf if not yet known."""
-        measured = self.cost > 0
-        return np.where(measured, self.seconds / np.where(measured, self.cost, 1.0), inf)
+            measured = self.cost > 0
+            self.per_cost = np.where(measured, self.seconds / np.where(measured, self.cost, 1.0), inf)
 
     def seconds_for(self, cost: Values) -> float:
         """Return the seconds expected for work, given its cost for each learner, (n_learners,)."""

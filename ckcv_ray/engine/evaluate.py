@@ -63,7 +63,6 @@ class Evaluated(NamedTuple):
     members: tuple[Member, ...] = ()
     failure: Failure | None = None
     solving: float = 0.0
-    seconds: float = 0.0
 
 
 class Prepared(NamedTuple):
@@ -106,15 +105,16 @@ def evaluate(units: Iterable[Unit], inputs: Inputs) -> Outcome:
     problem.learner.load()
     start = perf_counter()
     with one_thread():
-        results = [result for unit in units for result in _paths(unit, inputs)]
+        timed = [one for unit in units for one in _paths(unit, inputs)]
+    results = [result for result, _ in timed]
     records = _records(results, problem.n_totals, problem.wide_totals)
     members = tuple(member for result in results for member in result.members)
     failures = tuple(result.failure for result in results if result.failure)
     solving = sum(result.solving for result in results)
     peak = KIBIBYTE * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     by_learner = np.zeros(len(problem.learners))
-    for result in results:
-        by_learner[problem.learner_of_paths[result.path]] += result.seconds
+    for result, seconds in timed:
+        by_learner[problem.learner_of_paths[result.path]] += seconds
     seconds = perf_counter() - start
     return Outcome(
         records, failures, members, seconds, len(records), solving, peak, tuple(by_learner.tolist())
@@ -131,8 +131,11 @@ def failed(units: Iterable[Unit], n_totals: int, reason: str, wide: bool = False
     return Outcome(np.empty(0, record_type(n_totals, wide)), failures, ())
 
 
-def _paths(unit: Unit, inputs: Inputs) -> Iterator[Evaluated]:
-    """Generate the result of each path of a unit; on an error, of the longest prefix that can be computed."""
+def _paths(unit: Unit, inputs: Inputs) -> Iterator[tuple[Evaluated, float]]:
+    """Generate the result of each path of a unit, and its seconds.
+
+    On an error it is the result of the longest prefix of the path that can be computed.
+    """
     prepared: Prepared | None = None
     for path, length in unit.paths:
         start = perf_counter()
@@ -141,7 +144,7 @@ def _paths(unit: Unit, inputs: Inputs) -> Iterator[Evaluated]:
             result = _path(unit, inputs, prepared, path, length)
         except Exception:  # any error: the other paths continue, and the failure holds the traceback
             result = _longest_prefix(unit, inputs, prepared, path, length, traceback.format_exc())
-        yield result._replace(seconds=perf_counter() - start)
+        yield result, perf_counter() - start
 
 
 def _prepare(unit: Unit, inputs: Inputs) -> Prepared:
@@ -169,8 +172,9 @@ def _longest_prefix(
 
 
 def _path(unit: Unit, inputs: Inputs, prepared: Prepared, path: int, length: int) -> Evaluated:
-    limit = None if inputs.fit_timeout is None else inputs.fit_timeout * length
-    with ending_process_after(limit):
+    if inputs.fit_timeout is None:
+        return _fitted(unit, inputs, prepared, path, length)
+    with ending_process_after(inputs.fit_timeout * length):
         return _fitted(unit, inputs, prepared, path, length)
 
 

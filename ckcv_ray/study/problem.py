@@ -235,8 +235,11 @@ class Problem:
 
         Costs of different learners cannot be compared.
         """
-        fold = self.sizes[size]
-        return self.cost_of(fold.n_train + (stage is not Stage.SELECT) * fold.n_select)
+        refit = stage is not Stage.SELECT
+        if (refit, size) not in self._costs:
+            fold = self.sizes[size]
+            self._costs[refit, size] = self.cost_of(fold.n_train + refit * fold.n_select)
+        return self._costs[refit, size]
 
     def cost_of(self, units: int) -> Costs:
         """Return the relative cost of a fit by each learner on this many units, (n_learners,)."""
@@ -246,10 +249,12 @@ class Problem:
     def cost_of_fits(self, stage: Stage, size: int, paths: ArrayLike, fits: ArrayLike) -> Costs:
         """Return the summed cost of fits by each learner, (n_learners,), given how many on which paths."""
         learners = self.learner_of_paths[np.asarray(paths, dtype=np.intp)]
-        return self.cost(stage, size) * np.bincount(learners, fits, len(self.learners))
+        return np.asarray(self.cost(stage, size) * np.bincount(learners, fits, len(self.learners)))
 
     def cost_of_unit(self, unit: Unit) -> Costs:
         """Return the cost of a unit by each learner, all steps of its paths included, (n_learners,)."""
+        if len(self.learners) == 1:  # a batch has hundreds of units
+            return self.cost(unit.stage, unit.size) * sum(length for _, length in unit.paths)
         return self.cost_of_fits(unit.stage, unit.size, *zip(*unit.paths, strict=True))
 
     @property
@@ -296,6 +301,11 @@ class Problem:
         """
         train, _ = self.outer.rows(Stage.REFIT, 0, number)
         return Problem.of(self.study.inner(), self.task.rows(train))
+
+    @cached_property
+    def _costs(self) -> dict[tuple[bool, int], Costs]:
+        """Costs of fits that were asked for, by whether MS is trained on, and fold size."""
+        return {}
 
     @cached_property
     def _class_rows(self) -> dict[int, Index]:
