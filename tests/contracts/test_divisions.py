@@ -1,0 +1,266 @@
+"""What every division promises: a line in ``DIVISIONS`` is all that a new one needs."""
+
+from itertools import combinations
+from math import comb
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from sklearn.model_selection import LeaveOneOut as SklearnLeaveOneOut
+from sklearn.model_selection import LeavePOut as SklearnLeavePOut
+from sklearn.model_selection import StratifiedKFold
+
+from ckcv_ray.core.divisions import (
+    FORMS,
+    Bootstrap,
+    DrawnFolds,
+    Draws,
+    Given,
+    HoldOut,
+    KFold,
+    LeaveOneOut,
+    LeavePOut,
+    Nested,
+    RepeatedKFold,
+    Subsampling,
+    Units,
+    nested_halves,
+    nested_kfold,
+    parse_division,
+)
+from ckcv_ray.core.options import options
+from ckcv_ray.errors import InputError
+
+EVERY = [
+    HoldOut(0.3),
+    HoldOut(0.5, stratify=True),
+    KFold(5),
+    KFold(4, shuffle=False, remainder="last"),
+    KFold(3, stratify=True),
+    RepeatedKFold(4, 3),
+    RepeatedKFold(3, 2, stratify=True),
+    DrawnFolds(5),
+    LeaveOneOut(),
+    LeavePOut(2),
+    Subsampling(20, 0.25),
+    Subsampling(7, 0.4, stratify=True),
+    Bootstrap(10),
+    nested_halves(4),
+    nested_kfold(3, 4),
+]
+PARTITIONS = [one for one in EVERY if isinstance(one, KFold | LeaveOneOut)]
+REPEATS = (DrawnFolds, Bootstrap)  # that may have a row twice
+
+
+def splits(division, n, seed=0, strata=None):
+    units = Units(n, strata)
+    return [division.split(units, number, Draws(seed)) for number in range(division.n_splits(n))]
+
+
+def labels(n, seed=0, classes=3):
+    return np.random.default_rng(seed).integers(0, classes, n)
+
+
+@pytest.mark.parametrize("division", EVERY, ids=repr)
+@given(n=st.integers(6, 40), seed=st.integers(0, 2**32))
+def test_every_split_fits_on_some_rows_and_scores_others(division, n, seed):
+    strata = labels(n)
+    found = splits(division, n, seed, strata)
+    assert len(found) == division.n_splits(n)
+    for train, select, estimate in found:
+        assert len(train)
+        assert len(estimate)
+        assert not len(select)
+        assert not np.intersect1d(train, estimate).size
+        for rows in (train, estimate):
+            assert 0 <= rows.min() <= rows.max() < n
+            assert np.all(np.diff(rows) >= 0)
+            assert isinstance(division, REPEATS) or np.all(np.diff(rows) > 0)
+        if not isinstance(division, REPEATS):
+            assert len(train) + len(estimate) == n
+
+
+@pytest.mark.parametrize("division", EVERY, ids=repr)
+def test_a_split_depends_on_its_number_and_the_seed_alone(division):
+    strata = labels(30)
+    forwards, units = splits(division, 30, 3, strata), Units(30, strata)
+    backwards = [division.split(units, number, Draws(3)) for number in range(len(forwards) - 1, -1, -1)]
+    for one, other in zip(forwards, reversed(backwards), strict=True):
+        assert all(np.array_equal(a, b) for a, b in zip(one, other, strict=True))
+    others = splits(division, 30, 4, strata)
+    fixed = isinstance(division, LeaveOneOut | LeavePOut) or not getattr(division, "shuffle", True)
+    same = all(np.array_equal(a.estimate, b.estimate) for a, b in zip(forwards, others, strict=True))
+    assert same == fixed
+
+
+@pytest.mark.parametrize("division", PARTITIONS, ids=repr)
+@given(n=st.integers(6, 60))
+def test_folds_cover_every_row_once(division, n):
+    scored = np.concatenate([one.estimate for one in splits(division, n, strata=labels(n))])
+    assert sorted(scored) == list(range(n))
+
+
+@given(n=st.integers(6, 200), folds=st.integers(2, 6))
+def test_sizes_of_folds(n, folds):
+    spread = [len(one.estimate) for one in splits(KFold(folds), n)]
+    assert spread == [n // folds + (i < n % folds) for i in range(folds)]
+    last = [len(one.estimate) for one in splits(KFold(folds, remainder="last"), n)]
+    assert last == [n // folds] * (folds - 1) + [n - (folds - 1) * (n // folds)]
+
+
+def test_contiguous_folds_are_contiguous():
+    for one in splits(KFold(4, shuffle=False, remainder="last"), 30):
+        assert np.all(np.diff(one.estimate) == 1)
+    assert [len(one.estimate) for one in splits(KFold(4, shuffle=False, remainder="last"), 30)] == [
+        7,
+        7,
+        7,
+        9,
+    ]
+
+
+@given(n=st.integers(12, 120), folds=st.integers(2, 5), seed=st.integers(0, 99))
+def test_stratified_folds_share_every_class(n, folds, seed):
+    strata = labels(n, seed)
+    found = splits(KFold(folds, stratify=True), n, seed, strata)
+    counts = np.array([np.bincount(strata[one.estimate], minlength=3) for one in found])
+    assert np.all(counts.max(axis=0) - counts.min(axis=0) <= 1)
+    sizes = counts.sum(axis=1)
+    assert sizes.max() - sizes.min() <= 1
+    if np.bincount(strata).min() >= folds:
+        theirs = [len(score) for _, score in StratifiedKFold(folds).split(strata, strata)]
+        assert sorted(theirs) == sorted(sizes)
+
+
+@given(n=st.integers(20, 200), share=st.floats(0.1, 0.6), seed=st.integers(0, 99))
+def test_stratified_samples_share_every_class(n, share, seed):
+    strata = labels(n, seed)
+    (one,) = splits(HoldOut(share, stratify=True), n, seed, strata)
+    wanted = len(one.estimate) / n * np.bincount(strata, minlength=3)
+    assert np.all(np.abs(np.bincount(strata[one.estimate], minlength=3) - wanted) < 1 + 1e-9)
+
+
+def test_leaving_out_is_that_of_scikit_learn():
+    for ours, theirs in ((LeaveOneOut(), SklearnLeaveOneOut()), (LeavePOut(3), SklearnLeavePOut(3))):
+        found, expected = splits(ours, 9), list(theirs.split(np.zeros(9)))
+        for one, (train, score) in zip(found, expected, strict=True):
+            assert np.array_equal(one.train, train)
+            assert np.array_equal(one.estimate, score)
+    assert [tuple(one.estimate) for one in splits(LeavePOut(2), 7)] == list(combinations(range(7), 2))
+
+
+def test_repetitions_differ_and_each_is_a_partition():
+    found = splits(RepeatedKFold(5, 3), 40)
+    rounds = [found[i : i + 5] for i in range(0, 15, 5)]
+    for one in rounds:
+        assert sorted(np.concatenate([split.estimate for split in one])) == list(range(40))
+    assert not np.array_equal(rounds[0][0].estimate, rounds[1][0].estimate)
+
+
+def test_a_bootstrap_fits_on_as_many_rows_and_scores_those_left():
+    for train, _, score in splits(Bootstrap(50), 30):
+        assert len(train) == 30
+        assert set(train) | set(score) == set(range(30))
+    rates = [len(one.estimate) / 200 for one in splits(Bootstrap(100), 200)]
+    assert abs(np.mean(rates) - (1 - 1 / 200) ** 200) < 0.01
+
+
+def test_drawn_folds_are_of_one_size():
+    assert {len(one.estimate) for one in splits(DrawnFolds(5), 33)} == {6}
+
+
+@pytest.mark.parametrize(
+    ("text", "division"),
+    [
+        ("kfold:10", KFold(10)),
+        ("kfold", KFold(10)),
+        ("repeated_kfold:10x5", RepeatedKFold(10, 5)),
+        ("loo", LeaveOneOut()),
+        ("lpo:2", LeavePOut(2)),
+        ("holdout:0.3", HoldOut(0.3)),
+        ("subsampling:100:0.25", Subsampling(100, 0.25)),
+        ("bootstrap:50", Bootstrap(50)),
+        ("drawn_folds:5", DrawnFolds(5)),
+        ("nested_halves:5", Nested(KFold(5), HoldOut(0.5))),
+        ("nested:5:3", Nested(KFold(5), KFold(3))),
+    ],
+)
+def test_divisions_are_named_by_text(text, division):
+    assert parse_division(text) == division
+
+
+def test_the_forms_that_are_named_can_be_read():
+    for text in FORMS.split(", "):
+        parse_division(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("tenfold", "is not known: expected holdout:0.3, kfold:10"),
+        ("kfold:1", "folds=1"),
+        ("kfold:ten", "'ten' is no number"),
+        ("kfold:2.5", "folds=2.5"),
+        ("kfold:10:3:4:5:6", "more values than kfold takes"),
+        ("loo:3", "more values than loo takes"),
+        ("holdout:1.5", "share=1.5 is not a share"),
+        ("repeated_kfold:10:5", "'10:5' is no number"),
+        ("bootstrap:0", "times=0"),
+    ],
+)
+def test_text_that_names_no_division_is_refused(text, told):
+    with pytest.raises(InputError, match=told):
+        parse_division(text)
+
+
+@pytest.mark.parametrize(
+    ("division", "n", "told"),
+    [
+        (KFold(20), 12, "kfold:20 has more folds than the 12 units"),
+        (RepeatedKFold(20, 2), 12, "more folds than the 12 units"),
+        (DrawnFolds(20), 12, "more folds than the 12 units"),
+        (HoldOut(0.99), 12, "no rows to fit on"),
+        (HoldOut(0.0), 12, "none to score"),
+        (Subsampling(3, 0.95), 12, "no rows to fit on"),
+        (LeavePOut(12), 12, "p is at most 11"),
+        (LeavePOut(10), 60, f"{comb(60, 10):,} splits of 60 units: at most 100,000"),
+    ],
+)
+def test_too_few_units_are_refused(division, n, told):
+    with pytest.raises(InputError, match=told):
+        division.n_splits(n)
+
+
+def test_given_splits_are_taken_as_they_are():
+    pairs = list(StratifiedKFold(3).split(np.zeros(12), [0, 1] * 6))
+    division = Given.of(pairs, 12)
+    for one, (train, score) in zip(splits(division, 12), pairs, strict=True):
+        assert np.array_equal(one.train, train)
+        assert np.array_equal(one.estimate, score)
+    assert division.digest == Given.of(pairs, 12).digest != Given.of(pairs[:2], 12).digest
+    mask = np.arange(12) < 4
+    (one,) = splits(Given.of([(~mask, mask)], 12), 12)
+    assert one.estimate.tolist() == [0, 1, 2, 3]
+
+
+@pytest.mark.parametrize(
+    ("pairs", "told"),
+    [
+        ([], "gives no splits"),
+        ([([0, 1], [1, 2])], "fits on row 1 and scores it"),
+        ([([0, 1], [])], "none to score"),
+        ([([0, 12], [1])], "row numbers from 0 to 11"),
+        ([([0.5], [1])], "row numbers from 0 to 11"),
+    ],
+)
+def test_splits_that_somebody_made_are_checked(pairs, told):
+    with pytest.raises(InputError, match=told):
+        Given.of(pairs, 12)
+
+
+def test_divisions_are_values():
+    for one in EVERY:
+        assert hash(one) == hash(one)
+        declared = options(one)
+        assert isinstance(one, Nested) or type(one)(**{name: getattr(one, name) for name in declared}) == one
