@@ -427,13 +427,14 @@ def parse_division(text: str) -> Division:
         InputError: it names none, or a value is out of range.
     """
     name, _, rest = text.strip().partition(":")
-    made = NESTED.get(name) or DIVISIONS.get(name)
+    made: Any = NESTED.get(name) or DIVISIONS.get(name)
     if made is None:
         raise InputError(f"resampling={text!r} is not known: expected {FORMS}")
     between = getattr(made, "between", ":")
-    words = [word for word in rest.split(between)] if rest else []
+    words = rest.split(between) if rest else []
     try:
-        return made(*map(_value, words))  # type: ignore[no-any-return]
+        division: Division = made(*map(_value, words))
+        return division
     except TypeError:
         raise InputError(f"resampling={text!r} has more values than {name} takes: expected {FORMS}") from None
 
@@ -447,9 +448,11 @@ def _value(word: str) -> float:
 
 def _rows(part: Any, n: int) -> Index:
     rows = np.asarray(part)
+    if not len(rows):
+        return NOTHING
     if rows.dtype == bool and rows.shape == (n,):
         rows = np.flatnonzero(rows)
-    if rows.ndim != 1 or rows.dtype.kind not in "iu" or (len(rows) and not 0 <= rows.min() <= rows.max() < n):
+    if rows.ndim != 1 or rows.dtype.kind not in "iu" or not 0 <= rows.min() <= rows.max() < n:
         raise InputError(f"a splitter gives row numbers from 0 to {n - 1}, not {str(part)[:60]}")
     return np.sort(rows).astype(np.intp)
 

@@ -1,0 +1,279 @@
+"""Scores: what a model's answers to the scored rows of a split are worth, one number for each split.
+
+A score of a split is the number that scikit-learn's function gives. Of all splits together there are the mean
+over splits, and for a score that can be pooled the same figure of all scored rows as if they were one set,
+from sums that are added over splits. The two differ where a score is no mean over rows: the root of a mean is
+not the mean of roots, and splits differ in size. Some scores cannot be pooled: the scores of rows by models
+of different splits are on different scales, so that ranking them together says nothing (AUC).
+"""
+
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from math import nan, sqrt
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ckcv_ray.core.measures import Kind
+from ckcv_ray.errors import InputError
+from ckcv_ray.validation import nearest, quoted
+
+CLASSES = frozenset({Kind.BINARY, Kind.MULTICLASS})
+TWO, NUMBERS = frozenset({Kind.BINARY}), frozenset({Kind.REGRESSION})
+LABEL, RANK, PROBABILITY, VALUE = "labels", "scores", "probabilities", "values"
+PREFIX = "sklearn."  # of the scores that a scorer of scikit-learn gives
+
+Values = NDArray[np.float64]
+
+
+class Answers(NamedTuple):
+    """What a model says of some rows; what it does not say is None.
+
+    Attributes:
+        label: class numbers, -1 for undecided, (rows,).
+        rank: with two classes, what grows with the second, (rows,).
+        probability: of each class, (rows, n_classes).
+        value: for numbers to predict, (rows,).
+    """
+
+    label: NDArray[np.int32] | None = None
+    rank: Values | None = None
+    probability: Values | None = None
+    value: Values | None = None
+
+
+@dataclass(frozen=True)
+class Score:
+    """A score.
+
+    Attributes:
+        name: its name.
+        kinds: kinds of task it is defined for.
+        needs: what it is computed from.
+        greater: whether a larger one is better.
+        of: takes y (rows,) and the answers; the score of a split, nan where it is not defined.
+        sums: takes the same and the number of classes; numbers to be added over splits. None if it cannot be
+            pooled.
+        pooled: takes the added sums; the score of all rows.
+    """
+
+    name: str
+    kinds: frozenset[Kind]
+    needs: str
+    greater: bool
+    of: Callable[[Any, Answers], float]
+    sums: Callable[[Any, Answers, int], Sequence[float]] | None = None
+    pooled: Callable[[Values], float] = lambda sums: float(sums[0] / sums[1])
+
+    @property
+    def loss(self) -> int:
+        """1 if the smallest is best, else -1: what to multiply it by to minimise it."""
+        return -1 if self.greater else 1
+
+
+def _metric(name: str, answered: Callable[[Answers], Any], **options: Any) -> Callable[[Any, Answers], float]:
+    """Return a score that a function of ``sklearn.metrics`` gives."""
+
+    def of(y: Any, answers: Answers) -> float:
+        from sklearn import metrics
+
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # that it is not defined is recorded as nan
+            return float(getattr(metrics, name)(y, answered(answers), **options))
+
+    return of
+
+
+def _probable(name: str) -> Callable[[Any, Answers], float]:
+    """Return a score of probabilities, of two classes or more."""
+
+    def of(y: Any, answers: Answers) -> float:
+        from sklearn import metrics
+
+        shares = _given(answers.probability)
+        every = range(shares.shape[1])
+        return float(getattr(metrics, name)(y, shares, labels=list(every)))
+
+    return of
+
+
+def _given(answer: Any) -> Any:
+    assert answer is not None
+    return answer
+
+
+def _wrong(y: Any, answers: Answers, n_classes: int) -> tuple[float, float]:
+    return float(np.sum(_given(answers.label) != y)), float(len(y))
+
+
+def _right(y: Any, answers: Answers, n_classes: int) -> tuple[float, float]:
+    return float(np.sum(_given(answers.label) == y)), float(len(y))
+
+
+def _recalls(y: Any, answers: Answers, n_classes: int) -> list[float]:
+    """Return the right rows of each class, and then its rows."""
+    right = np.bincount(y[_given(answers.label) == y], minlength=n_classes)
+    return [*right.astype(float), *np.bincount(y, minlength=n_classes).astype(float)]
+
+
+def _mean_recall(sums: Values) -> float:
+    right, rows = np.split(sums, 2)
+    return float(np.mean(right[rows > 0] / rows[rows > 0]))
+
+
+def _confusion(y: Any, answers: Answers, n_classes: int) -> tuple[float, float, float]:
+    """Return the true positives, the false positives, and the false negatives."""
+    said, true = _given(answers.label) == 1, y == 1
+    return float(np.sum(said & true)), float(np.sum(said & ~true)), float(np.sum(~said & true))
+
+
+def _f1(sums: Values) -> float:
+    right, wrong, missed = sums.tolist()
+    return 2 * right / total if (total := 2 * right + wrong + missed) else 0.0
+
+
+def _mean_of(of: Callable[[Any, Answers], float]) -> Callable[[Any, Answers, int], Sequence[float]]:
+    """Return the sum over rows of a score that is a mean over rows, and their number."""
+    return lambda y, answers, n_classes: (of(y, answers) * len(y), float(len(y)))
+
+
+def _explained(y: Any, answers: Answers, n_classes: int) -> Sequence[float]:
+    """Return the squared errors, the values and their squares, each summed over rows, and their number."""
+    return (
+        float(np.sum((y - _given(answers.value)) ** 2)),
+        float(np.sum(y)),
+        float(np.sum(y * y)),
+        float(len(y)),
+    )
+
+
+def _r2(sums: Values) -> float:
+    errors, values, squares, rows = sums.tolist()
+    spread = squares - values * values / rows
+    return 1.0 - errors / spread if spread > 0 else nan
+
+
+def _label(answers: Answers) -> Any:
+    return _given(answers.label)
+
+
+def _value(answers: Answers) -> Any:
+    return _given(answers.value)
+
+
+_squared, _absolute = _metric("mean_squared_error", _value), _metric("mean_absolute_error", _value)
+_relative = _metric("mean_absolute_percentage_error", _value)
+_log_loss, _brier = _probable("log_loss"), _probable("brier_score_loss")
+
+OWN = (
+    Score("zero_one", CLASSES, LABEL, False, lambda y, a: float(np.mean(_label(a) != y)), _wrong),
+    Score("accuracy", CLASSES, LABEL, True, _metric("accuracy_score", _label), _right),
+    Score(
+        "balanced_accuracy",
+        CLASSES,
+        LABEL,
+        True,
+        _metric("balanced_accuracy_score", _label),
+        _recalls,
+        _mean_recall,
+    ),
+    Score("f1", TWO, LABEL, True, _metric("f1_score", _label, average="macro", labels=[1]), _confusion, _f1),
+    Score("auc", TWO, RANK, True, _metric("roc_auc_score", lambda a: _given(a.rank))),
+    Score("cross_entropy", CLASSES, PROBABILITY, False, _log_loss, _mean_of(_log_loss)),
+    Score("log_loss", CLASSES, PROBABILITY, False, _log_loss, _mean_of(_log_loss)),
+    Score("brier", CLASSES, PROBABILITY, False, _brier, _mean_of(_brier)),
+    Score("squared", NUMBERS, VALUE, False, _squared, _mean_of(_squared)),
+    Score("absolute", NUMBERS, VALUE, False, _absolute, _mean_of(_absolute)),
+    Score(
+        "rmse",
+        NUMBERS,
+        VALUE,
+        False,
+        _metric("root_mean_squared_error", _value),
+        _mean_of(_squared),
+        lambda sums: sqrt(sums[0] / sums[1]),
+    ),
+    Score("mape", NUMBERS, VALUE, False, _relative, _mean_of(_relative)),
+    Score("r2", NUMBERS, VALUE, True, _metric("r2_score", _value), _explained, _r2),
+)
+_SQUARED_OF_CLASSES = Score("squared", CLASSES, PROBABILITY, False, _brier, _mean_of(_brier))
+
+
+def score_of(name: str, kind: Kind) -> Score:
+    """Return the score of a name, for a kind of task: ``squared`` has one for classes too, Brier's.
+
+    Raises:
+        InputError: there is none.
+    """
+    found = [one for one in (*OWN, _SQUARED_OF_CLASSES) if one.name == name]
+    for one in found:
+        if kind in one.kinds:
+            return one
+    usable = sorted({one.name for one in (*OWN, _SQUARED_OF_CLASSES) if kind in one.kinds})
+    if found:
+        raise InputError(f"measure={name} is not for {kind}: choose {', '.join(usable)}")
+    return _scorer(name, kind, usable)
+
+
+def _scorer(name: str, kind: Kind, usable: Sequence[str]) -> Score:
+    """Return the score that a scorer of scikit-learn gives."""
+    from sklearn.metrics import get_scorer, get_scorer_names
+
+    if name not in get_scorer_names():
+        raise InputError(
+            f"measure={quoted(name)} is not known: choose {', '.join(usable)}, or a scorer of scikit-learn "
+            f"such as roc_auc_ovr{nearest(name, [*usable, *get_scorer_names()])}"
+        )
+    scorer = get_scorer(name)
+    method = scorer._response_method
+    methods = {method} if isinstance(method, str) else set(method)
+
+    def of(y: Any, answers: Answers) -> float:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return float(scorer(_said(answers), None, y))
+
+    return Score(name, frozenset({kind}), _needs(methods, kind), True, of)
+
+
+def _needs(methods: set[str], kind: Kind) -> str:
+    """Return what a scorer asks for that calls one of these methods of an estimator."""
+    if kind is Kind.REGRESSION:
+        return VALUE
+    if "predict" in methods:
+        return LABEL
+    return PROBABILITY if "decision_function" not in methods or kind is Kind.MULTICLASS else RANK
+
+
+def _said(answers: Answers) -> Any:
+    """Return answers as an object that a scorer of scikit-learn can ask, like a fitted estimator."""
+    from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
+
+    class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+        def __init__(self) -> None:
+            shares = answers.probability
+            known = shares.shape[1] if shares is not None else int(_given(answers.label).max()) + 1
+            self.classes_ = np.arange(max(2, known))
+
+        def predict(self, X: Any) -> Any:
+            return answers.label
+
+    class Regressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
+        def predict(self, X: Any) -> Any:
+            return answers.value
+
+    def predict_proba(self: Any, X: Any) -> Any:
+        return answers.probability
+
+    def decision_function(self: Any, X: Any) -> Any:
+        return answers.rank
+
+    if answers.value is not None:
+        return Regressor()
+    if answers.probability is not None:
+        Classifier.predict_proba = predict_proba
+    if answers.rank is not None:
+        Classifier.decision_function = decision_function
+    return Classifier()

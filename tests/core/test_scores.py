@@ -1,0 +1,133 @@
+"""Scores: the numbers of scikit-learn, and pooled those of all rows as one set."""
+
+from math import isnan, sqrt
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from sklearn import metrics
+
+from ckcv_ray.core.measures import Kind
+from ckcv_ray.core.scores import CLASSES, NUMBERS, OWN, PROBABILITY, RANK, VALUE, Answers, score_of
+from ckcv_ray.errors import InputError
+
+
+def answers(n, n_classes, seed):
+    """Draw classes and answers about them; of two classes the scores agree with the labels."""
+    rng = np.random.default_rng(np.random.SeedSequence(seed))
+    shares = rng.dirichlet(np.ones(n_classes), n)
+    label = shares.argmax(axis=1).astype(np.int32)
+    rank = shares[:, 1] - shares[:, 0] if n_classes == 2 else None
+    y = np.where(rng.random(n) < 0.7, label, rng.integers(0, n_classes, n))
+    y[:n_classes] = np.arange(n_classes)
+    return y, Answers(label, rank, shares)
+
+
+def numbers(n, seed):
+    rng = np.random.default_rng(np.random.SeedSequence(seed))
+    y = rng.normal(size=n) + 3
+    return y, Answers(value=y + rng.normal(size=n) / 2)
+
+
+EXPECTED = {
+    "zero_one": lambda y, a: np.mean(y != a.label),
+    "accuracy": lambda y, a: metrics.accuracy_score(y, a.label),
+    "balanced_accuracy": lambda y, a: metrics.balanced_accuracy_score(y, a.label),
+    "f1": lambda y, a: metrics.f1_score(y, a.label),
+    "auc": lambda y, a: metrics.roc_auc_score(y, a.rank),
+    "log_loss": lambda y, a: metrics.log_loss(y, a.probability),
+    "cross_entropy": lambda y, a: metrics.log_loss(y, a.probability),
+    "brier": lambda y, a: metrics.brier_score_loss(
+        y, a.probability if a.rank is None else a.probability[:, 1]
+    ),
+    "squared": lambda y, a: metrics.mean_squared_error(y, a.value),
+    "absolute": lambda y, a: metrics.mean_absolute_error(y, a.value),
+    "rmse": lambda y, a: sqrt(metrics.mean_squared_error(y, a.value)),
+    "mape": lambda y, a: metrics.mean_absolute_percentage_error(y, a.value),
+    "r2": lambda y, a: metrics.r2_score(y, a.value),
+}
+
+
+@pytest.mark.parametrize("score", OWN, ids=lambda one: one.name)
+@given(seed=st.integers(0, 2**32), n=st.integers(6, 60))
+def test_a_score_is_that_of_scikit_learn(score, seed, n):
+    drawn = [answers(n, 2, seed)] if Kind.BINARY in score.kinds else []
+    drawn += [answers(n, 4, seed)] if Kind.MULTICLASS in score.kinds else []
+    drawn += [numbers(n, seed)] if score.kinds == NUMBERS else []
+    for y, said in drawn:
+        assert score.of(y, said) == pytest.approx(EXPECTED[score.name](y, said), rel=1e-15, abs=1e-15)
+
+
+@pytest.mark.parametrize("score", [one for one in OWN if one.sums], ids=lambda one: one.name)
+@given(seed=st.integers(0, 2**32), n=st.integers(12, 60), cut=st.floats(0.2, 0.8))
+def test_a_pooled_score_is_that_of_all_rows(score, seed, n, cut):
+    """The sums of two parts are those of the whole, whatever the score of each part is."""
+    y, said = numbers(n, seed) if score.needs == VALUE else answers(n, 2, seed)
+    parts = np.split(np.arange(n), [int(cut * n)])
+    cut_of = [(y[part], Answers(*(None if one is None else one[part] for one in said))) for part in parts]
+    sums = sum(np.array(score.sums(*one, 2)) for one in cut_of)
+    assert score.pooled(sums) == pytest.approx(score.of(y, said), rel=1e-9, abs=1e-12)
+
+
+@pytest.mark.parametrize("kind", list(Kind))
+@pytest.mark.parametrize(
+    "name", ["f1_macro", "roc_auc_ovr", "neg_mean_absolute_error", "roc_auc", "matthews_corrcoef"]
+)
+def test_any_scorer_of_scikit_learn_may_be_named(name, kind):
+    score = score_of(name, kind)
+    assert score.greater
+    assert score.sums is None
+    if kind is Kind.REGRESSION:
+        y, said = numbers(30, 1)
+        if name == "neg_mean_absolute_error":
+            assert score.of(y, said) == -metrics.mean_absolute_error(y, said.value)
+    else:
+        y, said = answers(30, 2 if kind is Kind.BINARY else 4, 1)
+        match name:
+            case "f1_macro":
+                assert score.of(y, said) == metrics.f1_score(y, said.label, average="macro")
+            case "matthews_corrcoef":
+                assert score.of(y, said) == metrics.matthews_corrcoef(y, said.label)
+            case "roc_auc" if kind is Kind.BINARY:
+                assert score.needs == RANK
+                assert score.of(y, said) == metrics.roc_auc_score(y, said.rank)
+            case "roc_auc_ovr" if kind is Kind.MULTICLASS:
+                assert score.needs == PROBABILITY
+                assert score.of(y, said) == metrics.roc_auc_score(y, said.probability, multi_class="ovr")
+
+
+def test_what_is_not_defined_is_nan():
+    y = np.zeros(5, int)
+    said = Answers(np.zeros(5, np.int32), np.arange(5.0), np.tile([0.5, 0.5], (5, 1)))
+    assert isnan(score_of("auc", Kind.BINARY).of(y, said))
+    assert isnan(score_of("r2", Kind.REGRESSION).of(np.ones(1), Answers(value=np.ones(1))))
+
+
+def test_undecided_rows_count_as_wrong():
+    y = np.array([0, 1, 1, 0])
+    said = Answers(np.array([-1, 1, -1, 0], np.int32))
+    assert score_of("zero_one", Kind.BINARY).of(y, said) == 0.5
+    assert score_of("accuracy", Kind.BINARY).of(y, said) == 0.5
+    assert score_of("f1", Kind.BINARY).of(y, said) == pytest.approx(2 / 3)
+
+
+@pytest.mark.parametrize(
+    ("name", "kind", "told"),
+    [
+        ("auc", Kind.MULTICLASS, "measure=auc is not for three or more classes: choose accuracy"),
+        ("rmse", Kind.BINARY, "measure=rmse is not for two classes"),
+        ("zero_one", Kind.REGRESSION, "measure=zero_one is not for numbers: choose absolute, mape, r2"),
+        ("acuracy", Kind.BINARY, "not known: .* did you mean accuracy"),
+    ],
+)
+def test_a_score_of_another_kind_is_refused(name, kind, told):
+    with pytest.raises(InputError, match=told):
+        score_of(name, kind)
+
+
+def test_squared_is_for_classes_too():
+    y, said = answers(20, 2, 3)
+    score = score_of("squared", Kind.BINARY)
+    assert score.of(y, said) == metrics.brier_score_loss(y, said.probability[:, 1])
+    assert score.kinds == CLASSES
