@@ -107,7 +107,7 @@ def evaluate(units: Iterable[Unit], inputs: Inputs) -> Outcome:
     with one_thread():
         timed = [one for unit in units for one in _paths(unit, inputs)]
     results = [result for result, _ in timed]
-    records = _records(results, problem.n_totals, problem.wide_totals)
+    records = _records(results, problem.n_totals, problem.total_type)
     members = tuple(member for result in results for member in result.members)
     failures = tuple(result.failure for result in results if result.failure)
     solving = sum(result.solving for result in results)
@@ -121,14 +121,14 @@ def evaluate(units: Iterable[Unit], inputs: Inputs) -> Outcome:
     )
 
 
-def failed(units: Iterable[Unit], n_totals: int, reason: str, wide: bool = False) -> Outcome:
-    """Return the outcome of units of which every path failed; ``n_totals``, ``wide``: see ``record_type``."""
+def failed(units: Iterable[Unit], n_totals: int, reason: str, kind: type[Any] = np.int32) -> Outcome:
+    """Return the outcome of units of which every path failed; ``n_totals``, ``kind``: see ``record_type``."""
     failures = tuple(
         _failure(unit, path, unit.first(length), length, reason)
         for unit in units
         for path, length in unit.paths
     )
-    return Outcome(np.empty(0, record_type(n_totals, wide)), failures, ())
+    return Outcome(np.empty(0, record_type(n_totals, kind)), failures, ())
 
 
 def _paths(unit: Unit, inputs: Inputs) -> Iterator[tuple[Evaluated, float]]:
@@ -205,10 +205,10 @@ def _failure(unit: Unit, path: int, first: int, stop: int, reason: str) -> Failu
     return Failure(unit.stage is not Stage.SELECT, unit.size, unit.split, path, first, stop, reason)
 
 
-def _records(results: Sequence[Evaluated], n_totals: int, wide: bool = False) -> Records:
+def _records(results: Sequence[Evaluated], n_totals: int, kind: type[Any] = np.int32) -> Records:
     """Collect the records of all paths in one array."""
     lengths = [len(result.n_iter) for result in results]
-    records = np.empty(sum(lengths), record_type(n_totals, wide))
+    records = np.empty(sum(lengths), record_type(n_totals, kind))
     if not len(records):
         return records
     columns: dict[str, list[Any]] = {

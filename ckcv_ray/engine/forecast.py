@@ -22,7 +22,7 @@ from ckcv_ray.engine.evaluate import Inputs, evaluate, memory, share, warm_up
 from ckcv_ray.errors import RunError
 from ckcv_ray.learners.ensemble import Outcome
 from ckcv_ray.study import Problem, Study
-from ckcv_ray.study.problem import Costs
+from ckcv_ray.study.learned import Costs
 from ckcv_ray.validation import MOST, integer, sequence
 
 TRIAL_SECONDS = 2.0

@@ -50,7 +50,7 @@ class Ledger:
         self.n_splits = np.array([size.n_splits for size in problem.sizes])
         self.lengths = np.array(problem.learner.lengths)
         self.n_totals = problem.n_totals
-        self._type: type[np.signedinteger[Any]] = np.int64 if problem.wide_totals else np.int32
+        self._type = problem.total_type
         self._kept: dict[tuple[bool, int], Kept] = {}
 
     def places(self, records: Records) -> Positions:
@@ -93,7 +93,7 @@ class Ledger:
 
     def records(self) -> Records:
         """Return every record, by stage, fold size, split, path and step."""
-        found = [np.empty(0, record_type(self.n_totals, self._type is np.int64))]
+        found = [np.empty(0, record_type(self.n_totals, self._type))]
         for (estimate, size), kept in sorted(self._kept.items()):
             places = np.nonzero(kept[..., -1] != ABSENT)
             some = np.zeros(len(places[0]), found[0].dtype)

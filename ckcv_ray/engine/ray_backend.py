@@ -83,7 +83,7 @@ class RayBackend:
         """Put the inputs into the object store."""
         self._need = memory(inputs.problem)
         self._count_workers()
-        self._n_totals, self._wide = inputs.problem.n_totals, inputs.problem.wide_totals
+        self._n_totals, self._total_type = inputs.problem.n_totals, inputs.problem.total_type
         self._task = _evaluate.options(memory=self._need)
         self._inputs = ray.put(inputs._replace(fit_timeout=self._fit_timeout))
 
@@ -148,7 +148,7 @@ class RayBackend:
             reason = f"lost {ATTEMPTS} times: {error}"
             if self._fit_timeout is not None:
                 reason += f"\n(a fit may take {self._fit_timeout:g} seconds: fit_timeout)"
-            return failed(batch.units, self._n_totals, reason, self._wide)
+            return failed(batch.units, self._n_totals, reason, self._total_type)
         return outcome
 
 

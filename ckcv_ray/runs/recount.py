@@ -19,7 +19,7 @@ from ckcv_ray.engine.batches import Rates, batch_seconds, fill
 from ckcv_ray.engine.ledger import Positions
 from ckcv_ray.engine.progress import Progress
 from ckcv_ray.learners.ensemble import Ensemble, Outcome, Records
-from ckcv_ray.study.problem import Costs
+from ckcv_ray.study.learned import Costs
 
 
 def rests_on(aggregator: Aggregator, candidates: pa.Table) -> list[Unit]:

@@ -36,22 +36,22 @@ LARGE_PART_BYTES = 1 << 22
 MOST_PART_ROWS = 1 << 18
 
 
-def record_type(n_totals: int, wide: bool = False) -> np.dtype[np.void]:
-    """Return the type of one evaluation's record, with ``n_totals`` totals of 32 or, if wide, of 64 bits."""
+def record_type(n_totals: int, kind: type[Any] = np.int32) -> np.dtype[np.void]:
+    """Return the type of one evaluation's record, with ``n_totals`` totals of a type."""
     return np.dtype(
         [
             ("estimate", np.bool_),
             *((name, np.int32) for name in POSITIONS),
-            ("totals", np.int64 if wide else np.int32, (n_totals,)),
+            ("totals", kind, (n_totals,)),
             ("n_iter", np.int64),
             ("status", np.int8),
         ]
     )
 
 
-def schema(n_totals: int, wide: bool = False) -> pa.Schema:
+def schema(n_totals: int, kind: type[Any] = np.int32) -> pa.Schema:
     """Return the columns of the log; see ``record_type``."""
-    number = pa.int64() if wide else pa.int32()
+    number = pa.from_numpy_dtype(kind)
     return pa.schema(
         [
             ("stage", pa.string()),
@@ -78,7 +78,7 @@ class Log:
         self.files = files
         self.problem = problem
         self.n_totals = problem.n_totals
-        self.schema = schema(self.n_totals, problem.wide_totals)
+        self.schema = schema(self.n_totals, problem.total_type)
         self._most_rows = min(MOST_PART_ROWS, MOST_CELLS // MOST_SMALL_PARTS // len(self.schema))
 
     def append(self, records: Records, failures: list[Failure]) -> None:
@@ -158,7 +158,7 @@ class Log:
         return pa.Table.from_pylist(rows, schema=self.schema)
 
     def _records(self, good: pa.Table) -> Records:
-        records = np.zeros(len(good), record_type(self.n_totals, self.problem.wide_totals))
+        records = np.zeros(len(good), record_type(self.n_totals, self.problem.total_type))
         for name in (*POSITIONS, "n_iter"):
             records[name] = good[name].to_numpy()
         for i in range(self.n_totals):

@@ -6,14 +6,13 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
 
 from ckcv_ray.core.by_label import class_of
 from ckcv_ray.core.criteria import GROUPED, Criterion, MeanBound, for_groups
 from ckcv_ray.core.measures import GroupShares, Kind, Measure
 from ckcv_ray.core.options import options
 from ckcv_ray.core.resampling import FoldSize, Outer, Resampling, Split, check_folds, refitted
-from ckcv_ray.core.schedule import Stage, Unit
+from ckcv_ray.core.schedule import Stage
 from ckcv_ray.core.selection import Leader
 from ckcv_ray.data.grouping import Groups, rows_of_units
 from ckcv_ray.data.schema import Index, some
@@ -21,8 +20,7 @@ from ckcv_ray.data.task import Task, TestRows
 from ckcv_ray.errors import InputError, counted
 from ckcv_ray.learners import Learner
 from ckcv_ray.learners.base import Setting
-from ckcv_ray.learners.choice import learner_of_paths, learners_of, number_of
-from ckcv_ray.learners.encoded import encoded
+from ckcv_ray.learners.choice import learners_of
 from ckcv_ray.study.certification import (
     AUC,
     OF_TWO,
@@ -32,11 +30,11 @@ from ckcv_ray.study.certification import (
     Occam,
     member_of,
 )
+from ckcv_ray.study.learned import Learned
 from ckcv_ray.study.parts import named_parts
 from ckcv_ray.study.study import Study, run_id
 from ckcv_ray.validation import expect
 
-Costs = NDArray[np.float64]
 ENCODING = ("encode", "fill", "rare")
 KINDS: dict[str, Callable[[Any], frozenset[Kind]]] = {  # kinds of task that a part of a study supports
     "learner": lambda part: part.kinds,
@@ -61,7 +59,7 @@ def listed(setting: Setting) -> str:
 
 
 @dataclass(frozen=True)
-class Problem:
+class Problem(Learned):
     """A study applied to a task, checked once.
 
     What is divided, held out and counted are units: rows, or groups if the task has any. Fold sizes count
@@ -113,11 +111,6 @@ class Problem:
             _check_outer(study, study.outer, learned.n_units, task.unit)
         return cls(study, learned, task, held, sizes, run_id(study, task.digest), study.resampling)
 
-    @cached_property
-    def learner(self) -> Learner:
-        """What is fitted: the study's learner, on a table that is not of plain numbers after an encoder."""
-        return encoded(self.study.learner, self.study.encoding, self.task)
-
     @property
     def criterion(self) -> Criterion:
         """What is minimised on this task: with groups, the form of the study's criterion for them."""
@@ -135,40 +128,15 @@ class Problem:
         named = certification.positive if isinstance(certification, Holdout | Nested) else None
         return 1 if named is None else class_of("positive", named, self.task.classes)
 
-    @cached_property
-    def n_settings(self) -> int:
-        """Number of settings of the learner, or of all learners that are compared."""
-        return int(self.settings_of.sum())
-
-    @cached_property
-    def learners(self) -> dict[str, Learner]:
-        """The learners that are compared, by label: of equals the first wins."""
-        return learners_of(self.learner)
-
-    @cached_property
-    def learner_of_paths(self) -> Index:
-        """For each path the position of its learner among those that are compared, (n_paths,)."""
-        return learner_of_paths(self.learner)
-
-    @cached_property
-    def settings_of(self) -> Index:
-        """Number of settings of each learner, (n_learners,)."""
-        return np.array([sum(one.lengths) for one in self.learners.values()])
-
-    def learner_of(self, setting: Setting) -> tuple[int, Learner]:
-        """Return the learner that a setting is of, after its position."""
-        number = number_of(self.learner, setting)
-        return number, list(self.learners.values())[number]
-
     @property
     def n_totals(self) -> int:
         """Number of totals of the criterion's measure."""
         return self.criterion.measure.columns(self.task.n_classes)
 
     @property
-    def wide_totals(self) -> bool:
-        """Whether totals take 64 bits: those of groups do."""
-        return self.task.groups is not None
+    def total_type(self) -> type[Any]:
+        """Type of a total: sums over groups take 64 bits."""
+        return np.int32 if self.task.groups is None else np.int64
 
     @property
     def n_evaluations(self) -> int:
@@ -210,52 +178,10 @@ class Problem:
         """Return the numbers of all splits of a fold size in an order that is exchangeable given the data."""
         return self.resampling.order(self.task.n_units, size, self.study.seed)
 
-    def rows_in(self, units: int) -> int:
-        """Return the number of rows that this many units have on average, rounded."""
-        return round(units * self.task.n / self.task.n_units)
-
-    def most_rows_in(self, units: int) -> int:
-        """Return the largest number of rows that this many units can have."""
-        return units if self.task.groups is None else int(self._largest[units])
-
-    @cached_property
-    def _largest(self) -> Index:
-        """The number of rows of the largest groups, one for each number of groups from 0."""
-        assert self.task.groups is not None
-        largest_first = np.sort(np.bincount(self.task.groups))[::-1]
-        return np.append(0, np.cumsum(largest_first))
-
     def rows(self, stage: Stage, size: int, number: int) -> tuple[Index, Index]:
         """Return the training rows and the scored rows of a split."""
         split = self.split(size, number)
         return (split.train, split.select) if stage is Stage.SELECT else refitted(split)
-
-    def cost(self, stage: Stage, size: int) -> Costs:
-        """Return the relative cost of a fit by each learner, (n_learners,).
-
-        Costs of different learners cannot be compared.
-        """
-        refit = stage is not Stage.SELECT
-        if (refit, size) not in self._costs:
-            fold = self.sizes[size]
-            self._costs[refit, size] = self.cost_of(fold.n_train + refit * fold.n_select)
-        return self._costs[refit, size]
-
-    def cost_of(self, units: int) -> Costs:
-        """Return the relative cost of a fit by each learner on this many units, (n_learners,)."""
-        rows = self.rows_in(units)
-        return np.array([one.cost(rows) for one in self.learners.values()], dtype=np.float64)
-
-    def cost_of_fits(self, stage: Stage, size: int, paths: ArrayLike, fits: ArrayLike) -> Costs:
-        """Return the summed cost of fits by each learner, (n_learners,), given how many on which paths."""
-        learners = self.learner_of_paths[np.asarray(paths, dtype=np.intp)]
-        return np.asarray(self.cost(stage, size) * np.bincount(learners, fits, len(self.learners)))
-
-    def cost_of_unit(self, unit: Unit) -> Costs:
-        """Return the cost of a unit by each learner, all steps of its paths included, (n_learners,)."""
-        if len(self.learners) == 1:  # a batch has hundreds of units
-            return self.cost(unit.stage, unit.size) * sum(length for _, length in unit.paths)
-        return self.cost_of_fits(unit.stage, unit.size, *zip(*unit.paths, strict=True))
 
     @property
     def inner_sizes(self) -> tuple[FoldSize, ...]:
@@ -301,11 +227,6 @@ class Problem:
         """
         train, _ = self.outer.rows(Stage.REFIT, 0, number)
         return Problem.of(self.study.inner(), self.task.rows(train))
-
-    @cached_property
-    def _costs(self) -> dict[tuple[bool, int], Costs]:
-        """Costs of fits that were asked for, by whether MS is trained on, and fold size."""
-        return {}
 
     @cached_property
     def _class_rows(self) -> dict[int, Index]:

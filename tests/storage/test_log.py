@@ -148,7 +148,7 @@ def test_neither_a_part_nor_a_joined_one_has_more_values_than_are_read(n_totals:
         """A problem with a great many classes."""
 
     problem = Wide()
-    problem.n_totals, problem.wide_totals = n_totals, False
+    problem.n_totals, problem.total_type = n_totals, np.int32
     log = Log(Files(tmp_path), problem)
     assert 0 < log._most_rows <= MOST_PART_ROWS
     assert log._most_rows * MOST_SMALL_PARTS * len(schema(n_totals)) <= MOST_CELLS

@@ -145,6 +145,6 @@ def test_without_groups_nothing_is_different() -> None:
     problem = Problem.of(Study.of(**GRIDS), blobs(30))
     assert problem.criterion is problem.study.criterion
     assert problem.measure(None) is problem.criterion.measure
-    assert (problem.n_totals, problem.wide_totals) == (2, False)
+    assert (problem.n_totals, problem.total_type) == (2, np.int32)
     grouped = Problem.of(Study.of(**GRIDS), TASK)
-    assert (grouped.n_totals, grouped.wide_totals) == (3, True)
+    assert (grouped.n_totals, grouped.total_type) == (3, np.int64)

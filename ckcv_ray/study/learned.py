@@ -1,0 +1,109 @@
+"""What a study on a task knows of its learner: settings, sizes in rows, and relative costs of fits."""
+
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ckcv_ray.core.resampling import FoldSize
+from ckcv_ray.core.schedule import Stage, Unit
+from ckcv_ray.data.schema import Index
+from ckcv_ray.data.task import Task
+from ckcv_ray.learners import Learner
+from ckcv_ray.learners.base import Setting
+from ckcv_ray.learners.choice import learner_of_paths, learners_of, number_of
+from ckcv_ray.learners.encoded import encoded
+
+Costs = NDArray[np.float64]
+
+
+class Learned:
+    """A base class for what has a study, its learning rows, and fold sizes in units.
+
+    Attributes:
+        study: has ``learner`` and ``encoding``.
+        task: the learning rows.
+        sizes: fold sizes in units.
+    """
+
+    study: Any
+    task: Task
+    sizes: tuple[FoldSize, ...]
+
+    @cached_property
+    def learner(self) -> Learner:
+        """What is fitted: the study's learner, on a table that is not of plain numbers after an encoder."""
+        return encoded(self.study.learner, self.study.encoding, self.task)
+
+    @cached_property
+    def n_settings(self) -> int:
+        """Number of settings of the learner, or of all learners that are compared."""
+        return int(self.settings_of.sum())
+
+    @cached_property
+    def learners(self) -> dict[str, Learner]:
+        """The learners that are compared, by label: of equals the first wins."""
+        return learners_of(self.learner)
+
+    @cached_property
+    def learner_of_paths(self) -> Index:
+        """For each path the position of its learner among those that are compared, (n_paths,)."""
+        return learner_of_paths(self.learner)
+
+    @cached_property
+    def settings_of(self) -> Index:
+        """Number of settings of each learner, (n_learners,)."""
+        return np.array([sum(one.lengths) for one in self.learners.values()])
+
+    def learner_of(self, setting: Setting) -> tuple[int, Learner]:
+        """Return the learner that a setting is of, after its position."""
+        number = number_of(self.learner, setting)
+        return number, list(self.learners.values())[number]
+
+    def rows_in(self, units: int) -> int:
+        """Return the number of rows that this many units have on average, rounded."""
+        return round(units * self.task.n / self.task.n_units)
+
+    def most_rows_in(self, units: int) -> int:
+        """Return the largest number of rows that this many units can have."""
+        return units if self.task.groups is None else int(self._largest[units])
+
+    @cached_property
+    def _largest(self) -> Index:
+        """The number of rows of the largest groups, one for each number of groups from 0."""
+        assert self.task.groups is not None
+        largest_first = np.sort(np.bincount(self.task.groups))[::-1]
+        return np.append(0, np.cumsum(largest_first))
+
+    def cost(self, stage: Stage, size: int) -> Costs:
+        """Return the relative cost of a fit by each learner, (n_learners,).
+
+        Costs of different learners cannot be compared.
+        """
+        refit = stage is not Stage.SELECT
+        if (refit, size) not in self._costs:
+            fold = self.sizes[size]
+            self._costs[refit, size] = self.cost_of(fold.n_train + refit * fold.n_select)
+        return self._costs[refit, size]
+
+    def cost_of(self, units: int) -> Costs:
+        """Return the relative cost of a fit by each learner on this many units, (n_learners,)."""
+        rows = self.rows_in(units)
+        return np.array([one.cost(rows) for one in self.learners.values()], dtype=np.float64)
+
+    def cost_of_fits(self, stage: Stage, size: int, paths: ArrayLike, fits: ArrayLike) -> Costs:
+        """Return the summed cost of fits by each learner, (n_learners,), given how many on which paths."""
+        learners = self.learner_of_paths[np.asarray(paths, dtype=np.intp)]
+        return np.asarray(self.cost(stage, size) * np.bincount(learners, fits, len(self.learners)))
+
+    def cost_of_unit(self, unit: Unit) -> Costs:
+        """Return the cost of a unit by each learner, all steps of its paths included, (n_learners,)."""
+        if len(self.learners) == 1:  # a batch has hundreds of units
+            return self.cost(unit.stage, unit.size) * sum(length for _, length in unit.paths)
+        return self.cost_of_fits(unit.stage, unit.size, *zip(*unit.paths, strict=True))
+
+    @cached_property
+    def _costs(self) -> dict[tuple[bool, int], Costs]:
+        """Costs of fits that were asked for, by whether MS is trained on, and fold size."""
+        return {}
