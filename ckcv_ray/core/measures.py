@@ -9,7 +9,7 @@ knows the group of each scored row; its totals, of one model on one split, are n
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property
-from typing import ClassVar, Protocol
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -44,7 +44,7 @@ class Measure(Protocol):
     def columns(self, n_classes: int) -> int:
         """Return the number of totals."""
 
-    def totals(self, y: Classes, predicted: Classes, n_classes: int) -> NDArray[np.int64]:
+    def totals(self, y: Classes, predicted: Classes, n_classes: int) -> NDArray[Any]:
         """Return the totals over rows.
 
         Args:

@@ -19,7 +19,8 @@ from ckcv_ray.core.measures import Measure
 from ckcv_ray.core.schedule import Stage, Unit
 from ckcv_ray.core.threads import ending_process_after, one_thread
 from ckcv_ray.data.schema import Index
-from ckcv_ray.learners.base import Block
+from ckcv_ray.learners.answers import Scoring
+from ckcv_ray.learners.base import Block, Fits
 from ckcv_ray.learners.ensemble import (
     Failure,
     Member,
@@ -96,7 +97,7 @@ def warm_up(inputs: Inputs) -> None:
         block = problem.learner.prepare(inputs.shared, few, few)
         for path in np.unique(problem.learner_of_paths, return_index=True)[1].tolist():
             with suppress(Exception):
-                block.fit(path, 1).totals(problem.measure(problem.task.groups_of(few)))
+                _totals(block.fit(path, 1), problem.measure_of(few), 1)
 
 
 def evaluate(units: Iterable[Unit], inputs: Inputs) -> Outcome:
@@ -151,7 +152,7 @@ def _prepare(unit: Unit, inputs: Inputs) -> Prepared:
     problem = inputs.problem
     train, score = problem.rows(unit.stage, unit.size, unit.split)
     block = problem.learner.prepare(inputs.shared, train, score)
-    return Prepared(block, score, problem.measure(problem.task.groups_of(score)))
+    return Prepared(block, score, problem.measure_of(score))
 
 
 def _longest_prefix(
@@ -183,7 +184,7 @@ def _fitted(unit: Unit, inputs: Inputs, prepared: Prepared, path: int, length: i
     fits = prepared.block.fit(path, length)
     solving = perf_counter() - start
     if unit.stage is Stage.SELECT:
-        totals = fits.totals(prepared.measure)
+        totals = _totals(fits, prepared.measure, length)
         return Evaluated(unit, path, 0, totals, fits.n_iter, fits.status, solving=solving)
     first = unit.first(length)
     members = [_member(unit, inputs, prepared, fits.model(step)) for step in range(first, length)]
@@ -191,6 +192,11 @@ def _fitted(unit: Unit, inputs: Inputs, prepared: Prepared, path: int, length: i
     kept = tuple(members) if unit.stage is Stage.REFIT else ()
     status = fits.status[first:]
     return Evaluated(unit, path, first, totals, fits.n_iter[first:], status, kept, solving=solving)
+
+
+def _totals(fits: Fits, measure: Measure, length: int) -> NDArray[Any]:
+    """Return the totals of each fit: of scores the models are asked, errors may be counted in other ways."""
+    return measure.of(fits, length) if isinstance(measure, Scoring) else fits.totals(measure)
 
 
 def _member(unit: Unit, inputs: Inputs, prepared: Prepared, model: Any) -> Member:

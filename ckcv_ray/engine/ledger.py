@@ -17,7 +17,7 @@ from ckcv_ray.study import Problem
 
 ABSENT = -1
 NOT_CONVERGED = STATUSES.index(Status.NOT_CONVERGED)
-Kept = NDArray[np.signedinteger[Any]]  # of 32 bits, or of 64 where the totals take them
+Kept = NDArray[Any]  # of the type of the totals
 Index = NDArray[np.intp]
 
 
@@ -86,7 +86,7 @@ class Ledger:
             held = kept[at]
             new[here] = fresh = held[:, -1] == ABSENT
             kept[at] = np.where(fresh[:, None], given[here], held)
-            if (differs := (kept[at] != given[here]).any(axis=1)).any():
+            if (differs := _unequal(kept[at], given[here]).any(axis=1)).any():
                 first = int(np.argmax(differs))
                 self._contradiction(records[here[first]], kept[at][first], given[here[first]])
         return places, new
@@ -177,3 +177,8 @@ class Ledger:
             f"two records of {key} differ, {held} and {given} (totals, iterations, status): "
             "the computation was not deterministic"
         )
+
+
+def _unequal(a: Kept, b: Kept) -> NDArray[np.bool_]:
+    """Return where two arrays differ; nan equals nan."""
+    return np.asarray((a != b) & ~((a != a) & (b != b)))

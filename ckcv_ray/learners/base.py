@@ -91,7 +91,7 @@ class Learner(Protocol):
 
     Attributes:
         name: short name, used in files and on the command line.
-        kinds, ranks, convergence_advice, gaps, lengths: see below; a class may have constants.
+        kinds, ranks, probabilities, convergence_advice, gaps, lengths: see below; a class may have constants.
     """
 
     name: ClassVar[str]
@@ -103,6 +103,10 @@ class Learner(Protocol):
     @property
     def ranks(self) -> bool:
         """Whether, with two classes, a row with a larger score is more likely of the second class."""
+
+    @property
+    def probabilities(self) -> bool:
+        """Whether its models give the probability of each class; see ``learners.answers``."""
 
     @property
     def convergence_advice(self) -> str:

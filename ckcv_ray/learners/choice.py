@@ -19,9 +19,11 @@ from numpy.typing import NDArray
 
 from ckcv_ray.core.measures import Kind, Measure
 from ckcv_ray.core.options import Option, check_options, option
+from ckcv_ray.core.scores import Answers
 from ckcv_ray.data.schema import Index, Rows
 from ckcv_ray.data.task import Task
 from ckcv_ray.errors import InputError
+from ckcv_ray.learners.answers import answers_of
 from ckcv_ray.learners.base import Block, Checked, Fits, Learner, Model, Predicted, Setting
 from ckcv_ray.learners.ensemble import check_filled
 from ckcv_ray.validation import MOST, integer, quoted, sequence
@@ -125,6 +127,11 @@ class Choice:
     def ranks(self) -> bool:
         """Whether the scores of every learner rank rows."""
         return all(one.ranks for one in self.learners)
+
+    @property
+    def probabilities(self) -> bool:
+        """Whether the models of every learner give probabilities."""
+        return all(one.probabilities for one in self.learners)
 
     @property
     def convergence_advice(self) -> str:
@@ -300,6 +307,10 @@ class ChosenModel:
         """Classify rows X [rows, d] as the model does."""
         predicted: Predicted = self.model.predict(X)
         return predicted
+
+    def answers(self, X: Rows, needs: frozenset[str]) -> Answers:
+        """Return what the model says of rows X [rows, d]."""
+        return answers_of(self.model, X, needs)
 
 
 class ChoiceBlock:

@@ -13,9 +13,11 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from ckcv_ray.core.measures import Kind, Measure
+from ckcv_ray.core.scores import Answers
 from ckcv_ray.data.columns import Schema
 from ckcv_ray.data.schema import Index, Rows
 from ckcv_ray.data.task import Task
+from ckcv_ray.learners.answers import answers_of
 from ckcv_ray.learners.base import Block, Checked, Fits, Learner, Predicted, Setting
 from ckcv_ray.learners.choice import Choice
 from ckcv_ray.learners.encoder import Encoder
@@ -64,6 +66,11 @@ class Encoded(Learner):
     def ranks(self) -> bool:
         """Whether the learner's scores order rows."""
         return self.learner.ranks
+
+    @property
+    def probabilities(self) -> bool:
+        """Whether the learner's models give probabilities."""
+        return self.learner.probabilities
 
     @property
     def convergence_advice(self) -> str:
@@ -178,6 +185,10 @@ class EncodedModel:
         predicted = [self.model.predict(self.encoder.transform(part)) for part in parts]
         label, score = (np.concatenate(columns) for columns in zip(*predicted, strict=True))
         return Predicted(label, score)
+
+    def answers(self, X: Rows, needs: frozenset[str]) -> Answers:
+        """Return what the model says of rows X [rows, d] of the table."""
+        return answers_of(self.model, self.encoder.transform(X), needs)
 
 
 class EncodedBlock(NamedTuple):

@@ -27,7 +27,7 @@ class SimpleLearner(Learner):
     """A learner that leaves only ``paths`` and ``fit`` to implement, and ``check`` if fits are expensive.
 
     Attributes:
-        name, kinds, ranks, convergence_advice: see ``base.Learner``.
+        name, kinds, ranks, probabilities, convergence_advice: see ``base.Learner``.
         schema: columns of the table of its models, on any task.
         model: class of its models, constructed from the columns of ``schema`` by name.
     """
@@ -35,6 +35,7 @@ class SimpleLearner(Learner):
     name: ClassVar[str]
     kinds: ClassVar[frozenset[Kind]]
     ranks: ClassVar[bool] = False
+    probabilities: ClassVar[bool] = False
     convergence_advice: ClassVar[str] = ""
     schema: ClassVar[pa.Schema]
     gaps: ClassVar[bool] = False

@@ -121,6 +121,10 @@ class Problem(Learned):
         """Return the criterion's measure for rows of these groups; None without groups."""
         return self.criterion.measure if groups is None else GroupShares(groups)
 
+    def measure_of(self, rows: Index) -> Measure:
+        """Return the criterion's measure for some of the rows."""
+        return self.measure(self.task.groups_of(rows))
+
     @property
     def positive(self) -> int:
         """Number of the class that sensitivity is about: of two the second, unless the study names one."""

@@ -113,6 +113,11 @@ class EstimatorLearner:
         """The number of steps of each path."""
         return [len(path) for path in self.paths]
 
+    @property
+    def probabilities(self) -> bool:
+        """Whether the estimator has ``predict_proba``."""
+        return hasattr(self.new(), "predict_proba")
+
     def new(self) -> Any:
         """Return a new estimator."""
         return build(self.spec)

@@ -10,6 +10,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from ckcv_ray.core.scores import PROBABILITY, RANK, Answers
 from ckcv_ray.data.schema import Classes, Rows
 from ckcv_ray.learners.base import STATUSES, Predicted, Status
 from ckcv_ray.learners.sklearn.packing import last_step, pack, unpack
@@ -46,6 +47,14 @@ class FittedEstimator:
             label = np.concatenate([classes(self.estimator, batch, self.n_classes) for batch in batches])
             score = np.concatenate([_score(self.estimator, batch, self.n_classes) for batch in batches])
         return Predicted(label[: len(X)], score[: len(X)])
+
+    def answers(self, X: Rows, needs: frozenset[str]) -> Answers:
+        """Return what the estimator says of rows X [rows, d], all at once."""
+        with quiet():
+            label = classes(self.estimator, X, self.n_classes)
+            rank = _score(self.estimator, X, self.n_classes) if RANK in needs else None
+            shares = _probability(self.estimator, X, self.n_classes) if PROBABILITY in needs else None
+        return Answers(label, rank, shares)
 
     @classmethod
     def of(cls, setting: Mapping[str, Any], content: bytes, n_classes: int, n_features: int) -> Self:
@@ -115,6 +124,17 @@ def quiet() -> Iterator[list[warnings.WarningMessage]]:
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         yield caught
+
+
+def _probability(estimator: Any, X: Rows, n_classes: int) -> NDArray[np.float64]:
+    """Return the probability of each class, (rows, n_classes); 0 for classes without training rows."""
+    found = np.asarray(estimator.predict_proba(X), np.float64)
+    known = np.asarray(estimator.classes_, np.intp)
+    if len(known) == n_classes:
+        return found
+    shares = np.zeros((len(X), n_classes))
+    shares[:, known] = found
+    return shares
 
 
 def _score(estimator: Any, X: Rows, n_classes: int) -> NDArray[np.float64]:

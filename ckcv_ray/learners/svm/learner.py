@@ -79,6 +79,7 @@ class GaussianSVM:
     name: ClassVar[str] = "svm"
     kinds: ClassVar[frozenset[Kind]] = frozenset({Kind.BINARY, Kind.MULTICLASS})
     ranks: ClassVar[bool] = True
+    probabilities: ClassVar[bool] = False
     convergence_advice: ClassVar[str] = "raise max_iter or narrow the grid"
     gaps: ClassVar[bool] = False
 
