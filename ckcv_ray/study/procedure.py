@@ -1,0 +1,194 @@
+"""Procedures of cross validation: what is fitted, how rows are divided, what is measured, how one selects.
+
+Without a selection every setting is scored on every split. With one, the settings are scored inside each
+training set first (``Nested``), by one of the measures, and only what is selected is scored on the split: for
+each learner the one setting that is best on average over all splits, or a new one in each of them.
+"""
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from ckcv_ray.core.divisions import DIVISIONS, Division, Given, Nested, parse_division
+from ckcv_ray.core.options import described, options
+from ckcv_ray.core.resampling import Split
+from ckcv_ray.errors import InputError
+from ckcv_ray.learners import Learner
+from ckcv_ray.learners.encoding import Encoding
+from ckcv_ray.study.parts import check_names, read_part
+from ckcv_ray.study.study import Study
+from ckcv_ray.validation import boolean, expect, integer, quoted
+
+MOST_SEED = 2**63 - 1
+ONE, EACH = "one", "each"
+ENCODING = Encoding()
+FIELDS = ("learner", "resampling", "measures", "select_by", "select", "seed", "encode", "fill", "rare")
+
+
+@dataclass(frozen=True)
+class Procedure:
+    """A procedure of cross validation.
+
+    Attributes:
+        learner: what is fitted; several learners are compared on the same splits.
+        resampling: how rows are divided, such as ``KFold(10)``; ``Nested`` with a selection, and only then.
+        measures: names of the scores.
+        select_by: name of the score that selects settings; None to score all of them.
+        select: "one" setting for all splits, or another in "each".
+        seed: of the splits.
+        encoding: how columns that are not plain numbers are encoded in each split.
+    """
+
+    learner: Learner
+    resampling: Division
+    measures: tuple[str, ...]
+    select_by: str | None = None
+    select: str = ONE
+    seed: int = 0
+    encoding: Encoding = ENCODING
+
+    def __post_init__(self) -> None:
+        if not self.measures:
+            raise InputError("measure is empty: name one, such as zero_one, or several: accuracy,auc")
+        if len(set(self.measures)) < len(self.measures):
+            raise InputError(f"measure={','.join(self.measures)} names one twice: leave it out")
+        nested = isinstance(self.resampling, Nested)
+        if nested and self.select_by is None:
+            raise InputError(
+                "a nested resampling selects settings: say by which score, such as "
+                f"select_by={self.measures[0]}"
+            )
+        if not nested and self.select_by is not None:
+            raise InputError(
+                f"select_by={self.select_by} requires a resampling inside the training sets, such as "
+                "nested:5:5 or nested_halves:5"
+            )
+        if self.select not in (ONE, EACH):
+            raise InputError(f"select={quoted(self.select)}: expected {ONE} or {EACH}")
+
+    @classmethod
+    def of(
+        cls,
+        resampling: str | Division = "kfold:10",
+        measure: str | Sequence[str] = "zero_one",
+        select_by: str | None = None,
+        select: str = ONE,
+        seed: int = 0,
+        stratify: bool = False,
+        **learner: Any,
+    ) -> "Procedure":
+        """Make a procedure from named options; those that are not named here are the learner's.
+
+        Raises:
+            InputError: an option is unknown or out of range.
+        """
+        study = Study.of(**learner)
+        division = parse_division(resampling) if isinstance(resampling, str) else resampling
+        expect("resampling", division, Division, "text such as kfold:10, or a Division")
+        names = measure.split(",") if isinstance(measure, str) else measure
+        seed = integer("seed", seed, least=0, most=MOST_SEED)
+        if boolean("stratify", stratify):
+            division = stratified(division)
+        measures = tuple(name.strip() for name in names)
+        return cls(study.learner, division, measures, select_by, select, seed, study.encoding)
+
+    @property
+    def outer_splits(self) -> None:
+        """None: there is no nested certification."""
+        return None
+
+    def to_json(self, fixed: bool = False) -> dict[str, Any]:
+        """Return the procedure as JSON values, the inverse of ``from_json``."""
+        return {
+            "learner": described(self.learner, fixed),
+            "resampling": _described(self.resampling),
+            "measures": list(self.measures),
+            "select_by": self.select_by,
+            "select": self.select,
+            "seed": self.seed,
+            "encode": str(self.encoding.categories),
+            "fill": str(self.encoding.gaps),
+            "rare": self.encoding.rare,
+        }
+
+    @classmethod
+    def from_json(cls, content: Mapping[str, Any], sets: tuple[Split, ...] = ()) -> "Procedure":
+        """Make a procedure from what ``to_json`` returned, and the ``sets`` of given splits.
+
+        Raises:
+            InputError: a part or an option is unknown, or has an invalid value.
+        """
+        expect("procedure", content, Mapping, "a mapping as to_json returns it")
+        check_names("a procedure", content, FIELDS)
+        given: dict[str, Any] = {name: content.get(name) for name in FIELDS}
+        study = Study.of(encode=given["encode"], fill=given["fill"], rare=given["rare"])
+        learner = read_part("learner", given["learner"])
+        return cls(
+            learner,
+            _division(given["resampling"], sets),
+            tuple(map(str, given["measures"])),
+            given["select_by"],
+            given["select"],
+            integer("seed", given["seed"], least=0, most=MOST_SEED),
+            study.encoding,
+        )
+
+    def differences(self, other: "Procedure") -> list[str]:
+        """Return one line for each part that differs from ``other``, the procedure of a folder."""
+        ours, theirs = self.to_json(), other.to_json()
+        return [
+            f"{name}: requested {json.dumps(ours[name])}, in the folder {json.dumps(theirs[name])}"
+            for name in ours
+            if ours[name] != theirs[name]
+        ]
+
+
+def procedure_id(procedure: Procedure, data_digest: str) -> str:
+    """Return the name of a run: 12 hexadecimal digits of the SHA-256 of procedure and data."""
+    named = {"procedure": procedure.to_json(fixed=True), "data": data_digest}
+    text = json.dumps(named, sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()[:12]
+
+
+def stratified(division: Division) -> Division:
+    """Return a division that gives each part the same share of every class.
+
+    Raises:
+        InputError: there is no such form of it.
+    """
+    if isinstance(division, Nested):
+        return Nested(stratified(division.outer), stratified(division.inner))
+    if "stratify" not in options(division):
+        able = [name for name, one in DIVISIONS.items() if "stratify" in options(one)]
+        raise InputError(f"stratify is for {', '.join(able)}, not {division.name}: leave it out")
+    return replace(division, stratify=True)  # type: ignore[type-var]
+
+
+def _described(division: Division) -> dict[str, Any]:
+    if isinstance(division, Nested):
+        return {
+            "name": division.name,
+            "outer": _described(division.outer),
+            "inner": _described(division.inner),
+        }
+    return described(division)
+
+
+def _division(content: Any, sets: tuple[Split, ...]) -> Division:
+    expect("resampling", content, Mapping, "a mapping with the name and the options of a resampling")
+    given = {name: value for name, value in content.items() if name != "name"}
+    match content.get("name"):
+        case Nested.name:
+            check_names(Nested.name, given, ("outer", "inner"))
+            return Nested(_division(given.get("outer"), ()), _division(given.get("inner"), ()))
+        case Given.name:
+            check_names(Given.name, given, ("digest",))
+            return Given(sets, str(given.get("digest")))
+        case name:
+            if name not in DIVISIONS:
+                raise InputError(f"resampling {quoted(name)} is not known")
+            check_names(name, given, options(DIVISIONS[name]))
+            made: Division = DIVISIONS[name](**given)
+            return made
