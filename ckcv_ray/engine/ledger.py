@@ -13,7 +13,7 @@ from ckcv_ray.errors import RunError
 from ckcv_ray.learners.base import STATUSES, Status
 from ckcv_ray.learners.ensemble import Failure, Records
 from ckcv_ray.storage.log import record_type
-from ckcv_ray.study import Problem
+from ckcv_ray.study.learned import Learned
 
 ABSENT = -1
 NOT_CONVERGED = STATUSES.index(Status.NOT_CONVERGED)
@@ -46,7 +46,7 @@ class Ledger:
         problem: the problem to solve.
     """
 
-    def __init__(self, problem: Problem) -> None:
+    def __init__(self, problem: Learned) -> None:
         self.n_splits = np.array([size.n_splits for size in problem.sizes])
         self.lengths = np.array(problem.learner.lengths)
         self.n_totals = problem.n_totals
@@ -112,6 +112,15 @@ class Ledger:
         Each is of shape (n_splits, n_paths, n_steps, n_totals), and ABSENT where there is no record.
         """
         return {size: kept[..., : self.n_totals] for (estimate, size), kept in self._kept.items() if estimate}
+
+    def values(self, size: int) -> NDArray[np.float64]:
+        """Return totals, iterations and status of every evaluation of the selection of a fold size.
+
+        Of shape (n_splits, n_paths, n_steps, n_totals + 2), and nan where there is no record.
+        """
+        kept = self._stage(False, size).astype(np.float64)
+        kept[kept[..., -1] == ABSENT] = np.nan
+        return kept
 
     def totals(self, estimate: bool, size: int, split: int, path: int, step: int) -> tuple[int, ...] | None:
         """Return the totals of one evaluation; None where there is no record."""

@@ -1,11 +1,13 @@
 """What a study on a task knows of its learner: settings, sizes in rows, and relative costs of fits."""
 
+from abc import ABC, abstractmethod
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from ckcv_ray.core.measures import Measure
 from ckcv_ray.core.resampling import FoldSize
 from ckcv_ray.core.schedule import Stage, Unit
 from ckcv_ray.data.schema import Index
@@ -18,18 +20,38 @@ from ckcv_ray.learners.encoded import encoded
 Costs = NDArray[np.float64]
 
 
-class Learned:
+class Learned(ABC):
     """A base class for what has a study, its learning rows, and fold sizes in units.
 
     Attributes:
         study: has ``learner`` and ``encoding``.
         task: the learning rows.
         sizes: fold sizes in units.
+        run_id: identifier of study and data.
     """
 
     study: Any
     task: Task
     sizes: tuple[FoldSize, ...]
+    run_id: str
+
+    @property
+    @abstractmethod
+    def n_totals(self) -> int:
+        """Number of totals of an evaluation."""
+
+    @property
+    @abstractmethod
+    def total_type(self) -> type[Any]:
+        """Type of a total."""
+
+    @abstractmethod
+    def rows(self, stage: Stage, size: int, number: int) -> tuple[Index, Index]:
+        """Return the training rows and the scored rows of a split."""
+
+    @abstractmethod
+    def measure_of(self, rows: Index) -> Measure:
+        """Return what is totalled over some of the rows."""
 
     @cached_property
     def learner(self) -> Learner:
