@@ -98,7 +98,7 @@ class Collector:
 
     def progress(self) -> Progress:
         """Return the progress."""
-        planned, sizes = self._planned(), range(len(self.problem.sizes))
+        planned, sizes = self.problem.n_evaluations, range(len(self.problem.sizes))
         computed = sum(int(np.sum(~np.isnan(self.statuses(size)))) for size in sizes)
         failed = sum(one.stop - one.first for one in self._failures.values())
         counts = max(planned, computed + failed), computed, failed, 0, self.ledger.not_converged(), self.fits
@@ -139,13 +139,6 @@ class Collector:
             costs = map(self.problem.cost_of_unit, self._missing(self._phase))
             self._left = self.rates.seconds_for(sum(costs, np.zeros(len(self.problem.learners))))
         return self._left
-
-    def _planned(self) -> int:
-        problem = self.problem
-        outer = problem.sizes[OUTER].n_splits
-        if not self._selects:
-            return outer * problem.n_settings
-        return problem.sizes[INNER].n_splits * problem.n_settings + outer * len(problem.learners)
 
     def _complete(self, size: int) -> bool:
         return next(self._missing(size), None) is None

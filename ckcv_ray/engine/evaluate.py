@@ -32,6 +32,7 @@ from ckcv_ray.learners.ensemble import (
 )
 from ckcv_ray.storage.log import record_type
 from ckcv_ray.study import Problem
+from ckcv_ray.study.assessment import Assessment
 
 INTERPRETER_BYTES = 300 << 20
 WARM_ROWS = 24
@@ -47,7 +48,7 @@ class Inputs(NamedTuple):
         fit_timeout: seconds that one fit may take; the process of a longer one ends. None for any time.
     """
 
-    problem: Problem
+    problem: Problem | Assessment
     shared: Any
     fit_timeout: float | None = None
 
@@ -74,12 +75,12 @@ class Prepared(NamedTuple):
     measure: Measure
 
 
-def share(problem: Problem) -> Inputs:
+def share(problem: Problem | Assessment) -> Inputs:
     """Make the inputs of the workers: only the learning rows, not those held out."""
     return Inputs(problem.for_workers(), problem.learner.share(problem.task))
 
 
-def memory(problem: Problem) -> int:
+def memory(problem: Problem | Assessment) -> int:
     """Return the bytes a worker needs besides the inputs: for the interpreter and the largest split."""
     d = problem.task.X.shape[1]
     units = [(s.n_train, s.n_select) for s in problem.sizes]

@@ -6,7 +6,7 @@ It is the only writer of a run folder, under its lock: records as they arrive, a
 from collections.abc import Mapping, Sequence
 from os import PathLike
 from time import monotonic
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -23,7 +23,6 @@ from ckcv_ray.storage.environment import environment
 from ckcv_ray.storage.execution import Evaluations, Metadata
 from ckcv_ray.storage.folder import EXECUTION, RunFolder
 from ckcv_ray.storage.log import Log
-from ckcv_ray.study import Problem
 
 FLUSH_SECONDS = 2.0
 FLUSH_SHARE = 0.01
@@ -64,10 +63,12 @@ class Recorder:
         out: run folder to write; None keeps everything in memory.
     """
 
-    def __init__(self, problem: Problem, out: str | PathLike[str] | None = None) -> None:
+    aggregates: ClassVar[type[Any]] = Aggregator
+
+    def __init__(self, problem: Any, out: str | PathLike[str] | None = None) -> None:
         register_instance(problem.learner)  # else an actor could not read the folder's study
         self.problem = problem
-        self.aggregator = Aggregator(problem)
+        self.aggregator: Aggregator = self.aggregates(problem)
         self.folder = RunFolder(out) if out is not None else None
         self._log = Log(self.folder.files, problem) if self.folder else None
         self._unsaved: list[tuple[Records, tuple[Failure, ...]]] = []

@@ -12,6 +12,7 @@ from ckcv_ray.storage.environment import changes, environment
 from ckcv_ray.storage.folder import RunFolder
 from ckcv_ray.storage.log import Log
 from ckcv_ray.study import Problem
+from ckcv_ray.study.procedure import Procedure
 
 MOST_EVALUATIONS = 1 << 28  # each takes about 28 bytes of memory
 REPAIR = ": running its ckcv run command again repairs it"
@@ -41,6 +42,8 @@ def finished_run(problem: Problem, out: AnyPath | None) -> Result | None:
         folder.files.check_writable()
         folder.check_room(problem)
         return None
+    if isinstance(identity.study, Procedure):
+        raise StoreError(f"{str(out)!r} holds the scores of a ckcv evaluate: choose another --out")
     differences = problem.study.differences(identity.study)
     if identity.data_digest != problem.all_rows.digest:
         differences.append("data: another table, or other columns or groups of it")

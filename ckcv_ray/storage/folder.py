@@ -12,6 +12,9 @@ locked.
     ensemble/               models (``models``)
     nested/                 a run folder for each outer split of a nested certification
     certificate.json        winner, bounds, counts, certification, wording, digests
+    splits.parquet          of ``ckcv evaluate``: splits that were given
+    scores.parquet          of ``ckcv evaluate``: the scores of every split
+    scores.json             of ``ckcv evaluate``: their summary
     manifest.json           SHA-256 of every file above, written last
     report.html             can be regenerated at any time, not in the manifest
 """
@@ -19,16 +22,20 @@ locked.
 import json
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from os import PathLike
 from typing import Any, NamedTuple
 
+import numpy as np
 import pyarrow as pa
 
 from ckcv_ray.claims.certificate import Certificate
+from ckcv_ray.core.divisions import Given
+from ckcv_ray.core.resampling import Split
 from ckcv_ray.data.columns import schema_of
 from ckcv_ray.data.limits import MOST_CELLS, MOST_ROWS
-from ckcv_ray.data.task import stored_task
+from ckcv_ray.data.schema import Index
+from ckcv_ray.data.task import Task, stored_task
 from ckcv_ray.errors import InputError, StoreError, counted, raising
 from ckcv_ray.learners.ensemble import Models
 from ckcv_ray.storage import candidates, formats, log, models
@@ -38,15 +45,19 @@ from ckcv_ray.storage.identity import STUDY, Identity, read_identity, write_iden
 from ckcv_ray.storage.locks import LOCK, unwritable
 from ckcv_ray.storage.pages import REPORT
 from ckcv_ray.study import Problem
+from ckcv_ray.study.assessment import Assessment
+from ckcv_ray.study.procedure import Procedure
 from ckcv_ray.validation import as_path
 
 DATA, UNLABELLED, EXECUTION = "data.parquet", "unlabelled.parquet", "execution.json"
 CERTIFICATE, MANIFEST = "certificate.json", "manifest.json"
+SPLITS, SCORES, SUMMARY = "splits.parquet", "scores.parquet", "scores.json"
+SPLIT_COLUMNS = pa.schema([("split", pa.int32()), ("train", pa.bool_()), ("row", pa.int64())])
 FOLDERS = (log.FOLDER, models.FOLDER)
 INNER, INNER_NAME = "nested", re.compile(r"outer-([0-9]{3,9})")
 TEMPORARY = re.compile(
-    r"\.((study|execution|certificate|manifest)\.json|"
-    r"(data|unlabelled|candidates|models|nested|refit|full|part-\d+)\.parquet|"
+    r"\.((study|execution|certificate|manifest|scores)\.json|"
+    r"(data|unlabelled|candidates|models|nested|refit|full|splits|scores|part-\d+)\.parquet|"
     r"model-\d+\.pkl|report\.html)-\w+\.tmp"
 )
 MOST_VALUES = 2 * MOST_CELLS  # of a table: arrays may be larger than tables read from files
@@ -78,7 +89,7 @@ class RunFolder:
         found = [INNER_NAME.fullmatch(name) for name in self.files.folders(INNER)]
         return 1 + max((int(match[1]) for match in found if match), default=-1)
 
-    def lacks_outer_splits(self, problem: Problem) -> bool:
+    def lacks_outer_splits(self, problem: Problem | Assessment) -> bool:
         """Return whether the problem has more outer splits than there are.
 
         Raises:
@@ -127,6 +138,36 @@ class RunFolder:
             StoreError: there is no run, or the data are not those of the run.
         """
         identity = identity or self.require()
+        if isinstance(identity.study, Procedure):
+            raise StoreError(
+                f"{str(self)!r} holds the scores of a procedure, from ckcv evaluate, and no ensemble: run "
+                "the same ckcv evaluate command again to see them"
+            )
+        task = self._task(identity)
+        with raising(StoreError, f"{self.files.path(STUDY)} is damaged"):  # or missing, during a repair
+            problem = Problem.of(identity.study, task)
+            _check_canonical(problem, identity)
+        return problem
+
+    def assessment(self, identity: Identity | None = None) -> Assessment:
+        """Return the procedure that was run, on its data.
+
+        Raises:
+            StoreError: there is none, or the data are not those of the run.
+        """
+        identity = identity or self.require()
+        procedure = identity.study
+        if not isinstance(procedure, Procedure):
+            raise StoreError(f"{str(self)!r} holds a study of ckcv run, and not the scores of a procedure")
+        task = self._task(identity)
+        if isinstance(procedure.resampling, Given):
+            procedure = replace(procedure, resampling=self._given(procedure.resampling, identity, task.n))
+        with raising(StoreError, f"{self.files.path(STUDY)} is damaged"):
+            made = Assessment.of(procedure, task)
+            _check_canonical(made, identity)
+        return made
+
+    def _task(self, identity: Identity) -> Task:
         columns = formats.read_table(self.files, DATA, identity.run_id, None, values=MOST_VALUES)
         with formats.undamaged(self.files, DATA):
             named = {key.decode(): name.decode() for key, name in (columns.schema.metadata or {}).items()}
@@ -139,11 +180,18 @@ class RunFolder:
         with formats.undamaged(self.files, DATA):
             if task.digest != identity.data_digest:
                 raise StoreError(f"{self.files.path(DATA)} is not the data of this run: its digest differs")
-        with raising(StoreError, f"{self.files.path(STUDY)} is damaged"):  # or missing, during a repair
-            problem = Problem.of(identity.study, task)
-            if problem.run_id != identity.run_id:
-                raise ValueError("its study is not in the canonical form for its data")
-        return problem
+        return task
+
+    def _given(self, division: Given, identity: Identity, n: int) -> Given:
+        """Return the splits that were given, from their file."""
+        table = formats.read_table(self.files, SPLITS, identity.run_id, SPLIT_COLUMNS, values=MOST_VALUES)
+        with formats.undamaged(self.files, SPLITS):
+            split, train, row = (table[name].to_numpy() for name in SPLIT_COLUMNS.names)
+            numbers = range(int(split.max(initial=-1)) + 1)
+            given = Given.of([(row[(split == i) & train], row[(split == i) & ~train]) for i in numbers], n)
+            if given.digest != division.digest:
+                raise ValueError("its splits are not those of the procedure: their digest differs")
+        return given
 
     @property
     def finished(self) -> bool:
@@ -181,8 +229,8 @@ class RunFolder:
             raise StoreError(f"{str(self)!r} holds run {identity.run_id}, not {run_id}")
         return identity is not None
 
-    def check_room(self, problem: Problem) -> None:
-        """Raise InputError if the table, or that of candidates, is larger than what can be read back."""
+    def check_room(self, problem: Problem | Assessment) -> None:
+        """Raise InputError if the table, or that of the results, is larger than what can be read back."""
         rows, columns = problem.all_rows.X.shape
         if problem.all_rows.unlabelled is not None:
             rows = max(rows, len(problem.all_rows.unlabelled))
@@ -192,10 +240,13 @@ class RunFolder:
                 f"out={str(self)!r}: the table has {rows:,} rows and {columns:,} columns; a run folder "
                 f"holds at most {MOST_ROWS:,} rows and {MOST_VALUES:,} values: remove some"
             )
-        if (count := candidates.count(problem)) > MOST_ROWS:
+        is_study = isinstance(problem, Problem)
+        count = candidates.count(problem) if isinstance(problem, Problem) else problem.n_evaluations
+        if count > MOST_ROWS:
             raise InputError(
-                f"out={str(self)!r}: the study has {count:,} candidates; a run folder holds at most "
-                f"{MOST_ROWS:,}: search fewer values"
+                f"out={str(self)!r}: the {'study' if is_study else 'procedure'} has {count:,} "
+                f"{'candidates' if is_study else 'evaluations'}; a run folder holds at most {MOST_ROWS:,}: "
+                "search fewer values"
             )
 
     def acquire(self) -> None:
@@ -218,7 +269,7 @@ class RunFolder:
         """Unlock the folder and remove the lock file."""
         self.files.lock.release()
 
-    def begin(self, problem: Problem) -> None:
+    def begin(self, problem: Problem | Assessment) -> None:
         """Write the data and the study."""
         every = problem.all_rows
         named = {"target": every.target} | ({} if every.group is None else {"group": every.group})
@@ -228,9 +279,21 @@ class RunFolder:
         if every.unlabelled is not None:
             others = every.as_columns(every.unlabelled)
             formats.write_table(self.files, UNLABELLED, others, problem.run_id, {})
+        if isinstance(problem, Assessment) and isinstance(problem.study.resampling, Given):
+            formats.write_table(self.files, SPLITS, _as_table(problem.study.resampling), problem.run_id)
         write_identity(self.files, problem)
 
-    def repair(self, problem: Problem) -> list[str]:
+    def write_scores(self, run_id: str, scores: pa.Table, summary: Mapping[str, Any]) -> None:
+        """Write the scores of a procedure and their summary."""
+        formats.write_table(self.files, SCORES, scores, run_id)
+        formats.write_json(self.files, SUMMARY, summary)
+
+    def write_manifest(self, execution: Mapping[str, Any]) -> None:
+        """Write the metadata of the run, and last the manifest of all files."""
+        self.write_execution(execution)
+        formats.write_json(self.files, MANIFEST, {name: self.sha256(name) for name in self.names()})
+
+    def repair(self, problem: Problem | Assessment) -> list[str]:
         """Repair a folder with damaged files so that the run can continue; return the names of those files.
 
         Study and data are written again. A finished run with damaged files, or with fewer outer splits than
@@ -262,8 +325,7 @@ class RunFolder:
     def write_end(self, certificate: Certificate, execution: Mapping[str, Any]) -> None:
         """Write the certificate, the metadata of the run, and last the manifest of all files."""
         formats.write_json(self.files, CERTIFICATE, certificate.to_json())
-        self.write_execution(execution)
-        formats.write_json(self.files, MANIFEST, {name: self.sha256(name) for name in self.names()})
+        self.write_manifest(execution)
 
     def write_execution(self, execution: Mapping[str, Any]) -> None:
         """Write the metadata of the run."""
@@ -352,7 +414,7 @@ class RunFolder:
         except StoreError:
             return True
 
-    def _damaged_inputs(self, problem: Problem) -> list[str]:
+    def _damaged_inputs(self, problem: Problem | Assessment) -> list[str]:
         """Return which of the two files with study and data do not hold those of the problem."""
         identity, damaged = Identity(problem.study, problem.all_rows.digest, problem.run_id), []
         try:
@@ -362,7 +424,7 @@ class RunFolder:
         except StoreError:
             damaged.append(STUDY)
         try:
-            self.problem(identity)
+            self.problem(identity) if isinstance(problem, Problem) else self.assessment(identity)
         except StoreError:
             damaged.append(DATA)
         return damaged
@@ -375,6 +437,27 @@ class RunFolder:
         """Yield the files that a run killed before it wrote any would not have left behind."""
         names = ((name, name.rpartition("/")[2]) for name in self.files.everything())
         return (name for name, last in names if last != LOCK and not _is_temporary(name))
+
+
+def _check_canonical(problem: Problem | Assessment, identity: Identity) -> None:
+    """Raise ValueError unless a problem is that of a run."""
+    if problem.run_id != identity.run_id:
+        raise ValueError("its study is not in the canonical form for its data")
+
+
+def _as_table(given: Given) -> pa.Table:
+    """Return given splits as rows of ``SPLIT_COLUMNS``."""
+    parts = [(i, train, rows) for i, one in enumerate(given.sets) for train, rows in _parts(one)]
+    columns = {
+        "split": np.repeat([i for i, _, _ in parts], [len(rows) for _, _, rows in parts]),
+        "train": np.repeat([train for _, train, _ in parts], [len(rows) for _, _, rows in parts]),
+        "row": np.concatenate([rows for _, _, rows in parts]),
+    }
+    return pa.table(columns).cast(SPLIT_COLUMNS)
+
+
+def _parts(split: Split) -> tuple[tuple[bool, Index], tuple[bool, Index]]:
+    return (True, split.train), (False, split.estimate)
 
 
 def _is_temporary(name: str) -> bool:

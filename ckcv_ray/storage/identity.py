@@ -1,4 +1,7 @@
-"""Which run a folder belongs to: ``study.json``, with the study, the digest of the data and the run_id."""
+"""Which run a folder belongs to: ``study.json``, with what is run, the digest of the data and the run_id.
+
+What is run is a study (``ckcv run``) or a procedure of cross validation (``ckcv evaluate``).
+"""
 
 from typing import Any, NamedTuple
 
@@ -8,6 +11,8 @@ from ckcv_ray.learners.sklearn import UntrustedError
 from ckcv_ray.storage import formats
 from ckcv_ray.storage.files import Files
 from ckcv_ray.study import Problem, Study, run_id
+from ckcv_ray.study.assessment import Assessment
+from ckcv_ray.study.procedure import Procedure, procedure_id
 from ckcv_ray.validation import quoted
 from ckcv_ray.version import VERSION
 
@@ -17,18 +22,18 @@ STUDY = "study.json"
 class Identity(NamedTuple):
     """The run that a folder belongs to."""
 
-    study: Study
+    study: Study | Procedure
     data_digest: str
     run_id: str
 
 
-def write_identity(files: Files, problem: Problem) -> None:
+def write_identity(files: Files, problem: Problem | Assessment) -> None:
     """Write the identity of a run."""
     content = {
         "schema": formats.SCHEMA_VERSION,
         "package": VERSION,
         "run_id": problem.run_id,
-        "study": problem.study.to_json(),
+        _kind(problem.study): problem.study.to_json(),
         "data": problem.all_rows.digest,
     }
     formats.write_json(files, STUDY, content)
@@ -44,19 +49,28 @@ def read_identity(files: Files) -> Identity:
     with formats.undamaged(files, STUDY):
         if content["schema"] != formats.SCHEMA_VERSION:
             raise StoreError(_of_another_version(f"{files.path(STUDY)}", content["schema"]))
-        if unknown := [name for name in _learners_in(content["study"]) if name not in LEARNERS]:
+        described = content["procedure"] if "procedure" in content else content["study"]
+        if unknown := [name for name in _learners_in(described) if name not in LEARNERS]:
             raise StoreError(
                 f"{str(files)!r}: the learner {quoted(unknown[0])} is not known here: import the module that "
                 "registers it"
             )
+        study: Study | Procedure
         try:
-            study = Study.from_json(content["study"])
+            is_procedure = "procedure" in content
+            study = Procedure.from_json(described) if is_procedure else Study.from_json(described)
         except UntrustedError as error:
             raise StoreError(f"{str(files)!r}: {error}") from None
         identity = Identity(study, content["data"], content["run_id"])
-        if (expected := run_id(identity.study, identity.data_digest)) != identity.run_id:
+        digest = identity.data_digest
+        expected = procedure_id(study, digest) if isinstance(study, Procedure) else run_id(study, digest)
+        if expected != identity.run_id:
             raise ValueError(f"it names run {identity.run_id} but describes run {expected}")
     return identity
+
+
+def _kind(study: Study | Procedure) -> str:
+    return "procedure" if isinstance(study, Procedure) else "study"
 
 
 def _of_another_version(file: str, schema: object) -> str:

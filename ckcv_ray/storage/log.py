@@ -23,6 +23,7 @@ from ckcv_ray.learners.ensemble import Failure, Records
 from ckcv_ray.storage import formats
 from ckcv_ray.storage.files import Files
 from ckcv_ray.study import Problem
+from ckcv_ray.study.learned import Learned
 
 FOLDER = "log/"
 PART = re.compile(r"log/part-([0-9]+)\.parquet")
@@ -74,7 +75,7 @@ class Log:
         problem: what is solved.
     """
 
-    def __init__(self, files: Files, problem: Problem) -> None:
+    def __init__(self, files: Files, problem: Learned) -> None:
         self.files = files
         self.problem = problem
         self.n_totals = problem.n_totals
@@ -130,8 +131,8 @@ class Log:
         _check_filled(good, *(f"total_{i}" for i in range(self.n_totals)), "n_iter")
         _check_filled(lost, "traceback")
         records = self._records(good)
-        if self.problem.total_type is not np.float64:  # scores may be any numbers
-            self._check_totals(records)
+        if isinstance(self.problem, Problem):  # scores may be any numbers
+            self._check_totals(records, self.problem)
         return records, _failures(lost)
 
     def _recorded(self, records: Records) -> pa.Table:
@@ -183,8 +184,8 @@ class Log:
             if np.any((position < 0) | (position >= limits)):
                 raise ValueError(f"{name} is outside the study")
 
-    def _check_totals(self, records: Records) -> None:
-        problem, totals = self.problem, records["totals"].astype(np.int64)
+    def _check_totals(self, records: Records, problem: Problem) -> None:
+        totals = records["totals"].astype(np.int64)
         units = [size.n_select for size in problem.sizes]
         rows = np.array(list(map(problem.most_rows_in, units)))[records["size"]]
         errors = totals[:, : problem.task.n_classes]
@@ -192,17 +193,8 @@ class Log:
             raise ValueError("there are more errors than rows, or a negative number of them")
         if np.any(totals[:, problem.task.n_classes :] > ONE * np.array(units)[records["size"], None]):
             raise ValueError("the share of wrong rows, summed over groups, exceeds the number of groups")
-        if self.problem.criterion.by_class and np.any(totals > self._class_rows(records)):
+        if problem.criterion.by_class and np.any(totals > _class_rows(records, problem)):
             raise ValueError("there are more errors on a class than rows of it")
-
-    def _class_rows(self, records: Records) -> NDArray[np.int64]:
-        """Return the rows of each class that each record's evaluation scored, (records, n_classes)."""
-        rows = np.empty(records["totals"].shape, np.int64)
-        for estimate, size in set(zip(records["estimate"].tolist(), records["size"].tolist(), strict=True)):
-            here = (records["estimate"] == estimate) & (records["size"] == size)
-            stage = Stage.ESTIMATE if estimate else Stage.SELECT
-            rows[here] = self.problem.units(stage, size)[records["split"][here]]
-        return rows
 
     def _compact(self) -> None:
         """Join the small parts when there are many: write the joined part, then delete the small ones.
@@ -236,6 +228,16 @@ class Log:
 
     def _read(self, part: str) -> pa.Table:
         return formats.read_table(self.files, part, self.problem.run_id, self.schema)
+
+
+def _class_rows(records: Records, problem: Problem) -> NDArray[np.int64]:
+    """Return the rows of each class that each record's evaluation scored, (records, n_classes)."""
+    rows = np.empty(records["totals"].shape, np.int64)
+    for estimate, size in set(zip(records["estimate"].tolist(), records["size"].tolist(), strict=True)):
+        here = (records["estimate"] == estimate) & (records["size"] == size)
+        stage = Stage.ESTIMATE if estimate else Stage.SELECT
+        rows[here] = problem.units(stage, size)[records["split"][here]]
+    return rows
 
 
 def _failures(lost: pa.Table) -> list[Failure]:

@@ -78,6 +78,14 @@ class Assessment(Learned):
         """Number of totals of all scores."""
         return sum(self.widths)
 
+    @property
+    def n_evaluations(self) -> int:
+        """Number of evaluations: inside, and outside of every setting or of what is selected."""
+        of_outer = self.sizes[OUTER].n_splits
+        if len(self.sizes) == 1:
+            return of_outer * self.n_settings
+        return self.sizes[INNER].n_splits * self.n_settings + of_outer * len(self.learners)
+
     @cached_property
     def widths(self) -> list[int]:
         """Number of totals of each score."""
@@ -105,6 +113,10 @@ class Assessment(Learned):
     def measure_of(self, rows: Index) -> Scoring:
         """Return the scores of some rows."""
         return Scoring(self.scores, self.task.X[rows], self.task.y[rows], self.task.n_classes)
+
+    def for_workers(self) -> "Assessment":
+        """Return the assessment itself: nothing is kept from workers."""
+        return self
 
     @property
     def _draws(self) -> Draws:

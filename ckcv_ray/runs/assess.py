@@ -1,0 +1,243 @@
+"""From a procedure and data to the scores of every split: compute, resume and store."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from os import PathLike
+from time import monotonic
+from typing import Any
+
+from numpy.typing import ArrayLike
+
+from ckcv_ray.core.schedule import Unit
+from ckcv_ray.data.task import Task
+from ckcv_ray.engine.backend import SERIAL, Backend, Session, session
+from ckcv_ray.engine.collector import Collector
+from ckcv_ray.engine.evaluate import Inputs, share
+from ckcv_ray.engine.loop import Stop, work
+from ckcv_ray.engine.progress import Listener, Progress
+from ckcv_ray.engine.recorder import Recorder
+from ckcv_ray.errors import RunError, StoreError
+from ckcv_ray.learners.ensemble import Outcome
+from ckcv_ray.runs.assessed import Assessed
+from ckcv_ray.runs.run import never
+from ckcv_ray.storage.execution import Metadata
+from ckcv_ray.storage.folder import RunFolder
+from ckcv_ray.storage.log import Log
+from ckcv_ray.study import Execution
+from ckcv_ray.study.assessment import INNER, OUTER, Assessment
+from ckcv_ray.study.procedure import Procedure
+from ckcv_ray.validation import as_path, expect
+from ckcv_ray.version import VERSION
+
+TRIAL_SECONDS = 2.0  # of work in this process before "auto" chooses a backend
+
+Out = str | PathLike[str] | None
+
+
+def evaluate(
+    X: Any,
+    y: ArrayLike,
+    out: Out = None,
+    execution: Execution | None = None,
+    listen: Listener | None = None,
+    groups: ArrayLike | None = None,
+    **options: Any,
+) -> Assessed:
+    """Score a learner on every split of a resampling.
+
+    Args:
+        X: inputs (n, d), an array or a data frame.
+        y: labels (n,), text or numbers.
+        out: folder for the scores; continued if it holds the same procedure. None keeps them in memory.
+        execution: backend, workers, cluster address.
+        listen: called with a Progress about ten times a second, and at the end.
+        groups: the group of each row (n,), if rows belong together: groups stay whole.
+        options: of ``Procedure.of``: ``resampling="kfold:10"``, ``measure="accuracy,auc"``, ``select_by``,
+            ``select``, ``seed``, ``stratify``, and those of the learner, ``learner="forest"``.
+
+    Raises:
+        InputError: the data or an option are invalid.
+        StoreError: the folder is damaged, in use, or holds something else.
+        RunError: a record contradicts another one.
+    """
+    return assess(Procedure.of(**options), Task.of(X, y, groups=groups), out, execution, listen)
+
+
+def assess(
+    procedure: Procedure,
+    task: Task,
+    out: Out = None,
+    execution: Execution | None = None,
+    listen: Listener | None = None,
+    stop: Stop = never,
+    retry_failed: bool = False,
+) -> Assessed:
+    """Compute the scores of a procedure on a task, or return those that its folder holds; see ``evaluate``.
+
+    Args:
+        procedure: learner, resampling, measures and selection.
+        task: the rows.
+        out, execution, listen: as for ``evaluate``.
+        stop: called between batches; once it returns True, what is done is kept and the run is interrupted.
+        retry_failed: compute again what failed in a finished run.
+
+    Raises:
+        KeyboardInterrupt: it was stopped.
+    """
+    expect("execution", execution, Execution | None, 'an Execution, such as Execution("serial")')
+    problem = Assessment.of(procedure, task)
+    folder = None if out is None else str(as_path("out", out).absolute())
+    if (found := _finished(problem, folder)) is not None:
+        if not (retry_failed and found.execution["failures"]):
+            return found
+        RunFolder(folder or "").reopen()
+    recorder = ScoreRecorder(problem, folder)
+    recorder.open()
+    try:
+        inputs = share(problem)
+        backend = _computed(recorder, inputs, execution or Execution(), listen, stop)
+        return recorder.finish(*backend)
+    finally:
+        recorder.close()
+
+
+def load_scores(out: str | PathLike[str]) -> Assessed:
+    """Return the scores in a finished folder of ``evaluate``.
+
+    Raises:
+        StoreError: there are none, or a file is damaged or does not match the manifest.
+    """
+    folder = RunFolder(out)
+    identity = folder.require()
+    problem = folder.assessment(identity)
+    if not folder.finished:
+        raise StoreError(f"the run in {str(out)!r} is not finished: run its ckcv evaluate command again")
+    if damaged := folder.differing():
+        raise StoreError(f"{folder.files.path(damaged[0])} is missing or does not match the manifest")
+    return _loaded(folder, problem)
+
+
+class ScoreRecorder(Recorder):
+    """Records of an assessment, in memory and in its folder; it plans with a ``Collector``."""
+
+    aggregates = Collector
+
+    @property
+    def collector(self) -> Collector:
+        """What plans and keeps the records."""
+        collector: Any = self.aggregator
+        assert isinstance(collector, Collector)
+        return collector
+
+    def finish(self, backend: str, workers: int) -> Assessed:
+        """Write the scores, which finishes the run, and return them."""
+        self.flush()
+        if not self.collector.complete():
+            raise RunError("scores are missing, but nothing is left to compute: please report this")
+        metadata: Metadata = self.metadata()
+        about = {
+            "package": VERSION,
+            "backend": backend,
+            "workers": workers,
+            "source": self.problem.task.source,
+            "test": None,
+        }
+        result = _assessed(self.collector, {**about, **metadata})
+        if self.folder is not None:
+            self.folder.reopen()
+            self.folder.write_scores(self.problem.run_id, result.table(), result.to_json())
+            self.folder.write_manifest({**about, **metadata})
+        return result
+
+
+class Trial:
+    """A supply of units that ends after some seconds."""
+
+    def __init__(self, recorder: ScoreRecorder) -> None:
+        self.recorder, self.until = recorder, monotonic() + TRIAL_SECONDS
+
+    def plan(self, workers: int, least: float) -> list[Unit]:
+        """Return the next batch of work, until the time is over."""
+        return self.recorder.plan(workers, least) if monotonic() < self.until else []
+
+    def add(self, outcome: Outcome) -> None:
+        """Add the outcome of a batch."""
+        self.recorder.add(outcome)
+
+    def progress(self) -> Progress:
+        """Return the progress of the work."""
+        return self.recorder.progress()
+
+
+def _computed(
+    recorder: ScoreRecorder, inputs: Inputs, execution: Execution, listen: Listener | None, stop: Stop
+) -> tuple[str, int]:
+    """Compute everything; return the backend and its workers.
+
+    "auto" begins in this process, and goes on where it pays.
+    """
+    seconds = 0.0
+    if execution.backend == "auto" and execution.fit_timeout is None and execution.address is None:
+        with _started(SERIAL, inputs) as backend:
+            work(backend, Trial(recorder), listen, stop)
+        if recorder.collector.complete():
+            return backend.name, backend.workers
+        seconds = recorder.progress().left
+    with session(execution, seconds) as opened, _started(opened, inputs) as backend:
+        work(backend, recorder, listen, stop)
+        return backend.name, backend.workers
+
+
+@contextmanager
+def _started(opened: Session, inputs: Inputs) -> Iterator[Backend]:
+    """Start a backend, and close it at the end."""
+    backend = opened.backend()
+    try:
+        backend.start(inputs)
+        yield backend
+    finally:
+        backend.close()
+
+
+def _assessed(collector: Collector, execution: dict[str, Any]) -> Assessed:
+    problem = collector.problem
+    chosen = collector.chosen if len(problem.sizes) > INNER else None
+    return Assessed(problem, collector.totals(OUTER), chosen, execution)
+
+
+def _finished(problem: Assessment, out: str | None) -> Assessed | None:
+    """Return the scores that a folder holds, or None if there is work to do.
+
+    Raises:
+        StoreError: the folder holds something else.
+        InputError: it cannot be written.
+    """
+    if out is None:
+        return None
+    folder, identity = RunFolder(out), None
+    try:
+        identity = folder.identity()
+    except StoreError as error:
+        if not folder.has_files_of(problem.run_id):  # else it will be repaired
+            raise StoreError(f"{error}; for this run choose another --out") from None
+    if identity is None or identity.run_id == problem.run_id:
+        if identity is not None and folder.finished and not folder.differing():
+            return _loaded(folder, problem)
+        folder.files.check_writable()
+        folder.check_room(problem)
+        return None
+    if not isinstance(identity.study, Procedure):
+        raise StoreError(f"{out!r} holds a study of ckcv run: choose another --out")
+    differences = problem.study.differences(identity.study)
+    if identity.data_digest != problem.task.digest:
+        differences.append("data: another table, or other columns or groups of it")
+    reason = "; ".join(differences) or "another version of this package wrote it"
+    raise StoreError(f"{out!r} holds another procedure ({reason}): choose another --out")
+
+
+def _loaded(folder: RunFolder, problem: Assessment) -> Assessed:
+    """Return the scores in the log of a folder."""
+    collector = Collector(problem)
+    for records, failures in Log(folder.files, problem).read():
+        collector.add(Outcome(records, tuple(failures), ()))
+    return _assessed(collector, folder.execution())

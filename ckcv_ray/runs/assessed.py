@@ -1,0 +1,277 @@
+"""The result of a procedure of cross validation: the scores of every split, and what follows from them."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from math import nan, sqrt
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from ckcv_ray.core.bounds import clopper_pearson
+from ckcv_ray.core.comparison import Compared, corrected_t_test
+from ckcv_ray.core.schedule import Stage
+from ckcv_ray.core.scores import Score
+from ckcv_ray.errors import counted
+from ckcv_ray.learners.base import Setting
+from ckcv_ray.study import listed
+from ckcv_ray.study.assessment import OUTER, Assessment
+
+DELTA = 0.05
+LONGEST_SETTING = 60
+Values = NDArray[np.float64]
+Positions = NDArray[np.intp]
+
+
+class Figures(NamedTuple):
+    """One score of one entry over all splits.
+
+    Attributes:
+        name: of the score.
+        mean, deviation, error: mean over splits, their standard deviation (n - 1), and the standard error,
+            which presumes that splits are independent, as they hardly ever are; nan if it is not complete.
+        pooled: the score of all scored rows as one set; None if it cannot be pooled, nan if not complete.
+        missing: splits that failed, or whose setting could not be selected.
+        undefined: splits in which the score is not defined, such as AUC where a class is missing.
+    """
+
+    name: str
+    mean: float
+    deviation: float
+    error: float
+    pooled: float | None
+    missing: int
+    undefined: int
+
+
+@dataclass(frozen=True, eq=False)
+class Entry:
+    """What is compared: a learner at one setting, or at the settings selected for it.
+
+    Attributes:
+        learner: label of the learner.
+        positions: path and step on each split, (n_splits, 2); -1 where nothing could be selected.
+        totals: totals of the scores on each split, (n_splits, n_totals); nan where there are none.
+        settings: the setting on each split; None where nothing could be selected.
+    """
+
+    learner: str
+    positions: Positions
+    totals: Values
+    settings: tuple[Setting | None, ...]
+
+    @property
+    def name(self) -> str:
+        """The learner, and its setting if it has the same on all splits."""
+        first = self.settings[0]
+        if first is None or any(one != first for one in self.settings):
+            return f"{self.learner} (selected)"
+        named = {name: value for name, value in first.items() if name != "learner"}
+        return f"{self.learner} ({text})" if (text := listed(named)[:LONGEST_SETTING]) else self.learner
+
+
+@dataclass(frozen=True, eq=False)
+class Assessed:
+    """The result of a procedure.
+
+    Attributes:
+        problem: the procedure on its task.
+        totals: totals on the outer splits, (n_splits, n_paths, n_steps, n_totals), nan where there are none.
+        chosen: the path and step selected for each split and learner, (n_splits, n_learners, 2); None
+            without a selection.
+        execution: what depends on the run.
+    """
+
+    problem: Assessment
+    totals: Values
+    chosen: Positions | None
+    execution: Mapping[str, Any]
+
+    @cached_property
+    def entries(self) -> tuple[Entry, ...]:
+        """What is compared, in the order of the learners and their settings."""
+        return tuple(self._entries())
+
+    @property
+    def scores(self) -> tuple[Score, ...]:
+        """The scores that were asked for."""
+        asked = set(self.problem.study.measures)
+        return tuple(score for score in self.problem.scores if score.name in asked)
+
+    def of_splits(self, entry: Entry, score: Score) -> Values:
+        """Return a score on each split, (n_splits,); nan where there is none."""
+        return entry.totals[:, self._column(score)]
+
+    def figures(self, entry: Entry, score: Score) -> Figures:
+        """Summarize a score over all splits; a score that is not complete has no mean."""
+        values, missing = self.of_splits(entry, score), np.isnan(entry.totals).all(axis=1)
+        undefined = int(np.sum(np.isnan(values) & ~missing))
+        complete = not (missing.any() or undefined)
+        count = len(values)
+        mean = float(values.mean()) if complete else nan
+        deviation = float(values.std(ddof=1)) if complete and count > 1 else nan
+        pooled = None if score.sums is None else self._pooled(entry, score)
+        return Figures(
+            score.name, mean, deviation, deviation / sqrt(count), pooled, int(missing.sum()), undefined
+        )
+
+    def bounds(self, entry: Entry) -> Values:
+        """Return the 95 % Clopper-Pearson bound on the error of each split's model; nan without one."""
+        score = next(one for one in self.problem.scores if one.name in ("zero_one", "accuracy"))
+        column = self._column(score)
+        counts = entry.totals[:, column + 1 : column + 3]
+        wrong = counts[:, 0] if score.name == "zero_one" else counts[:, 1] - counts[:, 0]
+        known = ~np.isnan(wrong)
+        bounds = np.full(len(wrong), nan)
+        bounds[known] = clopper_pearson(wrong[known].astype(int), counts[known, 1].astype(int), DELTA)
+        return bounds
+
+    def compared(self, score: Score) -> list[tuple[Entry, Entry, Compared]]:
+        """Compare each entry that has a mean with the best one, by the corrected resampled t-test."""
+        means = [(self.figures(one, score).mean * score.loss, i) for i, one in enumerate(self.entries)]
+        known = [(mean, i) for mean, i in means if mean == mean]
+        if len(known) < 2:
+            return []
+        best = self.entries[min(known)[1]]
+        others = [self.entries[i] for _, i in known if self.entries[i] is not best]
+        ratio = self.problem.sizes[OUTER].n_select / self.problem.sizes[OUTER].n_train
+        ours = self.of_splits(best, score)
+        return [(one, best, corrected_t_test(self.of_splits(one, score), ours, ratio)) for one in others]
+
+    def table(self) -> pa.Table:
+        """Return a row for each entry and split: learner, setting, numbers of rows, and every score."""
+        rows = [self._row(entry, split) for entry in self.entries for split in range(len(entry.settings))]
+        return pa.Table.from_pylist(rows)
+
+    def to_frame(self) -> Any:
+        """Return ``table`` as a pandas data frame."""
+        return self.table().to_pandas()
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the summary as JSON values; what is not known is null."""
+        return {
+            "run_id": self.problem.run_id,
+            "procedure": self.problem.study.to_json(),
+            "rows": self.problem.task.n,
+            "splits": self.problem.sizes[OUTER].n_splits,
+            "complete": self.complete,
+            "entries": [self._entry_json(entry) for entry in self.entries],
+            "comparisons": {score.name: self._compared_json(score) for score in self.scores},
+            "fits": self.execution.get("fits"),
+            "seconds": self.execution.get("seconds"),
+        }
+
+    @property
+    def complete(self) -> bool:
+        """Whether every score of every entry has a value on every split."""
+        figures = [self.figures(entry, score) for entry in self.entries for score in self.scores]
+        return not any(one.missing or one.undefined for one in figures)
+
+    def summary(self) -> str:
+        """Return the summary as text."""
+        return "\n".join(self._lines())
+
+    def _lines(self) -> Iterator[str]:
+        splits = counted(self.problem.sizes[OUTER].n_splits, "split")
+        yield f"{self.problem.study.resampling.name}: {splits} of {counted(self.problem.task.n, 'row')}"
+        width = max(len(entry.name) for entry in self.entries)
+        for score in self.scores:
+            better = "larger" if score.greater else "smaller"
+            yield f"\n{score.name} ({better} is better)"
+            yield f"  {'':<{width}}  {'mean':>9}  {'sd':>9}  {'se':>9}  {'pooled':>9}"
+            for entry in self.entries:
+                yield f"  {entry.name:<{width}}  {_shown(self.figures(entry, score))}".rstrip()
+            for other, best, test in self.compared(score):
+                yield (
+                    f"  {other.name} - {best.name}: {test.difference:+.4f}, 95 % interval {test.low:+.4f} to "
+                    f"{test.high:+.4f}, p {test.p:.3f}"
+                )
+        if len(self.entries) > 1:
+            yield (
+                "\nThe test is the corrected resampled t-test (Nadeau, Bengio 2003), a heuristic: splits share "
+                "rows.\nA difference found among many comparisons may be chance."
+            )
+
+    def _entries(self) -> Iterator[Entry]:
+        problem = self.problem
+        n_splits, names = problem.sizes[OUTER].n_splits, list(problem.learners)
+        if self.chosen is not None:
+            for number, name in enumerate(names):
+                yield self._entry(name, self.chosen[:, number])
+            return
+        for path, length in enumerate(problem.learner.lengths):
+            for step in range(length):
+                name = names[int(problem.learner_of_paths[path])]
+                yield self._entry(name, np.tile([path, step], (n_splits, 1)))
+
+    def _entry(self, name: str, positions: Positions) -> Entry:
+        totals = self.totals[np.arange(len(positions)), positions[:, 0], positions[:, 1]]
+        totals = np.where(positions[:, :1] < 0, nan, totals)
+        learner = self.problem.learner
+        settings = tuple(learner.setting(*one) if one[0] >= 0 else None for one in positions.tolist())
+        return Entry(name, positions, totals, settings)
+
+    def _column(self, score: Score) -> int:
+        return sum(self.problem.widths[: self.problem.scores.index(score)])
+
+    def _pooled(self, entry: Entry, score: Score) -> float:
+        column = self._column(score)
+        width = self.problem.widths[self.problem.scores.index(score)]
+        sums = entry.totals[:, column + 1 : column + width].sum(axis=0)
+        return nan if np.isnan(sums).any() else score.pooled(sums)
+
+    def _row(self, entry: Entry, split: int) -> dict[str, Any]:
+        train, scored = self.problem.rows(Stage.SELECT, OUTER, split)
+        setting = entry.settings[split] or {}
+        values = {score.name: _number(self.of_splits(entry, score)[split]) for score in self.scores}
+        named = {name: value for name, value in setting.items() if name != "learner"}
+        return {
+            "learner": entry.learner,
+            "setting": listed(named) if entry.settings[split] is not None else None,
+            "split": split,
+            "rows_fitted": len(train),
+            "rows_scored": len(scored),
+            **values,
+        }
+
+    def _entry_json(self, entry: Entry) -> dict[str, Any]:
+        of_scores = {}
+        for score in self.scores:
+            found = self.figures(entry, score)
+            of_scores[score.name] = {
+                **{name: _number(value) for name, value in found._asdict().items() if name != "name"},
+                "splits": list(map(_number, self.of_splits(entry, score).tolist())),
+            }
+        same = all(one == entry.settings[0] for one in entry.settings)
+        settings = [None if one is None else dict(one) for one in entry.settings]
+        return {
+            "learner": entry.learner,
+            "setting": settings[0] if same else None,
+            "settings": None if same else settings,
+            "scores": of_scores,
+        }
+
+    def _compared_json(self, score: Score) -> list[dict[str, Any]]:
+        return [
+            {"of": other.name, "and": best.name, **{n: _number(v) for n, v in test._asdict().items()}}
+            for other, best, test in self.compared(score)
+        ]
+
+
+def _number(value: Any) -> Any:
+    """Return a number for JSON: nan is null."""
+    return None if value is None or value != value else value
+
+
+def _shown(found: Figures) -> str:
+    if found.missing or found.undefined:
+        lost = [
+            f"{count} {what}"
+            for count, what in ((found.missing, "failed"), (found.undefined, "not defined"))
+            if count
+        ]
+        return f"incomplete: {', '.join(lost)}"
+    pooled = "" if found.pooled is None else f"{found.pooled:9.4f}"
+    return f"{found.mean:9.4f}  {found.deviation:9.4f}  {found.error:9.4f}  {pooled}"
