@@ -1,4 +1,4 @@
-"""Command line: run, plan, status, verify, predict, report, fetch.
+"""Command line: run, plan, status, verify, predict, evaluate, report, fetch.
 
 Results go to standard output, messages to standard error. Exit codes: 0 done; 1 verification found
 differences, or a run could not finish; 2 bad input; 3 finished with failed evaluations; 4 the run folder is
@@ -15,7 +15,7 @@ from typing import Annotated
 
 import typer
 
-from ckcv_ray.cli import predict, run, verify
+from ckcv_ray.cli import evaluate, predict, run, verify
 from ckcv_ray.cli.display import DownloadBar
 from ckcv_ray.cli.options import complete, option
 from ckcv_ray.cli.output import Messages, console, say, silence
@@ -44,6 +44,7 @@ is proven about its error on new rows. Everything is kept in a run folder.
     ckcv predict runs/patients new.csv
     ckcv verify runs/patients
     ckcv report runs/patients
+    ckcv evaluate patients.csv --target outcome --learner forest --resampling kfold:10 --out runs/scores
 
 Run any command with --help to see its options.
 
@@ -74,7 +75,7 @@ def version(
         raise typer.Exit
 
 
-for command in (run.run, run.plan, run.status, verify.verify, predict.predict):
+for command in (run.run, run.plan, run.status, verify.verify, predict.predict, evaluate.evaluate):
     app.command()(command)
 
 

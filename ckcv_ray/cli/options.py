@@ -4,17 +4,20 @@ The options of a study come from the fields of its parts (``core.options``).
 """
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from csv import reader
 from functools import wraps
 from inspect import Parameter, signature
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple, TypeVar
 
+import pyarrow as pa
 import typer
 
 from ckcv_ray.cli.output import say
+from ckcv_ray.core.divisions import FORMS
 from ckcv_ray.core.options import Option, options
+from ckcv_ray.core.scores import SCORE_NAMES
 from ckcv_ray.data.columns import Asked
 from ckcv_ray.data.files import Reading
 from ckcv_ray.data.schema import is_number
@@ -22,6 +25,7 @@ from ckcv_ray.data.task import Task, TestRows, learning_task, make_test_rows, re
 from ckcv_ray.errors import InputError, plain
 from ckcv_ray.learners import AnyEstimator, register_installed
 from ckcv_ray.study import SLOTS, Execution, Study, named_parts, read_toml
+from ckcv_ray.study.procedure import Procedure
 from ckcv_ray.validation import as_path
 
 SOURCES = (
@@ -141,8 +145,17 @@ def asked_of(
     return Asked(*(tuple(_names(names) or ()) for names in (categorical, numeric, date)))
 
 
+class Table(NamedTuple):
+    """A task, the test rows that came with it, and how its file was read."""
+
+    task: Task
+    test: pa.Table | None
+    ida_file: Path | None
+    reading: Reading
+
+
 @with_options(asked=asked_of, reading=reading_of)
-def data_of(
+def table_of(
     asked: Asked,
     reading: Reading,
     source: Annotated[str, typer.Argument(metavar="DATA", help=SOURCES, show_default=False)],
@@ -165,6 +178,22 @@ def data_of(
             "--id", help="Column that names the rows. It is not learned from.", rich_help_panel=COLUMNS
         ),
     ] = None,
+    ida_file: IdaFile = None,
+) -> Table:
+    """Read a task from options.
+
+    Raises:
+        InputError: the data cannot be read or learned from.
+    """
+    columns = read(source, ida_file, reading)
+    left_out = [*(_names(drop) or []), *([row_id] if row_id else [])]
+    task = learning_task(columns.learn, target, _names(features), left_out, source, group, asked)
+    return Table(task, columns.test, ida_file, reading)
+
+
+@with_options(table=table_of)
+def data_of(
+    table: Table,
     test: Annotated[
         str | None,
         option(
@@ -181,20 +210,18 @@ def data_of(
             panel="Certificate",
         ),
     ] = None,
-    ida_file: IdaFile = None,
 ) -> Data:
     """Read the task and the test rows from options.
 
     Raises:
         InputError: the data cannot be read or learned from.
     """
-    columns = read(source, ida_file, reading)
-    left_out = [*(_names(drop) or []), *([row_id] if row_id else [])]
-    task = learning_task(columns.learn, target, _names(features), left_out, source, group, asked)
+    task, rows, ida_file, reading = table
     if unlabelled:
         task = task.with_unlabelled(read(unlabelled, ida_file, reading.fitting(unlabelled)).learn)
-    others = read(test, ida_file, reading.fitting(test)) if test else columns
-    rows = others.learn if test and others.test is None else others.test
+    if test:
+        others = read(test, ida_file, reading.fitting(test))
+        rows = others.learn if others.test is None else others.test
     return Data(task, make_test_rows(rows, task))
 
 
@@ -208,23 +235,73 @@ def study_of(study: Path | None = None, **given: Any) -> Study:
     return Study.of(**values | {name: value for name, value in given.items() if value is not None})
 
 
+def procedure_of(
+    resampling: Annotated[
+        str,
+        typer.Option(
+            help=f"How rows are divided: {FORMS}. Those that are nested select settings inside each training "
+            "set, and need --select-by.",
+            rich_help_panel="Procedure",
+        ),
+    ] = "kfold:10",
+    measure: Annotated[
+        str,
+        typer.Option(
+            help=f"What is measured on every split, such as accuracy,auc: {', '.join(SCORE_NAMES)}, or any "
+            "scorer of scikit-learn.",
+            rich_help_panel="Procedure",
+        ),
+    ] = "zero_one",
+    select_by: Annotated[
+        str | None,
+        option("Measure by which settings are selected.", "every setting is scored", "Procedure"),
+    ] = None,
+    select: Annotated[
+        str,
+        typer.Option(
+            help="What is selected: one setting, the best on average over all splits, or another in each.",
+            rich_help_panel="Procedure",
+        ),
+    ] = "one",
+    stratify: Annotated[
+        bool, flag("--stratify", "Give each part of a split the same share of every class.", "Procedure")
+    ] = False,
+    seed: Annotated[int, typer.Option(help="Seed of the splits.", rich_help_panel="Procedure")] = 0,
+    **learner: Any,
+) -> Procedure:
+    """Make a procedure of cross validation from options.
+
+    Raises:
+        InputError: an option is unknown or out of its range.
+    """
+    given = {name: value for name, value in learner.items() if value is not None}
+    return Procedure.of(resampling, measure, select_by, select, seed, stratify, **given)
+
+
 def offered(slot: str) -> dict[str, Any]:
     """Return the parts that ``--help`` names; an estimator is chosen by its class, as in "module:Class"."""
     return {name: part for name, part in named_parts(slot).items() if part is not AnyEstimator}
 
 
-def _study_parameters() -> Iterator[Parameter]:
-    """Generate a parameter for each choice of a part, and for each option of the parts and of a study."""
-    for slot, (text, panel) in PARTS.items():
+def _parameters(slots: Iterable[str], own: Iterable[str]) -> Iterator[Parameter]:
+    """Generate a parameter for each choice of a part, each option of the parts, and some of a study."""
+    for slot in slots:
+        text, panel = PARTS[slot]
         if len(choices := offered(slot)) > 1:
             names = " or ".join(choices)
             yield _parameter(slot, str, option(text.format(names), next(iter(choices)), panel))
-    seen = set()
-    for part in [*(part for slot in SLOTS for part in offered(slot).values()), Study]:
-        for name, declared in options(part).items():
-            if name not in seen:
-                seen.add(name)
-                yield _declared(name, declared.metadata["option"])
+    declared = [one for slot in slots for part in offered(slot).values() for one in options(part).items()]
+    declared += [(name, one) for name, one in options(Study).items() if name in own]
+    first: dict[str, Any] = {}
+    for name, one in declared:  # several learners may have an option
+        first.setdefault(name, one)
+    for name, one in first.items():
+        yield _declared(name, one.metadata["option"])
+
+
+def _study_parameters() -> Iterator[Parameter]:
+    """Generate a parameter for each choice of a part, and for each option of the parts and of a study."""
+    yield from _parameters(SLOTS, options(Study))
     text = "TOML file with study options; those on the command line take precedence."
     yield _parameter("study", Path, option(text, None, "Study"))
 
@@ -242,6 +319,12 @@ def _parameter(name: str, kind: type, shown: Any) -> Parameter:
 
 for broken in register_installed():
     say(plain(broken))
+procedure_of.__signature__ = signature(procedure_of).replace(  # type: ignore[attr-defined]
+    parameters=[
+        *(one for name, one in signature(procedure_of).parameters.items() if name != "learner"),
+        *_parameters(["learner"], ("encode", "fill", "rare")),
+    ]
+)
 study_of.__signature__ = signature(study_of).replace(parameters=list(_study_parameters()))  # type: ignore[attr-defined]
 
 

@@ -30,11 +30,13 @@ from ckcv_ray.engine.backend import choose_backend, ray_address
 from ckcv_ray.engine.forecast import WORKERS as PLANNED
 from ckcv_ray.engine.forecast import Estimate, estimate, plan_problem, wall_seconds
 from ckcv_ray.errors import counted
+from ckcv_ray.runs.assess import load_scores, replay_scores
 from ckcv_ray.runs.load import load_run, reopen, replay
 from ckcv_ray.runs.result import Result
 from ckcv_ray.runs.run import Job, Work, checked, compute, found
 from ckcv_ray.storage.folder import RunFolder
 from ckcv_ray.study import Execution, Problem, Study
+from ckcv_ray.study.procedure import Procedure
 
 HOUR = 3600.0
 MOST_CLAIMS = 6
@@ -170,6 +172,8 @@ def status(folder: Folder, as_json: JsonFlag = False) -> None:
         ckcv status runs/patients
     """
     run_folder = RunFolder(folder)
+    if isinstance((identity := run_folder.identity()) and identity.study, Procedure):
+        return _show_scores(run_folder, as_json)
     if run_folder.finished:
         result = load_run(folder)
         return show(result.to_json(), result.summary(), as_json)
@@ -177,6 +181,22 @@ def status(folder: Folder, as_json: JsonFlag = False) -> None:
         return show(STARTING, "a run is starting: nothing has been computed yet", as_json)
     aggregator = replay(folder)
     return show(*_unfinished(run_folder, aggregator), as_json)
+
+
+def _show_scores(folder: RunFolder, as_json: bool) -> None:
+    """Show the scores of a finished procedure, or the progress of an unfinished one."""
+    if folder.finished:
+        result = load_scores(folder.files.root)
+        return show(result.to_json(), result.summary(), as_json)
+    at, problem = replay_scores(folder.files.root).progress(), folder.assessment()
+    counts = {"planned": at.planned, "computed": at.computed, "failed": at.failed}
+    content = {"run_id": problem.run_id, "state": "unfinished", "evaluations": counts}
+    text = (
+        f"procedure {problem.run_id} is not finished: {at.computed:,} of {at.planned:,} evaluations "
+        f"computed, {at.failed:,} failed\n"
+        + ("it is running" if folder.files.lock.busy else RESUME.replace("ckcv run", "ckcv evaluate"))
+    )
+    return show(content, text, as_json)
 
 
 def _unfinished(folder: RunFolder, aggregator: Aggregator) -> tuple[dict[str, Any], str]:

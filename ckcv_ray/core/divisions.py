@@ -415,8 +415,8 @@ DIVISIONS: dict[str, Any] = {
 }
 NESTED = {"nested_halves": nested_halves, "nested": nested_kfold}
 FORMS = (
-    "holdout:0.3, kfold:10, repeated_kfold:10x5, drawn_folds:10, loo, lpo:2, subsampling:100:0.25, "
-    "bootstrap:100, nested_halves:5, nested:5:3"
+    "holdout:0.3, kfold:10, repeated_kfold:10x5, drawn_folds:10, loo, lpo:2, subsampling:50:0.25, "
+    "bootstrap:50, nested_halves:5, nested:5:3"
 )
 
 

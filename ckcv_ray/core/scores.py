@@ -198,6 +198,7 @@ OWN = (
     Score("mape", NUMBERS, VALUE, False, _relative, _mean_of(_relative)),
     Score("r2", NUMBERS, VALUE, True, _metric("r2_score", _value), _explained, _r2),
 )
+SCORE_NAMES = tuple(one.name for one in OWN)
 _SQUARED_OF_CLASSES = Score("squared", CLASSES, PROBABILITY, False, _brier, _mean_of(_brier))
 
 

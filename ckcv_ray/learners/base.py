@@ -136,6 +136,10 @@ class Learner(Protocol):
     def thinned(self, most: int) -> "Learner":
         """Return a learner of the same kind with a smaller search space: lists of at most ``most`` values."""
 
+    def usual(self, task: Task) -> "Learner":
+        """Return the learner at the setting that is usual without a search, unless values were asked for."""
+        return self
+
     def share(self, task: Task) -> Any:
         """Compute what all splits of a task share; it is kept in the object store, read-only."""
 

@@ -207,6 +207,10 @@ class Choice:
         """Return the choice among thinned learners."""
         return self._each(lambda one: one.thinned(most))
 
+    def usual(self, task: Task) -> Self:
+        """Return the choice among the learners at their usual settings."""
+        return self._each(lambda one: one.usual(task))
+
     def share(self, task: Task) -> tuple[Any, ...]:
         """Compute what each learner shares; arrays that are the same object are sent once."""
         return tuple(one.share(task) for one in self.learners)

@@ -103,6 +103,10 @@ class Encoded(Learner):
         """Return the thinned learner, encoded in the same way."""
         return replace(self, learner=self.learner.thinned(most))
 
+    def usual(self, task: Task) -> "Encoded":
+        """Return the same: a study has learners at their settings, which it encodes."""
+        return self
+
     def share(self, task: Task) -> Task:
         """Return the task itself: what else there is depends on the split."""
         return task

@@ -117,6 +117,16 @@ def load_scores(out: str | PathLike[str]) -> Assessed:
     return _loaded(folder, problem)
 
 
+def replay_scores(out: str | PathLike[str]) -> Collector:
+    """Return a collector with all the records of a folder, which is not changed.
+
+    Raises:
+        StoreError: there are none, or they are damaged.
+    """
+    folder = RunFolder(out)
+    return _replayed(folder, folder.assessment())
+
+
 class ScoreRecorder(Recorder):
     """Records of an assessment, in memory and in its folder; it plans with a ``Collector``."""
 
@@ -237,7 +247,11 @@ def _finished(problem: Assessment, out: str | None) -> Assessed | None:
 
 def _loaded(folder: RunFolder, problem: Assessment) -> Assessed:
     """Return the scores in the log of a folder."""
+    return _assessed(_replayed(folder, problem), folder.execution())
+
+
+def _replayed(folder: RunFolder, problem: Assessment) -> Collector:
     collector = Collector(problem)
     for records, failures in Log(folder.files, problem).read():
         collector.add(Outcome(records, tuple(failures), ()))
-    return _assessed(collector, folder.execution())
+    return collector

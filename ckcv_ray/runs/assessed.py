@@ -20,7 +20,6 @@ from ckcv_ray.study import listed
 from ckcv_ray.study.assessment import OUTER, Assessment
 
 DELTA = 0.05
-LONGEST_SETTING = 60
 Values = NDArray[np.float64]
 Positions = NDArray[np.intp]
 
@@ -52,24 +51,17 @@ class Entry:
 
     Attributes:
         learner: label of the learner.
+        name: the learner, and its setting if there are entries of it at others.
         positions: path and step on each split, (n_splits, 2); -1 where nothing could be selected.
         totals: totals of the scores on each split, (n_splits, n_totals); nan where there are none.
         settings: the setting on each split; None where nothing could be selected.
     """
 
     learner: str
+    name: str
     positions: Positions
     totals: Values
     settings: tuple[Setting | None, ...]
-
-    @property
-    def name(self) -> str:
-        """The learner, and its setting if it has the same on all splits."""
-        first = self.settings[0]
-        if first is None or any(one != first for one in self.settings):
-            return f"{self.learner} (selected)"
-        named = {name: value for name, value in first.items() if name != "learner"}
-        return f"{self.learner} ({text})" if (text := listed(named)[:LONGEST_SETTING]) else self.learner
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,6 +85,11 @@ class Assessed:
     def entries(self) -> tuple[Entry, ...]:
         """What is compared, in the order of the learners and their settings."""
         return tuple(self._entries())
+
+    @property
+    def one_each(self) -> bool:
+        """Whether each learner has one entry; else its settings are listed, and not compared."""
+        return self.chosen is not None or self.problem.n_settings == len(self.problem.learners)
 
     @property
     def scores(self) -> tuple[Score, ...]:
@@ -129,10 +126,10 @@ class Assessed:
         return bounds
 
     def compared(self, score: Score) -> list[tuple[Entry, Entry, Compared]]:
-        """Compare each entry that has a mean with the best one, by the corrected resampled t-test."""
+        """Compare each learner that has a mean with the best one, by the corrected resampled t-test."""
         means = [(self.figures(one, score).mean * score.loss, i) for i, one in enumerate(self.entries)]
         known = [(mean, i) for mean, i in means if mean == mean]
-        if len(known) < 2:
+        if len(known) < 2 or not self.one_each:
             return []
         best = self.entries[min(known)[1]]
         others = [self.entries[i] for _, i in known if self.entries[i] is not best]
@@ -188,10 +185,10 @@ class Assessed:
                     f"  {other.name} - {best.name}: {test.difference:+.4f}, 95 % interval {test.low:+.4f} to "
                     f"{test.high:+.4f}, p {test.p:.3f}"
                 )
-        if len(self.entries) > 1:
+        if any(self.compared(score) for score in self.scores):
             yield (
-                "\nThe test is the corrected resampled t-test (Nadeau, Bengio 2003), a heuristic: splits share "
-                "rows.\nA difference found among many comparisons may be chance."
+                "\nThe test is the corrected resampled t-test (Nadeau, Bengio 2003), a heuristic: splits "
+                "share\nrows. A difference found among many comparisons may be chance."
             )
 
     def _entries(self) -> Iterator[Entry]:
@@ -211,7 +208,12 @@ class Assessed:
         totals = np.where(positions[:, :1] < 0, nan, totals)
         learner = self.problem.learner
         settings = tuple(learner.setting(*one) if one[0] >= 0 else None for one in positions.tolist())
-        return Entry(name, positions, totals, settings)
+        return Entry(name, self._name(name, settings[0]), positions, totals, settings)
+
+    def _name(self, learner: str, setting: Setting | None) -> str:
+        if self.one_each or setting is None:
+            return learner
+        return f"{learner} ({listed({name: value for name, value in setting.items() if name != 'learner'})})"
 
     def _column(self, score: Score) -> int:
         return sum(self.problem.widths[: self.problem.scores.index(score)])

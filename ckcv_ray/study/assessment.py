@@ -59,7 +59,9 @@ class Assessment(Learned):
         for score in scores:
             _check_answers(procedure, score)
         _check_strata(procedure.resampling, task)
-        learner = procedure.learner.canonical(_plain(procedure, task))
+        plain = _plain(procedure, task)
+        learner = procedure.learner.canonical(plain)
+        learner = learner if isinstance(procedure.resampling, Nested) else learner.usual(plain)
         procedure = replace(procedure, learner=learner)
         sizes = (_size(procedure.resampling, task.n_units, procedure.resampling.n_splits(task.n_units)),)
         made = cls(procedure, task, sizes, procedure_id(procedure, task.digest), scores)

@@ -7,7 +7,7 @@ each learner the one setting that is best on average over all splits, or a new o
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -17,7 +17,7 @@ from ckcv_ray.core.resampling import Split
 from ckcv_ray.errors import InputError
 from ckcv_ray.learners import Learner
 from ckcv_ray.learners.encoding import Encoding
-from ckcv_ray.study.parts import check_names, read_part
+from ckcv_ray.study.parts import SLOTS, check_names, read_part
 from ckcv_ray.study.study import Study
 from ckcv_ray.validation import boolean, expect, integer, quoted
 
@@ -84,6 +84,7 @@ class Procedure:
         Raises:
             InputError: an option is unknown or out of range.
         """
+        _check_learners(learner)
         study = Study.of(**learner)
         division = parse_division(resampling) if isinstance(resampling, str) else resampling
         expect("resampling", division, Division, "text such as kfold:10, or a Division")
@@ -143,6 +144,16 @@ class Procedure:
             for name in ours
             if ours[name] != theirs[name]
         ]
+
+
+def _check_learners(asked: Iterable[str]) -> None:
+    """Raise InputError if an option is one of a study's other parts, which have none here."""
+    parts = [part for slot in SLOTS if slot != "learner" for part in SLOTS[slot].values()]
+    others = {name for part in parts for name in options(part)}
+    others |= {*SLOTS, *options(Study)} - {"learner", "encode", "fill", "rare"}
+    for name in asked:
+        if name in others:
+            raise InputError(f"{name} is an option of ckcv run, and not of a procedure: leave it out")
 
 
 def procedure_id(procedure: Procedure, data_digest: str) -> str:

@@ -159,6 +159,13 @@ class EstimatorLearner:
         fewer = {name: values for name, values in spaced.items() if values != self.space.get(name)}
         return replace(self, param={**(self.param or {}), **fewer})
 
+    def usual(self, task: Task) -> "EstimatorLearner":
+        """Return the learner with the estimator's default of each parameter whose values are not given."""
+        if self.sample is not None:
+            return self
+        defaults, given = parameters(self.new()), self.param or {}
+        return replace(self, param={name: given.get(name, (defaults[name],)) for name in self.whole_space})
+
     def share(self, task: Task) -> Task:
         """Return the task itself."""
         return task

@@ -158,6 +158,13 @@ class GaussianSVM:
         """Return the learner with at most ``most`` values in each grid, evenly spaced."""
         return thinned(self, most)
 
+    def usual(self, task: Task) -> "GaussianSVM":
+        """Return the learner at C = 1 and gamma = 1 / d for d columns, unless other values were given."""
+        default = GaussianSVM()
+        C = (1.0,) if self.C == default.C else self.C
+        gamma = (1.0 / task.X.shape[1],) if self.gamma == default.gamma else self.gamma
+        return replace(self, C=C, gamma=gamma)
+
     def share(self, task: Task) -> Shared:
         """Compute what all workers share."""
         fits = self.scale == "none" and 8 * task.n**2 <= SHARED_BYTES

@@ -1,0 +1,71 @@
+"""Command evaluate."""
+
+import signal
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ckcv_ray.cli.display import Display
+from ckcv_ray.cli.options import Table, check_out, execution_of, flag, procedure_of, table_of, with_options
+from ckcv_ray.cli.output import console, say, say_columns, say_environment, show
+from ckcv_ray.cli.run import JsonFlag
+from ckcv_ray.cli.signals import Signals
+from ckcv_ray.data.task import Task
+from ckcv_ray.errors import counted
+from ckcv_ray.runs.assess import assess
+from ckcv_ray.runs.assessed import Assessed
+from ckcv_ray.study import Execution
+from ckcv_ray.study.procedure import Procedure
+
+
+@with_options(procedure=procedure_of, table=table_of, execution=execution_of)
+def evaluate(
+    procedure: Procedure,
+    table: Table,
+    execution: Execution,
+    out: Annotated[
+        str, typer.Option(metavar="PATH", help="Folder to create or resume, such as runs/scores.")
+    ],
+    retry_failed: Annotated[
+        bool, flag("--retry-failed", "Compute again what failed in a finished run.", "Execution")
+    ] = False,
+    as_json: JsonFlag = False,
+) -> None:
+    """Score learners by a usual procedure of cross validation, without a certificate.
+
+    Each learner is fitted and scored on every split of the resampling; several learners are compared on the
+    same splits. A learner is taken as it usually is (an SVM: C = 1, gamma = 1 / number of columns), or at
+    every value that you name. A nested resampling selects among its values inside each training set.
+
+    Run the same command again to resume an interrupted run, or to print the scores of a finished one.
+
+        ckcv evaluate patients.csv --target outcome --learner forest --out runs/scores
+        ckcv evaluate patients.csv --target outcome --resampling loo --out runs/loo
+        ckcv evaluate patients.csv --target outcome --resampling nested:5:5 --select-by auc --out runs/nested
+    """
+    folder = check_out(out)
+    result = _evaluated(procedure, table.task, execution, folder, retry_failed)
+    show(result.to_json(), result.summary(), as_json)
+    say(f"folder: {folder}")
+    if failures := result.execution["failures"]:
+        say(
+            f"{counted(len(failures), 'path')} failed, and their scores are incomplete; run the same command "
+            "with --retry-failed to retry"
+        )
+        raise typer.Exit(3)
+
+
+def _evaluated(
+    procedure: Procedure, task: Task, execution: Execution, folder: Path, retry_failed: bool
+) -> Assessed:
+    say_environment(folder)
+    say_columns(task)
+    signals = Signals()
+    try:
+        with signals, Display(console) as display:
+            return assess(procedure, task, folder, execution, display, signals.stop, retry_failed)
+    except KeyboardInterrupt:
+        saved = f"completed work is saved in {folder}; run the same command again to resume"
+        say(f"interrupted: {saved if folder.exists() else 'no work was saved'}")
+        raise typer.Exit(128 + (signals.received or signal.SIGINT)) from None

@@ -1,0 +1,388 @@
+"""Procedures: the numbers of scikit-learn, the same on every backend and after any interruption."""
+
+import json
+import warnings
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.datasets import load_breast_cancer, load_iris
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import GridSearchCV, GroupKFold, StratifiedKFold, cross_validate
+from sklearn.naive_bayes import GaussianNB
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from ckcv_ray import Execution
+from ckcv_ray.core.choosing import chosen_positions
+from ckcv_ray.core.comparison import corrected_t_test
+from ckcv_ray.core.divisions import Given, KFold, Nested
+from ckcv_ray.core.schedule import Stage
+from ckcv_ray.data.task import Task
+from ckcv_ray.errors import InputError, StoreError
+from ckcv_ray.runs.assess import assess, evaluate, load_scores, replay_scores
+from ckcv_ray.runs.load import load_run
+from ckcv_ray.storage.folder import RunFolder
+from ckcv_ray.study.assessment import INNER, OUTER, Assessment
+from ckcv_ray.study.procedure import Procedure
+
+SERIAL = Execution("serial")
+DIVISIONS = [
+    "holdout:0.3",
+    "kfold:5",
+    "repeated_kfold:4x2",
+    "drawn_folds:4",
+    "subsampling:6:0.25",
+    "bootstrap:6",
+    "loo",
+]
+X, Y = load_breast_cancer(return_X_y=True)
+X, Y = X[::6], Y[::6]
+TASK = Task.of(X, Y)
+
+
+def pairs(procedure, task=TASK, size=OUTER, numbers=None):
+    """The splits of a procedure as scikit-learn takes them."""
+    problem = Assessment.of(procedure, task)
+    numbers = range(problem.sizes[size].n_splits) if numbers is None else numbers
+    return [problem.rows(Stage.SELECT, size, number) for number in numbers]
+
+
+def sklearn_linear(C=1.0):
+    return make_pipeline(StandardScaler(), LogisticRegression(C=C, max_iter=1000))
+
+
+LINEAR = {"learner": make_pipeline(StandardScaler(), LogisticRegression(max_iter=1000))}
+
+
+@pytest.mark.parametrize("resampling", DIVISIONS)
+def test_scores_are_those_of_cross_validate(resampling):
+    """To the last digit, on the same splits, for every score that scikit-learn has."""
+    theirs = {
+        "accuracy": "accuracy",
+        "balanced_accuracy": "balanced_accuracy",
+        "f1": "f1",
+        "log_loss": "neg_log_loss",
+        "brier": "neg_brier_score",
+        "roc_auc": "roc_auc",
+        "matthews_corrcoef": "matthews_corrcoef",
+    }
+    if resampling == "loo":
+        del theirs["roc_auc"]
+    result = evaluate(X, Y, resampling=resampling, measure=list(theirs), execution=SERIAL, **LINEAR)
+    splits = pairs(result.problem.study)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        if resampling == "loo":
+            theirs.pop("log_loss"), theirs.pop("brier")
+        found = cross_validate(sklearn_linear(), X, Y, cv=splits, scoring=list(theirs.values()))
+    (entry,) = result.entries
+    for score in result.scores:
+        if score.name in theirs:
+            expected = found[f"test_{theirs[score.name]}"]
+            ours = result.of_splits(entry, score)
+            sign = -1 if theirs[score.name].startswith("neg_") else 1
+            assert np.array_equal(ours, sign * expected), score.name
+
+
+def test_probabilities_of_three_classes_are_scored_as_by_scikit_learn():
+    X, y = load_iris(return_X_y=True)
+    measures = ["accuracy", "log_loss", "roc_auc_ovr", "f1_macro"]
+    result = evaluate(X, y, learner=GaussianNB(), stratify=True, measure=measures, execution=SERIAL)
+    splits = pairs(result.problem.study, Task.of(X, y))
+    found = cross_validate(
+        GaussianNB(), X, y, cv=splits, scoring=["accuracy", "neg_log_loss", "roc_auc_ovr", "f1_macro"]
+    )
+    (entry,) = result.entries
+    for score, name in zip(
+        result.scores, ("accuracy", "neg_log_loss", "roc_auc_ovr", "f1_macro"), strict=True
+    ):
+        sign = -1 if name.startswith("neg") else 1
+        assert np.array_equal(result.of_splits(entry, score), sign * found[f"test_{name}"])
+
+
+@pytest.mark.parametrize("select", ["one", "each"])
+def test_a_nested_selection_is_that_of_grid_search(select):
+    costs = (0.01, 0.1, 1.0, 10.0)
+    study = dict(**LINEAR, param={"C": costs}, resampling="nested:4:3", seed=5)
+    result = evaluate(
+        X, Y, measure="accuracy", select_by="accuracy", select=select, execution=SERIAL, **study
+    )
+    problem = result.problem
+    outer, inner = pairs(problem.study), pairs(problem.study, size=INNER)
+    scores = np.array(
+        [
+            [sklearn_linear(C).fit(X[train], Y[train]).score(X[scored], Y[scored]) for train, scored in inner]
+            for C in costs
+        ]
+    )
+    means = np.array([scores[:, a:b].mean(axis=1) for a, b in pairwise(problem.starts)])
+    if select == "one":
+        means = np.tile(means.mean(axis=0), (len(outer), 1))
+    best = means.argmax(axis=1)
+    (entry,) = result.entries
+    assert [one["C"] for one in entry.settings] == [costs[i] for i in best]
+    expected = [
+        sklearn_linear(costs[i]).fit(X[train], Y[train]).score(X[scored], Y[scored])
+        for i, (train, scored) in zip(best, outer, strict=True)
+    ]
+    assert np.array_equal(result.of_splits(entry, result.scores[0]), expected)
+    if select == "each":  # and that of GridSearchCV, whose splits are positions in the training set
+        train, scored = outer[0]
+        position = {row: i for i, row in enumerate(train)}
+        cv = [tuple([position[row] for row in part] for part in one) for one in inner[: problem.starts[1]]]
+        search = GridSearchCV(sklearn_linear(), {"logisticregression__C": costs}, cv=cv).fit(
+            X[train], Y[train]
+        )
+        assert search.best_params_["logisticregression__C"] == entry.settings[0]["C"]
+        assert search.score(X[scored], Y[scored]) == expected[0]
+
+
+def test_inner_splits_lie_in_the_training_sets():
+    for text in ("nested_halves:5", "nested:3:4"):
+        procedure = Procedure.of(text, select_by="zero_one")
+        problem = Assessment.of(procedure, TASK)
+        outer, inner = pairs(procedure), pairs(procedure, size=INNER)
+        assert len(inner) == problem.starts[-1] == problem.sizes[INNER].n_splits
+        for (train, scored), (a, b) in zip(outer, pairwise(problem.starts.tolist()), strict=True):
+            for fitted, selected in inner[a:b]:
+                assert not np.intersect1d(fitted, selected).size
+                assert set(fitted) | set(selected) == set(train)
+                assert not set(scored) & (set(fitted) | set(selected))
+    halves = [
+        len(fitted) - len(selected)
+        for fitted, selected in pairs(Procedure.of("nested_halves:5", select_by="f1"), size=INNER)
+    ]
+    assert set(halves) <= {0, -1}
+
+
+STUDIES = {
+    "plain": {"learner": "svm,linear", "measure": "zero_one,auc"},
+    "nested": {
+        "learner": "svm,tree",
+        "C": "0.1,1",
+        "gamma": "0.01,0.1",
+        "resampling": "nested_halves:4",
+        "select_by": "zero_one",
+        "measure": "accuracy",
+        "select": "each",
+    },
+    "bootstrap": {"learner": "naive_bayes", "resampling": "bootstrap:20", "measure": "log_loss,accuracy"},
+}
+
+
+@pytest.mark.parametrize("name", STUDIES)
+def test_ray_and_a_resumed_run_give_the_scores_of_a_serial_run(name, ray_session, tmp_path):
+    options = STUDIES[name]
+    serial = evaluate(X, Y, tmp_path / "serial", SERIAL, **options)
+    evaluate(X, Y, tmp_path / "ray", Execution("ray"), **options)
+    stops = iter([False] + [True] * 100)
+    procedure = Procedure.of(**options)
+    with pytest.raises(KeyboardInterrupt):
+        assess(procedure, TASK, tmp_path / "resumed", SERIAL, stop=lambda: next(stops))
+    progress = replay_scores(tmp_path / "resumed").progress()
+    assert progress.computed < progress.planned
+    assess(procedure, TASK, tmp_path / "resumed", SERIAL)
+    for other in ("ray", "resumed"):
+        again = load_scores(tmp_path / other)
+        assert same(again, serial)
+        assert (tmp_path / other / "scores.parquet").read_bytes() == (
+            tmp_path / "serial" / "scores.parquet"
+        ).read_bytes()
+
+
+def same(one, other) -> bool:
+    mine, theirs = one.to_json(), other.to_json()
+    return {**mine, "seconds": 0, "fits": 0} == {**theirs, "seconds": 0, "fits": 0}
+
+
+def test_a_finished_procedure_is_read_and_not_computed_again(tmp_path, monkeypatch):
+    first = evaluate(X, Y, tmp_path / "run", SERIAL, **STUDIES["plain"])
+    monkeypatch.setattr("ckcv_ray.engine.evaluate.evaluate", None)
+    monkeypatch.setattr("ckcv_ray.engine.backend.evaluate", None)
+    again = evaluate(X, Y, tmp_path / "run", SERIAL, **STUDIES["plain"])
+    assert again.to_json() == first.to_json()
+    with pytest.raises(StoreError, match=r"another procedure \(seed: requested 1, in the folder 0\)"):
+        evaluate(X, Y, tmp_path / "run", SERIAL, seed=1, **STUDIES["plain"])
+    with pytest.raises(StoreError, match="data: another table"):
+        evaluate(X[:-1], Y[:-1], tmp_path / "run", SERIAL, **STUDIES["plain"])
+    with pytest.raises(StoreError, match="holds the scores of a procedure"):
+        load_run(tmp_path / "run")
+
+
+def test_a_damaged_file_is_noticed_and_repaired(tmp_path):
+    first = evaluate(X, Y, tmp_path / "run", SERIAL, **STUDIES["plain"])
+    for name in ("data.parquet", "study.json", "scores.parquet", "scores.json", "execution.json"):
+        file = tmp_path / "run" / name
+        content = file.read_bytes()
+        file.write_bytes(content[:-7])
+        with pytest.raises(StoreError):
+            load_scores(tmp_path / "run")
+        again = evaluate(X, Y, tmp_path / "run", SERIAL, **STUDIES["plain"])
+        assert same(again, first)
+        assert not RunFolder(tmp_path / "run").differing()
+
+
+def test_splits_that_were_given_are_kept(tmp_path):
+    given = Given.of(StratifiedKFold(4).split(X, Y), len(Y))
+    result = evaluate(X, Y, tmp_path / "run", SERIAL, resampling=given, measure="accuracy", **LINEAR)
+    expected = cross_validate(sklearn_linear(), X, Y, cv=StratifiedKFold(4))["test_score"]
+    assert np.array_equal(result.of_splits(result.entries[0], result.scores[0]), expected)
+    again = load_scores(tmp_path / "run")
+    assert same(again, result)
+    for one, other in zip(again.problem.study.resampling.sets, given.sets, strict=True):
+        assert all(np.array_equal(a, b) for a, b in zip(one, other, strict=True))
+
+
+def test_groups_stay_whole():
+    groups = np.arange(len(Y)) % 12
+    task = Task.of(X, Y, groups=groups)
+    for text in ("kfold:4", "loo", "subsampling:5:0.3", "bootstrap:5", "nested:3:3"):
+        procedure = Procedure.of(
+            text, select_by="zero_one" if "nested" in text else None, learner="naive_bayes"
+        )
+        for size in (OUTER, INNER) if "nested" in text else (OUTER,):
+            for train, scored in pairs(procedure, task, size):
+                assert not set(groups[train]) & set(groups[scored])
+    result = assess(Procedure.of("kfold:4", "accuracy", learner="naive_bayes"), task, execution=SERIAL)
+    expected = cross_validate(GaussianNB(), X, Y, cv=pairs(result.problem.study, task))["test_score"]
+    assert np.array_equal(result.of_splits(result.entries[0], result.scores[0]), expected)
+    assert len(pairs(Procedure.of("loo"), task)) == len(list(GroupKFold(12).split(X, Y, groups)))
+
+
+def test_what_fails_in_some_splits_is_recorded_and_the_score_incomplete(tmp_path):
+    """Two neighbours of one training row: in half of the splits there are too few rows."""
+    rows = np.arange(6.0)[:, None]
+    options = {
+        "learner": "neighbors",
+        "param": {"n_neighbors": (4,)},
+        "resampling": Given.of([([0, 1, 2, 3, 4], [5]), ([0, 1, 2], [3, 4, 5])], 6),
+    }
+    result = evaluate(rows, [0, 1] * 3, tmp_path / "run", SERIAL, measure="accuracy", **options)
+    figures = result.figures(result.entries[0], result.scores[0])
+    assert (figures.missing, np.isnan(figures.mean), np.isnan(figures.pooled)) == (1, True, True)
+    assert "incomplete: 1 failed" in result.summary()
+    assert not result.complete
+    assert result.to_json()["entries"][0]["scores"]["accuracy"]["splits"][1] is None
+    json.dumps(result.to_json(), allow_nan=False)
+    (failure,) = result.execution["failures"]
+    assert "Expected n_neighbors <= n_samples_fit" in failure[3]
+    again = load_scores(tmp_path / "run")
+    assert same(again, result)
+
+
+def test_a_score_that_is_not_defined_in_a_split_is_incomplete():
+    result = evaluate(X, Y, resampling="loo", measure="auc,accuracy", execution=SERIAL, learner="naive_bayes")
+    auc, accuracy = (result.figures(result.entries[0], score) for score in result.scores)
+    assert auc.undefined == len(Y)
+    assert auc.pooled is None
+    assert accuracy.mean == pytest.approx(accuracy.pooled)
+    assert "incomplete: 95 not defined" in result.summary()
+
+
+def test_pooled_figures_and_bounds_come_from_all_rows():
+    result = evaluate(X, Y, resampling="kfold:7", measure="zero_one,f1", execution=SERIAL, learner="tree")
+    (entry,) = result.entries
+    predicted = np.empty(len(Y), int)
+    from sklearn.metrics import f1_score
+
+    for train, scored in pairs(result.problem.study):
+        model = result.problem.learner.prepare(TASK, train, scored).fit(0, 1).model(0)
+        predicted[scored] = model.predict(X[scored]).label
+    error, f1 = (result.figures(entry, score) for score in result.scores)
+    assert error.pooled == pytest.approx(np.mean(predicted != Y), abs=0)
+    assert f1.pooled == pytest.approx(f1_score(Y, predicted))
+    assert np.all(result.bounds(entry) > result.of_splits(entry, result.scores[0]))
+
+
+def test_learners_are_compared_on_the_same_splits():
+    result = evaluate(
+        X, Y, resampling="repeated_kfold:5x3", measure="zero_one", execution=SERIAL, learner="constant,linear"
+    )
+    ((other, best, test),) = result.compared(result.scores[0])
+    assert (other.learner, best.learner) == ("constant", "linear")
+    assert 0 < test.low < test.difference < test.high
+    assert test.p < 0.01
+    every = evaluate(X, Y, resampling="kfold:3", execution=SERIAL, learner="linear", param={"C": (1.0, 2.0)})
+    assert len(every.entries) == 2
+    assert not every.compared(every.scores[0])
+
+
+def test_the_corrected_t_test_keeps_its_level():
+    """Differences that share a part, as scores of overlapping splits do."""
+    rng = np.random.default_rng(np.random.SeedSequence(3))
+    ratio, splits = 0.25, 10
+    rejected = 0
+    for _ in range(400):
+        shared = rng.normal() * np.sqrt(ratio / (1 + ratio))
+        scores = shared + rng.normal(size=splits) * np.sqrt(1 - ratio / (1 + ratio))
+        rejected += corrected_t_test(scores, np.zeros(splits), ratio).p < 0.05
+    assert rejected / 400 < 0.1
+    assert np.isnan(corrected_t_test([1.0], [0.0], 0.5).p)
+    assert corrected_t_test([1.0, 1.0], [1.0, 1.0], 0.5).p == 1.0
+
+
+def test_of_equal_settings_the_smaller_step_then_path_is_selected():
+    losses = np.array([[[0.3, 0.1, np.nan], [0.1, 0.1, 0.2], [0.1, np.nan, np.nan]]])
+    chosen = chosen_positions(losses, np.array([0, 1]), np.array([0, 0, 1]), each=False)
+    assert chosen.tolist() == [[[1, 0], [2, 0]]]
+    nothing = chosen_positions(np.full((2, 1, 1), np.nan), np.array([0, 1, 2]), np.array([0]), each=True)
+    assert nothing.tolist() == [[[-1, -1]], [[-1, -1]]]
+
+
+def test_a_setting_that_fails_inside_is_not_selected():
+    rows = np.random.default_rng(0).normal(size=(12, 2))
+    options = {"learner": "neighbors", "param": {"n_neighbors": (1, 5)}, "resampling": "nested_halves:4"}
+    result = evaluate(rows, [0, 1] * 6, select_by="zero_one", execution=SERIAL, **options)
+    assert {one["n_neighbors"] for one in result.entries[0].settings} == {1}
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        ({"measure": ""}, "measure=''|measure is empty"),
+        ({"measure": "accuracy,accuracy"}, "names one twice"),
+        ({"measure": "log_loss"}, "needs probabilities, which learner=svm does not give"),
+        ({"measure": "rmse"}, "measure=rmse is not for two classes"),
+        ({"resampling": "kfold:500"}, "more folds than the 95 units"),
+        ({"resampling": "nested:5:5"}, "say by which score"),
+        ({"select_by": "zero_one"}, "requires a resampling inside the training sets"),
+        ({"select": "all"}, "expected one or each"),
+        ({"resampling": "loo", "stratify": True}, "stratify is for holdout, kfold"),
+        ({"resampling": "nested:3:80", "select_by": "f1"}, "more folds than the 63 units"),
+        ({"seed": -1}, "seed=-1"),
+        ({"learner": "svm", "k": 3}, "k is an option of ckcv run"),
+    ],
+    ids=str,
+)
+def test_what_cannot_be_evaluated_is_refused(options, told):
+    with pytest.raises(InputError, match=told):
+        evaluate(X, Y, execution=SERIAL, **options)
+
+
+def test_stratified_groups_are_refused():
+    with pytest.raises(InputError, match="groups stay whole"):
+        evaluate(X, Y, groups=np.arange(len(Y)) // 3, stratify=True)
+
+
+def test_a_procedure_is_read_back_from_json():
+    for text, more in (("kfold:5", {}), ("nested_halves:3", {"select_by": "auc"}), ("bootstrap:7", {})):
+        procedure = Procedure.of(text, "accuracy,auc", learner="linear,svm", seed=7, **more)
+        again = Procedure.from_json(json.loads(json.dumps(procedure.to_json())))
+        assert again == procedure
+        assert again.differences(procedure) == []
+    other = Procedure.of(Nested(KFold(3), KFold(4, stratify=True)), select_by="f1")
+    assert Procedure.from_json(other.to_json()) == other
+
+
+def test_learners_are_fitted_at_their_usual_settings():
+    forest = evaluate(X, Y, resampling="holdout:0.3", execution=SERIAL, learner="forest")
+    defaults = clone(RandomForestClassifier()).get_params()
+    (setting,) = forest.entries[0].settings
+    assert setting == {name: defaults[name] for name in setting}
+    svm = evaluate(X, Y, resampling="holdout:0.3", execution=SERIAL)
+    assert svm.entries[0].settings == ({"C": 1.0, "gamma": pytest.approx(1 / 30)},)
+    partly = evaluate(X, Y, resampling="holdout:0.3", execution=SERIAL, C="1,10")
+    assert [one.settings[0]["C"] for one in partly.entries] == [1.0, 10.0]
