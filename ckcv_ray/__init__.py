@@ -4,6 +4,18 @@ from typing import Any
 
 from ckcv_ray.core.bounds import clopper_pearson
 from ckcv_ray.core.criteria import Balanced, MeanBound, MeanCost, MeanError
+from ckcv_ray.core.divisions import (
+    Bootstrap,
+    DrawnFolds,
+    KFold,
+    LeaveOneOut,
+    LeavePOut,
+    NestedSplits,
+    RepeatedKFold,
+    SingleSplit,
+    Splits,
+    Subsampling,
+)
 from ckcv_ray.core.resampling import Complete, Rotation
 from ckcv_ray.data.task import Task, TestRows, read_task
 from ckcv_ray.engine.forecast import Plan, plan
@@ -13,11 +25,14 @@ from ckcv_ray.learners import Choice
 from ckcv_ray.learners.sklearn import AnyEstimator, trust
 from ckcv_ray.learners.svm.learner import GaussianSVM
 from ckcv_ray.reports import report
+from ckcv_ray.runs.assess import assess, evaluate, load_scores
+from ckcv_ray.runs.assessed import Assessed
 from ckcv_ray.runs.load import load_run
 from ckcv_ray.runs.result import Result
 from ckcv_ray.runs.run import Job, run, run_many
 from ckcv_ray.runs.verify import Verification, verify
 from ckcv_ray.study import Execution, Holdout, Nested, Occam, Study
+from ckcv_ray.study.procedure import Procedure
 from ckcv_ray.version import VERSION
 
 
@@ -33,34 +48,49 @@ def __getattr__(name: str) -> Any:
 __version__ = VERSION
 __all__ = [
     "AnyEstimator",
+    "Assessed",
     "Balanced",
+    "Bootstrap",
     "CKCVClassifier",
     "CKCVError",
     "Choice",
     "Complete",
+    "DrawnFolds",
     "Execution",
     "GaussianSVM",
     "Holdout",
     "InputError",
     "Job",
+    "KFold",
+    "LeaveOneOut",
+    "LeavePOut",
     "MeanBound",
     "MeanCost",
     "MeanError",
     "Nested",
+    "NestedSplits",
     "Occam",
     "Plan",
+    "Procedure",
     "Progress",
+    "RepeatedKFold",
     "Result",
     "Rotation",
     "RunError",
+    "SingleSplit",
+    "Splits",
     "StoreError",
     "Study",
+    "Subsampling",
     "Task",
     "TestRows",
     "Verification",
     "__version__",
+    "assess",
     "clopper_pearson",
+    "evaluate",
     "load_run",
+    "load_scores",
     "plan",
     "read_task",
     "report",

@@ -101,7 +101,7 @@ STRATIFY = Option(boolean, "Give each part the same share of every class.", bool
 
 
 @dataclass(frozen=True)
-class HoldOut(Division):
+class SingleSplit(Division):
     """One split: a share of the rows, rounded up, is scored.
 
     Attributes:
@@ -126,11 +126,11 @@ class HoldOut(Division):
 
 @dataclass(frozen=True)
 class Subsampling(Division):
-    """Repeated sub-sampling: as ``HoldOut``, drawn anew in each split.
+    """Repeated sub-sampling: as ``SingleSplit``, drawn anew in each split.
 
     Attributes:
         times: number of splits.
-        share, stratify: as of ``HoldOut``.
+        share, stratify: as of ``SingleSplit``.
     """
 
     name: ClassVar[str] = "subsampling"
@@ -321,7 +321,7 @@ class Bootstrap(Division):
 
 
 @dataclass(frozen=True, eq=False)
-class Given(Division):
+class Splits(Division):
     """Splits that somebody else has made, such as a splitter object of scikit-learn.
 
     Attributes:
@@ -368,7 +368,7 @@ class Given(Division):
 
 
 @dataclass(frozen=True)
-class Nested(Division):
+class NestedSplits(Division):
     """A division with another inside each of its training sets, in which settings are selected.
 
     Attributes:
@@ -390,20 +390,20 @@ class Nested(Division):
         return self.outer.split(units, number, draws)
 
 
-def nested_halves(folds: int = 5) -> Nested:
+def nested_halves(folds: int = 5) -> NestedSplits:
     """Return k folds, of which the rows of the others are halved: to fit a setting, and to select it."""
-    return Nested(KFold(folds), HoldOut(0.5))
+    return NestedSplits(KFold(folds), SingleSplit(0.5))
 
 
-def nested_kfold(outer: int = 5, inner: int = 5) -> Nested:
+def nested_kfold(outer: int = 5, inner: int = 5) -> NestedSplits:
     """Return k-fold cross validation inside each fold of k-fold cross validation."""
-    return Nested(KFold(outer), KFold(inner))
+    return NestedSplits(KFold(outer), KFold(inner))
 
 
 DIVISIONS: dict[str, Any] = {
     one.name: one
     for one in (
-        HoldOut,
+        SingleSplit,
         KFold,
         RepeatedKFold,
         DrawnFolds,

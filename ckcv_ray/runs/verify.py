@@ -37,10 +37,12 @@ from ckcv_ray.runs.verify_models import (
     one_model_differences,
     refitted_differences,
 )
+from ckcv_ray.runs.verify_scores import verify_scores
 from ckcv_ray.storage import candidates, models
 from ckcv_ray.storage.folder import MANIFEST, Finished, RunFolder
 from ckcv_ray.storage.pages import REPORT, report_intact
 from ckcv_ray.study import Candidate, Execution, Problem
+from ckcv_ray.study.procedure import Procedure
 from ckcv_ray.validation import number
 
 SUM_TOLERANCE = 1e-9
@@ -120,15 +122,31 @@ def verify(
     if not folder.finished:
         folder.identity()
         raise StoreError(f"{str(out)!r} holds no finished run: there is nothing to verify yet")
+    procedure = _is_procedure(folder)
+    if procedure and test is not None:
+        raise InputError("test is for ckcv run: the scores of a procedure have no other rows")
     if not share:
-        return _verify(folder, Refit(), test)
+        return _verified_scores(folder, Refit()) if procedure else _verify(folder, Refit(), test)
     execution = execution or Execution()
     seconds = 0.0
     with suppress(StoreError):
         seconds = share * folder.execution()["worker_seconds"]
     execution = replace(execution, backend=choose_backend(execution, seconds))
     with session(execution) as opened:
-        return _verify(folder, Refit(share, opened.backend, listen, stop), test)
+        refit_all = Refit(share, opened.backend, listen, stop)
+        return _verified_scores(folder, refit_all) if procedure else _verify(folder, refit_all, test)
+
+
+def _is_procedure(folder: RunFolder) -> bool:
+    """Return whether a folder is one of ``evaluate``; False if that cannot be told."""
+    with suppress(StoreError):
+        identity = folder.identity()
+        return identity is not None and isinstance(identity.study, Procedure)
+    return False
+
+
+def _verified_scores(folder: RunFolder, refit: Refit) -> Verification:
+    return Verification(*verify_scores(folder, refit.share, refit.backend, refit.listen, refit.stop))
 
 
 def _verify(folder: RunFolder, refit: Refit, test: Test = None) -> Verification:

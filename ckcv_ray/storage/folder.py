@@ -30,7 +30,7 @@ import numpy as np
 import pyarrow as pa
 
 from ckcv_ray.claims.certificate import Certificate
-from ckcv_ray.core.divisions import Given
+from ckcv_ray.core.divisions import Splits
 from ckcv_ray.core.resampling import Split
 from ckcv_ray.data.columns import schema_of
 from ckcv_ray.data.limits import MOST_CELLS, MOST_ROWS
@@ -160,7 +160,7 @@ class RunFolder:
         if not isinstance(procedure, Procedure):
             raise StoreError(f"{str(self)!r} holds a study of ckcv run, and not the scores of a procedure")
         task = self._task(identity)
-        if isinstance(procedure.resampling, Given):
+        if isinstance(procedure.resampling, Splits):
             procedure = replace(procedure, resampling=self._given(procedure.resampling, identity, task.n))
         with raising(StoreError, f"{self.files.path(STUDY)} is damaged"):
             made = Assessment.of(procedure, task)
@@ -182,13 +182,13 @@ class RunFolder:
                 raise StoreError(f"{self.files.path(DATA)} is not the data of this run: its digest differs")
         return task
 
-    def _given(self, division: Given, identity: Identity, n: int) -> Given:
+    def _given(self, division: Splits, identity: Identity, n: int) -> Splits:
         """Return the splits that were given, from their file."""
         table = formats.read_table(self.files, SPLITS, identity.run_id, SPLIT_COLUMNS, values=MOST_VALUES)
         with formats.undamaged(self.files, SPLITS):
             split, train, row = (table[name].to_numpy() for name in SPLIT_COLUMNS.names)
             numbers = range(int(split.max(initial=-1)) + 1)
-            given = Given.of([(row[(split == i) & train], row[(split == i) & ~train]) for i in numbers], n)
+            given = Splits.of([(row[(split == i) & train], row[(split == i) & ~train]) for i in numbers], n)
             if given.digest != division.digest:
                 raise ValueError("its splits are not those of the procedure: their digest differs")
         return given
@@ -279,7 +279,7 @@ class RunFolder:
         if every.unlabelled is not None:
             others = every.as_columns(every.unlabelled)
             formats.write_table(self.files, UNLABELLED, others, problem.run_id, {})
-        if isinstance(problem, Assessment) and isinstance(problem.study.resampling, Given):
+        if isinstance(problem, Assessment) and isinstance(problem.study.resampling, Splits):
             formats.write_table(self.files, SPLITS, _as_table(problem.study.resampling), problem.run_id)
         write_identity(self.files, problem)
 
@@ -445,7 +445,7 @@ def _check_canonical(problem: Problem | Assessment, identity: Identity) -> None:
         raise ValueError("its study is not in the canonical form for its data")
 
 
-def _as_table(given: Given) -> pa.Table:
+def _as_table(given: Splits) -> pa.Table:
     """Return given splits as rows of ``SPLIT_COLUMNS``."""
     parts = [(i, train, rows) for i, one in enumerate(given.sets) for train, rows in _parts(one)]
     columns = {

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ckcv_ray.core.divisions import Division, Draws, Nested, Units
+from ckcv_ray.core.divisions import Division, Draws, NestedSplits, Units
 from ckcv_ray.core.measures import Kind
 from ckcv_ray.core.resampling import FoldSize, Split
 from ckcv_ray.core.schedule import Stage
@@ -61,11 +61,11 @@ class Assessment(Learned):
         _check_strata(procedure.resampling, task)
         plain = _plain(procedure, task)
         learner = procedure.learner.canonical(plain)
-        learner = learner if isinstance(procedure.resampling, Nested) else learner.usual(plain)
+        learner = learner if isinstance(procedure.resampling, NestedSplits) else learner.usual(plain)
         procedure = replace(procedure, learner=learner)
         sizes = (_size(procedure.resampling, task.n_units, procedure.resampling.n_splits(task.n_units)),)
         made = cls(procedure, task, sizes, procedure_id(procedure, task.digest), scores)
-        if isinstance(procedure.resampling, Nested):
+        if isinstance(procedure.resampling, NestedSplits):
             inner = _size(procedure.resampling.inner, sizes[0].n_train, int(made.starts[-1]))
             made = replace(made, sizes=(*sizes, inner))
         return made
@@ -102,7 +102,7 @@ class Assessment(Learned):
     def starts(self) -> Index:
         """Number of the first inner split of each outer one, and last of all; 0 without any."""
         division, n = self.study.resampling, self.sizes[OUTER].n_splits
-        if not isinstance(division, Nested):
+        if not isinstance(division, NestedSplits):
             return np.zeros(n + 1, np.intp)
         counts = [division.inner.n_splits(len(self._units(number).train)) for number in range(n)]
         return np.concatenate([[0], np.cumsum(counts)]).astype(np.intp)
@@ -130,7 +130,7 @@ class Assessment(Learned):
 
     def _inner(self, number: int) -> Split:
         """Return an inner split, in units of the whole."""
-        assert isinstance(self.study.resampling, Nested)
+        assert isinstance(self.study.resampling, NestedSplits)
         outer = int(np.searchsorted(self.starts, number, side="right")) - 1
         train = self._units(outer).train
         strata = self.task.y[train] if self.task.groups is None else None
@@ -149,7 +149,7 @@ class Assessment(Learned):
 
 def _size(division: Division, n: int, n_splits: int) -> FoldSize:
     """Return the largest sizes of splits of n units, up to the remainder of a division."""
-    first = (division.outer if isinstance(division, Nested) else division).split(
+    first = (division.outer if isinstance(division, NestedSplits) else division).split(
         Units(n, np.zeros(n, np.intp)), 0, Draws(0)
     )
     return FoldSize(0, 0, len(first.estimate), len(first.train), n_splits)
@@ -182,7 +182,7 @@ def _check_answers(procedure: Procedure, score: Score) -> None:
 
 
 def _check_strata(division: Division, task: Task) -> None:
-    parts = (division.outer, division.inner) if isinstance(division, Nested) else (division,)
+    parts = (division.outer, division.inner) if isinstance(division, NestedSplits) else (division,)
     if not any(getattr(part, "stratify", False) for part in parts):
         return
     if task.groups is not None:

@@ -1,8 +1,8 @@
 """Procedures of cross validation: what is fitted, how rows are divided, what is measured, how one selects.
 
 Without a selection every setting is scored on every split. With one, the settings are scored inside each
-training set first (``Nested``), by one of the measures, and only what is selected is scored on the split: for
-each learner the one setting that is best on average over all splits, or a new one in each of them.
+training set first (``NestedSplits``), by one of the measures, and only what is selected is scored on the
+split: for each learner the one setting that is best on average over all splits, or a new one in each of them.
 """
 
 import hashlib
@@ -11,10 +11,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ckcv_ray.core.divisions import DIVISIONS, Division, Given, Nested, parse_division
+from ckcv_ray.core.divisions import DIVISIONS, Division, NestedSplits, Splits, parse_division
 from ckcv_ray.core.options import described, options
 from ckcv_ray.core.resampling import Split
-from ckcv_ray.errors import InputError
+from ckcv_ray.errors import InputError, cut
 from ckcv_ray.learners import Learner
 from ckcv_ray.learners.encoding import Encoding
 from ckcv_ray.study.parts import SLOTS, check_names, read_part
@@ -22,6 +22,7 @@ from ckcv_ray.study.study import Study
 from ckcv_ray.validation import boolean, expect, integer, quoted
 
 MOST_SEED = 2**63 - 1
+LONGEST_SHOWN = 200
 ONE, EACH = "one", "each"
 ENCODING = Encoding()
 FIELDS = ("learner", "resampling", "measures", "select_by", "select", "seed", "encode", "fill", "rare")
@@ -33,7 +34,7 @@ class Procedure:
 
     Attributes:
         learner: what is fitted; several learners are compared on the same splits.
-        resampling: how rows are divided, such as ``KFold(10)``; ``Nested`` with a selection, and only then.
+        resampling: how rows are divided, such as ``KFold(10)``; with a selection ``NestedSplits``.
         measures: names of the scores.
         select_by: name of the score that selects settings; None to score all of them.
         select: "one" setting for all splits, or another in "each".
@@ -54,7 +55,7 @@ class Procedure:
             raise InputError("measure is empty: name one, such as zero_one, or several: accuracy,auc")
         if len(set(self.measures)) < len(self.measures):
             raise InputError(f"measure={','.join(self.measures)} names one twice: leave it out")
-        nested = isinstance(self.resampling, Nested)
+        nested = isinstance(self.resampling, NestedSplits)
         if nested and self.select_by is None:
             raise InputError(
                 "a nested resampling selects settings: say by which score, such as "
@@ -138,9 +139,10 @@ class Procedure:
 
     def differences(self, other: "Procedure") -> list[str]:
         """Return one line for each part that differs from ``other``, the procedure of a folder."""
-        ours, theirs = self.to_json(), other.to_json()
+        ours, theirs = ({n: json.dumps(v) for n, v in one.to_json().items()} for one in (self, other))
         return [
-            f"{name}: requested {json.dumps(ours[name])}, in the folder {json.dumps(theirs[name])}"
+            f"{name}: requested {cut(ours[name], LONGEST_SHOWN)}, in the folder "
+            f"{cut(theirs[name], LONGEST_SHOWN)}"
             for name in ours
             if ours[name] != theirs[name]
         ]
@@ -169,8 +171,8 @@ def stratified(division: Division) -> Division:
     Raises:
         InputError: there is no such form of it.
     """
-    if isinstance(division, Nested):
-        return Nested(stratified(division.outer), stratified(division.inner))
+    if isinstance(division, NestedSplits):
+        return NestedSplits(stratified(division.outer), stratified(division.inner))
     if "stratify" not in options(division):
         able = [name for name, one in DIVISIONS.items() if "stratify" in options(one)]
         raise InputError(f"stratify is for {', '.join(able)}, not {division.name}: leave it out")
@@ -178,7 +180,7 @@ def stratified(division: Division) -> Division:
 
 
 def _described(division: Division) -> dict[str, Any]:
-    if isinstance(division, Nested):
+    if isinstance(division, NestedSplits):
         return {
             "name": division.name,
             "outer": _described(division.outer),
@@ -191,12 +193,12 @@ def _division(content: Any, sets: tuple[Split, ...]) -> Division:
     expect("resampling", content, Mapping, "a mapping with the name and the options of a resampling")
     given = {name: value for name, value in content.items() if name != "name"}
     match content.get("name"):
-        case Nested.name:
-            check_names(Nested.name, given, ("outer", "inner"))
-            return Nested(_division(given.get("outer"), ()), _division(given.get("inner"), ()))
-        case Given.name:
-            check_names(Given.name, given, ("digest",))
-            return Given(sets, str(given.get("digest")))
+        case NestedSplits.name:
+            check_names(NestedSplits.name, given, ("outer", "inner"))
+            return NestedSplits(_division(given.get("outer"), ()), _division(given.get("inner"), ()))
+        case Splits.name:
+            check_names(Splits.name, given, ("digest",))
+            return Splits(sets, str(given.get("digest")))
         case name:
             if name not in DIVISIONS:
                 raise InputError(f"resampling {quoted(name)} is not known")

@@ -3,9 +3,9 @@
 Ours selects among the learners with default options; by hand each learner is in a Pipeline after a
 ColumnTransformer (median and scaling for numbers, the commonest value and one-hot for text, days for dates),
 with GridSearchCV in five folds over the same settings, and the best learner by its score is refitted on all
-rows. Both are measured on 20,000 new rows: ours by the vote of F*, and by the paper's random member. A learning
-set of 400 rows moves either by several percent, so ``--sets`` averages over several of each table. With
-``--draws`` one of the tables is drawn again as many times, and each claim compared with the truth.
+rows. Both are measured on 20,000 new rows: ours by the vote of F*, and by the paper's random member. A
+learning set of 400 rows moves either by several percent, so ``--sets`` averages over several of each table.
+With ``--draws`` one of the tables is drawn again as many times, and each claim compared with the truth.
 
     python jobs/benchmarks/tables.py
     python jobs/benchmarks/tables.py --tables 0,1 --learners linear --draws 100 --json

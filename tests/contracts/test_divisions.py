@@ -16,13 +16,13 @@ from ckcv_ray.core.divisions import (
     Bootstrap,
     DrawnFolds,
     Draws,
-    Given,
-    HoldOut,
     KFold,
     LeaveOneOut,
     LeavePOut,
-    Nested,
+    NestedSplits,
     RepeatedKFold,
+    SingleSplit,
+    Splits,
     Subsampling,
     Units,
     nested_halves,
@@ -33,8 +33,8 @@ from ckcv_ray.core.options import options
 from ckcv_ray.errors import InputError
 
 EVERY = [
-    HoldOut(0.3),
-    HoldOut(0.5, stratify=True),
+    SingleSplit(0.3),
+    SingleSplit(0.5, stratify=True),
     KFold(5),
     KFold(4, shuffle=False, remainder="last"),
     KFold(3, stratify=True),
@@ -136,7 +136,7 @@ def test_stratified_folds_share_every_class(n, folds, seed):
 @given(n=st.integers(20, 200), share=st.floats(0.1, 0.6), seed=st.integers(0, 99))
 def test_stratified_samples_share_every_class(n, share, seed):
     strata = labels(n, seed)
-    (one,) = splits(HoldOut(share, stratify=True), n, seed, strata)
+    (one,) = splits(SingleSplit(share, stratify=True), n, seed, strata)
     wanted = len(one.estimate) / n * np.bincount(strata, minlength=3)
     assert np.all(np.abs(np.bincount(strata[one.estimate], minlength=3) - wanted) < 1 + 1e-9)
 
@@ -178,12 +178,12 @@ def test_drawn_folds_are_of_one_size():
         ("repeated_kfold:10x5", RepeatedKFold(10, 5)),
         ("loo", LeaveOneOut()),
         ("lpo:2", LeavePOut(2)),
-        ("holdout:0.3", HoldOut(0.3)),
+        ("holdout:0.3", SingleSplit(0.3)),
         ("subsampling:100:0.25", Subsampling(100, 0.25)),
         ("bootstrap:50", Bootstrap(50)),
         ("drawn_folds:5", DrawnFolds(5)),
-        ("nested_halves:5", Nested(KFold(5), HoldOut(0.5))),
-        ("nested:5:3", Nested(KFold(5), KFold(3))),
+        ("nested_halves:5", NestedSplits(KFold(5), SingleSplit(0.5))),
+        ("nested:5:3", NestedSplits(KFold(5), KFold(3))),
     ],
 )
 def test_divisions_are_named_by_text(text, division):
@@ -220,8 +220,8 @@ def test_text_that_names_no_division_is_refused(text, told):
         (KFold(20), 12, "kfold:20 has more folds than the 12 units"),
         (RepeatedKFold(20, 2), 12, "more folds than the 12 units"),
         (DrawnFolds(20), 12, "more folds than the 12 units"),
-        (HoldOut(0.99), 12, "no rows to fit on"),
-        (HoldOut(0.0), 12, "none to score"),
+        (SingleSplit(0.99), 12, "no rows to fit on"),
+        (SingleSplit(0.0), 12, "none to score"),
         (Subsampling(3, 0.95), 12, "no rows to fit on"),
         (LeavePOut(12), 12, "p is at most 11"),
         (LeavePOut(10), 60, f"{comb(60, 10):,} splits of 60 units: at most 100,000"),
@@ -234,13 +234,13 @@ def test_too_few_units_are_refused(division, n, told):
 
 def test_given_splits_are_taken_as_they_are():
     pairs = list(StratifiedKFold(3).split(np.zeros(12), [0, 1] * 6))
-    division = Given.of(pairs, 12)
+    division = Splits.of(pairs, 12)
     for one, (train, score) in zip(splits(division, 12), pairs, strict=True):
         assert np.array_equal(one.train, train)
         assert np.array_equal(one.estimate, score)
-    assert division.digest == Given.of(pairs, 12).digest != Given.of(pairs[:2], 12).digest
+    assert division.digest == Splits.of(pairs, 12).digest != Splits.of(pairs[:2], 12).digest
     mask = np.arange(12) < 4
-    (one,) = splits(Given.of([(~mask, mask)], 12), 12)
+    (one,) = splits(Splits.of([(~mask, mask)], 12), 12)
     assert one.estimate.tolist() == [0, 1, 2, 3]
 
 
@@ -256,11 +256,14 @@ def test_given_splits_are_taken_as_they_are():
 )
 def test_splits_that_somebody_made_are_checked(pairs, told):
     with pytest.raises(InputError, match=told):
-        Given.of(pairs, 12)
+        Splits.of(pairs, 12)
 
 
 def test_divisions_are_values():
     for one in EVERY:
         assert hash(one) == hash(one)
         declared = options(one)
-        assert isinstance(one, Nested) or type(one)(**{name: getattr(one, name) for name in declared}) == one
+        assert (
+            isinstance(one, NestedSplits)
+            or type(one)(**{name: getattr(one, name) for name in declared}) == one
+        )

@@ -18,7 +18,7 @@ from sklearn.preprocessing import StandardScaler
 from ckcv_ray import Execution
 from ckcv_ray.core.choosing import chosen_positions
 from ckcv_ray.core.comparison import corrected_t_test
-from ckcv_ray.core.divisions import Given, KFold, Nested
+from ckcv_ray.core.divisions import KFold, NestedSplits, Splits
 from ckcv_ray.core.schedule import Stage
 from ckcv_ray.data.task import Task
 from ckcv_ray.errors import InputError, StoreError
@@ -226,7 +226,7 @@ def test_a_damaged_file_is_noticed_and_repaired(tmp_path):
 
 
 def test_splits_that_were_given_are_kept(tmp_path):
-    given = Given.of(StratifiedKFold(4).split(X, Y), len(Y))
+    given = Splits.of(StratifiedKFold(4).split(X, Y), len(Y))
     result = evaluate(X, Y, tmp_path / "run", SERIAL, resampling=given, measure="accuracy", **LINEAR)
     expected = cross_validate(sklearn_linear(), X, Y, cv=StratifiedKFold(4))["test_score"]
     assert np.array_equal(result.of_splits(result.entries[0], result.scores[0]), expected)
@@ -258,7 +258,7 @@ def test_what_fails_in_some_splits_is_recorded_and_the_score_incomplete(tmp_path
     options = {
         "learner": "neighbors",
         "param": {"n_neighbors": (4,)},
-        "resampling": Given.of([([0, 1, 2, 3, 4], [5]), ([0, 1, 2], [3, 4, 5])], 6),
+        "resampling": Splits.of([([0, 1, 2, 3, 4], [5]), ([0, 1, 2], [3, 4, 5])], 6),
     }
     result = evaluate(rows, [0, 1] * 3, tmp_path / "run", SERIAL, measure="accuracy", **options)
     figures = result.figures(result.entries[0], result.scores[0])
@@ -373,7 +373,7 @@ def test_a_procedure_is_read_back_from_json():
         again = Procedure.from_json(json.loads(json.dumps(procedure.to_json())))
         assert again == procedure
         assert again.differences(procedure) == []
-    other = Procedure.of(Nested(KFold(3), KFold(4, stratify=True)), select_by="f1")
+    other = Procedure.of(NestedSplits(KFold(3), KFold(4, stratify=True)), select_by="f1")
     assert Procedure.from_json(other.to_json()) == other
 
 

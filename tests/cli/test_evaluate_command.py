@@ -1,0 +1,117 @@
+"""The command evaluate: scores on standard output, progress and folder as in a run."""
+
+import json
+from pathlib import Path
+
+import pytest
+from command import Command
+from pyarrow import parquet
+
+ONCE = ("--learner", "naive_bayes,constant", "--resampling", "kfold:4", "--backend", "serial")
+
+
+def test_scores_are_printed_kept_and_shown_again(ckcv: Command, tmp_path: Path) -> None:
+    asked = ("sklearn:iris", "--out", tmp_path / "run", "--measure", "accuracy,log_loss", *ONCE)
+    code, printed, said = ckcv("evaluate", *asked)
+    assert code == 0, said
+    assert "kfold: 4 splits of 150 rows" in printed
+    assert "accuracy (larger is better)" in printed
+    assert "constant - naive_bayes: -0.6" in printed
+    assert f"folder: {tmp_path / 'run'}" in said
+    assert ckcv("evaluate", *asked)[1] == printed
+    assert ckcv("status", tmp_path / "run")[1] == printed
+    code, again, _ = ckcv("evaluate", *asked, "--json")
+    content = json.loads(again)
+    assert [one["learner"] for one in content["entries"]] == ["naive_bayes", "constant"]
+    assert len(content["entries"][0]["scores"]["accuracy"]["splits"]) == 4
+    assert parquet.read_table(tmp_path / "run" / "scores.parquet").num_rows == 8
+
+
+def test_what_selects_is_named(ckcv: Command, tmp_path: Path) -> None:
+    asked = (
+        "twonorm:60:0",
+        "--out",
+        tmp_path / "run",
+        "--C",
+        "1,10",
+        "--gamma",
+        "0.1",
+        "--backend",
+        "serial",
+    )
+    code, _, said = ckcv("evaluate", *asked, "--resampling", "nested:3:3")
+    assert (code, "say by which score" in said) == (2, True)
+    code, printed, said = ckcv(
+        "evaluate", *asked, "--resampling", "nested:3:3", "--select-by", "auc", "--stratify"
+    )
+    assert code == 0, said
+    assert "nested: 3 splits of 60 rows" in printed
+
+
+def test_other_commands_say_what_the_folder_holds(ckcv: Command, tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    assert ckcv("evaluate", "sklearn:iris", "--out", run, *ONCE)[0] == 0
+    for command in (("predict", run, "sklearn:iris"), ("report", run)):
+        code, _, said = ckcv(*command)
+        assert (code, "holds the scores of a procedure" in said) == (4, True), command
+    code, _, said = ckcv("run", "sklearn:iris", "--out", run, "--k", "3", "--n-splits", "2")
+    assert (code, "choose another --out" in said) == (4, True)
+    other = tmp_path / "other"
+    few = ("--k", "3", "--n-splits", "2", "--C", "1", "--gamma", "0.1", "--backend", "serial")
+    assert ckcv("run", "sklearn:iris", "--out", other, *few)[0] == 0
+    code, _, said = ckcv("evaluate", "sklearn:iris", "--out", other, *ONCE)
+    assert (code, "holds a study of ckcv run" in said) == (4, True)
+
+
+def test_scores_are_verified(ckcv: Command, tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    assert ckcv("evaluate", "sklearn:iris", "--out", run, *ONCE)[0] == 0
+    code, printed, _ = ckcv("verify", run)
+    assert (code, "taken on trust: the scores of every split" in printed) == (0, True)
+    code, printed, _ = ckcv("verify", run, "--refit", "--backend", "serial")
+    assert (code, "recomputed: every score, from the data" in printed) == (0, True), printed
+    code, printed, _ = ckcv("verify", run, "--refit", "0.5", "--backend", "serial")
+    assert (code, "the scores of 50% of the splits" in printed) == (0, True), printed
+    part = next((run / "log").glob("part-*.parquet"))
+    table = parquet.read_table(part)
+    wrong = table.set_column(table.schema.get_field_index("total_0"), "total_0", [[0.25] * table.num_rows])
+    parquet.write_table(wrong.replace_schema_metadata(table.schema.metadata), part)
+    code, printed, _ = ckcv("verify", run)
+    assert (code, "does not match the manifest" in printed) == (1, True)
+    code, printed, _ = ckcv("verify", run, "--refit", "--backend", "serial")
+    assert (code, "the computation was not deterministic" in printed) == (1, True), printed
+
+
+def test_failures_have_their_own_exit_code(ckcv: Command, tmp_path: Path) -> None:
+    asked = (
+        "sklearn:iris",
+        "--out",
+        tmp_path / "run",
+        "--learner",
+        "neighbors",
+        "--resampling",
+        "holdout:0.9",
+    )
+    code, printed, said = ckcv("evaluate", *asked, "--param", "n_neighbors=5,40", "--backend", "serial")
+    assert code == 3
+    assert "incomplete: 1 failed" in printed
+    assert "1 path failed, and their scores are incomplete" in said
+    again = ckcv("evaluate", *asked, "--param", "n_neighbors=5,40", "--backend", "serial", "--retry-failed")
+    assert again[0] == 3
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        (("--resampling", "fold:3"), "is not known: expected holdout:0.3"),
+        (("--measure", "auc"), "measure=auc is not for three or more classes"),
+        (("--measure", "accuracy", "--learner", "svm,nothing"), "learner"),
+        (("--k", "3"), "No such option"),
+        (("--certify", "holdout"), "No such option"),
+    ],
+)
+def test_bad_options_are_refused(ckcv: Command, tmp_path: Path, options: tuple[str, ...], told: str) -> None:
+    code, _, said = ckcv("evaluate", "sklearn:iris", "--out", tmp_path / "run", *options)
+    assert code == 2
+    assert told in said
+    assert not (tmp_path / "run").exists()
