@@ -197,7 +197,7 @@ def _check_out(out: Path | None, csv_safe: bool) -> None:
 
 
 def _say_conditions(certificate: Certificate, nested: bool) -> None:
-    """Say what the bound is worth beside a constant, and that rows repeat."""
+    """Say how the bound compares with a constant, and that rows repeat."""
     constant = [] if nested else certificate.constants_statements()
     grouped = certificate.groups is not None
     for sentence in [*constant, *repeats_statement(certificate.repeats, certificate.n_rows, grouped)]:

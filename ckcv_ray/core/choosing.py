@@ -1,4 +1,4 @@
-"""Selection inside training sets: the setting with the best mean score, once or anew in each split."""
+"""Selection inside training sets: the setting with the best mean score, once or again in each split."""
 
 from itertools import pairwise
 
@@ -17,7 +17,7 @@ def chosen_positions(losses: Values, starts: Positions, learner_of_paths: Positi
             a setting with a gap among the splits that count is not selected.
         starts: number of the first inner split of each outer one, and last of all, (n_outer + 1,).
         learner_of_paths: position of each path's learner, (paths,).
-        each: whether to select anew in each outer split, instead of once by the mean over all of them.
+        each: whether to select again in each outer split, instead of once by the mean over all of them.
 
     Returns:
         (n_outer, n_learners, 2); -1 where a learner has no complete setting. Of equal settings the one with

@@ -126,7 +126,7 @@ class SingleSplit(Division):
 
 @dataclass(frozen=True)
 class Subsampling(Division):
-    """Repeated sub-sampling: as ``SingleSplit``, drawn anew in each split.
+    """Repeated sub-sampling: as ``SingleSplit``, drawn again in each split.
 
     Attributes:
         times: number of splits.

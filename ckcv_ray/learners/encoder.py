@@ -137,7 +137,7 @@ class Encoder:
 
     @classmethod
     def of(cls, text: str, schema: Schema, n_rows: int) -> Self:
-        """Return the encoder whose ``text`` is given, by anybody, of a table with so many rows.
+        """Return the encoder whose ``text`` is given, by anybody, of a table with ``n_rows``.
 
         Raises:
             ValueError: it is not one for these columns.
@@ -209,6 +209,15 @@ def expanded_columns(schema: Schema) -> Schema:
         parts = [Column(f"{one.name}.{part}") for part in PARTS]
         columns += parts if one.kind is ColumnKind.DATE else [one]
     return tuple(columns)
+
+
+def says_gaps(schema: Schema) -> list[bool]:
+    """Return for each number among ``expanded_columns`` whether it may say where gaps are: once for a date."""
+    each: list[bool] = []
+    for one in schema:
+        if one.kind is not ColumnKind.CATEGORY:
+            each += [True] + [False] * (len(PARTS) - 1 if one.kind is ColumnKind.DATE else 0)
+    return each
 
 
 def _parts(milliseconds: Any) -> list[Any]:

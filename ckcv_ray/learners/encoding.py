@@ -14,7 +14,16 @@ from ckcv_ray.data.columns import ColumnKind, Schema
 from ckcv_ray.data.schema import Index, Rows
 from ckcv_ray.data.task import Task
 from ckcv_ray.errors import InputError
-from ckcv_ray.learners.encoder import PARTS, Encoder, Levels, Means, Numbers, expanded, expanded_columns
+from ckcv_ray.learners.encoder import (
+    PARTS,
+    Encoder,
+    Levels,
+    Means,
+    Numbers,
+    expanded,
+    expanded_columns,
+    says_gaps,
+)
 from ckcv_ray.learners.seeds import drawn, seeds_of
 
 LEAST_RARE = 2  # rows
@@ -89,7 +98,7 @@ class Encoding:
         folds = _folds(task, train) if self.categories is Categories.TARGET else ()
         X, columns = expanded(task.X[train], task.schema), expanded_columns(task.schema)
         categorical = np.array([bool(one.levels) for one in columns])
-        numbers = iter(self._fit_numbers(X[:, ~categorical]))
+        numbers = iter(self._fit_numbers(X[:, ~categorical], says_gaps(task.schema)))
         fitted = (
             self._fit_levels(X[:, [i]], len(one.levels), task, train, folds) if one.levels else next(numbers)
             for i, one in enumerate(columns)
@@ -97,7 +106,7 @@ class Encoding:
         rows_of = tuple(tuple(np.sort(train[fold]).tolist()) for fold in folds)
         return Encoder(tuple(fitted), task.schema, rows_of)
 
-    def _fit_numbers(self, X: Rows) -> list[Numbers]:
+    def _fit_numbers(self, X: Rows, says: Sequence[bool]) -> list[Numbers]:
         from sklearn.impute import SimpleImputer
         from sklearn.preprocessing import StandardScaler
 
@@ -108,7 +117,7 @@ class Encoding:
         if self.categories is not Categories.ORDINAL:
             scaler = StandardScaler().fit(imputer.transform(X))
             mean, scale = scaler.mean_, scaler.scale_
-        parts = imputer.statistics_, np.isnan(X).any(axis=0), mean, scale
+        parts = imputer.statistics_, np.isnan(X).any(axis=0) & says, mean, scale
         return [Numbers(*one) for one in zip(*(part.tolist() for part in parts), strict=True)]
 
     def _fit_levels(

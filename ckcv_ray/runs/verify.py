@@ -138,7 +138,7 @@ def verify(
 
 
 def _is_procedure(folder: RunFolder) -> bool:
-    """Return whether a folder is one of ``evaluate``; False if that cannot be told."""
+    """Return whether a folder is one of ``evaluate``; False if that cannot be said."""
     with suppress(StoreError):
         identity = folder.identity()
         return identity is not None and isinstance(identity.study, Procedure)

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ckcv_ray.claims.percent import nearest
 from ckcv_ray.core.schedule import Stage, Unit
 from ckcv_ray.engine.backend import Backend
 from ckcv_ray.engine.batches import batch_seconds, fill
@@ -59,8 +60,8 @@ def verify_scores(
             found.trusted.append("the scores of every split: see --refit")
             return found
         found.differences.extend(_computed_again(collector, share, backend, listen, stop))
-        told = "every score, from the data" if share == 1 else f"the scores of {share:.0%} of the splits"
-        found.recomputed.append(told)
+        of_some = f"the scores of {nearest(share)} of the splits"
+        found.recomputed.append("every score, from the data" if share == 1 else of_some)
         if share < 1:
             found.trusted.append("the scores of the other splits")
     except CKCVError as error:
