@@ -212,7 +212,7 @@ def expanded_columns(schema: Schema) -> Schema:
 
 
 def says_gaps(schema: Schema) -> list[bool]:
-    """Return for each number among ``expanded_columns`` whether it may say where gaps are: once for a date."""
+    """Return for each number among ``expanded_columns`` whether it says where gaps are: once for a date."""
     each: list[bool] = []
     for one in schema:
         if one.kind is not ColumnKind.CATEGORY:

@@ -117,7 +117,7 @@ class Encoding:
         if self.categories is not Categories.ORDINAL:
             scaler = StandardScaler().fit(imputer.transform(X))
             mean, scale = scaler.mean_, scaler.scale_
-        parts = imputer.statistics_, np.isnan(X).any(axis=0) & says, mean, scale
+        parts = imputer.statistics_, np.isnan(X).any(axis=0) & np.array(says, np.bool_), mean, scale
         return [Numbers(*one) for one in zip(*(part.tolist() for part in parts), strict=True)]
 
     def _fit_levels(
