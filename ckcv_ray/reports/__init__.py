@@ -2,13 +2,15 @@
 
 from os import PathLike
 
+from ckcv_ray.runs.assess import load_scores
 from ckcv_ray.runs.load import load_run
 from ckcv_ray.storage.folder import RunFolder
 from ckcv_ray.storage.pages import write_report
+from ckcv_ray.study.procedure import Procedure
 
 
 def report(folder: str | PathLike[str], out: str | PathLike[str] | None = None) -> str:
-    """Write an HTML report of a finished run; return its path.
+    """Write an HTML report of a finished run, or of the scores of a procedure; return its path.
 
     The report is made from the run folder alone. Nothing is unpickled; the page loads nothing and contains no
     script.
@@ -21,10 +23,16 @@ def report(folder: str | PathLike[str], out: str | PathLike[str] | None = None) 
         StoreError: the folder holds no finished run, or it is damaged.
         InputError: the report cannot be written, or would replace a file of the run.
     """
+    run = RunFolder(folder)
+    if isinstance(run.require().study, Procedure):
+        scores = load_scores(folder)
+        from ckcv_ray.reports.scores_page import scores_page
+
+        return write_report(run.files, scores_page(folder, scores), out)
     result = load_run(folder)
     from ckcv_ray.reports.page import page  # matplotlib is slow to import, and creates folders
 
-    return write_report(RunFolder(folder).files, page(folder, result), out)
+    return write_report(run.files, page(folder, result), out)
 
 
 __all__ = ["report"]

@@ -33,7 +33,8 @@ from ckcv_ray.runs.load import load_run, replay
 from ckcv_ray.runs.result import Result
 from ckcv_ray.runs.summary import ERROR_IS, baseline_is, class_shares, outcome_of_learner
 from ckcv_ray.storage.folder import RunFolder
-from ckcv_ray.study import Candidate, Problem
+from ckcv_ray.study import Candidate
+from ckcv_ray.study.learned import Learned
 
 MOST_NAMED = 5
 MOST_COLUMNS = 30  # of a confusion matrix; of more classes, as many mistakes are listed
@@ -96,7 +97,7 @@ def page(out: str | PathLike[str], result: Result | None = None) -> str:
     leader = _leader(result, aggregator)
     at, spans = landscape(result.candidates, aggregator, leader), fold_spans(result.per_k())
     splits = single_splits(result, aggregator, leader)
-    filled: str = _template().render(
+    filled: str = template("report.html").render(
         result=result,
         certificate=result.certificate,
         winner=Candidate(result.setting, result.k),
@@ -117,7 +118,7 @@ def page(out: str | PathLike[str], result: Result | None = None) -> str:
         spans=spans,
         learners=[(row["learner"], outcome_of_learner(row)) for row in result.per_learner()],
         splits=splits,
-        failures=_failure_groups(aggregator.failures(), result.problem),
+        failures=failure_groups(aggregator.failures(), result.problem),
         landscape=figures.draw_landscape(at, _describe_landscape(result, at)),
         folds=figures.draw_folds(spans, _describe_folds(result, spans)),
         spread=_draw_spread(result, splits),
@@ -125,7 +126,7 @@ def page(out: str | PathLike[str], result: Result | None = None) -> str:
         confusion=_confusion(result.certificate),
         mistakes=_mistakes(result.certificate),
         study=_parameters(result),
-        environment=list(_flat(result.execution.get("environment", {}))),
+        environment=list(flat(result.execution.get("environment", {}))),
         digests={**result.certificate.digests, "manifest.json": RunFolder(out).sha256("manifest.json")},
     )
     return filled
@@ -308,15 +309,16 @@ def _listed(value: Any) -> str:
     return f"{value:,}" if type(value) is int else str(value)
 
 
-def _flat(values: Any, name: str = "") -> list[tuple[str, str]]:
+def flat(values: Any, name: str = "") -> list[tuple[str, str]]:
     """Flatten nested JSON values into pairs of a dotted name and text."""
     if isinstance(values, dict):
-        nested = [_flat(value, f"{name}.{key}" if name else str(key)) for key, value in values.items()]
+        nested = [flat(value, f"{name}.{key}" if name else str(key)) for key, value in values.items()]
         return [pair for pairs in nested for pair in pairs]
     return [(name, ", ".join(map(str, values)) if isinstance(values, list) else str(values))]
 
 
-def _failure_groups(failures: Sequence[Failure], problem: Problem) -> list[FailureGroup]:
+def failure_groups(failures: Sequence[Failure], problem: Learned) -> list[FailureGroup]:
+    """Return the paths that failed, those with the same traceback together."""
     by_traceback: dict[str, list[FailedPath]] = {}
     for one in failures:
         first, last = (dict(problem.learner.setting(one.path, step)) for step in (one.first, one.stop - 1))
@@ -392,7 +394,8 @@ def _known(formatted: Callable[[float], str], value: float | None) -> str:
     return "–" if value is None else formatted(value)
 
 
-def _template() -> Any:
+def template(name: str) -> Any:
+    """Return a template that escapes everything, with filters that format numbers."""
     environment = Environment(
         loader=PackageLoader("ckcv_ray.reports"),
         autoescape=True,
@@ -401,11 +404,12 @@ def _template() -> Any:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    for name, formatted in {"percent": nearest, "at_most": at_most, "at_least": at_least}.items():
-        environment.filters[name] = partial(_known, formatted)
+    for filtered, formatted in {"percent": nearest, "at_most": at_most, "at_least": at_least}.items():
+        environment.filters[filtered] = partial(_known, formatted)
     environment.filters["limit"] = limit
     environment.filters["quantity"] = quantity
     environment.filters["level"] = level_of
     environment.filters["count"] = lambda value: f"{value:,}"
     environment.filters["short"] = lambda value: "–" if value is None else f"{value:g}"
-    return environment.get_template("report.html")
+    environment.filters["figure"] = lambda value: "–" if value is None or value != value else f"{value:.4f}"
+    return environment.get_template(name)

@@ -101,6 +101,10 @@ class Assessed:
         """Return a score on each split, (n_splits,); nan where there is none."""
         return entry.totals[:, self._column(score)]
 
+    def settings_of(self, entry: Entry) -> list[str]:
+        """Return the setting on each split as text; "nothing" where none could be selected."""
+        return ["nothing" if one is None else _setting(one) for one in entry.settings]
+
     def figures(self, entry: Entry, score: Score) -> Figures:
         """Summarize a score over all splits; a score that is not complete has no mean."""
         values, missing = self.of_splits(entry, score), np.isnan(entry.totals).all(axis=1)
@@ -213,7 +217,7 @@ class Assessed:
     def _name(self, learner: str, setting: Setting | None) -> str:
         if self.one_each or setting is None:
             return learner
-        return f"{learner} ({listed({name: value for name, value in setting.items() if name != 'learner'})})"
+        return f"{learner} ({_setting(setting)})"
 
     def _column(self, score: Score) -> int:
         return sum(self.problem.widths[: self.problem.scores.index(score)])
@@ -226,12 +230,11 @@ class Assessed:
 
     def _row(self, entry: Entry, split: int) -> dict[str, Any]:
         train, scored = self.problem.rows(Stage.SELECT, OUTER, split)
-        setting = entry.settings[split] or {}
+        setting = entry.settings[split]
         values = {score.name: _number(self.of_splits(entry, score)[split]) for score in self.scores}
-        named = {name: value for name, value in setting.items() if name != "learner"}
         return {
             "learner": entry.learner,
-            "setting": listed(named) if entry.settings[split] is not None else None,
+            "setting": None if setting is None else _setting(setting),
             "split": split,
             "rows_fitted": len(train),
             "rows_scored": len(scored),
@@ -260,6 +263,11 @@ class Assessed:
             {"of": other.name, "and": best.name, **{n: _number(v) for n, v in test._asdict().items()}}
             for other, best, test in self.compared(score)
         ]
+
+
+def _setting(setting: Setting) -> str:
+    """Format hyperparameters, without the learner that they are of."""
+    return listed({name: value for name, value in setting.items() if name != "learner"})
 
 
 def _number(value: Any) -> Any:

@@ -1,0 +1,79 @@
+"""The HTML page of scores: what the summary says, one file, and no name taken for markup."""
+
+import re
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from sklearn.datasets import load_iris
+
+from ckcv_ray import Execution, evaluate, load_scores, report, verify
+from ckcv_ray.errors import StoreError
+from ckcv_ray.reports.scores_page import scores_page
+
+SERIAL = Execution("serial")
+X, Y = load_iris(return_X_y=True)
+
+
+def text_of(page: str) -> str:
+    return re.sub(r"\s+", " ", re.sub(r"<[^>]*>", " ", page))
+
+
+def test_the_page_has_every_figure(tmp_path: Path) -> None:
+    options = {"learner": "naive_bayes,tree", "measure": "accuracy,log_loss"}
+    result = evaluate(X, Y, tmp_path / "run", SERIAL, **options)
+    page = scores_page(tmp_path / "run")
+    said = text_of(page)
+    for score in result.scores:
+        for entry in result.entries:
+            found = result.figures(entry, score)
+            for value in (found.mean, found.deviation, found.error, found.pooled):
+                assert f"{value:.4f}" in said
+            for value in result.of_splits(entry, score):
+                assert f"{value:.4f}" in said
+        for _, _, test in result.compared(score):
+            assert f"{test.difference:.4f}" in said
+    assert page.count("<svg") == 2
+    assert "<script" not in page
+    assert not re.findall(r"(?:src|href)=\"(?!#)", page)
+    assert scores_page(tmp_path / "run", load_scores(tmp_path / "run")) == page
+
+
+def test_a_curve_is_drawn_over_the_one_parameter_that_varies(tmp_path: Path) -> None:
+    evaluate(X, Y, tmp_path / "one", SERIAL, learner="linear", param={"C": (0.01, 1.0, 100.0)})
+    assert scores_page(tmp_path / "one").count("<svg") == 2
+    assert "Mean over splits at each value of <bdi>C</bdi>" in scores_page(tmp_path / "one")
+    both = {"max_depth": (1, 2, 3), "min_samples_leaf": (1, 2)}
+    evaluate(X, Y, tmp_path / "two", SERIAL, learner="tree", param=both)
+    assert scores_page(tmp_path / "two").count("<svg") == 1
+
+
+def test_what_was_selected_and_what_failed_is_listed(tmp_path: Path) -> None:
+    options = {"resampling": "nested_halves:3", "select_by": "accuracy", "select": "each"}
+    result = evaluate(X, Y, tmp_path / "run", SERIAL, learner="neighbors", **options)
+    said = text_of(scores_page(tmp_path / "run"))
+    assert all(setting in said for setting in result.settings_of(result.entries[0]))
+    options = {"learner": "neighbors", "resampling": "holdout:0.9", "param": {"n_neighbors": (5, 40)}}
+    evaluate(X, Y, tmp_path / "failing", SERIAL, **options)
+    page = scores_page(tmp_path / "failing")
+    assert "Some scores are incomplete" in page
+    assert "Expected n_neighbors" in page
+
+
+def test_names_are_no_markup(tmp_path: Path) -> None:
+    name = '<script>alert("x")</script>'
+    rng = np.random.default_rng(0)
+    table = pa.table({name: rng.normal(size=40), "b": rng.normal(size=40)})
+    labels = np.where(rng.random(40) < 0.5, name, "b")
+    evaluate(table, labels, tmp_path / "run", SERIAL, learner="tree")
+    assert "<script" not in scores_page(tmp_path / "run")
+
+
+def test_the_report_is_a_file_of_the_folder(tmp_path: Path) -> None:
+    with pytest.raises(StoreError, match="holds no run"):
+        report(tmp_path / "run")
+    evaluate(X, Y, tmp_path / "run", SERIAL, learner="tree")
+    path = report(tmp_path / "run")
+    assert Path(path).read_text().startswith("<!DOCTYPE html>")
+    assert verify(tmp_path / "run").differences == []
