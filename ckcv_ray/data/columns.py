@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from ckcv_ray.data.files import SPARSE
+from ckcv_ray.data.files import HELD, SPARSE
 from ckcv_ray.data.forms import (
     GAPS,
     LOOKS_LIKE_DATE,
@@ -120,6 +120,8 @@ def understand(columns: pa.Table, names: Sequence[str], asked: Asked) -> tuple[S
     for i, name in enumerate(names):
         cells = Cells(columns.column(position[name]))
         try:
+            if held := (columns.schema.field(position[name]).metadata or {}).get(HELD):
+                raise ColumnError(_not_learned_from(held.decode(), name))
             column = _understood(cells, name, asked.kind(name))
             X[:, i] = _checked(cells, column)
             schema.append(column)
@@ -270,7 +272,11 @@ def _understood(cells: Cells, name: str, asked: ColumnKind | None) -> Column:
         return _understood_text(*cells.texts, name, asked)
     if pa.types.is_null(cells.kind):
         raise ColumnError(f"is empty: {leave_out(name)}")
-    raise ColumnError(f"holds {cells.kind}, which cannot be learned from: {leave_out(name)}")
+    raise ColumnError(_not_learned_from(str(cells.kind), name))
+
+
+def _not_learned_from(kind: str, name: str) -> str:
+    return f"holds {kind}, which cannot be learned from: {leave_out(name)}"
 
 
 def _understood_text(

@@ -27,6 +27,8 @@ from ckcv_ray.validation import as_path
 SPARSE = b"sparse"
 TEXT, EXCEL = (".csv", ".tsv"), (".xlsx",)
 SUFFIXES = (*TEXT, ".parquet", ".feather", *EXCEL, ".npz", ".svmlight", ".libsvm", ".svm")
+HELD = b"held"  # metadata of a column that was not read: the type of its cells
+LONGEST_TYPE = 60
 MATLAB_HEADER, MATLAB_MATRIX, MATLAB_COMPRESSED = 128, 14, 15
 
 
@@ -217,7 +219,7 @@ def _parquet(path: Path) -> pa.Table:
     columns = read_parquet(path, flat if len(flat) < len(fields) else None)
     for i, field in enumerate(fields):
         if not is_plain(field.type):  # cells of any length, which cannot be learned from
-            columns = columns.add_column(i, field.name, pa.nulls(columns.num_rows))
+            columns = columns.add_column(i, _withheld(field), pa.nulls(columns.num_rows))
     return columns
 
 
@@ -225,8 +227,13 @@ def _flat(columns: pa.Table) -> pa.Table:
     """Return the columns, those that hold cells of any length as empty ones."""
     for i, field in enumerate(columns.schema):
         if not is_plain(field.type):
-            columns = columns.set_column(i, field.name, pa.nulls(columns.num_rows))
+            columns = columns.set_column(i, _withheld(field), pa.nulls(columns.num_rows))
     return columns
+
+
+def _withheld(field: pa.Field) -> pa.Field:
+    """Return an empty column in place of one whose cells are of any length; it says what they were."""
+    return pa.field(field.name, pa.null(), metadata={HELD: str(field.type)[:LONGEST_TYPE]})
 
 
 def _feather(path: Path) -> pa.Table:

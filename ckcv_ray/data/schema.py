@@ -73,6 +73,8 @@ def _encoded(column: pa.ChunkedArray, target: str) -> tuple[list[Any], Index]:
 
 def distinct(column: pa.ChunkedArray) -> tuple[list[Any], Index]:
     """Return the distinct values of a column, None for an empty cell as the last, and each row's position."""
+    if pa.types.is_null(column.type):  # Arrow cannot join dictionaries of nothing
+        return [None], np.zeros(len(column), np.intp)
     if not pa.types.is_dictionary(column.type):
         column = column.dictionary_encode()
     unified = column.unify_dictionaries().combine_chunks()

@@ -21,11 +21,13 @@ from jobs.faults.fuzz_tables import (
     X,
     compressed_mat,
     csv_text,
+    feather_file,
     mat_seeds,
     npz_file,
     parquet_file,
     svmlight_text,
     typed_column,
+    xlsx_file,
 )
 
 FIELDS: dict[str, Any] = {
@@ -180,6 +182,8 @@ SVMLIGHT = b"".join(b"%+d 1:%g 3:%g # row\n" % (sign, *row) for sign, row in zip
 SHAPED: dict[str, tuple[str, SearchStrategy[bytes]]] = {
     "csv": ("input.csv", csv_text()),
     "parquet": ("input.parquet", parquet_file()),
+    "feather": ("input.feather", feather_file()),
+    "xlsx": ("input.xlsx", xlsx_file()),
     "npz": ("input.npz", npz_file("npz")),
     "svmlight": ("input.svmlight", svmlight_text() | st.just(SVMLIGHT)),
     "ida": ("input.npz", npz_file("ida")),

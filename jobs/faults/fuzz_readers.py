@@ -155,7 +155,7 @@ def read_run(calls: Calls, folder: Path) -> None:
 
 
 CALLS: dict[str, Callable[[Calls, Path], None]] = {
-    **dict.fromkeys(("csv", "parquet", "npz", "svmlight"), read_file),
+    **dict.fromkeys(("csv", "parquet", "feather", "xlsx", "npz", "svmlight"), read_file),
     **dict.fromkeys(("ida", "mat"), read_ida),
     "toml": read_study,
     "words": read_words,

@@ -6,6 +6,7 @@ import struct
 import zipfile
 import zlib
 from collections.abc import Sequence
+from datetime import datetime, time, timedelta
 from decimal import Decimal
 from functools import cache
 from math import inf, nan
@@ -15,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn
-from pyarrow import parquet
+from pyarrow import feather, parquet
 from scipy.io import savemat
 
 from jobs.faults.fuzz_parts import CLASSES, NUMBERS, ROWS, SEEN, WORDS, damaged, rarely
@@ -67,6 +68,12 @@ COLUMNS: list[tuple[Any, Any, Any]] = [  # a type and two values
 ]  # fmt: skip
 
 
+CELLS: list[Any] = [  # of a workbook
+    *(None, "", "=1+1", "=", True, 1e308, -0.0, 10**15, "1,5", "x" * 4000, "a\tb", "#N/A", "é"),
+    *(datetime(1900, 1, 1), datetime(9999, 12, 31), time(12, 30), timedelta(days=1)),
+]
+
+
 def typed_column(column: tuple[Any, Any, Any], n: int) -> Any:
     """Build a column of n rows in which two values alternate."""
     kind, *values = column
@@ -85,7 +92,7 @@ def parquet_of(table: pa.Table, times: int = 1, **options: Any) -> bytes:
 
 
 @st.composite
-def parquet_file(draw: DrawFn) -> bytes:
+def typed_table(draw: DrawFn) -> pa.Table:
     """Draw columns of any type, few rows, odd names and metadata."""
     n = draw(rarely(st.sampled_from((0, 1, 5)), st.just(ROWS)))
     any_kind = st.sampled_from(COLUMNS)
@@ -98,6 +105,51 @@ def parquet_file(draw: DrawFn) -> bytes:
         values = st.sampled_from([b"yes", b"", b"\xff", b"{" * 9, b"[]", b"{}", b"null"])
         keys = st.sampled_from([b"sparse", b"pandas", b"target", b"\xff", b"ARROW:schema"])
         table = table.replace_schema_metadata(draw(st.dictionaries(keys, values, max_size=3)))
+    return table
+
+
+@st.composite
+def feather_file(draw: DrawFn) -> bytes:
+    """Draw a table, in one or several batches."""
+    sink = pa.BufferOutputStream()
+    compression = draw(st.sampled_from(["uncompressed", "lz4", "zstd"]))
+    try:
+        table = draw(typed_table())
+        feather.write_feather(table, sink, compression, chunksize=draw(st.sampled_from([None, 1, 5])))
+    except pa.ArrowException:  # a type that the format lacks
+        feather.write_feather(pa.table({}), sink := pa.BufferOutputStream())
+    return bytes(sink.getvalue())
+
+
+@st.composite
+def xlsx_file(draw: DrawFn) -> bytes:
+    """Draw a workbook with odd cells, rows and sheets, a part of which may be damaged under its checksum."""
+    from openpyxl import Workbook
+
+    book = Workbook()
+    odd = st.sampled_from(CELLS) | st.text(max_size=6).filter(str.isprintable)
+    rows: list[list[Any]] = [["x", "y", draw(odd)], *([x, y, 1] for x, y in zip(SEEN, CLASSES, strict=True))]
+    for _ in range(draw(st.integers(0, 3))):
+        row = draw(st.integers(0, len(rows) - 1))
+        rows[row] = [*rows[row][: draw(st.integers(0, 3))], draw(odd)]
+    for row in rows:
+        book.active.append(row)
+    if draw(st.integers(0, 5)) == 5:
+        book.create_sheet(draw(st.sampled_from(["other", "=1", "a b"])))
+    out = io.BytesIO()
+    book.save(out)
+    with zipfile.ZipFile(out) as archive:
+        members = {name: archive.read(name) for name in archive.namelist()}
+    if draw(st.booleans()):
+        name = draw(st.sampled_from(sorted(members)))
+        members[name] = draw(damaged(st.just(members[name])))
+    return zipped(members, zipfile.ZIP_DEFLATED)
+
+
+@st.composite
+def parquet_file(draw: DrawFn) -> bytes:
+    """Draw a table, written in any version of the format."""
+    table = draw(typed_table())
     options: dict[str, Any] = {
         "version": draw(st.sampled_from(["1.0", "2.4", "2.6"])),
         "compression": draw(st.sampled_from(["none", "snappy", "zstd", "gzip"])),

@@ -10,7 +10,7 @@ from plain import awkward_X, plain_columns, refusal
 from pyarrow import parquet
 
 from ckcv_ray.data import schema
-from ckcv_ray.data.schema import class_numbers
+from ckcv_ray.data.schema import class_numbers, distinct
 from ckcv_ray.data.task import Task, learning_task, read
 from ckcv_ray.errors import InputError
 
@@ -318,3 +318,10 @@ def test_a_table_in_which_nothing_varies_is_refused():
     told = refusal(plain_columns(a=[1.0] * 8, b=[2] * 8))
     assert told == "nothing varies from row to row in a, b: there is nothing to learn from"
     assert learning_task(plain_columns(a=[1.0] * 8)).features == ("a", "b")
+
+
+@pytest.mark.parametrize("chunks", [0, 1, 3])
+def test_an_empty_column_in_pieces_has_one_value(chunks: int) -> None:
+    column = pa.chunked_array([pa.nulls(4)] * chunks, pa.null())
+    values, codes = distinct(column)
+    assert (values, codes.tolist()) == ([None], [0] * 4 * chunks)
