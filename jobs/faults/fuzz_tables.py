@@ -130,8 +130,8 @@ def xlsx_file(draw: DrawFn) -> bytes:
     odd = st.sampled_from(CELLS) | st.text(max_size=6).filter(str.isprintable)
     rows: list[list[Any]] = [["x", "y", draw(odd)], *([x, y, 1] for x, y in zip(SEEN, CLASSES, strict=True))]
     for _ in range(draw(st.integers(0, 3))):
-        row = draw(st.integers(0, len(rows) - 1))
-        rows[row] = [*rows[row][: draw(st.integers(0, 3))], draw(odd)]
+        at = draw(st.integers(0, len(rows) - 1))
+        rows[at] = [*rows[at][: draw(st.integers(0, 3))], draw(odd)]
     for row in rows:
         book.active.append(row)
     if draw(st.integers(0, 5)) == 5:
