@@ -134,7 +134,7 @@ class Collector:
 
     def _expected_left(self) -> float:
         """Return the expected seconds of this phase left for one worker; inf if not yet known."""
-        if monotonic() - self._forecast_at > FORECAST_SECONDS:
+        if self._left == inf or monotonic() - self._forecast_at > FORECAST_SECONDS:
             self._forecast_at = monotonic()
             costs = map(self.problem.cost_of_unit, self._missing(self._phase))
             self._left = self.rates.seconds_for(sum(costs, np.zeros(len(self.problem.learners))))

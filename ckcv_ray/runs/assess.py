@@ -71,6 +71,7 @@ def assess(
     listen: Listener | None = None,
     stop: Stop = never,
     retry_failed: bool = False,
+    opened: Session | None = None,
 ) -> Assessed:
     """Compute the scores of a procedure on a task, or return those that its folder holds; see ``evaluate``.
 
@@ -80,6 +81,7 @@ def assess(
         out, execution, listen: as for ``evaluate``.
         stop: called between batches; once it returns True, what is done is kept and the run is interrupted.
         retry_failed: compute again what failed in a finished run.
+        opened: the session to run in, instead of one created from ``execution``.
 
     Raises:
         KeyboardInterrupt: it was stopped.
@@ -95,8 +97,9 @@ def assess(
     recorder.open()
     try:
         inputs = share(problem)
-        backend = _computed(recorder, inputs, execution or Execution(), listen, stop)
-        return recorder.finish(*backend)
+        if opened is not None:
+            return recorder.finish(*_computed_in(opened, recorder, inputs, listen, stop))
+        return recorder.finish(*_computed(recorder, inputs, execution or Execution(), listen, stop))
     finally:
         recorder.close()
 
@@ -193,7 +196,15 @@ def _computed(
         if recorder.collector.complete():
             return backend.name, backend.workers
         seconds = recorder.progress().left
-    with session(execution, seconds) as opened, _started(opened, inputs) as backend:
+    with session(execution, seconds) as opened:
+        return _computed_in(opened, recorder, inputs, listen, stop)
+
+
+def _computed_in(
+    opened: Session, recorder: ScoreRecorder, inputs: Inputs, listen: Listener | None, stop: Stop
+) -> tuple[str, int]:
+    """Compute what is left in an open session; return the backend and its workers."""
+    with _started(opened, inputs) as backend:
         work(backend, recorder, listen, stop)
         return backend.name, backend.workers
 

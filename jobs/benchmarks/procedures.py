@@ -1,0 +1,160 @@
+"""Benchmark of ``evaluate`` against scikit-learn's ``cross_validate``: the same splits, fits and scores.
+
+Every ``random_state`` is 0, so that both fit the same models, and every fit has one thread. Timed, in turns,
+with warm pools:
+
+    serial      cross_validate with n_jobs=1, and ours in this process
+    loky        cross_validate with joblib's processes, one for each worker
+    ours        ours on Ray
+
+``ratio`` is loky / ours, ``serial_ratio`` that of the serial ones. They agree if every score of every split
+is the same.
+
+    python jobs/benchmarks/procedures.py
+    python jobs/benchmarks/procedures.py --learners forest --resamplings kfold:10 --repeats 5 --json
+"""
+
+import sys
+from pathlib import Path
+
+if __name__ == "__main__":  # import from the repository, not from this folder
+    sys.path[0] = str(Path(__file__).resolve().parents[2])
+
+import json
+import os
+import warnings
+from collections.abc import Callable
+from statistics import geometric_mean, median
+from time import perf_counter
+from typing import Annotated, Any, NamedTuple
+
+import numpy as np
+import typer
+from sklearn.model_selection import cross_validate
+
+if "RAY_ADDRESS" not in os.environ:  # before ray is imported: a local Ray on loopback alone
+    os.environ.setdefault("RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER", "0")
+
+from ckcv_ray import Execution, assess, read_task
+from ckcv_ray.core.schedule import Stage
+from ckcv_ray.core.threads import one_thread
+from ckcv_ray.data.task import Task
+from ckcv_ray.engine.backend import SERIAL, Session, session
+from ckcv_ray.learners.sklearn.named import NAMED
+from ckcv_ray.runs.assessed import Assessed
+from ckcv_ray.study.assessment import OUTER, Assessment
+from ckcv_ray.study.procedure import Procedure
+
+LEARNERS = ("naive_bayes", "tree", "linear", "neighbors", "boosting", "forest")
+RESAMPLINGS = ("kfold:10", "repeated_kfold:10x5", "subsampling:50:0.25")
+KNOWN = {learner.name: learner for learner in NAMED}
+ALLOWED = 1.1
+MILLISECONDS = 10.0  # of a fit, from which on ``ALLOWED`` is what may be lost
+
+
+class Timed(NamedTuple):
+    """One procedure in both forms.
+
+    Attributes:
+        problem: ours.
+        estimator: scikit-learn's, at the same setting.
+        splits: pairs of rows to fit and rows to score.
+    """
+
+    problem: Assessment
+    estimator: Any
+    splits: list[Any]
+
+
+def procedure(learner: str, resampling: str, task: Task) -> Timed:
+    """Return a procedure in both forms, of an estimator with its defaults."""
+    fixed: dict[str, Any] = {"random_state": (0,)} if KNOWN[learner]().has("random_state") else {}
+    options: dict[str, Any] = {"param": fixed} if fixed else {}
+    problem = Assessment.of(Procedure.of(resampling, "accuracy", learner=learner, **options), task)
+    made: Any = problem.learner
+    estimator = made.blank(made.setting(0, 0)).copy([])
+    splits = [problem.rows(Stage.SELECT, OUTER, i) for i in range(problem.sizes[OUTER].n_splits)]
+    return Timed(problem, estimator, splits)
+
+
+def theirs(one: Timed, workers: int) -> Any:
+    """Return the scores of cross_validate."""
+    task = one.problem.task
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        found = cross_validate(
+            one.estimator, task.X, task.y, cv=one.splits, n_jobs=workers, scoring="accuracy"
+        )
+    return found["test_score"]
+
+
+def ours(one: Timed, opened: Session) -> Any:
+    """Return our scores."""
+    result: Assessed = assess(one.problem.study, one.problem.task, opened=opened)
+    return result.of_splits(result.entries[0], result.scores[0])
+
+
+def compare(one: Timed, workers: int, repeats: int, opened: Session) -> dict[str, Any]:
+    """Time all four in turns; return seconds, ratios, and whether all scores agree."""
+    calls: dict[str, Callable[[], Any]] = {
+        "theirs_serial": lambda: theirs(one, 1),
+        "serial": lambda: ours(one, SERIAL),
+        "loky": lambda: theirs(one, workers),
+        "ours": lambda: ours(one, opened),
+    }
+    expected = {name: call() for name, call in calls.items()}  # warms the pools
+    seconds: dict[str, list[float]] = {name: [] for name in calls}
+    for _ in range(repeats):
+        for name, call in calls.items():
+            start = perf_counter()
+            call()
+            seconds[name].append(perf_counter() - start)
+    middle = {name: median(values) for name, values in seconds.items()}
+    return {
+        **middle,
+        "fit_milliseconds": 1000 * middle["theirs_serial"] / len(one.splits),
+        "serial_ratio": middle["theirs_serial"] / middle["serial"],
+        "ratio": middle["loky"] / middle["ours"],
+        "agree": all(np.array_equal(expected["theirs_serial"], found) for found in expected.values()),
+    }
+
+
+def line(name: str, row: dict[str, Any]) -> str:
+    """Format the figures of one procedure."""
+    times = {key: f"{row[key]:7.3f} s" for key in ("theirs_serial", "serial", "loky", "ours")}
+    return (
+        f"{name:<34}{row['fit_milliseconds']:8.1f} ms a fit | one process {times['theirs_serial']}, ours "
+        f"{times['serial']} {row['serial_ratio']:5.2f} x | loky {times['loky']}, ours on Ray {times['ours']} "
+        f"{row['ratio']:5.2f} x | {'agree' if row['agree'] else 'DIFFER'}"
+    )
+
+
+def main(
+    learners: Annotated[str, typer.Option(help="Learners: a,b.")] = ",".join(LEARNERS),
+    resamplings: Annotated[str, typer.Option(help="Resamplings: a,b.")] = ",".join(RESAMPLINGS),
+    data: Annotated[str, typer.Option(help="Table or named set.")] = "sklearn:breast_cancer",
+    repeats: Annotated[int, typer.Option(min=1, help="Rounds; medians are printed.")] = 3,
+    workers: Annotated[int, typer.Option(min=1, help="Processes of loky, and workers of Ray.")] = 2,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+) -> None:
+    """Print a line for each procedure, and the geometric means of the ratios."""
+    task, _ = read_task(data)
+    results: dict[str, dict[str, Any]] = {}
+    with one_thread(), session(Execution("ray", workers)) as opened:
+        for learner in learners.split(","):
+            for resampling in resamplings.split(","):
+                name = f"{learner} {resampling}"
+                row = results[name] = compare(procedure(learner, resampling, task), workers, repeats, opened)
+                if not as_json:
+                    print(line(name, row), flush=True)
+    means = {n: geometric_mean([row[n] for row in results.values()]) for n in ("serial_ratio", "ratio")}
+    long = [row["ratio"] for row in results.values() if row["fit_milliseconds"] >= MILLISECONDS]
+    if as_json:
+        print(json.dumps({"procedures": results, "geomean": means, "worst_long": min(long, default=None)}))
+        return
+    worst = f", worst above {MILLISECONDS:g} ms a fit {min(long):.2f} x" if long else ""
+    print(f"geometric means: serial {means['serial_ratio']:.2f} x, Ray {means['ratio']:.2f} x{worst}")
+
+
+if __name__ == "__main__":
+    typer.run(main)
