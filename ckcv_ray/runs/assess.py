@@ -71,7 +71,6 @@ def assess(
     listen: Listener | None = None,
     stop: Stop = never,
     retry_failed: bool = False,
-    opened: Session | None = None,
 ) -> Assessed:
     """Compute the scores of a procedure on a task, or return those that its folder holds; see ``evaluate``.
 
@@ -81,7 +80,6 @@ def assess(
         out, execution, listen: as for ``evaluate``.
         stop: called between batches; once it returns True, what is done is kept and the run is interrupted.
         retry_failed: compute again what failed in a finished run.
-        opened: the session to run in, instead of one created from ``execution``.
 
     Raises:
         KeyboardInterrupt: it was stopped.
@@ -97,11 +95,15 @@ def assess(
     recorder.open()
     try:
         inputs = share(problem)
-        if opened is not None:
-            return recorder.finish(*_computed_in(opened, recorder, inputs, listen, stop))
         return recorder.finish(*_computed(recorder, inputs, execution or Execution(), listen, stop))
     finally:
         recorder.close()
+
+
+def assess_in(opened: Session, problem: Assessment) -> Assessed:
+    """Compute the scores of a checked procedure in an open session, and keep them in memory."""
+    recorder = ScoreRecorder(problem)
+    return recorder.finish(*_computed_in(opened, recorder, share(problem), None, never))
 
 
 def load_scores(out: str | PathLike[str]) -> Assessed:

@@ -35,13 +35,13 @@ from sklearn.model_selection import cross_validate
 if "RAY_ADDRESS" not in os.environ:  # before ray is imported: a local Ray on loopback alone
     os.environ.setdefault("RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER", "0")
 
-from ckcv_ray import Execution, assess, read_task
+from ckcv_ray import Execution, read_task
 from ckcv_ray.core.schedule import Stage
 from ckcv_ray.core.threads import one_thread
 from ckcv_ray.data.task import Task
 from ckcv_ray.engine.backend import SERIAL, Session, session
 from ckcv_ray.learners.sklearn.named import NAMED
-from ckcv_ray.runs.assessed import Assessed
+from ckcv_ray.runs.assess import assess_in
 from ckcv_ray.study.assessment import OUTER, Assessment
 from ckcv_ray.study.procedure import Procedure
 
@@ -90,7 +90,7 @@ def theirs(one: Timed, workers: int) -> Any:
 
 def ours(one: Timed, opened: Session) -> Any:
     """Return our scores."""
-    result: Assessed = assess(one.problem.study, one.problem.task, opened=opened)
+    result = assess_in(opened, one.problem)
     return result.of_splits(result.entries[0], result.scores[0])
 
 
