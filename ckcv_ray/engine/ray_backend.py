@@ -16,6 +16,7 @@ from contextlib import contextmanager, suppress
 from functools import cache, lru_cache
 from math import inf
 from pathlib import Path
+from pickle import PicklingError
 from shutil import rmtree
 from tempfile import NamedTemporaryFile, mkdtemp
 from time import monotonic
@@ -85,7 +86,10 @@ class RayBackend:
         self._count_workers()
         self._n_totals, self._total_type = inputs.problem.n_totals, inputs.problem.total_type
         self._task = _evaluate.options(memory=self._need)
-        self._inputs = ray.put(inputs._replace(fit_timeout=self._fit_timeout))
+        try:
+            self._inputs = ray.put(inputs._replace(fit_timeout=self._fit_timeout))
+        except (TypeError, PicklingError) as error:
+            raise InputError(f"the learner or a measure cannot be sent to workers: {error}") from None
 
     def submit(self, units: list[Unit]) -> None:
         """Submit a batch as a task."""

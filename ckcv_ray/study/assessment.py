@@ -55,7 +55,8 @@ class Assessment(Learned):
         expect("task", task, Task, "a Task: make one with Task.of(X, y)")
         _check_learner(procedure, task)
         names = dict.fromkeys((*procedure.measures, *filter(None, [procedure.select_by])))
-        scores = tuple(score_of(name, task.kind) for name in names)
+        own = {one.name: one.score(task.kind, task.labelled) for one in procedure.functions}
+        scores = tuple(own.get(name) or score_of(name, task.kind) for name in names)
         for score in scores:
             _check_answers(procedure, score)
         _check_strata(procedure.resampling, task)

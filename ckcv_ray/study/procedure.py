@@ -13,6 +13,7 @@ from typing import Any
 
 from ckcv_ray.core.divisions import DIVISIONS, Division, NestedSplits, Splits, parse_division
 from ckcv_ray.core.options import described, options
+from ckcv_ray.core.own_scores import Function, OwnScore
 from ckcv_ray.core.resampling import Split
 from ckcv_ray.errors import InputError, cut
 from ckcv_ray.learners import Learner
@@ -25,7 +26,10 @@ MOST_SEED = 2**63 - 1
 LONGEST_SHOWN = 200
 ONE, EACH = "one", "each"
 ENCODING = Encoding()
-FIELDS = ("learner", "resampling", "measures", "select_by", "select", "seed", "encode", "fill", "rare")
+FIELDS = (
+    *("learner", "resampling", "measures", "functions", "select_by", "select", "seed"),
+    *("encode", "fill", "rare"),
+)
 
 
 @dataclass(frozen=True)
@@ -40,6 +44,7 @@ class Procedure:
         select: "one" setting for all splits, or another in "each".
         seed: of the splits.
         encoding: how columns that are not plain numbers are encoded in each split.
+        functions: the measures that are functions of the user.
     """
 
     learner: Learner
@@ -49,6 +54,7 @@ class Procedure:
     select: str = ONE
     seed: int = 0
     encoding: Encoding = ENCODING
+    functions: tuple[OwnScore, ...] = ()
 
     def __post_init__(self) -> None:
         if not self.measures:
@@ -73,7 +79,7 @@ class Procedure:
     def of(
         cls,
         resampling: str | Division = "kfold:10",
-        measure: str | Sequence[str] = "zero_one",
+        measure: str | Function | Sequence[str | Function] = "zero_one",
         select_by: str | None = None,
         select: str = ONE,
         seed: int = 0,
@@ -89,12 +95,16 @@ class Procedure:
         study = Study.of(**learner)
         division = parse_division(resampling) if isinstance(resampling, str) else resampling
         expect("resampling", division, Division, "text such as kfold:10, or a Division")
-        names = measure.split(",") if isinstance(measure, str) else measure
+        if isinstance(measure, str):
+            measure = [name.strip() for name in measure.split(",")]
+        listed = [measure] if callable(measure) else list(measure)
+        functions = {i: OwnScore.of(one) for i, one in enumerate(listed) if not isinstance(one, str)}
+        measures = tuple(functions[i].name if i in functions else str(one) for i, one in enumerate(listed))
         seed = integer("seed", seed, least=0, most=MOST_SEED)
         if boolean("stratify", stratify):
             division = stratified(division)
-        measures = tuple(name.strip() for name in names)
-        return cls(study.learner, division, measures, select_by, select, seed, study.encoding)
+        own = tuple(functions.values())
+        return cls(study.learner, division, measures, select_by, select, seed, study.encoding, own)
 
     @property
     def outer_splits(self) -> None:
@@ -107,6 +117,7 @@ class Procedure:
             "learner": described(self.learner, fixed),
             "resampling": _described(self.resampling),
             "measures": list(self.measures),
+            "functions": [{"name": one.name, "sha256": one.digest} for one in self.functions],
             "select_by": self.select_by,
             "select": self.select,
             "seed": self.seed,
@@ -135,6 +146,7 @@ class Procedure:
             given["select"],
             integer("seed", given["seed"], least=0, most=MOST_SEED),
             study.encoding,
+            tuple(OwnScore(str(one["name"]), str(one["sha256"])) for one in given["functions"] or ()),
         )
 
     def differences(self, other: "Procedure") -> list[str]:

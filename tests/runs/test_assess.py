@@ -386,3 +386,105 @@ def test_learners_are_fitted_at_their_usual_settings():
     assert svm.entries[0].settings == ({"C": 1.0, "gamma": pytest.approx(1 / 30)},)
     partly = evaluate(X, Y, resampling="holdout:0.3", execution=SERIAL, C="1,10")
     assert [one.settings[0]["C"] for one in partly.entries] == [1.0, 10.0]
+
+
+def cost(y, predicted):
+    """A loss of the user: a missed positive costs five times as much."""
+    return float(np.mean(np.where(y == 1, 5.0, 1.0) * (y != predicted)))
+
+
+def words(y, predicted):
+    return "bad"
+
+
+def two(y, predicted):
+    return np.zeros(2)
+
+
+def broken(y, predicted):
+    raise KeyError("broken on purpose")
+
+
+def test_a_function_may_measure_and_select(tmp_path):
+    options = {
+        "learner": "linear",
+        "resampling": "nested:3:3",
+        "select_by": "cost",
+        "measure": [cost, "accuracy"],
+    }
+    result = evaluate(X, Y, tmp_path / "run", SERIAL, **options)
+    (entry,) = result.entries
+    for (train, scored), found, setting in zip(
+        pairs(result.problem.study),
+        result.of_splits(entry, result.scores[0]),
+        entry.settings,
+        strict=True,
+    ):
+        model, _ = result.problem.learner.fitted(TASK, train, setting)
+        assert found == cost(Y[scored], model.predict(X[scored]).label)
+    again = load_scores(tmp_path / "run")
+    assert same(again, result)
+    again = evaluate(X, Y, tmp_path / "run", SERIAL, **options)
+    assert same(again, result)
+    other = {**options, "measure": ["accuracy", words], "select_by": "accuracy"}
+    with pytest.raises(StoreError, match="another procedure"):
+        evaluate(X, Y, tmp_path / "run", SERIAL, **other)
+
+
+def test_a_function_sees_the_original_labels():
+    seen = []
+
+    def spy(y, predicted):
+        seen.append((set(y.tolist()), set(predicted.tolist())))
+        return 0.0
+
+    evaluate(
+        X,
+        np.where(Y == 1, "ill", "well"),
+        resampling="holdout:0.3",
+        measure=spy,
+        execution=SERIAL,
+        learner="tree",
+    )
+    assert seen == [({"ill", "well"}, {"ill", "well"})]
+
+
+@pytest.mark.parametrize(
+    ("function", "told"),
+    [(words, "returned 'bad': expected a number"), (two, "expected a number"), (broken, "KeyError")],
+)
+def test_a_function_that_fails_is_recorded(function, told):
+    result = evaluate(
+        X, Y, resampling="kfold:3", measure=["accuracy", function], execution=SERIAL, learner="tree"
+    )
+    assert not result.complete
+    assert len(result.execution["failures"]) == 3
+    assert told in result.execution["failures"][0][3]
+
+
+def test_what_is_no_function_is_refused(ray_session):
+    for wrong in (lambda y, p: 0.0, np.mean(0.0), 3):
+        with pytest.raises(InputError, match="measure="):
+            evaluate(X, Y, measure=[wrong], execution=SERIAL)
+    from threading import Lock
+
+    lock = Lock()
+
+    def locked(y, predicted):
+        with lock:
+            return 0.0
+
+    with pytest.raises(InputError, match="cannot be sent to workers"):
+        evaluate(X, Y, measure=locked, execution=Execution("ray"), learner="tree")
+
+
+@pytest.mark.parametrize("seconds", [0.0, 60.0])
+def test_the_backend_is_chosen_by_what_is_left(seconds, monkeypatch):
+    """What a trial in this process did not finish is computed by the backend that suits what is left."""
+    monkeypatch.setattr("ckcv_ray.runs.assess.TRIAL_SECONDS", seconds)
+    told = []
+    options = {"learner": "naive_bayes", "resampling": "kfold:4"}
+    result = evaluate(X, Y, execution=Execution(), listen=told.append, **options)
+    assert same(result, evaluate(X, Y, execution=SERIAL, **options))
+    assert result.execution["backend"] == "serial"
+    assert told[-1].computed == 4
