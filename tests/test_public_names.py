@@ -77,6 +77,25 @@ for out, made in zip(["one", *studies], found, strict=True):
     assert labels.tolist() == made.predict(task.X, seed=1).tolist()
     told[ckcv_ray.report(out)] = [loaded.proven, loaded.error, float((labels == columns[1]).mean())]
 
+parts = [
+    ckcv_ray.SingleSplit(0.3),
+    ckcv_ray.KFold(3),
+    ckcv_ray.RepeatedKFold(3, 2),
+    ckcv_ray.DrawnFolds(3),
+    ckcv_ray.LeaveOneOut(),
+    ckcv_ray.LeavePOut(1),
+    ckcv_ray.Subsampling(3, 0.25),
+    ckcv_ray.Bootstrap(3),
+    ckcv_ray.Splits.of([([0, 1, 2, 3, 4, 5], [6, 7])], len(task.y)),
+]
+for part in parts:
+    scores = ckcv_ray.evaluate(*columns, execution=serial, resampling=part, learner="tree")
+    assert isinstance(scores, ckcv_ray.Assessed) and scores.complete
+inner = ckcv_ray.NestedSplits(ckcv_ray.KFold(3), ckcv_ray.SingleSplit(0.5))
+procedure = ckcv_ray.Procedure.of(inner, "accuracy", select_by="accuracy", learner="tree")
+scores = ckcv_ray.assess(procedure, task, "scores", serial)
+assert ckcv_ray.load_scores("scores").to_json()["entries"] == scores.to_json()["entries"]
+
 fitted = ckcv_ray.CKCVClassifier(params={"C": (1,), "gamma": (0.1,)}, k=3, n_splits=3).fit(task.X, task.y)
 assert fitted.error_bound_ <= 1 and fitted.score(task.X, task.y) > 0.5
 try:

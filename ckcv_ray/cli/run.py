@@ -172,13 +172,13 @@ def status(folder: Folder, as_json: JsonFlag = False) -> None:
         ckcv status runs/patients
     """
     run_folder = RunFolder(folder)
-    if isinstance((identity := run_folder.identity()) and identity.study, Procedure):
+    if run_folder.starting:
+        return show(STARTING, "a run is starting: nothing has been computed yet", as_json)
+    if isinstance(run_folder.require().study, Procedure):
         return _show_scores(run_folder, as_json)
     if run_folder.finished:
         result = load_run(folder)
         return show(result.to_json(), result.summary(), as_json)
-    if run_folder.starting:
-        return show(STARTING, "a run is starting: nothing has been computed yet", as_json)
     aggregator = replay(folder)
     return show(*_unfinished(run_folder, aggregator), as_json)
 
