@@ -47,6 +47,8 @@ def evaluate(
     folder = check_out(out)
     result = _evaluated(procedure, table.task, execution, folder, retry_failed)
     show(result.to_json(), result.summary(), as_json)
+    for name in result.execution.get("damaged", ()):
+        say(f"{name} was damaged or missing: its contents were recomputed")
     say(f"folder: {folder}")
     if failures := result.execution["failures"]:
         say(

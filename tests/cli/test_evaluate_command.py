@@ -71,6 +71,9 @@ def test_scores_are_verified(ckcv: Command, tmp_path: Path) -> None:
     assert (code, "recomputed: every score, from the data" in printed) == (0, True), printed
     code, printed, _ = ckcv("verify", run, "--refit", "0.5", "--backend", "serial")
     assert (code, "of the splits" in printed) == (0, True), printed
+    (run / "scores.parquet").unlink()
+    code, _, said = ckcv("evaluate", "sklearn:iris", "--out", run, *ONCE)
+    assert (code, "scores.parquet was damaged or missing" in said) == (0, True), said
     part = next((run / "log").glob("part-*.parquet"))
     table = parquet.read_table(part)
     wrong = table.set_column(table.schema.get_field_index("total_0"), "total_0", [[0.25] * table.num_rows])
