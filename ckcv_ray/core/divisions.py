@@ -22,6 +22,7 @@ from ckcv_ray.errors import InputError
 from ckcv_ray.validation import boolean, check_choice, integer, share
 
 MOST_LEFT_OUT = 100_000  # splits of leave-p-out
+MOST_NESTED = 10_000
 DRAWS = (0, 1)  # first numbers of the spawn keys; those of other resamplings begin otherwise
 REMAINDERS = ("spread", "last")
 NOTHING: Index = np.empty(0, dtype=np.intp)
@@ -360,6 +361,9 @@ class Splits(Division):
 
     def n_splits(self, n: int) -> int:
         """Return the number of splits."""
+        largest = max((int(part.max()) for one in self.sets for part in one if len(part)), default=0)
+        if largest >= n:
+            raise InputError(f"the splits that were given name row {largest}, and there are {n} rows")
         return len(self.sets)
 
     def split(self, units: Units, number: int, draws: Draws) -> Split:
@@ -381,9 +385,18 @@ class NestedSplits(Division):
     outer: Division
     inner: Division
 
+    def __post_init__(self) -> None:
+        for part in (self.outer, self.inner):
+            if not isinstance(part, Division) or isinstance(part, NestedSplits | Splits):
+                raise InputError(
+                    f"a nested resampling is made of two that are drawn, such as kfold:5, not {part!r:.60}"
+                )
+
     def n_splits(self, n: int) -> int:
         """Return the number of outer splits."""
-        return self.outer.n_splits(n)
+        if (count := self.outer.n_splits(n)) > MOST_NESTED:
+            raise InputError(f"a nested resampling selects in at most {MOST_NESTED:,} splits, not {count:,}")
+        return count
 
     def split(self, units: Units, number: int, draws: Draws) -> Split:
         """Return an outer split."""

@@ -169,6 +169,8 @@ def _folds(task: Task, train: Index) -> list[Index]:
     from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold
 
     y, groups = task.y[train], task.groups_of(train)
+    if groups is None and len(np.unique(train)) < len(train):
+        groups = train  # a row that was drawn twice stays in one fold
     of_class = np.bincount(y)
     rarest, n_groups = int(of_class[of_class > 0].min()), len(train if groups is None else np.unique(groups))
     if min(rarest, n_groups) < FEWEST_CROSS_FITS:

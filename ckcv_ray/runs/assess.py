@@ -6,6 +6,7 @@ from os import PathLike
 from time import monotonic
 from typing import Any
 
+import numpy as np
 from numpy.typing import ArrayLike
 
 from ckcv_ray.core.schedule import Unit
@@ -19,6 +20,7 @@ from ckcv_ray.engine.recorder import Recorder
 from ckcv_ray.errors import RunError, StoreError
 from ckcv_ray.learners.ensemble import Outcome
 from ckcv_ray.runs.assessed import Assessed
+from ckcv_ray.runs.load import check_count
 from ckcv_ray.runs.run import never
 from ckcv_ray.storage.execution import Metadata
 from ckcv_ray.storage.folder import RunFolder
@@ -225,7 +227,8 @@ def _started(opened: Session, inputs: Inputs) -> Iterator[Backend]:
 def _assessed(collector: Collector, execution: dict[str, Any]) -> Assessed:
     problem = collector.problem
     chosen = collector.chosen if len(problem.sizes) > INNER else None
-    return Assessed(problem, collector.totals(OUTER), chosen, execution)
+    known = ~np.isnan(collector.statuses(OUTER))
+    return Assessed(problem, collector.totals(OUTER), known, chosen, execution)
 
 
 def _finished(problem: Assessment, out: str | None) -> Assessed | None:
@@ -264,6 +267,7 @@ def _loaded(folder: RunFolder, problem: Assessment) -> Assessed:
 
 
 def _replayed(folder: RunFolder, problem: Assessment) -> Collector:
+    check_count(str(folder), problem.n_evaluations)
     collector = Collector(problem)
     for records, failures in Log(folder.files, problem).read():
         collector.add(Outcome(records, tuple(failures), ()))

@@ -54,6 +54,7 @@ class Entry:
         name: the learner, and its setting if there are entries of it at others.
         positions: path and step on each split, (n_splits, 2); -1 where nothing could be selected.
         totals: totals of the scores on each split, (n_splits, n_totals); nan where there are none.
+        known: whether there are, (n_splits,); a score that is not defined is nan as well.
         settings: the setting on each split; None where nothing could be selected.
     """
 
@@ -61,6 +62,7 @@ class Entry:
     name: str
     positions: Positions
     totals: Values
+    known: NDArray[np.bool_]
     settings: tuple[Setting | None, ...]
 
 
@@ -71,6 +73,7 @@ class Assessed:
     Attributes:
         problem: the procedure on its task.
         totals: totals on the outer splits, (n_splits, n_paths, n_steps, n_totals), nan where there are none.
+        known: whether there are, (n_splits, n_paths, n_steps).
         chosen: the path and step selected for each split and learner, (n_splits, n_learners, 2); None
             without a selection.
         execution: what depends on the run.
@@ -78,6 +81,7 @@ class Assessed:
 
     problem: Assessment
     totals: Values
+    known: NDArray[np.bool_]
     chosen: Positions | None
     execution: Mapping[str, Any]
 
@@ -107,7 +111,7 @@ class Assessed:
 
     def figures(self, entry: Entry, score: Score) -> Figures:
         """Summarize a score over all splits; a score that is not complete has no mean."""
-        values, missing = self.of_splits(entry, score), np.isnan(entry.totals).all(axis=1)
+        values, missing = self.of_splits(entry, score), ~entry.known
         undefined = int(np.sum(np.isnan(values) & ~missing))
         complete = not (missing.any() or undefined)
         count = len(values)
@@ -208,11 +212,12 @@ class Assessed:
                 yield self._entry(name, np.tile([path, step], (n_splits, 1)))
 
     def _entry(self, name: str, positions: Positions) -> Entry:
-        totals = self.totals[np.arange(len(positions)), positions[:, 0], positions[:, 1]]
-        totals = np.where(positions[:, :1] < 0, nan, totals)
+        at = np.arange(len(positions)), positions[:, 0], positions[:, 1]
+        known = self.known[at] & (positions[:, 0] >= 0)
+        totals = np.where(known[:, None], self.totals[at], nan)
         learner = self.problem.learner
         settings = tuple(learner.setting(*one) if one[0] >= 0 else None for one in positions.tolist())
-        return Entry(name, self._name(name, settings[0]), positions, totals, settings)
+        return Entry(name, self._name(name, settings[0]), positions, totals, known, settings)
 
     def _name(self, learner: str, setting: Setting | None) -> str:
         if self.one_each or setting is None:

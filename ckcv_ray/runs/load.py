@@ -71,6 +71,14 @@ def environment_changes(out: AnyPath) -> list[str]:
     return changes(metadata["environment"], environment(folder.require().study.learner))
 
 
+def check_count(out: str, count: int) -> None:
+    """Raise StoreError if a folder has more evaluations than can be read into memory."""
+    if count > MOST_EVALUATIONS:
+        raise StoreError(
+            f"{out!r}: its study has {count:,} evaluations: at most {MOST_EVALUATIONS:,} can be read"
+        )
+
+
 def replay(out: AnyPath, problem: Problem | None = None) -> Aggregator:
     """Return an aggregator with all the records of a folder, which is not changed.
 
@@ -80,10 +88,7 @@ def replay(out: AnyPath, problem: Problem | None = None) -> Aggregator:
     """
     folder = RunFolder(out)
     problem = problem or folder.problem()
-    if (count := problem.n_evaluations) > MOST_EVALUATIONS:
-        raise StoreError(
-            f"{str(out)!r}: its study has {count:,} evaluations: at most {MOST_EVALUATIONS:,} can be read"
-        )
+    check_count(str(out), problem.n_evaluations)
     aggregator = Aggregator(problem)
     for records, failures in Log(folder.files, problem).read():
         aggregator.add(Outcome(records, tuple(failures), ()))

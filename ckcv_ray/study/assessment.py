@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ckcv_ray.core.divisions import Division, Draws, NestedSplits, Units
+from ckcv_ray.core.divisions import Division, Draws, NestedSplits, Splits, Units
 from ckcv_ray.core.measures import Kind
 from ckcv_ray.core.resampling import FoldSize, Split
 from ckcv_ray.core.schedule import Stage
@@ -16,7 +16,7 @@ from ckcv_ray.data.task import Task
 from ckcv_ray.errors import InputError
 from ckcv_ray.learners.answers import Scoring, widths
 from ckcv_ray.learners.choice import learners_of
-from ckcv_ray.study.learned import Learned
+from ckcv_ray.study.learned import Learned, as_numbers
 from ckcv_ray.study.procedure import Procedure, procedure_id
 from ckcv_ray.validation import expect
 
@@ -60,7 +60,9 @@ class Assessment(Learned):
         for score in scores:
             _check_answers(procedure, score)
         _check_strata(procedure.resampling, task)
-        plain = _plain(procedure, task)
+        if isinstance(procedure.resampling, Splits) and task.groups is not None:
+            raise InputError("splits that were given name rows, and groups stay whole: leave groups out")
+        plain = as_numbers(procedure.encoding, task)
         learner = procedure.learner.canonical(plain)
         learner = learner if isinstance(procedure.resampling, NestedSplits) else learner.usual(plain)
         procedure = replace(procedure, learner=learner)
@@ -154,12 +156,6 @@ def _size(division: Division, n: int, n_splits: int) -> FoldSize:
         Units(n, np.zeros(n, np.intp)), 0, Draws(0)
     )
     return FoldSize(0, 0, len(first.estimate), len(first.train), n_splits)
-
-
-def _plain(procedure: Procedure, task: Task) -> Task:
-    if task.schema is None:
-        return task
-    return procedure.encoding.suited(trees=False).fit(task, np.arange(task.n)).task(task)
 
 
 def _check_learner(procedure: Procedure, task: Task) -> None:

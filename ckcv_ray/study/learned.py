@@ -1,6 +1,7 @@
 """What a study on a task knows of its learner: settings, sizes in rows, and relative costs of fits."""
 
 from abc import ABC, abstractmethod
+from dataclasses import asdict
 from functools import cached_property
 from typing import Any
 
@@ -12,10 +13,12 @@ from ckcv_ray.core.resampling import FoldSize
 from ckcv_ray.core.schedule import Stage, Unit
 from ckcv_ray.data.schema import Index
 from ckcv_ray.data.task import Task
+from ckcv_ray.errors import InputError
 from ckcv_ray.learners import Learner
 from ckcv_ray.learners.base import Setting
 from ckcv_ray.learners.choice import learner_of_paths, learners_of, number_of
 from ckcv_ray.learners.encoded import encoded
+from ckcv_ray.learners.encoding import Encoding
 
 Costs = NDArray[np.float64]
 
@@ -129,3 +132,29 @@ class Learned(ABC):
     def _costs(self) -> dict[tuple[bool, int], Costs]:
         """Costs of fits that were asked for, by whether MS is trained on, and fold size."""
         return {}
+
+
+def canonical_learner(study: Any, task: Task) -> Learner:
+    """Return the canonical form of a study's learner on a task; see ``learners.base``.
+
+    Raises:
+        InputError: it is said how columns are encoded that are plain numbers.
+    """
+    return study.learner.canonical(as_numbers(study.encoding, task))  # type: ignore[no-any-return]
+
+
+def as_numbers(encoding: Encoding, task: Task) -> Task:
+    """Return a task of numbers: itself, or as it is encoded for learners that need numbers alone.
+
+    Raises:
+        InputError: all columns are plain numbers, and it is said how to encode them.
+    """
+    if task.schema is not None:
+        return encoding.suited(trees=False).fit(task, np.arange(task.n)).task(task)
+    for option, (name, default) in zip(("encode", "fill", "rare"), asdict(Encoding()).items(), strict=True):
+        if (value := getattr(encoding, name)) != default:
+            raise InputError(
+                f"{option}={value} has no effect: all columns are numbers without gaps, and are taken as "
+                "they are; leave it out"
+            )
+    return task

@@ -10,7 +10,6 @@ import numpy as np
 from ckcv_ray.core.by_label import class_of
 from ckcv_ray.core.criteria import GROUPED, Criterion, MeanBound, for_groups
 from ckcv_ray.core.measures import GroupShares, Kind, Measure
-from ckcv_ray.core.options import options
 from ckcv_ray.core.resampling import FoldSize, Outer, Resampling, Split, check_folds, refitted
 from ckcv_ray.core.schedule import Stage
 from ckcv_ray.core.selection import Leader
@@ -18,7 +17,6 @@ from ckcv_ray.data.grouping import Groups, rows_of_units
 from ckcv_ray.data.schema import Index, some
 from ckcv_ray.data.task import Task, TestRows
 from ckcv_ray.errors import InputError, counted
-from ckcv_ray.learners import Learner
 from ckcv_ray.learners.base import Setting
 from ckcv_ray.learners.choice import learners_of
 from ckcv_ray.study.certification import (
@@ -30,12 +28,11 @@ from ckcv_ray.study.certification import (
     Occam,
     member_of,
 )
-from ckcv_ray.study.learned import Learned
+from ckcv_ray.study.learned import Learned, canonical_learner
 from ckcv_ray.study.parts import named_parts
 from ckcv_ray.study.study import Study, run_id
 from ckcv_ray.validation import expect
 
-ENCODING = ("encode", "fill", "rare")
 KINDS: dict[str, Callable[[Any], frozenset[Kind]]] = {  # kinds of task that a part of a study supports
     "learner": lambda part: part.kinds,
     "criterion": lambda part: part.measure.kinds,
@@ -102,7 +99,7 @@ class Problem(Learned):
         held = None if units is None else rows_of_units(task.groups, units)
         learned = task if held is None else task.without(held)
         study = replace(
-            study, learner=_canonical_learner(study, task), criterion=study.criterion.on(task.classes)
+            study, learner=canonical_learner(study, task), criterion=study.criterion.on(task.classes)
         )
         study = _canonical(study, learned.n_units, task.unit)
         sizes = study.resampling.sizes(learned.n_units)
@@ -246,24 +243,6 @@ class Problem(Learned):
         assert self.study.outer is not None
         sizes = self.study.outer.sizes(self.task.n_units)
         return replace(self, sizes=sizes, resampling=self.study.outer)
-
-
-def _canonical_learner(study: Study, task: Task) -> Learner:
-    if task.schema is None:
-        _check_encoding(study)
-        return study.learner.canonical(task)
-    every = study.encoding.suited(trees=False).fit(task, np.arange(task.n)).task(task)
-    return study.learner.canonical(every)
-
-
-def _check_encoding(study: Study) -> None:
-    """Raise InputError if it is said how columns are encoded that are not."""
-    for name in ENCODING:
-        if getattr(study, name) != options(study)[name].default:
-            raise InputError(
-                f"{name}={getattr(study, name)} has no effect: all columns are numbers without gaps, "
-                "and are taken as they are; leave it out"
-            )
 
 
 def _check_kind(study: Study, task: Task) -> None:

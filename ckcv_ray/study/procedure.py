@@ -74,6 +74,8 @@ class Procedure:
             )
         if self.select not in (ONE, EACH):
             raise InputError(f"select={quoted(self.select)}: expected {ONE} or {EACH}")
+        if self.select == EACH and not nested:
+            raise InputError(f"select={EACH} requires a resampling that selects, such as nested:5:5")
 
     @classmethod
     def of(

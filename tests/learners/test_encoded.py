@@ -326,3 +326,10 @@ def test_damaged_kinds_of_columns_are_a_damaged_folder(task, tmp_path):
 
 def test_kinds_are_named_for_people():
     assert [str(kind) for kind in ColumnKind] == ["number", "category", "date"]
+
+
+def test_a_row_that_is_drawn_twice_stays_in_one_fold(task):
+    train = np.sort(np.random.default_rng(1).integers(0, task.n, task.n))
+    folds = TARGET.fit(task, train).folds
+    assert sorted(row for rows in folds for row in rows) == train.tolist()
+    assert sum(len(set(rows)) for rows in folds) == len(set(train.tolist()))

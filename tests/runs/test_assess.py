@@ -350,6 +350,12 @@ def test_a_setting_that_fails_inside_is_not_selected():
         ({"resampling": "nested:5:5"}, "say by which score"),
         ({"select_by": "zero_one"}, "requires a resampling inside the training sets"),
         ({"select": "all"}, "expected one or each"),
+        ({"select": "each"}, "requires a resampling that selects"),
+        ({"encode": "ordinal"}, "encode=ordinal has no effect"),
+        ({"rare": 0.2}, "rare=0.2 has no effect"),
+        ({"resampling": Splits.of([([0, 1], [200])], 300)}, "name row 200, and there are 95 rows"),
+        ({"resampling": Splits.of([([0, 1], [2])], 3), "groups": np.arange(95) // 2}, "leave groups out"),
+        ({"resampling": "nested:2:2", "select_by": "f1", "stratify": "yes"}, "stratify"),
         ({"resampling": "loo", "stratify": True}, "stratify is for holdout, kfold"),
         ({"resampling": "nested:3:80", "select_by": "f1"}, "more folds than the 63 units"),
         ({"seed": -1}, "seed=-1"),
@@ -488,3 +494,24 @@ def test_the_backend_is_chosen_by_what_is_left(seconds, monkeypatch):
     assert same(result, evaluate(X, Y, execution=SERIAL, **options))
     assert result.execution["backend"] == ("serial" if seconds else "ray")
     assert seen[-1].computed == 4
+
+
+def test_a_score_that_is_never_defined_did_not_fail():
+    result = evaluate(X, Y, resampling="loo", measure="auc", execution=SERIAL, learner="naive_bayes")
+    (figures,) = (result.figures(result.entries[0], score) for score in result.scores)
+    assert (figures.missing, figures.undefined) == (0, len(Y))
+    assert result.execution["failures"] == []
+
+
+@pytest.mark.parametrize("part", [NestedSplits(KFold(3), KFold(3)), Splits.of([([0], [1])], 2), "kfold:3"])
+def test_what_is_nested_is_drawn(part):
+    for both in ((part, KFold(3)), (KFold(3), part)):
+        with pytest.raises(InputError, match="is made of two that are drawn"):
+            NestedSplits(*both)
+
+
+def test_a_procedure_too_large_to_read_is_refused(tmp_path, monkeypatch):
+    evaluate(X, Y, tmp_path / "run", SERIAL, resampling="kfold:3", learner="tree")
+    monkeypatch.setattr("ckcv_ray.runs.load.MOST_EVALUATIONS", 2)
+    with pytest.raises(StoreError, match="has 3 evaluations: at most 2 can be read"):
+        load_scores(tmp_path / "run")
