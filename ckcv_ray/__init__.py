@@ -10,12 +10,11 @@ from ckcv_ray.core.divisions import (
     KFold,
     LeaveOneOut,
     LeavePOut,
-    NestedSplits,
     RepeatedKFold,
     SingleSplit,
-    Splits,
     Subsampling,
 )
+from ckcv_ray.core.named_divisions import NestedSplits, Splits
 from ckcv_ray.core.resampling import Complete, Rotation
 from ckcv_ray.data.task import Task, TestRows, read_task
 from ckcv_ray.engine.forecast import Plan, plan

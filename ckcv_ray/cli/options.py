@@ -15,7 +15,7 @@ import pyarrow as pa
 import typer
 
 from ckcv_ray.cli.output import say
-from ckcv_ray.core.divisions import FORMS
+from ckcv_ray.core.named_divisions import FORMS
 from ckcv_ray.core.options import Option, options
 from ckcv_ray.core.scores import SCORE_NAMES
 from ckcv_ray.data.columns import Asked

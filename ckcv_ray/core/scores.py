@@ -56,6 +56,7 @@ class Score:
         of: takes y (rows,) and the answers; the score of a split, nan where it is not defined.
         sums: takes the same and the number of classes; numbers to be added over splits. None if it cannot be
             pooled.
+        n_sums: takes the number of classes; how many sums there are.
         pooled: takes the added sums; the score of all rows.
     """
 
@@ -65,7 +66,12 @@ class Score:
     greater: bool
     of: Callable[[Any, Answers], float]
     sums: Callable[[Any, Answers, int], Sequence[float]] | None = None
+    n_sums: Callable[[int], int] = lambda n_classes: 2
     pooled: Callable[[Values], float] = lambda sums: float(sums[0] / sums[1])
+
+    def width(self, n_classes: int) -> int:
+        """Return the number of totals: the score of a split, and its sums."""
+        return 1 + (0 if self.sums is None else self.n_sums(n_classes))
 
     @property
     def loss(self) -> int:
@@ -177,9 +183,19 @@ OWN = (
         True,
         _metric("balanced_accuracy_score", _label),
         _recalls,
+        lambda n_classes: 2 * n_classes,
         _mean_recall,
     ),
-    Score("f1", TWO, LABEL, True, _metric("f1_score", _label, average="macro", labels=[1]), _confusion, _f1),
+    Score(
+        "f1",
+        TWO,
+        LABEL,
+        True,
+        _metric("f1_score", _label, average="macro", labels=[1]),
+        _confusion,
+        lambda _: 3,
+        _f1,
+    ),
     Score("auc", TWO, RANK, True, _metric("roc_auc_score", lambda a: _given(a.rank))),
     Score("cross_entropy", CLASSES, PROBABILITY, False, _log_loss, _mean_of(_log_loss)),
     Score("log_loss", CLASSES, PROBABILITY, False, _log_loss, _mean_of(_log_loss)),
@@ -193,10 +209,10 @@ OWN = (
         False,
         _metric("root_mean_squared_error", _value),
         _mean_of(_squared),
-        lambda sums: sqrt(sums[0] / sums[1]),
+        pooled=lambda sums: sqrt(sums[0] / sums[1]),
     ),
     Score("mape", NUMBERS, VALUE, False, _relative, _mean_of(_relative)),
-    Score("r2", NUMBERS, VALUE, True, _metric("r2_score", _value), _explained, _r2),
+    Score("r2", NUMBERS, VALUE, True, _metric("r2_score", _value), _explained, lambda _: 4, _r2),
 )
 SCORE_NAMES = tuple(one.name for one in OWN)
 _SQUARED_OF_CLASSES = Score("squared", CLASSES, PROBABILITY, False, _brier, _mean_of(_brier))

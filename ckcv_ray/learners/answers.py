@@ -50,7 +50,7 @@ class Scoring:
 
     def columns(self, n_classes: int) -> int:
         """Return the number of totals."""
-        return sum(widths(self.scores, n_classes))
+        return sum(score.width(n_classes) for score in self.scores)
 
     def of(self, fits: Fits, length: int) -> Totals:
         """Return the totals of each fit, (length, columns); labels may come from work that is shared."""
@@ -71,11 +71,3 @@ class Scoring:
         yield score.of(self.y, answers)
         if score.sums is not None:
             yield from score.sums(self.y, answers, self.n_classes)
-
-
-def widths(scores: Iterable[Score], n_classes: int) -> list[int]:
-    """Return the number of totals of each score: one, and its sums."""
-    y = np.arange(max(2, n_classes)) % max(1, n_classes)
-    shares = np.full((len(y), max(1, n_classes)), 1.0 / max(1, n_classes))
-    said = Answers(y.astype(np.int32), y.astype(np.float64), shares, y.astype(np.float64))
-    return [1 + (len(one.sums(y, said, n_classes)) if one.sums else 0) for one in scores]

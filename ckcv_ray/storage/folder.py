@@ -30,7 +30,7 @@ import numpy as np
 import pyarrow as pa
 
 from ckcv_ray.claims.certificate import Certificate
-from ckcv_ray.core.divisions import Splits
+from ckcv_ray.core.named_divisions import Splits
 from ckcv_ray.core.resampling import Split
 from ckcv_ray.data.columns import schema_of
 from ckcv_ray.data.limits import MOST_CELLS, MOST_ROWS

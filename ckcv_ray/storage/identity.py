@@ -12,11 +12,12 @@ from ckcv_ray.storage import formats
 from ckcv_ray.storage.files import Files
 from ckcv_ray.study import Problem, Study, run_id
 from ckcv_ray.study.assessment import Assessment
-from ckcv_ray.study.procedure import Procedure, procedure_id
+from ckcv_ray.study.procedure import Procedure
 from ckcv_ray.validation import quoted
 from ckcv_ray.version import VERSION
 
 STUDY = "study.json"
+KINDS: dict[str, type[Study] | type[Procedure]] = {one.kind: one for one in (Study, Procedure)}
 
 
 class Identity(NamedTuple):
@@ -33,7 +34,7 @@ def write_identity(files: Files, problem: Problem | Assessment) -> None:
         "schema": formats.SCHEMA_VERSION,
         "package": VERSION,
         "run_id": problem.run_id,
-        _kind(problem.study): problem.study.to_json(),
+        problem.study.kind: problem.study.to_json(),
         "data": problem.all_rows.digest,
     }
     formats.write_json(files, STUDY, content)
@@ -49,28 +50,21 @@ def read_identity(files: Files) -> Identity:
     with formats.undamaged(files, STUDY):
         if content["schema"] != formats.SCHEMA_VERSION:
             raise StoreError(_of_another_version(f"{files.path(STUDY)}", content["schema"]))
-        described = content["procedure"] if "procedure" in content else content["study"]
+        kind = KINDS[Procedure.kind if Procedure.kind in content else Study.kind]
+        described = content[kind.kind]
         if unknown := [name for name in _learners_in(described) if name not in LEARNERS]:
             raise StoreError(
                 f"{str(files)!r}: the learner {quoted(unknown[0])} is not known here: import the module that "
                 "registers it"
             )
-        study: Study | Procedure
         try:
-            is_procedure = "procedure" in content
-            study = Procedure.from_json(described) if is_procedure else Study.from_json(described)
+            study = kind.from_json(described)
         except UntrustedError as error:
             raise StoreError(f"{str(files)!r}: {error}") from None
         identity = Identity(study, content["data"], content["run_id"])
-        digest = identity.data_digest
-        expected = procedure_id(study, digest) if isinstance(study, Procedure) else run_id(study, digest)
-        if expected != identity.run_id:
+        if (expected := run_id(identity.study, identity.data_digest)) != identity.run_id:
             raise ValueError(f"it names run {identity.run_id} but describes run {expected}")
     return identity
-
-
-def _kind(study: Study | Procedure) -> str:
-    return "procedure" if isinstance(study, Procedure) else "study"
 
 
 def _of_another_version(file: str, schema: object) -> str:

@@ -6,18 +6,20 @@ from typing import Any
 
 import numpy as np
 
-from ckcv_ray.core.divisions import Division, Draws, NestedSplits, Splits, Units
+from ckcv_ray.core.divisions import Division, Draws, Units
 from ckcv_ray.core.measures import Kind
+from ckcv_ray.core.named_divisions import NestedSplits, Splits
 from ckcv_ray.core.resampling import FoldSize, Split
 from ckcv_ray.core.schedule import Stage
 from ckcv_ray.core.scores import PROBABILITY, RANK, Score, score_of
 from ckcv_ray.data.schema import Index
 from ckcv_ray.data.task import Task
 from ckcv_ray.errors import InputError
-from ckcv_ray.learners.answers import Scoring, widths
+from ckcv_ray.learners.answers import Scoring
 from ckcv_ray.learners.choice import learners_of
 from ckcv_ray.study.learned import Learned, as_numbers
-from ckcv_ray.study.procedure import Procedure, procedure_id
+from ckcv_ray.study.procedure import Procedure
+from ckcv_ray.study.study import run_id
 from ckcv_ray.validation import expect
 
 OUTER, INNER = 0, 1  # positions of the fold sizes
@@ -67,7 +69,7 @@ class Assessment(Learned):
         learner = learner if isinstance(procedure.resampling, NestedSplits) else learner.usual(plain)
         procedure = replace(procedure, learner=learner)
         sizes = (_size(procedure.resampling, task.n_units, procedure.resampling.n_splits(task.n_units)),)
-        made = cls(procedure, task, sizes, procedure_id(procedure, task.digest), scores)
+        made = cls(procedure, task, sizes, run_id(procedure, task.digest), scores)
         if isinstance(procedure.resampling, NestedSplits):
             inner = _size(procedure.resampling.inner, sizes[0].n_train, int(made.starts[-1]))
             made = replace(made, sizes=(*sizes, inner))
@@ -94,7 +96,7 @@ class Assessment(Learned):
     @cached_property
     def widths(self) -> list[int]:
         """Number of totals of each score."""
-        return widths(self.scores, self.task.n_classes)
+        return [score.width(self.task.n_classes) for score in self.scores]
 
     @property
     def total_type(self) -> type[Any]:

@@ -5,16 +5,15 @@ training set first (``NestedSplits``), by one of the measures, and only what is 
 split: for each learner the one setting that is best on average over all splits, or a new one in each of them.
 """
 
-import hashlib
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
 
-from ckcv_ray.core.divisions import DIVISIONS, Division, NestedSplits, Splits, parse_division
+from ckcv_ray.core.divisions import DIVISIONS, Division
+from ckcv_ray.core.named_divisions import NestedSplits, parse_division, read_division
 from ckcv_ray.core.options import described, options
 from ckcv_ray.core.own_scores import Function, OwnScore
-from ckcv_ray.core.resampling import Split
 from ckcv_ray.errors import InputError, cut
 from ckcv_ray.learners import Learner
 from ckcv_ray.learners.encoding import Encoding
@@ -46,6 +45,8 @@ class Procedure:
         encoding: how columns that are not plain numbers are encoded in each split.
         functions: the measures that are functions of the user.
     """
+
+    kind: ClassVar[str] = "procedure"
 
     learner: Learner
     resampling: Division
@@ -117,7 +118,7 @@ class Procedure:
         """Return the procedure as JSON values, the inverse of ``from_json``."""
         return {
             "learner": described(self.learner, fixed),
-            "resampling": _described(self.resampling),
+            "resampling": described(self.resampling),
             "measures": list(self.measures),
             "functions": [{"name": one.name, "sha256": one.digest} for one in self.functions],
             "select_by": self.select_by,
@@ -129,8 +130,8 @@ class Procedure:
         }
 
     @classmethod
-    def from_json(cls, content: Mapping[str, Any], sets: tuple[Split, ...] = ()) -> "Procedure":
-        """Make a procedure from what ``to_json`` returned, and the ``sets`` of given splits.
+    def from_json(cls, content: Mapping[str, Any]) -> "Procedure":
+        """Make a procedure from what ``to_json`` returned; splits that were given are without their sets.
 
         Raises:
             InputError: a part or an option is unknown, or has an invalid value.
@@ -142,7 +143,7 @@ class Procedure:
         learner = read_part("learner", given["learner"])
         return cls(
             learner,
-            _division(given["resampling"], sets),
+            read_division(given["resampling"]),
             tuple(map(str, given["measures"])),
             given["select_by"],
             given["select"],
@@ -172,13 +173,6 @@ def _check_learners(asked: Iterable[str]) -> None:
             raise InputError(f"{name} is an option of ckcv run, and not of a procedure: leave it out")
 
 
-def procedure_id(procedure: Procedure, data_digest: str) -> str:
-    """Return the name of a run: 12 hexadecimal digits of the SHA-256 of procedure and data."""
-    named = {"procedure": procedure.to_json(fixed=True), "data": data_digest}
-    text = json.dumps(named, sort_keys=True, separators=(",", ":"))
-    return hashlib.sha256(text.encode()).hexdigest()[:12]
-
-
 def stratified(division: Division) -> Division:
     """Return a division that gives each part the same share of every class.
 
@@ -191,31 +185,3 @@ def stratified(division: Division) -> Division:
         able = [name for name, one in DIVISIONS.items() if "stratify" in options(one)]
         raise InputError(f"stratify is for {', '.join(able)}, not {division.name}: leave it out")
     return replace(division, stratify=True)  # type: ignore[type-var]
-
-
-def _described(division: Division) -> dict[str, Any]:
-    if isinstance(division, NestedSplits):
-        return {
-            "name": division.name,
-            "outer": _described(division.outer),
-            "inner": _described(division.inner),
-        }
-    return described(division)
-
-
-def _division(content: Any, sets: tuple[Split, ...]) -> Division:
-    expect("resampling", content, Mapping, "a mapping with the name and the options of a resampling")
-    given = {name: value for name, value in content.items() if name != "name"}
-    match content.get("name"):
-        case NestedSplits.name:
-            check_names(NestedSplits.name, given, ("outer", "inner"))
-            return NestedSplits(_division(given.get("outer"), ()), _division(given.get("inner"), ()))
-        case Splits.name:
-            check_names(Splits.name, given, ("digest",))
-            return Splits(sets, str(given.get("digest")))
-        case name:
-            if name not in DIVISIONS:
-                raise InputError(f"resampling {quoted(name)} is not known")
-            check_names(name, given, options(DIVISIONS[name]))
-            made: Division = DIVISIONS[name](**given)
-            return made

@@ -12,7 +12,7 @@ import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar, Protocol
 
 from ckcv_ray.core.criteria import Criterion, MeanBound
 from ckcv_ray.core.options import Option, check_options, described, option, options, said, values
@@ -64,6 +64,8 @@ class Study:
     Raises:
         InputError: a field has the wrong type or is out of range, or the parts cannot be combined.
     """
+
+    kind: ClassVar[str] = "study"
 
     learner: Learner = field(default_factory=DEFAULT)
     resampling: Resampling = field(default_factory=Complete)
@@ -271,12 +273,21 @@ class Execution:
                 raise InputError(f"{name}={value!r} requires the ray backend: leave out --backend serial")
 
 
-def run_id(study: Study, data_digest: str) -> str:
+class Identified(Protocol):
+    """What is run: a study, or a procedure; ``kind`` says which."""
+
+    kind: ClassVar[str]
+
+    def to_json(self, fixed: bool = False) -> dict[str, Any]:
+        """Return it as JSON values; ``fixed`` leaves out what may grow in an existing run folder."""
+
+
+def run_id(study: Identified, data_digest: str) -> str:
     """Return the name of a run: 12 hexadecimal digits of the SHA-256 of study and data.
 
     The options that may grow in an existing run folder have no part in it.
     """
-    named = {"study": study.to_json(fixed=True), "data": data_digest}
+    named = {study.kind: study.to_json(fixed=True), "data": data_digest}
     text = json.dumps(named, sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()[:12]
 

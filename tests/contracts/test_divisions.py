@@ -12,19 +12,21 @@ from sklearn.model_selection import LeavePOut as SklearnLeavePOut
 from sklearn.model_selection import StratifiedKFold
 
 from ckcv_ray.core.divisions import (
-    FORMS,
     Bootstrap,
     DrawnFolds,
     Draws,
     KFold,
     LeaveOneOut,
     LeavePOut,
-    NestedSplits,
     RepeatedKFold,
     SingleSplit,
-    Splits,
     Subsampling,
     Units,
+)
+from ckcv_ray.core.named_divisions import (
+    FORMS,
+    NestedSplits,
+    Splits,
     nested_halves,
     nested_kfold,
     parse_division,

@@ -18,7 +18,8 @@ from sklearn.preprocessing import StandardScaler
 from ckcv_ray import Execution
 from ckcv_ray.core.choosing import chosen_positions
 from ckcv_ray.core.comparison import corrected_t_test
-from ckcv_ray.core.divisions import KFold, NestedSplits, Splits
+from ckcv_ray.core.divisions import KFold
+from ckcv_ray.core.named_divisions import NestedSplits, Splits
 from ckcv_ray.core.schedule import Stage
 from ckcv_ray.data.task import Task
 from ckcv_ray.errors import InputError, StoreError
