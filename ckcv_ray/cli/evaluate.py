@@ -6,11 +6,13 @@ from typing import Annotated
 
 import typer
 
+from ckcv_ray.cli.data_options import Chosen, columns_of
 from ckcv_ray.cli.display import Display
-from ckcv_ray.cli.options import Table, check_out, execution_of, flag, procedure_of, table_of, with_options
+from ckcv_ray.cli.options import check_out, execution_of, flag, with_options
 from ckcv_ray.cli.output import console, say, say_columns, say_environment, show
 from ckcv_ray.cli.run import JsonFlag
 from ckcv_ray.cli.signals import Signals
+from ckcv_ray.cli.study_options import procedure_of
 from ckcv_ray.data.task import Task
 from ckcv_ray.errors import counted
 from ckcv_ray.runs.assess import assess
@@ -19,10 +21,10 @@ from ckcv_ray.study import Execution
 from ckcv_ray.study.procedure import Procedure
 
 
-@with_options(procedure=procedure_of, table=table_of, execution=execution_of)
+@with_options(procedure=procedure_of, chosen=columns_of, execution=execution_of)
 def evaluate(
     procedure: Procedure,
-    table: Table,
+    chosen: Chosen,
     execution: Execution,
     out: Annotated[
         str, typer.Option(metavar="PATH", help="Folder to create or resume, such as runs/scores.")
@@ -37,15 +39,18 @@ def evaluate(
     Each learner is fitted and scored on every split of the resampling; several learners are compared on the
     same splits. A learner is taken as it usually is (an SVM: C = 1, gamma = 1 / number of columns), or at
     every value that you name. A nested resampling selects among its values inside each training set.
+    Learners of numbers (ridge, forest_regressor and others) predict a column of numbers.
 
     Run the same command again to resume an interrupted run, or to print the scores of a finished one.
 
         ckcv evaluate patients.csv --target outcome --learner forest --out runs/scores
         ckcv evaluate patients.csv --target outcome --resampling loo --out runs/loo
         ckcv evaluate patients.csv --target outcome --resampling nested:5:5 --select-by auc --out runs/nested
+        ckcv evaluate houses.csv --target price --learner ridge --measure rmse,r2 --out runs/prices
     """
     folder = check_out(out)
-    result = _evaluated(procedure, table.task, execution, folder, retry_failed)
+    task = chosen.task(procedure.predicts_numbers)
+    result = _evaluated(procedure, task, execution, folder, retry_failed)
     show(result.to_json(), result.summary(), as_json)
     for name in result.execution.get("damaged", ()):
         say(f"{name} was damaged or missing: its contents were recomputed")

@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 from ckcv_ray.claims.certificate import Certificate
 from ckcv_ray.claims.percent import nearest
 from ckcv_ray.claims.wording import repeats_statement
-from ckcv_ray.cli.options import SOURCES, IdaFile, flag, option, reading_of, with_options
+from ckcv_ray.cli.data_options import SOURCES, IdaFile, reading_of
+from ckcv_ray.cli.options import flag, option, with_options
 from ckcv_ray.cli.output import say, write_table
 from ckcv_ray.cli.run import Folder
 from ckcv_ray.cli.verify import rows_to_test_of

@@ -9,21 +9,13 @@ from typing import Annotated, Any
 import typer
 
 from ckcv_ray.claims.percent import at_most
+from ckcv_ray.cli.data_options import Data, data_of
 from ckcv_ray.cli.display import Display, duration
-from ckcv_ray.cli.options import (
-    Data,
-    check_out,
-    data_of,
-    execution_of,
-    flag,
-    option,
-    parse_workers,
-    study_of,
-    with_options,
-)
+from ckcv_ray.cli.options import check_out, execution_of, flag, option, parse_workers, with_options
 from ckcv_ray.cli.output import console, say, say_columns, say_environment, show
 from ckcv_ray.cli.restart import persist, without
 from ckcv_ray.cli.signals import Signals
+from ckcv_ray.cli.study_options import study_of
 from ckcv_ray.data.repeats import count_repeats
 from ckcv_ray.engine.aggregator import Aggregator
 from ckcv_ray.engine.backend import choose_backend, ray_address

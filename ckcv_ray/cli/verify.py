@@ -9,8 +9,9 @@ from typing import Annotated
 import pyarrow as pa
 import typer
 
+from ckcv_ray.cli.data_options import IdaFile
 from ckcv_ray.cli.display import Display
-from ckcv_ray.cli.options import IdaFile, execution_of, option, with_options
+from ckcv_ray.cli.options import execution_of, option, with_options
 from ckcv_ray.cli.output import console, say, say_environment, show
 from ckcv_ray.cli.run import Folder, JsonFlag
 from ckcv_ray.cli.signals import Signals

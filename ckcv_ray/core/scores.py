@@ -10,12 +10,14 @@ of different splits are on different scales, so that ranking them together says 
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from math import nan, sqrt
+from math import inf, nan, sqrt
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ckcv_ray.core.bounds import clopper_pearson
+from ckcv_ray.core.losses import ONE, mean_loss_bound
 from ckcv_ray.core.measures import Kind
 from ckcv_ray.errors import InputError
 from ckcv_ray.validation import nearest, quoted
@@ -23,7 +25,7 @@ from ckcv_ray.validation import nearest, quoted
 CLASSES = frozenset({Kind.BINARY, Kind.MULTICLASS})
 TWO, NUMBERS = frozenset({Kind.BINARY}), frozenset({Kind.REGRESSION})
 LABEL, RANK, PROBABILITY, VALUE = "labels", "scores", "probabilities", "values"
-PREFIX = "sklearn."  # of the scores that a scorer of scikit-learn gives
+CLIPPED = "clipped:"  # before the limit of an absolute error
 
 Values = NDArray[np.float64]
 
@@ -58,6 +60,9 @@ class Score:
             pooled.
         n_sums: takes the number of classes; how many sums there are.
         pooled: takes the added sums; the score of all rows.
+        bound: takes the sums of one split, whose rows are independent, and the probability to fail; what the
+            score of one model is at most on new rows, or at least where a larger one is better. None if
+            nothing is proven.
     """
 
     name: str
@@ -68,6 +73,7 @@ class Score:
     sums: Callable[[Any, Answers, int], Sequence[float]] | None = None
     n_sums: Callable[[int], int] = lambda n_classes: 2
     pooled: Callable[[Values], float] = lambda sums: float(sums[0] / sums[1])
+    bound: Callable[[Values, float], float] | None = None
 
     def width(self, n_classes: int) -> int:
         """Return the number of totals: the score of a split, and its sums."""
@@ -174,8 +180,24 @@ _relative = _metric("mean_absolute_percentage_error", _value)
 _log_loss, _brier = _probable("log_loss"), _probable("brier_score_loss")
 
 OWN = (
-    Score("zero_one", CLASSES, LABEL, False, lambda y, a: float(np.mean(_label(a) != y)), _wrong),
-    Score("accuracy", CLASSES, LABEL, True, _metric("accuracy_score", _label), _right),
+    Score(
+        "zero_one",
+        CLASSES,
+        LABEL,
+        False,
+        lambda y, a: float(np.mean(_label(a) != y)),
+        _wrong,
+        bound=lambda sums, delta: float(clopper_pearson(int(sums[0]), int(sums[1]), delta)),
+    ),
+    Score(
+        "accuracy",
+        CLASSES,
+        LABEL,
+        True,
+        _metric("accuracy_score", _label),
+        _right,
+        bound=lambda sums, delta: 1.0 - float(clopper_pearson(int(sums[1] - sums[0]), int(sums[1]), delta)),
+    ),
     Score(
         "balanced_accuracy",
         CLASSES,
@@ -214,8 +236,35 @@ OWN = (
     Score("mape", NUMBERS, VALUE, False, _relative, _mean_of(_relative)),
     Score("r2", NUMBERS, VALUE, True, _metric("r2_score", _value), _explained, lambda _: 4, _r2),
 )
-SCORE_NAMES = tuple(one.name for one in OWN)
+SCORE_NAMES = (*(one.name for one in OWN), f"{CLIPPED}VALUE")
 _SQUARED_OF_CLASSES = Score("squared", CLASSES, PROBABILITY, False, _brier, _mean_of(_brier))
+
+
+def _clipped(name: str) -> Score:
+    """Return the absolute error, at most the limit in its name: it is bounded, so that a bound is proven.
+
+    Its sums are the errors, the rows, and the errors as ``core.losses`` counts them.
+    """
+    limit = _limit(name)
+
+    def errors(y: Any, answers: Answers) -> Values:
+        return np.asarray(np.minimum(np.abs(y - _given(answers.value)), limit), np.float64)
+
+    def sums(y: Any, answers: Answers, n_classes: int) -> tuple[float, float, float]:
+        found = errors(y, answers)
+        counted = np.minimum(ONE, np.ceil(found / limit * ONE))
+        return float(np.sum(found)), float(len(y)), float(np.sum(counted))
+
+    return Score(
+        name,
+        NUMBERS,
+        VALUE,
+        False,
+        lambda y, answers: float(np.mean(errors(y, answers))),
+        sums,
+        lambda n_classes: 3,
+        bound=lambda sums, delta: limit * mean_loss_bound([int(sums[2])], int(sums[1]), delta),
+    )
 
 
 def score_of(name: str, kind: Kind) -> Score:
@@ -229,9 +278,26 @@ def score_of(name: str, kind: Kind) -> Score:
         if kind in one.kinds:
             return one
     usable = sorted({one.name for one in (*OWN, _SQUARED_OF_CLASSES) if kind in one.kinds})
+    usable += [f"{CLIPPED}50"] if kind is Kind.REGRESSION else []
+    if name.startswith(CLIPPED) and kind is Kind.REGRESSION:
+        return _clipped(name)
     if found:
         raise InputError(f"measure={name} is not for {kind}: choose {', '.join(usable)}")
     return _scorer(name, kind, usable)
+
+
+def _limit(name: str) -> float:
+    """Return the limit in the name of a clipped error, such as clipped:50."""
+    try:
+        limit = float(name.removeprefix(CLIPPED))
+    except ValueError:
+        limit = nan
+    if not 0.0 < limit < inf:
+        raise InputError(
+            f"measure={quoted(name)}: expected {CLIPPED} and the largest error that counts, such as "
+            "clipped:50 or clipped:0.5"
+        )
+    return limit
 
 
 def _scorer(name: str, kind: Kind, usable: Sequence[str]) -> Score:

@@ -140,11 +140,14 @@ def _generated(family: str, n: int, seed: int) -> Columns:
 def _sklearn(name: str) -> pa.Table:
     from sklearn import datasets
 
-    loaders = {n: getattr(datasets, f"load_{n}") for n in ("breast_cancer", "iris", "wine", "digits")}
+    named = ("breast_cancer", "iris", "wine", "digits", "diabetes")
+    loaders = {n: getattr(datasets, f"load_{n}") for n in named}
     if name not in loaders:
         raise InputError(f"sklearn:{name} is not known: choose from {', '.join(sorted(loaders))}")
     bunch = loaders[name]()
     names = [str(feature) for feature in bunch.feature_names]
+    if "target_names" not in bunch:  # of numbers
+        return from_matrix(bunch.data, bunch.target, names, target="target")
     labels = np.array([str(label) for label in bunch.target_names])[bunch.target]
     return from_matrix(bunch.data, labels, names, target="target")
 

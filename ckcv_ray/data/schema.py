@@ -33,8 +33,15 @@ def check_classes(classes: tuple[Label, ...], y: Classes, target: str) -> None:
         if count < LEAST_OF_CLASS:
             raise InputError(
                 f"class {label!r} has {count} row: each needs at least {LEAST_OF_CLASS}; the target "
-                f"{target!r} has {len(classes):,} classes ({some(classes)})"
+                f"{target!r} has {len(classes):,} classes ({some(classes)}){_perhaps_numbers(classes)}"
             )
+
+
+def _perhaps_numbers(classes: tuple[Label, ...]) -> str:
+    """Return what to do if the labels are numbers to predict."""
+    if any(isinstance(label, str | bool) for label in classes):
+        return ""
+    return "; to predict numbers, ckcv evaluate has learners such as ridge"
 
 
 def class_numbers(column: pa.ChunkedArray, classes: tuple[Label, ...], target: str) -> Classes:
@@ -91,10 +98,7 @@ def classes_of(column: pa.ChunkedArray, target: str) -> tuple[tuple[Label, ...],
     limit = inf if any(isinstance(value, float) for value in values) else 2**63
     bad = {i for i, v in enumerate(values) if v is None or v != v}
     if len(rows := np.flatnonzero(np.isin(codes, list(bad)))):
-        raise InputError(
-            f"the target {target!r} has empty cells, the first in row {rows[0] + 1}: fix or drop them "
-            "(in a CSV file, NA, null and nan are empty cells)"
-        )
+        raise InputError(_empty_cells(target, int(rows[0])))
     counts = np.bincount(codes, minlength=len(values)).tolist()
     totals: Counter[Label] = Counter()
     for value, count in zip(values, counts, strict=True):  # a dictionary may hold a value twice
@@ -110,11 +114,43 @@ def classes_of(column: pa.ChunkedArray, target: str) -> tuple[tuple[Label, ...],
     if not 2 <= len(classes) <= MOST_CLASSES:
         raise InputError(
             f"the target {target!r} has {counted(len(classes), 'class', 'classes')} ({some(classes)}): "
-            f"expected 2 to {MOST_CLASSES:,}"
+            f"expected 2 to {MOST_CLASSES:,}{_perhaps_numbers(classes)}"
         )
     if len(codes) * max(len(str(label)) for label in classes) > MOST_BYTES:
         raise InputError(f"the labels of {target!r} take more than {MOST_BYTES >> 20:,} MiB: shorten them")
     return classes, class_numbers(column, classes, target)
+
+
+def numbers_of(column: pa.ChunkedArray, target: str) -> Rows:
+    """Return a target of numbers, (n,) float64.
+
+    Raises:
+        InputError: it has text, empty cells, numbers that are too large, or one value alone.
+    """
+    if not any(is_one(column.type) for is_one in NUMBERS):
+        example = next((value for value in column[:SHOWN].to_pylist() if value is not None), None)
+        raise InputError(
+            f"the target {target!r} has type {column.type}, such as {str(example)[:60]!r}, and the learner "
+            "predicts numbers: name a column of numbers, or choose a learner of classes such as forest"
+        )
+    y = np.asarray(column.cast(pa.float64()).to_numpy(), np.float64)
+    if np.isnan(y).any():
+        raise InputError(_empty_cells(target, int(np.argmax(np.isnan(y)))))
+    if (most := np.abs(y).max()) > LARGEST:
+        raise InputError(
+            f"the target {target!r} has {most:g} in row {np.abs(y).argmax() + 1}: numbers are finite, and of "
+            f"magnitude at most {LARGEST:g}"
+        )
+    if np.all(y == y[0]):
+        raise InputError(f"the target {target!r} is {y[0]:g} in every row: there is nothing to learn")
+    return y + 0.0
+
+
+def _empty_cells(target: str, row: int) -> str:
+    return (
+        f"the target {target!r} has empty cells, the first in row {row + 1}: fix or drop them "
+        "(in a CSV file, NA, null and nan are empty cells)"
+    )
 
 
 def check_spread(X: NDArray[np.float64], names: list[str], plain: bool) -> None:

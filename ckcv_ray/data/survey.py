@@ -11,6 +11,7 @@ from ckcv_ray.data.grouping import is_name_of_groups
 from ckcv_ray.data.task import Task
 
 FOLDS, LEAVES = 5, 8
+TOO_CLOSE = 1e-4  # to a correlation of 1
 GIVES_AWAY = 1 / 50  # of the baseline's error
 MOST_ROWS = 20_000  # looked at to see whether a column gives the target away
 Values = NDArray[np.float64]
@@ -59,7 +60,7 @@ def _notes(task: Task, columns: tuple[Column, ...]) -> Iterator[str]:
         elif _is_identifier(x, column):
             out = f"--drop {column.name[:60]}" if column.name.strip() else "--features"
             yield f"seems to number the rows: leave it out with {out}"
-        elif _gives_away(x, task.y, column):
+        elif (_follows if task.has_numbers else _gives_away)(x, task.y):
             yield "gives the target away: would it be known for a new row?"
         else:
             yield ""
@@ -77,7 +78,16 @@ def _is_identifier(x: Values, column: Column) -> bool:
     return counts or is_name_of_groups(column.name) or not column.name.strip("_ ")
 
 
-def _gives_away(x: Values, y: NDArray[np.int32], column: Column) -> bool:
+def _follows(x: Values, y: Values) -> bool:
+    """Return whether numbers to predict are hardly more than another unit of a column."""
+    known = ~np.isnan(x)
+    x, y = x[known], y[known]
+    if min(len(np.unique(x)), len(np.unique(y))) < LEAVES:
+        return False
+    return bool(abs(np.corrcoef(x, y)[0, 1]) > 1 - TOO_CLOSE)
+
+
+def _gives_away(x: Values, y: NDArray[np.int32]) -> bool:
     """Return whether a tree of eight leaves on this column alone errs hardly ever, in five folds."""
     x, y = x[:MOST_ROWS], y[:MOST_ROWS]
     allowed = GIVES_AWAY * (len(y) - int(np.bincount(y).max()))

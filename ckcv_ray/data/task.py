@@ -42,7 +42,6 @@ from ckcv_ray.data.grouping import (
 )
 from ckcv_ray.data.schema import (
     LEAST_OF_CLASS,
-    Classes,
     Index,
     Label,
     Rows,
@@ -51,6 +50,7 @@ from ckcv_ray.data.schema import (
     check_spread,
     class_numbers,
     classes_of,
+    numbers_of,
     some,
     unique_names,
 )
@@ -58,6 +58,7 @@ from ckcv_ray.errors import InputError, counted
 from ckcv_ray.validation import as_array, as_path, expect
 
 LEAST_ROWS = 6
+Target = NDArray[Any]  # of class numbers, or of numbers to predict
 
 
 @dataclass(frozen=True)
@@ -67,8 +68,8 @@ class Task:
     Attributes:
         X: inputs, (n, d) float64, C-contiguous: finite numbers if there is no ``schema``, else see
             ``columns``: nan for gaps, numbers of levels for categories, milliseconds for dates.
-        y: class numbers 0 .. n_classes - 1, (n,).
-        classes: the original label of each class, in sorted order.
+        y: class numbers 0 .. n_classes - 1, (n,); or the numbers to predict, float64.
+        classes: the original label of each class, in sorted order; empty if numbers are predicted.
         features: the d column names.
         target: name of the label column.
         source: where the rows came from, for display.
@@ -81,7 +82,7 @@ class Task:
     """
 
     X: Rows
-    y: Classes
+    y: Target
     classes: tuple[Label, ...]
     features: tuple[str, ...]
     target: str
@@ -101,13 +102,15 @@ class Task:
         groups: ArrayLike | None = None,
         asked: Asked = NOTHING_ASKED,
         lonely: bool = False,
+        numbers: bool = False,
     ) -> "Task":
         """Make a task from X [n, d], y [n] and, if given, groups [n].
 
         X is a data frame (pandas, polars, Arrow), an array, or a sparse matrix. Rows with equal values in
         ``groups`` (text or whole numbers) belong together, such as the visits of one patient; groups are
         independent of each other. ``asked`` says which columns are categories, numbers or dates where their
-        values do not. A class with a single row is refused unless ``lonely``.
+        values do not. A class with a single row is refused unless ``lonely``. With ``numbers`` y has no
+        labels of classes, but numbers to predict.
 
         Raises:
             InputError: as for ``learning_task``, or the shapes do not match.
@@ -122,7 +125,7 @@ class Task:
         if groups is not None:
             group = name_of_groups(columns.column_names)
             columns = columns.append_column(group, groups_column(groups, len(labels)))
-        task = stored_task(columns, target, source=source, group=group, asked=asked)
+        task = stored_task(columns, target, source=source, group=group, asked=asked, numbers=numbers)
         return task.checked(lonely)
 
     def checked(self, lonely: bool = False) -> "Task":
@@ -131,7 +134,7 @@ class Task:
         Raises:
             InputError: it has too few groups, or unless ``lonely`` a class with a single row.
         """
-        if not lonely:
+        if not (lonely or self.has_numbers):
             check_classes(self.classes, self.y, self.target)
         if self.groups is not None:
             assert self.group is not None
@@ -164,8 +167,15 @@ class Task:
         return len(self.classes)
 
     @property
+    def has_numbers(self) -> bool:
+        """Whether numbers are predicted, and not classes."""
+        return not self.classes
+
+    @property
     def kind(self) -> Kind:
         """Kind of the target."""
+        if self.has_numbers:
+            return Kind.REGRESSION
         return Kind.BINARY if self.n_classes == 2 else Kind.MULTICLASS
 
     @property
@@ -252,14 +262,17 @@ class Task:
         return None if self.groups is None else self.groups[rows]
 
     def labelled(self, numbers: NDArray[Any]) -> NDArray[Any]:
-        """Return the original labels of class numbers."""
+        """Return the original labels of class numbers; numbers that are predicted are their own."""
+        if self.has_numbers:
+            return numbers
         original: NDArray[Any] = np.array(self.classes)
         return np.take(original, numbers)
 
     def columns(self) -> pa.Table:
         """Return the features, the target with its original labels, and the numbers of the groups, if any."""
         columns = self.as_columns(self.X)
-        columns = columns.append_column(self.target, pa.array(self.classes).take(pa.array(self.y)))
+        labels = pa.array(self.y) if self.has_numbers else pa.array(self.classes).take(pa.array(self.y))
+        columns = columns.append_column(self.target, labels)
         return columns if self.groups is None else columns.append_column(self.group, pa.array(self.groups))
 
     def as_columns(self, X: Rows) -> pa.Table:
@@ -271,12 +284,12 @@ class Task:
 
 @dataclass(frozen=True)
 class TestRows:
-    """Test rows for a finished ensemble: X [rows, d], y [rows] class numbers, and groups [rows] or None."""
+    """Test rows for a finished ensemble: X [rows, d], y [rows] as in a task, and groups [rows] or None."""
 
     __test__ = False
 
     X: Rows
-    y: Classes
+    y: Target
     groups: Groups | None = None
 
     def none(self) -> "TestRows":
@@ -348,6 +361,7 @@ def learning_task(
     source: str = "",
     group: str | None = None,
     asked: Asked = NOTHING_ASKED,
+    numbers: bool = False,
 ) -> Task:
     """Make a task from a table, checking its columns.
 
@@ -359,13 +373,14 @@ def learning_task(
         source: where the columns came from, for display.
         group: name of the column whose equal values (text, whole numbers) mark rows that belong together.
         asked: columns whose kind is said instead of decided by their values.
+        numbers: whether the target has numbers to predict, and not classes.
 
     Raises:
         InputError: a column is missing, empty, or of mixed kinds; there are fewer than two classes, or
             fewer than 2 rows of a class; there are fewer than 6 rows; no column varies; or the groups have
             gaps, are fewer than 6, or have one row each.
     """
-    return stored_task(columns, target, features, drop, source, group, asked).checked()
+    return stored_task(columns, target, features, drop, source, group, asked, numbers=numbers).checked()
 
 
 def stored_task(
@@ -377,6 +392,7 @@ def stored_task(
     group: str | None = None,
     asked: Asked = NOTHING_ASKED,
     schema: Schema | None = None,
+    numbers: bool = False,
 ) -> Task:
     """Make a task as ``learning_task`` does; some rows of a task may have few groups, or rows of a class.
 
@@ -393,7 +409,8 @@ def stored_task(
         raise InputError(
             f"the table has {counted(columns.num_rows, 'row')}: at least {LEAST_ROWS} are needed"
         )
-    classes, y = classes_of(columns[target], target)
+    y: Target
+    classes, y = ((), numbers_of(columns[target], target)) if numbers else classes_of(columns[target], target)
     groups = None if group is None else group_numbers(columns[group], group)
     if schema is None:
         check_asked(asked, chosen)
@@ -460,7 +477,7 @@ def _digest(task: Task) -> str:
         header.append([[one.name, one.kind, one.levels] for one in task.schema])
     content = hashlib.sha256(json.dumps(header).encode())
     content.update(_bytes(task.X))
-    content.update(np.ascontiguousarray(task.y, dtype="<i4").data)
+    content.update(np.ascontiguousarray(task.y, dtype="<f8" if task.has_numbers else "<i4").data)
     if task.groups is not None:
         content.update(np.ascontiguousarray(task.groups, dtype="<i4").data)
     if task.unlabelled is not None:

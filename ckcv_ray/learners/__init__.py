@@ -5,12 +5,13 @@ from typing import Any
 from ckcv_ray.errors import InputError
 from ckcv_ray.learners.base import Learner
 from ckcv_ray.learners.choice import Choice, learners_of
+from ckcv_ray.learners.ridge import Ridge
 from ckcv_ray.learners.simple import SimpleLearner
-from ckcv_ray.learners.sklearn import NAMED, AnyEstimator, EstimatorLearner
+from ckcv_ray.learners.sklearn import NAMED, REGRESSORS, AnyEstimator, EstimatorLearner
 from ckcv_ray.learners.svm.learner import GaussianSVM
 from ckcv_ray.validation import MOST
 
-BUILT_IN: tuple[Any, ...] = (GaussianSVM, *NAMED, AnyEstimator)
+BUILT_IN: tuple[Any, ...] = (GaussianSVM, *NAMED, Ridge, *REGRESSORS, AnyEstimator)
 LEARNERS: dict[str, Any] = {learner.name: learner for learner in (*BUILT_IN, Choice)}
 DEFAULT = GaussianSVM
 ALL = "all"  # the learners of ZOO that suit the table's size

@@ -54,7 +54,8 @@ class Encoding:
 
     Attributes:
         categories: one column for each category ("onehot"), one number ("ordinal"), the share of each class
-            in it ("target"; of two classes, of the second), or "auto" for what suits the learner.
+            in it ("target"; of two classes, of the second; of numbers to predict, their mean), or "auto" for
+            what suits the learner.
         gaps: what fills gaps in numbers and dates. A gap in a category is a category.
         rare: share of the training rows below which categories are joined.
     """
@@ -84,7 +85,7 @@ class Encoding:
             case Categories.ORDINAL:
                 return 1
             case Categories.TARGET:
-                return len(_counted(n_classes))
+                return max(1, len(_counted(n_classes)))
             case _:
                 return n_levels + 1
 
@@ -129,9 +130,10 @@ class Encoding:
         unseen_and_gap = (float(n_levels), np.nan)
         every = np.append(np.arange(float(n_levels)), unseen_and_gap)[:, None]
         if self.categories is Categories.TARGET:
-            targets = [(task.y[train] == one).astype(np.float64) for one in _counted(task.n_classes)]
+            y, counted = task.y[train], _counted(task.n_classes)
+            targets = [y] if task.has_numbers else [(y == one).astype(np.float64) for one in counted]
             others = (np.delete(np.arange(len(train)), fold) for fold in folds)
-            of_others = tuple(_means(values[rows], [y[rows] for y in targets], every) for rows in others)
+            of_others = tuple(_means(values[rows], [one[rows] for one in targets], every) for rows in others)
             return Means(_means(values, targets, every), of_others)
         if self.categories is Categories.ORDINAL:
             ordinal = OrdinalEncoder(
@@ -163,12 +165,16 @@ def _means(values: Rows, targets: list[NDArray[np.float64]], every: Rows) -> tup
 def _folds(task: Task, train: Index) -> list[Index]:
     """Divide training rows, by position, into folds with all classes, of whole groups where there are any.
 
+    Where numbers are predicted, there is one class of rows.
+
     Raises:
         InputError: a class has a single row, or all rows are of one group.
     """
     from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold
 
     y, groups = task.y[train], task.groups_of(train)
+    if task.has_numbers:
+        y = np.zeros(len(train), np.intp)
     if groups is None and len(np.unique(train)) < len(train):
         groups = train  # a row that was drawn twice stays in one fold
     of_class = np.bincount(y)

@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 
 from ckcv_ray.core.measures import Kind, Measure
 from ckcv_ray.core.options import thinned
-from ckcv_ray.data.schema import Classes, Index, Rows
-from ckcv_ray.data.task import Task
+from ckcv_ray.data.schema import Index, Rows
+from ckcv_ray.data.task import Target, Task
 from ckcv_ray.learners.base import STATUSES, Checked, Learner, Model, Setting, Status
 from ckcv_ray.learners.ensemble import judge
 
@@ -47,12 +47,15 @@ class SimpleLearner(Learner):
         """The settings of each path; all have the same names."""
 
     @abstractmethod
-    def fit(self, X: Rows, y: Classes, settings: Sequence[Setting]) -> Sequence[Model]:
+    def fit(self, X: Rows, y: Target, settings: Sequence[Setting]) -> Sequence[Any]:
         """Fit a model at each setting to rows X [n, d] with classes y [n]; a class may have no rows.
 
         Args:
-            X, y: the training rows.
+            X, y: the training rows; of a learner of numbers, y [n] are these.
             settings: the first steps of a path. The model at one of them must not depend on later ones.
+
+        Returns:
+            Models, with ``predict``; of a learner of numbers with ``answers`` (``learners.answers``).
         """
 
     @property
@@ -169,7 +172,7 @@ class RowBlock(NamedTuple):
 class ModelFits(NamedTuple):
     """Fits that are already models, all of them converged."""
 
-    models: Sequence[Model]
+    models: Sequence[Any]
     task: Task
     score: Index
 
@@ -190,7 +193,8 @@ class ModelFits(NamedTuple):
 
     def model(self, step: int) -> Model:
         """Return one model."""
-        return self.models[step]
+        model: Model = self.models[step]
+        return model
 
 
 def _value(value: Any, kind: pa.DataType) -> Any:

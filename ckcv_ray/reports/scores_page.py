@@ -4,12 +4,13 @@ from os import PathLike
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ckcv_ray.core.scores import Score
 from ckcv_ray.reports.page import failure_groups, flat, template
 from ckcv_ray.reports.score_figures import Curve, Strip, draw_curve, draw_strips
 from ckcv_ray.runs.assess import load_scores, replay_scores
-from ckcv_ray.runs.assessed import Assessed, Entry
+from ckcv_ray.runs.assessed import Assessed, Entry, rounded
 from ckcv_ray.storage.folder import RunFolder
 from ckcv_ray.study.assessment import OUTER
 
@@ -31,7 +32,6 @@ def scores_page(out: str | PathLike[str], result: Assessed | None = None) -> str
         n_splits=problem.sizes[OUTER].n_splits,
         entries=list(enumerate(result.entries, start=1)),
         sections=[_section(result, score) for score in result.scores],
-        errors=_errors(result),
         listed=problem.sizes[OUTER].n_splits <= FEW_SPLITS,
         settings=_settings(result),
         failures=failure_groups(replay_scores(out).failures(), problem),
@@ -50,7 +50,8 @@ def _section(result: Assessed, score: Score) -> dict[str, Any]:
     return {
         "score": score,
         "figures": [result.figures(entry, score) for entry in result.entries],
-        "values": [[None if value != value else value for value in one.tolist()] for one in values],
+        "values": [_known(one) for one in values],
+        "bounds": [_bounds(result, entry, score) for entry in result.entries] if score.bound else [],
         "compared": result.compared(score),
         "strips": draw_strips(strips, score.name, f"{score.name} of every split, for each line of the table"),
         "curve": "" if curve is None else draw_curve(curve, f"{score.name} over {curve.parameter}"),
@@ -83,11 +84,15 @@ def _is_number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
-def _errors(result: Assessed) -> list[tuple[int, Entry, list[float]]]:
-    """Return the bounds on the error of each split's model, if errors were counted."""
-    if not {"zero_one", "accuracy"} & {score.name for score in result.problem.scores}:
-        return []
-    return [(i, entry, result.bounds(entry).tolist()) for i, entry in enumerate(result.entries, start=1)]
+def _bounds(result: Assessed, entry: Entry, score: Score) -> list[str]:
+    """Return the bound for each split's model as text."""
+    bounds = _known(result.bounds(entry, score))
+    return ["–" if one is None else rounded(one, up=not score.greater) for one in bounds]
+
+
+def _known(values: NDArray[np.float64]) -> list[float | None]:
+    """Return values of which nan are None."""
+    return [None if value != value else value for value in values.tolist()]
 
 
 def _settings(result: Assessed) -> list[tuple[int, str, list[str]]]:

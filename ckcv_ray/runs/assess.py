@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ckcv_ray.core.named_divisions import Splits
 from ckcv_ray.core.schedule import Unit
 from ckcv_ray.data.task import Task
 from ckcv_ray.engine.backend import SERIAL, Backend, Session, session
@@ -49,20 +50,27 @@ def evaluate(
 
     Args:
         X: inputs (n, d), an array or a data frame.
-        y: labels (n,), text or numbers.
+        y: labels (n,), text or numbers; for a learner of numbers such as "ridge" the numbers to predict.
         out: folder for the scores; continued if it holds the same procedure. None keeps them in memory.
         execution: backend, workers, cluster address.
         listen: called with a Progress about ten times a second, and at the end.
         groups: the group of each row (n,), if rows belong together: groups stay whole.
-        options: of ``Procedure.of``: ``resampling="kfold:10"``, ``measure="accuracy,auc"``, ``select_by``,
-            ``select``, ``seed``, ``stratify``, and those of the learner, ``learner="forest"``.
+        options: of ``Procedure.of``: ``resampling="kfold:10"`` (or a splitter of scikit-learn, which alone
+            sees the groups), ``measure="accuracy,auc"``, ``select_by``, ``select``, ``seed``, ``stratify``,
+            and those of the learner, ``learner="forest"``.
 
     Raises:
         InputError: the data or an option are invalid.
         StoreError: the folder is damaged, in use, or holds something else.
         RunError: a record contradicts another one.
     """
-    return assess(Procedure.of(**options), Task.of(X, y, groups=groups), out, execution, listen)
+    resampling: Any = options.get("resampling")
+    if hasattr(resampling, "get_n_splits"):
+        options["resampling"] = Splits.of(resampling.split(X, y, groups), len(np.asarray(y)))
+        groups = None
+    procedure = Procedure.of(**options)
+    task = Task.of(X, y, groups=groups, numbers=procedure.predicts_numbers)
+    return assess(procedure, task, out, execution, listen)
 
 
 def assess(

@@ -3,21 +3,23 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from math import nan, sqrt
+from math import ceil, floor, log10, nan, sqrt
 from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from ckcv_ray.core.bounds import clopper_pearson
 from ckcv_ray.core.comparison import Compared, corrected_t_test
+from ckcv_ray.core.divisions import DrawnFolds
+from ckcv_ray.core.named_divisions import NestedSplits, Splits
 from ckcv_ray.core.schedule import Stage
 from ckcv_ray.core.scores import Score
 from ckcv_ray.errors import counted
 from ckcv_ray.learners.base import Setting
 from ckcv_ray.study import listed
 from ckcv_ray.study.assessment import OUTER, Assessment
+from ckcv_ray.study.procedure import ONE
 
 DELTA = 0.05
 Values = NDArray[np.float64]
@@ -122,22 +124,37 @@ class Assessed:
             score.name, mean, deviation, deviation / sqrt(count), pooled, int(missing.sum()), undefined
         )
 
-    def bounds(self, entry: Entry) -> Values:
-        """Return the 95 % Clopper-Pearson bound on the error of each split's model; nan without one."""
-        score = next(one for one in self.problem.scores if one.name in ("zero_one", "accuracy"))
-        column = self._column(score)
-        counts = entry.totals[:, column + 1 : column + 3]
-        wrong = counts[:, 0] if score.name == "zero_one" else counts[:, 1] - counts[:, 0]
-        known = ~np.isnan(wrong)
-        bounds = np.full(len(wrong), nan)
-        bounds[known] = clopper_pearson(wrong[known].astype(int), counts[known, 1].astype(int), DELTA)
-        return bounds
+    @property
+    def unbounded(self) -> str:
+        """Why nothing is proven of a split's model by the rows that the split scores; "" if something is."""
+        procedure = self.problem.study
+        division = procedure.resampling
+        outer = division.outer if isinstance(division, NestedSplits) else division
+        reasons = {
+            "rows belong to groups": self.problem.task.groups is not None,
+            "splits were given": isinstance(outer, Splits),
+            "a row may be scored twice in a split": isinstance(outer, DrawnFolds),
+            "parts have fixed numbers of each class": getattr(outer, "stratify", False),
+            "settings were selected by rows of all splits": procedure.selects and procedure.select == ONE,
+        }
+        return next((reason for reason, holds in reasons.items() if holds), "")
+
+    def bounds(self, entry: Entry, score: Score) -> Values:
+        """Return what a score of each split's model is at most on new rows, (n_splits,), at 95 %.
+
+        It is at least this if a larger score is better; nan where nothing is proven. Each holds by itself,
+        and for a split and a setting that were named before the scores were seen.
+        """
+        sums, bound = self._sums(entry, score), score.bound
+        if bound is None or self.unbounded:
+            return np.full(len(sums), nan)
+        return np.array([nan if np.isnan(one).any() else bound(one, DELTA) for one in sums])
 
     def compared(self, score: Score) -> list[tuple[Entry, Entry, Compared]]:
         """Compare each learner that has a mean with the best one, by the corrected resampled t-test."""
         means = [(self.figures(one, score).mean * score.loss, i) for i, one in enumerate(self.entries)]
         known = [(mean, i) for mean, i in means if mean == mean]
-        if len(known) < 2 or not self.one_each:
+        if len(known) < 2 or not self.one_each or self.problem.sizes[OUTER].n_splits < 2:
             return []
         best = self.entries[min(known)[1]]
         others = [self.entries[i] for _, i in known if self.entries[i] is not best]
@@ -182,22 +199,43 @@ class Assessed:
         splits = counted(self.problem.sizes[OUTER].n_splits, "split")
         yield f"{self.problem.study.resampling.name}: {splits} of {counted(self.problem.task.n, 'row')}"
         width = max(len(entry.name) for entry in self.entries)
+        tested = bounded = False
         for score in self.scores:
             better = "larger" if score.greater else "smaller"
             yield f"\n{score.name} ({better} is better)"
             yield f"  {'':<{width}}  {'mean':>9}  {'sd':>9}  {'se':>9}  {'pooled':>9}"
             for entry in self.entries:
                 yield f"  {entry.name:<{width}}  {_shown(self.figures(entry, score))}".rstrip()
-            for other, best, test in self.compared(score):
+            if self.problem.sizes[OUTER].n_splits == 1:
+                claims = list(self._claims(score))
+                bounded = bounded or bool(claims)
+                yield from claims
+            compared = self.compared(score)
+            tested = tested or bool(compared)
+            for other, best, test in compared:
                 yield (
                     f"  {other.name} - {best.name}: {test.difference:+.4f}, 95 % interval {test.low:+.4f} to "
                     f"{test.high:+.4f}, p {test.p:.3f}"
                 )
-        if any(self.compared(score) for score in self.scores):
+        if bounded:
+            yield (
+                "\nA bound holds for one model, of a line that was named before its score was seen, on "
+                "rows\nthat are independent."
+            )
+        if tested:
             yield (
                 "\nThe test is the corrected resampled t-test (Nadeau, Bengio 2003), a heuristic: splits "
                 "share\nrows. A difference found among many comparisons may be chance."
             )
+
+    def _claims(self, score: Score) -> Iterator[str]:
+        """Yield what is proven of the models of a single split."""
+        word = "at least" if score.greater else "at most"
+        for entry in self.entries:
+            (bound,) = self.bounds(entry, score)
+            if bound == bound:
+                text = rounded(bound, up=not score.greater)
+                yield f"  {entry.name}: {word} {text} on new rows, with probability {100 * (1 - DELTA):g} %"
 
     def _entries(self) -> Iterator[Entry]:
         problem = self.problem
@@ -228,10 +266,14 @@ class Assessed:
         return sum(self.problem.widths[: self.problem.scores.index(score)])
 
     def _pooled(self, entry: Entry, score: Score) -> float:
+        sums = self._sums(entry, score).sum(axis=0)
+        return nan if np.isnan(sums).any() else score.pooled(sums)
+
+    def _sums(self, entry: Entry, score: Score) -> Values:
+        """Return the sums of a score on each split, (n_splits, sums)."""
         column = self._column(score)
         width = self.problem.widths[self.problem.scores.index(score)]
-        sums = entry.totals[:, column + 1 : column + width].sum(axis=0)
-        return nan if np.isnan(sums).any() else score.pooled(sums)
+        return entry.totals[:, column + 1 : column + width]
 
     def _row(self, entry: Entry, split: int) -> dict[str, Any]:
         train, scored = self.problem.rows(Stage.SELECT, OUTER, split)
@@ -253,6 +295,7 @@ class Assessed:
             of_scores[score.name] = {
                 **{name: _number(value) for name, value in found._asdict().items() if name != "name"},
                 "splits": list(map(_number, self.of_splits(entry, score).tolist())),
+                "bounds": list(map(_number, self.bounds(entry, score).tolist())),
             }
         same = all(one == entry.settings[0] for one in entry.settings)
         settings = [None if one is None else dict(one) for one in entry.settings]
@@ -275,6 +318,15 @@ def _setting(setting: Setting) -> str:
     return listed({name: value for name, value in setting.items() if name != "learner"})
 
 
+def rounded(bound: float, up: bool) -> str:
+    """Format a bound, at least 0, with four digits, rounded to the safe side."""
+    if not bound > 0:
+        return "0"
+    digits = 3 - floor(log10(bound))
+    scaled = ceil(bound * 10.0**digits) if up else floor(bound * 10.0**digits)
+    return f"{scaled * 10.0**-digits:.{max(0, digits)}f}"
+
+
 def _number(value: Any) -> Any:
     """Return a number for JSON: nan is null."""
     return None if value is None or value != value else value
@@ -288,5 +340,11 @@ def _shown(found: Figures) -> str:
             if count
         ]
         return f"incomplete: {', '.join(lost)}"
-    pooled = "" if found.pooled is None else f"{found.pooled:9.4f}"
-    return f"{found.mean:9.4f}  {found.deviation:9.4f}  {found.error:9.4f}  {pooled}"
+    figures = (found.mean, found.deviation, found.error, found.pooled)
+    return "  ".join(map(_figure, figures))
+
+
+def _figure(value: float | None) -> str:
+    if value is None or value != value:
+        return " " * 9
+    return f"{value:9.4f}" if abs(value) < 10_000 else f"{value:9.6g}"

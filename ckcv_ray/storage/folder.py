@@ -172,7 +172,10 @@ class RunFolder:
         with formats.undamaged(self.files, DATA):
             named = {key.decode(): name.decode() for key, name in (columns.schema.metadata or {}).items()}
             schema = schema_of(json.loads(named["columns"])) if "columns" in named else None
-            task = stored_task(columns, named["target"], group=named.get("group"), schema=schema)
+            numbers = isinstance(identity.study, Procedure) and identity.study.predicts_numbers
+            task = stored_task(
+                columns, named["target"], group=named.get("group"), schema=schema, numbers=numbers
+            )
         if self.files.exists(UNLABELLED):
             others = formats.read_table(self.files, UNLABELLED, identity.run_id, None, values=MOST_VALUES)
             with formats.undamaged(self.files, UNLABELLED):

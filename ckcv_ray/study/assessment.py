@@ -126,11 +126,15 @@ class Assessment(Learned):
         return self
 
     @property
+    def _has_strata(self) -> bool:
+        return self.task.groups is None and not self.task.has_numbers
+
+    @property
     def _draws(self) -> Draws:
         return Draws(self.study.seed)
 
     def _units(self, number: int) -> Split:
-        strata = self.task.y if self.task.groups is None else None
+        strata = self.task.y if self._has_strata else None
         return self.study.resampling.split(Units(self.task.n_units, strata), number, self._draws)
 
     def _inner(self, number: int) -> Split:
@@ -138,7 +142,7 @@ class Assessment(Learned):
         assert isinstance(self.study.resampling, NestedSplits)
         outer = int(np.searchsorted(self.starts, number, side="right")) - 1
         train = self._units(outer).train
-        strata = self.task.y[train] if self.task.groups is None else None
+        strata = self.task.y[train] if self._has_strata else None
         draws = self._draws.inside(outer)
         own = number - int(self.starts[outer])
         split = self.study.resampling.inner.split(Units(len(train), strata), own, draws)
@@ -163,7 +167,10 @@ def _size(division: Division, n: int, n_splits: int) -> FoldSize:
 def _check_learner(procedure: Procedure, task: Task) -> None:
     for label, one in learners_of(procedure.learner).items():
         if task.kind not in one.kinds:
-            raise InputError(f"learner={label} is not for {task.kind}, which is what {task.target!r} has")
+            made = ": make the task with numbers=True" if procedure.predicts_numbers else ""
+            raise InputError(
+                f"learner={label} is not for {task.kind}, which is what {task.target!r} has{made}"
+            )
 
 
 def _check_answers(procedure: Procedure, score: Score) -> None:

@@ -246,16 +246,24 @@ class Problem(Learned):
 
 
 def _check_kind(study: Study, task: Task) -> None:
+    if task.has_numbers:
+        raise InputError(
+            f"the target {task.target!r} has numbers, and ckcv run certifies errors of classes: use ckcv "
+            "evaluate"
+        )
     target = f"{task.target!r} has {task.n_classes} classes ({some(task.classes)})"
     for slot, kinds in KINDS.items():
         part = getattr(study, slot)
         several = learners_of(part) if slot == "learner" else {part.name: part}
         for label in [label for label, one in several.items() if task.kind not in kinds(one)]:
-            others = [name for name, other in named_parts(slot).items() if task.kind in kinds(other)]
+            named = ((name, kinds(other)) for name, other in named_parts(slot).items())
+            others = [name for name, known in named if isinstance(known, frozenset) and task.kind in known]
             remedy = (
                 f"choose {slot} {' or '.join(others)}" if others else "leave out the rows of other classes"
             )
             allowed = " or ".join(sorted(kinds(several[label])))
+            if kinds(several[label]) == {Kind.REGRESSION}:
+                remedy += ", or use ckcv evaluate on a column of numbers"
             raise InputError(
                 f"the target {target}, and {slot} {label} is for {allowed}: "
                 f"{remedy if len(several) == 1 else 'leave it out'}"

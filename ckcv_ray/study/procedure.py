@@ -11,11 +11,12 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 from ckcv_ray.core.divisions import DIVISIONS, Division
+from ckcv_ray.core.measures import Kind
 from ckcv_ray.core.named_divisions import NestedSplits, parse_division, read_division
 from ckcv_ray.core.options import described, options
 from ckcv_ray.core.own_scores import Function, OwnScore
 from ckcv_ray.errors import InputError, cut
-from ckcv_ray.learners import Learner
+from ckcv_ray.learners import Learner, learners_of
 from ckcv_ray.learners.encoding import Encoding
 from ckcv_ray.study.parts import SLOTS, check_names, read_part
 from ckcv_ray.study.study import Study
@@ -58,6 +59,11 @@ class Procedure:
     functions: tuple[OwnScore, ...] = ()
 
     def __post_init__(self) -> None:
+        if not self.learner.kinds:
+            named = ", ".join(learners_of(self.learner))
+            raise InputError(
+                f"learners: some of {named} predict numbers and others classes: compare those of one kind"
+            )
         if not self.measures:
             raise InputError("measure is empty: name one, such as zero_one, or several: accuracy,auc")
         if len(set(self.measures)) < len(self.measures):
@@ -82,7 +88,7 @@ class Procedure:
     def of(
         cls,
         resampling: str | Division = "kfold:10",
-        measure: str | Function | Sequence[str | Function] = "zero_one",
+        measure: str | Function | Sequence[str | Function] | None = None,
         select_by: str | None = None,
         select: str = ONE,
         seed: int = 0,
@@ -91,6 +97,8 @@ class Procedure:
     ) -> "Procedure":
         """Make a procedure from named options; those that are not named here are the learner's.
 
+        Without a measure it is ``zero_one`` for classes, and ``rmse`` for numbers.
+
         Raises:
             InputError: an option is unknown or out of range.
         """
@@ -98,6 +106,8 @@ class Procedure:
         study = Study.of(**learner)
         division = parse_division(resampling) if isinstance(resampling, str) else resampling
         expect("resampling", division, Division, "text such as kfold:10, or a Division")
+        if measure is None:
+            measure = "rmse" if Kind.REGRESSION in study.learner.kinds else "zero_one"
         if isinstance(measure, str):
             measure = [name.strip() for name in measure.split(",")]
         listed = [measure] if callable(measure) else list(measure)
@@ -108,6 +118,16 @@ class Procedure:
             division = stratified(division)
         own = tuple(functions.values())
         return cls(study.learner, division, measures, select_by, select, seed, study.encoding, own)
+
+    @property
+    def selects(self) -> bool:
+        """Whether settings are selected inside the training sets."""
+        return self.select_by is not None
+
+    @property
+    def predicts_numbers(self) -> bool:
+        """Whether the target has numbers, and not classes: that is up to the learner."""
+        return Kind.REGRESSION in self.learner.kinds
 
     @property
     def outer_splits(self) -> None:

@@ -15,8 +15,8 @@ from command import Command
 from ckcv_ray import InputError, Study
 from ckcv_ray.cli import main as cli
 from ckcv_ray.cli import run as command_run
-from ckcv_ray.cli.options import PARTS as PARTS_SHOWN
-from ckcv_ray.cli.options import offered, study_of
+from ckcv_ray.cli.study_options import PARTS as PARTS_SHOWN
+from ckcv_ray.cli.study_options import offered, study_of
 from ckcv_ray.core.options import Option, options
 from ckcv_ray.study import SLOTS, named_parts
 from ckcv_ray.study.parts import FIELDS
@@ -356,7 +356,8 @@ def test_a_learner_that_is_registered_has_its_options_on_the_command_line() -> N
     twice = other("plan", "twonorm:40:0", "--learner", "svm,svm")
     assert twice.stderr == "ckcv: learner='svm,svm' names svm twice: leave one out\n"
     mistaken = other("plan", "twonorm:40:0", "--learner", "svm,oter")
-    known = ", ".join([*BUILT_IN, "estimator", "other"])
+    every = [name for name, part in named_parts("learner").items() if part.__module__.startswith("ckcv_ray.")]
+    known = ", ".join([*every, "other"])
     assert mistaken.stderr == (
         f"ckcv: learner='oter' is not known: choose from {known}; did you mean other?\n"
     )

@@ -5,7 +5,7 @@ import pyarrow as pa
 import pytest
 
 from ckcv_ray.data.survey import survey
-from ckcv_ray.data.task import learning_task
+from ckcv_ray.data.task import Task, learning_task
 
 N = 200
 rng = np.random.default_rng(np.random.SeedSequence(7))
@@ -51,3 +51,12 @@ def test_gaps_and_values_are_counted():
     columns = pa.table({"a": [1.0, None, 1.0, 2.0] * 2, "w": ["u", "", None, "v"] * 2, "y": [0, 1] * 4})
     found = {one.name: (one.kind, one.missing, one.distinct) for one in survey(learning_task(columns))}
     assert found == {"a": ("number", 2, 2), "w": ("category", 4, 2)}
+
+
+def test_a_column_that_is_the_target_in_another_unit_is_named():
+    rng = np.random.default_rng(0)
+    y = rng.normal(100, 20, 50)
+    X = np.column_stack([y / 1.95583, y + rng.normal(0, 10, 50)])
+    surveyed = survey(Task.of(X, y, numbers=True))
+    assert [one.name for one in surveyed] == ["x0"]
+    assert "gives the target away" in surveyed[0].note

@@ -2,15 +2,17 @@
 
 import json
 import warnings
-from itertools import pairwise
+from itertools import pairwise, product
 
 import numpy as np
 import pytest
+from scipy.stats import beta
 from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer, load_iris
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV, GroupKFold, StratifiedKFold, cross_validate
+from sklearn.model_selection import KFold as KFoldOfSklearn
 from sklearn.naive_bayes import GaussianNB
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -295,7 +297,36 @@ def test_pooled_figures_and_bounds_come_from_all_rows():
     error, f1 = (result.figures(entry, score) for score in result.scores)
     assert error.pooled == pytest.approx(np.mean(predicted != Y), abs=0)
     assert f1.pooled == pytest.approx(f1_score(Y, predicted))
-    assert np.all(result.bounds(entry) > result.of_splits(entry, result.scores[0]))
+    rates = result.of_splits(entry, result.scores[0])
+    rows = [len(scored) for _, scored in pairs(result.problem.study)]
+    for bound, rate, n in zip(result.bounds(entry, result.scores[0]), rates, rows, strict=True):
+        assert bound == pytest.approx(beta.ppf(0.95, round(rate * n) + 1, n - round(rate * n)))
+    assert np.isnan(result.bounds(entry, result.scores[1])).all()
+
+
+@pytest.mark.parametrize(
+    ("options", "reason"),
+    [
+        ({"resampling": "drawn_folds:5"}, "twice"),
+        ({"resampling": "kfold:5", "stratify": True}, "fixed numbers of each class"),
+        ({"resampling": "kfold:5", "groups": np.arange(len(Y)) // 3}, "groups"),
+        ({"resampling": Splits.of(KFoldOfSklearn(3).split(X), len(Y))}, "given"),
+        ({"resampling": "nested:3:3", "select_by": "zero_one"}, "rows of all splits"),
+    ],
+)
+def test_no_bound_is_shown_where_none_is_proven(options, reason):
+    result = evaluate(X, Y, learner="naive_bayes", measure="zero_one,accuracy", execution=SERIAL, **options)
+    assert reason in result.unbounded
+    for entry, score in product(result.entries, result.scores):
+        assert np.isnan(result.bounds(entry, score)).all()
+
+
+def test_bounds_of_a_setting_selected_inside_each_split_and_of_accuracy():
+    options = {"resampling": "nested:3:3", "select_by": "zero_one", "select": "each"}
+    result = evaluate(X, Y, learner="naive_bayes", measure="zero_one,accuracy", execution=SERIAL, **options)
+    (entry,), (error, accuracy) = result.entries, result.scores
+    assert np.all(result.bounds(entry, error) > result.of_splits(entry, error))
+    assert np.allclose(result.bounds(entry, accuracy), 1 - result.bounds(entry, error), rtol=0, atol=1e-15)
 
 
 def test_learners_are_compared_on_the_same_splits():

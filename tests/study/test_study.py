@@ -33,6 +33,7 @@ PERTURBED: dict[str, Any] = {
     "rare": 0.05,
     "learner": "another",
     "C": (1.0, 10.0),
+    "alpha": (0.5,),
     "gamma": (0.5,),
     "scale": "none",
     "solver": "libsvm",
@@ -65,6 +66,7 @@ OF_PART = {
     "positive": {"certify": "holdout", "claim": "sensitivity"},
     "outer_splits": {"certify": "nested"},
     "outer_share": {"certify": "nested"},
+    "alpha": {"learner": "ridge"},
     "costs": {"criterion": "cost:a=1,b=2"},
     "param": {"learner": "forest"},
     "sample": {"learner": "forest"},
@@ -347,7 +349,7 @@ def test_options_in_other_words():
     assert Study.of() == Study() == Study.of(learner="svm", certify="occam")
 
 
-@pytest.mark.parametrize("name", ["scaling", "c", "K", "alpha", "protocol", "certification", ""])
+@pytest.mark.parametrize("name", ["scaling", "c", "K", "lambda", "protocol", "certification", ""])
 def test_an_unknown_option_is_named_with_those_that_are_known(name):
     for make in (Study.of, Study().replace):
         with pytest.raises(InputError) as refused:

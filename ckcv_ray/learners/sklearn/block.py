@@ -86,7 +86,7 @@ class Block:
     @cached_property
     def constant(self) -> bool:
         """Whether the training rows are of a single class, which most estimators refuse."""
-        return bool(np.all(self.y == self.y[0]))
+        return not self.task.has_numbers and bool(np.all(self.y == self.y[0]))
 
     @property
     def X(self) -> Rows:

@@ -33,6 +33,8 @@ from ckcv_ray.validation import integer
 COPIES = 4  # copies of a split's rows that a fit may hold at once
 FEW_ROWS = 12
 _storable: set[str] = set()  # estimators of this process, in their JSON form, whose models can be stored
+CLASSES = frozenset({Kind.BINARY, Kind.MULTICLASS})
+NUMBERS = frozenset({Kind.REGRESSION})
 WEIGHTS_BY_POSITION = ("HistGradientBoostingClassifier",)  # among the classes that have training rows
 OVERHEAD_ROWS = 500  # a fit on no rows takes about as long as these many rows more
 
@@ -71,7 +73,7 @@ class EstimatorLearner:
     name: ClassVar[str]
     spec: ClassVar[Spec]
     space: ClassVar[Space] = {}
-    kinds: ClassVar[frozenset[Kind]] = frozenset({Kind.BINARY, Kind.MULTICLASS})
+    kinds: ClassVar[frozenset[Kind]] = CLASSES
     ranks: ClassVar[bool] = True
     trees: ClassVar[bool] = False  # whether its models split columns at values
     convergence_advice: ClassVar[str] = "raise max_iter, or narrow the search space"
@@ -330,6 +332,18 @@ class AnyEstimator(WeightedLearner):
         return self.estimator
 
     @property
+    def kinds(self) -> frozenset[Kind]:  # type: ignore[override]
+        """Kinds of task: a regressor predicts numbers."""
+        from sklearn.base import is_regressor
+
+        return NUMBERS if is_regressor(self.new()) else CLASSES
+
+    @property
+    def ranks(self) -> bool:  # type: ignore[override]
+        """Whether scores order rows: of a regressor there are none."""
+        return self.kinds == CLASSES
+
+    @property
     def trees(self) -> bool:  # type: ignore[override]
         """Whether the estimator's name says that its models are trees."""
         name = type(last_step(self.new())).__name__
@@ -338,9 +352,13 @@ class AnyEstimator(WeightedLearner):
     def canonical(self, task: Task) -> Self:
         """Return the canonical form, if its models can be stored; that is tried on a few rows of each class.
 
+        Models that predict numbers are never stored.
+
         Raises:
             InputError: they cannot.
         """
+        if task.has_numbers:
+            return self
         if (text := json.dumps(self.spec)) not in _storable and self._try_to_store(task):
             _storable.add(text)
         return super().canonical(task)

@@ -26,7 +26,7 @@ class FittedEstimator:
     Attributes:
         setting: the hyperparameters it was fitted at.
         estimator: fitted on class numbers.
-        n_classes: number of classes of the task.
+        n_classes: number of classes of the task; 0 if it predicts numbers.
     """
 
     setting: Mapping[str, Any]
@@ -51,6 +51,8 @@ class FittedEstimator:
     def answers(self, X: Rows, needs: frozenset[str]) -> Answers:
         """Return what the estimator says of rows X [rows, d], all at once."""
         with quiet():
+            if not self.n_classes:
+                return Answers(value=values(self.estimator, X))
             label = classes(self.estimator, X, self.n_classes)
             rank = _score(self.estimator, X, self.n_classes) if RANK in needs else None
             shares = _probability(self.estimator, X, self.n_classes) if PROBABILITY in needs else None
@@ -110,6 +112,20 @@ def classes(estimator: Any, X: Rows, n_classes: int) -> Classes:
         wrong = predicted[(number != predicted) | (number < 0) | (number >= n_classes)][0]
         raise ValueError(f"it predicts {wrong}, which is not one of the classes 0 to {n_classes - 1}")
     return number
+
+
+def values(estimator: Any, X: Rows) -> NDArray[np.float64]:
+    """Return the numbers that an estimator predicts.
+
+    Raises:
+        ValueError: it predicts something else.
+    """
+    predicted = np.asarray(estimator.predict(X))
+    if predicted.shape != (len(X),) or predicted.dtype.kind not in "iuf":
+        raise ValueError(f"it predicts an array of shape {predicted.shape} and type {predicted.dtype}")
+    if not np.all(np.isfinite(predicted)):
+        raise ValueError(f"it predicts {predicted[~np.isfinite(predicted)][0]}")
+    return predicted.astype(np.float64)
 
 
 def iterations(estimator: Any) -> int:

@@ -4,18 +4,11 @@ A search space depends on nothing but the learner: never on the labels.
 """
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from ckcv_ray.learners.sklearn.learner import EstimatorLearner, WeightedLearner
 from ckcv_ray.learners.sklearn.space import Space
-from ckcv_ray.learners.sklearn.spec import Spec
-
-
-def _scaled(path: str, **params: Any) -> Spec:
-    """Return an estimator of standardised columns."""
-    last: Spec = {"class": path, **({"params": params} if params else {})}
-    steps = [["scale", {"class": "sklearn.preprocessing:StandardScaler"}], ["model", last]]
-    return {"class": "sklearn.pipeline:Pipeline", "params": {"steps": steps}}
+from ckcv_ray.learners.sklearn.spec import Spec, scaled
 
 
 @dataclass(frozen=True)
@@ -23,7 +16,7 @@ class Linear(WeightedLearner):
     """Logistic regression on standardised columns."""
 
     name = "linear"
-    spec: ClassVar[Spec] = _scaled("sklearn.linear_model:LogisticRegression", max_iter=1000)
+    spec: ClassVar[Spec] = scaled("sklearn.linear_model:LogisticRegression", max_iter=1000)
     space: ClassVar[Space] = {"C": tuple(10.0 ** (e / 2) for e in range(-6, 5))}
 
 
@@ -74,7 +67,7 @@ class Neighbors(EstimatorLearner):
     """The nearest neighbours of standardised columns; a path over their number."""
 
     name = "neighbors"
-    spec: ClassVar[Spec] = _scaled("sklearn.neighbors:KNeighborsClassifier")
+    spec: ClassVar[Spec] = scaled("sklearn.neighbors:KNeighborsClassifier")
     space: ClassVar[Space] = {"n_neighbors": (1, 3, 5, 7, 9, 11, 15), "weights": ("uniform", "distance")}
 
 
@@ -106,7 +99,7 @@ class MLP(EstimatorLearner):
     """A neural network with one or two hidden layers on standardised columns."""
 
     name = "mlp"
-    spec: ClassVar[Spec] = _scaled("sklearn.neural_network:MLPClassifier", max_iter=300)
+    spec: ClassVar[Spec] = scaled("sklearn.neural_network:MLPClassifier", max_iter=300)
     space: ClassVar[Space] = {"alpha": (0.0001, 0.01, 1.0), "hidden_layer_sizes": ([16], [64], [32, 32])}
 
 

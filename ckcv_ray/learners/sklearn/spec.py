@@ -22,6 +22,13 @@ LIBRARY = "sklearn"
 _trusted: set[str] = {LIBRARY}
 
 
+def scaled(path: str, **params: Any) -> Spec:
+    """Return the form of an estimator of standardised columns."""
+    last: Spec = {"class": path, **({"params": params} if params else {})}
+    steps = [["scale", {"class": "sklearn.preprocessing:StandardScaler"}], ["model", last]]
+    return {"class": "sklearn.pipeline:Pipeline", "params": {"steps": steps}}
+
+
 class UntrustedError(InputError):
     """A study names a package that may not be imported."""
 
@@ -65,21 +72,30 @@ def as_spec(name: str, value: Any) -> Spec:
     """
     if value is None:
         raise InputError(f"{name} is not given: name one as {FORM}")
-    from sklearn.base import is_classifier
-
     if isinstance(value, str):
         value = {"class": value}
     if isinstance(value, Mapping):
         built = _built(name, value)
-        if not is_classifier(built):
-            raise InputError(f"{name}={value.get('class')!r} is not a classifier: expected {FORM}")
+        if not _predicts(built):
+            raise InputError(
+                f"{name}={value.get('class')!r} predicts neither classes nor numbers: expected {FORM}"
+            )
         return _of_object(name, built)
-    if isinstance(value, type) or not (hasattr(value, "get_params") and is_classifier(value)):
-        raise InputError(f"{name}={quoted(value)} is not a classifier: give an object, or {FORM}")
+    if isinstance(value, type) or not (hasattr(value, "get_params") and _predicts(value)):
+        raise InputError(
+            f"{name}={quoted(value)} predicts neither classes nor numbers: give an object, or {FORM}"
+        )
     spec = _of_object(name, value)
     for package in packages(spec):
         trust(package)
     return spec
+
+
+def _predicts(estimator: Any) -> bool:
+    """Return whether an estimator is a classifier or a regressor."""
+    from sklearn.base import is_classifier, is_regressor
+
+    return bool(is_classifier(estimator) or is_regressor(estimator))
 
 
 def build(spec: Mapping[str, Any]) -> Any:

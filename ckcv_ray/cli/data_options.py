@@ -1,0 +1,179 @@
+"""Options that say what is learned from: files, columns and what they are."""
+
+from csv import reader
+from pathlib import Path
+from typing import Annotated, NamedTuple
+
+import pyarrow as pa
+import typer
+
+from ckcv_ray.cli.options import option, with_options
+from ckcv_ray.data.columns import Asked
+from ckcv_ray.data.files import Reading
+from ckcv_ray.data.named import Columns
+from ckcv_ray.data.task import Task, TestRows, learning_task, make_test_rows, read
+
+SOURCES = (
+    "File with one row per example: .csv or .tsv (also .gz, .bz2, .zst), .parquet, .feather, .xlsx, .npz "
+    "(arrays X and y) or .svmlight. Or a named "
+    "set: sklearn:breast_cancer, ida:titanic:1, twonorm:400:0 (400 rows, seed 0), ringnorm:400:0, "
+    "waveform:400:0."
+)
+
+COLUMNS = "Columns"
+
+IdaFile = Annotated[
+    Path | None,
+    option("Archive with the ida: sets, .npz or .mat.", "CKCV_IDA, else the file of ckcv fetch"),
+]
+
+
+def reading_of(
+    separator: Annotated[
+        str | None, option("What separates the columns of text tables, such as ;.", "found", panel=COLUMNS)
+    ] = None,
+    sheet: Annotated[str | None, option("Sheet of Excel workbooks.", "its only one", panel=COLUMNS)] = None,
+) -> Reading:
+    """Collect what files do not say about themselves."""
+    return Reading(separator, sheet)
+
+
+def asked_of(
+    categorical: Annotated[
+        str | None, option("Columns of categories although they hold numbers, such as ward.", panel=COLUMNS)
+    ] = None,
+    numeric: Annotated[
+        str | None,
+        option(
+            "Columns of numbers although some cells hold text, which are then gaps, such as dose.",
+            panel=COLUMNS,
+        ),
+    ] = None,
+    date: Annotated[str | None, option("Columns of dates, such as admitted.", panel=COLUMNS)] = None,
+) -> Asked:
+    """Collect the columns whose kind is said."""
+    return Asked(*(tuple(_names(names) or ()) for names in (categorical, numeric, date)))
+
+
+class Chosen(NamedTuple):
+    """Columns that were read, and which of them are what; ``left_out`` are not learned from."""
+
+    columns: Columns
+    target: str | None
+    features: list[str] | None
+    left_out: list[str]
+    source: str
+    group: str | None
+    asked: Asked
+    ida_file: Path | None
+    reading: Reading
+
+    def task(self, numbers: bool = False) -> Task:
+        """Return the task of these columns; see ``data.task.learning_task``.
+
+        Raises:
+            InputError: they cannot be learned from.
+        """
+        rest = self.left_out, self.source, self.group, self.asked, numbers
+        return learning_task(self.columns.learn, self.target, self.features, *rest)
+
+
+@with_options(asked=asked_of, reading=reading_of)
+def columns_of(
+    asked: Asked,
+    reading: Reading,
+    source: Annotated[str, typer.Argument(metavar="DATA", help=SOURCES, show_default=False)],
+    target: Annotated[
+        str | None, option("Column to predict, such as outcome.", "target, y, label or class")
+    ] = None,
+    features: Annotated[str | None, option("Columns to learn from, such as age,dose.", "all others")] = None,
+    drop: Annotated[str | None, option("Columns to leave out, such as id,name.")] = None,
+    group: Annotated[
+        str | None,
+        option(
+            "Column that says which rows belong together, such as patient: bounds are then about a new "
+            "patient's rows. It is not learned from.",
+            "rows are independent",
+        ),
+    ] = None,
+    row_id: Annotated[
+        str | None,
+        typer.Option(
+            "--id", help="Column that names the rows. It is not learned from.", rich_help_panel=COLUMNS
+        ),
+    ] = None,
+    ida_file: IdaFile = None,
+) -> Chosen:
+    """Read columns, and which of them are what, from options.
+
+    Raises:
+        InputError: the data cannot be read.
+    """
+    columns = read(source, ida_file, reading)
+    left_out = [*(_names(drop) or []), *([row_id] if row_id else [])]
+    return Chosen(columns, target, _names(features), left_out, source, group, asked, ida_file, reading)
+
+
+class Table(NamedTuple):
+    """A task, the test rows that came with it, and how its file was read."""
+
+    task: Task
+    test: pa.Table | None
+    ida_file: Path | None
+    reading: Reading
+
+
+@with_options(chosen=columns_of)
+def table_of(chosen: Chosen) -> Table:
+    """Read a task from options.
+
+    Raises:
+        InputError: the data cannot be read or learned from.
+    """
+    return Table(chosen.task(), chosen.columns.test, chosen.ida_file, chosen.reading)
+
+
+class Data(NamedTuple):
+    """The learning task, and test rows if there are any."""
+
+    task: Task
+    test: TestRows | None
+
+
+@with_options(table=table_of)
+def data_of(
+    table: Table,
+    test: Annotated[
+        str | None,
+        option(
+            "Rows to measure the finished ensemble on: a file such as new.csv, or a named set, of which the "
+            "test rows are taken.",
+            "the test rows of a named set",
+        ),
+    ] = None,
+    unlabelled: Annotated[
+        str | None,
+        option(
+            "Rows without labels, such as new.csv: with --certify holdout they certify the model fitted on "
+            "all rows, by how often it differs from the one certified.",
+            panel="Certificate",
+        ),
+    ] = None,
+) -> Data:
+    """Read the task and the test rows from options.
+
+    Raises:
+        InputError: the data cannot be read or learned from.
+    """
+    task, rows, ida_file, reading = table
+    if unlabelled:
+        task = task.with_unlabelled(read(unlabelled, ida_file, reading.fitting(unlabelled)).learn)
+    if test:
+        others = read(test, ida_file, reading.fitting(test))
+        rows = others.learn if others.test is None else others.test
+    return Data(task, make_test_rows(rows, task))
+
+
+def _names(text: str | None) -> list[str] | None:
+    """Parse column names from a,b,c; names that contain a comma are quoted, as in a CSV file."""
+    return (next(reader([text], skipinitialspace=True)) or [""]) if text is not None else None

@@ -1,0 +1,154 @@
+"""Options of a study and of a procedure, from the fields of their parts (``core.options``)."""
+
+from collections.abc import Iterable, Iterator
+from inspect import Parameter, signature
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from ckcv_ray.cli.options import flag, option
+from ckcv_ray.cli.output import say
+from ckcv_ray.core.measures import Kind
+from ckcv_ray.core.named_divisions import FORMS
+from ckcv_ray.core.options import Option, options
+from ckcv_ray.core.scores import SCORE_NAMES
+from ckcv_ray.errors import plain
+from ckcv_ray.learners import AnyEstimator, register_installed
+from ckcv_ray.study import SLOTS, Study, named_parts, read_toml
+from ckcv_ray.study.procedure import Procedure
+
+NUMBERS = {Kind.REGRESSION}
+PARTS = {
+    "learner": (
+        "Learner to fit: {}; or any other of scikit-learn, such as sklearn.naive_bayes:BernoulliNB. Several, "
+        "such as a,b, are compared with each other; all compares those that suit the size of the table.",
+        "Study",
+    ),
+    "resampling": (
+        "How rows are split: complete (random splits for each k, the paper's method) or rotation (the k "
+        "splits of one shuffle, conventional k-fold cross validation).",
+        "Study",
+    ),
+    "criterion": (
+        "What is minimised over the candidates. error: the bound on the error, the paper's. balanced: the "
+        "mean of the bounds on each class's error. cost:sick=10,healthy=1: the bound on a decision's cost. "
+        "mean_error: the share of wrong rows itself, which is no bound.",
+        "Study",
+    ),
+    "certify": (
+        "Source of the proven bound. occam: the run's own counts; it costs nothing and is always computed. "
+        "holdout: a share of the rows, unused until the end; gives a close bound. nested: the selection is "
+        "repeated in each of several outer splits, and the ensemble of what was selected is certified.",
+        "Certificate",
+    ),
+}
+
+
+def study_of(study: Path | None = None, **given: Any) -> Study:
+    """Make a study from options, which take precedence over those of a TOML file.
+
+    Raises:
+        InputError: an option is unknown, out of its range, or does not apply to the chosen parts.
+    """
+    values = read_toml(study) if study else {}
+    return Study.of(**values | {name: value for name, value in given.items() if value is not None})
+
+
+def procedure_of(
+    resampling: Annotated[
+        str,
+        typer.Option(
+            help=f"How rows are divided: {FORMS}. Those that are nested select settings inside each training "
+            "set, and need --select-by.",
+            rich_help_panel="Procedure",
+        ),
+    ] = "kfold:10",
+    measure: Annotated[
+        str | None,
+        option(
+            f"What is measured on every split, such as accuracy,auc: {', '.join(SCORE_NAMES)}, or any "
+            "scorer of scikit-learn.",
+            "zero_one, of numbers rmse",
+            "Procedure",
+        ),
+    ] = None,
+    select_by: Annotated[
+        str | None,
+        option("Measure by which settings are selected.", "every setting is scored", "Procedure"),
+    ] = None,
+    select: Annotated[
+        str,
+        typer.Option(
+            help="What is selected: one setting, the best on average over all splits, or another in each.",
+            rich_help_panel="Procedure",
+        ),
+    ] = "one",
+    stratify: Annotated[
+        bool, flag("--stratify", "Give each part of a split the same share of every class.", "Procedure")
+    ] = False,
+    seed: Annotated[int, typer.Option(help="Seed of the splits.", rich_help_panel="Procedure")] = 0,
+    **learner: Any,
+) -> Procedure:
+    """Make a procedure of cross validation from options.
+
+    Raises:
+        InputError: an option is unknown or out of its range.
+    """
+    given = {name: value for name, value in learner.items() if value is not None}
+    return Procedure.of(resampling, measure, select_by, select, seed, stratify, **given)
+
+
+def offered(slot: str, numbers: bool = False) -> dict[str, Any]:
+    """Return the parts that ``--help`` names; an estimator is chosen by its class, as in "module:Class".
+
+    Learners of numbers are among them if ``numbers``.
+    """
+    named = {name: part for name, part in named_parts(slot).items() if part is not AnyEstimator}
+    return {name: part for name, part in named.items() if numbers or getattr(part, "kinds", None) != NUMBERS}
+
+
+def _parameters(slots: Iterable[str], own: Iterable[str], numbers: bool = False) -> Iterator[Parameter]:
+    """Generate a parameter for each choice of a part, each option of the parts, and some of a study."""
+    for slot in slots:
+        text, panel = PARTS[slot]
+        if len(choices := offered(slot, numbers)) > 1:
+            names = " or ".join(choices)
+            yield _parameter(slot, str, option(text.format(names), next(iter(choices)), panel))
+    parts = [part for slot in slots for part in offered(slot, numbers).values()]
+    declared = [one for part in parts for one in options(part).items()]
+    declared += [(name, one) for name, one in options(Study).items() if name in own]
+    first: dict[str, Any] = {}
+    for name, one in declared:  # several learners may have an option
+        first.setdefault(name, one)
+    for name, one in first.items():
+        yield _declared(name, one.metadata["option"])
+
+
+def _study_parameters() -> Iterator[Parameter]:
+    """Generate a parameter for each choice of a part, and for each option of the parts and of a study."""
+    yield from _parameters(SLOTS, options(Study))
+    text = "TOML file with study options; those on the command line take precedence."
+    yield _parameter("study", Path, option(text, None, "Study"))
+
+
+def _declared(name: str, declared: Option) -> Parameter:
+    if declared.kind is bool:
+        return _parameter(name, bool, flag(f"--{name.replace('_', '-')}", declared.help, declared.panel))
+    return _parameter(name, declared.kind, option(declared.help, declared.shown, declared.panel))
+
+
+def _parameter(name: str, kind: type, shown: Any) -> Parameter:
+    annotation = Annotated[kind | None, shown]  # type: ignore[valid-type]
+    return Parameter(name, Parameter.POSITIONAL_OR_KEYWORD, default=None, annotation=annotation)
+
+
+for broken in register_installed():
+    say(plain(broken))
+procedure_of.__signature__ = signature(procedure_of).replace(  # type: ignore[attr-defined]
+    parameters=[
+        *(one for name, one in signature(procedure_of).parameters.items() if name != "learner"),
+        *_parameters(["learner"], ("encode", "fill", "rare"), numbers=True),
+    ]
+)
+study_of.__signature__ = signature(study_of).replace(parameters=list(_study_parameters()))  # type: ignore[attr-defined]

@@ -1,0 +1,88 @@
+"""Ridge regression: all penalties from one singular value decomposition.
+
+With standardised columns X = U S V' and centred y the coefficients at a penalty a are
+V S (S^2 + a)^-1 U'y (Hoerl, Kennard, Technometrics 12, 1970): another one costs two products with a vector.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import ClassVar, Self
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from ckcv_ray.core.measures import Kind
+from ckcv_ray.core.options import Option, check_options, option
+from ckcv_ray.core.scores import Answers
+from ckcv_ray.data.schema import Rows
+from ckcv_ray.data.task import Task
+from ckcv_ray.learners.base import Setting
+from ckcv_ray.learners.simple import SimpleLearner
+from ckcv_ray.validation import grid
+
+Values = NDArray[np.float64]
+PENALTIES = tuple(10.0 ** (e / 2) for e in range(-6, 9))
+USUAL = (1.0,)
+
+
+@dataclass(frozen=True)
+class RidgeModel:
+    """A ridge regression: rows X are worth X ``coefficients`` + ``intercept``."""
+
+    alpha: float
+    coefficients: Values
+    intercept: float
+
+    def answers(self, X: Rows, needs: frozenset[str]) -> Answers:
+        """Return the values predicted for rows X [rows, d]."""
+        return Answers(value=X @ self.coefficients + self.intercept)
+
+
+@dataclass(frozen=True)
+class Ridge(SimpleLearner):
+    """Ridge regression on standardised columns; one path over the penalty.
+
+    Attributes:
+        alpha: penalties, positive; sorted, made unique, rounded to 12 significant digits.
+
+    Raises:
+        InputError: a penalty is not a positive number.
+    """
+
+    name: ClassVar[str] = "ridge"
+    kinds: ClassVar[frozenset[Kind]] = frozenset({Kind.REGRESSION})
+    schema: ClassVar[pa.Schema] = pa.schema(
+        [("alpha", pa.float64()), ("coefficients", pa.list_(pa.float64())), ("intercept", pa.float64())]
+    )
+    model: ClassVar[type[RidgeModel]] = RidgeModel
+
+    alpha: tuple[float, ...] = option(
+        PENALTIES, Option(grid, "Penalties of ridge to try, in the same form as C.", shown="log:-3:4:15")
+    )
+
+    def __post_init__(self) -> None:
+        check_options(self)
+
+    @property
+    def paths(self) -> Sequence[Sequence[Setting]]:
+        """One path, over the penalty."""
+        return [[{"alpha": alpha} for alpha in self.alpha]]
+
+    def usual(self, task: Task) -> Self:
+        """Return the learner at a penalty of 1, unless others were asked for."""
+        return replace(self, alpha=USUAL) if self == Ridge() else self
+
+    def fit(self, X: Rows, y: Values, settings: Sequence[Setting]) -> list[RidgeModel]:
+        """Fit a model at each penalty."""
+        mean, spread = X.mean(axis=0), X.std(axis=0)
+        scale = np.where(spread > 0, spread, 1.0)
+        left, singular, right = np.linalg.svd((X - mean) / scale, full_matrices=False)
+        projected = left.T @ (y - y.mean())
+        models = []
+        for setting in settings:
+            shrunken = singular / (singular * singular + setting["alpha"])
+            coefficients = right.T @ (shrunken * projected) / scale
+            intercept = float(y.mean() - mean @ coefficients)
+            models.append(RidgeModel(setting["alpha"], coefficients, intercept))
+        return models

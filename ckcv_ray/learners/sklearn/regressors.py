@@ -1,0 +1,117 @@
+"""Regressors of scikit-learn by short names, with search spaces that are a good start."""
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from ckcv_ray.core.measures import Kind
+from ckcv_ray.learners.sklearn.learner import NUMBERS, EstimatorLearner
+from ckcv_ray.learners.sklearn.space import Space
+from ckcv_ray.learners.sklearn.spec import Spec, scaled
+
+TENTHS = tuple(10.0 ** (e / 2) for e in range(-6, 3))
+
+
+@dataclass(frozen=True)
+class Regressor(EstimatorLearner):
+    """A base class for learners of numbers."""
+
+    kinds: ClassVar[frozenset[Kind]] = NUMBERS
+    ranks: ClassVar[bool] = False
+
+
+@dataclass(frozen=True)
+class Mean(Regressor):
+    """The mean, or the median, of the training rows."""
+
+    name = "mean"
+    spec: ClassVar[Spec] = {"class": "sklearn.dummy:DummyRegressor"}
+    space: ClassVar[Space] = {"strategy": ("mean", "median")}
+
+
+@dataclass(frozen=True)
+class LinearRegression(Regressor):
+    """Least squares, without a penalty."""
+
+    name = "linear_regression"
+    spec: ClassVar[Spec] = {"class": "sklearn.linear_model:LinearRegression"}
+    space: ClassVar[Space] = {"fit_intercept": (True,)}
+
+
+@dataclass(frozen=True)
+class Lasso(Regressor):
+    """Least squares with an absolute penalty, on standardised columns."""
+
+    name = "lasso"
+    spec: ClassVar[Spec] = scaled("sklearn.linear_model:Lasso", max_iter=10_000)
+    space: ClassVar[Space] = {"alpha": TENTHS}
+
+
+@dataclass(frozen=True)
+class NeighborsRegressor(Regressor):
+    """The mean of the nearest neighbours, on standardised columns."""
+
+    name = "neighbors_regressor"
+    spec: ClassVar[Spec] = scaled("sklearn.neighbors:KNeighborsRegressor")
+    space: ClassVar[Space] = {"n_neighbors": (1, 3, 5, 9, 15, 25), "weights": ("uniform", "distance")}
+
+
+@dataclass(frozen=True)
+class TreeRegressor(Regressor):
+    """A regression tree."""
+
+    name = "tree_regressor"
+    trees = True
+    spec: ClassVar[Spec] = {"class": "sklearn.tree:DecisionTreeRegressor"}
+    space: ClassVar[Space] = {"min_samples_leaf": (1, 5, 20), "max_depth": (None, 3, 6)}
+
+
+@dataclass(frozen=True)
+class ForestRegressor(Regressor):
+    """A random forest of regression trees."""
+
+    name = "forest_regressor"
+    trees = True
+    spec: ClassVar[Spec] = {"class": "sklearn.ensemble:RandomForestRegressor"}
+    space: ClassVar[Space] = {
+        "max_features": ("sqrt", 0.5, 1.0),
+        "min_samples_leaf": (1, 3, 10),
+        "n_estimators": (100,),
+    }
+
+
+@dataclass(frozen=True)
+class BoostingRegressor(Regressor):
+    """Gradient boosting of regression trees on histograms."""
+
+    name = "boosting_regressor"
+    trees = True
+    spec: ClassVar[Spec] = {
+        "class": "sklearn.ensemble:HistGradientBoostingRegressor",
+        "params": {"early_stopping": False},
+    }
+    space: ClassVar[Space] = {
+        "learning_rate": (0.03, 0.1, 0.3),
+        "max_iter": (25, 50, 100, 200),
+        "max_leaf_nodes": (7, 31),
+    }
+
+
+@dataclass(frozen=True)
+class SVR(Regressor):
+    """Support vector regression with a Gaussian kernel, on standardised columns."""
+
+    name = "svr"
+    spec: ClassVar[Spec] = scaled("sklearn.svm:SVR")
+    space: ClassVar[Space] = {"C": (0.1, 1.0, 10.0, 100.0), "gamma": ("scale", 0.01, 0.1, 1.0)}
+
+
+REGRESSORS: tuple[type[Any], ...] = (
+    LinearRegression,
+    Lasso,
+    NeighborsRegressor,
+    TreeRegressor,
+    ForestRegressor,
+    BoostingRegressor,
+    SVR,
+    Mean,
+)

@@ -1,0 +1,357 @@
+"""Procedures that predict numbers: the figures of scikit-learn, bounds for clipped errors, clear refusals."""
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from sklearn.compose import make_column_transformer
+from sklearn.datasets import load_diabetes
+from sklearn.ensemble import RandomForestRegressor
+from sklearn.linear_model import LinearRegression
+from sklearn.linear_model import Ridge as SklearnRidge
+from sklearn.model_selection import GridSearchCV, GroupKFold, cross_validate
+from sklearn.neighbors import KNeighborsRegressor
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder, StandardScaler, TargetEncoder
+
+from ckcv_ray import Execution, Procedure, Study, evaluate, load_scores
+from ckcv_ray.core.losses import ONE
+from ckcv_ray.core.measures import Kind
+from ckcv_ray.core.schedule import Stage
+from ckcv_ray.core.scores import Answers, score_of
+from ckcv_ray.data.task import Task, learning_task
+from ckcv_ray.errors import InputError
+from ckcv_ray.learners import LEARNERS
+from ckcv_ray.learners.encoding import Categories, Encoding
+from ckcv_ray.learners.ridge import Ridge
+from ckcv_ray.learners.sklearn import REGRESSORS
+from ckcv_ray.runs.assess import assess
+from ckcv_ray.runs.assessed import rounded
+from ckcv_ray.runs.run import run
+from ckcv_ray.study.assessment import OUTER, Assessment
+
+SERIAL = Execution("serial")
+X, Y = load_diabetes(return_X_y=True)
+X, Y = X[::3], Y[::3]
+TASK = Task.of(X, Y, numbers=True)
+HIGH = np.greater(Y, np.median(Y))
+THEIRS = {
+    "rmse": "neg_root_mean_squared_error",
+    "squared": "neg_mean_squared_error",
+    "absolute": "neg_mean_absolute_error",
+    "mape": "neg_mean_absolute_percentage_error",
+    "r2": "r2",
+    "explained_variance": "explained_variance",
+    "max_error": "neg_max_error",
+    "neg_median_absolute_error": "neg_median_absolute_error",
+}
+
+
+def pairs(procedure, task=TASK):
+    problem = Assessment.of(procedure, task)
+    return [problem.rows(Stage.SELECT, OUTER, number) for number in range(problem.sizes[OUTER].n_splits)]
+
+
+@pytest.mark.parametrize("resampling", ["holdout:0.3", "kfold:5", "repeated_kfold:3x2", "bootstrap:4"])
+@pytest.mark.parametrize(
+    "estimator",
+    [
+        LinearRegression(),
+        make_pipeline(StandardScaler(), KNeighborsRegressor(3)),
+        RandomForestRegressor(7, random_state=1),
+    ],
+    ids=["linear", "neighbors", "forest"],
+)
+def test_scores_are_those_of_cross_validate(estimator, resampling):
+    """To the last digit, on the same splits, for every score that scikit-learn has."""
+    measures = [name for name in THEIRS if name != "max_error"]
+    result = evaluate(
+        X, Y, learner=estimator, resampling=resampling, measure=[*measures, "neg_max_error"], execution=SERIAL
+    )
+    splits = pairs(result.problem.study)
+    found = cross_validate(estimator, X, Y, cv=splits, scoring=list(THEIRS.values()))
+    (entry,) = result.entries
+    for score in result.scores:
+        expected = found[f"test_{THEIRS.get(score.name, score.name)}"]
+        sign = 1 if score.greater else -1
+        assert np.array_equal(sign * result.of_splits(entry, score), expected), score.name
+
+
+def test_a_nested_selection_is_that_of_grid_search():
+    penalties = (0.1, 1.0, 10.0, 100.0)
+    pipeline = make_pipeline(StandardScaler(), SklearnRidge())
+    result = evaluate(
+        X,
+        Y,
+        learner=pipeline,
+        param={"alpha": penalties},
+        resampling="nested:4:3",
+        select_by="rmse",
+        select="each",
+        measure="rmse",
+        execution=SERIAL,
+    )
+    problem = result.problem
+    (entry,) = result.entries
+    for number, (train, scored) in enumerate(pairs(problem.study)):
+        inner = [problem.rows(Stage.SELECT, 1, i) for i in range(*problem.starts[number : number + 2])]
+        position = {row: i for i, row in enumerate(train.tolist())}
+        cv = [tuple(np.array([position[row] for row in part.tolist()]) for part in one) for one in inner]
+        search = GridSearchCV(
+            pipeline, {"ridge__alpha": penalties}, cv=cv, scoring="neg_root_mean_squared_error"
+        ).fit(X[train], Y[train])
+        assert entry.settings[number] == {"alpha": search.best_params_["ridge__alpha"]}
+        assert result.of_splits(entry, result.scores[0])[number] == -search.score(X[scored], Y[scored])
+
+
+@given(
+    st.integers(0, 10**6),
+    st.lists(st.sampled_from([1e-6, 0.1, 1.0, 30.0, 1e6]), min_size=1, max_size=3),
+    st.integers(3, 30),
+    st.integers(1, 40),
+)
+def test_ridge_is_that_of_scikit_learn_on_standardised_columns(seed, penalties, n, d):
+    rng = np.random.default_rng(seed)
+    X, y = rng.normal(size=(n, d)) * 10.0 ** rng.integers(-2, 3, d), rng.normal(size=n)
+    X[:, 0] = 3.0  # does not vary
+    learner = Ridge(tuple(penalties))
+    for alpha, model in zip(learner.alpha, learner.fit(X, y, learner.paths[0]), strict=True):
+        theirs = make_pipeline(StandardScaler(), SklearnRidge(alpha=alpha)).fit(X, y)
+        ours = model.answers(X, frozenset()).value
+        assert ours == pytest.approx(theirs.predict(X), rel=1e-6, abs=1e-6)
+
+
+@pytest.mark.parametrize("learner", [*(one.name for one in REGRESSORS), "ridge"])
+def test_every_learner_of_numbers_predicts_better_than_a_constant_or_equally_well(learner):
+    result = evaluate(X, Y, learner=f"{learner},mean" if learner != "mean" else "mean", execution=SERIAL)
+    score = result.scores[0]
+    assert score.name == "rmse"
+    means = [result.figures(entry, score).mean for entry in result.entries]
+    assert means[0] <= 1.05 * means[-1]
+
+
+def test_a_folder_keeps_the_numbers(tmp_path):
+    options = {
+        "learner": "ridge,tree_regressor",
+        "measure": "r2,clipped:50",
+        "groups": np.arange(len(Y)) // 2,
+    }
+    result = evaluate(X, Y, tmp_path / "a", SERIAL, **options)
+    again = load_scores(tmp_path / "a")
+    assert again.to_json() == result.to_json()
+    assert np.array_equal(again.problem.task.y, Y)
+    assert again.problem.task.kind is Kind.REGRESSION
+    assert Procedure.from_json(result.problem.study.to_json()) == result.problem.study
+
+
+def test_the_same_numbers_on_ray(ray_session, tmp_path):
+    options = {"learner": "ridge,forest_regressor", "measure": "rmse,clipped:80"}
+    serial = evaluate(X, Y, execution=SERIAL, **options)
+    on_ray = evaluate(X, Y, tmp_path / "a", Execution("ray", 2), **options)
+    assert on_ray.table().equals(serial.table())
+
+
+def test_a_procedure_is_known_by_its_numbers():
+    assert Task.of(X, Y + 1e-9, numbers=True).digest != TASK.digest
+    assert Task.of(X, Y.copy(), numbers=True).digest == TASK.digest
+    negative = np.where(np.arange(len(Y)) == 0, -0.0, Y)
+    positive = np.where(np.arange(len(Y)) == 0, 0.0, Y)
+    assert Task.of(X, negative, numbers=True).digest == Task.of(X, positive, numbers=True).digest
+
+
+# Claims
+
+
+@given(st.lists(st.just(0.0) | st.floats(1e-6, 1e4), min_size=1, max_size=60), st.floats(1e-3, 1e4))
+def test_a_clipped_error_is_bounded_by_what_is_proven_for_losses(errors, limit):
+    score = score_of(f"clipped:{limit!r}", Kind.REGRESSION)
+    y, said = np.zeros(len(errors)), Answers(value=np.array(errors))
+    sums = np.array(score.sums(y, said, 0))
+    mean = float(np.mean(np.minimum(errors, limit)))
+    assert len(sums) == score.n_sums(0)
+    assert score.of(y, said) == mean
+    assert score.pooled(sums) == pytest.approx(mean)
+    assert sums[2] == round(sums[2])
+    assert sums[2] * limit / ONE >= np.sum(np.minimum(errors, limit)) * (1 - 1e-12)
+    assert mean * (1 - 1e-12) <= score.bound(sums, 0.05) <= limit
+
+
+@pytest.mark.parametrize("rate", [0.02, 0.2, 0.6])
+def test_the_bound_on_a_clipped_error_holds_with_its_probability(rate):
+    """On losses of 0 and the limit, the worst case of a mean."""
+    score, rng, runs = score_of("clipped:10", Kind.REGRESSION), np.random.default_rng(3), 400
+    failures = 0
+    for _ in range(runs):
+        said = Answers(value=25.0 * (rng.random(40) < rate))
+        failures += score.bound(np.array(score.sums(np.zeros(40), said, 0)), 0.05) < 10 * rate
+    assert failures <= 0.05 * runs + 3 * np.sqrt(0.05 * 0.95 * runs)
+
+
+def test_a_single_split_says_what_is_proven():
+    result = evaluate(
+        X, Y, learner="ridge", resampling="holdout:0.5", measure="clipped:150,rmse", execution=SERIAL
+    )
+    (entry,), (clipped, rmse) = result.entries, result.scores
+    (bound,) = result.bounds(entry, clipped)
+    assert result.of_splits(entry, clipped)[0] < bound < 150
+    assert np.isnan(result.bounds(entry, rmse)).all()
+    assert "ridge: at most " in result.summary()
+    assert result.to_json()["entries"][0]["scores"]["clipped:150"]["bounds"] == [bound]
+
+
+def relative_error(y, predicted):
+    return np.mean(np.abs(predicted - y) / (1 + np.abs(y)))
+
+
+def test_a_function_of_the_user_sees_the_numbers():
+    result = evaluate(X, Y, learner="ridge", measure=["absolute", relative_error], execution=SERIAL)
+    (entry,) = result.entries
+    for number, (train, scored) in enumerate(pairs(result.problem.study)):
+        (model,) = Ridge((1.0,)).fit(X[train], Y[train], [{"alpha": 1.0}])
+        predicted = model.answers(X[scored], frozenset()).value
+        assert result.of_splits(entry, result.scores[1])[number] == relative_error(Y[scored], predicted)
+
+
+# Tables
+
+
+def frame(rows=120):
+    rng = np.random.default_rng(0)
+    town = rng.choice(["ash", "elm", "oak"], rows)
+    size = rng.normal(100, 20, rows)
+    price = 1000.0 * size + 20_000 * (town == "oak") + rng.normal(0, 5000, rows)
+    return pd.DataFrame({"town": town, "size": size}), price
+
+
+def test_a_table_of_categories_is_encoded_in_every_split():
+    table, price = frame()
+    result = evaluate(table, price, learner=LinearRegression(), measure="rmse", execution=SERIAL)
+    theirs = make_pipeline(
+        make_column_transformer((OneHotEncoder(), ["town"]), (StandardScaler(), ["size"])), LinearRegression()
+    )
+    task = Task.of(table, price, numbers=True)
+    found = cross_validate(
+        theirs, table, price, cv=pairs(result.problem.study, task), scoring="neg_root_mean_squared_error"
+    )
+    (entry,) = result.entries
+    assert result.of_splits(entry, result.scores[0]) == pytest.approx(-found["test_score"], rel=1e-9)
+
+
+def test_categories_become_means_of_the_numbers():
+    table, price = frame()
+    task, train = Task.of(table, price, numbers=True), np.arange(80)
+    encoder = Encoding(Categories.TARGET).fit(task, train)
+    theirs = TargetEncoder(target_type="continuous").fit(table[["town"]][:80], price[:80])
+    assert np.array_equal(encoder.transform(task.X)[:, 0], theirs.transform(table[["town"]].iloc[:])[:, 0])
+    assert sorted(row for fold in encoder.folds for row in fold) == train.tolist()
+    result = evaluate(table, price, learner="ridge", encode="target", execution=SERIAL)
+    assert result.complete
+
+
+def test_groups_stay_whole():
+    groups = np.repeat(np.arange(len(Y) // 2 + 1), 2)[: len(Y)]
+    result = evaluate(X, Y, learner="ridge", groups=groups, resampling="kfold:5", execution=SERIAL)
+    task = Task.of(X, Y, groups=groups, numbers=True)
+    for train, scored in pairs(result.problem.study, task):
+        assert not set(groups[train]) & set(groups[scored])
+
+
+def test_a_splitter_of_scikit_learn_is_taken_as_it_is():
+    groups = np.arange(len(Y)) // 4
+    result = evaluate(
+        X, Y, learner=LinearRegression(), resampling=GroupKFold(3), groups=groups, execution=SERIAL
+    )
+    found = cross_validate(
+        LinearRegression(), X, Y, groups=groups, cv=GroupKFold(3), scoring="neg_root_mean_squared_error"
+    )
+    assert np.array_equal(result.of_splits(result.entries[0], result.scores[0]), -found["test_score"])
+
+
+# Refusals
+
+
+@pytest.mark.parametrize(
+    ("y", "words"),
+    [
+        (["sick", "well", "sick", "well", "sick", "well"], "such as 'sick'"),
+        ([True, False, True, False, True, False], "bool"),
+        ([1.0, 2.0, np.nan, 4.0, 5.0, 6.0], "row 3"),
+        ([1.0, 2.0, np.inf, 4.0, 5.0, 6.0], "row 3"),
+        ([1e200, 2.0, 3.0, 4.0, 5.0, 6.0], "row 1"),
+        ([2.0] * 6, "nothing to learn"),
+        ([1.0] * 5, "expected (n, d) and (n,)"),
+    ],
+)
+def test_what_is_no_column_of_numbers_is_refused(y, words):
+    rows = np.arange(12.0).reshape(6, 2)
+    with pytest.raises(InputError) as refused:
+        Task.of(rows, np.array(y), numbers=True)
+    assert words in str(refused.value)
+
+
+def test_a_column_of_text_is_refused_with_a_way_out():
+    table = pa.table({"a": np.arange(8.0), "y": ["x", "y"] * 4})
+    with pytest.raises(InputError, match="choose a learner of classes such as forest"):
+        learning_task(table, numbers=True)
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"learner": "ridge", "measure": "zero_one"}, "choose absolute, mape, r2, rmse, squared, clipped:50"),
+        ({"learner": "ridge", "measure": "auc"}, "is not for numbers"),
+        ({"learner": "ridge", "measure": "clipped:0"}, "clipped:"),
+        ({"learner": "ridge", "measure": "clipped:x"}, "such as clipped:50"),
+        ({"learner": "ridge", "measure": "clipped:inf"}, "such as clipped:50"),
+        ({"learner": "ridge", "stratify": True}, "stratify"),
+        ({"learner": "ridge,forest"}, "compare those of one kind"),
+        ({"learner": "ridge", "alpha": (0.0,)}, "alpha"),
+        ({"learner": "forest"}, "to predict numbers, ckcv evaluate has learners such as ridge"),
+        ({"learner": "lasso", "param": {"alpha": (-1.0,)}}, "alpha"),
+    ],
+)
+def test_what_does_not_fit_is_refused(options, words):
+    with pytest.raises(InputError) as refused:
+        evaluate(X, Y + np.arange(len(Y)) / 1e4, execution=SERIAL, **options)
+    assert words in str(refused.value)
+
+
+def test_a_task_of_classes_is_no_task_of_numbers():
+    classes = Task.of(X, HIGH)
+    with pytest.raises(InputError, match="numbers=True"):
+        assess(Procedure.of(learner="ridge"), classes)
+    with pytest.raises(InputError, match="forest is not for numbers"):
+        assess(Procedure.of(learner="forest"), TASK)
+
+
+def test_nothing_is_certified_of_numbers():
+    for learner in ("ridge", LinearRegression()):
+        with pytest.raises(InputError, match="use ckcv evaluate"):
+            run(Study.of(learner=learner), X, HIGH, execution=SERIAL)
+    from ckcv_ray.study import Problem
+
+    with pytest.raises(InputError, match="use ckcv evaluate"):
+        Problem.of(Study(), TASK)
+
+
+def test_a_fit_that_fails_leaves_its_score_incomplete():
+    result = evaluate(
+        X, Y, learner=KNeighborsRegressor(120), resampling="kfold:5", measure="rmse", execution=SERIAL
+    )
+    assert not result.complete
+    assert "incomplete: 5 failed" in result.summary()
+
+
+def test_learners_of_numbers_are_registered_under_their_names():
+    for one in (*REGRESSORS, Ridge):
+        assert LEARNERS[one.name] is one
+        assert one().kinds == {Kind.REGRESSION}
+
+
+@given(st.floats(1e-9, 1e9))
+def test_a_bound_is_rounded_to_the_safe_side(bound):
+    high, low = float(rounded(bound, up=True)), float(rounded(bound, up=False))
+    assert low * (1 - 1e-12) <= bound <= high * (1 + 1e-12)
+    assert high - low <= 1.01e-3 * bound
