@@ -83,6 +83,10 @@ class Division(ABC):
     def split(self, units: Units, number: int, draws: Draws) -> Split:
         """Return split ``number``, 0 .. ``n_splits`` - 1."""
 
+    def counts(self, numbers: Index) -> NDArray[np.bool_]:
+        """Return which splits have a part in means over splits; others only show what fewer rows would do."""
+        return np.ones(len(numbers), np.bool_)
+
 
 def _folds(name: str, value: Any) -> int:
     return integer(name, value, least=2, most=MOST_SPLITS)
@@ -93,6 +97,7 @@ def _times(name: str, value: Any) -> int:
 
 
 FOLDS = Option(_folds, "Number of folds.", int, "10")
+SIZES = Option(_folds, "Numbers of rows to fit on.", int, "5")
 TIMES = Option(_times, "Number of splits.", int, "100")
 SHARE = Option(share, "Share of the rows to score.", float, "0.3")
 STRATIFY = Option(boolean, "Give each part the same share of every class.", bool, unsaid=True)
@@ -318,6 +323,46 @@ class Bootstrap(Division):
         return Split(np.sort(drawn), NOTHING, np.setdiff1d(np.arange(units.n), drawn))
 
 
+@dataclass(frozen=True)
+class LearningCurve(Division):
+    """Repeated sub-sampling, and the same rows scored after fits to fewer and fewer of the others.
+
+    Of ``sizes`` splits that follow each other the first fits on all other rows, and each next one on fewer of
+    them by a share 1 / ``sizes``. Only the first has a part in means over splits.
+
+    Attributes:
+        sizes: numbers of rows to fit on.
+        times: how often the rows to score are drawn.
+        share: of the rows to score, as of ``SingleSplit``.
+    """
+
+    name: ClassVar[str] = "learning_curve"
+
+    sizes: int = option(5, SIZES)
+    times: int = option(20, TIMES)
+    share: float = option(0.25, SHARE)
+
+    def n_splits(self, n: int) -> int:
+        """Return ``sizes`` * ``times``."""
+        text = f"{self.name}:{self.sizes}:{self.times}:{self.share:g}"
+        _check_scored(text, self.share, n)
+        if n - ceil(self.share * n - 1e-9) < self.sizes:
+            raise InputError(f"resampling={text} has more sizes than there are rows to fit on: ask for fewer")
+        return self.sizes * self.times
+
+    def split(self, units: Units, number: int, draws: Draws) -> Split:
+        """Return a split."""
+        time, left_out = divmod(number, self.sizes)
+        order = draws.generator(time).permutation(units.n)
+        scored = ceil(self.share * units.n - 1e-9)
+        fitted = ceil((units.n - scored) * (self.sizes - left_out) / self.sizes)
+        return Split(np.sort(order[scored : scored + fitted]), NOTHING, np.sort(order[:scored]))
+
+    def counts(self, numbers: Index) -> NDArray[np.bool_]:
+        """Return which splits fit on all rows that they do not score."""
+        return np.asarray(numbers % self.sizes == 0)
+
+
 DIVISIONS: dict[str, Any] = {
     one.name: one
     for one in (
@@ -329,6 +374,7 @@ DIVISIONS: dict[str, Any] = {
         LeavePOut,
         Subsampling,
         Bootstrap,
+        LearningCurve,
     )
 }
 

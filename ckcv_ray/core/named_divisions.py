@@ -7,6 +7,7 @@ from itertools import chain
 from typing import Any, ClassVar, Self
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ckcv_ray.core.divisions import DIVISIONS, NOTHING, Division, Draws, KFold, SingleSplit, Units
 from ckcv_ray.core.options import Option, option, options
@@ -102,6 +103,10 @@ class NestedSplits(Division):
         """Return an outer split."""
         return self.outer.split(units, number, draws)
 
+    def counts(self, numbers: Index) -> NDArray[np.bool_]:
+        """Return which outer splits have a part in means."""
+        return self.outer.counts(numbers)
+
 
 def nested_halves(folds: int = 5) -> NestedSplits:
     """Return k folds, of which the rows of the others are halved: to fit a setting, and to select it."""
@@ -116,7 +121,7 @@ def nested_kfold(outer: int = 5, inner: int = 5) -> NestedSplits:
 NESTED = {"nested_halves": nested_halves, "nested": nested_kfold}
 FORMS = (
     "holdout:0.3, kfold:10, repeated_kfold:10x5, drawn_folds:10, loo, lpo:2, subsampling:50:0.25, "
-    "bootstrap:50, nested_halves:5, nested:5:3"
+    "bootstrap:50, learning_curve:5:20:0.25, nested_halves:5, nested:5:3"
 )
 
 

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from ckcv_ray.reports.figures import INK, L_MS, WIDTH, inline_svg, new_figure
 
-MOST_STRIPS = 40
+MOST_STRIPS, MOST_CURVES = 40, 6
 LOG_RATIO = 50
 Values = NDArray[np.float64]
 
@@ -21,7 +21,7 @@ class Strip(NamedTuple):
 
 
 class Curve(NamedTuple):
-    """A score over a hyperparameter.
+    """A score over a hyperparameter, or over numbers of rows.
 
     Attributes:
         parameter, score: their names.
@@ -56,6 +56,29 @@ def draw_strips(strips: Sequence[Strip], score: str, label: str) -> str:
         axes.set_yticks(range(len(shown)), [strip.number for strip in shown])
         axes.set_ylim(len(shown) - 0.4, -0.6)
         axes.set_xlabel(f"{score} of one split")
+        return inline_svg(figure, label)
+
+
+def draw_curves(curves: Sequence[tuple[str, Curve]], label: str) -> str:
+    """Draw scores against numbers of rows: a numbered line for each of the first curves."""
+    with new_figure("curves", (WIDTH, 2.7)) as figure:
+        axes = figure.add_subplot()
+        for number, curve in curves[:MOST_CURVES]:
+            axes.errorbar(
+                curve.x,
+                curve.mean,
+                curve.deviation,
+                fmt="o-",
+                color=L_MS,
+                markersize=4,
+                lw=1.2,
+                elinewidth=0.6,
+            )
+            axes.annotate(
+                number, (curve.x[-1], curve.mean[-1]), (6, 0), textcoords="offset points", va="center"
+            )
+        axes.set_xlabel("rows fitted on")
+        axes.set_ylabel(curves[0][1].score)
         return inline_svg(figure, label)
 
 

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from ckcv_ray.core.scores import Score
 from ckcv_ray.reports.page import failure_groups, flat, template
-from ckcv_ray.reports.score_figures import Curve, Strip, draw_curve, draw_strips
+from ckcv_ray.reports.score_figures import Curve, Strip, draw_curve, draw_curves, draw_strips
 from ckcv_ray.runs.assess import load_scores, replay_scores
 from ckcv_ray.runs.assessed import Assessed, Entry, rounded
 from ckcv_ray.storage.folder import RunFolder
@@ -45,8 +45,9 @@ def scores_page(out: str | PathLike[str], result: Assessed | None = None) -> str
 def _section(result: Assessed, score: Score) -> dict[str, Any]:
     """Return what the page shows of one score."""
     values = [result.of_splits(entry, score) for entry in result.entries]
-    strips = [Strip(str(i), one[~np.isnan(one)]) for i, one in enumerate(values, start=1)]
-    curve = _curve(result, score)
+    drawn = [one[result.counted] for one in values]
+    strips = [Strip(str(i), one[~np.isnan(one)]) for i, one in enumerate(drawn, start=1)]
+    curve, learning = _curve(result, score), _learning(result, score)
     return {
         "score": score,
         "figures": [result.figures(entry, score) for entry in result.entries],
@@ -56,7 +57,19 @@ def _section(result: Assessed, score: Score) -> dict[str, Any]:
         "strips": draw_strips(strips, score.name, f"{score.name} of every split, for each line of the table"),
         "curve": "" if curve is None else draw_curve(curve, f"{score.name} over {curve.parameter}"),
         "parameter": "" if curve is None else curve.parameter,
+        "learning": draw_curves(learning, f"{score.name} over numbers of rows") if learning else "",
     }
+
+
+def _learning(result: Assessed, score: Score) -> list[tuple[str, Curve]]:
+    """Return the learning curve of each entry, after its number."""
+    found = []
+    for number, entry in enumerate(result.entries, start=1):
+        points = np.array(result.learning_curve(entry, score)).reshape(-1, 3)
+        x, mean, deviation = points[~np.isnan(points).any(axis=1)].T
+        if len(x):
+            found.append((str(number), Curve("rows", score.name, x, mean, deviation)))
+    return found
 
 
 def _curve(result: Assessed, score: Score) -> Curve | None:

@@ -88,6 +88,19 @@ class Assessed:
     execution: Mapping[str, Any]
 
     @cached_property
+    def counted(self) -> NDArray[np.bool_]:
+        """Which splits have a part in means over splits, (n_splits,)."""
+        numbers = np.arange(self.problem.sizes[OUTER].n_splits)
+        return self.problem.study.resampling.counts(numbers)
+
+    @cached_property
+    def rows(self) -> NDArray[np.intp]:
+        """Numbers of rows that each split fits on and scores, (n_splits, 2)."""
+        splits = range(self.problem.sizes[OUTER].n_splits)
+        parts = (self.problem.rows(Stage.SELECT, OUTER, split) for split in splits)
+        return np.array([[len(train), len(scored)] for train, scored in parts])
+
+    @cached_property
     def entries(self) -> tuple[Entry, ...]:
         """What is compared, in the order of the learners and their settings."""
         return tuple(self._entries())
@@ -113,7 +126,7 @@ class Assessed:
 
     def figures(self, entry: Entry, score: Score) -> Figures:
         """Summarize a score over all splits; a score that is not complete has no mean."""
-        values, missing = self.of_splits(entry, score), ~entry.known
+        values, missing = self.of_splits(entry, score)[self.counted], ~entry.known[self.counted]
         undefined = int(np.sum(np.isnan(values) & ~missing))
         complete = not (missing.any() or undefined)
         count = len(values)
@@ -159,8 +172,22 @@ class Assessed:
         best = self.entries[min(known)[1]]
         others = [self.entries[i] for _, i in known if self.entries[i] is not best]
         ratio = self.problem.sizes[OUTER].n_select / self.problem.sizes[OUTER].n_train
-        ours = self.of_splits(best, score)
-        return [(one, best, corrected_t_test(self.of_splits(one, score), ours, ratio)) for one in others]
+        ours = self.of_splits(best, score)[self.counted]
+        return [
+            (one, best, corrected_t_test(self.of_splits(one, score)[self.counted], ours, ratio))
+            for one in others
+        ]
+
+    def learning_curve(self, entry: Entry, score: Score) -> list[tuple[int, float, float]]:
+        """Return numbers of rows fitted on, ascending, with mean and standard deviation over their splits.
+
+        Empty unless the splits are of a ``LearningCurve``; nan where a score is not complete.
+        """
+        if self.counted.all():
+            return []
+        values, fitted = self.of_splits(entry, score), self.rows[:, 0]
+        of_size = ((size, values[fitted == size]) for size in np.unique(fitted).tolist())
+        return [(size, float(one.mean()), float(one.std())) for size, one in of_size]
 
     def table(self) -> pa.Table:
         """Return a row for each entry and split: learner, setting, numbers of rows, and every score."""
@@ -196,7 +223,7 @@ class Assessed:
         return "\n".join(self._lines())
 
     def _lines(self) -> Iterator[str]:
-        splits = counted(self.problem.sizes[OUTER].n_splits, "split")
+        splits = counted(int(self.counted.sum()), "split")
         yield f"{self.problem.study.resampling.name}: {splits} of {counted(self.problem.task.n, 'row')}"
         width = max(len(entry.name) for entry in self.entries)
         tested = bounded = False
@@ -206,6 +233,10 @@ class Assessed:
             yield f"  {'':<{width}}  {'mean':>9}  {'sd':>9}  {'se':>9}  {'pooled':>9}"
             for entry in self.entries:
                 yield f"  {entry.name:<{width}}  {_shown(self.figures(entry, score))}".rstrip()
+            for entry in self.entries:
+                if curve := self.learning_curve(entry, score):
+                    points = ", ".join(f"{size} {mean:.4f}" for size, mean, _ in curve)
+                    yield f"  {entry.name} by rows fitted on: {points}"
             if self.problem.sizes[OUTER].n_splits == 1:
                 claims = list(self._claims(score))
                 bounded = bounded or bool(claims)
@@ -266,7 +297,7 @@ class Assessed:
         return sum(self.problem.widths[: self.problem.scores.index(score)])
 
     def _pooled(self, entry: Entry, score: Score) -> float:
-        sums = self._sums(entry, score).sum(axis=0)
+        sums = self._sums(entry, score)[self.counted].sum(axis=0)
         return nan if np.isnan(sums).any() else score.pooled(sums)
 
     def _sums(self, entry: Entry, score: Score) -> Values:
@@ -276,15 +307,15 @@ class Assessed:
         return entry.totals[:, column + 1 : column + width]
 
     def _row(self, entry: Entry, split: int) -> dict[str, Any]:
-        train, scored = self.problem.rows(Stage.SELECT, OUTER, split)
+        fitted, scored = self.rows[split].tolist()
         setting = entry.settings[split]
         values = {score.name: _number(self.of_splits(entry, score)[split]) for score in self.scores}
         return {
             "learner": entry.learner,
             "setting": None if setting is None else _setting(setting),
             "split": split,
-            "rows_fitted": len(train),
-            "rows_scored": len(scored),
+            "rows_fitted": fitted,
+            "rows_scored": scored,
             **values,
         }
 

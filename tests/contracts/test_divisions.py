@@ -1,6 +1,6 @@
 """What every division promises: a line in ``DIVISIONS`` is all that a new one needs."""
 
-from itertools import combinations
+from itertools import combinations, pairwise
 from math import comb
 
 import numpy as np
@@ -16,6 +16,7 @@ from ckcv_ray.core.divisions import (
     DrawnFolds,
     Draws,
     KFold,
+    LearningCurve,
     LeaveOneOut,
     LeavePOut,
     RepeatedKFold,
@@ -48,6 +49,7 @@ EVERY = [
     Subsampling(20, 0.25),
     Subsampling(7, 0.4, stratify=True),
     Bootstrap(10),
+    LearningCurve(4, 3),
     nested_halves(4),
     nested_kfold(3, 4),
 ]
@@ -79,7 +81,7 @@ def test_every_split_fits_on_some_rows_and_scores_others(division, n, seed):
             assert 0 <= rows.min() <= rows.max() < n
             assert np.all(np.diff(rows) >= 0)
             assert isinstance(division, REPEATS) or np.all(np.diff(rows) > 0)
-        if not isinstance(division, REPEATS):
+        if not isinstance(division, (*REPEATS, LearningCurve)):
             assert len(train) + len(estimate) == n
 
 
@@ -183,6 +185,7 @@ def test_drawn_folds_are_of_one_size():
         ("holdout:0.3", SingleSplit(0.3)),
         ("subsampling:100:0.25", Subsampling(100, 0.25)),
         ("bootstrap:50", Bootstrap(50)),
+        ("learning_curve:3:4:0.5", LearningCurve(3, 4, 0.5)),
         ("drawn_folds:5", DrawnFolds(5)),
         ("nested_halves:5", NestedSplits(KFold(5), SingleSplit(0.5))),
         ("nested:5:3", NestedSplits(KFold(5), KFold(3))),
@@ -269,3 +272,23 @@ def test_divisions_are_values():
             isinstance(one, NestedSplits)
             or type(one)(**{name: getattr(one, name) for name in declared}) == one
         )
+
+
+@given(n=st.integers(12, 80), sizes=st.integers(2, 6))
+def test_a_learning_curve_scores_the_same_rows_after_fits_to_fewer(n, sizes):
+    division = LearningCurve(sizes, 2, 0.25)
+    found = splits(division, n)
+    counts = division.counts(np.arange(len(found)))
+    for time in range(2):
+        part = found[time * sizes : (time + 1) * sizes]
+        assert counts[time * sizes : (time + 1) * sizes].tolist() == [True] + [False] * (sizes - 1)
+        assert len(part[0].train) + len(part[0].estimate) == n
+        for more, fewer in pairwise(part):
+            assert np.array_equal(more.estimate, fewer.estimate)
+            assert set(fewer.train) < set(more.train)
+    assert not np.array_equal(found[0].estimate, found[sizes].estimate)
+
+
+def test_a_learning_curve_needs_a_row_for_each_size():
+    with pytest.raises(InputError, match="ask for fewer"):
+        LearningCurve(10, 1, 0.5).n_splits(12)

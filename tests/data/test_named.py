@@ -235,7 +235,9 @@ def test_the_forms_are_shown():
 
 
 def test_an_unknown_set_of_sklearn_is_answered_with_those_there_are():
-    with pytest.raises(InputError, match=r"sklearn:boston is not known: choose from breast_cancer, digits"):
+    with pytest.raises(
+        InputError, match=r"sklearn:boston is not known: choose from breast_cancer, diabetes, digits"
+    ):
         load("sklearn:boston")
 
 
