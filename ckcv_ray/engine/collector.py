@@ -18,7 +18,6 @@ from ckcv_ray.engine.batches import Rates, batch_seconds, fill
 from ckcv_ray.engine.ledger import Ledger
 from ckcv_ray.engine.progress import Progress
 from ckcv_ray.learners.ensemble import Failure, Outcome, Records
-from ckcv_ray.study import listed
 from ckcv_ray.study.assessment import INNER, OUTER, Assessment
 
 FEW_SPLITS = 16  # up to which the paths of a split are separate units
@@ -84,23 +83,18 @@ class Collector:
         return (not self._selects or self._complete(INNER)) and self._complete(OUTER)
 
     def failures(self) -> list[Failure]:
-        """Return the paths that failed."""
-        return list(self._failures.values())
+        """Return the paths that failed, without those that were computed later."""
+        return [one for one in self._failures.values() if self._is_missing(one)]
 
-    def first_failure(self) -> str:
-        """Describe the first failure."""
-        if not self._failures:
-            return "no failure was recorded"
-        first = self.failures()[0]
-        setting = listed(self.problem.learner.setting(first.path, first.first))
-        where = f"{setting}, {'split' if first.size == OUTER else 'inner split'} {first.split}"
-        return f"{len(self._failures)} paths failed, the first at {where}:\n{first.traceback}"
+    def _is_missing(self, failure: Failure) -> bool:
+        steps = self.statuses(failure.size)[failure.split, failure.path, failure.first : failure.stop]
+        return bool(np.isnan(steps).any())
 
     def progress(self) -> Progress:
         """Return the progress."""
         planned, sizes = self.problem.n_evaluations, range(len(self.problem.sizes))
         computed = sum(int(np.sum(~np.isnan(self.statuses(size)))) for size in sizes)
-        failed = sum(one.stop - one.first for one in self._failures.values())
+        failed = sum(one.stop - one.first for one in self.failures())
         counts = max(planned, computed + failed), computed, failed, 0, self.ledger.not_converged(), self.fits
         spent = float(self.rates.seconds.sum())
         return Progress(*counts, spent, self._expected_left(), None, self._workers)

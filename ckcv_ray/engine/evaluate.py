@@ -19,8 +19,7 @@ from ckcv_ray.core.measures import Measure
 from ckcv_ray.core.schedule import Stage, Unit
 from ckcv_ray.core.threads import ending_process_after, one_thread
 from ckcv_ray.data.schema import Index
-from ckcv_ray.learners.answers import Scoring
-from ckcv_ray.learners.base import Block, Fits
+from ckcv_ray.learners.base import Block
 from ckcv_ray.learners.ensemble import (
     Failure,
     Member,
@@ -59,7 +58,7 @@ class Evaluated(NamedTuple):
     unit: Unit
     path: int
     first: int
-    totals: NDArray[np.int64]
+    totals: NDArray[Any]
     n_iter: NDArray[np.int64]
     status: NDArray[np.int8]
     members: tuple[Member, ...] = ()
@@ -98,7 +97,7 @@ def warm_up(inputs: Inputs) -> None:
         block = problem.learner.prepare(inputs.shared, few, few)
         for path in np.unique(problem.learner_of_paths, return_index=True)[1].tolist():
             with suppress(Exception):
-                _totals(block.fit(path, 1), problem.measure_of(few), 1)
+                problem.totals_of(block.fit(path, 1), problem.measure_of(few), 1)
 
 
 def evaluate(units: Iterable[Unit], inputs: Inputs) -> Outcome:
@@ -185,7 +184,7 @@ def _fitted(unit: Unit, inputs: Inputs, prepared: Prepared, path: int, length: i
     fits = prepared.block.fit(path, length)
     solving = perf_counter() - start
     if unit.stage is Stage.SELECT:
-        totals = _totals(fits, prepared.measure, length)
+        totals = inputs.problem.totals_of(fits, prepared.measure, length)
         return Evaluated(unit, path, 0, totals, fits.n_iter, fits.status, solving=solving)
     first = unit.first(length)
     members = [_member(unit, inputs, prepared, fits.model(step)) for step in range(first, length)]
@@ -193,11 +192,6 @@ def _fitted(unit: Unit, inputs: Inputs, prepared: Prepared, path: int, length: i
     kept = tuple(members) if unit.stage is Stage.REFIT else ()
     status = fits.status[first:]
     return Evaluated(unit, path, first, totals, fits.n_iter[first:], status, kept, solving=solving)
-
-
-def _totals(fits: Fits, measure: Measure, length: int) -> NDArray[Any]:
-    """Return the totals of each fit: of scores the models are asked, errors may be counted in other ways."""
-    return measure.of(fits, length) if isinstance(measure, Scoring) else fits.totals(measure)
 
 
 def _member(unit: Unit, inputs: Inputs, prepared: Prepared, model: Any) -> Member:

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from ckcv_ray.core.scores import Score
 from ckcv_ray.reports.page import failure_groups, flat, template
 from ckcv_ray.reports.score_figures import Curve, Strip, draw_curve, draw_curves, draw_strips
-from ckcv_ray.runs.assess import load_scores, replay_scores
+from ckcv_ray.runs.assess import load_scores
 from ckcv_ray.runs.assessed import Assessed, Entry, rounded
 from ckcv_ray.storage.folder import RunFolder
 from ckcv_ray.study.assessment import OUTER
@@ -34,7 +34,7 @@ def scores_page(out: str | PathLike[str], result: Assessed | None = None) -> str
         sections=[_section(result, score) for score in result.scores],
         listed=problem.sizes[OUTER].n_splits <= FEW_SPLITS,
         settings=_settings(result),
-        failures=failure_groups(replay_scores(out).failures(), problem),
+        failures=failure_groups(result.failures, problem),
         procedure=flat(problem.study.to_json()),
         environment=flat(result.execution.get("environment", {})),
         digests={"manifest.json": RunFolder(out).sha256("manifest.json")},

@@ -21,16 +21,15 @@ from ckcv_ray.engine.recorder import Recorder
 from ckcv_ray.errors import RunError, StoreError
 from ckcv_ray.learners.ensemble import Outcome
 from ckcv_ray.runs.assessed import Assessed
-from ckcv_ray.runs.load import check_count
+from ckcv_ray.runs.load import check_undamaged, filled, is_finished
 from ckcv_ray.runs.run import never
+from ckcv_ray.runs.settle import execution_of
 from ckcv_ray.storage.execution import Metadata
 from ckcv_ray.storage.folder import RunFolder
-from ckcv_ray.storage.log import Log
 from ckcv_ray.study import Execution
 from ckcv_ray.study.assessment import INNER, OUTER, Assessment
 from ckcv_ray.study.procedure import Procedure
 from ckcv_ray.validation import as_path, expect
-from ckcv_ray.version import VERSION
 
 TRIAL_SECONDS = 2.0  # of work in this process before "auto" chooses a backend
 
@@ -97,10 +96,11 @@ def assess(
     expect("execution", execution, Execution | None, 'an Execution, such as Execution("serial")')
     problem = Assessment.of(procedure, task)
     folder = None if out is None else str(as_path("out", out).absolute())
-    if (found := _finished(problem, folder)) is not None:
-        if not (retry_failed and found.execution["failures"]):
+    if folder is not None and is_finished(problem, stored := RunFolder(folder)):
+        found = _loaded(stored, problem)
+        if not (retry_failed and found.failures):
             return found
-        RunFolder(folder or "").reopen()
+        stored.reopen()
     recorder = ScoreRecorder(problem, folder)
     recorder.open()
     try:
@@ -127,8 +127,7 @@ def load_scores(out: str | PathLike[str]) -> Assessed:
     problem = folder.assessment(identity)
     if not folder.finished:
         raise StoreError(f"the run in {str(out)!r} is not finished: run its ckcv evaluate command again")
-    if damaged := folder.differing():
-        raise StoreError(f"{folder.files.path(damaged[0])} is missing or does not match the manifest")
+    check_undamaged(folder, folder.differing(), "evaluate")
     return _loaded(folder, problem)
 
 
@@ -139,7 +138,7 @@ def replay_scores(out: str | PathLike[str]) -> Collector:
         StoreError: there are none, or they are damaged.
     """
     folder = RunFolder(out)
-    return _replayed(folder, folder.assessment())
+    return filled(Collector, folder, folder.assessment())
 
 
 class ScoreRecorder(Recorder):
@@ -160,18 +159,12 @@ class ScoreRecorder(Recorder):
         if not self.collector.complete():
             raise RunError("scores are missing, but nothing is left to compute: please report this")
         metadata: Metadata = self.metadata()
-        about = {
-            "package": VERSION,
-            "backend": backend,
-            "workers": workers,
-            "source": self.problem.task.source,
-            "test": None,
-        }
-        result = _assessed(self.collector, {**about, **metadata})
+        execution = {**execution_of(self.problem, backend, workers), **metadata}
+        result = _assessed(self.collector, execution)
         if self.folder is not None:
             self.folder.reopen()
             self.folder.write_scores(self.problem.run_id, result.table(), result.to_json())
-            self.folder.write_manifest({**about, **metadata})
+            self.folder.write_manifest(execution)
         return result
 
 
@@ -236,47 +229,9 @@ def _assessed(collector: Collector, execution: dict[str, Any]) -> Assessed:
     problem = collector.problem
     chosen = collector.chosen if len(problem.sizes) > INNER else None
     known = ~np.isnan(collector.statuses(OUTER))
-    return Assessed(problem, collector.totals(OUTER), known, chosen, execution)
-
-
-def _finished(problem: Assessment, out: str | None) -> Assessed | None:
-    """Return the scores that a folder holds, or None if there is work to do.
-
-    Raises:
-        StoreError: the folder holds something else.
-        InputError: it cannot be written.
-    """
-    if out is None:
-        return None
-    folder, identity = RunFolder(out), None
-    try:
-        identity = folder.identity()
-    except StoreError as error:
-        if not folder.has_files_of(problem.run_id):  # else it will be repaired
-            raise StoreError(f"{error}; for this run choose another --out") from None
-    if identity is None or identity.run_id == problem.run_id:
-        if identity is not None and folder.finished and not folder.differing():
-            return _loaded(folder, problem)
-        folder.files.check_writable()
-        folder.check_room(problem)
-        return None
-    if not isinstance(identity.study, Procedure):
-        raise StoreError(f"{out!r} holds a study of ckcv run: choose another --out")
-    differences = problem.study.differences(identity.study)
-    if identity.data_digest != problem.task.digest:
-        differences.append("data: another table, or other columns or groups of it")
-    reason = "; ".join(differences) or "another version of this package wrote it"
-    raise StoreError(f"{out!r} holds another procedure ({reason}): choose another --out")
+    return Assessed(problem, collector.totals(OUTER), known, chosen, tuple(collector.failures()), execution)
 
 
 def _loaded(folder: RunFolder, problem: Assessment) -> Assessed:
     """Return the scores in the log of a folder."""
-    return _assessed(_replayed(folder, problem), folder.execution())
-
-
-def _replayed(folder: RunFolder, problem: Assessment) -> Collector:
-    check_count(str(folder), problem.n_evaluations)
-    collector = Collector(problem)
-    for records, failures in Log(folder.files, problem).read():
-        collector.add(Outcome(records, tuple(failures), ()))
-    return collector
+    return _assessed(filled(Collector, folder, problem), folder.execution())

@@ -17,6 +17,7 @@ from ckcv_ray.core.schedule import Stage
 from ckcv_ray.core.scores import Score
 from ckcv_ray.errors import counted
 from ckcv_ray.learners.base import Setting
+from ckcv_ray.learners.ensemble import Failure
 from ckcv_ray.study import listed
 from ckcv_ray.study.assessment import OUTER, Assessment
 from ckcv_ray.study.procedure import ONE
@@ -78,6 +79,7 @@ class Assessed:
         known: whether there are, (n_splits, n_paths, n_steps).
         chosen: the path and step selected for each split and learner, (n_splits, n_learners, 2); None
             without a selection.
+        failures: what failed, and was not computed later.
         execution: what depends on the run.
     """
 
@@ -85,6 +87,7 @@ class Assessed:
     totals: Values
     known: NDArray[np.bool_]
     chosen: Positions | None
+    failures: tuple[Failure, ...]
     execution: Mapping[str, Any]
 
     @cached_property

@@ -1,9 +1,12 @@
 """Runs on disk: whether a folder holds a study's result, loading that result, and replaying its records."""
 
+from collections.abc import Callable
 from dataclasses import replace
 from os import PathLike
+from typing import Any, TypeVar
 
 from ckcv_ray.engine.aggregator import Aggregator
+from ckcv_ray.engine.collector import Collector
 from ckcv_ray.errors import StoreError
 from ckcv_ray.learners.ensemble import Outcome
 from ckcv_ray.runs.result import Result
@@ -11,25 +14,33 @@ from ckcv_ray.storage import models
 from ckcv_ray.storage.environment import changes, environment
 from ckcv_ray.storage.folder import RunFolder
 from ckcv_ray.storage.log import Log
-from ckcv_ray.study import Problem
+from ckcv_ray.study import Problem, Study
+from ckcv_ray.study.assessment import Assessment
 from ckcv_ray.study.procedure import Procedure
 
 MOST_EVALUATIONS = 1 << 28  # each takes about 28 bytes of memory
-REPAIR = ": running its ckcv run command again repairs it"
+REPAIR = ": running its ckcv {} command again repairs it"
+HOLDS = {Study.kind: "a study of ckcv run", Procedure.kind: "the scores of a ckcv evaluate"}
 
+Adds = TypeVar("Adds", Aggregator, Collector)
 AnyPath = str | PathLike[str]
 
 
 def finished_run(problem: Problem, out: AnyPath | None) -> Result | None:
-    """Return the result already in the folder ``out``, or None if there is work to do.
+    """Return the result in the folder ``out``, or None if there is work to do; see ``is_finished``."""
+    if out is None or not is_finished(problem, folder := RunFolder(out)):
+        return None
+    return _loaded(folder, problem)
+
+
+def is_finished(problem: Problem | Assessment, folder: RunFolder) -> bool:
+    """Return whether a folder holds the finished run of a problem; if not, it can be written.
 
     Raises:
-        StoreError: the folder holds another study, more outer splits, or something else.
+        StoreError: the folder holds another study or procedure, more outer splits, or something else.
         InputError: it cannot be written.
     """
-    if out is None:
-        return None
-    folder, identity = RunFolder(out), None
+    identity = None
     try:
         identity = folder.identity()
     except StoreError as error:
@@ -38,17 +49,18 @@ def finished_run(problem: Problem, out: AnyPath | None) -> Result | None:
     if identity is None or identity.run_id == problem.run_id:
         lacking = folder.lacks_outer_splits(problem)
         if identity is not None and folder.finished and not lacking and not folder.differing():
-            return _loaded(folder, problem)
+            return True
         folder.files.check_writable()
         folder.check_room(problem)
-        return None
-    if isinstance(identity.study, Procedure):
-        raise StoreError(f"{str(out)!r} holds the scores of a ckcv evaluate: choose another --out")
-    differences = problem.study.differences(identity.study)
+        return False
+    if identity.study.kind != problem.study.kind:
+        raise StoreError(f"{str(folder)!r} holds {HOLDS[identity.study.kind]}: choose another --out")
+    ours: Any = problem.study
+    differences = ours.differences(identity.study)
     if identity.data_digest != problem.all_rows.digest:
         differences.append("data: another table, or other columns or groups of it")
     reason = "; ".join(differences) or "another version of this package wrote it"
-    raise StoreError(f"{str(out)!r} holds another study ({reason}): choose another --out")
+    raise StoreError(f"{str(folder)!r} holds another {problem.study.kind} ({reason}): choose another --out")
 
 
 def reopen(problem: Problem, out: AnyPath) -> None:
@@ -88,8 +100,18 @@ def replay(out: AnyPath, problem: Problem | None = None) -> Aggregator:
     """
     folder = RunFolder(out)
     problem = problem or folder.problem()
-    check_count(str(out), problem.n_evaluations)
-    aggregator = Aggregator(problem)
+    return filled(Aggregator, folder, problem)
+
+
+def filled(make: Callable[[Any], Adds], folder: RunFolder, problem: Problem | Assessment) -> Adds:
+    """Return what ``make`` makes of a problem, with all the records of a folder.
+
+    Raises:
+        StoreError: they are damaged, or too many to be read.
+        RunError: two of them contradict each other.
+    """
+    check_count(str(folder), problem.n_evaluations)
+    aggregator = make(problem)
     for records, failures in Log(folder.files, problem).read():
         aggregator.add(Outcome(records, tuple(failures), ()))
     return aggregator
@@ -114,14 +136,19 @@ def load_run(out: AnyPath, allow_pickle: bool = False) -> Result:
     try:
         result = _loaded(folder, folder.problem(identity))
     except StoreError as error:
-        raise StoreError(f"{error}{REPAIR}" if damaged else str(error)) from None
-    if damaged:
-        file = folder.files.path(damaged[0])
-        raise StoreError(f"{file} is missing or does not match the manifest{REPAIR}")
+        raise StoreError(f"{error}{REPAIR.format('run')}" if damaged else str(error)) from None
+    check_undamaged(folder, damaged, "run")
     if not allow_pickle:
         return result
     opened = models.read_pickles(folder.files, result.problem, result.ensemble, folder.manifest())
     return replace(result, models=replace(result.models, best=opened))
+
+
+def check_undamaged(folder: RunFolder, damaged: list[str], command: str) -> None:
+    """Raise StoreError if there are damaged files; ``command`` is what repairs them."""
+    if damaged:
+        file = folder.files.path(damaged[0])
+        raise StoreError(f"{file} is missing or does not match the manifest{REPAIR.format(command)}")
 
 
 def _loaded(folder: RunFolder, problem: Problem) -> Result:

@@ -20,6 +20,7 @@ from ckcv_ray.errors import RunError
 from ckcv_ray.learners.ensemble import Ensemble, Failure, Member, Models, Outcome
 from ckcv_ray.storage.folder import Finished
 from ckcv_ray.study import Problem
+from ckcv_ray.study.assessment import Assessment
 from ckcv_ray.version import VERSION
 
 
@@ -173,13 +174,21 @@ def _execution(
 ) -> dict[str, Any]:
     """Return the metadata of a finished run, with its errors on test rows."""
     ensembles = refitted.ensembles
+    measured = measure(ensembles[refitted.winner], test, _reported(problem, ensembles))
+    about = execution_of(problem, backend.name, backend.workers, measured)
+    return {**about, **refitted.concluded.metadata}
+
+
+def execution_of(
+    problem: Problem | Assessment, backend: str, workers: int, test: dict[str, Any] | None = None
+) -> dict[str, Any]:
+    """Return where and on what a run was computed; ``test`` has its errors on test rows."""
     return {
         "package": VERSION,
-        "backend": backend.name,
-        "workers": backend.workers,
+        "backend": backend,
+        "workers": workers,
         "source": problem.task.source,
-        "test": measure(ensembles[refitted.winner], test, _reported(problem, ensembles)),
-        **refitted.concluded.metadata,
+        "test": test,
     }
 
 

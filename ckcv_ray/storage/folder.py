@@ -26,19 +26,16 @@ from dataclasses import asdict, replace
 from os import PathLike
 from typing import Any, NamedTuple
 
-import numpy as np
 import pyarrow as pa
 
 from ckcv_ray.claims.certificate import Certificate
 from ckcv_ray.core.named_divisions import Splits
-from ckcv_ray.core.resampling import Split
 from ckcv_ray.data.columns import schema_of
 from ckcv_ray.data.limits import MOST_CELLS, MOST_ROWS
-from ckcv_ray.data.schema import Index
 from ckcv_ray.data.task import Task, stored_task
 from ckcv_ray.errors import InputError, StoreError, counted, raising
 from ckcv_ray.learners.ensemble import Models
-from ckcv_ray.storage import candidates, formats, log, models
+from ckcv_ray.storage import candidates, formats, log, models, splits
 from ckcv_ray.storage.execution import read_metadata
 from ckcv_ray.storage.files import Files
 from ckcv_ray.storage.identity import STUDY, Identity, read_identity, write_identity
@@ -51,8 +48,7 @@ from ckcv_ray.validation import as_path
 
 DATA, UNLABELLED, EXECUTION = "data.parquet", "unlabelled.parquet", "execution.json"
 CERTIFICATE, MANIFEST = "certificate.json", "manifest.json"
-SPLITS, SCORES, SUMMARY = "splits.parquet", "scores.parquet", "scores.json"
-SPLIT_COLUMNS = pa.schema([("split", pa.int32()), ("train", pa.bool_()), ("row", pa.int64())])
+SCORES, SUMMARY = "scores.parquet", "scores.json"
 FOLDERS = (log.FOLDER, models.FOLDER)
 INNER, INNER_NAME = "nested", re.compile(r"outer-([0-9]{3,9})")
 TEMPORARY = re.compile(
@@ -161,7 +157,9 @@ class RunFolder:
             raise StoreError(f"{str(self)!r} holds a study of ckcv run, and not the scores of a procedure")
         task = self._task(identity)
         if isinstance(procedure.resampling, Splits):
-            procedure = replace(procedure, resampling=self._given(procedure.resampling, identity, task.n))
+            procedure = replace(
+                procedure, resampling=splits.read(self.files, procedure.resampling, identity.run_id, task.n)
+            )
         with raising(StoreError, f"{self.files.path(STUDY)} is damaged"):
             made = Assessment.of(procedure, task)
             _check_canonical(made, identity)
@@ -184,17 +182,6 @@ class RunFolder:
             if task.digest != identity.data_digest:
                 raise StoreError(f"{self.files.path(DATA)} is not the data of this run: its digest differs")
         return task
-
-    def _given(self, division: Splits, identity: Identity, n: int) -> Splits:
-        """Return the splits that were given, from their file."""
-        table = formats.read_table(self.files, SPLITS, identity.run_id, SPLIT_COLUMNS, values=MOST_VALUES)
-        with formats.undamaged(self.files, SPLITS):
-            split, train, row = (table[name].to_numpy() for name in SPLIT_COLUMNS.names)
-            numbers = range(int(split.max(initial=-1)) + 1)
-            given = Splits.of([(row[(split == i) & train], row[(split == i) & ~train]) for i in numbers], n)
-            if given.digest != division.digest:
-                raise ValueError("its splits are not those of the procedure: their digest differs")
-        return given
 
     @property
     def finished(self) -> bool:
@@ -283,7 +270,7 @@ class RunFolder:
             others = every.as_columns(every.unlabelled)
             formats.write_table(self.files, UNLABELLED, others, problem.run_id, {})
         if isinstance(problem, Assessment) and isinstance(problem.study.resampling, Splits):
-            formats.write_table(self.files, SPLITS, _as_table(problem.study.resampling), problem.run_id)
+            splits.write(self.files, problem.study.resampling, problem.run_id)
         write_identity(self.files, problem)
 
     def write_scores(self, run_id: str, scores: pa.Table, summary: Mapping[str, Any]) -> None:
@@ -446,21 +433,6 @@ def _check_canonical(problem: Problem | Assessment, identity: Identity) -> None:
     """Raise ValueError unless a problem is that of a run."""
     if problem.run_id != identity.run_id:
         raise ValueError("its study is not in the canonical form for its data")
-
-
-def _as_table(given: Splits) -> pa.Table:
-    """Return given splits as rows of ``SPLIT_COLUMNS``."""
-    parts = [(i, train, rows) for i, one in enumerate(given.sets) for train, rows in _parts(one)]
-    columns = {
-        "split": np.repeat([i for i, _, _ in parts], [len(rows) for _, _, rows in parts]),
-        "train": np.repeat([train for _, train, _ in parts], [len(rows) for _, _, rows in parts]),
-        "row": np.concatenate([rows for _, _, rows in parts]),
-    }
-    return pa.table(columns).cast(SPLIT_COLUMNS)
-
-
-def _parts(split: Split) -> tuple[tuple[bool, Index], tuple[bool, Index]]:
-    return (True, split.train), (False, split.estimate)
 
 
 def _is_temporary(name: str) -> bool:

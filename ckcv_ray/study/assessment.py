@@ -5,6 +5,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ckcv_ray.core.divisions import Division, Draws, Units
 from ckcv_ray.core.measures import Kind
@@ -16,6 +17,7 @@ from ckcv_ray.data.schema import Index
 from ckcv_ray.data.task import Task
 from ckcv_ray.errors import InputError
 from ckcv_ray.learners.answers import Scoring
+from ckcv_ray.learners.base import Fits
 from ckcv_ray.learners.choice import learners_of
 from ckcv_ray.study.learned import Learned, as_numbers
 from ckcv_ray.study.procedure import Procedure
@@ -120,6 +122,11 @@ class Assessment(Learned):
     def measure_of(self, rows: Index) -> Scoring:
         """Return the scores of some rows."""
         return Scoring(self.scores, self.task.X[rows], self.task.y[rows], self.task.n_classes)
+
+    def totals_of(self, fits: Fits, measure: Any, length: int) -> NDArray[Any]:
+        """Return the totals of each fit: the models are asked, where labels do not say all."""
+        assert isinstance(measure, Scoring)
+        return measure.of(fits, length)
 
     def for_workers(self) -> "Assessment":
         """Return the assessment itself: nothing is kept from workers."""

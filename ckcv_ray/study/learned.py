@@ -15,7 +15,7 @@ from ckcv_ray.data.schema import Index
 from ckcv_ray.data.task import Task
 from ckcv_ray.errors import InputError
 from ckcv_ray.learners import Learner
-from ckcv_ray.learners.base import Setting
+from ckcv_ray.learners.base import Fits, Setting
 from ckcv_ray.learners.choice import learner_of_paths, learners_of, number_of
 from ckcv_ray.learners.encoded import encoded
 from ckcv_ray.learners.encoding import Encoding
@@ -55,6 +55,10 @@ class Learned(ABC):
     @abstractmethod
     def measure_of(self, rows: Index) -> Measure:
         """Return what is totalled over some of the rows."""
+
+    def totals_of(self, fits: Fits, measure: Any, length: int) -> NDArray[Any]:
+        """Return the totals of each fit, (length, ``n_totals``)."""
+        return fits.totals(measure)
 
     @cached_property
     def learner(self) -> Learner:

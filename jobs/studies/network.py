@@ -15,11 +15,13 @@ if __name__ == "__main__":  # import from the repository, not from this folder
     sys.path[0] = str(Path(__file__).resolve().parents[2])
 
 from typing import Annotated, Any, NamedTuple
+from warnings import catch_warnings, simplefilter
 
 import numpy as np
 import typer
 from numpy.typing import NDArray
 from sklearn.datasets import load_iris
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.neural_network import MLPClassifier
 
 from ckcv_ray import Assessed, Execution, KFold, evaluate
@@ -109,7 +111,10 @@ def main(
     best = min(result.entries, key=lambda entry: result.figures(entry, result.scores[0]).mean)
     setting = best.settings[0] or {}
     X, y = iris(rows)
-    final = network().set_params(**setting).fit(X, y)
+    final = network().set_params(**setting)
+    with catch_warnings():
+        simplefilter("ignore", ConvergenceWarning)  # all epochs are asked for, however little is left to gain
+        final.fit(X, y)
     wrong = int(np.sum(final.predict(X) != y))
     typer.echo(
         f"fitted to all {len(y)} rows{f' with {dict(setting)}' if setting else ''}: {wrong} of them wrong"

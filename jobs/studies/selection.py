@@ -27,7 +27,6 @@ SEARCHES: dict[str, dict[str, Any]] = {
     "grid": {
         "param": {
             "C": tuple(10.0**e for e in range(-3, 3)),
-            "l1_ratio": (0.0,),
             "fit_intercept": (True, False),
         }
     },

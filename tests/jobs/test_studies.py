@@ -1,0 +1,190 @@
+"""Worked examples on their real data: the numbers of scikit-learn on the same splits, or of theory."""
+
+import subprocess
+import sys
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_breast_cancer, load_iris
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.linear_model import LinearRegression, LogisticRegression
+from sklearn.metrics import brier_score_loss, log_loss, zero_one_loss
+from sklearn.model_selection import ParameterGrid, cross_validate
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from ckcv_ray.core.schedule import Stage
+from ckcv_ray.study.assessment import INNER, OUTER
+from jobs.studies import bias_variance, forest, network, regression, selection, tuned_k
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def pairs(result, size=OUTER):
+    problem = result.problem
+    return [problem.rows(Stage.SELECT, size, number) for number in range(problem.sizes[size].n_splits)]
+
+
+# Selection by nested halves
+
+THEIRS = {
+    "zero_one": lambda y, model, X: zero_one_loss(y, model.predict(X)),
+    "squared": lambda y, model, X: brier_score_loss(y, model.predict_proba(X)[:, 1]),
+    "cross_entropy": lambda y, model, X: log_loss(y, model.predict_proba(X)),
+}
+
+
+def fitted(setting, X, y):
+    return make_pipeline(StandardScaler(), LogisticRegression(max_iter=1000, **setting)).fit(X, y)
+
+
+@pytest.mark.parametrize("select", ["one", "each"])
+@pytest.mark.parametrize("loss", selection.LOSSES)
+def test_nested_halves_select_and_evaluate_as_written_out_with_scikit_learn(loss, select):
+    X, y = load_breast_cancer(return_X_y=True)
+    result = selection.selected("grid", loss, select, folds=3)
+    settings = list(ParameterGrid(dict(selection.SEARCHES["grid"]["param"])))
+    outer, inner = pairs(result), pairs(result, INNER)
+    assert len(outer) == len(inner) == 3
+    losses = np.empty((len(outer), len(settings)))
+    for i, ((rest, _), (first, second)) in enumerate(zip(outer, inner, strict=True)):
+        assert sorted([*first, *second]) == rest.tolist()
+        assert abs(len(first) - len(second)) <= 1
+        losses[i] = [THEIRS[loss](y[second], fitted(one, X[first], y[first]), X[second]) for one in settings]
+    best = losses.argmin(axis=1) if select == "each" else [losses.mean(axis=0).argmin()] * 3
+    (entry,) = result.entries
+    for split, ((rest, scored), position) in enumerate(zip(outer, best, strict=True)):
+        assert dict(entry.settings[split]) == settings[position]
+        model = fitted(settings[position], X[rest], y[rest])
+        for score in result.scores:
+            ours = result.of_splits(entry, score)[split]
+            assert ours == pytest.approx(THEIRS[score.name](y[scored], model, X[scored]), rel=1e-12)
+
+
+def test_each_search_has_its_settings():
+    found = [
+        selection.selected(search, "zero_one", folds=2).problem.n_settings for search in selection.SEARCHES
+    ]
+    assert found == [3, 12, 20]
+
+
+# A neural network
+
+
+@pytest.mark.parametrize(("rows", "sizes"), [(30, [7, 7, 7, 9]), (150, [37, 37, 37, 39])])
+def test_the_network_is_scored_on_four_folds_of_which_the_last_takes_the_remainder(rows, sizes):
+    X, y = network.iris(rows)
+    assert np.bincount(y).tolist() == [rows // 3] * 3
+    result = network.crossvalidated(rows)
+    counts, splits = network.counts(result), pairs(result)
+    assert counts.rows == sizes
+    assert np.array_equal(np.sort(np.concatenate([scored for _, scored in splits])), np.arange(rows))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # 35 epochs are what is asked for
+        found = cross_validate(network.network(), X, y, cv=splits, scoring="accuracy")["test_score"]
+    assert counts.wrong == [round((1 - one) * n) for one, n in zip(found, sizes, strict=True)]
+    error, accuracy = (result.figures(result.entries[0], score) for score in result.scores)
+    assert accuracy.mean == pytest.approx(found.mean())
+    assert error.pooled == sum(counts.wrong) / rows
+
+
+def test_all_folds_start_from_the_same_weights():
+    X, y = network.iris()
+    starts = []
+    for few in (slice(None), slice(40, 150)):
+        model = network.network()
+        model.partial_fit(X[few][:1], y[few][:1], classes=[0, 1, 2])
+        again = network.network().set_params(learning_rate_init=1e-300)
+        again.partial_fit(X[few][:1], y[few][:1], classes=[0, 1, 2])
+        starts.append(again.coefs_)
+    assert all(np.array_equal(a, b) for a, b in zip(*starts, strict=True))
+    assert [one.shape for one in starts[0]] == [(4, 7), (7, 3)]
+
+
+# A random forest
+
+
+@pytest.mark.parametrize(("resampling", "splits"), list(zip(forest.RESAMPLINGS, (10, 50, 150), strict=True)))
+def test_the_forest_has_the_scores_of_scikit_learn(resampling, splits):
+    X, y = load_iris(return_X_y=True)
+    result = forest.scored(resampling, trees=3)
+    assert len(pairs(result)) == splits
+    found = cross_validate(RandomForestClassifier(3, random_state=0), X, y, cv=pairs(result))
+    assert np.array_equal(result.of_splits(result.entries[0], result.scores[0]), found["test_score"])
+
+
+# Linear regression
+
+
+@pytest.mark.parametrize(
+    ("resampling", "scored"), [("holdout:0.3", 60), ("holdout:0.2", 40), ("kfold:10", 20)]
+)
+def test_linear_regression_has_the_scores_of_scikit_learn(resampling, scored):
+    X, y = regression.simulated(200)
+    result = regression.scored(resampling)
+    splits = pairs(result)
+    assert {len(rows) for _, rows in splits} == {scored}
+    theirs = {"rmse": "neg_root_mean_squared_error", "mape": "neg_mean_absolute_percentage_error"}
+    found = cross_validate(LinearRegression(), X, y, cv=splits, scoring=theirs)
+    rmse, mape, own = (result.of_splits(result.entries[0], score) for score in result.scores)
+    assert np.array_equal(rmse, -found["test_rmse"])
+    assert np.array_equal(mape, -found["test_mape"])
+    models = [LinearRegression().fit(X[train], y[train]) for train, _ in splits]
+    expected = [
+        regression.within_one(y[s], m.predict(X[s])) for m, (_, s) in zip(models, splits, strict=True)
+    ]
+    assert own == pytest.approx(expected)
+    assert 0.8 < rmse.mean() < 1.2  # the noise has deviation 1
+
+
+def test_the_bias_of_the_k_fold_estimate_is_that_of_fewer_rows():
+    """The least squares fit to m rows of d normal columns has a known expected error; k-fold estimates it."""
+    n, d, numbers = 20, 2, [2, 4, 10]
+    found = bias_variance.estimates(n, d, 120, numbers)
+
+    def error(m):
+        return (m + 1) * (m - 2) / (m * (m - d - 2))
+
+    assert found.truth.mean() == pytest.approx(error(n), rel=0.05)
+    expected = [error(n - n // k) - error(n) for k in numbers]
+    assert np.all(np.abs(found.bias - expected) < 4 * found.bias_error)
+    assert found.bias[0] > found.bias[2]
+    assert np.all(found.deviation > 0)
+    assert found.seconds[0] < found.seconds[2]
+
+
+# Tuned k
+
+
+@pytest.mark.parametrize("learner", tuned_k.STUDIES)
+def test_k_is_tuned_for_a_forest_and_for_an_svm(learner):
+    result = tuned_k.tuned(learner, most_k=4, n_splits=3, backend="serial")
+    assert result.certificate.k in (3, 4)
+    proven = result.certificate.proven
+    assert (proven["certification"], proven["classifier"]) == ("holdout", "refit")
+    assert 0 < proven["bound"] < 0.2
+    assert result.problem.study.learner.name == learner
+
+
+# The commands
+
+
+@pytest.mark.parametrize(
+    ("study", "options", "said"),
+    [
+        ("regression", ["--rows", "40"], "kfold: 10 splits of 40 rows"),
+        ("network", ["--rows", "30"], "fitted to all 30 rows"),
+        ("bias_variance", ["--n", "8", "--d", "1", "--sets", "2"], "deviation"),
+        ("forest", ["--trees", "2", "--backend", "serial"], "repeated_kfold:10x5"),
+    ],
+)
+def test_a_study_is_a_command(study, options, said, tmp_path):
+    if study == "bias_variance":
+        options = [*options, "--picture", str(tmp_path / "a.svg")]
+    command = [sys.executable, "-W", "error", str(ROOT / "jobs" / "studies" / f"{study}.py"), *options]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert said in done.stdout
+    assert study != "bias_variance" or "<svg" in (tmp_path / "a.svg").read_text()
