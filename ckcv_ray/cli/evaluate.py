@@ -1,6 +1,5 @@
 """Command evaluate."""
 
-import signal
 from pathlib import Path
 from typing import Annotated
 
@@ -11,7 +10,7 @@ from ckcv_ray.cli.display import Display
 from ckcv_ray.cli.options import check_out, execution_of, flag, with_options
 from ckcv_ray.cli.output import console, say, say_columns, say_environment, show
 from ckcv_ray.cli.run import JsonFlag
-from ckcv_ray.cli.signals import Signals
+from ckcv_ray.cli.signals import saving
 from ckcv_ray.cli.study_options import procedure_of
 from ckcv_ray.data.task import Task
 from ckcv_ray.errors import counted
@@ -68,11 +67,5 @@ def _evaluated(
 ) -> Assessed:
     say_environment(folder)
     say_columns(task)
-    signals = Signals()
-    try:
-        with signals, Display(console) as display:
-            return assess(procedure, task, folder, execution, display, signals.stop, retry_failed)
-    except KeyboardInterrupt:
-        saved = f"completed work is saved in {folder}; run the same command again to resume"
-        say(f"interrupted: {saved if folder.exists() else 'no work was saved'}")
-        raise typer.Exit(128 + (signals.received or signal.SIGINT)) from None
+    with saving(folder) as signals, signals, Display(console) as display:
+        return assess(procedure, task, folder, execution, display, signals.stop, retry_failed)

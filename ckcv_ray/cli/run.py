@@ -1,7 +1,6 @@
 """Commands run, plan and status."""
 
 import os
-import signal
 import sys
 from pathlib import Path
 from typing import Annotated, Any
@@ -14,7 +13,7 @@ from ckcv_ray.cli.display import Display, duration
 from ckcv_ray.cli.options import check_out, execution_of, flag, option, parse_workers, with_options
 from ckcv_ray.cli.output import console, say, say_columns, say_environment, show
 from ckcv_ray.cli.restart import persist, without
-from ckcv_ray.cli.signals import Signals
+from ckcv_ray.cli.signals import saving
 from ckcv_ray.cli.study_options import study_of
 from ckcv_ray.data.repeats import count_repeats
 from ckcv_ray.engine.aggregator import Aggregator
@@ -235,17 +234,12 @@ def _run(work: Work, out: Path, execution: Execution, yes: bool) -> Result:
         say(f"{out} has {counted(folder.outer_splits(), 'outer split')}: adding splits up to {asked}")
     say_environment(out)
     say_columns(work.problem.all_rows)
-    signals = Signals()
-    try:
+    with saving(out) as signals:
         expected = estimate(work.problem)
         _confirm(expected, execution, yes)
         with signals, Display(console) as display:
             watched = work._replace(expected=expected, listen=display, stop=signals.stop)
             return compute(watched, execution)
-    except KeyboardInterrupt:
-        saved = f"completed work is saved in {out}; run the same command again to resume"
-        say(f"interrupted: {saved if out.exists() else 'no work was saved'}")
-        raise typer.Exit(128 + (signals.received or signal.SIGINT)) from None
 
 
 def _inner_finished(folder: RunFolder, study: Study) -> str:

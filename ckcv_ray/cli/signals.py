@@ -2,8 +2,14 @@
 
 import os
 import signal
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
 from types import FrameType
+
+import typer
+
+from ckcv_ray.cli.output import say
 
 
 class Signals:
@@ -37,3 +43,15 @@ class Signals:
     def stop(self) -> bool:
         """Return whether a signal was received."""
         return self.received is not None
+
+
+@contextmanager
+def saving(out: Path) -> Iterator[Signals]:
+    """Say what is saved in a folder when a computation is interrupted, and exit as the shell expects."""
+    signals = Signals()
+    try:
+        yield signals
+    except KeyboardInterrupt:
+        saved = f"completed work is saved in {out}; run the same command again to resume"
+        say(f"interrupted: {saved if out.exists() else 'no work was saved'}")
+        raise typer.Exit(128 + (signals.received or signal.SIGINT)) from None

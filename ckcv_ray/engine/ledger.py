@@ -183,8 +183,8 @@ class Ledger:
     def _contradiction(self, record: Any, held: Kept, given: Kept) -> None:
         key = {name: record[name].item() for name in Positions._fields}
         raise RunError(
-            f"two records of {key} differ, {held} and {given} (totals, iterations, status): "
-            "the computation was not deterministic"
+            f"two records of {key} differ, {held.tolist()} and {given.tolist()} (totals, iterations, "
+            "status): the computation was not deterministic"
         )
 
 

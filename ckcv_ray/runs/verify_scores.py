@@ -99,7 +99,8 @@ class Again:
         self.done += outcome.fits
         for failure in outcome.failures:
             if (failure.size, failure.split, failure.path) not in known:
-                self.differences.append(f"split {failure.split} failed, and had scores:\n{failure.traceback}")
+                reason = " ".join(failure.traceback.splitlines()[-1:])
+                self.differences.append(f"split {failure.split} failed, and had scores: {reason}")
         try:
             self.collector.add(outcome._replace(failures=()))
         except RunError as error:

@@ -20,7 +20,7 @@ from ckcv_ray.learners import Learner, learners_of
 from ckcv_ray.learners.encoding import Encoding
 from ckcv_ray.study.parts import SLOTS, check_names, read_part
 from ckcv_ray.study.study import Study
-from ckcv_ray.validation import boolean, expect, integer, quoted
+from ckcv_ray.validation import boolean, expect, integer, quoted, sequence
 
 MOST_SEED = 2**63 - 1
 LONGEST_SHOWN = 200
@@ -160,16 +160,16 @@ class Procedure:
         check_names("a procedure", content, FIELDS)
         given: dict[str, Any] = {name: content.get(name) for name in FIELDS}
         study = Study.of(encode=given["encode"], fill=given["fill"], rare=given["rare"])
-        learner = read_part("learner", given["learner"])
+        measures = sequence("measures", given["measures"], least=1, kind="names of measures")
         return cls(
-            learner,
+            read_part("learner", given["learner"]),
             read_division(given["resampling"]),
-            tuple(map(str, given["measures"])),
+            tuple(map(str, measures)),
             given["select_by"],
             given["select"],
             integer("seed", given["seed"], least=0, most=MOST_SEED),
             study.encoding,
-            tuple(OwnScore(str(one["name"]), str(one["sha256"])) for one in given["functions"] or ()),
+            tuple(map(_known_function, sequence("functions", given["functions"] or (), least=0))),
         )
 
     def differences(self, other: "Procedure") -> list[str]:
@@ -181,6 +181,12 @@ class Procedure:
             for name in ours
             if ours[name] != theirs[name]
         ]
+
+
+def _known_function(described: Any) -> OwnScore:
+    """Return a function of which name and digest are given, as JSON values."""
+    expect("function", described, Mapping, "a mapping with name and sha256")
+    return OwnScore(str(described.get("name")), str(described.get("sha256")))
 
 
 def _check_learners(asked: Iterable[str]) -> None:

@@ -60,6 +60,7 @@ from ckcv_ray.learners.sklearn.named import NAMED
 from ckcv_ray.learners.sklearn.spec import full_names
 from ckcv_ray.runs.run import checked, never, run_work
 from ckcv_ray.study import Problem
+from jobs.benchmarks import procedures as usual
 
 LEARNERS = ("boosting", "forest", "neighbors", "tree", "naive_bayes", "linear")
 DATA = ("breast_cancer", "made_up")
@@ -253,11 +254,17 @@ def main(
     workers: Annotated[int, typer.Option(min=1, help="Worker processes.")] = 2,
     repeats: Annotated[int, typer.Option(min=1, help="Searches of each kind.")] = 1,
     only_serial: Annotated[bool, typer.Option("--serial", help="Compare in one process only.")] = False,
+    procedures: Annotated[
+        bool, typer.Option("--procedures", help="Time the procedures of ckcv evaluate instead of searches.")
+    ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
     """Print one line for each search, and geometric means; exit with 1 if a result differs."""
     if unknown := set(learners.split(",")) - set(KNOWN):
         raise typer.BadParameter(f"{min(unknown)} is not one of {', '.join(KNOWN)}")
+    if procedures:
+        usual.main(learners, repeats=repeats, workers=workers, as_json=as_json)
+        return
     tasks = {name: load(name) for name in data.split(",")}
     rows: dict[str, dict[str, Any]] = {}
     with ExitStack() as stack:

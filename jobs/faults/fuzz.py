@@ -19,6 +19,7 @@ a run folder, with the complete folder.
     ida, mat                       the IDA archive in its two formats, likewise
     toml, words                    a study's TOML; grids and fold numbers as given on the command line
     run                            status, verify, predict and report of a finished run with damaged files
+    scores                         status, verify and report of the scores of a procedure, likewise
 
     python jobs/faults/fuzz.py --minutes 10 --seed 0
 """
@@ -43,15 +44,16 @@ from hypothesis import HealthCheck, Phase
 from hypothesis.errors import Flaky
 from hypothesis.strategies import SearchStrategy
 from rich.console import Console
+from sklearn.model_selection import KFold
 
-from ckcv_ray import Execution, Study, run
+from ckcv_ray import Execution, Study, evaluate, run
 from jobs.faults.fuzz_child import Child
 from jobs.faults.fuzz_hostile import hostile
 from jobs.faults.fuzz_inputs import SHAPED, cases, run_case
 from jobs.faults.fuzz_parts import Case
 from jobs.faults.fuzz_readers import SCRATCH, Fault
 
-READERS = (*SHAPED, "run")
+READERS = (*SHAPED, "run", "scores")
 TURN_SECONDS = 10.0
 STUDY = Study.of(C=(0.1, 1.0), gamma=(0.1, 1.0), k=(3, 4), n_splits=3)
 RUNS: dict[str, dict[str, Any]] = {
@@ -59,6 +61,11 @@ RUNS: dict[str, dict[str, Any]] = {
     "holdout": {"certify": "holdout", "claim": ("random", "vote", "member:0")},
     "nested": {"certify": "nested", "outer_splits": 2},
     "rotation": {"resampling": "rotation"},
+}
+PROCEDURES: dict[str, dict[str, Any]] = {
+    "nested": {"learner": "tree", "resampling": "nested:2:2", "select_by": "log_loss", "measure": "accuracy"},
+    "numbers": {"learner": "ridge,mean", "resampling": "holdout:0.3", "measure": "rmse,clipped:1"},
+    "given": {"learner": "naive_bayes", "resampling": KFold(3), "measure": "auc"},
 }
 console = Console(stderr=True)
 
@@ -98,7 +105,7 @@ class Fuzzer:
         folder = self.scratch / "input"
         shutil.rmtree(folder, ignore_errors=True)
         if case.base:
-            shutil.copytree(self.scratch / "runs" / case.base, folder)
+            shutil.copytree(self.scratch / reader / case.base, folder)
         folder.mkdir(exist_ok=True)
         for name, content in case.files.items():
             (folder / name).unlink(missing_ok=True)
@@ -170,25 +177,37 @@ def finished_runs(folder: Path) -> dict[str, dict[str, bytes]]:
     for name, options in RUNS.items():
         study, labels = STUDY.replace(**options), np.array(["no", "yes"])[y]
         run(study, inputs, labels, folder / name, Execution("serial"))
-    files = {name: [file for file in (folder / name).rglob("*") if file.is_file()] for name in RUNS}
-    return {
-        name: {file.relative_to(folder / name).as_posix(): file.read_bytes() for file in files[name]}
-        for name in RUNS
-    }
+    return {name: _files(folder / name) for name in RUNS}
+
+
+def finished_procedures(folder: Path) -> dict[str, dict[str, bytes]]:
+    """Make the scores of small procedures; return their files."""
+    y = np.arange(24) % 2
+    inputs = np.random.default_rng(0).normal(size=(24, 2)) + y[:, None]
+    for name, options in PROCEDURES.items():
+        target = inputs.sum(axis=1) if name == "numbers" else y
+        evaluate(inputs, target, folder / name, Execution("serial"), **options)
+    return {name: _files(folder / name) for name in PROCEDURES}
+
+
+def _files(folder: Path) -> dict[str, bytes]:
+    files = (file for file in folder.rglob("*") if file.is_file())
+    return {file.relative_to(folder).as_posix(): file.read_bytes() for file in files}
 
 
 def fuzz(fuzzer: Fuzzer, readers: list[str], seed: int, seconds: float) -> None:
     """Give readers turns until the time is up, at least one each; full turns start with a malicious file."""
     start, turn = time.monotonic(), min(TURN_SECONDS, seconds / len(readers))
-    runs = finished_runs(fuzzer.scratch / "runs") if "run" in readers else {}
-    malicious = {reader: hostile(reader, runs) for reader in readers}
+    makers = {"run": finished_runs, "scores": finished_procedures}
+    bases = {name: make(fuzzer.scratch / name) for name, make in makers.items() if name in readers}
+    malicious = {reader: hostile(reader, bases.get(reader, {})) for reader in readers}
     number = 0
     while number < len(readers) or time.monotonic() - start < seconds:
         reader = readers[number % len(readers)]
         if turn == TURN_SECONDS and malicious[reader]:
             note, make = malicious[reader].pop(0)
             fuzzer.play(reader, make(), note)
-        strategy = run_case(runs) if reader == "run" else cases(reader)
+        strategy = run_case(bases[reader]) if reader in bases else cases(reader)
         fuzzer.turn(reader, strategy, seed + number, turn)
         tally = fuzzer.tallies[reader]
         counts = f"{tally.inputs:7d} inputs {tally.findings:4d} findings {tally.peak_mib:7.0f} MiB"

@@ -162,6 +162,8 @@ def _deep_mat(levels: int) -> bytes:
 
 def hostile(reader: str, runs: dict[str, dict[str, bytes]]) -> list[tuple[str, Callable[[], Case]]]:
     """List the malicious inputs of a reader, each with its description."""
+    if reader == "scores":
+        return [(f"{base}, untouched", partial(Case, {}, base)) for base in runs]
     if reader != "run":
         name = SHAPED[reader][0]
         return [(note, partial(_case, name, make)) for note, make in HOSTILE.get(reader, {}).items()]

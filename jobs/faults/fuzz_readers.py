@@ -17,6 +17,8 @@ import ckcv_ray
 from ckcv_ray import CKCVError, RunError, Study, Task, load_run, verify
 from ckcv_ray.data.task import learning_task, make_test_rows, read
 from ckcv_ray.reports.page import page
+from ckcv_ray.reports.scores_page import scores_page
+from ckcv_ray.runs.assess import load_scores, replay_scores
 from ckcv_ray.runs.load import environment_changes, replay
 from ckcv_ray.storage.folder import RunFolder
 from ckcv_ray.study import Problem, read_toml, run_id
@@ -154,10 +156,28 @@ def read_run(calls: Calls, folder: Path) -> None:
         page(folder)
 
 
+def read_scores(calls: Calls, folder: Path) -> None:
+    """Call status, verify and report on the scores of a procedure."""
+    with calls.allowed():
+        replay_scores(folder).progress()
+        environment_changes(folder)
+    with calls.allowed():
+        result = load_scores(folder)
+        json.dumps(result.to_json(), allow_nan=False)
+        result.summary()
+        result.to_frame()
+    with calls.allowed():
+        for difference in verify(folder).differences:
+            calls.judge(difference)
+    with calls.allowed():
+        scores_page(folder)
+
+
 CALLS: dict[str, Callable[[Calls, Path], None]] = {
     **dict.fromkeys(("csv", "parquet", "feather", "xlsx", "npz", "svmlight"), read_file),
     **dict.fromkeys(("ida", "mat"), read_ida),
     "toml": read_study,
     "words": read_words,
     "run": read_run,
+    "scores": read_scores,
 }

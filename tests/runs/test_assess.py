@@ -566,3 +566,28 @@ def test_a_procedure_too_large_to_read_is_refused(tmp_path, monkeypatch):
     monkeypatch.setattr("ckcv_ray.runs.load.MOST_EVALUATIONS", 2)
     with pytest.raises(StoreError, match="has 3 evaluations: at most 2 can be read"):
         load_scores(tmp_path / "run")
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"measures": None},
+        {"measures": "accuracy"},
+        {"measures": 3},
+        {"measures": []},
+        {"functions": 1},
+        {"functions": [3]},
+        {"seed": "x"},
+        {"resampling": None},
+        {"resampling": {"name": "nested", "outer": 3}},
+        {"learner": []},
+        {"select": 1},
+        {"encode": 2},
+        {"strange": 1},
+    ],
+)
+def test_a_procedure_that_cannot_be_read_is_refused(changed):
+    content = Procedure.of(learner="tree").to_json()
+    assert Procedure.from_json(json.loads(json.dumps(content))).to_json() == content
+    with pytest.raises(InputError):
+        Procedure.from_json(content | changed)
