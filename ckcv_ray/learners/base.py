@@ -140,6 +140,10 @@ class Learner(Protocol):
         """Return the learner at the setting that is usual without a search, unless values were asked for."""
         return self
 
+    def on_encoded(self) -> "Learner":
+        """Return the learner for numbers that an encoder has scaled, and columns of zeros and ones."""
+        return self
+
     def share(self, task: Task) -> Any:
         """Compute what all splits of a task share; it is kept in the object store, read-only."""
 

@@ -21,7 +21,7 @@ from ckcv_ray.learners.answers import answers_of
 from ckcv_ray.learners.base import Block, Checked, Fits, Learner, Predicted, Setting
 from ckcv_ray.learners.choice import Choice
 from ckcv_ray.learners.encoder import Encoder
-from ckcv_ray.learners.encoding import Encoding
+from ckcv_ray.learners.encoding import Categories, Encoding
 
 ENCODER = "encoder"
 ROWS = 1 << 16
@@ -33,7 +33,9 @@ def encoded(learner: Learner, encoding: Encoding, task: Task) -> Learner:
         return learner
     if isinstance(learner, Choice):
         return replace(learner, learners=tuple(encoded(one, encoding, task) for one in learner.learners))
-    return Encoded(learner, encoding.suited(getattr(learner, "trees", False)), task.schema, task.n_classes)
+    suited = encoding.suited(getattr(learner, "trees", False))
+    learner = learner.on_encoded() if suited.categories is Categories.ONEHOT else learner
+    return Encoded(learner, suited, task.schema, task.n_classes)
 
 
 @dataclass(frozen=True)
@@ -105,6 +107,10 @@ class Encoded(Learner):
 
     def usual(self, task: Task) -> "Encoded":
         """Return the same: a study has learners at their settings, which it encodes."""
+        return self
+
+    def on_encoded(self) -> "Encoded":
+        """Return the same: it encodes by itself."""
         return self
 
     def share(self, task: Task) -> Task:

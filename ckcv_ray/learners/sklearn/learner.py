@@ -27,7 +27,16 @@ from ckcv_ray.learners.sklearn.model import FittedEstimator
 from ckcv_ray.learners.sklearn.packing import last_step, unpack
 from ckcv_ray.learners.sklearn.paths import Path, Plain, path_of
 from ckcv_ray.learners.sklearn.space import Space, check_space, settings_of
-from ckcv_ray.learners.sklearn.spec import Spec, as_spec, build, full_names, packages, parameters, trust
+from ckcv_ray.learners.sklearn.spec import (
+    Spec,
+    as_spec,
+    build,
+    full_names,
+    packages,
+    parameters,
+    scaled,
+    trust,
+)
 from ckcv_ray.validation import integer
 
 COPIES = 4  # copies of a split's rows that a fit may hold at once
@@ -167,6 +176,10 @@ class EstimatorLearner:
             return self
         defaults, given = parameters(self.new()), self.param or {}
         return replace(self, param={name: given.get(name, (defaults[name],)) for name in self.whole_space})
+
+    def on_encoded(self) -> "EstimatorLearner":
+        """Return the learner itself."""
+        return self
 
     def share(self, task: Task) -> Task:
         """Return the task itself."""
@@ -312,6 +325,28 @@ class WeightedLearner(EstimatorLearner):
         """The canonical form of ``class_weight``."""
         assert isinstance(self.class_weight, str)
         return self.class_weight
+
+
+@dataclass(frozen=True)
+class ScaledLearner(EstimatorLearner):
+    """A learner whose estimator needs columns of one scale; a subclass names it by ``unscaled``.
+
+    Attributes:
+        scales: whether columns are standardised first. Of a table that is encoded, the encoder has scaled the
+            numbers, and to scale the columns of rare categories and gaps would give these too much weight.
+    """
+
+    unscaled: ClassVar[Spec]
+    scales: bool = True
+
+    @property
+    def spec(self) -> Spec:  # type: ignore[override]
+        """The estimator, after standardisation or by itself."""
+        return scaled(self.unscaled) if self.scales else self.unscaled
+
+    def on_encoded(self) -> Self:
+        """Return the learner without standardisation."""
+        return replace(self, scales=False)
 
 
 @dataclass(frozen=True)

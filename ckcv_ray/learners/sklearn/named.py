@@ -6,17 +6,20 @@ A search space depends on nothing but the learner: never on the labels.
 from dataclasses import dataclass
 from typing import ClassVar
 
-from ckcv_ray.learners.sklearn.learner import EstimatorLearner, WeightedLearner
+from ckcv_ray.learners.sklearn.learner import EstimatorLearner, ScaledLearner, WeightedLearner
 from ckcv_ray.learners.sklearn.space import Space
-from ckcv_ray.learners.sklearn.spec import Spec, scaled
+from ckcv_ray.learners.sklearn.spec import Spec
 
 
 @dataclass(frozen=True)
-class Linear(WeightedLearner):
+class Linear(ScaledLearner, WeightedLearner):
     """Logistic regression on standardised columns."""
 
     name = "linear"
-    spec: ClassVar[Spec] = scaled("sklearn.linear_model:LogisticRegression", max_iter=1000)
+    unscaled: ClassVar[Spec] = {
+        "class": "sklearn.linear_model:LogisticRegression",
+        "params": {"max_iter": 1000},
+    }
     space: ClassVar[Space] = {"C": tuple(10.0 ** (e / 2) for e in range(-6, 5))}
 
 
@@ -63,11 +66,11 @@ class ExtraTrees(WeightedLearner):
 
 
 @dataclass(frozen=True)
-class Neighbors(EstimatorLearner):
+class Neighbors(ScaledLearner):
     """The nearest neighbours of standardised columns; a path over their number."""
 
     name = "neighbors"
-    spec: ClassVar[Spec] = scaled("sklearn.neighbors:KNeighborsClassifier")
+    unscaled: ClassVar[Spec] = {"class": "sklearn.neighbors:KNeighborsClassifier"}
     space: ClassVar[Space] = {"n_neighbors": (1, 3, 5, 7, 9, 11, 15), "weights": ("uniform", "distance")}
 
 
@@ -95,11 +98,11 @@ class NaiveBayes(EstimatorLearner):
 
 
 @dataclass(frozen=True)
-class MLP(EstimatorLearner):
+class MLP(ScaledLearner):
     """A neural network with one or two hidden layers on standardised columns."""
 
     name = "mlp"
-    spec: ClassVar[Spec] = scaled("sklearn.neural_network:MLPClassifier", max_iter=300)
+    unscaled: ClassVar[Spec] = {"class": "sklearn.neural_network:MLPClassifier", "params": {"max_iter": 300}}
     space: ClassVar[Space] = {"alpha": (0.0001, 0.01, 1.0), "hidden_layer_sizes": ([16], [64], [32, 32])}
 
 

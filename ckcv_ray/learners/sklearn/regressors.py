@@ -4,9 +4,9 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from ckcv_ray.core.measures import Kind
-from ckcv_ray.learners.sklearn.learner import NUMBERS, EstimatorLearner
+from ckcv_ray.learners.sklearn.learner import NUMBERS, EstimatorLearner, ScaledLearner
 from ckcv_ray.learners.sklearn.space import Space
-from ckcv_ray.learners.sklearn.spec import Spec, scaled
+from ckcv_ray.learners.sklearn.spec import Spec
 
 TENTHS = tuple(10.0 ** (e / 2) for e in range(-6, 3))
 
@@ -38,20 +38,20 @@ class LinearRegression(Regressor):
 
 
 @dataclass(frozen=True)
-class Lasso(Regressor):
+class Lasso(ScaledLearner, Regressor):
     """Least squares with an absolute penalty, on standardised columns."""
 
     name = "lasso"
-    spec: ClassVar[Spec] = scaled("sklearn.linear_model:Lasso", max_iter=10_000)
+    unscaled: ClassVar[Spec] = {"class": "sklearn.linear_model:Lasso", "params": {"max_iter": 10_000}}
     space: ClassVar[Space] = {"alpha": TENTHS}
 
 
 @dataclass(frozen=True)
-class NeighborsRegressor(Regressor):
+class NeighborsRegressor(ScaledLearner, Regressor):
     """The mean of the nearest neighbours, on standardised columns."""
 
     name = "neighbors_regressor"
-    spec: ClassVar[Spec] = scaled("sklearn.neighbors:KNeighborsRegressor")
+    unscaled: ClassVar[Spec] = {"class": "sklearn.neighbors:KNeighborsRegressor"}
     space: ClassVar[Space] = {"n_neighbors": (1, 3, 5, 9, 15, 25), "weights": ("uniform", "distance")}
 
 
@@ -97,11 +97,11 @@ class BoostingRegressor(Regressor):
 
 
 @dataclass(frozen=True)
-class SVR(Regressor):
+class SVR(ScaledLearner, Regressor):
     """Support vector regression with a Gaussian kernel, on standardised columns."""
 
     name = "svr"
-    spec: ClassVar[Spec] = scaled("sklearn.svm:SVR")
+    unscaled: ClassVar[Spec] = {"class": "sklearn.svm:SVR"}
     space: ClassVar[Space] = {"C": (0.1, 1.0, 10.0, 100.0), "gamma": ("scale", 0.01, 0.1, 1.0)}
 
 

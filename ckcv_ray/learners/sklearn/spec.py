@@ -22,9 +22,8 @@ LIBRARY = "sklearn"
 _trusted: set[str] = {LIBRARY}
 
 
-def scaled(path: str, **params: Any) -> Spec:
+def scaled(last: Spec) -> Spec:
     """Return the form of an estimator of standardised columns."""
-    last: Spec = {"class": path, **({"params": params} if params else {})}
     steps = [["scale", {"class": "sklearn.preprocessing:StandardScaler"}], ["model", last]]
     return {"class": "sklearn.pipeline:Pipeline", "params": {"steps": steps}}
 

@@ -165,6 +165,10 @@ class GaussianSVM:
         gamma = (1.0 / task.X.shape[1],) if self.gamma == default.gamma else self.gamma
         return replace(self, C=C, gamma=gamma)
 
+    def on_encoded(self) -> "GaussianSVM":
+        """Return the learner itself."""
+        return self
+
     def share(self, task: Task) -> Shared:
         """Compute what all workers share."""
         fits = self.scale == "none" and 8 * task.n**2 <= SHARED_BYTES
