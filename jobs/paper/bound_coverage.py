@@ -116,13 +116,13 @@ def computed(missing: list[tuple[Setting, int]], workers: int) -> Iterator[Run]:
             pool.shutdown(cancel_futures=True)
 
 
-def collected(settings: list[Setting], n_runs: int, workers: int, out: Path | None) -> Runs:
+def collected(settings: list[Setting], numbers: range, workers: int, out: Path | None) -> Runs:
     """Return all runs, computing and storing those that the file lacks.
 
     Run 0 of every setting comes first, then run 1, so that the time spent shows the time left.
     """
     runs = stored(out)
-    missing = [(one, i) for i, one in product(range(n_runs), settings) if (str(one), i) not in runs]
+    missing = [(one, i) for i, one in product(numbers, settings) if (str(one), i) not in runs]
     if not missing:
         return runs
     if out is not None:
@@ -247,16 +247,22 @@ def main(
     ),
     runs: Annotated[int, typer.Option(min=1, help="Learning sets for each setting.")] = 500,
     workers: Annotated[int, typer.Option(min=1, help="Worker processes.")] = cpu_count() or 1,
+    first: Annotated[
+        int, typer.Option(min=0, help="Number of the first one; those before are left out.")
+    ] = 0,
     out: Annotated[Path | None, typer.Option(help="File of finished runs, continued.")] = None,
     picture_file: Annotated[Path | None, typer.Option("--picture", help="SVG file to draw.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
     """Print, for each setting and claim, how often the bound fails and how loose it is."""
     asked = chosen(settings)
-    done = collected(asked, runs, workers, out)
-    by_setting = {one: [done[str(one), i] for i in range(runs)] for one in asked}
+    if first >= runs:
+        raise typer.BadParameter(f"--first {first}: the number of the last run is {runs - 1}")
+    numbers = range(first, runs)
+    done = collected(asked, numbers, workers, out)
+    by_setting = {one: [done[str(one), i] for i in numbers] for one in asked}
     summaries = {one: summary(rows) for one, rows in by_setting.items()}
-    seconds = {str(one): sum(row["seconds"] for row in rows) / runs for one, rows in by_setting.items()}
+    seconds = {str(one): sum(row["seconds"] for row in rows) / len(rows) for one, rows in by_setting.items()}
     failures = rejected(summaries)
     if picture_file is not None:
         picture(summaries, DRAWN, picture_file)
@@ -265,7 +271,7 @@ def main(
         refused = [[str(one), claim] for one, claim in failures]
         print(json.dumps({"settings": named, "seconds": seconds, "rejected": refused}))
     else:
-        print(*report(summaries, runs), f"\n{verdict(failures)}", sep="\n")
+        print(*report(summaries, len(numbers)), f"\n{verdict(failures)}", sep="\n")
     if failures:
         raise typer.Exit(1)
 
