@@ -194,7 +194,7 @@ def altered(outcome, number, field):
 
 
 def values_of(record):
-    return np.array([*record["totals"], record["n_iter"], record["status"]])
+    return [*record["totals"].tolist(), record["n_iter"].item(), record["status"].item()]
 
 
 class Lying(Faulty):

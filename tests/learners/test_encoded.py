@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from learner_contract import same_files
 from sklearn.compose import ColumnTransformer
 from sklearn.impute import SimpleImputer
+from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder, StandardScaler, TargetEncoder
 from untidy import untidy
@@ -333,3 +334,27 @@ def test_a_row_that_is_drawn_twice_stays_in_one_fold(task):
     folds = TARGET.fit(task, train).folds
     assert sorted(row for rows in folds for row in rows) == train.tolist()
     assert sum(len(set(rows)) for rows in folds) == len(set(train.tolist()))
+
+
+@pytest.mark.parametrize("name", ["linear", "neighbors", "mlp"])
+def test_columns_are_scaled_once(name, task):
+    """Numbers by the encoder; the columns of categories and gaps as they are, zeros and ones."""
+    onehot = Problem.of(Study.of(learner=name), task).learner
+    last = type(onehot.learner.new()).__name__
+    assert last in ("LogisticRegression", "KNeighborsClassifier", "MLPClassifier")
+    for encode in ("ordinal", "target"):  # which leave numbers of other sizes
+        again = Problem.of(Study.of(learner=name, encode=encode), task).learner
+        assert type(again.learner.new()).__name__ == "Pipeline"
+    plain = Task.of(np.random.default_rng(0).normal(size=(30, 2)), np.arange(30) % 2)
+    assert type(Problem.of(Study.of(learner=name), plain).learner.new()).__name__ == "Pipeline"
+
+
+def test_the_linear_learner_on_a_table_is_a_pipeline_written_by_hand(task):
+    learner = Problem.of(Study.of(learner="linear", param={"C": (0.3,)}), task).learner
+    train, score = np.arange(60), np.arange(60, 80)
+    model = learner.prepare(learner.share(task), train, score).fit(0, 1).model(0)
+    encoder = Encoding(Categories.ONEHOT).fit(task, train)
+    theirs = LogisticRegression(C=0.3, max_iter=1000).fit(encoder.transform(task.X[train]), task.y[train])
+    assert np.array_equal(
+        model.predict(task.X[score]).score, theirs.decision_function(encoder.transform(task.X[score]))
+    )
