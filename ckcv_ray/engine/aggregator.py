@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from ckcv_ray.core.schedule import Schedule, Stage, Unit
 from ckcv_ray.core.selection import ABSENT, FAILED, UNKNOWN, Leader
-from ckcv_ray.engine.batches import Rates, batch_seconds, fill
+from ckcv_ray.engine.batches import Rates, batch_seconds, fill, shortest
 from ckcv_ray.engine.ledger import Ledger, Positions
 from ckcv_ray.engine.progress import Progress
 from ckcv_ray.learners.ensemble import Failure, Outcome, Records
@@ -59,7 +59,7 @@ class Aggregator:
         self._workers = workers
         seconds = batch_seconds(self._left or inf, workers, least)
         if self._estimates is None and not self.decided():
-            early = LEADERLESS_SHARE * batch_seconds(0.0, workers, least)
+            early = LEADERLESS_SHARE * shortest(workers, least)
             units = iter(self.schedule.next, None)
             return self._fill(units, seconds if self.schedule.leading() else early)
         if self._estimates is None:

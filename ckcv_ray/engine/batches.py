@@ -18,15 +18,21 @@ Values = NDArray[np.float64]
 def batch_seconds(left: float, workers: int, least: float) -> float:
     """Return how long a batch should last.
 
-    The smaller of one second and a fiftieth of what is left, but at least ``least`` seconds and the time it
-    takes to plan and add a batch for each of the workers.
+    The smaller of one second and a fiftieth of what is left, but at least ``shortest``. Among several workers
+    never more than half of what is left for each: one of them would compute it while the others wait.
 
     Args:
         left: seconds of work left for one worker.
         workers: number of batches evaluated at once.
         least: seconds below which dispatching a batch costs more than it is worth.
     """
-    return max(least, workers * OWN_SECONDS, min(BATCH_SECONDS, left / workers / BATCHES_LEFT))
+    length = max(shortest(workers, least), min(BATCH_SECONDS, left / workers / BATCHES_LEFT))
+    return length if workers == 1 else min(length, max(workers * OWN_SECONDS, left / workers / 2))
+
+
+def shortest(workers: int, least: float) -> float:
+    """Return ``least``, or the time it takes to plan and add a batch for each of the workers if longer."""
+    return max(least, workers * OWN_SECONDS)
 
 
 def fill(units: Iterator[Unit], seconds_of: Callable[[Unit], float], seconds: float) -> list[Unit]:
