@@ -1,6 +1,6 @@
 """The estimator for users of scikit-learn: ``fit`` selects, refits and certifies, ``predict`` classifies."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from math import nan
 from numbers import Integral
 from typing import Any
@@ -17,12 +17,16 @@ from ckcv_ray.claims.wording import ERROR
 from ckcv_ray.data.schema import Rows
 from ckcv_ray.data.task import Task, rows_of
 from ckcv_ray.errors import InputError
+from ckcv_ray.learners.choice import learners_of
 from ckcv_ray.learners.ensemble import Ensemble, Records
+from ckcv_ray.learners.sklearn import EstimatorLearner
+from ckcv_ray.learners.svm.learner import GaussianSVM
 from ckcv_ray.runs.result import Result
 from ckcv_ray.runs.run import Job, Work, checked, compute, run_work
 from ckcv_ray.study import Execution, Holdout, Problem, Study
 from ckcv_ray.validation import as_path, check_choice
 
+SVM_PARAMETERS = ("C", "gamma")
 RULES = ("auto", "vote", "random", "refit")
 CONDITION = (
     "The bounds are about this estimator on the columns that fit was given. What was done to them before, "
@@ -114,37 +118,40 @@ class CKCVClassifier(ClassifierMixin, BaseEstimator):
     @property
     def best_params_(self) -> dict[str, Any]:
         """The winner's hyperparameters."""
-        return dict(self.result_.setting)
+        return dict(self._fitted.setting)
 
     @property
     def best_k_(self) -> int:
         """The winner's number of folds."""
-        return self.result_.k
+        return self._fitted.k
 
     @property
     def ensemble_(self) -> Ensemble:
         """F*."""
-        return self.result_.ensemble
+        return self._fitted.ensemble
 
     @property
     def certificate_(self) -> dict[str, Any]:
         """All claims, and the condition under which they are about this estimator."""
-        return {**self.result_.certificate.to_json(), "condition": CONDITION}
+        return {**self._fitted.certificate.to_json(), "condition": CONDITION}
 
     @property
     def error_bound_(self) -> float:
         """Upper bound on the error of what ``predict`` does; nan if none is proven."""
-        return _bound(self.result_, self._rule)
+        return _bound(self._fitted, self._rule)
 
     @property
     def cv_results_(self) -> dict[str, Any]:
         """The candidates, as GridSearchCV has them."""
-        return _cv_results(self.result_)
+        return _cv_results(self._fitted)
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Return the labels of X [rows, d], by the rule."""
         rows = self._rows(X)
-        rule = self.result_.rule(**_chosen(self._rule))
+        chosen: dict[str, Any] = {self._rule: True}
+        if self._rule == "random":
+            chosen = {"all_members": True, "seed": None if self.random_state is None else self._seed()}
+        rule = self.result_.rule(**chosen)
         return self.classes_[self.result_.classified(rows, rule).label]
 
     @available_if(lambda self: self._rule == "vote")
@@ -189,6 +196,17 @@ class CKCVClassifier(ClassifierMixin, BaseEstimator):
         return tags
 
     @property
+    def _fitted(self) -> Result:
+        """The result.
+
+        Raises:
+            NotFittedError: fit was not called.
+        """
+        check_is_fitted(self)
+        result: Result = self.result_
+        return result
+
+    @property
     def _rule(self) -> str:
         """The rule, with "auto" resolved."""
         if self.rule != "auto":
@@ -207,9 +225,18 @@ class CKCVClassifier(ClassifierMixin, BaseEstimator):
             "criterion": self.criterion,
             "seed": self._seed(),
         }
-        if self.learner == "svm" and self.params is not None:  # whose options are C and gamma
-            asked |= {name: tuple(values) for name, values in asked.pop("param").items()}
+        asked |= self._of_svm(asked["param"] or {})
         return Study.of(**{name: value for name, value in asked.items() if value is not None})
+
+    def _of_svm(self, params: dict[str, Any]) -> dict[str, Any]:
+        """Return the parameters as options of a study: C and gamma of the SVM are options of their own."""
+        learners = learners_of(Study.of(learner=self.learner).learner)
+        others = [one for one in learners if not isinstance(one, GaussianSVM)]
+        if len(others) == len(learners):
+            return {}
+        own = {name: params[name] for name in (SVM_PARAMETERS if others else params) if name in params}
+        left = {name: value for name, value in params.items() if name not in own or _has(others, name)}
+        return {name: _values(value) for name, value in own.items()} | {"param": left or None}
 
     def _seed(self) -> int:
         if self.random_state is None:
@@ -222,6 +249,8 @@ class CKCVClassifier(ClassifierMixin, BaseEstimator):
         """Check the learning rows as scikit-learn does."""
         X, labels = self._validated(X, y=y)
         labels = np.asarray(labels).ravel()
+        if labels.dtype == object:
+            _check_labels(labels)
         check_classification_targets(labels)
         if len(np.unique(labels)) < 2:
             raise InputError(f"y has one class, {labels[0]!r}: a classifier needs at least 2 classes")
@@ -239,9 +268,23 @@ class CKCVClassifier(ClassifierMixin, BaseEstimator):
         return validate_data(self, X, skip_check_array=framed, **checks, **options)
 
 
-def _chosen(rule: str) -> dict[str, Any]:
-    """Return the rule as arguments of ``Result.rule``."""
-    return {"all_members": True} if rule == "random" else {rule: True}
+def _check_labels(labels: NDArray[Any]) -> None:
+    """Raise InputError unless objects are labels that can be sorted."""
+    empty = [i for i, label in enumerate(labels) if label is None or label != label]
+    if empty:
+        raise InputError(f"y has no label in {len(empty)} rows, the first at position {empty[0]}: drop them")
+    kinds = sorted({type(label).__name__ for label in labels})
+    if "str" in kinds and len(kinds) > 1:
+        raise InputError(f"y mixes labels of types {' and '.join(kinds)}: make all of them text, or numbers")
+
+
+def _has(learners: Iterable[Any], name: str) -> bool:
+    return any(isinstance(one, EstimatorLearner) and one.has(name) for one in learners)
+
+
+def _values(given: Any) -> Any:
+    """Return values as an option of a study takes them: text, a number, or a tuple."""
+    return tuple(given) if np.iterable(given) and not isinstance(given, str) else given
 
 
 def _bound(result: Result, rule: str) -> float:
@@ -272,11 +315,12 @@ def _cv_results(result: Result) -> dict[str, Any]:
     errors = selected["totals"][:, : problem.task.n_classes].sum(axis=1)
     scores[selected["split"], position] = 1.0 - errors / _rows_scored(problem, selected)
     ks = np.repeat([size.k for size in problem.sizes], of_size)
-    params = {
-        name: np.ma.MaskedArray(np.tile(values, len(problem.sizes))) for name, values in settings.items()
-    }
+    params = {name: _masked(np.tile(values, len(problem.sizes))) for name, values in settings.items()}
     listed = [
-        {**{name: values[i] for name, values in params.items() if values[i] is not None}, "k": int(ks[i])}
+        {
+            **{name: values.data[i] for name, values in params.items() if not np.ma.getmaskarray(values)[i]},
+            "k": int(ks[i]),
+        }
         for i in range(n)
     ]
     per_candidate = np.repeat([size.n_splits for size in problem.sizes], of_size)
@@ -294,6 +338,11 @@ def _cv_results(result: Result) -> dict[str, Any]:
         "std_test_score": spread,
         "rank_test_score": rank,
     }
+
+
+def _masked(values: NDArray[Any]) -> np.ma.MaskedArray[Any, Any]:
+    """Return values, those that are None (of a learner that lacks the parameter) masked."""
+    return np.ma.MaskedArray(values, mask=[value is None for value in values.tolist()])
 
 
 def _rows_scored(problem: Problem, selected: Records) -> NDArray[np.intp]:

@@ -8,8 +8,9 @@ import pyarrow as pa
 import typer
 
 from ckcv_ray.cli.options import option, with_options
-from ckcv_ray.data.columns import Asked
+from ckcv_ray.cli.output import say
 from ckcv_ray.data.files import Reading
+from ckcv_ray.data.kinds import Asked
 from ckcv_ray.data.named import Columns
 from ckcv_ray.data.task import Task, TestRows, learning_task, make_test_rows, read
 
@@ -167,11 +168,22 @@ def data_of(
     """
     task, rows, ida_file, reading = table
     if unlabelled:
-        task = task.with_unlabelled(read(unlabelled, ida_file, reading.fitting(unlabelled)).learn)
+        others = read(unlabelled, ida_file, reading.fitting(unlabelled), raw=True)
+        task = task.with_unlabelled(others.learn)
+        _say_unseen(task, others.learn)
     if test:
-        others = read(test, ida_file, reading.fitting(test))
+        others = read(test, ida_file, reading.fitting(test), raw=True)
         rows = others.learn if others.test is None else others.test
-    return Data(task, make_test_rows(rows, task))
+    data = Data(task, make_test_rows(rows, task))
+    if test and rows is not None:
+        _say_unseen(task, rows)
+    return data
+
+
+def _say_unseen(task: Task, rows: pa.Table) -> None:
+    """Say whether rows have categories that were never seen."""
+    if task.schema is not None and (unseen := task.read(rows).unseen):
+        say(unseen)
 
 
 def _names(text: str | None) -> list[str] | None:

@@ -129,7 +129,8 @@ def main() -> None:
     sys.stderr = Messages(stream) if stream is not None else stream
     try:
         with _exits():
-            app(complete(sys.argv[1:], "--refit", "1"))
+            arguments = sys.argv[1:]
+            app(complete(arguments, "--refit", "1") if "verify" in arguments[:3] else arguments)
     finally:
         sys.stderr = stream
 

@@ -16,10 +16,10 @@ from ckcv_ray.cli.options import flag, option, with_options
 from ckcv_ray.cli.output import say, write_table
 from ckcv_ray.cli.run import Folder
 from ckcv_ray.cli.verify import rows_to_test_of
-from ckcv_ray.data.files import Reading
+from ckcv_ray.data.files import HELD, Reading
 from ckcv_ray.data.named import is_named
 from ckcv_ray.data.repeats import known_rows
-from ckcv_ray.data.schema import Classes, Index, Rows, class_numbers, some
+from ckcv_ray.data.schema import Classes, Index, Rows, class_numbers, rows_with_label, some
 from ckcv_ray.data.task import Task
 from ckcv_ray.errors import InputError, counted
 from ckcv_ray.learners.ensemble import Prediction
@@ -179,6 +179,8 @@ def predict(
     write_table(table, out, RunFolder(folder), csv_safe)
     say(claim)
     _say_columns(chosen, result.task, keep)
+    if given.unseen:
+        say(given.unseen)
     if given.reason:
         say(f"{int(given.bad.sum())} of {len(given.bad)} rows could not be judged: {given.reason}")
     _say_conditions(result.certificate, by.nested)
@@ -213,6 +215,8 @@ def _kept(columns: pa.Table, name: str) -> pa.ChunkedArray:
         )
     if name in WRITTEN:
         raise InputError(f"keep={quoted(name)} is a column that is written anyway: rename it in the data")
+    if held := (columns.schema.field(name).metadata or {}).get(HELD):
+        raise InputError(f"column {name!r} holds {held.decode()}, which cannot be kept: leave out --keep")
     return columns[name]
 
 
@@ -249,9 +253,14 @@ def _say_error_rate(
     labels: pa.ChunkedArray, learned: Task, X: Rows, predicted: Classes, referred: NDArray[np.bool_] | None
 ) -> None:
     try:
-        y = class_numbers(labels, learned.classes, learned.target)
+        labelled = rows_with_label(labels, learned.target)
+        y = class_numbers(labels.filter(pa.array(labelled)), learned.classes, learned.target)
     except InputError as error:
         return say(f"no error rate: {error}")
+    if not labelled.all():
+        say(f"{counted(int(np.sum(~labelled)), 'row')} without a label: not in the error rate")
+        X, predicted = X[labelled], predicted[labelled]
+        referred = None if referred is None else referred[labelled]
     wrong, known = int(np.sum(y != predicted)), known_rows(X, learned)
     if referred is not None:
         kept = int(np.sum((y != predicted) & ~referred))

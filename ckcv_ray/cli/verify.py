@@ -73,8 +73,8 @@ def verify(
 
 
 def rows_to_test_of(source: str, ida_file: Path | None, reading: Reading = AS_IT_IS) -> pa.Table:
-    """Read rows to measure on: the test rows of a named set if it has any, else all rows."""
-    columns = read(source, ida_file, reading)
+    """Read rows to measure on, as they are written: the test rows of a named set if it has any, else all."""
+    columns = read(source, ida_file, reading, raw=True)
     return columns.learn if columns.test is None else columns.test
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from ckcv_ray.data.columns import Asked
+from ckcv_ray.data.kinds import Asked
 from ckcv_ray.data.schema import is_number, some
 from ckcv_ray.errors import InputError
 from ckcv_ray.validation import expect, quoted
@@ -47,6 +47,11 @@ def check_chosen(
         for name in value or ():
             if not (isinstance(name, str) and name in known):
                 raise InputError(f"there is no column {quoted(name)}: the columns are {some(names)}")
+            if argument == "drop" and name == target:
+                raise InputError(
+                    f"column {quoted(name)} is the target: leave it out of --{argument}, or name another as "
+                    "the target"
+                )
     expect("group", group, str | None, "the name of a column")
     if group is None:
         return

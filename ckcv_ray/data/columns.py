@@ -6,105 +6,31 @@ level. A gap is nan. Nothing here depends on labels, and nothing is estimated fr
 each split (``learners.encoding``).
 """
 
-from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass
-from enum import StrEnum
-from functools import cached_property
-from math import isfinite, nan
+from collections.abc import Iterable, Sequence
+from math import isfinite
 from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from ckcv_ray.data.cells import Cells, Values, read_cells
 from ckcv_ray.data.files import HELD, SPARSE
 from ckcv_ray.data.forms import (
-    GAPS,
     LOOKS_LIKE_DATE,
+    WRITTEN_DATES,
     ColumnError,
-    Parser,
-    date_parser,
     form_of_dates,
     form_of_numbers,
     known_texts,
     leave_out,
-    number_parser,
 )
-from ckcv_ray.data.schema import LARGEST, NUMBERS, distinct, some, unique_names
+from ckcv_ray.data.kinds import Asked, Column, ColumnKind, Schema
+from ckcv_ray.data.schema import LARGEST, some, unique_names
+from ckcv_ray.data.text import COMMA
 from ckcv_ray.errors import InputError, counted
-from ckcv_ray.validation import read_as
-
-Values = NDArray[np.float64]
 
 MOSTLY = 0.5  # share of a column's values from which they are its kind, and others a mistake
-
-
-class ColumnKind(StrEnum):
-    """What a column holds."""
-
-    NUMBER = "number"
-    CATEGORY = "category"
-    DATE = "date"
-
-
-@dataclass(frozen=True)
-class Column:
-    """How a column is understood.
-
-    Attributes:
-        name: its name.
-        kind: what it holds.
-        levels: the text of each level of a category, sorted; empty for other kinds.
-        form: how text is read: the format of dates, or "point", "comma" or "thousands" for numbers; "" for
-            columns that are not text.
-    """
-
-    name: str
-    kind: ColumnKind = ColumnKind.NUMBER
-    levels: tuple[str, ...] = ()
-    form: str = ""
-
-
-Schema = tuple[Column, ...]
-
-
-def schema_of(content: Any) -> Schema:
-    """Return the schema that JSON values describe.
-
-    Raises:
-        ValueError: they describe none.
-    """
-    return tuple(read_as(list[Column], content))
-
-
-class Asked(NamedTuple):
-    """Names of the columns whose kind the user says."""
-
-    categorical: Collection[str] = ()
-    numeric: Collection[str] = ()
-    date: Collection[str] = ()
-
-    def kind(self, name: str) -> ColumnKind | None:
-        """Return the kind that was asked for; None if the values decide."""
-        for kind, names in zip((ColumnKind.CATEGORY, ColumnKind.NUMBER, ColumnKind.DATE), self, strict=True):
-            if name in names:
-                return kind
-        return None
-
-
-NOTHING_ASKED = Asked()
-
-
-class Read(NamedTuple):
-    """A column as numbers.
-
-    Attributes:
-        values: (rows,), nan for gaps.
-        bad: which rows hold a value of another kind, (rows,).
-    """
-
-    values: Values
-    bad: NDArray[np.bool_]
 
 
 def understand(columns: pa.Table, names: Sequence[str], asked: Asked) -> tuple[Schema, Values]:
@@ -117,8 +43,9 @@ def understand(columns: pa.Table, names: Sequence[str], asked: Asked) -> tuple[S
     X = np.empty((columns.num_rows, len(names)))
     problems: list[str] = []
     position = {name: i for i, name in enumerate(columns.column_names)}
+    comma = COMMA in (columns.schema.metadata or {})
     for i, name in enumerate(names):
-        cells = Cells(columns.column(position[name]))
+        cells = Cells(columns.column(position[name]), comma)
         try:
             if held := (columns.schema.field(position[name]).metadata or {}).get(HELD):
                 raise ColumnError(_not_learned_from(held.decode(), name))
@@ -144,11 +71,13 @@ class NewRows(NamedTuple):
         X: (rows, d); a category that was never seen has a level of its own.
         bad: which rows cannot be judged, (rows,).
         reason: why the first of them cannot; "" if all can.
+        unseen: says in how many rows a category was never seen; "" if all were.
     """
 
     X: Values
     bad: NDArray[np.bool_]
     reason: str
+    unseen: str = ""
 
     def check(self) -> None:
         """Raise InputError if a row cannot be judged."""
@@ -156,39 +85,62 @@ class NewRows(NamedTuple):
             raise InputError(self.reason)
 
 
-def read_values(columns: pa.Table, features: Sequence[str], schema: Schema | None) -> NewRows:
+def read_values(columns: pa.Table, schema: Schema, plain: bool) -> NewRows:
     """Return the rows of a table as numbers, its columns matched by name.
 
     Args:
-        columns: a table with these columns, and perhaps others.
-        features: names of the columns.
-        schema: how they are understood; None for numbers without gaps, in which a gap cannot be judged.
+        columns: a table with the columns of the schema, and perhaps others.
+        schema: how they are understood.
+        plain: whether they are numbers without gaps, in which a gap cannot be judged.
 
     Raises:
         InputError: a column is missing, or of another kind as a whole.
     """
     names = unique_names(columns)
     position = {name: i for i, name in enumerate(names)}
-    sparse = SPARSE in (columns.schema.metadata or {})  # absent means zero
-    for name in features:
-        if name not in position and not (sparse and name.startswith("x")):
-            raise InputError(f"there is no column {name!r}: the columns are {some(names)}")
-    X = np.zeros((columns.num_rows, len(features)))
-    bad = np.zeros(columns.num_rows, np.bool_)
-    reason = ""
-    for i, column in enumerate(schema or tuple(map(Column, features))):
+    metadata = columns.schema.metadata or {}
+    _check_there([column.name for column in schema], names, sparse=SPARSE in metadata)
+    X = np.zeros((columns.num_rows, len(schema)))
+    bad, strange = np.zeros((2, columns.num_rows), np.bool_)
+    reason = example = ""
+    for i, column in enumerate(schema):
         if column.name not in position:
             continue
-        values = columns.column(position[column.name])
+        cells = Cells(columns.column(position[column.name]), COMMA in metadata)
         try:
-            X[:, i], wrong = _read(Cells(values), column)
+            X[:, i], wrong = read_cells(cells, column)
         except ColumnError as problem:
             raise InputError(f"column {column.name!r} {problem}: fix it") from None
-        wrong |= np.isinf(X[:, i]) | (np.abs(X[:, i]) > LARGEST) | (np.isnan(X[:, i]) & (schema is None))
+        wrong |= np.isinf(X[:, i]) | (np.abs(X[:, i]) > LARGEST) | (np.isnan(X[:, i]) & plain)
         if wrong.any() and not reason:
-            reason = _reason(values, column, X[:, i], wrong)
+            reason = _reason(cells.values, column, X[:, i], wrong)
         bad |= wrong
-    return NewRows(X, bad, reason)
+        if column.levels and (unseen := X[:, i] == len(column.levels)).any():
+            example = example or f"{_cell(cells.values, int(np.argmax(unseen)))} in column {column.name!r}"
+            strange |= unseen
+    return NewRows(X, bad, reason, _unseen(int(strange.sum()), example))
+
+
+def _check_there(features: Sequence[str], names: Sequence[str], sparse: bool) -> None:
+    """Raise InputError if a feature is missing; in a sparse table what is absent is zero."""
+    known = set(names)
+    missing = [one for one in features if one not in known and not (sparse and one.startswith("x"))]
+    if missing:
+        what = f"is no column {missing[0]!r}"
+        if len(missing) > 1:
+            what = f"are no columns {some([repr(name) for name in missing])}"
+        raise InputError(f"there {what}: the columns are {some(names)}")
+
+
+def _unseen(rows: int, example: str) -> str:
+    if not rows:
+        return ""
+    what = "has a category that was" if rows == 1 else "have categories that were"
+    return f"{counted(rows, 'row')} {what} never seen, such as {example}: they count as rare ones"
+
+
+def _cell(values: pa.ChunkedArray, row: int) -> str:
+    return repr(str(values[row].as_py())[:40])
 
 
 def _reason(values: pa.ChunkedArray, column: Column, numbers: Values, wrong: NDArray[np.bool_]) -> str:
@@ -218,72 +170,51 @@ def to_arrow(values: Values, column: Column) -> pa.Array:
     return pa.array(values, mask=gap) if gap.any() else pa.array(np.ascontiguousarray(values))
 
 
-class Cells:
-    """A column as it was read, whose distinct texts are looked up once.
-
-    Attributes:
-        values: the column.
-        kind: type of its values, in a dictionary or not.
-    """
-
-    def __init__(self, values: pa.ChunkedArray) -> None:
-        self.values = values
-        self.kind = values.type.value_type if pa.types.is_dictionary(values.type) else values.type
-
-    @property
-    def are_numbers(self) -> bool:
-        """Whether the values are numbers, decimal ones and booleans included."""
-        types = (*NUMBERS, pa.types.is_boolean, pa.types.is_decimal)
-        return any(is_one(self.kind) for is_one in types)
-
-    @property
-    def are_dates(self) -> bool:
-        """Whether the values are days or moments."""
-        return bool(pa.types.is_date(self.kind) or pa.types.is_timestamp(self.kind))
-
-    @cached_property
-    def texts(self) -> tuple[list[str | None], NDArray[np.intp]]:
-        """The distinct texts, without spaces around them, None for a null, and the position of each row's."""
-        values = self.values
-        if pa.types.is_dictionary(values.type):
-            values = values.cast(self.kind)
-        if pa.types.is_floating(self.kind) and _whole(values):  # a gap has made whole numbers floating
-            values = values.cast(pa.int64())
-        raw, codes = distinct(values if is_text(values.type) else values.cast(pa.string()))
-        stripped = [None if text is None else text.strip() for text in raw]
-        known = list(dict.fromkeys(stripped))
-        position = {text: i for i, text in enumerate(known)}
-        return known, np.array([position[text] for text in stripped], dtype=np.intp)[codes]
-
-
 def _understood(cells: Cells, name: str, asked: ColumnKind | None) -> Column:
     """Decide what a column holds."""
+    if cells.declared and not cells.are_dates and asked is None and len(cells.texts[0]) < len(cells.values):
+        return _understood_text(cells, name, ColumnKind.CATEGORY)
+    lenient = asked is ColumnKind.NUMBER
     if cells.are_numbers:
         if asked is ColumnKind.DATE:
-            raise ColumnError(f"holds numbers, not dates: leave it out of --date {name[:60]}")
+            return _understood_numbers_as_dates(cells, name)
         if asked is not ColumnKind.CATEGORY:
-            return Column(name)
+            return Column(name, form="comma" if cells.comma else "", lenient=lenient)
         return Column(name, ColumnKind.CATEGORY, _levels(cells.texts[0]))
     if cells.are_dates:
-        if asked in (None, ColumnKind.DATE):
-            return Column(name, ColumnKind.DATE)
-        return Column(name, asked, _levels(cells.texts[0]) if asked is ColumnKind.CATEGORY else ())
-    if is_text(cells.kind):
-        return _understood_text(*cells.texts, name, asked)
+        if asked is ColumnKind.NUMBER:
+            raise ColumnError(f"holds dates, not numbers: leave it out of --numeric {name[:60]}")
+        if asked is ColumnKind.CATEGORY:
+            return Column(name, asked, _levels(cells.texts[0]))
+        return Column(name, ColumnKind.DATE)
+    if cells.are_text:
+        return _understood_text(cells, name, asked)
     if pa.types.is_null(cells.kind):
         raise ColumnError(f"is empty: {leave_out(name)}")
+    if pa.types.is_time(cells.kind) and asked is ColumnKind.CATEGORY:
+        return Column(name, asked, _levels(cells.texts[0]))
     raise ColumnError(_not_learned_from(str(cells.kind), name))
+
+
+def _understood_numbers_as_dates(cells: Cells, name: str) -> Column:
+    """Return a column of dates such as 20261123, which a text table holds as numbers."""
+    known = known_texts(cells.texts[0])
+    form, bad = form_of_dates(known, name) if known else ("", known)
+    if bad or not form:
+        raise ColumnError(
+            f"holds numbers, of which not all are dates such as 20261123: leave it out of --date {name[:60]}"
+        )
+    return Column(name, ColumnKind.DATE, form=form)
 
 
 def _not_learned_from(kind: str, name: str) -> str:
     return f"holds {kind}, which cannot be learned from: {leave_out(name)}"
 
 
-def _understood_text(
-    distinct: list[str | None], codes: NDArray[Any], name: str, asked: ColumnKind | None
-) -> Column:
+def _understood_text(cells: Cells, name: str, asked: ColumnKind | None) -> Column:
     """Decide what a column of text holds, from its distinct values and those of each row."""
     out = leave_out(name)
+    distinct, codes = cells.texts
     known = known_texts(distinct)
     if not known:
         raise ColumnError(f"is empty: {out}")
@@ -293,10 +224,10 @@ def _understood_text(
     if asked is ColumnKind.CATEGORY:
         return Column(name, ColumnKind.CATEGORY, _levels(distinct))
     if asked in (None, ColumnKind.NUMBER):
-        form, bad = form_of_numbers(known, name)
+        form, bad = form_of_numbers(known, name, cells.comma)
         wrong = sum(rows_of[text] for text in bad)
         if asked is ColumnKind.NUMBER and len(bad) < len(known):
-            return Column(name, ColumnKind.NUMBER, form=form)
+            return Column(name, ColumnKind.NUMBER, form=form, lenient=True)
         if asked is ColumnKind.NUMBER:
             raise ColumnError(f"holds no numbers{_such_as(bad, distinct, codes)}: {out}, or from --numeric")
         if not bad:
@@ -315,7 +246,8 @@ def _understood_text(
         if asked is ColumnKind.DATE or wrong <= (1 - MOSTLY) * rows:
             raise ColumnError(
                 f"holds dates and in {counted(wrong, 'row')} what is none"
-                f"{_such_as(bad, distinct, codes)}: mend it, or say --categorical {name[:60]}, or {out}"
+                f"{_such_as(bad, distinct, codes)}: dates are written as {WRITTEN_DATES}; mend it, or say "
+                f"--categorical {name[:60]}, or {out}"
             )
     if len(known) == rows and rows > 2:
         raise ColumnError(
@@ -327,7 +259,7 @@ def _understood_text(
 
 def _checked(cells: Cells, column: Column) -> Values:
     """Return the learning rows of a column as numbers."""
-    numbers = _read(cells, column).values
+    numbers = read_cells(cells, column).values
     out = leave_out(column.name)
     if len(numbers) and np.isnan(numbers).all():
         raise ColumnError(f"is empty: {out}")
@@ -339,61 +271,6 @@ def _checked(cells: Cells, column: Column) -> Values:
     return numbers
 
 
-def _read(cells: Cells, column: Column) -> Read:
-    values, kind, rows = cells.values, cells.kind, len(cells.values)
-    if pa.types.is_null(kind):
-        return Read(np.full(rows, nan), np.zeros(rows, np.bool_))
-    if column.kind is ColumnKind.CATEGORY:
-        number = {level: float(i) for i, level in enumerate(column.levels)}
-        return _of_distinct(*cells.texts, lambda text: number.get(text, float(len(number))))
-    if is_text(kind):
-        return _of_distinct(*cells.texts, _parser(column, cells.texts[0]))
-    if column.kind is ColumnKind.DATE:
-        return _dates(cells)
-    if not cells.are_numbers:
-        raise ColumnError(f"holds {kind}, not numbers")
-    if pa.types.is_boolean(kind):
-        values = values.cast(pa.int8())
-    elif pa.types.is_decimal(kind):
-        values = values.cast(pa.float64())
-    numbers = np.asarray(values.to_numpy(), dtype=np.float64)
-    return Read(numbers, np.zeros(rows, np.bool_))
-
-
-def _parser(column: Column, distinct: Sequence[str | None]) -> Parser:
-    """Return what reads text as a column's numbers or dates; their form is that of the learning rows."""
-    known = known_texts(distinct)
-    if column.kind is ColumnKind.DATE:
-        return date_parser(column.form or (form_of_dates(known, column.name)[0] if known else ""))
-    return number_parser(column.form or (form_of_numbers(known, column.name)[0] if known else ""))
-
-
-def _of_distinct(distinct: list[str | None], codes: NDArray[Any], parse: Parser) -> Read:
-    """Return the numbers of texts, each distinct one parsed once; nan and bad where it cannot be."""
-    numbers, bad = np.full(len(distinct), nan), np.zeros(len(distinct), np.bool_)
-    for i, text in enumerate(distinct):
-        if text is None or text.lower() in GAPS:
-            continue
-        parsed = parse(text)
-        numbers[i], bad[i] = (nan, True) if parsed is None else (parsed, False)
-    return Read(numbers[codes], bad[codes])
-
-
-def _dates(cells: Cells) -> Read:
-    if not cells.are_dates:
-        raise ColumnError(f"holds {cells.kind}, not dates")
-    zone = getattr(cells.kind, "tz", None)
-    stamps = cells.values.cast(pa.timestamp("ms", zone), safe=False).cast(pa.int64())
-    gap = stamps.is_null().to_numpy()
-    numbers = np.where(gap, nan, stamps.fill_null(0).to_numpy().astype(np.float64))
-    return Read(numbers, np.zeros(len(numbers), np.bool_))
-
-
-def _whole(values: pa.ChunkedArray) -> bool:
-    numbers = values.drop_null().to_numpy()
-    return bool(np.all(np.isfinite(numbers) & (np.floor(numbers) == numbers) & (np.abs(numbers) < 2**53)))
-
-
 def _levels(distinct: Iterable[str | None]) -> tuple[str, ...]:
     return tuple(sorted(set(known_texts(distinct))))
 
@@ -402,8 +279,3 @@ def _such_as(bad: Sequence[str], distinct: Sequence[str | None], codes: NDArray[
     """Give an example of a text and its row."""
     row = int(np.argmax(codes == distinct.index(bad[0])))
     return f", such as {bad[0][:40]!r} in row {row + 1}"
-
-
-def is_text(kind: pa.DataType) -> bool:
-    """Return whether a type is that of text."""
-    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))

@@ -4,6 +4,7 @@ Files are not trusted. The sizes that a file declares are checked against limits
 so that a small file that expands to a large one, or claims to, is refused; nothing in it is unpickled.
 """
 
+import json
 import struct
 import zlib
 from collections.abc import Iterator
@@ -59,8 +60,13 @@ class Reading(NamedTuple):
 AS_IT_IS = Reading()
 
 
-def read_file(path: str | Path, reading: Reading = AS_IT_IS) -> pa.Table:
+def read_file(path: str | Path, reading: Reading = AS_IT_IS, raw: bool = False) -> pa.Table:
     """Read the columns of a file in the format given by its suffix.
+
+    Args:
+        path: the file.
+        reading: what it does not say about itself.
+        raw: whether the cells of text tables are taken as text, as they are written.
 
     Raises:
         InputError: the file does not exist, is not in that format, or is too large.
@@ -77,7 +83,9 @@ def read_file(path: str | Path, reading: Reading = AS_IT_IS) -> pa.Table:
     with raising(InputError, f"cannot read {str(path)!r} as {suffix[1:]}"):
         match suffix:
             case ".csv" | ".tsv":
-                columns = read_text(path, reading.separator or ("\t" if suffix == ".tsv" else None))
+                separator = reading.separator
+                separator = "\t" if separator is None and suffix == ".tsv" else separator
+                columns = read_text(path, separator, raw)
             case ".parquet":
                 columns = _parquet(path)
             case ".feather":
@@ -88,7 +96,33 @@ def read_file(path: str | Path, reading: Reading = AS_IT_IS) -> pa.Table:
                 columns = _npz(path)
             case _:
                 columns = _svmlight(path)
-        return _utf8(columns, text=suffix in TEXT)
+        return _utf8(with_strings(columns), text=suffix in TEXT)
+
+
+def with_strings(columns: pa.Table) -> pa.Table:
+    """Return the columns with their text as strings, and not as views of them, which polars writes."""
+    for i, field in enumerate(columns.schema):
+        kind = field.type
+        if pa.types.is_string_view(kind):
+            columns = columns.set_column(i, field.with_type(pa.string()), columns.column(i).cast(pa.string()))
+        elif pa.types.is_dictionary(kind) and pa.types.is_string_view(kind.value_type):
+            values = pa.chunked_array([_with_strings(chunk) for chunk in columns.column(i).chunks])
+            columns = columns.set_column(i, field.with_type(values.type), values)
+    return columns
+
+
+def index_names(columns: pa.Table) -> set[str]:
+    """Return the names of the columns that are the index of a pandas frame, which names rows."""
+    try:
+        said = json.loads((columns.schema.metadata or {}).get(b"pandas", b"{}")).get("index_columns", [])
+    except (ValueError, AttributeError):  # nobody vouches for the metadata of a file
+        said = []
+    named = {name for name in said if isinstance(name, str)} if isinstance(said, list) else set()
+    return named | {name for name in columns.column_names if name.startswith("__index_level_")}
+
+
+def _with_strings(values: pa.DictionaryArray) -> pa.DictionaryArray:
+    return pa.DictionaryArray.from_arrays(values.indices, values.dictionary.cast(pa.string()))
 
 
 def from_matrix(
@@ -96,7 +130,9 @@ def from_matrix(
 ) -> pa.Table:
     """Make columns x0, x1, ... (or ``names``) from X [n, d], and the target from y [n]."""
     names = names or [f"x{i}" for i in range(X.shape[1])]
-    columns = {name: np.ascontiguousarray(X[:, i]) for i, name in enumerate(names)}
+    columns: dict[str, Any] = {name: np.ascontiguousarray(X[:, i]) for i, name in enumerate(names)}
+    if X.dtype == object:  # in which nan is a gap
+        columns = {name: pa.array(values, from_pandas=True) for name, values in columns.items()}
     return pa.table(columns | ({} if y is None else {target: y}))
 
 

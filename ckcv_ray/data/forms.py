@@ -4,15 +4,30 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime
 
-GAPS = frozenset(
-    ("", "?", "na", "n/a", "#n/a", "nan", "null", "none", "nil", "-", "--", ".", "n.a.", "missing")
+NO_NAMES = frozenset(  # what names no label, and no group
+    (
+        *("", "?", "na", "n/a", "#n/a", "nan", "null", "n.a.", "#na", "#n/a n/a", "<na>", "-nan"),
+        *("1.#ind", "-1.#ind", "1.#qnan", "-1.#qnan"),
+    )
 )
-DAY_FORMATS = ("%Y-%m-%d", "%Y/%m/%d", "%d.%m.%Y", "%d/%m/%Y", "%m/%d/%Y", "%d-%m-%Y", "%d %b %Y", "%Y%m%d")
+GAPS = NO_NAMES | {"none", "nil", "-", "--", ".", "missing"}
+DAY_FORMATS = (
+    *("%Y-%m-%d", "%Y/%m/%d", "%d.%m.%Y", "%d/%m/%Y", "%m/%d/%Y", "%d-%m-%Y"),
+    *("%d %b %Y", "%b %d, %Y", "%Y%m%d"),
+)
 TIMES = ("", " %H:%M", " %H:%M:%S", "T%H:%M:%S", "T%H:%M")
-LOOKS_LIKE_DATE = re.compile(r"\d{1,4}([./-])\d{1,2}\1\d{1,4}([ T]|$)|\d{1,2} [A-Za-z]{3} \d{4}$")
+ISO = "iso"
+WRITTEN_DATES = "2026-11-23, 23.11.2026, 11/23/2026, 23 Nov 2026 or Nov 23, 2026, with a time or without"
+LOOKS_LIKE_DATE = re.compile(
+    r"\d{1,4}([./-])\d{1,2}\1\d{1,4}([ T]|$)|\d{1,2} [A-Za-z]{3} \d{4}$|[A-Za-z]{3} \d{1,2}, \d{4}$"
+)
+ISO_DATE = re.compile(r"\d{4}-\d\d-\d\d([ T]\d\d:\d\d(:\d\d(\.\d{1,9})?)?(Z|[+-]\d\d(:?\d\d)?)?)?$", re.ASCII)
+TIME = re.compile(r"(\d{1,2}):(\d\d)(?::(\d\d)(?:\.0+)?)?$", re.ASCII)
+TRUTH = {"true": 1.0, "false": 0.0}
 POINT = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$")
+COMMA = re.compile(r"[+-]?\d*,\d+$")
+POINTS = re.compile(r"[+-]?[1-9]\d{0,2}(\.\d{3})+(,\d+)?$")  # points of thousands
 THOUSANDS = re.compile(r"[+-]?[1-9]\d{0,2}(,\d{3})+(\.\d*)?$")
-COMMA = re.compile(r"[+-]?([1-9]\d{0,2}(\.\d{3})+|\d*),\d+$")
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -23,39 +38,97 @@ class ColumnError(Exception):
     """What is wrong with a column, without its name."""
 
 
+def bare(text: str) -> str:
+    """Return text without spaces around it, and without the quotes that a space has kept in place."""
+    text = text.strip()
+    quoted = len(text) > 1 and text[0] == text[-1] == '"'
+    return text[1:-1].replace('""', '"').strip() if quoted else text
+
+
 def known_texts(distinct: Iterable[str | None]) -> list[str]:
     """Return the texts that are no gaps."""
     return [text for text in distinct if text is not None and text.lower() not in GAPS]
 
 
-def form_of_numbers(texts: Sequence[str], name: str) -> tuple[str, list[str]]:
+def canonical_text(text: str) -> str:
+    """Return the same for texts of one value: of True and true, 01 and 1.0, 08:00 and 08:00:00."""
+    if text.lower() in TRUTH:
+        return text.lower()
+    if POINT.match(text):
+        return f"number {float(text) + 0.0!r}"
+    if (moment := _iso(text)) is not None:
+        return f"date {moment!r}"
+    if parts := TIME.match(text):
+        return "time {:02d}:{}:{}".format(int(parts[1]), parts[2], parts[3] or "00")
+    return text
+
+
+def form_of_numbers(texts: Sequence[str], name: str, comma: bool = False) -> tuple[str, list[str]]:
     """Return the form in which most of some texts are numbers, "" for none, and those that are not in it.
 
+    Args:
+        texts: at least one.
+        name: of the column.
+        comma: whether other columns of the table have decimal commas.
+
     Raises:
-        ColumnError: a comma may be that of thousands or of decimals.
+        ColumnError: a comma or a point may be that of thousands or of decimals.
     """
-    found = {}
-    for form, pattern in (("point", None), ("comma", COMMA), ("thousands", THOUSANDS)):
-        found[form] = [text for text in texts if not (POINT.match(text) or (pattern and pattern.match(text)))]
+    found = {
+        "point": [text for text in texts if not POINT.match(text)],
+        "comma": [text for text in texts if not (COMMA.match(text) or _has_decimal_point(text))],
+        "points": [text for text in texts if not (_has_points(text) or COMMA.match(text))],
+        "thousands": [text for text in texts if not (POINT.match(text) or THOUSANDS.match(text))],
+    }
     form = min(found, key=lambda form: len(found[form]))
-    bad = [text for text in found[form] if number_parser("point")(text) is None]
-    if form != "point" and len(found["comma"]) == len(found["thousands"]):
-        both = next(text for text in texts if THOUSANDS.match(text))
-        raise ColumnError(
-            f"has numbers such as {both!r}, whose comma may be that of decimals or of thousands: write them "
-            f"with a point, or without, or {leave_out(name)}"
-        )
+    bad = [text for text in found[form] if number_parser(form)(text) is None]
+    if form in ("comma", "thousands") and len(found["comma"]) == len(found["thousands"]):
+        raise _ambiguous("comma", next(text for text in texts if THOUSANDS.match(text)), name)
+    points = [text for text in texts if "." in text and _has_points(text)]
+    certain = any("," in text or text.count(".") > 1 for text in points)
+    if form == "points" and not certain:
+        raise _ambiguous("point", points[0], name)
+    if form == "point" and comma and points and len(points) == sum("." in text for text in texts):
+        raise _ambiguous("point", points[0], name)
     return ("" if len(bad) == len(texts) else form), bad
 
 
+def _has_decimal_point(text: str) -> bool:
+    """Return whether text is a number with a point, or none, that cannot be one of thousands."""
+    return bool(POINT.match(text) and not POINTS.match(text))
+
+
+def _has_points(text: str) -> bool:
+    """Return whether text is a number whose points, if any, may be those of thousands."""
+    return bool(POINTS.match(text) or (POINT.match(text) and "." not in text))
+
+
+def _ambiguous(mark: str, text: str, name: str) -> ColumnError:
+    other = "a point" if mark == "comma" else "a comma, or with two decimals"
+    return ColumnError(
+        f"has numbers such as {text!r}, whose {mark} may be that of decimals or of thousands: write them "
+        f"with {other}, or without, or {leave_out(name)}"
+    )
+
+
 def number_parser(form: str) -> Parser:
-    """Return what reads text as numbers: "point", "comma" for decimals, or "thousands" with commas."""
+    """Return what reads text as numbers.
+
+    Args:
+        form: "point" for a decimal point, "comma" for a decimal comma, "points" for one with points between
+            thousands, "thousands" for a decimal point with commas between thousands; "" for what a text
+            table takes as a number by itself, truth values included.
+    """
 
     def parse(text: str) -> float | None:
-        if form == "comma" and COMMA.match(text):
-            text = text.replace(".", "").replace(",", ".")
-        elif form == "thousands" and THOUSANDS.match(text):
+        if form == "" and text.lower() in TRUTH:
+            return TRUTH[text.lower()]
+        if not _may_be(text, form):
+            return None
+        if form == "thousands" and THOUSANDS.match(text):
             text = text.replace(",", "")
+        elif form == "points" or (form == "comma" and COMMA.match(text)):
+            text = text.replace(".", "").replace(",", ".")
         try:
             return None if "_" in text else float(text)
         except ValueError:
@@ -64,11 +137,18 @@ def number_parser(form: str) -> Parser:
     return parse
 
 
+def _may_be(text: str, form: str) -> bool:
+    """Return whether the points of a number fit a form with decimal commas."""
+    if form == "points":
+        return "." not in text or bool(POINTS.match(text))
+    return form != "comma" or not POINTS.match(text)
+
+
 def form_of_dates(texts: Sequence[str], name: str) -> tuple[str, list[str]]:
     """Return the format in which most of some texts are dates, and those that are none.
 
     Raises:
-        ColumnError: all are dates in two formats that do not agree.
+        ColumnError: the month may come first or second.
     """
     best, fewest = "", list(texts)
     equal: list[str] = []
@@ -81,18 +161,24 @@ def form_of_dates(texts: Sequence[str], name: str) -> tuple[str, list[str]]:
             best, fewest, equal = form, bad, []
         elif len(bad) == len(fewest) < len(texts):
             equal.append(form)
-    for other in equal:
-        one, two = date_parser(best), date_parser(other)
-        if differing := [text for text in texts if one(text) != two(text)]:
-            raise ColumnError(
-                f"has dates such as {differing[0]!r}, whose month may come first or second: write them as "
-                f"2026-11-23, or say --categorical {name[:60]}, or {leave_out(name)}"
-            )
+    if equal:
+        one, two = date_parser(best), date_parser(equal[0])
+        example = next((text for text in texts if one(text) != two(text)), texts[0])
+        raise ColumnError(
+            f"has dates such as {example!r}, whose month may come first or second: write them as "
+            f"2026-11-23, or say --categorical {name[:60]}, or {leave_out(name)}"
+        )
+    if fewest and len(bad := [text for text in texts if _iso(text) is None]) < len(fewest):
+        return ISO, bad
     return best, fewest
 
 
 def date_parser(form: str) -> Parser:
-    """Return what reads text as milliseconds since 1970, by a format of ``strptime``; None if it is none."""
+    """Return what reads text as milliseconds since 1970 in UTC; None if it is no date.
+
+    Args:
+        form: a format of ``strptime``; "iso", or "", for dates such as 2026-11-23T12:30:00+01:00.
+    """
 
     def parse(text: str) -> float | None:
         try:
@@ -101,9 +187,21 @@ def date_parser(form: str) -> Parser:
             return None
         return (moment - EPOCH).total_seconds() * 1000
 
-    return parse
+    return _iso if form in (ISO, "") else parse
+
+
+def _iso(text: str) -> float | None:
+    if not ISO_DATE.match(text):
+        return None
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        return None
+    return ((moment if moment.tzinfo else moment.replace(tzinfo=UTC)) - EPOCH).total_seconds() * 1000
 
 
 def leave_out(name: str) -> str:
     """Say how to leave a column out."""
+    if not name.strip():
+        return "give it a name, or list the others in --features"
     return f"leave it out with --drop {name[:60]} or --features"

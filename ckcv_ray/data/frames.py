@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from ckcv_ray.data.files import from_matrix
+from ckcv_ray.data.files import from_matrix, index_names, with_strings
 from ckcv_ray.data.limits import MOST_CELLS
 from ckcv_ray.data.schema import some
 from ckcv_ray.errors import InputError, counted
@@ -30,12 +30,13 @@ def columns_of(X: Any, features: tuple[str, ...] | None = None) -> pa.Table:
 
 
 def _arrow(X: Any) -> pa.Table:
-    """Return a data frame's columns, without its index."""
+    """Return a data frame's columns, without its index, which names rows."""
     try:
-        columns = pa.table(X)
+        columns = with_strings(pa.table(X))
     except (pa.ArrowException, ValueError, TypeError, OverflowError) as error:
         raise InputError(f"X cannot be read as columns: {error}") from None
-    kept = [name for name in columns.column_names if not name.startswith("__index_level_")]
+    index = index_names(columns)
+    kept = [i for i, name in enumerate(columns.column_names) if name not in index]
     return columns.select(kept).replace_schema_metadata(None)
 
 

@@ -12,7 +12,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import ArrayLike, NDArray
 
+from ckcv_ray.data.cells import decoded, is_text
 from ckcv_ray.data.files import is_plain
+from ckcv_ray.data.forms import NO_NAMES
 from ckcv_ray.errors import InputError
 from ckcv_ray.validation import as_array
 
@@ -64,17 +66,21 @@ def group_numbers(column: pa.ChunkedArray, name: str) -> Groups:
     Raises:
         InputError: it has empty cells, or values that are not text, numbers, dates or the like.
     """
-    column = _decoded(column)
+    column = decoded(column)
     kind = column.type
     if not is_plain(kind) or pa.types.is_null(kind):
         what = "is empty" if pa.types.is_null(kind) else f"holds {kind}"
         raise InputError(f"column {name!r} {what}: groups are named by text or whole numbers")
+    if is_text(kind):  # cells that differ in spaces are of one group, and what names nothing names no group
+        column = pc.utf8_trim_whitespace(column)
+        no_name = pc.is_in(pc.utf8_lower(column), pa.array(sorted(NO_NAMES), kind))
+        column = pc.if_else(no_name, pa.scalar(None, kind), column)
     missing = pc.is_null(column, nan_is_null=True)
     if len(rows := np.flatnonzero(missing.to_numpy())):
         raise InputError(
             f"column {name!r} has no group in {len(rows):,} of {len(column):,} rows, the first in row "
-            f"{rows[0] + 1}: fill the empty cells, with a value of its own for each row that belongs to no "
-            "other, or leave these rows out"
+            f"{rows[0] + 1}: fill the empty cells (NA, null, nan and ? are such), with a value of its own "
+            "for each row that belongs to no other, or leave these rows out"
         )
     try:
         return renumbered(_codes(column))
@@ -153,7 +159,7 @@ def is_name_of_groups(name: str) -> bool:
 
 def _repeated(column: pa.ChunkedArray) -> int:
     """Return the number of values of a column of text or whole numbers that repeat; 0 if few do."""
-    column = _decoded(column)
+    column = decoded(column)
     kind = column.type
     text = pa.types.is_string(kind) or pa.types.is_large_string(kind)
     if not (text or pa.types.is_integer(kind) or pa.types.is_floating(kind)) or column.null_count:
@@ -166,11 +172,6 @@ def _repeated(column: pa.ChunkedArray) -> int:
     shared = int(counts[counts > 1].sum())
     enough = np.count_nonzero(counts) >= LEAST_GROUPS and shared >= LEAST_SHARED * len(column)
     return int(np.count_nonzero(counts)) if enough else 0
-
-
-def _decoded(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Return the values of a column, which may be a dictionary that holds a value, or none, twice."""
-    return column.cast(column.type.value_type) if pa.types.is_dictionary(column.type) else column
 
 
 def _codes(column: pa.ChunkedArray) -> Groups:

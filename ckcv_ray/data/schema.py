@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from ckcv_ray.data.forms import NO_NAMES, canonical_text
 from ckcv_ray.data.limits import MOST_BYTES
 from ckcv_ray.errors import InputError, counted
 from ckcv_ray.validation import expect
@@ -50,13 +51,36 @@ def class_numbers(column: pa.ChunkedArray, classes: tuple[Label, ...], target: s
     Raises:
         InputError: a label is not one of the classes.
     """
-    values, codes = _encoded(column, target)
-    number_of = {label: number for number, label in enumerate(classes)}
-    numbers = np.array([-1 if value is None else number_of.get(value, -1) for value in values])
+    numbers, values, codes = _class_numbers(column, classes, target)
     if len(codes) and numbers[codes].min() < 0:
         unknown = values[codes[int(np.argmin(numbers[codes]))]]
         raise InputError(f"column {target!r} holds {unknown!r}: the labels are {_some_labels(classes)}")
     return np.asarray(numbers[codes], dtype=np.int32)
+
+
+def rows_with_label(column: pa.ChunkedArray, target: str) -> NDArray[np.bool_]:
+    """Return which cells of a column of labels are no gaps."""
+    values, codes = _encoded(column, target)
+    return np.array([not _is_gap(value) for value in values])[codes]
+
+
+def _class_numbers(
+    column: pa.ChunkedArray, classes: tuple[Label, ...], target: str
+) -> tuple[NDArray[np.intp], list[Any], Index]:
+    """Return the class number of each distinct value, -1 for none, these values, and each row's position.
+
+    A label may be written in another way than its class: 01 or 1.0 for 1, True for true.
+    """
+    values, codes = _encoded(column, target)
+    exact = {label: number for number, label in enumerate(classes)}
+    ways = [canonical_text(str(label)) for label in classes]
+    count = Counter(ways)
+    alike = {way: number for number, way in enumerate(ways) if count[way] == 1}
+    numbers = [
+        -1 if value is None else exact.get(value, alike.get(canonical_text(str(value)), -1))
+        for value in values
+    ]
+    return np.array(numbers, dtype=np.intp), values, codes
 
 
 def unique_names(columns: pa.Table) -> list[str]:
@@ -75,7 +99,12 @@ def _encoded(column: pa.ChunkedArray, target: str) -> tuple[list[Any], Index]:
     allowed = (pa.types.is_string, pa.types.is_large_string, pa.types.is_boolean, *NUMBERS)
     if not any(is_one(kind) for is_one in (*allowed, pa.types.is_null)):
         raise InputError(f"the target {target!r} has type {kind}: labels are text or numbers")
-    return distinct(column)
+    values, codes = distinct(column)
+    return [value.strip() if isinstance(value, str) else value for value in values], codes
+
+
+def _is_gap(value: Any) -> bool:
+    return value is None or value != value or (isinstance(value, str) and value.lower() in NO_NAMES)
 
 
 def distinct(column: pa.ChunkedArray) -> tuple[list[Any], Index]:
@@ -96,9 +125,9 @@ def classes_of(column: pa.ChunkedArray, target: str) -> tuple[tuple[Label, ...],
     """Return the classes of a target, sorted, and the class number of every row."""
     values, codes = _encoded(column, target)
     limit = inf if any(isinstance(value, float) for value in values) else 2**63
-    bad = {i for i, v in enumerate(values) if v is None or v != v}
-    if len(rows := np.flatnonzero(np.isin(codes, list(bad)))):
-        raise InputError(_empty_cells(target, int(rows[0])))
+    bad = [i for i, value in enumerate(values) if _is_gap(value)]
+    if len(rows := np.flatnonzero(np.isin(codes, bad))):
+        raise InputError(_empty_cells(target, int(rows[0]), values[codes[rows[0]]]))
     counts = np.bincount(codes, minlength=len(values)).tolist()
     totals: Counter[Label] = Counter()
     for value, count in zip(values, counts, strict=True):  # a dictionary may hold a value twice
@@ -146,10 +175,11 @@ def numbers_of(column: pa.ChunkedArray, target: str) -> Rows:
     return y + 0.0
 
 
-def _empty_cells(target: str, row: int) -> str:
+def _empty_cells(target: str, row: int, value: Any = None) -> str:
+    held = f", which holds {value!r}" if isinstance(value, str) and value else ""
     return (
-        f"the target {target!r} has empty cells, the first in row {row + 1}: fix or drop them "
-        "(in a CSV file, NA, null and nan are empty cells)"
+        f"the target {target!r} has empty cells, the first in row {row + 1}{held}: fix or drop them "
+        "(NA, null, nan and ? are empty cells)"
     )
 
 

@@ -6,8 +6,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ckcv_ray.data.columns import Column, ColumnKind
 from ckcv_ray.data.grouping import is_name_of_groups
+from ckcv_ray.data.kinds import Column, ColumnKind
 from ckcv_ray.data.task import Task
 
 FOLDS, LEAVES = 5, 8

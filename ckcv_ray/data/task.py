@@ -19,17 +19,16 @@ from numpy.typing import ArrayLike, NDArray
 from ckcv_ray.core.measures import Kind
 from ckcv_ray.data import named
 from ckcv_ray.data.chosen import TARGETS, check_asked, check_chosen, target_name
-from ckcv_ray.data.columns import (
-    NOTHING_ASKED,
-    Asked,
-    NewRows,
-    Schema,
-    is_plain,
-    read_values,
-    to_arrow,
-    understand,
+from ckcv_ray.data.columns import NewRows, is_plain, read_values, to_arrow, understand
+from ckcv_ray.data.files import (
+    AS_IT_IS,
+    SUFFIXES,
+    Reading,
+    from_matrix,
+    index_names,
+    read_file,
+    suffix_of,
 )
-from ckcv_ray.data.files import AS_IT_IS, SUFFIXES, Reading, from_matrix, read_file, suffix_of
 from ckcv_ray.data.frames import columns_of
 from ckcv_ray.data.grouping import (
     Groups,
@@ -40,6 +39,7 @@ from ckcv_ray.data.grouping import (
     question,
     renumbered,
 )
+from ckcv_ray.data.kinds import NOTHING_ASKED, Asked, Column, Schema
 from ckcv_ray.data.schema import (
     LEAST_OF_CLASS,
     Index,
@@ -79,6 +79,7 @@ class Task:
         question: asks about a column that looks like groups, for display; "" if there is none.
         unlabelled: rows without labels, (rows, d), which only certify; None if there are none.
         schema: how the columns are understood; None if they are numbers without gaps.
+        forms: how the columns are understood that are such numbers, if they were written in some form.
     """
 
     X: Rows
@@ -92,6 +93,7 @@ class Task:
     question: str = ""
     unlabelled: Rows | None = None
     schema: Schema | None = None
+    forms: Schema | None = None
 
     @classmethod
     def of(
@@ -241,7 +243,8 @@ class Task:
         Raises:
             InputError: a feature is missing, or a whole column is of another kind.
         """
-        return read_values(columns, self.features, self.schema)
+        schema = self.schema or self.forms or tuple(map(Column, self.features))
+        return read_values(columns, schema, plain=self.schema is None)
 
     def rows_from(self, columns: pa.Table) -> Rows:
         """Return the rows of a table as numbers (rows, d), its columns matched by name.
@@ -305,7 +308,10 @@ class TestRows:
 
 
 def read(
-    source: str | Path, ida_file: str | Path | None = None, reading: Reading = AS_IT_IS
+    source: str | Path,
+    ida_file: str | Path | None = None,
+    reading: Reading = AS_IT_IS,
+    raw: bool = False,
 ) -> named.Columns:
     """Read the columns of a file (CSV, Parquet, Feather, Excel, NPZ, svmlight) or of a named set.
 
@@ -313,6 +319,8 @@ def read(
         source: a file's path, or a named set such as twonorm:400:0.
         ida_file: archive of the ``ida:`` sets.
         reading: what the file does not say about itself.
+        raw: whether cells of text tables are taken as they are written: for rows that are matched to a task,
+            which says what its columns hold.
 
     Raises:
         InputError: the source does not exist or cannot be read.
@@ -326,7 +334,7 @@ def read(
         raise InputError(
             f"{name!r} is neither a file ending in {', '.join(SUFFIXES)} nor a named set ({named.FORMS})"
         )
-    return named.Columns(read_file(path, reading), None)
+    return named.Columns(read_file(path, reading, raw), None)
 
 
 def read_task(
@@ -401,7 +409,7 @@ def stored_task(
     names = unique_names(columns)
     target = target_name(names, target)
     check_chosen(names, target, features, drop, group)
-    left_out = {target, group, *(drop or [])}
+    left_out = {target, group, *(drop or [])} | (index_names(columns) if features is None else set())
     chosen = [name for name in dict.fromkeys(names if features is None else features) if name not in left_out]
     if not chosen:
         raise InputError(f"no feature is left besides the target {target!r}: correct --features and --drop")
@@ -415,12 +423,27 @@ def stored_task(
     if schema is None:
         check_asked(asked, chosen)
         understood, X = understand(columns, chosen, asked)
-        schema = None if is_plain(understood, X) else understood
-        check_spread(X, chosen, schema is None)
     else:
-        X = _read(columns, chosen, schema)
+        understood, X = schema, _read(columns, chosen, schema)
+    plain = is_plain(understood, X)
+    if schema is None:
+        check_spread(X, chosen, plain)
+    forms = understood if plain and any(one.form or one.lenient for one in understood) else None
     doubt = question(columns, [target]) if groups is None else ""
-    return Task(X, y, classes, tuple(chosen), target, source, groups, group, doubt, schema=schema)
+    return Task(
+        X,
+        y,
+        classes,
+        tuple(chosen),
+        target,
+        source,
+        groups,
+        group,
+        doubt,
+        None,
+        None if plain else understood,
+        forms,
+    )
 
 
 def rows_of(X: Any, task: Task) -> Rows:
@@ -494,7 +517,7 @@ def _read(columns: pa.Table, features: list[str], schema: Schema) -> Rows:
     """Return rows as numbers, by a schema that is theirs."""
     if [one.name for one in schema] != features:
         raise InputError(f"the columns are {some(features)}, and not those that were understood")
-    rows = read_values(columns, features, schema)
+    rows = read_values(columns, schema, plain=False)
     rows.check()
     if any(np.any(rows.X[:, i] >= len(one.levels)) for i, one in enumerate(schema) if one.levels):
         raise InputError("a category is not among those that were understood")

@@ -18,31 +18,60 @@ from ckcv_ray.errors import InputError
 COMPRESSED = {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd"}
 SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
 SAMPLE_LINES = 100
+COMMA = b"comma"  # metadata of a table with decimal commas
+SAYS_SEPARATOR = re.compile(rb"sep=([^\r\n])\r?\n")  # a first line of spreadsheets
+UTF32 = (codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE)
 UTF16 = {codecs.BOM_UTF16_LE: "utf-16-le", codecs.BOM_UTF16_BE: "utf-16-be"}
 ENCODINGS = ("utf-8", "cp1252", "latin-1")  # the last two are what spreadsheets of western Europe write
 DECIMAL_COMMA = re.compile(rb"(?:^|[;\t|\n])\"?[+-]?\d+,(?:\d{1,2}|\d{4,})\"?(?=[;\t|\r\n]|$)")
 
 
-def read_text(path: Path, separator: str | None = None) -> pa.Table:
+def read_text(path: Path, separator: str | None = None, raw: bool = False) -> pa.Table:
     """Read the columns of a text table, whose first line names them.
 
     Args:
         path: a file, perhaps compressed, as its suffix says.
         separator: of the columns; None to find it.
+        raw: whether all cells are taken as they are written, as text; else the cells of a column decide
+            together what they are.
 
     Raises:
         InputError: it is too large, no text, or may be read in several ways.
     """
     name = repr(str(path))
+    _check_separator(separator)
     content = _utf8(inflated(path, "".join(SEPARATORS).encode()), name)
+    if said := SAYS_SEPARATOR.match(content):
+        content, separator = content[said.end() :], separator or said[1].decode("ascii", "replace")
     separator = separator or _separator(content, name)
     comma = separator != "," and DECIMAL_COMMA.search(content[:LINE_BYTES]) is not None
-    return csv.read_csv(
-        pa.BufferReader(content),
-        read_options=csv.ReadOptions(block_size=LINE_BYTES, use_threads=False),
-        parse_options=csv.ParseOptions(delimiter=separator, newlines_in_values=b'"' in content),
-        convert_options=csv.ConvertOptions(strings_can_be_null=True, decimal_point="," if comma else "."),
-    )
+    options: dict[str, Any] = {
+        "read_options": csv.ReadOptions(block_size=LINE_BYTES, use_threads=False),
+        "parse_options": csv.ParseOptions(delimiter=separator, newlines_in_values=b'"' in content),
+    }
+    taken: dict[str, Any] = {"strings_can_be_null": True, "decimal_point": "," if comma else "."}
+    try:
+        if raw:
+            with csv.open_csv(pa.BufferReader(content), **options) as opened:
+                taken = {"column_types": dict.fromkeys(opened.schema.names, pa.string())}
+        convert = csv.ConvertOptions(**taken)
+        columns = csv.read_csv(pa.BufferReader(content), **options, convert_options=convert)
+    except pa.ArrowInvalid as error:
+        if "Expected" not in str(error):
+            raise
+        raise InputError(
+            f"{name} has lines of different lengths ({error}; lines are counted from the first): its first "
+            f"line has to name the columns, without a title or remarks above; or say --separator, which is "
+            f"{separator!r} here"
+        ) from None
+    columns = columns.rename_columns([column.strip() for column in columns.column_names])
+    return columns.replace_schema_metadata({COMMA: b"yes"} if comma else None)
+
+
+def _check_separator(separator: str | None) -> None:
+    fits = separator is None or (len(separator) == 1 and separator.isascii() and separator not in '\r\n"')
+    if not fits:
+        raise InputError(f"separator={separator!r}: expected one character, such as ';' or a tab")
 
 
 def inflated(path: Path, separators: bytes) -> bytes:
@@ -97,6 +126,8 @@ def _utf8(content: bytes, name: str) -> bytes:
     Raises:
         InputError: it is no text.
     """
+    if content.startswith(UTF32):
+        raise InputError(f"{name} is in UTF-32: save it in UTF-8")
     for mark, encoding in UTF16.items():
         if content.startswith(mark):
             try:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from ckcv_ray.core.measures import Kind, Measure
 from ckcv_ray.core.scores import Answers
-from ckcv_ray.data.columns import Schema
+from ckcv_ray.data.kinds import Schema
 from ckcv_ray.data.schema import Index, Rows
 from ckcv_ray.data.task import Task
 from ckcv_ray.learners.answers import answers_of

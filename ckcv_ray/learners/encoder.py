@@ -12,7 +12,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from ckcv_ray.data.columns import Column, ColumnKind, Schema
+from ckcv_ray.data.kinds import Column, ColumnKind, Schema
 from ckcv_ray.data.schema import Rows
 from ckcv_ray.data.task import Task
 from ckcv_ray.validation import read_as

@@ -10,7 +10,7 @@ from enum import StrEnum
 import numpy as np
 from numpy.typing import NDArray
 
-from ckcv_ray.data.columns import ColumnKind, Schema
+from ckcv_ray.data.kinds import ColumnKind, Schema
 from ckcv_ray.data.schema import Index, Rows
 from ckcv_ray.data.task import Task
 from ckcv_ray.errors import InputError
@@ -28,6 +28,7 @@ from ckcv_ray.learners.seeds import drawn, seeds_of
 
 LEAST_RARE = 2  # rows
 RARE = 0.01
+UNSEEN = -1
 CROSS_FITS, FEWEST_CROSS_FITS = 5, 2
 
 
@@ -138,11 +139,15 @@ class Encoding:
         if self.categories is Categories.ORDINAL:
             ordinal = OrdinalEncoder(
                 handle_unknown="use_encoded_value",
-                unknown_value=-1,
+                unknown_value=UNSEEN,
                 encoded_missing_value=-2,
                 min_frequency=least,
             )
-            return Levels(tuple(ordinal.fit(values).transform(every)[:, 0].tolist()), 0)
+            place = ordinal.fit(values).transform(every)[:, 0]
+            joined = ordinal.infrequent_categories_[0]
+            if joined is not None and not np.isnan(joined[0]):  # what was never seen is rare
+                place[place == UNSEEN] = place[int(joined[0])]
+            return Levels(tuple(place.tolist()), 0)
         onehot = OneHotEncoder(handle_unknown="infrequent_if_exist", min_frequency=least, sparse_output=False)
         columns = onehot.fit(values).transform(every)
         place = np.where(columns.any(axis=1), columns.argmax(axis=1), -1).astype(np.float64)

@@ -30,7 +30,7 @@ import pyarrow as pa
 
 from ckcv_ray.claims.certificate import Certificate
 from ckcv_ray.core.named_divisions import Splits
-from ckcv_ray.data.columns import schema_of
+from ckcv_ray.data.kinds import schema_of
 from ckcv_ray.data.limits import MOST_CELLS, MOST_ROWS
 from ckcv_ray.data.task import Task, stored_task
 from ckcv_ray.errors import InputError, StoreError, counted, raising
@@ -263,8 +263,8 @@ class RunFolder:
         """Write the data and the study."""
         every = problem.all_rows
         named = {"target": every.target} | ({} if every.group is None else {"group": every.group})
-        if every.schema is not None:
-            named["columns"] = json.dumps([asdict(one) for one in every.schema])
+        if understood := every.schema or every.forms:
+            named["columns"] = json.dumps([asdict(one) for one in understood])
         formats.write_table(self.files, DATA, every.columns(), problem.run_id, named)
         if every.unlabelled is not None:
             others = every.as_columns(every.unlabelled)

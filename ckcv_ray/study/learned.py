@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from ckcv_ray.core.measures import Measure
 from ckcv_ray.core.resampling import FoldSize
 from ckcv_ray.core.schedule import Stage, Unit
+from ckcv_ray.data.kinds import ColumnKind
 from ckcv_ray.data.schema import Index
 from ckcv_ray.data.task import Task
 from ckcv_ray.errors import InputError
@@ -18,7 +19,7 @@ from ckcv_ray.learners import Learner
 from ckcv_ray.learners.base import Fits, Setting
 from ckcv_ray.learners.choice import learner_of_paths, learners_of, number_of
 from ckcv_ray.learners.encoded import encoded
-from ckcv_ray.learners.encoding import Encoding
+from ckcv_ray.learners.encoding import Categories, Encoding
 
 Costs = NDArray[np.float64]
 
@@ -154,6 +155,7 @@ def as_numbers(encoding: Encoding, task: Task) -> Task:
         InputError: all columns are plain numbers, and it is said how to encode them.
     """
     if task.schema is not None:
+        _check_effect(encoding, {one.kind for one in task.schema})
         return encoding.suited(trees=False).fit(task, np.arange(task.n)).task(task)
     for option, (name, default) in zip(("encode", "fill", "rare"), asdict(Encoding()).items(), strict=True):
         if (value := getattr(encoding, name)) != default:
@@ -162,3 +164,17 @@ def as_numbers(encoding: Encoding, task: Task) -> Task:
                 "they are; leave it out"
             )
     return task
+
+
+def _check_effect(encoding: Encoding, kinds: set[ColumnKind]) -> None:
+    """Raise InputError if an option says how to encode what the table does not have."""
+    default, reason = Encoding(), ""
+    option, value = "rare", f"{encoding.rare:g}"
+    if encoding.rare != default.rare and encoding.categories is Categories.TARGET:
+        reason = "encode=target joins no categories, but draws those of few rows towards the mean of all"
+    elif encoding.rare != default.rare and ColumnKind.CATEGORY not in kinds:
+        reason = "no column holds categories"
+    elif encoding.gaps != default.gaps and kinds == {ColumnKind.CATEGORY}:
+        option, value, reason = "fill", str(encoding.gaps), "no column holds numbers or dates"
+    if reason:
+        raise InputError(f"{option}={value} has no effect: {reason}; leave it out")

@@ -11,16 +11,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ckcv_ray.data.columns import (
-    NOTHING_ASKED,
-    Asked,
-    Column,
-    ColumnKind,
     read_values,
-    schema_of,
     to_arrow,
     understand,
 )
 from ckcv_ray.data.frames import columns_of
+from ckcv_ray.data.kinds import NOTHING_ASKED, Asked, Column, ColumnKind, schema_of
 from ckcv_ray.data.task import Task, learning_task, rows_of, stored_task
 from ckcv_ray.errors import InputError
 
@@ -140,27 +136,27 @@ def test_rows_that_cannot_be_judged_are_marked():
             "d": ["2020-01-01", "?", "soon", "2020-01-01"],
         }
     )
-    rows = read_values(table, ["a", "w", "d"], schema)
+    rows = read_values(table, schema, plain=False)
     assert rows.bad.tolist() == [False, True, True, True]
     assert rows.reason == "column 'a' has 'x' in row 2, not a number: fix it"
     with pytest.raises(InputError, match="'x' in row 2"):
         rows.check()
-    plain = read_values(pa.table({"a": [1.0, None]}), ["a"], None)
+    plain = read_values(pa.table({"a": [1.0, None]}), (Column("a"),), plain=True)
     assert plain.bad.tolist() == [False, True], "a task without gaps knows nothing to fill one with"
 
 
 def test_a_column_of_another_kind_is_refused():
     with pytest.raises(InputError, match="column 'd' holds int64, not dates"):
-        read_values(pa.table({"d": [1]}), ["d"], (Column("d", DATE),))
+        read_values(pa.table({"d": [1]}), (Column("d", DATE),), plain=False)
     with pytest.raises(InputError, match=r"column 'a' holds date32\[day\], not numbers"):
-        read_values(pa.table({"a": [date(2020, 1, 1)]}), ["a"], (Column("a"),))
+        read_values(pa.table({"a": [date(2020, 1, 1)]}), (Column("a"),), plain=False)
 
 
 @pytest.mark.parametrize("kind", [NUMBER, CATEGORY, DATE])
 def test_numbers_become_columns_and_numbers_again(kind):
     values = np.array([0.0, 2.0, np.nan, 1.0])
     one = Column("c", kind, ("a", "b", "c") if kind is CATEGORY else ())
-    again = read_values(pa.table({"c": to_arrow(values, one)}), ["c"], (one,)).X[:, 0]
+    again = read_values(pa.table({"c": to_arrow(values, one)}), (one,), plain=False).X[:, 0]
     assert np.array_equal(values, again, equal_nan=True)
 
 

@@ -5,8 +5,8 @@ from datetime import datetime
 import pytest
 from openpyxl import Workbook
 
-from ckcv_ray.data.columns import ColumnKind
 from ckcv_ray.data.files import Reading
+from ckcv_ray.data.kinds import ColumnKind
 from ckcv_ray.data.task import learning_task, read
 from ckcv_ray.errors import InputError
 

@@ -185,6 +185,7 @@ def test_features_and_drop_choose_columns():
     assert learning_task(columns, features=["b", "a"]).features == ("b", "a")
     assert learning_task(columns, features=["b", "c"], drop=["c"]).features == ("b",)
     assert learning_task(columns, features=["b", "y"]).features == ("b",)
+    assert "column 'y' is the target" in refusal(columns, drop=["y"])
     assert learning_task(columns, features=["b"]).X[:, 0].tolist() == [2, 7, 1, 8, 2, 8, 1, 8]
 
 

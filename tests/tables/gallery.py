@@ -19,8 +19,8 @@ from openpyxl import Workbook
 from pyarrow import parquet
 from sklearn import datasets
 
-from ckcv_ray.data.columns import NOTHING_ASKED, Asked, Column
 from ckcv_ray.data.files import AS_IT_IS, Reading
+from ckcv_ray.data.kinds import NOTHING_ASKED, Asked, Column
 from ckcv_ray.data.survey import survey
 from ckcv_ray.data.task import Task, learning_task, read
 from ckcv_ray.errors import InputError

@@ -1,0 +1,66 @@
+"""Kinds of columns: numbers, categories and dates, and how each column is understood."""
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, NamedTuple
+
+from ckcv_ray.validation import read_as
+
+
+class ColumnKind(StrEnum):
+    """What a column holds."""
+
+    NUMBER = "number"
+    CATEGORY = "category"
+    DATE = "date"
+
+
+@dataclass(frozen=True)
+class Column:
+    """How a column is understood.
+
+    Attributes:
+        name: its name.
+        kind: what it holds.
+        levels: the text of each level of a category, sorted; empty for other kinds.
+        form: how text is read: see ``forms.number_parser`` and ``forms.date_parser``; "" for columns that
+            were not text.
+        lenient: whether what is no number is a gap, as ``--numeric`` asks.
+    """
+
+    name: str
+    kind: ColumnKind = ColumnKind.NUMBER
+    levels: tuple[str, ...] = ()
+    form: str = ""
+    lenient: bool = False
+
+
+Schema = tuple[Column, ...]
+
+
+def schema_of(content: Any) -> Schema:
+    """Return the schema that JSON values describe.
+
+    Raises:
+        ValueError: they describe none.
+    """
+    return tuple(read_as(list[Column], content))
+
+
+class Asked(NamedTuple):
+    """Names of the columns whose kind the user says."""
+
+    categorical: Collection[str] = ()
+    numeric: Collection[str] = ()
+    date: Collection[str] = ()
+
+    def kind(self, name: str) -> ColumnKind | None:
+        """Return the kind that was asked for; None if the values decide."""
+        for kind, names in zip((ColumnKind.CATEGORY, ColumnKind.NUMBER, ColumnKind.DATE), self, strict=True):
+            if name in names:
+                return kind
+        return None
+
+
+NOTHING_ASKED = Asked()
