@@ -55,9 +55,11 @@ def evaluate(
         say(f"{name} was damaged or missing: its contents were recomputed")
     say(f"folder: {folder}")
     if failures := result.execution["failures"]:
+        (*_, traceback) = failures[0]
         say(
-            f"{counted(len(failures), 'path')} failed, and their scores are incomplete; run the same command "
-            "with --retry-failed to retry"
+            f"{counted(len(failures), 'path')} failed, and their scores are incomplete: "
+            f"{' '.join(traceback.splitlines()[-1:])}; ckcv report shows the tracebacks, and the same "
+            "command with --retry-failed tries again"
         )
         raise typer.Exit(3)
 

@@ -2,6 +2,7 @@
 
 import hashlib
 import inspect
+import pickle
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from numbers import Real
@@ -10,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from ckcv_ray.core.measures import Kind
-from ckcv_ray.core.scores import LABEL, VALUE, Answers, Score
+from ckcv_ray.core.scores import LABEL, VALUE, Answers, Score, taken_names
 from ckcv_ray.errors import InputError
 
 Function = Callable[[Any, Any], Any]
@@ -22,7 +23,7 @@ class OwnScore:
 
     Attributes:
         name: that of the function.
-        digest: SHA-256 of its source.
+        digest: SHA-256 of its source, and of the values that it keeps: defaults, and what it encloses.
         function: the function itself; None where a folder is read, which does not keep it.
     """
 
@@ -35,13 +36,18 @@ class OwnScore:
         """Take a function.
 
         Raises:
-            InputError: it is none, or has no name or no source to know it by.
+            InputError: it is none, has no name or no source to know it by, or has the name of another score.
         """
         name = getattr(function, "__name__", "")
         if not callable(function) or not name.isidentifier():
             raise InputError(
                 f"measure={function!r} is neither the name of a measure nor a function with a name: write "
                 "def my_loss(y, predicted): ..."
+            )
+        if name in taken_names() or str(getattr(function, "__module__", "")).startswith("sklearn.metrics"):
+            raise InputError(
+                f"measure={name}: a function of yours is a loss, of which the smallest value is best, and "
+                "needs a name of its own; name a measure of scikit-learn by text, such as 'f1_macro'"
             )
         try:
             source = inspect.getsource(function)
@@ -50,7 +56,11 @@ class OwnScore:
                 f"measure={name}: its source cannot be found, by which its scores are known: define it in a "
                 "file or a notebook"
             ) from None
-        return cls(name, hashlib.sha256(source.encode()).hexdigest(), function)
+        try:
+            kept = _kept(function)
+        except Exception as error:  # pickling raises errors of all kinds
+            raise InputError(f"measure={name}: a value that it keeps cannot be pickled: {error}") from None
+        return cls(name, hashlib.sha256(source.encode() + kept).hexdigest(), function)
 
     def score(self, kind: Kind, labelled: Callable[[Any], Any]) -> Score:
         """Return the score of the function on a task; ``labelled`` gives the original labels of classes."""
@@ -75,3 +85,18 @@ class OwnScore:
         if not isinstance(result, Real | np.number) or isinstance(result, bool):
             raise ValueError(f"measure {self.name} returned {str(result)[:60]!r}: expected a number")
         return float(result)
+
+
+def _kept(function: Any) -> bytes:
+    """Return the values that a function keeps besides its source; functions among them by their source."""
+    cells = [cell.cell_contents for cell in getattr(function, "__closure__", None) or ()]
+    defaults = getattr(function, "__defaults__", None) or ()
+    named = sorted((getattr(function, "__kwdefaults__", None) or {}).items())
+    values = [*cells, *defaults, *(value for _, value in named)]
+    return b"".join(map(_content, values))
+
+
+def _content(value: Any) -> bytes:
+    if inspect.isfunction(value):
+        return inspect.getsource(value).encode() + _kept(value)
+    return value.__name__.encode() if inspect.ismodule(value) else pickle.dumps(value, protocol=5)

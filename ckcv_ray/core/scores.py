@@ -9,6 +9,7 @@ of different splits are on different scales, so that ranking them together says 
 
 import warnings
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from math import inf, nan, sqrt
 from typing import Any, NamedTuple
@@ -25,6 +26,7 @@ from ckcv_ray.validation import nearest, quoted
 CLASSES = frozenset({Kind.BINARY, Kind.MULTICLASS})
 TWO, NUMBERS = frozenset({Kind.BINARY}), frozenset({Kind.REGRESSION})
 LABEL, RANK, PROBABILITY, VALUE = "labels", "scores", "probabilities", "values"
+OF_SECOND = frozenset({"f1", "precision", "recall", "jaccard", "average_precision"})
 CLIPPED = "clipped:"  # before the limit of an absolute error
 
 Values = NDArray[np.float64]
@@ -59,7 +61,7 @@ class Score:
         sums: takes the same and the number of classes; numbers to be added over splits. None if it cannot be
             pooled.
         n_sums: takes the number of classes; how many sums there are.
-        pooled: takes the added sums; the score of all rows.
+        pooled: takes the sums of all splits, (n_splits, n_sums); the score of all their rows.
         bound: takes the sums of one split, whose rows are independent, and the probability to fail; what the
             score of one model is at most on new rows, or at least where a larger one is better. None if
             nothing is proven.
@@ -72,12 +74,17 @@ class Score:
     of: Callable[[Any, Answers], float]
     sums: Callable[[Any, Answers, int], Sequence[float]] | None = None
     n_sums: Callable[[int], int] = lambda n_classes: 2
-    pooled: Callable[[Values], float] = lambda sums: float(sums[0] / sums[1])
+    pooled: Callable[[Values], float] = lambda sums: float(sums[:, 0].sum() / sums[:, 1].sum())
     bound: Callable[[Values, float], float] | None = None
 
     def width(self, n_classes: int) -> int:
         """Return the number of totals: the score of a split, and its sums."""
         return 1 + (0 if self.sums is None else self.n_sums(n_classes))
+
+    @property
+    def of_second(self) -> bool:
+        """Whether it is, of two classes, about the second alone, as in scikit-learn."""
+        return self.name in OF_SECOND
 
     @property
     def loss(self) -> int:
@@ -131,7 +138,7 @@ def _recalls(y: Any, answers: Answers, n_classes: int) -> list[float]:
 
 
 def _mean_recall(sums: Values) -> float:
-    right, rows = np.split(sums, 2)
+    right, rows = np.split(sums.sum(axis=0), 2)
     return float(np.mean(right[rows > 0] / rows[rows > 0]))
 
 
@@ -142,7 +149,7 @@ def _confusion(y: Any, answers: Answers, n_classes: int) -> tuple[float, float, 
 
 
 def _f1(sums: Values) -> float:
-    right, wrong, missed = sums.tolist()
+    right, wrong, missed = sums.sum(axis=0).tolist()
     return 2 * right / total if (total := 2 * right + wrong + missed) else 0.0
 
 
@@ -152,19 +159,18 @@ def _mean_of(of: Callable[[Any, Answers], float]) -> Callable[[Any, Answers, int
 
 
 def _explained(y: Any, answers: Answers, n_classes: int) -> Sequence[float]:
-    """Return the squared errors, the values and their squares, each summed over rows, and their number."""
-    return (
-        float(np.sum((y - _given(answers.value)) ** 2)),
-        float(np.sum(y)),
-        float(np.sum(y * y)),
-        float(len(y)),
-    )
+    """Return the sum of squared errors, the mean value, the sum of squares about it, and the rows."""
+    mean = float(np.mean(y))
+    errors = float(np.sum((y - _given(answers.value)) ** 2))
+    return errors, mean, float(np.sum((y - mean) ** 2)), float(len(y))
 
 
 def _r2(sums: Values) -> float:
-    errors, values, squares, rows = sums.tolist()
-    spread = squares - values * values / rows
-    return 1.0 - errors / spread if spread > 0 else nan
+    """Return the share that is explained, about the mean of all rows, which those of the splits give."""
+    errors, mean, spread, rows = sums.T
+    about = mean - np.average(mean, weights=rows)
+    all_spread = float(np.sum(spread) + np.sum(rows * about**2))
+    return 1.0 - float(np.sum(errors)) / all_spread if all_spread > 0 else nan
 
 
 def _label(answers: Answers) -> Any:
@@ -231,7 +237,7 @@ OWN = (
         False,
         _metric("root_mean_squared_error", _value),
         _mean_of(_squared),
-        pooled=lambda sums: sqrt(sums[0] / sums[1]),
+        pooled=lambda sums: sqrt(sums[:, 0].sum() / sums[:, 1].sum()),
     ),
     Score("mape", NUMBERS, VALUE, False, _relative, _mean_of(_relative)),
     Score("r2", NUMBERS, VALUE, True, _metric("r2_score", _value), _explained, lambda _: 4, _r2),
@@ -286,6 +292,13 @@ def score_of(name: str, kind: Kind) -> Score:
     return _scorer(name, kind, usable)
 
 
+def taken_names() -> frozenset[str]:
+    """Return the names of all scores."""
+    from sklearn.metrics import get_scorer_names
+
+    return frozenset((*(one.name for one in OWN), *get_scorer_names()))
+
+
 def _limit(name: str) -> float:
     """Return the limit in the name of a clipped error, such as clipped:50."""
     try:
@@ -314,9 +327,10 @@ def _scorer(name: str, kind: Kind, usable: Sequence[str]) -> Score:
     methods = {method} if isinstance(method, str) else set(method)
 
     def of(y: Any, answers: Answers) -> float:
-        with warnings.catch_warnings():
+        with warnings.catch_warnings(), suppress(Exception):  # it is not defined, as where a class is missing
             warnings.simplefilter("ignore")
             return float(scorer(_said(answers), None, y))
+        return nan
 
     return Score(name, frozenset({kind}), _needs(methods, kind), True, of)
 

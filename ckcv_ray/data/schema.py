@@ -4,14 +4,22 @@ Every check raises an InputError that names the column and the row, and says how
 """
 
 from collections import Counter
-from math import inf, isfinite
+from math import inf, isfinite, nan
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from ckcv_ray.data.forms import NO_NAMES, canonical_text
+from ckcv_ray.data.forms import (
+    NO_NAMES,
+    ColumnError,
+    bare,
+    canonical_text,
+    form_of_numbers,
+    known_texts,
+    number_parser,
+)
 from ckcv_ray.data.limits import MOST_BYTES
 from ckcv_ray.errors import InputError, counted
 from ckcv_ray.validation import expect
@@ -156,13 +164,15 @@ def numbers_of(column: pa.ChunkedArray, target: str) -> Rows:
     Raises:
         InputError: it has text, empty cells, numbers that are too large, or one value alone.
     """
+    if any(is_one(column.type) for is_one in (pa.types.is_string, pa.types.is_large_string)):
+        column = _numbers_of_text(column, target)
     if not any(is_one(column.type) for is_one in NUMBERS):
         example = next((value for value in column[:SHOWN].to_pylist() if value is not None), None)
         raise InputError(
             f"the target {target!r} has type {column.type}, such as {str(example)[:60]!r}, and the learner "
             "predicts numbers: name a column of numbers, or choose a learner of classes such as forest"
         )
-    y = np.asarray(column.cast(pa.float64()).to_numpy(), np.float64)
+    y = np.asarray(column.cast(pa.float64(), safe=False).to_numpy(), np.float64)
     if np.isnan(y).any():
         raise InputError(_empty_cells(target, int(np.argmax(np.isnan(y)))))
     if (most := np.abs(y).max()) > LARGEST:
@@ -173,6 +183,31 @@ def numbers_of(column: pa.ChunkedArray, target: str) -> Rows:
     if np.all(y == y[0]):
         raise InputError(f"the target {target!r} is {y[0]:g} in every row: there is nothing to learn")
     return y + 0.0
+
+
+def _numbers_of_text(column: pa.ChunkedArray, target: str) -> pa.ChunkedArray:
+    """Return numbers that are written as text as numbers; text of another kind as it is.
+
+    Raises:
+        InputError: some cells are no numbers, or numbers may be read in two ways.
+    """
+    values, codes = distinct(column)
+    texts = [None if value is None else bare(value) for value in values]
+    known = known_texts(texts)
+    try:
+        form, bad = form_of_numbers(known, target) if known else ("", known)
+    except ColumnError as problem:
+        raise InputError(f"the target {target!r} {problem}") from None
+    if not form:
+        return column
+    if bad:
+        row = int(np.argmax(codes == texts.index(bad[0]))) + 1
+        raise InputError(
+            f"the target {target!r} has {bad[0][:60]!r} in row {row}, which is no number: fix it"
+        )
+    parse, number = number_parser(form), set(known)
+    numbers = [parse(text) if text in number else nan for text in texts]
+    return pa.chunked_array([np.array(numbers, np.float64)[codes]])
 
 
 def _empty_cells(target: str, row: int, value: Any = None) -> str:

@@ -328,6 +328,8 @@ def read(
     expect("source", source, str | Path, "a file's path or a named set such as twonorm:400:0")
     archive = as_path("ida_file", ida_file) if ida_file is not None else None
     if named.is_named(name := str(source)):
+        if given := [option for option, value in reading._asdict().items() if value is not None]:
+            raise InputError(f"{given[0]} is for files, and {name!r} is a named set: leave it out")
         return named.load(name, archive)
     path = Path(source)
     if suffix_of(path) not in SUFFIXES:

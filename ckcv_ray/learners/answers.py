@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from functools import cached_property
+from math import isfinite, nan
 from typing import Any, ClassVar
 
 import numpy as np
@@ -68,6 +69,7 @@ class Scoring:
         return [value for score in self.scores for value in self._of_score(score, answers)]
 
     def _of_score(self, score: Score, answers: Answers) -> Iterable[float]:
-        yield score.of(self.y, answers)
+        value = score.of(self.y, answers)
+        yield value if isfinite(value) else nan
         if score.sums is not None:
             yield from score.sums(self.y, answers, self.n_classes)

@@ -1,6 +1,6 @@
 """From a procedure and data to the scores of every split: compute, resume and store."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from os import PathLike
 from time import monotonic
@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ckcv_ray.core.divisions import Division
 from ckcv_ray.core.named_divisions import Splits
 from ckcv_ray.core.schedule import Unit
 from ckcv_ray.data.task import Task
@@ -18,7 +19,7 @@ from ckcv_ray.engine.evaluate import Inputs, share
 from ckcv_ray.engine.loop import Stop, work
 from ckcv_ray.engine.progress import Listener, Progress
 from ckcv_ray.engine.recorder import Recorder
-from ckcv_ray.errors import RunError, StoreError
+from ckcv_ray.errors import InputError, RunError, StoreError
 from ckcv_ray.learners.ensemble import Outcome
 from ckcv_ray.runs.assessed import Assessed
 from ckcv_ray.runs.load import check_undamaged, filled, is_finished
@@ -29,9 +30,18 @@ from ckcv_ray.storage.folder import RunFolder
 from ckcv_ray.study import Execution
 from ckcv_ray.study.assessment import INNER, OUTER, Assessment
 from ckcv_ray.study.procedure import Procedure
-from ckcv_ray.validation import as_path, expect
+from ckcv_ray.validation import as_array, as_path, expect, quoted
 
 TRIAL_SECONDS = 2.0  # of work in this process before "auto" chooses a backend
+
+SKLEARN_NAMES = {
+    "cv": "resampling",
+    "scoring": "measure",
+    "measures": "measure",
+    "estimator": "learner",
+    "random_state": "seed",
+    "n_jobs": 'execution=Execution("ray", workers)',
+}
 
 Out = str | PathLike[str] | None
 
@@ -63,13 +73,41 @@ def evaluate(
         StoreError: the folder is damaged, in use, or holds something else.
         RunError: a record contradicts another one.
     """
-    resampling: Any = options.get("resampling")
-    if hasattr(resampling, "get_n_splits"):
-        options["resampling"] = Splits.of(resampling.split(X, y, groups), len(np.asarray(y)))
+    for name in options:
+        if name in SKLEARN_NAMES:
+            raise InputError(f"{name} is scikit-learn's name for it: say {SKLEARN_NAMES[name]}")
+    if (given := _given_splits(options.get("resampling"), X, y, groups)) is not None:
+        options["resampling"] = given
         groups = None
     procedure = Procedure.of(**options)
     task = Task.of(X, y, groups=groups, numbers=procedure.predicts_numbers)
     return assess(procedure, task, out, execution, listen)
+
+
+def _given_splits(resampling: Any, X: Any, y: ArrayLike, groups: ArrayLike | None) -> Splits | None:
+    """Return the splits of a splitter, or of pairs of rows; None if the resampling is neither.
+
+    Raises:
+        InputError: the splitter raises, or gives something else than pairs of rows.
+    """
+    if resampling is None or isinstance(resampling, str | Division):
+        return None
+    splits = hasattr(resampling, "split") and not isinstance(resampling, type)
+    if isinstance(resampling, type) or not (splits or isinstance(resampling, Iterable)):
+        raise InputError(
+            f"resampling={quoted(resampling)}: expected text such as 'kfold:10', a splitter such as "
+            "KFold(10), or a list of pairs: the rows to fit and the rows to score"
+        )
+    try:
+        pairs = list(resampling.split(X, y, groups) if splits else resampling)
+    except Exception as error:  # of any kind: it is code of the user's
+        raise InputError(f"the splitter raised {type(error).__name__}: {error}") from error
+    for number, pair in enumerate(pairs):
+        if not (isinstance(pair, tuple | list) and len(pair) == 2 and all(map(np.ndim, pair))):
+            raise InputError(
+                f"split {number} is {quoted(pair)}: expected the rows to fit and the rows to score"
+            )
+    return Splits.of(pairs, len(as_array("y", y)))
 
 
 def assess(

@@ -3,18 +3,20 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from math import ceil, floor, log10, nan, sqrt
+from math import ceil, floor, isfinite, log10, nan, sqrt
 from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from ckcv_ray.claims.wording import repeats_statement
 from ckcv_ray.core.comparison import Compared, corrected_t_test
 from ckcv_ray.core.divisions import DrawnFolds
 from ckcv_ray.core.named_divisions import NestedSplits, Splits
 from ckcv_ray.core.schedule import Stage
 from ckcv_ray.core.scores import Score
+from ckcv_ray.data.repeats import count_repeats
 from ckcv_ray.errors import counted
 from ckcv_ray.learners.base import Setting
 from ckcv_ray.learners.ensemble import Failure
@@ -134,7 +136,7 @@ class Assessed:
         complete = not (missing.any() or undefined)
         count = len(values)
         mean = float(values.mean()) if complete else nan
-        deviation = float(values.std(ddof=1)) if complete and count > 1 else nan
+        deviation = _deviation(values) if complete else nan
         pooled = None if score.sums is None else self._pooled(entry, score)
         return Figures(
             score.name, mean, deviation, deviation / sqrt(count), pooled, int(missing.sum()), undefined
@@ -174,7 +176,8 @@ class Assessed:
             return []
         best = self.entries[min(known)[1]]
         others = [self.entries[i] for _, i in known if self.entries[i] is not best]
-        ratio = self.problem.sizes[OUTER].n_select / self.problem.sizes[OUTER].n_train
+        fitted, scored = self.rows[self.counted].sum(axis=0)
+        ratio = float(scored / fitted)
         ours = self.of_splits(best, score)[self.counted]
         return [
             (one, best, corrected_t_test(self.of_splits(one, score)[self.counted], ours, ratio))
@@ -189,8 +192,9 @@ class Assessed:
         if self.counted.all():
             return []
         values, fitted = self.of_splits(entry, score), self.rows[:, 0]
-        of_size = ((size, values[fitted == size]) for size in np.unique(fitted).tolist())
-        return [(size, float(one.mean()), float(one.std())) for size, one in of_size]
+        sizes = int(np.argmax(self.counted[1:])) + 1 if self.counted[1:].any() else len(values)
+        of_size = ((round(fitted[i::sizes].mean()), values[i::sizes]) for i in reversed(range(sizes)))
+        return [(size, float(one.mean()), _deviation(one)) for size, one in of_size]
 
     def table(self) -> pa.Table:
         """Return a row for each entry and split: learner, setting, numbers of rows, and every score."""
@@ -207,6 +211,7 @@ class Assessed:
             "run_id": self.problem.run_id,
             "procedure": self.problem.study.to_json(),
             "rows": self.problem.task.n,
+            "repeats": self.repeats,
             "splits": self.problem.sizes[OUTER].n_splits,
             "complete": self.complete,
             "entries": [self._entry_json(entry) for entry in self.entries],
@@ -214,6 +219,19 @@ class Assessed:
             "fits": self.execution.get("fits"),
             "seconds": self.execution.get("seconds"),
         }
+
+    @cached_property
+    def repeats(self) -> int:
+        """Number of rows that equal another row in every column."""
+        return count_repeats(self.problem.task)
+
+    @property
+    def doubts(self) -> list[str]:
+        """What may make scores too good and bounds untrue: rows that repeat, or seem to belong together."""
+        task = self.problem.task
+        cautions = repeats_statement(self.repeats, task.n, task.groups is not None)
+        questions = [task.question] if task.question else []
+        return [*(f"CAUTION: {one}" for one in cautions), *(f"QUESTION: {one}" for one in questions)]
 
     @property
     def complete(self) -> bool:
@@ -231,8 +249,7 @@ class Assessed:
         width = max(len(entry.name) for entry in self.entries)
         tested = bounded = False
         for score in self.scores:
-            better = "larger" if score.greater else "smaller"
-            yield f"\n{score.name} ({better} is better)"
+            yield f"\n{self.title(score)}"
             yield f"  {'':<{width}}  {'mean':>9}  {'sd':>9}  {'se':>9}  {'pooled':>9}"
             for entry in self.entries:
                 yield f"  {entry.name:<{width}}  {_shown(self.figures(entry, score))}".rstrip()
@@ -248,9 +265,11 @@ class Assessed:
             tested = tested or bool(compared)
             for other, best, test in compared:
                 yield (
-                    f"  {other.name} - {best.name}: {test.difference:+.4f}, 95 % interval {test.low:+.4f} to "
-                    f"{test.high:+.4f}, p {test.p:.3f}"
+                    f"  {other.name} - {best.name}: {_signed(test.difference)}, 95 % interval "
+                    f"{_signed(test.low)} to {_signed(test.high)}, p {test.p:.3f}"
                 )
+        for sentence in self.doubts:
+            yield f"\n{sentence}"
         if bounded:
             yield (
                 "\nA bound holds for one model, of a line that was named before its score was seen, on "
@@ -261,6 +280,12 @@ class Assessed:
                 "\nThe test is the corrected resampled t-test (Nadeau, Bengio 2003), a heuristic: splits "
                 "share\nrows. A difference found among many comparisons may be chance."
             )
+
+    def title(self, score: Score) -> str:
+        """Return a score's name, of which class it is if of one, and what is better."""
+        task, better = self.problem.task, "larger" if score.greater else "smaller"
+        of = f"of {task.classes[1]!r}; " if score.of_second and task.n_classes == 2 else ""
+        return f"{score.name} ({of}{better} is better)"
 
     def _claims(self, score: Score) -> Iterator[str]:
         """Yield what is proven of the models of a single split."""
@@ -300,7 +325,7 @@ class Assessed:
         return sum(self.problem.widths[: self.problem.scores.index(score)])
 
     def _pooled(self, entry: Entry, score: Score) -> float:
-        sums = self._sums(entry, score)[self.counted].sum(axis=0)
+        sums = self._sums(entry, score)[self.counted]
         return nan if np.isnan(sums).any() else score.pooled(sums)
 
     def _sums(self, entry: Entry, score: Score) -> Values:
@@ -347,6 +372,10 @@ class Assessed:
         ]
 
 
+def _deviation(values: Values) -> float:
+    return float(values.std(ddof=1)) if len(values) > 1 else nan
+
+
 def _setting(setting: Setting) -> str:
     """Format hyperparameters, without the learner that they are of."""
     return listed({name: value for name, value in setting.items() if name != "learner"})
@@ -362,8 +391,8 @@ def rounded(bound: float, up: bool) -> str:
 
 
 def _number(value: Any) -> Any:
-    """Return a number for JSON: nan is null."""
-    return None if value is None or value != value else value
+    """Return a number for JSON: nan and infinity are null."""
+    return None if value is None or not isfinite(value) else value
 
 
 def _shown(found: Figures) -> str:
@@ -373,7 +402,9 @@ def _shown(found: Figures) -> str:
             for count, what in ((found.missing, "failed"), (found.undefined, "not defined"))
             if count
         ]
-        return f"incomplete: {', '.join(lost)}"
+        unknown = found.pooled is None or found.pooled != found.pooled
+        pooled = "" if unknown else f"; pooled {found.pooled:.4g}"
+        return f"incomplete: {', '.join(lost)}{pooled}"
     figures = (found.mean, found.deviation, found.error, found.pooled)
     return "  ".join(map(_figure, figures))
 
@@ -381,4 +412,13 @@ def _shown(found: Figures) -> str:
 def _figure(value: float | None) -> str:
     if value is None or value != value:
         return " " * 9
-    return f"{value:9.4f}" if abs(value) < 10_000 else f"{value:9.6g}"
+    return f"{value:9.4f}" if _is_usual(value) else f"{value:9.4g}"
+
+
+def _signed(value: float) -> str:
+    return f"{value:+.4f}" if _is_usual(value) else f"{value:+.4g}"
+
+
+def _is_usual(value: float) -> bool:
+    """Return whether four decimals show a number well."""
+    return value == 0 or 1e-3 <= abs(value) < 10_000

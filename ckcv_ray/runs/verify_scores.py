@@ -3,7 +3,9 @@
 import json
 import secrets
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from dataclasses import replace
+from math import nan
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -20,6 +22,7 @@ from ckcv_ray.learners.ensemble import Outcome
 from ckcv_ray.runs.assess import load_scores, replay_scores
 from ckcv_ray.storage import formats
 from ckcv_ray.storage.folder import MANIFEST, SCORES, SUMMARY, RunFolder
+from ckcv_ray.study.assessment import Assessment
 
 
 class Found(NamedTuple):
@@ -62,6 +65,9 @@ def verify_scores(
         found.differences.extend(_computed_again(collector, share, backend, listen, stop))
         of_some = f"the scores of {nearest(share)} of the splits"
         found.recomputed.append("every score, from the data" if share == 1 else of_some)
+        if functions := collector.problem.study.functions:
+            named = ", ".join(one.name for one in functions)
+            found.trusted.append(f"the scores by {named}: the folder does not keep functions")
         if share < 1:
             found.trusted.append("the scores of the other splits")
     except CKCVError as error:
@@ -84,6 +90,7 @@ class Again:
 
     def __init__(self, collector: Collector, units: Sequence[Unit]) -> None:
         self.collector, self.problem = collector, collector.problem
+        self.trusted = _columns_of_functions(self.problem)
         self.n_units, self.units = len(units), iter(units)
         self.done, self.differences = 0, list[str]()
 
@@ -101,14 +108,36 @@ class Again:
             if (failure.size, failure.split, failure.path) not in known:
                 reason = " ".join(failure.traceback.splitlines()[-1:])
                 self.differences.append(f"split {failure.split} failed, and had scores: {reason}")
+        records = outcome.records.copy()
+        for record in records if self.trusted else ():
+            totals = self.collector.totals(record["size"])[record["split"], record["path"], record["step"]]
+            record["totals"][self.trusted] = totals[self.trusted]
         try:
-            self.collector.add(outcome._replace(failures=()))
+            self.collector.add(outcome._replace(records=records, failures=()))
         except RunError as error:
             self.differences.append(str(error))
 
     def progress(self) -> Progress:
         """Return the progress of the work."""
         return Progress(max(self.n_units, self.done), self.done, fits=self.done)
+
+
+def _columns_of_functions(problem: Assessment) -> list[int]:
+    """Return the positions of the totals that functions of the user gave."""
+    names = {one.name for one in problem.study.functions}
+    starts = np.cumsum([0, *problem.widths]).tolist()
+    return [start for start, score in zip(starts, problem.scores, strict=False) if score.name in names]
+
+
+def _without_functions(problem: Assessment) -> Assessment:
+    """Return the assessment with functions that the folder does not keep giving no value."""
+    names = {one.name for one in problem.study.functions}
+    scores = (replace(one, of=_unknown) if one.name in names else one for one in problem.scores)
+    return replace(problem, scores=tuple(scores))
+
+
+def _unknown(y: Any, answers: Any) -> float:
+    return nan
 
 
 def _computed_again(
@@ -132,7 +161,7 @@ def _computed_again(
         raise StoreError("there are no scores to compute again")
     again, opened = Again(collector, units), backend()
     try:
-        opened.start(share_inputs(problem))
+        opened.start(share_inputs(_without_functions(problem)))
         work(opened, again, listen, stop)
     finally:
         opened.close()

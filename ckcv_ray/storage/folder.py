@@ -111,7 +111,7 @@ class RunFolder:
             if any(self._foreign()):
                 raise StoreError(
                     f"{str(self)!r} has no {STUDY}: it is not a run folder, or is a damaged one that "
-                    "running its ckcv run command again repairs"
+                    "running the command that made it again repairs"
                 )
             return None
         return read_identity(self.files)

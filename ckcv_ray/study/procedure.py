@@ -110,6 +110,10 @@ class Procedure:
             measure = "rmse" if Kind.REGRESSION in study.learner.kinds else "zero_one"
         if isinstance(measure, str):
             measure = [name.strip() for name in measure.split(",")]
+        if not (callable(measure) or isinstance(measure, Iterable)):
+            raise InputError(
+                f"measure={quoted(measure)}: expected names such as 'accuracy,auc', or functions"
+            )
         listed = [measure] if callable(measure) else list(measure)
         functions = {i: OwnScore.of(one) for i, one in enumerate(listed) if not isinstance(one, str)}
         measures = tuple(functions[i].name if i in functions else str(one) for i, one in enumerate(listed))

@@ -66,8 +66,21 @@ def test_a_pooled_score_is_that_of_all_rows(score, seed, n, cut):
     y, said = numbers(n, seed) if score.needs == VALUE else answers(n, 2, seed)
     parts = np.split(np.arange(n), [int(cut * n)])
     cut_of = [(y[part], Answers(*(None if one is None else one[part] for one in said))) for part in parts]
-    sums = sum(np.array(score.sums(*one, 2)) for one in cut_of)
+    sums = np.array([score.sums(*one, 2) for one in cut_of])
     assert score.pooled(sums) == pytest.approx(score.of(y, said), rel=1e-9, abs=1e-12)
+
+
+@pytest.mark.parametrize("offset", [0.0, 1e6, 1e9])
+@pytest.mark.parametrize("parts", [1, 4, 60])
+def test_a_pooled_r2_is_that_of_all_rows_however_far_from_zero(offset, parts):
+    """A sum of squares minus a square of sums would have no digits left."""
+    rng = np.random.default_rng(parts)
+    y = rng.normal(size=60) + offset
+    said = y + 0.3 * rng.normal(size=60)
+    score = score_of("r2", Kind.REGRESSION)
+    cut_of = np.array_split(np.arange(60), parts)
+    sums = np.array([score.sums(y[part], Answers(value=said[part]), 0) for part in cut_of])
+    assert score.pooled(sums) == pytest.approx(metrics.r2_score(y - offset, said - offset), rel=1e-6)
 
 
 @pytest.mark.parametrize("kind", list(Kind))

@@ -334,7 +334,7 @@ def test_a_learning_curve_is_that_of_fits_to_fewer_rows():
     sizes, means, deviations = zip(*result.learning_curve(entry, score), strict=True)
     assert list(sizes) == [len(train) for train, _ in reversed(splits[:4])]
     assert means == pytest.approx([found[i::4].mean() for i in (3, 2, 1, 0)])
-    assert deviations == pytest.approx([found[i::4].std() for i in (3, 2, 1, 0)])
+    assert deviations == pytest.approx([found[i::4].std(ddof=1) for i in (3, 2, 1, 0)])
     assert f"{sizes[0]} {means[0]:.4f}" in result.summary()
     plain = evaluate(X, Y, resampling="kfold:4", **options)
     assert plain.learning_curve(plain.entries[0], plain.scores[0]) == []
@@ -531,7 +531,7 @@ def test_what_is_no_function_is_refused(ray_session):
         with lock:
             return 0.0
 
-    with pytest.raises(InputError, match="cannot be sent to workers"):
+    with pytest.raises(InputError, match="cannot be pickled"):
         evaluate(X, Y, measure=locked, execution=Execution("ray"), learner="tree")
 
 

@@ -172,7 +172,7 @@ def test_a_clipped_error_is_bounded_by_what_is_proven_for_losses(errors, limit):
     mean = float(np.mean(np.minimum(errors, limit)))
     assert len(sums) == score.n_sums(0)
     assert score.of(y, said) == mean
-    assert score.pooled(sums) == pytest.approx(mean)
+    assert score.pooled(sums[None]) == pytest.approx(mean)
     assert sums[2] == round(sums[2])
     assert sums[2] * limit / ONE >= np.sum(np.minimum(errors, limit)) * (1 - 1e-12)
     assert mean * (1 - 1e-12) <= score.bound(sums, 0.05) <= limit

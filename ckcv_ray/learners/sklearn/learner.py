@@ -375,8 +375,10 @@ class AnyEstimator(WeightedLearner):
 
     @property
     def ranks(self) -> bool:  # type: ignore[override]
-        """Whether scores order rows: of a regressor there are none."""
-        return self.kinds == CLASSES
+        """Whether scores order rows: a regressor has none, nor has a classifier that only names classes."""
+        made = self.new()
+        scores = (hasattr(made, name) for name in ("decision_function", "predict_proba"))
+        return self.kinds == CLASSES and any(scores)
 
     @property
     def trees(self) -> bool:  # type: ignore[override]

@@ -54,7 +54,7 @@ class FittedEstimator:
             if not self.n_classes:
                 return Answers(value=values(self.estimator, X))
             label = classes(self.estimator, X, self.n_classes)
-            rank = _score(self.estimator, X, self.n_classes) if RANK in needs else None
+            rank = _rank(self.estimator, X, self.n_classes) if RANK in needs else None
             shares = _probability(self.estimator, X, self.n_classes) if PROBABILITY in needs else None
         return Answers(label, rank, shares)
 
@@ -151,6 +151,16 @@ def _probability(estimator: Any, X: Rows, n_classes: int) -> NDArray[np.float64]
     shares = np.zeros((len(X), n_classes))
     shares[:, known] = found
     return shares
+
+
+def _rank(estimator: Any, X: Rows, n_classes: int) -> NDArray[np.float64]:
+    """Return what orders rows by the second of two classes, as scikit-learn takes it for its scores.
+
+    A difference of probabilities, which is the score of a prediction, makes ties of the smallest ones.
+    """
+    if hasattr(estimator, "predict_proba") and not hasattr(estimator, "decision_function"):
+        return _probability(estimator, X, n_classes)[:, -1]
+    return _score(estimator, X, n_classes)
 
 
 def _score(estimator: Any, X: Rows, n_classes: int) -> NDArray[np.float64]:

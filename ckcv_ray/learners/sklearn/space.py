@@ -37,7 +37,13 @@ def check_space(name: str, value: Any) -> Space | None:
     if isinstance(value, str):
         value = (value,)
     if not isinstance(value, Mapping):
-        value = dict(_separated(name, text) for text in _listed(name, value))
+        pairs = [_separated(name, text) for text in _listed(name, value)]
+        value = dict(pairs)
+        if len(value) < len(pairs):
+            twice = next(one for one in value if sum(key == one for key, _ in pairs) > 1)
+            raise InputError(
+                f"{name} {quoted(twice)} is given twice: give all its values at once, {twice}=1,2"
+            )
     expect(name, value, Mapping, 'a mapping of lists, such as {"max_features": ["sqrt", 0.5]}')
     return {key: _values(f"{name} {key}", value[key]) for key in sorted(value)}
 

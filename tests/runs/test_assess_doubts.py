@@ -1,0 +1,224 @@
+"""What makes usual figures untrue: scores that are not defined, rows that repeat, functions that change."""
+
+import json
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from sklearn.datasets import load_breast_cancer, load_iris
+from sklearn.metrics import accuracy_score
+from sklearn.model_selection import GroupKFold, KFold, LeaveOneGroupOut, TimeSeriesSplit, cross_validate
+from sklearn.naive_bayes import GaussianNB
+
+from ckcv_ray import Execution, evaluate, verify
+from ckcv_ray.data.task import Task, learning_task
+from ckcv_ray.errors import InputError
+from ckcv_ray.runs.assess import assess
+from ckcv_ray.study.procedure import Procedure
+
+SERIAL = Execution("serial")
+X, Y = (part[:200] for part in load_breast_cancer(return_X_y=True))
+
+
+def splits_of(result, learner, score):
+    table = result.to_frame()
+    return table[table["learner"] == learner][score].to_numpy()
+
+
+def test_a_score_that_is_not_defined_leaves_the_others_alone():
+    inputs, labels = load_iris(return_X_y=True)
+    result = evaluate(
+        inputs,
+        labels,
+        learner="naive_bayes",
+        resampling=KFold(3),
+        measure=["accuracy", "roc_auc_ovr"],
+        execution=SERIAL,
+    )
+    assert splits_of(result, "naive_bayes", "accuracy").tolist() == [0, 0, 0]
+    assert all(value is None or value != value for value in splits_of(result, "naive_bayes", "roc_auc_ovr"))
+    assert not result.failures
+    assert "incomplete: 3 not defined" in result.summary()
+
+
+@pytest.mark.parametrize("measure", ["auc", "roc_auc", "average_precision"])
+@pytest.mark.parametrize("splitter", [TimeSeriesSplit(4), KFold(5)])
+def test_rows_are_ranked_as_scikit_learn_ranks_them(measure, splitter):
+    """By the probability of the second class: a difference of two makes ties of those near 1."""
+    result = evaluate(X, Y, learner=GaussianNB(), resampling=splitter, measure=measure, execution=SERIAL)
+    scoring = "roc_auc" if measure == "auc" else measure
+    found = cross_validate(GaussianNB(), X, Y, cv=splitter, scoring=scoring)["test_score"]
+    assert np.array_equal(result.to_frame()[measure].to_numpy(), found, equal_nan=True)
+
+
+def test_the_order_of_splits_has_no_part_in_a_comparison():
+    groups = np.concatenate([np.zeros(5), np.repeat([1, 2, 3], 65)]).astype(int)
+    tests = []
+    for order in (groups, 3 - groups):
+        result = evaluate(
+            X,
+            Y,
+            learner="tree,naive_bayes",
+            resampling=LeaveOneGroupOut(),
+            measure="accuracy",
+            groups=order,
+            execution=SERIAL,
+        )
+        ((_, _, test),) = result.compared(result.scores[0])
+        tests.append(test)
+    assert tests[0] == pytest.approx(tests[1])
+
+
+def test_a_learning_curve_of_groups_has_a_point_for_each_size():
+    groups = np.repeat(np.arange(40), np.random.default_rng(1).integers(4, 20, 40))[:200]
+    result = evaluate(
+        X, Y, learner="tree", resampling="learning_curve:3:6:0.25", groups=groups, execution=SERIAL
+    )
+    curve = result.learning_curve(result.entries[0], result.scores[0])
+    values = result.of_splits(result.entries[0], result.scores[0])
+    assert [mean for _, mean, _ in curve] == pytest.approx([values[i::3].mean() for i in (2, 1, 0)])
+    assert [size for size, _, _ in curve] == sorted(size for size, _, _ in curve)
+
+
+def test_rows_that_repeat_and_columns_that_look_like_groups_are_pointed_out():
+    result = evaluate(np.tile(X[:30], (3, 1)), np.tile(Y[:30], 3), learner="tree", resampling="holdout:0.3",
+                      execution=SERIAL)  # fmt: skip
+    assert result.to_json()["repeats"] == 90
+    assert "CAUTION: 90 of 90 rows equal another row in every column" in result.summary()
+    table = pa.table({"patient": np.arange(60) // 3, "x": X[:60, 0], "y": Y[:60]})
+    asked = assess(Procedure.of("holdout:0.3", learner="tree"), learning_task(table, "y"), None, SERIAL)
+    assert "QUESTION: column 'patient' repeats" in asked.summary()
+
+
+def loss_of(value, named=None):
+    def loss(y, predicted):
+        return float(value) if named is None else float(named)
+
+    return loss
+
+
+def test_a_function_is_known_by_what_it_encloses(tmp_path):
+    options = {"learner": "tree", "resampling": "kfold:3", "execution": SERIAL}
+    first = evaluate(X, Y, tmp_path / "a", measure=loss_of(0.25), **options)
+    assert splits_of(first, "tree", "loss").tolist() == [0.25] * 3
+    with pytest.raises(Exception, match="functions"):
+        evaluate(X, Y, tmp_path / "a", measure=loss_of(0.75), **options)
+    again = evaluate(X, Y, tmp_path / "a", measure=loss_of(0.25), **options)
+    assert again.problem.run_id == first.problem.run_id
+
+
+def accuracy(y, predicted):
+    return float(np.mean(y == predicted))
+
+
+@pytest.mark.parametrize("function", [accuracy_score, accuracy])
+def test_a_function_that_is_a_score_or_is_called_like_one_is_refused(function):
+    with pytest.raises(InputError, match="a function of yours is a loss"):
+        evaluate(X, Y, learner="tree", measure=[function], execution=SERIAL)
+
+
+def infinite(y, predicted):
+    return float("inf")
+
+
+def wrong_share(y, predicted):
+    return float(np.mean(y != predicted))
+
+
+def test_an_infinite_score_is_not_defined(tmp_path):
+    result = evaluate(
+        X, Y, tmp_path / "a", SERIAL, learner="tree", resampling="kfold:3", measure=["accuracy", infinite]
+    )
+    assert "incomplete: 3 not defined" in result.summary()
+    json.dumps(result.to_json(), allow_nan=False)
+
+
+def test_scores_by_functions_are_taken_on_trust(tmp_path):
+    options = {"learner": "tree", "resampling": "kfold:3", "execution": SERIAL}
+    evaluate(X, Y, tmp_path / "a", measure=[wrong_share, "accuracy"], **options)
+    found = verify(tmp_path / "a", refit=1.0, execution=SERIAL)
+    assert not found.differences
+    assert any("wrong_share" in sentence for sentence in found.trusted)
+
+
+def test_the_class_that_a_score_is_about_is_named():
+    result = evaluate(
+        X, np.where(Y == 1, "well", "sick"), learner="tree", measure="recall,accuracy", execution=SERIAL
+    )
+    assert "recall (of 'well'; larger is better)" in result.summary()
+    assert "accuracy (larger is better)" in result.summary()
+
+
+class Own:
+    def __init__(self, *pairs):
+        self.pairs = pairs
+
+    def split(self, X, y=None, groups=None):
+        yield from self.pairs
+
+
+def test_a_splitter_needs_no_more_than_splits():
+    pairs = [(np.arange(100), np.arange(100, 200)), (np.arange(100, 200), np.arange(100))]
+    frames = [
+        evaluate(X, Y, learner="tree", resampling=one, execution=SERIAL).to_frame()
+        for one in (Own(*pairs), pairs, iter(pairs))
+    ]
+    assert frames[0].equals(frames[1])
+    assert frames[0].equals(frames[2])
+
+
+@pytest.mark.parametrize(
+    ("resampling", "told"),
+    [
+        (5, "a splitter such as"),
+        (KFold, "a splitter such as"),
+        (Own((1, 2, 3)), "expected the rows to fit and the rows to score"),
+        (Own(5), "expected the rows to fit and the rows to score"),
+        (Own("ab"), "expected the rows to fit and the rows to score"),
+        (GroupKFold(3), "the splitter raised ValueError"),
+    ],
+)
+def test_what_is_no_splitter_is_named(resampling, told):
+    with pytest.raises(InputError, match=told):
+        evaluate(X, Y, learner="tree", resampling=resampling, execution=SERIAL)
+
+
+@pytest.mark.parametrize(("name", "own"), [("cv", "resampling"), ("scoring", "measure")])
+def test_names_of_scikit_learn_are_translated(name, own):
+    with pytest.raises(InputError, match=f"say {own}"):
+        evaluate(X, Y, learner="tree", **{name: 3})
+
+
+def test_a_measure_is_text_or_a_function():
+    with pytest.raises(InputError, match="expected names"):
+        evaluate(X, Y, learner="tree", measure=5)
+
+
+def test_an_estimator_that_only_names_classes_has_no_auc():
+    from sklearn.linear_model import RidgeClassifier
+    from sklearn.neighbors import NearestCentroid
+
+    assert evaluate(X, Y, learner=RidgeClassifier(), measure="auc", execution=SERIAL).complete
+    if not hasattr(NearestCentroid(), "predict_proba"):
+        with pytest.raises(InputError, match="auc"):
+            evaluate(X, Y, learner=NearestCentroid(), measure="auc", execution=SERIAL)
+
+
+def test_numbers_to_predict_may_be_large_or_written_in_another_way():
+    target = 2**60 + np.arange(40) * 2**30
+    assert Task.of(X[:40], target, numbers=True).y[1] == float(target[1])
+    texts = [f"{i},5" for i in range(40)]
+    assert Task.of(X[:40], texts, numbers=True).y.tolist() == [i + 0.5 for i in range(40)]
+    with pytest.raises(InputError, match="has 'high' in row 40, which is no number"):
+        Task.of(X[:40], [*texts[:39], "high"], numbers=True)
+
+
+def test_small_figures_are_shown():
+    result = evaluate(X, 1e-7 * X[:, 0], learner="ridge,mean", resampling="kfold:3", execution=SERIAL)
+    lines = [line for line in result.summary().splitlines() if line.startswith("  mean")]
+    assert all("e-07" in line for line in lines[:1])
+
+
+def test_a_parameter_is_given_once():
+    with pytest.raises(InputError, match="given twice"):
+        Procedure.of("kfold:3", learner="tree", param=("max_depth=1,2", "max_depth=3"))
