@@ -230,7 +230,7 @@ class CKCVClassifier(ClassifierMixin, BaseEstimator):
 
     def _of_svm(self, params: dict[str, Any]) -> dict[str, Any]:
         """Return the parameters as options of a study: C and gamma of the SVM are options of their own."""
-        learners = learners_of(Study.of(learner=self.learner).learner)
+        learners = learners_of(Study.of(learner=self.learner).learner).values()
         others = [one for one in learners if not isinstance(one, GaussianSVM)]
         if len(others) == len(learners):
             return {}

@@ -4,15 +4,18 @@ import pickle
 import warnings
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pytest
 from sklearn.base import clone
+from sklearn.compose import make_column_transformer
 from sklearn.datasets import load_iris
+from sklearn.exceptions import NotFittedError
 from sklearn.inspection import permutation_importance
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import cross_val_score
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 from untidy import untidy
 
@@ -215,3 +218,49 @@ def test_what_is_wrong_is_said(options, told, iris):
     with pytest.raises(InputError) as refused:
         small(**options).fit(*iris)
     assert told in str(refused.value)
+
+
+def test_a_pipeline_that_selects_columns_by_name_is_told_that_there_are_none():
+    frame = pd.DataFrame({"ward": list("abc") * 10, "x": np.arange(30.0)})
+    named = make_column_transformer((OneHotEncoder(), ["ward"]), remainder="passthrough")
+    with pytest.raises(InputError, match=r"selects columns by name \(ward\)"):
+        CKCVClassifier(learner=make_pipeline(named, LogisticRegression()), k=(3,)).fit(frame, [0, 1] * 15)
+    placed = make_column_transformer((StandardScaler(), [0]), remainder="passthrough")
+    one = CKCVClassifier(learner=make_pipeline(placed, LogisticRegression()), k=(3,), n_splits=3)
+    assert one.fit(frame[["x"]], [0, 1] * 15).n_features_in_ == 1
+
+
+def test_parameters_reach_every_learner_that_has_them(iris):
+    X, y = iris
+    both = CKCVClassifier(learner="svm,linear", params={"C": (1.0,), "gamma": (0.1,)}, k=(3,), n_splits=3)
+    results = both.fit(X, y).cv_results_
+    assert set(results["param_C"].compressed()) == {1.0}
+    assert set(results["param_gamma"].compressed()) == {0.1}
+    assert np.ma.getmaskarray(results["param_gamma"]).any()
+    for value in (1.0, "log:-1:1:3", [0.1, 1.0]):
+        assert CKCVClassifier(params={"C": value, "gamma": [0.1]}, k=(3,), n_splits=3).fit(X, y)
+
+
+@pytest.mark.parametrize(
+    ("labels", "told"),
+    [
+        (np.array(["a", None, "b"] * 8, object), "no label in 8 rows, the first at position 1"),
+        (np.array(["a", 1, "b"] * 8, object), "mixes labels of types int and str"),
+    ],
+)
+def test_labels_that_cannot_be_sorted_are_named(labels, told):
+    with pytest.raises(ValueError, match=told):
+        CKCVClassifier().fit(np.arange(24.0)[:, None], labels)
+
+
+@pytest.mark.parametrize("name", ["error_bound_", "certificate_", "best_params_", "cv_results_"])
+def test_nothing_is_known_before_fit(name):
+    with pytest.raises(NotFittedError):
+        getattr(CKCVClassifier(), name)
+    assert not hasattr(CKCVClassifier(), name)
+
+
+def test_draws_are_repeated_where_a_seed_is_given(iris):
+    X, y = iris
+    one = CKCVClassifier(learner="tree", rule="random", random_state=0, k=(3,), n_splits=5).fit(X, y)
+    assert np.array_equal(one.predict(X), one.predict(X))

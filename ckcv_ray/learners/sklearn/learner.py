@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from ckcv_ray.core.measures import Kind
 from ckcv_ray.core.options import Option, check_options, option
-from ckcv_ray.data.schema import Classes, Index, Label
+from ckcv_ray.data.schema import Classes, Index, Label, some
 from ckcv_ray.data.task import Task
 from ckcv_ray.errors import InputError
 from ckcv_ray.learners.base import Checked, Setting
@@ -394,6 +394,11 @@ class AnyEstimator(WeightedLearner):
         Raises:
             InputError: they cannot.
         """
+        if names := _named_columns(self.new()):
+            raise InputError(
+                f"estimator: it selects columns by name ({some(names)}), and is given numbers without names: "
+                "leave text, gaps and dates to the encoding inside each split, or select by position"
+            )
         if task.has_numbers:
             return self
         if (text := json.dumps(self.spec)) not in _storable and self._try_to_store(task):
@@ -416,6 +421,16 @@ class AnyEstimator(WeightedLearner):
         except Exception as error:  # skops raises errors of all kinds
             reason = str(error).splitlines()[0] if str(error) else type(error).__name__
             raise InputError(f"models of estimator {self.spec['class']} cannot be stored: {reason}") from None
+
+
+def _named_columns(estimator: Any) -> list[str]:
+    """Return the names by which a ColumnTransformer inside an estimator selects columns."""
+    from sklearn.compose import ColumnTransformer
+
+    parts = [estimator, *estimator.get_params(deep=True).values()]
+    chosen = [one[2] for part in parts if isinstance(part, ColumnTransformer) for one in part.transformers]
+    listed = [one if isinstance(one, list | tuple) else [one] for one in chosen]
+    return list(dict.fromkeys(name for names in listed for name in names if isinstance(name, str)))
 
 
 def _column(values: list[Any]) -> NDArray[Any]:
