@@ -92,8 +92,8 @@ def columns_of(
     group: Annotated[
         str | None,
         option(
-            "Column that says which rows belong together, such as patient: bounds are then about a new "
-            "patient's rows. It is not learned from.",
+            "Column that says which rows belong together, such as patient: they stay together in every "
+            "split, and bounds are about a new patient's rows. It is not learned from.",
             "rows are independent",
         ),
     ] = None,

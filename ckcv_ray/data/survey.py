@@ -60,6 +60,8 @@ def _notes(task: Task, columns: tuple[Column, ...]) -> Iterator[str]:
         elif _is_identifier(x, column):
             out = f"--drop {column.name[:60]}" if column.name.strip() else "--features"
             yield f"seems to number the rows: leave it out with {out}"
+        elif column.kind is ColumnKind.CATEGORY and 2 * len(np.unique(x)) > len(x):
+            yield "has another text in most rows: is it a number, a date or a name in an unknown form?"
         elif (_follows if task.has_numbers else _gives_away)(x, task.y):
             yield "gives the target away: would it be known for a new row?"
         else:

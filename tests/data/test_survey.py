@@ -60,3 +60,11 @@ def test_a_column_that_is_the_target_in_another_unit_is_named():
     surveyed = survey(Task.of(X, y, numbers=True))
     assert [one.name for one in surveyed] == ["x0"]
     assert "gives the target away" in surveyed[0].note
+
+
+def test_text_that_hardly_repeats_is_asked_about():
+    shares = [f"{i}.{i % 7} %" for i in range(29)] + ["0.0 %"]
+    (column,) = survey(learning_task(pa.table({"c": shares, "y": [0, 1] * 15}), "y"))
+    assert "is it a number, a date or a name in an unknown form?" in column.note
+    (column,) = survey(learning_task(pa.table({"c": ["a", "b", "c"] * 10, "y": [0, 1] * 15}), "y"))
+    assert "unknown form" not in column.note
