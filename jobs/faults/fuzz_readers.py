@@ -78,13 +78,19 @@ def full(error: BaseException) -> str:
 
 
 def read_table(calls: Calls, folder: Path, source: str, ida_file: Path | None = None) -> None:
-    """Read columns; use them as learning set and as test set, and store them in a run folder."""
+    """Read columns; use them as learning set and as test set, and store them in a run folder.
+
+    The cells as they are written have to be the numbers that the table as a whole was understood as.
+    """
     with calls.allowed():
         columns = read(source, ida_file).learn
         with calls.allowed(counted=False):
             make_test_rows(columns, known_task(tuple(columns.column_names)))
         task = learning_task(columns, source=source)
         make_test_rows(columns, task)
+        again = task.read(read(source, ida_file, raw=True).learn).X
+        if not np.array_equal(task.X, again, equal_nan=True):
+            raise AssertionError(f"cells are read as {again.tolist()}, and were as {task.X.tolist()}")
         problem = Problem.of(Study(), task)
         with tempfile.TemporaryDirectory(dir=SCRATCH) as other:
             run = RunFolder(Path(other))
