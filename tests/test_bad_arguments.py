@@ -274,7 +274,7 @@ CASES = BAD_STUDIES | {
     "rows of texts": predicts(np.char.add("a", X.astype(str)), "column 'x0' has 'a0.0' in row 1"),
     "rows with NaN": predicts(SPOILT, "column 'x1' has 1 empty cell, the first in row 2"),
     "rows with infinity": predicts(X + np.inf, "column 'x0' has inf in row 1"),
-    "frame with other names": predicts(Frame(["p", "q"], X), f"{NO_COLUMN} 'x0'", "p, q"),
+    "frame with other names": predicts(Frame(["p", "q"], X), "there are no columns 'x0', 'x1'", "p, q"),
     "frame with twins": predicts(Frame(["x0", "x0"], X), "x0, x0", "be unique"),
     "frame with twins beside": predicts(Frame(["x0", "x1", "x1"], X[:, [0, 1, 0]]), "x1, x1", "be unique"),
     "frame with names too few": predicts(Frame(["x0"], X), "X has 2 columns named x0"),

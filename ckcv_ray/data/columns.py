@@ -20,6 +20,7 @@ from ckcv_ray.data.forms import (
     LOOKS_LIKE_DATE,
     WRITTEN_DATES,
     ColumnError,
+    bare,
     form_of_dates,
     form_of_numbers,
     known_texts,
@@ -149,7 +150,7 @@ def _reason(values: pa.ChunkedArray, column: Column, numbers: Values, wrong: NDA
     said = values[row].as_py()
     if np.isinf(numbers[row]):
         wrong_here = f"{numbers[row]} in row {row + 1}"
-    elif said is None or said != said:
+    elif said is None or said != said or (isinstance(said, str) and not known_texts([bare(said)])):
         empty = int(np.isnan(numbers).sum())
         wrong_here = f"{counted(empty, 'empty cell')}, the first in row {row + 1}"
     elif not isinstance(said, str) and isfinite(said) and abs(said) > LARGEST:

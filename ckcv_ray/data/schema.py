@@ -27,6 +27,7 @@ from ckcv_ray.validation import expect
 LEAST_OF_CLASS = 2
 MOST_CLASSES = 1_000
 LARGEST = 1e150  # the squares of this number and of its inverse still fit in a float
+SPACES = " \u00a0"
 SHOWN = 10_000  # values searched for an example in a message
 NUMBERS = (pa.types.is_integer, pa.types.is_floating)
 
@@ -108,7 +109,7 @@ def _encoded(column: pa.ChunkedArray, target: str) -> tuple[list[Any], Index]:
     if not any(is_one(kind) for is_one in (*allowed, pa.types.is_null)):
         raise InputError(f"the target {target!r} has type {kind}: labels are text or numbers")
     values, codes = distinct(column)
-    return [value.strip() if isinstance(value, str) else value for value in values], codes
+    return [value.strip(SPACES) if isinstance(value, str) else value for value in values], codes
 
 
 def _is_gap(value: Any) -> bool:
