@@ -86,7 +86,7 @@ class Ledger:
             held = kept[at]
             new[here] = fresh = held[:, -1] == ABSENT
             kept[at] = np.where(fresh[:, None], given[here], held)
-            if (differs := _unequal(kept[at], given[here]).any(axis=1)).any():
+            if (differs := _unequal(kept[at], given[here])).any():
                 first = int(np.argmax(differs))
                 self._contradiction(records[here[first]], kept[at][first], given[here[first]])
         return places, new
@@ -189,5 +189,8 @@ class Ledger:
 
 
 def _unequal(a: Kept, b: Kept) -> NDArray[np.bool_]:
-    """Return where two arrays differ; nan equals nan."""
-    return np.asarray((a != b) & ~((a != a) & (b != b)))
+    """Return in which rows two arrays differ; nan equals nan."""
+    differs = a != b
+    if differs.any():
+        differs &= ~((a != a) & (b != b))
+    return np.asarray(differs.any(axis=1))
