@@ -136,8 +136,9 @@ def _check_there(features: Sequence[str], names: Sequence[str], sparse: bool) ->
 def _unseen(rows: int, example: str) -> str:
     if not rows:
         return ""
-    what = "has a category that was" if rows == 1 else "have categories that were"
-    return f"{counted(rows, 'row')} {what} never seen, such as {example}: they count as rare ones"
+    if rows == 1:
+        return f"1 row has a category that was never seen, {example}: it counts as a rare one"
+    return f"{rows:,} rows have categories that were never seen, such as {example}: they count as rare ones"
 
 
 def _cell(values: pa.ChunkedArray, row: int) -> str:
