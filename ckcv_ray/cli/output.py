@@ -11,8 +11,8 @@ import pyarrow as pa
 from pyarrow import csv, parquet
 from rich.console import Console
 
-from ckcv_ray.data.cells import is_text
 from ckcv_ray.data.named import is_named
+from ckcv_ray.data.schema import is_text
 from ckcv_ray.data.survey import survey
 from ckcv_ray.data.task import Task
 from ckcv_ray.errors import StoreError, counted, escaped, plain, printable

@@ -3,7 +3,7 @@
 What a cell becomes depends on the cell and on the schema alone, and never on other rows.
 """
 
-from collections import Counter
+from collections.abc import Collection
 from functools import cached_property
 from math import nan
 from typing import Any, NamedTuple
@@ -13,9 +13,18 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from ckcv_ray.data.forms import GAPS, ColumnError, Parser, bare, canonical_text, date_parser, number_parser
+from ckcv_ray.data.forms import (
+    GAPS,
+    ColumnError,
+    Parser,
+    bare,
+    canonical_text,
+    date_parser,
+    number_parser,
+    positions_by_value,
+)
 from ckcv_ray.data.kinds import Column, ColumnKind
-from ckcv_ray.data.schema import NUMBERS, distinct
+from ckcv_ray.data.schema import NUMBERS, distinct, is_text
 
 Values = NDArray[np.float64]
 
@@ -108,9 +117,11 @@ def decoded(values: pa.ChunkedArray) -> pa.ChunkedArray:
     return pa.chunked_array(chunks, values.type.value_type)
 
 
-def is_text(kind: pa.DataType) -> bool:
-    """Return whether a type is that of text."""
-    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
+def without_gaps(values: pa.ChunkedArray, gaps: Collection[str]) -> pa.ChunkedArray:
+    """Return text without spaces around it, and null in place of words that say that it is missing."""
+    trimmed = pc.utf8_trim_whitespace(values)
+    missing = pc.is_in(pc.utf8_lower(trimmed), pa.array(sorted(gaps), trimmed.type))
+    return pc.if_else(missing, pa.scalar(None, trimmed.type), trimmed)
 
 
 def _all_known(values: NDArray[Any]) -> Read:
@@ -120,9 +131,7 @@ def _all_known(values: NDArray[Any]) -> Read:
 def _number_of(levels: tuple[str, ...]) -> Parser:
     """Return what gives the number of a level, which may be written in another way; one more for no level."""
     exact = {level: i for i, level in enumerate(levels)}
-    ways = [canonical_text(level) for level in levels]
-    count = Counter(ways)
-    alike = {way: i for i, way in enumerate(ways) if count[way] == 1}
+    alike = positions_by_value(levels)
 
     def number(text: str) -> float:
         return float(exact.get(text, alike.get(canonical_text(text), len(levels))))
@@ -134,11 +143,8 @@ def _numbers_in_text(cells: Cells, column: Column) -> Read:
     """Read text as numbers: all at once if that can be done, else each distinct text."""
     form = column.form or ("comma" if cells.comma else "")
     if form in ("", "point"):
-        trimmed = pc.utf8_trim_whitespace(cells.values)
-        gaps = pc.is_in(pc.utf8_lower(trimmed), pa.array(sorted(GAPS), trimmed.type))
         try:
-            numbers = pc.if_else(gaps, pa.scalar(None, trimmed.type), trimmed).cast(pa.float64())
-            return _all_known(numbers.to_numpy())
+            return _all_known(without_gaps(cells.values, GAPS).cast(pa.float64()).to_numpy())
         except pa.ArrowInvalid:  # some text is no number, or is written as Arrow does not read it
             pass
     return _of_distinct(cells, number_parser(form), column.lenient)

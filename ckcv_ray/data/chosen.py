@@ -47,11 +47,10 @@ def check_chosen(
         for name in value or ():
             if not (isinstance(name, str) and name in known):
                 raise InputError(f"there is no column {quoted(name)}: the columns are {some(names)}")
-            if argument == "drop" and name == target:
-                raise InputError(
-                    f"column {quoted(name)} is the target: leave it out of --{argument}, or name another as "
-                    "the target"
-                )
+    if target in (drop or ()):
+        raise InputError(
+            f"column {quoted(target)} is the target: leave it out of --drop, or name another as the target"
+        )
     expect("group", group, str | None, "the name of a column")
     if group is None:
         return

@@ -1,6 +1,7 @@
 """Forms of text: what is a gap, how numbers and dates are written, and what reads them."""
 
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime, timedelta
 
@@ -63,6 +64,13 @@ def canonical_text(text: str) -> str:
     if parts := TIME.match(text):
         return "time {:02d}:{}:{}".format(int(parts[1]), parts[2], parts[3] or "00")
     return text
+
+
+def positions_by_value(texts: Sequence[str]) -> dict[str, int]:
+    """Return the position of each text by its ``canonical_text``, without those that two texts share."""
+    ways = [canonical_text(text) for text in texts]
+    count = Counter(ways)
+    return {way: i for i, way in enumerate(ways) if count[way] == 1}
 
 
 def form_of_numbers(texts: Sequence[str], name: str, comma: bool = False) -> tuple[str, list[str]]:

@@ -12,9 +12,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import ArrayLike, NDArray
 
-from ckcv_ray.data.cells import decoded, is_text
+from ckcv_ray.data.cells import decoded, without_gaps
 from ckcv_ray.data.files import is_plain
 from ckcv_ray.data.forms import NO_NAMES
+from ckcv_ray.data.schema import is_text
 from ckcv_ray.errors import InputError
 from ckcv_ray.validation import as_array
 
@@ -72,9 +73,7 @@ def group_numbers(column: pa.ChunkedArray, name: str) -> Groups:
         what = "is empty" if pa.types.is_null(kind) else f"holds {kind}"
         raise InputError(f"column {name!r} {what}: groups are named by text or whole numbers")
     if is_text(kind):  # cells that differ in spaces are of one group, and what names nothing names no group
-        column = pc.utf8_trim_whitespace(column)
-        no_name = pc.is_in(pc.utf8_lower(column), pa.array(sorted(NO_NAMES), kind))
-        column = pc.if_else(no_name, pa.scalar(None, kind), column)
+        column = without_gaps(column, NO_NAMES)
     missing = pc.is_null(column, nan_is_null=True)
     if len(rows := np.flatnonzero(missing.to_numpy())):
         raise InputError(
@@ -161,8 +160,7 @@ def _repeated(column: pa.ChunkedArray) -> int:
     """Return the number of values of a column of text or whole numbers that repeat; 0 if few do."""
     column = decoded(column)
     kind = column.type
-    text = pa.types.is_string(kind) or pa.types.is_large_string(kind)
-    if not (text or pa.types.is_integer(kind) or pa.types.is_floating(kind)) or column.null_count:
+    if not (is_text(kind) or pa.types.is_integer(kind) or pa.types.is_floating(kind)) or column.null_count:
         return 0
     if pa.types.is_floating(kind):
         values = column.to_numpy()

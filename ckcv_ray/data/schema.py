@@ -19,6 +19,7 @@ from ckcv_ray.data.forms import (
     form_of_numbers,
     known_texts,
     number_parser,
+    positions_by_value,
 )
 from ckcv_ray.data.limits import MOST_BYTES
 from ckcv_ray.errors import InputError, counted
@@ -55,12 +56,18 @@ def _perhaps_numbers(classes: tuple[Label, ...]) -> str:
 
 
 def class_numbers(column: pa.ChunkedArray, classes: tuple[Label, ...], target: str) -> Classes:
-    """Return the class numbers of a column of original labels.
+    """Return the class numbers of a column of labels.
+
+    A label may be written in another way than its class: 01 or 1.0 for 1, True for true.
 
     Raises:
         InputError: a label is not one of the classes.
     """
-    numbers, values, codes = _class_numbers(column, classes, target)
+    values, codes = _encoded(column, target)
+    exact = {label: number for number, label in enumerate(classes)}
+    alike = positions_by_value([str(label) for label in classes])
+    found = (exact.get(one, alike.get(canonical_text(str(one)), -1)) for one in values)
+    numbers = np.array([-1 if one is None else number for one, number in zip(values, found, strict=True)])
     if len(codes) and numbers[codes].min() < 0:
         unknown = values[codes[int(np.argmin(numbers[codes]))]]
         raise InputError(f"column {target!r} holds {unknown!r}: the labels are {_some_labels(classes)}")
@@ -71,25 +78,6 @@ def rows_with_label(column: pa.ChunkedArray, target: str) -> NDArray[np.bool_]:
     """Return which cells of a column of labels are no gaps."""
     values, codes = _encoded(column, target)
     return np.array([not _is_gap(value) for value in values])[codes]
-
-
-def _class_numbers(
-    column: pa.ChunkedArray, classes: tuple[Label, ...], target: str
-) -> tuple[NDArray[np.intp], list[Any], Index]:
-    """Return the class number of each distinct value, -1 for none, these values, and each row's position.
-
-    A label may be written in another way than its class: 01 or 1.0 for 1, True for true.
-    """
-    values, codes = _encoded(column, target)
-    exact = {label: number for number, label in enumerate(classes)}
-    ways = [canonical_text(str(label)) for label in classes]
-    count = Counter(ways)
-    alike = {way: number for number, way in enumerate(ways) if count[way] == 1}
-    numbers = [
-        -1 if value is None else exact.get(value, alike.get(canonical_text(str(value)), -1))
-        for value in values
-    ]
-    return np.array(numbers, dtype=np.intp), values, codes
 
 
 def unique_names(columns: pa.Table) -> list[str]:
@@ -165,7 +153,7 @@ def numbers_of(column: pa.ChunkedArray, target: str) -> Rows:
     Raises:
         InputError: it has text, empty cells, numbers that are too large, or one value alone.
     """
-    if any(is_one(column.type) for is_one in (pa.types.is_string, pa.types.is_large_string)):
+    if is_text(column.type):
         column = _numbers_of_text(column, target)
     if not any(is_one(column.type) for is_one in NUMBERS):
         example = next((value for value in column[:SHOWN].to_pylist() if value is not None), None)
@@ -236,6 +224,11 @@ def check_spread(X: NDArray[np.float64], names: list[str], plain: bool) -> None:
             f"column {name!r} has no magnitude above {value:g}: at least {1 / LARGEST:g} is needed; "
             f"change its unit, or leave it out with --drop {name[:60]} or --features"
         )
+
+
+def is_text(kind: pa.DataType) -> bool:
+    """Return whether a type is that of text."""
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
 
 
 def is_number(value: str) -> bool:
