@@ -104,11 +104,6 @@ class Schedule:
             issued[unit.split, path] = max(issued[unit.split, path], length)
         self._forget(unit.size)
 
-    def mark_entered(self, size: int, split: Lengths, path: Lengths, step: Lengths) -> None:
-        """Mark evaluations, by position, as issued, along with all smaller steps."""
-        np.maximum.at(self.issued[size], (split, path), step + 1)
-        self._forget(size)
-
     def leading(self) -> bool:
         """Return whether every open comparison has a leader: units issued now are then rarely wasted."""
         self._open()
@@ -135,6 +130,7 @@ class Schedule:
             for size in (j for j, version in enumerate(self.selection.changed) if version > self._seen):
                 self._lengths.pop(size, None)
                 self._best_paths.pop(size, None)
+                np.maximum(self.issued[size], self.selection.sizes[size].begun, out=self.issued[size])
                 self._forget(size)
             self._seen = self.selection.version
             self._lowest = self._lowest_bounds()

@@ -105,6 +105,7 @@ class Standings:
         blocked: whether a failure follows the prefix, or the candidate does not exist, (n_paths, n_steps).
         complete: whether the candidate has values for all splits, (n_paths, n_steps).
         computed: number of evaluations of each path that are known or failed, (n_splits, n_paths).
+        begun: number of each path's first evaluations that are known without a gap, (n_splits, n_paths).
     """
 
     def __init__(
@@ -122,7 +123,8 @@ class Standings:
 
     def refresh(self) -> None:
         """Derive everything else from ``values``."""
-        unbroken = np.logical_and.accumulate(self.values >= 0, axis=0)
+        known = self.values >= 0
+        unbroken = np.logical_and.accumulate(known, axis=0)
         total = np.multiply(self.values, unbroken).sum(axis=0)
         self.prefix: Index = unbroken.sum(axis=0)
         self.low: Values = (total + self._rest[self.prefix]) / self.n_splits
@@ -133,15 +135,8 @@ class Standings:
             following = np.minimum(self.prefix, self.n_splits - 1)[None]
             self.blocked = self._absent | np.take_along_axis(failed, following, axis=0)[0]
         self.complete: Mask = np.equal(self.prefix, self.n_splits)
-        self.computed: Index = np.sum((self.values >= 0) | failed, axis=2)
-
-    def begun(self, split: Index, path: Index) -> Index:
-        """Return how many steps of the given paths have values, counted from the first without a gap."""
-        shape = self.values.shape[:2]
-        positions, inverse = np.unique(np.ravel_multi_index((split, path), shape), return_inverse=True)
-        values = self.values[np.unravel_index(positions, shape)]
-        steps: Index = np.logical_and.accumulate(values >= 0, axis=1).sum(axis=1)
-        return steps[inverse]
+        self.computed: Index = np.sum(known | failed, axis=2)
+        self.begun: Index = np.logical_and.accumulate(known, axis=2).sum(axis=2)
 
     def prefix_values(self, path: int, step: int) -> list[float]:
         """Return the values of one candidate's unbroken prefix, in the order of the splits."""

@@ -188,15 +188,12 @@ class Aggregator:
         criterion = self.problem.criterion
         for estimate, size in places.groups():
             if not estimate:
-                here = places.of_stage(estimate, size)
+                here = places.of(estimate, size)
                 at = places.split[here], places.path[here], places.step[here]
                 units = self.problem.units(Stage.SELECT, size)
                 units = units[at[0]] if criterion.by_class else units
                 values = criterion.value(records["totals"][here], units)
                 self.selection.enter(size, *at, values)
-                begun = self.selection.sizes[size].begun(*at[:2])
-                last = np.minimum(at[2], begun - 1)  # a damaged log may lack the first steps
-                self.schedule.mark_entered(size, *at[:2], last)
         for key in [key for key, failure in self._failures.items() if self.ledger.holds(failure)]:
             del self._failures[key]
         for failure in (failure for failure in failures if not self.ledger.holds(failure)):

@@ -12,6 +12,7 @@ from os import PathLike
 from typing import Any, NamedTuple, Protocol
 
 from ckcv_ray.core.schedule import Unit
+from ckcv_ray.core.threads import one_thread
 from ckcv_ray.engine.evaluate import Inputs, evaluate
 from ckcv_ray.engine.progress import Listener
 from ckcv_ray.engine.recorder import Recorder
@@ -127,7 +128,8 @@ def session(execution: Execution, seconds: float = inf, single: bool = False) ->
         single: whether it is for one study only, whose recorder is then an actor on Ray.
     """
     if choose_backend(execution, seconds) == "serial":
-        yield SERIAL
+        with one_thread():  # once for all batches: it takes as long as a small fit
+            yield SERIAL
         return
     address = _reachable(execution)
     from ckcv_ray.engine.ray_backend import RayBackend, connected, remote_recorder

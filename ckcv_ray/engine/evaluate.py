@@ -208,21 +208,17 @@ def _failure(unit: Unit, path: int, first: int, stop: int, reason: str) -> Failu
 
 def _records(results: Sequence[Evaluated], n_totals: int, kind: type[Any] = np.int32) -> Records:
     """Collect the records of all paths in one array."""
+    paths = np.zeros(len(results), record_type(n_totals, kind))
+    if not results:
+        return paths
     lengths = [len(result.n_iter) for result in results]
-    records = np.empty(sum(lengths), record_type(n_totals, kind))
-    if not len(records):
-        return records
-    columns: dict[str, list[Any]] = {
-        "estimate": [result.unit.stage is not Stage.SELECT for result in results],
-        "size": [result.unit.size for result in results],
-        "split": [result.unit.split for result in results],
-        "path": [result.path for result in results],
-        "step": [result.first for result in results],
-    }
-    for name, column in columns.items():
-        records[name] = np.repeat(column, lengths)
-    starts = np.repeat(np.cumsum(lengths) - lengths, lengths)
-    records["step"] += (np.arange(len(records)) - starts).astype(np.int32)
+    paths["estimate"] = [result.unit.stage is not Stage.SELECT for result in results]
+    paths["size"] = [result.unit.size for result in results]
+    paths["split"] = [result.unit.split for result in results]
+    paths["path"] = [result.path for result in results]
+    paths["step"] = [result.first for result in results] - (np.cumsum(lengths) - lengths)
+    records: Records = paths.repeat(lengths)
+    records["step"] += np.arange(len(records), dtype=np.int32)
     for name in ("totals", "n_iter", "status"):
         records[name] = np.concatenate([getattr(result, name) for result in results])
     return records

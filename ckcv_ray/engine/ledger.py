@@ -4,6 +4,7 @@ A duplicate record changes nothing. A different record under the same key means 
 deterministic, and stops the run.
 """
 
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -30,7 +31,7 @@ class Positions(NamedTuple):
     path: Index
     step: Index
 
-    def of_stage(self, estimate: bool, size: int) -> NDArray[np.bool_]:
+    def of(self, estimate: bool, size: int) -> NDArray[np.bool_]:
         """Return a mask of the records of one stage and one size."""
         return np.equal(self.estimate, estimate) & np.equal(self.size, size)
 
@@ -42,6 +43,8 @@ class Positions(NamedTuple):
 class Ledger:
     """Store of a problem's records by position: totals, iterations and status of each evaluation.
 
+    Each stage has one table with a row for each evaluation, by fold size, split, path and step.
+
     Args:
         problem: the problem to solve.
     """
@@ -51,7 +54,9 @@ class Ledger:
         self.lengths = np.array(problem.learner.lengths)
         self.n_totals = problem.n_totals
         self._type = problem.total_type
-        self._kept: dict[tuple[bool, int], Kept] = {}
+        self._most_steps = int(self.lengths.max())
+        self._first = np.cumsum([0, *self.n_splits * len(self.lengths) * self._most_steps])
+        self._kept: dict[bool, Kept] = {}
 
     def places(self, records: Records) -> Positions:
         """Return the positions of records.
@@ -78,56 +83,52 @@ class Ledger:
             RunError: a record differs from the one held under its key.
         """
         places = self.places(records)
-        given = self._values(records)
+        rows, given = self._rows(places), self._values(records)
         new = np.zeros(len(records), np.bool_)
-        for estimate, size in places.groups():
-            here = np.flatnonzero(places.of_stage(estimate, size))
-            kept, at = self._stage(estimate, size), tuple(place[here] for place in places[2:])
-            held = kept[at]
-            new[here] = fresh = held[:, -1] == ABSENT
-            kept[at] = np.where(fresh[:, None], given[here], held)
-            if (differs := _unequal(kept[at], given[here])).any():
+        for estimate, here in _stages(places):
+            kept = self._stage(estimate)
+            new[here] = kept[rows[here], -1] == ABSENT
+            fresh = here[new[here]]
+            kept[rows[fresh]] = given[fresh]
+            held = kept[rows[here]]
+            if (differs := _unequal(held, given[here])).any():
                 first = int(np.argmax(differs))
-                self._contradiction(records[here[first]], kept[at][first], given[here[first]])
+                self._contradiction(records[here[first]], held[first], given[here[first]])
         return places, new
 
     def records(self) -> Records:
         """Return every record, by stage, fold size, split, path and step."""
         found = [np.empty(0, record_type(self.n_totals, self._type))]
-        for (estimate, size), kept in sorted(self._kept.items()):
-            places = np.nonzero(kept[..., -1] != ABSENT)
-            some = np.zeros(len(places[0]), found[0].dtype)
-            some["estimate"], some["size"] = estimate, size
-            for name, place in zip(("split", "path", "step"), places, strict=True):
-                some[name] = place
-            held = kept[places]
-            some["totals"] = held[:, : self.n_totals]
-            some["n_iter"], some["status"] = held[:, -2], held[:, -1]
-            found.append(some)
+        for estimate in sorted(self._kept):
+            for size in range(len(self.n_splits)):
+                found.append(self._records_of(estimate, size))
         return np.concatenate(found)
 
     def estimate_totals(self) -> dict[int, Kept]:
-        """Return the totals on the estimate sets, by position of the fold size.
+        """Return the totals on the estimate sets, by position of the fold size, if there are any.
 
         Each is of shape (n_splits, n_paths, n_steps, n_totals), and ABSENT where there is no record.
         """
-        return {size: kept[..., : self.n_totals] for (estimate, size), kept in self._kept.items() if estimate}
+        sizes = {size: self._of(True, size) for size in range(len(self.n_splits)) if True in self._kept}
+        return {
+            size: kept[..., : self.n_totals]
+            for size, kept in sizes.items()
+            if np.any(kept[..., -1] != ABSENT)
+        }
 
     def values(self, size: int) -> NDArray[np.float64]:
         """Return totals, iterations and status of every evaluation of the selection of a fold size.
 
         Of shape (n_splits, n_paths, n_steps, n_totals + 2), and nan where there is no record.
         """
-        kept = self._stage(False, size).astype(np.float64)
+        kept = self._of(False, size).astype(np.float64)
         kept[kept[..., -1] == ABSENT] = np.nan
         return kept
 
     def totals(self, estimate: bool, size: int, split: int, path: int, step: int) -> tuple[int, ...] | None:
         """Return the totals of one evaluation; None where there is no record."""
-        kept = self._kept.get((estimate, size))
-        if kept is None or kept[split, path, step, -1] == ABSENT:
-            return None
-        return tuple(kept[split, path, step, : self.n_totals].tolist())
+        kept = self._of(estimate, size)[split, path, step] if estimate in self._kept else [ABSENT]
+        return None if kept[-1] == ABSENT else tuple(kept[: self.n_totals].tolist())
 
     def held(self, records: Records) -> Kept:
         """Return the totals and status held for the keys of records, (records, n_totals + 1).
@@ -138,47 +139,75 @@ class Ledger:
             LookupError: a key is not of this problem.
         """
         places = self.places(records)
+        rows = self._rows(places)
         found = np.full((len(records), self.n_totals + 2), ABSENT, dtype=self._type)
-        for (estimate, size), kept in self._kept.items():
-            here = places.of_stage(estimate, size)
-            found[here] = kept[tuple(place[here] for place in places[2:])]
+        for estimate, here in _stages(places):
+            if estimate in self._kept:
+                found[here] = self._kept[estimate][rows[here]]
         return np.delete(found, self.n_totals, axis=1)
 
     def has_any(self, failure: Failure) -> bool:
         """Return whether any evaluation listed in a failure has a record."""
-        return bool(np.any(self._steps(failure) != ABSENT))
+        return bool(np.any(self._statuses(failure) != ABSENT))
 
     def holds(self, failure: Failure) -> bool:
         """Return whether every evaluation listed in a failure has a record."""
-        steps = self._steps(failure)
-        return len(steps) > 0 and bool(np.all(steps != ABSENT))
+        statuses = self._statuses(failure)
+        return len(statuses) > 0 and bool(np.all(statuses != ABSENT))
 
     def is_not_converged(self, size: int, split: int, path: int, step: int) -> bool:
         """Return whether a refit stopped at the iteration limit."""
-        kept = self._kept.get((True, size))
-        return kept is not None and bool(kept[split, path, step, -1] == NOT_CONVERGED)
+        return bool(np.any(self._steps(True, size, split, path, slice(step, step + 1)) == NOT_CONVERGED))
 
     def not_converged(self) -> int:
         """Return the number of fits that stopped at the iteration limit."""
-        return sum(int(np.sum(kept[..., -1] == NOT_CONVERGED)) for kept in self._kept.values())
+        return sum(int(np.sum(kept[:, -1] == NOT_CONVERGED)) for kept in self._kept.values())
+
+    def _rows(self, places: Positions) -> Index:
+        """Return the rows of records in the tables of their stages, (records,)."""
+        paths = places.split.astype(np.intp) * len(self.lengths) + places.path
+        rows: Index = self._first[places.size] + paths * self._most_steps + places.step
+        return rows
 
     def _values(self, records: Records) -> Kept:
         """Return totals, iterations and status of each record."""
-        last = [records[name].astype(self._type) for name in ("n_iter", "status")]
-        return np.concatenate([records["totals"], np.stack(last, axis=-1)], axis=1)
+        values = np.empty((len(records), self.n_totals + 2), self._type)
+        values[:, :-2] = records["totals"]
+        values[:, -2], values[:, -1] = records["n_iter"], records["status"]
+        return values
 
-    def _steps(self, failure: Failure) -> Kept:
+    def _statuses(self, failure: Failure) -> Kept:
         """Return the statuses held for the steps of a failure."""
-        kept = self._kept.get((failure.estimate, failure.size))
-        if kept is None:
-            return np.empty(0, np.int32)
-        return kept[failure.split, failure.path, failure.first : failure.stop, -1]
+        steps = slice(failure.first, failure.stop)
+        return self._steps(failure.estimate, failure.size, failure.split, failure.path, steps)
 
-    def _stage(self, estimate: bool, size: int) -> Kept:
-        if (estimate, size) not in self._kept:
-            shape = (self.n_splits[size], len(self.lengths), self.lengths.max(), self.n_totals + 2)
-            self._kept[estimate, size] = np.full(shape, ABSENT, dtype=self._type)
-        return self._kept[estimate, size]
+    def _steps(self, estimate: bool, size: int, split: int, path: int, steps: slice) -> Kept:
+        """Return the statuses held for steps of a path; empty if the stage has no records."""
+        if estimate not in self._kept:
+            return np.empty(0, self._type)
+        return self._of(estimate, size)[split, path, steps, -1]
+
+    def _stage(self, estimate: bool) -> Kept:
+        """Return the table of a stage, which is made when it is first needed."""
+        if estimate not in self._kept:
+            self._kept[estimate] = np.full((self._first[-1], self.n_totals + 2), ABSENT, self._type)
+        return self._kept[estimate]
+
+    def _of(self, estimate: bool, size: int) -> Kept:
+        """Return what is held for a fold size, (n_splits, n_paths, n_steps, n_totals + 2)."""
+        rows = self._stage(estimate)[self._first[size] : self._first[size + 1]]
+        return rows.reshape(self.n_splits[size], len(self.lengths), self._most_steps, -1)
+
+    def _records_of(self, estimate: bool, size: int) -> Records:
+        kept = self._of(estimate, size)
+        places = np.nonzero(kept[..., -1] != ABSENT)
+        some = np.zeros(len(places[0]), record_type(self.n_totals, self._type))
+        some["estimate"], some["size"] = estimate, size
+        for name, place in zip(("split", "path", "step"), places, strict=True):
+            some[name] = place
+        held = kept[places]
+        some["totals"], some["n_iter"], some["status"] = held[:, :-2], held[:, -2], held[:, -1]
+        return some
 
     def _contradiction(self, record: Any, held: Kept, given: Kept) -> None:
         key = {name: record[name].item() for name in Positions._fields}
@@ -186,6 +215,13 @@ class Ledger:
             f"two records of {key} differ, {held.tolist()} and {given.tolist()} (totals, iterations, "
             "status): the computation was not deterministic"
         )
+
+
+def _stages(places: Positions) -> Iterator[tuple[bool, Index]]:
+    """Yield each stage that records are of, and the numbers of its records."""
+    for estimate in (False, True):
+        if len(here := np.flatnonzero(places.estimate == estimate)):
+            yield estimate, here
 
 
 def _unequal(a: Kept, b: Kept) -> NDArray[np.bool_]:

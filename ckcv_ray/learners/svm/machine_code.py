@@ -124,6 +124,19 @@ def load() -> None:
             function.compile(types)
 
 
+@cache
+def entry(function: Any) -> Callable[..., None]:
+    """Return the machine code of a function listed with one set of types, loaded.
+
+    It takes only arguments of those types, which it hardly checks, and need not look them up; for arguments
+    with many arrays, that takes longer than a small fit.
+    """
+    load()
+    (code,) = function.overloads.values()
+    entry_point: Callable[..., None] = code.entry_point
+    return entry_point
+
+
 def writable(array: NDArray[Any]) -> NDArray[Any]:
     """Return the array, or a copy if it is read-only or not C-contiguous: those are different types."""
     return array if array.flags.carray else np.require(array, requirements=("C", "W"))
@@ -143,12 +156,17 @@ def file_name() -> str:
     for file in sorted(FOLDER.glob("*.py")):
         digest.update(f"{file.name} {file.stat().st_size}\n".encode())
         digest.update(file.read_bytes())
-    digest.update(state().encode())
+    digest.update(_state().encode())
     return f"solver-{digest.hexdigest()[:32]}.bin"
 
 
+@cache
 def state() -> str:
     """Return the SHA-256 of all but the sources: Python, packages, processor, and settings of numba."""
+    return _state()
+
+
+def _state() -> str:
     settings = {
         name: value
         for name, value in sorted(vars(config).items())

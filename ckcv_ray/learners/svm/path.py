@@ -35,7 +35,7 @@ from numpy.typing import NDArray
 
 from ckcv_ray.learners.svm.kernels import DOUBLES, Complement, Index
 from ckcv_ray.learners.svm.loop import iterate, iterate_exactly
-from ckcv_ray.learners.svm.machine_code import compiled, load, writable
+from ckcv_ray.learners.svm.machine_code import compiled, entry, writable
 from ckcv_ray.learners.svm.memory import LANES, round_up, scratch
 from ckcv_ray.learners.svm.newton import WORK_ROWS, newton
 from ckcv_ray.learners.svm.problem import (
@@ -85,11 +85,11 @@ def path(
     """Fit each C in turn, starting from the previous solution; see ``problem.PathSolver``."""
     if (y == y[0]).all():
         return constant(y, len(C_values))
-    load()
     M, y, n = Complement(writable(M.double), writable(M.single)), writable(y), len(y)
     fits = empty_fits(len(C_values), n)
     space = workspace(n, get_ident())
-    _solve_path(M, y, np.array(C_values), tolerance, max_iter, index_mask(n), weights, space, fits)
+    solve = entry(_solve_path)
+    solve(M, y, np.array(C_values), tolerance, max_iter, index_mask(n), weights, space, fits)
     return fits
 
 
