@@ -110,11 +110,7 @@ class Ledger:
         Each is of shape (n_splits, n_paths, n_steps, n_totals), and ABSENT where there is no record.
         """
         sizes = {size: self._of(True, size) for size in range(len(self.n_splits)) if True in self._kept}
-        return {
-            size: kept[..., : self.n_totals]
-            for size, kept in sizes.items()
-            if np.any(kept[..., -1] != ABSENT)
-        }
+        return {size: kept[..., :-2] for size, kept in sizes.items() if np.any(kept[..., -1] != ABSENT)}
 
     def values(self, size: int) -> NDArray[np.float64]:
         """Return totals, iterations and status of every evaluation of the selection of a fold size.
@@ -127,8 +123,10 @@ class Ledger:
 
     def totals(self, estimate: bool, size: int, split: int, path: int, step: int) -> tuple[int, ...] | None:
         """Return the totals of one evaluation; None where there is no record."""
-        kept = self._of(estimate, size)[split, path, step] if estimate in self._kept else [ABSENT]
-        return None if kept[-1] == ABSENT else tuple(kept[: self.n_totals].tolist())
+        if estimate not in self._kept:
+            return None
+        kept = self._of(estimate, size)[split, path, step]
+        return tuple(kept[:-2].tolist()) if kept[-1] != ABSENT else None
 
     def held(self, records: Records) -> Kept:
         """Return the totals and status held for the keys of records, (records, n_totals + 1).
