@@ -11,9 +11,10 @@ import numpy as np
 from ckcv_ray.core.schedule import Stage, Unit
 from ckcv_ray.data.task import Task
 from ckcv_ray.engine.backend import SERIAL, Backend, MakeRecorder, SerialBackend
+from ckcv_ray.engine.batches import Batch
 from ckcv_ray.engine.evaluate import Inputs, evaluate, failed
 from ckcv_ray.engine.recorder import Decision, Recorder
-from ckcv_ray.engine.retry import Batch, halves, replacements
+from ckcv_ray.engine.retry import halves, replacements
 from ckcv_ray.learners.ensemble import Failure, Outcome, Records
 from ckcv_ray.learners.svm.learner import GaussianSVM
 from ckcv_ray.runs.result import Result
@@ -50,9 +51,9 @@ class Unruly(SerialBackend):
 
     def wait(self) -> Iterable[Outcome]:
         self.queue.rotate(int(self.rng.integers(len(self.queue))))
-        units = self.queue.popleft()
+        units = self.queue.popleft().units
         if len(units) > 1 and self.rng.random() < 0.5:
-            self.queue.append(units[1:])
+            self.queue.append(Batch(units[1:]))
             units = units[:1]
         outcome = evaluate(units, self.inputs)
         outcome = outcome._replace(records=self._shuffled(outcome.records), members=outcome.members[::-1])
@@ -73,7 +74,7 @@ class Failing(SerialBackend):
         self.doomed = doomed
 
     def wait(self) -> Iterable[Outcome]:
-        units, problem = self.queue.popleft(), self.inputs.problem
+        units, problem = self.queue.popleft().units, self.inputs.problem
         lost = [unit for unit in units if self.doomed(unit, problem)]
         kept = [unit for unit in units if not self.doomed(unit, problem)]
         return [evaluate(kept, self.inputs), failed(lost, problem.n_totals, FIRE)]
@@ -164,8 +165,8 @@ class Faulty(SerialBackend):
         self.batches: deque[Batch] = deque()
         self.late: deque[Outcome] = deque()
 
-    def submit(self, units: list[Unit]) -> None:
-        self.batches.append(Batch(tuple(units)))
+    def submit(self, batch: Batch) -> None:
+        self.batches.append(batch)
 
     def in_flight(self) -> int:
         return len(self.batches) + len(self.late)

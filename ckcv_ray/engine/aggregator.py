@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from ckcv_ray.core.schedule import Schedule, Stage, Unit
 from ckcv_ray.core.selection import ABSENT, FAILED, UNKNOWN, Leader
-from ckcv_ray.engine.batches import Rates, batch_seconds, fill, shortest
+from ckcv_ray.engine.batches import Batch, Rates, batch_seconds, fill, shortest
 from ckcv_ray.engine.ledger import Ledger, Positions
 from ckcv_ray.engine.progress import Progress
 from ckcv_ray.learners.ensemble import Failure, Outcome, Records
@@ -50,7 +50,7 @@ class Aggregator:
         self._looked, self._open_left = -1, True
         self._workers = 1
 
-    def plan(self, workers: int, least: float = 0.0) -> list[Unit]:
+    def plan(self, workers: int, least: float = 0.0) -> Batch:
         """Return the next batch of units; empty if none is available now, or none is left.
 
         As long as no complete candidate leads, batches are shorter than ``batch_seconds``, since each result
@@ -137,7 +137,7 @@ class Aggregator:
         """Describe the first failure."""
         return describe_failures(self.failures(), self.problem)
 
-    def _fill(self, units: Iterator[Unit], seconds: float) -> list[Unit]:
+    def _fill(self, units: Iterator[Unit], seconds: float) -> Batch:
         return fill(units, lambda unit: self.rates.seconds_for(self.problem.cost_of_unit(unit)), seconds)
 
     def _cost_of(self, places: Positions) -> NDArray[np.float64]:

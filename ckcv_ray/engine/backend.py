@@ -7,12 +7,13 @@ import os
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from math import inf
 from os import PathLike
 from typing import Any, NamedTuple, Protocol
 
-from ckcv_ray.core.schedule import Unit
 from ckcv_ray.core.threads import one_thread
+from ckcv_ray.engine.batches import Batch
 from ckcv_ray.engine.evaluate import Inputs, evaluate
 from ckcv_ray.engine.progress import Listener
 from ckcv_ray.engine.recorder import Recorder
@@ -44,7 +45,7 @@ class Backend(Protocol):
     def start(self, inputs: Inputs) -> None:
         """Share the inputs with every worker."""
 
-    def submit(self, units: list[Unit]) -> None:
+    def submit(self, batch: Batch) -> None:
         """Submit a batch."""
 
     def in_flight(self) -> int:
@@ -69,11 +70,11 @@ class SerialBackend:
     def start(self, inputs: Inputs) -> None:
         """Store the inputs."""
         self.inputs = inputs
-        self.queue: deque[list[Unit]] = deque()
+        self.queue: deque[Batch] = deque()
 
-    def submit(self, units: list[Unit]) -> None:
+    def submit(self, batch: Batch) -> None:
         """Append a batch to the queue."""
-        self.queue.append(units)
+        self.queue.append(batch)
 
     def in_flight(self) -> int:
         """Return the length of the queue."""
@@ -81,7 +82,8 @@ class SerialBackend:
 
     def wait(self) -> Iterable[Outcome]:
         """Evaluate the oldest batch."""
-        return [evaluate(self.queue.popleft(), self.inputs)]
+        batch = self.queue.popleft()
+        return [evaluate(batch.units, self.inputs, batch.seconds)]
 
     def close(self) -> None:
         """Clear the queue."""
@@ -132,11 +134,13 @@ def session(execution: Execution, seconds: float = inf, single: bool = False) ->
             yield SERIAL
         return
     address = _reachable(execution)
-    from ckcv_ray.engine.ray_backend import RayBackend, connected, remote_recorder
+    from ckcv_ray.engine.ray_backend import Nodes, RayBackend, connected, remote_recorder
 
     with connected(execution.workers, address):
         recorder = remote_recorder if single else Recorder
-        yield Session(lambda: RayBackend(execution.workers, execution.fit_timeout), recorder, TOGETHER)
+        nodes = Nodes()
+        make = partial(RayBackend, execution.workers, execution.fit_timeout, nodes)
+        yield Session(make, recorder, TOGETHER)
 
 
 def ray_address(execution: Execution) -> str:

@@ -1,7 +1,9 @@
-"""Sizes of batches of units, from the measured time of units."""
+"""Batches of units, and their sizes, from the measured time of units."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import islice
 from math import inf
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,19 +17,36 @@ OWN_SECONDS = 0.003
 Values = NDArray[np.float64]
 
 
-def batch_seconds(left: float, workers: int, least: float) -> float:
+class Batch(NamedTuple):
+    """Units that are evaluated together.
+
+    Attributes:
+        units: in the order in which to evaluate them; none if there is nothing to do now.
+        seconds: after which no other unit is begun; those left come back with the outcome.
+        lost: how many times the batch was lost.
+    """
+
+    units: tuple[Unit, ...] = ()
+    seconds: float = inf
+    lost: int = 0
+
+
+def batch_seconds(left: float, workers: int, least: float, waiting: float = inf) -> float:
     """Return how long a batch should last.
 
     The smaller of one second and a fiftieth of what is left, but at least ``shortest``. Among several workers
-    never more than half of what is left for each: one of them would compute it while the others wait.
+    never more than half of what is left for each, nor its share of what is in no batch yet: one of them would
+    compute it while the others wait.
 
     Args:
         left: seconds of work left for one worker.
         workers: number of batches evaluated at once.
         least: seconds below which dispatching a batch costs more than it is worth.
+        waiting: seconds of work that is in no batch yet, if known.
     """
     length = max(shortest(workers, least), min(BATCH_SECONDS, left / workers / BATCHES_LEFT))
-    return length if workers == 1 else min(length, max(workers * OWN_SECONDS, left / workers / 2))
+    most = min(left / workers / 2, waiting / workers)
+    return length if workers == 1 else min(length, max(workers * OWN_SECONDS, most))
 
 
 def shortest(workers: int, least: float) -> float:
@@ -35,7 +54,7 @@ def shortest(workers: int, least: float) -> float:
     return max(least, workers * OWN_SECONDS)
 
 
-def fill(units: Iterator[Unit], seconds_of: Callable[[Unit], float], seconds: float) -> list[Unit]:
+def fill(units: Iterator[Unit], seconds_of: Callable[[Unit], float], seconds: float) -> Batch:
     """Take units for about ``seconds``, at least one if there is any."""
     batch: list[Unit] = []
     expected = 0.0
@@ -44,7 +63,43 @@ def fill(units: Iterator[Unit], seconds_of: Callable[[Unit], float], seconds: fl
         expected += seconds_of(unit)
         if expected >= seconds:
             break
-    return batch
+    return Batch(tuple(batch))
+
+
+class Waiting:
+    """Units that are in no batch yet, in the order in which to issue them.
+
+    Args:
+        units: the units.
+        cost_of: returns the cost of a unit for each learner, (n_learners,).
+        n_learners: number of learners.
+    """
+
+    def __init__(self, units: Iterable[Unit], cost_of: Callable[[Unit], Values], n_learners: int = 1) -> None:
+        self._units, self._cost_of, self._issued = list(units), cost_of, 0
+        self._left: Values = np.zeros((len(self._units) + 1, n_learners))
+        for i, unit in reversed(list(enumerate(self._units))):
+            self._left[i] = self._left[i + 1] + cost_of(unit)
+
+    @property
+    def cost(self) -> Values:
+        """Their cost for each learner, (n_learners,); exactly zero if there are none."""
+        cost: Values = self._left[self._issued]
+        return cost
+
+    def share(self, parts: int) -> tuple[Unit, ...]:
+        """Take one of ``parts`` equal parts of all units there were."""
+        return tuple(islice(self, -(-len(self._units) // parts)))
+
+    def put_back(self, units: Iterable[Unit]) -> "Waiting":
+        """Return what waits if units that were issued have come back; they are the first."""
+        return Waiting([*units, *self], self._cost_of, self._left.shape[1])
+
+    def __iter__(self) -> Iterator[Unit]:
+        """Issue the units, one after the other."""
+        while self._issued < len(self._units):
+            self._issued += 1
+            yield self._units[self._issued - 1]
 
 
 class Rates:

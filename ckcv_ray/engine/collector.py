@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from ckcv_ray.core.choosing import chosen_positions
 from ckcv_ray.core.schedule import Stage, Unit
-from ckcv_ray.engine.batches import Rates, batch_seconds, fill
+from ckcv_ray.engine.batches import Batch, Rates, Waiting, batch_seconds, fill
 from ckcv_ray.engine.ledger import Ledger
 from ckcv_ray.engine.progress import Progress
 from ckcv_ray.learners.ensemble import Failure, Outcome, Records
@@ -47,17 +47,20 @@ class Collector:
         self._workers = 1
         self._selects = len(problem.sizes) > INNER
         self._phase = INNER if self._selects else OUTER
-        self._units: Iterator[Unit] | None = None
+        self._waiting: Waiting | None = None
         self._forecast_at, self._left = -inf, inf
 
-    def plan(self, workers: int, least: float = 0.0) -> list[Unit]:
-        """Return the next batch of units; empty if none is available now, or none is left."""
+    def plan(self, workers: int, least: float = 0.0) -> Batch:
+        """Return the next batch of units; empty if none is available now, or none is left.
+
+        As long as it is not known how long a fit takes, each worker gets its share of all that is to do, and
+        gives back what it has not begun after ``least`` seconds.
+        """
         self._workers = workers
-        seconds = batch_seconds(self._expected_left() or inf, workers, least)
-        batch = self._fill(seconds)
-        if not batch and self._phase == INNER and self._complete(INNER):
-            self._phase, self._units = OUTER, None
-            batch = self._fill(seconds)
+        batch = self._next(workers, least)
+        if not batch.units and self._phase == INNER and self._complete(INNER):
+            self._phase, self._waiting = OUTER, None
+            batch = self._next(workers, least)
         return batch
 
     def add(self, outcome: Outcome) -> Records:
@@ -76,6 +79,8 @@ class Collector:
                 cost += self.problem.cost_of_fits(Stage.SELECT, size, paths, np.ones(len(paths)))
             self.rates.add(outcome.seconds, cost, outcome.by_learner)
         self.fits += outcome.fits
+        if outcome.left and self._waiting is not None:
+            self._waiting = self._waiting.put_back(outcome.left)
         return outcome.records[new]
 
     def complete(self) -> bool:
@@ -121,10 +126,16 @@ class Collector:
         each = problem.study.select == "each"
         return chosen_positions(losses, problem.starts, problem.learner_of_paths, each)
 
-    def _fill(self, seconds: float) -> list[Unit]:
-        if self._units is None:
-            self._units = self._missing(self._phase)
-        return fill(self._units, lambda one: self.rates.seconds_for(self.problem.cost_of_unit(one)), seconds)
+    def _next(self, workers: int, least: float) -> Batch:
+        """Return the next batch of this phase."""
+        if self._waiting is None:
+            missing = self._missing(self._phase)
+            self._waiting = Waiting(missing, self.problem.cost_of_unit, len(self.problem.learners))
+        if (waiting := self.rates.seconds_for(self._waiting.cost)) == inf:
+            return Batch(self._waiting.share(workers), least)
+        seconds = batch_seconds(self._expected_left() or inf, workers, least, waiting)
+        seconds_of = self.rates.seconds_for
+        return fill(iter(self._waiting), lambda unit: seconds_of(self.problem.cost_of_unit(unit)), seconds)
 
     def _expected_left(self) -> float:
         """Return the expected seconds of this phase left for one worker; inf if not yet known."""

@@ -9,6 +9,7 @@ import sys
 import traceback
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
+from math import inf
 from time import perf_counter
 from typing import Any, NamedTuple
 
@@ -100,13 +101,20 @@ def warm_up(inputs: Inputs) -> None:
                 problem.totals_of(block.fit(path, 1), problem.measure_of(few), 1)
 
 
-def evaluate(units: Iterable[Unit], inputs: Inputs) -> Outcome:
-    """Evaluate units one by one on one thread; a path that raises becomes a Failure."""
+def evaluate(units: Sequence[Unit], inputs: Inputs, seconds: float = inf) -> Outcome:
+    """Evaluate units one by one on one thread; a path that raises becomes a Failure.
+
+    After ``seconds`` no unit but the first is begun; the outcome names those that are left.
+    """
     problem = inputs.problem
     problem.learner.load()
     start = perf_counter()
+    timed: list[tuple[Evaluated, float]] = []
+    done = 0
     with one_thread():
-        timed = [one for unit in units for one in _paths(unit, inputs)]
+        while done < len(units) and (not done or perf_counter() - start <= seconds):
+            timed += _paths(units[done], inputs)
+            done += 1
     results = [result for result, _ in timed]
     records = _records(results, problem.n_totals, problem.total_type)
     members = tuple(member for result in results for member in result.members)
@@ -116,9 +124,16 @@ def evaluate(units: Iterable[Unit], inputs: Inputs) -> Outcome:
     by_learner = np.zeros(len(problem.learners))
     for result, seconds in timed:
         by_learner[problem.learner_of_paths[result.path]] += seconds
-    seconds = perf_counter() - start
     return Outcome(
-        records, failures, members, seconds, len(records), solving, peak, tuple(by_learner.tolist())
+        records,
+        failures,
+        members,
+        seconds=perf_counter() - start,
+        fits=len(records),
+        solving=solving,
+        peak=peak,
+        by_learner=tuple(by_learner.tolist()),
+        left=tuple(units[done:]),
     )
 
 

@@ -201,8 +201,8 @@ def _seconds_of_refits(problem: Problem, rates: Rates) -> float:
 def _units(aggregator: Aggregator) -> Iterator[Unit]:
     """Generate units of the selection, the first of them path by path."""
     first = True
-    while (units := aggregator.plan(1)) and units[0].stage is Stage.SELECT:
-        for unit in units:
+    while (batch := aggregator.plan(1)).units and batch.units[0].stage is Stage.SELECT:
+        for unit in batch.units:
             yield from _singly(unit, aggregator.problem) if first else [unit]
             first = False
 

@@ -5,8 +5,8 @@ from math import inf
 from time import monotonic
 from typing import Protocol
 
-from ckcv_ray.core.schedule import Unit
 from ckcv_ray.engine.backend import Backend
+from ckcv_ray.engine.batches import Batch
 from ckcv_ray.engine.progress import Listener, Progress
 from ckcv_ray.learners.ensemble import Outcome
 
@@ -18,7 +18,7 @@ Stop = Callable[[], bool]
 class Supply(Protocol):
     """Source of units and receiver of their outcomes: a recorder, or an object with these methods."""
 
-    def plan(self, workers: int, least: float) -> list[Unit]:
+    def plan(self, workers: int, least: float) -> Batch:
         """Return the next batch of work; empty if none is available now."""
 
     def add(self, outcome: Outcome) -> object:
@@ -55,10 +55,10 @@ def _submit(backend: Backend, supply: Supply) -> int:
     """Submit batches up to the backend's window; return their number."""
     batches = 0
     while backend.in_flight() < backend.window:
-        units = supply.plan(backend.workers, backend.least_seconds)
-        if not units:
+        batch = supply.plan(backend.workers, backend.least_seconds)
+        if not batch.units:
             break
-        backend.submit(units)
+        backend.submit(batch)
         batches += 1
     return batches
 

@@ -28,11 +28,12 @@ from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from ckcv_ray.core.schedule import Unit
 from ckcv_ray.engine.backend import TOGETHER, Out
+from ckcv_ray.engine.batches import Batch
 from ckcv_ray.engine.evaluate import Inputs, evaluate, failed, memory
 from ckcv_ray.engine.metrics import Metrics
 from ckcv_ray.engine.progress import Listener
 from ckcv_ray.engine.recorder import Recorder
-from ckcv_ray.engine.retry import ATTEMPTS, Batch, replacements
+from ckcv_ray.engine.retry import ATTEMPTS, replacements
 from ckcv_ray.errors import InputError, RunError
 from ckcv_ray.learners.ensemble import Outcome
 from ckcv_ray.study import Problem
@@ -47,8 +48,8 @@ PACKAGE = Path(__file__).resolve().parents[1]
 
 
 @ray.remote(max_retries=0)
-def _evaluate(units: list[Unit], inputs: list[Any]) -> Outcome:
-    return evaluate(units, _inputs_of(*inputs))
+def _evaluate(units: tuple[Unit, ...], seconds: float, inputs: list[Any]) -> Outcome:
+    return evaluate(units, _inputs_of(*inputs), seconds)
 
 
 @lru_cache(maxsize=TOGETHER)  # studies computed at the same time
@@ -60,19 +61,37 @@ def _inputs_of(reference: Any) -> Inputs:
 _RecorderActor: Any = ray.remote(num_cpus=0)(Recorder)
 
 
+class Nodes:
+    """The nodes of the cluster, for the backends of one session: asking Ray takes a millisecond."""
+
+    def __init__(self) -> None:
+        self._asked, self._resources = -inf, list[dict[str, float]]()
+
+    def resources(self) -> list[dict[str, float]]:
+        """Return the resources of each live node with CPUs, as they were in the last ``LOOK_SECONDS``."""
+        if monotonic() - self._asked > LOOK_SECONDS:
+            self._asked = monotonic()
+            resources = (node["Resources"] for node in ray.nodes() if node["Alive"])
+            self._resources = [one for one in resources if "CPU" in one]
+        return self._resources
+
+
 class RayBackend:
     """Evaluates batches as tasks of the Ray cluster that this process is connected to.
 
     Args:
         workers: number of batches evaluated at once; None for one per CPU.
         fit_timeout: seconds that one fit may take; None for any time.
+        nodes: shared by the backends of a session; None for its own.
     """
 
     name = "ray"
     least_seconds = 0.05
 
-    def __init__(self, workers: int | None = None, fit_timeout: float | None = None) -> None:
-        self._fit_timeout = fit_timeout
+    def __init__(
+        self, workers: int | None = None, fit_timeout: float | None = None, nodes: Nodes | None = None
+    ) -> None:
+        self._fit_timeout, self._nodes = fit_timeout, nodes or Nodes()
         self._asked, self._need, self._looked = workers, 0, -inf
         self.workers = self.window = 1
         self._count_workers()
@@ -91,9 +110,9 @@ class RayBackend:
         except (TypeError, PicklingError) as error:
             raise InputError(f"the learner or a measure cannot be sent to workers: {error}") from None
 
-    def submit(self, units: list[Unit]) -> None:
+    def submit(self, batch: Batch) -> None:
         """Submit a batch as a task."""
-        self._send(Batch(tuple(units)))
+        self._send(batch)
 
     def in_flight(self) -> int:
         """Return the number of batches submitted and not returned."""
@@ -123,7 +142,7 @@ class RayBackend:
             InputError: there are nodes, but none has enough memory for a worker.
         """
         self._looked = monotonic()
-        nodes = [node["Resources"] for node in ray.nodes() if node["Alive"] and "CPU" in node["Resources"]]
+        nodes = self._nodes.resources()
         cpus = sum(int(node["CPU"]) for node in nodes)
         places = cpus
         if self._need:
@@ -138,7 +157,7 @@ class RayBackend:
         self.window = self.workers if self.workers < cpus else IN_FLIGHT * self.workers
 
     def _send(self, batch: Batch) -> None:
-        self._pending[self._task.remote(list(batch.units), [self._inputs])] = batch
+        self._pending[self._task.remote(batch.units, batch.seconds, [self._inputs])] = batch
 
     def _settled(self, reference: Any, batch: Batch) -> Outcome | None:
         """Return the outcome of a batch; None if lost and sent again, failures if lost too many times."""

@@ -12,9 +12,9 @@ import numpy as np
 import pyarrow as pa
 
 from ckcv_ray.claims.certificate import Certificate
-from ckcv_ray.core.schedule import Unit
 from ckcv_ray.core.selection import Leader
 from ckcv_ray.engine.aggregator import Aggregator
+from ckcv_ray.engine.batches import Batch
 from ckcv_ray.engine.progress import Progress
 from ckcv_ray.errors import StoreError
 from ckcv_ray.learners import register_instance
@@ -94,7 +94,7 @@ class Recorder:
             self.folder.begin(self.problem)
         self._opened = True
 
-    def plan(self, workers: int, least: float = 0.0) -> list[Unit]:
+    def plan(self, workers: int, least: float = 0.0) -> Batch:
         """Return the next batch of units; see ``Aggregator``."""
         return self.aggregator.plan(workers, least)
 

@@ -4,18 +4,10 @@ A lost batch is sent again a few times, then as two halves, each counted from ze
 worker is isolated and recorded as failed, while everything else is computed.
 """
 
-from typing import NamedTuple
-
 from ckcv_ray.core.schedule import Unit
+from ckcv_ray.engine.batches import Batch
 
 ATTEMPTS = 3
-
-
-class Batch(NamedTuple):
-    """Units that are sent together, and how many times they were lost."""
-
-    units: tuple[Unit, ...]
-    lost: int = 0
 
 
 def replacements(batch: Batch, attempts: int = ATTEMPTS, split: bool = False) -> list[Batch]:
@@ -26,7 +18,7 @@ def replacements(batch: Batch, attempts: int = ATTEMPTS, split: bool = False) ->
     parts = halves(batch.units)
     if batch.lost + 1 < attempts and not (split and parts):
         return [batch._replace(lost=batch.lost + 1)]
-    return [Batch(part) for part in parts]
+    return [batch._replace(units=part, lost=0) for part in parts]
 
 
 def halves(units: tuple[Unit, ...]) -> list[tuple[Unit, ...]]:

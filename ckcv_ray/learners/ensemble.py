@@ -96,6 +96,7 @@ class Outcome(NamedTuple):
         seconds: total time; fits: number of fits; solving: seconds spent in fits.
         peak: peak memory of the process so far, in bytes.
         by_learner: seconds spent on the paths of each learner; empty if they were not measured.
+        left: units that were not evaluated, since the time of the batch was over.
     """
 
     records: Records
@@ -106,6 +107,7 @@ class Outcome(NamedTuple):
     solving: float = 0.0
     peak: int = 0
     by_learner: tuple[float, ...] = ()
+    left: tuple[Any, ...] = ()
 
 
 class Prediction(NamedTuple):

@@ -11,9 +11,9 @@ from numpy.typing import ArrayLike
 
 from ckcv_ray.core.divisions import Division
 from ckcv_ray.core.named_divisions import Splits
-from ckcv_ray.core.schedule import Unit
 from ckcv_ray.data.task import Task
 from ckcv_ray.engine.backend import SERIAL, Backend, Session, session
+from ckcv_ray.engine.batches import Batch
 from ckcv_ray.engine.collector import Collector
 from ckcv_ray.engine.evaluate import Inputs, share
 from ckcv_ray.engine.loop import Stop, work
@@ -212,9 +212,9 @@ class Trial:
     def __init__(self, recorder: ScoreRecorder) -> None:
         self.recorder, self.until = recorder, monotonic() + TRIAL_SECONDS
 
-    def plan(self, workers: int, least: float) -> list[Unit]:
+    def plan(self, workers: int, least: float) -> Batch:
         """Return the next batch of work, until the time is over."""
-        return self.recorder.plan(workers, least) if monotonic() < self.until else []
+        return self.recorder.plan(workers, least) if monotonic() < self.until else Batch()
 
     def add(self, outcome: Outcome) -> None:
         """Add the outcome of a batch."""

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from ckcv_ray.core.schedule import Stage, Unit, refits
 from ckcv_ray.core.selection import ABSENT
 from ckcv_ray.engine.aggregator import Aggregator
-from ckcv_ray.engine.batches import Rates, batch_seconds, fill
+from ckcv_ray.engine.batches import Batch, Rates, batch_seconds, fill
 from ckcv_ray.engine.ledger import Positions
 from ckcv_ray.engine.progress import Progress
 from ckcv_ray.learners.ensemble import Ensemble, Outcome, Records
@@ -78,7 +78,7 @@ class Recount:
         self.planned, self.done, self.failed = sum(unit.evaluations for unit in units), 0, 0
         self.differences: list[str] = []
 
-    def plan(self, workers: int, least: float = 0.0) -> list[Unit]:
+    def plan(self, workers: int, least: float = 0.0) -> Batch:
         """Return the next batch of work; empty if all of it has been given out."""
         self._workers = workers
         seconds = batch_seconds(self._left(), workers, least)

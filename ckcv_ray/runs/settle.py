@@ -11,7 +11,7 @@ from ckcv_ray.core.selection import Leader
 from ckcv_ray.data.task import TestRows
 from ckcv_ray.engine.aggregator import describe_failures
 from ckcv_ray.engine.backend import Backend
-from ckcv_ray.engine.batches import Rates, batch_seconds, fill
+from ckcv_ray.engine.batches import Batch, Rates, batch_seconds, fill
 from ckcv_ray.engine.loop import Stop, work
 from ckcv_ray.engine.progress import Listener, Progress
 from ckcv_ray.engine.recorder import Conclusion, Recorder
@@ -56,7 +56,7 @@ class Refits:
         self._rates = Rates(len(problem.learners))
         self._left = sum(map(problem.cost_of_unit, units), np.zeros(len(problem.learners)))
 
-    def plan(self, workers: int, least: float = 0.0) -> list[Unit]:
+    def plan(self, workers: int, least: float = 0.0) -> Batch:
         """Return the next batch of refits."""
         seconds = batch_seconds(self._rates.seconds_for(self._left), workers, least)
         cost_of = self.problem.cost_of_unit

@@ -12,7 +12,7 @@ import numpy as np
 from ckcv_ray.claims.percent import nearest
 from ckcv_ray.core.schedule import Stage, Unit
 from ckcv_ray.engine.backend import Backend
-from ckcv_ray.engine.batches import batch_seconds, fill
+from ckcv_ray.engine.batches import Batch, batch_seconds, fill
 from ckcv_ray.engine.collector import Collector
 from ckcv_ray.engine.evaluate import share as share_inputs
 from ckcv_ray.engine.loop import Stop, work
@@ -94,7 +94,7 @@ class Again:
         self.n_units, self.units = len(units), iter(units)
         self.done, self.differences = 0, list[str]()
 
-    def plan(self, workers: int, least: float) -> list[Unit]:
+    def plan(self, workers: int, least: float) -> Batch:
         """Return the next batch of work."""
         rates = self.collector.rates
         seconds = batch_seconds(float("inf"), workers, least)

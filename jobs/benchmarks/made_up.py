@@ -6,6 +6,7 @@ that of the workers is slept or skipped. Each outcome is a function of its key, 
 
 import os
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -46,7 +47,7 @@ class MadeUp:
         complete = {path: np.interp(rows, self.n_train, self.seconds[:, path]) for path, _ in unit.paths}
         return float(sum(complete[path] * length / lengths[path] for path, length in unit.paths))
 
-    def answer(self, units: list[Unit]) -> Outcome:
+    def answer(self, units: Sequence[Unit]) -> Outcome:
         """Return what a worker would, after ``length`` seconds for each unit."""
         results = [self._path(unit, path, length) for unit in units for path, length in unit.paths]
         records = _records(results, self.problem.n_totals)
@@ -93,7 +94,7 @@ def measure(problem: Problem, tried: int = 4) -> MadeUp:
     return MadeUp(problem, rows, np.array(seconds), np.array(rate), refit.members[0])
 
 
-def slept(units: list[Unit], inputs: list[Any]) -> Outcome:
+def slept(units: Sequence[Unit], seconds: float, inputs: list[Any]) -> Outcome:
     """Sleep as long as the units would have taken; return their simulated outcome.
 
     Like the real task, it is given a reference: here to the MadeUp, in a list so that Ray leaves it alone.

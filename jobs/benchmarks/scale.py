@@ -24,8 +24,9 @@ import ray
 import typer
 
 from ckcv_ray import Execution, Job, Study, read_task
-from ckcv_ray.core.schedule import Stage, Unit
+from ckcv_ray.core.schedule import Stage
 from ckcv_ray.engine.backend import session
+from ckcv_ray.engine.batches import Batch
 from ckcv_ray.engine.evaluate import Inputs
 from ckcv_ray.engine.ray_backend import RayBackend
 from ckcv_ray.learners.ensemble import Outcome
@@ -56,10 +57,10 @@ class Sleeping(RayBackend):
             pass
         self.first = time.perf_counter()
 
-    def submit(self, units: list[Unit]) -> None:
+    def submit(self, batch: Batch) -> None:
         """Submit a batch; only those of the selection count: refits are few, and end any run."""
-        self.selecting = units[0].stage is Stage.SELECT
-        super().submit(units)
+        self.selecting = batch.units[0].stage is Stage.SELECT
+        super().submit(batch)
 
     def wait(self) -> list[Outcome]:
         """Wait like the real backend, and add up the time slept."""

@@ -64,7 +64,7 @@ def simulate(made_up: MadeUp, workers: int, dispatch: float, transfer: float) ->
     while not over or coming:
         while not over and len(coming) < IN_FLIGHT * workers:
             begin = time.perf_counter()
-            units = aggregator.plan(workers, RayBackend.least_seconds)
+            units = aggregator.plan(workers, RayBackend.least_seconds).units
             spend(begin)
             over = (not units and not coming) or (bool(units) and units[0].stage is not Stage.SELECT)
             if over or not units:

@@ -13,6 +13,7 @@ from doubles import Faulty, Fragile, Unruly, run_with
 
 from ckcv_ray.core.schedule import Stage, Unit
 from ckcv_ray.engine.backend import Backend, MakeRecorder, SerialBackend
+from ckcv_ray.engine.batches import Batch
 from ckcv_ray.engine.evaluate import share
 from ckcv_ray.engine.progress import Progress
 from ckcv_ray.engine.ray_backend import RayBackend, remote_recorder
@@ -144,7 +145,8 @@ def test_every_submitted_path_is_returned(kind: Kind) -> None:
     backend.start(share(problem))
     try:
         for split in range(4):
-            backend.submit([Unit(Stage.SELECT, j, split, ((0, 3), (1, 2))) for j in range(3)])
+            units = (Unit(Stage.SELECT, j, split, ((0, 3), (1, 2))) for j in range(3))
+            backend.submit(Batch(tuple(units)))
         assert backend.in_flight() > 0
         while backend.in_flight():
             outcomes += backend.wait()
@@ -162,6 +164,6 @@ def test_nothing_is_in_flight_after_closing_early(kind: Kind) -> None:
     backend = kind.backend()
     backend.start(share(Problem.of(STUDY, TASK)))
     for split in range(3):
-        backend.submit([Unit(Stage.SELECT, 0, split, ((0, 1),))])
+        backend.submit(Batch((Unit(Stage.SELECT, 0, split, ((0, 1),)),)))
     backend.close()
     assert backend.in_flight() == 0

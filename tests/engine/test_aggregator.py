@@ -32,9 +32,9 @@ def inputs(problem: Problem) -> Inputs:
     return share(problem)
 
 
-def race(aggregator: Aggregator, inputs: Inputs) -> Iterator[list[Unit]]:
+def race(aggregator: Aggregator, inputs: Inputs) -> Iterator[tuple[Unit, ...]]:
     """Do what is asked for until nothing is; the batches."""
-    while units := aggregator.plan(1):
+    while units := aggregator.plan(1).units:
         aggregator.add(evaluate(units, inputs))
         yield units
 

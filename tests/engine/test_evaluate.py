@@ -136,3 +136,19 @@ def test_what_is_lost_as_a_whole_fails_on_every_step_that_would_be_scored() -> N
     assert [f[:6] for f in outcome.failures[:3]] == [(False, 1, 2, path, 0, 4) for path in range(3)]
     assert [f[:6] for f in outcome.failures[3:]] == [(True, 1, 2, path, 3, 4) for path in range(3)]
     assert {f.traceback for f in outcome.failures} == {"lost"}
+
+
+def test_what_was_not_begun_in_time_is_left_and_the_first_is_always_begun() -> None:
+    """The records of both parts are those of the whole."""
+    inputs = worker.share(problem("none"))
+    units = tuple(Unit(Stage.SELECT, 1, split, ((0, 4), (2, 3))) for split in range(5))
+    whole = worker.evaluate(units, inputs)
+    assert whole.left == ()
+    found, batches = [], 0
+    while units:
+        outcome = worker.evaluate(units, inputs, seconds=0.0)
+        assert outcome.left == units[1:]
+        found.append(outcome.records)
+        units, batches = outcome.left, batches + 1
+    assert batches == 5
+    assert np.concatenate(found).tobytes() == whole.records.tobytes()

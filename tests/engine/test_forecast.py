@@ -133,7 +133,7 @@ def test_the_trial_is_not_computed_again(monkeypatch):
     assert tried == {(0, 0, 0)}
     aggregator = Aggregator(problem)
     aggregator.add(expected.outcome)
-    units = [unit for _ in range(50) for unit in aggregator.plan(1)]
+    units = [unit for _ in range(50) for unit in aggregator.plan(1).units]
     planned = {(unit.size, unit.split, path) for unit in units for path, _ in unit.paths}
     assert {unit.stage for unit in units} == {Stage.SELECT}
     assert (0, 0, 1) in planned

@@ -1,4 +1,4 @@
-"""Seconds per unit of cost, measured for each learner, and how long a batch is for them."""
+"""Seconds per unit of cost, measured for each learner; how long a batch is for them; what waits."""
 
 from math import inf
 
@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ckcv_ray.engine.batches import Rates, batch_seconds, shortest
+from ckcv_ray.core.schedule import Stage, Unit
+from ckcv_ray.engine.batches import Batch, Rates, Waiting, batch_seconds, fill, shortest
 
 
 def test_a_batch_is_divided_as_it_was_measured() -> None:
@@ -60,3 +61,45 @@ def test_a_batch_is_worth_its_dispatch_where_that_much_is_left(left, workers, le
 @given(LEFT, st.floats(0.0, 1.0))
 def test_a_single_worker_has_nobody_to_share_with(left, least):
     assert batch_seconds(left, 1, least) >= shortest(1, least)
+
+
+@given(LEFT, LEFT, st.integers(2, 500), st.floats(0.0, 1.0))
+def test_what_is_in_no_batch_yet_is_shared_by_all_workers(left, waiting, workers, least):
+    seconds = batch_seconds(left, workers, least, waiting)
+    assert seconds <= max(shortest(workers, 0.0), waiting / workers)
+    assert seconds <= batch_seconds(left, workers, least)
+
+
+# units that wait
+
+
+def units(n: int) -> list[Unit]:
+    return [Unit(Stage.SELECT, 0, split, ((0, 1 + split % 3),)) for split in range(n)]
+
+
+def cost_of(unit: Unit) -> np.ndarray:
+    return np.array([0.1, 0.3 * unit.split])
+
+
+@given(st.integers(0, 30), st.data())
+def test_units_are_issued_once_in_order_whatever_comes_back(n: int, data: st.DataObject) -> None:
+    waiting, done = Waiting(units(n), cost_of, 2), list[Unit]()
+    while len(done) < n:
+        left = [unit for unit in units(n) if unit not in done]
+        assert waiting.cost == pytest.approx(sum(map(cost_of, left)), rel=1e-12)
+        batch = fill(iter(waiting), lambda unit: 1.0, data.draw(st.integers(1, 5))).units
+        assert list(batch) == left[: len(batch)]
+        begun = data.draw(st.integers(1, len(batch)))
+        done += batch[:begun]
+        if begun < len(batch):
+            waiting = waiting.put_back(batch[begun:])
+    assert waiting.cost.tolist() == [0.0, 0.0]
+    assert fill(iter(waiting), lambda unit: 1.0, 1.0) == Batch()
+
+
+@given(st.integers(1, 30), st.integers(1, 9))
+def test_equal_shares_of_all_units_leave_none(n: int, workers: int) -> None:
+    waiting = Waiting(units(n), cost_of, 2)
+    shares = [waiting.share(workers) for _ in range(workers)]
+    assert [unit for share in shares for unit in share] == units(n)
+    assert max(map(len, shares)) == -(-n // workers)

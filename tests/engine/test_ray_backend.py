@@ -16,6 +16,7 @@ from ckcv_ray.core.schedule import Stage, Unit
 from ckcv_ray.data.task import Task
 from ckcv_ray.engine import ray_backend as cluster
 from ckcv_ray.engine.aggregator import Aggregator
+from ckcv_ray.engine.batches import Batch
 from ckcv_ray.engine.evaluate import Inputs, share
 from ckcv_ray.errors import InputError, StoreError
 from ckcv_ray.learners.svm.machine_code import _folders
@@ -28,7 +29,7 @@ def test_a_batch_ray_gives_up_on_becomes_failures(ray_session: None, study: Stud
     """Sent again, then halved, until each path has failed by itself."""
 
     @ray.remote(max_retries=0)
-    def dying(units: list[Unit], inputs: Inputs) -> None:
+    def dying(units: tuple[Unit, ...], seconds: float, inputs: Inputs) -> None:
         os._exit(1)
 
     backend, problem = cluster.RayBackend(1), Problem.of(study, task)
@@ -36,7 +37,7 @@ def test_a_batch_ray_gives_up_on_becomes_failures(ray_session: None, study: Stud
     try:
         backend.start(share(problem))
         backend._task = dying
-        backend.submit([Unit(Stage.SELECT, 0, 0, ((0, 3), (1, 2)))])
+        backend.submit(Batch((Unit(Stage.SELECT, 0, 0, ((0, 3), (1, 2))),)))
         while backend.in_flight():
             for outcome in backend.wait():
                 aggregator.add(outcome)
@@ -211,3 +212,19 @@ def of(environ: Path) -> list[str]:
         return environ.read_text(errors="replace").split("\0")
     except OSError:  # it ended meanwhile
         return []
+
+
+def test_ray_is_asked_for_its_nodes_once_by_all_backends_of_a_session(monkeypatch) -> None:
+    """And again after some seconds, since nodes come and go."""
+    asked, now = [], [100.0]
+    alive = {"Alive": True, "Resources": {"CPU": 4.0, "memory": float(1 << 40)}}
+    found = [alive, alive | {"Alive": False}, alive | {"Resources": {}}]
+    monkeypatch.setattr(cluster.ray, "nodes", lambda: asked.append(1) or found)
+    monkeypatch.setattr(cluster, "monotonic", lambda: now[0])
+    nodes = cluster.Nodes()
+    assert [cluster.RayBackend(nodes=nodes).workers for _ in range(3)] == [4, 4, 4]
+    assert len(asked) == 1
+    found.append(alive)
+    now[0] += cluster.LOOK_SECONDS + 1
+    assert [cluster.RayBackend(nodes=nodes).workers for _ in range(2)] == [8, 8]
+    assert len(asked) == 2

@@ -343,7 +343,7 @@ def test_it_concludes_nothing_as_long_as_work_is_left(problem: Problem) -> None:
     assert recorder.decision() is None
     assert recorder.conclude([], []) is None
     inputs = share(problem)
-    while units := recorder.plan(1):
+    while units := recorder.plan(1).units:
         recorder.add(evaluate(units, inputs))
     decision = recorder.decision()
     assert decision is not None

@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 
 from ckcv_ray.core.schedule import Stage, Unit
 from ckcv_ray.engine.backend import SerialBackend
+from ckcv_ray.engine.batches import Batch
 from ckcv_ray.engine.evaluate import evaluate, failed
-from ckcv_ray.engine.retry import ATTEMPTS, Batch, halves, replacements
+from ckcv_ray.engine.retry import ATTEMPTS, halves, replacements
 from ckcv_ray.runs.run import Job, run_job
 from ckcv_ray.study import Execution, Study
 
@@ -62,8 +63,8 @@ class Poisoned(SerialBackend):
         self.sent, self.lost = deque(), 0
         super().start(inputs)
 
-    def submit(self, units):
-        self.sent.append(Batch(tuple(units)))
+    def submit(self, batch):
+        self.sent.append(batch)
 
     def in_flight(self):
         return len(self.sent)

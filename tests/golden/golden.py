@@ -64,7 +64,7 @@ class Failing(SerialBackend):
 
     def wait(self) -> list[Outcome]:
         """Evaluate the oldest batch, except for the lost units."""
-        units = self.queue.popleft()
+        units = self.queue.popleft().units
         k = [size.k for size in self.inputs.problem.sizes]
         lost = [unit for unit in units if (k[unit.size], unit.split) == (4, 2)]
         kept = [unit for unit in units if unit not in lost]

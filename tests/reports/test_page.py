@@ -168,7 +168,7 @@ class Failing(SerialBackend):
     """Loses every unit at k = 4, the second fold size."""
 
     def wait(self) -> list[Outcome]:
-        units, n_totals = self.queue.popleft(), self.inputs.problem.n_totals
+        units, n_totals = self.queue.popleft().units, self.inputs.problem.n_totals
         lost, kept = [u for u in units if u.size == 1], [u for u in units if u.size != 1]
         return [evaluate(kept, self.inputs), failed(lost, n_totals, "Traceback: a broken <solver>")]
 

@@ -24,8 +24,11 @@ from ckcv_ray.core.divisions import KFold
 from ckcv_ray.core.named_divisions import NestedSplits, Splits
 from ckcv_ray.core.schedule import Stage
 from ckcv_ray.data.task import Task
+from ckcv_ray.engine import evaluate as worker
+from ckcv_ray.engine.backend import SERIAL as SERIAL_SESSION
+from ckcv_ray.engine.backend import SerialBackend
 from ckcv_ray.errors import InputError, StoreError
-from ckcv_ray.runs.assess import assess, evaluate, load_scores, replay_scores
+from ckcv_ray.runs.assess import assess, assess_in, evaluate, load_scores, replay_scores
 from ckcv_ray.runs.load import load_run
 from ckcv_ray.storage.folder import RunFolder
 from ckcv_ray.study.assessment import INNER, OUTER, Assessment
@@ -591,3 +594,34 @@ def test_a_procedure_that_cannot_be_read_is_refused(changed):
     assert Procedure.from_json(json.loads(json.dumps(content))).to_json() == content
     with pytest.raises(InputError):
         Procedure.from_json(content | changed)
+
+
+class Impatient(SerialBackend):
+    """Several workers, of which each gives back all but the first unit; batches come back in any order."""
+
+    workers, window, least_seconds = 3, 5, 0.0
+
+    def start(self, inputs):
+        self.rng, self.given_back = np.random.default_rng(0), 0
+        super().start(inputs)
+
+    def wait(self):
+        self.queue.rotate(int(self.rng.integers(len(self.queue))))
+        batch = self.queue.popleft()
+        outcome = worker.evaluate(batch.units, self.inputs, 0.0 if batch.seconds < np.inf else np.inf)
+        self.given_back += len(outcome.left)
+        return [outcome]
+
+
+@pytest.mark.parametrize("resampling", ["kfold:5", "repeated_kfold:5x5", "nested:4:3"])
+def test_units_that_come_back_are_computed_by_others(resampling):
+    """Nothing is lost or computed twice, and the scores are the same."""
+    nested = resampling.startswith("nested")
+    options = {"param": {"C": (0.1, 1.0)}, "select_by": "accuracy"} if nested else {}
+    study = Procedure.of(resampling, "accuracy", **LINEAR, **options)
+    problem, backend = Assessment.of(study, TASK), Impatient()
+    expected = assess_in(SERIAL_SESSION, problem)
+    found = assess_in(SERIAL_SESSION._replace(backend=lambda: backend), problem)
+    assert backend.given_back > 0
+    assert found.table().equals(expected.table())
+    assert found.execution["fits"] == expected.execution["fits"]

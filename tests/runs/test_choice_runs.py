@@ -316,7 +316,7 @@ def test_each_learner_has_a_rate_of_its_own() -> None:
     aggregator = Aggregator(problem)
     lengths = tuple(enumerate(problem.learner.lengths))
     assert aggregator.rates.per_cost.tolist() == [np.inf] * 3
-    unit = aggregator.plan(1)[0]
+    unit = aggregator.plan(1).units[0]
     assert unit.paths == lengths
     outcome: Outcome = evaluate([unit], share(problem))
     assert len(outcome.by_learner) == 3

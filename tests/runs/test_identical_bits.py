@@ -89,9 +89,9 @@ class Counting(SerialBackend):
     def __init__(self, window, least):
         self.window, self.least_seconds, self.lengths = window, least, []
 
-    def submit(self, units):
-        self.lengths.append(len(units))
-        super().submit(units)
+    def submit(self, batch):
+        self.lengths.append(len(batch.units))
+        super().submit(batch)
 
 
 @pytest.mark.parametrize("window", [1, 20])

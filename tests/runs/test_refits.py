@@ -28,7 +28,7 @@ def selected() -> Recorder:
     """A recorder whose selection is decided, with the best of k = 4 to be reported; nothing is refitted."""
     recorder = Recorder(Problem.of(SMALL.replace(report_k=4), blobs(60)))
     inputs = evaluate.share(recorder.problem)
-    while units := recorder.plan(1):
+    while units := recorder.plan(1).units:
         recorder.add(evaluate.evaluate(units, inputs))
     return recorder
 
@@ -57,7 +57,7 @@ def breaking(monkeypatch: pytest.MonkeyPatch, broken: Broken) -> None:
 def test_refits_are_those_of_the_winner_and_of_what_is_reported_each_once(selected: Recorder) -> None:
     found = leaders(selected)
     refits, units = Refits(selected.problem, found, selected), []
-    while batch := refits.plan(3):
+    while batch := refits.plan(3).units:
         units += batch
     expected = [
         Unit(Stage.REFIT, leader.size, i, ((leader.path, leader.step + 1),))
@@ -73,7 +73,7 @@ def test_an_ensemble_is_that_of_its_leader_in_the_order_of_the_splits(selected: 
     """Whatever came first, and with the others' models among them."""
     found, inputs = leaders(selected), evaluate.share(selected.problem)
     refits = Refits(selected.problem, found, selected)
-    units = [unit for batch in iter(lambda: refits.plan(1), []) for unit in batch]
+    units = [unit for batch in iter(lambda: refits.plan(1).units, ()) for unit in batch]
     for unit in reversed(units):
         refits.add(evaluate.evaluate([unit], inputs))
     for leader in found:
@@ -90,7 +90,7 @@ def test_two_leaders_of_one_size_are_not_taken_for_each_other(selected: Recorder
     one = leaders(selected)[0]
     other = one._replace(path=1 - one.path)
     refits, inputs = Refits(selected.problem, [other, one], selected), evaluate.share(selected.problem)
-    while batch := refits.plan(1):
+    while batch := refits.plan(1).units:
         refits.add(evaluate.evaluate(batch, inputs))
     for leader in (one, other):
         ensemble = refits.ensembles()[leader]
@@ -101,7 +101,7 @@ def test_two_leaders_of_one_size_are_not_taken_for_each_other(selected: Recorder
 def test_there_is_no_ensemble_where_a_member_is_missing(selected: Recorder) -> None:
     (winner, *_), inputs = leaders(selected), evaluate.share(selected.problem)
     refits = Refits(selected.problem, [winner], selected)
-    units = [unit for batch in iter(lambda: refits.plan(1), []) for unit in batch]
+    units = [unit for batch in iter(lambda: refits.plan(1).units, ()) for unit in batch]
     refits.add(evaluate.evaluate(units[:-1], inputs))
     assert refits.ensembles() == {}
     refits.add(evaluate.evaluate(units[-1:], inputs))
@@ -114,7 +114,7 @@ def test_models_are_not_kept_by_the_recorder(selected: Recorder, monkeypatch: py
     real = selected.add
     monkeypatch.setattr(selected, "add", lambda outcome: (taken.append(outcome), real(outcome)))
     refits, inputs = Refits(selected.problem, leaders(selected), selected), evaluate.share(selected.problem)
-    refits.add(evaluate.evaluate(refits.plan(1), inputs))
+    refits.add(evaluate.evaluate(refits.plan(1).units, inputs))
     assert refits.members
     assert [outcome.members for outcome in taken] == [()]
     assert len(taken[0].records) > 0
