@@ -109,7 +109,10 @@ def offered(slot: str, numbers: bool = False) -> dict[str, Any]:
 
 
 def _parameters(slots: Iterable[str], own: Iterable[str], numbers: bool = False) -> Iterator[Parameter]:
-    """Generate a parameter for each choice of a part, each option of the parts, and some of a study."""
+    """Generate a parameter for each choice of a part, each option of the parts, and some of a study.
+
+    With ``numbers`` for a procedure, which has learners of numbers too, and may select nothing.
+    """
     for slot in slots:
         text, panel = PARTS[slot]
         if len(choices := offered(slot, numbers)) > 1:
@@ -122,7 +125,7 @@ def _parameters(slots: Iterable[str], own: Iterable[str], numbers: bool = False)
     for name, one in declared:  # several learners may have an option
         first.setdefault(name, one)
     for name, one in first.items():
-        yield _declared(name, one.metadata["option"])
+        yield _declared(name, one.metadata["option"], alone=numbers)
 
 
 def _study_parameters() -> Iterator[Parameter]:
@@ -132,10 +135,14 @@ def _study_parameters() -> Iterator[Parameter]:
     yield _parameter("study", Path, option(text, None, "Study"))
 
 
-def _declared(name: str, declared: Option) -> Parameter:
+def _declared(name: str, declared: Option, alone: bool = False) -> Parameter:
+    """Return the parameter of an option; ``alone``: where a learner may be used at one setting."""
     if declared.kind is bool:
         return _parameter(name, bool, flag(f"--{name.replace('_', '-')}", declared.help, declared.panel))
-    return _parameter(name, declared.kind, option(declared.help, declared.shown, declared.panel))
+    shown = declared.shown
+    if alone and declared.alone is not None:
+        shown = f"{declared.alone}; {shown} where one is selected"
+    return _parameter(name, declared.kind, option(declared.help, shown, declared.panel))
 
 
 def _parameter(name: str, kind: type, shown: Any) -> Parameter:

@@ -2,7 +2,7 @@
 
 import hashlib
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import chain
 from typing import Any, ClassVar, Self
 
@@ -42,7 +42,7 @@ class Splits(Division):
 
     name: ClassVar[str] = "given"
 
-    sets: tuple[Split, ...] = ()
+    sets: tuple[Split, ...] = field(default=(), repr=False)
     digest: str = option("", Option(lambda _, value: str(value), "Digest of the sets."))
 
     @classmethod

@@ -20,6 +20,7 @@ class Option:
         help: help text for the command line.
         kind: type of one value on the command line: str (also for lists), int, float or bool.
         shown: the default as shown on the command line.
+        alone: the same for a learner that is not selected from several settings, if it is another.
         panel: heading that groups the option in ``--help``.
         unsaid: whether JSON leaves the default out: a study that does not use the option keeps its run_id.
         grows: whether the value may be raised in an existing run folder; it is then not part of the run_id.
@@ -32,6 +33,7 @@ class Option:
     panel: str = "Study"
     unsaid: bool = False
     grows: bool = False
+    alone: str | None = None
 
 
 def option(default: Any, option: Option) -> Any:

@@ -58,7 +58,8 @@ class Ridge(SimpleLearner):
     model: ClassVar[type[RidgeModel]] = RidgeModel
 
     alpha: tuple[float, ...] = option(
-        PENALTIES, Option(grid, "Penalties of ridge to try, in the same form as C.", shown="log:-3:4:15")
+        PENALTIES,
+        Option(grid, "Penalties of ridge to try, in the same form as C.", shown="log:-3:4:15", alone="1"),
     )
 
     def __post_init__(self) -> None:

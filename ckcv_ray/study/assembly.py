@@ -268,5 +268,7 @@ def _misplaced(name: str, value: Any, parts: Sequence[Asked]) -> str:
     for slot in SLOTS:
         owners = [part.kind.name for part in _every_part(slot) if name in part.names]
         if owners:
-            return f"{name}={quoted(value)} requires {slot} {' or '.join(owners)}, not {chosen[slot]}"
+            why = f"{name}={quoted(value)} requires {slot} {' or '.join(owners)}, not {chosen[slot]}"
+            own = [p.label or p.kind.name for p in parts if p.slot == slot and "param" in p.names]
+            return f"{why}; parameters of {' or '.join(own)} are given by param" if own else why
     raise AssertionError(name)

@@ -284,7 +284,8 @@ def test_an_option_of_another_part_is_refused_by_naming_both(
     for given in (as_words(name), ["--study", tmp_path / "study.toml"]):
         code, shown, told = ckcv(*words, *given)
         value = repr(converted(name, OTHER[name])) if declared(name).kind is not bool else OTHER[name]
-        assert told == f"ckcv: {name}={value} requires {slot} {' or '.join(owners)}, not {other}\n"
+        hint = f"; parameters of {other} are given by param" if "param" in options(PARTS[slot][other]) else ""
+        assert told == f"ckcv: {name}={value} requires {slot} {' or '.join(owners)}, not {other}{hint}\n"
         assert (code, shown) == (2, "")
     assert not (tmp_path / "run").exists()
 

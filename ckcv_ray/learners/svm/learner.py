@@ -89,11 +89,17 @@ class GaussianSVM:
             grid,
             "Values of C to try: a list such as 0.1,1,10, or log:-2:4:13 for 13 values from 10^-2 to 10^4.",
             shown="log:-2:4:13",
+            alone="1",
         ),
     )
     gamma: tuple[float, ...] = option(
         tuple(10.0 ** (e / 2) for e in range(-8, 3)),
-        Option(grid, "Values of gamma to try, in the same form as C.", shown="log:-4:1:11"),
+        Option(
+            grid,
+            "Values of gamma to try, in the same form as C.",
+            shown="log:-4:1:11",
+            alone="1 / number of columns",
+        ),
     )
     scale: str = option(
         "standard",

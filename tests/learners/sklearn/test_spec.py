@@ -85,7 +85,10 @@ REFUSED = {
     ),
     "an empty sample": ({"learner": "linear", "sample": 0}, "sample=0 is below 1"),
     "of the SVM": ({"learner": "svm", "param": "C=1"}, "requires learner linear"),
-    "options of the SVM": ({"learner": "forest", "gamma": 1.0}, "requires learner svm, not forest"),
+    "options of the SVM": (
+        {"learner": "forest", "gamma": 1.0},
+        "requires learner svm, not forest; parameters of forest are given by param$",
+    ),
 }
 
 
