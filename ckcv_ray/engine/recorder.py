@@ -187,7 +187,7 @@ class Recorder:
         sizes = self.problem.sizes
         return {
             "seconds": self._before["seconds"] + monotonic() - self._opened_at,
-            "fits": int(self._before["fits"]) + self.aggregator.fits,
+            "fits": self._before["fits"] + self.aggregator.fits,
             "worker_seconds": self._before["worker_seconds"] + self._working,
             "solver_seconds": self._before["solver_seconds"] + self._solving,
             "worker_bytes": self._peak,
@@ -232,6 +232,9 @@ class Recorder:
             self._damaged.append(EXECUTION)
         assert self._log is not None
         parts: list[str] = []
+        loaded = 0
         for records, _ in self._log.read(parts):  # failures are not loaded: they are retried
             self.aggregator.add(Outcome(records, (), ()))
+            loaded += len(records)
+        self._before["fits"] = max(int(self._before["fits"]), loaded)  # one that was killed wrote no costs
         self._damaged = list(dict.fromkeys([*self._damaged, *parts]))

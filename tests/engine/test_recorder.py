@@ -314,6 +314,21 @@ def test_what_came_in_is_there_for_the_next_one(tmp_path: Path, problem: Problem
     second.close()
 
 
+def test_fits_of_a_session_that_was_killed_count(tmp_path: Path, problem: Problem) -> None:
+    """It wrote records, but not what they cost."""
+    first, second = Recorder(problem, tmp_path / "run"), Recorder(problem, tmp_path / "run")
+    first.open()
+    for unit in half(problem):
+        first.add(evaluate([unit], share(problem)))
+    first.flush()
+    assert first.folder is not None
+    first.folder.release()
+    second.open()
+    second.add(evaluate([Unit(Stage.SELECT, 1, 0, ((0, 2),))], share(problem)))
+    assert second.metadata()["fits"] == 18 + 2
+    second.close()
+
+
 def test_opened_twice_it_is_open_once(tmp_path: Path, problem: Problem) -> None:
     recorder = Recorder(problem, tmp_path / "run")
     recorder.open()
