@@ -137,9 +137,9 @@ def test_what_a_trial_found_is_not_computed_again(monkeypatch: pytest.MonkeyPatc
     trial, fitted = Counted(monkeypatch, forecast, "evaluate").calls, []
     real = evaluate.evaluate
 
-    def counting(units: list, inputs: evaluate.Inputs) -> object:
+    def counting(units: tuple, inputs: evaluate.Inputs, seconds: float) -> object:
         fitted.extend(units)
-        return real(units, inputs)
+        return real(units, inputs, seconds)
 
     monkeypatch.setattr("ckcv_ray.engine.backend.evaluate", counting)
     study = SMALL.replace(exhaustive=True)
