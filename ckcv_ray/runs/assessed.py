@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from math import ceil, floor, isfinite, log10, nan, sqrt
+from math import isfinite, nan, sqrt
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,14 +17,13 @@ from ckcv_ray.core.named_divisions import NestedSplits, Splits
 from ckcv_ray.core.schedule import Stage
 from ckcv_ray.core.scores import Score
 from ckcv_ray.data.repeats import count_repeats
-from ckcv_ray.errors import counted
 from ckcv_ray.learners.base import Setting
 from ckcv_ray.learners.ensemble import Failure
+from ckcv_ray.runs.scores_summary import summary
 from ckcv_ray.study import listed
-from ckcv_ray.study.assessment import OUTER, Assessment
+from ckcv_ray.study.assessment import DELTA, OUTER, Assessment
 from ckcv_ray.study.procedure import ONE
 
-DELTA = 0.05
 Values = NDArray[np.float64]
 Positions = NDArray[np.intp]
 
@@ -241,60 +240,13 @@ class Assessed:
 
     def summary(self) -> str:
         """Return the summary as text."""
-        return "\n".join(self._lines())
-
-    def _lines(self) -> Iterator[str]:
-        splits = counted(int(self.counted.sum()), "split")
-        yield f"{self.problem.study.resampling.name}: {splits} of {counted(self.problem.task.n, 'row')}"
-        width = max(len(entry.name) for entry in self.entries)
-        tested = bounded = False
-        for score in self.scores:
-            yield f"\n{self.title(score)}"
-            yield f"  {'':<{width}}  {'mean':>9}  {'sd':>9}  {'se':>9}  {'pooled':>9}"
-            for entry in self.entries:
-                yield f"  {entry.name:<{width}}  {_shown(self.figures(entry, score))}".rstrip()
-            for entry in self.entries:
-                if curve := self.learning_curve(entry, score):
-                    points = ", ".join(f"{size} {mean:.4f}" for size, mean, _ in curve)
-                    yield f"  {entry.name} by rows fitted on: {points}"
-            if self.problem.sizes[OUTER].n_splits == 1:
-                claims = list(self._claims(score))
-                bounded = bounded or bool(claims)
-                yield from claims
-            compared = self.compared(score)
-            tested = tested or bool(compared)
-            for other, best, test in compared:
-                yield (
-                    f"  {other.name} - {best.name}: {_signed(test.difference)}, 95 % interval "
-                    f"{_signed(test.low)} to {_signed(test.high)}, p {test.p:.3f}"
-                )
-        for sentence in self.doubts:
-            yield f"\n{sentence}"
-        if bounded:
-            yield (
-                "\nA bound holds for one model, of a line that was named before its score was seen, on "
-                "rows\nthat are independent."
-            )
-        if tested:
-            yield (
-                "\nThe test is the corrected resampled t-test (Nadeau, Bengio 2003), a heuristic: splits "
-                "share\nrows. A difference found among many comparisons may be chance."
-            )
+        return summary(self)
 
     def title(self, score: Score) -> str:
         """Return a score's name, of which class it is if of one, and what is better."""
         task, better = self.problem.task, "larger" if score.greater else "smaller"
         of = f"of {task.classes[1]!r}; " if score.of_second and task.n_classes == 2 else ""
         return f"{score.name} ({of}{better} is better)"
-
-    def _claims(self, score: Score) -> Iterator[str]:
-        """Yield what is proven of the models of a single split."""
-        word = "at least" if score.greater else "at most"
-        for entry in self.entries:
-            (bound,) = self.bounds(entry, score)
-            if bound == bound:
-                text = rounded(bound, up=not score.greater)
-                yield f"  {entry.name}: {word} {text} on new rows, with probability {100 * (1 - DELTA):g} %"
 
     def _entries(self) -> Iterator[Entry]:
         problem = self.problem
@@ -381,44 +333,6 @@ def _setting(setting: Setting) -> str:
     return listed({name: value for name, value in setting.items() if name != "learner"})
 
 
-def rounded(bound: float, up: bool) -> str:
-    """Format a bound, at least 0, with four digits, rounded to the safe side."""
-    if not bound > 0:
-        return "0"
-    digits = 3 - floor(log10(bound))
-    scaled = ceil(bound * 10.0**digits) if up else floor(bound * 10.0**digits)
-    return f"{scaled * 10.0**-digits:.{max(0, digits)}f}"
-
-
 def _number(value: Any) -> Any:
     """Return a number for JSON: nan and infinity are null."""
     return None if value is None or not isfinite(value) else value
-
-
-def _shown(found: Figures) -> str:
-    if found.missing or found.undefined:
-        lost = [
-            f"{count} {what}"
-            for count, what in ((found.missing, "failed"), (found.undefined, "not defined"))
-            if count
-        ]
-        unknown = found.pooled is None or found.pooled != found.pooled
-        pooled = "" if unknown else f"; pooled {found.pooled:.4g}"
-        return f"incomplete: {', '.join(lost)}{pooled}"
-    figures = (found.mean, found.deviation, found.error, found.pooled)
-    return "  ".join(map(_figure, figures))
-
-
-def _figure(value: float | None) -> str:
-    if value is None or value != value:
-        return " " * 9
-    return f"{value:9.4f}" if _is_usual(value) else f"{value:9.4g}"
-
-
-def _signed(value: float) -> str:
-    return f"{value:+.4f}" if _is_usual(value) else f"{value:+.4g}"
-
-
-def _is_usual(value: float) -> bool:
-    """Return whether four decimals show a number well."""
-    return value == 0 or 1e-3 <= abs(value) < 10_000

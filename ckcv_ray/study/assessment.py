@@ -25,6 +25,7 @@ from ckcv_ray.study.study import run_id
 from ckcv_ray.validation import expect
 
 OUTER, INNER = 0, 1  # positions of the fold sizes
+DELTA = 0.05  # of the bounds on the scores of one split
 
 
 @dataclass(frozen=True)
