@@ -68,9 +68,9 @@ class Assessment(Learned):
         if isinstance(procedure.resampling, Splits) and task.groups is not None:
             raise InputError("splits that were given name rows, and groups stay whole: leave groups out")
         plain = as_numbers(procedure.encoding, task)
-        learner = procedure.learner.canonical(plain)
-        learner = learner if isinstance(procedure.resampling, NestedSplits) else learner.usual(plain)
-        procedure = replace(procedure, learner=learner)
+        nested = isinstance(procedure.resampling, NestedSplits)
+        learner = procedure.learner if nested else procedure.learner.usual(plain)
+        procedure = replace(procedure, learner=learner.canonical(plain))
         sizes = (_size(procedure.resampling, task.n_units, procedure.resampling.n_splits(task.n_units)),)
         made = cls(procedure, task, sizes, run_id(procedure, task.digest), scores)
         if isinstance(procedure.resampling, NestedSplits):

@@ -41,6 +41,7 @@ from ckcv_ray.validation import integer
 
 COPIES = 4  # copies of a split's rows that a fit may hold at once
 FEW_ROWS = 12
+LEAST_SHARE = 6  # one part of so many is the smallest training set
 _storable: set[str] = set()  # estimators of this process, in their JSON form, whose models can be stored
 CLASSES = frozenset({Kind.BINARY, Kind.MULTICLASS})
 NUMBERS = frozenset({Kind.REGRESSION})
@@ -347,6 +348,22 @@ class ScaledLearner(EstimatorLearner):
     def on_encoded(self) -> Self:
         """Return the learner without standardisation."""
         return replace(self, scales=False)
+
+
+@dataclass(frozen=True)
+class NeighborsLearner(ScaledLearner):
+    """A learner of the nearest neighbours; unless numbers of them are given, none that few rows lack."""
+
+    def canonical(self, task: Task) -> Self:
+        """Return the learner with the numbers of neighbours that the smallest training sets have.
+
+        These are taken to be a sixth of the rows: half of them held out, and three folds of the others.
+        """
+        param = self.param or {}
+        numbers = tuple(n for n in self.space["n_neighbors"] if n <= max(1, task.n // LEAST_SHARE))
+        if "n_neighbors" in param or numbers == self.space["n_neighbors"]:
+            return self
+        return replace(self, param={**param, "n_neighbors": numbers})
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,12 @@ A search space depends on nothing but the learner: never on the labels.
 from dataclasses import dataclass
 from typing import ClassVar
 
-from ckcv_ray.learners.sklearn.learner import EstimatorLearner, ScaledLearner, WeightedLearner
+from ckcv_ray.learners.sklearn.learner import (
+    EstimatorLearner,
+    NeighborsLearner,
+    ScaledLearner,
+    WeightedLearner,
+)
 from ckcv_ray.learners.sklearn.space import Space
 from ckcv_ray.learners.sklearn.spec import Spec
 
@@ -66,7 +71,7 @@ class ExtraTrees(WeightedLearner):
 
 
 @dataclass(frozen=True)
-class Neighbors(ScaledLearner):
+class Neighbors(NeighborsLearner):
     """The nearest neighbours of standardised columns; a path over their number."""
 
     name = "neighbors"

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from ckcv_ray.core.measures import Kind
-from ckcv_ray.learners.sklearn.learner import NUMBERS, EstimatorLearner, ScaledLearner
+from ckcv_ray.learners.sklearn.learner import NUMBERS, EstimatorLearner, NeighborsLearner, ScaledLearner
 from ckcv_ray.learners.sklearn.space import Space
 from ckcv_ray.learners.sklearn.spec import Spec
 
@@ -47,7 +47,7 @@ class Lasso(ScaledLearner, Regressor):
 
 
 @dataclass(frozen=True)
-class NeighborsRegressor(ScaledLearner, Regressor):
+class NeighborsRegressor(NeighborsLearner, Regressor):
     """The mean of the nearest neighbours, on standardised columns."""
 
     name = "neighbors_regressor"

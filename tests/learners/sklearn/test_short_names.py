@@ -6,10 +6,11 @@ import numpy as np
 import pytest
 from learner_contract import clouds
 
-from ckcv_ray import Execution, Study, load_run, verify
+from ckcv_ray import Execution, Study, evaluate, load_run, verify
 from ckcv_ray.learners.base import STATUSES, Status
-from ckcv_ray.learners.sklearn.named import MLP, NAMED
+from ckcv_ray.learners.sklearn.named import MLP, NAMED, Neighbors
 from ckcv_ray.runs.run import Job, run_job
+from ckcv_ray.study import Problem
 
 TASK = clouds(60, 3)
 SERIAL = Execution("serial")
@@ -33,3 +34,30 @@ def test_a_fit_that_did_not_converge_is_counted() -> None:
     ends = [block.fit(path, 1) for path in range(2)]
     assert [STATUSES[fits.status[0]] for fits in ends] == [Status.NOT_CONVERGED, Status.CONVERGED]
     assert ends[0].n_iter[0] == 2 < ends[1].n_iter[0]
+
+
+@pytest.mark.parametrize("n", [12, 18, 30, 45, 89, 90, 200])
+@pytest.mark.parametrize("certify", ["occam", "holdout", "nested"])
+def test_no_more_neighbours_are_asked_for_than_training_sets_have_rows(n: int, certify: str) -> None:
+    study = Study.of(learner="neighbors", k=(3,), n_splits=2, certify=certify)
+    problem = Problem.of(study, clouds(n, 2))
+    numbers = set(problem.learner.settings()["n_neighbors"].tolist())
+    inside = (*problem.sizes, *problem.inner_sizes)
+    assert max(numbers) <= min(size.n_train for size in inside)
+    assert 1 in numbers
+    assert (numbers == set(Neighbors.space["n_neighbors"])) == (n >= 90)
+    given = Problem.of(study.replace(param={"n_neighbors": (1, 50)}), clouds(n, 2))
+    assert set(given.learner.settings()["n_neighbors"].tolist()) == {1, 50}
+
+
+def test_few_rows_do_not_make_neighbours_fail() -> None:
+    result = run_job(Job(Study.of(learner="neighbors", k=(3, 5), n_splits=3), clouds(30, 2)), SERIAL)
+    assert result.execution["failures"] == []
+    assert not result.certificate.provisional
+
+
+def test_alone_neighbours_are_the_five_of_scikit_learn() -> None:
+    task = clouds(24, 2)
+    result = evaluate(task.X, task.y, learner="neighbors", resampling="kfold:3", execution=SERIAL)
+    (entry,) = result.entries
+    assert entry.settings[0]["n_neighbors"] == 5
