@@ -91,7 +91,8 @@ def form_of_numbers(texts: Sequence[str], name: str, comma: bool = False) -> tup
         "thousands": [text for text in texts if not (POINT.match(text) or THOUSANDS.match(text))],
     }
     form = min(found, key=lambda form: len(found[form]))
-    bad = [text for text in found[form] if number_parser(form)(text) is None]
+    parse = number_parser(form)
+    bad = [text for text in found[form] if text.lower() in TRUTH or parse(text) is None]
     if form in ("comma", "thousands") and len(found["comma"]) == len(found["thousands"]):
         raise _ambiguous("comma", next(text for text in texts if THOUSANDS.match(text)), name)
     points = [text for text in texts if "." in text and _has_points(text)]
@@ -127,11 +128,11 @@ def number_parser(form: str) -> Parser:
     Args:
         form: "point" for a decimal point, "comma" for a decimal comma, "points" for one with points between
             thousands, "thousands" for a decimal point with commas between thousands; "" for what a text
-            table takes as a number by itself, truth values included.
+            table takes as a number by itself. A text table's truth values are numbers in "" and "comma".
     """
 
     def parse(text: str) -> float | None:
-        if form == "" and text.lower() in TRUTH:
+        if form in ("", "comma") and text.lower() in TRUTH:
             return TRUTH[text.lower()]
         if not _may_be(text, form):
             return None

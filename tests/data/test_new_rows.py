@@ -270,3 +270,17 @@ def test_arrow_writes_what_it_read(tmp_path):
     parquet.write_table(pa.table({"w": ["a", "b"] * 4, "y": [0, 1] * 4}), sink)
     Path(tmp_path / "t.parquet").write_bytes(sink.getvalue())
     assert learning_task(read(tmp_path / "t.parquet").learn, "y").schema[0].levels == ("a", "b")
+
+
+def test_truth_beside_decimal_commas_is_read_in_new_rows(tmp_path: Path) -> None:
+    """In whichever of the two forms a table was learned, and in whichever new rows come."""
+    lines = [(f"{i / 4 - 3:.2f}", i % 3 == 0, i % 2) for i in range(24)]
+    point, comma = tmp_path / "point.csv", tmp_path / "comma.csv"
+    point.write_text("num,flag,y\n" + "".join(f"{n},{flag},{y}\n" for n, flag, y in lines))
+    comma.write_text("num;flag;y\n" + "".join(f"{n.replace('.', ',')};{flag};{y}\n" for n, flag, y in lines))
+    tasks = [learning_task(read(path).learn, "y") for path in (point, comma)]
+    for task in tasks:
+        for path in (point, comma):
+            found = task.read(read(path, raw=True).learn.drop_columns(["y"]))
+            assert not found.bad.any()
+            assert np.array_equal(found.X, tasks[0].X)
