@@ -41,7 +41,7 @@ from ckcv_ray.validation import integer
 
 COPIES = 4  # copies of a split's rows that a fit may hold at once
 FEW_ROWS = 12
-LEAST_SHARE = 6  # one part of so many is the smallest training set
+LEAST_SHARE = 6  # the smallest training set has one part in six of the rows
 _storable: set[str] = set()  # estimators of this process, in their JSON form, whose models can be stored
 CLASSES = frozenset({Kind.BINARY, Kind.MULTICLASS})
 NUMBERS = frozenset({Kind.REGRESSION})
