@@ -25,6 +25,7 @@ from ckcv_ray.data.forms import (
     form_of_numbers,
     known_texts,
     leave_out,
+    written_date,
 )
 from ckcv_ray.data.kinds import Asked, Column, ColumnKind, Schema
 from ckcv_ray.data.schema import LARGEST, some, unique_names
@@ -157,7 +158,8 @@ def _reason(values: pa.ChunkedArray, column: Column, numbers: Values, wrong: NDA
     elif not isinstance(said, str) and isfinite(said) and abs(said) > LARGEST:
         wrong_here = f"{said} in row {row + 1}, and magnitudes are at most {LARGEST:g}"
     else:
-        wrong_here = f"{str(said)[:40]!r} in row {row + 1}, not a {column.kind}"
+        kind = f"date such as {written_date(column.form)}" if column.kind is ColumnKind.DATE else column.kind
+        wrong_here = f"{str(said)[:40]!r} in row {row + 1}, not a {kind}"
     return f"column {column.name!r} has {wrong_here}: fix it"
 
 

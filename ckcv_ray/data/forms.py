@@ -201,6 +201,11 @@ def date_parser(form: str) -> Parser:
     return _iso if form in (ISO, "") else parse
 
 
+def written_date(form: str) -> str:
+    """Return a date written in a form of ``date_parser``."""
+    return datetime(2026, 11, 23, 12, 30).strftime("%Y-%m-%d" if form in (ISO, "") else form)
+
+
 def _iso(text: str) -> float | None:
     if not ISO_DATE.match(text):
         return None

@@ -1,5 +1,6 @@
 """Rows to be predicted are read as the learning rows were, whatever else is in their file."""
 
+from datetime import datetime
 from io import BytesIO
 from pathlib import Path
 
@@ -284,3 +285,14 @@ def test_truth_beside_decimal_commas_is_read_in_new_rows(tmp_path: Path) -> None
             found = task.read(read(path, raw=True).learn.drop_columns(["y"]))
             assert not found.bad.any()
             assert np.array_equal(found.X, tasks[0].X)
+
+
+@pytest.mark.parametrize(("form", "shown"), [("%Y-%m-%d", "2026-11-23"), ("%d.%m.%Y", "23.11.2026")])
+def test_a_date_in_another_form_is_refused_by_showing_that_of_the_learning_rows(
+    form: str, shown: str
+) -> None:
+    days = [datetime(2024, 1 + i % 12, 13 + i % 15) for i in range(24)]
+    columns = {"day": [day.strftime(form) for day in days], "y": [i % 2 for i in range(24)]}
+    task = learning_task(pa.table(columns), "y")
+    found = task.read(pa.table({"day": ["13 Jan 2024"]}))
+    assert found.reason == f"column 'day' has '13 Jan 2024' in row 1, not a date such as {shown}: fix it"
