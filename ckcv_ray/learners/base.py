@@ -7,7 +7,7 @@ knows the values, and people see them. A fit depends only on the learner, its tr
 
 from collections.abc import Mapping, Sequence
 from enum import StrEnum
-from typing import Any, ClassVar, NamedTuple, Protocol, Self
+from typing import Any, ClassVar, NamedTuple, Protocol, Self, runtime_checkable
 
 import numpy as np
 import pyarrow as pa
@@ -194,3 +194,15 @@ class Learner(Protocol):
 
     def state(self) -> dict[str, str]:
         """Return, by name, what else on this machine may change the bits of a result."""
+
+
+@runtime_checkable
+class ChecksModels(Protocol):
+    """A learner whose models may not be storable, which is better known before the fits of a run."""
+
+    def check_models(self, task: Task) -> None:
+        """Check that its models can be stored; it may fit one to a few rows.
+
+        Raises:
+            InputError: they cannot.
+        """

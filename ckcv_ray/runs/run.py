@@ -197,6 +197,7 @@ def found(work: Work) -> Result | None:
 
 def compute(work: Work, execution: Execution, opened: Session | None = None) -> Result:
     """Run a checked job whose folder holds no result; see ``run_work``."""
+    work.problem.check_models()
     if opened is not None:
         return _run(work, opened)
     if work.expected is None and execution.backend == "auto" and execution.fit_timeout is None:

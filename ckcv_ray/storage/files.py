@@ -17,7 +17,7 @@ from typing import BinaryIO
 
 import pyarrow as pa
 
-from ckcv_ray.errors import InputError
+from ckcv_ray.errors import InputError, StoreError
 from ckcv_ray.storage.locks import Lock
 
 MOST_BYTES = 1 << 32
@@ -65,6 +65,7 @@ class Files:
 
         "log/part-" lists files of the folder log, and "" those of the root.
         """
+        self.check_inside(prefix)
         folder = self.path(prefix.rpartition("/")[0])
         return [name for name in self._regular(folder.glob("*")) if name.startswith(prefix)]
 
@@ -73,15 +74,31 @@ class Files:
         return self._regular(self.root.rglob("*"))
 
     def folders(self, name: str) -> Names:
-        """Return the sorted names of the folders in a folder; links to folders count."""
+        """Return the sorted names of the folders in a folder; links to folders count, and are refused."""
+        self.check_inside(f"{name}/")
         return sorted(folder.name for folder in self.path(name).glob("*") if folder.is_dir())
 
     def everything(self) -> Iterator[str]:
         """Yield the names of everything except folders, including pipes and broken links."""
         return (f.relative_to(self.root).as_posix() for f in self.root.rglob("*") if not f.is_dir())
 
+    def check_inside(self, name: str) -> None:
+        """Check that no folder on the way to a file is a link, which may lead anywhere.
+
+        The root may be one: that is up to who names it. A file that is one is not regular.
+
+        Raises:
+            StoreError: one of them is.
+        """
+        path = self.root
+        for part in name.split("/")[:-1]:
+            path /= part
+            if path.is_symlink():
+                raise StoreError(f"{path} is a link, and a run folder has none: put there what it leads to")
+
     def size(self, name: str) -> int:
-        """Return the size of a regular file; see ``check_regular``."""
+        """Return the size of a regular file in the folder; see ``check_regular``."""
+        self.check_inside(name)
         return check_regular(self.path(name))
 
     def read(self, name: str, most: int) -> bytes:
@@ -90,13 +107,15 @@ class Files:
         Raises:
             ValueError: it is not a regular file, or is larger.
         """
+        self.check_inside(name)
         size = check_regular(self.path(name), most)
         with self.open(name) as stream:
             return stream.read(size)
 
     @contextmanager
     def open(self, name: str) -> Iterator[BinaryIO]:
-        """Open a regular file for reading, without blocking."""
+        """Open a regular file of the folder for reading, without blocking."""
+        self.check_inside(name)
         with _opened(self.path(name)) as stream:
             yield stream
 
@@ -119,19 +138,23 @@ class Files:
         Raises:
             OSError: it cannot be written; no temporary file is left behind.
         """
+        self.check_inside(name)
         write_atomically(self.path(name), content)
 
     def delete(self, name: str) -> None:
         """Delete a file."""
+        self.check_inside(name)
         self.path(name).unlink()
 
     def rename(self, name: str, new: str) -> None:
         """Rename a file."""
+        self.check_inside(name)
         self.path(name).replace(self.path(new))
 
     def make_folders(self, *names: str) -> None:
         """Create the root and folders in it, along with missing parent folders."""
         for name in names:
+            self.check_inside(f"{name}/")
             make_folder(self.path(name))
 
     def check_writable(self) -> None:
@@ -208,9 +231,9 @@ def check_regular(file: Path, most: int = MOST_BYTES) -> int:
     """Return the size of a regular file of at most ``most`` bytes.
 
     Raises:
-        ValueError: it is a pipe, a device, a socket or a folder, or is larger.
+        ValueError: it is a link, a pipe, a device, a socket or a folder, or is larger.
     """
-    status = file.stat()
+    status = file.lstat()
     if not stat.S_ISREG(status.st_mode):
         raise ValueError("it is not a regular file")
     if status.st_size > most:

@@ -77,8 +77,14 @@ class RunFolder:
         return str(self.files)
 
     def inner(self, outer: int) -> "RunFolder":
-        """Return the run folder of an inner selection, which is inside this one."""
-        return RunFolder(self.files.path(f"{INNER}/outer-{outer:03d}"))
+        """Return the run folder of an inner selection, which is inside this one.
+
+        Raises:
+            StoreError: it is a link.
+        """
+        name = f"{INNER}/outer-{outer:03d}"
+        self.files.check_inside(f"{name}/")
+        return RunFolder(self.files.path(name))
 
     def outer_splits(self) -> int:
         """Return the number of outer splits of a nested certification: all that were ever begun."""

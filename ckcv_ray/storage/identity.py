@@ -3,6 +3,7 @@
 What is run is a study (``ckcv run``) or a procedure of cross validation (``ckcv evaluate``).
 """
 
+import json
 from typing import Any, NamedTuple
 
 from ckcv_ray.errors import StoreError
@@ -30,14 +31,8 @@ class Identity(NamedTuple):
 
 def write_identity(files: Files, problem: Problem | Assessment) -> None:
     """Write the identity of a run."""
-    content = {
-        "schema": formats.SCHEMA_VERSION,
-        "package": VERSION,
-        "run_id": problem.run_id,
-        problem.study.kind: problem.study.to_json(),
-        "data": problem.all_rows.digest,
-    }
-    formats.write_json(files, STUDY, content)
+    identity = Identity(problem.study, problem.all_rows.digest, problem.run_id)
+    formats.write_json(files, STUDY, _describe(identity, VERSION))
 
 
 def read_identity(files: Files) -> Identity:
@@ -48,7 +43,7 @@ def read_identity(files: Files) -> Identity:
     """
     content = formats.read_json(files, STUDY)
     with formats.undamaged(files, STUDY):
-        if content["schema"] != formats.SCHEMA_VERSION:
+        if type(content["schema"]) is not int or content["schema"] != formats.SCHEMA_VERSION:
             raise StoreError(_of_another_version(f"{files.path(STUDY)}", content["schema"]))
         kind = KINDS[Procedure.kind if Procedure.kind in content else Study.kind]
         described = content[kind.kind]
@@ -64,7 +59,35 @@ def read_identity(files: Files) -> Identity:
         identity = Identity(study, content["data"], content["run_id"])
         if (expected := run_id(identity.study, identity.data_digest)) != identity.run_id:
             raise ValueError(f"it names run {identity.run_id} but describes run {expected}")
+        written = _describe(identity, content["package"])
+        if formats.to_json(written) != files.read(STUDY, formats.MOST_JSON_BYTES):
+            raise ValueError(f"it is not as a run writes it{_first_difference(content, written)}")
     return identity
+
+
+def _describe(identity: Identity, package: str) -> dict[str, Any]:
+    """Return the content of the file of an identity, written by a version of this package."""
+    return {
+        "schema": formats.SCHEMA_VERSION,
+        "package": package,
+        "run_id": identity.run_id,
+        identity.study.kind: identity.study.to_json(),
+        "data": identity.data_digest,
+    }
+
+
+def _first_difference(content: Any, written: Any, name: str = "") -> str:
+    """Return where two JSON values differ first, such as ": resampling.n_splits is 8.0, not 8"."""
+    pairs: list[tuple[str, Any, Any]] = []
+    if isinstance(content, dict) and isinstance(written, dict):
+        if strange := [key for key in content if key not in written]:
+            return f": {name}{strange[0]} is not known"
+        pairs = [(f"{name}{key}", content.get(key), value) for key, value in written.items()]
+    elif isinstance(content, list) and isinstance(written, list) and len(content) == len(written):
+        pairs = [(f"{name}{i}", *both) for i, both in enumerate(zip(content, written, strict=True))]
+    elif json.dumps(content) != json.dumps(written):
+        return f": {name.rstrip('.')} is {quoted(content)}, not {quoted(written)}"
+    return next(filter(None, (_first_difference(a, b, f"{key}.") for key, a, b in pairs)), "")
 
 
 def _of_another_version(file: str, schema: object) -> str:

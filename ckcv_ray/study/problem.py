@@ -17,7 +17,7 @@ from ckcv_ray.data.grouping import Groups, rows_of_units
 from ckcv_ray.data.schema import Index, some
 from ckcv_ray.data.task import Task, TestRows
 from ckcv_ray.errors import InputError, counted
-from ckcv_ray.learners.base import Setting
+from ckcv_ray.learners.base import ChecksModels, Setting
 from ckcv_ray.learners.choice import learners_of
 from ckcv_ray.study.certification import (
     AUC,
@@ -28,7 +28,7 @@ from ckcv_ray.study.certification import (
     Occam,
     member_of,
 )
-from ckcv_ray.study.learned import Learned, canonical_learner
+from ckcv_ray.study.learned import Learned, as_numbers, canonical_learner
 from ckcv_ray.study.parts import named_parts
 from ckcv_ray.study.study import Study, run_id
 from ckcv_ray.validation import expect
@@ -107,6 +107,17 @@ class Problem(Learned):
         if study.outer is not None:
             _check_outer(study, study.outer, learned.n_units, task.unit)
         return cls(study, learned, task, held, sizes, run_id(study, task.digest), study.resampling)
+
+    def check_models(self) -> None:
+        """Check that the models of every learner can be stored; it may fit one to a few rows.
+
+        Raises:
+            InputError: they cannot.
+        """
+        unsure = [one for one in learners_of(self.study.learner).values() if isinstance(one, ChecksModels)]
+        task = as_numbers(self.study.encoding, self.task) if unsure else self.task
+        for learner in unsure:
+            learner.check_models(task)
 
     @property
     def criterion(self) -> Criterion:

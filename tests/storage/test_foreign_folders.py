@@ -393,4 +393,4 @@ def test_an_inner_run_that_is_the_run_itself_is_seen_at_once(tmp_path: Path) -> 
     shutil.rmtree(out / "nested" / "outer-000")
     (out / "nested" / "outer-000").symlink_to(out)
     told = verify(out).differences
-    assert "outer split 0: its run is not the selection on the rows of that split" in told
+    assert any("nested/outer-000 is a link" in sentence for sentence in told)

@@ -5,6 +5,7 @@ import json
 from functools import lru_cache
 from typing import Any, NamedTuple
 
+from ckcv_ray.learners.sklearn.allowed import check_setting
 from ckcv_ray.learners.sklearn.packing import last_step
 from ckcv_ray.learners.sklearn.spec import build, full_names
 
@@ -45,8 +46,11 @@ def blank(spec: str, setting: str) -> Blank:
     """Return the estimator of a JSON form at a setting, both given as text."""
     from sklearn.pipeline import Pipeline
 
-    estimator, values = build(json.loads(spec)), json.loads(setting)
+    described, values = json.loads(spec), json.loads(setting)
+    estimator = build(described)
     names = full_names(estimator, values)
+    for name, value in names.items():
+        check_setting("param", described, name, value)
     estimator.set_params(**names)
     every = estimator.get_params(deep=True)
     estimator.set_params(**{name: 1 for name in every if _own(name) == "n_jobs" and every[name] is not None})

@@ -21,6 +21,7 @@ from ckcv_ray.data.task import Task
 from ckcv_ray.errors import InputError
 from ckcv_ray.learners.base import Checked, Setting
 from ckcv_ray.learners.class_weight import BALANCED, CLASS_WEIGHT, EQUALLY, NAME, of_task, weights_by_class
+from ckcv_ray.learners.sklearn.allowed import list_classes
 from ckcv_ray.learners.sklearn.blank import Blank, blank
 from ckcv_ray.learners.sklearn.block import Block
 from ckcv_ray.learners.sklearn.model import FittedEstimator
@@ -260,7 +261,8 @@ class EstimatorLearner:
         setting = json.loads(row["setting"])
         if not isinstance(setting, dict) or set(setting) != set(self.whole_space):
             raise ValueError("its setting does not name the learner's parameters")
-        model = FittedEstimator.of(setting, row["estimator"], task.n_classes, task.X.shape[1])
+        known = tuple(list_classes(self.spec))
+        model = FittedEstimator.of(setting, row["estimator"], task.n_classes, task.X.shape[1], known)
         model.predict(task.X[:1])
         return model
 
@@ -404,23 +406,26 @@ class AnyEstimator(WeightedLearner):
         return any(word in name for word in ("Tree", "Forest", "Boosting"))
 
     def canonical(self, task: Task) -> Self:
-        """Return the canonical form, if its models can be stored; that is tried on a few rows of each class.
-
-        Models that predict numbers are never stored.
+        """Return the canonical form; nothing is fitted.
 
         Raises:
-            InputError: they cannot.
+            InputError: the estimator selects columns by name.
         """
         if names := _named_columns(self.new()):
             raise InputError(
                 f"estimator: it selects columns by name ({some(names)}), and is given numbers without names: "
                 "leave text, gaps and dates to the encoding inside each split, or select by position"
             )
-        if task.has_numbers:
-            return self
+        return self if task.has_numbers else super().canonical(task)
+
+    def check_models(self, task: Task) -> None:
+        """Check that its models can be stored, by fitting one to a few rows of each class.
+
+        Raises:
+            InputError: they cannot.
+        """
         if (text := json.dumps(self.spec)) not in _storable and self._try_to_store(task):
             _storable.add(text)
-        return super().canonical(task)
 
     def _try_to_store(self, task: Task) -> bool:
         """Return whether a model was stored: on few rows a fit may fail that succeeds on more."""
@@ -434,7 +439,7 @@ class AnyEstimator(WeightedLearner):
 
     def _check_stored(self, model: FittedEstimator, n_features: int) -> None:
         try:
-            unpack(model.content, n_features)
+            unpack(model.content, n_features, list_classes(self.spec))
         except Exception as error:  # skops raises errors of all kinds
             reason = str(error).splitlines()[0] if str(error) else type(error).__name__
             raise InputError(f"models of estimator {self.spec['class']} cannot be stored: {reason}") from None

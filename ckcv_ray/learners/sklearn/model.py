@@ -1,7 +1,7 @@
 """A fitted estimator as a model: class numbers and scores, the same for a row in any batch."""
 
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
@@ -59,14 +59,21 @@ class FittedEstimator:
         return Answers(label, rank, shares)
 
     @classmethod
-    def of(cls, setting: Mapping[str, Any], content: bytes, n_classes: int, n_features: int) -> Self:
-        """Return the model whose estimator is given as bytes.
+    def of(
+        cls,
+        setting: Mapping[str, Any],
+        content: bytes,
+        n_classes: int,
+        n_features: int,
+        known: Iterable[str] | None = None,
+    ) -> Self:
+        """Return the model whose estimator is given as bytes; ``known`` are the classes that it may hold.
 
         Raises:
             ValueError: see ``packing.unpack``.
         """
         with quiet():  # such as that a class is deprecated
-            return cls(setting, unpack(content, n_features), n_classes)
+            return cls(setting, unpack(content, n_features, known), n_classes)
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle the estimator in its canonical form: equal models are equal bytes."""

@@ -9,30 +9,30 @@ import copy
 import io
 import json
 import zipfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from math import comb
 from typing import Any
 
 import numpy as np
 
-from ckcv_ray.learners.sklearn.spec import is_trusted
+from ckcv_ray.data.limits import MOST_COLUMNS
+from ckcv_ray.learners.sklearn.allowed import is_listed, list_parts, table
+from ckcv_ray.learners.sklearn.spec import is_trusted, name_type
+from ckcv_ray.validation import quoted
 
 SCHEMA = "schema.json"
 SUFFIX = ".npy"
 NO_DATE = (1980, 1, 1, 0, 0, 0)
 MOST_BYTES = 1 << 30
 MOST_DEPTH = 200
-# Names, or their beginnings, of types that skops does not trust by itself. The first two are compiled and
-# follow their indices unchecked: ``check_trees`` checks these. Others are Python's, and hold numbers alone.
-TRUSTED = (
-    "sklearn.tree._tree.Tree",
-    "sklearn.ensemble._hist_gradient_boosting.predictor.TreePredictor",
-    "sklearn.neural_network._stochastic_optimizers.",
-    "sklearn.calibration._CalibratedClassifier",
-    "sklearn.calibration._SigmoidCalibration",
-    "sklearn.gaussian_process.kernels.",
-    "sklearn.gaussian_process._gpc.",
-    "sklearn.multiclass._ConstantPredictor",
+NEIGHBOURS = (
+    "sklearn.neighbors._classification.KNeighborsClassifier",
+    "sklearn.neighbors._classification.RadiusNeighborsClassifier",
 )
+CONSTANT = "sklearn.dummy:DummyClassifier"  # of training rows of a single class
+LOADERS = {"SetNode", "BytesNode", "DefaultDictNode", "MaskedArrayNode"}  # of estimators of somebody's own
+KERNELS = ("linear", "poly", "rbf", "sigmoid")
+SEARCH_TREES = {"ball_tree": "BallTree", "kd_tree": "KDTree", "brute": None}
 
 
 def pack(estimator: Any) -> bytes:
@@ -45,28 +45,63 @@ def pack(estimator: Any) -> bytes:
     return _canonical(skops.io.dumps(_without_search_tree(estimator)))
 
 
-def unpack(content: bytes, n_features: int) -> Any:
+def unpack(content: bytes, n_features: int, classes: Iterable[str] | None = None) -> Any:
     """Return the estimator that ``pack`` wrote.
+
+    Every type that is named is checked before anything is built or imported.
 
     Args:
         content: may come from anybody.
         n_features: number of columns of the rows it will be given.
+        classes: of the estimators that it may hold besides those that their fits create, as "module:Class";
+            None for all that are listed.
 
     Raises:
-        ValueError: it is not in canonical form, holds a type that is not trusted, or a wrong tree.
+        ValueError: it is not in canonical form, holds a type that is not allowed, or a wrong tree.
     """
     if len(content) > MOST_BYTES or _canonical(content) != content:
         raise ValueError("it is not an estimator in canonical form")
+    types = list(_check_types(content, None if classes is None else set(classes)))
     import skops.io
 
-    types = skops.io.get_untrusted_types(data=content)
-    if unknown := [kind for kind in types if not (kind.startswith(TRUSTED) or is_trusted(kind))]:
-        raise ValueError(f"it holds {min(unknown)}, a type that is not known to be harmless")
     estimator = skops.io.loads(content, trusted=types)
-    check_trees(estimator, n_features)
+    for one in _inside(estimator, set(), 0):
+        _check_object(one, n_features)
     if _is_neighbours(nearest := last_step(estimator)):
-        nearest.fit(nearest._fit_X, nearest.classes_[nearest._y])
+        nearest._tree = _search_tree(nearest)
     return estimator
+
+
+def _check_types(content: bytes, classes: set[str] | None) -> Iterator[str]:
+    """Yield the types that a file names.
+
+    Raises:
+        ValueError: one is neither listed, nor of a package that is trusted.
+    """
+    known = table()
+    with zipfile.ZipFile(io.BytesIO(content)) as archive:
+        nodes = list(_nodes(json.loads(archive.read(SCHEMA))))
+    paths = set(known.parameters) if classes is None else {*list_parts(iter(classes)), CONSTANT}
+    if any(not is_listed(path) for path in paths):  # an estimator of somebody's own may hold any
+        paths |= set(known.parameters)
+    for name in {f"{node.get('__module__')}.{node.get('__class__')}" for node in nodes}:
+        same = (path for path in paths if path.rpartition(":")[2] == name.rpartition(".")[2])
+        if not (name in known.types or is_trusted(name) or name in map(name_type, filter(is_listed, same))):
+            raise ValueError(f"it holds {name}, a type that is not known to be harmless")
+        yield name
+    loaders = known.loaders | LOADERS if any(map(is_trusted, paths)) else known.loaders
+    if unknown := {str(node["__loader__"]) for node in nodes} - loaders:
+        raise ValueError(f"it holds a {min(unknown)}, which no estimator that is listed has")
+
+
+def _nodes(schema: Any) -> Iterator[Mapping[str, Any]]:
+    """Yield the nodes of a skops file; its depth was checked by ``_canonical``."""
+    if isinstance(schema, dict):
+        if "__loader__" in schema:
+            yield schema
+        schema = list(schema.values())
+    for one in schema if isinstance(schema, list) else ():
+        yield from _nodes(one)
 
 
 def last_step(estimator: Any) -> Any:
@@ -75,7 +110,29 @@ def last_step(estimator: Any) -> Any:
 
 
 def _is_neighbours(estimator: Any) -> bool:
-    return hasattr(estimator, "_fit_X") and hasattr(estimator, "_tree")
+    return _type_name(estimator) in NEIGHBOURS
+
+
+def _type_name(value: Any) -> str:
+    return f"{type(value).__module__}.{type(value).__qualname__}"
+
+
+def _search_tree(nearest: Any) -> Any:
+    """Return the search tree of a fitted estimator of neighbours, as its fit builds it; None if it has none.
+
+    Raises:
+        ValueError: what it is built from are not numbers and words.
+    """
+    state = vars(nearest)
+    metric, others = state.get("effective_metric_"), state.get("effective_metric_params_")
+    plain = isinstance(others, dict) and all(isinstance(one, int | float) for one in others.values())
+    if not (state.get("_fit_method") in SEARCH_TREES and isinstance(metric, str) and plain):
+        raise ValueError("its neighbours are not described by numbers and words")
+    if (tree := SEARCH_TREES[state["_fit_method"]]) is None:
+        return None
+    from sklearn import neighbors
+
+    return getattr(neighbors, tree)(state["_fit_X"], state.get("leaf_size"), metric=metric, **others)
 
 
 def _without_search_tree(estimator: Any) -> Any:
@@ -90,22 +147,87 @@ def _without_search_tree(estimator: Any) -> Any:
     return bare
 
 
-def check_trees(estimator: Any, n_features: int) -> None:
-    """Raise ValueError if a tree has a node that leads outside its arrays, or in a circle."""
-    for one in _inside(estimator, set(), 0):
-        name = type(one).__name__
-        if name == "Tree":
-            state = one.__getstate__()
-            nodes = state["nodes"]
-            leaf = nodes["left_child"] == -1
-            if int(one.n_features) > n_features or state["max_depth"] < 0:
-                raise ValueError("a tree has more features than there are columns")
-            _check_nodes(nodes["left_child"], nodes["right_child"], nodes["feature"], leaf, n_features)
-        elif name == "TreePredictor":
-            nodes, leaf = one.nodes, one.nodes["is_leaf"] != 0
-            if np.any(nodes["is_categorical"]):
-                raise ValueError("a tree has categories, and the columns are numbers")
-            _check_nodes(nodes["left"], nodes["right"], nodes["feature_idx"], leaf, n_features)
+def _check_object(one: Any, n_features: int) -> None:
+    """Check what compiled code follows unchecked when an estimator predicts, and what predicting would take.
+
+    Raises:
+        ValueError: an array does not have the shape that the others require, a tree leads outside its arrays
+            or in a circle, or predictions would take threads or memory that nothing in the file takes.
+    """
+    name, state = _type_name(one), getattr(one, "__dict__", {})
+    if name in CHECKS:
+        CHECKS[name](one, n_features)
+    if not isinstance(one, np.ndarray) and state.get("n_jobs") not in (None, 1):
+        raise ValueError(f"n_jobs is {quoted(state['n_jobs'])}: predictions take one thread")
+    if "_fit_X" in state:
+        _check_neighbours(state, n_features)
+
+
+def _check_tree(tree: Any, n_features: int) -> None:
+    state = tree.__getstate__()
+    nodes = state["nodes"]
+    leaf = nodes["left_child"] == -1
+    if int(tree.n_features) > n_features or state["max_depth"] < 0:
+        raise ValueError("a tree has more features than there are columns")
+    _check_nodes(nodes["left_child"], nodes["right_child"], nodes["feature"], leaf, n_features)
+
+
+def _check_predictor(predictor: Any, n_features: int) -> None:
+    nodes, leaf = predictor.nodes, predictor.nodes["is_leaf"] != 0
+    if np.any(nodes["is_categorical"]):
+        raise ValueError("a tree has categories, and the columns are numbers")
+    _check_nodes(nodes["left"], nodes["right"], nodes["feature_idx"], leaf, n_features)
+
+
+def _check_neighbours(state: Mapping[str, Any], n_features: int) -> None:
+    X, y, known = state["_fit_X"], state.get("_y"), state.get("classes_")
+    if not (isinstance(X, np.ndarray) and X.ndim == 2 and state.get("n_samples_fit_") == len(X)):
+        raise ValueError("its neighbours are not rows of numbers")
+    if y is None and known is None:  # it only looks for neighbours
+        return
+    arrays = isinstance(y, np.ndarray) and isinstance(known, np.ndarray)
+    y, known = np.asarray(y), np.asarray(known)
+    fits = arrays and y.dtype.kind == "i" and y.shape == (len(X),) and known.ndim == 1
+    if not (fits and np.all((y >= 0) & (y < len(known)))):
+        raise ValueError("its neighbours are not of its classes")
+
+
+def _check_support(machine: Any, n_features: int) -> None:
+    """Check the arrays that LIBSVM reads: for each class its number of vectors, for each pair an offset."""
+    state = vars(machine)
+    per_class, vectors = state["_n_support"], state["support_vectors_"]
+    k = len(per_class)
+    pairs = k * (k - 1) // 2
+    shapes = {"_dual_coef_": (k - 1, len(vectors)), "support_": (len(vectors),), "_intercept_": (pairs,)}
+    given = [np.asarray(state[name]).shape == shape for name, shape in shapes.items()]
+    given += [len(state[name]) in (0, pairs) for name in ("_probA", "_probB")]
+    given += ["_impl" not in state, state["_sparse"] is False, state["kernel"] in KERNELS]
+    if not (all(given) and np.all(per_class >= 0) and np.sum(per_class) == len(vectors)):
+        raise ValueError("its support vectors, coefficients and offsets do not belong together")
+
+
+def _check_stages(boosting: Any, n_features: int) -> None:
+    state = vars(boosting)
+    stages, per_stage = state["estimators_"], state["n_trees_per_iteration_"]
+    if not (isinstance(stages, np.ndarray) and stages.ndim == 2 and stages.shape[1] == per_stage):
+        raise ValueError("its trees are not those of its classes")
+
+
+def _check_powers(powers: Any, n_features: int) -> None:
+    degree = vars(powers)["degree"]
+    most = max(degree) if isinstance(degree, tuple | list) else degree
+    if not isinstance(most, int) or comb(n_features + min(most, MOST_COLUMNS), n_features) > MOST_COLUMNS:
+        raise ValueError(f"it makes more than {MOST_COLUMNS:,} columns: its degree is {quoted(degree)}")
+
+
+CHECKS: dict[str, Callable[[Any, int], None]] = {  # by exact type
+    "sklearn.tree._tree.Tree": _check_tree,
+    "sklearn.ensemble._hist_gradient_boosting.predictor.TreePredictor": _check_predictor,
+    "sklearn.svm._classes.SVC": _check_support,
+    "sklearn.svm._classes.NuSVC": _check_support,
+    "sklearn.ensemble._gb.GradientBoostingClassifier": _check_stages,
+    "sklearn.preprocessing._polynomial.PolynomialFeatures": _check_powers,
+}
 
 
 def _check_nodes(left: Any, right: Any, feature: Any, leaf: Any, n_features: int) -> None:

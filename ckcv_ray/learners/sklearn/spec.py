@@ -8,17 +8,18 @@ A study that holds this is compared, hashed and stored; the estimator is made fr
 import inspect
 from collections.abc import Iterator, Mapping
 from difflib import get_close_matches
+from functools import cache
 from importlib import import_module
 from typing import Any
 
 import numpy as np
 
 from ckcv_ray.errors import InputError
+from ckcv_ray.learners.sklearn.allowed import LIBRARY, check_class, check_estimator, is_listed, list_namesakes
 from ckcv_ray.validation import expect, quoted
 
 Spec = dict[str, Any]
 FORM = "module:Class, such as sklearn.ensemble:RandomForestClassifier"
-LIBRARY = "sklearn"
 _trusted: set[str] = {LIBRARY}
 
 
@@ -74,6 +75,8 @@ def as_spec(name: str, value: Any) -> Spec:
     if isinstance(value, str):
         value = {"class": value}
     if isinstance(value, Mapping):
+        value = {**value, "class": _public(value.get("class"))}
+        check_estimator(name, value)
         built = _built(name, value)
         if not _predicts(built):
             raise InputError(
@@ -85,6 +88,7 @@ def as_spec(name: str, value: Any) -> Spec:
             f"{name}={quoted(value)} predicts neither classes nor numbers: give an object, or {FORM}"
         )
     spec = _of_object(name, value)
+    check_estimator(name, spec)
     for package in packages(spec):
         trust(package)
     return spec
@@ -98,8 +102,33 @@ def _predicts(estimator: Any) -> bool:
 
 
 def build(spec: Mapping[str, Any]) -> Any:
-    """Return a new estimator."""
+    """Return a new estimator.
+
+    Raises:
+        InputError: it is not listed, or has a parameter or a value that is not; see ``allowed``.
+    """
+    check_estimator("estimator", spec)
     return _built("estimator", spec)
+
+
+def _public(path: Any) -> Any:
+    """Return the listed class that a private module of scikit-learn defines under this path, or the path."""
+    if not isinstance(path, str):
+        return path
+    same = (one for one in list_namesakes(path) if name_type(one) == path.replace(":", "."))
+    return next(same, path)
+
+
+@cache
+def name_type(path: str) -> str:
+    """Return where a class is defined, such as "sklearn.svm._classes.SVC" of "sklearn.svm:SVC".
+
+    Args:
+        path: a listed class; it is imported.
+    """
+    module, _, name = path.partition(":")
+    kind = getattr(import_module(module), name, None)  # other versions of scikit-learn may lack it
+    return path if kind is None else f"{kind.__module__}.{kind.__qualname__}"
 
 
 def parameters(estimator: Any) -> dict[str, Any]:
@@ -139,7 +168,7 @@ def _of_object(name: str, estimator: Any) -> Spec:
     }
     given = estimator.get_params(deep=False)
     changed = {key: value for key, value in given.items() if not _is_default(value, defaults, key)}
-    spec: Spec = {"class": _path(name, kind)}
+    spec: Spec = {"class": find_path(name, kind)}
     if changed:
         spec["params"] = {key: _json(f"{name}.{key}", value) for key, value in sorted(changed.items())}
     return spec
@@ -154,7 +183,7 @@ def _is_default(value: Any, defaults: Mapping[str, Any], key: str) -> bool:
     )
 
 
-def _path(name: str, kind: type) -> str:
+def find_path(name: str, kind: type) -> str:
     """Return where a class is imported from: the shortest public module that has it."""
     parts = kind.__module__.split(".")
     if kind.__module__ == "__main__" or "<locals>" in kind.__qualname__:
@@ -228,6 +257,8 @@ def _imported(name: str, path: Any) -> Any:
             f"{name}={path!r}: importing {package} runs its code, which a run folder must not decide: if you "
             f"trust it, ckcv --trust {package}, or ckcv_ray.trust({package!r})"
         )
+    if is_listed(path):
+        check_class(name, path)
     try:
         found = import_module(module)
     except ImportError as error:
