@@ -4,11 +4,12 @@ A record depends only on the study, the data and its key: every path starts from
 and nothing is carried over from another path, split or batch.
 """
 
+import os
 import resource
 import sys
 import traceback
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import suppress
+from contextlib import AbstractContextManager, nullcontext, suppress
 from math import inf
 from time import perf_counter
 from typing import Any, NamedTuple
@@ -16,6 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from ckcv_ray.core.interrupts import Interrupts, note_interrupts
 from ckcv_ray.core.measures import Measure
 from ckcv_ray.core.schedule import Stage, Unit
 from ckcv_ray.core.threads import ending_process_after, one_thread
@@ -30,11 +32,15 @@ from ckcv_ray.learners.ensemble import (
     judge,
     make_member,
 )
+from ckcv_ray.learners.foreign import EndedError, contain, describe_end, end_forked_child
+from ckcv_ray.learners.watch import supervised, watch_fit
 from ckcv_ray.storage.log import record_type
 from ckcv_ray.study import Problem
 from ckcv_ray.study.assessment import Assessment
+from ckcv_ray.study.problem import listed
 
 INTERPRETER_BYTES = 300 << 20
+UNWATCHED = nullcontext()
 WARM_ROWS = 24
 KIBIBYTE = 1 if sys.platform == "darwin" else 1024  # the unit of ru_maxrss
 
@@ -94,15 +100,18 @@ def warm_up(inputs: Inputs) -> None:
     problem = inputs.problem
     problem.learner.load()
     few = np.arange(min(WARM_ROWS, problem.task.n))
-    with one_thread(), suppress(Exception):  # errors are reported by the evaluations that count
+    with one_thread(), suppress(Exception), contain():  # evaluations that count report errors
         block = problem.learner.prepare(inputs.shared, few, few)
         for path in np.unique(problem.learner_of_paths, return_index=True)[1].tolist():
-            with suppress(Exception):
+            key = problem.run_id, "warm up", path
+            with suppress(Exception), contain(), watch_fit(key, f"of {len(few)} rows, to begin with"):
                 problem.totals_of(block.fit(path, 1), problem.measure_of(few), 1)
 
 
 def evaluate(units: Sequence[Unit], inputs: Inputs, seconds: float = inf) -> Outcome:
-    """Evaluate units one by one on one thread; a path that raises becomes a Failure.
+    """Evaluate units one by one on one thread; a path that raises anything becomes a Failure.
+
+    What a signal handler raises inside a fit, such as KeyboardInterrupt, is raised.
 
     After ``seconds`` no unit but the first is begun; the outcome names those that are left.
     """
@@ -111,9 +120,9 @@ def evaluate(units: Sequence[Unit], inputs: Inputs, seconds: float = inf) -> Out
     start = perf_counter()
     timed: list[tuple[Evaluated, float]] = []
     done = 0
-    with one_thread():
+    with one_thread(), note_interrupts() as interrupts:
         while done < len(units) and (not done or perf_counter() - start <= seconds):
-            timed += _paths(units[done], inputs)
+            timed += _paths(units[done], inputs, interrupts)
             done += 1
     results = [result for result, _ in timed]
     records = _records(results, problem.n_totals, problem.total_type)
@@ -147,20 +156,45 @@ def failed(units: Iterable[Unit], n_totals: int, reason: str, kind: type[Any] = 
     return Outcome(np.empty(0, record_type(n_totals, kind)), failures, ())
 
 
-def _paths(unit: Unit, inputs: Inputs) -> Iterator[tuple[Evaluated, float]]:
+def _paths(unit: Unit, inputs: Inputs, interrupts: Interrupts) -> Iterator[tuple[Evaluated, float]]:
     """Generate the result of each path of a unit, and its seconds.
 
     On an error it is the result of the longest prefix of the path that can be computed.
     """
     prepared: Prepared | None = None
+    process = os.getpid()
     for path, length in unit.paths:
         start = perf_counter()
         try:
-            prepared = prepared or _prepare(unit, inputs)
+            if prepared is None:
+                with _watch(unit, inputs, path, length):
+                    prepared = _prepare(unit, inputs)
             result = _path(unit, inputs, prepared, path, length)
-        except Exception:  # any error: the other paths continue, and the failure holds the traceback
-            result = _longest_prefix(unit, inputs, prepared, path, length, traceback.format_exc())
+        except BaseException as error:  # anything: the other paths continue, the failure holds the traceback
+            end_forked_child(process)
+            interrupts.check()
+            result = _longest_prefix(unit, inputs, prepared, path, length, _reason(error))
+        end_forked_child(process)
+        interrupts.check()
         yield result, perf_counter() - start
+
+
+def _watch(unit: Unit, inputs: Inputs, path: int, length: int) -> AbstractContextManager[None]:
+    """Note a path for the process that supervises this one, if there is one."""
+    if supervised() is None:
+        return UNWATCHED
+    problem = inputs.problem
+    setting = listed(problem.learner.setting(path, length - 1)) or "the only setting"
+    text = f"at {setting}, on split {unit.split} with {problem.sizes[unit.size].n_train} training rows"
+    return watch_fit((problem.run_id, str(unit.stage), unit.size, unit.split, path), text, length)
+
+
+def _reason(error: BaseException) -> str:
+    """Return the traceback of an error; its last line says what happened."""
+    reason = traceback.format_exc()
+    if isinstance(error, Exception):
+        return reason
+    return f"{reason}{EndedError.__name__}: {describe_end(error)}"
 
 
 def _prepare(unit: Unit, inputs: Inputs) -> Prepared:
@@ -179,7 +213,7 @@ def _longest_prefix(
     """
     if prepared is not None and unit.stage is not Stage.REFIT:
         for shorter in range(length - 1, 0, -1):
-            with suppress(Exception):  # the failure keeps the first error, at full length
+            with suppress(Exception), contain():  # the failure keeps the first error, at full length
                 result = _path(unit, inputs, prepared, path, shorter)
                 return result._replace(failure=_failure(unit, path, shorter, length, reason))
     first, n_totals = unit.first(length), inputs.problem.n_totals
@@ -188,10 +222,11 @@ def _longest_prefix(
 
 
 def _path(unit: Unit, inputs: Inputs, prepared: Prepared, path: int, length: int) -> Evaluated:
-    if inputs.fit_timeout is None:
-        return _fitted(unit, inputs, prepared, path, length)
-    with ending_process_after(inputs.fit_timeout * length):
-        return _fitted(unit, inputs, prepared, path, length)
+    with _watch(unit, inputs, path, length):
+        if inputs.fit_timeout is None:
+            return _fitted(unit, inputs, prepared, path, length)
+        with ending_process_after(inputs.fit_timeout * length):
+            return _fitted(unit, inputs, prepared, path, length)
 
 
 def _fitted(unit: Unit, inputs: Inputs, prepared: Prepared, path: int, length: int) -> Evaluated:

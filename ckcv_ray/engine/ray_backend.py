@@ -319,7 +319,7 @@ def _temporary_token() -> Path:
     """Make a token in a private temporary folder, which is removed at exit."""
     try:
         folder = mkdtemp(prefix="ckcv-ray-")
-        atexit.register(rmtree, folder, ignore_errors=True)
+        atexit.register(_remove, folder, os.getpid())
         return _private_token(Path(folder))
     except OSError as error:
         raise InputError(
@@ -327,6 +327,12 @@ def _temporary_token() -> Path:
             f"temporary folder ({error}): set HOME or TMPDIR to a folder that can be written, or use the "
             "serial backend"
         ) from None
+
+
+def _remove(folder: str, process: int) -> None:
+    """Remove a folder, but not in a forked child of the process that made it."""
+    if os.getpid() == process:
+        rmtree(folder, ignore_errors=True)
 
 
 def _from_checkout() -> bool:

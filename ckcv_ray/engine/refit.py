@@ -14,6 +14,8 @@ from ckcv_ray.data.task import Task, TestRows
 from ckcv_ray.errors import RunError
 from ckcv_ray.learners.base import Model
 from ckcv_ray.learners.ensemble import Ensemble, class_sizes, judge, make_member
+from ckcv_ray.learners.foreign import contain
+from ckcv_ray.learners.watch import watch_fit
 from ckcv_ray.study import Problem
 
 
@@ -42,7 +44,8 @@ def _fit(problem: Problem, winner: Leader, task: Task) -> Model:
     learner, every = problem.learner, np.arange(task.n)
     try:
         learner.load()
-        with one_thread():
+        key, text = (problem.run_id, "one model", task.n), f"of the winner on {task.n} rows at once"
+        with one_thread(), contain(), watch_fit(key, text, winner.step + 1):
             block = learner.prepare(learner.share(task), every, every[:1])
             return block.fit(winner.path, winner.step + 1).model(winner.step)
     except Exception:  # any error of a learner: the message holds the traceback

@@ -28,11 +28,12 @@ class Lock:
         self.file = folder / LOCK
         self._lock = FileLock(self.file, timeout=0)
         self._descriptor: int | None = None  # of the lock file that is held
+        self._process = os.getpid()  # that holds it: a forked child has no part in it
 
     @property
     def held(self) -> bool:
         """Whether this process has locked the folder."""
-        return bool(self._lock.is_locked)
+        return self._process == os.getpid() and bool(self._lock.is_locked)
 
     @property
     def busy(self) -> bool:
@@ -51,6 +52,7 @@ class Lock:
             raise StoreError(f"{self.file} is damaged: it is not a regular file")
         try:
             self._lock.acquire()
+            self._process = os.getpid()
             self._descriptor = os.open(self.file, os.O_RDONLY)
         except Timeout:
             raise StoreError(
@@ -61,9 +63,14 @@ class Lock:
             raise unwritable(self.folder, error) from None
 
     def check_held(self) -> None:
-        """Raise RunError if the locked folder has been moved, replaced or removed, or lost its lock file."""
+        """Raise RunError if the locked folder has been moved, replaced or removed, or lost its lock file.
+
+        Likewise in a child that was forked from the process that holds the lock.
+        """
         if self._descriptor is None:
             return
+        if self._process != os.getpid():
+            raise RunError(f"{str(self.folder)!r} belongs to the process {self._process}, not to its child")
         try:
             ours = os.path.samestat(os.fstat(self._descriptor), self.file.stat())
         except (FileNotFoundError, NotADirectoryError):
@@ -75,7 +82,9 @@ class Lock:
             )
 
     def release(self) -> None:
-        """Unlock the folder and remove the lock file."""
+        """Unlock the folder and remove the lock file; a forked child leaves both alone."""
+        if self._process != os.getpid():
+            return
         if self._descriptor is not None:
             with suppress(RunError, OSError):
                 self.check_held()

@@ -1,6 +1,14 @@
 """Classifiers that misbehave, one each in its own way; imported by name, as a user's own are."""
 
+import atexit
+import ctypes
+import io
+import os
+import random
+import signal
+import subprocess
 import sys
+import warnings
 from typing import Any
 
 import numpy as np
@@ -74,3 +82,175 @@ class HoldsAFunction(Constant):
     def fit(self, X: Any, y: Any) -> "Constant":
         self.function = lambda x: x
         return super().fit(X, y)
+
+
+class Refusing(Constant):
+    """Misbehaves at dummy = 1, in every fit or in every prediction."""
+
+    where = "fit"
+
+    def misbehave(self, X: Any, y: Any) -> None:
+        raise NotImplementedError
+
+    def fit(self, X: Any, y: Any) -> "Constant":
+        if self.dummy and self.where == "fit":
+            self.misbehave(X, y)
+        return super().fit(X, y)
+
+    def predict(self, X: Any) -> Any:
+        if self.dummy and self.where == "predict":
+            self.misbehave(X, None)
+        return super().predict(X)
+
+
+class ExitsInFit(Refusing):
+    def misbehave(self, X: Any, y: Any) -> None:
+        sys.exit(0)
+
+
+class ExitsInPredict(ExitsInFit):
+    where = "predict"
+
+
+class Interrupts(Refusing):
+    def misbehave(self, X: Any, y: Any) -> None:
+        raise KeyboardInterrupt
+
+
+class EndsGenerators(Refusing):
+    def misbehave(self, X: Any, y: Any) -> None:
+        raise GeneratorExit
+
+
+class Strange(BaseException):
+    """An exception that is no Exception."""
+
+
+class RaisesStrange(Refusing):
+    def misbehave(self, X: Any, y: Any) -> None:
+        raise Strange("not to be caught")
+
+
+class ExitsAlways(Refusing):
+    def fit(self, X: Any, y: Any) -> "Constant":
+        sys.exit(0)
+
+
+class TouchesEverything(Constant):
+    """Changes all that belongs to the process, and predicts what the global random numbers say."""
+
+    def fit(self, X: Any, y: Any) -> "Constant":
+        self.drawn_ = [float(np.random.rand()), random.random()]  # noqa: NPY002
+        np.seterr(all="raise")
+        np.random.seed(7)  # noqa: NPY002
+        random.seed(7)
+        warnings.simplefilter("ignore")
+        signal.signal(signal.SIGUSR2, signal.SIG_IGN)
+        signal.signal(signal.SIGALRM, lambda *_: None)
+        signal.setitimer(signal.ITIMER_REAL, 1000.0)
+        os.environ["CKCV_TOUCHED"] = "1"
+        os.environ.pop("CKCV_TESTS", None)
+        os.chdir("/")
+        sys.stdout = io.StringIO()
+        return super().fit(X, y)
+
+    def predict(self, X: Any) -> Any:
+        return (np.arange(len(X)) * self.drawn_[0] * 10 % 2).astype(int)
+
+
+class Overwrites(Constant):
+    """Writes into all that it is given; then predicts by its first column, as it should be."""
+
+    def fit(self, X: Any, y: Any) -> "Constant":
+        super().fit(X, y)
+        self.share_ = float(np.mean(y))
+        X[:], y[:] = 0, 1 - y
+        return self
+
+    def predict(self, X: Any) -> Any:
+        found = (X[:, 1] > self.share_ - 0.5).astype(int)
+        X[:] = 99
+        return found
+
+    def predict_proba(self, X: Any) -> Any:
+        share = (X[:, 1] > self.share_ - 0.5).astype(float)
+        X[:] = 99
+        return np.column_stack([1 - share, share])
+
+
+class Forks(Refusing):
+    """Its child goes on as if it were the program."""
+
+    def misbehave(self, X: Any, y: Any) -> None:
+        child = os.fork()
+        if child:
+            _, status = os.waitpid(child, 0)
+            self.code_ = os.waitstatus_to_exitcode(status)
+
+
+class ForksInPredict(Forks):
+    where = "predict"
+
+
+class ForksAndExits(Refusing):
+    def misbehave(self, X: Any, y: Any) -> None:
+        child = os.fork()
+        if not child:
+            sys.exit(0)
+        os.waitpid(child, 0)
+
+
+class Crashes(Refusing):
+    """Ends the process by a segmentation fault, in some splits."""
+
+    def misbehave(self, X: Any, y: Any) -> None:
+        if X[0, 0] > 0:
+            os.kill(os.getpid(), signal.SIGSEGV)
+
+
+class ExitsAtOnce(Refusing):
+    """Ends the process as if all were well."""
+
+    def misbehave(self, X: Any, y: Any) -> None:
+        if X[0, 0] > 0:
+            os._exit(0)
+
+
+class Aborts(Refusing):
+    def misbehave(self, X: Any, y: Any) -> None:
+        os.abort()
+
+
+class CrashesAlways(Constant):
+    def fit(self, X: Any, y: Any) -> "Constant":
+        os.kill(os.getpid(), signal.SIGSEGV)
+        return super().fit(X, y)
+
+
+class HoldsAFunctionAtTimes(Constant):
+    """Only at some settings does it hold what cannot be stored."""
+
+    def __init__(self, dummy: float = 0.0, kind: str = "plain", flag: bool = False) -> None:
+        self.dummy, self.kind, self.flag = dummy, kind, flag
+
+    def fit(self, X: Any, y: Any) -> "Constant":
+        if self.kind == "odd" or self.flag or self.dummy == 9:
+            self.function = lambda x: x
+        return super().fit(X, y)
+
+
+class Prints(Constant):
+    """Writes to standard output in every way, and later."""
+
+    def fit(self, X: Any, y: Any) -> "Constant":
+        print("printed by a fit")  # noqa: T201
+        sys.stdout.write("written by a fit\n")
+        os.write(1, b"written to descriptor 1\n")
+        ctypes.CDLL(None).puts(b"written by C")
+        subprocess.run(["echo", "written by a child"], check=True)
+        atexit.register(print, "printed at the end")
+        return super().fit(X, y)
+
+    def predict(self, X: Any) -> Any:
+        print("printed by a prediction")  # noqa: T201
+        return super().predict(X)

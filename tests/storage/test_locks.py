@@ -117,3 +117,32 @@ def test_a_full_disk_is_not_the_users_mistake(
     monkeypatch.setattr(filelock.FileLock, "acquire", refuse)
     with pytest.raises(kind, match=f"cannot write to .*{os.strerror(code)}"):
         Lock(tmp_path).acquire()
+
+
+FORK = """
+import os, sys
+from pathlib import Path
+from ckcv_ray.errors import RunError
+from ckcv_ray.storage.locks import Lock
+lock = Lock(Path(sys.argv[1]))
+lock.acquire()
+if not os.fork():
+    try:
+        lock.check_held()
+    except RunError as error:
+        print(error, lock.held, flush=True)
+    lock.release()
+    os._exit(0)
+os.wait()
+print(lock.held, lock.file.exists(), Lock(lock.folder).busy)
+lock.release()
+print(lock.file.exists())
+"""
+
+
+def test_a_forked_child_neither_writes_nor_lets_go(tmp_path: Path) -> None:
+    done = subprocess.run([sys.executable, "-c", FORK, tmp_path], capture_output=True, text=True, check=True)
+    child, parent, released = done.stdout.splitlines()
+    assert "belongs to the process" in child
+    assert child.endswith("not to its child False")
+    assert (parent, released) == ("True True True", "False")

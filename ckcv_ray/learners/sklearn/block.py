@@ -119,13 +119,13 @@ class Block:
         estimator = self._new(blank)
         if blank.head is None:
             X = self.X
-            return Fit(estimator, last_step(estimator), models.fit(estimator, X, self.y), X, None)
+            return Fit(estimator, last_step(estimator), self._fit(estimator, X), X, None)
         if blank.head not in self._heads:
             self._heads[blank.head] = self._fit_head(estimator[:-1])
         head = self._heads[blank.head]
         name, last = estimator.steps[-1]
         X = deepcopy(head.X)
-        status = max(head.status, models.fit(last, X, self.y))
+        status = max(head.status, self._fit(last, X))
         estimator.steps = [*head.pipeline.steps, (name, last)]
         return Fit(estimator, last, status, X, head)
 
@@ -138,7 +138,8 @@ class Block:
         if head is None:
             return self.X_score
         if not head.scored:
-            head.scored.append(head.pipeline.transform(self.X_score))
+            with models.guard(self.learner.foreign):
+                head.scored.append(head.pipeline.transform(self.X_score))
         return deepcopy(head.scored[0])
 
     def labels(self, fit: Fit) -> Classes:
@@ -147,8 +148,9 @@ class Block:
         Raises:
             ValueError: it predicts something else.
         """
-        predicting = fit.estimator if fit.head is None else fit.last
-        return models.classes(predicting, self.seen(fit), self.task.n_classes)
+        predicting, X = fit.estimator if fit.head is None else fit.last, self.seen(fit)
+        with models.guard(self.learner.foreign):
+            return models.classes(predicting, X, self.task.n_classes)
 
     def _new(self, blank: Any) -> Any:
         estimator = blank.copy(drawn(self.seeds, len(blank.unseeded)))
@@ -156,7 +158,15 @@ class Block:
             last_step(estimator).set_params(class_weight=weights)
         return estimator
 
+    def _fit(self, estimator: Any, X: Rows) -> int:
+        return models.fit(estimator, X, self.y, self.learner.foreign, self._global_seed)
+
+    @cached_property
+    def _global_seed(self) -> int:
+        """Seed of the global random numbers that foreign code may draw."""
+        return drawn(self.seeds, 1)[0] if self.learner.foreign else 0
+
     def _fit_head(self, head: Any) -> Head:
-        with models.quiet() as caught:
-            X = head.fit_transform(self.X, self.y)
+        with models.quiet() as caught, models.guard(self.learner.foreign, self._global_seed):
+            X = head.fit_transform(self.X, self.y.copy())
         return Head(head, X, models.status_of(caught), [])

@@ -24,8 +24,8 @@ from ckcv_ray.learners.class_weight import BALANCED, CLASS_WEIGHT, EQUALLY, NAME
 from ckcv_ray.learners.sklearn.allowed import list_classes
 from ckcv_ray.learners.sklearn.blank import Blank, blank
 from ckcv_ray.learners.sklearn.block import Block
-from ckcv_ray.learners.sklearn.model import FittedEstimator
-from ckcv_ray.learners.sklearn.packing import last_step, unpack
+from ckcv_ray.learners.sklearn.model import FittedEstimator, is_foreign
+from ckcv_ray.learners.sklearn.packing import last_step
 from ckcv_ray.learners.sklearn.paths import Path, Plain, path_of
 from ckcv_ray.learners.sklearn.space import Space, check_space, settings_of
 from ckcv_ray.learners.sklearn.spec import (
@@ -38,12 +38,11 @@ from ckcv_ray.learners.sklearn.spec import (
     scaled,
     trust,
 )
+from ckcv_ray.learners.sklearn.storable import check_storable
 from ckcv_ray.validation import integer
 
 COPIES = 4  # copies of a split's rows that a fit may hold at once
-FEW_ROWS = 12
 LEAST_SHARE = 6  # the smallest training set has one part in six of the rows
-_storable: set[str] = set()  # estimators of this process, in their JSON form, whose models can be stored
 CLASSES = frozenset({Kind.BINARY, Kind.MULTICLASS})
 NUMBERS = frozenset({Kind.REGRESSION})
 WEIGHTS_BY_POSITION = ("HistGradientBoostingClassifier",)  # among the classes that have training rows
@@ -135,6 +134,11 @@ class EstimatorLearner:
         """Return a new estimator."""
         return build(self.spec)
 
+    @cached_property
+    def foreign(self) -> bool:
+        """Whether its fits call code of another package than scikit-learn."""
+        return is_foreign(self.new())
+
     def blank(self, setting: Setting) -> Blank:
         """Return the estimator at a setting, to be copied."""
         return blank(self._text, json.dumps(dict(setting)))
@@ -216,7 +220,7 @@ class EstimatorLearner:
     def fitted(self, task: Task, train: Index, setting: Setting) -> tuple[FittedEstimator, int]:
         """Fit the estimator at one setting; return the model and the position of its status."""
         fit = Block(self, task, train, train[:0]).fitted(setting)
-        return FittedEstimator(setting, fit.estimator, task.n_classes), fit.status
+        return FittedEstimator(setting, fit.estimator, task.n_classes, self.foreign), fit.status
 
     def setting_of(self, model: FittedEstimator) -> Setting:
         """Return the hyperparameters of a model."""
@@ -419,30 +423,8 @@ class AnyEstimator(WeightedLearner):
         return self if task.has_numbers else super().canonical(task)
 
     def check_models(self, task: Task) -> None:
-        """Check that its models can be stored, by fitting one to a few rows of each class.
-
-        Raises:
-            InputError: they cannot.
-        """
-        if (text := json.dumps(self.spec)) not in _storable and self._try_to_store(task):
-            _storable.add(text)
-
-    def _try_to_store(self, task: Task) -> bool:
-        """Return whether a model was stored: on few rows a fit may fail that succeeds on more."""
-        few = np.concatenate([np.flatnonzero(task.y == c)[:FEW_ROWS] for c in range(task.n_classes)])
-        try:
-            model, _ = self.fitted(task, few, self.setting(0, 0))
-        except Exception:
-            return False
-        self._check_stored(model, task.X.shape[1])
-        return True
-
-    def _check_stored(self, model: FittedEstimator, n_features: int) -> None:
-        try:
-            unpack(model.content, n_features, list_classes(self.spec))
-        except Exception as error:  # skops raises errors of all kinds
-            reason = str(error).splitlines()[0] if str(error) else type(error).__name__
-            raise InputError(f"models of estimator {self.spec['class']} cannot be stored: {reason}") from None
+        """Check that its models can be stored; see ``storable``."""
+        check_storable(self, task)
 
 
 def _named_columns(estimator: Any) -> list[str]:

@@ -2,8 +2,8 @@
 
 import warnings
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import dataclass
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Self
 
@@ -13,9 +13,12 @@ from numpy.typing import NDArray
 from ckcv_ray.core.scores import PROBABILITY, RANK, Answers
 from ckcv_ray.data.schema import Classes, Rows
 from ckcv_ray.learners.base import STATUSES, Predicted, Status
+from ckcv_ray.learners.foreign import contain, preserve_state
 from ckcv_ray.learners.sklearn.packing import last_step, pack, unpack
+from ckcv_ray.learners.sklearn.spec import LIBRARY
 
 BATCH = 256
+NO_GUARD = nullcontext()
 CONVERGED, NOT_CONVERGED = STATUSES.index(Status.CONVERGED), STATUSES.index(Status.NOT_CONVERGED)
 
 
@@ -27,11 +30,13 @@ class FittedEstimator:
         setting: the hyperparameters it was fitted at.
         estimator: fitted on class numbers.
         n_classes: number of classes of the task; 0 if it predicts numbers.
+        foreign: whether code of another package than scikit-learn is called; see ``guard``.
     """
 
     setting: Mapping[str, Any]
     estimator: Any
     n_classes: int
+    foreign: bool = field(default=False, compare=False)
 
     def predict(self, X: Rows) -> Predicted:
         """Classify rows, in batches of one size: in another batch sums may be rounded in another way.
@@ -43,19 +48,19 @@ class FittedEstimator:
             return Predicted(np.zeros(0, np.int32), np.zeros(0))
         padded = np.concatenate([X, np.repeat(X[-1:], -len(X) % BATCH, axis=0)])
         batches = [padded[i : i + BATCH] for i in range(0, len(padded), BATCH)]
-        with quiet():
-            label = np.concatenate([classes(self.estimator, batch, self.n_classes) for batch in batches])
+        with quiet(), guard(self.foreign):
+            label = np.concatenate([classes(self.estimator, one.copy(), self.n_classes) for one in batches])
             score = np.concatenate([_score(self.estimator, batch, self.n_classes) for batch in batches])
         return Predicted(label[: len(X)], score[: len(X)])
 
     def answers(self, X: Rows, needs: frozenset[str]) -> Answers:
-        """Return what the estimator says of rows X [rows, d], all at once."""
-        with quiet():
+        """Return what the estimator says of rows X [rows, d], all at once; each call gets a copy of them."""
+        with quiet(), guard(self.foreign):
             if not self.n_classes:
-                return Answers(value=values(self.estimator, X))
-            label = classes(self.estimator, X, self.n_classes)
-            rank = _rank(self.estimator, X, self.n_classes) if RANK in needs else None
-            shares = _probability(self.estimator, X, self.n_classes) if PROBABILITY in needs else None
+                return Answers(value=values(self.estimator, X.copy()))
+            label = classes(self.estimator, X.copy(), self.n_classes)
+            rank = _rank(self.estimator, X.copy(), self.n_classes) if RANK in needs else None
+            shares = _probability(self.estimator, X.copy(), self.n_classes) if PROBABILITY in needs else None
         return Answers(label, rank, shares)
 
     @classmethod
@@ -73,7 +78,8 @@ class FittedEstimator:
             ValueError: see ``packing.unpack``.
         """
         with quiet():  # such as that a class is deprecated
-            return cls(setting, unpack(content, n_features, known), n_classes)
+            estimator = unpack(content, n_features, known)
+        return cls(setting, estimator, n_classes, is_foreign(estimator))
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle the estimator in its canonical form: equal models are equal bytes."""
@@ -90,10 +96,34 @@ class FittedEstimator:
         return pack(self.estimator)
 
 
-def fit(estimator: Any, X: Rows, y: Classes) -> int:
-    """Fit an estimator to rows X [n, d] with class numbers y [n]; return the position of its status."""
-    with quiet() as caught:
-        estimator.fit(X, y)
+def is_foreign(estimator: Any) -> bool:
+    """Return whether an estimator, or one inside it, is of another package than scikit-learn."""
+    parts = [estimator, *estimator.get_params(deep=True).values()] if hasattr(estimator, "get_params") else []
+    classes = (type(part) for part in parts if hasattr(part, "get_params"))
+    return any(one.__module__.partition(".")[0] != LIBRARY for one in classes)
+
+
+def guard(foreign: bool, seed: int = 0) -> AbstractContextManager[None]:
+    """Contain the code of an estimator; see ``foreign``.
+
+    Scikit-learn's own needs none of it, and it would take as long as a fifth of a small fit.
+    """
+    return _guard(seed) if foreign else NO_GUARD
+
+
+@contextmanager
+def _guard(seed: int) -> Iterator[None]:
+    with contain(), preserve_state(seed):
+        yield
+
+
+def fit(estimator: Any, X: Rows, y: Classes, foreign: bool = False, seed: int = 0) -> int:
+    """Fit an estimator to rows X [n, d] with class numbers y [n]; return the position of its status.
+
+    It gets a copy of y, which it may overwrite as it may overwrite X; see ``guard`` for the others.
+    """
+    with quiet() as caught, guard(foreign, seed):
+        estimator.fit(X, y.copy())
     return status_of(caught)
 
 

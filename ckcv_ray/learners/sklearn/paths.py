@@ -95,7 +95,8 @@ class Plain(Path):
 
     def model(self, step: int) -> FittedEstimator:
         """Return one model."""
-        return FittedEstimator(self.settings[step], self._fits[step].estimator, self.block.task.n_classes)
+        block, estimator = self.block, self._fits[step].estimator
+        return FittedEstimator(self.settings[step], estimator, block.task.n_classes, block.learner.foreign)
 
     @cached_property
     def _fits(self) -> "list[Fit]":

@@ -1,0 +1,109 @@
+"""Whether the models of an estimator can be stored: tried before the fits, at each kind of setting."""
+
+import json
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ckcv_ray.data.schema import Index
+from ckcv_ray.data.task import Task
+from ckcv_ray.errors import InputError
+from ckcv_ray.learners.base import Setting
+from ckcv_ray.learners.foreign import contain
+from ckcv_ray.learners.sklearn.allowed import list_classes
+from ckcv_ray.learners.sklearn.packing import unpack
+from ckcv_ray.learners.watch import watch_fit
+
+if TYPE_CHECKING:
+    from ckcv_ray.learners.sklearn.learner import EstimatorLearner
+
+FEW_ROWS = (12, 60)  # rows of each class: on few a fit may fail that succeeds on more
+MOST_TRIED = 16  # settings
+NUMBER = "a number"
+_tried: set[tuple[str, str, int]] = set()  # estimator, setting and rows that were tried in this process
+
+
+def check_storable(learner: "EstimatorLearner", task: Task) -> None:
+    """Fit an estimator to a few rows of each class, at each kind of setting, and store the models in memory.
+
+    Raises:
+        InputError: a model cannot be stored.
+    """
+    text = json.dumps(learner.spec)
+    for setting in choose_settings(setting for path in learner.paths for setting in path):
+        for count in FEW_ROWS:
+            few = _rows_of_each(task, count)
+            key = text, json.dumps(dict(setting)), len(few)
+            if key in _tried:
+                break
+            if _try_to_store(learner, task, few, setting):
+                _tried.add(key)
+                break
+            if len(few) == task.n:
+                break
+
+
+def choose_settings(settings: Iterable[Setting], most: int = MOST_TRIED) -> list[Setting]:
+    """Return at most ``most`` settings that differ in kind.
+
+    Every word, list and truth value of a parameter is a kind of its own, and so are its least and its largest
+    number; all other numbers are one. Settings with a kind that none before has come first, then those with
+    another combination of kinds.
+    """
+    every = list(settings)
+    extremes = {name: _extremes(setting[name] for setting in every) for name in every[0]}
+    kinds: set[tuple[str, str]] = set()
+    combinations: set[tuple[tuple[str, str], ...]] = set()
+    first, later = list[Setting](), list[Setting]()
+    for setting in every:
+        own = tuple((name, _kind(value, extremes[name])) for name, value in setting.items())
+        if not kinds.issuperset(own):
+            first.append(setting)
+        elif own not in combinations:
+            later.append(setting)
+        kinds.update(own)
+        combinations.add(own)
+    return [*first, *later][:most]
+
+
+def _extremes(values: Iterable[Any]) -> tuple[Any, ...]:
+    numbers = [value for value in values if _is_number(value)]
+    return (min(numbers), max(numbers)) if numbers else ()
+
+
+def _kind(value: Any, extremes: tuple[Any, ...]) -> str:
+    return NUMBER if _is_number(value) and value not in extremes else json.dumps(value)
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _rows_of_each(task: Task, count: int) -> Index:
+    return np.concatenate([np.flatnonzero(task.y == c)[:count] for c in range(task.n_classes)])
+
+
+def _try_to_store(learner: "EstimatorLearner", task: Task, few: Index, setting: Setting) -> bool:
+    """Return whether a model was fitted and stored; False if it could not be fitted to so few rows.
+
+    Raises:
+        InputError: it cannot be stored.
+    """
+    key = "store", json.dumps(learner.spec), dict(setting), len(few)
+    text = f"on {len(few)} rows, to try whether its models can be stored"
+    try:
+        with contain(), watch_fit(key, text):
+            model, _ = learner.fitted(task, few, setting)
+    except Exception:  # any error of the estimator: evaluations will meet it again, and record it
+        return False
+    try:
+        with contain(), watch_fit(key, text):
+            unpack(model.content, task.X.shape[1], list_classes(learner.spec))
+    except Exception as error:  # skops raises errors of all kinds
+        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+        at = ", ".join(f"{name} = {value}" for name, value in setting.items())
+        raise InputError(
+            f"models of estimator {learner.spec['class']} cannot be stored{at and f' at {at}'}: {reason}"
+        ) from None
+    return True

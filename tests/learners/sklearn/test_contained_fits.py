@@ -1,0 +1,225 @@
+"""Fits that raise what ends a program, change what belongs to the process, write into rows, or fork."""
+
+import os
+import random
+import re
+import signal
+import sys
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from own_estimators import HoldsAFunctionAtTimes, Overwrites
+
+from ckcv_ray import Execution, InputError, RunError, Study, Task, evaluate, run
+from ckcv_ray.learners.foreign import EndedError, contain, preserve_state
+from ckcv_ray.learners.sklearn.learner import AnyEstimator
+from ckcv_ray.learners.sklearn.storable import choose_settings
+from ckcv_ray.runs.run import Job, run_job
+
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(40, 2))
+TASK = Task.of(X, (X[:, 1] > 0).astype(int))
+SERIAL = Execution("serial")
+
+
+def study(name: str, **more: Any) -> Study:
+    return Study.of(learner=f"own_estimators:{name}", param="dummy=0,1", k=(3,), n_splits=3, **more)
+
+
+ENDS = {
+    "ExitsInFit": r"SystemExit\(0\)",
+    "ExitsInPredict": r"SystemExit\(0\)",
+    "Interrupts": r"KeyboardInterrupt\(\)",
+    "EndsGenerators": r"GeneratorExit\(\)",
+    "RaisesStrange": r"Strange\('not to be caught'\)",
+}
+
+
+@pytest.mark.parametrize("name", ENDS)
+def test_whatever_a_fit_raises_is_a_recorded_failure(name: str) -> None:
+    result = run(study(name), TASK.X, TASK.y, execution=SERIAL)
+    assert result.setting == {"dummy": 0}
+    reasons = [reason for *_, reason in result.execution["failures"]]
+    assert reasons
+    for reason in reasons:
+        assert re.search(f"EndedError: it raised {ENDS[name]}, which would end the program$", reason.strip())
+
+
+@pytest.mark.parametrize("name", ["ExitsInFit", "ExitsInPredict"])
+def test_and_in_evaluate(name: str) -> None:
+    scored = evaluate(
+        TASK.X,
+        TASK.y,
+        learner=f"own_estimators:{name}",
+        param="dummy=1",
+        resampling="kfold:3",
+        execution=SERIAL,
+    )
+    assert len(scored.execution["failures"]) == 3
+
+
+def test_a_measure_that_exits_is_a_recorded_failure() -> None:
+    def exits(y: Any, predicted: Any) -> float:
+        sys.exit(0)
+
+    scored = evaluate(
+        TASK.X, TASK.y, learner="constant", measure=exits, resampling="kfold:3", execution=SERIAL
+    )
+    assert "SystemExit(0)" in str(scored.execution["failures"])
+
+
+def test_if_every_fit_exits_the_run_says_so() -> None:
+    with pytest.raises(RunError, match=r"it raised SystemExit\(0\), which would end the program"):
+        run(study("ExitsAlways"), TASK.X, TASK.y, execution=SERIAL)
+
+
+def test_on_ray_as_well(ray_session: None) -> None:
+    result = run(study("ExitsInFit"), TASK.X, TASK.y, execution=Execution("ray", 1))
+    assert "SystemExit(0)" in str(result.execution["failures"])
+
+
+@pytest.mark.parametrize("handler", ["default", "own", "swallowed"])
+def test_a_signal_of_the_user_interrupts_a_fit(handler: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And is neither recorded as a failure nor lost where the estimator catches it."""
+    number = signal.SIGUSR2 if handler == "own" else signal.SIGINT
+
+    def end(*_: object) -> None:
+        raise SystemExit(5)
+
+    def fit(self: Overwrites, X: Any, y: Any) -> Overwrites:
+        try:
+            os.kill(os.getpid(), number)
+            for _ in range(1000):
+                pass
+        except KeyboardInterrupt:
+            if handler != "swallowed":
+                raise
+        self.classes_, self.n_features_in_, self.share_ = np.unique(y), X.shape[1], 0.5
+        return self
+
+    before = signal.getsignal(number)
+    if handler == "own":
+        signal.signal(number, end)
+    monkeypatch.setattr("ckcv_ray.learners.sklearn.learner.check_storable", lambda *_: None)
+    monkeypatch.setattr(Overwrites, "fit", fit)
+    try:
+        with pytest.raises(SystemExit if handler == "own" else KeyboardInterrupt):
+            run(study("Overwrites"), TASK.X, TASK.y, execution=SERIAL)
+        assert signal.getsignal(number) is (end if handler == "own" else before)
+    finally:
+        signal.signal(number, before)
+
+
+def global_state() -> dict[str, Any]:
+    return {
+        "errors": np.geterr(),
+        "numbers": str(np.random.get_state()),  # noqa: NPY002
+        "own numbers": random.getstate(),
+        "filters": list(warnings.filters),
+        "handlers": [signal.getsignal(number) for number in signal.valid_signals()],
+        "alarm": signal.getitimer(signal.ITIMER_REAL),
+        "environment": dict(os.environ),
+        "folder": os.getcwd(),
+        "streams": (sys.stdin, sys.stdout, sys.stderr),
+    }
+
+
+def test_the_global_state_is_as_it_was() -> None:
+    before = global_state()
+    result = run(study("TouchesEverything"), TASK.X, TASK.y, execution=SERIAL)
+    assert result.execution["failures"] == []
+    for name, value in global_state().items():
+        assert value == before[name], name
+
+
+def test_global_random_numbers_follow_from_the_training_rows(ray_session: None) -> None:
+    found = []
+    for execution in (SERIAL, Execution("ray", 2)):
+        np.random.seed(len(found))  # noqa: NPY002
+        result = run(study("TouchesEverything"), TASK.X, TASK.y, execution=execution)
+        found.append([member.model.estimator.drawn_ for member in result.ensemble.members])
+    assert found[0] == found[1]
+    assert len({tuple(one) for one in found[0]}) == 3
+
+
+def test_a_removed_working_directory_does_no_harm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    monkeypatch.chdir(gone)
+    gone.rmdir()
+    with preserve_state(0):
+        pass
+
+
+def test_rows_and_labels_are_those_of_the_task_whatever_is_written_into_them() -> None:
+    digest = TASK.digest
+    options = {"param": "dummy=0,1,2", "resampling": "kfold:4", "execution": SERIAL}
+    scored = evaluate(TASK.X, TASK.y, learner="own_estimators:Overwrites", measure="accuracy,auc", **options)
+    assert scored.execution["failures"] == []
+    assert np.ptp(scored.totals, axis=1).max() == 0.0
+    result = run(study("Overwrites"), TASK.X, TASK.y, execution=SERIAL)
+    assert TASK.digest == digest == Task.of(TASK.X, TASK.y).digest
+    shares = [member.model.estimator.share_ for member in result.ensemble.members]
+    for member, share in zip(result.ensemble.members, shares, strict=True):
+        train, _ = result.problem.rows("refit", 0, member.split)  # type: ignore[arg-type]
+        assert share == float(np.mean(result.problem.task.y[train]))
+        predicted = member.model.predict(TASK.X[:5])
+        assert predicted.score.tolist() == np.where(predicted.label == 1, 1.0, -1.0).tolist()
+
+
+@pytest.mark.parametrize("name", ["Forks", "ForksInPredict", "ForksAndExits"])
+def test_a_child_that_forks_ends_where_it_would_go_on_with_our_code(name: str, tmp_path: Path) -> None:
+    out, ours = tmp_path / "run", os.getpid()
+    result = run_job(Job(study(name), TASK, out), SERIAL, stop=lambda: _note_process(tmp_path, ours))
+    assert result.execution["failures"] == []
+    assert os.getpid() == ours
+    assert not (tmp_path / "child").exists()
+    assert not (out / ".lock").exists()
+
+
+def _note_process(folder: Path, ours: int) -> bool:
+    if os.getpid() != ours:
+        (folder / "child").touch()
+    return False
+
+
+def test_what_ends_the_program_is_contained_anywhere() -> None:
+    with pytest.raises(EndedError, match="it raised SystemExit"), contain():
+        sys.exit(0)
+    with pytest.raises(KeyboardInterrupt), contain():
+        signal.raise_signal(signal.SIGINT)
+    with pytest.raises(ValueError, match="as it is"), contain():
+        raise ValueError("as it is")
+
+
+@pytest.mark.parametrize("param", ["kind=plain,odd", "flag=false,true", "dummy=0,1,2,9"])
+def test_a_model_that_cannot_be_stored_is_found_at_each_kind_of_setting(param: str, tmp_path: Path) -> None:
+    own = Study.of(learner="own_estimators:HoldsAFunctionAtTimes", param=param, k=(3,), n_splits=3)
+    with pytest.raises(
+        InputError, match=r"HoldsAFunctionAtTimes cannot be stored at (kind = odd|flag|dummy = 9)"
+    ):
+        run(own, TASK.X, TASK.y, out=tmp_path / "run", execution=SERIAL)
+    assert not (tmp_path / "run").exists()
+
+
+def test_settings_that_are_tried_cover_each_kind_and_are_few() -> None:
+    every = [{"a": a, "b": b, "c": c} for a in "xyz" for b in range(100) for c in (None, [1], True)]
+    chosen = choose_settings(every)
+    assert len(chosen) == 16
+    assert {setting["a"] for setting in chosen} == set("xyz")
+    assert {0, 99} <= {setting["b"] for setting in chosen}
+    assert {str(setting["c"]) for setting in chosen} == {"None", "[1]", "True"}
+    assert choose_settings([{}]) == [{}]
+
+
+def test_what_was_tried_is_not_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    fits = []
+    fit = HoldsAFunctionAtTimes.fit
+    monkeypatch.setattr(HoldsAFunctionAtTimes, "fit", lambda *a: fits.append(1) or fit(*a))
+    one = AnyEstimator({"kind": ("first", "second")}, estimator="own_estimators:HoldsAFunctionAtTimes")
+    one.canonical(TASK)
+    one.canonical(TASK)
+    assert len(fits) == 2
