@@ -6,7 +6,7 @@ the folder's files.
 """
 
 from collections.abc import Callable, Sequence
-from functools import partial
+from functools import cache, partial
 from os import PathLike
 from typing import Any, NamedTuple
 
@@ -394,10 +394,12 @@ def _known(formatted: Callable[[float], str], value: float | None) -> str:
     return "–" if value is None else formatted(value)
 
 
+@cache
 def template(name: str) -> Any:
-    """Return a template that escapes everything, with filters that format numbers."""
+    """Return a template that escapes everything, with filters that format numbers; each is compiled once."""
     environment = Environment(
         loader=PackageLoader("ckcv_ray.reports"),
+        auto_reload=False,
         autoescape=True,
         undefined=StrictUndefined,
         finalize=lambda value: printable(value) if type(value) is str else value,
