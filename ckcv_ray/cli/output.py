@@ -11,6 +11,7 @@ import pyarrow as pa
 from pyarrow import csv, parquet
 from rich.console import Console
 
+from ckcv_ray.data.cells import decoded
 from ckcv_ray.data.named import is_named
 from ckcv_ray.data.schema import is_text
 from ckcv_ray.data.survey import survey
@@ -93,7 +94,7 @@ def _escape_text(table: pa.Table, safe: bool) -> pa.Table:
     """Escape control characters in text and, if ``safe``, what a spreadsheet would execute."""
     for i, field in enumerate(table.schema):
         if pa.types.is_dictionary(field.type):
-            table = table.set_column(i, field.name, table.column(i).cast(field.type.value_type))
+            table = table.set_column(i, field.name, decoded(table.column(i)))
         if is_text(table.schema.field(i).type):
             table = table.set_column(i, field.name, _escaped(table.column(i), safe))
     names = [_cell(name, not name.isprintable(), safe) for name in table.column_names]
