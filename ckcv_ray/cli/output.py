@@ -4,6 +4,7 @@ import json
 import os
 import sys
 from contextlib import suppress
+from csv import reader
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -19,8 +20,11 @@ from ckcv_ray.data.task import Task
 from ckcv_ray.errors import StoreError, counted, escaped, plain, printable
 from ckcv_ray.runs.load import environment_changes
 from ckcv_ray.storage.folder import RunFolder
-from ckcv_ray.storage.pages import write_page
+from ckcv_ray.storage.pages import check_page, write_page
 
+WRITTEN = ("row", "prediction", "member", "score", "share", "referred")  # columns of predictions
+PREDICTIONS = "a file of predictions"
+LONGEST_HEADER = 1 << 16
 MOST_SURVEYED = 10_000_000  # cells
 MOST_SHOWN = 40  # columns
 LONGEST_NAME = 30
@@ -87,7 +91,25 @@ def write_table(table: pa.Table, out: Path | None, folder: RunFolder, safe: bool
     else:
         parquet.write_table(table, sink)
     if out is not None:
-        write_page(folder.files, str(out), sink.getvalue())
+        write_page(folder.files, str(out), sink.getvalue(), are_predictions, PREDICTIONS)
+
+
+def check_table(out: Path, folder: RunFolder) -> None:
+    """Raise InputError if predictions cannot be written to a file, before they are made."""
+    check_page(folder.files, str(out), are_predictions, PREDICTIONS)
+
+
+def are_predictions(file: Path) -> bool:
+    """Return whether a file has the columns of predictions; one column may be among them that was kept."""
+    try:
+        if file.suffix == ".csv":
+            with file.open(encoding="utf-8", newline="") as stream:
+                names = next(reader([stream.readline(LONGEST_HEADER)]), [])
+        else:
+            names = parquet.read_schema(file).names
+    except Exception:  # readers raise errors of all kinds
+        return False
+    return names[:1] == ["row"] and any(tuple(names[at : at + 4]) == WRITTEN[1:5] for at in (1, 2))
 
 
 def _escape_text(table: pa.Table, safe: bool) -> pa.Table:
