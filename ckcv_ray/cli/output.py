@@ -65,6 +65,22 @@ def silence(stream: TextIO) -> bool:
         return True
 
 
+def open_closed_streams() -> None:
+    """Open standard streams that are closed (``>&-``), so that no file takes their place.
+
+    What is written to standard output then fails, as to a full disk; messages are dropped.
+    """
+    for number, (name, mode) in enumerate((("stdin", "r"), ("stdout", "w"), ("stderr", "w"))):
+        if getattr(sys, name) is None:
+            with suppress(OSError):  # closed by now, if it ever was open
+                os.close(number)
+            descriptor = os.open(os.devnull, os.O_WRONLY if name == "stderr" else os.O_RDONLY)
+            if descriptor != number:
+                os.dup2(descriptor, number)
+                os.close(descriptor)
+            setattr(sys, name, os.fdopen(number, mode, closefd=False))
+
+
 def say_columns(task: Task) -> None:
     """Print what was understood of the columns of a table, and what looks like a mistake in them."""
     if is_named(task.source) or task.X.size > MOST_SURVEYED:
