@@ -18,7 +18,7 @@ import typer
 from ckcv_ray.cli import evaluate, predict, run, verify
 from ckcv_ray.cli.display import DownloadBar
 from ckcv_ray.cli.options import complete, option
-from ckcv_ray.cli.output import Messages, console, say, silence
+from ckcv_ray.cli.output import Messages, console, open_closed_streams, say, silence
 from ckcv_ray.cli.run import Folder
 from ckcv_ray.data.ida import NAME as IDA_NAME
 from ckcv_ray.data.ida import fetch as fetch_archive
@@ -125,6 +125,7 @@ def report(
 
 def main() -> None:
     """Run the ``ckcv`` command; this package's errors become one message and an exit code."""
+    open_closed_streams()
     stream = sys.stderr
     sys.stderr = Messages(stream) if stream is not None else stream
     try:

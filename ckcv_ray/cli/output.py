@@ -4,6 +4,7 @@ import json
 import os
 import sys
 from contextlib import suppress
+from csv import reader
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -11,6 +12,7 @@ import pyarrow as pa
 from pyarrow import csv, parquet
 from rich.console import Console
 
+from ckcv_ray.data.cells import decoded
 from ckcv_ray.data.named import is_named
 from ckcv_ray.data.schema import is_text
 from ckcv_ray.data.survey import survey
@@ -18,8 +20,11 @@ from ckcv_ray.data.task import Task
 from ckcv_ray.errors import StoreError, counted, escaped, plain, printable
 from ckcv_ray.runs.load import environment_changes
 from ckcv_ray.storage.folder import RunFolder
-from ckcv_ray.storage.pages import write_page
+from ckcv_ray.storage.pages import check_page, write_page
 
+WRITTEN = ("row", "prediction", "member", "score", "share", "referred")  # columns of predictions
+PREDICTIONS = "a file of predictions"
+LONGEST_HEADER = 1 << 16
 MOST_SURVEYED = 10_000_000  # cells
 MOST_SHOWN = 40  # columns
 LONGEST_NAME = 30
@@ -60,6 +65,22 @@ def silence(stream: TextIO) -> bool:
         return True
 
 
+def open_closed_streams() -> None:
+    """Open standard streams that are closed (``>&-``), so that no file takes their place.
+
+    What is written to standard output then fails, as to a full disk; messages are dropped.
+    """
+    for number, (name, mode) in enumerate((("stdin", "r"), ("stdout", "w"), ("stderr", "w"))):
+        if getattr(sys, name) is None:
+            with suppress(OSError):  # closed by now, if it ever was open
+                os.close(number)
+            descriptor = os.open(os.devnull, os.O_WRONLY if name == "stderr" else os.O_RDONLY)
+            if descriptor != number:
+                os.dup2(descriptor, number)
+                os.close(descriptor)
+            setattr(sys, name, os.fdopen(number, mode, closefd=False))
+
+
 def say_columns(task: Task) -> None:
     """Print what was understood of the columns of a table, and what looks like a mistake in them."""
     if is_named(task.source) or task.X.size > MOST_SURVEYED:
@@ -86,14 +107,32 @@ def write_table(table: pa.Table, out: Path | None, folder: RunFolder, safe: bool
     else:
         parquet.write_table(table, sink)
     if out is not None:
-        write_page(folder.files, str(out), sink.getvalue())
+        write_page(folder.files, str(out), sink.getvalue(), are_predictions, PREDICTIONS)
+
+
+def check_table(out: Path, folder: RunFolder) -> None:
+    """Raise InputError if predictions cannot be written to a file, before they are made."""
+    check_page(folder.files, str(out), are_predictions, PREDICTIONS)
+
+
+def are_predictions(file: Path) -> bool:
+    """Return whether a file has the columns of predictions; one column may be among them that was kept."""
+    try:
+        if file.suffix == ".csv":
+            with file.open(encoding="utf-8", newline="") as stream:
+                names = next(reader([stream.readline(LONGEST_HEADER)]), [])
+        else:
+            names = parquet.read_schema(file).names
+    except Exception:  # readers raise errors of all kinds
+        return False
+    return names[:1] == ["row"] and any(tuple(names[at : at + 4]) == WRITTEN[1:5] for at in (1, 2))
 
 
 def _escape_text(table: pa.Table, safe: bool) -> pa.Table:
     """Escape control characters in text and, if ``safe``, what a spreadsheet would execute."""
     for i, field in enumerate(table.schema):
         if pa.types.is_dictionary(field.type):
-            table = table.set_column(i, field.name, table.column(i).cast(field.type.value_type))
+            table = table.set_column(i, field.name, decoded(table.column(i)))
         if is_text(table.schema.field(i).type):
             table = table.set_column(i, field.name, _escaped(table.column(i), safe))
     names = [_cell(name, not name.isprintable(), safe) for name in table.column_names]

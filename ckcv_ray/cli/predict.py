@@ -13,7 +13,7 @@ from ckcv_ray.claims.percent import nearest
 from ckcv_ray.claims.wording import repeats_statement
 from ckcv_ray.cli.data_options import SOURCES, IdaFile, reading_of
 from ckcv_ray.cli.options import flag, option, with_options
-from ckcv_ray.cli.output import say, write_table
+from ckcv_ray.cli.output import WRITTEN, check_table, say, write_table
 from ckcv_ray.cli.run import Folder
 from ckcv_ray.cli.verify import rows_to_test_of
 from ckcv_ray.data.files import HELD, Reading
@@ -27,8 +27,6 @@ from ckcv_ray.runs.load import load_run
 from ckcv_ray.runs.result import Result
 from ckcv_ray.storage.folder import RunFolder
 from ckcv_ray.validation import as_path, quoted
-
-WRITTEN = ("row", "prediction", "member", "score", "share", "referred")  # columns
 
 
 class By(NamedTuple):
@@ -154,6 +152,8 @@ def predict(
     _check_out(out, csv_safe)
     if refer and by.nested:
         raise InputError("refer and nested exclude each other: choose one of them")
+    if out is not None:
+        check_table(out, RunFolder(folder))
     result = load_run(folder, allow_pickle)
     chosen = rows_to_test_of(source, ida_file, reading)
     if out is not None and out.exists() and not is_named(source) and out.samefile(source):

@@ -24,6 +24,7 @@ from ckcv_ray.data.forms import (
     positions_by_value,
 )
 from ckcv_ray.data.kinds import Column, ColumnKind
+from ckcv_ray.data.limits import check_bytes, count_text_bytes
 from ckcv_ray.data.schema import NUMBERS, distinct, is_text
 
 Values = NDArray[np.float64]
@@ -110,9 +111,14 @@ def read_cells(cells: Cells, column: Column) -> Read:
 
 
 def decoded(values: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Return the values of a column, which may be a dictionary that holds a value, or none, twice."""
+    """Return the values of a column, which may be a dictionary that holds a value, or none, twice.
+
+    Raises:
+        InputError: they take too many bytes.
+    """
     if not pa.types.is_dictionary(values.type):
         return values
+    check_bytes("a column", count_text_bytes(values))
     chunks = [chunk.dictionary_decode() for chunk in values.chunks]
     return pa.chunked_array(chunks, values.type.value_type)
 

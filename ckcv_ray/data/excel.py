@@ -6,7 +6,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from ckcv_ray.data.limits import MOST_CELLS, check_bytes, check_size
+from ckcv_ray.data.excel_sizes import MOST_CELLS, MOST_ROWS, check_workbook
+from ckcv_ray.data.limits import check_bytes, check_size
 from ckcv_ray.errors import InputError
 
 FORMULA = "f"  # openpyxl's type of a cell
@@ -28,8 +29,9 @@ def read_excel(path: Path, sheet: str | None = None) -> pa.Table:
         raise InputError(
             f"{str(path)!r} needs openpyxl: pip install 'ckcv-ray[excel]', or save the sheet as CSV"
         ) from None
+    check_bytes(repr(str(path)), path.stat().st_size)
     with zipfile.ZipFile(path) as archive:
-        check_bytes(repr(str(path)), sum(member.file_size for member in archive.infolist()))
+        check_workbook(archive, repr(str(path)))
     book = load_workbook(path, read_only=True, keep_links=False)
     try:
         return _columns(book[_sheet(book.sheetnames, sheet, path)], path)
@@ -49,27 +51,38 @@ def _sheet(names: list[str], asked: str | None, path: Path) -> str:
 def _columns(sheet: Any, path: Path) -> pa.Table:
     rows: list[list[Any]] = []
     cells = 0
-    for row in sheet.iter_rows():
+    sheet.reset_dimensions()  # nobody vouches for them: rows are as long as their cells are many
+    for number, row in enumerate(sheet.iter_rows()):
         for cell in row:
             if cell.data_type == FORMULA:
                 raise InputError(
                     f"{str(path)!r} has a formula in cell {cell.coordinate}, and tables hold values: "
                     "put values in place of formulas, such as by saving it as CSV"
                 )
-        cells += len(row)
-        if cells > MOST_CELLS:
-            raise InputError(f"{str(path)!r} has more than {MOST_CELLS:,} cells: leave out columns or rows")
         values = [cell.value for cell in row]
-        if any(value is not None for value in values):
+        while values and values[-1] is None:
+            values.pop()
+        cells += len(values)
+        if cells > MOST_CELLS or number > MOST_ROWS:
+            raise InputError(
+                f"{str(path)!r} has more than {MOST_CELLS:,} cells or {MOST_ROWS:,} rows: save the table as "
+                "CSV, or leave out columns or rows"
+            )
+        if values:
             rows.append(values)
     if not rows:
         raise InputError(f"{str(path)!r} has an empty sheet: the first row names the columns")
     width = max(map(len, rows))
     check_size(repr(str(path)), len(rows), width)
     names = ["" if name is None else str(name) for name in rows[0]] + [""] * (width - len(rows[0]))
-    columns = [[row[i] if i < len(row) else None for row in rows[1:]] for i in range(width)]
-    named = [i for i in range(width) if names[i] or any(value is not None for value in columns[i])]
-    return pa.Table.from_arrays([_array(columns[i]) for i in named], names=[names[i] for i in named])
+    filled = [bool(name) for name in names]
+    for row in rows[1:]:
+        for i, value in enumerate(row):
+            if value is not None:
+                filled[i] = True
+    kept = [i for i in range(width) if filled[i]]
+    arrays = (_array([row[i] if i < len(row) else None for row in rows[1:]]) for i in kept)
+    return pa.Table.from_arrays(list(arrays), names=[names[i] for i in kept])
 
 
 def _array(values: list[Any]) -> pa.Array:

@@ -15,12 +15,20 @@ from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 from pyarrow import parquet
 
+from ckcv_ray.data import feather_sizes, parquet_sizes
 from ckcv_ray.data.excel import read_excel
-from ckcv_ray.data.limits import LINE_BYTES, MOST_BYTES, check_bytes, check_size
+from ckcv_ray.data.limits import (
+    LINE_BYTES,
+    MOST_BYTES,
+    MOST_CELLS,
+    check_bytes,
+    check_expanded,
+    check_size,
+    count_cell_bytes,
+)
 from ckcv_ray.data.text import COMPRESSED, inflated, read_text
 from ckcv_ray.errors import InputError, raising
 from ckcv_ray.validation import as_path
@@ -177,31 +185,49 @@ def check_parquet_size(source: Path | BinaryIO, most_rows: int, most: int) -> pa
     """Return the schema of a Parquet file, limited to ``most_rows`` rows and ``most`` values.
 
     Raises:
-        InputError: its footer declares more, or more bytes than that many numbers and texts may take.
+        InputError: it holds more, or takes more bytes than that many numbers and texts may.
     """
+    most_bytes = 16 * most + MOST_BYTES
     with parquet.ParquetFile(source) as file:
         metadata, schema = file.metadata, file.schema_arrow
-        groups = [metadata.row_group(i) for i in range(metadata.num_row_groups)]
-        size = sum(abs(group.total_byte_size) for group in groups)
-        values = metadata.num_rows * metadata.num_columns
-        if any(map(pa.types.is_nested, schema.types)):
-            # Arrow aborts the process if it is asked for the metadata of a column and they are damaged; in
-            # reading, which here keeps nothing, it raises.
-            file.scan_contents()
-            columns = [group.column(i) for group in groups for i in range(group.num_columns)]
-            values = max(values, sum(abs(column.num_values) for column in columns))
-    if values > most or metadata.num_rows > most_rows:
-        allowed = f"at most {most:,} values in {most_rows:,} rows can be read"
-        raise InputError(f"it holds {values:,} values in {metadata.num_rows:,} rows: {allowed}")
-    if size > 16 * most + MOST_BYTES:
-        raise InputError(
-            f"it takes {size >> 20:,} MiB: at most {16 * most + MOST_BYTES >> 20:,} MiB can be read"
-        )
+        rows = max(metadata.num_rows, _count_rows(metadata))
+        values, size = rows * metadata.num_columns, rows * sum(map(count_cell_bytes, schema.types))
+        _check_parquet(rows, values, size, most_rows, most, most_bytes)
+        values = entries = size = 0
+        with _opened(source) as stream:
+            for one in parquet_sizes.read_sizes(stream, file.schema, most_bytes):
+                values, entries, size = values + one.values, entries + one.entries, size + one.size
+                _check_parquet(rows, max(values, entries), size, most_rows, most, most_bytes)
     return schema
+
+
+def _check_parquet(rows: int, values: int, size: int, most_rows: int, most: int, most_bytes: int) -> None:
+    if values > most or rows > most_rows:
+        allowed = f"at most {most:,} values in {most_rows:,} rows can be read"
+        raise InputError(f"it holds {values:,} values in {rows:,} rows: {allowed}")
+    if size > most_bytes:
+        raise InputError(f"it takes {size >> 20:,} MiB: at most {most_bytes >> 20:,} MiB can be read")
+
+
+def _count_rows(metadata: parquet.FileMetaData) -> int:
+    """Return the rows of all row groups together; the file may say something else of itself."""
+    return sum(max(0, metadata.row_group(i).num_rows) for i in range(metadata.num_row_groups))
+
+
+@contextmanager
+def _opened(source: Path | BinaryIO) -> Iterator[BinaryIO]:
+    """Open a path for reading; a file that is open stays so."""
+    if not isinstance(source, Path):
+        yield source
+        return
+    with source.open("rb", buffering=0) as stream:
+        yield stream  # type: ignore[misc]
 
 
 def is_plain(kind: pa.DataType) -> bool:
     """Return whether cells of a type are single values: no lists, no bytes of a width the file chooses."""
+    if pa.types.is_dictionary(kind):
+        return is_plain(kind.value_type) and not pa.types.is_dictionary(kind.value_type)
     fixed = pa.types.is_fixed_size_binary(kind) or isinstance(kind, pa.BaseExtensionType)
     return not (fixed or pa.types.is_nested(kind))
 
@@ -221,15 +247,10 @@ def read_parquet(
     """
     text = [field.name for field in parquet.read_schema(source) if _is_text(field.type)]
     table = _read_table(source, text, columns, verified)
-    where = repr(str(source)) if isinstance(source, Path) else "it"
-    total = 0
+    check_expanded(repr(str(source)) if isinstance(source, Path) else "it", table)
     for i, column in enumerate(table.schema):
         if column.name in text and pa.types.is_dictionary(column.type):
-            encoded = table.column(i)
-            total += (size := _expanded_size(encoded))
-            check_bytes(f"{where}: column {column.name!r}", size)
-            check_bytes(f"{where}: its text", total)
-            table = table.set_column(i, column.name, encoded.cast(column.type.value_type))
+            table = table.set_column(i, column.name, table.column(i).cast(column.type.value_type))
     return table
 
 
@@ -246,11 +267,20 @@ def _read_table(
 
 
 def _parquet(path: Path) -> pa.Table:
-    with parquet.ParquetFile(path) as file:
-        metadata, fields = file.metadata, list(file.schema_arrow)
-        check_size(repr(str(path)), metadata.num_rows, metadata.num_columns)
-        groups = (metadata.row_group(i) for i in range(metadata.num_row_groups))
-        check_bytes(repr(str(path)), sum(group.total_byte_size for group in groups))
+    name = repr(str(path))
+    with parquet.ParquetFile(path) as file, _opened(path) as stream:
+        fields, rows = list(file.schema_arrow), max(file.metadata.num_rows, _count_rows(file.metadata))
+        check_size(name, rows, file.metadata.num_columns)
+        check_bytes(
+            name, rows * sum(count_cell_bytes(field.type) for field in fields if is_plain(field.type))
+        )
+        values = entries = size = 0
+        for one in parquet_sizes.read_sizes(stream, file.schema, MOST_BYTES):
+            if not file.schema.column(one.position).max_repetition_level:  # lists are not read
+                values, entries = values + one.values, entries + one.entries
+            if max(values, entries) > MOST_CELLS:
+                raise InputError(f"{name} holds {values:,} values: at most {MOST_CELLS:,} can be read")
+            check_bytes(name, size := size + one.size)
     flat = [field.name for field in fields if is_plain(field.type)]
     columns = read_parquet(path, flat if len(flat) < len(fields) else None)
     for i, field in enumerate(fields):
@@ -274,16 +304,22 @@ def _withheld(field: pa.Field) -> pa.Field:
 
 def _feather(path: Path) -> pa.Table:
     check_bytes(repr(str(path)), path.stat().st_size)
+    rows = size = 0
+    with path.open("rb", buffering=0) as stream:
+        for one in feather_sizes.read_sizes(stream):
+            check_size(repr(str(path)), rows := rows + one.rows, 1)
+            check_bytes(repr(str(path)), size := size + one.size)
     options = pa.ipc.IpcReadOptions(use_threads=False)
-    batches, size = [], 0
+    batches = []
     with pa.ipc.open_file(str(path), options=options) as file:
+        check_size(repr(str(path)), rows, len(file.schema))
         for i in range(file.num_record_batches):
             batches.append(batch := file.get_batch(i))
             batch.validate(full=True)  # a reader follows offsets as they are
-            check_bytes(repr(str(path)), size := size + batch.get_total_buffer_size())
-        columns = pa.Table.from_batches(batches, file.schema)
+        columns = _flat(pa.Table.from_batches(batches, file.schema))
     check_size(repr(str(path)), columns.num_rows, columns.num_columns)
-    return _flat(columns)
+    check_expanded(repr(str(path)), columns)
+    return columns
 
 
 def _npz(path: Path) -> pa.Table:
@@ -326,14 +362,6 @@ def _is_text(kind: pa.DataType) -> bool:
         or pa.types.is_large_binary(kind)
         or pa.types.is_string_view(kind)
         or pa.types.is_binary_view(kind)
-    )
-
-
-def _expanded_size(column: pa.ChunkedArray) -> int:
-    """Count the bytes of a column of text once its dictionary is expanded."""
-    return sum(
-        pc.sum(pc.take(pc.binary_length(chunk.dictionary), chunk.indices)).as_py() or 0
-        for chunk in column.chunks
     )
 
 

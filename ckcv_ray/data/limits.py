@@ -1,4 +1,11 @@
-"""Sizes up to which tables are read: a small file may expand to a large one, or claim to."""
+"""Sizes up to which tables are read: a small file may expand to a large one, or claim to.
+
+Limits are those of what a file expands to, and are checked before memory is allocated for it.
+"""
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from ckcv_ray.errors import InputError
 
@@ -22,3 +29,60 @@ def check_bytes(name: str, size: int) -> None:
     """Raise InputError if something takes too many bytes to be read."""
     if size > MOST_BYTES:
         raise InputError(f"{name} takes {size >> 20:,} MiB: at most {MOST_BYTES >> 20:,} MiB can be read")
+
+
+def check_expanded(name: str, columns: pa.Table) -> None:
+    """Raise InputError if columns take too many bytes once each cell holds its own value."""
+    rows, text = columns.num_rows, 0
+    check_bytes(name, rows * sum(map(count_cell_bytes, columns.schema.types)))
+    for i, field in enumerate(columns.schema):
+        size = count_text_bytes(columns.column(i))
+        check_bytes(f"{name}: column {field.name!r}", size)
+        check_bytes(f"{name}: its text", text := text + size)
+
+
+def count_cell_bytes(kind: pa.DataType) -> int:
+    """Return the bytes of a cell of a type, without those of text."""
+    kind = kind.value_type if pa.types.is_dictionary(kind) else kind
+    try:
+        return -(-kind.bit_width // 8)
+    except ValueError:  # cells of this type have no fixed width
+        return 0
+
+
+def count_text_bytes(column: pa.ChunkedArray) -> int:
+    """Count the bytes of text whose cells share it (dictionaries and views) once each cell has its own."""
+    kind = column.type
+    if pa.types.is_dictionary(kind) and _has_lengths(kind.value_type):
+        lengths = (pc.take(_measure(chunk.dictionary), chunk.indices) for chunk in column.chunks)
+    elif _is_view(kind):
+        lengths = map(_measure, column.chunks)
+    else:
+        return 0
+    return sum(pc.sum(one).as_py() or 0 for one in lengths)
+
+
+def _measure(texts: pa.Array) -> pa.Array:
+    """Return the length of each text in bytes."""
+    if not _is_view(texts.type):
+        return pc.binary_length(texts)
+    if not len(texts):
+        return pa.array([], pa.int64())
+    views = np.frombuffer(texts.buffers()[1], np.int32)[::4]  # of 16 bytes, which begin with the length
+    lengths = views[texts.offset : texts.offset + len(texts)].astype(np.int64)
+    return pa.array(lengths, mask=texts.is_null().to_numpy(zero_copy_only=False))
+
+
+def _is_view(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_string_view(kind) or pa.types.is_binary_view(kind))
+
+
+def _has_lengths(kind: pa.DataType) -> bool:
+    is_kind = (
+        pa.types.is_string,
+        pa.types.is_large_string,
+        pa.types.is_binary,
+        pa.types.is_large_binary,
+        _is_view,
+    )
+    return any(test(kind) for test in is_kind)

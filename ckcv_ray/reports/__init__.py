@@ -5,7 +5,7 @@ from os import PathLike
 from ckcv_ray.runs.assess import load_scores
 from ckcv_ray.runs.load import load_run
 from ckcv_ray.storage.folder import RunFolder
-from ckcv_ray.storage.pages import write_report
+from ckcv_ray.storage.pages import check_report, write_report
 from ckcv_ray.study.procedure import Procedure
 
 
@@ -21,10 +21,12 @@ def report(folder: str | PathLike[str], out: str | PathLike[str] | None = None) 
 
     Raises:
         StoreError: the folder holds no finished run, or it is damaged.
-        InputError: the report cannot be written, or would replace a file of the run.
+        InputError: the report cannot be written, or would replace a file that is no report.
     """
     run = RunFolder(folder)
-    if isinstance(run.require().study, Procedure):
+    identity = run.require()
+    check_report(run.files, out)
+    if isinstance(identity.study, Procedure):
         scores = load_scores(folder)
         from ckcv_ray.reports.scores_page import scores_page
 

@@ -201,7 +201,7 @@ class ScoreRecorder(Recorder):
         result = _assessed(self.collector, execution)
         if self.folder is not None:
             self.folder.reopen()
-            self.folder.write_scores(self.problem.run_id, result.table(), result.to_json())
+            self.folder.write_scores(self.problem.run_id, result.table(), result.summary_json())
             self.folder.write_manifest(execution)
         return result
 

@@ -205,7 +205,12 @@ class Assessed:
         return self.table().to_pandas()
 
     def to_json(self) -> dict[str, Any]:
-        """Return the summary as JSON values; what is not known is null."""
+        """Return the summary and its cost as JSON values; what is not known is null."""
+        costs = {name: self.execution.get(name) for name in ("fits", "seconds")}
+        return self.summary_json() | costs
+
+    def summary_json(self) -> dict[str, Any]:
+        """Return the summary as JSON values, without what depends on the run; what is not known is null."""
         return {
             "run_id": self.problem.run_id,
             "procedure": self.problem.study.to_json(),
@@ -215,8 +220,6 @@ class Assessed:
             "complete": self.complete,
             "entries": [self._entry_json(entry) for entry in self.entries],
             "comparisons": {score.name: self._compared_json(score) for score in self.scores},
-            "fits": self.execution.get("fits"),
-            "seconds": self.execution.get("seconds"),
         }
 
     @cached_property

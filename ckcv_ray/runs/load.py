@@ -49,6 +49,7 @@ def is_finished(problem: Problem | Assessment, folder: RunFolder) -> bool:
     if identity is None or identity.run_id == problem.run_id:
         lacking = folder.lacks_outer_splits(problem)
         if identity is not None and folder.finished and not lacking and not folder.differing():
+            folder.remove_left_lock()  # of a process that was killed after it had written the result
             return True
         folder.files.check_writable()
         folder.check_room(problem)

@@ -33,7 +33,7 @@ from ckcv_ray.core.named_divisions import Splits
 from ckcv_ray.data.kinds import schema_of
 from ckcv_ray.data.limits import MOST_CELLS, MOST_ROWS
 from ckcv_ray.data.task import Task, stored_task
-from ckcv_ray.errors import InputError, StoreError, counted, raising
+from ckcv_ray.errors import CKCVError, InputError, StoreError, counted, raising
 from ckcv_ray.learners.ensemble import Models
 from ckcv_ray.storage import candidates, formats, log, models, splits
 from ckcv_ray.storage.execution import read_metadata
@@ -257,6 +257,8 @@ class RunFolder:
             self.files.lock.acquire()
             for name in filter(_is_temporary, self._run_files()):  # left by a killed process
                 self.files.delete(name)
+            for outer in range(self.outer_splits()):  # inner runs lock their folders only while this one is
+                self.inner(outer).remove_left_lock()
         except OSError as error:
             self.files.lock.release()
             raise unwritable(self.files.root, error) from None
@@ -264,6 +266,19 @@ class RunFolder:
     def release(self) -> None:
         """Unlock the folder and remove the lock file."""
         self.files.lock.release()
+
+    def remove_left_lock(self) -> None:
+        """Remove the lock file, and temporary files, of a process that was killed.
+
+        No effect if a process still holds the lock, or if the folder cannot be written.
+        """
+        if not self.files.exists(LOCK) or self.files.lock.busy:
+            return
+        try:
+            self.acquire()
+        except CKCVError:  # nothing depends on it: the result is complete without
+            return
+        self.release()
 
     def begin(self, problem: Problem | Assessment) -> None:
         """Write the data and the study."""

@@ -1,12 +1,14 @@
 """Files written from a run that are not part of it: the HTML report in its folder, and files elsewhere."""
 
 import hashlib
+from collections.abc import Callable
 from os import PathLike
+from pathlib import Path
 
 import pyarrow as pa
 
 from ckcv_ray.errors import InputError
-from ckcv_ray.storage.files import Files, is_replaceable, write_atomically
+from ckcv_ray.storage.files import Files, check_regular, is_replaceable, write_atomically
 from ckcv_ray.validation import as_path
 
 REPORT = "report.html"
@@ -19,11 +21,26 @@ def write_report(files: Files, page: str, out: str | PathLike[str] | None = None
     The checksum is a last line with the SHA-256 of everything before it.
 
     Raises:
-        InputError: it cannot be written, or would replace a file of the run.
+        InputError: it cannot be written, or would replace something else than a report.
     """
     final = str(files.path(REPORT)) if out is None else str(as_path("out", out))
-    write_page(files, final, _with_checksum(page.encode()))
+    write_page(files, final, _with_checksum(page.encode()), is_report, "a report")
     return final
+
+
+def check_report(files: Files, out: str | PathLike[str] | None) -> None:
+    """Raise InputError if a report cannot be written to ``out``, before it is made."""
+    if out is not None:
+        check_page(files, str(as_path("out", out)), is_report, "a report")
+
+
+def is_report(file: Path) -> bool:
+    """Return whether a file is a report as it was written."""
+    try:
+        check_regular(file, MOST_REPORT_BYTES)
+        return _is_intact(file.read_bytes())
+    except (OSError, ValueError):
+        return False
 
 
 def report_intact(files: Files) -> bool:
@@ -34,24 +51,50 @@ def report_intact(files: Files) -> bool:
         content = files.read(REPORT, MOST_REPORT_BYTES)
     except (OSError, ValueError):
         return False
-    return content == _with_checksum(content[: -len(_with_checksum(b""))])
+    return _is_intact(content)
 
 
-def write_page(files: Files, out: str, content: bytes | pa.Buffer) -> None:
-    """Write a file that is not part of the run.
+def _is_intact(page: bytes) -> bool:
+    return page == _with_checksum(page[: -len(_with_checksum(b""))])
+
+
+def write_page(
+    files: Files, out: str, content: bytes | pa.Buffer, is_ours: Callable[[Path], bool], what: str
+) -> None:
+    """Write a file that is not part of the run; see ``check_page``.
 
     Raises:
-        InputError: it cannot be written, is not a regular file, or would replace a file of the run.
+        InputError: it cannot be written.
+    """
+    check_page(files, out, is_ours, what)
+    try:
+        write_atomically(Path(out), content)
+    except OSError as error:
+        raise InputError(f"cannot write {out!r}: {error.strerror or error}") from None
+
+
+def check_page(files: Files, out: str, is_ours: Callable[[Path], bool], what: str) -> None:
+    """Raise InputError if writing a file would replace anything but one that this package wrote.
+
+    Args:
+        files: of the run folder.
+        out: path of the file.
+        is_ours: returns whether a file is one that may be replaced. The report in the folder always may.
+        what: what such a file is, for the message.
+
+    Raises:
+        InputError: see above; or it is no regular file, or in the run folder.
     """
     final = as_path("out", out)
     if not is_replaceable(final):
         raise InputError(f"cannot write {out!r}: it is not a file")
-    if files.name_of(final) not in (None, REPORT):
+    inside = files.name_of(final)
+    if inside not in (None, REPORT):
         raise InputError(f"out={out!r} is in the run folder, where it can only be {REPORT}")
-    try:
-        write_atomically(final, content)
-    except OSError as error:
-        raise InputError(f"cannot write {out!r}: {error.strerror or error}") from None
+    if inside is None and final.is_file() and not is_ours(final):
+        raise InputError(
+            f"out={out!r} exists, and is not {what} as ckcv wrote it: choose another name, or remove it"
+        )
 
 
 def _with_checksum(page: bytes) -> bytes:

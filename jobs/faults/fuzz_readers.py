@@ -26,6 +26,7 @@ from jobs.faults.fuzz_parts import CLASSES, SEEN
 
 PACKAGE = str(Path(ckcv_ray.__file__).parent)
 LONGEST_MESSAGE = 1600
+GROUPS = {"patient"}
 THIRTY = Task.of(np.arange(30.0)[:, None], np.arange(30) % 2)
 SCRATCH = "/dev/shm" if os.path.isdir("/dev/shm") else None  # there, fsync costs nothing
 
@@ -86,6 +87,9 @@ def read_table(calls: Calls, folder: Path, source: str, ida_file: Path | None = 
         columns = read(source, ida_file).learn
         with calls.allowed(counted=False):
             make_test_rows(columns, known_task(tuple(columns.column_names)))
+        for name in GROUPS & set(columns.column_names):
+            with calls.allowed(counted=False):
+                learning_task(columns, source=source, group=name)
         task = learning_task(columns, source=source)
         make_test_rows(columns, task)
         again = task.read(read(source, ida_file, raw=True).learn).X

@@ -76,6 +76,35 @@ def test_results_that_cannot_be_written_are_said_to_be_lost(
     assert b"Exception ignored" not in done.stderr
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("status",),
+        ("predict", "twonorm:9999:1"),
+        ("--help",),
+        ("evaluate", "twonorm:30:1", "--learner", "tree", "--out", "scores"),
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("output", [">&-", "| true; exit ${PIPESTATUS[0]}"])
+def test_an_output_that_is_closed_is_one_exit_code_for_every_command(
+    small: Path, tmp_path: Path, words: tuple[str, ...], output: str
+) -> None:
+    given = (words[0], small, *words[1:]) if words[0] in ("status", "verify", "predict") else words
+    done = shell(f'cd {shlex.quote(str(tmp_path))}; "$@" {output}', *given)
+    assert done.returncode == 1
+    assert b"Traceback" not in done.stderr
+    assert b"Exception ignored" not in done.stderr
+    told = b"ckcv: cannot write to standard output: Bad file descriptor\n"
+    assert done.stderr.endswith(told) == (output == ">&-")
+
+
+def test_a_command_without_output_needs_none(small: Path) -> None:
+    done = shell('"$@" >&- <&-', "report", small)
+    assert done.returncode == 0
+    assert done.stderr.startswith(b"report: ")
+
+
 def test_help_and_version_that_cannot_be_written_are_said_to_be_lost() -> None:
     for words in (("--help",), ("run", "--help"), ("--version",)):
         done = shell('"$@" >/dev/full', *words)

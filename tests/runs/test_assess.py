@@ -194,9 +194,8 @@ def test_ray_and_a_resumed_run_give_the_scores_of_a_serial_run(name, ray_session
     for other in ("ray", "resumed"):
         again = load_scores(tmp_path / other)
         assert same(again, serial)
-        assert (tmp_path / other / "scores.parquet").read_bytes() == (
-            tmp_path / "serial" / "scores.parquet"
-        ).read_bytes()
+        for file in ("scores.parquet", "scores.json"):
+            assert (tmp_path / other / file).read_bytes() == (tmp_path / "serial" / file).read_bytes()
 
 
 def same(one, other) -> bool:
