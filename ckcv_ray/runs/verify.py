@@ -24,9 +24,10 @@ from ckcv_ray.engine.aggregator import Aggregator
 from ckcv_ray.engine.backend import Backend, choose_backend, session
 from ckcv_ray.engine.evaluate import share
 from ckcv_ray.engine.loop import Stop, work
-from ckcv_ray.engine.nested import Position, inner_problems
+from ckcv_ray.engine.nested import inner_problems
 from ckcv_ray.engine.progress import Listener
 from ckcv_ray.errors import CKCVError, InputError, StoreError, cut, plain
+from ckcv_ray.learners.base import Setting
 from ckcv_ray.learners.ensemble import Ensemble, to_pickles
 from ckcv_ray.runs.load import environment_changes, replay
 from ckcv_ray.runs.recount import Recount, rests_on, sample
@@ -252,7 +253,7 @@ def _nested(
     except InputError as error:  # about the rows in the folder, which the user did not pass
         yield str(error)
         return
-    inside, winners = list[Verification](), list[Position]()
+    inside, winners = list[Verification](), list[Setting]()
     for i, (member, inner) in enumerate(zip(nested.members, problems, strict=True)):
         inner_folder = folder.inner(i)
         inside.append(Verification())
@@ -266,9 +267,8 @@ def _nested(
         if inside[-1].differences:
             continue
         table, _ = candidates.read(inner_folder.files, inner)
-        winners.append(Position(*candidates.winning_position(table)))
-        setting = problem.learner.setting(*winners[-1])
-        yield from nested_differences(member, problem, setting, result.trusted)
+        winners.append(inner.learner.setting(*candidates.winning_position(table)))
+        yield from nested_differences(member, problem, winners[-1], result.trusted)
     result.add_inner(inside)
     if len(winners) == len(nested.members):
         yield from refitted_differences(nested, problem, winners, result.trusted, exact)

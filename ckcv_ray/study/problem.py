@@ -28,7 +28,7 @@ from ckcv_ray.study.certification import (
     Occam,
     member_of,
 )
-from ckcv_ray.study.learned import Learned, canonical_learner
+from ckcv_ray.study.learned import Learned, canonical_learner, on_part
 from ckcv_ray.study.parts import named_parts
 from ckcv_ray.study.study import Study, run_id
 from ckcv_ray.validation import expect
@@ -213,21 +213,22 @@ class Problem(Learned):
         return None if self.held is None else self.all_rows.scored(self.held)
 
     def with_study(self, study: Study) -> "Problem":
-        """Apply another study to the same learning rows, as if there were no others."""
-        return Problem.of(replace(study, certification=Occam()), self.task)
+        """Apply another study to the same learning rows, as if there were no others; its settings stay."""
+        return Problem.of(on_part(replace(study, certification=Occam()), self.task), self.task)
 
     def for_workers(self) -> "Problem":
         """Return the problem without the rows held out, which no worker may see."""
         return replace(self, all_rows=self.task, held=None)
 
     def inner(self, number: int) -> "Problem":
-        """Return the problem of selecting inside an outer split, on its TR alone.
+        """Return the problem of selecting inside an outer split, on its TR alone, among the same settings.
 
         Raises:
             InputError: a class has too few of these rows.
         """
         train, _ = self.outer.rows(Stage.REFIT, 0, number)
-        return Problem.of(self.study.inner(), self.task.rows(train))
+        part = self.task.rows(train)
+        return Problem.of(on_part(self.study.inner(), part), part)
 
     @cached_property
     def _class_rows(self) -> dict[int, Index]:
