@@ -31,7 +31,7 @@ class OverallProgress:
         self._listen, self._lock = listen, Lock()
         splits = sum(size.n_splits for size in problem.inner_sizes)
         self._own, self._share = Progress(problem.n_evaluations), problem.inner_share
-        self._inner = [Progress(splits * problem.n_settings)] * (problem.study.outer_splits or 0)
+        self._inner = [Progress(splits * problem.n_settings)] * problem.outer_splits
 
     def own(self, progress: Progress) -> None:
         """Update the progress of the run's own selection."""
@@ -64,12 +64,8 @@ class OverallProgress:
 
 
 def inner_problems(problem: Problem) -> list[Problem]:
-    """Return the problem of each inner selection; none without a nested certification.
-
-    Raises:
-        InputError: an inner selection has too few rows of a class.
-    """
-    return [problem.inner(i) for i in range(problem.study.outer_splits or 0)]
+    """Return the problem of each inner selection; none without a nested certification."""
+    return [problem.inner(i) for i in range(problem.outer_splits)]
 
 
 def nested_ensemble(problem: Problem, winners: Sequence[Setting]) -> Ensemble:

@@ -26,7 +26,7 @@ from ckcv_ray.engine.evaluate import share
 from ckcv_ray.engine.loop import Stop, work
 from ckcv_ray.engine.nested import inner_problems
 from ckcv_ray.engine.progress import Listener
-from ckcv_ray.errors import CKCVError, InputError, StoreError, cut, plain
+from ckcv_ray.errors import CKCVError, InputError, StoreError, counted, cut, plain
 from ckcv_ray.learners.base import Setting
 from ckcv_ray.learners.ensemble import Ensemble, to_pickles
 from ckcv_ray.runs.load import environment_changes, replay
@@ -273,6 +273,12 @@ def _nested(
     if len(winners) == len(nested.members):
         yield from refitted_differences(nested, problem, winners, result.trusted, exact)
         result.recomputed.append(f"{len(winners)} nested models, fitted again")
+        if (refused := problem.refused) is not None:
+            before = counted(refused.split, "split")
+            result.recomputed.append(
+                f"that outer split {refused.split} of {problem.study.outer_splits} is refused: claims are "
+                f"about the {before} before it"
+            )
 
 
 def _recount(
@@ -349,9 +355,10 @@ def _certificate(
     provisional = "failed" in finished.candidates["state"].to_pylist()
     digests = {"data": problem.all_rows.digest, **folder.result_digests()}
     expected = certify(problem, winner, l_ms, finished.models, provisional, digests)
-    stored = finished.certificate.to_json()
-    for name, value in expected.to_json().items():
-        for where, old, new in islice(_json_differences(name, stored[name], value), 1):
+    stored, computed = finished.certificate.to_json(), expected.to_json()
+    for name in dict.fromkeys((*computed, *stored)):
+        found = _json_differences(name, stored.get(name), computed.get(name))
+        for where, old, new in islice(found, 1):
             was, again = (cut(repr(one), MOST_SHOWN) for one in (old, new))
             yield f"certificate.json: {where} is {was}, computed again it is {again}"
 

@@ -41,6 +41,11 @@ class Learned(ABC):
     run_id: str
 
     @property
+    def outer_splits(self) -> int:
+        """Number of outer splits that are used; 0 without a nested certification."""
+        return 0
+
+    @property
     @abstractmethod
     def n_totals(self) -> int:
         """Number of totals of an evaluation."""

@@ -55,6 +55,20 @@ def listed(setting: Setting) -> str:
     return ", ".join(f"{name} = {value}" for name, value in shown)
 
 
+class Refused(NamedTuple):
+    """The first outer split whose training rows have too few of a class.
+
+    Attributes:
+        split: its number; claims are about splits before it.
+        number: number of the class.
+        rows: training rows of this class.
+    """
+
+    split: int
+    number: int
+    rows: int
+
+
 @dataclass(frozen=True)
 class Problem(Learned):
     """A study applied to a task, checked once.
@@ -106,7 +120,10 @@ class Problem(Learned):
         _check_sizes(study, sizes)
         if study.outer is not None:
             _check_outer(study, study.outer, learned.n_units, task.unit)
-        return cls(study, learned, task, held, sizes, run_id(study, task.digest), study.resampling)
+        made = cls(study, learned, task, held, sizes, run_id(study, task.digest), study.resampling)
+        if study.outer is not None:
+            learned.check_part(made._outer_rows(0))  # if the first one is refused, there is no claim
+        return made
 
     @property
     def criterion(self) -> Criterion:
@@ -184,6 +201,20 @@ class Problem(Learned):
         split = self.split(size, number)
         return (split.train, split.select) if stage is Stage.SELECT else refitted(split)
 
+    @cached_property
+    def refused(self) -> Refused | None:
+        """The first outer split that leaves too few rows of a class to learn from; None if there is none."""
+        for split in range(self.study.outer_splits or 0):
+            rows = self._outer_rows(split)
+            if (number := self.task.scarce_class(rows)) is not None:
+                return Refused(split, number, int(np.sum(self.task.y[rows] == number)))
+        return None
+
+    @property
+    def outer_splits(self) -> int:
+        """Number of outer splits that are used: those before the first that is refused."""
+        return (self.study.outer_splits or 0) if self.refused is None else self.refused.split
+
     @property
     def inner_sizes(self) -> tuple[FoldSize, ...]:
         """Fold sizes of the selection inside each outer split; none without a nested certification."""
@@ -226,8 +257,7 @@ class Problem(Learned):
         Raises:
             InputError: a class has too few of these rows.
         """
-        train, _ = self.outer.rows(Stage.REFIT, 0, number)
-        part = self.task.rows(train)
+        part = self.task.rows(self._outer_rows(number))
         return Problem.of(on_part(self.study.inner(), part), part)
 
     @cached_property
@@ -238,11 +268,19 @@ class Problem(Learned):
     def _count_classes(self, rows: Index) -> Index:
         return np.bincount(self.task.y[rows], minlength=self.task.n_classes)
 
+    def _outer_rows(self, number: int) -> Index:
+        """Return the training rows of an outer split, refused or not."""
+        outer, n = self.study.outer, self.task.n_units
+        assert outer is not None
+        units = outer.split(n, outer.sizes(n)[0], number, self.study.seed).train
+        return rows_of_units(self.task.groups, units)
+
     @cached_property
     def outer(self) -> "Problem":
-        """The problem on the outer splits of a nested certification."""
+        """The problem on the outer splits of a nested certification that are used."""
         assert self.study.outer is not None
-        sizes = self.study.outer.sizes(self.task.n_units)
+        (size,) = self.study.outer.sizes(self.task.n_units)
+        sizes = (size._replace(n_splits=self.outer_splits),)
         return replace(self, sizes=sizes, resampling=self.study.outer)
 
 
