@@ -14,6 +14,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ckcv_ray.claims.wording import ERROR
+from ckcv_ray.core.resampling import member_draws
 from ckcv_ray.data.schema import Rows
 from ckcv_ray.data.task import Task, rows_of
 from ckcv_ray.errors import InputError
@@ -51,9 +52,14 @@ class CKCVClassifier(ClassifierMixin, BaseEstimator):
         certify: "occam", "holdout" or "nested".
         criterion: what is minimised: "error", "balanced", "mean_error", or "cost:LABEL=10,OTHER=1".
         backend: "serial" or "ray".
-        random_state: seed of the splits, an integer; None for 0.
+        random_state: seed of the splits, and of the draws of the rule "random", an integer; None for splits
+            by 0 and new draws each time.
         rule: how ``predict`` classifies: "vote" (the majority of F*), "random" (a member drawn for each row),
             "refit" (one model, after ``certify="holdout"``), or "auto": "refit" after holdout, else "vote".
+            The draws of "random" go on from one call of ``predict`` to the next, so a second call for the
+            same rows may give other labels, and rows given one by one have those of one call; ``fit``
+            starts them again. A copy, pickled or deep, goes on from where its original was: one that is
+            loaded for each row draws the same member each time, unless ``random_state`` is None.
 
     Attributes:
         classes_: the labels.
@@ -112,6 +118,7 @@ class CKCVClassifier(ClassifierMixin, BaseEstimator):
         task = Task.of(rows, labels, groups=groups, lonely=True)
         work = checked(Job(self._study(), task))._replace(keep=True)
         self.result_ = compute(work, Execution(self.backend))
+        self._draws = None if self.random_state is None else member_draws(self._seed())
         self.classes_ = np.unique(labels)
         return self
 
@@ -147,12 +154,11 @@ class CKCVClassifier(ClassifierMixin, BaseEstimator):
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Return the labels of X [rows, d], by the rule."""
-        rows = self._rows(X)
-        chosen: dict[str, Any] = {self._rule: True}
+        rows, result = self._rows(X), self.result_
         if self._rule == "random":
-            chosen = {"all_members": True, "seed": None if self.random_state is None else self._seed()}
-        rule = self.result_.rule(**chosen)
-        return self.classes_[self.result_.classified(rows, rule).label]
+            draws = self._draws or np.random.default_rng()
+            return self.classes_[result.ensemble.random(rows, draws).label]
+        return self.classes_[result.classified(rows, result.rule(**{self._rule: True})).label]
 
     @available_if(lambda self: self._rule == "vote")
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
@@ -193,6 +199,7 @@ class CKCVClassifier(ClassifierMixin, BaseEstimator):
         tags.input_tags.allow_nan = True
         tags.input_tags.categorical = True
         tags.input_tags.string = True
+        tags.non_deterministic = self._rule == "random"
         return tags
 
     @property

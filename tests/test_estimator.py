@@ -1,5 +1,6 @@
 """CKCVClassifier: scikit-learn's own checks, and that it says and does what the run does."""
 
+import copy
 import pickle
 import warnings
 
@@ -29,7 +30,7 @@ def small(**options) -> CKCVClassifier:
     return CKCVClassifier(**{"params": SMALL, "k": (3, 5), "n_splits": 5, **options})
 
 
-@parametrize_with_checks([small()])
+@parametrize_with_checks([small(), small(rule="random", random_state=0)])
 def test_it_is_an_estimator(estimator, check):
     check(estimator)
 
@@ -260,7 +261,47 @@ def test_nothing_is_known_before_fit(name):
     assert not hasattr(CKCVClassifier(), name)
 
 
-def test_draws_are_repeated_where_a_seed_is_given(iris):
-    X, y = iris
-    one = CKCVClassifier(learner="tree", rule="random", random_state=0, k=(3,), n_splits=5).fit(X, y)
-    assert np.array_equal(one.predict(X), one.predict(X))
+@pytest.fixture(scope="module")
+def drawing():
+    """A classifier that draws members of very different errors, and 400 rows that it has not seen."""
+    rng = np.random.default_rng(np.random.SeedSequence(0, spawn_key=(10,)))
+    X, y = rng.normal(size=(436, 2)), rng.integers(2, size=436)
+    X[:, 0] += 1.5 * y
+    one = CKCVClassifier(learner="tree", params={"max_depth": (2,)}, k=(3,), n_splits=5, rule="random")
+    return one.set_params(random_state=0).fit(X[:36], y[:36]), X[36:], y[36:]
+
+
+def test_rows_predicted_one_by_one_have_the_error_of_members_drawn_for_each(drawing):
+    """And not that of one member, as where every call begins the same draws."""
+    fitted, X, y = drawing
+    one = pickle.loads(pickle.dumps(fitted))
+    wrong = one.ensemble_.predict(X)[0] != y  # of each member, on each row
+    share = wrong.mean(axis=0)
+    deviation = np.sqrt(np.sum(share * (1 - share)))
+    alone = [np.abs(np.sum(member) - np.sum(share)) > 4 * deviation for member in wrong]
+    errors = np.sum([one.predict(row[None])[0] != label for row, label in zip(X, y, strict=True)])
+    assert np.abs(errors - np.sum(share)) < 3 * deviation
+    assert alone[fitted.ensemble_.random(X[:1], 0).member[0]]  # the one that every call would draw first
+    assert np.array_equal(pickle.loads(pickle.dumps(fitted)).predict(X), fitted_draws(fitted, X))
+
+
+def fitted_draws(fitted, X):
+    """What a copy of a classifier predicts for rows given one by one, or a few at a time."""
+    one = copy.deepcopy(fitted)
+    parts = [X[:1], X[1:2], X[2:9], X[9:9], X[9:]]
+    return np.concatenate([one.predict(part) for part in parts if len(part)])
+
+
+def test_draws_go_on_from_call_to_call_and_begin_with_fit(drawing):
+    fitted, X, _ = drawing
+    one = copy.deepcopy(fitted)
+    first, second = one.predict(X), one.predict(X)
+    assert not np.array_equal(first, second)
+    middle = pickle.loads(pickle.dumps(one))
+    assert np.array_equal(middle.predict(X), one.predict(X))  # a copy goes on where its original was
+    assert np.array_equal(first, fitted.result_.predict(X, all_members=True, seed=0))
+    again = clone(fitted).set_params(rule="vote").fit(X[:40], np.arange(40) % 2)
+    assert np.array_equal(again.predict(X), again.predict(X))
+    free = copy.deepcopy(fitted).set_params(random_state=None)
+    free.fit(X[:36], np.arange(36) % 2)
+    assert not np.array_equal(free.predict(X), pickle.loads(pickle.dumps(free)).predict(X))

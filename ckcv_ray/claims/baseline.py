@@ -19,14 +19,13 @@ from numpy.typing import NDArray
 from typing_extensions import TypedDict  # pydantic accepts typing.TypedDict from Python 3.12 on
 
 from ckcv_ray.claims.percent import at_least, at_most, nearest
-from ckcv_ray.claims.wording import ERROR, Claim
+from ckcv_ray.claims.wording import ERROR, MOST_OF_LABEL, Claim
 from ckcv_ray.data.grouping import Groups
 from ckcv_ray.data.schema import Classes, Label
 from ckcv_ray.errors import cut
 from ckcv_ray.study import AUC, Holdout, Problem
 
 LEARNING, HELD_OUT = "learning rows", "held-out rows"
-MOST_OF_LABEL = 60
 
 
 class Baseline(TypedDict):

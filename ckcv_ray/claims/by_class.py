@@ -143,6 +143,12 @@ def nested(problem: Problem, ensemble: Ensemble, name: str, length: int | None) 
             yield _averaged(problem, quantity, counts, terms[:first], prefix(order, first))
 
 
+def selected_in(splits: str, problem: Problem) -> str:
+    """Return a clause that says in which outer splits ("3 outer splits") the selection is repeated."""
+    before = "" if problem.refused is None else ", all before one with too few rows of a class to learn from"
+    return f"selection repeated from scratch in each of {splits}{before}"
+
+
 def typical_units(problem: Problem, quantity: Quantity) -> int:
     """Return the rows of a class, or the pairs, to expect in an outer estimate set, from the class totals."""
     rows = quantity.rows_of(class_sizes(problem.task.y, problem.task.n_classes))
@@ -158,7 +164,7 @@ def _averaged(
     units = sum(counts.units[: len(terms)])
     of = "pairs" if quantity.name == AUC else f"rows of class {quantity.label!r}"
     method = (
-        f"nested: selection repeated from scratch in each of {counted(n_splits, 'outer split')}, "
+        f"nested: {selected_in(counted(n_splits, 'outer split'), problem)}, "
         f"{BOUND_NAMES['safe']}, {counted_splits(len(terms), n_splits)}, on average "
         f"{units / len(terms):.1f} {of}{quantity.jointly}"
     )

@@ -35,19 +35,22 @@ from ckcv_ray.claims.wording import (
     PROVISIONAL,
     RANDOM,
     Claim,
+    Refused,
     figure,
     known_statement,
+    refused_statement,
     repeated_statement,
     repeats_statement,
+    share_statement,
     statements,
 )
 from ckcv_ray.core.bounds import clopper_pearson
 from ckcv_ray.core.losses import ONE
 from ckcv_ray.core.schedule import Stage
 from ckcv_ray.data.repeats import count_repeated, count_repeats, known_rows
-from ckcv_ray.data.schema import Label
+from ckcv_ray.data.schema import LEAST_OF_CLASS, Label
 from ckcv_ray.learners.ensemble import Ensemble, Models, class_sizes
-from ckcv_ray.study import BY_CLASS, QUANTITIES, Candidate, Holdout, Problem
+from ckcv_ray.study import BY_CLASS, QUANTITIES, Candidate, Holdout, Nested, Problem
 from ckcv_ray.validation import STRICT, read_as
 
 
@@ -120,6 +123,7 @@ class Certificate:
         confusion: with three or more classes, the rows of all estimate sets by their class (one list each)
             and the class that their split's member predicts; those it is undecided on are in no column.
             Absent in the file of a task with two classes, for which ``by_class`` says the same.
+        refused: the first outer split that is refused; absent in the file if none is.
     """
 
     __pydantic_config__: ClassVar = {**STRICT, "extra": "forbid"}
@@ -156,11 +160,12 @@ class Certificate:
     digests: dict[str, str]
     groups: GroupsOf | None = None
     confusion: Matrix | None = None
+    refused: Refused | None = None
 
     def to_json(self) -> dict[str, Any]:
         """Return the fields as JSON values."""
         values = asdict(self)
-        for name in ("groups", "confusion"):
+        for name in ("groups", "confusion", "refused"):
             if values[name] is None:
                 del values[name]
         return values
@@ -203,8 +208,16 @@ class Certificate:
             *bound_statement(self.proven, self.baseline_of(self.proven), self.labels),
             *chance_statements(self.claims),
             *self.constants_statements(),
+            *refused_statement(self.refused),
+            *self._share_statement(),
             *repeats_statement(self.repeats, self.n_rows, self.groups is not None),
         ]
+
+    def _share_statement(self) -> list[str]:
+        """Return a sentence if more than two thirds of the rows, or of the groups, are held out."""
+        if self.groups is not None:
+            return share_statement(self.groups["held"], self.groups["count"], "group")
+        return share_statement(self.n_held, self.n_rows, "row")
 
     @classmethod
     def from_json(cls, values: dict[str, Any]) -> "Certificate":
@@ -245,6 +258,7 @@ class Certificate:
         if len(read.errors) != read.n_splits:
             raise ValueError(f"errors: expected {read.n_splits}, one for each split")
         _check_classes(read)
+        _check_refused(read)
         if not read.n_held and any(claim["certification"] == Holdout.name for claim in read.claims):
             raise ValueError("claims: one is from held-out rows, but no row was held out")
         if not 0 <= read.repeats <= read.n_rows:
@@ -311,6 +325,7 @@ def certify(
         digests=digests,
         groups=groups,
         confusion=confusion(problem, models.best, winner.k) if problem.task.n_classes > 2 else None,
+        refused=find_refused(problem),
     )
     said = (
         *statements(figure(criterion, l_ee, len(members)), claims),
@@ -330,6 +345,16 @@ def _known(problem: Problem) -> list[str]:
         *known_statement(known_rows(unlabelled, problem.all_rows), rows),
         *repeated_statement(count_repeated(unlabelled), rows),
     ]
+
+
+def find_refused(problem: Problem) -> Refused | None:
+    """Return the first outer split that is refused, with the label of the class that it lacks."""
+    found, splits = problem.refused, problem.study.outer_splits
+    if found is None or splits is None:
+        return None
+    return Refused(
+        split=found.split, splits=splits, label=problem.task.classes[found.number], rows=found.rows
+    )
 
 
 def _groups(problem: Problem, ensemble: Ensemble) -> GroupsOf | None:
@@ -379,6 +404,18 @@ def _check_classes(certificate: Certificate) -> None:
     named = [*c.constants, c.refit_constant, *(baseline["predicted"] for baseline in c.baselines)]
     if not all(number is None or number in known for number in named):
         raise ValueError(f"constants or baselines: a class number is outside 0..{len(known) - 1}")
+
+
+def _check_refused(certificate: Certificate) -> None:
+    """Raise ValueError if what is said of a refused outer split cannot be, or does not go with the claims."""
+    if (refused := certificate.refused) is None:
+        return
+    known = refused["label"] in certificate.labels and 0 <= refused["rows"] < LEAST_OF_CLASS
+    if not known or not 0 < refused["split"] < refused["splits"]:
+        raise ValueError(f"refused: {refused} is no outer split of this run")
+    nested = [claim for claim in certificate.claims if claim["certification"] == Nested.name]
+    if not nested or any(split >= refused["split"] for claim in nested for split in claim["splits"]):
+        raise ValueError("refused: a claim is about a split that is not before the one refused, or none is")
 
 
 USERS = ("label", "labels", "column")  # names and values that the user chose

@@ -144,7 +144,8 @@ def outer(problem: Problem, models: Models) -> Iterator[Claim]:
     """Yield the claims for the nested ensemble, from its members' errors on the outer splits.
 
     All are about the members of one prefix of the splits, the best one of the first claim, and about all
-    members.
+    members. There are members of the splits before the first that is refused alone: a refused split counts
+    as one that fails nothing, which is a function of its own rows, so the other prefixes keep their proof.
     """
     assert models.nested is not None
     certification, n_splits = problem.study.certification, len(models.nested.members)
@@ -164,7 +165,7 @@ def _outer_errors(problem: Problem, nested: Ensemble, length: int | None) -> Ite
     certification = problem.study.certification
     assert isinstance(certification, Nested)
     size, delta = problem.outer.sizes[0], problem.study.delta / count_shares(certification.claim)
-    method = f"nested: selection repeated from scratch in each of {size.n_splits} outer splits"
+    method = f"nested: {by_class.selected_in(f'{size.n_splits} outer splits', problem)}"
     order, grouped = problem.outer.order(size), problem.task.groups is not None
     averaged = Averaged(losses_of(nested), order, size.n_select, grouped)
     yield from averaged.claims(Nested.name, Nested.name, NESTED, delta, delta, method, length)

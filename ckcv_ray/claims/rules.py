@@ -33,11 +33,13 @@ class Rule:
             rows that were not held out) or "full" (one model, fitted on all rows).
         seed: key of the hash, or seed of the draws; the other rules ignore it.
         splits: for "random", the splits whose members are drawn from; empty for all of them.
+        repeats: for "random", whether the seed was given, so that every call with it repeats the draws.
     """
 
     name: str
     seed: int = 0
     splits: tuple[int, ...] = ()
+    repeats: bool = False
 
     def predict(self, models: Models, X: Rows, nested: bool = False) -> Prediction:
         """Classify every row of X [rows, d], with the nested ensemble instead of F* if ``nested``."""

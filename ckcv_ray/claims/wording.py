@@ -12,7 +12,7 @@ from ckcv_ray.claims.rules import Rule
 from ckcv_ray.core.by_label import read
 from ckcv_ray.core.criteria import Balanced, Criterion, MeanCost, MeanError, MeanGroupError
 from ckcv_ray.data.schema import Label
-from ckcv_ray.errors import counted
+from ckcv_ray.errors import counted, cut
 from ckcv_ray.study import AUC
 
 ASSUMPTIONS = (
@@ -84,6 +84,7 @@ ABOUT_ERROR = (
     "What is proven below is about the error rate; it holds whatever criterion selected the candidate."
 )
 MOST_COSTS = 6
+MOST_OF_LABEL = 60
 
 
 ERROR = "error"
@@ -146,6 +147,45 @@ def repeated_statement(repeated: int, rows: int) -> list[str]:
         "have the same origin, nothing is proven for the model fitted on all rows."
     )
     return [sentence] if repeated else []
+
+
+class Refused(TypedDict):
+    """The first outer split that is refused, since it leaves too few rows of a class to learn from.
+
+    Attributes:
+        split: its number; claims are about members of the splits before it.
+        splits: outer splits of the study.
+        label: label of the class.
+        rows: rows of this class that it leaves to learn from.
+    """
+
+    split: int
+    splits: int
+    label: Label
+    rows: int
+
+
+def refused_statement(refused: Refused | None) -> list[str]:
+    """Return a list of one sentence if an outer split is refused, else none."""
+    if refused is None:
+        return []
+    before, label = refused["split"], cut(repr(refused["label"]), MOST_OF_LABEL)
+    of_class = f"{counted(refused['rows'], 'row')} of class {label}"
+    return [
+        f"{before} of {counted(refused['splits'], 'outer split')} certify: split {before} leaves {of_class} "
+        "to learn from, which is too few, so it counts as one without an ensemble member, and only what "
+        "nested proves from the splits before it is claimed. More splits, or another seed, do not help: more "
+        "rows of this class do."
+    ]
+
+
+def share_statement(held: int, units: int, unit: str) -> list[str]:
+    """Return a list of one sentence if more than two thirds of the rows or groups are held out, else none."""
+    sentence = (
+        f"{held:,} of {units:,} {unit}s are held out, more than two thirds: few are left to learn from, and "
+        "it is likelier that a class has no rows among them, which only the rows held out can show."
+    )
+    return [sentence] if 3 * held > 2 * units else []
 
 
 def limit(claim: Claim) -> str:

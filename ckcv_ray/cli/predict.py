@@ -83,7 +83,8 @@ def by_of(
         int | None,
         typer.Option(
             min=0,
-            help="Draw a member at random for each row, with this seed; only to repeat a prediction.",
+            help="Draw a member at random for each row, with this seed; only to repeat a prediction, since "
+            "each call with it draws the same members.",
             show_default="a new one each time",
         ),
     ] = None,

@@ -7,7 +7,9 @@ from typing import Annotated, Any
 
 import typer
 
+from ckcv_ray.claims.certificate import find_refused
 from ckcv_ray.claims.percent import at_most
+from ckcv_ray.claims.wording import refused_statement, share_statement
 from ckcv_ray.cli.data_options import Data, data_of
 from ckcv_ray.cli.display import Display, duration
 from ckcv_ray.cli.options import check_out, execution_of, flag, option, parse_workers, with_options
@@ -20,7 +22,7 @@ from ckcv_ray.engine.aggregator import Aggregator
 from ckcv_ray.engine.backend import choose_backend, ray_address
 from ckcv_ray.engine.forecast import WORKERS as PLANNED
 from ckcv_ray.engine.forecast import Estimate, estimate, plan_problem, wall_seconds
-from ckcv_ray.errors import counted
+from ckcv_ray.errors import counted, plain
 from ckcv_ray.runs.assess import load_scores, replay_scores
 from ckcv_ray.runs.load import load_run, reopen, replay
 from ckcv_ray.runs.result import Result
@@ -137,7 +139,9 @@ def plan(
         ckcv plan twonorm:2000:0 --n-splits 500 --workers 1,16
     """
     counts = parse_workers(workers) if workers else PLANNED
-    planned = plan_problem(Problem.of(study, data.task), counts)
+    problem = Problem.of(study, data.task)
+    _say_cautions(problem)
+    planned = plan_problem(problem, counts)
     lines = [
         f"{counted(planned.evaluations, 'evaluation')} in {counted(planned.splits, 'split')} of "
         f"{counted(planned.sizes, 'fold size')}",
@@ -213,7 +217,7 @@ def _unfinished(folder: RunFolder, aggregator: Aggregator) -> tuple[dict[str, An
     leading = f"{best}, L_MS {at_most(l_ms)}" if l_ms is not None else "no complete candidate"
     text = (
         f"run {problem.run_id} is not finished: {at.computed:,} of {at.planned:,} evaluations computed, "
-        f"{at.dropped:,} dropped, {at.failed:,} failed\n{_inner_finished(folder, problem.study)}"
+        f"{at.dropped:,} dropped, {at.failed:,} failed\n{_inner_finished(folder, problem.outer_splits)}"
         f"best so far: {leading}\n"
         + (
             "it is running"
@@ -229,11 +233,12 @@ def _run(work: Work, out: Path, execution: Execution, yes: bool) -> Result:
     if (result := found(as_given)) is not None:
         say(f"{out} already holds the finished run of this study: showing its result")
         return result
-    folder, asked = RunFolder(out), work.problem.study.outer_splits
-    if folder.finished and folder.lacks_outer_splits(work.problem):
-        say(f"{out} has {counted(folder.outer_splits(), 'outer split')}: adding splits up to {asked}")
+    folder, used = RunFolder(out), work.problem.outer_splits
+    if folder.finished and folder.outer_splits() < used:
+        say(f"{out} has {counted(folder.outer_splits(), 'outer split')}: adding splits up to {used}")
     say_environment(out)
     say_columns(work.problem.all_rows)
+    _say_cautions(work.problem)
     with saving(out) as signals:
         expected = estimate(work.problem)
         _confirm(expected, execution, yes)
@@ -242,12 +247,20 @@ def _run(work: Work, out: Path, execution: Execution, yes: bool) -> Result:
             return compute(watched, execution)
 
 
-def _inner_finished(folder: RunFolder, study: Study) -> str:
+def _say_cautions(problem: Problem) -> None:
+    """Say that much is held out, or that an outer split is refused."""
+    every = problem.all_rows
+    held_out = share_statement(every.n_units - problem.task.n_units, every.n_units, every.unit)
+    for sentence in (*held_out, *refused_statement(find_refused(problem))):
+        say(plain(sentence))
+
+
+def _inner_finished(folder: RunFolder, outer_splits: int) -> str:
     """Return a line on the inner selections, if the certification has them."""
-    if study.outer_splits is None:
+    if not outer_splits:
         return ""
-    finished = sum(folder.inner(i).finished for i in range(study.outer_splits))
-    return f"inner selections: {finished} of {study.outer_splits} finished\n"
+    finished = sum(folder.inner(i).finished for i in range(outer_splits))
+    return f"inner selections: {finished} of {outer_splits} finished\n"
 
 
 def _confirm(expected: Estimate, execution: Execution, yes: bool) -> None:

@@ -352,9 +352,14 @@ def shuffled_order(n_splits: int, seed: int) -> Index:
     return np.asarray(_generator(seed, ORDER).permutation(n_splits))
 
 
-def draw_members(n_members: int, rows: int, seed: int) -> Index:
-    """Draw an ensemble member for each row."""
-    return np.asarray(_generator(seed, MEMBERS).integers(n_members, size=rows))
+def member_draws(seed: int) -> np.random.Generator:
+    """Return the generator of the members that a seed draws; it goes on from one call to the next."""
+    return _generator(seed, MEMBERS)
+
+
+def draw_members(n_members: int, rows: int, draws: np.random.Generator) -> Index:
+    """Draw an ensemble member for each row; rows drawn for one by one have the members of one call."""
+    return np.asarray(draws.integers(n_members, size=rows))
 
 
 def draw_pairs(y: NDArray[np.integer[Any]], seed: int, number: int = 0) -> tuple[Index, Index]:

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from ckcv_ray.data.grouping import is_name_of_groups
 from ckcv_ray.data.kinds import Column, ColumnKind
+from ckcv_ray.data.schema import canonical
 from ckcv_ray.data.task import Task
 
 FOLDS, LEAVES = 5, 8
@@ -52,7 +53,7 @@ def _notes(task: Task, columns: tuple[Column, ...]) -> Iterator[str]:
     first: dict[bytes, str] = {}
     for i, column in enumerate(columns):
         x = task.X[:, i]
-        other = first.setdefault((x + 0.0).tobytes(), column.name)
+        other = first.setdefault(canonical(x).tobytes(), column.name)
         if _is_constant(x):
             yield "is the same in every row"
         elif other != column.name:

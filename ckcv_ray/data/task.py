@@ -209,13 +209,21 @@ class Task:
         Raises:
             InputError: a class has too few of these rows to learn from.
         """
-        part = self._part(chosen)
-        if part.rarest_class_rows < LEAST_OF_CLASS:
+        self.check_part(chosen)
+        return self._part(chosen)
+
+    def check_part(self, chosen: Index) -> None:
+        """Raise InputError if a class has too few of some rows to learn from."""
+        if self.scarce_class(chosen) is not None:
             raise InputError(
                 f"{len(chosen)} of the {self.n} rows, drawn at random, have fewer than {LEAST_OF_CLASS} of "
-                "one class: nested selection needs more rows of it"
+                "one class: nested selection needs more rows of it; another seed would void what is proven"
             )
-        return part
+
+    def scarce_class(self, chosen: Index) -> int | None:
+        """Return the first class with too few of some rows to learn from; None if there is none."""
+        few = np.flatnonzero(np.bincount(self.y[chosen], minlength=self.n_classes) < LEAST_OF_CLASS)
+        return int(few[0]) if len(few) else None
 
     def _part(self, chosen: Index) -> "Task":
         groups = None if self.groups is None else renumbered(self.groups[chosen])

@@ -96,7 +96,7 @@ def estimate(problem: Problem) -> Estimate:
             break
     rates = aggregator.rates
     left, done = aggregator.forecast() + _seconds_of_refits(problem, rates), _merged(outcomes)
-    inner = (problem.study.outer_splits or 0) * problem.inner_share
+    inner = problem.outer_splits * problem.inner_share
     seconds = left + inner * (done.seconds + left)  # inner runs start from scratch
     return Estimate(seconds, rates, done, inputs)
 
@@ -181,7 +181,7 @@ def _work(problem: Problem) -> Costs:
 
 def _sizes_of_runs(problem: Problem) -> list[tuple[FoldSize, ...]]:
     """Return the fold sizes of the selection and of each inner one."""
-    return [problem.sizes, *[problem.inner_sizes] * (problem.study.outer_splits or 0)]
+    return [problem.sizes, *[problem.inner_sizes] * problem.outer_splits]
 
 
 def _seconds_of_refits(problem: Problem, rates: Rates) -> float:

@@ -8,22 +8,15 @@ separate run.
 from collections.abc import Sequence
 from math import inf
 from threading import Lock
-from typing import NamedTuple
 
 from ckcv_ray.core.schedule import Stage, Unit
 from ckcv_ray.engine.evaluate import evaluate, share
 from ckcv_ray.engine.progress import Listener, Progress
 from ckcv_ray.errors import RunError
+from ckcv_ray.learners.base import Setting
 from ckcv_ray.learners.ensemble import Ensemble
 from ckcv_ray.storage.execution import Evaluations
 from ckcv_ray.study import Problem
-
-
-class Position(NamedTuple):
-    """A setting of the learner, by position."""
-
-    path: int
-    step: int
 
 
 class OverallProgress:
@@ -38,7 +31,7 @@ class OverallProgress:
         self._listen, self._lock = listen, Lock()
         splits = sum(size.n_splits for size in problem.inner_sizes)
         self._own, self._share = Progress(problem.n_evaluations), problem.inner_share
-        self._inner = [Progress(splits * problem.n_settings)] * (problem.study.outer_splits or 0)
+        self._inner = [Progress(splits * problem.n_settings)] * problem.outer_splits
 
     def own(self, progress: Progress) -> None:
         """Update the progress of the run's own selection."""
@@ -71,22 +64,23 @@ class OverallProgress:
 
 
 def inner_problems(problem: Problem) -> list[Problem]:
-    """Return the problem of each inner selection; none without a nested certification.
-
-    Raises:
-        InputError: an inner selection has too few rows of a class.
-    """
-    return [problem.inner(i) for i in range(problem.study.outer_splits or 0)]
+    """Return the problem of each inner selection; none without a nested certification."""
+    return [problem.inner(i) for i in range(problem.outer_splits)]
 
 
-def nested_ensemble(problem: Problem, winners: Sequence[Position]) -> Ensemble:
+def nested_ensemble(problem: Problem, winners: Sequence[Setting]) -> Ensemble:
     """Fit each inner winner on all rows of its outer split but EE, and count its errors there.
 
+    Args:
+        problem: a problem with a nested certification.
+        winners: the setting selected in each outer split.
+
     Raises:
-        RunError: an inner winner could not be fitted.
+        RunError: an inner winner could not be fitted, or is no setting of the problem's learner.
     """
     inputs = share(problem.outer)
-    units = [Unit(Stage.REFIT, 0, i, ((at.path, at.step + 1),)) for i, at in enumerate(winners)]
+    positions = map(problem.position, winners)
+    units = [Unit(Stage.REFIT, 0, i, ((path, step + 1),)) for i, (path, step) in enumerate(positions)]
     outcome = evaluate(units, inputs)
     if outcome.failures:
         raise RunError(f"an inner winner could not be fitted: {outcome.failures[0].traceback}")

@@ -133,6 +133,13 @@ class Learner(Protocol):
             InputError: an option does not fit the task, such as one that names a label.
         """
 
+    def on_part(self, task: Task) -> "Learner":
+        """Return the canonical form on a part of the rows that this canonical form is for.
+
+        It has the same settings in the same order, however few rows there are.
+        """
+        return self
+
     def thinned(self, most: int) -> "Learner":
         """Return a learner of the same kind with a smaller search space: lists of at most ``most`` values."""
 

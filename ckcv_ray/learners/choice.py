@@ -203,6 +203,10 @@ class Choice:
         """
         return self._of_size(task.n)._each(lambda one: one.canonical(task))
 
+    def on_part(self, task: Task) -> Self:
+        """Return the choice among the same learners, each with the same settings."""
+        return self._each(lambda one: one.on_part(task))
+
     def thinned(self, most: int) -> Self:
         """Return the choice among thinned learners."""
         return self._each(lambda one: one.thinned(most))

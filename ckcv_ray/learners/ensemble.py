@@ -15,8 +15,8 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from ckcv_ray.core.measures import Measure
-from ckcv_ray.core.resampling import draw_members
-from ckcv_ray.data.schema import Classes, Rows
+from ckcv_ray.core.resampling import draw_members, member_draws
+from ckcv_ray.data.schema import Classes, Rows, canonical
 from ckcv_ray.data.task import Task
 from ckcv_ray.errors import RunError
 from ckcv_ray.learners.base import Learner, Model
@@ -145,16 +145,21 @@ class Ensemble:
         Neither the order of the rows nor how they are divided into batches changes the result. Equal rows get
         the same member, so this is a single fixed classifier.
         """
-        return self._by(X, np.array([_draw(row, key, len(self.members)) for row in X], dtype=np.int64))
+        rows = canonical(X)  # one value is one sequence of bytes: all zeros, all gaps
+        return self._by(X, np.array([_draw(row, key, len(self.members)) for row in rows], dtype=np.int64))
 
-    def random(self, X: Rows, seed: int, splits: Sequence[int] = ()) -> Prediction:
+    def random(self, X: Rows, seed: int | np.random.Generator, splits: Sequence[int] = ()) -> Prediction:
         """Classify each row with a member drawn for it independently, as the paper and the mean risk assume.
 
-        The draws are determined by the seed and the number of rows: the same seed repeats them. ``splits``
-        limits them to the members of these splits.
+        Args:
+            X: rows (rows, d).
+            seed: a seed, which draws the same members at each call, so that rows given one by one all meet
+                one member; or a generator (``core.resampling.member_draws``), which goes on.
+            splits: limits the draws to the members of these splits.
         """
         among = np.array(splits or range(len(self.members)))
-        return self._by(X, among[draw_members(len(among), len(X), seed)])
+        draws = seed if isinstance(seed, np.random.Generator) else member_draws(seed)
+        return self._by(X, among[draw_members(len(among), len(X), draws)])
 
     def vote(self, X: Rows) -> Prediction:
         """Classify each row by majority vote; a tie goes to the first class, and the score is the mean.
@@ -335,5 +340,5 @@ def _majority(labels: Classes) -> tuple[Classes, NDArray[np.float64]]:
 
 def _draw(row: Rows, seed: int, n_members: int) -> int:
     key = hashlib.sha256(str(seed).encode()).digest()
-    values = np.ascontiguousarray(row + 0.0, dtype="<f8").tobytes()  # -0.0 and 0.0 are one number
+    values = np.ascontiguousarray(row, dtype="<f8").tobytes()
     return int.from_bytes(hashlib.blake2b(values, key=key, digest_size=16).digest(), "little") % n_members

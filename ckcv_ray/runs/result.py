@@ -27,6 +27,8 @@ from ckcv_ray.storage.folder import Finished
 from ckcv_ray.study import MOST_SEED, Holdout, Problem, Study
 from ckcv_ray.validation import integer
 
+REPEATED = "; this is about one call with a seed: other calls with it repeat its draws"
+
 
 @dataclass(frozen=True, repr=False)
 class Result:
@@ -207,10 +209,12 @@ class Result:
         """Return how rows are classified: by the rule of the first claim, unless another is requested.
 
         After a holdout certification that is the rule of its first claim. Otherwise each row is classified by
-        a member drawn independently, among those that the first claim about F* is about. A ``seed`` makes the
-        draws repeatable, ``all_members`` draws among all members, as the paper does, ``vote`` takes the
-        majority, and ``member`` the model of this split. ``nested`` uses the nested ensemble instead of F*.
-        ``refit`` is the model fitted on all rows that were not held out, ``full`` that fitted on all rows.
+        a member drawn independently, among those that the first claim about F* is about. A ``seed`` is for
+        repeating a call: every call with it draws the same members, so rows given one by one would all meet
+        one of them, and what is proven of independent draws is about one call. ``all_members`` draws among
+        all members, as the paper does, ``vote`` takes the majority, and ``member`` the model of this split.
+        ``nested`` uses the nested ensemble instead of F*. ``refit`` is the model fitted on all rows that were
+        not held out, ``full`` that fitted on all rows.
 
         Raises:
             InputError: the seed is not an integer of 0 or more; there is no nested ensemble, no such member,
@@ -233,10 +237,14 @@ class Result:
         if first["certification"] == Holdout.name and not (nested or any(draws.values())):
             return rule_of(self.study, first["classifier"])
         drawn = randbits(63) if seed is None else integer("seed", seed, least=0, most=MOST_SEED)
-        return Rule("random", drawn, () if all_members else self._drawn_claims(nested)[0]["splits"])
+        splits = () if all_members else self._drawn_claims(nested)[0]["splits"]
+        return Rule("random", drawn, splits, repeats=seed is not None)
 
     def predictions(self, X: ArrayLike, rule: Rule, nested: bool = False) -> Prediction:
-        """Predict by a given rule, with member, score and share of the ensemble for each row."""
+        """Predict by a given rule, with member, score and share of the ensemble for each row.
+
+        A rule that draws members has a seed: used for several calls, it repeats its draws in each.
+        """
         return self.classified(rows_of(X, self.task), rule, nested)
 
     def classified(self, rows: Rows, rule: Rule, nested: bool = False) -> Prediction:
@@ -248,7 +256,10 @@ class Result:
         of = rule.classifier(NESTED if nested else ENSEMBLE)
         covering = [claim for claim in self.certificate.claims if _covers(claim, rule, nested)]
         quantities = [claim for claim in covering if claim["quantity"] != ERROR]
-        return self._error_for(rule, nested, of, covering) + "".join(map(_also_proven, quantities))
+        condition = REPEATED if rule.repeats and covering and len(rule.splits) != 1 else ""
+        return (
+            self._error_for(rule, nested, of, covering) + "".join(map(_also_proven, quantities)) + condition
+        )
 
     def _error_for(self, rule: Rule, nested: bool, of: str, covering: list[Claim]) -> str:
         """Say what is proven for the error of a rule, given the claims about it."""

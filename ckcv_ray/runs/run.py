@@ -18,7 +18,7 @@ from ckcv_ray.engine.backend import Backend, Session, session
 from ckcv_ray.engine.evaluate import share
 from ckcv_ray.engine.forecast import Estimate, estimate
 from ckcv_ray.engine.loop import Stop, work
-from ckcv_ray.engine.nested import OverallProgress, Position, inner_problems, nested_ensemble
+from ckcv_ray.engine.nested import OverallProgress, inner_problems, nested_ensemble
 from ckcv_ray.engine.progress import Listener, Progress
 from ckcv_ray.engine.recorder import Recorder
 from ckcv_ray.learners.ensemble import Ensemble, Outcome, Records
@@ -284,7 +284,7 @@ def _nested(
 
     winners = []
     for i, result in enumerate(_run_concurrently(works(), opened.inside())):
-        winners.append(Position(*result.position))
+        winners.append(result.setting)
         if overall is not None:
             overall.finished(i, result.execution["evaluations"])
     return nested_ensemble(job.problem, winners)

@@ -24,9 +24,10 @@ from ckcv_ray.engine.aggregator import Aggregator
 from ckcv_ray.engine.backend import Backend, choose_backend, session
 from ckcv_ray.engine.evaluate import share
 from ckcv_ray.engine.loop import Stop, work
-from ckcv_ray.engine.nested import Position, inner_problems
+from ckcv_ray.engine.nested import inner_problems
 from ckcv_ray.engine.progress import Listener
-from ckcv_ray.errors import CKCVError, InputError, StoreError, cut, plain
+from ckcv_ray.errors import CKCVError, InputError, StoreError, counted, cut, plain
+from ckcv_ray.learners.base import Setting
 from ckcv_ray.learners.ensemble import Ensemble, to_pickles
 from ckcv_ray.runs.load import environment_changes, replay
 from ckcv_ray.runs.recount import Recount, rests_on, sample
@@ -252,7 +253,7 @@ def _nested(
     except InputError as error:  # about the rows in the folder, which the user did not pass
         yield str(error)
         return
-    inside, winners = list[Verification](), list[Position]()
+    inside, winners = list[Verification](), list[Setting]()
     for i, (member, inner) in enumerate(zip(nested.members, problems, strict=True)):
         inner_folder = folder.inner(i)
         inside.append(Verification())
@@ -266,13 +267,18 @@ def _nested(
         if inside[-1].differences:
             continue
         table, _ = candidates.read(inner_folder.files, inner)
-        winners.append(Position(*candidates.winning_position(table)))
-        setting = problem.learner.setting(*winners[-1])
-        yield from nested_differences(member, problem, setting, result.trusted)
+        winners.append(inner.learner.setting(*candidates.winning_position(table)))
+        yield from nested_differences(member, problem, winners[-1], result.trusted)
     result.add_inner(inside)
     if len(winners) == len(nested.members):
         yield from refitted_differences(nested, problem, winners, result.trusted, exact)
         result.recomputed.append(f"{len(winners)} nested models, fitted again")
+        if (refused := problem.refused) is not None:
+            before = counted(refused.split, "split")
+            result.recomputed.append(
+                f"that outer split {refused.split} of {problem.study.outer_splits} is refused: claims are "
+                f"about the {before} before it"
+            )
 
 
 def _recount(
@@ -349,9 +355,10 @@ def _certificate(
     provisional = "failed" in finished.candidates["state"].to_pylist()
     digests = {"data": problem.all_rows.digest, **folder.result_digests()}
     expected = certify(problem, winner, l_ms, finished.models, provisional, digests)
-    stored = finished.certificate.to_json()
-    for name, value in expected.to_json().items():
-        for where, old, new in islice(_json_differences(name, stored[name], value), 1):
+    stored, computed = finished.certificate.to_json(), expected.to_json()
+    for name in dict.fromkeys((*computed, *stored)):
+        found = _json_differences(name, stored.get(name), computed.get(name))
+        for where, old, new in islice(found, 1):
             was, again = (cut(repr(one), MOST_SHOWN) for one in (old, new))
             yield f"certificate.json: {where} is {was}, computed again it is {again}"
 

@@ -15,7 +15,7 @@ from ckcv_ray.core.selection import Leader
 from ckcv_ray.data.schema import Index
 from ckcv_ray.data.task import Task, TestRows
 from ckcv_ray.engine.aggregator import Aggregator
-from ckcv_ray.engine.nested import Position, nested_ensemble
+from ckcv_ray.engine.nested import nested_ensemble
 from ckcv_ray.engine.refit import one_model
 from ckcv_ray.learners.base import Learner, Setting
 from ckcv_ray.learners.ensemble import Ensemble, Member, Models, class_sizes, judge
@@ -71,7 +71,7 @@ def nested_differences(
 
 
 def refitted_differences(
-    nested: Ensemble, problem: Problem, winners: list[Position], trusted: list[str], exact: bool
+    nested: Ensemble, problem: Problem, winners: list[Setting], trusted: list[str], exact: bool
 ) -> Iterator[str]:
     """Yield how the models of the outer splits differ from those that fitting again gives.
 

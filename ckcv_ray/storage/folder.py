@@ -22,6 +22,7 @@ locked.
 import json
 import re
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import asdict, replace
 from os import PathLike
 from typing import Any, NamedTuple
@@ -92,18 +93,24 @@ class RunFolder:
         return 1 + max((int(match[1]) for match in found if match), default=-1)
 
     def lacks_outer_splits(self, problem: Problem | Assessment) -> bool:
-        """Return whether the problem has more outer splits than there are.
+        """Return whether the problem has more outer splits than there are, or than the study there says.
 
         Raises:
             StoreError: it has fewer.
         """
         asked, there = problem.study.outer_splits, self.outer_splits()
-        if asked is not None and asked < there:
+        if asked is None:
+            return False
+        if asked < there:
             raise StoreError(
                 f"{str(self)!r} already has {counted(there, 'outer split')}, and their number can only grow: "
                 f"outer_splits={asked} is too few; ask for {there} or more, or choose another --out"
             )
-        return asked is not None and asked > there
+        identity = None
+        with suppress(StoreError):  # a damaged study will be written again
+            identity = self.identity()
+        known = asked if identity is None else identity.study.outer_splits or 0
+        return there < problem.outer_splits or known < asked
 
     def identity(self) -> Identity | None:
         """Return which run the folder belongs to, or None if there is no run.

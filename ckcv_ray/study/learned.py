@@ -1,5 +1,6 @@
 """What a study on a task knows of its learner: settings, sizes in rows, and relative costs of fits."""
 
+import json
 from abc import ABC, abstractmethod
 from dataclasses import asdict
 from functools import cached_property
@@ -14,7 +15,7 @@ from ckcv_ray.core.schedule import Stage, Unit
 from ckcv_ray.data.kinds import ColumnKind
 from ckcv_ray.data.schema import Index
 from ckcv_ray.data.task import Task
-from ckcv_ray.errors import InputError
+from ckcv_ray.errors import InputError, RunError
 from ckcv_ray.learners import Learner
 from ckcv_ray.learners.base import Fits, Setting
 from ckcv_ray.learners.choice import learner_of_paths, learners_of, number_of
@@ -38,6 +39,11 @@ class Learned(ABC):
     task: Task
     sizes: tuple[FoldSize, ...]
     run_id: str
+
+    @property
+    def outer_splits(self) -> int:
+        """Number of outer splits that are used; 0 without a nested certification."""
+        return 0
 
     @property
     @abstractmethod
@@ -90,6 +96,27 @@ class Learned(ABC):
         """Return the learner that a setting is of, after its position."""
         number = number_of(self.learner, setting)
         return number, list(self.learners.values())[number]
+
+    def position(self, setting: Setting) -> tuple[int, int]:
+        """Return the path and the step of a setting in the learner's search space.
+
+        Positions are those of one search space: what another problem selected is found by its setting.
+
+        Raises:
+            RunError: the search space does not have it.
+        """
+        if (found := self._positions.get(_key(setting))) is None:
+            raise RunError(
+                f"{dict(setting)} was selected on a part of the rows, and is no setting of learner "
+                f"{self.learner.name} on all of them: its on_part has to keep the settings"
+            )
+        return found
+
+    @cached_property
+    def _positions(self) -> dict[str, tuple[int, int]]:
+        """The position of each setting."""
+        lengths, setting = enumerate(self.learner.lengths), self.learner.setting
+        return {_key(setting(path, step)): (path, step) for path, length in lengths for step in range(length)}
 
     def rows_in(self, units: int) -> int:
         """Return the number of rows that this many units have on average, rounded."""
@@ -146,6 +173,16 @@ def canonical_learner(study: Any, task: Task) -> Learner:
         InputError: it is said how columns are encoded that are plain numbers.
     """
     return study.learner.canonical(as_numbers(study.encoding, task))  # type: ignore[no-any-return]
+
+
+def on_part(study: Any, task: Task) -> Any:
+    """Return a study in canonical form on a table with its learner for a part of the rows of that table."""
+    return study.with_learner(study.learner.on_part(as_numbers(study.encoding, task)))
+
+
+def _key(setting: Setting) -> str:
+    """Return a setting as text: in Python, True equals 1.0."""
+    return json.dumps(dict(setting), sort_keys=True)
 
 
 def as_numbers(encoding: Encoding, task: Task) -> Task:

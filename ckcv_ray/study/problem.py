@@ -28,7 +28,7 @@ from ckcv_ray.study.certification import (
     Occam,
     member_of,
 )
-from ckcv_ray.study.learned import Learned, as_numbers, canonical_learner
+from ckcv_ray.study.learned import Learned, as_numbers, canonical_learner, on_part
 from ckcv_ray.study.parts import named_parts
 from ckcv_ray.study.study import Study, run_id
 from ckcv_ray.validation import expect
@@ -53,6 +53,20 @@ def listed(setting: Setting) -> str:
     """Format hyperparameters as text: "C = 0.1, gamma = 10"."""
     shown = ((name, f"{value:g}" if isinstance(value, float) else value) for name, value in setting.items())
     return ", ".join(f"{name} = {value}" for name, value in shown)
+
+
+class Refused(NamedTuple):
+    """The first outer split whose training rows have too few of a class.
+
+    Attributes:
+        split: its number; claims are about splits before it.
+        number: number of the class.
+        rows: training rows of this class.
+    """
+
+    split: int
+    number: int
+    rows: int
 
 
 @dataclass(frozen=True)
@@ -106,7 +120,10 @@ class Problem(Learned):
         _check_sizes(study, sizes)
         if study.outer is not None:
             _check_outer(study, study.outer, learned.n_units, task.unit)
-        return cls(study, learned, task, held, sizes, run_id(study, task.digest), study.resampling)
+        made = cls(study, learned, task, held, sizes, run_id(study, task.digest), study.resampling)
+        if study.outer is not None:
+            learned.check_part(made._outer_rows(0))  # if the first one is refused, there is no claim
+        return made
 
     def check_models(self) -> None:
         """Check that the models of every learner can be stored; it may fit one to a few rows.
@@ -195,6 +212,20 @@ class Problem(Learned):
         split = self.split(size, number)
         return (split.train, split.select) if stage is Stage.SELECT else refitted(split)
 
+    @cached_property
+    def refused(self) -> Refused | None:
+        """The first outer split that leaves too few rows of a class to learn from; None if there is none."""
+        for split in range(self.study.outer_splits or 0):
+            rows = self._outer_rows(split)
+            if (number := self.task.scarce_class(rows)) is not None:
+                return Refused(split, number, int(np.sum(self.task.y[rows] == number)))
+        return None
+
+    @property
+    def outer_splits(self) -> int:
+        """Number of outer splits that are used: those before the first that is refused."""
+        return (self.study.outer_splits or 0) if self.refused is None else self.refused.split
+
     @property
     def inner_sizes(self) -> tuple[FoldSize, ...]:
         """Fold sizes of the selection inside each outer split; none without a nested certification."""
@@ -224,21 +255,21 @@ class Problem(Learned):
         return None if self.held is None else self.all_rows.scored(self.held)
 
     def with_study(self, study: Study) -> "Problem":
-        """Apply another study to the same learning rows, as if there were no others."""
-        return Problem.of(replace(study, certification=Occam()), self.task)
+        """Apply another study to the same learning rows, as if there were no others; its settings stay."""
+        return Problem.of(on_part(replace(study, certification=Occam()), self.task), self.task)
 
     def for_workers(self) -> "Problem":
         """Return the problem without the rows held out, which no worker may see."""
         return replace(self, all_rows=self.task, held=None)
 
     def inner(self, number: int) -> "Problem":
-        """Return the problem of selecting inside an outer split, on its TR alone.
+        """Return the problem of selecting inside an outer split, on its TR alone, among the same settings.
 
         Raises:
             InputError: a class has too few of these rows.
         """
-        train, _ = self.outer.rows(Stage.REFIT, 0, number)
-        return Problem.of(self.study.inner(), self.task.rows(train))
+        part = self.task.rows(self._outer_rows(number))
+        return Problem.of(on_part(self.study.inner(), part), part)
 
     @cached_property
     def _class_rows(self) -> dict[int, Index]:
@@ -248,11 +279,19 @@ class Problem(Learned):
     def _count_classes(self, rows: Index) -> Index:
         return np.bincount(self.task.y[rows], minlength=self.task.n_classes)
 
+    def _outer_rows(self, number: int) -> Index:
+        """Return the training rows of an outer split, refused or not."""
+        outer, n = self.study.outer, self.task.n_units
+        assert outer is not None
+        units = outer.split(n, outer.sizes(n)[0], number, self.study.seed).train
+        return rows_of_units(self.task.groups, units)
+
     @cached_property
     def outer(self) -> "Problem":
-        """The problem on the outer splits of a nested certification."""
+        """The problem on the outer splits of a nested certification that are used."""
         assert self.study.outer is not None
-        sizes = self.study.outer.sizes(self.task.n_units)
+        (size,) = self.study.outer.sizes(self.task.n_units)
+        sizes = (size._replace(n_splits=self.outer_splits),)
         return replace(self, sizes=sizes, resampling=self.study.outer)
 
 

@@ -64,9 +64,12 @@ def test_predict_applies_the_rule_that_the_held_out_rows_judged():
     assert "with probability 95 % (holdout); " in held.claim_for(held.rule())
     assert len(set(held.predictions(np.zeros((50, 2)), held.rule()).member.tolist())) == 1
     afresh = held.rule(seed=4, all_members=True)
-    assert afresh == Rule("random", 4)
+    assert afresh == Rule("random", 4, repeats=True)
     assert afresh.classifier() in occam["statement"]
     assert "(occam); " in held.claim_for(afresh)
+    once = "this is about one call with a seed: other calls with it repeat its draws"
+    assert held.claim_for(afresh).endswith(once)
+    assert once not in held.claim_for(held.rule(all_members=True)) + held.claim_for(held.rule())
     assert len(set(held.predictions(np.zeros((50, 2)), afresh).member.tolist())) > 1
 
 

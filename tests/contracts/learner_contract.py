@@ -89,6 +89,20 @@ def clouds(n: int, n_classes: int, d: int = 3, seed: int = 0) -> Task:
     return Task.of(rng.normal(size=(n, d)) + rng.normal(size=(n_classes, d))[y], y)
 
 
+def check_parts(whole: Any, task: Task) -> None:
+    """Check that a learner in canonical form on a task has the same settings on parts of it.
+
+    A part's learner is in canonical form there: that of the run inside an outer split, as its folder has it.
+    """
+    for n in (2 * task.n // 3, task.n // 2, task.n // 4):
+        part = task.rows(np.arange(n))
+        kept = whole.on_part(part)
+        assert kept.canonical(part) == kept
+        assert list(kept.lengths) == list(whole.lengths)
+        at = [(path, step) for path, length in enumerate(whole.lengths) for step in range(length)]
+        assert [kept.setting(*one) for one in at] == [whole.setting(*one) for one in at]
+
+
 def same_files(one: Path, other: Path) -> bool:
     """Return whether two run folders hold the same result, in every bit."""
     return all((one / name).read_bytes() == (other / name).read_bytes() for name in FILES)
@@ -135,6 +149,11 @@ class LearnerContract:
         assert type(thinned) is type(self.learner)
         assert 1 <= sum(thinned.lengths) <= sum(self.learner.lengths)
         assert self.learner.thinned(10**6) == self.learner
+
+    def test_its_canonical_form_keeps_its_settings_on_a_part_of_the_rows(self) -> None:
+        whole = self.learner.canonical(self.task)
+        assert whole.canonical(self.task) == whole
+        check_parts(whole, self.task)
 
     def test_more_rows_cost_no_less(self) -> None:
         costs = [self.learner.cost(n) for n in SIZES]

@@ -20,6 +20,7 @@ from ckcv_ray.core.resampling import (
     count_splits,
     draw_members,
     hold_out,
+    member_draws,
     randomisers,
     refitted,
     rotation,
@@ -252,7 +253,7 @@ def test_a_smaller_share_holds_out_some_of_the_same_rows() -> None:
 def test_held_out_rows_members_and_draws_are_uniform():
     counts = np.bincount(np.concatenate([hold_out(20, 0.25, seed) for seed in range(2000)]), minlength=20)
     assert stats.chisquare(counts).pvalue > 1e-4
-    assert stats.chisquare(np.bincount(draw_members(7, 7000, 3), minlength=7)).pvalue > 1e-4
+    assert stats.chisquare(np.bincount(draw_members(7, 7000, member_draws(3)), minlength=7)).pvalue > 1e-4
     assert stats.kstest(randomisers(40, 1000, 3), "uniform").pvalue > 1e-4
     assert randomisers(40, 5, 3) == randomisers(40, 9, 3)[:5] != randomisers(41, 5, 3)
 

@@ -13,6 +13,7 @@ from pyarrow import parquet
 from scipy.stats import chi2
 
 from ckcv_ray.core.measures import UNDECIDED, ZERO_ONE
+from ckcv_ray.core.resampling import member_draws
 from ckcv_ray.data.task import Task
 from ckcv_ray.learners import DEFAULT
 from ckcv_ray.learners.base import Predicted
@@ -286,6 +287,27 @@ def test_minus_zero_is_zero(seed, draw, n_members):
     assert plus.tobytes() != minus.tobytes()
     assert bits(ensemble.keyed(minus, draw).member) == bits(ensemble.keyed(plus, draw).member)
     assert np.array_equal(ensemble.keyed(minus, draw).label, ensemble.keyed(plus, draw).label)
+
+
+def test_a_gap_is_a_gap_whatever_its_bits():
+    """Arithmetic gives gaps of either sign, and files gaps that carry other bits."""
+    ensemble, X = make_ensemble(8, 30)
+    gaps = np.array([0x7FF8000000000000, 0xFFF8000000000000, 0x7FF8000000000123], np.uint64).view(float)
+    assert len({gap.tobytes() for gap in gaps}) == 3
+    members = []
+    for gap in gaps:
+        rows = X.copy()
+        rows[::2, 0] = gap
+        members.append(ensemble.keyed(rows, 5).member.tolist())
+    assert members[0] == members[1] == members[2] != ensemble.keyed(X, 5).member.tolist()
+
+
+def test_a_generator_goes_on_where_a_seed_begins_again():
+    ensemble, _ = make_ensemble(3, n_members=20)
+    X, draws = np.zeros((50, D)), member_draws(5)
+    whole = ensemble.random(X, 5).member.tolist()
+    assert [ensemble.random(X[i : i + 1], draws).member[0] for i in range(50)] == whole
+    assert {ensemble.random(X[i : i + 1], 5).member[0] for i in range(50)} == {whole[0]}
 
 
 def test_equal_rows_draw_the_same_member():

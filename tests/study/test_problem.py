@@ -261,7 +261,8 @@ def test_inner_selections_see_all_rows_but_their_estimate_set(share, estimated):
 @pytest.mark.parametrize(("share", "possible"), [("third", 15), ("half", 20)])
 def test_fewer_outer_splits_are_drawn_than_there_are_estimate_sets(share, possible):
     study, task = Study.of(certify="nested", outer_share=share, outer_splits=possible - 1), blobs(6)
-    assert Problem.of(study, task).outer.sizes[0].n_splits == possible - 1
+    assert study.outer.sizes(6)[0].n_splits == possible - 1
+    study.outer.check(6)
     told = rf"^outer_splits={possible}: 6 rows have only {possible} different .* at most {possible - 1}$"
     with pytest.raises(InputError, match=told):
         Problem.of(study.replace(outer_splits=possible), task)

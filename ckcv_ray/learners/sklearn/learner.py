@@ -168,6 +168,10 @@ class EstimatorLearner:
         """Return the learner itself: no option depends on the task."""
         return self
 
+    def on_part(self, task: Task) -> "EstimatorLearner":
+        """Return the learner itself; see ``base.Learner``."""
+        return self
+
     def thinned(self, most: int) -> "EstimatorLearner":
         """Return the learner with at most ``most`` values of each parameter, or ``most`` drawn settings."""
         if self.sample is not None:
@@ -370,6 +374,12 @@ class NeighborsLearner(ScaledLearner):
         if "n_neighbors" in param or numbers == self.space["n_neighbors"]:
             return self
         return replace(self, param={**param, "n_neighbors": numbers})
+
+    def on_part(self, task: Task) -> "NeighborsLearner":
+        """Return the learner with the same numbers of neighbours, given as such where few rows lack some."""
+        if self.canonical(task) == self:
+            return self
+        return replace(self, param={**(self.param or {}), "n_neighbors": self.whole_space["n_neighbors"]})
 
 
 @dataclass(frozen=True)

@@ -160,6 +160,10 @@ class GaussianSVM:
         check_products(self._class_weight, self.C, task.n_classes)
         return replace(self, class_weight=of_task(self._class_weight, task.classes))
 
+    def on_part(self, task: Task) -> Self:
+        """Return the learner itself: its canonical form depends on the labels alone."""
+        return self
+
     def thinned(self, most: int) -> Self:
         """Return the learner with at most ``most`` values in each grid, evenly spaced."""
         return thinned(self, most)
