@@ -35,7 +35,7 @@ def write_identity(files: Files, problem: Problem | Assessment) -> None:
         "package": VERSION,
         "run_id": problem.run_id,
         problem.study.kind: problem.study.to_json(),
-        "data": problem.all_rows.digest,
+        "data": problem.data_digest,
     }
     formats.write_json(files, STUDY, content)
 
