@@ -96,9 +96,9 @@ def holdout(problem: Problem, models: Models) -> Iterator[Claim]:
             yield group_claim(rule, GroupShares(held.groups), predicted.label, held.y, delta)
         else:
             yield _erring(rule, int(np.sum(predicted.label != held.y)), len(held.y), delta)
-    if problem.all_rows.unlabelled is not None:
+    if problem.every_row.unlabelled is not None:
         wrong = int(np.sum(predict(Rule("refit")).label != held.y))
-        yield _full(models, wrong, len(held.y), problem.all_rows.unlabelled, delta)
+        yield _full(models, wrong, len(held.y), problem.every_row.unlabelled, delta)
 
 
 def group_claim(rule: Rule, measure: GroupShares, predicted: Classes, y: Classes, delta: float) -> Claim:

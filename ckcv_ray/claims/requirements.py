@@ -45,8 +45,8 @@ class Requirement:
     Attributes:
         quantity, label: as in ``Claim``.
         delta: probability with which the claim may fail.
-        rows: rows of the class (auc: of the rarer class) that are held out, or are in an outer estimate set
-            on average.
+        rows: rows of the class (auc: of the rarer class) to expect, by the learning rows, among those held
+            out, or in an outer estimate set.
         of: rows of all classes there.
         certification: "holdout" or "nested".
         needed: for each of ``WANTED``.
@@ -65,10 +65,12 @@ class Requirement:
         of_class = "the rarer class" if self.label is None else f"class {self.label!r}"
         held = self.certification == Holdout.name
         place = "held-out rows" if held else "rows of each outer estimate set"
-        share = f"{self.rows:,} of the {self.of:,} {place}" + ("" if held else ", on average,")
+        share = f"{'about ' if held else ''}{self.rows:,} of the {self.of:,} {place}"
+        share += "" if held else ", on average,"
         first = (
             f"{named(self.quantity, self.label)}, with probability {level_of(self.delta)}: {share} "
             f"{'is' if self.rows == 1 else 'are'} of {of_class}"
+            + (", by its share in the rows to learn from" if held else "")
         )
         return [
             first,
@@ -89,7 +91,10 @@ class Requirement:
 
 
 def requirements(problem: Problem) -> tuple[Requirement, ...]:
-    """Return what each claim by class, or of the AUC, needs; those with the fewest rows first."""
+    """Return what each claim by class, or of the AUC, needs; those with the fewest rows first.
+
+    It is read before the run, so it depends on no label of a row held out.
+    """
     certification = problem.study.certification
     if not isinstance(certification, Holdout | Nested):
         return ()
@@ -109,13 +114,13 @@ def fewest_rows_averaged(allowed: float, delta: float) -> int:
 
 
 def _requirement(problem: Problem, quantity: Quantity) -> Requirement:
-    held = problem.held_rows()
+    task, held = problem.task, problem.held
+    of_class = quantity.rows_of(class_sizes(task.y, task.n_classes)) / task.n  # nobody counts held-out labels
     if held is not None:
-        rows, of = quantity.rows_of(class_sizes(held.y, problem.task.n_classes)), len(held.y)
+        of, rows = len(held), round(len(held) * of_class)
     else:
-        rows, of = typical_units(problem, quantity), problem.outer.sizes[0].n_select
-    total = quantity.rows_of(class_sizes(problem.all_rows.y, problem.task.n_classes))
-    share = of / problem.all_rows.n * total / problem.all_rows.n  # of all rows: there, and of this class
+        of, rows = problem.outer.sizes[0].n_select, typical_units(problem, quantity)
+    share = of / problem.all_rows.n * of_class  # of all rows: there, and of this class
     needed = tuple(_needed(at_least, quantity.delta, share, held is not None) for at_least in WANTED)
     name = problem.study.certification.name
     return Requirement(quantity.name, quantity.label, quantity.delta, rows, of, name, needed)

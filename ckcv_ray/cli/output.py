@@ -81,8 +81,13 @@ def open_closed_streams() -> None:
             setattr(sys, name, os.fdopen(number, mode, closefd=False))
 
 
-def say_columns(task: Task) -> None:
-    """Print what was understood of the columns of a table, and what looks like a mistake in them."""
+def say_columns(task: Task, held: int = 0) -> None:
+    """Print what was understood of the columns of a table, and what looks like a mistake in them.
+
+    Args:
+        task: the rows to look at.
+        held: how many others are held out, and must not be looked at before they certify.
+    """
     if is_named(task.source) or task.X.size > MOST_SURVEYED:
         return
     columns = survey(task)
@@ -97,6 +102,8 @@ def say_columns(task: Task) -> None:
         say(f"{plain(one.name)[:width]:<{width}}  {figures}  {one.note}".rstrip())
     if more := len(columns) - len(shown):
         say(f"and {counted(more, 'column')} more")
+    if held:
+        say(f"(of the {counted(task.n, 'row')} to learn from: nobody looks at those held out)")
 
 
 def write_table(table: pa.Table, out: Path | None, folder: RunFolder, safe: bool) -> None:

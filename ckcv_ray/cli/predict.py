@@ -187,7 +187,7 @@ def predict(
     _say_conditions(result.certificate, by.nested)
     if rule.name == "random" and len(rule.splits) != 1:  # of one member nothing is drawn
         say(f"--seed {rule.seed} repeats these draws")
-    learned = result.problem.all_rows if rule.name == "full" else result.task
+    learned = result.problem.every_row if rule.name == "full" else result.task
     if learned.target in chosen.column_names:
         labels = chosen[learned.target].take(pa.array(judged))
         _say_error_rate(labels, learned, X, predicted.label, referred)

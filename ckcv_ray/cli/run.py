@@ -206,7 +206,7 @@ def _unfinished(folder: RunFolder, aggregator: Aggregator) -> tuple[dict[str, An
         "k": best.k if best else None,
         "l_ms": l_ms,
         "rows": problem.all_rows.n,
-        "repeats": count_repeats(problem.all_rows),
+        "repeats": count_repeats(problem.task),
         "groups": problem.all_rows.n_units if problem.all_rows.groups is not None else None,
         "question": problem.all_rows.question or None,
         "evaluations": counts,
@@ -237,7 +237,7 @@ def _run(work: Work, out: Path, execution: Execution, yes: bool) -> Result:
     if folder.finished and folder.outer_splits() < used:
         say(f"{out} has {counted(folder.outer_splits(), 'outer split')}: adding splits up to {used}")
     say_environment(out)
-    say_columns(work.problem.all_rows)
+    say_columns(work.problem.task, work.problem.all_rows.n - work.problem.task.n)
     _say_cautions(work.problem)
     with saving(out) as signals:
         expected = estimate(work.problem)

@@ -24,6 +24,12 @@ DRAWS = (0, 1)  # first numbers of the spawn keys; those of other resamplings be
 REMAINDERS = ("spread", "last")
 NOTHING: Index = np.empty(0, dtype=np.intp)
 
+# why a split's score has no bound: see ``Division.no_bound``
+NOT_DRAWN = "the rows that a split scores are not drawn at random by the seed"
+BY_POSITION = "the order of the table says which rows a split scores, and not a draw by the seed"
+BY_CLASS = "parts have fixed numbers of each class"
+TWICE = "a row may be scored twice in a split"
+
 
 class Units(NamedTuple):
     """What is divided.
@@ -83,6 +89,16 @@ class Division(ABC):
     def split(self, units: Units, number: int, draws: Draws) -> Split:
         """Return split ``number``, 0 .. ``n_splits`` - 1."""
 
+    @property
+    def no_bound(self) -> str:
+        """Why a split's score has no bound on new rows; "" if the seed draws the rows that each split scores.
+
+        Drawn means: whatever the rows hold and in whatever order they stand, each set of as many rows is as
+        likely to be scored, and a row at most once. Given the rows fitted on, those scored are then
+        independent of them, also in a sorted table. A division that does not declare it has no bounds.
+        """
+        return NOT_DRAWN
+
     def counts(self, numbers: Index) -> NDArray[np.bool_]:
         """Return which splits have a part in means over splits; others only show what fewer rows would do."""
         return np.ones(len(numbers), np.bool_)
@@ -117,6 +133,11 @@ class SingleSplit(Division):
     share: float = option(0.3, SHARE)
     stratify: bool = option(False, STRATIFY)
 
+    @property
+    def no_bound(self) -> str:
+        """Return why there is no bound: rows are drawn class by class if stratified."""
+        return BY_CLASS if self.stratify else ""
+
     def n_splits(self, n: int) -> int:
         """Return 1."""
         _check_scored(f"{self.name}:{self.share:g}", self.share, n)
@@ -141,6 +162,11 @@ class Subsampling(Division):
     times: int = option(100, TIMES)
     share: float = option(0.25, SHARE)
     stratify: bool = option(False, STRATIFY)
+
+    @property
+    def no_bound(self) -> str:
+        """Return why there is no bound: rows are drawn class by class if stratified."""
+        return BY_CLASS if self.stratify else ""
 
     def n_splits(self, n: int) -> int:
         """Return ``times``."""
@@ -179,6 +205,11 @@ class KFold(Division):
     )
     stratify: bool = option(False, STRATIFY)
 
+    @property
+    def no_bound(self) -> str:
+        """Return why there is no bound: only a shuffle draws folds, and it must not look at classes."""
+        return BY_CLASS if self.stratify else "" if self.shuffle else BY_POSITION
+
     def n_splits(self, n: int) -> int:
         """Return the number of folds."""
         return _check_folds(self.name, self.folds, n)
@@ -211,6 +242,11 @@ class RepeatedKFold(Division):
     repeats: int = option(5, Option(_times, "Number of repetitions.", int, "5"))
     stratify: bool = option(False, STRATIFY)
 
+    @property
+    def no_bound(self) -> str:
+        """Return why there is no bound: rows are dealt class by class if stratified."""
+        return BY_CLASS if self.stratify else ""
+
     def n_splits(self, n: int) -> int:
         """Return folds times repeats."""
         return _check_folds(self.name, self.folds, n) * self.repeats
@@ -236,6 +272,11 @@ class DrawnFolds(Division):
 
     folds: int = option(10, FOLDS)
 
+    @property
+    def no_bound(self) -> str:
+        """Return why there is no bound: a fold may hold a row twice."""
+        return TWICE
+
     def n_splits(self, n: int) -> int:
         """Return the number of folds."""
         return _check_folds(self.name, self.folds, n)
@@ -257,6 +298,11 @@ class LeaveOneOut(Division):
 
     name: ClassVar[str] = "loo"
 
+    @property
+    def no_bound(self) -> str:
+        """Return why there is no bound: each split scores the row at its number."""
+        return BY_POSITION
+
     def n_splits(self, n: int) -> int:
         """Return n."""
         return n
@@ -277,6 +323,11 @@ class LeavePOut(Division):
     name: ClassVar[str] = "lpo"
 
     p: int = option(2, Option(_times, "Number of rows to leave out.", int, "2"))
+
+    @property
+    def no_bound(self) -> str:
+        """Return why there is no bound: each split scores the rows at the positions of its number."""
+        return BY_POSITION
 
     def n_splits(self, n: int) -> int:
         """Return the number of sets of p of n rows."""
@@ -311,6 +362,11 @@ class Bootstrap(Division):
 
     times: int = option(100, TIMES)
 
+    @property
+    def no_bound(self) -> str:
+        """Return "": every row is as likely not to be drawn."""
+        return ""
+
     def n_splits(self, n: int) -> int:
         """Return ``times``."""
         return self.times
@@ -341,6 +397,11 @@ class LearningCurve(Division):
     sizes: int = option(5, SIZES)
     times: int = option(20, TIMES)
     share: float = option(0.25, SHARE)
+
+    @property
+    def no_bound(self) -> str:
+        """Return "": the rows to score are drawn, and of the others those to fit on."""
+        return ""
 
     def n_splits(self, n: int) -> int:
         """Return ``sizes`` * ``times``."""

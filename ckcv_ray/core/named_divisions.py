@@ -67,6 +67,11 @@ class Splits(Division):
         content = b"".join(len(part).to_bytes(8, "little") + part.astype("<i8").tobytes() for part in parts)
         return cls(sets, hashlib.sha256(content).hexdigest())
 
+    @property
+    def no_bound(self) -> str:
+        """Return why there is no bound: nobody knows how they were made."""
+        return "splits were given"
+
     def n_splits(self, n: int) -> int:
         """Return the number of splits."""
         largest = max((int(part.max()) for one in self.sets for part in one if len(part)), default=0)
@@ -92,6 +97,11 @@ class NestedSplits(Division):
 
     outer: Division = option(FIVE_FOLDS, OUTER)
     inner: Division = option(FIVE_FOLDS, INNER)
+
+    @property
+    def no_bound(self) -> str:
+        """Return why the outer splits have no bound; those inside only select."""
+        return self.outer.no_bound
 
     def n_splits(self, n: int) -> int:
         """Return the number of outer splits."""

@@ -7,6 +7,7 @@ each split (``learners.encoding``).
 """
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from math import isfinite
 from typing import Any, NamedTuple
 
@@ -64,6 +65,37 @@ def understand(columns: pa.Table, names: Sequence[str], asked: Asked) -> tuple[S
 def is_plain(schema: Schema, X: Values) -> bool:
     """Return whether a table holds nothing but numbers without gaps: every learner takes them as they are."""
     return all(column.kind is ColumnKind.NUMBER for column in schema) and not np.isnan(X).any()
+
+
+def narrow(schema: Schema, X: Values) -> Schema:
+    """Return how columns are understood by some rows X [rows, d] alone: with the categories that they hold.
+
+    Raises:
+        InputError: a column is empty in all of these rows.
+    """
+    narrowed: list[Column] = []
+    for column, x in zip(schema, X.T, strict=True):
+        known = np.unique(x[~np.isnan(x)])
+        if not len(known):
+            raise InputError(
+                f"column {column.name!r} is empty in every row that is learned from: {leave_out(column.name)}"
+            )
+        levels = tuple(column.levels[int(level)] for level in known) if column.levels else ()
+        narrowed.append(replace(column, levels=levels))
+    return tuple(narrowed)
+
+
+def translate(X: Values, schema: Schema, narrowed: Schema) -> Values:
+    """Return rows X [rows, d] of one schema as a narrower one has them: other categories were never seen."""
+    X = X.copy()
+    for i, (column, narrower) in enumerate(zip(schema, narrowed, strict=True)):
+        if column.levels != narrower.levels:
+            number = {level: i for i, level in enumerate(narrower.levels)}
+            unseen = len(narrower.levels)
+            numbers = np.array([*(number.get(level, unseen) for level in column.levels), unseen], np.float64)
+            known = ~np.isnan(X[:, i])
+            X[known, i] = numbers[X[known, i].astype(np.intp)]
+    return X
 
 
 class NewRows(NamedTuple):
@@ -167,8 +199,9 @@ def to_arrow(values: Values, column: Column) -> pa.Array:
     """Return numbers as a column that is understood as ``column`` again, if that kind is asked for."""
     gap = np.isnan(values)
     if column.kind is ColumnKind.CATEGORY:
-        levels = [*column.levels, None]
-        return pa.array(np.array(levels, dtype=object)[np.where(gap, len(column.levels), values).astype(int)])
+        unseen = f"{max(column.levels, key=len, default='')}?"  # longer than any level: a level of none
+        levels = np.array([*column.levels, unseen, None], dtype=object)
+        return pa.array(levels[np.where(gap, len(column.levels) + 1, values).astype(int)], pa.string())
     if column.kind is ColumnKind.DATE:
         return pa.array(np.where(gap, 0, values).astype(np.int64), pa.timestamp("ms"), mask=gap)
     return pa.array(values, mask=gap) if gap.any() else pa.array(np.ascontiguousarray(values))

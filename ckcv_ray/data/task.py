@@ -19,7 +19,15 @@ from numpy.typing import ArrayLike, NDArray
 from ckcv_ray.core.measures import Kind
 from ckcv_ray.data import named
 from ckcv_ray.data.chosen import TARGETS, check_asked, check_chosen, target_name
-from ckcv_ray.data.columns import NewRows, is_plain, read_values, to_arrow, understand
+from ckcv_ray.data.columns import (
+    NewRows,
+    is_plain,
+    narrow,
+    read_values,
+    to_arrow,
+    translate,
+    understand,
+)
 from ckcv_ray.data.files import (
     AS_IT_IS,
     SUFFIXES,
@@ -80,6 +88,8 @@ class Task:
         unlabelled: rows without labels, (rows, d), which only certify; None if there are none.
         schema: how the columns are understood; None if they are numbers without gaps.
         forms: how the columns are understood that are such numbers, if they were written in some form.
+        fills: what stands for a gap in each column, (d,), where these rows have none, and others of their
+            table do; None where a row with a gap cannot be judged, or ``schema`` says that gaps are known.
     """
 
     X: Rows
@@ -94,6 +104,7 @@ class Task:
     unlabelled: Rows | None = None
     schema: Schema | None = None
     forms: Schema | None = None
+    fills: tuple[float, ...] | None = None
 
     @classmethod
     def of(
@@ -186,10 +197,12 @@ class Task:
         return int(np.bincount(self.y, minlength=self.n_classes).min())
 
     def without(self, rows: Index) -> "Task":
-        """Return the task without ``rows``, which are held out.
+        """Return the task without ``rows``, which are held out, as the rows that are left are understood.
+
+        What the rows held out hold has no part in it: neither their gaps nor their categories.
 
         Raises:
-            InputError: too few rows are left to learn from.
+            InputError: too few rows are left to learn from, or a column is empty in all of them.
         """
         kept = self._part(np.delete(np.arange(self.n), rows))
         if not len(rows) or kept.n_units < LEAST_ROWS or kept.rarest_class_rows < LEAST_OF_CLASS:
@@ -201,7 +214,29 @@ class Task:
                 f"{LEAST_ROWS}{' groups' if groups else ''} to learn from, with {of_class}; change the share "
                 "held out, not the seed (which would void what is proven)"
             )
-        return kept
+        return kept._by_itself()
+
+    def _by_itself(self) -> "Task":
+        """Return the task with its columns understood from its own rows; which are numbers stays."""
+        if self.schema is None:
+            return self
+        schema = narrow(self.schema, self.X)
+        if not is_plain(schema, self.X):
+            return replace(self, schema=schema, X=translate(self.X, self.schema, schema))
+        check_spread(self.X, list(self.features), plain=True)
+        return replace(self, schema=None, forms=_forms(schema))
+
+    def recode(self, rows: Rows, table: "Task") -> Rows:
+        """Return rows [rows, d] of the table of which this task has some as these are understood.
+
+        A category that these do not hold was never seen, and a gap is filled if they have none anywhere.
+        """
+        if table.schema is None or table.schema == self.schema:
+            return rows
+        return self._filled(rows) if self.schema is None else translate(rows, table.schema, self.schema)
+
+    def _filled(self, rows: Rows) -> Rows:
+        return rows if self.fills is None else np.where(np.isnan(rows), self.fills, rows)
 
     def rows(self, chosen: Index) -> "Task":
         """Return the task on some of its rows.
@@ -252,7 +287,8 @@ class Task:
             InputError: a feature is missing, or a whole column is of another kind.
         """
         schema = self.schema or self.forms or tuple(map(Column, self.features))
-        return read_values(columns, schema, plain=self.schema is None)
+        rows = read_values(columns, schema, plain=self.schema is None and self.fills is None)
+        return rows._replace(X=self._filled(rows.X))
 
     def rows_from(self, columns: pa.Table) -> Rows:
         """Return the rows of a table as numbers (rows, d), its columns matched by name.
@@ -438,7 +474,7 @@ def stored_task(
     plain = is_plain(understood, X)
     if schema is None:
         check_spread(X, chosen, plain)
-    forms = understood if plain and any(one.form or one.lenient for one in understood) else None
+    forms = _forms(understood) if plain else None
     doubt = question(columns, [target]) if groups is None else ""
     return Task(
         X,
@@ -454,6 +490,11 @@ def stored_task(
         None if plain else understood,
         forms,
     )
+
+
+def _forms(schema: Schema) -> Schema | None:
+    """Return how columns of numbers without gaps are understood, if any were written in some form."""
+    return schema if any(one.form or one.lenient for one in schema) else None
 
 
 def rows_of(X: Any, task: Task) -> Rows:

@@ -29,7 +29,7 @@ def one_model(problem: Problem, winner: Leader) -> tuple[Ensemble | None, Ensemb
     if held is None:
         return None, None
     refit = _fitted(problem, winner, problem.task, held)
-    return refit, _fitted(problem, winner, problem.all_rows, held.none())
+    return refit, _fitted(problem, winner, problem.every_row, held.none())
 
 
 def _fitted(problem: Problem, winner: Leader, task: Task, scored: TestRows) -> Ensemble:

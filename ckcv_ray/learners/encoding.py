@@ -71,6 +71,12 @@ class Encoding:
             return self
         return replace(self, categories=Categories.ORDINAL if trees else Categories.ONEHOT)
 
+    def stand_ins(self, X: Rows) -> tuple[float, ...]:
+        """Return what stands for a gap in each column of rows X [rows, d], which have none."""
+        from sklearn.impute import SimpleImputer
+
+        return tuple(SimpleImputer(strategy=str(self.gaps)).fit(X).statistics_.tolist())
+
     def width(self, schema: Schema, n_classes: int) -> int:
         """Return the largest number of columns that a table can become."""
         columns = 0

@@ -12,8 +12,6 @@ from numpy.typing import NDArray
 
 from ckcv_ray.claims.wording import repeats_statement
 from ckcv_ray.core.comparison import Compared, corrected_t_test
-from ckcv_ray.core.divisions import DrawnFolds
-from ckcv_ray.core.named_divisions import NestedSplits, Splits
 from ckcv_ray.core.schedule import Stage
 from ckcv_ray.core.scores import Score
 from ckcv_ray.data.repeats import count_repeats
@@ -145,16 +143,12 @@ class Assessed:
     def unbounded(self) -> str:
         """Why nothing is proven of a split's model by the rows that the split scores; "" if something is."""
         procedure = self.problem.study
-        division = procedure.resampling
-        outer = division.outer if isinstance(division, NestedSplits) else division
-        reasons = {
-            "rows belong to groups": self.problem.task.groups is not None,
-            "splits were given": isinstance(outer, Splits),
-            "a row may be scored twice in a split": isinstance(outer, DrawnFolds),
-            "parts have fixed numbers of each class": getattr(outer, "stratify", False),
-            "settings were selected by rows of all splits": procedure.selects and procedure.select == ONE,
-        }
-        return next((reason for reason, holds in reasons.items() if holds), "")
+        if self.problem.task.groups is not None:
+            return "rows belong to groups"
+        if procedure.resampling.no_bound:
+            return procedure.resampling.no_bound
+        selected = procedure.selects and procedure.select == ONE
+        return "settings were selected by rows of all splits" if selected else ""
 
     def bounds(self, entry: Entry, score: Score) -> Values:
         """Return what a score of each split's model is at most on new rows, (n_splits,), at 95 %.
@@ -218,6 +212,7 @@ class Assessed:
             "repeats": self.repeats,
             "splits": self.problem.sizes[OUTER].n_splits,
             "complete": self.complete,
+            "unbounded": self.unbounded or None,
             "entries": [self._entry_json(entry) for entry in self.entries],
             "comparisons": {score.name: self._compared_json(score) for score in self.scores},
         }

@@ -163,7 +163,7 @@ def checked(job: Job) -> Work:
     """
     expect("job", job, Job, "a Job: Job(study, task, out)")
     problem = Problem.of(job.study, job.task)
-    test = check_test_rows(job.test, problem.task)
+    test = problem.recode(check_test_rows(job.test, problem.all_rows))
     expect("listen", job.listen, Callable | None, "a function that takes a Progress")
     folder = str(as_path("out", job.out).absolute()) if job.out is not None else None
     return Work(problem, folder, test, job.listen)  # absolute: not all processes have one working directory

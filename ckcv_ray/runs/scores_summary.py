@@ -58,6 +58,8 @@ def _lines(result: "Assessed") -> Iterator[str]:
             "\nA bound holds for one model, of a line that was named before its score was seen, on "
             "rows\nthat are independent."
         )
+    if result.unbounded and any(score.bound for score in result.scores):
+        yield f"\nNo bound is proven for any model on new rows: {result.unbounded}."
     if tested:
         yield (
             "\nThe test is the corrected resampled t-test (Nadeau, Bengio 2003), a heuristic: splits "

@@ -163,7 +163,7 @@ def _written(
         return None
     candidate, l_ms = problem.candidate(refitted.winner), refitted.winner.l_ms
     provisional = "failed" in table["state"].to_pylist()
-    digests = {"data": problem.all_rows.digest, **files}
+    digests = {"data": problem.data_digest, **files}
     certificate = certify(problem, candidate, l_ms, models, provisional, digests)
     written = recorder.write_end(certificate, execution)
     return Finished(table, models, certificate) if written else None

@@ -329,7 +329,7 @@ def _tested(
 ) -> Iterator[str]:
     """Yield differences in the error on test rows, which the run measured and no certificate covers."""
     take = check_test_rows if isinstance(test, TestRows) else make_test_rows
-    rows = take(test, problem.task)
+    rows = problem.recode(take(test, problem.all_rows))
     if recorded is None or rows is None:
         if recorded is not None:
             result.trusted.append("the test error in execution.json (--test with its rows measures it again)")
@@ -353,7 +353,7 @@ def _certificate(
     folder: RunFolder, finished: Finished, problem: Problem, winner: Candidate, l_ms: float
 ) -> Iterator[str]:
     provisional = "failed" in finished.candidates["state"].to_pylist()
-    digests = {"data": problem.all_rows.digest, **folder.result_digests()}
+    digests = {"data": problem.data_digest, **folder.result_digests()}
     expected = certify(problem, winner, l_ms, finished.models, provisional, digests)
     stored, computed = finished.certificate.to_json(), expected.to_json()
     for name in dict.fromkeys((*computed, *stored)):

@@ -96,7 +96,7 @@ def one_model_differences(
     refit, full = one_model(problem, leader)
     fits = (
         ("model refit", models.refit, refit, problem.task, held),
-        ("model full", models.full, full, problem.all_rows, held.none()),
+        ("model full", models.full, full, problem.every_row, held.none()),
     )
     for name, stored, computed, task, scored in fits:
         assert computed is not None

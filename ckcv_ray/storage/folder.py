@@ -42,8 +42,9 @@ from ckcv_ray.storage.files import Files
 from ckcv_ray.storage.identity import STUDY, Identity, read_identity, write_identity
 from ckcv_ray.storage.locks import LOCK, unwritable
 from ckcv_ray.storage.pages import REPORT
-from ckcv_ray.study import Problem
+from ckcv_ray.study import Problem, Study
 from ckcv_ray.study.assessment import Assessment
+from ckcv_ray.study.problem import divide, identify_data
 from ckcv_ray.study.procedure import Procedure
 from ckcv_ray.validation import as_path
 
@@ -192,7 +193,7 @@ class RunFolder:
             with formats.undamaged(self.files, UNLABELLED):
                 task = task.with_unlabelled(others)
         with formats.undamaged(self.files, DATA):
-            if task.digest != identity.data_digest:
+            if _digest(identity.study, task) != identity.data_digest:
                 raise StoreError(f"{self.files.path(DATA)} is not the data of this run: its digest differs")
         return task
 
@@ -434,7 +435,7 @@ class RunFolder:
 
     def _damaged_inputs(self, problem: Problem | Assessment) -> list[str]:
         """Return which of the two files with study and data do not hold those of the problem."""
-        identity, damaged = Identity(problem.study, problem.all_rows.digest, problem.run_id), []
+        identity, damaged = Identity(problem.study, problem.data_digest, problem.run_id), []
         try:
             found = self.identity()
             if found is None or found.run_id != problem.run_id:
@@ -461,6 +462,13 @@ def _check_canonical(problem: Problem | Assessment, identity: Identity) -> None:
     """Raise ValueError unless a problem is that of a run."""
     if problem.run_id != identity.run_id:
         raise ValueError("its study is not in the canonical form for its data")
+
+
+def _digest(study: Study | Procedure, task: Task) -> str:
+    """Return the digest of the data of a run; see ``Problem.data_digest``."""
+    if task.schema is None or isinstance(study, Procedure):
+        return task.digest
+    return identify_data(task, divide(study, task)[1])
 
 
 def _is_temporary(name: str) -> bool:

@@ -31,7 +31,7 @@ class Identity(NamedTuple):
 
 def write_identity(files: Files, problem: Problem | Assessment) -> None:
     """Write the identity of a run."""
-    identity = Identity(problem.study, problem.all_rows.digest, problem.run_id)
+    identity = Identity(problem.study, problem.data_digest, problem.run_id)
     formats.write_json(files, STUDY, _describe(identity, VERSION))
 
 

@@ -53,7 +53,7 @@ def read(files: Files, problem: Problem, k: int) -> Models:
         models = replace(models, nested=nested)
     if problem.held is not None:
         refit = _read_table(files, REFIT, problem.task, problem, k, 1)
-        full = _read_table(files, FULL, problem.all_rows, problem, k, 1)
+        full = _read_table(files, FULL, problem.every_row, problem, k, 1)
         models = replace(models, refit=refit, full=full)
     return models
 

@@ -19,7 +19,7 @@ from ckcv_ray.errors import InputError
 from ckcv_ray.learners.answers import Scoring
 from ckcv_ray.learners.base import Fits
 from ckcv_ray.learners.choice import learners_of
-from ckcv_ray.study.learned import Learned, as_numbers
+from ckcv_ray.study.learned import Learned, as_numbers, expand
 from ckcv_ray.study.procedure import Procedure
 from ckcv_ray.study.study import run_id
 from ckcv_ray.validation import expect
@@ -67,9 +67,9 @@ class Assessment(Learned):
         _check_strata(procedure.resampling, task)
         if isinstance(procedure.resampling, Splits) and task.groups is not None:
             raise InputError("splits that were given name rows, and groups stay whole: leave groups out")
-        plain = as_numbers(procedure.encoding, task)
+        plain = as_numbers(procedure.encoding, task, np.arange(task.n))
         nested = isinstance(procedure.resampling, NestedSplits)
-        learner = procedure.learner if nested else procedure.learner.usual(plain)
+        learner = procedure.learner if nested else procedure.learner.usual(expand(task))
         procedure = replace(procedure, learner=learner.canonical(plain))
         sizes = (_size(procedure.resampling, task.n_units, procedure.resampling.n_splits(task.n_units)),)
         made = cls(procedure, task, sizes, run_id(procedure, task.digest), scores)
@@ -82,6 +82,11 @@ class Assessment(Learned):
     def all_rows(self) -> Task:
         """The table: nothing is held out of it."""
         return self.task
+
+    @property
+    def data_digest(self) -> str:
+        """SHA-256 of the table."""
+        return self.task.digest
 
     @property
     def n_totals(self) -> int:

@@ -2,7 +2,7 @@
 
 import json
 from abc import ABC, abstractmethod
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from functools import cached_property
 from typing import Any
 
@@ -20,6 +20,7 @@ from ckcv_ray.learners import Learner
 from ckcv_ray.learners.base import Fits, Setting
 from ckcv_ray.learners.choice import learner_of_paths, learners_of, number_of
 from ckcv_ray.learners.encoded import encoded
+from ckcv_ray.learners.encoder import expanded
 from ckcv_ray.learners.encoding import Categories, Encoding
 
 Costs = NDArray[np.float64]
@@ -166,18 +167,24 @@ class Learned(ABC):
         return {}
 
 
-def canonical_learner(study: Any, task: Task) -> Learner:
+def canonical_learner(study: Any, task: Task, held: Index | None) -> Learner:
     """Return the canonical form of a study's learner on a task; see ``learners.base``.
+
+    Args:
+        study: has ``learner`` and ``encoding``.
+        task: all rows.
+        held: those held out, on which it does not depend; None if there are none.
 
     Raises:
         InputError: it is said how columns are encoded that are plain numbers.
     """
-    return study.learner.canonical(as_numbers(study.encoding, task))  # type: ignore[no-any-return]
+    learning = np.arange(task.n) if held is None else np.delete(np.arange(task.n), held)
+    return study.learner.canonical(as_numbers(study.encoding, task, learning))  # type: ignore[no-any-return]
 
 
 def on_part(study: Any, task: Task) -> Any:
     """Return a study in canonical form on a table with its learner for a part of the rows of that table."""
-    return study.with_learner(study.learner.on_part(as_numbers(study.encoding, task)))
+    return study.with_learner(study.learner.on_part(as_numbers(study.encoding, task, np.arange(task.n))))
 
 
 def _key(setting: Setting) -> str:
@@ -185,15 +192,23 @@ def _key(setting: Setting) -> str:
     return json.dumps(dict(setting), sort_keys=True)
 
 
-def as_numbers(encoding: Encoding, task: Task) -> Task:
+def as_numbers(encoding: Encoding, task: Task, learning: Index) -> Task:
     """Return a task of numbers: itself, or as it is encoded for learners that need numbers alone.
+
+    Args:
+        encoding: how columns are encoded.
+        task: all rows.
+        learning: the rows to which the encoder is fitted.
 
     Raises:
         InputError: all columns are plain numbers, and it is said how to encode them.
     """
     if task.schema is not None:
         _check_effect(encoding, {one.kind for one in task.schema})
-        return encoding.suited(trees=False).fit(task, np.arange(task.n)).task(task)
+        return encoding.suited(trees=False).fit(task, learning).task(task)
+    if task.fills is not None:  # there are gaps, in other rows
+        _check_effect(encoding, {ColumnKind.NUMBER})
+        return task
     for option, (name, default) in zip(("encode", "fill", "rare"), asdict(Encoding()).items(), strict=True):
         if (value := getattr(encoding, name)) != default:
             raise InputError(
@@ -201,6 +216,15 @@ def as_numbers(encoding: Encoding, task: Task) -> Task:
                 "they are; leave it out"
             )
     return task
+
+
+def expand(task: Task) -> Task:
+    """Return a task with each date replaced by its parts: as many columns as their kinds say.
+
+    How many columns an encoder makes depends on the rows that it is fitted to, and what is decided for all
+    splits must not depend on the rows of any.
+    """
+    return task if task.schema is None else replace(task, X=expanded(task.X, task.schema))
 
 
 def _check_effect(encoding: Encoding, kinds: set[ColumnKind]) -> None:

@@ -1,5 +1,7 @@
 """Problems: a study applied to a task and checked once, the only place where the two are combined."""
 
+import hashlib
+import json
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -79,7 +81,7 @@ class Problem(Learned):
     Attributes:
         study: the study in canonical form for these rows.
         task: the learning rows.
-        all_rows: all rows of the table, including those held out.
+        all_rows: all rows of the table, including those held out, as the table is understood.
         held: numbers of the rows held out, ascending; None if there are none.
         sizes: fold sizes in units, the largest first.
         run_id: identifier of study and data.
@@ -109,18 +111,16 @@ class Problem(Learned):
         if task.groups is not None:
             _check_for_groups(study)
         study = replace(study, certification=study.certification.canonical(task.n_units))
-        units = study.certification.held_out(task.n_units, study.seed)
-        held = None if units is None else rows_of_units(task.groups, units)
-        learned = task if held is None else task.without(held)
-        study = replace(
-            study, learner=canonical_learner(study, task), criterion=study.criterion.on(task.classes)
-        )
+        held, learned = divide(study, task)
+        learner = canonical_learner(study, recode_table(task, learned), held)
+        study = replace(study, learner=learner, criterion=study.criterion.on(task.classes))
         study = _canonical(study, learned.n_units, task.unit)
         sizes = study.resampling.sizes(learned.n_units)
         _check_sizes(study, sizes)
         if study.outer is not None:
             _check_outer(study, study.outer, learned.n_units, task.unit)
-        made = cls(study, learned, task, held, sizes, run_id(study, task.digest), study.resampling)
+        name = run_id(study, identify_data(task, learned))
+        made = cls(study, learned, task, held, sizes, name, study.resampling)
         if study.outer is not None:
             learned.check_part(made._outer_rows(0))  # if the first one is refused, there is no claim
         return made
@@ -132,7 +132,7 @@ class Problem(Learned):
             InputError: they cannot.
         """
         unsure = [one for one in learners_of(self.study.learner).values() if isinstance(one, ChecksModels)]
-        task = as_numbers(self.study.encoding, self.task) if unsure else self.task
+        task = as_numbers(self.study.encoding, self.task, np.arange(self.task.n)) if unsure else self.task
         for learner in unsure:
             learner.check_models(task)
 
@@ -250,9 +250,23 @@ class Problem(Learned):
         """Return the candidate at a leader's position, with the smallest k of its fold size."""
         return Candidate(self.learner.setting(leader.path, leader.step), self.sizes[leader.size].k)
 
+    @cached_property
+    def every_row(self) -> Task:
+        """All rows of the table, including those held out, as the learning rows are understood."""
+        return recode_table(self.all_rows, self.task)
+
+    @cached_property
+    def data_digest(self) -> str:
+        """SHA-256 of the table, and of how the learning rows are understood."""
+        return identify_data(self.all_rows, self.task)
+
     def held_rows(self) -> TestRows | None:
         """Return the rows held out, if any are."""
-        return None if self.held is None else self.all_rows.scored(self.held)
+        return None if self.held is None else self.every_row.scored(self.held)
+
+    def recode(self, test: TestRows | None) -> TestRows | None:
+        """Return test rows of the table as the learning rows are understood."""
+        return None if test is None else replace(test, X=self.task.recode(test.X, self.all_rows))
 
     def with_study(self, study: Study) -> "Problem":
         """Apply another study to the same learning rows, as if there were no others; its settings stay."""
@@ -293,6 +307,44 @@ class Problem(Learned):
         (size,) = self.study.outer.sizes(self.task.n_units)
         sizes = (size._replace(n_splits=self.outer_splits),)
         return replace(self, sizes=sizes, resampling=self.study.outer)
+
+
+def divide(study: Study, task: Task) -> tuple[Index | None, Task]:
+    """Return the rows that a study holds out of a task, None if none, and the learning rows by themselves.
+
+    Raises:
+        InputError: too few rows are left to learn from.
+    """
+    units = study.certification.canonical(task.n_units).held_out(task.n_units, study.seed)
+    if units is None:
+        return None, task
+    held = rows_of_units(task.groups, units)
+    learned = task.without(held)
+    if task.schema is not None and learned.schema is None:
+        learned = replace(learned, fills=study.encoding.stand_ins(learned.X))
+    return held, learned
+
+
+def recode_table(table: Task, learned: Task) -> Task:
+    """Return all rows of a table as its learning rows are understood."""
+    if table.schema == learned.schema:
+        return table
+    X = np.ascontiguousarray(learned.recode(table.X, table))
+    unlabelled = None if table.unlabelled is None else learned.recode(table.unlabelled, table)
+    return replace(
+        learned, X=X, y=table.y, groups=table.groups, unlabelled=unlabelled, question=table.question
+    )
+
+
+def identify_data(table: Task, learned: Task) -> str:
+    """Return the SHA-256 of a table, and of how its learning rows are understood if that is otherwise.
+
+    Until the learning rows alone decided that, the table did: what was computed then has another digest.
+    """
+    if table.schema == learned.schema:
+        return table.digest
+    columns = [[one.name, one.levels] for one in learned.schema or ()]
+    return hashlib.sha256(json.dumps([table.digest, columns]).encode()).hexdigest()
 
 
 def _check_kind(study: Study, task: Task) -> None:

@@ -3,11 +3,15 @@
 import json
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from command import Command
 from pyarrow import csv, parquet
 from untidy import untidy
+
+from ckcv_ray import Study, Task
+from ckcv_ray.study import Problem
 
 ONCE = ("--k", "3", "--n-splits", "3", "--C", "1", "--gamma", "0.1", "--backend", "serial")
 
@@ -93,3 +97,29 @@ def test_a_separator_is_for_every_text_table_of_a_run(ckcv: Command, tmp_path: P
         assert code == 0, said
         rates.append(json.loads(printed)["test_error"])
     assert rates[0] == rates[1]
+
+
+def test_nothing_of_rows_held_out_is_said_before_they_certify(ckcv: Command, tmp_path: Path) -> None:
+    """The answer is in a column of the rows to learn from; of the rows held out the labels and cells vary."""
+    rng = np.random.default_rng(0)
+    y = np.arange(60) % 2
+    X = np.column_stack([rng.normal(size=60), y])
+    asked = ("--target", "y", "--certify", "holdout", "--claim", "sensitivity", *ONCE)
+    held = Problem.of(Study.of(k=3, certify="holdout"), Task.of(X, y)).held
+    told, planned = [], []
+    for number in range(3):
+        if number:
+            X[held, 1], X[held, 0], y[held] = number * 7, X[held[0], 0], rng.integers(0, 2, len(held))
+        file, folder = tmp_path / f"{number}.csv", tmp_path / f"{number}"
+        csv.write_csv(pa.table({"x0": X[:, 0], "x1": X[:, 1], "y": y}), file)
+        _, _, said = ckcv("run", file, "--out", folder, *asked)
+        told.append(
+            [line for line in said.splitlines() if "the target away" in line or "to learn from" in line]
+        )
+        _, printed, _ = ckcv("plan", file, *asked[:-2], "--json")
+        planned.append(json.loads(printed)["claims"])
+        (folder / "manifest.json").unlink()
+        assert json.loads(ckcv("status", folder, "--json")[1])["repeats"] == 0
+    assert told[0] == told[1] == told[2]
+    assert [line.split()[0] for line in told[0]] == ["x1", "(of"]
+    assert planned[0] == planned[1] == planned[2]

@@ -1,5 +1,6 @@
 """What every division promises: a line in ``DIVISIONS`` is all that a new one needs."""
 
+from collections import Counter
 from itertools import combinations, pairwise
 from math import comb
 
@@ -7,12 +8,17 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.stats import chisquare
 from sklearn.model_selection import LeaveOneOut as SklearnLeaveOneOut
 from sklearn.model_selection import LeavePOut as SklearnLeavePOut
 from sklearn.model_selection import StratifiedKFold
 
 from ckcv_ray.core.divisions import (
+    BY_POSITION,
+    NOT_DRAWN,
+    NOTHING,
     Bootstrap,
+    Division,
     DrawnFolds,
     Draws,
     KFold,
@@ -33,6 +39,7 @@ from ckcv_ray.core.named_divisions import (
     parse_division,
 )
 from ckcv_ray.core.options import options
+from ckcv_ray.core.resampling import Split
 from ckcv_ray.errors import InputError
 
 EVERY = [
@@ -111,6 +118,68 @@ def test_sizes_of_folds(n, folds):
     assert spread == [n // folds + (i < n % folds) for i in range(folds)]
     last = [len(one.estimate) for one in splits(KFold(folds, remainder="last"), n)]
     assert last == [n // folds] * (folds - 1) + [n - (folds - 1) * (n // folds)]
+
+
+def sets_scored(division, n, seeds, strata=None):
+    """How often each split scores each set of rows, over seeds; of sets of the most frequent size."""
+    counts = [Counter() for _ in range(division.n_splits(n))]
+    for seed in range(seeds):
+        for count, one in zip(counts, splits(division, n, seed, strata), strict=True):
+            count[tuple(one.estimate.tolist())] += 1
+    sizes = [Counter(map(len, count.elements())).most_common(1)[0][0] for count in counts]
+    return [
+        [count[rows] for rows in combinations(range(n), size)]
+        for count, size in zip(counts, sizes, strict=True)
+    ]
+
+
+SMALL = [
+    SingleSplit(0.3),
+    SingleSplit(0.5, stratify=True),
+    KFold(3),
+    KFold(4, shuffle=False, remainder="last"),
+    KFold(4, remainder="last"),
+    KFold(3, stratify=True),
+    KFold(3, stratify=True, shuffle=False),
+    RepeatedKFold(3, 2),
+    RepeatedKFold(3, 2, stratify=True),
+    DrawnFolds(3),
+    LeaveOneOut(),
+    LeavePOut(2),
+    Subsampling(2, 0.25),
+    Subsampling(2, 0.4, stratify=True),
+    Bootstrap(2),
+    LearningCurve(2, 2),
+    nested_halves(3),
+    NestedSplits(LeaveOneOut(), KFold(2)),
+    NestedSplits(KFold(3), KFold(2, shuffle=False)),
+]
+
+HALVES = np.array([0, 0, 0, 1, 1, 1])  # classes of six rows
+
+
+@pytest.mark.parametrize("division", SMALL, ids=repr)
+def test_a_division_has_bounds_if_and_only_if_each_set_of_rows_is_as_likely_to_be_scored(division):
+    """Whatever the classes of the rows, which are sorted here; tested at a level of 1e-6."""
+    counts = sets_scored(division, 6, 400, HALVES)
+    twice = any(
+        np.any(np.diff(one.estimate) == 0) for seed in range(9) for one in splits(division, 6, seed, HALVES)
+    )
+    alike = not twice and all(chisquare(one).pvalue > 1e-6 for one in counts)
+    assert alike == (not division.no_bound)
+
+
+def test_a_division_of_somebody_else_has_no_bounds_unless_it_says_so():
+    class Halves(Division):
+        def n_splits(self, n):
+            return 1
+
+        def split(self, units, number, draws):
+            return Split(np.arange(units.n // 2), NOTHING, np.arange(units.n // 2, units.n))
+
+    assert Halves().no_bound == NOT_DRAWN
+    assert NestedSplits(KFold(3, shuffle=False), KFold(3)).no_bound == BY_POSITION
+    assert Splits.of([(np.arange(5), np.arange(5, 9))], 9).no_bound
 
 
 def test_contiguous_folds_are_contiguous():

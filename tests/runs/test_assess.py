@@ -6,12 +6,12 @@ from itertools import pairwise, product
 
 import numpy as np
 import pytest
-from scipy.stats import beta
+from scipy.stats import beta, binom
 from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer, load_iris
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
-from sklearn.model_selection import GridSearchCV, GroupKFold, StratifiedKFold, cross_validate
+from sklearn.model_selection import GridSearchCV, GroupKFold, ShuffleSplit, StratifiedKFold, cross_validate
 from sklearn.model_selection import KFold as KFoldOfSklearn
 from sklearn.naive_bayes import GaussianNB
 from sklearn.pipeline import make_pipeline
@@ -20,7 +20,7 @@ from sklearn.preprocessing import StandardScaler
 from ckcv_ray import Execution
 from ckcv_ray.core.choosing import chosen_positions
 from ckcv_ray.core.comparison import corrected_t_test
-from ckcv_ray.core.divisions import KFold
+from ckcv_ray.core.divisions import KFold, LeaveOneOut
 from ckcv_ray.core.named_divisions import NestedSplits, Splits
 from ckcv_ray.core.schedule import Stage
 from ckcv_ray.data.task import Task
@@ -28,6 +28,7 @@ from ckcv_ray.engine import evaluate as worker
 from ckcv_ray.engine.backend import SERIAL as SERIAL_SESSION
 from ckcv_ray.engine.backend import SerialBackend
 from ckcv_ray.errors import InputError, StoreError
+from ckcv_ray.reports.scores_page import scores_page
 from ckcv_ray.runs.assess import assess, assess_in, evaluate, load_scores, replay_scores
 from ckcv_ray.runs.load import load_run
 from ckcv_ray.storage.folder import RunFolder
@@ -313,14 +314,58 @@ def test_pooled_figures_and_bounds_come_from_all_rows():
         ({"resampling": "kfold:5", "stratify": True}, "fixed numbers of each class"),
         ({"resampling": "kfold:5", "groups": np.arange(len(Y)) // 3}, "groups"),
         ({"resampling": Splits.of(KFoldOfSklearn(3).split(X), len(Y))}, "given"),
+        ({"resampling": ShuffleSplit(1, test_size=0.3, random_state=0)}, "given"),
+        ({"resampling": [(np.arange(60), np.arange(60, len(Y)))]}, "given"),
+        ({"resampling": KFold(5, shuffle=False)}, "order of the table"),
+        ({"resampling": "loo"}, "order of the table"),
+        (
+            {"resampling": NestedSplits(LeaveOneOut(), KFold(3)), "select_by": "zero_one", "select": "each"},
+            "order of the table",
+        ),
         ({"resampling": "nested:3:3", "select_by": "zero_one"}, "rows of all splits"),
     ],
 )
-def test_no_bound_is_shown_where_none_is_proven(options, reason):
-    result = evaluate(X, Y, learner="naive_bayes", measure="zero_one,accuracy", execution=SERIAL, **options)
+def test_no_bound_is_shown_where_none_is_proven(options, reason, tmp_path):
+    kind = {"learner": "naive_bayes", "measure": "zero_one,accuracy", "execution": SERIAL}
+    result = evaluate(X, Y, out=tmp_path / "run", **kind, **options)
     assert reason in result.unbounded
     for entry, score in product(result.entries, result.scores):
         assert np.isnan(result.bounds(entry, score)).all()
+        assert set(result.to_json()["entries"][0]["scores"][score.name]["bounds"]) == {None}
+    assert f"No bound is proven for any model on new rows: {result.unbounded}." in result.summary()
+    assert result.to_json()["unbounded"] == result.unbounded
+    assert result.unbounded in scores_page(tmp_path / "run")
+
+
+@pytest.mark.parametrize("drawn", ["kfold:4", "holdout:0.25", "subsampling:2:0.3", "bootstrap:2"])
+def test_bounds_hold_on_a_table_sorted_by_what_is_hard_if_the_seed_draws_the_rows(drawn):
+    failures = sum(first_bound(drawn, seed) < RISK_OF_SIGN for seed in range(TABLES))
+    assert failures <= binom.ppf(1 - 1e-6, TABLES, 0.05)
+
+
+def test_the_bound_of_rows_in_the_order_of_a_sorted_table_would_fail_and_is_withheld(monkeypatch):
+    in_order = KFold(4, shuffle=False)
+    assert all(np.isnan(first_bound(in_order, seed)) for seed in range(3))
+    monkeypatch.setattr(KFold, "no_bound", "")
+    assert sum(first_bound(in_order, seed) < RISK_OF_SIGN for seed in range(TABLES)) > 0.9 * TABLES
+
+
+TABLES, RISK_OF_SIGN = 60, 0.25
+
+
+def first_bound(division, seed):
+    """The bound for the first split on a table whose easy rows, half of the source, come first.
+
+    The label of an easy row is the sign of x, that of a hard one is a coin: the risk of a tree is at least a
+    half of a half, which is that of the sign.
+    """
+    rng = np.random.default_rng(seed)
+    hard = np.sort(rng.integers(0, 2, 120))
+    x = rng.choice([-1.0, 1.0], 120)
+    y = np.where(hard, rng.integers(0, 2, 120), x > 0).astype(int)
+    options = {"learner": "tree", "measure": "zero_one", "seed": seed, "execution": SERIAL}
+    result = evaluate(x[:, None], y, resampling=division, **options)
+    return result.bounds(result.entries[0], result.scores[0])[0]
 
 
 def test_a_learning_curve_is_that_of_fits_to_fewer_rows():

@@ -1,0 +1,211 @@
+"""Learning rows alone decide what is selected and fitted: no cell of a row held out has a part in it."""
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from ckcv_ray import Execution, Job, Study, load_run, run_many, verify
+from ckcv_ray.data.task import Task, learning_task, make_test_rows
+from ckcv_ray.errors import InputError
+from ckcv_ray.study import Problem
+
+DAY = np.datetime64("2026-01-01", "ms")
+SMALL = {"k": 3, "n_splits": 3}
+KINDS = {  # what the columns of a table hold
+    "numbers": ("number", "number"),
+    "gaps": ("number", "gaps"),
+    "categories": ("number", "category", "category"),
+    "all": ("gaps", "category", "date"),
+}
+STUDIES = {
+    "svm": {"C": (0.1, 10.0), "gamma": (0.1, 1.0)},
+    "tree": {"learner": "tree"},
+    "linear": {"learner": "linear"},
+    "neighbors": {"learner": "neighbors"},
+    "several": {"learner": "naive_bayes,tree"},
+}
+CERTIFIED = [
+    {"certify": "holdout"},
+    {"certify": "holdout", "holdout_share": 0.33, "claim": "vote,random,member:1,refit"},
+]
+
+
+def a_table(kinds, seed, n=48):
+    """A table whose classes differ a little in every column."""
+    rng = np.random.default_rng(seed)
+    y = np.arange(n) % 2
+    columns = {f"x{i}": a_column(kind, y, rng) for i, kind in enumerate(kinds)}
+    return pa.table(columns | {"y": np.array(["no", "yes"])[y]})
+
+
+def a_column(kind, y, rng):
+    n, x = len(y), rng.normal(size=len(y)) + y
+    gaps = rng.random(n) < 0.2
+    if kind == "category":
+        return pa.array(np.array(list("abcdefgh"))[np.clip(rng.poisson(1 + 2 * y), 0, 7)])
+    if kind == "date":
+        return pa.array(DAY + (1e10 * x).astype("timedelta64[ms]"), mask=gaps)
+    return pa.array(x, mask=gaps if kind == "gaps" else None)
+
+
+def corrupted(table, kinds, rows, seed):
+    """The table with other cells in some rows: other values, gaps, categories that are nowhere else."""
+    rng = np.random.default_rng(seed)
+    for i, kind in enumerate(kinds):
+        cells = table.column(i).to_pylist()
+        for row in rows:
+            other = cells[int(rng.integers(len(cells)))]
+            new = {"category": "0 new", "date": (DAY + np.timedelta64(9, "D")).item()}.get(kind, 1e9)
+            cells[row] = [None, other, new][int(rng.integers(3))]
+        table = table.set_column(i, table.column_names[i], pa.array(cells, table.column(i).type))
+    return table
+
+
+def run(study, task, out=None, test=None):
+    (result,) = run_many([Job(study, task, out, test)], Execution("serial"))
+    return result
+
+
+def check_same(result, other):
+    """Demand that the two results select and fit the same, in every bit."""
+    learner = result.problem.learner
+    assert learner == other.problem.learner
+    assert result.study == other.study
+    assert (result.setting, result.k, result.l_ms, result.l_ee) == (
+        other.setting,
+        other.k,
+        other.l_ms,
+        other.l_ee,
+    )
+    assert result.candidates.equals(other.candidates)
+    members = (*result.ensemble.members, *result.models.refit.members)
+    others = (*other.ensemble.members, *other.models.refit.members)
+    for a, b in zip(members, others, strict=True):
+        assert learner.same(a.model, b.model)
+    for a, b in zip(result.ensemble.members, other.ensemble.members, strict=True):
+        assert a.totals == b.totals
+    assert result.task.schema == other.task.schema
+    assert np.array_equal(result.task.X, other.task.X, equal_nan=True)
+
+
+@pytest.mark.parametrize("certified", CERTIFIED, ids=["half", "third"])
+@pytest.mark.parametrize("kinds", KINDS)
+@pytest.mark.parametrize("name", STUDIES)
+def test_no_cell_of_a_row_held_out_has_a_part_in_what_is_selected_and_fitted(name, kinds, certified):
+    study = Study.of(**SMALL, **STUDIES[name], **certified)
+    table = a_table(KINDS[kinds], seed=3)
+    result = run(study, learning_task(table, "y"))
+    for seed in range(2):
+        other = corrupted(table, KINDS[kinds], result.problem.held, seed)
+        assert learning_task(other, "y").digest != result.problem.all_rows.digest
+        check_same(result, run(study, learning_task(other, "y")))
+
+
+@pytest.mark.parametrize("encode", ["ordinal", "target"])
+def test_no_cell_of_a_row_held_out_has_a_part_in_an_encoding(encode):
+    rare = {"rare": 0.1} if encode == "ordinal" else {}
+    study = Study.of(**SMALL, learner="linear,tree", certify="holdout", encode=encode, **rare)
+    kinds = KINDS["all"]
+    table = a_table(kinds, seed=5)
+    result = run(study, learning_task(table, "y"))
+    check_same(result, run(study, learning_task(corrupted(table, kinds, result.problem.held, 1), "y")))
+
+
+def one_gap(n=48):
+    """Rows of numbers, those held out by SEED_0, and the same rows with one gap, in a row held out."""
+    rng = np.random.default_rng(0)
+    y = np.arange(n) % 2
+    X = rng.normal(size=(n, 2)) + y[:, None]
+    held = Problem.of(GAPPED, Task.of(X, y)).held
+    gapped = X.copy()
+    gapped[held[0], 1] = np.nan
+    return X, gapped, y, held
+
+
+GAPPED = Study.of(**SMALL, learner="linear", certify="holdout", claim="vote,refit,random")
+
+
+def test_a_gap_in_one_row_held_out_is_filled_and_changes_no_model():
+    X, gapped, y, held = one_gap()
+    result, other = run(GAPPED, Task.of(X, y)), run(GAPPED, Task.of(gapped, y))
+    check_same(result, other)
+    assert other.problem.learner.name == "linear"
+    assert other.task.schema is None
+    scored = other.problem.held_rows().X
+    assert scored[0, 1] == np.median(np.delete(X, held, axis=0)[:, 1])
+    assert np.array_equal(scored[1:], X[held][1:])
+    filled = X.copy()
+    filled[held[0], 1] = scored[0, 1]
+    for claim, same in zip(
+        other.certificate.claims, run(GAPPED, Task.of(filled, y)).certificate.claims, strict=True
+    ):
+        assert claim["bound"] == same["bound"]
+
+
+def test_a_new_row_with_a_gap_is_judged_as_those_held_out_were_and_refused_if_no_row_had_one():
+    X, gapped, y, held = one_gap()
+    other = run(GAPPED, Task.of(gapped, y))
+    (expected,) = other.predict([other.problem.held_rows().X[0]], refit=True)
+    (found,) = other.predict([gapped[held[0]]], refit=True)
+    assert found == expected
+    with pytest.raises(InputError, match="empty cell"):
+        run(GAPPED, Task.of(X, y)).predict([gapped[held[0]]], refit=True)
+
+
+@pytest.mark.parametrize("fill", ["mean", "most_frequent"])
+def test_what_stands_for_a_gap_is_what_the_study_says(fill):
+    X, gapped, y, held = one_gap()
+    problem = Problem.of(GAPPED.replace(fill=fill), Task.of(np.round(gapped), y))
+    column = np.delete(np.round(X), held, axis=0)[:, 1]
+    values, counts = np.unique(column, return_counts=True)
+    assert problem.held_rows().X[0, 1] == (column.mean() if fill == "mean" else values[np.argmax(counts)])
+    with pytest.raises(InputError, match="no effect"):
+        Problem.of(GAPPED.replace(fill=fill), Task.of(np.round(X), y))
+
+
+def test_a_column_that_is_empty_in_all_learning_rows_is_refused():
+    X, _, y, held = one_gap()
+    empty = np.full(len(y), np.nan)
+    empty[held] = np.arange(len(held))
+    with pytest.raises(InputError, match="column 'x2' is empty in every row that is learned from"):
+        Problem.of(GAPPED, Task.of(np.column_stack([X, empty]), y))
+
+
+@pytest.mark.parametrize("kinds", ["numbers", "all"])
+def test_a_folder_whose_held_out_rows_differ_from_the_others_is_read_and_verified(kinds, tmp_path):
+    table = a_table(KINDS[kinds], seed=4)
+    study = Study.of(**SMALL, learner="tree", certify="holdout", claim="refit,vote")
+    held = Problem.of(study, learning_task(table, "y")).held
+    other = corrupted(table, KINDS[kinds], held, 0)
+    unlabelled = corrupted(other, KINDS[kinds], range(0, table.num_rows, 2), 1).drop_columns("y")
+    if kinds == "all":  # a category that no row of the table has
+        unlabelled = unlabelled.set_column(
+            1, "x1", pa.array(["never seen", *unlabelled["x1"].to_pylist()[1:]])
+        )
+    task = learning_task(other, "y").with_unlabelled(unlabelled)
+    test = make_test_rows(corrupted(table, KINDS[kinds], range(9), 2), task)
+    result = run(study, task, tmp_path / "run", test)
+    assert result.problem.data_digest != task.digest
+    loaded = load_run(tmp_path / "run")
+    assert loaded.certificate == result.certificate
+    assert loaded.problem.run_id == result.run_id
+    assert [claim["classifier"] for claim in loaded.certificate.claims if claim["classifier"] == "full"]
+    assert not verify(tmp_path / "run", refit=1.0, test=test, execution=Execution("serial")).differences
+    for rule in ({"refit": True}, {"full": True}, {"vote": True}):
+        X = other.drop_columns("y")
+        assert np.array_equal(loaded.predict(X, **rule), result.predict(X, **rule))
+
+
+def test_test_rows_have_no_part_in_anything_and_are_scored_as_new_rows():
+    kinds = KINDS["all"]
+    table, study = a_table(kinds, seed=6), Study.of(**SMALL, learner="tree", certify="holdout")
+    task = learning_task(table, "y")
+    results = [
+        run(study, task, test=make_test_rows(corrupted(table, kinds, range(40), seed), task))
+        for seed in (0, 1)
+    ]
+    check_same(*results)
+    for result, seed in zip(results, (0, 1), strict=True):
+        rows = corrupted(table, kinds, range(40), seed)
+        X, y = result.task.rows_from(rows), make_test_rows(rows, task).y
+        assert result.test_error == result.ensemble.error_rates(X, y)[0]
