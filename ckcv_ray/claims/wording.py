@@ -5,10 +5,12 @@ member if the candidate had been fixed beforehand. It is proven neither for the 
 selection on the same data, and the sentences here say so.
 """
 
+from collections.abc import Sequence
+
 from typing_extensions import TypedDict  # pydantic accepts typing.TypedDict from Python 3.12 on
 
 from ckcv_ray.claims.percent import at_least, at_most, level_of
-from ckcv_ray.claims.rules import Rule
+from ckcv_ray.claims.rules import ONE_MODEL, Rule
 from ckcv_ray.core.by_label import read
 from ckcv_ray.core.criteria import Balanced, Criterion, MeanCost, MeanError, MeanGroupError
 from ckcv_ray.data.schema import Label
@@ -102,6 +104,9 @@ class Claim(TypedDict):
             pattern).
         bound: upper bound on its risk, in [0, 1]: on the probability that a new pattern is misclassified; by
             class, a new pattern of this class; for auc, that a new pair of patterns is not in order.
+        errors, rows: what was counted for it: wrong rows and all rows, by class those of this class, for auc
+            pairs, summed over the estimate sets of the members it is about; None for "full", which has
+            learned from every row.
         splits: the splits whose members it is about, ascending; empty if it is about all of them.
         delta: probability, over data and splits, with which the bound may fail.
         statement: the claim in words.
@@ -113,6 +118,8 @@ class Claim(TypedDict):
     classifier: str
     splits: tuple[int, ...]
     bound: float
+    errors: int | None
+    rows: int | None
     delta: float
     statement: str
 
@@ -165,12 +172,36 @@ def named(name: str, label: Label | None) -> str:
     return f"recall of {label!r}" if name == "recall" else f"{name} (recall of {label!r})"
 
 
+def describe_counts(claim: Claim) -> str:
+    """Say whose errors were counted for a claim, and how many: "this model: 0 of 139 rows wrong"."""
+    rule, splits = claim["classifier"], claim["splits"]
+    if claim["errors"] is None or claim["rows"] is None:
+        return ""
+    of = "pairs not in order" if claim["quantity"] == AUC else "scored rows wrong"
+    if claim["label"] is not None:
+        of = f"scored rows of {claim['label']!r} wrong"
+    who = {"vote": "the vote", "keyed": "the members drawn"}.get(rule, "all members")
+    if len(splits) == 1 or rule in ONE_MODEL or rule.startswith("member:"):
+        who = "this model"
+    elif splits:
+        who = "these members"
+    return f"{who}: {claim['errors']:,} of {claim['rows']:,} {of}"
+
+
+def about_all_members(claims: Sequence[Claim]) -> Claim:
+    """Return the claim about the error of a member drawn from all of F*, which every certificate has."""
+    return next(
+        one for one in claims if (one["classifier"], one["quantity"], one["splits"]) == ("random", ERROR, ())
+    )
+
+
 def claim(
     certification: str,
     given: str,
     classifier: str,
     who: str,
     bound: float,
+    seen: tuple[int, int] | None,
     delta: float,
     method: str,
     splits: tuple[int, ...] = (),
@@ -183,6 +214,7 @@ def claim(
         given: what it assumes.
         classifier, who: the classifier's short name, and a phrase that names it.
         bound, delta: the bound, and the probability with which it may fail.
+        seen: wrong rows and all rows that were counted for it; None if it has none of its own.
         method: how the bound was obtained.
         splits: see ``Claim``.
         grouped: whether it is about the rows of a new group, and not about a new pattern.
@@ -191,6 +223,7 @@ def claim(
     if grouped:
         share = f"on average at most {at_most(bound)} are misclassified"
         says = f"of a new group's rows, each classified by {who}, {share}"
+    errors, rows = seen or (None, None)
     return Claim(
         quantity=ERROR,
         label=None,
@@ -198,6 +231,8 @@ def claim(
         classifier=classifier,
         splits=splits,
         bound=bound,
+        errors=errors,
+        rows=rows,
         delta=delta,
         statement=proven(given, delta, says, method),
     )
@@ -220,7 +255,7 @@ def statements(first: str, claims: list[Claim]) -> tuple[str, ...]:
     proven = [claim["statement"] for claim in claims]
     if any(claim["classifier"] == "vote" and claim["quantity"] == ERROR for claim in claims):
         return (first, *proven)
-    random = claims[-1]
+    random = about_all_members(claims)
     return (
         first,
         *proven,

@@ -41,6 +41,7 @@ class By(NamedTuple):
     all_members: bool
     refit: bool
     full: bool
+    best_prefix: bool
 
 
 def by_of(
@@ -63,7 +64,15 @@ def by_of(
         bool,
         flag(
             "--all-members",
-            "Draw among all members, as the paper does, and not only among those with the closest claim.",
+            "Draw among all members of F*, as the paper does, whatever the first claim is about.",
+        ),
+    ] = False,
+    best_prefix: Annotated[
+        bool,
+        flag(
+            "--best-prefix",
+            "Draw only among the members that the closest claim about drawn members names: those of the best "
+            "prefix.",
         ),
     ] = False,
     refit: Annotated[
@@ -91,7 +100,7 @@ def by_of(
     ] = None,
 ) -> By:
     """Collect the options that choose a rule."""
-    return By(seed, vote, nested, member, all_members, refit, full)
+    return By(seed, vote, nested, member, all_members, refit, full, best_prefix)
 
 
 @with_options(by=by_of, reading=reading_of)
@@ -137,9 +146,9 @@ def predict(
 
     Columns are matched by name; extra ones are ignored. A row that cannot be judged, such as one with a word
     where there were numbers, gets no prediction and is counted. Each row is classified by a member of F*
-    drawn at random for that row, among the members that the first claim is about, and the seed that repeats
-    the draws is printed. After --certify holdout, rows are classified by what its first claim is about: the
-    model fitted on all rows that were not held out, unless another --claim was named.
+    drawn at random for that row, and the seed that repeats the draws is printed. After --certify holdout,
+    rows are classified by what its first claim is about: the model fitted on all rows that were not held out,
+    unless another --claim was named.
 
         ckcv predict runs/patients new.csv
         ckcv predict runs/patients new.csv --vote --out predictions.csv
