@@ -161,7 +161,7 @@ def test_occam_is_the_safe_bound_at_the_share_of_the_winner() -> None:
     settings = result.problem.settings_of[number]
     said = f"occam over {settings} x k candidates of {result.setting['learner']}, one of 2 learners, "
     assert said in c.claims[0]["statement"]
-    assert list(occam(result.problem, result.k, c.errors, number))[0] == c.claims[0]
+    assert next(occam(result.problem, result.k, c.errors, number)) == c.claims[0]
 
 
 # failures
