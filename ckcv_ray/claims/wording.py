@@ -124,35 +124,64 @@ class Claim(TypedDict):
     statement: str
 
 
-def repeats_statement(repeats: int, rows: int, grouped: bool = False) -> list[str]:
+def equal_rows(repeats: int, rows: int, grouped: bool = False) -> str:
+    """Say how many rows equal another one, as a clause; with groups, one of another group."""
+    another = "a row of another group" if grouped else "another row"
+    return f"{repeats:,} of {rows:,} rows equal {another} in every column that does not number the rows"
+
+
+def repeats_statement(repeats: int, rows: int, grouped: bool, first: Claim, without: float) -> list[str]:
     """Return a list of one sentence about rows that equal another row; empty if there are none.
 
-    With groups, the other row is one of another group.
+    Args:
+        repeats, rows: how many do, and all rows.
+        grouped: whether the other row is one of another group.
+        first: the first claim.
+        without: its bound if one row of each origin is counted.
     """
-    another = "a row of another group" if grouped else "another row"
-    sentence = (
-        f"{repeats:,} of {rows:,} rows equal {another} in every column: if they have the same origin (one "
-        "patient, one document), nothing here is proven."
-    )
-    return [sentence] if repeats else []
+    origin = "if they have the same origin (one patient, one document)"
+    if without >= 1:
+        says = f"{origin}, nothing here is proven"
+    else:
+        says = f"{origin} and are counted once, the first claim is {_instead(first, without)}"
+    return [f"{equal_rows(repeats, rows, grouped)}: {says}."] if repeats else []
 
 
-def known_statement(known: int, rows: int) -> list[str]:
-    """Return a list of one sentence about unlabelled rows that equal learning rows; empty if none do."""
+def known_statement(known: int, rows: int, full: Claim, without: float) -> list[str]:
+    """Return a list of one sentence about unlabelled rows that equal learning rows; empty if none do.
+
+    ``full`` is the claim for the model fitted on all rows, ``without`` its bound from the other rows alone.
+    """
     sentence = (
-        f"{known:,} of {rows:,} unlabelled rows equal a row of the table in every feature: if they are the "
-        "same examples, nothing is proven for the model fitted on all rows."
+        f"{known:,} of {rows:,} unlabelled rows equal a row of the table in every feature that does not "
+        f"number the rows: if they are the same examples, {_for_full(full, without)}."
     )
     return [sentence] if known else []
 
 
-def repeated_statement(repeated: int, rows: int) -> list[str]:
-    """Return a list of one sentence about unlabelled rows that equal each other; empty if none do."""
+def repeated_statement(repeated: int, rows: int, full: Claim, without: float) -> list[str]:
+    """Return a list of one sentence about unlabelled rows that equal each other; empty if none do.
+
+    ``full`` and ``without`` are as for ``known_statement``.
+    """
     sentence = (
-        f"{repeated:,} of {rows:,} unlabelled rows equal another unlabelled row in every feature: if they "
-        "have the same origin, nothing is proven for the model fitted on all rows."
+        f"{repeated:,} of {rows:,} unlabelled rows equal another unlabelled row in every feature that does "
+        f"not number the rows: if they have the same origin, {_for_full(full, without)}."
     )
     return [sentence] if repeated else []
+
+
+def _for_full(full: Claim, without: float) -> str:
+    if without >= 1:
+        return "nothing is proven for the model fitted on all rows"
+    return f"the claim for the model fitted on all rows is {_instead(full, without)}"
+
+
+def _instead(claim: Claim, without: float) -> str:
+    """Say what a claim is with another bound."""
+    word = "at most" if claim["quantity"] == ERROR else "at least"
+    other: Claim = {**claim, "bound": without}
+    return f"{word} {limit(other)} instead of {limit(claim)}"
 
 
 def limit(claim: Claim) -> str:

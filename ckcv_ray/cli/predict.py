@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 
 from ckcv_ray.claims.certificate import Certificate
 from ckcv_ray.claims.percent import nearest
-from ckcv_ray.claims.wording import repeats_statement
 from ckcv_ray.cli.data_options import SOURCES, IdaFile, reading_of
 from ckcv_ray.cli.options import flag, option, with_options
 from ckcv_ray.cli.output import say, write_table
@@ -211,8 +210,7 @@ def _check_out(out: Path | None, csv_safe: bool) -> None:
 def _say_conditions(certificate: Certificate, nested: bool) -> None:
     """Say how the bound compares with a constant, and that rows repeat."""
     constant = [] if nested else certificate.constants_statements()
-    grouped = certificate.groups is not None
-    for sentence in [*constant, *repeats_statement(certificate.repeats, certificate.n_rows, grouped)]:
+    for sentence in [*constant, *certificate.repeats_statements()]:
         say(sentence)
 
 
