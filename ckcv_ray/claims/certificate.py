@@ -10,11 +10,14 @@ from ckcv_ray.claims.baseline import (
     HELD_OUT,
     LEARNING,
     Baseline,
+    Scored,
     baseline_of,
     baselines,
     bound_statement,
     chance_statements,
+    constants_scored,
     constants_statements,
+    nested_statements,
 )
 from ckcv_ray.claims.confusion import (
     Matrix,
@@ -107,6 +110,7 @@ class Certificate:
         constants: for each split the number of the class that its member predicts for every learning row;
             None if it predicts more than one.
         refit_constant: the same of the model refit; None also if there is no such model.
+        scored_constants: the same of the rows that each model was scored on, where it is wrong about some.
         class_rows: rows of each class in the full table.
         baselines: error of always predicting the most common class, on the learning rows and, if rows were
             held out, on these; the smaller is what a bound from held-out rows has to be below to say
@@ -147,6 +151,7 @@ class Certificate:
     error: float
     constants: tuple[int | None, ...]
     refit_constant: int | None
+    scored_constants: Scored
     class_rows: tuple[int, ...]
     baselines: tuple[Baseline, ...]
     by_class: tuple[Side, ...]
@@ -197,8 +202,12 @@ class Certificate:
         return baseline_of(claim, self.baselines)
 
     def constants_statements(self) -> list[str]:
-        """Return a sentence if members of F* are constants on the learning rows, and one if refit is."""
-        return constants_statements(self.constants, self.refit_constant, self.labels)
+        """Return sentences if members of F* are constants, and one if the model refit is."""
+        return constants_statements(self.constants, self.refit_constant, self.labels, self.scored_constants)
+
+    def nested_statements(self) -> list[str]:
+        """Return a list of one sentence if members of the nested ensemble are constants, else none."""
+        return nested_statements(self.scored_constants, self.labels)
 
     def cautions(self) -> list[str]:
         """Return a sentence for each reason not to rely on what is proven, or not to use F*."""
@@ -206,6 +215,7 @@ class Certificate:
             *bound_statement(self.proven, self.baseline_of(self.proven), self.labels),
             *chance_statements(self.claims),
             *self.constants_statements(),
+            *self.nested_statements(),
             *self.repeats_statements(),
         ]
 
@@ -315,6 +325,7 @@ def certify(
         error=fsum(losses) / (len(members) * size.n_select),
         constants=models.best.constants(problem.task.X),
         refit_constant=refit_constant,
+        scored_constants=constants_scored(problem, models, winner.k),
         class_rows=class_sizes(problem.all_rows.y, problem.task.n_classes),
         baselines=baselines(problem),
         by_class=tuple(_one_class(models.best, c, delta, groups) for c in range(problem.task.n_classes)),
@@ -408,14 +419,22 @@ def _check_classes(certificate: Certificate) -> None:
         raise ValueError("confusion: it is given with three or more classes, and only then")
     if c.confusion is not None:
         check_confusion(c.confusion, c._errors_and_rows()[1])
-    if len(c.constants) != c.n_splits:
+    scored = c.scored_constants
+    if {len(c.constants), len(scored["members"])} != {c.n_splits}:
         raise ValueError(f"constants: expected {c.n_splits}, one for each split")
     expected = (LEARNING, HELD_OUT) if c.n_held else (LEARNING,)
     if tuple(baseline["on"] for baseline in c.baselines) != expected:
         raise ValueError(f"baselines: expected one on the {' and one on the '.join(expected)}")
     if sum(baseline["rows"] for baseline in c.baselines) != c.n_rows:
         raise ValueError(f"baselines: expected {c.n_rows} rows in all")
-    named = [*c.constants, c.refit_constant, *(baseline["predicted"] for baseline in c.baselines)]
+    named = [
+        *c.constants,
+        c.refit_constant,
+        *scored["members"],
+        *scored["nested"],
+        scored["refit"],
+        *(baseline["predicted"] for baseline in c.baselines),
+    ]
     if not all(number is None or number in known for number in named):
         raise ValueError(f"constants or baselines: a class number is outside 0..{len(known) - 1}")
 

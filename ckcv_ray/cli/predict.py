@@ -209,7 +209,7 @@ def _check_out(out: Path | None, csv_safe: bool) -> None:
 
 def _say_conditions(certificate: Certificate, nested: bool) -> None:
     """Say how the bound compares with a constant, and that rows repeat."""
-    constant = [] if nested else certificate.constants_statements()
+    constant = certificate.nested_statements() if nested else certificate.constants_statements()
     for sentence in [*constant, *certificate.repeats_statements()]:
         say(sentence)
 

@@ -16,7 +16,7 @@ from ckcv_ray.data.kinds import Column, ColumnKind
 from ckcv_ray.data.schema import Rows, canonical
 from ckcv_ray.data.task import Task
 
-DENSE = 2  # numbers of rows are at most so many times as far apart as there are rows
+DENSE = 2  # numbers of rows are less than twice as far apart as there are rows
 
 
 class Repeats(NamedTuple):
