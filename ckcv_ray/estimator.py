@@ -24,11 +24,13 @@ from ckcv_ray.learners.sklearn import EstimatorLearner
 from ckcv_ray.learners.svm.learner import GaussianSVM
 from ckcv_ray.runs.result import Result
 from ckcv_ray.runs.run import Job, Work, checked, compute, run_work
-from ckcv_ray.study import Execution, Holdout, Problem, Study
+from ckcv_ray.study import Execution, Holdout, Occam, Problem, Study
 from ckcv_ray.validation import as_path, check_choice
 
 SVM_PARAMETERS = ("C", "gamma")
 RULES = ("auto", "vote", "random", "refit")
+CERTIFIED = ("vote", "refit")  # rules that the rows held out are classified by
+AUTO, ENOUGH_TO_HOLD_OUT = "auto", 50  # rows or groups; a third of fewer proves nothing of use
 CONDITION = (
     "The bounds are about this estimator on the columns that fit was given. What was done to them before, "
     "with the help of the learning rows, such as by earlier steps of a Pipeline, is not covered: put it into "
@@ -49,17 +51,20 @@ class CKCVClassifier(ClassifierMixin, BaseEstimator):
         k: numbers of folds to try; None for the default.
         n_splits: splits for each k; None for the default.
         delta: probability that a bound may fail.
-        certify: "occam", "holdout" or "nested".
+        certify: "holdout" (a third of the rows is held out, and they judge what ``predict`` does), "occam" or
+            "nested" (no row is held out, and the bound of the vote is twice that of a member), or "auto":
+            "holdout" from 50 rows or groups on, else "occam".
         criterion: what is minimised: "error", "balanced", "mean_error", or "cost:LABEL=10,OTHER=1".
         backend: "serial" or "ray".
         random_state: seed of the splits, and of the draws of the rule "random", an integer; None for splits
             by 0 and new draws each time.
         rule: how ``predict`` classifies: "vote" (the majority of F*), "random" (a member drawn for each row),
-            "refit" (one model, after ``certify="holdout"``), or "auto": "refit" after holdout, else "vote".
-            The draws of "random" go on from one call of ``predict`` to the next, so a second call for the
-            same rows may give other labels, and rows given one by one have those of one call; ``fit``
-            starts them again. A copy, pickled or deep, goes on from where its original was: one that is
-            loaded for each row draws the same member each time, unless ``random_state`` is None.
+            "refit" (one model, fitted on all rows that were not held out), or "auto": "refit" after
+            ``certify="holdout"``, else "vote". The draws of "random" go on from one call of ``predict`` to
+            the next, so a second call for the same rows may give other labels, and rows given one by one
+            have those of one call; ``fit`` starts them again. A copy, pickled or deep, goes on from where its
+            original was: one that is loaded for each row draws the same member each time, unless
+            ``random_state`` is None.
 
     Attributes:
         classes_: the labels.
@@ -67,8 +72,8 @@ class CKCVClassifier(ClassifierMixin, BaseEstimator):
         best_params_, best_k_: the winner.
         cv_results_: the candidates, as GridSearchCV has them: ``split{i}_test_score`` is the accuracy on a
             select set, nan where it was not computed because the candidate was already beaten.
-        error_bound_: upper bound on the error of what ``predict`` does, proven with probability 1 - delta;
-            nan if there is none.
+        error_bound_: upper bound on the error of what ``predict`` does, proven with probability 1 - delta; by
+            default from the rows held out, classified by the same rule; nan if there is none.
         certificate_: all claims and their conditions, as JSON values.
         ensemble_: F*.
         result_: the Result.
@@ -82,7 +87,7 @@ class CKCVClassifier(ClassifierMixin, BaseEstimator):
         k: Any = None,
         n_splits: int | None = None,
         delta: float = 0.05,
-        certify: str = "occam",
+        certify: str = "auto",
         criterion: str = "error",
         backend: str = "serial",
         random_state: int | None = None,
@@ -112,11 +117,17 @@ class CKCVClassifier(ClassifierMixin, BaseEstimator):
             InputError: the data or a parameter are invalid.
         """
         check_choice("rule", self.rule, RULES)
-        if self.rule == "refit" and self.certify != Holdout.name:
-            raise InputError(f'rule="refit" requires certify="{Holdout.name}", not {self.certify!r}')
         rows, labels = self._checked(X, y)
         task = Task.of(rows, labels, groups=groups, lonely=True)
-        work = checked(Job(self._study(), task))._replace(keep=True)
+        certify = self.certify
+        if certify == AUTO:  # by the number of rows alone: a choice by their labels would void the claim
+            certify = Holdout.name if task.n_units >= ENOUGH_TO_HOLD_OUT else Occam.name
+        if self.rule == "refit" and certify != Holdout.name:
+            raise InputError(
+                f'rule="refit" requires certify="{Holdout.name}", not {certify!r} (certify="{AUTO}" holds '
+                f"rows out from {ENOUGH_TO_HOLD_OUT} rows or groups on)"
+            )
+        work = checked(Job(self._study(certify), task))._replace(keep=True)
         self.result_ = compute(work, Execution(self.backend))
         self._draws = None if self.random_state is None else member_draws(self._seed())
         self.classes_ = np.unique(labels)
@@ -220,7 +231,7 @@ class CKCVClassifier(ClassifierMixin, BaseEstimator):
             return self.rule
         return "refit" if self.certify == Holdout.name else "vote"
 
-    def _study(self) -> Study:
+    def _study(self, certify: str) -> Study:
         asked = {
             "learner": self.learner,
             "param": dict(self.params) if self.params is not None else None,
@@ -228,10 +239,12 @@ class CKCVClassifier(ClassifierMixin, BaseEstimator):
             "k": self.k,
             "n_splits": self.n_splits,
             "delta": self.delta,
-            "certify": self.certify,
+            "certify": certify,
             "criterion": self.criterion,
             "seed": self._seed(),
         }
+        if certify == Holdout.name and self._rule in CERTIFIED:
+            asked["claim"] = (self._rule,)
         asked |= self._of_svm(asked["param"] or {})
         return Study.of(**{name: value for name, value in asked.items() if value is not None})
 

@@ -20,7 +20,7 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 from untidy import untidy
 
-from ckcv_ray import CKCVClassifier, Study, load_run, run, verify
+from ckcv_ray import CKCVClassifier, Study, clopper_pearson, load_run, run, verify
 from ckcv_ray.errors import InputError
 
 SMALL = {"C": (0.1, 1.0, 10.0), "gamma": (0.1, 1.0)}
@@ -47,12 +47,12 @@ def fitted(iris) -> CKCVClassifier:
 
 def test_it_is_the_run(iris, fitted):
     X, y = iris
-    result = run(Study.of(**SMALL, k=(3, 5), n_splits=5), X, y)
+    result = run(Study.of(**SMALL, k=(3, 5), n_splits=5, certify="holdout", claim="vote"), X, y)
     assert fitted.certificate_["claims"] == result.certificate.to_json()["claims"]
     assert fitted.best_k_ == result.k
     assert fitted.best_params_ == dict(result.setting)
     assert np.array_equal(fitted.predict(X), result.predict(X, vote=True))
-    assert fitted.error_bound_ == min(1.0, 2 * result.proven) or len(result.certificate.claims) > 1
+    assert fitted.error_bound_ == result.proven
     assert "Pipeline" in fitted.certificate_["condition"]
 
 
@@ -70,8 +70,10 @@ def test_shares_and_decisions_agree_with_the_labels(iris, fitted):
     [
         ("occam", "auto", "vote"),
         ("occam", "random", "random"),
+        ("auto", "auto", "held vote"),
+        ("auto", "refit", "refit"),
         ("holdout", "auto", "refit"),
-        ("holdout", "vote", "vote"),
+        ("holdout", "vote", "held vote"),
         ("holdout", "random", "random"),
         ("nested", "auto", "vote"),
     ],
@@ -81,15 +83,25 @@ def test_the_bound_is_about_the_rule(certify, rule, applied, iris):
     one = small(certify=certify, rule=rule, k=(3,)).fit(X, y)
     claims = one.result_.certificate.claims
     occam = next(c["bound"] for c in claims if c["certification"] == "occam" and not c["splits"])
-    expected = {
-        "vote": min(1.0, 2 * occam),
-        "random": occam,
-        "refit": next((c["bound"] for c in claims if c["classifier"] == "refit"), None),
-    }[applied]
-    assert one.error_bound_ == expected
-    assert hasattr(one, "predict_proba") == (applied == "vote")
-    assert hasattr(one, "decision_function") == (applied == "vote")
+    expected = {"vote": min(1.0, 2 * occam), "random": occam}
+    if (held := one.result_.problem.held_rows()) is not None:
+        wrong = int(np.sum(one.predict(held.X) != one.classes_[held.y]))
+        expected["held vote"] = expected["refit"] = clopper_pearson(wrong, len(held.y), one.delta)
+    assert one.error_bound_ == expected[applied]
+    assert hasattr(one, "predict_proba") == (applied in ("vote", "held vote"))
+    assert hasattr(one, "decision_function") == (applied in ("vote", "held vote"))
     assert one.score(X, y) > 0.8
+
+
+def test_rows_are_held_out_by_their_number_alone(iris):
+    X, y = iris
+    for n, name in ((49, "occam"), (50, "holdout")):
+        rows = np.arange(150)[:: 150 // n][:n]
+        one = small(k=(3,), n_splits=3).fit(X[rows], y[rows])
+        assert one.result_.study.certification.name == name
+        assert one.predict_proba(X).shape == (150, 3)
+    with pytest.raises(InputError, match="from 50 rows or groups on"):
+        small(rule="refit").fit(X[::4], y[::4])
 
 
 def test_the_candidates_are_listed_as_by_gridsearchcv(iris):
@@ -208,7 +220,7 @@ def test_related_rows_are_kept_together(iris):
     ("options", "told"),
     [
         ({"rule": "best"}, "rule='best' is not known: choose from auto, vote, random, refit"),
-        ({"rule": "refit"}, 'rule="refit" requires certify="holdout", not \'occam\''),
+        ({"rule": "refit", "certify": "occam"}, 'rule="refit" requires certify="holdout", not \'occam\''),
         ({"random_state": np.random.RandomState(0)}, "is not an integer"),
         ({"params": {"C": (1.0,), "gama": (1.0,)}}, "gama"),
         ({"backend": "cluster"}, "backend='cluster' is not known"),

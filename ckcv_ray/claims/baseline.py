@@ -20,9 +20,11 @@ from typing_extensions import TypedDict  # pydantic accepts typing.TypedDict fro
 
 from ckcv_ray.claims.percent import at_least, at_most, nearest
 from ckcv_ray.claims.wording import ERROR, MOST_OF_LABEL, Claim
+from ckcv_ray.core.schedule import Stage
 from ckcv_ray.data.grouping import Groups
 from ckcv_ray.data.schema import Classes, Label
 from ckcv_ray.errors import cut
+from ckcv_ray.learners.ensemble import Models
 from ckcv_ray.study import AUC, Holdout, Problem
 
 LEARNING, HELD_OUT = "learning rows", "held-out rows"
@@ -113,22 +115,81 @@ def chance_statements(claims: Sequence[Claim]) -> list[str]:
     return statements
 
 
+class Scored(TypedDict):
+    """The class that each model predicts for every row it was scored on, if it is wrong about some of them.
+
+    Such a model may know its learning rows by heart, and is a constant for any other row.
+
+    Attributes:
+        members: of F*, on their estimate sets; None for a model that predicts more than one class.
+        nested: of the nested ensemble, on the outer estimate sets; empty if there is none.
+        refit: of the model refit, on the held-out rows; None also if there is no such model.
+    """
+
+    members: tuple[int | None, ...]
+    nested: tuple[int | None, ...]
+    refit: int | None
+
+
+def constants_scored(problem: Problem, models: Models, k: int) -> Scored:
+    """Return which models are constants on the rows they were scored on; k is the winner's."""
+    X, size = problem.task.X, problem.sizes.index(problem.size_of(k))
+    held, nested, refit = problem.held_rows(), tuple[int | None, ...](), None
+    if models.nested is not None:
+        nested = models.nested.constants_scored(lambda i: X[problem.outer.rows(Stage.REFIT, 0, i)[1]])
+    if models.refit is not None and held is not None:
+        (refit,) = models.refit.constants_scored(lambda _: held.X)
+    members = models.best.constants_scored(lambda i: X[problem.rows(Stage.REFIT, size, i)[1]])
+    return Scored(members=members, nested=nested, refit=refit)
+
+
 def constants_statements(
-    constants: Sequence[int | None], refit: int | None, labels: Sequence[Label]
+    constants: Sequence[int | None], refit: int | None, labels: Sequence[Label], scored: Scored | None = None
 ) -> list[str]:
-    """Return a sentence if members of F* are constants on the learning rows, and one if the model refit is.
+    """Return sentences if members of F* are constants, and one if the model refit is.
 
     Args:
         constants: for each member the class that it predicts for every learning row; None if there are more.
         refit: the same of the model refit; None also if there is no such model.
         labels: the original label of each class.
+        scored: the same of the rows that models were scored on. Of few rows some models may be constants by
+            chance, so members are mentioned if at least half of them are, and more than on all learning rows.
     """
     statements = _of_members(constants, labels)
     if refit is not None:
         statements.append(
             f"The model refit predicts {_shown(labels[refit])} for every learning row: it is a constant."
         )
+    if scored is None:
+        return statements
+    known = sum(number is not None for number in constants)
+    statements += _of_scored(scored["members"], "F*", known, labels)
+    if refit is None and scored["refit"] is not None:
+        statements.append(
+            f"The model refit predicts {_shown(labels[scored['refit']])} for every held-out row: on rows "
+            "that it has not learned from, it looks like a constant."
+        )
     return statements
+
+
+def _of_scored(
+    constants: Sequence[int | None], ensemble: str, known: int, labels: Sequence[Label]
+) -> list[str]:
+    """Return a list of one sentence if most members are constants on the rows they were scored on."""
+    members = Counter(number for number in constants if number is not None)
+    if members.total() <= known or 2 * members.total() < len(constants):
+        return []
+    each = ", ".join(f"{_shown(labels[number])}: {members[number]:,}" for number in sorted(members))
+    return [
+        f"{members.total():,} of {len(constants):,} members of {ensemble} predict a single class for every "
+        f"row they were scored on ({each}): on rows that they have not learned from, these look like "
+        "constants."
+    ]
+
+
+def nested_statements(scored: Scored, labels: Sequence[Label]) -> list[str]:
+    """Return a list of one sentence if most members of the nested ensemble look like constants, else none."""
+    return _of_scored(scored["nested"], "the nested ensemble", 0, labels)
 
 
 def _of_members(constants: Sequence[int | None], labels: Sequence[Label]) -> list[str]:

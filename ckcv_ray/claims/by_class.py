@@ -97,8 +97,19 @@ def quantities(problem: Problem, name: str) -> list[Quantity]:
     ]
 
 
-def held_out(problem: Problem, rule: Rule, name: str, predicted: Prediction) -> Iterator[Claim]:
-    """Yield the claims that a name stands for, from a fixed classifier's predictions of the held-out rows."""
+def leave_out(wrong: int, units: int, copies: int) -> tuple[int, int]:
+    """Return counts without ``copies`` of the units, all of them right if there are as many."""
+    left = max(0, units - copies)
+    return min(wrong, left), left
+
+
+def held_out(
+    problem: Problem, rule: Rule, name: str, predicted: Prediction, copies: int = 0
+) -> Iterator[Claim]:
+    """Yield the claims that a name stands for, from a fixed classifier's predictions of the held-out rows.
+
+    ``copies`` of the rows are not counted.
+    """
     held, who = problem.held_rows(), rule.classifier()
     assert held is not None
     for quantity in quantities(problem, name):
@@ -109,7 +120,7 @@ def held_out(problem: Problem, rule: Rule, name: str, predicted: Prediction) -> 
             of_class = held.y == quantity.number
             wrong, units = int(np.sum(predicted.label[of_class] != quantity.number)), int(np.sum(of_class))
             what = f"previously unused rows of class {quantity.label!r} wrong"
-        bound = clopper_pearson(wrong, units, quantity.delta)
+        bound = clopper_pearson(*leave_out(wrong, units, copies), quantity.delta)
         method = f"holdout: {wrong} of {units} {what}, Clopper-Pearson{quantity.jointly}"
         says = _says(problem, quantity, who, bound)
         sentence = proven(ONE_SOURCE, quantity.delta, says, method)
@@ -120,12 +131,16 @@ def held_out(problem: Problem, rule: Rule, name: str, predicted: Prediction) -> 
             classifier=rule.name,
             splits=(),
             bound=bound,
+            errors=wrong,
+            rows=units,
             delta=quantity.delta,
             statement=sentence if units else _lacking(quantity, who, "held-out rows"),
         )
 
 
-def nested(problem: Problem, ensemble: Ensemble, name: str, length: int | None) -> Iterator[Claim]:
+def nested(
+    problem: Problem, ensemble: Ensemble, name: str, length: int | None, copies: int = 0
+) -> Iterator[Claim]:
     """Yield the claims that a name stands for, for members of the nested ensemble.
 
     Args:
@@ -133,13 +148,15 @@ def nested(problem: Problem, ensemble: Ensemble, name: str, length: int | None) 
         ensemble: the nested ensemble.
         name: one of the quantities in the study's claims.
         length: of the prefix that all claims of the run are read at; None for the best one of the first.
+        copies: rows that are not counted.
     """
     order = problem.outer.order(problem.outer.sizes[0])
     for quantity in quantities(problem, name):
         counts = _nested_counts(problem, ensemble, quantity, order)
-        terms = varying_terms(*counts, typical_units(problem, quantity), quantity.delta)
+        kept = [leave_out(*each, copies) for each in zip(*counts, strict=True)]
+        terms = varying_terms(*zip(*kept, strict=True), typical_units(problem, quantity), quantity.delta)
         length = length or smallest_mean(terms)
-        for first in dict.fromkeys((length, len(terms))):
+        for first in dict.fromkeys((len(terms), length)):
             yield _averaged(problem, quantity, counts, terms[:first], prefix(order, first))
 
 
@@ -176,6 +193,8 @@ def _averaged(
         classifier=Nested.name,
         splits=splits,
         bound=bound,
+        errors=sum(counts.wrong[: len(terms)]),
+        rows=units,
         delta=quantity.delta,
         statement=sentence if units else _lacking(quantity, who, "rows in the outer estimate sets"),
     )

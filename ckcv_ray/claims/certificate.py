@@ -2,7 +2,7 @@
 
 from dataclasses import asdict, dataclass, replace
 from math import fsum
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 from typing_extensions import TypedDict  # pydantic accepts typing.TypedDict from Python 3.12 on
 
@@ -10,11 +10,14 @@ from ckcv_ray.claims.baseline import (
     HELD_OUT,
     LEARNING,
     Baseline,
+    Scored,
     baseline_of,
     baselines,
     bound_statement,
     chance_statements,
+    constants_scored,
     constants_statements,
+    nested_statements,
 )
 from ckcv_ray.claims.confusion import (
     Matrix,
@@ -24,7 +27,7 @@ from ckcv_ray.claims.confusion import (
     mistakes,
     of_two_classes,
 )
-from ckcv_ray.claims.proofs import losses_of, prove
+from ckcv_ray.claims.proofs import Copies, losses_of, prove
 from ckcv_ray.claims.wording import (
     ASSUMPTIONS,
     ASSUMPTIONS_OF_GROUPS,
@@ -47,7 +50,7 @@ from ckcv_ray.claims.wording import (
 from ckcv_ray.core.bounds import clopper_pearson
 from ckcv_ray.core.losses import ONE
 from ckcv_ray.core.schedule import Stage
-from ckcv_ray.data.repeats import count_repeated, count_repeats, known_rows
+from ckcv_ray.data.repeats import Repeats, count_new, count_repeated, find_repeats, known_rows
 from ckcv_ray.data.schema import LEAST_OF_CLASS, Label
 from ckcv_ray.learners.ensemble import Ensemble, Models, class_sizes
 from ckcv_ray.study import BY_CLASS, QUANTITIES, Candidate, Holdout, Nested, Problem
@@ -91,8 +94,10 @@ class Certificate:
         certification: name of the study's certification.
         provisional: whether evaluations failed, so that a better candidate might have been missed. Every
             claim still holds: each allows for any selection among the candidates.
-        n_rows, repeats: rows of the full table, and how many of them equal another in every column (with
-            groups: one of another group).
+        n_rows, repeats: rows of the full table, and how many of them equal another in every column that does
+            not number the rows (with groups: one of another group).
+        bound_without_copies: what the bound of ``proven`` is if rows that equal another have the same origin,
+            and one of each is counted; the bound itself if there are none.
         setting, k: the winner.
         n_splits, n_select, n_train: splits of the winner, rows of a select or estimate set, rows of TR; with
             groups, the number of groups in these sets.
@@ -108,6 +113,7 @@ class Certificate:
         constants: for each split the number of the class that its member predicts for every learning row;
             None if it predicts more than one.
         refit_constant: the same of the model refit; None also if there is no such model.
+        scored_constants: the same of the rows that each model was scored on, where it is wrong about some.
         class_rows: rows of each class in the full table.
         baselines: error of always predicting the most common class, on the learning rows and, if rows were
             held out, on these; the smaller is what a bound from held-out rows has to be below to say
@@ -140,6 +146,7 @@ class Certificate:
     n_held: int
     n_rows: int
     repeats: int
+    bound_without_copies: float
     bound: str
     delta: float
     l_ms: float
@@ -148,6 +155,7 @@ class Certificate:
     error: float
     constants: tuple[int | None, ...]
     refit_constant: int | None
+    scored_constants: Scored
     class_rows: tuple[int, ...]
     baselines: tuple[Baseline, ...]
     by_class: tuple[Side, ...]
@@ -199,8 +207,12 @@ class Certificate:
         return baseline_of(claim, self.baselines)
 
     def constants_statements(self) -> list[str]:
-        """Return a sentence if members of F* are constants on the learning rows, and one if refit is."""
-        return constants_statements(self.constants, self.refit_constant, self.labels)
+        """Return sentences if members of F* are constants, and one if the model refit is."""
+        return constants_statements(self.constants, self.refit_constant, self.labels, self.scored_constants)
+
+    def nested_statements(self) -> list[str]:
+        """Return a list of one sentence if members of the nested ensemble are constants, else none."""
+        return nested_statements(self.scored_constants, self.labels)
 
     def cautions(self) -> list[str]:
         """Return a sentence for each reason not to rely on what is proven, or not to use F*."""
@@ -208,9 +220,10 @@ class Certificate:
             *bound_statement(self.proven, self.baseline_of(self.proven), self.labels),
             *chance_statements(self.claims),
             *self.constants_statements(),
+            *self.nested_statements(),
             *refused_statement(self.refused),
             *self._share_statement(),
-            *repeats_statement(self.repeats, self.n_rows, self.groups is not None),
+            *self.repeats_statements(),
         ]
 
     def _share_statement(self) -> list[str]:
@@ -218,6 +231,11 @@ class Certificate:
         if self.groups is not None:
             return share_statement(self.groups["held"], self.groups["count"], "group")
         return share_statement(self.n_held, self.n_rows, "row")
+
+    def repeats_statements(self) -> list[str]:
+        """Return a sentence if rows equal another row: how much of what is proven is left."""
+        grouped, without = self.groups is not None, self.bound_without_copies
+        return repeats_statement(self.repeats, self.n_rows, grouped, self.proven, without)
 
     @classmethod
     def from_json(cls, values: dict[str, Any]) -> "Certificate":
@@ -235,7 +253,7 @@ class Certificate:
             raise ValueError(f"bound {read.bound!r} is not known")
         sides = read.by_class
         bounds = [read.l_ms, read.l_ee, read.delta, *(part["bound"] for part in (*sides, *read.claims))]
-        bounds += [read.error, *(baseline["error"] for baseline in read.baselines)]
+        bounds += [read.error, read.bound_without_copies, *(baseline["error"] for baseline in read.baselines)]
         if not all(0 <= bound <= 1 for bound in bounds if bound is not None):
             raise ValueError("a bound is outside 0..1")
         if any((side["bound"] is None) != (read.groups is not None) for side in sides):
@@ -263,11 +281,16 @@ class Certificate:
             raise ValueError("claims: one is from held-out rows, but no row was held out")
         if not 0 <= read.repeats <= read.n_rows:
             raise ValueError(f"repeats: {read.repeats} of {read.n_rows} rows")
-        last = read.claims[-1] if read.claims else None
-        if last is None or (last["classifier"], last["quantity"]) != (RANDOM.name, ERROR) or last["splits"]:
-            raise ValueError("claims: the last one is not for the error of a random member of F*")
+        if read.claims and read.bound_without_copies < read.claims[0]["bound"]:
+            raise ValueError("bound_without_copies is below the first claim's bound")
+        about = [(claim["classifier"], claim["quantity"], claim["splits"]) for claim in read.claims]
+        if (RANDOM.name, ERROR, ()) not in about:
+            raise ValueError("claims: none is for the error of a random member of F*")
         for claim in read.claims:
             _check_quantity(claim, read.labels)
+            wrong, rows = claim["errors"], claim["rows"]
+            if (wrong is None) != (rows is None) or not 0 <= (wrong or 0) <= (rows or 0):
+                raise ValueError(f"claims: {wrong} errors in {rows} rows")
         if read.proven != next(iter(read.claims), None):
             raise ValueError("proven is not the first claim")
         return read
@@ -287,7 +310,9 @@ def certify(
     criterion, units = problem.criterion, problem.units(Stage.ESTIMATE, problem.sizes.index(size))
     l_ee = criterion.reported(totals, units, problem.study.seed)
     claims = prove(problem, winner.k, models)
-    repeats, rows, groups = count_repeats(problem.all_rows), problem.all_rows.n, _groups(problem, models.best)
+    repeats = find_repeats(problem.all_rows)
+    without = _prove_without_copies(problem, winner.k, models, claims, repeats)
+    rows, groups = problem.all_rows.n, _groups(problem, models.best)
     errors = tuple(sum(member.errors) for member in members)
     losses = errors if groups is None else groups["losses"]
     refit_constant = None if models.refit is None else models.refit.constants(problem.task.X)[0]
@@ -304,7 +329,8 @@ def certify(
         n_train=size.n_train,
         n_held=rows - problem.task.n,
         n_rows=rows,
-        repeats=repeats,
+        repeats=repeats.rows,
+        bound_without_copies=without.first,
         bound=criterion.bound,
         delta=delta,
         l_ms=l_ms,
@@ -313,6 +339,7 @@ def certify(
         error=fsum(losses) / (len(members) * size.n_select),
         constants=models.best.constants(problem.task.X),
         refit_constant=refit_constant,
+        scored_constants=constants_scored(problem, models, winner.k),
         class_rows=class_sizes(problem.all_rows.y, problem.task.n_classes),
         baselines=baselines(problem),
         by_class=tuple(_one_class(models.best, c, delta, groups) for c in range(problem.task.n_classes)),
@@ -331,19 +358,42 @@ def certify(
         *statements(figure(criterion, l_ee, len(members)), claims),
         *([PROVISIONAL] if provisional else []),
         *certificate.cautions(),
-        *_known(problem),
+        *_known(problem, claims, without),
     )
     return replace(certificate, statements=said)
 
 
-def _known(problem: Problem) -> list[str]:
-    unlabelled = problem.all_rows.unlabelled
+class Uncopied(NamedTuple):
+    """Bounds if rows that are equal have the same origin, and one of each is counted: never below their own.
+
+    Attributes:
+        first: of the first claim.
+        full: of the claim for the model fitted on all rows; 1 if there is none.
+    """
+
+    first: float
+    full: float
+
+
+def _prove_without_copies(
+    problem: Problem, k: int, models: Models, claims: list[Claim], repeats: Repeats
+) -> Uncopied:
+    task, unlabelled = problem.all_rows, problem.all_rows.unlabelled
+    known = 0 if unlabelled is None else len(unlabelled) - count_new(unlabelled, task)
+    copies = Copies(repeats.copies, known)
+    again = prove(problem, k, models, copies) if any(copies) else claims
+    full = [claim["bound"] for claim in (*claims, *again) if claim["classifier"] == "full"]
+    return Uncopied(max(claims[0]["bound"], again[0]["bound"]), max(full, default=1.0))
+
+
+def _known(problem: Problem, claims: list[Claim], without: Uncopied) -> list[str]:
+    unlabelled, task = problem.all_rows.unlabelled, problem.all_rows
     if unlabelled is None:
         return []
-    rows = len(unlabelled)
+    rows, full = len(unlabelled), next(claim for claim in claims if claim["classifier"] == "full")
     return [
-        *known_statement(known_rows(unlabelled, problem.all_rows), rows),
-        *repeated_statement(count_repeated(unlabelled), rows),
+        *known_statement(known_rows(unlabelled, task), rows, full, without.full),
+        *repeated_statement(count_repeated(unlabelled, task), rows, full, without.full),
     ]
 
 
@@ -394,14 +444,22 @@ def _check_classes(certificate: Certificate) -> None:
         raise ValueError("confusion: it is given with three or more classes, and only then")
     if c.confusion is not None:
         check_confusion(c.confusion, c._errors_and_rows()[1])
-    if len(c.constants) != c.n_splits:
+    scored = c.scored_constants
+    if {len(c.constants), len(scored["members"])} != {c.n_splits}:
         raise ValueError(f"constants: expected {c.n_splits}, one for each split")
     expected = (LEARNING, HELD_OUT) if c.n_held else (LEARNING,)
     if tuple(baseline["on"] for baseline in c.baselines) != expected:
         raise ValueError(f"baselines: expected one on the {' and one on the '.join(expected)}")
     if sum(baseline["rows"] for baseline in c.baselines) != c.n_rows:
         raise ValueError(f"baselines: expected {c.n_rows} rows in all")
-    named = [*c.constants, c.refit_constant, *(baseline["predicted"] for baseline in c.baselines)]
+    named = [
+        *c.constants,
+        c.refit_constant,
+        *scored["members"],
+        *scored["nested"],
+        scored["refit"],
+        *(baseline["predicted"] for baseline in c.baselines),
+    ]
     if not all(number is None or number in known for number in named):
         raise ValueError(f"constants or baselines: a class number is outside 0..{len(known) - 1}")
 

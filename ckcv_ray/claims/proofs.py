@@ -14,7 +14,10 @@ share of its rows that are wrong. Sums of such losses take the place of counts, 
 ``core.losses`` that of Clopper-Pearson; the proofs are the same.
 
 The bounds over the first splits of an exchangeable order hold together (``core.bounds.best_prefix``): occam
-and nested claim the smallest of them, about the members of these splits, and the one about all members.
+and nested claim the one about all members first, and then the smallest, about the members of its splits.
+
+If rows repeat because they have the same origin, the ``Copies`` are not new: every claim holds again with as
+many fewer independent units in each set (see the theory page, "Repeated rows").
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -39,43 +42,71 @@ from ckcv_ray.claims.wording import (
     counted_splits,
 )
 from ckcv_ray.core.bounds import MOST_CHECKED, Prefix, best_prefix, clopper_pearson, reported_bound
-from ckcv_ray.core.losses import best_loss_prefix, loss_method, mean_loss_bound
+from ckcv_ray.core.losses import ONE, best_loss_prefix, loss_method, mean_loss_bound
 from ckcv_ray.core.measures import GroupShares
 from ckcv_ray.data.schema import Classes, Index, Rows
 from ckcv_ray.learners.ensemble import Ensemble, GroupMember, Models
 from ckcv_ray.study import QUANTITIES, Holdout, Nested, Occam, Problem, Study, count_shares, judge_of
 
+
+class Copies(NamedTuple):
+    """How many units are not independent if those that repeat have the same origin.
+
+    Attributes:
+        units: rows, or groups, of the full table that are left out to keep one of each origin.
+        unlabelled: unlabelled rows that are left out to keep one of each, and none of the table.
+    """
+
+    units: int = 0
+    unlabelled: int = 0
+
+
+NO_COPIES = Copies()
 DIFFERING = 0.2  # share of delta for the rows on which two models differ, which are many and rarely differ
 
 
-def prove(problem: Problem, k: int, models: Models) -> list[Claim]:
+def prove(problem: Problem, k: int, models: Models, copies: Copies = NO_COPIES) -> list[Claim]:
     """Return the proven claims: those of the certification first, and always that of occam.
 
     Args:
         problem: the problem that was solved.
         k: the winner's number of folds.
         models: those of the run.
+        copies: units that are not counted as independent.
     """
-    certified = PROOFS[problem.study.certification.name](problem, models)
+    certified = PROOFS[problem.study.certification.name](problem, models, copies)
     learner, _ = problem.learner_of(problem.learner.setting_of(models.best.members[0].model))
-    return [*certified, *occam(problem, k, losses_of(models.best), learner)]
+    best = models.best
+    return [*certified, *occam(problem, k, losses_of(best), learner, counts_of(best), copies)]
 
 
-def occam(problem: Problem, k: int, losses: Sequence[int], learner: int = 0) -> Iterator[Claim]:
+def occam(
+    problem: Problem,
+    k: int,
+    losses: Sequence[int],
+    learner: int = 0,
+    counts: Sequence[tuple[int, int]] | None = None,
+    copies: Copies = NO_COPIES,
+) -> Iterator[Claim]:
     """Yield the claims for F*, from the losses on the estimate sets of the winner's splits.
 
-    ``learner`` is the position of the winner's learner among those that are compared.
+    Args:
+        problem, k, copies: as for ``prove``.
+        losses: see ``Averaged``.
+        learner: position of the winner's learner among those that are compared.
+        counts: see ``Averaged``.
     """
     size, delta = problem.size_of(k), problem.study.delta
     method = f"occam over {problem.settings_of[learner]} x k candidates"
     if len(problem.learners) > 1:
         method += f" of {list(problem.learners)[learner]}, one of {len(problem.learners)} learners"
     level = float(delta * weight(problem, k, learner))
-    averaged = Averaged(losses, problem.order(size), size.n_select, problem.task.groups is not None)
+    grouped = problem.task.groups is not None
+    averaged = Averaged(losses, problem.order(size), size.n_select, grouped, counts, copies.units)
     yield from averaged.claims(Occam.name, RANDOM.name, ENSEMBLE, level, delta, method)
 
 
-def holdout(problem: Problem, models: Models) -> Iterator[Claim]:
+def holdout(problem: Problem, models: Models, copies: Copies = NO_COPIES) -> Iterator[Claim]:
     """Yield a claim for each classifier and quantity requested, from rows that nothing used.
 
     delta is shared equally (``count_shares``); quantities are those of the first classifier requested.
@@ -91,61 +122,71 @@ def holdout(problem: Problem, models: Models) -> Iterator[Claim]:
         rule = rule_of(study, "keyed" if judge == "random" else judge)
         predicted = predict(rule)
         if name in QUANTITIES:
-            yield from by_class.held_out(problem, rule, name, predicted)
+            yield from by_class.held_out(problem, rule, name, predicted, copies.units)
         elif held.groups is not None:
-            yield group_claim(rule, GroupShares(held.groups), predicted.label, held.y, delta)
+            measure = GroupShares(held.groups)
+            yield group_claim(rule, measure, predicted.label, held.y, delta, copies.units)
         else:
-            yield _erring(rule, int(np.sum(predicted.label != held.y)), len(held.y), delta)
+            wrong = int(np.sum(predicted.label != held.y))
+            yield _erring(rule, wrong, len(held.y), delta, copies.units)
     if problem.every_row.unlabelled is not None:
         wrong = int(np.sum(predict(Rule("refit")).label != held.y))
-        yield _full(models, wrong, len(held.y), problem.every_row.unlabelled, delta)
+        yield _full(models, wrong, len(held.y), problem.every_row.unlabelled, delta, copies)
 
 
-def group_claim(rule: Rule, measure: GroupShares, predicted: Classes, y: Classes, delta: float) -> Claim:
-    """Return the claim for a rule, from its predictions for the rows of groups that nothing used."""
+def group_claim(
+    rule: Rule, measure: GroupShares, predicted: Classes, y: Classes, delta: float, copies: int = 0
+) -> Claim:
+    """Return the claim for a rule, from its predictions for the rows of groups that nothing used.
+
+    ``copies`` of the groups are not counted.
+    """
     total = int(measure.totals(y, predicted, int(y.max()) + 1)[-1])
     m = len(measure.rows)
-    bound = mean_loss_bound([total], m, delta)
+    left = max(0, m - copies)
+    bound = mean_loss_bound([min(total, left * ONE)], left, delta) if left else 1.0
     method = (
         f"holdout: {np.sum(predicted != y)} of {len(y)} rows of {m} previously unused groups wrong, "
         f"{LOSS_NAMES[loss_method(m, delta)]}"
     )
-    who = rule.classifier()
-    return claim(Holdout.name, GROUPS_OF_ONE_SOURCE, rule.name, who, bound, delta, method, grouped=True)
+    who, seen = rule.classifier(), (int(np.sum(predicted != y)), len(y))
+    return claim(Holdout.name, GROUPS_OF_ONE_SOURCE, rule.name, who, bound, seen, delta, method, grouped=True)
 
 
-def _erring(rule: Rule, wrong: int, rows: int, delta: float) -> Claim:
+def _erring(rule: Rule, wrong: int, rows: int, delta: float, copies: int) -> Claim:
     """Return the claim about a rule's error, from how many of the held-out rows are wrong."""
-    bound = clopper_pearson(wrong, rows, delta)
+    bound = clopper_pearson(*by_class.leave_out(wrong, rows, copies), delta)
     method = f"holdout: {wrong} of {rows} previously unused rows wrong, Clopper-Pearson"
-    return claim(Holdout.name, ONE_SOURCE, rule.name, rule.classifier(), bound, delta, method)
+    seen = wrong, rows
+    return claim(Holdout.name, ONE_SOURCE, rule.name, rule.classifier(), bound, seen, delta, method)
 
 
-def _full(models: Models, wrong: int, rows: int, unlabelled: Rows, delta: float) -> Claim:
+def _full(models: Models, wrong: int, rows: int, unlabelled: Rows, delta: float, copies: Copies) -> Claim:
     """Return the claim for the model fitted on all rows, from how often it differs from the refit.
 
     It errs where the refit errs, which it does on ``wrong`` of the held-out rows, or where the two differ;
-    both are bounded, at shares of delta.
+    both are bounded, at shares of delta. It has no count of its own: it has learned from every row.
     """
     refit, full = Rule("refit"), Rule("full")
     otherwise = full.predict(models, unlabelled).label != refit.predict(models, unlabelled).label
     differ, others = int(np.sum(otherwise)), len(unlabelled)
-    erring = clopper_pearson(wrong, rows, (1 - DIFFERING) * delta)
-    differing = clopper_pearson(differ, others, DIFFERING * delta)
+    erring = clopper_pearson(*by_class.leave_out(wrong, rows, copies.units), (1 - DIFFERING) * delta)
+    apart = by_class.leave_out(differ, others, copies.unlabelled)
+    differing = clopper_pearson(*apart, DIFFERING * delta)
     method = (
         f"holdout: {wrong} of {rows} previously unused rows wrong by {refit.classifier()}, and {differ} of "
         f"{others} unlabelled rows classified otherwise, Clopper-Pearson for both"
     )
     bound = min(1.0, erring + differing)
-    return claim(Holdout.name, ONE_SOURCE, full.name, full.classifier(), bound, delta, method)
+    return claim(Holdout.name, ONE_SOURCE, full.name, full.classifier(), bound, None, delta, method)
 
 
-def outer(problem: Problem, models: Models) -> Iterator[Claim]:
+def outer(problem: Problem, models: Models, copies: Copies = NO_COPIES) -> Iterator[Claim]:
     """Yield the claims for the nested ensemble, from its members' errors on the outer splits.
 
-    All are about the members of one prefix of the splits, the best one of the first claim, and about all
-    members. There are members of the splits before the first that is refused alone: a refused split counts
-    as one that fails nothing, which is a function of its own rows, so the other prefixes keep their proof.
+    All are about all members, and about those of one prefix of the splits: the best one for the first name.
+    There are members of the splits before the first that is refused alone: a refused split counts as one that
+    fails nothing, which is a function of its own rows, so the other prefixes keep their proof.
     """
     assert models.nested is not None
     certification, n_splits = problem.study.certification, len(models.nested.members)
@@ -153,21 +194,21 @@ def outer(problem: Problem, models: Models) -> Iterator[Claim]:
     length: int | None = None
     for name in certification.claim:
         if name in QUANTITIES:
-            claims = list(by_class.nested(problem, models.nested, name, length))
+            claims = list(by_class.nested(problem, models.nested, name, length, copies.units))
         else:
-            claims = list(_outer_errors(problem, models.nested, length))
+            claims = list(_outer_errors(problem, models.nested, length, copies.units))
         yield from claims
-        length = length or len(claims[0]["splits"]) or n_splits
+        length = length or max(len(claim["splits"]) for claim in claims) or n_splits
 
 
-def _outer_errors(problem: Problem, nested: Ensemble, length: int | None) -> Iterator[Claim]:
+def _outer_errors(problem: Problem, nested: Ensemble, length: int | None, copies: int) -> Iterator[Claim]:
     """Yield the claims about errors; ``length`` is as for ``Averaged.claims``."""
     certification = problem.study.certification
     assert isinstance(certification, Nested)
     size, delta = problem.outer.sizes[0], problem.study.delta / count_shares(certification.claim)
     method = f"nested: {by_class.selected_in(f'{size.n_splits} outer splits', problem)}"
     order, grouped = problem.outer.order(size), problem.task.groups is not None
-    averaged = Averaged(losses_of(nested), order, size.n_select, grouped)
+    averaged = Averaged(losses_of(nested), order, size.n_select, grouped, counts_of(nested), copies)
     yield from averaged.claims(Nested.name, Nested.name, NESTED, delta, delta, method, length)
 
 
@@ -180,12 +221,16 @@ class Averaged(NamedTuple):
         order: the splits in an exchangeable order.
         m: rows, or groups, in each estimate set.
         grouped: whether the task has groups.
+        counts: wrong rows and all rows of each split's estimate set; None if they are the losses, of m rows.
+        copies: units that are not counted as independent.
     """
 
     losses: Sequence[int]
     order: Index
     m: int
     grouped: bool = False
+    counts: Sequence[tuple[int, int]] | None = None
+    copies: int = 0
 
     def claims(
         self,
@@ -197,7 +242,7 @@ class Averaged(NamedTuple):
         method: str,
         length: int | None = None,
     ) -> Iterator[Claim]:
-        """Yield the claim for a prefix of the members, and the one for all of them.
+        """Yield the claim for all members, and the one for those of a prefix.
 
         Both hold on one event, of probability at least 1 - delta.
 
@@ -211,15 +256,26 @@ class Averaged(NamedTuple):
         first, every, name = self._bounds(level, length)
         given = RANDOM_SPLITS_OF_GROUPS if self.grouped else RANDOM_SPLITS
         m = f"m = {self.m}{' groups' if self.grouped else ''}"
-        for bound, length in dict.fromkeys((first, every)):  # one claim if the prefix is all splits
-            splits = prefix(self.order, length)
+        for bound, length in dict.fromkeys((every, first)):  # one claim if the prefix is all splits
+            splits, seen = prefix(self.order, length), self._count(length)
             how = f"{method}, {name}, {counted_splits(length, len(self.losses))}, {m}"
+            how += f", {seen[0]} of {seen[1]} scored rows wrong"
             who = Rule(RANDOM.name, splits=splits).classifier(of)
-            yield claim(certification, given, classifier, who, bound, delta, how, splits, self.grouped)
+            yield claim(certification, given, classifier, who, bound, seen, delta, how, splits, self.grouped)
+
+    def _count(self, length: int) -> tuple[int, int]:
+        """Return the wrong rows and all rows of the first splits."""
+        counts = self.counts or [(loss, self.m) for loss in self.losses]
+        wrong, rows = zip(*(counts[i] for i in self.order[:length]), strict=True)
+        return sum(wrong), sum(rows)
 
     def _bounds(self, level: float, length: int | None) -> tuple[Prefix, Prefix, str]:
         """Return the bounds over a prefix (by default the best) and all splits, and their method's name."""
-        losses, m = [self.losses[i] for i in self.order], self.m
+        m = self.m - self.copies
+        if m < 1:  # nothing is left that is independent
+            return Prefix(1.0, length or len(self.losses)), Prefix(1.0, len(self.losses)), "no bound"
+        most = m * ONE if self.grouped else m
+        losses = [min(self.losses[i], most) for i in self.order]
         if self.grouped:
             name = LOSS_NAMES[loss_method(m, level)]
             bound, best = partial(mean_loss_bound, m=m, delta=level), best_loss_prefix(losses, m, level)
@@ -254,12 +310,17 @@ def losses_of(ensemble: Ensemble) -> list[int]:
     return [one.loss if isinstance(one, GroupMember) else sum(one.errors) for one in ensemble.members]
 
 
-def _nothing_more(problem: Problem, models: Models) -> Iterator[Claim]:
+def counts_of(ensemble: Ensemble) -> list[tuple[int, int]]:
+    """Return the wrong rows and all rows of each member's estimate set."""
+    return [(sum(member.errors), sum(member.n_estimate)) for member in ensemble.members]
+
+
+def _nothing_more(problem: Problem, models: Models, copies: Copies) -> Iterator[Claim]:
     """Yield nothing: the claim of occam is made for every study."""
     return iter(())
 
 
-PROOFS: dict[str, Callable[[Problem, Models], Iterator[Claim]]] = {
+PROOFS: dict[str, Callable[[Problem, Models, Copies], Iterator[Claim]]] = {
     Occam.name: _nothing_more,
     Holdout.name: holdout,
     Nested.name: outer,

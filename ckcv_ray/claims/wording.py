@@ -5,10 +5,12 @@ member if the candidate had been fixed beforehand. It is proven neither for the 
 selection on the same data, and the sentences here say so.
 """
 
+from collections.abc import Sequence
+
 from typing_extensions import TypedDict  # pydantic accepts typing.TypedDict from Python 3.12 on
 
 from ckcv_ray.claims.percent import at_least, at_most, level_of
-from ckcv_ray.claims.rules import Rule
+from ckcv_ray.claims.rules import ONE_MODEL, Rule
 from ckcv_ray.core.by_label import read
 from ckcv_ray.core.criteria import Balanced, Criterion, MeanCost, MeanError, MeanGroupError
 from ckcv_ray.data.schema import Label
@@ -103,6 +105,9 @@ class Claim(TypedDict):
             pattern).
         bound: upper bound on its risk, in [0, 1]: on the probability that a new pattern is misclassified; by
             class, a new pattern of this class; for auc, that a new pair of patterns is not in order.
+        errors, rows: what was counted for it: wrong rows and all rows, by class those of this class, for auc
+            pairs, summed over the estimate sets of the members it is about; None for "full", which has
+            learned from every row.
         splits: the splits whose members it is about, ascending; empty if it is about all of them.
         delta: probability, over data and splits, with which the bound may fail.
         statement: the claim in words.
@@ -114,37 +119,55 @@ class Claim(TypedDict):
     classifier: str
     splits: tuple[int, ...]
     bound: float
+    errors: int | None
+    rows: int | None
     delta: float
     statement: str
 
 
-def repeats_statement(repeats: int, rows: int, grouped: bool = False) -> list[str]:
+def equal_rows(repeats: int, rows: int, grouped: bool = False) -> str:
+    """Say how many rows equal another one, as a clause; with groups, one of another group."""
+    another = "a row of another group" if grouped else "another row"
+    return f"{repeats:,} of {rows:,} rows equal {another} in every column that does not number the rows"
+
+
+def repeats_statement(repeats: int, rows: int, grouped: bool, first: Claim, without: float) -> list[str]:
     """Return a list of one sentence about rows that equal another row; empty if there are none.
 
-    With groups, the other row is one of another group.
+    Args:
+        repeats, rows: how many do, and all rows.
+        grouped: whether the other row is one of another group.
+        first: the first claim.
+        without: its bound if one row of each origin is counted.
     """
-    another = "a row of another group" if grouped else "another row"
-    sentence = (
-        f"{repeats:,} of {rows:,} rows equal {another} in every column: if they have the same origin (one "
-        "patient, one document), nothing here is proven."
-    )
-    return [sentence] if repeats else []
+    origin = "if they have the same origin (one patient, one document)"
+    if without >= 1:
+        says = f"{origin}, nothing here is proven"
+    else:
+        says = f"{origin} and are counted once, the first claim is {_instead(first, without)}"
+    return [f"{equal_rows(repeats, rows, grouped)}: {says}."] if repeats else []
 
 
-def known_statement(known: int, rows: int) -> list[str]:
-    """Return a list of one sentence about unlabelled rows that equal learning rows; empty if none do."""
+def known_statement(known: int, rows: int, full: Claim, without: float) -> list[str]:
+    """Return a list of one sentence about unlabelled rows that equal learning rows; empty if none do.
+
+    ``full`` is the claim for the model fitted on all rows, ``without`` its bound from the other rows alone.
+    """
     sentence = (
-        f"{known:,} of {rows:,} unlabelled rows equal a row of the table in every feature: if they are the "
-        "same examples, nothing is proven for the model fitted on all rows."
+        f"{known:,} of {rows:,} unlabelled rows equal a row of the table in every feature that does not "
+        f"number the rows: if they are the same examples, {_for_full(full, without)}."
     )
     return [sentence] if known else []
 
 
-def repeated_statement(repeated: int, rows: int) -> list[str]:
-    """Return a list of one sentence about unlabelled rows that equal each other; empty if none do."""
+def repeated_statement(repeated: int, rows: int, full: Claim, without: float) -> list[str]:
+    """Return a list of one sentence about unlabelled rows that equal each other; empty if none do.
+
+    ``full`` and ``without`` are as for ``known_statement``.
+    """
     sentence = (
-        f"{repeated:,} of {rows:,} unlabelled rows equal another unlabelled row in every feature: if they "
-        "have the same origin, nothing is proven for the model fitted on all rows."
+        f"{repeated:,} of {rows:,} unlabelled rows equal another unlabelled row in every feature that does "
+        f"not number the rows: if they have the same origin, {_for_full(full, without)}."
     )
     return [sentence] if repeated else []
 
@@ -188,6 +211,19 @@ def share_statement(held: int, units: int, unit: str) -> list[str]:
     return [sentence] if 3 * held > 2 * units else []
 
 
+def _for_full(full: Claim, without: float) -> str:
+    if without >= 1:
+        return "nothing is proven for the model fitted on all rows"
+    return f"the claim for the model fitted on all rows is {_instead(full, without)}"
+
+
+def _instead(claim: Claim, without: float) -> str:
+    """Say what a claim is with another bound."""
+    word = "at most" if claim["quantity"] == ERROR else "at least"
+    other: Claim = {**claim, "bound": without}
+    return f"{word} {limit(other)} instead of {limit(claim)}"
+
+
 def limit(claim: Claim) -> str:
     """Format the number that a claim gives, on the safe side: at most this error, at least this quantity."""
     return at_most(claim["bound"]) if claim["quantity"] == ERROR else at_least(1 - claim["bound"])
@@ -205,12 +241,36 @@ def named(name: str, label: Label | None) -> str:
     return f"recall of {label!r}" if name == "recall" else f"{name} (recall of {label!r})"
 
 
+def describe_counts(claim: Claim) -> str:
+    """Say whose errors were counted for a claim, and how many: "this model: 0 of 139 rows wrong"."""
+    rule, splits = claim["classifier"], claim["splits"]
+    if claim["errors"] is None or claim["rows"] is None:
+        return ""
+    of = "pairs not in order" if claim["quantity"] == AUC else "scored rows wrong"
+    if claim["label"] is not None:
+        of = f"scored rows of {claim['label']!r} wrong"
+    who = {"vote": "the vote", "keyed": "the members drawn"}.get(rule, "all members")
+    if len(splits) == 1 or rule in ONE_MODEL or rule.startswith("member:"):
+        who = "this model"
+    elif splits:
+        who = "these members"
+    return f"{who}: {claim['errors']:,} of {claim['rows']:,} {of}"
+
+
+def about_all_members(claims: Sequence[Claim]) -> Claim:
+    """Return the claim about the error of a member drawn from all of F*, which every certificate has."""
+    return next(
+        one for one in claims if (one["classifier"], one["quantity"], one["splits"]) == ("random", ERROR, ())
+    )
+
+
 def claim(
     certification: str,
     given: str,
     classifier: str,
     who: str,
     bound: float,
+    seen: tuple[int, int] | None,
     delta: float,
     method: str,
     splits: tuple[int, ...] = (),
@@ -223,6 +283,7 @@ def claim(
         given: what it assumes.
         classifier, who: the classifier's short name, and a phrase that names it.
         bound, delta: the bound, and the probability with which it may fail.
+        seen: wrong rows and all rows that were counted for it; None if it has none of its own.
         method: how the bound was obtained.
         splits: see ``Claim``.
         grouped: whether it is about the rows of a new group, and not about a new pattern.
@@ -231,6 +292,7 @@ def claim(
     if grouped:
         share = f"on average at most {at_most(bound)} are misclassified"
         says = f"of a new group's rows, each classified by {who}, {share}"
+    errors, rows = seen or (None, None)
     return Claim(
         quantity=ERROR,
         label=None,
@@ -238,6 +300,8 @@ def claim(
         classifier=classifier,
         splits=splits,
         bound=bound,
+        errors=errors,
+        rows=rows,
         delta=delta,
         statement=proven(given, delta, says, method),
     )
@@ -260,7 +324,7 @@ def statements(first: str, claims: list[Claim]) -> tuple[str, ...]:
     proven = [claim["statement"] for claim in claims]
     if any(claim["classifier"] == "vote" and claim["quantity"] == ERROR for claim in claims):
         return (first, *proven)
-    random = claims[-1]
+    random = about_all_members(claims)
     return (
         first,
         *proven,

@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 
 from ckcv_ray.claims.certificate import Certificate
 from ckcv_ray.claims.percent import nearest
-from ckcv_ray.claims.wording import repeats_statement
 from ckcv_ray.cli.data_options import SOURCES, IdaFile, reading_of
 from ckcv_ray.cli.options import flag, option, with_options
 from ckcv_ray.cli.output import WRITTEN, check_table, say, write_table
@@ -39,6 +38,7 @@ class By(NamedTuple):
     all_members: bool
     refit: bool
     full: bool
+    best_prefix: bool
 
 
 def by_of(
@@ -61,7 +61,15 @@ def by_of(
         bool,
         flag(
             "--all-members",
-            "Draw among all members, as the paper does, and not only among those with the closest claim.",
+            "Draw among all members of F*, as the paper does, whatever the first claim is about.",
+        ),
+    ] = False,
+    best_prefix: Annotated[
+        bool,
+        flag(
+            "--best-prefix",
+            "Draw only among the members that the closest claim about drawn members names: those of the best "
+            "prefix.",
         ),
     ] = False,
     refit: Annotated[
@@ -90,7 +98,7 @@ def by_of(
     ] = None,
 ) -> By:
     """Collect the options that choose a rule."""
-    return By(seed, vote, nested, member, all_members, refit, full)
+    return By(seed, vote, nested, member, all_members, refit, full, best_prefix)
 
 
 @with_options(by=by_of, reading=reading_of)
@@ -136,9 +144,9 @@ def predict(
 
     Columns are matched by name; extra ones are ignored. A row that cannot be judged, such as one with a word
     where there were numbers, gets no prediction and is counted. Each row is classified by a member of F*
-    drawn at random for that row, among the members that the first claim is about, and the seed that repeats
-    the draws is printed. After --certify holdout, rows are classified by what its first claim is about: the
-    model fitted on all rows that were not held out, unless another --claim was named.
+    drawn at random for that row, and the seed that repeats the draws is printed. After --certify holdout,
+    rows are classified by what its first claim is about: the model fitted on all rows that were not held out,
+    unless another --claim was named.
 
         ckcv predict runs/patients new.csv
         ckcv predict runs/patients new.csv --vote --out predictions.csv
@@ -202,9 +210,8 @@ def _check_out(out: Path | None, csv_safe: bool) -> None:
 
 def _say_conditions(certificate: Certificate, nested: bool) -> None:
     """Say how the bound compares with a constant, and that rows repeat."""
-    constant = [] if nested else certificate.constants_statements()
-    grouped = certificate.groups is not None
-    for sentence in [*constant, *repeats_statement(certificate.repeats, certificate.n_rows, grouped)]:
+    constant = certificate.nested_statements() if nested else certificate.constants_statements()
+    for sentence in [*constant, *certificate.repeats_statements()]:
         say(sentence)
 
 

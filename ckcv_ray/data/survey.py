@@ -6,8 +6,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ckcv_ray.data.grouping import is_name_of_groups
 from ckcv_ray.data.kinds import Column, ColumnKind
+from ckcv_ray.data.repeats import numbers_rows
 from ckcv_ray.data.schema import canonical
 from ckcv_ray.data.task import Task
 
@@ -58,7 +58,7 @@ def _notes(task: Task, columns: tuple[Column, ...]) -> Iterator[str]:
             yield "is the same in every row"
         elif other != column.name:
             yield f"is a copy of {other[:60]}"
-        elif _is_identifier(x, column):
+        elif column.kind is ColumnKind.NUMBER and numbers_rows(x, column):
             out = f"--drop {column.name[:60]}" if column.name.strip() else "--features"
             yield f"seems to number the rows: leave it out with {out}"
         elif column.kind is ColumnKind.CATEGORY and 2 * len(np.unique(x)) > len(x):
@@ -71,14 +71,6 @@ def _notes(task: Task, columns: tuple[Column, ...]) -> Iterator[str]:
 
 def _is_constant(x: Values) -> bool:
     return bool(np.all(x == x[0]) or np.all(np.isnan(x)))
-
-
-def _is_identifier(x: Values, column: Column) -> bool:
-    """Return whether whole numbers differ in every row, and count the rows or are called like a number."""
-    if column.kind is not ColumnKind.NUMBER or not np.all(np.floor(x) == x) or len(np.unique(x)) < len(x):
-        return False
-    counts = bool(np.all(np.diff(x) == 1))
-    return counts or is_name_of_groups(column.name) or not column.name.strip("_ ")
 
 
 def _follows(x: Values, y: Values) -> bool:

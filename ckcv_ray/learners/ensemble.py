@@ -5,7 +5,7 @@ A prediction for one row does not depend on the others. If a model is undecided,
 
 import hashlib
 import pickle
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -194,6 +194,17 @@ class Ensemble:
         """
         return tuple(_only_class(member, X) for member in self.members)
 
+    def constants_scored(self, scored: Callable[[int], Rows]) -> tuple[int | None, ...]:
+        """Return for each member the class that it predicts for every row it was scored on, in vain for some.
+
+        None if it predicts another one too, or was right about all of them: a few rows of one class, all
+        predicted as this class, do not show a constant.
+
+        Args:
+            scored: gives the rows that the member of a split was scored on, [rows, d].
+        """
+        return tuple(_only_class_scored(member, scored) for member in self.members)
+
     def _by(self, X: Rows, member: NDArray[np.int64]) -> Prediction:
         """Classify row i with the member at position ``member[i]``."""
         labels, scores = self.predict(X)
@@ -318,6 +329,15 @@ def _only_class(member: Member, X: Rows) -> int | None:
         return None
     predicted = np.unique(np.maximum(member.model.predict(X).label, 0))
     check_classes(member, predicted)
+    return int(predicted[0]) if len(predicted) == 1 else None
+
+
+def _only_class_scored(member: Member, scored: Callable[[int], Rows]) -> int | None:
+    """Return the class that a member predicts for every row it was scored on, if it is wrong about some."""
+    right = [rows > wrong for wrong, rows in zip(member.errors, member.n_estimate, strict=True)]
+    if sum(right) > 1 or not any(member.errors):
+        return None
+    predicted = np.unique(np.maximum(member.model.predict(scored(member.split)).label, 0))
     return int(predicted[0]) if len(predicted) == 1 else None
 
 

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from ckcv_ray.claims.certificate import Certificate
 from ckcv_ray.claims.percent import at_least, at_most, level_of, nearest
-from ckcv_ray.claims.wording import L_EE_IS, MINIMISED, limit, quantity
+from ckcv_ray.claims.wording import L_EE_IS, MINIMISED, describe_counts, limit, quantity
 from ckcv_ray.core.criteria import MeanBound, MeanCost, MeanError
 from ckcv_ray.core.schedule import Stage
 from ckcv_ray.core.selection import ABSENT, Leader
@@ -409,6 +409,7 @@ def template(name: str) -> Any:
     for filtered, formatted in {"percent": nearest, "at_most": at_most, "at_least": at_least}.items():
         environment.filters[filtered] = partial(_known, formatted)
     environment.filters["limit"] = limit
+    environment.filters["counts"] = describe_counts
     environment.filters["quantity"] = quantity
     environment.filters["level"] = level_of
     environment.filters["count"] = lambda value: f"{value:,}"

@@ -10,11 +10,12 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from ckcv_ray.claims.wording import repeats_statement
+from ckcv_ray.claims.percent import at_most
+from ckcv_ray.claims.wording import equal_rows
 from ckcv_ray.core.comparison import Compared, corrected_t_test
 from ckcv_ray.core.schedule import Stage
 from ckcv_ray.core.scores import Score
-from ckcv_ray.data.repeats import count_repeats
+from ckcv_ray.data.repeats import Repeats, find_repeats
 from ckcv_ray.learners.base import Setting
 from ckcv_ray.learners.ensemble import Failure
 from ckcv_ray.runs.scores_summary import summary
@@ -217,16 +218,26 @@ class Assessed:
             "comparisons": {score.name: self._compared_json(score) for score in self.scores},
         }
 
-    @cached_property
+    @property
     def repeats(self) -> int:
-        """Number of rows that equal another row in every column."""
-        return count_repeats(self.problem.task)
+        """Number of rows that equal another row in every column that does not number the rows."""
+        return self._repeats.rows
+
+    @cached_property
+    def _repeats(self) -> Repeats:
+        return find_repeats(self.problem.task)
 
     @property
     def doubts(self) -> list[str]:
         """What may make scores too good and bounds untrue: rows that repeat, or seem to belong together."""
         task = self.problem.task
-        cautions = repeats_statement(self.repeats, task.n, task.groups is not None)
+        most = at_most(self._repeats.copies / task.n_units)
+        cautions = [
+            f"{equal_rows(self.repeats, task.n, task.groups is not None)}: if they have the same origin (one "
+            f"patient, one document), up to {most} of what is scored is not new, a share of wrong rows may "
+            "be too small by as much, and no bound is proven."
+        ]
+        cautions = cautions if self.repeats else []
         questions = [task.question] if task.question else []
         return [*(f"CAUTION: {one}" for one in cautions), *(f"QUESTION: {one}" for one in questions)]
 

@@ -14,7 +14,7 @@ from ckcv_ray.claims.certificate import Certificate
 from ckcv_ray.claims.percent import at_most, level_of
 from ckcv_ray.claims.proofs import rule_of
 from ckcv_ray.claims.rules import ENSEMBLE, NESTED, Rule
-from ckcv_ray.claims.wording import ERROR, Claim, limit, quantity
+from ckcv_ray.claims.wording import ERROR, Claim, describe_counts, limit, quantity
 from ckcv_ray.core.options import values
 from ckcv_ray.data.schema import Rows
 from ckcv_ray.data.task import Task, rows_of
@@ -185,6 +185,7 @@ class Result:
         all_members: bool = False,
         refit: bool = False,
         full: bool = False,
+        best_prefix: bool = False,
     ) -> NDArray[Any]:
         """Predict the original labels of X [rows, d], by the rule that ``rule`` returns.
 
@@ -193,7 +194,7 @@ class Result:
         Raises:
             InputError: X has other columns, or numbers that are not finite; or as ``rule``.
         """
-        rule = self.rule(seed, vote, nested, member, all_members, refit, full)
+        rule = self.rule(seed, vote, nested, member, all_members, refit, full, best_prefix)
         return self.task.labelled(self.predictions(X, rule, nested).label)
 
     def rule(
@@ -205,28 +206,32 @@ class Result:
         all_members: bool = False,
         refit: bool = False,
         full: bool = False,
+        best_prefix: bool = False,
     ) -> Rule:
         """Return how rows are classified: by the rule of the first claim, unless another is requested.
 
         After a holdout certification that is the rule of its first claim. Otherwise each row is classified by
-        a member drawn independently, among those that the first claim about F* is about. A ``seed`` is for
-        repeating a call: every call with it draws the same members, so rows given one by one would all meet
-        one of them, and what is proven of independent draws is about one call. ``all_members`` draws among
-        all members, as the paper does, ``vote`` takes the majority, and ``member`` the model of this split.
-        ``nested`` uses the nested ensemble instead of F*. ``refit`` is the model fitted on all rows that were
-        not held out, ``full`` that fitted on all rows.
+        a member drawn independently from all members of F*, as the paper does. ``all_members`` asks for this
+        whatever the first claim is about, and ``best_prefix`` draws among the members alone that the closest
+        claim is about. A ``seed`` is for repeating a call: every call with it draws the same members, so rows
+        given one by one would all meet one of them, and what is proven of independent draws is about one
+        call. ``vote`` takes the majority, and ``member`` the model of this split. ``nested`` uses the nested
+        ensemble instead of F*. ``refit`` is the model fitted on all rows that were not held out, ``full``
+        that fitted on all rows.
 
         Raises:
             InputError: the seed is not an integer of 0 or more; there is no nested ensemble, no such member,
                 or no row was held out; or two rules exclude each other.
         """
         ensemble = self._ensemble(nested)
-        draws = {"seed": seed is not None, "all_members": all_members}
+        draws = {"seed": seed is not None, "all_members": all_members, "best_prefix": best_prefix}
         options = {"vote": vote, "member": member is not None, "refit": refit, "full": full}
         others = draws | options | {"nested": nested and (refit or full)}
         chosen = [name for name, is_given in options.items() if is_given]
         if chosen and len(given := [name for name, is_given in others.items() if is_given]) > 1:
             raise InputError(f"{' and '.join(given)} exclude each other: choose one of them")
+        if all_members and best_prefix:
+            raise InputError("all_members and best_prefix exclude each other: choose one of them")
         if member is not None:
             return Rule(f"member:{integer('member', member, least=0, most=len(ensemble.members) - 1)}")
         if refit or full:
@@ -237,7 +242,7 @@ class Result:
         if first["certification"] == Holdout.name and not (nested or any(draws.values())):
             return rule_of(self.study, first["classifier"])
         drawn = randbits(63) if seed is None else integer("seed", seed, least=0, most=MOST_SEED)
-        splits = () if all_members else self._drawn_claims(nested)[0]["splits"]
+        splits = self._drawn_claims(nested)[-1]["splits"] if best_prefix else ()
         return Rule("random", drawn, splits, repeats=seed is not None)
 
     def predictions(self, X: ArrayLike, rule: Rule, nested: bool = False) -> Prediction:
@@ -268,7 +273,7 @@ class Result:
             return self._proven(of, errors[0])
         drawn = [claim for claim in self._drawn_claims(nested) if claim["quantity"] == ERROR]
         if rule.name == "vote" and drawn:
-            return self._proven(of, drawn[-1], factor=2)
+            return self._proven(of, drawn[0], factor=2)
         if covering:
             return f"by {of}"
         if rule.name == "full":
@@ -350,20 +355,21 @@ class Result:
         return self.certificate.baseline_of(self.certificate.proven)
 
     def _drawn_claims(self, nested: bool) -> list[Claim]:
-        """Return the claims for a member drawn independently, that for all members last."""
+        """Return the claims for a member drawn independently, that for all members first."""
         classifier = "nested" if nested else "random"
         return [claim for claim in self.certificate.claims if claim["classifier"] == classifier]
 
     def _proven(self, of: str, claim: Claim, factor: int = 1) -> str:
         """Say what a claim proves for predictions whose risk is at most ``factor`` times its own."""
         bound = min(1.0, factor * claim["bound"])
-        twice = ", twice the bound for a member drawn independently" if factor == 2 else ""
+        seen = f"; {describe_counts(claim)}" if describe_counts(claim) else ""
+        how = ", twice the bound for a member drawn independently" if factor == 2 else seen
         what = f"to be wrong at most {at_most(bound)} of the time"
         if self.certificate.groups is not None:
             what = f"that of a new group's rows on average at most {at_most(bound)} are wrong"
         return (
             f"by {of}: proven {what}, with probability {level_of(claim['delta'])} "
-            f"({claim['certification']}{twice}); "
+            f"({claim['certification']}{how}); "
             f"{comparison(bound, self.certificate.baseline_of(claim), self.certificate.labels)}"
         )
 

@@ -6,7 +6,16 @@ from typing import Any
 from ckcv_ray.claims.baseline import Baseline, constant_of, says_nothing
 from ckcv_ray.claims.certificate import Certificate, Side
 from ckcv_ray.claims.percent import at_least, at_most, level_of, nearest
-from ckcv_ray.claims.wording import ERROR, L_EE_IS, MINIMISED, Claim, limit, quantity
+from ckcv_ray.claims.wording import (
+    ERROR,
+    L_EE_IS,
+    MINIMISED,
+    Claim,
+    about_all_members,
+    describe_counts,
+    limit,
+    quantity,
+)
 from ckcv_ray.core.criteria import MeanBound
 from ckcv_ray.errors import counted, cut
 from ckcv_ray.study import Candidate, Holdout, Problem, listed
@@ -114,7 +123,7 @@ def _held_out(c: Certificate) -> list[str]:
     """Say what holding out rows costs and brings."""
     errors = [claim for claim in c.claims if claim["quantity"] == ERROR]
     first = next(claim for claim in errors if claim["classifier"] != "full")  # full has learned from them
-    every = errors[-1]
+    every = about_all_members(c.claims)
     if not c.n_held or first["certification"] != Holdout.name:
         return []
     groups = f" ({c.groups['held']} of {c.groups['count']} groups)" if c.groups is not None else ""
@@ -215,7 +224,8 @@ def _claimed(claim: Claim, criterion: str, baseline: Baseline) -> str:
     about = "" if criterion == MeanBound.name else "the error, "
     level = level_of(claim["delta"])
     prefix = f", best prefix of {counted(len(claim['splits']), 'split')}" if claim["splits"] else ""
-    source = f"{claim['certification']}, {claim['classifier']}{prefix}"
+    seen = f" ({describe_counts(claim)})" if describe_counts(claim) else ""
+    source = f"{claim['certification']}, {claim['classifier']}{prefix}{seen}"
     if claim["quantity"] != ERROR:
         what = f"{quantity(claim)} at least; {source}: with probability {level}, selection included"
         return _figure("proven", limit(claim), what)

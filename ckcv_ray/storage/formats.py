@@ -19,7 +19,7 @@ from ckcv_ray.errors import RunError, StoreError, raising
 from ckcv_ray.storage.files import Files
 from ckcv_ray.version import VERSION
 
-SCHEMA_VERSION = 8
+SCHEMA_VERSION = 9
 MOST_JSON_BYTES = 1 << 26
 
 

@@ -107,8 +107,8 @@ def recalls(study: Study, task: Task, models: Models, missed: Matrix) -> Iterato
 
 
 def prefixes(name: str, claims: list[Claim] | tuple[Claim, ...], risks: Matrix) -> Iterator[Measured]:
-    """Compare the claims about the best prefix, which is the first, and about all members, the last."""
-    for kind, claim in ((BEST, claims[0]), (ALL, claims[-1])):
+    """Compare the claims about all members, which is the first, and about the best prefix, the last."""
+    for kind, claim in ((ALL, claims[0]), (BEST, claims[-1])):
         splits = list(claim["splits"]) or slice(None)
         yield Measured(f"{name} {kind}", claim["bound"], float(risks[splits].mean()))
 

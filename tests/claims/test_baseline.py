@@ -8,9 +8,10 @@ import pytest
 from claimed import NESTED, SMALL, run
 from conftest import blobs
 
-from ckcv_ray import Result, Task
+from ckcv_ray import Result, Study, Task
 from ckcv_ray.claims.baseline import (
     Baseline,
+    Scored,
     baseline_of,
     bound_statement,
     chance_statements,
@@ -263,6 +264,8 @@ def of_quantity(quantity: str, bound: float, splits: tuple[int, ...] = ()) -> Cl
         classifier="refit",
         splits=splits,
         bound=bound,
+        errors=None,
+        rows=None,
         delta=0.05,
         statement="",
     )
@@ -280,3 +283,63 @@ def test_quantities_that_a_guess_reaches_are_named() -> None:
     assert chance_statements([recalls[0], of_quantity("specificity", 0.3)]) == []
     assert chance_statements([recalls[0], of_quantity("specificity", 0.45, (0,))]) == []  # other members
     assert chance_statements([of_quantity("error", 0.9)]) == []
+
+
+# Constants on the rows that models were scored on
+
+
+def by_heart(n: int, n_classes: int = 2) -> Task:
+    """Nothing to learn, in many dimensions: a narrow kernel knows its rows by heart, and no others."""
+    rng = np.random.default_rng(np.random.SeedSequence(11, spawn_key=(n, n_classes)))
+    return Task.of(rng.normal(size=(n, 30)), rng.permutation(np.arange(n) % n_classes))
+
+
+BY_HEART = Study.of(C=1000.0, gamma=100.0, k=3, n_splits=6)
+LOOKS = "on rows that they have not learned from, these look like constants"
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_members_that_know_their_rows_by_heart_are_constants_elsewhere(n_classes: int) -> None:
+    """On every split rows of one class alone are right, though the learning rows are all right."""
+    result = run(BY_HEART, by_heart(90, n_classes))
+    certificate, members = result.certificate, result.ensemble.members
+    assert certificate.constants == (None,) * 6
+    for member, number in zip(members, certificate.scored_constants["members"], strict=True):
+        right = [c for c in range(n_classes) if member.errors[c] < member.n_estimate[c]]
+        assert right in ([number], [])  # none: it is undecided, and the first class is predicted
+    (sentence,) = certificate.constants_statements()
+    assert sentence.startswith("6 of 6 members of F* predict a single class for every row they were scored")
+    assert f"CAUTION        {sentence}" in result.summary()
+    assert LOOKS in sentence
+
+
+def test_the_refit_and_the_nested_ensemble_are_looked_at_too(tmp_path: Path) -> None:
+    held = run(BY_HEART.replace(certify="holdout"), by_heart(90), out=tmp_path / "held")
+    number = held.certificate.scored_constants["refit"]
+    assert held.certificate.refit_constant is None
+    assert f"The model refit predicts {number} for every held-out row: " in held.summary()
+    nested = run(BY_HEART.replace(certify="nested", outer_splits=3), by_heart(90), out=tmp_path / "nested")
+    (sentence,) = nested.certificate.nested_statements()
+    assert sentence.startswith("3 of 3 members of the nested ensemble predict a single class")
+    assert sentence in nested.certificate.cautions()
+    assert verify(tmp_path / "held").differences == verify(tmp_path / "nested").differences == []
+    changed = held.certificate.scored_constants | {"refit": None}
+    forged(tmp_path / "held", tmp_path / "other", {"scored_constants": changed})
+    assert any("scored_constants.refit is None" in one for one in verify(tmp_path / "other").differences)
+
+
+def test_who_is_right_about_a_few_rows_of_one_class_is_no_constant() -> None:
+    """With k = 30 three rows are scored on each split: they may all be of one class, and right."""
+    easy = by_heart(90)
+    easy = Task.of(easy.X[:, :2] + 8 * easy.y[:, None], easy.y)
+    c = run(Study.of(C=1.0, gamma=0.1, k=30, n_splits=10), easy).certificate
+    assert sum(c.errors) == 0
+    assert c.scored_constants["members"] == (None,) * 10
+    assert c.constants_statements() == []
+
+
+@pytest.mark.parametrize(("scored", "said"), [((1, 1, None, None), 1), ((1, None, None, None), 0)])
+def test_a_constant_by_chance_is_not_mentioned(scored: tuple[int | None, ...], said: int) -> None:
+    looked = Scored(members=scored, nested=(), refit=None)
+    assert len(constants_statements((None,) * 4, None, THREE, looked)) == said
+    assert len(constants_statements((1, 1, None, None), None, THREE, looked)) == 1  # not said twice

@@ -114,7 +114,7 @@ def from_held_out(content: dict) -> dict:
         (lambda c: baseline(c, error=-0.1), "a bound is outside 0..1"),
         (lambda c: baseline(c, predicted=2), "a class number is outside 0..1"),
         (lambda c: from_held_out(c), "one is from held-out rows, but no row was held out"),
-        (lambda c: {"claims": []}, "the last one is not for the error of a random member"),
+        (lambda c: {"claims": []}, "none is for the error of a random member"),
         (lambda c: {"proven": c["proven"] | {"delta": 0.5}}, "proven is not the first claim"),
         (lambda c: {"protocol": "paper"}, "protocol: "),
         (lambda c: {"k": "3"}, "^k: "),

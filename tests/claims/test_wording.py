@@ -1,14 +1,28 @@
 """Words that match the numbers, with what is and is not proven beside them."""
 
+from dataclasses import replace
+from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from claimed import SMALL, run
 from conftest import blobs
 
+from ckcv_ray import Study
+from ckcv_ray.claims.percent import at_most
+from ckcv_ray.claims.proofs import weight
 from ckcv_ray.core.bounds import catoni, clopper_pearson, safe, stevens
-from ckcv_ray.data.repeats import count_repeats
+from ckcv_ray.data.kinds import Asked
+from ckcv_ray.data.repeats import (
+    Repeats,
+    count_new,
+    count_repeated,
+    count_repeats,
+    find_repeats,
+    known_rows,
+)
 from ckcv_ray.data.task import Task
 from ckcv_ray.reports import report
 from ckcv_ray.runs.verify import verify
@@ -74,3 +88,130 @@ def test_l_ee_is_the_mean_of_the_bound_asked_for_and_what_is_minimised_is_not():
         assert result.candidates["l_ee"].drop_null().to_pylist() == [result.l_ee]
         assert ("paper's figure" in result.summary()) == (bound == "clopper_pearson")
         assert "not proven" in result.certificate.statements[0]
+
+
+# What is left if rows that repeat have the same origin
+
+
+def noisy(n: int, copies: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    """Rows that are separated with some errors; the first of them stand twice."""
+    rng = np.random.default_rng(np.random.SeedSequence(3, spawn_key=(n, copies, seed)))
+    X = rng.normal(size=(n, 3))
+    y = (X[:, 0] + 0.5 * rng.normal(size=n) > 0).astype(int)
+    return np.concatenate([X, X[:copies]]), np.concatenate([y, y[:copies]])
+
+
+ONE = Study.of(C=1.0, gamma=0.1, k=3, n_splits=3)
+
+
+@pytest.mark.parametrize("certify", ["occam", "holdout"])
+def test_two_equal_rows_of_many_cost_what_two_rows_are_worth(certify):
+    result = run(ONE.replace(certify=certify), Task.of(*noisy(599, 1)))
+    c = result.certificate
+    (sentence,) = [one for one in c.cautions() if "equal another row" in one]
+    assert 0 < c.bound_without_copies - c.proven["bound"] < 0.003
+    assert sentence.endswith(
+        f"the first claim is at most {at_most(c.bound_without_copies)} instead of "
+        f"{at_most(c.proven['bound'])}."
+    )
+
+
+def test_what_is_left_falls_with_the_share_that_repeats():
+    lost = []
+    for copies in (0, 5, 20, 60, 100):
+        c = run(ONE.replace(certify="holdout"), Task.of(*noisy(200, copies))).certificate
+        lost.append(c.bound_without_copies / c.proven["bound"])
+    assert lost[0] == 1
+    assert lost == sorted(lost)
+    half = run(ONE.replace(certify="holdout"), Task.of(*noisy(200, 100))).certificate
+    assert any(one.endswith("nothing here is proven.") for one in half.cautions())
+
+
+def test_the_bound_without_copies_is_that_of_as_many_fewer_rows():
+    result = run(ONE.replace(certify="holdout"), Task.of(*noisy(120, 6)))
+    claim = result.certificate.proven
+    expected = clopper_pearson(claim["errors"], claim["rows"] - 6, 0.05)
+    assert result.certificate.bound_without_copies == expected
+    plain = run(ONE, Task.of(*noisy(120, 6))).certificate
+    level = float(Fraction(0.05) * weight(result.problem, 3))
+    expected = np.mean(safe(np.array(plain.errors), plain.n_select - 6, level))
+    assert plain.bound_without_copies == pytest.approx(expected, rel=1e-12)
+
+
+def test_the_bound_without_copies_holds_for_labels_that_cannot_be_learned():
+    """Copies of a third of the rows: a classifier that knows its rows by heart is right about their copies.
+
+    The true error is 1/2. The claim as it stands fails almost always, that without copies as often as it may.
+    """
+    by_heart = Study.of(C=1000.0, gamma=10.0, k=3, n_splits=2, certify="holdout")
+    failed = without = 0
+    for seed in range(60):
+        rng = np.random.default_rng(np.random.SeedSequence(4, spawn_key=(seed,)))
+        X, y = rng.normal(size=(120, 3)), rng.permutation(np.arange(120) % 2)
+        c = run(by_heart, Task.of(np.concatenate([X, X[:40]]), np.concatenate([y, y[:40]]))).certificate
+        failed += c.proven["bound"] < 0.5
+        without += c.bound_without_copies < 0.5
+    assert failed > 30
+    assert without <= 8  # P(Bin(60, 0.05) > 8) < 0.004
+
+
+def test_quantities_and_the_model_on_all_rows_are_graded_too(tmp_path):
+    X, y = noisy(300, 3)
+    unlabelled = np.concatenate([np.random.default_rng(7).normal(size=(200, 3)), X[:4]])
+    task = replace(Task.of(X, y), unlabelled=unlabelled)
+    result = run(ONE.replace(certify="holdout", claim=("sensitivity", "auc")), Task.of(X, y))
+    assert "the first claim is at least " in result.certificate.cautions()[-1]
+    result = run(ONE.replace(certify="holdout"), task, out=tmp_path / "run")
+    (sentence,) = [one for one in result.certificate.statements if "unlabelled rows equal a row" in one]
+    full = next(claim for claim in result.certificate.claims if claim["classifier"] == "full")
+    assert "4 of 204 unlabelled rows" in sentence
+    assert f"is at most {at_most(full['bound'])}" not in sentence
+    assert f"instead of {at_most(full['bound'])}." in sentence
+    assert verify(tmp_path / "run").differences == []
+
+
+# Columns that number the rows
+
+
+def ids(n: int) -> dict[str, object]:
+    shuffled = np.random.default_rng(2).permutation(n)
+    return {
+        "id": np.arange(1, n + 1),
+        "x9": shuffled,
+        "index": np.sort(np.random.default_rng(3).choice(3 * n // 2, n, replace=False)),
+        "customer_no": 10**6 + 997 * shuffled,
+        "name": [f"row {i}" for i in shuffled],
+    }
+
+
+@pytest.mark.parametrize("name", ["id", "x9", "index", "customer_no", "name"])
+def test_a_column_that_numbers_the_rows_hides_no_repeats(name):
+    X, y = noisy(60, 4)
+    columns = {**{f"x{i}": X[:, i] for i in range(3)}, name: ids(64)[name]}
+    task = Task.of(pa.table(columns), y, asked=Asked(categorical=("name",) if name == "name" else ()))
+    assert find_repeats(task) == Repeats(8, 4)
+    new = task.X[:3].copy()
+    new[:, 3] = [70, 71, 72]
+    assert known_rows(new, task) == 3
+    assert count_repeated(np.concatenate([new, np.add(new[:1], [0, 0, 0, 5])]), task) == 2
+    assert count_new(np.concatenate([new, np.add(new[:1], [1, 0, 0, 5])]), task) == 1
+
+
+@pytest.mark.parametrize("name", ["dose", "id"])
+def test_other_columns_are_compared(name):
+    """Fractions, whole numbers that are far apart or repeat, and dates say something about a row."""
+    X, y = noisy(60, 4)
+    values = {"dose": np.arange(64) + 0.5, "id": np.arange(64) // 2 * 2 + np.arange(64) % 2}
+    values["id"][1] = 0
+    task = Task.of(pa.table({"x": X[:, 0], name: values[name]}), y)
+    assert find_repeats(task).rows == 0
+    alone = Task.of(pa.table({"id": np.arange(64)}), y)
+    assert find_repeats(alone) == Repeats(0, 0)  # nothing is left to compare
+
+
+def test_groups_that_share_a_row_are_of_one_origin():
+    """Three groups in a chain are one, and a row twice in a group is nothing."""
+    X = np.array([[1.0], [2], [2], [3], [3], [3], [4], [5], [5], [6]])
+    groups = np.array([0, 0, 1, 1, 2, 2, 3, 4, 4, 5])
+    task = Task.of(X, [0, 1, 1, 0, 0, 0, 1, 1, 1, 0], groups=groups)
+    assert find_repeats(task) == Repeats(5, 2)

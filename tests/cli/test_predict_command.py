@@ -129,19 +129,21 @@ def test_predict_by_one_member(ckcv: Command, patients: Path, tmp_path: Path) ->
         assert (code, wrong in told) == (2, True)
 
 
-def test_predict_draws_among_the_members_of_the_closest_claim(
+def test_predict_draws_among_all_members_and_on_request_among_those_of_the_closest_claim(
     ckcv: Command, patients: Path, tmp_path: Path
 ) -> None:
     grids = ("--C", "1", "--gamma", "0.1", "--k", 3, "--n-splits", 9, "--backend", "serial")
     assert ckcv("run", patients, "--target", "outcome", "--out", tmp_path / "run", *grids)[0] == 0
-    first, every = load_run(tmp_path / "run").certificate.claims
+    every, first = load_run(tmp_path / "run").certificate.claims
     assert 1 < len(first["splits"]) < 9
-    _, shown, text = ckcv("predict", tmp_path / "run", patients, "--seed", 1)
+    _, shown, text = ckcv("predict", tmp_path / "run", patients, "--seed", 1, "--best-prefix")
     assert set(csv.read_csv(io.BytesIO(shown.encode()))["member"].to_pylist()) <= set(first["splits"])
     assert f"by one of the first {len(first['splits'])} members of F* drawn independently" in text
     assert f"at most {at_most(first['bound'])} of the time" in text
-    assert re.search(r"\(occam\); always predicting '\w+' is wrong on [\d.]+ % of the learning rows", text)
-    _, shown, text = ckcv("predict", tmp_path / "run", patients, "--seed", 1, "--all-members")
+    assert re.search(
+        r"\(occam; .* wrong\); always predicting '\w+' is wrong on [\d.]+ % of the learning rows", text
+    )
+    _, shown, text = ckcv("predict", tmp_path / "run", patients, "--seed", 1)
     assert not set(csv.read_csv(io.BytesIO(shown.encode()))["member"].to_pylist()) <= set(first["splits"])
     assert f"at most {at_most(every['bound'])} of the time" in text
 

@@ -221,7 +221,7 @@ def test_a_study_that_does_not_go_with_its_data_is_refused(out: Path, name: str)
     check_refused(out, told)
 
 
-@pytest.mark.parametrize("schema", [4, 5, 6, 7, 9, "8", None, [5], {}, ESC, "x" * 10**6])
+@pytest.mark.parametrize("schema", [4, 5, 6, 7, 8, 10, "9", None, [5], {}, ESC, "x" * 10**6])
 def test_a_run_of_another_schema_is_refused_in_a_sentence(out: Path, schema: object) -> None:
     put(out, "study.json", lambda content: content.update(schema=schema))
     check_refused(out, f"study.json: schema {repr(schema)[:100]}")
@@ -244,7 +244,7 @@ def test_a_run_of_schema_4_is_refused_by_every_command_and_left_alone(
     before = {file: file.read_bytes() for file in out.rglob("*") if file.is_file()}
     rows = tmp_path / "new.parquet"
     parquet.write_table(TASK.columns(), rows)
-    told = "schema 4; this version reads 8. The run was made by another version of this package: read it with"
+    told = "schema 4; this version reads 9. The run was made by another version of this package: read it with"
     options = ("--C", "0.1,1", "--gamma", "0.1,1", "--k", "3,4", "--n-splits", "3")
     for words in (
         ("status", out), ("report", out), ("predict", out, rows), ("run", rows, "--out", out, *options),

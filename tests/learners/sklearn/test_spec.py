@@ -47,7 +47,10 @@ def test_a_default_that_is_named_changes_nothing() -> None:
 
 FOREST = "sklearn.ensemble:RandomForestClassifier"
 REFUSED = {
-    "no such class": ({"learner": "sklearn.ensemble:RandomForest"}, "sklearn.ensemble:RandomForestClassifier"),
+    "no such class": (
+        {"learner": "sklearn.ensemble:RandomForest"},
+        "sklearn.ensemble:RandomForestClassifier",
+    ),
     "no such module": ({"learner": "no_such_package:Model"}, "No module named 'no_such_package'"),
     "a function": ({"learner": "os:system"}, "is not the class of an estimator"),
     "a module": ({"learner": "os:path"}, "is not the class of an estimator"),
@@ -62,7 +65,10 @@ REFUSED = {
     "an unknown parameter": ({"learner": "forest", "param": "max_featurs=1"}, "did you mean max_features"),
     "one of another learner": ({"learner": "forest", "param": "C=1"}, "'C' is not a parameter of Random"),
     "a value out of range": ({"learner": "linear", "param": "C=-1"}, r"range \(0.0, inf\]. Got -1"),
-    "one bad value of several": ({"learner": "forest", "param": "max_features=sqrt,sq"}, "lists of them, or log2, sqrt"),
+    "one bad value of several": (
+        {"learner": "forest", "param": "max_features=sqrt,sq"},
+        "lists of them, or log2, sqrt",
+    ),
     "no values": ({"learner": "linear", "param": "C="}, "expected a parameter and its values"),
     "no parameter": ({"learner": "linear", "param": "0.1"}, "expected a parameter and its values"),
     "a value twice": ({"learner": "linear", "param": "C=1,1"}, "has a value twice"),
