@@ -46,8 +46,9 @@ def verify(
 
     Digests, sums, bounds, drops, winner, splits and certificate are recomputed from the files of the run
     folder; each model's errors and KKT conditions, from the data. The counts of errors on the select sets are
-    taken on trust unless --refit recomputes them. Nothing is unpickled. If there are differences, they are
-    printed and the exit code is 1.
+    taken on trust unless --refit recomputes them. Nothing is unpickled. If there are differences, or if
+    something that has to be computed cannot be computed here ("not verified"), that is printed and the exit
+    code is 1.
 
         ckcv verify runs/patients
         ckcv verify runs/patients --refit
@@ -63,12 +64,14 @@ def verify(
         raise typer.Exit(128 + (signals.received or signal.SIGINT)) from None
     say_environment(folder)
     name, differences = _run_id(folder), [plain(sentence) for sentence in found.differences]
-    content = {"run_id": name, "ok": not differences, **asdict(found), "differences": differences}
-    lines = differences or [f"run {name}: every figure follows from the data and the log"]
+    unverified = [plain(sentence) for sentence in found.unverified]
+    content = {"run_id": name, "ok": found.ok, **asdict(found), "differences": differences}
+    lines = differences + [f"not verified: {sentence}" for sentence in unverified]
+    lines = lines or [f"run {name}: every figure follows from the data and the log"]
     lines += [f"  recomputed: {item}" for item in found.recomputed]
     lines += [f"  taken on trust: {item}" for item in found.trusted]
     show(content, "\n".join(lines), as_json)
-    if differences:
+    if not found.ok:
         raise typer.Exit(1)
 
 

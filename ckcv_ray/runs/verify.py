@@ -60,11 +60,19 @@ class Verification:
         differences: everything that is not as it should be, one sentence each; empty if the run is verified.
         recomputed: what was computed again, from the data or from the log.
         trusted: what was taken on trust.
+        unverified: what has to be computed and could not be here, one sentence each with its reason. A run
+            with any is not verified, whatever else agrees.
     """
 
     differences: list[str] = field(default_factory=list)
     recomputed: list[str] = field(default_factory=list)
     trusted: list[str] = field(default_factory=list)
+    unverified: list[str] = field(default_factory=list)
+
+    @property
+    def ok(self) -> bool:
+        """Whether nothing differs, and nothing that has to be computed was left out."""
+        return not self.differences and not self.unverified
 
     def add_inner(self, inner: "list[Verification]") -> None:
         """Add the verifications of the runs inside this one, one for each outer split."""
@@ -73,6 +81,7 @@ class Verification:
         ]
         self.recomputed += _of_splits([one.recomputed for one in inner])
         self.trusted += _of_splits([one.trusted for one in inner])
+        self.unverified += _of_splits([one.unverified for one in inner])
 
 
 @dataclass(frozen=True)

@@ -26,11 +26,12 @@ from ckcv_ray.study.assessment import Assessment
 
 
 class Found(NamedTuple):
-    """What a verification of scores found: differences, what was recomputed, what was taken on trust."""
+    """What a verification of scores found; see ``verify.Verification``."""
 
     differences: list[str]
     recomputed: list[str]
     trusted: list[str]
+    unverified: list[str]
 
 
 def verify_scores(
@@ -48,7 +49,7 @@ def verify_scores(
         backend: creates a backend; None if nothing is computed.
         listen, stop: as for ``assess``.
     """
-    found = Found([], [], [])
+    found = Found([], [], [], [])
     differing = folder.differing()
     found.differences.extend(f"{name} does not match the manifest, or is missing" for name in differing)
     if differing == [MANIFEST]:
