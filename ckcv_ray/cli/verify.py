@@ -67,7 +67,7 @@ def verify(
     unverified = [plain(sentence) for sentence in found.unverified]
     content = {"run_id": name, "ok": found.ok, **asdict(found), "differences": differences}
     lines = differences + [f"not verified: {sentence}" for sentence in unverified]
-    lines = lines or [f"run {name}: every figure follows from the data and the log"]
+    lines = lines or [f"run {name}: {found.verdict}"]
     lines += [f"  recomputed: {item}" for item in found.recomputed]
     lines += [f"  taken on trust: {item}" for item in found.trusted]
     show(content, "\n".join(lines), as_json)
