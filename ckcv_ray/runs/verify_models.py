@@ -202,10 +202,10 @@ class ModelChecks:
         said = {_key(one): one for one in claims}
         for one in again.claims:
             before = said.get(_key(one))
-            if before is not None and not np.isclose(one["bound"], before["bound"], 1e-9, 0.0):
-                yield (
-                    f"computed again, {_named(one)} is {_shown(one)}; certificate.json says {_shown(before)}"
-                )
+            if before is not None and np.isclose(one["bound"], before["bound"], 1e-9, 0.0):
+                continue
+            stored = "has none" if before is None else f"says {_shown(before)}"
+            yield f"computed again, {_named(one)} is {_shown(one)}; certificate.json {stored}"
 
     def _check(self, kind: str, member: Member, fit: Fit) -> bool:
         """Check a model against its fit; return whether a fit can tell more."""

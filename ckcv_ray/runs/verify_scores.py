@@ -257,16 +257,14 @@ def _figures(again: Again, folder: RunFolder) -> Iterator[str]:
         return
     stored, computed = load_scores(folder.files.root), assessed(collector, {})
     for before, after in zip(stored.entries, computed.entries, strict=True):
-        for score in stored.scores:
-            old, new = (one.figures(entry, score) for one, entry in ((stored, before), (computed, after)))
-            if not np.isclose(old.mean, new.mean, ROUNDING, 0.0, equal_nan=True):
-                yield (
-                    f"computed again, the mean {score.name} of {after.name} is {new.mean:g}; {SUMMARY} says "
-                    f"{old.mean:g}"
-                )
-            said, proven = stored.bounds(before, score), computed.bounds(after, score)
-            for i in np.flatnonzero(~np.isclose(said, proven, ROUNDING, 0.0, equal_nan=True))[:1]:
+        for said, score in zip(stored.scores, computed.scores, strict=True):
+            old, new = stored.figures(before, said).mean, computed.figures(after, score).mean
+            if not np.isclose(old, new, ROUNDING, 0.0, equal_nan=True):
+                named = f"the mean {score.name} of {after.name}"
+                yield f"computed again, {named} is {new:g}; {SUMMARY} says {old:g}"
+            bounds, again_bounds = stored.bounds(before, said), computed.bounds(after, score)
+            for i in np.flatnonzero(~np.isclose(bounds, again_bounds, ROUNDING, 0.0, equal_nan=True))[:1]:
                 yield (
                     f"computed again, the bound on the {score.name} of {after.name} in split {i} is "
-                    f"{proven[i]:g}; {SUMMARY} says {said[i]:g}"
+                    f"{again_bounds[i]:g}; {SUMMARY} says {bounds[i]:g}"
                 )
