@@ -60,6 +60,7 @@ class Verification:
             with any is not verified, whatever else agrees.
         unchecked: number of evaluations whose results, which figures follow from, were taken on trust.
         assumed: what else figures rest on that was taken on trust, a phrase each.
+        notes: what no figure rests on and is not as it was, or was not compared, a phrase each.
     """
 
     differences: list[str] = field(default_factory=list)
@@ -68,6 +69,7 @@ class Verification:
     unverified: list[str] = field(default_factory=list)
     unchecked: int = 0
     assumed: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
 
     @property
     def ok(self) -> bool:
@@ -77,12 +79,11 @@ class Verification:
     @property
     def verdict(self) -> str:
         """What the verification says of the figures, as a clause, if nothing differs."""
-        counts = (
-            [f"the results of {counted(self.unchecked, 'evaluation')} (--refit)"] if self.unchecked else []
-        )
-        if on_trust := [*counts, *self.assumed]:
-            return f"nothing contradicts the files; taken on trust: {', '.join(on_trust)}"
-        return "every figure follows from the data"
+        evaluations = counted(self.unchecked, "evaluation")
+        counts = [f"the results of {evaluations} (--refit)"] if self.unchecked else []
+        on_trust = ", ".join([*counts, *self.assumed])
+        says = f"nothing contradicts the files; taken on trust: {on_trust}"
+        return "; ".join([says if on_trust else "every figure follows from the data", *self.notes])
 
     def add_inner(self, inner: "list[Verification]") -> None:
         """Add the verifications of the runs inside this one, one for each outer split."""
@@ -94,6 +95,7 @@ class Verification:
         self.unverified += _of_splits([one.unverified for one in inner])
         self.unchecked += sum(one.unchecked for one in inner)
         self.assumed += _of_splits([one.assumed for one in inner])
+        self.notes += _of_splits([one.notes for one in inner])
 
 
 @dataclass(frozen=True)
@@ -183,6 +185,8 @@ def _verify(folder: RunFolder, refit: Refit, test: Test = None) -> Verification:
         result.unverified.append(str(error))
     except CKCVError as error:
         result.differences.append(str(error))
+    except Exception as error:  # a stranger's models and learners may raise anything
+        result.unverified.append(cut(f"the verification ended with {type(error).__name__}: {error}"))
     return result
 
 
@@ -246,11 +250,11 @@ def _content(
     result.trusted += checks.trusted
     result.unverified += checks.unverified
     if checks.last_bits:
-        result.assumed.append(f"the last bits of {counted(checks.last_bits, 'model')}")
+        result.notes.append(f"the last bits of {counted(checks.last_bits, 'model')} differ")
     yield from _tested(execution["test"], best, problem, result, test)
     if folder.files.exists(REPORT):
         result.trusted.append(f"{REPORT} (ckcv report writes it again)")
-        result.assumed.append(REPORT)
+        result.notes.append(f"{REPORT} was not compared")
     result.trusted.append("seconds, evaluations, failures, source and environment in execution.json")
 
 

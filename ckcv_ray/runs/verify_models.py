@@ -177,7 +177,7 @@ class ModelChecks:
         )
 
     def recomputed(self) -> Models:
-        """Return the models, with those that were computed again in the place of the stored ones."""
+        """Return the models, stored ones replaced by those that were computed again."""
         changed: dict[str, Ensemble] = {}
         for (kind, split), member in self._computed.items():
             members = (changed.get(kind) or getattr(self.models, kind)).members
@@ -198,7 +198,7 @@ class ModelChecks:
             return
         again = certify(self.problem, winner, l_ms, self.recomputed(), False, {})
         if not np.isclose(again.l_ee, l_ee, 1e-9, 0.0):
-            yield (f"computed again, L_EE is {at_most(again.l_ee)}; certificate.json says {at_most(l_ee)}")
+            yield f"computed again, L_EE is {at_most(again.l_ee)}; certificate.json says {at_most(l_ee)}"
         said = {_key(one): one for one in claims}
         for one in again.claims:
             before = said.get(_key(one))

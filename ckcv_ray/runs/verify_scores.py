@@ -38,6 +38,8 @@ class Found(NamedTuple):
     trusted: list[str]
     unverified: list[str]
     unchecked: int
+    assumed: list[str]
+    notes: list[str]
 
 
 def verify_scores(
@@ -55,7 +57,7 @@ def verify_scores(
         backend: creates a backend; None if nothing is computed.
         listen, stop: as for ``assess``.
     """
-    found = Found([], [], [], [], 0)
+    found = Found([], [], [], [], 0, [], [])
     differing = folder.differing()
     found.differences.extend(f"{name} does not match the manifest, or is missing" for name in differing)
     if differing == [MANIFEST]:
@@ -77,7 +79,8 @@ def verify_scores(
         if not share or backend is None:
             found.trusted.append(f"the scores of every split: {total:,} evaluations in the log (see --refit)")
             if failed:
-                found.trusted.append(f"that {failed:,} of them failed")
+                found.trusted.append(f"that {failed:,} of them failed (--refit tries them again)")
+                found.assumed.append(f"that {failed:,} of them failed")
             return found._replace(unchecked=total)
         again = Again(collector, _sampled(every, share))
         _compute(again, backend, listen, stop)
@@ -90,7 +93,7 @@ def verify_scores(
         if again.failed:
             found.recomputed.append(f"{again.failed:,} evaluations, tried again, which failed")
         if again.last_bits:
-            found.trusted.append(f"the last bits of the scores of {again.last_bits:,} evaluations")
+            found.notes.append(f"the last bits of the scores of {again.last_bits:,} evaluations differ")
         if functions := collector.problem.study.functions:
             named = ", ".join(one.name for one in functions)
             found.unverified.append(f"the scores by {named}: the folder does not keep functions")

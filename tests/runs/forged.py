@@ -59,7 +59,7 @@ def reseal(
 ) -> None:
     """Write a finished run again, consistent in itself: log, candidates, models, certificate, digests.
 
-    The models are ``models``, or else ``ensemble`` with what an honest run has beside it. ``environment``
+    The models are ``models``, or else ``ensemble`` and what an honest run has with it. ``environment``
     names a processor that the run is then said to come from.
     """
     folder = RunFolder(out)
