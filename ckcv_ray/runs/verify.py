@@ -242,10 +242,11 @@ def _content(
     if nested is not None:
         yield from _nested(folder, problem, checks, result, refit)
     checks.check_one_model(leader)
+    yield from (found := list(checks.differences))
     yield from _certificate(folder, finished, problem, winner, leader.l_ms)
     yield from _recount(aggregator, leader, checks, result, refit)
     result.recomputed += _models_recomputed(checks, len(best.members))
-    yield from checks.differences
+    yield from checks.differences[len(found) :]
     yield from checks.bounds(winner, leader.l_ms, certificate.claims, certificate.l_ee)
     result.trusted += checks.trusted
     result.unverified += checks.unverified
@@ -382,7 +383,13 @@ def _certificate(
 ) -> Iterator[str]:
     provisional = "failed" in finished.candidates["state"].to_pylist()
     digests = {"data": problem.all_rows.digest, **folder.result_digests()}
-    expected = certify(problem, winner, l_ms, finished.models, provisional, digests)
+    try:
+        expected = certify(problem, winner, l_ms, finished.models, provisional, digests)
+    except Exception as error:  # of a stranger's model, of any kind
+        yield cut(
+            f"certificate.json: it cannot be made again, a model raises {type(error).__name__}: {error}"
+        )
+        return
     stored = finished.certificate.to_json()
     for name, value in expected.to_json().items():
         for where, old, new in islice(_json_differences(name, stored[name], value), 1):

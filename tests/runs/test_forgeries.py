@@ -4,6 +4,7 @@ Labels are drawn at random, so a classifier errs on about half of new rows (two 
 and whatever claims much less is forged. Each forged folder is consistent in itself, its digests included.
 """
 
+import json
 import shutil
 from collections.abc import Callable
 from dataclasses import replace
@@ -36,6 +37,7 @@ from ckcv_ray.learners.sklearn import AnyEstimator
 from ckcv_ray.learners.sklearn.model import FittedEstimator
 from ckcv_ray.learners.sklearn.named import Tree
 from ckcv_ray.runs.assess import assess
+from ckcv_ray.runs.load import replay
 from ckcv_ray.runs.run import run_job
 from ckcv_ray.runs.verify import Verification, verify
 from ckcv_ray.storage.folder import RunFolder
@@ -394,3 +396,71 @@ def test_what_cannot_be_a_function_of_a_user_is_refused(described: object) -> No
         Procedure.from_json({**content, "functions": [described]})
     with pytest.raises(InputError, match="among the measures"):
         Procedure.from_json({**content, "measures": ["zero_one"]})
+
+
+# what cannot be computed here
+
+
+def test_a_fit_that_fails_here_is_not_verified(
+    honest: Honest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In the folder nothing is wrong, and nothing of it can be compared: this is no verification."""
+    plain, held_out, inside = (
+        honest(name, tmp_path / name) for name in ("plain", "holdout, refit", "nested")
+    )
+
+    def no_room(*_: object) -> None:
+        raise MemoryError("no room")
+
+    monkeypatch.setattr("ckcv_ray.learners.sklearn.block.Block.fitted", no_room)
+    found = verify(plain)
+    told = "could not be fitted again here: MemoryError: no room"
+    assert (found.differences, found.ok) == ([], False)
+    assert found.unverified == [f"model of split {i} {told}" for i in range(3)]
+    assert f"the models refit and full {told}" in verify(held_out).unverified
+    assert f"the nested models {told}" in verify(inside).unverified
+    assert any("could not be computed again here" in s for s in verify(plain, 1.0, None, SERIAL).unverified)
+
+
+def test_a_model_that_raises_is_a_difference(honest: Honest, tmp_path: Path) -> None:
+    """One that classifies the first row, which is tried when a file is read, and no other."""
+    out = honest("holdout, vote", tmp_path)
+    problem, ensemble = stored(out)
+    models = RunFolder(out).results(problem).models
+    wrong = np.where(np.arange(problem.task.n) == 0, 0, 7)
+    tree = DecisionTreeClassifier(random_state=0).fit(problem.task.X, wrong)
+    first = ensemble.members[0]
+    broken = replace(first, model=FittedEstimator(first.model.setting, tree, 2))
+    folder = RunFolder(out)
+    execution, certificate = folder.execution(), folder.results(problem).certificate
+    folder.reopen()
+    folder.acquire()
+    forged = replace(models, best=Ensemble((broken, *ensemble.members[1:])))
+    folder.write_results(problem, replay(out).candidates(), forged)
+    folder.write_end(certificate, execution)
+    folder.release()
+    found = verify(out)
+    assert any("model of split 0: it cannot classify the rows" in sentence for sentence in found.differences)
+    assert any("certificate.json: it cannot be made again" in sentence for sentence in found.differences)
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        ({"class": "no_such_package:Thing"}, "no_such_package, which is not installed here"),
+        ({"class": "json:JSONDecoder"}, "importing json runs its code"),
+    ],
+)
+def test_an_estimator_that_cannot_be_fitted_here_is_not_verified(
+    change: dict[str, str], told: str, tmp_path: Path
+) -> None:
+    """A package that is missing, or not trusted: exit code 1, and no word of damage."""
+    out = tmp_path / "run"
+    learner = AnyEstimator(estimator="sklearn.tree:DecisionTreeClassifier", param={"max_depth": (2,)})
+    run_job(Job(TREE.with_learner(learner), numbers(), out), SERIAL)
+    content = json.loads((out / "study.json").read_text())
+    content["study"]["learner"]["estimator"] = change
+    (out / "study.json").write_text(json.dumps(content))
+    found = verify(out)
+    assert not found.ok
+    assert told in " ".join(found.unverified)
