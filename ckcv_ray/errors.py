@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 MOST_CHARACTERS = 1500
+MOST_LISTED = 100
 
 
 def plain(text: str) -> str:
@@ -24,6 +25,12 @@ def escaped(text: str) -> str:
 def cut(text: str, most: int = MOST_CHARACTERS) -> str:
     """Return text without its middle if it has more than ``most`` characters."""
     return text if len(text) <= most else f"{text[: most // 2]} ... {text[-most // 2 :]}"
+
+
+def cut_list(sentences: list[str], others: str, most: int = MOST_LISTED) -> list[str]:
+    """Return the first sentences, and if there are more one that counts them, such as "7 {others}"."""
+    more = len(sentences) - most
+    return sentences[:most] + ([f"{more:,} {others}"] if more > 0 else [])
 
 
 def counted(number: int, one: str, many: str | None = None) -> str:
@@ -47,6 +54,10 @@ class StoreError(CKCVError):
 
     def __init__(self, message: str) -> None:
         super().__init__(plain(message))
+
+
+class LackingError(StoreError):
+    """A run folder that names a learner or a package that is not here, or that may not be imported."""
 
 
 class RunError(CKCVError):

@@ -153,8 +153,8 @@ def nested(
     order = problem.outer.order(problem.outer.sizes[0])
     for quantity in quantities(problem, name):
         counts = _nested_counts(problem, ensemble, quantity, order)
-        kept = [leave_out(*each, copies) for each in zip(*counts, strict=True)]
-        terms = varying_terms(*zip(*kept, strict=True), typical_units(problem, quantity), quantity.delta)
+        errors, sizes = zip(*(leave_out(*each, copies) for each in zip(*counts, strict=True)), strict=True)
+        terms = varying_terms(errors, sizes, typical_units(problem, quantity), quantity.delta)
         length = length or smallest_mean(terms)
         for first in dict.fromkeys((len(terms), length)):
             yield _averaged(problem, quantity, counts, terms[:first], prefix(order, first))

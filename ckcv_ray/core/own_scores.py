@@ -3,7 +3,8 @@
 import hashlib
 import inspect
 import pickle
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from numbers import Real
 from typing import Any
@@ -13,8 +14,10 @@ import numpy as np
 from ckcv_ray.core.measures import Kind
 from ckcv_ray.core.scores import LABEL, VALUE, Answers, Score, taken_names
 from ckcv_ray.errors import InputError
+from ckcv_ray.validation import expect, quoted
 
 Function = Callable[[Any, Any], Any]
+DIGEST = re.compile("[0-9a-f]{64}")
 
 
 @dataclass(frozen=True)
@@ -44,11 +47,9 @@ class OwnScore:
                 f"measure={function!r} is neither the name of a measure nor a function with a name: write "
                 "def my_loss(y, predicted): ..."
             )
-        if name in taken_names() or str(getattr(function, "__module__", "")).startswith("sklearn.metrics"):
-            raise InputError(
-                f"measure={name}: a function of yours is a loss, of which the smallest value is best, and "
-                "needs a name of its own; name a measure of scikit-learn by text, such as 'f1_macro'"
-            )
+        if str(getattr(function, "__module__", "")).startswith("sklearn.metrics"):
+            raise _taken(name)
+        _check_name(name)
         try:
             source = inspect.getsource(function)
         except (OSError, TypeError):
@@ -61,6 +62,22 @@ class OwnScore:
         except Exception as error:  # pickling raises errors of all kinds
             raise InputError(f"measure={name}: a value that it keeps cannot be pickled: {error}") from None
         return cls(name, hashlib.sha256(source.encode() + kept).hexdigest(), function)
+
+    @classmethod
+    def from_json(cls, described: Any) -> "OwnScore":
+        """Take what a folder holds of a function: its name and its digest.
+
+        Raises:
+            InputError: the name is that of another score, or one that no function of a user can have.
+        """
+        expect("function", described, Mapping, "a mapping with name and sha256")
+        name, digest = described.get("name"), described.get("sha256")
+        if set(described) != {"name", "sha256"} or not (isinstance(name, str) and name.isidentifier()):
+            raise InputError(f"function={quoted(described)}: expected its name and its sha256")
+        if not (isinstance(digest, str) and DIGEST.fullmatch(digest)):
+            raise InputError(f"function {name}: sha256={quoted(digest)} is no SHA-256 in hexadecimal digits")
+        _check_name(name)
+        return cls(name, digest)
 
     def score(self, kind: Kind, labelled: Callable[[Any], Any]) -> Score:
         """Return the score of the function on a task; ``labelled`` gives the original labels of classes."""
@@ -85,6 +102,19 @@ class OwnScore:
         if not isinstance(result, Real | np.number) or isinstance(result, bool):
             raise ValueError(f"measure {self.name} returned {str(result)[:60]!r}: expected a number")
         return float(result)
+
+
+def _check_name(name: str) -> None:
+    """Raise InputError if a score has this name: figures under it would not be those of the function."""
+    if name in taken_names():
+        raise _taken(name)
+
+
+def _taken(name: str) -> InputError:
+    return InputError(
+        f"measure={name}: a function of yours is a loss, of which the smallest value is best, and needs a "
+        "name of its own; name a measure of scikit-learn by text, such as 'f1_macro'"
+    )
 
 
 def _kept(function: Any) -> bytes:

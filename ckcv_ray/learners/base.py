@@ -42,7 +42,8 @@ class Checked(NamedTuple):
 
     Attributes:
         differences: what is wrong, a sentence each.
-        trusted: what could not be checked, a sentence each.
+        trusted: what could not be checked, a sentence each. If there is any, the model is fitted again, and
+            has to classify every row of the table as the new one does.
     """
 
     differences: list[str]
@@ -164,7 +165,7 @@ class Learner(Protocol):
         """Return the memory of one split in bytes, not counting what is shared."""
 
     def check(self, model: Any, task: Task, train: Index, converged: bool) -> Checked:
-        """Check a model against the rows it was fitted on.
+        """Check a model against the rows it was fitted on, as far as that costs less than a fit.
 
         Args:
             model: a model of this learner.

@@ -198,7 +198,7 @@ class ScoreRecorder(Recorder):
             raise RunError("scores are missing, but nothing is left to compute: please report this")
         metadata: Metadata = self.metadata()
         execution = {**execution_of(self.problem, backend, workers), **metadata}
-        result = _assessed(self.collector, execution)
+        result = assessed(self.collector, execution)
         if self.folder is not None:
             self.folder.reopen()
             self.folder.write_scores(self.problem.run_id, result.table(), result.summary_json())
@@ -263,7 +263,8 @@ def _started(opened: Session, inputs: Inputs) -> Iterator[Backend]:
         backend.close()
 
 
-def _assessed(collector: Collector, execution: dict[str, Any]) -> Assessed:
+def assessed(collector: Collector, execution: dict[str, Any]) -> Assessed:
+    """Return the result of a procedure all of whose scores are known; ``execution`` as in ``Assessed``."""
     problem = collector.problem
     chosen = collector.chosen if len(problem.sizes) > INNER else None
     known = ~np.isnan(collector.statuses(OUTER))
@@ -272,4 +273,4 @@ def _assessed(collector: Collector, execution: dict[str, Any]) -> Assessed:
 
 def _loaded(folder: RunFolder, problem: Assessment) -> Assessed:
     """Return the scores in the log of a folder."""
-    return _assessed(filled(Collector, folder, problem), folder.execution())
+    return assessed(filled(Collector, folder, problem), folder.execution())

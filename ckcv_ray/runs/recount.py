@@ -1,5 +1,7 @@
 """The evaluations that a finished run rests on, computed again and compared with its log.
 
+Nothing that a folder says lowers what is compared: neither its environment nor that an evaluation failed.
+
 They are the winner's on every split, those that prove each beaten candidate beaten, those that failed, and
 the refits of the winner and of what is reported. Other records of the log have no effect on the result and
 are ignored.
@@ -13,12 +15,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ckcv_ray.core.schedule import Stage, Unit, refits
-from ckcv_ray.core.selection import ABSENT
+from ckcv_ray.core.selection import ABSENT, Leader
 from ckcv_ray.engine.aggregator import Aggregator
 from ckcv_ray.engine.batches import Batch, Rates, batch_seconds, fill
 from ckcv_ray.engine.ledger import Positions
 from ckcv_ray.engine.progress import Progress
-from ckcv_ray.learners.ensemble import Ensemble, Outcome, Records
+from ckcv_ray.learners.ensemble import Member, Outcome, Records
 from ckcv_ray.study.learned import Costs
 
 
@@ -58,25 +60,26 @@ class Recount:
 
     Args:
         aggregator: the run's log, replayed.
-        ensemble: the stored models.
+        winner: its winner.
         units: what to compute again; units of one stage and split are adjacent.
-        exact: whether models must agree in every bit, as they do in one environment.
+
+    Attributes:
+        planned, done, failed: numbers of evaluations.
+        differences: what differs, a sentence each.
+        unverified: what could not be computed again, a sentence each.
+        members: the winner's models.
     """
 
-    def __init__(
-        self, aggregator: Aggregator, ensemble: Ensemble, units: Sequence[Unit], exact: bool
-    ) -> None:
+    def __init__(self, aggregator: Aggregator, winner: Leader, units: Sequence[Unit]) -> None:
         self._aggregator, self._ledger = aggregator, aggregator.ledger
-        self._learner = aggregator.problem.learner
-        self._stored = {member.split: member for member in ensemble.members}
-        self._k = ensemble.members[0].k
-        self._exact = exact
+        self._winner = aggregator.problem.candidate(winner)
         self._units = _grouped(units)
         self._rates = Rates(len(aggregator.problem.learners))
         self._cost = sum(map(self._cost_of_unit, units), np.zeros(len(self._rates.cost)))
         self._workers = 1
         self.planned, self.done, self.failed = sum(unit.evaluations for unit in units), 0, 0
-        self.differences: list[str] = []
+        self.differences, self.unverified = list[str](), list[str]()
+        self.members: list[Member] = []
 
     def plan(self, workers: int, least: float = 0.0) -> Batch:
         """Return the next batch of work; empty if all of it has been given out."""
@@ -86,7 +89,7 @@ class Recount:
         return fill(self._units, lambda unit: seconds_for(self._cost_of_unit(unit)), seconds)
 
     def add(self, outcome: Outcome) -> None:
-        """Compare the outcome of a batch with the log and the stored models."""
+        """Compare the outcome of a batch with the log, and keep the models of the winner."""
         self._rates.add(outcome.seconds, self._cost_of(outcome.records), outcome.by_learner)
         self.done += len(outcome.records)
         self.differences += self._contradictions(outcome.records)
@@ -95,24 +98,17 @@ class Recount:
             if self._ledger.has_any(failure):  # what also failed in the run agrees with the log
                 reason = failure.traceback.strip().splitlines()[-1]
                 position = dict(zip(failure._fields[1:4], failure[1:4], strict=True))
-                self.differences.append(f"{position} could not be computed again: {reason}")
-        self.differences += self._other_models(outcome)
+                self.unverified.append(f"{position} could not be computed again here: {reason}")
+        setting_of = self._aggregator.problem.learner.setting_of
+        for member in outcome.members:
+            if (setting_of(member.model), member.k) == self._winner:
+                self.members.append(member)
 
     def progress(self) -> Progress:
         """Return the progress of the work."""
         return Progress(
             self.planned, self.done, self.failed, fits=self.done, left=self._left(), workers=self._workers
         )
-
-    def _other_models(self, outcome: Outcome) -> Iterator[str]:
-        """Yield a sentence for each model of the ensemble that differs from the one fitted again."""
-        for member in outcome.members:
-            stored = self._stored.get(member.split)
-            if not self._exact or stored is None or member.k != self._k:
-                continue
-            same_setting = self._learner.setting_of(member.model) == self._learner.setting_of(stored.model)
-            if same_setting and not self._learner.same(member.model, stored.model):
-                yield f"model of split {member.split}: fitted again, it is different"
 
     def _left(self) -> float:
         return self._rates.seconds_for(np.maximum(self._cost - self._rates.cost, 0.0))

@@ -1,9 +1,10 @@
 """Verification of a finished run: from its files alone, or by computing again what it rests on.
 
 From the files (nothing is unpickled): digests; sums, bounds, drops and winner from the log; splits drawn
-again; each model's errors, and what its learner can check in it, from the data; the certificate. What this
-takes on trust, above all the error counts on the select sets, is listed, and computed again on request
-(``recount``).
+again; each model's errors, and what its learner can check in it, from the data, and by a fit what it cannot;
+the certificate. What this takes on trust, above all the error counts on the select sets, is listed, and
+computed again on request (``recount``). What a folder says of the environment, of failures or of convergence
+is used for words alone: no line of it lowers a check.
 """
 
 import hashlib
@@ -19,6 +20,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ckcv_ray.claims.certificate import certify
+from ckcv_ray.core.selection import Leader
 from ckcv_ray.data.task import TestRows, check_test_rows, make_test_rows
 from ckcv_ray.engine.aggregator import Aggregator
 from ckcv_ray.engine.backend import Backend, choose_backend, session
@@ -26,18 +28,13 @@ from ckcv_ray.engine.evaluate import share
 from ckcv_ray.engine.loop import Stop, work
 from ckcv_ray.engine.nested import inner_problems
 from ckcv_ray.engine.progress import Listener
-from ckcv_ray.errors import CKCVError, InputError, StoreError, counted, cut, plain
+from ckcv_ray.errors import CKCVError, InputError, LackingError, StoreError, counted, cut, cut_list, plain
 from ckcv_ray.learners.base import Setting
 from ckcv_ray.learners.ensemble import Ensemble, to_pickles
-from ckcv_ray.runs.load import environment_changes, replay
+from ckcv_ray.runs.load import replay
 from ckcv_ray.runs.recount import Recount, rests_on, sample
 from ckcv_ray.runs.settle import measure
-from ckcv_ray.runs.verify_models import (
-    ensemble_differences,
-    nested_differences,
-    one_model_differences,
-    refitted_differences,
-)
+from ckcv_ray.runs.verify_models import BEST, ModelChecks
 from ckcv_ray.runs.verify_scores import verify_scores
 from ckcv_ray.storage import candidates, models
 from ckcv_ray.storage.folder import MANIFEST, Finished, RunFolder
@@ -48,7 +45,6 @@ from ckcv_ray.validation import number
 
 SUM_TOLERANCE = 1e-9
 MOST_SHOWN = 240
-MOST_LISTED = 100
 
 Test: TypeAlias = pa.Table | TestRows | None
 
@@ -61,11 +57,34 @@ class Verification:
         differences: everything that is not as it should be, one sentence each; empty if the run is verified.
         recomputed: what was computed again, from the data or from the log.
         trusted: what was taken on trust.
+        unverified: what has to be computed and could not be here, one sentence each with its reason. A run
+            with any is not verified, whatever else agrees.
+        unchecked: number of evaluations whose results, which figures follow from, were taken on trust.
+        assumed: what else figures rest on that was taken on trust, a phrase each.
+        notes: what no figure rests on and is not as it was, or was not compared, a phrase each.
     """
 
     differences: list[str] = field(default_factory=list)
     recomputed: list[str] = field(default_factory=list)
     trusted: list[str] = field(default_factory=list)
+    unverified: list[str] = field(default_factory=list)
+    unchecked: int = 0
+    assumed: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+
+    @property
+    def ok(self) -> bool:
+        """Whether nothing differs, and nothing that has to be computed was left out."""
+        return not self.differences and not self.unverified
+
+    @property
+    def verdict(self) -> str:
+        """What the verification says of the figures, as a clause, if nothing differs."""
+        evaluations = counted(self.unchecked, "evaluation")
+        counts = [f"the results of {evaluations} (--refit)"] if self.unchecked else []
+        on_trust = ", ".join([*counts, *self.assumed])
+        says = f"nothing contradicts the files; taken on trust: {on_trust}"
+        return "; ".join([says if on_trust else "every figure follows from the data", *self.notes])
 
     def add_inner(self, inner: "list[Verification]") -> None:
         """Add the verifications of the runs inside this one, one for each outer split."""
@@ -74,6 +93,10 @@ class Verification:
         ]
         self.recomputed += _of_splits([one.recomputed for one in inner])
         self.trusted += _of_splits([one.trusted for one in inner])
+        self.unverified += _of_splits([one.unverified for one in inner])
+        self.unchecked += sum(one.unchecked for one in inner)
+        self.assumed += _of_splits([one.assumed for one in inner])
+        self.notes += _of_splits([one.notes for one in inner])
 
 
 @dataclass(frozen=True)
@@ -159,8 +182,12 @@ def _verify(folder: RunFolder, refit: Refit, test: Test = None) -> Verification:
         result.differences.extend(map(plain, _content(folder, folder.problem(), result, refit, test)))
     except InputError:
         raise
+    except LackingError as error:
+        result.unverified.append(str(error))
     except CKCVError as error:
         result.differences.append(str(error))
+    except Exception as error:  # a stranger's models and learners may raise anything
+        result.unverified.append(cut(f"the verification ended with {type(error).__name__}: {error}"))
     return result
 
 
@@ -209,25 +236,27 @@ def _content(
         return
     best, nested = finished.models.best, finished.models.nested
     yield from _pickles(folder, best, problem)
-    trusted, count = list[str](), len(best.members)
-    yield from ensemble_differences(best, aggregator, leader, trusted)
-    result.trusted += trusted
-    result.recomputed += [
-        "splits, sums, bounds, drops, the winner and the certificate, from the log",
-        f"errors of {count} models, and that {count - len(trusted)} are those of their training rows,"
-        " from the data",
-    ]
-    exact = not environment_changes(str(folder))
+    checks = ModelChecks(problem, finished.models)
+    left = checks.check_ensemble(aggregator, leader)
+    if refit.share < 1:  # else they are computed again in any case
+        checks.fit_ensemble(leader, left)
     if nested is not None:
-        yield from _nested(folder, nested, problem, result, refit, exact)
-    if finished.models.refit is not None and finished.models.full is not None:
-        yield from one_model_differences(finished.models, problem, leader, result.trusted, exact)
-        result.recomputed.append("the models refit and full, fitted again")
+        yield from _nested(folder, problem, checks, result, refit)
+    checks.check_one_model(leader)
+    yield from (found := list(checks.differences))
     yield from _certificate(folder, finished, problem, winner, leader.l_ms)
-    yield from _recount(aggregator, finished, result, refit, exact)
+    yield from _recount(aggregator, leader, checks, result, refit)
+    result.recomputed += _models_recomputed(checks, len(best.members))
+    yield from checks.differences[len(found) :]
+    yield from checks.bounds(winner, leader.l_ms, certificate.claims, certificate.l_ee)
+    result.trusted += checks.trusted
+    result.unverified += checks.unverified
+    if checks.last_bits:
+        result.notes.append(f"the last bits of {counted(checks.last_bits, 'model')} differ")
     yield from _tested(execution["test"], best, problem, result, test)
     if folder.files.exists(REPORT):
         result.trusted.append(f"{REPORT} (ckcv report writes it again)")
+        result.notes.append(f"{REPORT} was not compared")
     result.trusted.append("seconds, evaluations, failures, source and environment in execution.json")
 
 
@@ -244,8 +273,18 @@ def _pickles(folder: RunFolder, ensemble: Ensemble, problem: Problem) -> Iterato
             yield f"{file} is not the pickle of the model in models.parquet"
 
 
+def _models_recomputed(checks: ModelChecks, count: int) -> Iterator[str]:
+    """Yield what was recomputed of the models; ``count`` is their number in F*."""
+    yield "splits, sums, bounds, drops, the winner and the certificate, from the log"
+    others = [name for name in ("nested", "refit", "full") if getattr(checks.models, name) is not None]
+    also = f", and of {' and '.join(others)}" if others else ""
+    bits = f"{checks.last_bits:,} not equal in every bit" if checks.last_bits else "equal in every bit"
+    how = f" ({len(checks.compared):,} fitted again, {bits})" if checks.compared else ""
+    yield f"errors of {count} models{also}, and that each is that of its training rows, from the data{how}"
+
+
 def _nested(
-    folder: RunFolder, nested: Ensemble, problem: Problem, result: Verification, refit: Refit, exact: bool
+    folder: RunFolder, problem: Problem, checks: ModelChecks, result: Verification, refit: Refit
 ) -> Iterator[str]:
     """Verify each inner run as any other run, with its data, its winner, and the model fitted from it."""
     try:
@@ -253,8 +292,8 @@ def _nested(
     except InputError as error:  # about the rows in the folder, which the user did not pass
         yield str(error)
         return
-    inside, winners = list[Verification](), list[Setting]()
-    for i, (member, inner) in enumerate(zip(nested.members, problems, strict=True)):
+    inside, winners = list[Verification](), dict[int, Setting]()
+    for i, inner in enumerate(problems):
         inner_folder = folder.inner(i)
         inside.append(Verification())
         if inner_folder.require().run_id != inner.run_id:
@@ -264,42 +303,37 @@ def _nested(
             yield f"outer split {i}: its run is not finished"
             continue
         inside[-1] = _verify(inner_folder, refit)
-        if inside[-1].differences:
-            continue
-        table, _ = candidates.read(inner_folder.files, inner)
-        winners.append(inner.learner.setting(*candidates.winning_position(table)))
-        yield from nested_differences(member, problem, winners[-1], result.trusted)
+        with suppress(StoreError):  # which is then among its differences
+            table, _ = candidates.read(inner_folder.files, inner)
+            winners[i] = inner.learner.setting(*candidates.winning_position(table))
     result.add_inner(inside)
-    if len(winners) == len(nested.members):
-        yield from refitted_differences(nested, problem, winners, result.trusted, exact)
-        result.recomputed.append(f"{len(winners)} nested models, fitted again")
-        if (refused := problem.refused) is not None:
-            before = counted(refused.split, "split")
-            result.recomputed.append(
-                f"that outer split {refused.split} of {problem.study.outer_splits} is refused: claims are "
-                f"about the {before} before it"
-            )
+    checks.check_nested(winners)
+    if (refused := problem.refused) is not None:
+        before = counted(refused.split, "split")
+        result.recomputed.append(
+            f"that outer split {refused.split} of {problem.study.outer_splits} is refused: claims are about "
+            f"the {before} before it"
+        )
 
 
 def _recount(
-    aggregator: Aggregator,
-    finished: Finished,
-    result: Verification,
-    refit: Refit,
-    exact: bool,
+    aggregator: Aggregator, leader: Leader, checks: ModelChecks, result: Verification, refit: Refit
 ) -> Iterator[str]:
-    """Yield what, computed again, does not agree with the log or with the models."""
-    units = rests_on(aggregator, finished.candidates)
+    """Yield what, computed again, does not agree with the log; compare the models of F* that are fitted."""
+    table = aggregator.candidates()
+    units = rests_on(aggregator, table)
     total = sum(unit.evaluations for unit in units)
-    failed = pc.sum(pc.equal(finished.candidates["state"], "failed")).as_py()
+    failed = pc.sum(pc.equal(table["state"], "failed")).as_py()
     if failed and refit.share < 1:
         result.trusted.append(f"that {failed:,} candidates failed (--refit tries them again)")
+        result.assumed.append(f"that {failed:,} candidates failed")
     if refit.backend is None:
+        result.unchecked += total
         result.trusted.append(
             f"the error counts in the log: {total:,} evaluations (--refit computes them again)"
         )
         return
-    again = Recount(aggregator, finished.models.best, sample(units, refit.share), exact)
+    again = Recount(aggregator, leader, sample(units, refit.share))
     backend = refit.backend()
     try:
         backend.start(share(aggregator.problem))
@@ -311,13 +345,13 @@ def _recount(
     )
     if again.failed:
         result.recomputed.append(f"{again.failed:,} evaluations, tried again, which failed")
-    if (left := total - again.done - again.failed) > 0:
-        result.trusted.append(f"the other {left:,} evaluations")
-    if not exact:
-        result.trusted.append("the last bits of the models: execution.json records another environment")
-    yield from again.differences[:MOST_LISTED]
-    if (more := len(again.differences) - MOST_LISTED) > 0:
-        yield f"{more:,} other evaluations differ"
+    if (remaining := total - again.done - again.failed) > 0:
+        result.unchecked += remaining
+        result.trusted.append(f"the other {remaining:,} evaluations")
+    for member in sorted(again.members, key=lambda one: one.split):
+        checks.compare(BEST, member)
+    result.unverified += cut_list(again.unverified, "other evaluations could not be computed again here")
+    yield from cut_list(again.differences, "other evaluations differ")
 
 
 def _tested(
@@ -333,6 +367,7 @@ def _tested(
     if recorded is None or rows is None:
         if recorded is not None:
             result.trusted.append("the test error in execution.json (--test with its rows measures it again)")
+            result.assumed.append("the test error (--test)")
         elif rows is not None:
             raise InputError("the run was not measured on any test rows: there is no test error to verify")
         return
@@ -347,6 +382,7 @@ def _tested(
             yield f"execution.json: test.{name} is {was!r}, measured again it is {again!r}"
     if recorded["reported"]:
         result.trusted.append("the test errors of the best candidates of reported k in execution.json")
+        result.assumed.append("the test errors of the best candidates of reported k")
 
 
 def _certificate(
@@ -354,7 +390,13 @@ def _certificate(
 ) -> Iterator[str]:
     provisional = "failed" in finished.candidates["state"].to_pylist()
     digests = {"data": problem.data_digest, **folder.result_digests()}
-    expected = certify(problem, winner, l_ms, finished.models, provisional, digests)
+    try:
+        expected = certify(problem, winner, l_ms, finished.models, provisional, digests)
+    except Exception as error:  # of a stranger's model, of any kind
+        yield cut(
+            f"certificate.json: it cannot be made again, a model raises {type(error).__name__}: {error}"
+        )
+        return
     stored, computed = finished.certificate.to_json(), expected.to_json()
     for name in dict.fromkeys((*computed, *stored)):
         found = _json_differences(name, stored.get(name), computed.get(name))

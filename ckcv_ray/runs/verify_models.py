@@ -1,39 +1,54 @@
 """Verification of models: each is compared with its split, its setting and the rows that it was fitted on.
 
-A model that no log speaks of (nested, refit, full) is always fitted again: its claim rests on it alone, how
-its fit ended is not recorded, and one chosen for its errors on the held-out rows can pass for a fit that was
-stopped early.
+A model that no log speaks of (nested, refit, full) is always fitted again: its claim rests on it alone. So is
+whatever the check of its learner leaves open, such as the optimality of a fit that the log calls not
+converged. A model fitted again decides by what it does: the stored one has to classify every row of the
+table alike, those that judge it and those held out included. Whether it is equal in every bit is said, and
+decides nothing, since another processor or another version may round differently.
 """
 
-from collections.abc import Iterator
-from typing import NamedTuple
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from ckcv_ray.core.schedule import Stage
+from ckcv_ray.claims.certificate import certify
+from ckcv_ray.claims.percent import at_least, at_most
+from ckcv_ray.claims.wording import ERROR, Claim
+from ckcv_ray.core.schedule import Stage, Unit
 from ckcv_ray.core.selection import Leader
 from ckcv_ray.data.schema import Index
 from ckcv_ray.data.task import Task, TestRows
 from ckcv_ray.engine.aggregator import Aggregator
+from ckcv_ray.engine.evaluate import evaluate, share
 from ckcv_ray.engine.nested import nested_ensemble
 from ckcv_ray.engine.refit import one_model
-from ckcv_ray.learners.base import Learner, Setting
-from ckcv_ray.learners.ensemble import Ensemble, Member, Models, class_sizes, judge
+from ckcv_ray.errors import RunError, counted, cut
+from ckcv_ray.learners.base import Setting
+from ckcv_ray.learners.ensemble import Ensemble, Member, Models, class_sizes, judge, make_member
 from ckcv_ray.study import Candidate, Problem
+
+BEST, NESTED, REFIT, FULL = Models.__annotations__  # the names of the ensembles
+NAMES = {
+    BEST: "model of split {}",
+    NESTED: "nested model of outer split {}",
+    REFIT: "model refit",
+    FULL: "model full",
+}
+LONGEST_REASON = 200
 
 
 class Fit(NamedTuple):
     """How a model was fitted, as the study gives it.
 
     Attributes:
-        name: of the model, for messages.
         setting: of its learner.
         task, train: the rows it was fitted on.
         scored: the rows it is judged on.
         converged: whether a log says that the fit converged.
     """
 
-    name: str
     setting: Setting
     task: Task
     train: Index
@@ -41,95 +56,222 @@ class Fit(NamedTuple):
     converged: bool
 
 
-def ensemble_differences(
-    ensemble: Ensemble, aggregator: Aggregator, leader: Leader, trusted: list[str]
-) -> Iterator[str]:
-    """Yield how the members of F* differ from what the log and the data give.
+class ModelChecks:
+    """The models of a finished run, checked, and compared with those that fitting again gives.
 
     Args:
-        trusted: what cannot be checked is appended here.
+        problem: that of the run.
+        models: those in its folder.
+
+    Attributes:
+        differences, trusted, unverified: as in ``verify.Verification``.
+        compared: names of the models that were compared with their fits.
+        last_bits: number of those that do the same, and are not equal in every bit.
     """
-    problem, ledger = aggregator.problem, aggregator.ledger
-    setting = problem.learner.setting(leader.path, leader.step)
-    for member in ensemble.members:
-        name = f"model of split {member.split}"
-        at = leader.size, member.split, leader.path, leader.step
-        converged = not ledger.is_not_converged(*at)
-        fit = _of_split(name, setting, problem, leader.size, member.split, converged)
-        yield from _differences(member, problem, fit, trusted)
-        if member.totals != ledger.totals(True, *at):
-            yield f"{name}: its errors are not those in the log"
+
+    def __init__(self, problem: Problem, models: Models) -> None:
+        self.problem, self.models = problem, models
+        self.differences, self.trusted, self.unverified = list[str](), list[str](), list[str]()
+        self.compared, self.last_bits = set[str](), 0
+        self._computed: dict[tuple[str, int], Member] = {}
+
+    def check_ensemble(self, aggregator: Aggregator, leader: Leader) -> list[int]:
+        """Check the members of F*, and return the splits of those that only a fit can tell more about."""
+        problem, ledger = self.problem, aggregator.ledger
+        setting, left = problem.learner.setting(leader.path, leader.step), list[int]()
+        for member in self.models.best.members:
+            key = leader.size, member.split, leader.path, leader.step
+            fit = _of_split(problem, setting, leader.size, member.split, not ledger.is_not_converged(*key))
+            if self._check(BEST, member, fit):
+                left.append(member.split)
+            if member.totals != ledger.totals(True, *key):
+                self.differences.append(
+                    f"{NAMES[BEST].format(member.split)}: its errors are not those in the log"
+                )
+        return left
+
+    def fit_ensemble(self, leader: Leader, splits: list[int]) -> None:
+        """Fit the members of F* on some splits again."""
+        path = (leader.path, leader.step + 1)
+        units = [Unit(Stage.REFIT, leader.size, split, (path,)) for split in splits]
+        outcome = evaluate(units, share(self.problem)) if units else None
+        for member in outcome.members if outcome else ():
+            self.compare(BEST, member)
+        for failure in outcome.failures if outcome else ():
+            self._not_fitted(NAMES[BEST].format(failure.split), failure.traceback)
+
+    def check_nested(self, winners: Mapping[int, Setting]) -> None:
+        """Check the models of the outer splits, and fit them again.
+
+        Args:
+            winners: the setting selected in each outer split that is to be checked.
+        """
+        assert self.models.nested is not None
+        outer = self.problem.outer
+        for split, setting in winners.items():
+            self._check(NESTED, self.models.nested.members[split], _of_split(outer, setting, 0, split, False))
+        if len(winners) < len(self.models.nested.members):
+            return  # the run of another outer split is damaged or missing, which is a difference
+        try:
+            again = nested_ensemble(self.problem, [winners[i] for i in range(len(winners))])
+        except RunError as error:
+            self._not_fitted("the nested models", str(error))
+            return
+        for member in again.members:
+            self.compare(NESTED, member)
+
+    def check_one_model(self, leader: Leader) -> None:
+        """Check the models refit and full, if there are any, and fit them again."""
+        problem, held = self.problem, self.problem.held_rows()
+        if held is None or self.models.refit is None or self.models.full is None:
+            return
+        setting = problem.learner.setting(leader.path, leader.step)
+        for name, stored, task, scored in (
+            (REFIT, self.models.refit, problem.task, held),
+            (FULL, self.models.full, problem.every_row, held.none()),
+        ):
+            self._check(name, stored.members[0], Fit(setting, task, np.arange(task.n), scored, False))
+        try:
+            refit, full = one_model(problem, leader)
+        except RunError as error:
+            self._not_fitted("the models refit and full", str(error))
+            return
+        assert refit is not None
+        assert full is not None
+        self.compare(REFIT, refit.members[0])
+        self.compare(FULL, full.members[0])
+
+    def compare(self, kind: str, computed: Member) -> None:
+        """Compare a stored model with the one that fitting again gives: on every row of the table, once.
+
+        Args:
+            kind: which ensemble it is of.
+            computed: what fitting again gives.
+        """
+        name, stored = NAMES[kind].format(computed.split), self._stored(kind, computed.split)
+        if name in self.compared:
+            return
+        self.compared.add(name)
+        self._computed[kind, computed.split] = computed
+        if self.problem.learner.same(stored.model, computed.model):
+            return
+        X = self.problem.every_row.X
+        if (unlabelled := self.problem.every_row.unlabelled) is not None:
+            X = np.concatenate([X, unlabelled])
+        try:
+            before, again = stored.model.predict(X), computed.model.predict(X)
+        except Exception as error:  # of a stranger's model, of any kind
+            self.differences.append(f"{name}: it cannot classify the rows of the table: {_reason(error)}")
+            return
+        otherwise = int(np.sum(before.label != again.label))
+        if otherwise:
+            judged = f", and makes {counted(sum(computed.errors), 'error')} on the rows that judge it"
+            self.differences.append(
+                f"{name}: fitted again, it classifies {otherwise:,} of {len(X):,} rows otherwise"
+                f"{judged if sum(computed.n_estimate) else ''} (stored: {sum(stored.errors):,})"
+            )
+            return
+        self.last_bits += 1
+        with np.errstate(invalid="ignore"):  # infinite scores
+            apart = np.abs(before.score - again.score)
+        known = apart[~np.isnan(apart)]
+        scores = f", with scores that differ by at most {known.max():.2g}" if len(known) else ""
+        self.trusted.append(
+            f"{name}: its last bits: fitted again it classifies each of the {len(X):,} rows alike{scores}"
+        )
+
+    def recomputed(self) -> Models:
+        """Return the models, stored ones replaced by those that were computed again."""
+        changed: dict[str, Ensemble] = {}
+        for (kind, split), member in self._computed.items():
+            members = (changed.get(kind) or getattr(self.models, kind)).members
+            changed[kind] = Ensemble((*members[:split], member, *members[split + 1 :]))
+        return replace(self.models, **changed)
+
+    def bounds(self, winner: Candidate, l_ms: float, claims: tuple[Claim, ...], l_ee: float) -> Iterator[str]:
+        """Yield what the models that were computed again prove, where a certificate says something else.
+
+        Args:
+            winner: of the run.
+            l_ms: its criterion on the select sets.
+            claims, l_ee: those in the certificate.
+        """
+        pairs = ((self._stored(*key), member) for key, member in self._computed.items())
+        same = self.problem.learner.same
+        if all(a.totals == b.totals and same(a.model, b.model) for a, b in pairs):
+            return
+        again = certify(self.problem, winner, l_ms, self.recomputed(), False, {})
+        if not np.isclose(again.l_ee, l_ee, 1e-9, 0.0):
+            yield f"computed again, L_EE is {at_most(again.l_ee)}; certificate.json says {at_most(l_ee)}"
+        said = {_key(one): one for one in claims}
+        for one in again.claims:
+            before = said.get(_key(one))
+            if before is not None and np.isclose(one["bound"], before["bound"], 1e-9, 0.0):
+                continue
+            stored = "has none" if before is None else f"says {_shown(before)}"
+            yield f"computed again, {_named(one)} is {_shown(one)}; certificate.json {stored}"
+
+    def _check(self, kind: str, member: Member, fit: Fit) -> bool:
+        """Check a model against its fit; return whether a fit can tell more."""
+        problem, name, scored = self.problem, NAMES[kind].format(member.split), fit.scored
+        learner, n_classes = problem.learner, fit.task.n_classes
+        setting = fit.setting
+        if (fitted := learner.setting_of(member.model)) != setting:
+            stored, winner = Candidate(fitted, member.k), Candidate(setting, member.k)
+            self.differences.append(f"{name}: fitted at {stored}, the winner is {winner}")
+        left = True
+        try:
+            checked = learner.check(member.model, fit.task, fit.train, fit.converged)
+        except Exception as error:  # a learner's check may fit, which may raise anything
+            self.unverified.append(f"{name}: it cannot be checked here: {_reason(error)}")
+        else:
+            self.differences += [f"{name}: {sentence}" for sentence in checked.differences]
+            left = bool(checked.differences or checked.trusted)
+        sizes = class_sizes(scored.y, n_classes)
+        try:
+            totals = judge(member.model, scored.X, scored.y, problem.measure(scored.groups), n_classes)
+        except Exception as error:  # of a stranger's model, of any kind
+            self.differences.append(f"{name}: it cannot classify the rows that judge it: {_reason(error)}")
+            return left
+        if totals != member.totals:
+            self.differences.append(f"{name}: makes {totals} errors on its estimate set, not those recorded")
+            self._computed[kind, member.split] = make_member(
+                member.k, member.split, member.model, totals, sizes
+            )
+        if member.n_estimate != sizes:
+            self.differences.append(f"{name}: the sizes of the classes in its estimate set differ")
+        return left
+
+    def _not_fitted(self, name: str, reason: str) -> None:
+        last = (reason.strip().splitlines() or [""])[-1]
+        self.unverified.append(f"{name} could not be fitted again here: {cut(last, LONGEST_REASON)}")
+
+    def _stored(self, kind: str, split: int) -> Member:
+        ensemble: Ensemble = getattr(self.models, kind)
+        return ensemble.members[split]
 
 
-def nested_differences(
-    member: Member, problem: Problem, setting: Setting, trusted: list[str]
-) -> Iterator[str]:
-    """Yield how the model of an outer split differs from what that split and its selection give."""
-    name = f"nested model of outer split {member.split}"
-    fit = _of_split(name, setting, problem.outer, 0, member.split, converged=False)
-    return _differences(member, problem, fit, trusted)
-
-
-def refitted_differences(
-    nested: Ensemble, problem: Problem, winners: list[Setting], trusted: list[str], exact: bool
-) -> Iterator[str]:
-    """Yield how the models of the outer splits differ from those that fitting again gives.
-
-    Args:
-        trusted: what cannot be compared is appended here.
-        exact: whether this environment gives the same bits as the run's.
-    """
-    again = nested_ensemble(problem, winners)
-    for stored, computed in zip(nested.members, again.members, strict=True):
-        name = f"nested model of outer split {stored.split}"
-        yield from _bits(name, stored, computed, problem.learner, trusted, exact)
-
-
-def one_model_differences(
-    models: Models, problem: Problem, leader: Leader, trusted: list[str], exact: bool
-) -> Iterator[str]:
-    """Yield how the models refit and full, if there are any, differ from those that fitting again gives."""
-    held = problem.held_rows()
-    if held is None or models.refit is None or models.full is None:
-        return
-    setting = problem.learner.setting(leader.path, leader.step)
-    refit, full = one_model(problem, leader)
-    fits = (
-        ("model refit", models.refit, refit, problem.task, held),
-        ("model full", models.full, full, problem.every_row, held.none()),
-    )
-    for name, stored, computed, task, scored in fits:
-        assert computed is not None
-        fit = Fit(name, setting, task, np.arange(task.n), scored, converged=False)
-        yield from _differences(stored.members[0], problem, fit, trusted)
-        yield from _bits(name, stored.members[0], computed.members[0], problem.learner, trusted, exact)
-
-
-def _of_split(name: str, setting: Setting, problem: Problem, size: int, split: int, converged: bool) -> Fit:
+def _of_split(problem: Problem, setting: Setting, size: int, split: int, converged: bool) -> Fit:
     train, score = problem.rows(Stage.REFIT, size, split)
-    return Fit(name, setting, problem.task, train, problem.task.scored(score), converged)
+    return Fit(setting, problem.task, train, problem.task.scored(score), converged)
 
 
-def _differences(member: Member, problem: Problem, fit: Fit, trusted: list[str]) -> Iterator[str]:
-    """Yield how a model differs from its fit; what cannot be checked is appended to ``trusted``."""
-    learner, name, scored, n_classes = problem.learner, fit.name, fit.scored, fit.task.n_classes
-    if (fitted := learner.setting_of(member.model)) != fit.setting:
-        stored, winner = Candidate(fitted, member.k), Candidate(fit.setting, member.k)
-        yield f"{name}: fitted at {stored}, the winner is {winner}"
-    checked = learner.check(member.model, fit.task, fit.train, fit.converged)
-    yield from (f"{name}: {sentence}" for sentence in checked.differences)
-    trusted += [f"{name}: {sentence}" for sentence in checked.trusted]
-    totals = judge(member.model, scored.X, scored.y, problem.measure(scored.groups), n_classes)
-    if totals != member.totals:
-        yield f"{name}: makes {totals} errors on its estimate set, not those recorded"
-    if member.n_estimate != class_sizes(scored.y, n_classes):
-        yield f"{name}: the sizes of the classes in its estimate set differ"
+def _reason(error: Exception) -> str:
+    return cut(f"{type(error).__name__}: {error}", LONGEST_REASON)
 
 
-def _bits(
-    name: str, stored: Member, computed: Member, learner: Learner, trusted: list[str], exact: bool
-) -> Iterator[str]:
-    if not exact:
-        trusted.append(f"{name}: its last bits, as execution.json records another environment")
-    elif not learner.same(stored.model, computed.model):
-        yield f"{name}: fitted again, it is different"
+def _key(claim: Claim) -> tuple[Any, ...]:
+    """Return what a claim is about, but for which splits are in its prefix."""
+    of = (claim[name] for name in ("certification", "classifier", "quantity", "label"))
+    return (*of, bool(claim["splits"]))
+
+
+def _named(claim: Claim) -> str:
+    quantity = claim["quantity"] if claim["label"] is None else f"{claim['quantity']} of {claim['label']!r}"
+    prefix = ", best prefix" if claim["splits"] else ""
+    return f"the bound of {claim['certification']}, {claim['classifier']}{prefix}, on the {quantity}"
+
+
+def _shown(claim: Claim) -> str:
+    bound = claim["bound"]
+    return at_most(bound) if claim["quantity"] == ERROR else at_least(1 - bound)

@@ -2,8 +2,9 @@
 
 import json
 import secrets
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from itertools import groupby
 from math import nan
 from typing import Any, NamedTuple
 
@@ -15,22 +16,30 @@ from ckcv_ray.engine.backend import Backend
 from ckcv_ray.engine.batches import Batch, batch_seconds, fill
 from ckcv_ray.engine.collector import Collector
 from ckcv_ray.engine.evaluate import share as share_inputs
+from ckcv_ray.engine.ledger import ABSENT
 from ckcv_ray.engine.loop import Stop, work
 from ckcv_ray.engine.progress import Listener, Progress
-from ckcv_ray.errors import CKCVError, RunError, StoreError, counted
-from ckcv_ray.learners.ensemble import Outcome
-from ckcv_ray.runs.assess import load_scores, replay_scores
+from ckcv_ray.errors import CKCVError, StoreError, counted, cut_list
+from ckcv_ray.learners.ensemble import Failure, Outcome, Records
+from ckcv_ray.runs.assess import assessed, load_scores, replay_scores
 from ckcv_ray.storage import formats
 from ckcv_ray.storage.folder import MANIFEST, SCORES, SUMMARY, RunFolder
-from ckcv_ray.study.assessment import Assessment
+from ckcv_ray.study import listed
+from ckcv_ray.study.assessment import OUTER, Assessment
+
+ROUNDING = 1e-9  # relative: other processors round differently
 
 
 class Found(NamedTuple):
-    """What a verification of scores found: differences, what was recomputed, what was taken on trust."""
+    """What a verification of scores found; see ``verify.Verification``."""
 
     differences: list[str]
     recomputed: list[str]
     trusted: list[str]
+    unverified: list[str]
+    unchecked: int
+    assumed: list[str]
+    notes: list[str]
 
 
 def verify_scores(
@@ -48,7 +57,7 @@ def verify_scores(
         backend: creates a backend; None if nothing is computed.
         listen, stop: as for ``assess``.
     """
-    found = Found([], [], [])
+    found = Found([], [], [], [], 0, [], [])
     differing = folder.differing()
     found.differences.extend(f"{name} does not match the manifest, or is missing" for name in differing)
     if differing == [MANIFEST]:
@@ -56,20 +65,41 @@ def verify_scores(
     found.recomputed.append(f"the SHA-256 of {counted(len(folder.manifest()), 'file')}")
     try:
         collector = replay_scores(folder.files.root)
+        if not collector.complete():
+            found.differences.append(
+                "the log lacks evaluations: it says neither what they gave nor that they failed"
+            )
+            return found
         if not differing:
             found.differences.extend(_summaries(folder))
             found.recomputed.append("every figure of the summary, from the log")
+        every = [unit for size in range(len(collector.problem.sizes)) for unit in _units(collector, size)]
+        total = sum(unit.evaluations for unit in every)
+        failed = sum(one.stop - one.first for one in collector.failures())
         if not share or backend is None:
-            found.trusted.append("the scores of every split: see --refit")
-            return found
-        found.differences.extend(_computed_again(collector, share, backend, listen, stop))
+            found.trusted.append(f"the scores of every split: {total:,} evaluations in the log (see --refit)")
+            if failed:
+                found.trusted.append(f"that {failed:,} of them failed (--refit tries them again)")
+                found.assumed.append(f"that {failed:,} of them failed")
+            return found._replace(unchecked=total)
+        again = Again(collector, _sampled(every, share))
+        _compute(again, backend, listen, stop)
+        found.differences.extend(cut_list(again.differences, "other evaluations differ"))
+        found.differences.extend(_figures(again, folder) if again.differences and not differing else ())
+        others = "other evaluations could not be computed again here"
+        found.unverified.extend(cut_list(again.unverified, others))
         of_some = f"the scores of {nearest(share)} of the splits"
         found.recomputed.append("every score, from the data" if share == 1 else of_some)
+        if again.failed:
+            found.recomputed.append(f"{again.failed:,} evaluations, tried again, which failed")
+        if again.last_bits:
+            found.notes.append(f"the last bits of the scores of {again.last_bits:,} evaluations differ")
         if functions := collector.problem.study.functions:
             named = ", ".join(one.name for one in functions)
-            found.trusted.append(f"the scores by {named}: the folder does not keep functions")
+            found.unverified.append(f"the scores by {named}: the folder does not keep functions")
         if share < 1:
             found.trusted.append("the scores of the other splits")
+        return found._replace(unchecked=total - again.n_evaluations)
     except CKCVError as error:
         found.differences.append(str(error))
     return found
@@ -87,13 +117,27 @@ def _summaries(folder: RunFolder) -> list[str]:
 
 
 class Again:
-    """Evaluations to compute again, compared with those there are."""
+    """Evaluations to compute again, compared with those that the log has.
+
+    Args:
+        collector: the log.
+        units: what to compute again.
+
+    Attributes:
+        n_evaluations: number of evaluations in the units.
+        done, failed, last_bits: numbers of evaluations that were computed, that failed as in the run, and
+            that are equal up to rounding.
+        differences, unverified: as in ``verify.Verification``.
+        records: what was computed.
+    """
 
     def __init__(self, collector: Collector, units: Sequence[Unit]) -> None:
         self.collector, self.problem = collector, collector.problem
-        self.trusted = _columns_of_functions(self.problem)
-        self.n_units, self.units = len(units), iter(units)
-        self.done, self.differences = 0, list[str]()
+        self.n_evaluations, self.units = sum(unit.evaluations for unit in units), iter(units)
+        self.done, self.failed, self.last_bits = 0, 0, 0
+        self.differences, self.unverified = list[str](), list[str]()
+        self.records: list[Records] = []
+        self._trusted = _columns_of_functions(self.problem)
 
     def plan(self, workers: int, least: float) -> Batch:
         """Return the next batch of work."""
@@ -103,24 +147,52 @@ class Again:
 
     def add(self, outcome: Outcome) -> None:
         """Compare what was computed again with what there is."""
-        known = {(one.size, one.split, one.path) for one in self.collector.failures()}
+        ledger = self.collector.ledger
         self.done += outcome.fits
         for failure in outcome.failures:
-            if (failure.size, failure.split, failure.path) not in known:
+            self.failed += failure.stop - failure.first
+            if self._is_held(failure):  # what also failed in the run agrees with the log
                 reason = " ".join(failure.traceback.splitlines()[-1:])
-                self.differences.append(f"split {failure.split} failed, and had scores: {reason}")
-        records = outcome.records.copy()
-        for record in records if self.trusted else ():
-            totals = self.collector.totals(record["size"])[record["split"], record["path"], record["step"]]
-            record["totals"][self.trusted] = totals[self.trusted]
-        try:
-            self.collector.add(outcome._replace(records=records, failures=()))
-        except RunError as error:
-            self.differences.append(str(error))
+                self.unverified.append(
+                    f"{self._split(failure.size, failure.split)} could not be computed again here: {reason}"
+                )
+        logged, records = ledger.held(outcome.records), outcome.records.copy()
+        records["totals"][:, self._trusted] = logged[:, self._trusted]
+        self.records.append(records)
+        computed = np.concatenate([records["totals"], records["status"][:, None]], axis=1)
+        equal = (computed == logged) | (np.isnan(computed) & np.isnan(logged))
+        close = equal | np.isclose(computed, logged, ROUNDING, 0.0)
+        self.last_bits += int(np.sum(close.all(axis=1) & ~equal.all(axis=1)))
+        for i in np.flatnonzero(~close.all(axis=1)):
+            self.differences.append(self._difference(records[i], computed[i], logged[i]))
 
     def progress(self) -> Progress:
         """Return the progress of the work."""
-        return Progress(max(self.n_units, self.done), self.done, fits=self.done)
+        return Progress(max(self.n_evaluations, self.done), self.done, fits=self.done)
+
+    def _is_held(self, failure: Failure) -> bool:
+        statuses = self.collector.statuses(failure.size)[failure.split, failure.path]
+        return not bool(np.isnan(statuses[failure.first : failure.stop]).all())
+
+    def _split(self, size: int, split: int) -> str:
+        return f"{'split' if size == OUTER else 'inner split'} {split}"
+
+    def _difference(self, record: Any, computed: Any, logged: Any) -> str:
+        """Return a sentence about an evaluation that differs: its first score that does, or its status."""
+        setting = self.problem.learner.setting(int(record["path"]), int(record["step"]))
+        at = f"{self._split(int(record['size']), int(record['split']))}, {listed(setting)}"
+        if logged[-1] == ABSENT:
+            return f"{at}: the log has no scores; computed again there are some"
+        start = 0
+        for score, width in zip(self.problem.scores, self.problem.widths, strict=True):
+            part = slice(start, start + width)
+            if not np.allclose(computed[part], logged[part], ROUNDING, 0.0, equal_nan=True):
+                return (
+                    f"{at}: {score.name}, computed again, is {computed[start]:g}; the log has "
+                    f"{logged[start]:g}"
+                )
+            start += width
+        return f"{at}: its status, computed again, is {computed[-1]:g}; the log has {logged[-1]:g}"
 
 
 def _columns_of_functions(problem: Assessment) -> list[int]:
@@ -141,29 +213,62 @@ def _unknown(y: Any, answers: Any) -> float:
     return nan
 
 
-def _computed_again(
-    collector: Collector,
-    share: float,
-    backend: Callable[[], Backend],
-    listen: Listener | None,
-    stop: Stop,
-) -> list[str]:
-    problem, rng = collector.problem, np.random.default_rng(secrets.randbits(64))
-    units = []
-    for size in range(len(problem.sizes)):
-        held = ~np.isnan(collector.statuses(size))
-        splits = np.flatnonzero(held.any(axis=(1, 2)))
-        count = max(1, round(share * len(splits)))
-        for split in np.sort(rng.choice(splits, count, replace=False)).tolist():
-            lengths = held[split].sum(axis=1)
-            paths = tuple((path, int(length)) for path, length in enumerate(lengths) if length)
-            units.append(Unit(Stage.SELECT, size, split, paths))
+def _units(collector: Collector, size: int) -> list[Unit]:
+    """Return a unit for each split: every path that has scores or failed, as far as it goes in the log."""
+    ends = (~np.isnan(collector.statuses(size))).sum(axis=2)  # records are of the first steps of a path
+    for failure in collector.failures():
+        if failure.size == size:
+            at = failure.split, failure.path
+            ends[at] = max(ends[at], failure.stop)
+    return [
+        Unit(Stage.SELECT, size, split, tuple((path, length) for path, length in enumerate(row) if length))
+        for split, row in enumerate(ends.tolist())
+        if any(row)
+    ]
+
+
+def _sampled(units: Sequence[Unit], share: float) -> list[Unit]:
+    """Return a random sample of the units of each size, at least one, which differs at each call."""
     if not units:
         raise StoreError("there are no scores to compute again")
-    again, opened = Again(collector, units), backend()
+    rng, chosen = np.random.default_rng(secrets.randbits(64)), list[Unit]()
+    for _, group in groupby(units, lambda unit: unit.size):
+        of_size = list(group)
+        count = max(1, round(share * len(of_size)))
+        chosen += [of_size[i] for i in np.sort(rng.choice(len(of_size), count, replace=False))]
+    return chosen
+
+
+def _compute(again: Again, backend: Callable[[], Backend], listen: Listener | None, stop: Stop) -> None:
+    opened = backend()
     try:
-        opened.start(share_inputs(_without_functions(problem)))
+        opened.start(share_inputs(_without_functions(again.problem)))
         work(opened, again, listen, stop)
     finally:
         opened.close()
-    return again.differences
+
+
+def _figures(again: Again, folder: RunFolder) -> Iterator[str]:
+    """Yield the means and bounds that follow from what was computed again, where the folder has others."""
+    records = np.concatenate(again.records)
+    collector = Collector(again.problem)
+    collector.add(Outcome(records, tuple(again.collector.failures()), ()))
+    others = again.collector.ledger.records()
+    absent = collector.ledger.held(others)[:, -1] == ABSENT
+    collector.add(Outcome(others[absent], (), ()))
+    if not collector.complete():
+        yield "with what was computed again, other settings are selected: the scores of these are not known"
+        return
+    stored, computed = load_scores(folder.files.root), assessed(collector, {})
+    for before, after in zip(stored.entries, computed.entries, strict=True):
+        for said, score in zip(stored.scores, computed.scores, strict=True):
+            old, new = stored.figures(before, said).mean, computed.figures(after, score).mean
+            if not np.isclose(old, new, ROUNDING, 0.0, equal_nan=True):
+                named = f"the mean {score.name} of {after.name}"
+                yield f"computed again, {named} is {new:g}; {SUMMARY} says {old:g}"
+            bounds, again_bounds = stored.bounds(before, said), computed.bounds(after, score)
+            for i in np.flatnonzero(~np.isclose(bounds, again_bounds, ROUNDING, 0.0, equal_nan=True))[:1]:
+                yield (
+                    f"computed again, the bound on the {score.name} of {after.name} in split {i} is "
+                    f"{again_bounds[i]:g}; {SUMMARY} says {bounds[i]:g}"
+                )

@@ -4,11 +4,14 @@ What is run is a study (``ckcv run``) or a procedure of cross validation (``ckcv
 """
 
 import json
+import sys
+from importlib.util import find_spec
 from typing import Any, NamedTuple
 
-from ckcv_ray.errors import StoreError
+from ckcv_ray.errors import LackingError, StoreError
 from ckcv_ray.learners import LEARNERS
-from ckcv_ray.learners.sklearn import UntrustedError
+from ckcv_ray.learners.sklearn import UntrustedError, packages
+from ckcv_ray.learners.sklearn.spec import is_trusted
 from ckcv_ray.storage import formats
 from ckcv_ray.storage.files import Files
 from ckcv_ray.study import Problem, Study, run_id
@@ -39,7 +42,8 @@ def read_identity(files: Files) -> Identity:
     """Read the identity of a run.
 
     Raises:
-        StoreError: it is damaged, written by another version, or has a learner that is not known here.
+        LackingError: it has a learner that is not known here, or may not be imported.
+        StoreError: it is damaged, or written by another version.
     """
     content = formats.read_json(files, STUDY)
     with formats.undamaged(files, STUDY):
@@ -48,14 +52,19 @@ def read_identity(files: Files) -> Identity:
         kind = KINDS[Procedure.kind if Procedure.kind in content else Study.kind]
         described = content[kind.kind]
         if unknown := [name for name in _learners_in(described) if name not in LEARNERS]:
-            raise StoreError(
+            raise LackingError(
                 f"{str(files)!r}: the learner {quoted(unknown[0])} is not known here: import the module that "
                 "registers it"
+            )
+        trusted = filter(is_trusted, _packages_in(described))  # others are not even looked for
+        if missing := [name for name in trusted if not _is_installed(name)]:
+            raise LackingError(
+                f"{str(files)!r}: its estimator is of {missing[0]}, which is not installed here"
             )
         try:
             study = kind.from_json(described)
         except UntrustedError as error:
-            raise StoreError(f"{str(files)!r}: {error}") from None
+            raise LackingError(f"{str(files)!r}: {error}") from None
         identity = Identity(study, content["data"], content["run_id"])
         if (expected := run_id(identity.study, identity.data_digest)) != identity.run_id:
             raise ValueError(f"it names run {identity.run_id} but describes run {expected}")
@@ -99,8 +108,21 @@ def _of_another_version(file: str, schema: object) -> str:
 
 def _learners_in(study: Any) -> list[str]:
     """Return the names of the learners in the JSON of a study, as far as there are any."""
+    return [name for one in _described_learners(study) if isinstance(name := one.get("name"), str)]
+
+
+def _packages_in(study: Any) -> list[str]:
+    """Return the packages that the estimators in the JSON of a study are of."""
+    return [name for one in _described_learners(study) for name in packages(one.get("estimator"))]
+
+
+def _described_learners(study: Any) -> list[dict[str, Any]]:
     learner = study.get("learner") if isinstance(study, dict) else None
     others = learner.get("learners") if isinstance(learner, dict) else None
     listed = [learner, *(others if isinstance(others, list) else [])]
-    names = [one.get("name") for one in listed if isinstance(one, dict)]
-    return [name for name in names if isinstance(name, str)]
+    return [one for one in listed if isinstance(one, dict)]
+
+
+def _is_installed(package: str) -> bool:
+    """Return whether a package of this name can be found; nothing of it is run."""
+    return not package.isidentifier() or package in sys.modules or find_spec(package) is not None

@@ -66,6 +66,9 @@ class Procedure:
             )
         if not self.measures:
             raise InputError("measure is empty: name one, such as zero_one, or several: accuracy,auc")
+        own = [one.name for one in self.functions]
+        if len(set(own)) < len(own) or not set(own) <= set(self.measures):
+            raise InputError(f"functions: {', '.join(own)}: expected each once, and among the measures")
         if len(set(self.measures)) < len(self.measures):
             raise InputError(f"measure={','.join(self.measures)} names one twice: leave it out")
         nested = isinstance(self.resampling, NestedSplits)
@@ -173,7 +176,7 @@ class Procedure:
             given["select"],
             integer("seed", given["seed"], least=0, most=MOST_SEED),
             study.encoding,
-            tuple(map(_known_function, sequence("functions", given["functions"] or (), least=0))),
+            tuple(map(OwnScore.from_json, sequence("functions", given["functions"] or (), least=0))),
         )
 
     def differences(self, other: "Procedure") -> list[str]:
@@ -185,12 +188,6 @@ class Procedure:
             for name in ours
             if ours[name] != theirs[name]
         ]
-
-
-def _known_function(described: Any) -> OwnScore:
-    """Return a function of which name and digest are given, as JSON values."""
-    expect("function", described, Mapping, "a mapping with name and sha256")
-    return OwnScore(str(described.get("name")), str(described.get("sha256")))
 
 
 def _check_learners(asked: Iterable[str]) -> None:

@@ -47,6 +47,7 @@ from sklearn.svm import SVC
 from ckcv_ray import Execution, Study, evaluate, load_run, run
 from ckcv_ray.errors import CKCVError
 from ckcv_ray.learners.sklearn import packing
+from ckcv_ray.learners.sklearn.allowed import table
 from ckcv_ray.reports.page import page
 from ckcv_ray.reports.scores_page import scores_page
 from ckcv_ray.runs.assess import load_scores, replay_scores
@@ -58,7 +59,7 @@ SERIAL = Execution("serial")
 Change = Callable[[np.random.Generator, Path, Path], None]
 
 
-class Neighbour(ClassifierMixin, BaseEstimator):
+class Neighbour(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """Has what the estimators of neighbours have, and a fit that writes a file."""
 
     _tree = None
@@ -393,7 +394,7 @@ def read_all(honest: list[Path], folders: list[Path]) -> Iterator[str]:
     for folder in honest:
         for read in list_readers(folder):
             read()
-    for module in sorted({path.partition(":")[0] for path in packing.table().parameters}):
+    for module in sorted({path.partition(":")[0] for path in table().parameters}):
         __import__(module)
     guard = Guard()
     used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()

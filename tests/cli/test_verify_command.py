@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from command import Command
 
-from ckcv_ray import load_run
+from ckcv_ray import Verification, load_run
 
 
 def test_verify_agrees_then_sees_any_changed_byte(ckcv: Command, finished: Path) -> None:
@@ -40,3 +40,19 @@ def test_verify_computes_a_share_again(ckcv: Command, finished: Path) -> None:
     assert (code, "taken on trust: the other" in shown) == (0, True)
     code, _, told = ckcv("verify", finished, "--refit", "7")
     assert (code, "refit=7 is outside 0..1" in told) == (2, True)
+
+
+def test_what_could_not_be_computed_is_not_verified(
+    ckcv: Command, finished: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing differs, and the run is not verified all the same: the exit code is 1, and it says why."""
+    found = Verification(recomputed=["the rest"], unverified=["its models: no package xgboost is here"])
+    monkeypatch.setattr("ckcv_ray.cli.verify.verify_folder", lambda *_: found)
+    code, shown, _ = ckcv("verify", finished)
+    assert code == 1
+    assert shown.splitlines()[0] == "not verified: its models: no package xgboost is here"
+    assert "every figure" not in shown
+    code, shown, _ = ckcv("verify", finished, "--json")
+    assert code == 1
+    content = json.loads(shown)
+    assert (content["ok"], content["differences"], content["unverified"]) == (False, [], found.unverified)

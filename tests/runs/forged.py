@@ -3,17 +3,35 @@
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from conftest import blobs
 
-from ckcv_ray import Execution, Job, Study
+from ckcv_ray import Execution, Job, Study, Task, TestRows
 from ckcv_ray.claims.certificate import certify
 from ckcv_ray.core.schedule import Stage, Unit
 from ckcv_ray.core.selection import Leader
 from ckcv_ray.engine.evaluate import evaluate, share
 from ckcv_ray.engine.refit import one_model
-from ckcv_ray.learners.ensemble import Ensemble, Member, Models, Records, judge
+from ckcv_ray.learners.base import STATUSES, Status
+from ckcv_ray.learners.choice import ChosenModel
+from ckcv_ray.learners.encoded import EncodedModel
+from ckcv_ray.learners.ensemble import (
+    Ensemble,
+    Failure,
+    Member,
+    Models,
+    Records,
+    class_sizes,
+    judge,
+    make_member,
+)
+from ckcv_ray.learners.sklearn.model import FittedEstimator
+from ckcv_ray.learners.svm.learner import signs
+from ckcv_ray.learners.svm.model import SVMModel
+from ckcv_ray.learners.svm.problem import describe
+from ckcv_ray.runs.assess import assessed, replay_scores
 from ckcv_ray.runs.load import replay
 from ckcv_ray.runs.run import run_job
 from ckcv_ray.storage.folder import RunFolder
@@ -35,8 +53,15 @@ def reseal(
     ensemble: Ensemble | None = None,
     keep: Callable[[Records], Records] = lambda records: records,
     provisional: bool = False,
+    models: Models | None = None,
+    failures: list[Failure] | None = None,
+    environment: str = "",
 ) -> None:
-    """Write a finished run again, consistent in itself: log, candidates, models, certificate, digests."""
+    """Write a finished run again, consistent in itself: log, candidates, models, certificate, digests.
+
+    The models are ``models``, or else ``ensemble`` and what an honest run has with it. ``environment``
+    names a processor that the run is then said to come from.
+    """
     folder = RunFolder(out)
     problem, execution = folder.problem(), folder.execution()
     before, log = folder.results(problem).models, Log(folder.files, problem)
@@ -46,18 +71,165 @@ def reseal(
     edit_log(records)
     for part in (out / "log").iterdir():
         part.unlink()
-    log.append(records, [])
-    aggregator = replay(out)
+    log.append(records, failures or [])
+    if environment:
+        execution["environment"]["processor"] = environment
+    seal(folder, problem, execution, models, ensemble, before.nested, provisional)
+    folder.release()
+
+
+def seal(
+    folder: RunFolder,
+    problem: Problem,
+    execution: dict[str, Any],
+    models: Models | None = None,
+    ensemble: Ensemble | None = None,
+    nested: Ensemble | None = None,
+    provisional: bool = False,
+) -> None:
+    """Write what follows from the log of a run and from models: candidates, certificate, digests."""
+    aggregator = replay(str(folder))
     leader = aggregator.selection.winner()
     assert leader is not None
-    nested, refit = before.nested, one_model(problem, leader)
-    models = Models(ensemble or fitted(problem, leader), nested, *refit)
+    if models is None:
+        models = Models(ensemble or fitted(problem, leader), nested, *one_model(problem, leader))
     digests = {"data": problem.all_rows.digest}
     digests |= folder.write_results(problem, aggregator.candidates(), models)
     winner = problem.candidate(leader)
     certificate = certify(problem, winner, leader.l_ms, models, provisional, digests)
     folder.write_end(certificate, execution)
+
+
+def reseal_scores(
+    out: Path,
+    edit_log: Forger = lambda records: None,
+    environment: str = "",
+    keep: Callable[[Records], Records] = lambda records: records,
+    failures: list[Failure] | None = None,
+) -> None:
+    """Write the folder of a finished procedure again, consistent in itself."""
+    folder = RunFolder(out)
+    problem, execution = folder.assessment(), folder.execution()
+    log = Log(folder.files, problem)
+    folder.reopen()
+    folder.acquire()
+    records = keep(np.concatenate([found for found, _ in log.read()]))
+    edit_log(records)
+    for part in (out / "log").iterdir():
+        part.unlink()
+    log.append(records, failures or [])
+    if environment:
+        execution["environment"]["processor"] = environment
+    result = assessed(replay_scores(out), execution)
+    folder.write_scores(problem.run_id, result.table(), result.to_json())
+    folder.write_manifest(execution)
     folder.release()
+
+
+def forge(out: Path, environment: str = "") -> None:
+    """Replace every model of a finished run by one that fits the rows that judge it, and reseal the run."""
+    problem, leader = RunFolder(out).problem(), position(out)
+    models = forged_models(problem, RunFolder(out).results(problem).models, leader)
+    reseal(out, with_errors_of(models.best, leader, svms(models)), models=models, environment=environment)
+
+
+def forged_models(problem: Problem, models: Models, leader: Leader) -> Models:
+    """Models that fit the rows that judge them, and held-out rows, and agree elsewhere with honest ones."""
+    held = problem.held_rows()
+    task, others = problem.task, None if held is None else held.X
+    best = [forged_member(m, problem, *rows(problem, m), held) for m in models.best.members]
+    nested = None
+    if models.nested is not None:
+        splits = [problem.outer.rows(Stage.REFIT, 0, m.split) for m in models.nested.members]
+        members = zip(models.nested.members, splits, strict=True)
+        nested = Ensemble(tuple(forged_member(m, problem, *split) for m, split in members))
+    if held is None or models.refit is None or models.full is None:
+        return Models(Ensemble(tuple(best)), nested)
+    assert others is not None
+    (refit,), every = models.refit.members, np.arange(task.n)
+    model = forged_model(refit.model, task, every, others, held.y)
+    one = with_model(refit, model, problem, held)
+    (full,) = models.full.members
+    if isinstance(model, SVMModel):  # whose rows are numbered in another way
+        return Models(Ensemble(tuple(best)), nested, Ensemble((one,)), models.full)
+    return Models(Ensemble(tuple(best)), nested, Ensemble((one,)), Ensemble((replace(full, model=model),)))
+
+
+def forged_member(
+    member: Member, problem: Problem, train: np.ndarray, score: np.ndarray, held: TestRows | None = None
+) -> Member:
+    """A member whose model fits the rows that it is judged on, and the rows held out."""
+    task = problem.task
+    X, y = task.X[score], task.y[score]
+    if held is not None:
+        X, y = np.concatenate([X, held.X]), np.concatenate([y, held.y])
+    return with_model(member, forged_model(member.model, task, train, X, y), problem, task.scored(score))
+
+
+def with_model(member: Member, model: Any, problem: Problem, scored: TestRows) -> Member:
+    """The member with another model, and what it makes of the rows that judge it."""
+    n_classes = problem.task.n_classes
+    totals = judge(model, scored.X, scored.y, problem.measure(scored.groups), n_classes)
+    return make_member(member.k, member.split, model, totals, class_sizes(scored.y, n_classes))
+
+
+def forged_model(model: Any, task: Task, train: np.ndarray, X: np.ndarray, y: np.ndarray) -> Any:
+    """A model of the same kind that fits rows X, y, and for its training rows does as the honest one."""
+    if isinstance(model, SVMModel):
+        return forged_svm(model, task, train, X, y)
+    labels = np.concatenate([model.predict(task.X[train]).label, y])
+    return memorised(model, np.concatenate([task.X[train], X]), labels)
+
+
+def memorised(model: Any, X: np.ndarray, labels: np.ndarray) -> Any:
+    """A model of trees that knows rows by heart, under the setting of another one."""
+    if isinstance(model, EncodedModel):
+        return replace(model, model=memorised(model.model, model.encoder.transform(X), labels))
+    if isinstance(model, ChosenModel):
+        return replace(model, model=memorised(model.model, X, labels))
+    tree = type(model.estimator)(random_state=0).fit(X, labels)
+    return FittedEstimator(model.setting, tree, model.n_classes)
+
+
+def forged_svm(model: SVMModel, task: Task, train: np.ndarray, X: np.ndarray, y: np.ndarray) -> SVMModel:
+    """The luckiest of many machines of the same training rows: each as of a fit that was stopped early."""
+    rng = np.random.default_rng(np.random.SeedSequence(7))
+    sign = signs(task)[train].astype(float)
+    found = []
+    for _ in range(200):
+        b = model.C * sign * rng.uniform(0.01, 1.0, len(train))
+        for side in (1, -1):
+            total = np.abs(b[sign == side]).sum()
+            b[sign == side] *= min(np.abs(b[sign == 1]).sum(), np.abs(b[sign == -1]).sum()) / total
+        one = replace(model, support=train, vectors=task.X[train], dual_coef=b)
+        Kb = one.decision(task.X[train]) - one.offset
+        offset = describe(Kb, sign, b, model.C, 0, Status.CONVERGED).offset
+        one = replace(one, offset=offset)
+        found.append((int(np.sum(one.predict(X).label != y)), len(found), one))
+    return min(found)[-1]
+
+
+def svms(models: Models) -> bool:
+    return isinstance(models.best.members[0].model, SVMModel)
+
+
+def swap_labels(out: Path, into: Path) -> None:
+    """Make a folder in which the labels are what the models of a run predict, and everything fits that."""
+    folder, other = RunFolder(out), RunFolder(into)
+    before, execution = folder.problem(), folder.execution()
+    models, leader = folder.results(before).models, position(out)
+    labels = models.best.vote(before.all_rows.X).label
+    problem = Problem.of(before.study, replace(before.all_rows, y=labels))
+    scored = [(member, problem.task.scored(rows(problem, member)[1])) for member in models.best.members]
+    best = Ensemble(tuple(with_model(m, m.model, problem, by) for m, by in scored))
+    records = np.concatenate([found for found, _ in Log(folder.files, before).read()])
+    with_errors_of(best, leader)(records)
+    records["totals"][of(records, leader) & ~records["estimate"]] = 0
+    other.acquire()
+    other.begin(problem)
+    Log(other.files, problem).append(records, [])
+    seal(other, problem, execution, ensemble=best)
+    other.release()
 
 
 def fitted(problem: Problem, leader: Leader) -> Ensemble:
@@ -101,12 +273,14 @@ def of(records: Records, leader: Leader) -> np.ndarray:
     return np.logical_and.reduce(places)
 
 
-def with_errors_of(ensemble: Ensemble, leader: Leader) -> Forger:
-    """Have the log say of the leader's refits what its members say."""
-    errors = {m.split: m.errors for m in ensemble.members}
+def with_errors_of(ensemble: Ensemble, leader: Leader, stopped: bool = False) -> Forger:
+    """Have the log say of the leader's refits what its members say, and that their fits were stopped."""
+    totals = {m.split: m.totals for m in ensemble.members}
 
     def edit(records: Records) -> None:
         for i in np.flatnonzero(of(records, leader) & records["estimate"]):
-            records["totals"][i] = errors[int(records["split"][i])]
+            records["totals"][i] = totals[int(records["split"][i])]
+            if stopped:
+                records["status"][i] = STATUSES.index(Status.NOT_CONVERGED)
 
     return edit

@@ -133,12 +133,13 @@ def test_an_infinite_score_is_not_defined(tmp_path):
     json.dumps(result.to_json(), allow_nan=False)
 
 
-def test_scores_by_functions_are_taken_on_trust(tmp_path):
+def test_scores_by_functions_cannot_be_verified(tmp_path):
     options = {"learner": "tree", "resampling": "kfold:3", "execution": SERIAL}
     evaluate(X, Y, tmp_path / "a", measure=[wrong_share, "accuracy"], **options)
     found = verify(tmp_path / "a", refit=1.0, execution=SERIAL)
     assert not found.differences
-    assert any("wrong_share" in sentence for sentence in found.trusted)
+    assert found.unverified == ["the scores by wrong_share: the folder does not keep functions"]
+    assert not found.ok
 
 
 def test_the_class_that_a_score_is_about_is_named():

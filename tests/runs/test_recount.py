@@ -41,6 +41,10 @@ def test_every_kind_of_run_is_verified_and_fitted_again(study: Study, tmp_path: 
     assert found.differences == []
     trusted = [sentence for sentence in found.trusted if "environment in execution.json" not in sentence]
     assert not any("evaluations" in sentence or "--refit" in sentence for sentence in trusted)
+    assert plain.ok
+    assert plain.verdict.startswith("nothing contradicts the files; taken on trust: the results of ")
+    assert found.ok
+    assert found.verdict == "every figure follows from the data"
     last = moments[-1]
     assert last.computed == last.planned > 0
     assert last.left == 0
@@ -64,7 +68,7 @@ def test_what_failed_is_tried_again_and_agrees(tmp_path: Path, monkeypatch: pyte
     assert any("the log has none" in told for told in again.differences)
 
 
-def test_what_fails_when_it_is_computed_again_is_a_difference(
+def test_what_fails_when_it_is_computed_again_is_not_verified(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run(SMALL, tmp_path / "run")
@@ -73,8 +77,10 @@ def test_what_fails_when_it_is_computed_again_is_a_difference(
         raise MemoryError("no room")
 
     monkeypatch.setattr(evaluate, "_prepare", broken)
-    told = verify(tmp_path / "run", refit=1.0, execution=SERIAL).differences
-    assert any("could not be computed again: MemoryError: no room" in sentence for sentence in told)
+    found = verify(tmp_path / "run", refit=1.0, execution=SERIAL)
+    told = "could not be computed again here: MemoryError: no room"
+    assert any(told in sentence for sentence in found.unverified)
+    assert not found.ok
 
 
 def test_training_sets_of_one_class_are_verified(tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ from ckcv_ray.learners.base import STATUSES, Status
 from ckcv_ray.learners.ensemble import Ensemble, Member, Records
 from ckcv_ray.learners.svm.learner import signs
 from ckcv_ray.learners.svm.problem import describe
+from ckcv_ray.runs.load import environment_changes
 from ckcv_ray.runs.run import run_job
 from ckcv_ray.runs.verify import verify
 from ckcv_ray.storage.folder import RunFolder
@@ -111,7 +112,8 @@ def test_a_forged_selection_is_named_as_trusted_and_seen_by_a_refit(tmp_path: Pa
     assert any("on the select set: computed again" in sentence for sentence in again.differences)
 
 
-def test_models_called_not_converged_are_named_as_trusted_and_seen_by_a_refit(tmp_path: Path) -> None:
+def test_models_called_not_converged_are_fitted_again_and_seen(tmp_path: Path) -> None:
+    """The log cannot lower the check of a model by calling its fit not converged."""
     out = tmp_path / "run"
     run(SMALL, out)
     problem, ensemble = stored(out)
@@ -125,9 +127,8 @@ def test_models_called_not_converged_are_named_as_trusted_and_seen_by_a_refit(tm
 
     reseal(out, not_converged, forged)
     plain = verify(out)
-    assert plain.differences == []
-    assert len([told for told in plain.trusted if "stopped at the iteration limit" in told]) == 5
-    assert any("that 0 are those of their training rows" in told for told in plain.recomputed)
+    assert any("fitted again, it classifies" in told for told in plain.differences)
+    assert any(told.startswith("computed again, the bound of occam") for told in plain.differences)
     again = verify(out, refit=1.0, execution=SERIAL).differences
     assert any("errors by class and status" in told for told in again)
 
@@ -183,15 +184,18 @@ def test_a_log_that_leads_to_another_winner_is_seen(tmp_path: Path) -> None:
     )
 
 
-def test_an_environment_that_is_said_to_be_another_is_named(tmp_path: Path) -> None:
+@pytest.mark.parametrize("refit", [0.0, 1.0])
+def test_an_environment_that_is_said_to_be_another_lowers_no_check(refit: float, tmp_path: Path) -> None:
     out = tmp_path / "run"
     run(SMALL, out)
     folder = RunFolder(out)
     execution = folder.execution()
+    before = verify(out, refit=refit, execution=SERIAL)
     execution["environment"]["processor"] = "another"
     rewrite_end(out, folder.results(folder.problem()).certificate, execution)
-    told = verify(out, refit=1.0, execution=SERIAL).trusted
-    assert any("last bits of the models" in sentence for sentence in told)
+    assert environment_changes(out)
+    assert verify(out, refit=refit, execution=SERIAL) == before
+    assert before.ok
 
 
 def rewrite_end(out: Path, certificate: object, execution: dict) -> None:
@@ -202,11 +206,11 @@ def rewrite_end(out: Path, certificate: object, execution: dict) -> None:
     folder.release()
 
 
-def test_costs_at_which_rounding_decides_are_named(tmp_path: Path) -> None:
+def test_models_at_costs_where_rounding_decides_are_fitted_again(tmp_path: Path) -> None:
     run(SMALL.replace(C=1e13, gamma=1e-4), tmp_path / "run")
     found = verify(tmp_path / "run")
     assert found.differences == []
-    assert any("rounding decides" in told for told in found.trusted)
+    assert any("(5 fitted again, equal in every bit)" in told for told in found.recomputed)
 
 
 def test_a_forged_test_error_is_trusted_aloud_and_measured_again(tmp_path: Path) -> None:

@@ -212,14 +212,8 @@ class EstimatorLearner:
         return COPIES * 8 * (n_train + n_score) * (d + 1)
 
     def check(self, model: FittedEstimator, task: Task, train: Index, converged: bool) -> Checked:
-        """Fit the model again: equal in every bit, or equal in what it predicts for its training rows."""
-        again = self.fitted(task, train, model.setting)[0]
-        if self.same(model, again):
-            return Checked([], [])
-        X = task.X[train]
-        if not np.array_equal(model.predict(X).label, again.predict(X).label):
-            return Checked(["it is not the model fitted to its training rows"], [])
-        return Checked([], ["its last bits: fitted again it predicts the same for its training rows"])
+        """Leave everything open: only a fit tells whether this is the model of its training rows."""
+        return Checked([], ["that it is the model fitted to its training rows: only a fit tells"])
 
     def fitted(self, task: Task, train: Index, setting: Setting) -> tuple[FittedEstimator, int]:
         """Fit the estimator at one setting; return the model and the position of its status."""

@@ -15,7 +15,7 @@ from ckcv_ray.data.schema import Classes, Rows
 from ckcv_ray.learners.base import STATUSES, Predicted, Status
 from ckcv_ray.learners.foreign import contain, preserve_state
 from ckcv_ray.learners.sklearn.packing import last_step, pack, unpack
-from ckcv_ray.learners.sklearn.spec import LIBRARY
+from ckcv_ray.learners.sklearn.allowed import LIBRARY
 
 BATCH = 256
 NO_GUARD = nullcontext()
