@@ -12,6 +12,7 @@ from ckcv_ray.cli.output import console, say, say_columns, say_environment, show
 from ckcv_ray.cli.run import JsonFlag
 from ckcv_ray.cli.signals import saving
 from ckcv_ray.cli.study_options import procedure_of
+from ckcv_ray.cli.supervise import require_supervision
 from ckcv_ray.data.task import Task
 from ckcv_ray.errors import counted
 from ckcv_ray.runs.assess import assess
@@ -48,6 +49,7 @@ def evaluate(
         ckcv evaluate houses.csv --target price --learner ridge --measure rmse,r2 --out runs/prices
     """
     folder = check_out(out)
+    require_supervision(procedure.learner, execution.fit_timeout)
     task = chosen.task(procedure.predicts_numbers)
     result = _evaluated(procedure, task, execution, folder, retry_failed)
     show(result.to_json(), result.summary(), as_json)

@@ -2,28 +2,41 @@
 
 Results go to standard output, messages to standard error. Exit codes: 0 done; 1 verification found
 differences, or a run could not finish; 2 bad input; 3 finished with failed evaluations; 4 the run folder is
-damaged or belongs to something else; 130 and 143 interrupted by Ctrl-C and SIGTERM.
+damaged or belongs to something else; 129, 130, 138 and 143 interrupted by SIGHUP, Ctrl-C, SIGUSR1 and
+SIGTERM.
 """
 
 import signal
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from errno import EDQUOT, EFBIG, EIO, ENOSPC
+from functools import wraps
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from ckcv_ray.cli import evaluate, predict, run, verify
 from ckcv_ray.cli.display import DownloadBar
 from ckcv_ray.cli.options import complete, option
-from ckcv_ray.cli.output import Messages, console, open_closed_streams, say, silence
+from ckcv_ray.cli.output import (
+    Messages,
+    console,
+    keep_results_apart,
+    open_closed_streams,
+    results,
+    say,
+    silence,
+)
 from ckcv_ray.cli.run import Folder
+from ckcv_ray.cli.supervise import SupervisedError, supervise
 from ckcv_ray.data.ida import NAME as IDA_NAME
 from ckcv_ray.data.ida import fetch as fetch_archive
-from ckcv_ray.errors import CKCVError, InputError, StoreError
+from ckcv_ray.errors import CKCVError, InputError, RunError, StoreError
+from ckcv_ray.learners.foreign import EndedError, describe_end
 from ckcv_ray.learners.sklearn import trust
+from ckcv_ray.learners.watch import accept_supervision, note_done
 from ckcv_ray.reports import report as write_report
 from ckcv_ray.version import VERSION
 
@@ -49,7 +62,7 @@ is proven about its error on new rows. Everything is kept in a run folder.
 Run any command with --help to see its options.
 
 Exit codes: 0 done; 1 verification found differences, or a run could not finish; 2 bad input; 3 finished with
-failed evaluations; 4 the run folder is damaged or belongs to something else; 130, 143 interrupted.
+failed evaluations; 4 the run folder is damaged or belongs to something else; 129, 130, 138, 143 interrupted.
 """,
 )
 
@@ -75,8 +88,31 @@ def version(
         raise typer.Exit
 
 
+def contained(command: Callable[..., None]) -> Callable[..., None]:
+    """Keep what estimators print out of the results of a command, and let it end when it is done, not before.
+
+    Raises:
+        RunError: code of an estimator or of a package raised SystemExit, or the like.
+    """
+
+    @wraps(command)
+    def call(**given: Any) -> None:
+        with keep_results_apart():
+            try:
+                command(**given)
+            except (Exception, KeyboardInterrupt):
+                raise
+            except BaseException as error:
+                raise RunError(f"code of an estimator or a package: {describe_end(error)}") from error
+            if (stream := results()) is not None:
+                stream.flush()
+            note_done()
+
+    return call
+
+
 for command in (run.run, run.plan, run.status, verify.verify, predict.predict, evaluate.evaluate):
-    app.command()(command)
+    app.command()(contained(command))
 
 
 @app.command()
@@ -108,6 +144,7 @@ def fetch(
 
 
 @app.command()
+@contained
 def report(
     folder: Folder,
     out: Annotated[Path | None, option("HTML file to write.", "report.html in the folder")] = None,
@@ -128,12 +165,22 @@ def main() -> None:
     open_closed_streams()
     stream = sys.stderr
     sys.stderr = Messages(stream) if stream is not None else stream
+    accept_supervision()
     try:
-        with _exits():
-            arguments = sys.argv[1:]
-            app(complete(arguments, "--refit", "1") if "verify" in arguments[:3] else arguments)
+        if (fit_timeout := _run_command(sys.argv[1:])) is not None:
+            sys.exit(supervise(sys.argv[1:], fit_timeout))  # after the command has left its data
     finally:
         sys.stderr = stream
+
+
+def _run_command(arguments: list[str]) -> float | None:
+    """Run a command; return the seconds that a fit may take if another process has to run it, else None."""
+    try:
+        with _exits():
+            app(complete(arguments, "--refit", "1") if "verify" in arguments[:3] else arguments)
+    except SupervisedError as asked:
+        return asked.fit_timeout
+    return None
 
 
 @contextmanager
@@ -142,16 +189,19 @@ def _exits() -> Iterator[None]:
         try:
             yield
         finally:
-            if sys.stdout is not None:
-                sys.stdout.flush()  # report its errors here, not from Python's shutdown
+            if (stream := results()) is not None:
+                stream.flush()  # report its errors here, not from Python's shutdown
     except InputError as error:
         _fail(error, 2)
     except StoreError as error:
         _fail(error, 4)
     except CKCVError as error:
         _fail(error, 1)
+    except EndedError as error:
+        _fail(CKCVError(f"code of an estimator: {error}"), 1)
     except BrokenPipeError:
-        silence(sys.stdout)
+        if (stream := results()) is not None:
+            silence(stream)
         sys.exit(1)
     except OSError as error:
         if not _output_failed(error):
@@ -166,7 +216,7 @@ def _output_failed(error: OSError) -> bool:
     full or failing.
     """
     unnamed = error.filename is None and error.errno in DISK_ERRORS
-    return sys.stdout is not None and (silence(sys.stdout) or unnamed)
+    return (stream := results()) is not None and (silence(stream) or unnamed)
 
 
 def _fail(error: CKCVError, code: int) -> None:

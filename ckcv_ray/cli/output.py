@@ -3,8 +3,10 @@
 import json
 import os
 import sys
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from csv import reader
+from io import UnsupportedOperation
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -30,7 +32,72 @@ MOST_SHOWN = 40  # columns
 LONGEST_NAME = 30
 CSV = csv.WriteOptions(quoting_style="needed")
 FORMULA = ("=", "+", "-", "@", "\t", "\r")  # start of a cell that a spreadsheet runs (OWASP, CSV injection)
+STDOUT, STDERR = 1, 2  # descriptors
 console = Console(stderr=True)
+_results: list[TextIO] = []  # the stream of results, where it is kept apart
+
+
+def results() -> TextIO | None:
+    """Return the stream of results: standard output; None if it was closed."""
+    return _results[0] if _results else sys.stdout
+
+
+def results_descriptor() -> int | None:
+    """Return the descriptor of standard output for another process; None if there is none to give."""
+    with suppress(AttributeError, UnsupportedOperation):
+        return results().fileno()  # type: ignore[union-attr]
+    return None
+
+
+@contextmanager
+def keep_results_apart() -> Iterator[None]:
+    """Keep standard output for results: whatever else is written there goes to standard error.
+
+    That is what estimators print, by Python, by compiled code, or by processes that they start. In a process
+    that runs one command it goes on to its end, so that nothing printed later follows the results.
+    """
+    before = sys.stdout
+    if before is None or _results:
+        yield
+        return
+    before.flush()
+    saved = os.dup(STDOUT)
+    own = _descriptor(before) == STDOUT
+    kept = os.fdopen(os.dup(STDOUT), "w", encoding=before.encoding, errors=before.errors) if own else before
+    _send_to_stderr()
+    sys.stdout = sys.stderr or os.fdopen(os.open(os.devnull, os.O_WRONLY), "w")
+    _results.append(kept)
+    try:
+        yield
+    finally:
+        if not (own and before is sys.__stdout__):
+            kept.flush()
+            _results.clear()
+            sys.stdout = before
+            _flush_compiled()
+            os.dup2(saved, STDOUT)
+            os.close(saved)
+
+
+def _descriptor(stream: TextIO) -> int | None:
+    with suppress(AttributeError, UnsupportedOperation):
+        return stream.fileno()
+    return None
+
+
+def _send_to_stderr() -> None:
+    """Let the descriptor of standard output lead to standard error, or nowhere if that was closed."""
+    try:
+        os.dup2(STDERR, STDOUT)
+    except OSError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), STDOUT)
+
+
+def _flush_compiled() -> None:
+    """Write out what compiled code has in its buffers."""
+    import ctypes
+
+    ctypes.CDLL(None).fflush(None)
 
 
 class Messages:
@@ -108,7 +175,8 @@ def say_columns(task: Task, held: int = 0) -> None:
 
 def write_table(table: pa.Table, out: Path | None, folder: RunFolder, safe: bool) -> None:
     """Write predictions to a file, or to standard output as CSV."""
-    sink = pa.output_stream(sys.stdout.buffer) if out is None else pa.BufferOutputStream()
+    stream: Any = results()
+    sink = pa.output_stream(stream.buffer) if out is None else pa.BufferOutputStream()
     if out is None or out.suffix == ".csv":
         csv.write_csv(_escape_text(table, safe), sink, CSV)
     else:
@@ -173,7 +241,7 @@ def say_environment(folder: Path) -> None:
 
 def show(content: dict[str, Any], text: str, as_json: bool) -> None:
     """Print a result, as JSON or as text."""
-    print(json.dumps(content, allow_nan=False) if as_json else printable(text))
+    print(json.dumps(content, allow_nan=False) if as_json else printable(text), file=results())
 
 
 def say(text: str) -> None:

@@ -4,13 +4,16 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import FrameType
+from typing import Any
+
+from ckcv_ray.cli.output import results_descriptor
+from ckcv_ray.cli.signals import heeded
 
 PACKAGE = Path(__file__).resolve().parents[1]
 FINAL = {0, 2, 3, 4}  # done, or a restart would end the same way
-STOPS = {signal.SIGINT, signal.SIGTERM}
 
 
 def without(arguments: Sequence[str], option: str) -> list[str]:
@@ -25,20 +28,31 @@ def without(arguments: Sequence[str], option: str) -> list[str]:
 def persist(arguments: Sequence[str], times: int, say: Callable[[str], None]) -> int:
     """Run ``ckcv ARGUMENTS``, with at most ``times`` restarts if killed or unfinished; return its exit code.
 
-    Ctrl-C and SIGTERM are forwarded and end it without a restart. This process cannot restart itself if it is
-    killed: whatever started it, such as Ray's job manager, has to do that.
+    Signals that ask it to stop are forwarded and end it without a restart. This process cannot restart itself
+    if it is killed: whatever started it, such as Ray's job manager, has to do that.
     """
-    path = os.pathsep.join(filter(None, (str(PACKAGE.parent), os.environ.get("PYTHONPATH"))))
-    command, environment = (
-        [sys.executable, "-m", "ckcv_ray", *arguments],
-        {**os.environ, "PYTHONPATH": path},
-    )
     for left in range(times, -1, -1):
-        code, stopped = _wait(subprocess.Popen(command, env=environment))
+        code, stopped = _wait(start(arguments))
         if stopped or code in FINAL or not left:
             break
         say(f"ended with exit code {code}: restart {times - left + 1} of at most {times}")
     return code if code >= 0 else 128 - code
+
+
+def start(
+    arguments: Sequence[str], environment: Mapping[str, str] | None = None, **options: Any
+) -> subprocess.Popen[bytes]:
+    """Start ``ckcv ARGUMENTS`` as a process of its own, with our standard output.
+
+    Args:
+        arguments: of the command line.
+        environment: additional variables.
+        options: of ``Popen``.
+    """
+    path = os.pathsep.join(filter(None, (str(PACKAGE.parent), os.environ.get("PYTHONPATH"))))
+    given = {**os.environ, "PYTHONPATH": path, **(environment or {})}
+    command = [sys.executable, "-m", "ckcv_ray", *arguments]
+    return subprocess.Popen(command, env=given, stdout=results_descriptor(), **options)
 
 
 def _wait(child: subprocess.Popen[bytes]) -> tuple[int, bool]:
@@ -49,7 +63,7 @@ def _wait(child: subprocess.Popen[bytes]) -> tuple[int, bool]:
         signals.append(number)
         child.send_signal(number)
 
-    before = {number: signal.signal(number, forward) for number in STOPS}
+    before = {number: signal.signal(number, forward) for number in heeded()}
     try:
         return child.wait(), bool(signals)
     finally:

@@ -17,6 +17,7 @@ from ckcv_ray.cli.output import console, say, say_columns, say_environment, show
 from ckcv_ray.cli.restart import persist, without
 from ckcv_ray.cli.signals import saving
 from ckcv_ray.cli.study_options import study_of
+from ckcv_ray.cli.supervise import require_supervision
 from ckcv_ray.data.repeats import count_repeats
 from ckcv_ray.engine.aggregator import Aggregator
 from ckcv_ray.engine.backend import choose_backend, ray_address
@@ -105,6 +106,7 @@ def run(
     if resume_until_done:
         arguments = [*without(sys.argv[1:], "--resume-until-done"), *([] if yes else ["--yes"])]
         raise typer.Exit(persist(arguments, resume_until_done, say))
+    require_supervision(study.learner, execution.fit_timeout)
     work = checked(Job(study, data.task, folder, data.test))
     if retry_failed:
         reopen(work.problem, folder)
@@ -138,6 +140,7 @@ def plan(
         ckcv plan patients.csv --target outcome --certify nested
         ckcv plan twonorm:2000:0 --n-splits 500 --workers 1,16
     """
+    require_supervision(study.learner)
     counts = parse_workers(workers) if workers else PLANNED
     problem = Problem.of(study, data.task)
     _say_cautions(problem)
@@ -240,7 +243,10 @@ def _run(work: Work, out: Path, execution: Execution, yes: bool) -> Result:
     say_columns(work.problem.task, work.problem.all_rows.n - work.problem.task.n)
     _say_cautions(work.problem)
     with saving(out) as signals:
-        expected = estimate(work.problem)
+        with signals:
+            expected = estimate(work.problem)
+        if signals.stop():
+            raise KeyboardInterrupt
         _confirm(expected, execution, yes)
         with signals, Display(console) as display:
             watched = work._replace(expected=expected, listen=display, stop=signals.stop)

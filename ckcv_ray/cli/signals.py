@@ -1,31 +1,38 @@
-"""Handling of Ctrl-C and SIGTERM during a computation."""
+"""Handling of Ctrl-C, SIGTERM, SIGHUP and SIGUSR1 during a computation."""
 
 import os
 import signal
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from time import monotonic
 from types import FrameType
 
 import typer
 
 from ckcv_ray.cli.output import say
+from ckcv_ray.learners.watch import supervised
+
+NAMES = ("SIGINT", "SIGTERM", "SIGHUP", "SIGUSR1")  # the last is what schedulers send before they kill
+STOPS = tuple(getattr(signal, name) for name in NAMES if hasattr(signal, name))
+MAY_BE_IGNORED = {"SIGHUP", "SIGUSR1"}  # as by nohup
+REPEAT_SECONDS = 0.3  # a signal to a group of processes also comes from the one that forwards it
 
 
 class Signals:
-    """Handlers for Ctrl-C and SIGTERM: the first signal requests a stop, the second interrupts at once.
+    """Handlers of the signals in ``STOPS``: the first one requests a stop, the second interrupts at once.
 
-    An exception raised from a handler can surface anywhere, even inside a library that swallows it. So the
-    first signal only sets a flag, which the driver reads between batches.
+    Those that the process was started to ignore, as by nohup, are ignored. An exception raised from a handler
+    can surface anywhere, even inside a library that swallows it. So the first signal only sets a flag, which
+    the driver reads between batches.
     """
 
     def __init__(self) -> None:
         self.received: int | None = None
+        self._received_at = 0.0
 
     def __enter__(self) -> "Signals":
-        self.previous = {
-            number: signal.signal(number, self.note) for number in (signal.SIGINT, signal.SIGTERM)
-        }
+        self.previous = {number: signal.signal(number, self.note) for number in heeded()}
         return self
 
     def __exit__(self, *error: object) -> None:
@@ -35,14 +42,23 @@ class Signals:
     def note(self, number: int, frame: FrameType | None) -> None:
         """Remember the signal; interrupt if it is not the first."""
         if self.received is not None:
-            raise KeyboardInterrupt
-        self.received = number
+            if monotonic() - self._received_at > REPEAT_SECONDS:
+                raise KeyboardInterrupt
+            return
+        self.received, self._received_at = number, monotonic()
         with suppress(OSError):
             os.write(2, b"stopping: saving completed work (repeat to stop at once)\n")
 
     def stop(self) -> bool:
-        """Return whether a signal was received."""
-        return self.received is not None
+        """Return whether a signal was received, or the process that supervises this one has ended."""
+        watch = supervised()
+        return self.received is not None or (watch is not None and watch.orphaned)
+
+
+def heeded() -> list[signal.Signals]:
+    """Return the signals that ask a command to stop, without those that it was started to ignore."""
+    ignored = [number for number in STOPS if signal.getsignal(number) == signal.SIG_IGN]
+    return [number for number in STOPS if number not in ignored or number.name not in MAY_BE_IGNORED]
 
 
 @contextmanager

@@ -103,8 +103,8 @@ def warm_up(inputs: Inputs) -> None:
     with one_thread(), suppress(Exception), contain():  # evaluations that count report errors
         block = problem.learner.prepare(inputs.shared, few, few)
         for path in np.unique(problem.learner_of_paths, return_index=True)[1].tolist():
-            key = problem.run_id, "warm up", path
-            with suppress(Exception), contain(), watch_fit(key, f"of {len(few)} rows, to begin with"):
+            key, text = (problem.run_id, "warm up", path), f"on {len(few)} rows, to begin with"
+            with suppress(Exception), contain(), watch_fit(key, text, attempts=1):
                 problem.totals_of(block.fit(path, 1), problem.measure_of(few), 1)
 
 

@@ -11,8 +11,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, BinaryIO, NamedTuple
 
+from ckcv_ray.errors import counted
+
 VARIABLE = "CKCV_SUPERVISED"
-ATTEMPTS = 2  # times that a fit may end the process
+ATTEMPTS = 2  # times that a fit may end the process before it has failed
 NOTE_BYTES = 4096
 MOST_SHOWN = 1000
 
@@ -29,6 +31,7 @@ class Note(NamedTuple):
         key: of the fit, the same when it is repeated; empty outside of fits.
         text: the fit in words.
         fits: number of fits that the time limit is multiplied by.
+        attempts: times that the fit may end the process.
         done: whether the process has done all that it was asked to.
     """
 
@@ -36,6 +39,7 @@ class Note(NamedTuple):
     key: str = ""
     text: str = ""
     fits: int = 1
+    attempts: int = ATTEMPTS
     done: bool = False
 
 
@@ -56,11 +60,11 @@ class Watch:
         """Whether the process that supervises has ended."""
         return os.getppid() != self._parent
 
-    def check(self, key: str) -> None:
+    def check(self, key: str, attempts: int) -> None:
         """Raise LostError if a fit has ended the process as often as it may."""
         reasons = self._lost.get(key, [])
-        if len(reasons) >= ATTEMPTS:
-            raise LostError(f"it ended the process {len(reasons)} times: {'; '.join(reasons)}")
+        if len(reasons) >= attempts:
+            raise LostError(f"it ended the process {counted(len(reasons), 'time')}: {'; '.join(reasons)}")
 
     def write(self, note: Note) -> None:
         """Write the current note."""
@@ -88,13 +92,14 @@ def accept_supervision() -> None:
 
 
 @contextmanager
-def watch_fit(key: Any, text: str, fits: int = 1) -> Iterator[None]:
+def watch_fit(key: Any, text: str, fits: int = 1, attempts: int = ATTEMPTS) -> Iterator[None]:
     """Let the supervising process know of a fit inside the context.
 
     Args:
         key: what tells the fit from all others of the command.
         text: the fit in words.
         fits: number of fits that a limit of time is multiplied by.
+        attempts: times that it may end the process.
 
     Raises:
         LostError: it has ended the process as often as it may.
@@ -103,8 +108,8 @@ def watch_fit(key: Any, text: str, fits: int = 1) -> Iterator[None]:
         yield
         return
     name = str(key)
-    watch.check(name)
-    watch.write(Note(key=name, text=text, fits=fits))
+    watch.check(name, attempts)
+    watch.write(Note(key=name, text=text, fits=fits, attempts=attempts))
     try:
         yield
     finally:

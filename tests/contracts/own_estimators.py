@@ -9,10 +9,13 @@ import signal
 import subprocess
 import sys
 import warnings
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
+
+FEW = 24  # rows on which an estimator is tried before the evaluations
 
 
 class Constant(ClassifierMixin, BaseEstimator):
@@ -200,25 +203,50 @@ class ForksAndExits(Refusing):
         os.waitpid(child, 0)
 
 
-class Crashes(Refusing):
-    """Ends the process by a segmentation fault, in some splits."""
+class InOneSplit(Refusing):
+    """Misbehaves in splits, not where it is tried on a few rows, and only in those of which row 0 says so."""
+
+    def fit(self, X: Any, y: Any) -> "Constant":
+        if self.dummy and len(X) < FEW and X[0, 0] > 0:
+            self.misbehave(X, y)
+        return Constant.fit(self, X, y)
+
+
+class Crashes(InOneSplit):
+    """Ends the process by a segmentation fault."""
 
     def misbehave(self, X: Any, y: Any) -> None:
-        if X[0, 0] > 0:
-            os.kill(os.getpid(), signal.SIGSEGV)
+        os.kill(os.getpid(), signal.SIGSEGV)
 
 
-class ExitsAtOnce(Refusing):
+class ExitsAtOnce(InOneSplit):
     """Ends the process as if all were well."""
 
     def misbehave(self, X: Any, y: Any) -> None:
-        if X[0, 0] > 0:
-            os._exit(0)
+        os._exit(0)
 
 
-class Aborts(Refusing):
+class Aborts(InOneSplit):
     def misbehave(self, X: Any, y: Any) -> None:
         os.abort()
+
+
+class HangsInOneSplit(InOneSplit):
+    """Never returns, and heeds no signal: as compiled code may."""
+
+    def misbehave(self, X: Any, y: Any) -> None:
+        signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
+        sys.setswitchinterval(1e6)
+        while True:
+            pass
+
+
+class HangsWithANote(HangsInOneSplit):
+    """Says so in a file."""
+
+    def misbehave(self, X: Any, y: Any) -> None:
+        Path(os.environ["CKCV_NOTE"]).touch()
+        super().misbehave(X, y)
 
 
 class CrashesAlways(Constant):
@@ -254,3 +282,12 @@ class Prints(Constant):
     def predict(self, X: Any) -> Any:
         print("printed by a prediction")  # noqa: T201
         return super().predict(X)
+
+
+class ExitsWhenMade(Constant):
+    """Ends the process when the command has begun, in a process that another one supervises."""
+
+    def __init__(self, dummy: float = 0.0) -> None:
+        if any(name == "ckcv_ray.learners.watch" and one._watch for name, one in list(sys.modules.items())):
+            os._exit(0)
+        super().__init__(dummy)

@@ -13,7 +13,7 @@ from ckcv_ray.learners.base import Setting
 from ckcv_ray.learners.foreign import contain
 from ckcv_ray.learners.sklearn.allowed import list_classes
 from ckcv_ray.learners.sklearn.packing import unpack
-from ckcv_ray.learners.watch import watch_fit
+from ckcv_ray.learners.watch import LostError, watch_fit
 
 if TYPE_CHECKING:
     from ckcv_ray.learners.sklearn.learner import EstimatorLearner
@@ -85,7 +85,7 @@ def _rows_of_each(task: Task, count: int) -> Index:
 
 
 def _try_to_store(learner: "EstimatorLearner", task: Task, few: Index, setting: Setting) -> bool:
-    """Return whether a model was fitted and stored; False if it could not be fitted to so few rows.
+    """Return whether a model was fitted and stored; False if that may be tried again on more rows.
 
     Raises:
         InputError: it cannot be stored.
@@ -93,12 +93,14 @@ def _try_to_store(learner: "EstimatorLearner", task: Task, few: Index, setting: 
     key = "store", json.dumps(learner.spec), dict(setting), len(few)
     text = f"on {len(few)} rows, to try whether its models can be stored"
     try:
-        with contain(), watch_fit(key, text):
+        with contain(), watch_fit(key, text, attempts=1):
             model, _ = learner.fitted(task, few, setting)
+    except LostError:  # on more rows it may end the process again
+        return True
     except Exception:  # any error of the estimator: evaluations will meet it again, and record it
         return False
     try:
-        with contain(), watch_fit(key, text):
+        with contain(), watch_fit(key, text, attempts=1):
             unpack(model.content, task.X.shape[1], list_classes(learner.spec))
     except Exception as error:  # skops raises errors of all kinds
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
