@@ -110,7 +110,8 @@ def columns_of(
     Raises:
         InputError: the data cannot be read.
     """
-    columns = read(source, ida_file, reading)
+    names = [name for name in (target, group, *asked.categorical) if name is not None]
+    columns = read(source, ida_file, reading, names=names)
     left_out = [*(_names(drop) or []), *([row_id] if row_id else [])]
     return Chosen(columns, target, _names(features), left_out, source, group, asked, ida_file, reading)
 

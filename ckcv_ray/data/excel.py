@@ -1,6 +1,7 @@
 """Reader of Excel workbooks, by openpyxl (the extra ``excel``)."""
 
 import zipfile
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -87,7 +88,8 @@ def _columns(sheet: Any, path: Path) -> pa.Table:
 
 def _array(values: list[Any]) -> pa.Array:
     """Return cells as a column; of several types, as text."""
-    try:
-        return pa.array(values)
-    except (pa.ArrowException, OverflowError):
-        return pa.array([None if value is None else str(value) for value in values])
+    mixed = len(kinds := set(map(type, values)) - {type(None)}) > 1 and bool in kinds  # True is no 1
+    if not mixed:
+        with suppress(pa.ArrowException, OverflowError):
+            return pa.array(values)
+    return pa.array([None if value is None else str(value) for value in values])

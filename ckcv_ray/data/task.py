@@ -6,7 +6,7 @@ no other code has to check again.
 
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -62,6 +62,7 @@ from ckcv_ray.data.schema import (
     some,
     unique_names,
 )
+from ckcv_ray.data.text import find_alike
 from ckcv_ray.errors import InputError, counted
 from ckcv_ray.validation import as_array, as_path, expect
 
@@ -356,6 +357,7 @@ def read(
     ida_file: str | Path | None = None,
     reading: Reading = AS_IT_IS,
     raw: bool = False,
+    names: Collection[str] = (),
 ) -> named.Columns:
     """Read the columns of a file (CSV, Parquet, Feather, Excel, NPZ, svmlight) or of a named set.
 
@@ -365,6 +367,8 @@ def read(
         reading: what the file does not say about itself.
         raw: whether cells of text tables are taken as they are written: for rows that are matched to a task,
             which says what its columns hold.
+        names: columns whose values are names, of classes, groups or categories, besides those called like a
+            target: ``learning_task`` refuses them if two texts of a text table have become one value.
 
     Raises:
         InputError: the source does not exist or cannot be read.
@@ -380,7 +384,7 @@ def read(
         raise InputError(
             f"{name!r} is neither a file ending in {', '.join(SUFFIXES)} nor a named set ({named.FORMS})"
         )
-    return named.Columns(read_file(path, reading, raw), None)
+    return named.Columns(read_file(path, reading, raw, {*TARGETS, *names}), None)
 
 
 def read_task(
@@ -402,7 +406,8 @@ def read_task(
     Raises:
         InputError: the source cannot be read or learned from.
     """
-    columns = read(source, ida_file)
+    names = [name for name in (target, group, *asked.categorical) if name is not None]
+    columns = read(source, ida_file, names=names)
     task = learning_task(columns.learn, target, features, drop, str(source), group, asked)
     return task, make_test_rows(columns.test, task)
 
@@ -463,6 +468,11 @@ def stored_task(
         raise InputError(
             f"the table has {counted(columns.num_rows, 'row')}: at least {LEAST_ROWS} are needed"
         )
+    names_in = {} if numbers else {target: f"the target {target!r}"}
+    for name in (group, *(name for name in asked.categorical if name in chosen)):
+        names_in |= {} if name is None else {name: f"column {name!r}"}
+    for name, called in names_in.items():
+        check_alike(columns.field(name), called)
     y: Target
     classes, y = ((), numbers_of(columns[target], target)) if numbers else classes_of(columns[target], target)
     groups = None if group is None else group_numbers(columns[group], group)
@@ -495,6 +505,17 @@ def stored_task(
 def _forms(schema: Schema) -> Schema | None:
     """Return how columns of numbers without gaps are understood, if any were written in some form."""
     return schema if any(one.form or one.lenient for one in schema) else None
+
+
+def check_alike(column: pa.Field, called: str) -> None:
+    """Raise InputError if two names in a column of a text table have become one."""
+    if alike := find_alike(column):
+        kind = "number" if pa.types.is_integer(column.type) or pa.types.is_floating(column.type) else "value"
+        one, other = (repr(text[:40]) for text in alike)
+        raise InputError(
+            f"{called} has {one} and {other}, which are one {kind} and two names: write them alike if they "
+            f"mean the same, else as words, such as 'no. {alike[0][:40]}'"
+        )
 
 
 def rows_of(X: Any, task: Task) -> Rows:

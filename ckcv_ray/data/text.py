@@ -5,13 +5,18 @@ reading is possible: else the file is refused, with the option that says it.
 """
 
 import codecs
+import json
 import re
+from collections.abc import Collection
+from csv import reader
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyarrow import csv
 
+from ckcv_ray.data.forms import bare
 from ckcv_ray.data.limits import LINE_BYTES, check_bytes, check_size
 from ckcv_ray.errors import InputError
 
@@ -19,21 +24,28 @@ COMPRESSED = {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd"}
 SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
 SAMPLE_LINES = 100
 COMMA = b"comma"  # metadata of a table with decimal commas
+ALIKE = b"alike"  # metadata of a column: two texts of it that have become one value
 SAYS_SEPARATOR = re.compile(rb"sep=([^\r\n])\r?\n")  # a first line of spreadsheets
 UTF32 = (codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE)
 UTF16 = {codecs.BOM_UTF16_LE: "utf-16-le", codecs.BOM_UTF16_BE: "utf-16-be"}
-ENCODINGS = ("utf-8", "cp1252", "latin-1")  # the last two are what spreadsheets of western Europe write
+ENCODINGS = ("cp1252", "latin-1")  # what spreadsheets of western Europe write
 DECIMAL_COMMA = re.compile(rb"(?:^|[;\t|\n])\"?[+-]?\d+,(?:\d{1,2}|\d{4,})\"?(?=[;\t|\r\n]|$)")
 
 
-def read_text(path: Path, separator: str | None = None, raw: bool = False) -> pa.Table:
+def read_text(
+    path: Path, separator: str | None = None, raw: bool = False, named: Collection[str] = ()
+) -> pa.Table:
     """Read the columns of a text table, whose first line names them.
+
+    A column of ``named`` in which two texts become one value, such as 01 and 1, says so in its metadata: see
+    ``find_alike``.
 
     Args:
         path: a file, perhaps compressed, as its suffix says.
         separator: of the columns; None to find it.
         raw: whether all cells are taken as they are written, as text; else the cells of a column decide
             together what they are.
+        named: columns whose values are names, of classes and groups, where every character may count.
 
     Raises:
         InputError: it is too large, no text, or may be read in several ways.
@@ -54,6 +66,9 @@ def read_text(path: Path, separator: str | None = None, raw: bool = False) -> pa
         if raw:
             with csv.open_csv(pa.BufferReader(content), **options) as opened:
                 taken = {"column_types": dict.fromkeys(opened.schema.names, pa.string())}
+        else:
+            watched = _find_names(content, separator, named)
+            taken["column_types"] = dict.fromkeys(watched, pa.string())
         convert = csv.ConvertOptions(**taken)
         columns = csv.read_csv(pa.BufferReader(content), **options, convert_options=convert)
     except pa.ArrowInvalid as error:
@@ -64,8 +79,59 @@ def read_text(path: Path, separator: str | None = None, raw: bool = False) -> pa
             f"line has to name the columns, without a title or remarks above; or say --separator, which is "
             f"{separator!r} here"
         ) from None
+    if not raw:
+        decimal = {name: taken[name] for name in ("strings_can_be_null", "decimal_point")}
+        for i in (i for i, name in enumerate(columns.column_names) if name in watched):
+            columns = columns.set_column(i, *_understand(columns.field(i), columns.column(i), decimal))
     columns = columns.rename_columns([column.strip() for column in columns.column_names])
     return columns.replace_schema_metadata({COMMA: b"yes"} if comma else None)
+
+
+def find_alike(column: pa.Field) -> tuple[str, str] | None:
+    """Return two different texts of a column that have become one value; None if none have."""
+    alike = (column.metadata or {}).get(ALIKE)
+    return None if alike is None else tuple(json.loads(alike))
+
+
+def _find_names(content: bytes, separator: str, named: Collection[str]) -> list[str]:
+    """Return the names of some columns as the first line writes them, which may be with spaces."""
+    line = content[:LINE_BYTES].split(b"\n", 1)[0].decode(errors="replace")
+    names = next(reader([line], delimiter=separator), [])
+    return [name for name in names if name.strip() in set(named)]
+
+
+def _understand(field: pa.Field, column: pa.ChunkedArray, options: dict[str, Any]) -> tuple[pa.Field, Any]:
+    """Return a column of text as what its cells are together, as Arrow decides it for other columns."""
+    texts = column.combine_chunks().dictionary_encode()
+    if isinstance(texts, pa.ChunkedArray) or not len(texts.dictionary):
+        return pa.field(field.name, pa.null()), pa.nulls(len(column))
+    sink = pa.BufferOutputStream()
+    csv.write_csv(pa.table({"": texts.dictionary}), sink, csv.WriteOptions(quoting_style="all_valid"))
+    written = sink.getvalue()
+    reading = {
+        "read_options": csv.ReadOptions(block_size=written.size + 1, use_threads=False),
+        "parse_options": csv.ParseOptions(newlines_in_values=True),
+        "convert_options": csv.ConvertOptions(**options),
+    }
+    values = csv.read_csv(pa.BufferReader(written), **reading).column(0).combine_chunks()
+    if pa.types.is_string(values.type):
+        return field, column
+    alike = _find_pair(texts.dictionary, values)
+    metadata = None if alike is None else {ALIKE: json.dumps(alike)}
+    return pa.field(field.name, values.type, metadata=metadata), values.take(texts.indices)
+
+
+def _find_pair(texts: pa.Array, values: pa.Array) -> tuple[str, str] | None:
+    """Return two texts, different but for spaces, that have one value; None if there are none."""
+    if pa.types.is_floating(values.type):
+        values = pc.add(values, 0.0)  # -0.0 and 0.0 are one number
+    if pc.count_distinct(values).as_py() == len(values) - values.null_count:
+        return None
+    first: dict[Any, str] = {}
+    for text, value in zip(texts.to_pylist(), values.to_pylist(), strict=True):
+        if value is not None and value == value and first.setdefault(value, bare(text)) != bare(text):
+            return first[value], bare(text)
+    return None
 
 
 def _check_separator(separator: str | None) -> None:
@@ -135,13 +201,26 @@ def _utf8(content: bytes, name: str) -> bytes:
             except UnicodeDecodeError:
                 raise InputError(f"{name} begins as text in UTF-16, and is none: save it in UTF-8") from None
     content = content.removeprefix(codecs.BOM_UTF8)
+    if _is_utf8(content):
+        return content
     for encoding in ENCODINGS:
         try:
-            text = content.decode(encoding)
+            return content.decode(encoding).encode()
         except UnicodeDecodeError:
             continue
-        return content if encoding == "utf-8" else text.encode()
     raise AssertionError("latin-1 reads everything")
+
+
+def _is_utf8(content: bytes) -> bool:
+    """Return whether text is in UTF-8, without holding all of it as characters, of up to four bytes each."""
+    decoder = codecs.getincrementaldecoder("utf-8")()
+    try:
+        for at in range(0, len(content), LINE_BYTES):
+            decoder.decode(content[at : at + LINE_BYTES])
+        decoder.decode(b"", final=True)
+    except UnicodeDecodeError:
+        return False
+    return True
 
 
 def _separator(content: bytes, name: str) -> str:

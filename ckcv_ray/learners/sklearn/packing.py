@@ -41,8 +41,20 @@ def pack(estimator: Any) -> bytes:
     Search trees of neighbours are left out, and built again by ``unpack``: nothing could check one.
     """
     import skops.io
+    from skops.io import _persist
 
+    _persist.ZipFile = Undated
     return _canonical(skops.io.dumps(_without_search_tree(estimator)))
+
+
+class Undated(zipfile.ZipFile):
+    """An archive without dates, which cannot be before 1980 in one: a computer's clock may be."""
+
+    def writestr(self, name: Any, *content: Any, **options: Any) -> None:
+        """Write a file, as skops does, who names it by text."""
+        super().writestr(
+            zipfile.ZipInfo(name, NO_DATE) if isinstance(name, str) else name, *content, **options
+        )
 
 
 def unpack(content: bytes, n_features: int, classes: Iterable[str] | None = None) -> Any:
