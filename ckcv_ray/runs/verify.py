@@ -253,6 +253,12 @@ def _nested(
     except InputError as error:  # about the rows in the folder, which the user did not pass
         yield str(error)
         return
+    if (refused := problem.refused) is not None and len(problems) != len(nested.members):
+        yield (
+            f"there are models of {len(nested.members)} outer splits, and split {refused.split} is refused: "
+            f"{len(problems)} are used"
+        )
+        return
     inside, winners = list[Verification](), list[Setting]()
     for i, (member, inner) in enumerate(zip(nested.members, problems, strict=True)):
         inner_folder = folder.inner(i)
@@ -273,7 +279,7 @@ def _nested(
     if len(winners) == len(nested.members):
         yield from refitted_differences(nested, problem, winners, result.trusted, exact)
         result.recomputed.append(f"{len(winners)} nested models, fitted again")
-        if (refused := problem.refused) is not None:
+        if refused is not None:
             before = counted(refused.split, "split")
             result.recomputed.append(
                 f"that outer split {refused.split} of {problem.study.outer_splits} is refused: claims are "
