@@ -220,7 +220,7 @@ def _unfinished(folder: RunFolder, aggregator: Aggregator) -> tuple[dict[str, An
     leading = f"{best}, L_MS {at_most(l_ms)}" if l_ms is not None else "no complete candidate"
     text = (
         f"run {problem.run_id} is not finished: {at.computed:,} of {at.planned:,} evaluations computed, "
-        f"{at.dropped:,} dropped, {at.failed:,} failed\n{_inner_finished(folder, problem.outer_splits)}"
+        f"{at.dropped:,} dropped, {at.failed:,} failed\n{_inner_finished(folder, problem)}"
         f"best so far: {leading}\n"
         + (
             "it is running"
@@ -261,12 +261,14 @@ def _say_cautions(problem: Problem) -> None:
         say(plain(sentence))
 
 
-def _inner_finished(folder: RunFolder, outer_splits: int) -> str:
+def _inner_finished(folder: RunFolder, problem: Problem) -> str:
     """Return a line on the inner selections, if the certification has them."""
-    if not outer_splits:
+    if problem.study.outer_splits is None:
         return ""
-    finished = sum(folder.inner(i).finished for i in range(outer_splits))
-    return f"inner selections: {finished} of {outer_splits} finished\n"
+    there = folder.outer_splits()
+    finished = sum(folder.inner(i).finished for i in folder.begun_splits())
+    every = there if problem.may_use(there) else problem.study.outer_splits
+    return f"inner selections: {finished} of {every} finished\n"
 
 
 def _confirm(expected: Estimate, execution: Execution, yes: bool) -> None:

@@ -292,6 +292,12 @@ def _nested(
     except InputError as error:  # about the rows in the folder, which the user did not pass
         yield str(error)
         return
+    if (refused := problem.refused) is not None and len(problems) != len(nested.members):
+        yield (
+            f"there are models of {len(nested.members)} outer splits, and split {refused.split} is refused: "
+            f"{len(problems)} are used"
+        )
+        return
     inside, winners = list[Verification](), dict[int, Setting]()
     for i, inner in enumerate(problems):
         inner_folder = folder.inner(i)
@@ -308,7 +314,7 @@ def _nested(
             winners[i] = inner.learner.setting(*candidates.winning_position(table))
     result.add_inner(inside)
     checks.check_nested(winners)
-    if (refused := problem.refused) is not None:
+    if refused is not None:
         before = counted(refused.split, "split")
         result.recomputed.append(
             f"that outer split {refused.split} of {problem.study.outer_splits} is refused: claims are about "

@@ -90,8 +90,12 @@ class RunFolder:
 
     def outer_splits(self) -> int:
         """Return the number of outer splits of a nested certification: all that were ever begun."""
+        return 1 + max(self.begun_splits(), default=-1)
+
+    def begun_splits(self) -> list[int]:
+        """Return the outer splits that have a folder."""
         found = [INNER_NAME.fullmatch(name) for name in self.files.folders(INNER)]
-        return 1 + max((int(match[1]) for match in found if match), default=-1)
+        return [int(match[1]) for match in found if match]
 
     def lacks_outer_splits(self, problem: Problem | Assessment) -> bool:
         """Return whether the problem has more outer splits than there are, or than the study there says.

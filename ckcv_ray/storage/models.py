@@ -47,9 +47,11 @@ def read(files: Files, problem: Problem, k: int) -> Models:
     """
     n_splits = problem.size_of(k).n_splits
     models = Models(_read_table(files, MODELS, problem.task, problem, k, n_splits))
-    if problem.study.outer_splits is not None:
-        outer = problem.outer.sizes[0]
-        nested = _read_table(files, NESTED, problem.task, problem, outer.k, outer.n_splits)
+    if (outer := problem.study.outer) is not None:
+        with formats.undamaged(files, NESTED):
+            there = formats.rows_in(files, NESTED)
+        used = there if problem.may_use(there) else outer.n_splits
+        nested = _read_table(files, NESTED, problem.task, problem, outer.parts, used)
         models = replace(models, nested=nested)
     if problem.held is not None:
         refit = _read_table(files, REFIT, problem.task, problem, k, 1)

@@ -16,7 +16,7 @@ from ckcv_ray.core.resampling import FoldSize, Outer, Resampling, Split, check_f
 from ckcv_ray.core.schedule import Stage
 from ckcv_ray.core.selection import Leader
 from ckcv_ray.data.grouping import Groups, rows_of_units
-from ckcv_ray.data.schema import Index, some
+from ckcv_ray.data.schema import LEAST_OF_CLASS, Index, some
 from ckcv_ray.data.task import Task, TestRows
 from ckcv_ray.errors import InputError, counted
 from ckcv_ray.learners.base import ChecksModels, Setting
@@ -121,8 +121,8 @@ class Problem(Learned):
             _check_outer(study, study.outer, learned.n_units, task.unit)
         name = run_id(study, identify_data(task, learned))
         made = cls(study, learned, task, held, sizes, name, study.resampling)
-        if study.outer is not None:
-            learned.check_part(made._outer_rows(0))  # if the first one is refused, there is no claim
+        if study.outer is not None and made.refusal(0) is not None:  # then there is no claim
+            learned.check_part(made._outer_rows(0))
         return made
 
     def check_models(self) -> None:
@@ -215,11 +215,25 @@ class Problem(Learned):
     @cached_property
     def refused(self) -> Refused | None:
         """The first outer split that leaves too few rows of a class to learn from; None if there is none."""
-        for split in range(self.study.outer_splits or 0):
-            rows = self._outer_rows(split)
-            if (number := self.task.scarce_class(rows)) is not None:
-                return Refused(split, number, int(np.sum(self.task.y[rows] == number)))
-        return None
+        splits = range(self.study.outer_splits or 0) if self._may_refuse else ()
+        return next(filter(None, map(self.refusal, splits)), None)
+
+    def refusal(self, split: int) -> Refused | None:
+        """Return why an outer split is refused; None if it is not."""
+        if not self._may_refuse:
+            return None
+        rows = self._outer_rows(split)
+        if (number := self.task.scarce_class(rows)) is None:
+            return None
+        return Refused(split, number, int(np.sum(self.task.y[rows] == number)))
+
+    def may_use(self, count: int) -> bool:
+        """Return whether this many outer splits may be those that are used: all, or up to a refused one.
+
+        At most one split is drawn, however many the study names.
+        """
+        asked = self.study.outer_splits or 0
+        return count == asked or (0 < count < asked and self.refusal(count) is not None)
 
     @property
     def outer_splits(self) -> int:
@@ -292,6 +306,15 @@ class Problem(Learned):
 
     def _count_classes(self, rows: Index) -> Index:
         return np.bincount(self.task.y[rows], minlength=self.task.n_classes)
+
+    @cached_property
+    def _may_refuse(self) -> bool:
+        """Whether an outer estimate set can hold so many rows of a class that too few are left."""
+        outer = self.study.outer
+        if outer is None:
+            return False
+        estimated = self.most_rows_in(outer.sizes(self.task.n_units)[0].n_select)
+        return self.task.rarest_class_rows < estimated + LEAST_OF_CLASS
 
     def _outer_rows(self, number: int) -> Index:
         """Return the training rows of an outer split, refused or not."""

@@ -9,14 +9,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 from claimed import run
-from conftest import Ran
+from conftest import Ran, blobs
 from numpy.typing import NDArray
-from pyarrow import csv
+from pyarrow import csv, parquet
 
 from ckcv_ray import Result, Study, Task
 from ckcv_ray.claims.certificate import Certificate
 from ckcv_ray.claims.wording import share_statement
 from ckcv_ray.core.bounds import bound_table, reported_bound, safe_table
+from ckcv_ray.core.resampling import Outer
+from ckcv_ray.data import task as data
 from ckcv_ray.engine.forecast import plan_problem
 from ckcv_ray.errors import InputError
 from ckcv_ray.reports import report
@@ -158,6 +160,49 @@ def test_claims_by_class_are_about_the_same_splits() -> None:
 def test_nothing_is_claimed_if_the_first_split_is_refused() -> None:
     with pytest.raises(InputError, match=r"fewer than 2 of one class: .* another seed would void"):
         Problem.of(STUDY, refused_at(0))
+
+
+def test_opening_a_folder_draws_no_more_than_one_outer_split(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However many splits its study names: the others are drawn when the run is verified."""
+    run(STUDY, refused_at(3), tmp_path / "run")
+    drawn: list[int] = []
+    split = Outer.split
+    monkeypatch.setattr(Outer, "split", lambda *given: drawn.append(given[3]) or split(*given))
+    assert load_run(tmp_path / "run").certificate.refused is not None
+    assert drawn == [0, 3]
+    drawn.clear()
+    balanced = Problem.of(STUDY, blobs(60))
+    assert (balanced.refused, balanced.outer_splits, drawn) == (None, 6, [])
+
+
+def test_an_unfinished_run_says_how_many_inner_selections_there_are(
+    ckcv: Callable[..., Ran], tmp_path: Path
+) -> None:
+    run(STUDY, refused_at(3), tmp_path / "run")
+    (tmp_path / "run" / "manifest.json").unlink()
+    assert "inner selections: 3 of 3 finished" in ckcv("status", tmp_path / "run")[1]
+
+
+@pytest.mark.parametrize("kept", [[0], [0, 1], [0, 1, 2, 2]])
+def test_other_numbers_of_members_are_not_read(kept: list[int], tmp_path: Path) -> None:
+    out = tmp_path / "run"
+    run(STUDY, refused_at(3), out)
+    file = out / "ensemble" / "nested.parquet"
+    parquet.write_table(parquet.read_table(file).take(kept), file, write_page_checksum=True)
+    assert any("damaged" in sentence or "too" in sentence for sentence in verify(out).differences)
+
+
+def test_members_of_refused_splits_are_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with monkeypatch.context() as changed:
+        changed.setattr(data, "LEAST_OF_CLASS", 0)
+        forged = run(STUDY, refused_at(3), tmp_path / "run")
+    assert forged.nested is not None
+    assert len(forged.nested.members) == 6
+    found = verify(tmp_path / "run").differences
+    assert "there are models of 6 outer splits, and split 3 is refused: 3 are used" in found
+    assert any(sentence.startswith("certificate.json: refused is None") for sentence in found)
 
 
 def test_what_is_planned_is_what_is_computed() -> None:
