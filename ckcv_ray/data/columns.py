@@ -75,18 +75,21 @@ def narrow(schema: Schema, X: Values) -> Schema:
     """
     narrowed: list[Column] = []
     for column, x in zip(schema, X.T, strict=True):
-        known = np.unique(x[~np.isnan(x)])
-        if not len(known):
+        gap = np.isnan(x)
+        if gap.all():
             raise InputError(
                 f"column {column.name!r} is empty in every row that is learned from: {leave_out(column.name)}"
             )
-        levels = tuple(column.levels[int(level)] for level in known) if column.levels else ()
-        narrowed.append(replace(column, levels=levels))
+        rows = np.bincount(x[~gap].astype(np.intp), minlength=len(column.levels)) if column.levels else ()
+        levels = tuple(level for level, count in zip(column.levels, rows, strict=True) if count)
+        narrowed.append(column if levels == column.levels else replace(column, levels=levels))
     return tuple(narrowed)
 
 
 def translate(X: Values, schema: Schema, narrowed: Schema) -> Values:
     """Return rows X [rows, d] of one schema as a narrower one has them: other categories were never seen."""
+    if narrowed == schema:
+        return X
     X = X.copy()
     for i, (column, narrower) in enumerate(zip(schema, narrowed, strict=True)):
         if column.levels != narrower.levels:

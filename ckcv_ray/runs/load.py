@@ -58,7 +58,7 @@ def is_finished(problem: Problem | Assessment, folder: RunFolder) -> bool:
         raise StoreError(f"{str(folder)!r} holds {HOLDS[identity.study.kind]}: choose another --out")
     ours: Any = problem.study
     differences = ours.differences(identity.study)
-    if identity.data_digest != problem.data_digest:
+    if identity.data_digest not in (problem.data_digest, problem.all_rows.digest):
         differences.append("data: another table, or other columns or groups of it")
     reason = "; ".join(differences) or "another version of this package wrote it"
     raise StoreError(f"{str(folder)!r} holds another {problem.study.kind} ({reason}): choose another --out")

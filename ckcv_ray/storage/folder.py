@@ -160,6 +160,11 @@ class RunFolder:
         task = self._task(identity)
         with raising(StoreError, f"{self.files.path(STUDY)} is damaged"):  # or missing, during a repair
             problem = Problem.of(identity.study, task)
+            if problem.data_digest != identity.data_digest:
+                raise StoreError(
+                    f"{str(self)!r} was made by an earlier version, by which rows held out had a part in how "
+                    "columns are understood: run the study again in another folder"
+                )
             _check_canonical(problem, identity)
         return problem
 
@@ -197,7 +202,7 @@ class RunFolder:
             with formats.undamaged(self.files, UNLABELLED):
                 task = task.with_unlabelled(others)
         with formats.undamaged(self.files, DATA):
-            if _digest(identity.study, task) != identity.data_digest:
+            if identity.data_digest not in _digests(identity.study, task):
                 raise StoreError(f"{self.files.path(DATA)} is not the data of this run: its digest differs")
         return task
 
@@ -468,11 +473,14 @@ def _check_canonical(problem: Problem | Assessment, identity: Identity) -> None:
         raise ValueError("its study is not in the canonical form for its data")
 
 
-def _digest(study: Study | Procedure, task: Task) -> str:
-    """Return the digest of the data of a run; see ``Problem.data_digest``."""
-    if task.schema is None or isinstance(study, Procedure):
-        return task.digest
-    return identify_data(task, divide(study, task)[1])
+def _digests(study: Study | Procedure, task: Task) -> Iterator[str]:
+    """Yield the digests that the data of a run may have: by the whole table, and by its learning rows.
+
+    See ``Problem.data_digest``.
+    """
+    yield task.digest
+    if task.schema is not None and isinstance(study, Study):
+        yield identify_data(task, divide(study, task)[1])
 
 
 def _is_temporary(name: str) -> bool:

@@ -4,11 +4,14 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from ckcv_ray import Execution, Job, Study, load_run, run_many, verify
+from ckcv_ray import Execution, Job, Procedure, Study, assess, load_run, run_many, verify
 from ckcv_ray.data.task import Task, learning_task, make_test_rows
-from ckcv_ray.errors import InputError
+from ckcv_ray.errors import InputError, StoreError
+from ckcv_ray.storage import folder as of_folders
 from ckcv_ray.study import Problem
+from ckcv_ray.study import problem as of_problems
 
+SERIAL = Execution("serial")
 DAY = np.datetime64("2026-01-01", "ms")
 SMALL = {"k": 3, "n_splits": 3}
 KINDS = {  # what the columns of a table hold
@@ -62,7 +65,7 @@ def corrupted(table, kinds, rows, seed):
 
 
 def run(study, task, out=None, test=None):
-    (result,) = run_many([Job(study, task, out, test)], Execution("serial"))
+    (result,) = run_many([Job(study, task, out, test)], SERIAL)
     return result
 
 
@@ -190,10 +193,24 @@ def test_a_folder_whose_held_out_rows_differ_from_the_others_is_read_and_verifie
     assert loaded.certificate == result.certificate
     assert loaded.problem.run_id == result.run_id
     assert [claim["classifier"] for claim in loaded.certificate.claims if claim["classifier"] == "full"]
-    assert not verify(tmp_path / "run", refit=1.0, test=test, execution=Execution("serial")).differences
+    assert not verify(tmp_path / "run", refit=1.0, test=test, execution=SERIAL).differences
     for rule in ({"refit": True}, {"full": True}, {"vote": True}):
         X = other.drop_columns("y")
         assert np.array_equal(loaded.predict(X, **rule), result.predict(X, **rule))
+
+
+def test_a_folder_of_an_earlier_version_is_refused_if_its_held_out_rows_decided_something(
+    tmp_path, monkeypatch
+):
+    _, gapped, y, _ = one_gap()
+    with monkeypatch.context() as patched:
+        patched.setattr(of_problems, "identify_data", lambda table, learned: table.digest)
+        patched.setattr(of_folders, "identify_data", lambda table, learned: table.digest)
+        run(GAPPED, Task.of(gapped, y), tmp_path / "run")
+    with pytest.raises(StoreError, match="made by an earlier version, by which rows held out"):
+        load_run(tmp_path / "run")
+    with pytest.raises(StoreError, match="another version of this package wrote it"):
+        run(GAPPED, Task.of(gapped, y), tmp_path / "run")
 
 
 def test_test_rows_have_no_part_in_anything_and_are_scored_as_new_rows():
@@ -209,3 +226,15 @@ def test_test_rows_have_no_part_in_anything_and_are_scored_as_new_rows():
         rows = corrupted(table, kinds, range(40), seed)
         X, y = result.task.rows_from(rows), make_test_rows(rows, task).y
         assert result.test_error == result.ensemble.error_rates(X, y)[0]
+
+
+def test_a_default_of_usual_cross_validation_depends_on_the_kinds_of_columns_alone():
+    """gamma = 1 / d, where d counts a category once and a date by its six parts, whatever the rows hold."""
+    kinds = KINDS["all"]
+    table = a_table(kinds, seed=7)
+    for rows in ((), range(5)):
+        columns = corrupted(table, kinds, rows, 0)
+        result = assess(
+            Procedure.of(learner="svm", resampling="holdout:0.3"), learning_task(columns, "y"), None, SERIAL
+        )
+        assert [entry.settings[0]["gamma"] for entry in result.entries] == [1 / 8]
