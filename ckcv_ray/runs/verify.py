@@ -292,9 +292,11 @@ def _nested(
     except InputError as error:  # about the rows in the folder, which the user did not pass
         yield str(error)
         return
-    if (refused := problem.refused) is not None and len(problems) != len(nested.members):
+    assert checks.models.nested is not None
+    count = len(checks.models.nested.members)
+    if (refused := problem.refused) is not None and len(problems) != count:
         yield (
-            f"there are models of {len(nested.members)} outer splits, and split {refused.split} is refused: "
+            f"there are models of {count} outer splits, and split {refused.split} is refused: "
             f"{len(problems)} are used"
         )
         return
