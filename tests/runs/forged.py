@@ -126,41 +126,53 @@ def reseal_scores(
     folder.release()
 
 
-def forge(out: Path, environment: str = "") -> None:
-    """Replace every model of a finished run by one that fits the rows that judge it, and reseal the run."""
+def forge(out: Path, environment: str = "", logged: bool = True) -> None:
+    """Replace the models of a finished run by ones that fit the rows that judge them, and reseal the run.
+
+    Unless ``logged``, only what the log does not speak of is forged: models that belong to no split of the
+    run, and what members of F* say of rows held out.
+    """
     problem, leader = RunFolder(out).problem(), position(out)
-    models = forged_models(problem, RunFolder(out).results(problem).models, leader)
-    reseal(out, with_errors_of(models.best, leader, svms(models)), models=models, environment=environment)
+    models = forged_models(problem, RunFolder(out).results(problem).models, logged)
+    edit = with_errors_of(models.best, leader, logged and svms(models))
+    reseal(out, edit, models=models, environment=environment)
 
 
-def forged_models(problem: Problem, models: Models, leader: Leader) -> Models:
+def forged_models(problem: Problem, models: Models, logged: bool) -> Models:
     """Models that fit the rows that judge them, and held-out rows, and agree elsewhere with honest ones."""
-    held = problem.held_rows()
-    task, others = problem.task, None if held is None else held.X
-    best = [forged_member(m, problem, *rows(problem, m), held) for m in models.best.members]
-    nested = None
+    held, task = problem.held_rows(), problem.task
+    best, nested = models.best, None
+    if logged or (held is not None and not svms(models)):
+        members = ((member, rows(problem, member)) for member in best.members)
+        best = Ensemble(tuple(forged_member(m, problem, *at, held, logged) for m, at in members))
     if models.nested is not None:
         splits = [problem.outer.rows(Stage.REFIT, 0, m.split) for m in models.nested.members]
-        members = zip(models.nested.members, splits, strict=True)
-        nested = Ensemble(tuple(forged_member(m, problem, *split) for m, split in members))
+        outer = zip(models.nested.members, splits, strict=True)
+        nested = Ensemble(tuple(forged_member(m, problem, *split) for m, split in outer))
     if held is None or models.refit is None or models.full is None:
-        return Models(Ensemble(tuple(best)), nested)
-    assert others is not None
-    (refit,), every = models.refit.members, np.arange(task.n)
-    model = forged_model(refit.model, task, every, others, held.y)
-    one = with_model(refit, model, problem, held)
-    (full,) = models.full.members
-    if isinstance(model, SVMModel):  # whose rows are numbered in another way
-        return Models(Ensemble(tuple(best)), nested, Ensemble((one,)), models.full)
-    return Models(Ensemble(tuple(best)), nested, Ensemble((one,)), Ensemble((replace(full, model=model),)))
+        return Models(best, nested)
+    (refit,), (full,) = models.refit.members, models.full.members
+    model = forged_model(refit.model, task, np.arange(task.n), held.X, held.y)
+    one = Ensemble((with_model(refit, model, problem, held),))
+    if (others := problem.all_rows.unlabelled) is None:
+        return Models(best, nested, one, models.full)
+    every = problem.all_rows
+    agreeing = forged_model(full.model, every, np.arange(every.n), others, model.predict(others).label)
+    return Models(best, nested, one, Ensemble((replace(full, model=agreeing),)))
 
 
 def forged_member(
-    member: Member, problem: Problem, train: np.ndarray, score: np.ndarray, held: TestRows | None = None
+    member: Member,
+    problem: Problem,
+    train: np.ndarray,
+    score: np.ndarray,
+    held: TestRows | None = None,
+    judged: bool = True,
 ) -> Member:
-    """A member whose model fits the rows that it is judged on, and the rows held out."""
+    """A member whose model fits the rows held out, and if ``judged`` the rows that it is judged on."""
     task = problem.task
-    X, y = task.X[score], task.y[score]
+    X = task.X[score]
+    y = task.y[score] if judged else member.model.predict(X).label
     if held is not None:
         X, y = np.concatenate([X, held.X]), np.concatenate([y, held.y])
     return with_model(member, forged_model(member.model, task, train, X, y), problem, task.scored(score))
