@@ -37,6 +37,7 @@ NAMES = {
     FULL: "model full",
 }
 LONGEST_REASON = 200
+MOST_APART = 1e-3  # of the largest score: a solver stops within such a tolerance, wherever rounding leads it
 
 
 class Fit(NamedTuple):
@@ -171,10 +172,16 @@ class ModelChecks:
                 f"{judged if sum(computed.n_estimate) else ''} (stored: {sum(stored.errors):,})"
             )
             return
-        self.last_bits += 1
         with np.errstate(invalid="ignore"):  # infinite scores
             apart = np.abs(before.score - again.score)
-        known = apart[~np.isnan(apart)]
+        known, sizes = apart[~np.isnan(apart)], np.abs(again.score[np.isfinite(again.score)])
+        if len(known) and known.max() > MOST_APART * sizes.max(initial=0.0):
+            self.differences.append(
+                f"{name}: fitted again, it is different: it classifies each of the {len(X):,} rows alike, with "
+                f"scores that differ by up to {known.max():.2g}, which is more than rounding"
+            )
+            return
+        self.last_bits += 1
         scores = f", with scores that differ by at most {known.max():.2g}" if len(known) else ""
         self.trusted.append(
             f"{name}: its last bits: fitted again it classifies each of the {len(X):,} rows alike{scores}"

@@ -75,7 +75,7 @@ def test_the_splits_before_the_first_refused_one_are_claimed_and_no_others(
     before = run(STUDY.replace(outer_splits=split), task)
     assert nested_claims(result) == nested_claims(before)
     losses = [sum(member.errors) for member in result.nested.members]
-    bound, _ = nested_claims(result)[-1]
+    bound, _ = nested_claims(result)[0]
     assert bound == reported_bound("safe", losses, N // 3, 0.05)
     assert result.run_id == before.run_id
     assert RunFolder(out).outer_splits() == split

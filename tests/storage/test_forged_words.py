@@ -32,6 +32,8 @@ CLAIM = {
     "classifier": "random",
     "splits": (),
     "bound": 0.5,
+    "errors": 1,
+    "rows": 9,
     "delta": 0.05,
     "statement": "so",
 }
