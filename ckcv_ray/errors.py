@@ -74,6 +74,8 @@ def raising(kind: type[CKCVError], message: str) -> Iterator[None]:
         yield
     except kind:
         raise
+    except MemoryError:
+        raise kind(f"{message}: reading it needs more memory than there is") from None
     except Exception as error:  # readers raise many kinds: zipfile, EOF, type, key, recursion, Arrow errors
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise kind(f"{message}: {reason}") from None

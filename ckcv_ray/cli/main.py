@@ -197,6 +197,10 @@ def _exits() -> Iterator[None]:
         _fail(error, 4)
     except CKCVError as error:
         _fail(error, 1)
+    except MemoryError:
+        _fail(
+            CKCVError("it needs more memory than there is: take fewer rows or columns, or another machine"), 1
+        )
     except EndedError as error:
         _fail(CKCVError(f"code of an estimator: {error}"), 1)
     except BrokenPipeError:

@@ -1,7 +1,10 @@
 """Command verify."""
 
+import os
 import signal
-from contextlib import nullcontext, suppress
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
@@ -17,10 +20,13 @@ from ckcv_ray.cli.run import Folder, JsonFlag
 from ckcv_ray.cli.signals import Signals
 from ckcv_ray.data.files import AS_IT_IS, Reading
 from ckcv_ray.data.task import read
-from ckcv_ray.errors import StoreError, plain
+from ckcv_ray.errors import InputError, StoreError, plain
+from ckcv_ray.runs.limit import SECONDS
 from ckcv_ray.runs.verify import verify as verify_folder
 from ckcv_ray.storage.folder import RunFolder
 from ckcv_ray.study import Execution
+
+GRACE_SECONDS = 2.0  # in which a verification ends by itself, between two fits
 
 
 @with_options(execution=execution_of)
@@ -39,6 +45,14 @@ def verify(
         str | None,
         option("Test rows that the run measured its ensemble on: the same file or named set."),
     ] = None,
+    limit: Annotated[
+        float,
+        option(
+            "Seconds that it may take: the folder decides what is fitted. The process is ended if a fit does "
+            "not end by then.",
+            f"{SECONDS:g}",
+        ),
+    ] = SECONDS,
     ida_file: IdaFile = None,
     as_json: JsonFlag = False,
 ) -> None:
@@ -60,9 +74,15 @@ def verify(
     """
     signals = Signals()
     rows = rows_to_test_of(test, ida_file) if test else None
+    if not 0 < limit < threading.TIMEOUT_MAX:
+        raise InputError(f"limit={limit:g} is not a number of seconds above 0, such as 600")
     try:
-        with signals if refit else nullcontext(), Display(console) if refit else nullcontext() as display:
-            found = verify_folder(folder, refit, rows, execution, display, signals.stop)
+        with (
+            _end_after(limit),
+            signals if refit else nullcontext(),
+            Display(console) if refit else nullcontext() as display,
+        ):
+            found = verify_folder(folder, refit, rows, execution, display, signals.stop, limit, say)
     except KeyboardInterrupt:
         say("interrupted: a verification changes nothing in the run folder")
         raise typer.Exit(128 + (signals.received or signal.SIGINT)) from None
@@ -83,6 +103,23 @@ def verify(
     show(content, "\n".join(lines), as_json)
     if not found.ok:
         raise typer.Exit(1)
+
+
+@contextmanager
+def _end_after(seconds: float) -> Iterator[None]:
+    """End the process some time after a limit, if a fit goes on inside the context."""
+
+    def end() -> None:
+        say(f"not verified: a fit did not end in {seconds:g} s, the limit: allow more with --limit")
+        os._exit(1)
+
+    timer = threading.Timer(seconds + GRACE_SECONDS, end)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
 
 
 def rows_to_test_of(source: str, ida_file: Path | None, reading: Reading = AS_IT_IS) -> pa.Table:

@@ -31,6 +31,7 @@ from ckcv_ray.engine.progress import Listener
 from ckcv_ray.errors import CKCVError, InputError, LackingError, StoreError, counted, cut, cut_list, plain
 from ckcv_ray.learners.base import Setting
 from ckcv_ray.learners.ensemble import Ensemble, to_pickles
+from ckcv_ray.runs.limit import SECONDS, Limit
 from ckcv_ray.runs.load import replay
 from ckcv_ray.runs.recount import Recount, rests_on, sample
 from ckcv_ray.runs.settle import measure
@@ -107,12 +108,25 @@ class Refit:
         share: share of the evaluations, in [0, 1]; below 1 a random sample of them.
         backend: creates a backend for each run; None if nothing is computed.
         listen, stop: as for ``run_job``.
+        limit: how long it may take.
+        inner: whether the run is inside another one, whose cost was said.
     """
 
     share: float = 0.0
     backend: Callable[[], Backend] | None = None
     listen: Listener | None = None
     stop: Stop = lambda: False
+    limit: Limit = field(default_factory=Limit)
+    inner: bool = False
+
+    def is_stopped(self) -> bool:
+        """Return whether to stop, as ``stop`` does.
+
+        Raises:
+            LackingError: the time is over.
+        """
+        self.limit.check()
+        return self.stop()
 
 
 def verify(
@@ -122,6 +136,8 @@ def verify(
     execution: Execution | None = None,
     listen: Listener | None = None,
     stop: Stop = lambda: False,
+    limit: float = SECONDS,
+    say: Callable[[str], object] | None = None,
 ) -> Verification:
     """Check a finished run.
 
@@ -133,6 +149,8 @@ def verify(
             measure it again.
         execution: backend, workers, cluster address for what is computed again.
         listen, stop: as for ``run_job``.
+        limit: seconds that it may take, looked at between fits; what is left is then not verified.
+        say: called with a sentence about the cost before anything is fitted.
 
     Raises:
         StoreError: there is no finished run in the folder.
@@ -142,6 +160,7 @@ def verify(
     share = number("refit", refit)
     if not 0 <= share <= 1:
         raise InputError(f"refit={share:g} is outside 0..1: it is the share to compute again, 1 means all")
+    allowed = Limit(number("limit", limit), say)
     folder = RunFolder(out)
     if not folder.finished:
         folder.identity()
@@ -150,14 +169,15 @@ def verify(
     if procedure and test is not None:
         raise InputError("test is for ckcv run: the scores of a procedure have no other rows")
     if not share:
-        return _verified_scores(folder, Refit()) if procedure else _verify(folder, Refit(), test)
+        nothing = Refit(limit=allowed)
+        return _verified_scores(folder, nothing) if procedure else _verify(folder, nothing, test)
     execution = execution or Execution()
     seconds = 0.0
     with suppress(StoreError):
         seconds = share * folder.execution()["worker_seconds"]
     execution = replace(execution, backend=choose_backend(execution, seconds))
     with session(execution) as opened:
-        refit_all = Refit(share, opened.backend, listen, stop)
+        refit_all = Refit(share, opened.backend, listen, stop, allowed)
         return _verified_scores(folder, refit_all) if procedure else _verify(folder, refit_all, test)
 
 
@@ -170,7 +190,9 @@ def _is_procedure(folder: RunFolder) -> bool:
 
 
 def _verified_scores(folder: RunFolder, refit: Refit) -> Verification:
-    return Verification(*verify_scores(folder, refit.share, refit.backend, refit.listen, refit.stop))
+    return Verification(
+        *verify_scores(folder, refit.share, refit.backend, refit.listen, refit.is_stopped, refit.limit)
+    )
 
 
 def _verify(folder: RunFolder, refit: Refit, test: Test = None) -> Verification:
@@ -236,7 +258,9 @@ def _content(
         return
     best, nested = finished.models.best, finished.models.nested
     yield from _pickles(folder, best, problem)
-    checks = ModelChecks(problem, finished.models)
+    if not refit.inner:
+        refit.limit.announce(_count_fits(problem, refit.share, execution["fits"]), problem.task, execution)
+    checks = ModelChecks(problem, finished.models, refit.limit)
     left = checks.check_ensemble(aggregator, leader)
     if refit.share < 1:  # else they are computed again in any case
         checks.fit_ensemble(leader, left)
@@ -258,6 +282,12 @@ def _content(
         result.trusted.append(f"{REPORT} (ckcv report writes it again)")
         result.notes.append(f"{REPORT} was not compared")
     result.trusted.append("seconds, evaluations, failures, source and environment in execution.json")
+
+
+def _count_fits(problem: Problem, share: float, fits: int) -> int:
+    """Return the largest number of fits of a verification, if the run had this many."""
+    splits, outer = max(size.n_splits for size in problem.sizes), problem.outer_splits
+    return splits * (1 + outer) + outer + 2 * (problem.held is not None) + round(share * fits)
 
 
 def _pickles(folder: RunFolder, ensemble: Ensemble, problem: Problem) -> Iterator[str]:
@@ -310,7 +340,7 @@ def _nested(
         if not inner_folder.finished:
             yield f"outer split {i}: its run is not finished"
             continue
-        inside[-1] = _verify(inner_folder, refit)
+        inside[-1] = _verify(inner_folder, replace(refit, inner=True))
         with suppress(StoreError):  # which is then among its differences
             table, _ = candidates.read(inner_folder.files, inner)
             winners[i] = inner.learner.setting(*candidates.winning_position(table))
@@ -345,7 +375,7 @@ def _recount(
     backend = refit.backend()
     try:
         backend.start(share(aggregator.problem))
-        work(backend, again, refit.listen, refit.stop)
+        work(backend, again, refit.listen, refit.is_stopped)
     finally:
         backend.close()
     result.recomputed.append(

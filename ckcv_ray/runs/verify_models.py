@@ -27,6 +27,7 @@ from ckcv_ray.engine.refit import one_model
 from ckcv_ray.errors import RunError, counted, cut
 from ckcv_ray.learners.base import Setting
 from ckcv_ray.learners.ensemble import Ensemble, Member, Models, class_sizes, judge, make_member
+from ckcv_ray.runs.limit import Limit
 from ckcv_ray.study import Candidate, Problem
 
 BEST, NESTED, REFIT, FULL = Models.__annotations__  # the names of the ensembles
@@ -63,6 +64,7 @@ class ModelChecks:
     Args:
         problem: that of the run.
         models: those in its folder.
+        limit: how long it may take; every fit may raise a LackingError.
 
     Attributes:
         differences, trusted, unverified: as in ``verify.Verification``.
@@ -70,8 +72,8 @@ class ModelChecks:
         last_bits: number of those that do the same, and are not equal in every bit.
     """
 
-    def __init__(self, problem: Problem, models: Models) -> None:
-        self.problem, self.models = problem, models
+    def __init__(self, problem: Problem, models: Models, limit: Limit) -> None:
+        self.problem, self.models, self.limit = problem, models, limit
         self.differences, self.trusted, self.unverified = list[str](), list[str](), list[str]()
         self.compared, self.last_bits = set[str](), 0
         self._computed: dict[tuple[str, int], Member] = {}
@@ -94,12 +96,16 @@ class ModelChecks:
     def fit_ensemble(self, leader: Leader, splits: list[int]) -> None:
         """Fit the members of F* on some splits again."""
         path = (leader.path, leader.step + 1)
-        units = [Unit(Stage.REFIT, leader.size, split, (path,)) for split in splits]
-        outcome = evaluate(units, share(self.problem)) if units else None
-        for member in outcome.members if outcome else ():
-            self.compare(BEST, member)
-        for failure in outcome.failures if outcome else ():
-            self._not_fitted(NAMES[BEST].format(failure.split), failure.traceback)
+        if not splits:
+            return
+        inputs = share(self.problem)
+        for split in splits:
+            self.limit.check()
+            outcome = evaluate([Unit(Stage.REFIT, leader.size, split, (path,))], inputs)
+            for member in outcome.members:
+                self.compare(BEST, member)
+            for failure in outcome.failures:
+                self._not_fitted(NAMES[BEST].format(failure.split), failure.traceback)
 
     def check_nested(self, winners: Mapping[int, Setting]) -> None:
         """Check the models of the outer splits, and fit them again.
@@ -113,6 +119,7 @@ class ModelChecks:
             self._check(NESTED, self.models.nested.members[split], _of_split(outer, setting, 0, split, False))
         if len(winners) < len(self.models.nested.members):
             return  # the run of another outer split is damaged or missing, which is a difference
+        self.limit.check()
         try:
             again = nested_ensemble(self.problem, [winners[i] for i in range(len(winners))])
         except RunError as error:
@@ -132,6 +139,7 @@ class ModelChecks:
             (FULL, self.models.full, problem.every_row, held.none()),
         ):
             self._check(name, stored.members[0], Fit(setting, task, np.arange(task.n), scored, False))
+        self.limit.check()
         try:
             refit, full = one_model(problem, leader)
         except RunError as error:
@@ -177,8 +185,8 @@ class ModelChecks:
         known, sizes = apart[~np.isnan(apart)], np.abs(again.score[np.isfinite(again.score)])
         if len(known) and known.max() > MOST_APART * sizes.max(initial=0.0):
             self.differences.append(
-                f"{name}: fitted again, it is different: it classifies each of the {len(X):,} rows alike, with "
-                f"scores that differ by up to {known.max():.2g}, which is more than rounding"
+                f"{name}: fitted again, it is different: it classifies each of the {len(X):,} rows alike, "
+                f"with scores that differ by up to {known.max():.2g}, which is more than rounding"
             )
             return
         self.last_bits += 1
@@ -227,6 +235,7 @@ class ModelChecks:
             stored, winner = Candidate(fitted, member.k), Candidate(setting, member.k)
             self.differences.append(f"{name}: fitted at {stored}, the winner is {winner}")
         left = True
+        self.limit.check()  # the learner may fit it
         try:
             checked = learner.check(member.model, fit.task, fit.train, fit.converged)
         except Exception as error:  # a learner's check may fit, which may raise anything

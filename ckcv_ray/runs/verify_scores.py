@@ -19,9 +19,10 @@ from ckcv_ray.engine.evaluate import share as share_inputs
 from ckcv_ray.engine.ledger import ABSENT
 from ckcv_ray.engine.loop import Stop, work
 from ckcv_ray.engine.progress import Listener, Progress
-from ckcv_ray.errors import CKCVError, StoreError, counted, cut_list
+from ckcv_ray.errors import CKCVError, LackingError, StoreError, counted, cut_list
 from ckcv_ray.learners.ensemble import Failure, Outcome, Records
 from ckcv_ray.runs.assess import assessed, load_scores, replay_scores
+from ckcv_ray.runs.limit import Limit
 from ckcv_ray.storage import formats
 from ckcv_ray.storage.folder import MANIFEST, SCORES, SUMMARY, RunFolder
 from ckcv_ray.study import listed
@@ -48,6 +49,7 @@ def verify_scores(
     backend: Callable[[], Backend] | None,
     listen: Listener | None,
     stop: Stop,
+    limit: Limit,
 ) -> Found:
     """Check the folder of a finished procedure.
 
@@ -56,6 +58,7 @@ def verify_scores(
         share: share of the evaluations to compute again, those of whole splits drawn at random below 1.
         backend: creates a backend; None if nothing is computed.
         listen, stop: as for ``assess``.
+        limit: how long it may take; ``stop`` compares with it.
     """
     found = Found([], [], [], [], 0, [], [])
     differing = folder.differing()
@@ -82,6 +85,7 @@ def verify_scores(
                 found.trusted.append(f"that {failed:,} of them failed (--refit tries them again)")
                 found.assumed.append(f"that {failed:,} of them failed")
             return found._replace(unchecked=total)
+        limit.announce(round(share * total), collector.problem.task, folder.execution())
         again = Again(collector, _sampled(every, share))
         _compute(again, backend, listen, stop)
         found.differences.extend(cut_list(again.differences, "other evaluations differ"))
@@ -100,6 +104,8 @@ def verify_scores(
         if share < 1:
             found.trusted.append("the scores of the other splits")
         return found._replace(unchecked=total - again.n_evaluations)
+    except LackingError as error:
+        found.unverified.append(str(error))
     except CKCVError as error:
         found.differences.append(str(error))
     return found
