@@ -25,7 +25,7 @@ from ckcv_ray.learners.watch import VARIABLE, Note, read_note, supervised, write
 PACKAGE = "ckcv_ray"
 LOOK_SECONDS = 0.1
 GRACE_SECONDS = 2.0  # that a process has to end by itself after a signal
-LONG_SECONDS = 300.0  # of a fit, after which the user is told how to limit it
+LONG_SECONDS = 300.0  # of a fit, after which a message says how to limit it
 MOST_LOST = 20  # fits that may end the process before the command is given up
 LIMIT = "if it never does, give a limit such as --fit-timeout 600"
 UNFINISHED = 1
@@ -123,12 +123,12 @@ def _run(arguments: Sequence[str], file: BinaryIO, fit_timeout: float) -> End:
 
 def _wait(child: Popen[bytes], file: BinaryIO, fit_timeout: float, signals: list[int]) -> End:
     """Wait for a process; kill it if a fit takes too long, or if it does not heed a second signal."""
-    note, began, told = Note(), monotonic(), set[str]()
+    note, began, said = Note(), monotonic(), set[str]()
     asked, asked_again, late = inf, inf, False
 
-    def tell_once(what: str) -> None:
-        if what not in told:
-            told.add(what)
+    def say_once(what: str) -> None:
+        if what not in said:
+            said.add(what)
             say(plain(f"the fit {note.text} {what}"))
 
     while True:
@@ -144,9 +144,9 @@ def _wait(child: Popen[bytes], file: BinaryIO, fit_timeout: float, signals: list
         if late or now - asked_again > GRACE_SECONDS:
             child.kill()
         elif note.key and now - began > LONG_SECONDS:
-            tell_once(f"has not ended in {LONG_SECONDS / 60:.0f} minutes: {LIMIT}")
+            say_once(f"has not ended in {LONG_SECONDS / 60:.0f} minutes: {LIMIT}")
         elif note.key and now - max(asked, began) > GRACE_SECONDS and signals:
-            tell_once("has not ended: ask again to stop at once")
+            say_once("has not ended: ask again to stop at once")
 
 
 def _conclude(end: End) -> int:

@@ -1,4 +1,4 @@
-"""Interruptions by the user, told apart from exceptions that the code of an estimator raises itself.
+"""Interruptions by the user, distinguished from exceptions that the code of an estimator raises itself.
 
 Ctrl-C becomes a KeyboardInterrupt in whatever code runs just then, and a handler of the user's own may raise
 SystemExit there. The code of an estimator may raise the same classes. Only what a signal handler raised is an

@@ -11,8 +11,9 @@ import signal
 import sys
 import threading
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from select import select
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,7 @@ import numpy as np
 from ckcv_ray.core.interrupts import note_interrupts
 
 CHILD_ENDED = 1  # exit code of a forked child
+MOST_ANSWER_BYTES = 4096  # that a pipe takes at once
 STREAMS = ("stdin", "stdout", "stderr")
 SIGNALS = sorted(signal.valid_signals())
 
@@ -45,7 +47,7 @@ def describe_end(error: BaseException) -> str:
 
 @contextmanager
 def contain() -> Iterator[None]:
-    """Turn what foreign code raises beside exceptions, such as SystemExit, into an exception.
+    """Turn what foreign code raises to end the program, such as SystemExit, into an exception.
 
     What a signal handler raised is raised, even if foreign code caught it. A forked child ends here.
 
@@ -64,6 +66,30 @@ def contain() -> Iterator[None]:
         finally:
             end_forked_child(process)
             interrupts.check()
+
+
+def ask_child(function: Callable[[], str], seconds: float) -> str | None:
+    """Return the text that a function returns in a forked child; None if that crashes or takes too long.
+
+    So foreign code can be tried before anything depends on it.
+    """
+    reader, writer = os.pipe()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # of threads: what blocks the child ends in time
+        child = os.fork()
+    if not child:
+        try:
+            os.write(writer, f"={function()}".encode()[:MOST_ANSWER_BYTES])
+        finally:
+            os._exit(0)
+    os.close(writer)
+    try:
+        answer = os.read(reader, MOST_ANSWER_BYTES) if select([reader], [], [], seconds)[0] else b""
+    finally:
+        os.close(reader)
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+    return answer.decode(errors="replace")[1:] if answer else None
 
 
 @contextmanager

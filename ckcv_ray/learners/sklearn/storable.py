@@ -1,7 +1,9 @@
 """Whether the models of an estimator can be stored: tried before the fits, at each kind of setting."""
 
 import json
+import os
 from collections.abc import Iterable
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -10,17 +12,18 @@ from ckcv_ray.data.schema import Index
 from ckcv_ray.data.task import Task
 from ckcv_ray.errors import InputError
 from ckcv_ray.learners.base import Setting
-from ckcv_ray.learners.foreign import contain
+from ckcv_ray.learners.foreign import ask_child, contain
 from ckcv_ray.learners.sklearn.allowed import list_classes
 from ckcv_ray.learners.sklearn.packing import unpack
-from ckcv_ray.learners.watch import LostError, watch_fit
 
 if TYPE_CHECKING:
     from ckcv_ray.learners.sklearn.learner import EstimatorLearner
 
 FEW_ROWS = (12, 60)  # rows of each class: on few a fit may fail that succeeds on more
 MOST_TRIED = 16  # settings
+MOST_SECONDS = 10.0  # of one fit and store
 NUMBER = "a number"
+STORED, FAILED = "stored", "failed"
 _tried: set[tuple[str, str, int]] = set()  # estimator, setting and rows that were tried in this process
 
 
@@ -85,27 +88,33 @@ def _rows_of_each(task: Task, count: int) -> Index:
 
 
 def _try_to_store(learner: "EstimatorLearner", task: Task, few: Index, setting: Setting) -> bool:
-    """Return whether a model was fitted and stored; False if that may be tried again on more rows.
+    """Return whether there is nothing more to try: False if a fit to more rows may succeed.
+
+    Foreign code is tried in a child, as it may crash or never end; evaluations will meet that again.
 
     Raises:
-        InputError: it cannot be stored.
+        InputError: the model cannot be stored.
     """
-    key = "store", json.dumps(learner.spec), dict(setting), len(few)
-    text = f"on {len(few)} rows, to try whether its models can be stored"
-    try:
-        with contain(), watch_fit(key, text, attempts=1):
-            model, _ = learner.fitted(task, few, setting)
-    except LostError:  # on more rows it may end the process again
-        return True
-    except Exception:  # any error of the estimator: evaluations will meet it again, and record it
-        return False
-    try:
-        with contain(), watch_fit(key, text, attempts=1):
-            unpack(model.content, task.X.shape[1], list_classes(learner.spec))
-    except Exception as error:  # skops raises errors of all kinds
-        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+    tried = partial(_store, learner, task, few, setting)
+    answer = ask_child(tried, MOST_SECONDS) if learner.foreign and hasattr(os, "fork") else tried()
+    if answer not in (STORED, FAILED, None):
         at = ", ".join(f"{name} = {value}" for name, value in setting.items())
         raise InputError(
-            f"models of estimator {learner.spec['class']} cannot be stored{at and f' at {at}'}: {reason}"
-        ) from None
-    return True
+            f"models of estimator {learner.spec['class']} cannot be stored{at and f' at {at}'}: {answer}"
+        )
+    return answer != FAILED
+
+
+def _store(learner: "EstimatorLearner", task: Task, few: Index, setting: Setting) -> str:
+    """Return STORED, FAILED if the fit fails, or why the model cannot be stored."""
+    try:
+        with contain():
+            model, _ = learner.fitted(task, few, setting)
+    except Exception:  # any error of the estimator: evaluations will meet it again, and record it
+        return FAILED
+    try:
+        with contain():
+            unpack(model.content, task.X.shape[1], list_classes(learner.spec))
+    except Exception as error:  # skops raises errors of all kinds
+        return str(error).splitlines()[0] if str(error) else type(error).__name__
+    return STORED

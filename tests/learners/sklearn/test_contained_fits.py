@@ -11,10 +11,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from own_estimators import HoldsAFunctionAtTimes, Overwrites
+from own_estimators import Overwrites
 
 from ckcv_ray import Execution, InputError, RunError, Study, Task, evaluate, run
-from ckcv_ray.learners.foreign import EndedError, contain, preserve_state
+from ckcv_ray.learners.foreign import EndedError, ask_child, contain, preserve_state
+from ckcv_ray.learners.sklearn import storable
 from ckcv_ray.learners.sklearn.learner import AnyEstimator
 from ckcv_ray.learners.sklearn.storable import choose_settings
 from ckcv_ray.runs.run import Job, run_job
@@ -216,10 +217,17 @@ def test_settings_that_are_tried_cover_each_kind_and_are_few() -> None:
 
 
 def test_what_was_tried_is_not_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    fits = []
-    fit = HoldsAFunctionAtTimes.fit
-    monkeypatch.setattr(HoldsAFunctionAtTimes, "fit", lambda *a: fits.append(1) or fit(*a))
+    asked = []
+    monkeypatch.setattr(storable, "ask_child", lambda *_: asked.append(1) or "stored")
     one = AnyEstimator({"kind": ("first", "second")}, estimator="own_estimators:HoldsAFunctionAtTimes")
     one.canonical(TASK)
     one.canonical(TASK)
-    assert len(fits) == 2
+    assert len(asked) == 2
+
+
+def test_a_trial_that_crashes_or_never_ends_refuses_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(storable, "MOST_SECONDS", 0.3)
+    AnyEstimator(estimator="own_estimators:CrashesAlways").canonical(TASK)
+    AnyEstimator({"dummy": (1.0,)}, estimator="own_estimators:HangsInSomeSplits").canonical(TASK)
+    assert ask_child(lambda: "", 10.0) == ""
+    assert ask_child(lambda: os._exit(0), 10.0) is None
