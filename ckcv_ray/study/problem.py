@@ -309,7 +309,7 @@ class Problem(Learned):
 
     @cached_property
     def _may_refuse(self) -> bool:
-        """Whether an outer estimate set can hold so many rows of a class that too few are left."""
+        """Whether an outer estimate set can be large enough to leave too few rows of a class."""
         outer = self.study.outer
         if outer is None:
             return False
