@@ -10,6 +10,7 @@ import zlib
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from io import BytesIO
+from math import prod
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
@@ -224,7 +225,7 @@ def _opened(source: Path | BinaryIO) -> Iterator[BinaryIO]:
         yield source
         return
     with source.open("rb", buffering=0) as stream:
-        yield stream  # type: ignore[misc]
+        yield stream
 
 
 def is_plain(kind: pa.DataType) -> bool:
@@ -329,12 +330,33 @@ def _npz(path: Path) -> pa.Table:
     with npz(path) as archive:
         if "X" not in archive.files:
             raise InputError(f"{str(path)!r} has no array 'X': it holds {', '.join(archive.files[:12])}")
+        shape = _check_array(archive, "X", path)
+        check_size(repr(str(path)), *(shape if len(shape) == 2 else (0, 0)))
+        if "y" in archive.files:
+            _check_array(archive, "y", path)
         X, y = archive["X"], archive["y"] if "y" in archive.files else None
     if X.ndim != 2 or (y is not None and y.shape != X.shape[:1]):
         shapes = f"X has shape {X.shape}" + ("" if y is None else f" and y {y.shape}")
         raise InputError(f"{str(path)!r}: {shapes}: expected (n, d) and (n,)")
     check_size(repr(str(path)), *X.shape)
     return from_matrix(X, y)
+
+
+def _check_array(archive: np.lib.npyio.NpzFile, name: str, path: Path) -> tuple[int, ...]:
+    """Return the shape of an array of an archive, which is checked to be no longer than its file."""
+    assert archive.zip is not None
+    member = next(one for one in archive.zip.infolist() if one.filename in (name, f"{name}.npy"))
+    with archive.zip.open(member) as file:
+        version = np.lib.format.read_magic(file)
+        read = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
+        if version not in read:
+            raise ValueError(f"its array {name!r} is of a version for names that are not in ASCII")
+        shape, _, dtype = read[version](file)
+    size = prod(shape) * dtype.itemsize
+    if min(shape, default=0) < 0 or size > member.file_size:
+        raise ValueError(f"its array {name!r} says to be longer than it is")
+    check_bytes(f"{str(path)!r}: the array {name!r}", size)
+    return tuple(shape)
 
 
 def _svmlight(path: Path) -> pa.Table:

@@ -45,7 +45,7 @@ def count_cell_bytes(kind: pa.DataType) -> int:
     """Return the bytes of a cell of a type, without those of text."""
     kind = kind.value_type if pa.types.is_dictionary(kind) else kind
     try:
-        return -(-kind.bit_width // 8)
+        return int(-(-kind.bit_width // 8))
     except ValueError:  # cells of this type have no fixed width
         return 0
 
@@ -54,9 +54,9 @@ def count_text_bytes(column: pa.ChunkedArray) -> int:
     """Count the bytes of text whose cells share it (dictionaries and views) once each cell has its own."""
     kind = column.type
     if pa.types.is_dictionary(kind) and _has_lengths(kind.value_type):
-        lengths = (pc.take(_measure(chunk.dictionary), chunk.indices) for chunk in column.chunks)
+        lengths = [pc.take(_measure(chunk.dictionary), chunk.indices) for chunk in column.chunks]
     elif _is_view(kind):
-        lengths = map(_measure, column.chunks)
+        lengths = [_measure(chunk) for chunk in column.chunks]
     else:
         return 0
     return sum(pc.sum(one).as_py() or 0 for one in lengths)
