@@ -10,6 +10,7 @@ import zlib
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from io import BytesIO
+from math import prod
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
@@ -25,8 +26,8 @@ from ckcv_ray.data.limits import (
     MOST_BYTES,
     MOST_CELLS,
     check_bytes,
-    check_expanded,
     check_size,
+    check_text,
     count_cell_bytes,
 )
 from ckcv_ray.data.text import COMPRESSED, inflated, read_text
@@ -224,7 +225,7 @@ def _opened(source: Path | BinaryIO) -> Iterator[BinaryIO]:
         yield source
         return
     with source.open("rb", buffering=0) as stream:
-        yield stream  # type: ignore[misc]
+        yield stream
 
 
 def is_plain(kind: pa.DataType) -> bool:
@@ -236,21 +237,25 @@ def is_plain(kind: pa.DataType) -> bool:
 
 
 def read_parquet(
-    source: Path | BinaryIO, columns: list[str] | None = None, verified: bool = False
+    source: Path | BinaryIO,
+    schema: pa.Schema,
+    columns: list[str] | None = None,
+    verified: bool = False,
 ) -> pa.Table:
     """Read columns of a Parquet file, text as dictionaries first: a few values may fill very many cells.
 
     Args:
-        source: a file whose footer was checked.
+        source: a file that was checked.
+        schema: of the file.
         columns: names of the columns to read; None for all.
         verified: whether to verify the checksums of its pages.
 
     Raises:
         InputError: its text expands to more than can be read.
     """
-    text = [field.name for field in parquet.read_schema(source) if _is_text(field.type)]
+    text = [field.name for field in schema if _is_text(field.type)]
     table = _read_table(source, text, columns, verified)
-    check_expanded(repr(str(source)) if isinstance(source, Path) else "it", table)
+    check_text(repr(str(source)) if isinstance(source, Path) else "it", table)
     for i, column in enumerate(table.schema):
         if column.name in text and pa.types.is_dictionary(column.type):
             table = table.set_column(i, column.name, table.column(i).cast(column.type.value_type))
@@ -277,15 +282,16 @@ def _parquet(path: Path) -> pa.Table:
         check_bytes(
             name, rows * sum(count_cell_bytes(field.type) for field in fields if is_plain(field.type))
         )
+        schema, nested = file.schema, any(pa.types.is_nested(field.type) for field in fields)
         values = entries = size = 0
-        for one in parquet_sizes.read_sizes(stream, file.schema, MOST_BYTES):
-            if not file.schema.column(one.position).max_repetition_level:  # lists are not read
+        for one in parquet_sizes.read_sizes(stream, schema, MOST_BYTES):
+            if not (nested and schema.column(one.position).max_repetition_level):  # lists are not read
                 values, entries = values + one.values, entries + one.entries
             if max(values, entries) > MOST_CELLS:
                 raise InputError(f"{name} holds {values:,} values: at most {MOST_CELLS:,} can be read")
             check_bytes(name, size := size + one.size)
     flat = [field.name for field in fields if is_plain(field.type)]
-    columns = read_parquet(path, flat if len(flat) < len(fields) else None)
+    columns = read_parquet(path, pa.schema(fields), flat if len(flat) < len(fields) else None)
     for i, field in enumerate(fields):
         if not is_plain(field.type):  # cells of any length, which cannot be learned from
             columns = columns.add_column(i, _withheld(field), pa.nulls(columns.num_rows))
@@ -321,7 +327,8 @@ def _feather(path: Path) -> pa.Table:
             batch.validate(full=True)  # a reader follows offsets as they are
         columns = _flat(pa.Table.from_batches(batches, file.schema))
     check_size(repr(str(path)), columns.num_rows, columns.num_columns)
-    check_expanded(repr(str(path)), columns)
+    check_bytes(repr(str(path)), rows * sum(map(count_cell_bytes, columns.schema.types)))
+    check_text(repr(str(path)), columns)
     return columns
 
 
@@ -329,12 +336,33 @@ def _npz(path: Path) -> pa.Table:
     with npz(path) as archive:
         if "X" not in archive.files:
             raise InputError(f"{str(path)!r} has no array 'X': it holds {', '.join(archive.files[:12])}")
+        shape = _check_array(archive, "X", path)
+        check_size(repr(str(path)), *(shape if len(shape) == 2 else (0, 0)))
+        if "y" in archive.files:
+            _check_array(archive, "y", path)
         X, y = archive["X"], archive["y"] if "y" in archive.files else None
     if X.ndim != 2 or (y is not None and y.shape != X.shape[:1]):
         shapes = f"X has shape {X.shape}" + ("" if y is None else f" and y {y.shape}")
         raise InputError(f"{str(path)!r}: {shapes}: expected (n, d) and (n,)")
     check_size(repr(str(path)), *X.shape)
     return from_matrix(X, y)
+
+
+def _check_array(archive: np.lib.npyio.NpzFile, name: str, path: Path) -> tuple[int, ...]:
+    """Return the shape of an array of an archive, which is checked to be no longer than its file."""
+    assert archive.zip is not None
+    member = next(one for one in archive.zip.infolist() if one.filename in (name, f"{name}.npy"))
+    with archive.zip.open(member) as file:
+        version = np.lib.format.read_magic(file)
+        read = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
+        if version not in read:
+            raise ValueError(f"its array {name!r} is of a version for names that are not in ASCII")
+        shape, _, dtype = read[version](file)
+    size = prod(shape) * dtype.itemsize
+    if min(shape, default=0) < 0 or size > member.file_size:
+        raise ValueError(f"its array {name!r} says to be longer than it is")
+    check_bytes(f"{str(path)!r}: the array {name!r}", size)
+    return tuple(shape)
 
 
 def _svmlight(path: Path) -> pa.Table:

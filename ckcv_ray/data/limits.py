@@ -31,10 +31,9 @@ def check_bytes(name: str, size: int) -> None:
         raise InputError(f"{name} takes {size >> 20:,} MiB: at most {MOST_BYTES >> 20:,} MiB can be read")
 
 
-def check_expanded(name: str, columns: pa.Table) -> None:
-    """Raise InputError if columns take too many bytes once each cell holds its own value."""
-    rows, text = columns.num_rows, 0
-    check_bytes(name, rows * sum(map(count_cell_bytes, columns.schema.types)))
+def check_text(name: str, columns: pa.Table) -> None:
+    """Raise InputError if text takes too many bytes once each cell holds its own."""
+    text = 0
     for i, field in enumerate(columns.schema):
         size = count_text_bytes(columns.column(i))
         check_bytes(f"{name}: column {field.name!r}", size)
@@ -45,7 +44,7 @@ def count_cell_bytes(kind: pa.DataType) -> int:
     """Return the bytes of a cell of a type, without those of text."""
     kind = kind.value_type if pa.types.is_dictionary(kind) else kind
     try:
-        return -(-kind.bit_width // 8)
+        return int(-(-kind.bit_width // 8))
     except ValueError:  # cells of this type have no fixed width
         return 0
 
@@ -54,9 +53,9 @@ def count_text_bytes(column: pa.ChunkedArray) -> int:
     """Count the bytes of text whose cells share it (dictionaries and views) once each cell has its own."""
     kind = column.type
     if pa.types.is_dictionary(kind) and _has_lengths(kind.value_type):
-        lengths = (pc.take(_measure(chunk.dictionary), chunk.indices) for chunk in column.chunks)
+        lengths = [pc.take(_measure(chunk.dictionary), chunk.indices) for chunk in column.chunks]
     elif _is_view(kind):
-        lengths = map(_measure, column.chunks)
+        lengths = [_measure(chunk) for chunk in column.chunks]
     else:
         return 0
     return sum(pc.sum(one).as_py() or 0 for one in lengths)

@@ -84,7 +84,7 @@ def read_sizes(file: BinaryIO, schema: parquet.ParquetSchema, most: int) -> Iter
 def _count_levels(schema: parquet.ParquetSchema, position: int) -> int:
     """Return how many kinds of levels, which say what is missing and what is repeated, a column has."""
     column = schema.column(position)
-    return (column.max_definition_level > 0) + (column.max_repetition_level > 0)
+    return int(column.max_definition_level > 0) + int(column.max_repetition_level > 0)
 
 
 def _find_chunks(

@@ -90,7 +90,7 @@ def read_table(
     if not (actual.equals(schema) if schema is not None else all(map(is_plain, actual.types))):
         raise StoreError(f"{files.path(name)} does not have the expected columns")
     with undamaged(files, name), files.open(name) as stream:
-        return read_parquet(stream, verified=True)
+        return read_parquet(stream, actual, verified=True)
 
 
 def rows_in(files: Files, name: str) -> int:

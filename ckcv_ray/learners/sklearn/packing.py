@@ -50,11 +50,11 @@ def pack(estimator: Any) -> bytes:
 class Undated(zipfile.ZipFile):
     """An archive without dates, which cannot be before 1980 in one: a computer's clock may be."""
 
-    def writestr(self, name: Any, *content: Any, **options: Any) -> None:
-        """Write a file, as skops does, who names it by text."""
-        super().writestr(
-            zipfile.ZipInfo(name, NO_DATE) if isinstance(name, str) else name, *content, **options
-        )
+    def writestr(self, zinfo_or_arcname: Any, data: Any, *rest: Any, **options: Any) -> None:
+        """Write a file, which skops names by text."""
+        if isinstance(zinfo_or_arcname, str):
+            zinfo_or_arcname = zipfile.ZipInfo(zinfo_or_arcname, NO_DATE)
+        super().writestr(zinfo_or_arcname, data, *rest, **options)
 
 
 def unpack(content: bytes, n_features: int, classes: Iterable[str] | None = None) -> Any:
