@@ -154,7 +154,8 @@ def nested(
     for quantity in quantities(problem, name):
         counts = _nested_counts(problem, ensemble, quantity, order)
         kept = [leave_out(*each, copies) for each in zip(*counts, strict=True)]
-        terms = varying_terms(*zip(*kept, strict=True), typical_units(problem, quantity), quantity.delta)
+        wrong, units = [one for one, _ in kept], [left for _, left in kept]
+        terms = varying_terms(wrong, units, typical_units(problem, quantity), quantity.delta)
         length = length or smallest_mean(terms)
         for first in dict.fromkeys((len(terms), length)):
             yield _averaged(problem, quantity, counts, terms[:first], prefix(order, first))
