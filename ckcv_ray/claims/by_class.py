@@ -153,8 +153,9 @@ def nested(
     order = problem.outer.order(problem.outer.sizes[0])
     for quantity in quantities(problem, name):
         counts = _nested_counts(problem, ensemble, quantity, order)
-        errors, sizes = zip(*(leave_out(*each, copies) for each in zip(*counts, strict=True)), strict=True)
-        terms = varying_terms(errors, sizes, typical_units(problem, quantity), quantity.delta)
+        kept = [leave_out(*each, copies) for each in zip(*counts, strict=True)]
+        wrong, units = [one for one, _ in kept], [left for _, left in kept]
+        terms = varying_terms(wrong, units, typical_units(problem, quantity), quantity.delta)
         length = length or smallest_mean(terms)
         for first in dict.fromkeys((len(terms), length)):
             yield _averaged(problem, quantity, counts, terms[:first], prefix(order, first))

@@ -1,0 +1,321 @@
+"""Figures and facts that stand in several places agree with their one source.
+
+Each ``Fact`` has the words it is told with, wherever they stand: in the README, documentation, docstrings,
+help and jobs. Its value comes from the code, or from the results page that a command made. A place that tells
+something else fails, and so does a fact whose words no longer stand in as many places.
+"""
+
+import gzip
+import json
+import re
+import tomllib
+from collections.abc import Callable, Iterator
+from functools import cache
+from pathlib import Path
+from statistics import geometric_mean
+from typing import NamedTuple
+
+import pytest
+
+from ckcv_ray import Study
+from ckcv_ray.claims.proofs import PROOFS
+from ckcv_ray.core.resampling import LEAST_K
+from ckcv_ray.data.limits import LINE_BYTES, MOST_BYTES, MOST_CELLS, MOST_COLUMNS, MOST_ROWS
+from ckcv_ray.data.schema import MOST_CLASSES
+from ckcv_ray.data.task import LEAST_ROWS
+from ckcv_ray.estimator import ENOUGH_TO_HOLD_OUT
+from ckcv_ray.learners.svm.learner import GaussianSVM
+from ckcv_ray.study.certification import FEW_ROWS, THIRD, Nested
+
+ROOT = Path(__file__).resolve().parent.parent
+RESULTS = ROOT / "docs" / "results"
+PLACES = ("README.md", "docs", "ckcv_ray", "jobs", "docker")
+KINDS = {".md", ".py", ".html", ".sh", ""}
+WORDS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
+
+
+class Fact(NamedTuple):
+    """Something that is told in several places.
+
+    Attributes:
+        name: what it is about.
+        words: how it is told, with a group for each value; a space is any white space.
+        value: returns what each group has to be.
+        places: the least number of places where it stands.
+        others: places where the words are about something else.
+    """
+
+    name: str
+    words: str
+    value: Callable[[], tuple[str, ...]]
+    places: int = 2
+    others: tuple[str, ...] = ()
+
+
+def page(name: str) -> str:
+    return (RESULTS / f"{name}.md").read_text()
+
+
+@cache
+def texts() -> dict[str, str]:
+    """The text of every place, without the marks of comments and of bold type, by its path."""
+    found = {}
+    for place in map(ROOT.joinpath, PLACES):
+        files = sorted(place.rglob("*")) if place.is_dir() else [place]
+        for file in files:
+            if file.is_file() and file.suffix in KINDS and "__pycache__" not in file.parts:
+                text = re.sub(r"(?m)^[ \t]*#(?!#)", " ", file.read_text())
+                found[str(file.relative_to(ROOT))] = re.sub(r"\*\*|\s+|\"\s+f?\"", " ", text)
+    return found
+
+
+def mentions(words: str) -> Iterator[tuple[str, tuple[str, ...]]]:
+    for name, text in texts().items():
+        yield from ((name, found.groups()) for found in re.finditer(words, re.sub(r"\s+", " ", text)))
+
+
+# Values from results
+
+
+def column(text: str, pattern: str) -> list[float]:
+    return [float(value.replace(",", "")) for value in re.findall(pattern, text)]
+
+
+def learning_sets() -> tuple[str]:
+    """Those of hostile sources are in a file, those of the generated data in a table, 500 in each line."""
+    with gzip.open(RESULTS / "coverage_runs.jsonl.gz", "rt") as lines:
+        hostile = sum(1 for _ in lines)
+    generated = page("coverage").split("eight settings of generated data with 200 and 400 rows")[1]
+    table = generated.split("Failures in 500 runs")[1].split("Mean bound")[0]
+    settings = re.findall(r"(?m)^[a-z]+:[24]00", table)
+    return (f"{hostile + 500 * len(settings):,}",)
+
+
+def earlier() -> list[tuple[float, float, float]]:
+    """Mean L_EE, occam and nested of each line of the earlier study, in percent."""
+    lines = re.findall(r"(?m)^\w+ +[14]00 .*$", page("coverage").split("## An earlier study")[1])
+    bounds = [[float(one) for one in re.findall(r"([\d.]+) \([\d.]+\)", line)] for line in lines]
+    return [(l_ee, occam, nested) for l_ee, occam, _, nested in bounds]
+
+
+def range_of_occam() -> tuple[str, str]:
+    ratios = [occam / l_ee for l_ee, occam, _ in earlier()]
+    return f"{min(ratios):.2f}"[:-1], f"{max(ratios):.1f}"
+
+
+def range_of_nested() -> tuple[str, str]:
+    apart = [nested - l_ee for l_ee, _, nested in earlier()]
+    return f"{min(apart):.1f}", f"{max(apart):.0f}"
+
+
+def failures_of_l_ee() -> tuple[str, str]:
+    (failed, runs) = re.findall(r"below the truth in (\d+) of ([\d,]+) runs", page("coverage"))[0]
+    return runs, WORDS[int(failed)]
+
+
+def one_fit(name: str) -> tuple[str]:
+    ratio, *_ = column(page("speed"), rf"{name} ([\d.]+)")
+    return (f"{ratio:.0f}",)
+
+
+def algorithm() -> tuple[str]:
+    (ratio,) = column(page("speed"), r"geometric mean ([\d.]+) x")
+    return (f"{ratio:.0f}",)
+
+
+def searches() -> tuple[str, str]:
+    ratios = column(page("speed"), r"one process +[\d.]+ s, ours +[\d.]+ s +([\d.]+) x \| loky .*whole run")
+    assert len(ratios) == 12
+    return f"{min(ratios):.0f}", f"{max(ratios):.0f}"
+
+
+def means_of_searches() -> tuple[str, ...]:
+    """Geometric means of the ratios in one process, and on Ray."""
+    ratio = r"[\d.]+ s +([\d.]+) x"
+    pairs = re.findall(rf"one process .*, ours +{ratio} \| .*ours on Ray +{ratio}, whole", page("speed"))
+    assert len(pairs) == 12
+    return tuple(f"{geometric_mean(map(float, ratios)):.1f}" for ratios in zip(*pairs, strict=True))
+
+
+def studies(pattern: str, shape: str) -> Callable[[], tuple[str, str]]:
+    """The least and the most of a column of the default studies of the paper's sets."""
+
+    def value() -> tuple[str, str]:
+        numbers = column(page("speed").split("## Complete studies on Ray")[1], pattern)
+        assert len(numbers) == 13
+        return format(min(numbers), shape), format(max(numbers), shape)
+
+    return value
+
+
+# Values from the code
+
+
+def versions() -> tuple[str, str]:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    least, below = re.findall(r"3\.(\d+)", project["requires-python"])
+    return least, str(int(below) - 1)
+
+
+def settings() -> tuple[int, int]:
+    svm = Study.of().learner
+    assert isinstance(svm, GaussianSVM)
+    return len(svm.C), len(svm.gamma)
+
+
+def golden_studies() -> tuple[str]:
+    values = json.loads((ROOT / "tests" / "golden" / "values.json").read_text())
+    return (WORDS[len(values["studies"])],)
+
+
+def the_check() -> tuple[str]:
+    """Its head says how long it takes: change it when the check has become longer or shorter."""
+    (minutes,) = re.findall(r"in about (\d+) minutes", texts()["jobs/check"])
+    return (minutes,)
+
+
+def splits() -> tuple[str]:
+    return (str(Study.of().resampling.n_splits),)
+
+
+SEVENTH = r"(\d+) times as fast as"
+FACTS = [
+    Fact("fresh learning sets", r"([\d,]+) fresh (?:learning|data) sets", learning_sets, 4),
+    Fact(
+        "occam against L_EE",
+        r"([\d.]+) to ([\d.]+) times (?:L_EE, for all members|as high)",
+        range_of_occam,
+    ),
+    Fact("nested against L_EE", r"([\d.]+) to ([\d.]+) points (?:above L_EE|higher)", range_of_nested),
+    Fact(
+        "failures of L_EE",
+        r"\[([\d,]+) runs on data whose true error is known\]\S+ it was below the truth (\w+) times",
+        failures_of_l_ee,
+        1,
+    ),
+    Fact("one fit", rf"{SEVENTH} scikit-learn's `SVC`", lambda: one_fit("geomean_ratio_svc"), 1),
+    Fact("precomputed", rf"{SEVENTH} `SVC` on a precom", lambda: one_fit("geomean_ratio_precomputed"), 1),
+    Fact("Algorithm 1", rf"{SEVENTH} the plain loop", algorithm, 1),
+    Fact("grid searches", r"take (\d+) to (\d+) times less than with `GridSearchCV`", searches, 1),
+    Fact(
+        "means of the searches",
+        r"(?:geometric means: |the geometric mean is )([\d.]+) in one process(?:,| and) ([\d.]+) on",
+        means_of_searches,
+    ),
+    Fact("seconds of a study", r"takes (\d+) to (\d+) seconds on each of the", lambda: ("1", "20"), 1),
+    Fact(
+        "rows of the sets",
+        r"\(([\d,]+) to ([\d,]+) rows,",
+        studies(r"(?m)^\w+ +(\d+) rows .*planned", ",.0f"),
+        1,
+    ),
+    Fact(
+        "evaluations of the sets",
+        r"rows, ([\d,]+) to ([\d,]+) evaluations",
+        studies(r"planned +([\d,]+)", ",.0f"),
+        1,
+    ),
+    Fact(
+        "Table 1",
+        r"took ([\d.]+) minutes",
+        lambda: (re.findall(r"table1\.py`\) took ([\d.]+) minutes", page("table1"))[0],),
+    ),
+    Fact("versions of Python", r"Python 3\.(\d+)(?: to |-)3\.(\d+)", versions, 5),
+    Fact(
+        "versions that are looked for",
+        r"\(3, (\d+)\) <= sys\.version_info < \(3, (\d+)\)",
+        lambda: (versions()[0], str(int(versions()[1]) + 1)),
+    ),
+    Fact(
+        "rows of a table", r"(?:at most|more than) (\d+) million rows", lambda: (str(MOST_ROWS // 10**6),), 3
+    ),
+    Fact("columns of a table", r"million rows(?:,| and) ([\d,]+) columns", lambda: (f"{MOST_COLUMNS:,}",), 3),
+    Fact(
+        "cells and bytes",
+        r"columns, 2\^(\d+) cells, (\d+) GiB,",
+        lambda: (str(MOST_CELLS.bit_length() - 1), str(MOST_BYTES >> 30)),
+    ),
+    Fact("lines", r"lines of (?:more than )?(\d+) MiB", lambda: (str(LINE_BYTES >> 20),)),
+    Fact("classes", r"(?:at most|more than) ([\d,]+)(?: classes|; labels)", lambda: (f"{MOST_CLASSES:,}",)),
+    Fact(
+        "default grids",
+        r"(?:default study (?:has |\()|The grid has )(\d+)(?: values of)? \$?C\$?,?(?: and)? (\d+)"
+        r"(?: of)? \$?\\?gamma",
+        lambda: tuple(map(str, settings())),
+        3,
+    ),
+    Fact("pairs", r"(\d+) pairs(?: of C and gamma)?[,.]", lambda: (str(settings()[0] * settings()[1]),)),
+    Fact(
+        "default k",
+        r"every \$?k\$? from (\d+) to (?:\$?n\$?\b|the number of rows)",
+        lambda: (str(LEAST_K),),
+        3,
+        ("docs/examples/regression.md", "jobs/studies/bias_variance.py"),  # k-fold cross validation
+    ),
+    Fact("default splits", r"to (?:\$?n\$?|the number of rows),(?: and)? (\d+) splits", splits, 3),
+    Fact(
+        "outer splits",
+        r"`--outer-splits` outer splits \((\d+) by default\)",
+        lambda: (str(Nested().outer_splits),),
+        1,
+    ),
+    Fact(
+        "rows held out by auto",
+        r"`auto` takes half of up to (\d+) rows",
+        lambda: (str(FEW_ROWS),),
+        1,
+    ),
+    Fact(
+        "rows to hold out from",
+        r"(?:from|at least) (\d+) rows or groups",
+        lambda: (str(ENOUGH_TO_HOLD_OUT),),
+    ),
+    Fact(
+        "certifications",
+        r"(\w+) (?:certifications make|kinds of) claims",
+        lambda: (WORDS[len(PROOFS)].capitalize(),),
+    ),
+    Fact("golden studies", r"compares (\w+) small studies", golden_studies, 1),
+    Fact("the check", r"in about (\d+) minutes", the_check, 3),
+    Fact("the quick check", r"in under (\w+) minute", lambda: ("a",)),
+]
+
+
+@pytest.mark.parametrize("fact", FACTS, ids=lambda fact: fact.name)
+def test_what_is_told_in_several_places_agrees_with_its_source(fact: Fact) -> None:
+    told = [one for one in mentions(fact.words) if one[0] not in fact.others]
+    value = fact.value()
+    assert [one for one in told if one[1] != value] == [], value
+    assert len(told) >= fact.places, told
+
+
+def test_the_default_study_takes_as_long_as_is_told() -> None:
+    least, most = studies(r"rows +([\d.]+) s +planned", ".1f")()
+    assert 0.5 <= float(least) < 2
+    assert 15 < float(most) <= 20
+
+
+@pytest.mark.parametrize("where", ["README.md", "docs/index.md"])
+def test_no_page_says_that_there_is_one_learner(where: str) -> None:
+    """The first pages once said that the hyperparameters are those of the Gaussian support vector machine."""
+    text = texts()[where]
+    assert "hyperparameters of a classifier" in text
+    assert re.search(r"Gaussian support vector machine, any of scikit-learn, or the best of several", text)
+
+
+@pytest.mark.parametrize("words", [r"only (?:a|the) Gaussian", r"hyperparameters of a Gaussian"])
+def test_the_learner_is_not_limited_in_words(words: str) -> None:
+    assert list(mentions(f"({words})")) == []
+
+
+def test_the_share_held_out_and_the_least_rows_are_as_told() -> None:
+    assert pytest.approx(1 / 3, abs=0.01) == THIRD
+    assert all("a third" in texts()[one] for one in ("README.md", "docs/guides/which_number.md"))
+    assert LEAST_ROWS == 6
+
+
+def test_the_readme_names_the_jobs_that_set_up_and_run() -> None:
+    readme = (ROOT / "README.md").read_text()
+    for job in ("demo", "check"):
+        assert f"$ ./jobs/{job}\n" in readme
+        assert 'source "$(dirname "$0")/environment"' in (ROOT / "jobs" / job).read_text()
