@@ -276,7 +276,9 @@ def _feather(path: Path) -> pa.Table:
     check_bytes(repr(str(path)), path.stat().st_size)
     options = pa.ipc.IpcReadOptions(use_threads=False)
     batches, size = [], 0
-    with pa.ipc.open_file(str(path), options=options) as file:
+    with pa.OSFile(str(path)) as stored:
+        content = stored.read_buffer()  # threads of Arrow's pool would read ahead in a file: see _read_table
+    with pa.ipc.open_file(content, options=options) as file:
         for i in range(file.num_record_batches):
             batches.append(batch := file.get_batch(i))
             batch.validate(full=True)  # a reader follows offsets as they are

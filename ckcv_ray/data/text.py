@@ -18,6 +18,8 @@ from ckcv_ray.errors import InputError
 COMPRESSED = {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd"}
 SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
 SAMPLE_LINES = 100
+ONE_THREAD = {"block_size": LINE_BYTES, "use_threads": False}
+EVERY_ROW = (1 << 31) - 1
 COMMA = b"comma"  # metadata of a table with decimal commas
 SAYS_SEPARATOR = re.compile(rb"sep=([^\r\n])\r?\n")  # a first line of spreadsheets
 UTF32 = (codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE)
@@ -46,14 +48,13 @@ def read_text(path: Path, separator: str | None = None, raw: bool = False) -> pa
     separator = separator or _separator(content, name)
     comma = separator != "," and DECIMAL_COMMA.search(content[:LINE_BYTES]) is not None
     options: dict[str, Any] = {
-        "read_options": csv.ReadOptions(block_size=LINE_BYTES, use_threads=False),
+        "read_options": csv.ReadOptions(**ONE_THREAD),
         "parse_options": csv.ParseOptions(delimiter=separator, newlines_in_values=b'"' in content),
     }
     taken: dict[str, Any] = {"strings_can_be_null": True, "decimal_point": "," if comma else "."}
     try:
         if raw:
-            with csv.open_csv(pa.BufferReader(content), **options) as opened:
-                taken = {"column_types": dict.fromkeys(opened.schema.names, pa.string())}
+            taken = {"column_types": dict.fromkeys(_names(content, options), pa.string())}
         convert = csv.ConvertOptions(**taken)
         columns = csv.read_csv(pa.BufferReader(content), **options, convert_options=convert)
     except pa.ArrowInvalid as error:
@@ -66,6 +67,20 @@ def read_text(path: Path, separator: str | None = None, raw: bool = False) -> pa
         ) from None
     columns = columns.rename_columns([column.strip() for column in columns.column_names])
     return columns.replace_schema_metadata({COMMA: b"yes"} if comma else None)
+
+
+def _names(content: bytes, options: dict[str, Any]) -> list[str]:
+    """Return the names of the columns as Arrow reads them.
+
+    Not by ``csv.open_csv``: a thread of Arrow's pool reads ahead for it, and may be the last to hold
+    ``content``. To release it the thread asks for the interpreter, and where that is shutting down it ends the
+    process ("terminate called without an active exception"). ``csv.read_csv`` joins its thread.
+    """
+    skipping = {**options, "read_options": csv.ReadOptions(**ONE_THREAD, skip_rows_after_names=EVERY_ROW)}
+    try:
+        return list(csv.read_csv(pa.BufferReader(content), **skipping).column_names)
+    except pa.ArrowInvalid:  # there is no row to skip, or the table is no table
+        return list(csv.read_csv(pa.BufferReader(content), **options).column_names)
 
 
 def _check_separator(separator: str | None) -> None:
