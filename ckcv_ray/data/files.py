@@ -320,7 +320,9 @@ def _feather(path: Path) -> pa.Table:
             check_bytes(repr(str(path)), size := size + one.size)
     options = pa.ipc.IpcReadOptions(use_threads=False)
     batches = []
-    with pa.ipc.open_file(str(path), options=options) as file:
+    with pa.OSFile(str(path)) as stored:
+        content = stored.read_buffer()  # threads of Arrow's pool would read ahead in a file: see _read_table
+    with pa.ipc.open_file(content, options=options) as file:
         check_size(repr(str(path)), rows, len(file.schema))
         for i in range(file.num_record_batches):
             batches.append(batch := file.get_batch(i))

@@ -23,6 +23,8 @@ from ckcv_ray.errors import InputError
 COMPRESSED = {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd"}
 SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
 SAMPLE_LINES = 100
+ONE_THREAD = {"block_size": LINE_BYTES, "use_threads": False}
+EVERY_ROW = (1 << 31) - 1
 COMMA = b"comma"  # metadata of a table with decimal commas
 ALIKE = b"alike"  # metadata of a column: two texts of it that have become one value
 SAYS_SEPARATOR = re.compile(rb"sep=([^\r\n])\r?\n")  # a first line of spreadsheets
@@ -58,14 +60,13 @@ def read_text(
     separator = separator or _separator(content, name)
     comma = separator != "," and DECIMAL_COMMA.search(content[:LINE_BYTES]) is not None
     options: dict[str, Any] = {
-        "read_options": csv.ReadOptions(block_size=LINE_BYTES, use_threads=False),
+        "read_options": csv.ReadOptions(**ONE_THREAD),
         "parse_options": csv.ParseOptions(delimiter=separator, newlines_in_values=b'"' in content),
     }
     taken: dict[str, Any] = {"strings_can_be_null": True, "decimal_point": "," if comma else "."}
     try:
         if raw:
-            with csv.open_csv(pa.BufferReader(content), **options) as opened:
-                taken = {"column_types": dict.fromkeys(opened.schema.names, pa.string())}
+            taken = {"column_types": dict.fromkeys(_names(content, options), pa.string())}
         else:
             watched = _find_names(content, separator, named)
             taken["column_types"] = dict.fromkeys(watched, pa.string())
@@ -132,6 +133,20 @@ def _find_pair(texts: pa.Array, values: pa.Array) -> tuple[str, str] | None:
         if value is not None and value == value and first.setdefault(value, bare(text)) != bare(text):
             return first[value], bare(text)
     return None
+
+
+def _names(content: bytes, options: dict[str, Any]) -> list[str]:
+    """Return the names of the columns as Arrow reads them.
+
+    Not by ``csv.open_csv``: a thread of Arrow's pool reads ahead for it, and may be the last to hold
+    ``content``. To release it the thread asks for the interpreter, and where that is shutting down it ends the
+    process ("terminate called without an active exception"). ``csv.read_csv`` joins its thread.
+    """
+    skipping = {**options, "read_options": csv.ReadOptions(**ONE_THREAD, skip_rows_after_names=EVERY_ROW)}
+    try:
+        return list(csv.read_csv(pa.BufferReader(content), **skipping).column_names)
+    except pa.ArrowInvalid:  # there is no row to skip, or the table is no table
+        return list(csv.read_csv(pa.BufferReader(content), **options).column_names)
 
 
 def _check_separator(separator: str | None) -> None:

@@ -23,7 +23,7 @@ import json
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from typing import Annotated, Any
 
 import typer
@@ -92,6 +92,24 @@ def text(verdict: Verdict, file: Path) -> str:
     return "\n".join([*lines, *messages, f"night {verdict.night.name}: {headline(verdict)}; page: {file}"])
 
 
+def weekly_jobs(name: str) -> list[list[str]]:
+    """Return the commands that a night runs in addition: on a Sunday, those of ``jobs/floors``."""
+    try:
+        sunday = date.fromisoformat(name).isoweekday() == 7
+    except ValueError:  # a night may have any name
+        return []
+    floors = [sys.executable, str(ROOT / "jobs" / "floors")]
+    return [floors, [*floors, "--newest"]] if sunday else []
+
+
+def run_weekly(name: str) -> list[str]:
+    """Run what the night of a Sunday adds, and return what failed."""
+    shown = {tuple(command): " ".join(["jobs/floors", *command[2:]]) for command in weekly_jobs(name)}
+    return [
+        label for command, label in shown.items() if subprocess.run(command, stdout=sys.stderr).returncode
+    ]
+
+
 @contextmanager
 def exits() -> Iterator[None]:
     """Turn errors of the package into one message and an exit code."""
@@ -127,6 +145,12 @@ def main(
         str | None, typer.Option(help="Commit that is measured.", show_default="from git")
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+    weekly: Annotated[
+        bool,
+        typer.Option(
+            "--weekly", help="On the night of a Sunday, pass jobs/floors and jobs/floors --newest as well."
+        ),
+    ] = False,
 ) -> None:
     """Measure a night, add it to the history, compare it with earlier nights, and write its page.
 
@@ -149,6 +173,10 @@ def main(
     for each figure). Two nights at once in one folder are refused; a night that already exists is not
     measured again, only compared and shown again. Without git, as in a job's copy, pass --commit.
 
+    With --weekly, the night of a Sunday (by its name, a date) also installs the lower bounds of all
+    dependencies, then their newest versions, and passes the commands with each (jobs/floors; needs the
+    package registry). Their output is on standard error; a failure is an alarm.
+
     Exit codes: 0 no alarm; 1 alarm; 2 bad input, or the output cannot be written; 4 a damaged history, or one
     in use.
     """
@@ -161,7 +189,10 @@ def main(
         verdict = run_night(out, name, threshold, groups, plan, repeats, commit or commit_here())
     file = out / PAGE
     print(json.dumps(to_json(verdict, file)) if as_json else text(verdict, file))
-    if verdict.alarms:
+    failed = run_weekly(name) if weekly else []
+    for job in failed:
+        print(f"ALARM {job} failed", file=sys.stderr)
+    if verdict.alarms or failed:
         raise typer.Exit(1)
 
 

@@ -1,6 +1,7 @@
 """Hostile files: small ones that unfold to large ones, or claim to, are refused in bounded memory."""
 
 import base64
+import gzip
 import io
 import json
 import os
@@ -16,7 +17,7 @@ from threading import get_ident
 import numpy as np
 import pyarrow as pa
 import pytest
-from pyarrow import csv, parquet
+from pyarrow import csv, feather, parquet
 
 from ckcv_ray.data import limits
 from ckcv_ray.data.files import read_parquet
@@ -248,15 +249,21 @@ def test_a_stream_is_read_by_the_calling_thread_alone() -> None:
     assert stream.threads == {get_ident()}
 
 
-def test_arrow_reads_files_without_its_pool_of_threads(tmp_path: Path) -> None:
-    """They may abort the process at exit; one thread waits for signals, or reads ahead."""
+@pytest.mark.parametrize("raw", [False, True], ids=["learned", "raw"])
+@pytest.mark.parametrize("name", ["t.csv", "t.csv.gz", "t.parquet", "t.feather"])
+def test_arrow_reads_files_without_its_pool_of_threads(name: str, raw: bool, tmp_path: Path) -> None:
+    """They may abort the process at exit. The one that may stay waits for signals, or reads a path: neither
+    holds anything of Python's.
+    """
     columns = pa.table({f"x{i}": np.arange(1000.0) for i in range(8)})
     parquet.write_table(columns, tmp_path / "t.parquet")
+    feather.write_feather(columns, str(tmp_path / "t.feather"), compression="lz4")
     csv.write_csv(columns, tmp_path / "t.csv")
+    (tmp_path / "t.csv.gz").write_bytes(gzip.compress((tmp_path / "t.csv").read_bytes()))
     count = "len(os.listdir('/proc/self/task'))"
-    for name, most in (("t.csv", 1), ("t.parquet", 1)):
-        code = (
-            f"import os; from ckcv_ray.data.task import read; n = {count}; read({name!r}); print({count} - n)"
-        )
-        done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, check=True)
-        assert int(done.stdout) <= most
+    code = (
+        f"import os; from ckcv_ray.data.files import read_file; n = {count}; "
+        f"read_file({name!r}, raw={raw}); print({count} - n)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, check=True)
+    assert int(done.stdout) <= (0 if name == "t.feather" else 1)

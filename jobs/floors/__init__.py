@@ -1,0 +1,1 @@
+"""The bounds of the dependencies, installed and used: ``python jobs/floors``."""

@@ -1,0 +1,185 @@
+"""Install the lower bound of every dependency together, and pass the commands with them.
+
+The bounds are those of ``pyproject.toml``, its extra ``excel`` included; what the dependencies bring with
+them is free. ``--newest`` installs the newest versions that the bounds allow instead. The package registry is
+needed.
+
+    python jobs/floors
+    python jobs/floors --newest
+    python jobs/floors --python python3.13 --keep build/floors
+
+Exit codes: 0 every command passed; 1 a command failed, or the versions cannot be installed together.
+"""
+
+import argparse
+import os
+import random
+import re
+import subprocess
+import sys
+import tempfile
+import tomllib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from time import perf_counter
+from typing import NamedTuple
+
+ROOT = Path(__file__).resolve().parents[2]
+FLOOR = re.compile(r"(?P<name>[\w.-]+)(?:\[[\w,-]+\])?>=(?P<version>[\w.]+)(?:,.*)?")
+SPLITS = ("--k", "3,4", "--n-splits", "3")
+LEARNERS = {"svm": ("--C", "1,10", "--gamma", "0.1"), "tree": ("--learner", "tree")}
+TABLES = ("t.csv", "t.xlsx")
+COMMANDS = ("run", "verify", "report", "predict", "evaluate")
+TO_XLSX = """
+import csv, openpyxl
+book = openpyxl.Workbook()
+first, *rows = csv.reader(open("t.csv"))
+book.active.append(first)
+for row in rows:
+    book.active.append([float(row[0]), float(row[1]), *row[2:]])
+book.save("t.xlsx")
+"""
+
+
+class Step(NamedTuple):
+    """One command, and the name it is shown by."""
+
+    name: str
+    words: tuple[str, ...]
+
+
+def read_floors(file: Path = ROOT / "pyproject.toml") -> dict[str, str]:
+    """Return the lower bound of each dependency, those of the extra ``excel`` included.
+
+    Raises:
+        ValueError: a dependency has no lower bound, or one that is not written as such.
+    """
+    project = tomllib.loads(file.read_text(encoding="utf-8"))["project"]
+    floors = {}
+    for wanted in (*project["dependencies"], *project["optional-dependencies"]["excel"]):
+        found = FLOOR.fullmatch(wanted)
+        if found is None:
+            raise ValueError(f"{wanted!r} has no lower bound: expected name>=version")
+        floors[found["name"]] = found["version"]
+    return floors
+
+
+def list_steps() -> Iterator[Step]:
+    """Yield every command: two tables, two learners, in one process and on Ray."""
+    yield Step("--help", ("--help",))
+    for command in COMMANDS:
+        yield Step(f"{command} --help", (command, "--help"))
+    for backend in ("serial", "ray"):
+        how = ("--backend", backend, *(("--workers", "2") if backend == "ray" else ()))
+        for table in TABLES:
+            for learner, options in LEARNERS.items():
+                case = f"{table} {learner} {backend}"
+                run, scores = (case.replace(" ", "-") + end for end in ("", "-scores"))
+                data = (table, "--target", "outcome", *options, *how)
+                yield Step(f"run {case}", ("run", *data, *SPLITS, "--out", run))
+                yield Step(f"verify {case}", ("verify", run, "--refit"))
+                yield Step(f"report {case}", ("report", run))
+                yield Step(f"predict {case}", ("predict", run, table, "--out", f"{run}.csv"))
+                yield Step(
+                    f"evaluate {case}", ("evaluate", *data, "--resampling", "kfold:3", "--out", scores)
+                )
+                yield Step(f"report {case}, scores", ("report", scores))
+
+
+def install(python: str, folder: Path, newest: bool) -> Path:
+    """Make an environment with this package, and return its folder of commands.
+
+    Raises:
+        subprocess.CalledProcessError: the versions do not go together.
+    """
+    subprocess.run([python, "-m", "venv", "--clear", str(folder)], check=True)
+    programs = folder / "bin"
+    constraints = folder / "constraints.txt"
+    floors = {} if newest else read_floors()
+    constraints.write_text("".join(f"{name}=={version}\n" for name, version in floors.items()))
+    pip = [str(programs / "python"), "-m", "pip"]
+    wanted = ["--upgrade", "--upgrade-strategy", "eager", "-c", str(constraints), f"{ROOT}[excel]"]
+    subprocess.run(
+        [*pip, "install", "-q", "--disable-pip-version-check", "--prefer-binary", *wanted], check=True
+    )
+    subprocess.run([*pip, "check", "--disable-pip-version-check"], check=True)
+    names = [name.replace("-", "[-_]") for name in read_floors()]
+    shown = subprocess.run([*pip, "freeze"], check=True, capture_output=True, text=True).stdout
+    print(" ".join(re.findall(rf"(?mi)^(?:{'|'.join(names)})==.*$", shown)))
+    return programs
+
+
+def write_tables(folder: Path, python: Path) -> None:
+    """Write the same 90 rows of two numbers and a word, with labels, as text and as a workbook."""
+    draw = random.Random(0)
+    lines = ["a,b,c,outcome"]
+    for row in range(90):
+        a, b = (draw.gauss(2 * (row % 2), 1) for _ in range(2))
+        lines.append(f"{a:.3f},{b:.3f},{'uvw'[row % 3]},{('no', 'yes')[row % 2]}")
+    (folder / "t.csv").write_text("\n".join(lines) + "\n")
+    subprocess.run([str(python), "-c", TO_XLSX], cwd=folder, check=True)
+
+
+def pass_steps(programs: Path, folder: Path) -> list[str]:
+    """Run every command in a folder, print what fails, and return the names of those that did."""
+    outside = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    environment = outside | {"NUMBA_CACHE_DIR": str(folder / "compiled"), "RAY_USAGE_STATS_ENABLED": "0"}
+    write_tables(folder, programs / "python")
+    failed = []
+    for step in list_steps():
+        start = perf_counter()
+        done = subprocess.run(
+            [str(programs / "ckcv"), *step.words],
+            cwd=folder,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+        )
+        state = "passed" if done.returncode == 0 else f"FAILED with exit code {done.returncode}"
+        print(f"{step.name:<36}{perf_counter() - start:6.1f} s  {state}", flush=True)
+        if done.returncode:
+            print(done.stdout + done.stderr)
+            failed.append(step.name)
+    return failed
+
+
+@contextmanager
+def open_folder(keep: Path | None) -> Iterator[Path]:
+    """Open a folder that is deleted at the end, or the one to keep."""
+    if keep is not None:
+        keep.mkdir(parents=True, exist_ok=True)
+        yield keep.resolve()
+        return
+    with tempfile.TemporaryDirectory(prefix="ckcv-floors-") as folder:
+        yield Path(folder)
+
+
+def main() -> int:
+    """Install, pass every command, and return the exit code."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--newest", action="store_true", help="the newest versions, not the lower bounds")
+    parser.add_argument(
+        "--python", default=sys.executable, help="interpreter to install for (default: this one)"
+    )
+    parser.add_argument("--keep", type=Path, help="folder to keep the environment and the runs in")
+    options = parser.parse_args()
+    versions = "newest versions" if options.newest else "lower bounds"
+    with open_folder(options.keep) as folder, tempfile.TemporaryDirectory(dir=folder) as runs:
+        try:
+            programs = install(options.python, folder / "environment", options.newest)
+        except subprocess.CalledProcessError as error:
+            print(f"the {versions} cannot be installed together: {error}", file=sys.stderr)
+            return 1
+        failed = pass_steps(programs, Path(runs))
+    print(
+        f"{versions}: {f'{len(failed)} failed: ' + '; '.join(failed) if failed else 'every command passed'}"
+    )
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
