@@ -95,6 +95,7 @@ def verify(
         "verdict": found.verdict if found.ok else None,
         **asdict(found),
         "differences": differences,
+        "unverified": unverified,
     }
     lines = differences + [f"not verified: {sentence}" for sentence in unverified]
     lines = lines or [f"run {name}: {found.verdict}"]

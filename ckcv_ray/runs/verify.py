@@ -262,7 +262,7 @@ def _content(
         refit.limit.announce(_count_fits(problem, refit.share, execution["fits"]), problem.task, execution)
     checks = ModelChecks(problem, finished.models, refit.limit)
     left = checks.check_ensemble(aggregator, leader)
-    if refit.share < 1:  # else they are computed again in any case
+    if refit.share < 1:  # else they are computed again with the rest
         checks.fit_ensemble(leader, left)
     if nested is not None:
         yield from _nested(folder, problem, checks, result, refit)
@@ -270,6 +270,7 @@ def _content(
     yield from (found := list(checks.differences))
     yield from _certificate(folder, finished, problem, winner, leader.l_ms)
     yield from _recount(aggregator, leader, checks, result, refit)
+    checks.fit_ensemble(leader, [split for split in left if not checks.is_compared(split)])
     result.recomputed += _models_recomputed(checks, len(best.members))
     yield from checks.differences[len(found) :]
     yield from checks.bounds(winner, leader.l_ms, certificate.claims, certificate.l_ee)

@@ -76,6 +76,7 @@ class ModelChecks:
         self.problem, self.models, self.limit = problem, models, limit
         self.differences, self.trusted, self.unverified = list[str](), list[str](), list[str]()
         self.compared, self.last_bits = set[str](), 0
+        self._failed = set[str]()
         self._computed: dict[tuple[str, int], Member] = {}
 
     def check_ensemble(self, aggregator: Aggregator, leader: Leader) -> list[int]:
@@ -106,6 +107,11 @@ class ModelChecks:
                 self.compare(BEST, member)
             for failure in outcome.failures:
                 self._not_fitted(NAMES[BEST].format(failure.split), failure.traceback)
+
+    def is_compared(self, split: int) -> bool:
+        """Return whether a fit of the member of F* on a split was compared with it, or failed here."""
+        name = NAMES[BEST].format(split)
+        return name in self.compared or name in self._failed
 
     def check_nested(self, winners: Mapping[int, Setting]) -> None:
         """Check the models of the outer splits, and fit them again.
@@ -259,6 +265,7 @@ class ModelChecks:
         return left
 
     def _not_fitted(self, name: str, reason: str) -> None:
+        self._failed.add(name)
         last = (reason.strip().splitlines() or [""])[-1]
         self.unverified.append(f"{name} could not be fitted again here: {cut(last, LONGEST_REASON)}")
 

@@ -19,7 +19,7 @@ from ckcv_ray.engine.evaluate import share as share_inputs
 from ckcv_ray.engine.ledger import ABSENT
 from ckcv_ray.engine.loop import Stop, work
 from ckcv_ray.engine.progress import Listener, Progress
-from ckcv_ray.errors import CKCVError, LackingError, StoreError, counted, cut_list
+from ckcv_ray.errors import CKCVError, LackingError, StoreError, counted, cut, cut_list
 from ckcv_ray.learners.ensemble import Failure, Outcome, Records
 from ckcv_ray.runs.assess import assessed, load_scores, replay_scores
 from ckcv_ray.runs.limit import Limit
@@ -108,6 +108,8 @@ def verify_scores(
         found.unverified.append(str(error))
     except CKCVError as error:
         found.differences.append(str(error))
+    except Exception as error:  # a stranger's learner may raise anything
+        found.unverified.append(cut(f"the verification ended with {type(error).__name__}: {error}"))
     return found
 
 

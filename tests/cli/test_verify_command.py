@@ -15,6 +15,12 @@ def test_verify_agrees_then_sees_any_changed_byte(ckcv: Command, finished: Path)
     found = json.loads(shown)
     assert (found["run_id"], found["ok"], found["differences"]) == (load_run(finished).run_id, True, [])
     assert any("--refit" in sentence for sentence in found["trusted"])
+    on_trust = (
+        f"nothing contradicts the files; taken on trust: the results of {found['unchecked']:,} evaluations"
+    )
+    assert found["verdict"] == f"{on_trust} (--refit)"
+    first = ckcv("verify", finished)[1].splitlines()[0]
+    assert first == f"run {found['run_id']}: {found['verdict']}"
     for file in [file for file in finished.rglob("*") if file.is_file()]:
         content = bytearray(file.read_bytes())
         content[len(content) // 2] ^= 1
@@ -32,12 +38,14 @@ def test_verify_computes_again_on_request(ckcv: Command, finished: Path, words: 
     code, shown, _ = ckcv("verify", finished, *words, "--backend", "serial")
     assert (code, "fitted again" in shown) == (0, True)
     assert "the other" not in shown
+    assert "every figure follows from the data" in shown
     assert "--refit" not in shown
 
 
 def test_verify_computes_a_share_again(ckcv: Command, finished: Path) -> None:
     code, shown, _ = ckcv("verify", finished, "--refit", "0.1", "--backend", "serial")
     assert (code, "taken on trust: the other" in shown) == (0, True)
+    assert "every figure" not in shown
     code, _, told = ckcv("verify", finished, "--refit", "7")
     assert (code, "refit=7 is outside 0..1" in told) == (2, True)
 

@@ -213,6 +213,28 @@ def test_models_at_costs_where_rounding_decides_are_fitted_again(tmp_path: Path)
     assert any("(5 fitted again, equal in every bit)" in told for told in found.recomputed)
 
 
+def test_models_of_a_study_with_a_wide_tolerance_are_fitted_again(tmp_path: Path) -> None:
+    """Else much would pass for optimal, such as a model with half of its coefficients."""
+    out = tmp_path / "run"
+    run(SMALL.replace(tolerance=0.9), out)
+    assert any("(5 fitted again, equal in every bit)" in told for told in verify(out).recomputed)
+    problem, ensemble = stored(out)
+    halves = [altered(m, problem, dual_coef=0.5 * m.model.dual_coef) for m in ensemble.members]
+    forged = Ensemble(tuple(altered(m, problem, offset=offset_of(m, problem)) for m in halves))
+    reseal(out, with_errors_of(forged, position(out)), forged)
+    told = verify(out).differences
+    assert any("fitted again, it classifies" in sentence for sentence in told)
+
+
+def test_a_model_that_is_compared_twice_is_named_once(tmp_path: Path) -> None:
+    """Models at costs where rounding decides: the check leaves them open, and so does a share of a refit."""
+    run(SMALL.replace(C=1e13, gamma=1e-4), tmp_path / "run")
+    found = verify(tmp_path / "run", refit=0.9, execution=SERIAL)
+    assert found.ok
+    assert any("(5 fitted again, equal in every bit)" in told for told in found.recomputed)
+    assert len(found.trusted) == len(set(found.trusted))
+
+
 def test_a_forged_test_error_is_trusted_aloud_and_measured_again(tmp_path: Path) -> None:
     out, task = tmp_path / "run", blobs(60, seed=2)
     test = blobs(40, seed=3)

@@ -100,8 +100,9 @@ def check_refused(run: Path, told: str) -> None:
 
 
 def seen(run: Path) -> list[str]:
-    """What a verification says."""
-    return verify(run).differences
+    """What a verification says against a run."""
+    found = verify(run)
+    return found.differences + found.unverified
 
 
 # What study.json says of the study's parts
