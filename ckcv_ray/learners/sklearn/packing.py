@@ -137,7 +137,7 @@ def _search_tree(nearest: Any) -> Any:
     """
     state = vars(nearest)
     metric, others = state.get("effective_metric_"), state.get("effective_metric_params_")
-    plain = isinstance(others, dict) and all(isinstance(one, int | float) for one in others.values())
+    plain = isinstance(others, dict) and all(isinstance(one, int | float | None) for one in others.values())
     if not (state.get("_fit_method") in SEARCH_TREES and isinstance(metric, str) and plain):
         raise ValueError("its neighbours are not described by numbers and words")
     if (tree := SEARCH_TREES[state["_fit_method"]]) is None:
