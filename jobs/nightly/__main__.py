@@ -102,12 +102,15 @@ def weekly_jobs(name: str) -> list[list[str]]:
     return [floors, [*floors, "--newest"]] if sunday else []
 
 
-def run_weekly(name: str) -> list[str]:
-    """Run what the night of a Sunday adds, and return what failed."""
-    shown = {tuple(command): " ".join(["jobs/floors", *command[2:]]) for command in weekly_jobs(name)}
-    return [
-        label for command, label in shown.items() if subprocess.run(command, stdout=sys.stderr).returncode
-    ]
+def hostile_job(folders: int) -> list[str]:
+    """Return the command that reads run folders made to attack their reader."""
+    return [sys.executable, str(ROOT / "jobs" / "faults" / "hostile.py"), "--folders", str(folders)]
+
+
+def run_jobs(commands: list[list[str]]) -> list[str]:
+    """Run commands of other jobs, and return those that failed, in words."""
+    failed = [command for command in commands if subprocess.run(command, stdout=sys.stderr).returncode]
+    return [" ".join(command[1:]).removeprefix(f"{ROOT}/") for command in failed]
 
 
 @contextmanager
@@ -145,6 +148,9 @@ def main(
         str | None, typer.Option(help="Commit that is measured.", show_default="from git")
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+    hostile: Annotated[
+        int, typer.Option(help="Number of run folders to read that are made to attack their reader.")
+    ] = 0,
     weekly: Annotated[
         bool,
         typer.Option(
@@ -173,6 +179,9 @@ def main(
     for each figure). Two nights at once in one folder are refused; a night that already exists is not
     measured again, only compared and shown again. Without git, as in a job's copy, pass --commit.
 
+    With --hostile 1000, so many run folders that are made to attack whoever opens them are read as well
+    (jobs/faults/hostile.py); a finding is an alarm.
+
     With --weekly, the night of a Sunday (by its name, a date) also installs the lower bounds of all
     dependencies, then their newest versions, and passes the commands with each (jobs/floors; needs the
     package registry). Their output is on standard error; a failure is an alarm.
@@ -189,7 +198,7 @@ def main(
         verdict = run_night(out, name, threshold, groups, plan, repeats, commit or commit_here())
     file = out / PAGE
     print(json.dumps(to_json(verdict, file)) if as_json else text(verdict, file))
-    failed = run_weekly(name) if weekly else []
+    failed = run_jobs(([hostile_job(hostile)] if hostile else []) + (weekly_jobs(name) if weekly else []))
     for job in failed:
         print(f"ALARM {job} failed", file=sys.stderr)
     if verdict.alarms or failed:
