@@ -162,11 +162,11 @@ def predict(
     if refer and by.nested:
         raise InputError("refer and nested exclude each other: choose one of them")
     if out is not None:
+        if out.exists() and not is_named(source) and Path(source).exists() and out.samefile(source):
+            raise InputError(f"out={str(out)!r} is the file to predict: choose another name")
         check_table(out, RunFolder(folder))
     result = load_run(folder, allow_pickle)
     chosen = rows_to_test_of(source, ida_file, reading)
-    if out is not None and out.exists() and not is_named(source) and out.samefile(source):
-        raise InputError(f"out={str(out)!r} is the file to predict: choose another name")
     if not chosen.num_rows:
         raise InputError(f"{source!r} has no rows to predict")
     kept = None if keep is None else _kept(chosen, keep)

@@ -119,7 +119,7 @@ def write_varint(value: int) -> bytes:
 
 
 def parquet_lie(name: str, value: int) -> bytes:
-    """Put a large number in the place of the number of rows wherever the file has it, but for one."""
+    """Replace the number of rows by a large number wherever the file has it, but for one."""
     table = add_rest(pa.array([f"{i % 4}" for i in range(7001)]), name)
     sink = io.BytesIO()
     parquet.write_table(table, sink, compression="none", store_schema=False)
@@ -187,7 +187,7 @@ def write_stream(table: pa.Table, compression: str | None = "zstd") -> bytes:
 
 
 def feather_zeros(rows: int, times: int) -> bytes:
-    """Write columns of zeros, and say often that a batch is in the place of the first."""
+    """Write columns of zeros, and say often that a batch is where the first is."""
     table = pa.table({"x": np.zeros(rows), "y": pa.array(np.zeros(rows, np.int8))})
     sink = io.BytesIO()
     with pa.ipc.new_file(sink, table.schema, options=pa.ipc.IpcWriteOptions(compression="zstd")) as writer:

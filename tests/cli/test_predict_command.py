@@ -197,3 +197,28 @@ def test_a_prediction_that_ends_early_leaves_no_thread_that_reads_ahead(
     assert int(code) == 2
     # What may stay never asks for it: the thread that waits for Ctrl-C, or one that reads a path of Parquet.
     assert len(threads) <= (0 if suffix == "feather" else 1)
+
+
+@pytest.mark.parametrize("name", ["p.csv", "p.parquet"])
+def test_predictions_replace_predictions_alone(
+    ckcv: Command, finished: Path, patients: Path, tmp_path: Path, name: str
+) -> None:
+    out = tmp_path / name
+    for more in ((), ("--vote",), ("--keep", "age")):
+        assert ckcv("predict", finished, patients, "--out", out, *more)[0] == 0
+    for other in (b"", b"row,age\n1,2\n", patients.read_bytes(), b"\xff" * 9):
+        out.write_bytes(other)
+        code, _, told = ckcv("predict", finished, patients, "--out", out)
+        said = "exists, and is not a file of predictions as ckcv wrote it"
+        assert (code, said in told.replace("\n", " ")) == (2, True)
+        assert out.read_bytes() == other
+
+
+def test_a_report_replaces_reports_alone(ckcv: Command, finished: Path, tmp_path: Path) -> None:
+    out = tmp_path / "mine.html"
+    assert ckcv("report", finished, "--out", out)[0] == ckcv("report", finished, "--out", out)[0] == 0
+    for other in (b"", b"<html>notes</html>", out.read_bytes().replace(b"<body", b"<body class='mine'", 1)):
+        out.write_bytes(other)
+        code, _, told = ckcv("report", finished, "--out", out)
+        assert (code, "is not a report as ckcv wrote it" in told.replace("\n", " ")) == (2, True)
+        assert out.read_bytes() == other
