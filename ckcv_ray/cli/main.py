@@ -1,9 +1,9 @@
 """Command line: run, plan, status, verify, predict, evaluate, report, fetch.
 
 Results go to standard output, messages to standard error. Exit codes: 0 done; 1 verification found
-differences, or a run could not finish; 2 bad input; 3 finished with failed evaluations; 4 the run folder is
-damaged or belongs to something else; 129, 130, 138 and 143 interrupted by SIGHUP, Ctrl-C, SIGUSR1 and
-SIGTERM.
+differences or could not compute something, or a run could not finish; 2 bad input; 3 finished with failed
+evaluations; 4 the run folder is damaged or belongs to something else; 129, 130, 138 and 143 interrupted by
+SIGHUP, Ctrl-C, SIGUSR1 and SIGTERM.
 """
 
 import signal
@@ -61,8 +61,9 @@ is proven about its error on new rows. Everything is kept in a run folder.
 
 Run any command with --help to see its options.
 
-Exit codes: 0 done; 1 verification found differences, or a run could not finish; 2 bad input; 3 finished with
-failed evaluations; 4 the run folder is damaged or belongs to something else; 129, 130, 138, 143 interrupted.
+Exit codes: 0 done; 1 verification found differences or could not compute something, or a run could not
+finish; 2 bad input; 3 finished with failed evaluations; 4 the run folder is damaged or belongs to something
+else; 129, 130, 138, 143 interrupted.
 """,
 )
 
