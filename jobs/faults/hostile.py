@@ -210,7 +210,46 @@ def put_study(rng: np.random.Generator, folder: Path, place: Path) -> None:
     if rng.random() < 0.4:
         learner["param"] = spaces[rng.integers(len(spaces))]
     content[kind]["learner"] = learner
-    text = json.dumps({kind: content[kind], "data": content["data"]}, sort_keys=True, separators=(",", ":"))
+    seal_study(folder, content, kind)
+
+
+def put_sizes(rng: np.random.Generator, folder: Path, place: Path) -> None:
+    """Ask for more splits, folds, candidates or rows than anybody could compute."""
+    content = json.loads((folder / "study.json").read_text())
+    kind = "study" if "study" in content else "procedure"
+    sizes = [
+        {"resampling": {"name": "complete", "k": None, "n_splits": HUGE}},
+        {"resampling": {"name": "complete", "k": [3], "n_splits": HUGE}},
+        {"resampling": {"name": "complete", "k": [3], "n_splits": 1 << 20}},
+        {
+            "resampling": {
+                "name": "kfold",
+                "folds": HUGE,
+                "shuffle": True,
+                "remainder": "spread",
+                "stratify": False,
+            }
+        },
+        {"resampling": {"name": "repeated_kfold", "folds": 3, "repeats": HUGE, "stratify": False}},
+        {"resampling": {"name": "lpo", "p": 17}},
+        {"resampling": {"name": "bootstrap", "times": HUGE}},
+        {"resampling": {"name": "learning_curve", "sizes": HUGE, "times": HUGE, "share": 0.25}},
+        {"certify": {"name": "nested", "outer_splits": HUGE, "outer_share": "third", "claim": ["random"]}},
+        {"certify": {"name": "holdout", "holdout_share": 1e-300}},
+        {"report_k": list(range(3, 36))},
+        {"seed": 10**38},
+        {"learner": {"name": "choice", "learners": [content[kind]["learner"]] * 2000}},
+    ]
+    content[kind] |= sizes[rng.integers(len(sizes))]
+    seal_study(folder, content, kind)
+
+
+def seal_study(folder: Path, content: dict[str, Any], kind: str) -> None:
+    """Write a study, and name the run after it in every file."""
+    fixed = json.loads(json.dumps(content[kind]))
+    if isinstance(fixed.get("certify"), dict):
+        fixed["certify"].pop("outer_splits", None)  # it may grow in a folder
+    text = json.dumps({kind: fixed, "data": content["data"]}, sort_keys=True, separators=(",", ":"))
     name = hashlib.sha256(text.encode()).hexdigest()[:12]
     content["run_id"] = name
     (folder / "study.json").write_text(json.dumps(content, indent=2) + "\n")
@@ -290,7 +329,7 @@ def put_values(rng: np.random.Generator, folder: Path, place: Path) -> None:
     put_json(files[rng.integers(len(files))], change)
 
 
-CHANGES: tuple[Change, ...] = (put_study, put_models, put_pickles, put_links, put_values)
+CHANGES: tuple[Change, ...] = (put_study, put_sizes, put_models, put_pickles, put_links, put_values)
 
 
 def forge(honest: Path, folder: Path, place: Path, seed: int) -> None:
@@ -298,7 +337,7 @@ def forge(honest: Path, folder: Path, place: Path, seed: int) -> None:
     rng = np.random.default_rng(seed)
     shutil.copytree(honest, folder)
     count = 1 + int(rng.integers(3))
-    for i in sorted(rng.choice(len(CHANGES), count, replace=False, p=[0.35, 0.3, 0.1, 0.1, 0.15])):
+    for i in sorted(rng.choice(len(CHANGES), count, replace=False, p=[0.3, 0.15, 0.25, 0.1, 0.1, 0.1])):
         CHANGES[i](rng, folder, place)
     files = sorted(file for file in folder.rglob("*") if file.is_file() and not file.is_symlink())
     names = {file.relative_to(folder).as_posix(): file for file in files}
