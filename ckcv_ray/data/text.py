@@ -73,8 +73,8 @@ def _names(content: bytes, options: dict[str, Any]) -> list[str]:
     """Return the names of the columns as Arrow reads them.
 
     Not by ``csv.open_csv``: a thread of Arrow's pool reads ahead for it, and may be the last to hold
-    ``content``. To release it the thread asks for the interpreter, and where that is shutting down it ends the
-    process ("terminate called without an active exception"). ``csv.read_csv`` joins its thread.
+    ``content``. To release it the thread asks for the interpreter, and where that is shutting down it ends
+    the process ("terminate called without an active exception"). ``csv.read_csv`` joins its thread.
     """
     skipping = {**options, "read_options": csv.ReadOptions(**ONE_THREAD, skip_rows_after_names=EVERY_ROW)}
     try:
