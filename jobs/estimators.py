@@ -52,6 +52,7 @@ MARKS = {
     ("GridSearchCV", "param_grid"): GRID,
     ("RandomizedSearchCV", "param_distributions"): GRID,
 }
+EXPERIMENTAL = {"HalvingGridSearchCV", "HalvingRandomSearchCV", "IterativeImputer"}
 WORDS = {("SelectFromModel", "threshold"): ["mean", "median"]}  # read as text, and declared as such
 MODULES = {
     "sklearn.feature_extraction": "it reads text, or files",
@@ -89,8 +90,12 @@ SCALARS = (
 
 
 def list_estimators() -> dict[str, type[Any]]:
-    """Return every class of scikit-learn by its path."""
-    return dict(sorted((find_path("class", kind), kind) for _, kind in all_estimators()))
+    """Return every class of scikit-learn by its path, but those that have to be enabled first."""
+    return dict(
+        sorted(
+            (find_path("class", kind), kind) for name, kind in all_estimators() if name not in EXPERIMENTAL
+        )
+    )
 
 
 def list_refused() -> dict[str, str]:
@@ -164,7 +169,7 @@ def list_types(kind: type[Any]) -> tuple[set[str], set[str]]:
             warnings.simplefilter("ignore")
             try:
                 content = pack(kind(**variant).fit(*make_rows(n_classes)))
-            except Exception:  # words that do not go together, or a class that needs other rows
+            except Exception:  # words that exclude each other, or a class that needs other rows
                 continue
         unknown = [one for one in get_untrusted_types(data=content) if not one.startswith(REVIEWED)]
         nodes = list(list_nodes(json.loads(zipfile.ZipFile(io.BytesIO(content)).read("schema.json"))))

@@ -174,7 +174,7 @@ def list_spaces(place: Path) -> list[Any]:
 
 
 def list_models(place: Path) -> list[Any]:
-    """Return objects in the place of a fitted estimator."""
+    """Return objects that are no fitted estimators, or not as a fit leaves them."""
     X, y = np.random.default_rng(0).normal(size=(20, 2)), np.arange(20) % 2
     fitted = LogisticRegression().fit(X, y)
     odd, machine, powers = (kind().fit(X, y) for kind in (LogisticRegression, SVC, PolynomialFeatures))

@@ -179,7 +179,7 @@ def main(
     for each figure). Two nights at once in one folder are refused; a night that already exists is not
     measured again, only compared and shown again. Without git, as in a job's copy, pass --commit.
 
-    With --hostile 1000, so many run folders that are made to attack whoever opens them are read as well
+    With --hostile 1000, a thousand run folders that are made to attack whoever opens them are read as well
     (jobs/faults/hostile.py); a finding is an alarm.
 
     With --weekly, the night of a Sunday (by its name, a date) also installs the lower bounds of all
