@@ -1,6 +1,8 @@
 """The command verify: what it finds, and how much of it it computes again."""
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -48,6 +50,39 @@ def test_verify_computes_a_share_again(ckcv: Command, finished: Path) -> None:
     assert "every figure" not in shown
     code, _, told = ckcv("verify", finished, "--refit", "7")
     assert (code, "refit=7 is outside 0..1" in told) == (2, True)
+
+
+def test_verify_says_its_cost_first_and_stops_at_a_limit(ckcv: Command, finished: Path) -> None:
+    code, _, told = ckcv("verify", finished)
+    assert code == 0
+    assert "to verify: at most " in told.replace("\n", " ")
+    assert "limit 3,600 s (--limit)" in told.replace("\n", " ")
+    code, shown, _ = ckcv("verify", finished, "--refit", "--backend", "serial", "--limit", "1e-6")
+    assert code == 1
+    assert shown.startswith("not verified: it ")
+    assert "(--limit)" in shown
+    for limit in ("0", "-1", "nan", "inf"):
+        code, _, told = ckcv("verify", finished, "--limit", limit)
+        assert (code, "is not a number of seconds above 0" in told) == (2, True)
+
+
+HANGS = """
+from threading import Event
+from ckcv_ray.cli.main import main
+from ckcv_ray.cli import verify
+from ckcv_ray.learners.svm.learner import GaussianSVM
+
+verify.GRACE_SECONDS = 0.1
+GaussianSVM.check = lambda *_: Event().wait()
+main()
+"""
+
+
+def test_a_fit_that_goes_on_past_the_limit_ends_the_verification(finished: Path) -> None:
+    command = [sys.executable, "-c", HANGS, "verify", str(finished), "--limit", "2"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "not verified: a fit did not end in 2 s, the limit: allow more with --limit" in done.stderr
 
 
 def test_what_could_not_be_computed_is_not_verified(

@@ -222,6 +222,43 @@ def test_a_study_that_does_not_go_with_its_data_is_refused(out: Path, name: str)
     check_refused(out, told)
 
 
+SPELLINGS: dict[str, tuple[Change, str]] = {
+    "a whole number with a point": (lambda c: c["study"]["resampling"].update(n_splits=3.0), "n_splits=3.0"),
+    "a number as text": (lambda c: c["study"]["criterion"].update(delta="0.05"), "delta='0.05'"),
+    "a number without a point": (
+        lambda c: c["study"]["learner"].update(C=[0.1, 1]),
+        "study.learner.C.1 is 1, not 1.0",
+    ),
+    "a default that goes without saying": (lambda c: c["study"].update(rare=0.01), "study.rare is not known"),
+    "a key": (lambda c: c.update(note="trust me"), ": note is not known"),
+    "a version that is true": (
+        lambda c: c.update(schema=float(c["schema"])),
+        "schema 9.0; this version reads 9",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", SPELLINGS)
+def test_a_study_in_another_spelling_is_refused_and_the_place_is_named(out: Path, name: str) -> None:
+    """Though it means the same: what a reader does not compare it cannot vouch for."""
+    change, told = SPELLINGS[name]
+    put(out, "study.json", change)
+    check_refused(out, told)
+
+
+def test_a_study_file_has_the_bytes_that_a_run_writes(out: Path) -> None:
+    text = (out / "study.json").read_text()
+    for other in (
+        text + " ",
+        text.replace("  ", "\t"),
+        text.replace('"seed": 0', '"seed": 1,\n    "seed": 0'),
+    ):
+        assert other != text
+        (out / "study.json").write_text(other)
+        reseal(out)
+        check_refused(out, "study.json is damaged: it is not as a run writes it")
+
+
 @pytest.mark.parametrize("schema", [4, 5, 6, 7, 8, 10, "9", None, [5], {}, ESC, "x" * 10**6])
 def test_a_run_of_another_schema_is_refused_in_a_sentence(out: Path, schema: object) -> None:
     put(out, "study.json", lambda content: content.update(schema=schema))
