@@ -91,7 +91,7 @@ def install(python: str, folder: Path, newest: bool) -> Path:
     """Make an environment with this package, and return its folder of commands.
 
     Raises:
-        subprocess.CalledProcessError: the versions do not go together.
+        subprocess.CalledProcessError: the versions exclude each other.
     """
     subprocess.run([python, "-m", "venv", "--clear", str(folder)], check=True)
     programs = folder / "bin"
