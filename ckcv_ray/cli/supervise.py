@@ -7,8 +7,10 @@ process twice is recorded as failed, and everything else is computed.
 
 import os
 import signal
+import sys
 from collections.abc import Sequence
 from math import inf
+from pathlib import Path
 from subprocess import Popen, TimeoutExpired
 from tempfile import TemporaryFile
 from time import monotonic
@@ -24,6 +26,7 @@ from ckcv_ray.learners.watch import VARIABLE, Note, read_note, supervised, write
 
 PACKAGE = "ckcv_ray"
 LOOK_SECONDS = 0.1
+COMMANDS = ("ckcv", "ckcv.exe", "__main__.py")  # names of the program that started this process
 GRACE_SECONDS = 2.0  # that a process has to end by itself after a signal
 LONG_SECONDS = 300.0  # of a fit, after which a message says how to limit it
 MOST_LOST = 20  # fits that may end the process before the command is given up
@@ -62,9 +65,13 @@ class End(NamedTuple):
 def require_supervision(learner: Learner, fit_timeout: float | None = None) -> None:
     """Raise SupervisedError if fits may end the process or last too long, and no other process supervises it.
 
-    Fits of this package and of scikit-learn are taken to end well, unless they are to have a limit of time.
+    Fits of this package and of scikit-learn are taken to end well, unless they are to have a limit of time. A
+    program that calls ``main`` itself is left alone: what it has registered no other process would know.
     """
-    if supervised() is None and (fit_timeout is not None or _is_foreign(learner)):
+    started = Path(getattr(sys.modules["__main__"], "__file__", None) or "").name
+    if started not in COMMANDS or supervised() is not None:
+        return
+    if fit_timeout is not None or _is_foreign(learner):
         raise SupervisedError(inf if fit_timeout is None else fit_timeout)
 
 

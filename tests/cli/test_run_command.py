@@ -238,7 +238,8 @@ def test_claims_by_class_are_printed_as_lower_bounds(ckcv, patients, tmp_path):
     claim = ("--certify", "holdout", "--claim", "auc,sensitivity", "--positive", "ill")
     code, printed, _ = ckcv("run", patients, *options, *claim, "--out", tmp_path / "run")
     assert code == 0
-    assert "sensitivity (recall of 'ill') at least; holdout, refit: with probability 97.5 %" in printed
+    assert "sensitivity (recall of 'ill') at least; holdout, refit (this model: " in printed
+    assert "of 'ill' wrong): with probability 97.5 %" in printed
     _, _, told = ckcv("predict", tmp_path / "run", patients)
     assert "; AUC at least " in told
     assert "; sensitivity (recall of 'ill') at least " in told
