@@ -7,10 +7,9 @@ process twice is recorded as failed, and everything else is computed.
 
 import os
 import signal
-import sys
 from collections.abc import Sequence
+from importlib.metadata import entry_points
 from math import inf
-from pathlib import Path
 from subprocess import Popen, TimeoutExpired
 from tempfile import TemporaryFile
 from time import monotonic
@@ -21,12 +20,11 @@ from ckcv_ray.cli.output import say
 from ckcv_ray.cli.restart import start
 from ckcv_ray.cli.signals import heeded
 from ckcv_ray.errors import counted, plain
-from ckcv_ray.learners import Learner, learners_of
+from ckcv_ray.learners import INSTALLED, Learner, learners_of
 from ckcv_ray.learners.watch import VARIABLE, Note, read_note, supervised, write_lost
 
 PACKAGE = "ckcv_ray"
 LOOK_SECONDS = 0.1
-COMMANDS = ("ckcv", "ckcv.exe", "__main__.py")  # names of the program that started this process
 GRACE_SECONDS = 2.0  # that a process has to end by itself after a signal
 LONG_SECONDS = 300.0  # of a fit, after which a message says how to limit it
 MOST_LOST = 20  # fits that may end the process before the command is given up
@@ -66,10 +64,9 @@ def require_supervision(learner: Learner, fit_timeout: float | None = None) -> N
     """Raise SupervisedError if fits may end the process or last too long, and no other process supervises it.
 
     Fits of this package and of scikit-learn are taken to end well, unless they are to have a limit of time. A
-    program that calls ``main`` itself is left alone: what it has registered no other process would know.
+    learner that this process alone has registered is left where it is known.
     """
-    started = Path(getattr(sys.modules["__main__"], "__file__", None) or "").name
-    if started not in COMMANDS or supervised() is not None:
+    if supervised() is not None or not all(map(_is_known_elsewhere, learners_of(learner).values())):
         return
     if fit_timeout is not None or _is_foreign(learner):
         raise SupervisedError(inf if fit_timeout is None else fit_timeout)
@@ -100,6 +97,14 @@ def supervise(arguments: Sequence[str], fit_timeout: float) -> int:
                 count = counted(given_up, "fit")
                 say(f"ckcv: {count} ended the process: correct the estimator, or narrow its search")
                 return UNFINISHED
+
+
+def _is_known_elsewhere(learner: Learner) -> bool:
+    """Return whether another process registers a learner's class, as this package does or an installed one."""
+    kind = type(learner)
+    if kind.__module__.partition(".")[0] == PACKAGE:
+        return True
+    return any(one.value == f"{kind.__module__}:{kind.__qualname__}" for one in entry_points(group=INSTALLED))
 
 
 def _is_foreign(learner: Learner) -> bool:
