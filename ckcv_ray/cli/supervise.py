@@ -100,7 +100,7 @@ def supervise(arguments: Sequence[str], fit_timeout: float) -> int:
 
 
 def _is_known_elsewhere(learner: Learner) -> bool:
-    """Return whether another process registers a learner's class, as this package does or an installed one."""
+    """Return whether another process knows the class of a learner: it is of an installed package."""
     kind = type(learner)
     if kind.__module__.partition(".")[0] == PACKAGE:
         return True
