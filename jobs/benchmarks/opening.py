@@ -19,6 +19,7 @@ from typing import Annotated, NamedTuple
 
 import typer
 
+from ckcv_ray.version import VERSION
 from jobs.benchmarks.commits import ROOT, checked_out
 
 MAKE = """
@@ -86,6 +87,7 @@ def main(
         for tree, folder in folders.items():
             folder.mkdir()
             start(tree, ["-c", MAKE, str(folder)])
+        print(f"{against} -> {VERSION} here")
         for study in STUDIES:
             commands = {tree: list_commands(folder, study) for tree, folder in folders.items()}
             for name in commands[ROOT]:
