@@ -203,8 +203,8 @@ def to_arrow(values: Values, column: Column) -> pa.Array:
     gap = np.isnan(values)
     if column.kind is ColumnKind.CATEGORY:
         unseen = f"{max(column.levels, key=len, default='')}?"  # longer than any level: a level of none
-        levels = np.array([*column.levels, unseen, None], dtype=object)
-        return pa.array(levels[np.where(gap, len(column.levels) + 1, values).astype(int)], pa.string())
+        levels = pa.array([*column.levels, unseen], pa.string())
+        return levels.take(pa.array(np.where(gap, 0, values).astype(np.int64), mask=gap))
     if column.kind is ColumnKind.DATE:
         return pa.array(np.where(gap, 0, values).astype(np.int64), pa.timestamp("ms"), mask=gap)
     return pa.array(values, mask=gap) if gap.any() else pa.array(np.ascontiguousarray(values))

@@ -6,6 +6,7 @@ Malicious files are in ``fuzz_hostile``, and families of files that expand to la
 """
 
 import json
+from copy import deepcopy
 from math import inf, nan
 from typing import Any
 
@@ -109,9 +110,9 @@ def edited_json(draw: DrawFn, content: bytes) -> bytes:
             del at[key]
             break
         if how == 1 and isinstance(at[key], dict):
-            at[key][draw(st.sampled_from(WORDS))] = draw(st.sampled_from(VALUES))
+            at[key][draw(st.sampled_from(WORDS))] = deepcopy(draw(st.sampled_from(VALUES)))
         else:
-            at[key] = draw(st.sampled_from(VALUES))
+            at[key] = deepcopy(draw(st.sampled_from(VALUES)))  # which the next edit may change
     return as_json(tree[""]).encode()
 
 
