@@ -33,7 +33,7 @@ from ckcv_ray.data.task import learning_task
 from ckcv_ray.errors import InputError
 from ckcv_ray.learners import Choice
 from ckcv_ray.learners.ensemble import Ensemble, Failure, Records
-from ckcv_ray.learners.sklearn import AnyEstimator
+from ckcv_ray.learners.sklearn import AnyEstimator, spec
 from ckcv_ray.learners.sklearn.model import FittedEstimator
 from ckcv_ray.learners.sklearn.named import Tree
 from ckcv_ray.runs.assess import assess
@@ -460,9 +460,10 @@ def test_a_model_that_raises_is_a_difference(honest: Honest, tmp_path: Path) -> 
     ],
 )
 def test_an_estimator_that_cannot_be_fitted_here_is_not_verified(
-    change: dict[str, str], told: str, tmp_path: Path
+    change: dict[str, str], told: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A package that is missing, or not trusted: exit code 1, and no word of damage."""
+    """A package that is trusted and missing, or not trusted: exit code 1, and no word of damage."""
+    monkeypatch.setattr(spec, "_trusted", {"sklearn", "no_such_package"})
     out = tmp_path / "run"
     learner = AnyEstimator(estimator="sklearn.tree:DecisionTreeClassifier", param={"max_depth": (2,)})
     run_job(Job(TREE.with_learner(learner), numbers(), out), SERIAL)
