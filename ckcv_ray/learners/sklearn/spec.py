@@ -15,7 +15,14 @@ from typing import Any
 import numpy as np
 
 from ckcv_ray.errors import InputError
-from ckcv_ray.learners.sklearn.allowed import LIBRARY, check_class, check_estimator, is_listed, list_namesakes
+from ckcv_ray.learners.sklearn.allowed import (
+    LIBRARY,
+    check_class,
+    check_estimator,
+    is_listed,
+    list_classes,
+    list_namesakes,
+)
 from ckcv_ray.validation import expect, quoted
 
 Spec = dict[str, Any]
@@ -52,16 +59,10 @@ def is_trusted(path: str) -> bool:
 
 
 def packages(spec: Any) -> Iterator[str]:
-    """Yield the packages that an estimator and those inside it come from."""
-    if isinstance(spec, str) and ":" in spec:
-        yield spec.partition(":")[0].partition(".")[0]
-    elif isinstance(spec, Mapping):
-        yield from packages(spec.get("class"))
-        for value in (spec.get("params") or {}).values():
-            yield from packages(value if isinstance(value, Mapping | list) else None)
-    elif isinstance(spec, list | tuple):
-        for value in spec:
-            yield from packages(value if isinstance(value, Mapping | list) else None)
+    """Yield the packages that an estimator, as text or in its JSON form, and those inside it come from."""
+    for path in list_classes({"class": spec} if isinstance(spec, str) else spec):
+        if ":" in path:
+            yield path.partition(":")[0].partition(".")[0]
 
 
 def as_spec(name: str, value: Any) -> Spec:
