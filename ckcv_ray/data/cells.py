@@ -5,6 +5,7 @@ What a cell becomes depends on the cell and on the schema alone, and never on ot
 
 from collections.abc import Collection
 from functools import cached_property
+from itertools import pairwise
 from math import nan
 from typing import Any, NamedTuple
 
@@ -28,6 +29,7 @@ from ckcv_ray.data.limits import check_bytes, count_text_bytes
 from ckcv_ray.data.schema import NUMBERS, distinct, is_text
 
 Values = NDArray[np.float64]
+PART_BYTES = 1 << 24  # of text that is made at once
 
 
 class Read(NamedTuple):
@@ -119,8 +121,19 @@ def decoded(values: pa.ChunkedArray) -> pa.ChunkedArray:
     if not pa.types.is_dictionary(values.type):
         return values
     check_bytes("a column", count_text_bytes(values))
-    chunks = [chunk.dictionary_decode() for chunk in values.chunks]
-    return pa.chunked_array(chunks, values.type.value_type)
+    parts = [part for chunk in values.chunks for part in take_in_parts(chunk.dictionary, chunk.indices)]
+    return pa.chunked_array(parts, values.type.value_type)
+
+
+def take_in_parts(values: pa.Array, codes: pa.Array) -> list[pa.Array]:
+    """Return the value of each code: text in parts of some megabytes, since Arrow doubles what grows."""
+    if not is_text(values.type):
+        return [values.take(codes)]
+    lengths = pc.fill_null(pc.take(pc.binary_length(values), codes), 0).to_numpy(zero_copy_only=False)
+    ends = np.cumsum(lengths, dtype=np.int64)
+    total = int(ends[-1]) if len(ends) else 0
+    cuts = np.unique([0, *np.searchsorted(ends, np.arange(PART_BYTES, total, PART_BYTES)), len(codes)])
+    return [values.take(codes.slice(start, end - start)) for start, end in pairwise(cuts.tolist())]
 
 
 def without_gaps(values: pa.ChunkedArray, gaps: Collection[str]) -> pa.ChunkedArray:

@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from ckcv_ray.data.cells import Cells, Values, read_cells
+from ckcv_ray.data.cells import Cells, Values, read_cells, take_in_parts
 from ckcv_ray.data.files import HELD, SPARSE
 from ckcv_ray.data.forms import (
     LOOKS_LIKE_DATE,
@@ -198,13 +198,14 @@ def _reason(values: pa.ChunkedArray, column: Column, numbers: Values, wrong: NDA
     return f"column {column.name!r} has {wrong_here}: fix it"
 
 
-def to_arrow(values: Values, column: Column) -> pa.Array:
+def to_arrow(values: Values, column: Column) -> pa.Array | pa.ChunkedArray:
     """Return numbers as a column that is understood as ``column`` again, if that kind is asked for."""
     gap = np.isnan(values)
     if column.kind is ColumnKind.CATEGORY:
         unseen = f"{max(column.levels, key=len, default='')}?"  # longer than any level: a level of none
         levels = pa.array([*column.levels, unseen], pa.string())
-        return levels.take(pa.array(np.where(gap, 0, values).astype(np.int64), mask=gap))
+        codes = pa.array(np.where(gap, 0, values).astype(np.int64), mask=gap)
+        return pa.chunked_array(take_in_parts(levels, codes), levels.type)
     if column.kind is ColumnKind.DATE:
         return pa.array(np.where(gap, 0, values).astype(np.int64), pa.timestamp("ms"), mask=gap)
     return pa.array(values, mask=gap) if gap.any() else pa.array(np.ascontiguousarray(values))

@@ -18,6 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ckcv_ray.core.measures import Kind
 from ckcv_ray.data import named
+from ckcv_ray.data.cells import take_in_parts
 from ckcv_ray.data.chosen import TARGETS, check_asked, check_chosen, target_name
 from ckcv_ray.data.columns import (
     NewRows,
@@ -319,7 +320,10 @@ class Task:
     def columns(self) -> pa.Table:
         """Return the features, the target with its original labels, and the numbers of the groups, if any."""
         columns = self.as_columns(self.X)
-        labels = pa.array(self.y) if self.has_numbers else pa.array(self.classes).take(pa.array(self.y))
+        labels = pa.array(self.y)
+        if not self.has_numbers:
+            classes = pa.array(self.classes)
+            labels = pa.chunked_array(take_in_parts(classes, labels), classes.type)
         columns = columns.append_column(self.target, labels)
         return columns if self.groups is None else columns.append_column(self.group, pa.array(self.groups))
 

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ckcv_ray.data.cells import take_in_parts
 from ckcv_ray.data.columns import (
     read_values,
     to_arrow,
@@ -158,6 +159,23 @@ def test_numbers_become_columns_and_numbers_again(kind):
     one = Column("c", kind, ("a", "b", "c") if kind is CATEGORY else ())
     again = read_values(pa.table({"c": to_arrow(values, one)}), (one,), plain=False).X[:, 0]
     assert np.array_equal(values, again, equal_nan=True)
+
+
+@given(
+    values=st.lists(st.text(max_size=9) | st.none(), min_size=1, max_size=5),
+    codes=st.lists(st.integers(0, 4) | st.none(), max_size=60),
+    dtype=st.sampled_from([pa.string(), pa.large_string()]),
+)
+def test_text_is_made_in_small_parts(values, codes, dtype):
+    """Text that grows as a whole takes twice its memory."""
+    texts = pa.array(values, dtype)
+    numbers = pa.array([code if code is None else code % len(values) for code in codes], pa.int64())
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("ckcv_ray.data.cells.PART_BYTES", 20)
+        parts = take_in_parts(texts, numbers)
+    assert pa.chunked_array(parts, dtype).to_pylist() == texts.take(numbers).to_pylist()
+    longest = max(len((value or "").encode()) for value in values)
+    assert all(sum(len((text or "").encode()) for text in part.to_pylist()) <= 20 + longest for part in parts)
 
 
 class Stream:
