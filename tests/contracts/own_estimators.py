@@ -271,17 +271,29 @@ class Prints(Constant):
     """Writes to standard output in every way, and later."""
 
     def fit(self, X: Any, y: Any) -> "Constant":
-        print("printed by a fit")  # noqa: T201
-        sys.stdout.write("written by a fit\n")
-        os.write(1, b"written to descriptor 1\n")
-        ctypes.CDLL(None).puts(b"written by C")
-        subprocess.run(["echo", "written by a child"], check=True)
-        atexit.register(print, "printed at the end")
+        print_everywhere()
         return super().fit(X, y)
 
     def predict(self, X: Any) -> Any:
         print("printed by a prediction")  # noqa: T201
         return super().predict(X)
+
+
+class PrintsAndHangs(HangsInOneSplit):
+    """Writes to standard output in every way, and never returns in one split."""
+
+    def fit(self, X: Any, y: Any) -> "Constant":
+        print_everywhere()
+        return super().fit(X, y)
+
+
+def print_everywhere() -> None:
+    print("printed by a fit")  # noqa: T201
+    sys.stdout.write("written by a fit\n")
+    os.write(1, b"written to descriptor 1\n")
+    ctypes.CDLL(None).puts(b"written by C")
+    subprocess.run(["echo", "written by a child"], check=True)
+    atexit.register(print, "printed at the end")
 
 
 class ExitsWhenMade(Constant):
