@@ -15,11 +15,10 @@ from ckcv_ray.engine.batches import Batch
 from ckcv_ray.engine.evaluate import Inputs, evaluate, failed
 from ckcv_ray.engine.recorder import Decision, Recorder
 from ckcv_ray.engine.retry import halves, replacements
-from ckcv_ray.learners.ensemble import Failure, Outcome, Records
 from ckcv_ray.learners.svm.learner import GaussianSVM
+from ckcv_ray.records.record import Failure, Outcome, Records, record_type
 from ckcv_ray.runs.result import Result
 from ckcv_ray.runs.run import Job, Work, checked, run_work
-from ckcv_ray.storage.log import record_type
 from ckcv_ray.study import Problem, Study
 
 Out = str | PathLike[str] | None

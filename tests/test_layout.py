@@ -17,6 +17,7 @@ ORDER = [
     "data",
     "learners",
     "study",
+    "records",
     "claims",
     "storage",
     "engine",

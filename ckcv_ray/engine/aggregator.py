@@ -15,10 +15,10 @@ from numpy.typing import NDArray
 from ckcv_ray.core.schedule import Schedule, Stage, Unit
 from ckcv_ray.core.selection import ABSENT, FAILED, UNKNOWN, Leader
 from ckcv_ray.engine.batches import Batch, Rates, batch_seconds, fill, shortest
-from ckcv_ray.engine.ledger import Ledger, Positions
 from ckcv_ray.engine.progress import Progress
-from ckcv_ray.learners.ensemble import Failure, Outcome, Records
-from ckcv_ray.storage.candidates import candidate_table, make_selection
+from ckcv_ray.records.candidates import candidate_table, make_selection
+from ckcv_ray.records.ledger import Ledger, Positions
+from ckcv_ray.records.record import Failure, Outcome, Records
 from ckcv_ray.study import Candidate, Problem
 
 FORECAST_SECONDS = 0.5

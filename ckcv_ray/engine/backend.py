@@ -17,7 +17,7 @@ from ckcv_ray.engine.batches import Batch
 from ckcv_ray.engine.evaluate import Inputs, evaluate
 from ckcv_ray.engine.progress import Listener
 from ckcv_ray.engine.recorder import Recorder
-from ckcv_ray.learners.ensemble import Outcome
+from ckcv_ray.records.record import Outcome
 from ckcv_ray.study import Execution, Problem
 
 SERIAL_SECONDS = 20.0

@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 from ckcv_ray.core.choosing import chosen_positions
 from ckcv_ray.core.schedule import Stage, Unit
 from ckcv_ray.engine.batches import Batch, Rates, Waiting, batch_seconds, fill
-from ckcv_ray.engine.ledger import Ledger
 from ckcv_ray.engine.progress import Progress
-from ckcv_ray.learners.ensemble import Failure, Outcome, Records
+from ckcv_ray.records.ledger import Ledger
+from ckcv_ray.records.record import Failure, Outcome, Records
 from ckcv_ray.study.assessment import INNER, OUTER, Assessment
 
 FEW_SPLITS = 16  # up to which the paths of a split are separate units

@@ -20,7 +20,7 @@ from ckcv_ray.engine.aggregator import Aggregator, describe_failures
 from ckcv_ray.engine.batches import Rates, batch_seconds
 from ckcv_ray.engine.evaluate import Inputs, evaluate, memory, share, warm_up
 from ckcv_ray.errors import RunError
-from ckcv_ray.learners.ensemble import Outcome
+from ckcv_ray.records.record import Outcome
 from ckcv_ray.study import Problem, Study
 from ckcv_ray.study.learned import Costs
 from ckcv_ray.validation import MOST, integer, sequence

@@ -8,7 +8,7 @@ from typing import Protocol
 from ckcv_ray.engine.backend import Backend
 from ckcv_ray.engine.batches import Batch
 from ckcv_ray.engine.progress import Listener, Progress
-from ckcv_ray.learners.ensemble import Outcome
+from ckcv_ray.records.record import Outcome
 
 LISTEN_SECONDS = 0.1
 

@@ -35,7 +35,7 @@ from ckcv_ray.engine.progress import Listener
 from ckcv_ray.engine.recorder import Recorder
 from ckcv_ray.engine.retry import ATTEMPTS, replacements
 from ckcv_ray.errors import InputError, RunError
-from ckcv_ray.learners.ensemble import Outcome
+from ckcv_ray.records.record import Outcome
 from ckcv_ray.study import Problem
 
 LOOK_SECONDS = 5.0

@@ -18,7 +18,8 @@ from ckcv_ray.engine.batches import Batch
 from ckcv_ray.engine.progress import Progress
 from ckcv_ray.errors import StoreError
 from ckcv_ray.learners import register_instance
-from ckcv_ray.learners.ensemble import Failure, Models, Outcome, Records
+from ckcv_ray.learners.ensemble import Models
+from ckcv_ray.records.record import Failure, Outcome, Records
 from ckcv_ray.storage.environment import environment
 from ckcv_ray.storage.execution import Evaluations, Metadata
 from ckcv_ray.storage.folder import EXECUTION, RunFolder

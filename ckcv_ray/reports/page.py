@@ -26,7 +26,7 @@ from ckcv_ray.data.schema import Label
 from ckcv_ray.engine.aggregator import Aggregator
 from ckcv_ray.errors import StoreError, printable
 from ckcv_ray.learners import Learner
-from ckcv_ray.learners.ensemble import Failure
+from ckcv_ray.records.record import Failure
 from ckcv_ray.reports import figures
 from ckcv_ray.reports.figures import Axis, Landscape, Span
 from ckcv_ray.runs.load import load_run, replay

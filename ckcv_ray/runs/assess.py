@@ -20,7 +20,7 @@ from ckcv_ray.engine.loop import Stop, work
 from ckcv_ray.engine.progress import Listener, Progress
 from ckcv_ray.engine.recorder import Recorder
 from ckcv_ray.errors import InputError, RunError, StoreError
-from ckcv_ray.learners.ensemble import Outcome
+from ckcv_ray.records.record import Outcome
 from ckcv_ray.runs.assessed import Assessed
 from ckcv_ray.runs.load import check_undamaged, filled, is_finished
 from ckcv_ray.runs.run import never

@@ -17,7 +17,7 @@ from ckcv_ray.core.schedule import Stage
 from ckcv_ray.core.scores import Score
 from ckcv_ray.data.repeats import Repeats, find_repeats
 from ckcv_ray.learners.base import Setting
-from ckcv_ray.learners.ensemble import Failure
+from ckcv_ray.records.record import Failure
 from ckcv_ray.runs.scores_summary import summary
 from ckcv_ray.study import listed
 from ckcv_ray.study.assessment import DELTA, OUTER, Assessment

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 from ckcv_ray.engine.aggregator import Aggregator
 from ckcv_ray.engine.collector import Collector
 from ckcv_ray.errors import StoreError
-from ckcv_ray.learners.ensemble import Outcome
+from ckcv_ray.records.record import Outcome
 from ckcv_ray.runs.result import Result
 from ckcv_ray.storage import models
 from ckcv_ray.storage.environment import changes, environment

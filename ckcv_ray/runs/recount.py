@@ -18,9 +18,10 @@ from ckcv_ray.core.schedule import Stage, Unit, refits
 from ckcv_ray.core.selection import ABSENT, Leader
 from ckcv_ray.engine.aggregator import Aggregator
 from ckcv_ray.engine.batches import Batch, Rates, batch_seconds, fill
-from ckcv_ray.engine.ledger import Positions
 from ckcv_ray.engine.progress import Progress
-from ckcv_ray.learners.ensemble import Member, Outcome, Records
+from ckcv_ray.learners.ensemble import Member
+from ckcv_ray.records.ledger import Positions
+from ckcv_ray.records.record import Outcome, Records
 from ckcv_ray.study.learned import Costs
 
 

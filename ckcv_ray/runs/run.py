@@ -21,7 +21,8 @@ from ckcv_ray.engine.loop import Stop, work
 from ckcv_ray.engine.nested import OverallProgress, inner_problems, nested_ensemble
 from ckcv_ray.engine.progress import Listener, Progress
 from ckcv_ray.engine.recorder import Recorder
-from ckcv_ray.learners.ensemble import Ensemble, Outcome, Records
+from ckcv_ray.learners.ensemble import Ensemble
+from ckcv_ray.records.record import Outcome, Records
 from ckcv_ray.runs.load import finished_run
 from ckcv_ray.runs.result import Result
 from ckcv_ray.runs.settle import measure, settle

@@ -17,7 +17,8 @@ from ckcv_ray.engine.progress import Listener, Progress
 from ckcv_ray.engine.recorder import Conclusion, Recorder
 from ckcv_ray.engine.refit import one_model
 from ckcv_ray.errors import RunError
-from ckcv_ray.learners.ensemble import Ensemble, Failure, Member, Models, Outcome
+from ckcv_ray.learners.ensemble import Ensemble, Member, Models
+from ckcv_ray.records.record import Failure, Outcome
 from ckcv_ray.storage.folder import Finished
 from ckcv_ray.study import Problem
 from ckcv_ray.study.assessment import Assessment

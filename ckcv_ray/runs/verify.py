@@ -31,13 +31,14 @@ from ckcv_ray.engine.progress import Listener
 from ckcv_ray.errors import CKCVError, InputError, LackingError, StoreError, counted, cut, cut_list, plain
 from ckcv_ray.learners.base import Setting
 from ckcv_ray.learners.ensemble import Ensemble, to_pickles
+from ckcv_ray.records.candidates import winning_position
 from ckcv_ray.runs.limit import SECONDS, Limit
 from ckcv_ray.runs.load import replay
 from ckcv_ray.runs.recount import Recount, rests_on, sample
 from ckcv_ray.runs.settle import measure
 from ckcv_ray.runs.verify_models import BEST, ModelChecks
 from ckcv_ray.runs.verify_scores import verify_scores
-from ckcv_ray.storage import candidates, models
+from ckcv_ray.storage import models
 from ckcv_ray.storage.folder import MANIFEST, Finished, RunFolder
 from ckcv_ray.storage.pages import REPORT, report_intact
 from ckcv_ray.study import Candidate, Execution, Problem
@@ -343,8 +344,8 @@ def _nested(
             continue
         inside[-1] = _verify(inner_folder, replace(refit, inner=True))
         with suppress(StoreError):  # which is then among its differences
-            table, _ = candidates.read(inner_folder.files, inner)
-            winners[i] = inner.learner.setting(*candidates.winning_position(table))
+            table, _ = inner_folder.candidates(inner)
+            winners[i] = inner.learner.setting(*winning_position(table))
     result.add_inner(inside)
     checks.check_nested(winners)
     if refused is not None:

@@ -16,11 +16,11 @@ from ckcv_ray.engine.backend import Backend
 from ckcv_ray.engine.batches import Batch, batch_seconds, fill
 from ckcv_ray.engine.collector import Collector
 from ckcv_ray.engine.evaluate import share as share_inputs
-from ckcv_ray.engine.ledger import ABSENT
 from ckcv_ray.engine.loop import Stop, work
 from ckcv_ray.engine.progress import Listener, Progress
 from ckcv_ray.errors import CKCVError, LackingError, StoreError, counted, cut, cut_list
-from ckcv_ray.learners.ensemble import Failure, Outcome, Records
+from ckcv_ray.records.ledger import ABSENT
+from ckcv_ray.records.record import Failure, Outcome, Records
 from ckcv_ray.runs.assess import assessed, load_scores, replay_scores
 from ckcv_ray.runs.limit import Limit
 from ckcv_ray.storage import formats

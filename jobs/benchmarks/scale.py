@@ -29,7 +29,7 @@ from ckcv_ray.engine.backend import session
 from ckcv_ray.engine.batches import Batch
 from ckcv_ray.engine.evaluate import Inputs
 from ckcv_ray.engine.ray_backend import RayBackend
-from ckcv_ray.learners.ensemble import Outcome
+from ckcv_ray.records.record import Outcome
 from ckcv_ray.runs.run import checked, run_work
 from ckcv_ray.study import Problem
 from jobs.benchmarks.made_up import MadeUp, measure, occupy, slept

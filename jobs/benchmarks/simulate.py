@@ -27,7 +27,7 @@ from ckcv_ray.cli.options import parse_workers
 from ckcv_ray.core.schedule import Stage
 from ckcv_ray.engine.aggregator import Aggregator
 from ckcv_ray.engine.ray_backend import IN_FLIGHT, RayBackend
-from ckcv_ray.learners.ensemble import Outcome
+from ckcv_ray.records.record import Outcome
 from ckcv_ray.study import Problem
 from jobs.benchmarks.made_up import MadeUp, measure
 

@@ -18,7 +18,7 @@ from ckcv_ray.engine.evaluate import share
 from ckcv_ray.engine.progress import Progress
 from ckcv_ray.engine.ray_backend import RayBackend, remote_recorder
 from ckcv_ray.engine.recorder import Recorder
-from ckcv_ray.learners.ensemble import Outcome
+from ckcv_ray.records.record import Outcome
 from ckcv_ray.runs.result import Result
 from ckcv_ray.runs.run import Job, run_job
 from ckcv_ray.runs.verify import verify

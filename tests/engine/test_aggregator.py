@@ -10,7 +10,7 @@ from doubles import FIRE
 from ckcv_ray.core.schedule import Stage, Unit
 from ckcv_ray.engine.aggregator import Aggregator, describe_failures
 from ckcv_ray.engine.evaluate import Inputs, evaluate, failed, share
-from ckcv_ray.learners.ensemble import Outcome
+from ckcv_ray.records.record import Outcome
 from ckcv_ray.study import Problem, Study
 
 STUDY = Study.of(C=(0.1, 1.0, 10.0), gamma=(0.1, 1.0), k=(3, 4), n_splits=4, report_k=(4,))

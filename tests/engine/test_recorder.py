@@ -16,7 +16,7 @@ from ckcv_ray.engine.backend import Backend, SerialBackend
 from ckcv_ray.engine.evaluate import evaluate, failed, share
 from ckcv_ray.engine.recorder import Recorder
 from ckcv_ray.errors import StoreError
-from ckcv_ray.learners.ensemble import Outcome
+from ckcv_ray.records.record import Outcome
 from ckcv_ray.runs.run import Job, run_job
 from ckcv_ray.runs.verify import verify
 from ckcv_ray.storage.folder import RunFolder

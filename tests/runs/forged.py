@@ -17,20 +17,12 @@ from ckcv_ray.engine.refit import one_model
 from ckcv_ray.learners.base import STATUSES, Status
 from ckcv_ray.learners.choice import ChosenModel
 from ckcv_ray.learners.encoded import EncodedModel
-from ckcv_ray.learners.ensemble import (
-    Ensemble,
-    Failure,
-    Member,
-    Models,
-    Records,
-    class_sizes,
-    judge,
-    make_member,
-)
+from ckcv_ray.learners.ensemble import Ensemble, Member, Models, class_sizes, judge, make_member
 from ckcv_ray.learners.sklearn.model import FittedEstimator
 from ckcv_ray.learners.svm.learner import signs
 from ckcv_ray.learners.svm.model import SVMModel
 from ckcv_ray.learners.svm.problem import describe
+from ckcv_ray.records.record import Failure, Records
 from ckcv_ray.runs.assess import assessed, replay_scores
 from ckcv_ray.runs.load import replay
 from ckcv_ray.runs.run import run_job

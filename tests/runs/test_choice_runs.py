@@ -22,8 +22,8 @@ from ckcv_ray.engine.backend import SERIAL, SerialBackend
 from ckcv_ray.engine.evaluate import evaluate, share
 from ckcv_ray.errors import RunError, StoreError
 from ckcv_ray.learners import Choice, learners_of
-from ckcv_ray.learners.ensemble import Outcome
 from ckcv_ray.learners.svm.learner import GaussianSVM
+from ckcv_ray.records.record import Outcome
 from ckcv_ray.runs.load import replay
 from ckcv_ray.runs.run import Job, checked, run_job, run_work
 from ckcv_ray.storage.folder import RunFolder

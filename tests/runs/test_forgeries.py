@@ -32,10 +32,11 @@ from ckcv_ray.core.own_scores import OwnScore
 from ckcv_ray.data.task import learning_task
 from ckcv_ray.errors import InputError
 from ckcv_ray.learners import Choice
-from ckcv_ray.learners.ensemble import Ensemble, Failure, Records
+from ckcv_ray.learners.ensemble import Ensemble
 from ckcv_ray.learners.sklearn import AnyEstimator, spec
 from ckcv_ray.learners.sklearn.model import FittedEstimator
 from ckcv_ray.learners.sklearn.named import Tree
+from ckcv_ray.records.record import Failure, Records
 from ckcv_ray.runs.assess import assess
 from ckcv_ray.runs.load import replay
 from ckcv_ray.runs.run import run_job

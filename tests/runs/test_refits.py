@@ -13,7 +13,7 @@ from ckcv_ray.core.schedule import Stage, Unit
 from ckcv_ray.engine import evaluate
 from ckcv_ray.engine.backend import SERIAL, SerialBackend
 from ckcv_ray.engine.recorder import Decision, Recorder
-from ckcv_ray.learners.ensemble import Outcome
+from ckcv_ray.records.record import Outcome
 from ckcv_ray.runs.run import checked, never, run_job, run_work
 from ckcv_ray.runs.settle import Refits, measure, settle
 from ckcv_ray.storage.folder import RunFolder
