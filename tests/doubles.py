@@ -3,7 +3,6 @@
 from collections import deque
 from collections.abc import Callable, Iterable, Set
 from dataclasses import dataclass
-from os import PathLike
 from typing import Any, NamedTuple, cast
 
 import numpy as np
@@ -19,9 +18,9 @@ from ckcv_ray.learners.svm.learner import GaussianSVM
 from ckcv_ray.records.record import Failure, Outcome, Records, record_type
 from ckcv_ray.runs.result import Result
 from ckcv_ray.runs.run import Job, Work, checked, run_work
+from ckcv_ray.storage.folder import FolderPath
 from ckcv_ray.study import Problem, Study
 
-Out = str | PathLike[str] | None
 FIRE = "Traceback: the machine caught fire"
 
 
@@ -29,7 +28,7 @@ def run_with(
     backend: Backend | Callable[[], Backend],
     study: Study,
     task: Task,
-    out: Out = None,
+    out: FolderPath | None = None,
     recorder: MakeRecorder = Recorder,
     **more: Any,
 ) -> Result:
@@ -146,12 +145,12 @@ class Faulty(SerialBackend):
         self.stopping = False
         self.mortal: Mortal | None = None
 
-    def recorder(self, problem: Problem, out: Out) -> Recorder:
+    def recorder(self, problem: Problem, out: FolderPath | None) -> Recorder:
         """Make the recorder of a run, which may die."""
         self.mortal = Mortal(lambda: Recorder(problem, out))
         return cast(Recorder, self.mortal)
 
-    def run(self, study: Study, task: Task, out: Out = None) -> Result:
+    def run(self, study: Study, task: Task, out: FolderPath | None = None) -> Result:
         """Run a study, taken up again however often it is stopped."""
         while True:
             try:

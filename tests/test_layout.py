@@ -36,7 +36,7 @@ NEVER = {  # beside what the order says
     "study": {"learners.svm"},
 }
 PRINTS = {"cli"}
-KNOW_RAY = {"engine.ray_backend", "engine.metrics"}
+KNOW_RAY = {"engine.ray_backend", "engine.ray_cluster", "engine.metrics"}
 UNPICKLE = {"learners.ensemble", "learners.svm.machine_code"}  # models on request; compiled code of our own
 
 

@@ -4,7 +4,6 @@ It is the only writer of a run folder, under its lock: records as they arrive, a
 """
 
 from collections.abc import Mapping, Sequence
-from os import PathLike
 from time import monotonic
 from typing import Any, ClassVar, NamedTuple
 
@@ -22,7 +21,7 @@ from ckcv_ray.learners.ensemble import Models
 from ckcv_ray.records.record import Failure, Outcome, Records
 from ckcv_ray.storage.environment import environment
 from ckcv_ray.storage.execution import Evaluations, Metadata
-from ckcv_ray.storage.folder import EXECUTION, RunFolder
+from ckcv_ray.storage.folder import EXECUTION, FolderPath, RunFolder
 from ckcv_ray.storage.log import Log
 
 FLUSH_SECONDS = 2.0
@@ -66,7 +65,7 @@ class Recorder:
 
     aggregates: ClassVar[type[Any]] = Aggregator
 
-    def __init__(self, problem: Any, out: str | PathLike[str] | None = None) -> None:
+    def __init__(self, problem: Any, out: FolderPath | None = None) -> None:
         register_instance(problem.learner)  # else an actor could not read the folder's study
         self.problem = problem
         self.aggregator: Aggregator = self.aggregates(problem)

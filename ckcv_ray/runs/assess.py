@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from os import PathLike
 from time import monotonic
 from typing import Any
 
@@ -26,7 +25,7 @@ from ckcv_ray.runs.load import check_undamaged, filled, is_finished
 from ckcv_ray.runs.run import never
 from ckcv_ray.runs.settle import execution_of
 from ckcv_ray.storage.execution import Metadata
-from ckcv_ray.storage.folder import RunFolder
+from ckcv_ray.storage.folder import FolderPath, RunFolder
 from ckcv_ray.study import Execution
 from ckcv_ray.study.assessment import INNER, OUTER, Assessment
 from ckcv_ray.study.procedure import Procedure
@@ -43,13 +42,11 @@ SKLEARN_NAMES = {
     "n_jobs": 'execution=Execution("ray", workers)',
 }
 
-Out = str | PathLike[str] | None
-
 
 def evaluate(
     X: Any,
     y: ArrayLike,
-    out: Out = None,
+    out: FolderPath | None = None,
     execution: Execution | None = None,
     listen: Listener | None = None,
     groups: ArrayLike | None = None,
@@ -113,7 +110,7 @@ def _given_splits(resampling: Any, X: Any, y: ArrayLike, groups: ArrayLike | Non
 def assess(
     procedure: Procedure,
     task: Task,
-    out: Out = None,
+    out: FolderPath | None = None,
     execution: Execution | None = None,
     listen: Listener | None = None,
     stop: Stop = never,
@@ -154,7 +151,7 @@ def assess_in(opened: Session, problem: Assessment) -> Assessed:
     return recorder.finish(*_computed_in(opened, recorder, share(problem), None, never))
 
 
-def load_scores(out: str | PathLike[str]) -> Assessed:
+def load_scores(out: FolderPath) -> Assessed:
     """Return the scores in a finished folder of ``evaluate``.
 
     Raises:
@@ -169,7 +166,7 @@ def load_scores(out: str | PathLike[str]) -> Assessed:
     return _loaded(folder, problem)
 
 
-def replay_scores(out: str | PathLike[str]) -> Collector:
+def replay_scores(out: FolderPath) -> Collector:
     """Return a collector with all the records of a folder, which is not changed.
 
     Raises:

@@ -5,7 +5,6 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import replace
-from os import PathLike
 from threading import Event
 from typing import NamedTuple
 
@@ -26,13 +25,11 @@ from ckcv_ray.records.record import Outcome, Records
 from ckcv_ray.runs.load import finished_run
 from ckcv_ray.runs.result import Result
 from ckcv_ray.runs.settle import measure, settle
-from ckcv_ray.storage.folder import RunFolder
+from ckcv_ray.storage.folder import FolderPath, RunFolder
 from ckcv_ray.study import Execution, Problem, Study
 from ckcv_ray.validation import as_path, expect
 
 WAITING = 4  # studies queued in the pool for each that may run at once
-
-Out = str | PathLike[str] | None
 
 
 def never() -> bool:
@@ -53,7 +50,7 @@ class Job(NamedTuple):
 
     study: Study
     task: Task
-    out: Out = None
+    out: FolderPath | None = None
     test: TestRows | None = None
     listen: Listener | None = None
 
@@ -85,7 +82,7 @@ def run(
     study: Study,
     X: ArrayLike,
     y: ArrayLike,
-    out: Out = None,
+    out: FolderPath | None = None,
     execution: Execution | None = None,
     listen: Listener | None = None,
     groups: ArrayLike | None = None,

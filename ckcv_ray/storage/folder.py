@@ -62,6 +62,8 @@ TEMPORARY = re.compile(
 )
 MOST_VALUES = 2 * MOST_CELLS  # of a table: arrays may be larger than tables read from files
 
+FolderPath = str | PathLike[str]
+
 
 class Finished(NamedTuple):
     """The results of a finished run, without the log."""
@@ -74,7 +76,7 @@ class Finished(NamedTuple):
 class RunFolder:
     """The folder of one run; it is not accessed until a method needs it."""
 
-    def __init__(self, path: str | PathLike[str]) -> None:
+    def __init__(self, path: FolderPath) -> None:
         self.files = Files(as_path("out", path, StoreError))
 
     def __str__(self) -> str:
