@@ -421,7 +421,7 @@ def test_a_fit_that_fails_here_is_not_verified(
     def no_room(*_: object) -> None:
         raise MemoryError("no room")
 
-    monkeypatch.setattr("ckcv_ray.learners.sklearn.block.Block.fitted", no_room)
+    monkeypatch.setattr("ckcv_ray.learners.sklearn.split.SplitFits.fit", no_room)
     found = verify(plain)
     told = "could not be fitted again here: MemoryError: no room"
     assert (found.differences, found.ok) == ([], False)
