@@ -15,14 +15,15 @@ from ckcv_ray.core.threads import one_thread
 from ckcv_ray.engine.batches import Batch
 from ckcv_ray.engine.evaluate import Inputs, evaluate
 from ckcv_ray.engine.progress import Listener
-from ckcv_ray.engine.recorder import Recorder
+from ckcv_ray.engine.race import RaceQueue
+from ckcv_ray.engine.recorder import Recorder, make_recorder
 from ckcv_ray.records.record import Outcome
 from ckcv_ray.storage.folder import FolderPath
 from ckcv_ray.study import Execution, Problem
 
 SERIAL_SECONDS = 20.0
 
-MakeRecorder = Callable[[Problem, FolderPath | None], Recorder]
+MakeRecorder = Callable[[Problem, FolderPath | None], Recorder[RaceQueue]]
 
 
 class Backend(Protocol):
@@ -103,10 +104,21 @@ class Session(NamedTuple):
 
     def inside(self) -> "Session":
         """Return a session for the inner runs of a study, with recorders in this process."""
-        return self._replace(recorder=Recorder)
+        return self._replace(recorder=make_recorder)
 
 
-SERIAL = Session(SerialBackend, Recorder, 1)
+SERIAL = Session(SerialBackend, make_recorder, 1)
+
+
+@contextmanager
+def start(make: Callable[[], Backend], inputs: Inputs) -> Iterator[Backend]:
+    """Make a backend and share the inputs with its workers; close it at the end."""
+    backend = make()
+    try:
+        backend.start(inputs)
+        yield backend
+    finally:
+        backend.close()
 
 
 def choose_backend(execution: Execution, seconds: float) -> str:
@@ -136,7 +148,7 @@ def session(execution: Execution, seconds: float = inf, single: bool = False) ->
     from ckcv_ray.engine.ray_cluster import connected
 
     with connected(execution.workers, address):
-        recorder = remote_recorder if single else Recorder
+        recorder = remote_recorder if single else make_recorder
         nodes = Nodes()
         make = partial(RayBackend, execution.workers, execution.fit_timeout, nodes)
         yield Session(make, recorder, MAX_CONCURRENT_STUDIES)

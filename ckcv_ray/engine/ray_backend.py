@@ -22,6 +22,7 @@ from ckcv_ray.engine.batches import Batch
 from ckcv_ray.engine.evaluate import Inputs, evaluate, failed, memory
 from ckcv_ray.engine.metrics import Metrics
 from ckcv_ray.engine.progress import Listener
+from ckcv_ray.engine.race import RaceQueue
 from ckcv_ray.engine.recorder import Recorder
 from ckcv_ray.engine.retry import ATTEMPTS, replacements
 from ckcv_ray.errors import InputError, RunError
@@ -47,7 +48,14 @@ def _inputs_of(reference: Any) -> Inputs:
     return cast(Inputs, ray.get(reference))
 
 
-_RecorderActor: Any = ray.remote(num_cpus=0)(Recorder)
+class RaceRecorder(Recorder[RaceQueue]):
+    """The recorder of a race, whose queue is made where the actor runs."""
+
+    def __init__(self, problem: Problem, out: FolderPath | None) -> None:
+        super().__init__(RaceQueue(problem), out)
+
+
+_RecorderActor: Any = ray.remote(num_cpus=0)(RaceRecorder)
 
 
 class Nodes:
@@ -164,12 +172,12 @@ class RayBackend:
         return outcome
 
 
-def remote_recorder(problem: Problem, out: FolderPath | None) -> Recorder:
+def remote_recorder(problem: Problem, out: FolderPath | None) -> Recorder[RaceQueue]:
     """Make a recorder that runs as an actor on the driver's node."""
     here = NodeAffinitySchedulingStrategy(ray.get_runtime_context().get_node_id(), soft=False)
     options = _RecorderActor.options(scheduling_strategy=here)
     given = ray.put(problem)
-    return cast(Recorder, _Remote(lambda: options.remote(given, out)))
+    return cast(Recorder[RaceQueue], _Remote(lambda: options.remote(given, out)))
 
 
 class _Remote:

@@ -1,6 +1,6 @@
 """Simulated outcomes of a study's units: random errors, durations as measured.
 
-They let the driver and the aggregator serve more workers than the machine has: the work of these two is real,
+They let the driver and the queue serve more workers than the machine has: the work of these two is real,
 that of the workers is slept or skipped. Each outcome is a function of its key, as a real one is.
 """
 

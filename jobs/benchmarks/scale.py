@@ -1,6 +1,6 @@
 """Benchmark of one driver with many workers: many logical CPUs on one machine, whose workers sleep.
 
-Every batch is dispatched, returned and added up by Ray, the driver and the aggregator as in a real run; only
+Every batch is dispatched, returned and added up by Ray, the driver and the queue as in a real run; only
 the fits are replaced: a worker sleeps as long as they would have taken, as measured here, and returns random
 counts. Time is counted from when all workers are up, since starting many interpreters on few cores takes
 minutes.

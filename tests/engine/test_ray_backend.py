@@ -15,9 +15,9 @@ import ray
 from ckcv_ray.core.schedule import Stage, Unit
 from ckcv_ray.data.task import Task
 from ckcv_ray.engine import ray_backend, ray_cluster
-from ckcv_ray.engine.aggregator import Aggregator
 from ckcv_ray.engine.batches import Batch
 from ckcv_ray.engine.evaluate import Inputs, share
+from ckcv_ray.engine.race import RaceQueue
 from ckcv_ray.errors import InputError, StoreError
 from ckcv_ray.learners.svm.machine_code import _folders
 from ckcv_ray.runs.run import Job, run_job
@@ -33,15 +33,15 @@ def test_a_batch_ray_gives_up_on_becomes_failures(ray_session: None, study: Stud
         os._exit(1)
 
     backend, problem = ray_backend.RayBackend(1), Problem.of(study, task)
-    aggregator = Aggregator(problem)
+    queue = RaceQueue(problem)
     try:
         backend.start(share(problem))
         backend._task = dying
         backend.submit(Batch((Unit(Stage.SELECT, 0, 0, ((0, 3), (1, 2))),)))
         while backend.in_flight():
             for outcome in backend.wait():
-                aggregator.add(outcome)
-        assert sorted(f[3:6] for f in aggregator.failures()) == [(0, 0, 3), (1, 0, 2)]
+                queue.add(outcome)
+        assert sorted(f[3:6] for f in queue.failures()) == [(0, 0, 3), (1, 0, 2)]
     finally:
         backend.close()
 

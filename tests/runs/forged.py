@@ -80,13 +80,13 @@ def seal(
     provisional: bool = False,
 ) -> None:
     """Write what follows from the log of a run and from models: candidates, certificate, digests."""
-    aggregator = replay(str(folder))
-    leader = aggregator.selection.winner()
+    queue = replay(str(folder))
+    leader = queue.selection.winner()
     assert leader is not None
     if models is None:
         models = Models(ensemble or fitted(problem, leader), nested, *one_model(problem, leader))
     digests = {"data": problem.all_rows.digest}
-    digests |= folder.write_results(problem, aggregator.candidates(), models)
+    digests |= folder.write_results(problem, queue.candidates(), models)
     winner = problem.candidate(leader)
     certificate = certify(problem, winner, leader.l_ms, models, provisional, digests)
     folder.write_end(certificate, execution)

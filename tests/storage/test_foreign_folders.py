@@ -372,7 +372,7 @@ def test_nothing_that_is_shown_steers_a_terminal(
 
 def test_tracebacks_are_escaped_in_the_report(whole: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     failure = Failure(False, 0, 0, 0, 0, 1, f"Traceback:\n\tfire{ESC}")
-    monkeypatch.setattr("ckcv_ray.engine.aggregator.Aggregator.failures", lambda self: [failure])
+    monkeypatch.setattr("ckcv_ray.engine.race.RaceQueue.failures", lambda self: [failure])
     html = page(whole)
     assert "Traceback:\n\tfire\\x1b[2J" in html
     assert printable(html) == html
