@@ -19,9 +19,10 @@ from ckcv_ray.data.schema import Rows
 from ckcv_ray.data.task import Task, rows_of
 from ckcv_ray.errors import InputError
 from ckcv_ray.learners.choice import learners_of
-from ckcv_ray.learners.ensemble import Ensemble, Records
+from ckcv_ray.learners.ensemble import Ensemble
 from ckcv_ray.learners.sklearn import EstimatorLearner
 from ckcv_ray.learners.svm.learner import GaussianSVM
+from ckcv_ray.records.record import Records
 from ckcv_ray.runs.result import Result
 from ckcv_ray.runs.run import Job, Work, checked, compute, run_work
 from ckcv_ray.study import Execution, Holdout, Occam, Problem, Study

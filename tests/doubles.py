@@ -3,7 +3,6 @@
 from collections import deque
 from collections.abc import Callable, Iterable, Set
 from dataclasses import dataclass
-from os import PathLike
 from typing import Any, NamedTuple, cast
 
 import numpy as np
@@ -13,16 +12,15 @@ from ckcv_ray.data.task import Task
 from ckcv_ray.engine.backend import SERIAL, Backend, MakeRecorder, SerialBackend
 from ckcv_ray.engine.batches import Batch
 from ckcv_ray.engine.evaluate import Inputs, evaluate, failed
-from ckcv_ray.engine.recorder import Decision, Recorder
+from ckcv_ray.engine.recorder import Decision, Recorder, make_recorder
 from ckcv_ray.engine.retry import halves, replacements
-from ckcv_ray.learners.ensemble import Failure, Outcome, Records
 from ckcv_ray.learners.svm.learner import GaussianSVM
+from ckcv_ray.records.record import Failure, Outcome, Records, record_type
 from ckcv_ray.runs.result import Result
 from ckcv_ray.runs.run import Job, Work, checked, run_work
-from ckcv_ray.storage.log import record_type
+from ckcv_ray.storage.folder import FolderPath
 from ckcv_ray.study import Problem, Study
 
-Out = str | PathLike[str] | None
 FIRE = "Traceback: the machine caught fire"
 
 
@@ -30,8 +28,8 @@ def run_with(
     backend: Backend | Callable[[], Backend],
     study: Study,
     task: Task,
-    out: Out = None,
-    recorder: MakeRecorder = Recorder,
+    out: FolderPath | None = None,
+    recorder: MakeRecorder = make_recorder,
     **more: Any,
 ) -> Result:
     """Run a study by a backend, or by what makes one; ``more`` are fields of a Work."""
@@ -147,12 +145,12 @@ class Faulty(SerialBackend):
         self.stopping = False
         self.mortal: Mortal | None = None
 
-    def recorder(self, problem: Problem, out: Out) -> Recorder:
+    def recorder(self, problem: Problem, out: FolderPath | None) -> Recorder:
         """Make the recorder of a run, which may die."""
-        self.mortal = Mortal(lambda: Recorder(problem, out))
+        self.mortal = Mortal(lambda: make_recorder(problem, out))
         return cast(Recorder, self.mortal)
 
-    def run(self, study: Study, task: Task, out: Out = None) -> Result:
+    def run(self, study: Study, task: Task, out: FolderPath | None = None) -> Result:
         """Run a study, taken up again however often it is stopped."""
         while True:
             try:

@@ -19,10 +19,10 @@ from ckcv_ray.cli.signals import saving
 from ckcv_ray.cli.study_options import study_of
 from ckcv_ray.cli.supervise import require_supervision
 from ckcv_ray.data.repeats import count_repeats
-from ckcv_ray.engine.aggregator import Aggregator
 from ckcv_ray.engine.backend import choose_backend, ray_address
 from ckcv_ray.engine.forecast import WORKERS as PLANNED
 from ckcv_ray.engine.forecast import Estimate, estimate, plan_problem, wall_seconds
+from ckcv_ray.engine.race import RaceQueue
 from ckcv_ray.errors import counted, plain
 from ckcv_ray.runs.assess import load_scores, replay_scores
 from ckcv_ray.runs.load import load_run, reopen, replay
@@ -177,8 +177,8 @@ def status(folder: Folder, as_json: JsonFlag = False) -> None:
     if run_folder.finished:
         result = load_run(folder)
         return show(result.to_json(), result.summary(), as_json)
-    aggregator = replay(folder)
-    return show(*_unfinished(run_folder, aggregator), as_json)
+    queue = replay(folder)
+    return show(*_unfinished(run_folder, queue), as_json)
 
 
 def _show_scores(folder: RunFolder, as_json: bool) -> None:
@@ -197,9 +197,9 @@ def _show_scores(folder: RunFolder, as_json: bool) -> None:
     return show(content, text, as_json)
 
 
-def _unfinished(folder: RunFolder, aggregator: Aggregator) -> tuple[dict[str, Any], str]:
+def _unfinished(folder: RunFolder, queue: RaceQueue) -> tuple[dict[str, Any], str]:
     """Return the progress of an unfinished run, as JSON values and as text."""
-    at, execution, problem = aggregator.progress(), folder.execution(), aggregator.problem
+    at, execution, problem = queue.progress(), folder.execution(), queue.problem
     best, l_ms = at.best or (None, None)
     counts = {name: getattr(at, name) for name in ("planned", "computed", "dropped", "failed")}
     content = STARTING | {

@@ -9,22 +9,21 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from math import inf
-from os import PathLike
 from typing import Any, NamedTuple, Protocol
 
 from ckcv_ray.core.threads import one_thread
 from ckcv_ray.engine.batches import Batch
 from ckcv_ray.engine.evaluate import Inputs, evaluate
 from ckcv_ray.engine.progress import Listener
-from ckcv_ray.engine.recorder import Recorder
-from ckcv_ray.learners.ensemble import Outcome
+from ckcv_ray.engine.race import RaceQueue
+from ckcv_ray.engine.recorder import Recorder, make_recorder
+from ckcv_ray.records.record import Outcome
+from ckcv_ray.storage.folder import FolderPath
 from ckcv_ray.study import Execution, Problem
 
 SERIAL_SECONDS = 20.0
-TOGETHER = 3  # studies computed at the same time by run_many
 
-Out = str | PathLike[str] | None
-MakeRecorder = Callable[[Problem, Out], Recorder]
+MakeRecorder = Callable[[Problem, FolderPath | None], Recorder[RaceQueue]]
 
 
 class Backend(Protocol):
@@ -105,10 +104,21 @@ class Session(NamedTuple):
 
     def inside(self) -> "Session":
         """Return a session for the inner runs of a study, with recorders in this process."""
-        return self._replace(recorder=Recorder)
+        return self._replace(recorder=make_recorder)
 
 
-SERIAL = Session(SerialBackend, Recorder, 1)
+SERIAL = Session(SerialBackend, make_recorder, 1)
+
+
+@contextmanager
+def start(make: Callable[[], Backend], inputs: Inputs) -> Iterator[Backend]:
+    """Make a backend and share the inputs with its workers; close it at the end."""
+    backend = make()
+    try:
+        backend.start(inputs)
+        yield backend
+    finally:
+        backend.close()
 
 
 def choose_backend(execution: Execution, seconds: float) -> str:
@@ -134,13 +144,14 @@ def session(execution: Execution, seconds: float = inf, single: bool = False) ->
             yield SERIAL
         return
     address = _reachable(execution)
-    from ckcv_ray.engine.ray_backend import Nodes, RayBackend, connected, remote_recorder
+    from ckcv_ray.engine.ray_backend import MAX_CONCURRENT_STUDIES, Nodes, RayBackend, remote_recorder
+    from ckcv_ray.engine.ray_cluster import connected
 
     with connected(execution.workers, address):
-        recorder = remote_recorder if single else Recorder
+        recorder = remote_recorder if single else make_recorder
         nodes = Nodes()
         make = partial(RayBackend, execution.workers, execution.fit_timeout, nodes)
-        yield Session(make, recorder, TOGETHER)
+        yield Session(make, recorder, MAX_CONCURRENT_STUDIES)
 
 
 def ray_address(execution: Execution) -> str:

@@ -16,11 +16,11 @@ from ckcv_ray.claims.requirements import Requirement, requirements
 from ckcv_ray.core.resampling import FoldSize
 from ckcv_ray.core.schedule import Stage, Unit
 from ckcv_ray.data.task import Task
-from ckcv_ray.engine.aggregator import Aggregator, describe_failures
 from ckcv_ray.engine.batches import Rates, batch_seconds
 from ckcv_ray.engine.evaluate import Inputs, evaluate, memory, share, warm_up
+from ckcv_ray.engine.race import RaceQueue, describe_failures
 from ckcv_ray.errors import RunError
-from ckcv_ray.learners.ensemble import Outcome
+from ckcv_ray.records.record import Outcome
 from ckcv_ray.study import Problem, Study
 from ckcv_ray.study.learned import Costs
 from ckcv_ray.validation import MOST, integer, sequence
@@ -84,18 +84,18 @@ def estimate(problem: Problem) -> Estimate:
     The first split is evaluated path by path, so that even on many rows the trial can end after any path; but
     it tries a path of every learner.
     """
-    inputs, aggregator = share(problem), Aggregator(problem)
+    inputs, queue = share(problem), RaceQueue(problem)
     warm_up(inputs)
     outcomes: list[Outcome] = []
     deadline, tried = monotonic() + TRIAL_SECONDS, set[int]()
-    for unit in _units(aggregator):
+    for unit in _units(queue):
         outcomes.append(evaluate([unit], inputs))
-        aggregator.add(outcomes[-1])
+        queue.add(outcomes[-1])
         tried.update(problem.learner_of_paths[[path for path, _ in unit.paths]].tolist())
         if monotonic() > deadline and len(tried) == len(problem.learners):
             break
-    rates = aggregator.rates
-    left, done = aggregator.forecast() + _seconds_of_refits(problem, rates), _merged(outcomes)
+    rates = queue.rates
+    left, done = queue.forecast() + _seconds_of_refits(problem, rates), _merged(outcomes)
     inner = problem.outer_splits * problem.inner_share
     seconds = left + inner * (done.seconds + left)  # inner runs start from scratch
     return Estimate(seconds, rates, done, inputs)
@@ -198,12 +198,12 @@ def _seconds_of_refits(problem: Problem, rates: Rates) -> float:
     return seconds
 
 
-def _units(aggregator: Aggregator) -> Iterator[Unit]:
+def _units(queue: RaceQueue) -> Iterator[Unit]:
     """Generate units of the selection, the first of them path by path."""
     first = True
-    while (batch := aggregator.plan(1)).units and batch.units[0].stage is Stage.SELECT:
+    while (batch := queue.plan(1)).units and batch.units[0].stage is Stage.SELECT:
         for unit in batch.units:
-            yield from _singly(unit, aggregator.problem) if first else [unit]
+            yield from _singly(unit, queue.problem) if first else [unit]
             first = False
 
 

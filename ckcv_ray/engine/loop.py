@@ -8,7 +8,7 @@ from typing import Protocol
 from ckcv_ray.engine.backend import Backend
 from ckcv_ray.engine.batches import Batch
 from ckcv_ray.engine.progress import Listener, Progress
-from ckcv_ray.learners.ensemble import Outcome
+from ckcv_ray.records.record import Outcome
 
 LISTEN_SECONDS = 0.1
 
@@ -16,7 +16,7 @@ Stop = Callable[[], bool]
 
 
 class Supply(Protocol):
-    """Source of units and receiver of their outcomes: a recorder, or an object with these methods."""
+    """Source of units and receiver of their outcomes: a queue, or the recorder of one."""
 
     def plan(self, workers: int, least: float) -> Batch:
         """Return the next batch of work; empty if none is available now."""
@@ -28,18 +28,20 @@ class Supply(Protocol):
         """Return the progress of the work."""
 
 
-def work(backend: Backend, supply: Supply, listen: Listener | None, stop: Stop) -> int:
+def work(backend: Backend, supply: Supply, listen: Listener | None, stop: Stop, seconds: float = inf) -> int:
     """Keep the backend supplied until nothing is left to compute; return the number of batches.
+
+    No batch is submitted after ``seconds``.
 
     Raises:
         KeyboardInterrupt: ``stop`` returned True.
     """
     listeners = [one for one in (backend.listener, listen) if one is not None]
-    reported, batches = -inf, 0
+    reported, batches, end = -inf, 0, monotonic() + seconds
     while True:
         if stop():
             raise KeyboardInterrupt
-        batches += _submit(backend, supply)
+        batches += _submit(backend, supply, end)
         if not backend.in_flight():
             break
         for outcome in backend.wait():
@@ -51,10 +53,10 @@ def work(backend: Backend, supply: Supply, listen: Listener | None, stop: Stop) 
     return batches
 
 
-def _submit(backend: Backend, supply: Supply) -> int:
+def _submit(backend: Backend, supply: Supply, end: float) -> int:
     """Submit batches up to the backend's window; return their number."""
     batches = 0
-    while backend.in_flight() < backend.window:
+    while backend.in_flight() < backend.window and monotonic() < end:
         batch = supply.plan(backend.workers, backend.least_seconds)
         if not batch.units:
             break

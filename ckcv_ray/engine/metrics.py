@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from ray.util.metrics import Counter, Gauge
 
 from ckcv_ray.engine.progress import Progress
-from ckcv_ray.learners.ensemble import Outcome
+from ckcv_ray.records.record import Outcome
 
 
 class Metrics:

@@ -1,24 +1,15 @@
-"""Ray backend. This module and ``metrics`` are the only ones that import ray.
+"""Ray backend. This module, ``ray_cluster`` and ``metrics`` are the only ones that import ray.
 
 The inputs are put into the object store once; a batch is a Ray task; the recorder is an actor on the driver's
 node, the only writer of the run folder. A batch lost with a worker or a node is sent again (``retry``); a
 recorder that dies is replaced by a new one, which loads the run folder.
 """
 
-import atexit
-import os
-import secrets
-import signal
-import socket
-import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
-from functools import cache, lru_cache
+from collections.abc import Callable
+from contextlib import suppress
+from functools import lru_cache
 from math import inf
-from pathlib import Path
 from pickle import PicklingError
-from shutil import rmtree
-from tempfile import NamedTemporaryFile, mkdtemp
 from time import monotonic
 from typing import Any, cast
 
@@ -27,24 +18,23 @@ from ray.exceptions import RayActorError, RayError, RayTaskError
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from ckcv_ray.core.schedule import Unit
-from ckcv_ray.engine.backend import TOGETHER, Out
 from ckcv_ray.engine.batches import Batch
 from ckcv_ray.engine.evaluate import Inputs, evaluate, failed, memory
 from ckcv_ray.engine.metrics import Metrics
 from ckcv_ray.engine.progress import Listener
+from ckcv_ray.engine.race import RaceQueue
 from ckcv_ray.engine.recorder import Recorder
 from ckcv_ray.engine.retry import ATTEMPTS, replacements
 from ckcv_ray.errors import InputError, RunError
-from ckcv_ray.learners.ensemble import Outcome
+from ckcv_ray.records.record import Outcome
+from ckcv_ray.storage.folder import FolderPath
 from ckcv_ray.study import Problem
 
 LOOK_SECONDS = 5.0
-LOOPBACK = "127.0.0.1"
-REACH_SECONDS = 5.0
 WAIT_SECONDS = 0.5
 MOST_DEATHS = 5  # recorders in a row that may die within one call
 IN_FLIGHT = 2
-PACKAGE = Path(__file__).resolve().parents[1]
+MAX_CONCURRENT_STUDIES = 3  # of ``run_many``
 
 
 @ray.remote(max_retries=0)
@@ -52,13 +42,20 @@ def _evaluate(units: tuple[Unit, ...], seconds: float, inputs: list[Any]) -> Out
     return evaluate(units, _inputs_of(*inputs), seconds)
 
 
-@lru_cache(maxsize=TOGETHER)  # studies computed at the same time
+@lru_cache(maxsize=MAX_CONCURRENT_STUDIES)
 def _inputs_of(reference: Any) -> Inputs:
     """Return the inputs of a study, unpickled once by each worker: with them it keeps what is derived."""
     return cast(Inputs, ray.get(reference))
 
 
-_RecorderActor: Any = ray.remote(num_cpus=0)(Recorder)
+class RaceRecorder(Recorder[RaceQueue]):
+    """The recorder of a race, whose queue is made where the actor runs."""
+
+    def __init__(self, problem: Problem, out: FolderPath | None) -> None:
+        super().__init__(RaceQueue(problem), out)
+
+
+_RecorderActor: Any = ray.remote(num_cpus=0)(RaceRecorder)
 
 
 class Nodes:
@@ -175,25 +172,12 @@ class RayBackend:
         return outcome
 
 
-def remote_recorder(problem: Problem, out: Out) -> Recorder:
+def remote_recorder(problem: Problem, out: FolderPath | None) -> Recorder[RaceQueue]:
     """Make a recorder that runs as an actor on the driver's node."""
     here = NodeAffinitySchedulingStrategy(ray.get_runtime_context().get_node_id(), soft=False)
     options = _RecorderActor.options(scheduling_strategy=here)
     given = ray.put(problem)
-    return cast(Recorder, _Remote(lambda: options.remote(given, out)))
-
-
-@contextmanager
-def connected(workers: int | None, address: str) -> Iterator[None]:
-    """Connect to Ray for several backends; a Ray instance started here is shut down at the end."""
-    owns = not ray.is_initialized()
-    if owns:
-        _connect(workers, address)
-    try:
-        yield
-    finally:
-        if owns and ray.is_initialized():
-            ray.shutdown()
+    return cast(Recorder[RaceQueue], _Remote(lambda: options.remote(given, out)))
 
 
 class _Remote:
@@ -236,123 +220,3 @@ class _Remote:
         self._actor = self._make()
         with suppress(RayActorError):  # the next call raises it again
             self._ask("open")
-
-
-def _connect(workers: int | None, address: str) -> None:
-    """Join a cluster, or start a local Ray on loopback; the handler of SIGTERM is restored."""
-    main = threading.current_thread() is threading.main_thread()
-    handler = signal.getsignal(signal.SIGTERM)
-    options: dict[str, Any] = {"log_to_driver": False, "logging_level": "ERROR"}
-    os.environ.setdefault("RAY_task_oom_retries", "0")  # this backend retries, with a limit
-    if address == "local":
-        options |= {
-            "address": "local",
-            "num_cpus": workers,
-            "include_dashboard": False,
-            "_node_ip_address": LOOPBACK,
-        }
-        _require_token()
-        _secure_token()
-    else:
-        _reach(address)
-        options |= {"address": address}
-        if _from_checkout():
-            options |= {"runtime_env": {"py_modules": [str(PACKAGE)]}}
-    try:
-        ray.init(**options)
-    except (OSError, RuntimeError, RayError) as error:
-        raise InputError(f"cannot join or start Ray at address={address!r}: {error}") from None
-    if main:
-        signal.signal(signal.SIGTERM, handler)
-
-
-def _require_token() -> None:
-    """Make the local Ray require a token, unless RAY_AUTH_MODE is set."""
-    if "RAY_AUTH_MODE" not in os.environ:
-        os.environ["RAY_AUTH_MODE"] = "token"
-        ray._raylet.Config.initialize("")  # read again what Ray read on import
-
-
-def _secure_token() -> None:
-    """Make a token that only its owner can read; Ray would make a world-readable one.
-
-    It is kept where the environment says, else in ~/.ray, else, if that cannot be written, in a temporary
-    folder of this process.
-
-    Raises:
-        InputError: the temporary folder cannot be written either.
-    """
-    if os.environ.get("RAY_AUTH_TOKEN") or os.environ.get("RAY_AUTH_TOKEN_PATH"):
-        return
-    home = os.environ.get("HOME") or os.devnull
-    try:
-        _private_token(Path(home) / ".ray")
-    except OSError:  # no home folder, or one that cannot be written
-        os.environ["RAY_AUTH_TOKEN_PATH"] = str(_temporary_token())
-
-
-def _private_token(folder: Path) -> Path:
-    """Return the token in a folder, made if missing; both are private for any umask."""
-    token = folder / "auth_token"
-    folder.mkdir(mode=0o700, exist_ok=True)
-    _allow(folder, 0o700)
-    if not token.exists():
-        with NamedTemporaryFile("w", dir=folder) as file:
-            file.write(secrets.token_hex(32))
-            file.flush()
-            with suppress(FileExistsError):
-                os.link(file.name, token)
-    _allow(token, 0o600)
-    with token.open() as file:  # raise here if Ray could not read it
-        file.read(1)
-    return token
-
-
-def _allow(path: Path, mode: int) -> None:
-    """Set the mode of a path unless it is set already, which also works on a read-only disk."""
-    if path.stat().st_mode & 0o777 != mode:
-        path.chmod(mode)
-
-
-@cache
-def _temporary_token() -> Path:
-    """Make a token in a private temporary folder, which is removed at exit."""
-    try:
-        folder = mkdtemp(prefix="ckcv-ray-")
-        atexit.register(_remove, folder, os.getpid())
-        return _private_token(Path(folder))
-    except OSError as error:
-        raise InputError(
-            f"HOME={os.environ.get('HOME')!r} cannot keep the token of a local Ray, nor can the "
-            f"temporary folder ({error}): set HOME or TMPDIR to a folder that can be written, or use the "
-            "serial backend"
-        ) from None
-
-
-def _remove(folder: str, process: int) -> None:
-    """Remove a folder, but not in a forked child of the process that made it."""
-    if os.getpid() == process:
-        rmtree(folder, ignore_errors=True)
-
-
-def _from_checkout() -> bool:
-    """Return whether the package has to be sent to the nodes: it is neither installed nor in a job's copy."""
-    return not {"site-packages", "dist-packages", "runtime_resources"} & set(PACKAGE.parts)
-
-
-def _reach(address: str) -> None:
-    """Raise InputError if no cluster answers at the address; ray.init would try for a minute."""
-    if address.startswith("ray://"):
-        raise InputError(
-            f"address={address!r}: run on a machine of the cluster, or as a job; Ray Client is not supported"
-        )
-    host, _, port = address.rpartition(":")
-    if not (host and port.isascii() and port.isdigit()):
-        if address == "auto":
-            return
-        raise InputError(f"address={address!r}: expected host:port, or auto for the cluster on this machine")
-    try:
-        socket.create_connection((host, int(port)), timeout=REACH_SECONDS).close()
-    except (OSError, ValueError, OverflowError) as error:  # the last two for invalid host names and ports
-        reason = getattr(error, "strerror", None) or error
-        raise InputError(f"no Ray cluster answers at {address}: {reason}") from None

@@ -1,32 +1,37 @@
-"""Recorder: an aggregator and the run folder it writes to; the Ray backend runs it as an actor.
+"""Recorder: a queue and the run folder it writes to; the Ray backend runs it as an actor.
 
 It is the only writer of a run folder, under its lock: records as they arrive, and results at the end.
 """
 
 from collections.abc import Mapping, Sequence
-from os import PathLike
 from time import monotonic
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
 import pyarrow as pa
 
 from ckcv_ray.claims.certificate import Certificate
 from ckcv_ray.core.selection import Leader
-from ckcv_ray.engine.aggregator import Aggregator
 from ckcv_ray.engine.batches import Batch
+from ckcv_ray.engine.full import FullQueue
 from ckcv_ray.engine.progress import Progress
+from ckcv_ray.engine.race import RaceQueue
 from ckcv_ray.errors import StoreError
 from ckcv_ray.learners import register_instance
-from ckcv_ray.learners.ensemble import Failure, Models, Outcome, Records
+from ckcv_ray.learners.ensemble import Models
+from ckcv_ray.records.record import Failure, Outcome, Records
 from ckcv_ray.storage.environment import environment
 from ckcv_ray.storage.execution import Evaluations, Metadata
-from ckcv_ray.storage.folder import EXECUTION, RunFolder
+from ckcv_ray.storage.folder import EXECUTION, FolderPath, RunFolder
 from ckcv_ray.storage.log import Log
+from ckcv_ray.study import Problem
+from ckcv_ray.study.assessment import Assessment
 
 FLUSH_SECONDS = 2.0
 FLUSH_SHARE = 0.01
 COSTS = ("seconds", "fits", "worker_seconds", "solver_seconds")
+
+RunQueue = TypeVar("RunQueue", RaceQueue, FullQueue)
 
 
 class Decision(NamedTuple):
@@ -55,22 +60,20 @@ class Conclusion(NamedTuple):
     metadata: Metadata
 
 
-class Recorder:
-    """Records of one run, in memory and in its folder.
+class Recorder(Generic[RunQueue]):
+    """Records of one run, in its queue and in its folder.
 
     Args:
-        problem: the problem to solve.
+        queue: says what to compute, and keeps the records.
         out: run folder to write; None keeps everything in memory.
     """
 
-    aggregates: ClassVar[type[Any]] = Aggregator
-
-    def __init__(self, problem: Any, out: str | PathLike[str] | None = None) -> None:
-        register_instance(problem.learner)  # else an actor could not read the folder's study
-        self.problem = problem
-        self.aggregator: Aggregator = self.aggregates(problem)
+    def __init__(self, queue: RunQueue, out: FolderPath | None = None) -> None:
+        register_instance(queue.problem.learner)  # else an actor could not read the folder's study
+        self.queue: RunQueue = queue
+        self.problem: Problem | Assessment = queue.problem
         self.folder = RunFolder(out) if out is not None else None
-        self._log = Log(self.folder.files, problem) if self.folder else None
+        self._log = Log(self.folder.files, self.problem) if self.folder else None
         self._unsaved: list[tuple[Records, tuple[Failure, ...]]] = []
         self._opened_at = self._saved_at = monotonic()
         self._before: dict[str, Any] = dict.fromkeys(COSTS, 0)
@@ -95,8 +98,8 @@ class Recorder:
         self._opened = True
 
     def plan(self, workers: int, least: float = 0.0) -> Batch:
-        """Return the next batch of units; see ``Aggregator``."""
-        return self.aggregator.plan(workers, least)
+        """Return the next batch of units; see ``RaceQueue`` and ``FullQueue``."""
+        return self.queue.plan(workers, least)
 
     def add(self, outcome: Outcome) -> None:
         """Add the outcome of a batch; records are written to the log from time to time.
@@ -105,7 +108,7 @@ class Recorder:
             RunError: a record differs from the one held under its key, or the folder cannot be written.
         """
         self._concluded = False
-        new = self.aggregator.add(outcome)
+        new = self.queue.add(outcome)
         self._working += outcome.seconds
         self._solving += outcome.solving
         self._peak = max(self._peak, outcome.peak)
@@ -121,16 +124,18 @@ class Recorder:
 
     def progress(self) -> Progress:
         """Return the progress of the run, including the time spent in earlier sessions."""
-        return self.aggregator.progress()._replace(spent=self._before["worker_seconds"] + self._working)
+        return self.queue.progress()._replace(spent=self._before["worker_seconds"] + self._working)
 
-    def decision(self) -> Decision | None:
+    def decision(self: "Recorder[RaceQueue]") -> Decision | None:
         """Return the selection; None if work is left, since a recorder died with unsaved records."""
-        if not self.aggregator.complete():
+        if not self.queue.complete():
             return None
-        leaders = self.aggregator.leaders()
-        return Decision(self.aggregator.selection.winner(), leaders, self.aggregator.first_failure())
+        leaders = self.queue.leaders()
+        return Decision(self.queue.selection.winner(), leaders, self.queue.first_failure())
 
-    def conclude(self, refitted: Sequence[Leader], failed: Sequence[Leader]) -> Conclusion | None:
+    def conclude(
+        self: "Recorder[RaceQueue]", refitted: Sequence[Leader], failed: Sequence[Leader]
+    ) -> Conclusion | None:
         """Write all records, and return their result.
 
         None if work is left, since a recorder died with unsaved records.
@@ -140,15 +145,15 @@ class Recorder:
             failed: leaders with a failed refit.
         """
         self.flush()
-        held, known = self.aggregator.holds_refits, self.aggregator.knows_refits
-        if not (self.aggregator.complete() and all(map(held, refitted)) and all(map(known, failed))):
+        held, known = self.queue.holds_refits, self.queue.knows_refits
+        if not (self.queue.complete() and all(map(held, refitted)) and all(map(known, failed))):
             return None
         self._concluded = True
-        return Conclusion(self.aggregator.candidates(), self.metadata())
+        return Conclusion(self.queue.candidates(), self.metadata())
 
     def records(self) -> Records:
         """Return the records of all evaluations."""
-        return self.aggregator.ledger.records()
+        return self.queue.ledger.records()
 
     def flush(self) -> None:
         """Write the records added since the last write."""
@@ -161,7 +166,7 @@ class Recorder:
         self._unsaved = []
         self._saved_at = monotonic()
 
-    def write_results(self, table: pa.Table, models: Models) -> dict[str, str] | None:
+    def write_results(self: "Recorder[RaceQueue]", table: pa.Table, models: Models) -> dict[str, str] | None:
         """Write candidates and models; return their SHA-256 by file name.
 
         None if the log may not support them, since they were concluded by another recorder, which died.
@@ -169,7 +174,7 @@ class Recorder:
         if not self._concluded:
             return None
         self._reopen()
-        return self.folder.write_results(self.problem, table, models) if self.folder else {}
+        return self.folder.write_results(self.queue.problem, table, models) if self.folder else {}
 
     def write_end(self, certificate: Certificate, execution: Mapping[str, Any]) -> bool:
         """Write certificate, execution and manifest, which finishes the run; return whether this was done.
@@ -187,14 +192,14 @@ class Recorder:
         sizes = self.problem.sizes
         return {
             "seconds": self._before["seconds"] + monotonic() - self._opened_at,
-            "fits": self._before["fits"] + self.aggregator.fits,
+            "fits": self._before["fits"] + self.queue.fits,
             "worker_seconds": self._before["worker_seconds"] + self._working,
             "solver_seconds": self._before["solver_seconds"] + self._solving,
             "worker_bytes": self._peak,
             "environment": environment(self.problem.learner),
             "damaged": self._damaged,
             "failures": [
-                (one.path, sizes[one.size].k, one.split, one.traceback) for one in self.aggregator.failures()
+                (one.path, sizes[one.size].k, one.split, one.traceback) for one in self.queue.failures()
             ],
             "evaluations": counts,
             "not_converged": at.not_converged,
@@ -234,7 +239,12 @@ class Recorder:
         parts: list[str] = []
         loaded = 0
         for records, _ in self._log.read(parts):  # failures are not loaded: they are retried
-            self.aggregator.add(Outcome(records, (), ()))
+            self.queue.add(Outcome(records, (), ()))
             loaded += len(records)
         self._before["fits"] = max(int(self._before["fits"]), loaded)  # one that was killed wrote no costs
         self._damaged = list(dict.fromkeys([*self._damaged, *parts]))
+
+
+def make_recorder(problem: Problem, out: FolderPath | None = None) -> Recorder[RaceQueue]:
+    """Make the recorder of a race."""
+    return Recorder(RaceQueue(problem), out)

@@ -27,8 +27,6 @@ COUNTS = pa.list_(pa.int64())
 COMMON = pa.schema([("k", pa.int64()), ("split", pa.int64()), ("errors", COUNTS), ("n_estimate", COUNTS)])
 OF_GROUPS = pa.schema([*COMMON, ("loss", pa.int64())])
 
-Records = NDArray[np.void]
-
 
 @dataclass(frozen=True)
 class Member:
@@ -67,47 +65,6 @@ class GroupMember(Member):
     def totals(self) -> tuple[int, ...]:
         """The totals of the criterion's measure on its estimate set; see ``core.measures.GroupShares``."""
         return (*self.errors, self.loss)
-
-
-class Failure(NamedTuple):
-    """The steps of a path that were lost to an exception.
-
-    Attributes:
-        estimate: whether they were fitted on TR + MS.
-        size, split, path: position of the path.
-        first, stop: the range of lost steps, without ``stop``.
-        traceback: text of the traceback.
-    """
-
-    estimate: bool
-    size: int
-    split: int
-    path: int
-    first: int
-    stop: int
-    traceback: str
-
-
-class Outcome(NamedTuple):
-    """The outcome of a batch of units; the fields after ``members`` are logged and are no part of the result.
-
-    Attributes:
-        records: see ``storage.log``; failures: paths that raised; members: models of refit units.
-        seconds: total time; fits: number of fits; solving: seconds spent in fits.
-        peak: peak memory of the process so far, in bytes.
-        by_learner: seconds spent on the paths of each learner; empty if they were not measured.
-        left: units that were not evaluated, since the time of the batch was over.
-    """
-
-    records: Records
-    failures: tuple[Failure, ...]
-    members: tuple[Member, ...]
-    seconds: float = 0.0
-    fits: int = 0
-    solving: float = 0.0
-    peak: int = 0
-    by_learner: tuple[float, ...] = ()
-    left: tuple[Any, ...] = ()
 
 
 class Prediction(NamedTuple):

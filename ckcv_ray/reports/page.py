@@ -23,10 +23,10 @@ from ckcv_ray.core.criteria import MeanBound, MeanCost, MeanError
 from ckcv_ray.core.schedule import Stage
 from ckcv_ray.core.selection import ABSENT, Leader
 from ckcv_ray.data.schema import Label
-from ckcv_ray.engine.aggregator import Aggregator
+from ckcv_ray.engine.race import RaceQueue
 from ckcv_ray.errors import StoreError, printable
 from ckcv_ray.learners import Learner
-from ckcv_ray.learners.ensemble import Failure
+from ckcv_ray.records.record import Failure
 from ckcv_ray.reports import figures
 from ckcv_ray.reports.figures import Axis, Landscape, Span
 from ckcv_ray.runs.load import load_run, replay
@@ -93,10 +93,10 @@ def page(out: str | PathLike[str], result: Result | None = None) -> str:
         StoreError: the folder holds no finished run, or it is damaged.
     """
     result = result or load_run(out)
-    aggregator = replay(out, result.problem)
-    leader = _leader(result, aggregator)
-    at, spans = landscape(result.candidates, aggregator, leader), fold_spans(result.per_k())
-    splits = single_splits(result, aggregator, leader)
+    queue = replay(out, result.problem)
+    leader = _leader(result, queue)
+    at, spans = landscape(result.candidates, queue, leader), fold_spans(result.per_k())
+    splits = single_splits(result, queue, leader)
     filled: str = template("report.html").render(
         result=result,
         certificate=result.certificate,
@@ -118,7 +118,7 @@ def page(out: str | PathLike[str], result: Result | None = None) -> str:
         spans=spans,
         learners=[(row["learner"], outcome_of_learner(row)) for row in result.per_learner()],
         splits=splits,
-        failures=failure_groups(aggregator.failures(), result.problem),
+        failures=failure_groups(queue.failures(), result.problem),
         landscape=figures.draw_landscape(at, _describe_landscape(result, at)),
         folds=figures.draw_folds(spans, _describe_folds(result, spans)),
         spread=_draw_spread(result, splits),
@@ -132,12 +132,12 @@ def page(out: str | PathLike[str], result: Result | None = None) -> str:
     return filled
 
 
-def landscape(candidates: pa.Table, aggregator: Aggregator, leader: Leader) -> Landscape:
+def landscape(candidates: pa.Table, queue: RaceQueue, leader: Leader) -> Landscape:
     """Return L_MS, or its lower bound from the log, over all settings of the winner's learner at its k.
 
     The log can hold more splits of a beaten candidate than the table of candidates, which keeps only a proof.
     """
-    fold, problem = aggregator.selection.sizes[leader.size], aggregator.problem
+    fold, problem = queue.selection.sizes[leader.size], queue.problem
     number, learner = problem.learner_of(problem.candidate(leader).setting)
     own = np.flatnonzero(problem.learner_of_paths == number)
     first, here = int(own[0]), np.s_[int(own[0]) : int(own[-1]) + 1, : max(learner.lengths)]
@@ -195,12 +195,12 @@ def fold_spans(rows: Sequence[dict[str, Any]]) -> list[Span]:
     ]
 
 
-def single_splits(result: Result, aggregator: Aggregator, leader: Leader) -> list[OneSplit]:
+def single_splits(result: Result, queue: RaceQueue, leader: Leader) -> list[OneSplit]:
     """Return the winner's errors and bounds on each split."""
-    fold, certificate = aggregator.selection.sizes[leader.size], result.certificate
+    fold, certificate = queue.selection.sizes[leader.size], result.certificate
     at = [(False, leader.size, split, leader.path, leader.step) for split in range(fold.n_splits)]
     n_classes = len(certificate.labels)
-    counts = [sum((aggregator.ledger.totals(*one) or ())[:n_classes]) for one in at]
+    counts = [sum((queue.ledger.totals(*one) or ())[:n_classes]) for one in at]
     totals = np.array([member.totals for member in result.ensemble.members])
     bounds = result.problem.criterion.value(
         totals, result.problem.units(Stage.ESTIMATE, leader.size)
@@ -231,11 +231,11 @@ def _shown_labels(result: Result) -> list[Any]:
     return list(result.certificate.labels[:MOST_NAMED])
 
 
-def _leader(result: Result, aggregator: Aggregator) -> Leader:
+def _leader(result: Result, queue: RaceQueue) -> Leader:
     """Return the winner's position; raise StoreError if the log and the certificate differ on it."""
-    leader = aggregator.selection.winner()
+    leader = queue.selection.winner()
     winner = Candidate(result.setting, result.k)
-    if leader is None or aggregator.problem.candidate(leader) != winner:
+    if leader is None or queue.problem.candidate(leader) != winner:
         raise StoreError("the log does not lead to the certificate's winner: see ckcv verify")
     return leader
 

@@ -10,8 +10,7 @@ from ckcv_ray.core.scores import Score
 from ckcv_ray.reports.page import failure_groups, flat, template
 from ckcv_ray.reports.score_figures import Curve, Strip, draw_curve, draw_curves, draw_strips
 from ckcv_ray.runs.assess import load_scores
-from ckcv_ray.runs.assessed import Assessed, Entry
-from ckcv_ray.runs.scores_summary import rounded
+from ckcv_ray.runs.assessed import Assessed, Entry, rounded
 from ckcv_ray.storage.folder import RunFolder
 from ckcv_ray.study.assessment import OUTER
 

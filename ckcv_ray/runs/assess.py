@@ -1,9 +1,6 @@
 """From a procedure and data to the scores of every split: compute, resume and store."""
 
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
-from os import PathLike
-from time import monotonic
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -12,21 +9,18 @@ from numpy.typing import ArrayLike
 from ckcv_ray.core.divisions import Division
 from ckcv_ray.core.named_divisions import Splits
 from ckcv_ray.data.task import Task
-from ckcv_ray.engine.backend import SERIAL, Backend, Session, session
-from ckcv_ray.engine.batches import Batch
-from ckcv_ray.engine.collector import Collector
+from ckcv_ray.engine.backend import SERIAL, Backend, Session, session, start
 from ckcv_ray.engine.evaluate import Inputs, share
+from ckcv_ray.engine.full import FullQueue
 from ckcv_ray.engine.loop import Stop, work
-from ckcv_ray.engine.progress import Listener, Progress
+from ckcv_ray.engine.progress import Listener
 from ckcv_ray.engine.recorder import Recorder
 from ckcv_ray.errors import InputError, RunError, StoreError
-from ckcv_ray.learners.ensemble import Outcome
 from ckcv_ray.runs.assessed import Assessed
+from ckcv_ray.runs.finish import execution_of
 from ckcv_ray.runs.load import check_undamaged, filled, is_finished
 from ckcv_ray.runs.run import never
-from ckcv_ray.runs.settle import execution_of
-from ckcv_ray.storage.execution import Metadata
-from ckcv_ray.storage.folder import RunFolder
+from ckcv_ray.storage.folder import FolderPath, RunFolder
 from ckcv_ray.study import Execution
 from ckcv_ray.study.assessment import INNER, OUTER, Assessment
 from ckcv_ray.study.procedure import Procedure
@@ -43,13 +37,11 @@ SKLEARN_NAMES = {
     "n_jobs": 'execution=Execution("ray", workers)',
 }
 
-Out = str | PathLike[str] | None
-
 
 def evaluate(
     X: Any,
     y: ArrayLike,
-    out: Out = None,
+    out: FolderPath | None = None,
     execution: Execution | None = None,
     listen: Listener | None = None,
     groups: ArrayLike | None = None,
@@ -113,7 +105,7 @@ def _given_splits(resampling: Any, X: Any, y: ArrayLike, groups: ArrayLike | Non
 def assess(
     procedure: Procedure,
     task: Task,
-    out: Out = None,
+    out: FolderPath | None = None,
     execution: Execution | None = None,
     listen: Listener | None = None,
     stop: Stop = never,
@@ -139,22 +131,23 @@ def assess(
         if not (retry_failed and found.failures):
             return found
         stored.reopen()
-    recorder = ScoreRecorder(problem, folder)
+    recorder = Recorder(FullQueue(problem), folder)
     recorder.open()
     try:
-        inputs = share(problem)
-        return recorder.finish(*_computed(recorder, inputs, execution or Execution(), listen, stop))
+        return _compute(recorder, share(problem), execution or Execution(), listen, stop)
     finally:
         recorder.close()
 
 
 def assess_in(opened: Session, problem: Assessment) -> Assessed:
     """Compute the scores of a checked procedure in an open session, and keep them in memory."""
-    recorder = ScoreRecorder(problem)
-    return recorder.finish(*_computed_in(opened, recorder, share(problem), None, never))
+    recorder = Recorder(FullQueue(problem))
+    with start(opened.backend, share(problem)) as backend:
+        work(backend, recorder, None, never)
+        return _finish(recorder, backend)
 
 
-def load_scores(out: str | PathLike[str]) -> Assessed:
+def load_scores(out: FolderPath) -> Assessed:
     """Return the scores in a finished folder of ``evaluate``.
 
     Raises:
@@ -169,108 +162,55 @@ def load_scores(out: str | PathLike[str]) -> Assessed:
     return _loaded(folder, problem)
 
 
-def replay_scores(out: str | PathLike[str]) -> Collector:
-    """Return a collector with all the records of a folder, which is not changed.
+def replay_scores(out: FolderPath) -> FullQueue:
+    """Return a queue with all the records of a folder, which is not changed.
 
     Raises:
         StoreError: there are none, or they are damaged.
     """
     folder = RunFolder(out)
-    return filled(Collector, folder, folder.assessment())
+    return filled(FullQueue, folder, folder.assessment())
 
 
-class ScoreRecorder(Recorder):
-    """Records of an assessment, in memory and in its folder; it plans with a ``Collector``."""
-
-    aggregates = Collector
-
-    @property
-    def collector(self) -> Collector:
-        """What plans and keeps the records."""
-        collector: Any = self.aggregator
-        assert isinstance(collector, Collector)
-        return collector
-
-    def finish(self, backend: str, workers: int) -> Assessed:
-        """Write the scores, which finishes the run, and return them."""
-        self.flush()
-        if not self.collector.complete():
-            raise RunError("scores are missing, but nothing is left to compute: please report this")
-        metadata: Metadata = self.metadata()
-        execution = {**execution_of(self.problem, backend, workers), **metadata}
-        result = assessed(self.collector, execution)
-        if self.folder is not None:
-            self.folder.reopen()
-            self.folder.write_scores(self.problem.run_id, result.table(), result.summary_json())
-            self.folder.write_manifest(execution)
-        return result
-
-
-class Trial:
-    """A supply of units that ends after some seconds."""
-
-    def __init__(self, recorder: ScoreRecorder) -> None:
-        self.recorder, self.until = recorder, monotonic() + TRIAL_SECONDS
-
-    def plan(self, workers: int, least: float) -> Batch:
-        """Return the next batch of work, until the time is over."""
-        return self.recorder.plan(workers, least) if monotonic() < self.until else Batch()
-
-    def add(self, outcome: Outcome) -> None:
-        """Add the outcome of a batch."""
-        self.recorder.add(outcome)
-
-    def progress(self) -> Progress:
-        """Return the progress of the work."""
-        return self.recorder.progress()
-
-
-def _computed(
-    recorder: ScoreRecorder, inputs: Inputs, execution: Execution, listen: Listener | None, stop: Stop
-) -> tuple[str, int]:
-    """Compute everything; return the backend and its workers.
-
-    "auto" begins in this process, and goes on where it pays.
-    """
+def _compute(
+    recorder: Recorder[FullQueue], inputs: Inputs, execution: Execution, listen: Listener | None, stop: Stop
+) -> Assessed:
+    """Compute everything; "auto" begins in this process, and goes on where it pays."""
     seconds = 0.0
     if execution.backend == "auto" and execution.fit_timeout is None and execution.address is None:
-        with _started(SERIAL, inputs) as backend:
-            work(backend, Trial(recorder), listen, stop)
-        if recorder.collector.complete():
-            return backend.name, backend.workers
+        with start(SERIAL.backend, inputs) as backend:
+            work(backend, recorder, listen, stop, TRIAL_SECONDS)
+        if recorder.queue.complete():
+            return _finish(recorder, backend)
         seconds = recorder.progress().left
-    with session(execution, seconds) as opened:
-        return _computed_in(opened, recorder, inputs, listen, stop)
-
-
-def _computed_in(
-    opened: Session, recorder: ScoreRecorder, inputs: Inputs, listen: Listener | None, stop: Stop
-) -> tuple[str, int]:
-    """Compute what is left in an open session; return the backend and its workers."""
-    with _started(opened, inputs) as backend:
+    with session(execution, seconds) as opened, start(opened.backend, inputs) as backend:
         work(backend, recorder, listen, stop)
-        return backend.name, backend.workers
+        return _finish(recorder, backend)
 
 
-@contextmanager
-def _started(opened: Session, inputs: Inputs) -> Iterator[Backend]:
-    """Start a backend, and close it at the end."""
-    backend = opened.backend()
-    try:
-        backend.start(inputs)
-        yield backend
-    finally:
-        backend.close()
+def _finish(recorder: Recorder[FullQueue], backend: Backend) -> Assessed:
+    """Write the scores, which finishes the run, and return them."""
+    recorder.flush()
+    if not recorder.queue.complete():
+        raise RunError("scores are missing, but nothing is left to compute: please report this")
+    problem, metadata = recorder.queue.problem, recorder.metadata()
+    execution = {**execution_of(problem, backend.name, backend.workers), **metadata}
+    result = assessed(recorder.queue, execution)
+    if recorder.folder is not None:
+        recorder.folder.reopen()
+        recorder.folder.write_scores(problem.run_id, result.table(), result.summary_json())
+        recorder.folder.write_manifest(execution)
+    return result
 
 
-def assessed(collector: Collector, execution: dict[str, Any]) -> Assessed:
+def assessed(queue: FullQueue, execution: dict[str, Any]) -> Assessed:
     """Return the result of a procedure all of whose scores are known; ``execution`` as in ``Assessed``."""
-    problem = collector.problem
-    chosen = collector.chosen if len(problem.sizes) > INNER else None
-    known = ~np.isnan(collector.statuses(OUTER))
-    return Assessed(problem, collector.totals(OUTER), known, chosen, tuple(collector.failures()), execution)
+    problem = queue.problem
+    chosen = queue.chosen if len(problem.sizes) > INNER else None
+    known = ~np.isnan(queue.statuses(OUTER))
+    return Assessed(problem, queue.totals(OUTER), known, chosen, tuple(queue.failures()), execution)
 
 
 def _loaded(folder: RunFolder, problem: Assessment) -> Assessed:
     """Return the scores in the log of a folder."""
-    return assessed(filled(Collector, folder, problem), folder.execution())
+    return assessed(filled(FullQueue, folder, problem), folder.execution())

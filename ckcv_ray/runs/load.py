@@ -5,10 +5,10 @@ from dataclasses import replace
 from os import PathLike
 from typing import Any, TypeVar
 
-from ckcv_ray.engine.aggregator import Aggregator
-from ckcv_ray.engine.collector import Collector
+from ckcv_ray.engine.full import FullQueue
+from ckcv_ray.engine.race import RaceQueue
 from ckcv_ray.errors import StoreError
-from ckcv_ray.learners.ensemble import Outcome
+from ckcv_ray.records.record import Outcome
 from ckcv_ray.runs.result import Result
 from ckcv_ray.storage import models
 from ckcv_ray.storage.environment import changes, environment
@@ -22,7 +22,7 @@ MOST_EVALUATIONS = 1 << 28  # each takes about 28 bytes of memory
 REPAIR = ": running its ckcv {} command again repairs it"
 HOLDS = {Study.kind: "a study of ckcv run", Procedure.kind: "the scores of a ckcv evaluate"}
 
-Adds = TypeVar("Adds", Aggregator, Collector)
+Adds = TypeVar("Adds", RaceQueue, FullQueue)
 AnyPath = str | PathLike[str]
 
 
@@ -92,8 +92,8 @@ def check_count(out: str, count: int) -> None:
         )
 
 
-def replay(out: AnyPath, problem: Problem | None = None) -> Aggregator:
-    """Return an aggregator with all the records of a folder, which is not changed.
+def replay(out: AnyPath, problem: Problem | None = None) -> RaceQueue:
+    """Return an queue with all the records of a folder, which is not changed.
 
     Raises:
         StoreError: there is no run, or it is damaged.
@@ -101,7 +101,7 @@ def replay(out: AnyPath, problem: Problem | None = None) -> Aggregator:
     """
     folder = RunFolder(out)
     problem = problem or folder.problem()
-    return filled(Aggregator, folder, problem)
+    return filled(RaceQueue, folder, problem)
 
 
 def filled(make: Callable[[Any], Adds], folder: RunFolder, problem: Problem | Assessment) -> Adds:
@@ -112,10 +112,10 @@ def filled(make: Callable[[Any], Adds], folder: RunFolder, problem: Problem | As
         RunError: two of them contradict each other.
     """
     check_count(str(folder), problem.n_evaluations)
-    aggregator = make(problem)
+    queue = make(problem)
     for records, failures in Log(folder.files, problem).read():
-        aggregator.add(Outcome(records, tuple(failures), ()))
-    return aggregator
+        queue.add(Outcome(records, tuple(failures), ()))
+    return queue
 
 
 def load_run(out: AnyPath, allow_pickle: bool = False) -> Result:

@@ -20,9 +20,10 @@ from ckcv_ray.data.schema import Rows
 from ckcv_ray.data.task import Task, rows_of
 from ckcv_ray.errors import InputError
 from ckcv_ray.learners.base import Setting
-from ckcv_ray.learners.ensemble import Ensemble, Models, Prediction, Records
+from ckcv_ray.learners.ensemble import Ensemble, Models, Prediction
+from ckcv_ray.records.candidates import per_k, per_learner, winning_position
+from ckcv_ray.records.record import Records
 from ckcv_ray.runs.summary import summary
-from ckcv_ray.storage.candidates import per_k, per_learner, winning_position
 from ckcv_ray.storage.folder import Finished
 from ckcv_ray.study import MOST_SEED, Holdout, Problem, Study
 from ckcv_ray.validation import integer

@@ -3,9 +3,8 @@
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import closing
 from dataclasses import replace
-from os import PathLike
 from threading import Event
 from typing import NamedTuple
 
@@ -14,24 +13,24 @@ from numpy.typing import ArrayLike
 from ckcv_ray.core.threads import one_thread
 from ckcv_ray.data.frames import columns_of
 from ckcv_ray.data.task import Task, TestRows, check_test_rows
-from ckcv_ray.engine.backend import Backend, Session, session
+from ckcv_ray.engine.backend import Session, session, start
 from ckcv_ray.engine.evaluate import share
 from ckcv_ray.engine.forecast import Estimate, estimate
 from ckcv_ray.engine.loop import Stop, work
 from ckcv_ray.engine.nested import OverallProgress, inner_problems, nested_ensemble
 from ckcv_ray.engine.progress import Listener, Progress
+from ckcv_ray.engine.race import RaceQueue
 from ckcv_ray.engine.recorder import Recorder
-from ckcv_ray.learners.ensemble import Ensemble, Outcome, Records
+from ckcv_ray.learners.ensemble import Ensemble
+from ckcv_ray.records.record import Outcome, Records
+from ckcv_ray.runs.finish import finish, measure
 from ckcv_ray.runs.load import finished_run
 from ckcv_ray.runs.result import Result
-from ckcv_ray.runs.settle import measure, settle
-from ckcv_ray.storage.folder import RunFolder
+from ckcv_ray.storage.folder import FolderPath, RunFolder
 from ckcv_ray.study import Execution, Problem, Study
 from ckcv_ray.validation import as_path, expect
 
 WAITING = 4  # studies queued in the pool for each that may run at once
-
-Out = str | PathLike[str] | None
 
 
 def never() -> bool:
@@ -52,7 +51,7 @@ class Job(NamedTuple):
 
     study: Study
     task: Task
-    out: Out = None
+    out: FolderPath | None = None
     test: TestRows | None = None
     listen: Listener | None = None
 
@@ -84,7 +83,7 @@ def run(
     study: Study,
     X: ArrayLike,
     y: ArrayLike,
-    out: Out = None,
+    out: FolderPath | None = None,
     execution: Execution | None = None,
     listen: Listener | None = None,
     groups: ArrayLike | None = None,
@@ -233,44 +232,34 @@ def _run_concurrently(works: Iterable[Work], opened: Session) -> Iterator[Result
             pool.shutdown(cancel_futures=True)
 
 
-@contextmanager
-def _started(job: Work, opened: Session) -> Iterator[tuple[Backend, Recorder]]:
-    """Start a backend and a recorder that locks the folder; close both at the end.
-
-    The backend comes first: if the data are too large for it, nothing is written.
-    """
-    backend = opened.backend()
-    try:
-        backend.start(job.expected.inputs if job.expected is not None else share(job.problem))
-        recorder = opened.recorder(job.problem, job.folder)
-        try:
-            recorder.open()
-            yield backend, recorder
-        finally:
-            recorder.close()
-    finally:
-        backend.close()
-
-
 def _run(job: Work, opened: Session) -> Result:
     problem, expected = job.problem, job.expected
     overall = OverallProgress(problem, job.listen) if job.listen else None
     listen = overall.own if overall is not None else None
     inner = inner_problems(problem)
-    with _started(job, opened) as (backend, recorder):
+    inputs = expected.inputs if expected is not None else share(problem)
+    with (  # the backend comes first: if the data are too large for it, nothing is written
+        start(opened.backend, inputs) as backend,
+        closing(opened.recorder(problem, job.folder)) as recorder,
+    ):
+        recorder.open()
         if expected is not None:
             recorder.add_trial(expected.outcome)
         if job.records is not None:
             recorder.add(Outcome(job.records, (), ()))
         work(backend, recorder, listen, job.stop)
         nested = _nested(job, inner, recorder, overall, opened) if inner else None
-        finished, execution = settle(problem, backend, recorder, nested, job.test, listen, job.stop)
+        finished, execution = finish(problem, backend, recorder, nested, job.test, listen, job.stop)
         result = Result.of(problem, finished, execution)
         return replace(result, records=recorder.records()) if job.keep else result
 
 
 def _nested(
-    job: Work, inner: list[Problem], recorder: Recorder, overall: OverallProgress | None, opened: Session
+    job: Work,
+    inner: list[Problem],
+    recorder: Recorder[RaceQueue],
+    overall: OverallProgress | None,
+    opened: Session,
 ) -> Ensemble:
     """Return the nested ensemble: run the inner selections, each in a folder inside the locked one."""
 

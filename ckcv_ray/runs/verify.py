@@ -3,7 +3,7 @@
 From the files (nothing is unpickled): digests; sums, bounds, drops and winner from the log; splits drawn
 again; each model's errors, and what its learner can check in it, from the data, and by a fit what it cannot;
 the certificate. What this takes on trust, above all the error counts on the select sets, is listed, and
-computed again on request (``recount``). What a folder says of the environment, of failures or of convergence
+computed again on request (``recheck``). What a folder says of the environment, of failures or of convergence
 is used for words alone: no line of it lowers a check.
 """
 
@@ -22,22 +22,23 @@ import pyarrow.compute as pc
 from ckcv_ray.claims.certificate import certify
 from ckcv_ray.core.selection import Leader
 from ckcv_ray.data.task import TestRows, check_test_rows, make_test_rows
-from ckcv_ray.engine.aggregator import Aggregator
-from ckcv_ray.engine.backend import Backend, choose_backend, session
+from ckcv_ray.engine.backend import Backend, choose_backend, session, start
 from ckcv_ray.engine.evaluate import share
 from ckcv_ray.engine.loop import Stop, work
 from ckcv_ray.engine.nested import inner_problems
 from ckcv_ray.engine.progress import Listener
+from ckcv_ray.engine.race import RaceQueue
 from ckcv_ray.errors import CKCVError, InputError, LackingError, StoreError, counted, cut, cut_list, plain
 from ckcv_ray.learners.base import Setting
 from ckcv_ray.learners.ensemble import Ensemble, to_pickles
+from ckcv_ray.records.candidates import winning_position
+from ckcv_ray.runs.finish import measure
 from ckcv_ray.runs.limit import SECONDS, Limit
 from ckcv_ray.runs.load import replay
-from ckcv_ray.runs.recount import Recount, rests_on, sample
-from ckcv_ray.runs.settle import measure
+from ckcv_ray.runs.recheck import RecheckQueue, merge, rests_on, sample
 from ckcv_ray.runs.verify_models import BEST, ModelChecks
 from ckcv_ray.runs.verify_scores import verify_scores
-from ckcv_ray.storage import candidates, models
+from ckcv_ray.storage import models
 from ckcv_ray.storage.folder import MANIFEST, Finished, RunFolder
 from ckcv_ray.storage.pages import REPORT, report_intact
 from ckcv_ray.study import Candidate, Execution, Problem
@@ -245,10 +246,10 @@ def _content(
 ) -> Iterator[str]:
     """Yield the differences in what the files say; record in ``result`` what was and was not recomputed."""
     finished, execution = folder.results(problem), folder.execution()
-    aggregator = replay(str(folder), problem)
-    if not aggregator.candidates().equals(finished.candidates):
+    queue = replay(str(folder), problem)
+    if not queue.candidates().equals(finished.candidates):
         yield "candidates.parquet is not what the log gives"
-    leader = aggregator.selection.winner()
+    leader = queue.selection.winner()
     if leader is None:
         yield "the log has no complete candidate"
         return
@@ -261,7 +262,7 @@ def _content(
     if not refit.inner:
         refit.limit.announce(_count_fits(problem, refit.share, execution["fits"]), problem.task, execution)
     checks = ModelChecks(problem, finished.models, refit.limit)
-    left = checks.check_ensemble(aggregator, leader)
+    left = checks.check_ensemble(queue, leader)
     if refit.share < 1:  # else they are computed again with the rest
         checks.fit_ensemble(leader, left)
     if nested is not None:
@@ -269,7 +270,7 @@ def _content(
     checks.check_one_model(leader)
     yield from (found := list(checks.differences))
     yield from _certificate(folder, finished, problem, winner, leader.l_ms)
-    yield from _recount(aggregator, leader, checks, result, refit)
+    yield from _recheck(queue, leader, checks, result, refit)
     checks.fit_ensemble(leader, [split for split in left if not checks.is_compared(split)])
     result.recomputed += _models_recomputed(checks, len(best.members))
     yield from checks.differences[len(found) :]
@@ -343,8 +344,8 @@ def _nested(
             continue
         inside[-1] = _verify(inner_folder, replace(refit, inner=True))
         with suppress(StoreError):  # which is then among its differences
-            table, _ = candidates.read(inner_folder.files, inner)
-            winners[i] = inner.learner.setting(*candidates.winning_position(table))
+            table, _ = inner_folder.candidates(inner)
+            winners[i] = inner.learner.setting(*winning_position(table))
     result.add_inner(inside)
     checks.check_nested(winners)
     if refused is not None:
@@ -355,12 +356,12 @@ def _nested(
         )
 
 
-def _recount(
-    aggregator: Aggregator, leader: Leader, checks: ModelChecks, result: Verification, refit: Refit
+def _recheck(
+    queue: RaceQueue, leader: Leader, checks: ModelChecks, result: Verification, refit: Refit
 ) -> Iterator[str]:
     """Yield what, computed again, does not agree with the log; compare the models of F* that are fitted."""
-    table = aggregator.candidates()
-    units = rests_on(aggregator, table)
+    table = queue.candidates()
+    units = rests_on(queue, table)
     total = sum(unit.evaluations for unit in units)
     failed = pc.sum(pc.equal(table["state"], "failed")).as_py()
     if failed and refit.share < 1:
@@ -372,13 +373,9 @@ def _recount(
             f"the error counts in the log: {total:,} evaluations (--refit computes them again)"
         )
         return
-    again = Recount(aggregator, leader, sample(units, refit.share))
-    backend = refit.backend()
-    try:
-        backend.start(share(aggregator.problem))
+    again = RecheckQueue(queue.problem, queue.ledger, list(merge(sample(units, refit.share))))
+    with start(refit.backend, share(queue.problem)) as backend:
         work(backend, again, refit.listen, refit.is_stopped)
-    finally:
-        backend.close()
     result.recomputed.append(
         f"{again.done:,} of {total:,} evaluations that the result rests on, fitted again"
     )
@@ -387,8 +384,10 @@ def _recount(
     if (remaining := total - again.done - again.failed) > 0:
         result.unchecked += remaining
         result.trusted.append(f"the other {remaining:,} evaluations")
+    winner, setting_of = queue.problem.candidate(leader), queue.problem.learner.setting_of
     for member in sorted(again.members, key=lambda one: one.split):
-        checks.compare(BEST, member)
+        if (setting_of(member.model), member.k) == winner:
+            checks.compare(BEST, member)
     result.unverified += cut_list(again.unverified, "other evaluations could not be computed again here")
     yield from cut_list(again.differences, "other evaluations differ")
 

@@ -20,9 +20,9 @@ from ckcv_ray.core.schedule import Stage, Unit
 from ckcv_ray.core.selection import Leader
 from ckcv_ray.data.schema import Index
 from ckcv_ray.data.task import Task, TestRows
-from ckcv_ray.engine.aggregator import Aggregator
 from ckcv_ray.engine.evaluate import evaluate, share
 from ckcv_ray.engine.nested import nested_ensemble
+from ckcv_ray.engine.race import RaceQueue
 from ckcv_ray.engine.refit import one_model
 from ckcv_ray.errors import RunError, counted, cut
 from ckcv_ray.learners.base import Setting
@@ -79,9 +79,9 @@ class ModelChecks:
         self._failed = set[str]()
         self._computed: dict[tuple[str, int], Member] = {}
 
-    def check_ensemble(self, aggregator: Aggregator, leader: Leader) -> list[int]:
+    def check_ensemble(self, queue: RaceQueue, leader: Leader) -> list[int]:
         """Check the members of F*, and return the splits of those that only a fit can tell more about."""
-        problem, ledger = self.problem, aggregator.ledger
+        problem, ledger = self.problem, queue.ledger
         setting, left = problem.learner.setting(leader.path, leader.step), list[int]()
         for member in self.models.best.members:
             key = leader.size, member.split, leader.path, leader.step

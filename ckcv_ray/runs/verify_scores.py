@@ -12,17 +12,17 @@ import numpy as np
 
 from ckcv_ray.claims.percent import nearest
 from ckcv_ray.core.schedule import Stage, Unit
-from ckcv_ray.engine.backend import Backend
-from ckcv_ray.engine.batches import Batch, batch_seconds, fill
-from ckcv_ray.engine.collector import Collector
+from ckcv_ray.engine.backend import Backend, start
 from ckcv_ray.engine.evaluate import share as share_inputs
-from ckcv_ray.engine.ledger import ABSENT
+from ckcv_ray.engine.full import FullQueue
 from ckcv_ray.engine.loop import Stop, work
-from ckcv_ray.engine.progress import Listener, Progress
+from ckcv_ray.engine.progress import Listener
 from ckcv_ray.errors import CKCVError, LackingError, StoreError, counted, cut, cut_list
-from ckcv_ray.learners.ensemble import Failure, Outcome, Records
+from ckcv_ray.records.ledger import ABSENT
+from ckcv_ray.records.record import Outcome
 from ckcv_ray.runs.assess import assessed, load_scores, replay_scores
 from ckcv_ray.runs.limit import Limit
+from ckcv_ray.runs.recheck import RecheckQueue
 from ckcv_ray.storage import formats
 from ckcv_ray.storage.folder import MANIFEST, SCORES, SUMMARY, RunFolder
 from ckcv_ray.study import listed
@@ -67,8 +67,8 @@ def verify_scores(
         return found
     found.recomputed.append(f"the SHA-256 of {counted(len(folder.manifest()), 'file')}")
     try:
-        collector = replay_scores(folder.files.root)
-        if not collector.complete():
+        queue = replay_scores(folder.files.root)
+        if not queue.complete():
             found.differences.append(
                 "the log lacks evaluations: it says neither what they gave nor that they failed"
             )
@@ -76,20 +76,24 @@ def verify_scores(
         if not differing:
             found.differences.extend(_summaries(folder))
             found.recomputed.append("every figure of the summary, from the log")
-        every = [unit for size in range(len(collector.problem.sizes)) for unit in _units(collector, size)]
+        every = [unit for size in range(len(queue.problem.sizes)) for unit in _units(queue, size)]
         total = sum(unit.evaluations for unit in every)
-        failed = sum(one.stop - one.first for one in collector.failures())
+        failed = sum(one.stop - one.first for one in queue.failures())
         if not share or backend is None:
             found.trusted.append(f"the scores of every split: {total:,} evaluations in the log (see --refit)")
             if failed:
                 found.trusted.append(f"that {failed:,} of them failed (--refit tries them again)")
                 found.assumed.append(f"that {failed:,} of them failed")
             return found._replace(unchecked=total)
-        limit.announce(round(share * total), collector.problem.task, folder.execution())
-        again = Again(collector, _sampled(every, share))
-        _compute(again, backend, listen, stop)
+        limit.announce(round(share * total), queue.problem.task, folder.execution())
+        problem, units = queue.problem, _sampled(every, share)
+        functions = _columns_of_functions(problem)
+        again = ScoreRecheckQueue(problem, queue.ledger, units, ROUNDING, functions)
+        with start(backend, share_inputs(_without_functions(problem))) as opened:
+            work(opened, again, listen, stop)
         found.differences.extend(cut_list(again.differences, "other evaluations differ"))
-        found.differences.extend(_figures(again, folder) if again.differences and not differing else ())
+        if again.differences and not differing:
+            found.differences.extend(_figures(again, queue, folder))
         others = "other evaluations could not be computed again here"
         found.unverified.extend(cut_list(again.unverified, others))
         of_some = f"the scores of {nearest(share)} of the splits"
@@ -98,12 +102,12 @@ def verify_scores(
             found.recomputed.append(f"{again.failed:,} evaluations, tried again, which failed")
         if again.last_bits:
             found.notes.append(f"the last bits of the scores of {again.last_bits:,} evaluations differ")
-        if functions := collector.problem.study.functions:
-            named = ", ".join(one.name for one in functions)
+        if functions:
+            named = ", ".join(one.name for one in problem.study.functions)
             found.unverified.append(f"the scores by {named}: the folder does not keep functions")
         if share < 1:
             found.trusted.append("the scores of the other splits")
-        return found._replace(unchecked=total - again.n_evaluations)
+        return found._replace(unchecked=total - again.planned)
     except LackingError as error:
         found.unverified.append(str(error))
     except CKCVError as error:
@@ -124,71 +128,15 @@ def _summaries(folder: RunFolder) -> list[str]:
     return [f"{name} does not follow from the log" for name in lost]
 
 
-class Again:
-    """Evaluations to compute again, compared with those that the log has.
+class ScoreRecheckQueue(RecheckQueue):
+    """Scores to compute again, and their comparison with the log."""
 
-    Args:
-        collector: the log.
-        units: what to compute again.
+    problem: Assessment
 
-    Attributes:
-        n_evaluations: number of evaluations in the units.
-        done, failed, last_bits: numbers of evaluations that were computed, that failed as in the run, and
-            that are equal up to rounding.
-        differences, unverified: as in ``verify.Verification``.
-        records: what was computed.
-    """
-
-    def __init__(self, collector: Collector, units: Sequence[Unit]) -> None:
-        self.collector, self.problem = collector, collector.problem
-        self.n_evaluations, self.units = sum(unit.evaluations for unit in units), iter(units)
-        self.done, self.failed, self.last_bits = 0, 0, 0
-        self.differences, self.unverified = list[str](), list[str]()
-        self.records: list[Records] = []
-        self._trusted = _columns_of_functions(self.problem)
-
-    def plan(self, workers: int, least: float) -> Batch:
-        """Return the next batch of work."""
-        rates = self.collector.rates
-        seconds = batch_seconds(float("inf"), workers, least)
-        return fill(self.units, lambda unit: rates.seconds_for(self.problem.cost_of_unit(unit)), seconds)
-
-    def add(self, outcome: Outcome) -> None:
-        """Compare what was computed again with what there is."""
-        ledger = self.collector.ledger
-        self.done += outcome.fits
-        for failure in outcome.failures:
-            self.failed += failure.stop - failure.first
-            if self._is_held(failure):  # what also failed in the run agrees with the log
-                reason = " ".join(failure.traceback.splitlines()[-1:])
-                self.unverified.append(
-                    f"{self._split(failure.size, failure.split)} could not be computed again here: {reason}"
-                )
-        logged, records = ledger.held(outcome.records), outcome.records.copy()
-        records["totals"][:, self._trusted] = logged[:, self._trusted]
-        self.records.append(records)
-        computed = np.concatenate([records["totals"], records["status"][:, None]], axis=1)
-        equal = (computed == logged) | (np.isnan(computed) & np.isnan(logged))
-        close = equal | np.isclose(computed, logged, ROUNDING, 0.0)
-        self.last_bits += int(np.sum(close.all(axis=1) & ~equal.all(axis=1)))
-        for i in np.flatnonzero(~close.all(axis=1)):
-            self.differences.append(self._difference(records[i], computed[i], logged[i]))
-
-    def progress(self) -> Progress:
-        """Return the progress of the work."""
-        return Progress(max(self.n_evaluations, self.done), self.done, fits=self.done)
-
-    def _is_held(self, failure: Failure) -> bool:
-        statuses = self.collector.statuses(failure.size)[failure.split, failure.path]
-        return not bool(np.isnan(statuses[failure.first : failure.stop]).all())
-
-    def _split(self, size: int, split: int) -> str:
-        return f"{'split' if size == OUTER else 'inner split'} {split}"
-
-    def _difference(self, record: Any, computed: Any, logged: Any) -> str:
+    def describe(self, record: Any, computed: Any, logged: Any) -> str:
         """Return a sentence about an evaluation that differs: its first score that does, or its status."""
         setting = self.problem.learner.setting(int(record["path"]), int(record["step"]))
-        at = f"{self._split(int(record['size']), int(record['split']))}, {listed(setting)}"
+        at = f"{self.describe_split(False, int(record['size']), int(record['split']))}, {listed(setting)}"
         if logged[-1] == ABSENT:
             return f"{at}: the log has no scores; computed again there are some"
         start = 0
@@ -201,6 +149,10 @@ class Again:
                 )
             start += width
         return f"{at}: its status, computed again, is {computed[-1]:g}; the log has {logged[-1]:g}"
+
+    def describe_split(self, estimate: bool, size: int, split: int) -> str:
+        """Return a phrase that names a split."""
+        return f"{'split' if size == OUTER else 'inner split'} {split}"
 
 
 def _columns_of_functions(problem: Assessment) -> list[int]:
@@ -221,10 +173,10 @@ def _unknown(y: Any, answers: Any) -> float:
     return nan
 
 
-def _units(collector: Collector, size: int) -> list[Unit]:
+def _units(queue: FullQueue, size: int) -> list[Unit]:
     """Return a unit for each split: every path that has scores or failed, as far as it goes in the log."""
-    ends = (~np.isnan(collector.statuses(size))).sum(axis=2)  # records are of the first steps of a path
-    for failure in collector.failures():
+    ends = (~np.isnan(queue.statuses(size))).sum(axis=2)  # records are of the first steps of a path
+    for failure in queue.failures():
         if failure.size == size:
             at = failure.split, failure.path
             ends[at] = max(ends[at], failure.stop)
@@ -247,27 +199,18 @@ def _sampled(units: Sequence[Unit], share: float) -> list[Unit]:
     return chosen
 
 
-def _compute(again: Again, backend: Callable[[], Backend], listen: Listener | None, stop: Stop) -> None:
-    opened = backend()
-    try:
-        opened.start(share_inputs(_without_functions(again.problem)))
-        work(opened, again, listen, stop)
-    finally:
-        opened.close()
-
-
-def _figures(again: Again, folder: RunFolder) -> Iterator[str]:
+def _figures(again: RecheckQueue, log: FullQueue, folder: RunFolder) -> Iterator[str]:
     """Yield the means and bounds that follow from what was computed again, where the folder has others."""
     records = np.concatenate(again.records)
-    collector = Collector(again.problem)
-    collector.add(Outcome(records, tuple(again.collector.failures()), ()))
-    others = again.collector.ledger.records()
-    absent = collector.ledger.held(others)[:, -1] == ABSENT
-    collector.add(Outcome(others[absent], (), ()))
-    if not collector.complete():
+    queue = FullQueue(log.problem)
+    queue.add(Outcome(records, tuple(log.failures()), ()))
+    others = log.ledger.records()
+    absent = queue.ledger.held(others)[:, -1] == ABSENT
+    queue.add(Outcome(others[absent], (), ()))
+    if not queue.complete():
         yield "with what was computed again, other settings are selected: the scores of these are not known"
         return
-    stored, computed = load_scores(folder.files.root), assessed(collector, {})
+    stored, computed = load_scores(folder.files.root), assessed(queue, {})
     for before, after in zip(stored.entries, computed.entries, strict=True):
         for said, score in zip(stored.scores, computed.scores, strict=True):
             old, new = stored.figures(before, said).mean, computed.figures(after, score).mean

@@ -8,7 +8,7 @@ locked.
     data.parquet            the table of the study
     unlabelled.parquet      rows without labels, if there are any
     log/                    append-only records (``log``)
-    candidates.parquet      one row for each candidate (``candidates``)
+    candidates.parquet      one row for each fold size and setting (``records.candidates``)
     ensemble/               models (``models``)
     nested/                 a run folder for each outer split of a nested certification
     certificate.json        winner, bounds, counts, certification, wording, digests
@@ -36,19 +36,21 @@ from ckcv_ray.data.limits import MOST_CELLS, MOST_ROWS
 from ckcv_ray.data.task import Task, stored_task
 from ckcv_ray.errors import CKCVError, InputError, StoreError, counted, raising
 from ckcv_ray.learners.ensemble import Models
-from ckcv_ray.storage import candidates, formats, log, models, splits
+from ckcv_ray.records import candidates
+from ckcv_ray.storage import formats, log, models, splits
 from ckcv_ray.storage.execution import read_metadata
 from ckcv_ray.storage.files import Files
 from ckcv_ray.storage.identity import STUDY, Identity, read_identity, write_identity
 from ckcv_ray.storage.locks import LOCK, unwritable
 from ckcv_ray.storage.pages import REPORT
-from ckcv_ray.study import Problem, Study
+from ckcv_ray.study import Candidate, Problem, Study
 from ckcv_ray.study.assessment import Assessment
 from ckcv_ray.study.problem import divide, identify_data
 from ckcv_ray.study.procedure import Procedure
 from ckcv_ray.validation import as_path
 
 DATA, UNLABELLED, EXECUTION = "data.parquet", "unlabelled.parquet", "execution.json"
+CANDIDATES = "candidates.parquet"
 CERTIFICATE, MANIFEST = "certificate.json", "manifest.json"
 SCORES, SUMMARY = "scores.parquet", "scores.json"
 FOLDERS = (log.FOLDER, models.FOLDER)
@@ -59,6 +61,8 @@ TEMPORARY = re.compile(
     r"model-\d+\.pkl|report\.html)-\w+\.tmp"
 )
 MOST_VALUES = 2 * MOST_CELLS  # of a table: arrays may be larger than tables read from files
+
+FolderPath = str | PathLike[str]
 
 
 class Finished(NamedTuple):
@@ -72,7 +76,7 @@ class Finished(NamedTuple):
 class RunFolder:
     """The folder of one run; it is not accessed until a method needs it."""
 
-    def __init__(self, path: str | PathLike[str]) -> None:
+    def __init__(self, path: FolderPath) -> None:
         self.files = Files(as_path("out", path, StoreError))
 
     def __str__(self) -> str:
@@ -341,13 +345,13 @@ class RunFolder:
 
     def write_results(self, problem: Problem, table: pa.Table, fitted: Models) -> dict[str, str]:
         """Write candidates and models, remove those of an earlier winner, and return SHA-256 by name."""
-        candidates.write(self.files, table, problem)
+        formats.write_table(self.files, CANDIDATES, table, problem.run_id)
         models.write(self.files, problem, fitted)
         return self.result_digests()
 
     def result_digests(self) -> dict[str, str]:
         """Return the SHA-256 of the files with candidates and models."""
-        names = (candidates.FILE, *models.TABLES)
+        names = (CANDIDATES, *models.TABLES)
         return {name: self.sha256(name) for name in names if self.files.exists(name)}
 
     def write_end(self, certificate: Certificate, execution: Mapping[str, Any]) -> None:
@@ -377,7 +381,7 @@ class RunFolder:
         Raises:
             StoreError: a file is damaged, or belongs to another winner or other splits.
         """
-        table, winner = candidates.read(self.files, problem)
+        table, winner = self.candidates(problem)
         content = formats.read_json(self.files, CERTIFICATE)
         with formats.undamaged(self.files, CERTIFICATE):
             certificate = Certificate.from_json(content)
@@ -394,6 +398,24 @@ class RunFolder:
             if (certificate.n_select, certificate.n_splits) != (size.n_select, size.n_splits):
                 raise ValueError(f"n_select and n_splits are not {size.n_select} and {size.n_splits}")
         return Finished(table, models.read(self.files, problem, winner.k), certificate)
+
+    def candidates(self, problem: Problem) -> tuple[pa.Table, Candidate]:
+        """Read the table of candidates, and return it with the winner.
+
+        Raises:
+            StoreError: it is damaged, or belongs to another problem.
+        """
+        rows = candidates.count(problem)
+        with formats.undamaged(self.files, CANDIDATES):
+            if rows > MOST_ROWS:
+                raise ValueError(f"its study has {rows:,} candidates: at most {MOST_ROWS:,} can be read")
+            if formats.rows_in(self.files, CANDIDATES) != rows:  # before memory is allocated for the values
+                raise ValueError(f"it does not have {rows:,} rows, one for each candidate of the study")
+        schema = candidates.schema(problem)
+        values = rows * len(schema)
+        table = formats.read_table(self.files, CANDIDATES, problem.run_id, schema, rows, values)
+        with formats.undamaged(self.files, CANDIDATES):
+            return table, candidates.winner_of(candidates.check(table, problem), problem)
 
     def manifest(self) -> dict[str, str]:
         """Return the SHA-256 of every file of a finished run.

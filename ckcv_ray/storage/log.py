@@ -19,7 +19,7 @@ from ckcv_ray.core.schedule import Stage
 from ckcv_ray.data.limits import MOST_CELLS
 from ckcv_ray.errors import StoreError
 from ckcv_ray.learners.base import STATUSES
-from ckcv_ray.learners.ensemble import Failure, Records
+from ckcv_ray.records.record import POSITIONS, Failure, Records, record_type
 from ckcv_ray.storage import formats
 from ckcv_ray.storage.files import Files
 from ckcv_ray.study import Problem
@@ -31,27 +31,13 @@ STAGES = ("select", "estimate")
 FAILED = "failed"
 FAILURES = "failures"  # metadata of a part: how many of its rows are failures
 NAMES = tuple(str(status) for status in STATUSES)
-POSITIONS = ("size", "split", "path", "step")
 MOST_SMALL_PARTS = 32
 LARGE_PART_BYTES = 1 << 22
 MOST_PART_ROWS = 1 << 18
 
 
-def record_type(n_totals: int, kind: type[Any] = np.int32) -> np.dtype[np.void]:
-    """Return the type of one evaluation's record, with ``n_totals`` totals of a type."""
-    return np.dtype(
-        [
-            ("estimate", np.bool_),
-            *((name, np.int32) for name in POSITIONS),
-            ("totals", kind, (n_totals,)),
-            ("n_iter", np.int64),
-            ("status", np.int8),
-        ]
-    )
-
-
 def schema(n_totals: int, kind: type[Any] = np.int32) -> pa.Schema:
-    """Return the columns of the log; see ``record_type``."""
+    """Return the columns of the log, for records of this ``record_type``."""
     number = pa.from_numpy_dtype(kind)
     return pa.schema(
         [

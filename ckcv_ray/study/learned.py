@@ -156,10 +156,13 @@ class Learned(ABC):
         return np.asarray(self.cost(stage, size) * np.bincount(learners, fits, len(self.learners)))
 
     def cost_of_unit(self, unit: Unit) -> Costs:
-        """Return the cost of a unit by each learner, all steps of its paths included, (n_learners,)."""
+        """Return the cost of the steps of a unit that are scored, by each learner, (n_learners,)."""
         if len(self.learners) == 1:  # a batch has hundreds of units
-            return self.cost(unit.stage, unit.size) * sum(length for _, length in unit.paths)
-        return self.cost_of_fits(unit.stage, unit.size, *zip(*unit.paths, strict=True))
+            return self.cost(unit.stage, unit.size) * unit.evaluations
+        paths, scored = zip(
+            *((path, length - unit.first(length)) for path, length in unit.paths), strict=True
+        )
+        return self.cost_of_fits(unit.stage, unit.size, paths, scored)
 
     @cached_property
     def _costs(self) -> dict[tuple[bool, int], Costs]:

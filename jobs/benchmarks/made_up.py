@@ -1,6 +1,6 @@
 """Simulated outcomes of a study's units: random errors, durations as measured.
 
-They let the driver and the aggregator serve more workers than the machine has: the work of these two is real,
+They let the driver and the queue serve more workers than the machine has: the work of these two is real,
 that of the workers is slept or skipped. Each outcome is a function of its key, as a real one is.
 """
 
@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 
 from ckcv_ray.core.schedule import Stage, Unit
 from ckcv_ray.engine.evaluate import Evaluated, _records, evaluate, share
-from ckcv_ray.learners.ensemble import Member, Outcome
+from ckcv_ray.learners.ensemble import Member
+from ckcv_ray.records.record import Outcome
 from ckcv_ray.study import Problem
 
 Values = NDArray[np.float64]

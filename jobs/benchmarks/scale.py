@@ -1,6 +1,6 @@
 """Benchmark of one driver with many workers: many logical CPUs on one machine, whose workers sleep.
 
-Every batch is dispatched, returned and added up by Ray, the driver and the aggregator as in a real run; only
+Every batch is dispatched, returned and added up by Ray, the driver and the queue as in a real run; only
 the fits are replaced: a worker sleeps as long as they would have taken, as measured here, and returns random
 counts. Time is counted from when all workers are up, since starting many interpreters on few cores takes
 minutes.
@@ -29,7 +29,7 @@ from ckcv_ray.engine.backend import session
 from ckcv_ray.engine.batches import Batch
 from ckcv_ray.engine.evaluate import Inputs
 from ckcv_ray.engine.ray_backend import RayBackend
-from ckcv_ray.learners.ensemble import Outcome
+from ckcv_ray.records.record import Outcome
 from ckcv_ray.runs.run import checked, run_work
 from ckcv_ray.study import Problem
 from jobs.benchmarks.made_up import MadeUp, measure, occupy, slept

@@ -50,11 +50,11 @@ from ckcv_ray import Execution, Job, Study, read_task
 from ckcv_ray.core.schedule import Stage
 from ckcv_ray.core.threads import one_thread
 from ckcv_ray.data.task import Task
-from ckcv_ray.engine.aggregator import Aggregator
 from ckcv_ray.engine.backend import SERIAL, Session, session
 from ckcv_ray.engine.evaluate import share
 from ckcv_ray.engine.loop import work
-from ckcv_ray.engine.recorder import Recorder
+from ckcv_ray.engine.race import RaceQueue
+from ckcv_ray.engine.recorder import make_recorder
 from ckcv_ray.learners.sklearn.learner import EstimatorLearner
 from ckcv_ray.learners.sklearn.named import NAMED
 from ckcv_ray.learners.sklearn.spec import full_names
@@ -111,16 +111,16 @@ def make_search(learner: EstimatorLearner, task: Task, k: int, splits: int) -> S
     return Search(problem, grid)
 
 
-def select(search: Search, opened: Session) -> Aggregator:
+def select(search: Search, opened: Session) -> RaceQueue:
     """Run our selection in memory, and return what it found."""
-    recorder = Recorder(search.problem)
+    recorder = make_recorder(search.problem)
     backend = opened.backend()
     try:
         backend.start(share(search.problem))
         work(backend, recorder, None, never)
     finally:
         backend.close()
-    return recorder.aggregator
+    return recorder.queue
 
 
 def grid_search(search: Search, workers: int) -> GridSearchCV:
@@ -131,7 +131,7 @@ def grid_search(search: Search, workers: int) -> GridSearchCV:
         return grid.fit(task.X, task.y)
 
 
-def agree(search: Search, ours: Aggregator, theirs: GridSearchCV) -> bool:
+def agree(search: Search, ours: RaceQueue, theirs: GridSearchCV) -> bool:
     """Return whether both counted the same errors wherever ours computed them, and found the same minimum."""
     found, problem = theirs.cv_results_, search.problem
     scores = np.stack([found[f"split{i}_test_score"] for i in range(problem.sizes[0].n_splits)])

@@ -1,6 +1,6 @@
 """Number of workers that one driver can serve: a discrete-event simulation of a study of a million fits.
 
-The aggregator and its pruning of candidates are the real ones, and the time of ``plan`` and ``add`` is
+The queue and its pruning of candidates are the real ones, and the time of ``plan`` and ``add`` is
 measured as they are called; durations of units are as measured on the data, outcomes simulated (see
 ``made_up``). Ray's overhead is assumed: a batch costs the driver ``--dispatch`` seconds to send and to
 receive, and the worker ``--transfer`` seconds between two batches. The driver does one thing at a time, and
@@ -25,9 +25,9 @@ import typer
 from ckcv_ray import Study, read_task
 from ckcv_ray.cli.options import parse_workers
 from ckcv_ray.core.schedule import Stage
-from ckcv_ray.engine.aggregator import Aggregator
+from ckcv_ray.engine.race import RaceQueue
 from ckcv_ray.engine.ray_backend import IN_FLIGHT, RayBackend
-from ckcv_ray.learners.ensemble import Outcome
+from ckcv_ray.records.record import Outcome
 from ckcv_ray.study import Problem
 from jobs.benchmarks.made_up import MadeUp, measure
 
@@ -51,7 +51,7 @@ class Simulated:
 
 def simulate(made_up: MadeUp, workers: int, dispatch: float, transfer: float) -> Simulated:
     """Simulate the selection of a problem with this number of workers."""
-    aggregator, totals, clock = Aggregator(made_up.problem), Simulated(), 0.0
+    queue, totals, clock = RaceQueue(made_up.problem), Simulated(), 0.0
     free = [0.0] * workers  # when each worker will be free
     coming: list[tuple[float, int, Outcome]] = []  # batches by when they are done
 
@@ -64,7 +64,7 @@ def simulate(made_up: MadeUp, workers: int, dispatch: float, transfer: float) ->
     while not over or coming:
         while not over and len(coming) < IN_FLIGHT * workers:
             begin = time.perf_counter()
-            units = aggregator.plan(workers, RayBackend.least_seconds).units
+            units = queue.plan(workers, RayBackend.least_seconds).units
             spend(begin)
             over = (not units and not coming) or (bool(units) and units[0].stage is not Stage.SELECT)
             if over or not units:
@@ -80,7 +80,7 @@ def simulate(made_up: MadeUp, workers: int, dispatch: float, transfer: float) ->
             totals.seconds, totals.work = clock, totals.work + outcome.seconds
             totals.fits += outcome.fits
             begin = time.perf_counter()
-            aggregator.add(outcome)
+            queue.add(outcome)
             spend(begin)
     return totals
 

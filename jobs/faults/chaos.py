@@ -6,7 +6,7 @@ undisturbed serial run. Consecutive rounds cycle through the kinds:
 
     worker      SIGKILL to a process that evaluates a batch
     node        a node of a cluster of three is removed without warning
-    recorder    SIGKILL to the actor that aggregates and writes
+    recorder    SIGKILL to the actor that adds up and writes
     driver      SIGKILL to the driver; the command is run again
     everything  SIGKILL to all processes of the run, the raylet included
     memory      memory runs short, and Ray's monitor kills a task

@@ -108,11 +108,11 @@ def test_a_model_that_is_not_the_fit_of_its_rows_is_found(tmp_path: Path, which:
     models = replace(made, **{which: Ensemble((replace(member, model=forged, errors=errors),))})
     folder.reopen()
     folder.acquire()
-    aggregator = replay(out)
-    leader = aggregator.selection.winner()
+    queue = replay(out)
+    leader = queue.selection.winner()
     assert leader is not None
     digests = {"data": problem.all_rows.digest}
-    digests |= folder.write_results(problem, aggregator.candidates(), models)
+    digests |= folder.write_results(problem, queue.candidates(), models)
     winner = problem.candidate(leader)
     folder.write_end(certify(problem, winner, leader.l_ms, models, False, digests), execution)
     folder.release()

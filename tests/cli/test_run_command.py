@@ -19,8 +19,7 @@ from ckcv_ray import load_run
 from ckcv_ray.cli import run as command_run
 from ckcv_ray.engine.evaluate import share
 from ckcv_ray.engine.forecast import Estimate
-from ckcv_ray.learners.ensemble import Outcome
-from ckcv_ray.storage.log import record_type
+from ckcv_ray.records.record import Outcome, record_type
 from ckcv_ray.study import Execution, Problem, Study
 
 

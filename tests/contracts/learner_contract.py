@@ -38,10 +38,11 @@ from ckcv_ray.engine.evaluate import evaluate
 from ckcv_ray.errors import InputError
 from ckcv_ray.learners import LEARNERS, learners_of
 from ckcv_ray.learners.base import STATUSES
-from ckcv_ray.learners.ensemble import COMMON, Ensemble, Member, Outcome, judge, to_pickles
+from ckcv_ray.learners.ensemble import COMMON, Ensemble, Member, judge, to_pickles
+from ckcv_ray.records.candidates import FIGURES, OF_SIZE
+from ckcv_ray.records.record import Outcome
 from ckcv_ray.runs.result import Result
 from ckcv_ray.runs.run import Job, checked, run_job, run_work
-from ckcv_ray.storage.candidates import FIGURES, OF_SIZE
 from ckcv_ray.study import SLOTS, Execution, Problem, Study
 
 FILES = (

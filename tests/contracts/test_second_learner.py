@@ -37,7 +37,7 @@ from ckcv_ray.core.schedule import Stage
 from ckcv_ray.engine import loop, recorder
 from ckcv_ray.engine.evaluate import evaluate, share
 from ckcv_ray.engine.progress import Progress
-from ckcv_ray.engine.recorder import Recorder
+from ckcv_ray.engine.recorder import make_recorder
 from ckcv_ray.errors import RunError
 from ckcv_ray.learners import LEARNERS, register
 from ckcv_ray.learners.ensemble import Ensemble, Models, to_arrow
@@ -281,12 +281,12 @@ def test_a_recorder_in_a_process_that_does_not_know_the_learner_resumes(
 ) -> None:
     """Like an actor that does not know a class from a notebook, which is sent by value."""
     problem = Problem.of(STUDY, TASK)
-    before = Recorder(problem, tmp_path / "run")
+    before = make_recorder(problem, tmp_path / "run")
     before.open()
     before.add(evaluate(before.plan(1).units, share(problem)))
     before.close()
     monkeypatch.delitem(LEARNERS, "centroid")
-    after = Recorder(problem, tmp_path / "run")
+    after = make_recorder(problem, tmp_path / "run")
     after.open()
     assert after.metadata()["damaged"] == []
     assert after.progress().computed == before.progress().computed > 0
@@ -309,11 +309,11 @@ def reseal(out: Path, ensemble: Ensemble | None = None, edit: Forger = lambda re
     for part in log.parts():
         (out / part).unlink()
     log.append(records, [])
-    aggregator = replay(out, problem)
-    leader = aggregator.selection.winner()
+    queue = replay(out, problem)
+    leader = queue.selection.winner()
     assert leader is not None
     ensemble = ensemble or finished.models.best
-    results = folder.write_results(problem, aggregator.candidates(), Models(ensemble))
+    results = folder.write_results(problem, queue.candidates(), Models(ensemble))
     digests = {"data": problem.all_rows.digest, **results}
     winner = problem.candidate(leader)
     folder.write_end(certify(problem, winner, leader.l_ms, Models(ensemble), False, digests), execution)

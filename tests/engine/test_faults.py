@@ -12,12 +12,12 @@ from conftest import blobs
 from doubles import run_with
 from pyarrow import parquet
 
-from ckcv_ray.engine.backend import Out
 from ckcv_ray.engine.ray_backend import RayBackend, remote_recorder
 from ckcv_ray.engine.recorder import Recorder
 from ckcv_ray.runs.run import Job, run_job
 from ckcv_ray.runs.verify import verify
 from ckcv_ray.storage import log
+from ckcv_ray.storage.folder import FolderPath
 from ckcv_ray.study import Execution, Problem, Study
 
 SERIAL = Execution("serial")
@@ -56,7 +56,7 @@ class Killer:
         self.recorders: list[Any] = []
         self.asked = self.killed = 0
 
-    def recorder(self, problem: Problem, out: Out) -> Recorder:
+    def recorder(self, problem: Problem, out: FolderPath | None) -> Recorder:
         self.recorders.append(remote_recorder(problem, out))
         return cast(Recorder, self.recorders[-1])
 

@@ -10,8 +10,8 @@ from conftest import blobs
 
 from ckcv_ray.core.schedule import Stage
 from ckcv_ray.engine import forecast
-from ckcv_ray.engine.aggregator import Aggregator
 from ckcv_ray.engine.forecast import Plan, estimate, plan_problem, thinned
+from ckcv_ray.engine.race import RaceQueue
 from ckcv_ray.errors import InputError, RunError
 from ckcv_ray.learners.svm.learner import GaussianSVM
 from ckcv_ray.runs.run import Job, checked, run_job, run_work
@@ -131,9 +131,9 @@ def test_the_trial_is_not_computed_again(monkeypatch):
     expected = estimate(problem)
     tried = set(expected.outcome.records[["size", "split", "path"]].tolist())
     assert tried == {(0, 0, 0)}
-    aggregator = Aggregator(problem)
-    aggregator.add(expected.outcome)
-    units = [unit for _ in range(50) for unit in aggregator.plan(1).units]
+    queue = RaceQueue(problem)
+    queue.add(expected.outcome)
+    units = [unit for _ in range(50) for unit in queue.plan(1).units]
     planned = {(unit.size, unit.split, path) for unit in units for path, _ in unit.paths}
     assert {unit.stage for unit in units} == {Stage.SELECT}
     assert (0, 0, 1) in planned
@@ -143,9 +143,9 @@ def test_the_trial_is_not_computed_again(monkeypatch):
 def test_a_trial_that_decides_all_leaves_nothing_but_the_refits():
     problem, job = Problem.of(SMALL, blobs(30)), Job(SMALL, blobs(30))
     expected = estimate(problem)
-    aggregator = Aggregator(problem)
-    aggregator.add(expected.outcome)
-    assert aggregator.forecast() == 0
+    queue = RaceQueue(problem)
+    queue.add(expected.outcome)
+    assert queue.forecast() == 0
     assert 0 < expected.seconds < expected.outcome.seconds
     whole, tried = run_job(job, SERIAL), run_work(checked(job)._replace(expected=expected))
     assert tried.candidates.equals(whole.candidates)

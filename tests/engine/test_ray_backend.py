@@ -14,10 +14,10 @@ import ray
 
 from ckcv_ray.core.schedule import Stage, Unit
 from ckcv_ray.data.task import Task
-from ckcv_ray.engine import ray_backend as cluster
-from ckcv_ray.engine.aggregator import Aggregator
+from ckcv_ray.engine import ray_backend, ray_cluster
 from ckcv_ray.engine.batches import Batch
 from ckcv_ray.engine.evaluate import Inputs, share
+from ckcv_ray.engine.race import RaceQueue
 from ckcv_ray.errors import InputError, StoreError
 from ckcv_ray.learners.svm.machine_code import _folders
 from ckcv_ray.runs.run import Job, run_job
@@ -32,16 +32,16 @@ def test_a_batch_ray_gives_up_on_becomes_failures(ray_session: None, study: Stud
     def dying(units: tuple[Unit, ...], seconds: float, inputs: Inputs) -> None:
         os._exit(1)
 
-    backend, problem = cluster.RayBackend(1), Problem.of(study, task)
-    aggregator = Aggregator(problem)
+    backend, problem = ray_backend.RayBackend(1), Problem.of(study, task)
+    queue = RaceQueue(problem)
     try:
         backend.start(share(problem))
         backend._task = dying
         backend.submit(Batch((Unit(Stage.SELECT, 0, 0, ((0, 3), (1, 2))),)))
         while backend.in_flight():
             for outcome in backend.wait():
-                aggregator.add(outcome)
-        assert sorted(f[3:6] for f in aggregator.failures()) == [(0, 0, 3), (1, 0, 2)]
+                queue.add(outcome)
+        assert sorted(f[3:6] for f in queue.failures()) == [(0, 0, 3), (1, 0, 2)]
     finally:
         backend.close()
 
@@ -68,7 +68,7 @@ def test_a_relative_folder_is_the_drivers(
 def test_an_address_where_nobody_answers_is_refused_at_once() -> None:
     for address, told in (("127.0.0.1:1", "no Ray cluster answers"), ("nonsense", "expected host:port")):
         with pytest.raises(InputError, match=told):
-            cluster._reach(address)
+            ray_cluster._reach(address)
 
 
 def test_a_ray_of_our_own_listens_on_loopback_alone_and_keeps_its_token(tmp_path: Path) -> None:
@@ -99,14 +99,14 @@ def test_the_token_is_never_readable_to_others_and_never_replaced(
     monkeypatch.delenv("RAY_AUTH_TOKEN_PATH", raising=False)
     before = os.umask(0)
     try:
-        cluster._secure_token()
+        ray_cluster._secure_token()
     finally:
         os.umask(before)
     assert token.parent.stat().st_mode & 0o777 == 0o700
     assert (token.stat().st_mode & 0o777, len(token.read_text())) == (0o600, 64)
     token.write_text("one of the user's own")
     token.chmod(0o644)
-    cluster._secure_token()
+    ray_cluster._secure_token()
     assert (token.stat().st_mode & 0o777, token.read_text()) == (0o600, "one of the user's own")
     assert list(token.parent.iterdir()) == [token]
     assert "RAY_AUTH_TOKEN_PATH" not in os.environ
@@ -117,9 +117,9 @@ def own_token(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """No token of the environment before or after."""
     for name in ("RAY_AUTH_TOKEN", "RAY_AUTH_TOKEN_PATH"):
         monkeypatch.setenv(name, "")
-    cluster._temporary_token.cache_clear()
+    ray_cluster._temporary_token.cache_clear()
     yield
-    cluster._temporary_token.cache_clear()
+    ray_cluster._temporary_token.cache_clear()
 
 
 @pytest.mark.parametrize("home", [None, "", "/dev/null", "/proc", "/no/such/home", "with a file"])
@@ -133,7 +133,7 @@ def test_without_a_home_the_token_is_kept_in_a_private_folder(
         monkeypatch.setenv("HOME", str(tmp_path) if home == "with a file" else home)
     before = os.umask(0)
     try:
-        cluster._secure_token()
+        ray_cluster._secure_token()
     finally:
         os.umask(before)
     token = Path(os.environ["RAY_AUTH_TOKEN_PATH"])
@@ -149,11 +149,11 @@ def test_with_no_place_at_all_for_the_token_it_says_how_to_go_on(
         raise OSError(errno.ENOSPC, "No space left on device")
 
     monkeypatch.setenv("HOME", "/dev/null")
-    monkeypatch.setattr(cluster, "mkdtemp", full)
+    monkeypatch.setattr(ray_cluster, "mkdtemp", full)
     with pytest.raises(
         InputError, match=r"HOME='/dev/null' cannot keep .*No space left.* set HOME or TMPDIR"
     ):
-        cluster._secure_token()
+        ray_cluster._secure_token()
 
 
 UNKNOWN = """
@@ -219,12 +219,12 @@ def test_ray_is_asked_for_its_nodes_once_by_all_backends_of_a_session(monkeypatc
     asked, now = [], [100.0]
     alive = {"Alive": True, "Resources": {"CPU": 4.0, "memory": float(1 << 40)}}
     found = [alive, alive | {"Alive": False}, alive | {"Resources": {}}]
-    monkeypatch.setattr(cluster.ray, "nodes", lambda: asked.append(1) or found)
-    monkeypatch.setattr(cluster, "monotonic", lambda: now[0])
-    nodes = cluster.Nodes()
-    assert [cluster.RayBackend(nodes=nodes).workers for _ in range(3)] == [4, 4, 4]
+    monkeypatch.setattr(ray_backend.ray, "nodes", lambda: asked.append(1) or found)
+    monkeypatch.setattr(ray_backend, "monotonic", lambda: now[0])
+    nodes = ray_backend.Nodes()
+    assert [ray_backend.RayBackend(nodes=nodes).workers for _ in range(3)] == [4, 4, 4]
     assert len(asked) == 1
     found.append(alive)
-    now[0] += cluster.LOOK_SECONDS + 1
-    assert [cluster.RayBackend(nodes=nodes).workers for _ in range(2)] == [8, 8]
+    now[0] += ray_backend.LOOK_SECONDS + 1
+    assert [ray_backend.RayBackend(nodes=nodes).workers for _ in range(2)] == [8, 8]
     assert len(asked) == 2

@@ -20,8 +20,9 @@ import numpy as np
 from ckcv_ray import Result, Study, Task
 from ckcv_ray.engine.backend import SERIAL, SerialBackend, Session
 from ckcv_ray.engine.evaluate import evaluate, failed
-from ckcv_ray.learners.ensemble import Ensemble, Outcome
+from ckcv_ray.learners.ensemble import Ensemble
 from ckcv_ray.learners.svm.pairwise import PairwiseSVM
+from ckcv_ray.records.record import Outcome
 from ckcv_ray.runs.run import Job, checked, run_work
 from ckcv_ray.storage.environment import changes, environment
 

@@ -25,13 +25,13 @@ from ckcv_ray.engine.backend import SERIAL as IN_PROCESS
 from ckcv_ray.engine.backend import SerialBackend
 from ckcv_ray.engine.evaluate import evaluate, failed
 from ckcv_ray.errors import InputError, StoreError
-from ckcv_ray.learners.ensemble import Outcome
+from ckcv_ray.records.candidates import OF_SIZE
+from ckcv_ray.records.record import Outcome
 from ckcv_ray.reports import figures
 from ckcv_ray.reports.page import fold_spans, page
 from ckcv_ray.runs.run import Job, checked, run_job, run_work
 from ckcv_ray.runs.summary import baseline_is, class_shares
 from ckcv_ray.runs.verify import verify
-from ckcv_ray.storage.candidates import OF_SIZE
 from ckcv_ray.storage.folder import RunFolder
 from ckcv_ray.storage.pages import write_report
 from ckcv_ray.study import Execution, Problem, Study

@@ -17,20 +17,12 @@ from ckcv_ray.engine.refit import one_model
 from ckcv_ray.learners.base import STATUSES, Status
 from ckcv_ray.learners.choice import ChosenModel
 from ckcv_ray.learners.encoded import EncodedModel
-from ckcv_ray.learners.ensemble import (
-    Ensemble,
-    Failure,
-    Member,
-    Models,
-    Records,
-    class_sizes,
-    judge,
-    make_member,
-)
+from ckcv_ray.learners.ensemble import Ensemble, Member, Models, class_sizes, judge, make_member
 from ckcv_ray.learners.sklearn.model import FittedEstimator
 from ckcv_ray.learners.svm.learner import signs
 from ckcv_ray.learners.svm.model import SVMModel
 from ckcv_ray.learners.svm.problem import describe
+from ckcv_ray.records.record import Failure, Records
 from ckcv_ray.runs.assess import assessed, replay_scores
 from ckcv_ray.runs.load import replay
 from ckcv_ray.runs.run import run_job
@@ -88,13 +80,13 @@ def seal(
     provisional: bool = False,
 ) -> None:
     """Write what follows from the log of a run and from models: candidates, certificate, digests."""
-    aggregator = replay(str(folder))
-    leader = aggregator.selection.winner()
+    queue = replay(str(folder))
+    leader = queue.selection.winner()
     assert leader is not None
     if models is None:
         models = Models(ensemble or fitted(problem, leader), nested, *one_model(problem, leader))
     digests = {"data": problem.all_rows.digest}
-    digests |= folder.write_results(problem, aggregator.candidates(), models)
+    digests |= folder.write_results(problem, queue.candidates(), models)
     winner = problem.candidate(leader)
     certificate = certify(problem, winner, leader.l_ms, models, provisional, digests)
     folder.write_end(certificate, execution)

@@ -28,6 +28,7 @@ from ckcv_ray.engine import evaluate as worker
 from ckcv_ray.engine.backend import SERIAL as SERIAL_SESSION
 from ckcv_ray.engine.backend import SerialBackend
 from ckcv_ray.errors import InputError, StoreError
+from ckcv_ray.learners.sklearn.split import fit_model
 from ckcv_ray.reports.scores_page import scores_page
 from ckcv_ray.runs.assess import assess, assess_in, evaluate, load_scores, replay_scores
 from ckcv_ray.runs.load import load_run
@@ -524,7 +525,7 @@ def test_a_function_may_measure_and_select(tmp_path):
         entry.settings,
         strict=True,
     ):
-        model, _ = result.problem.learner.fitted(TASK, train, setting)
+        model, _ = fit_model(result.problem.learner, TASK, train, setting)
         assert found == cost(Y[scored], model.predict(X[scored]).label)
     again = load_scores(tmp_path / "run")
     assert same(again, result)

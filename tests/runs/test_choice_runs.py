@@ -17,13 +17,13 @@ from ckcv_ray import Execution, Result, Study, Task, load_run, report, verify
 from ckcv_ray.claims.proofs import occam, weight
 from ckcv_ray.core.bounds import safe
 from ckcv_ray.engine import forecast
-from ckcv_ray.engine.aggregator import Aggregator
 from ckcv_ray.engine.backend import SERIAL, SerialBackend
 from ckcv_ray.engine.evaluate import evaluate, share
+from ckcv_ray.engine.race import RaceQueue
 from ckcv_ray.errors import RunError, StoreError
 from ckcv_ray.learners import Choice, learners_of
-from ckcv_ray.learners.ensemble import Outcome
 from ckcv_ray.learners.svm.learner import GaussianSVM
+from ckcv_ray.records.record import Outcome
 from ckcv_ray.runs.load import replay
 from ckcv_ray.runs.run import Job, checked, run_job, run_work
 from ckcv_ray.storage.folder import RunFolder
@@ -313,21 +313,21 @@ def test_a_study_with_an_unknown_learner_says_which(tmp_path: Path) -> None:
 def test_each_learner_has_a_rate_of_its_own() -> None:
     """The relative cost of a stump is 1000 times too large, and does not matter."""
     problem = Problem.of(STUDY.replace(exhaustive=True), table(1))
-    aggregator = Aggregator(problem)
+    queue = RaceQueue(problem)
     lengths = tuple(enumerate(problem.learner.lengths))
-    assert aggregator.rates.per_cost.tolist() == [np.inf] * 3
-    unit = aggregator.plan(1).units[0]
+    assert queue.rates.per_cost.tolist() == [np.inf] * 3
+    unit = queue.plan(1).units[0]
     assert unit.paths == lengths
     outcome: Outcome = evaluate([unit], share(problem))
     assert len(outcome.by_learner) == 3
     assert 0 < sum(outcome.by_learner) <= outcome.seconds
-    aggregator.add(outcome._replace(seconds=10.0, by_learner=(7.0, 2.0, 1.0)))
+    queue.add(outcome._replace(seconds=10.0, by_learner=(7.0, 2.0, 1.0)))
     cost, fits = problem.cost(unit.stage, unit.size), problem.settings_of
-    assert aggregator.rates.per_cost == pytest.approx(np.array([7, 2, 1]) / cost / fits)
+    assert queue.rates.per_cost == pytest.approx(np.array([7, 2, 1]) / cost / fits)
     sizes = range(len(problem.sizes))
     work = sum(problem.cost(unit.stage, j) * problem.sizes[j].n_splits for j in sizes) * fits
-    left = (work - cost * fits) * aggregator.rates.per_cost
-    assert aggregator.forecast() == pytest.approx(left.sum())
+    left = (work - cost * fits) * queue.rates.per_cost
+    assert queue.forecast() == pytest.approx(left.sum())
 
 
 def test_the_time_left_is_known_where_a_learner_always_fails() -> None:

@@ -32,10 +32,11 @@ from ckcv_ray.core.own_scores import OwnScore
 from ckcv_ray.data.task import learning_task
 from ckcv_ray.errors import InputError
 from ckcv_ray.learners import Choice
-from ckcv_ray.learners.ensemble import Ensemble, Failure, Records
+from ckcv_ray.learners.ensemble import Ensemble
 from ckcv_ray.learners.sklearn import AnyEstimator, spec
 from ckcv_ray.learners.sklearn.model import FittedEstimator
 from ckcv_ray.learners.sklearn.named import Tree
+from ckcv_ray.records.record import Failure, Records
 from ckcv_ray.runs.assess import assess
 from ckcv_ray.runs.load import replay
 from ckcv_ray.runs.run import run_job
@@ -283,7 +284,7 @@ def test_a_lucky_choice_rests_on_trust_and_is_found_by_a_refit(name: str, tmp_pa
     assert not fooled(plain)
     assert "taken on trust: the results of " in plain.verdict
     whole = verify(out, refit=1.0, execution=SERIAL)
-    assert any("on the select set: computed again" in sentence for sentence in whole.differences)
+    assert any("select set of split" in sentence for sentence in whole.differences)
 
 
 def test_candidates_said_to_have_failed_rest_on_trust_and_are_tried_again(tmp_path: Path) -> None:
@@ -420,7 +421,7 @@ def test_a_fit_that_fails_here_is_not_verified(
     def no_room(*_: object) -> None:
         raise MemoryError("no room")
 
-    monkeypatch.setattr("ckcv_ray.learners.sklearn.block.Block.fitted", no_room)
+    monkeypatch.setattr("ckcv_ray.learners.sklearn.split.SplitFits.fit", no_room)
     found = verify(plain)
     told = "could not be fitted again here: MemoryError: no room"
     assert (found.differences, found.ok) == ([], False)

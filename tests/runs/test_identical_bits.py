@@ -38,7 +38,8 @@ import sys
 from pathlib import Path
 from test_identical_bits import STUDY, TASK
 from ckcv_ray import Execution, Job
-from ckcv_ray.engine.ray_backend import RayBackend, connected
+from ckcv_ray.engine.ray_backend import RayBackend
+from ckcv_ray.engine.ray_cluster import connected
 from ckcv_ray.runs.run import run_job
 
 RayBackend.least_seconds = 0.0  # batches enough for every worker

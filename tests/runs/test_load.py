@@ -12,7 +12,7 @@ from ckcv_ray import Execution, Job, RunError, StoreError, Study, Task, load_run
 from ckcv_ray.engine import evaluate
 from ckcv_ray.runs import load
 from ckcv_ray.runs.load import environment_changes, finished_run, reopen, replay
-from ckcv_ray.runs.recount import rests_on
+from ckcv_ray.runs.recheck import rests_on
 from ckcv_ray.runs.run import run_job
 from ckcv_ray.study import Problem
 
@@ -129,10 +129,10 @@ def test_the_folder_of_another_study_is_told_apart(out: Path, study: Study, task
 
 def test_the_records_of_a_run_lead_to_what_it_found(finished: Path) -> None:
     before, result = snapshot(finished), load_run(finished)
-    aggregator = replay(finished)
-    assert aggregator.candidates().equals(result.candidates)
-    assert aggregator.decided()
-    winner = aggregator.selection.winner()
+    queue = replay(finished)
+    assert queue.candidates().equals(result.candidates)
+    assert queue.decided()
+    winner = queue.selection.winner()
     assert winner is not None
     assert (winner.path, winner.step) == result.position
     assert winner.l_ms == result.l_ms
@@ -158,13 +158,13 @@ def test_a_part_of_another_run_is_no_record_of_this_one(out: Path, tmp_path: Pat
 
 
 def test_two_answers_to_one_question_stop_a_run(finished: Path) -> None:
-    aggregator = replay(finished)
-    unit = rests_on(aggregator, aggregator.candidates())[0]
-    outcome = evaluate.evaluate([unit], evaluate.share(aggregator.problem))
-    assert len(aggregator.add(outcome)) == 0  # the same again
+    queue = replay(finished)
+    unit = rests_on(queue, queue.candidates())[0]
+    outcome = evaluate.evaluate([unit], evaluate.share(queue.problem))
+    assert len(queue.add(outcome)) == 0  # the same again
     outcome.records["n_iter"] += 1
     with pytest.raises(RunError, match="not deterministic"):
-        aggregator.add(outcome)
+        queue.add(outcome)
 
 
 # What failed, and where

@@ -12,10 +12,11 @@ from ckcv_ray import Execution, Job, RunError, Study, TestRows
 from ckcv_ray.core.schedule import Stage, Unit
 from ckcv_ray.engine import evaluate
 from ckcv_ray.engine.backend import SERIAL, SerialBackend
-from ckcv_ray.engine.recorder import Decision, Recorder
-from ckcv_ray.learners.ensemble import Outcome
+from ckcv_ray.engine.race import RaceQueue
+from ckcv_ray.engine.recorder import Decision, Recorder, make_recorder
+from ckcv_ray.records.record import Outcome
+from ckcv_ray.runs.finish import RefitQueue, finish, measure
 from ckcv_ray.runs.run import checked, never, run_job, run_work
-from ckcv_ray.runs.settle import Refits, measure, settle
 from ckcv_ray.storage.folder import RunFolder
 from ckcv_ray.study import Problem
 
@@ -26,7 +27,7 @@ Broken = Callable[[Unit, evaluate.Inputs], bool]
 @pytest.fixture
 def selected() -> Recorder:
     """A recorder whose selection is decided, with the best of k = 4 to be reported; nothing is refitted."""
-    recorder = Recorder(Problem.of(SMALL.replace(report_k=4), blobs(60)))
+    recorder = make_recorder(Problem.of(SMALL.replace(report_k=4), blobs(60)))
     inputs = evaluate.share(recorder.problem)
     while units := recorder.plan(1).units:
         recorder.add(evaluate.evaluate(units, inputs))
@@ -56,7 +57,7 @@ def breaking(monkeypatch: pytest.MonkeyPatch, broken: Broken) -> None:
 
 def test_refits_are_those_of_the_winner_and_of_what_is_reported_each_once(selected: Recorder) -> None:
     found = leaders(selected)
-    refits, units = Refits(selected.problem, found, selected), []
+    refits, units = RefitQueue(selected.problem, found, selected), []
     while batch := refits.plan(3).units:
         units += batch
     expected = [
@@ -72,7 +73,7 @@ def test_refits_are_those_of_the_winner_and_of_what_is_reported_each_once(select
 def test_an_ensemble_is_that_of_its_leader_in_the_order_of_the_splits(selected: Recorder) -> None:
     """Whatever came first, and with the others' models among them."""
     found, inputs = leaders(selected), evaluate.share(selected.problem)
-    refits = Refits(selected.problem, found, selected)
+    refits = RefitQueue(selected.problem, found, selected)
     units = [unit for batch in iter(lambda: refits.plan(1).units, ()) for unit in batch]
     for unit in reversed(units):
         refits.add(evaluate.evaluate([unit], inputs))
@@ -82,14 +83,14 @@ def test_an_ensemble_is_that_of_its_leader_in_the_order_of_the_splits(selected: 
         assert {member.k for member in ensemble.members} == {winner.k}
         settings = [selected.problem.learner.setting_of(member.model) for member in ensemble.members]
         assert settings == [winner.setting] * 5
-        assert selected.aggregator.holds_refits(leader)
+        assert selected.queue.holds_refits(leader)
 
 
 def test_two_leaders_of_one_size_are_not_taken_for_each_other(selected: Recorder) -> None:
     """As where the winner has k = 4 as well: the models of a split differ in their setting alone."""
     one = leaders(selected)[0]
     other = one._replace(path=1 - one.path)
-    refits, inputs = Refits(selected.problem, [other, one], selected), evaluate.share(selected.problem)
+    refits, inputs = RefitQueue(selected.problem, [other, one], selected), evaluate.share(selected.problem)
     while batch := refits.plan(1).units:
         refits.add(evaluate.evaluate(batch, inputs))
     for leader in (one, other):
@@ -100,7 +101,7 @@ def test_two_leaders_of_one_size_are_not_taken_for_each_other(selected: Recorder
 
 def test_there_is_no_ensemble_where_a_member_is_missing(selected: Recorder) -> None:
     (winner, *_), inputs = leaders(selected), evaluate.share(selected.problem)
-    refits = Refits(selected.problem, [winner], selected)
+    refits = RefitQueue(selected.problem, [winner], selected)
     units = [unit for batch in iter(lambda: refits.plan(1).units, ()) for unit in batch]
     refits.add(evaluate.evaluate(units[:-1], inputs))
     assert refits.ensembles() == {}
@@ -113,7 +114,10 @@ def test_models_are_not_kept_by_the_recorder(selected: Recorder, monkeypatch: py
     taken: list[Outcome] = []
     real = selected.add
     monkeypatch.setattr(selected, "add", lambda outcome: (taken.append(outcome), real(outcome)))
-    refits, inputs = Refits(selected.problem, leaders(selected), selected), evaluate.share(selected.problem)
+    refits, inputs = (
+        RefitQueue(selected.problem, leaders(selected), selected),
+        evaluate.share(selected.problem),
+    )
     refits.add(evaluate.evaluate(refits.plan(1).units, inputs))
     assert refits.members
     assert [outcome.members for outcome in taken] == [()]
@@ -169,7 +173,7 @@ def test_refits_stop_when_asked(selected: Recorder) -> None:
     backend = SerialBackend()
     backend.start(evaluate.share(selected.problem))
     with pytest.raises(KeyboardInterrupt):
-        settle(selected.problem, backend, selected, None, None, None, lambda: True)
+        finish(selected.problem, backend, selected, None, None, None, lambda: True)
 
 
 # Recorders that die
@@ -184,7 +188,7 @@ class Forgetful(Recorder):
         """Forget all records, as long as it has lives left."""
         if self.lives:
             self.lives -= 1
-            self.aggregator = type(self.aggregator)(self.problem)
+            self.queue = type(self.queue)(self.problem)
             self._unsaved = []
         return super().conclude(refitted, failed)
 
@@ -194,7 +198,7 @@ def test_what_died_with_a_recorder_is_computed_again() -> None:
     made: list[Forgetful] = []
 
     def recorder(problem: Problem, out: Any) -> Forgetful:
-        made.append(Forgetful(problem, out))
+        made.append(Forgetful(RaceQueue(problem), out))
         return made[-1]
 
     job = checked(Job(SMALL.replace(report_k=4), blobs(60)))
@@ -212,10 +216,10 @@ def test_a_study_that_is_never_decided_is_an_error_and_no_endless_loop(
     backend.start(evaluate.share(selected.problem))
     monkeypatch.setattr(selected, "decision", lambda: None)
     with pytest.raises(RunError, match="nothing is left to compute: please report this"):
-        settle(selected.problem, backend, selected, None, None, None, never)
+        finish(selected.problem, backend, selected, None, None, None, never)
     monkeypatch.setattr(selected, "decision", lambda: Decision(None, [], "nothing at all"))
     with pytest.raises(RunError, match="no candidate could be completed: nothing at all"):
-        settle(selected.problem, backend, selected, None, None, None, never)
+        finish(selected.problem, backend, selected, None, None, None, never)
 
 
 # Test rows

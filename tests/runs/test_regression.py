@@ -28,8 +28,8 @@ from ckcv_ray.learners.encoding import Categories, Encoding
 from ckcv_ray.learners.ridge import Ridge
 from ckcv_ray.learners.sklearn import REGRESSORS
 from ckcv_ray.runs.assess import assess
+from ckcv_ray.runs.assessed import rounded
 from ckcv_ray.runs.run import run
-from ckcv_ray.runs.scores_summary import rounded
 from ckcv_ray.study.assessment import OUTER, Assessment
 
 SERIAL = Execution("serial")

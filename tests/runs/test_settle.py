@@ -13,7 +13,7 @@ from ckcv_ray.engine import batches
 from ckcv_ray.engine.backend import SerialBackend
 from ckcv_ray.engine.evaluate import failed
 from ckcv_ray.errors import RunError
-from ckcv_ray.learners.ensemble import Outcome
+from ckcv_ray.records.record import Outcome
 from ckcv_ray.runs.result import Result
 from ckcv_ray.runs.run import Job, run_job
 from ckcv_ray.study import Execution, Problem, Study

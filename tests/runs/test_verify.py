@@ -13,9 +13,10 @@ from ckcv_ray import Job, TestRows
 from ckcv_ray.data.files import from_matrix
 from ckcv_ray.errors import InputError
 from ckcv_ray.learners.base import STATUSES, Status
-from ckcv_ray.learners.ensemble import Ensemble, Member, Records
+from ckcv_ray.learners.ensemble import Ensemble, Member
 from ckcv_ray.learners.svm.learner import signs
 from ckcv_ray.learners.svm.problem import describe
+from ckcv_ray.records.record import Records
 from ckcv_ray.runs.load import environment_changes
 from ckcv_ray.runs.run import run_job
 from ckcv_ray.runs.verify import verify
@@ -109,7 +110,7 @@ def test_a_forged_selection_is_named_as_trusted_and_seen_by_a_refit(tmp_path: Pa
     assert plain.differences == []
     assert any("the error counts in the log: " in sentence for sentence in plain.trusted)
     again = verify(out, refit=1.0, execution=SERIAL)
-    assert any("on the select set: computed again" in sentence for sentence in again.differences)
+    assert any("select set of split" in sentence for sentence in again.differences)
 
 
 def test_models_called_not_converged_are_fitted_again_and_seen(tmp_path: Path) -> None:
@@ -130,7 +131,7 @@ def test_models_called_not_converged_are_fitted_again_and_seen(tmp_path: Path) -
     assert any("fitted again, it classifies" in told for told in plain.differences)
     assert any(told.startswith("computed again, the bound of occam") for told in plain.differences)
     again = verify(out, refit=1.0, execution=SERIAL).differences
-    assert any("errors by class and status" in told for told in again)
+    assert any("totals and status, computed again" in told for told in again)
 
 
 def offset_of(member: Member, problem: Problem) -> float:

@@ -10,11 +10,11 @@ from conftest import blobs
 from forgery import CANDIDATES, PROBLEM, SERIAL, STUDY, TASK, check_refused, column, finished, first, rewrite
 
 from ckcv_ray.core.criteria import MeanBound
+from ckcv_ray.records import candidates
 from ckcv_ray.runs.load import replay
 from ckcv_ray.runs.run import Job, run_job
 from ckcv_ray.runs.verify import verify
-from ckcv_ray.storage import candidates
-from ckcv_ray.storage.files import Files
+from ckcv_ray.storage.folder import RunFolder
 from ckcv_ray.study import Candidate
 
 
@@ -71,7 +71,7 @@ def test_what_readers_rely_on_is_checked_though_the_manifest_agrees(run: Path, n
 
 
 def test_it_is_read_as_it_was_written(whole: Path) -> None:
-    table, winner = candidates.read(Files(whole), PROBLEM)
+    table, winner = RunFolder(whole).candidates(PROBLEM)
     assert table.equals(replay(whole).candidates())
     best = table.filter(pc.equal(table["state"], "winner")).to_pylist()
     assert len(best) == 1
@@ -101,7 +101,7 @@ def test_fold_sizes_that_several_k_share_are_one_row_each(tmp_path: Path) -> Non
 
 
 def test_a_k_without_a_candidate_says_what_is_known(whole: Path) -> None:
-    table, _ = candidates.read(Files(whole), PROBLEM)
+    table, _ = RunFolder(whole).candidates(PROBLEM)
     rows = candidates.per_k(table, PROBLEM)
     assert [row["k_first"] for row in rows] == [3, 4]
     for row in rows:
@@ -115,7 +115,7 @@ def test_a_k_without_a_candidate_says_what_is_known(whole: Path) -> None:
 
 def test_rows_are_counted_before_as_many_are_made(whole: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A few bytes of a forged study name more candidates than there is memory for."""
-    table, _ = candidates.read(Files(whole), PROBLEM)
+    table, _ = RunFolder(whole).candidates(PROBLEM)
 
     def made(*_: object) -> dict[str, object]:
         raise MemoryError

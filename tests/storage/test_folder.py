@@ -33,7 +33,7 @@ from forgery import (
 from pyarrow import parquet
 
 from ckcv_ray import load_run
-from ckcv_ray.engine.recorder import Recorder
+from ckcv_ray.engine.recorder import make_recorder
 from ckcv_ray.errors import InputError, RunError, StoreError
 from ckcv_ray.runs.load import finished_run
 from ckcv_ray.runs.run import Job, run_job
@@ -86,7 +86,7 @@ def test_results_come_back_in_every_bit(run: Path) -> None:
 
 
 def test_a_write_that_fails_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    folder, metadata = RunFolder(tmp_path), Recorder(PROBLEM).metadata()
+    folder, metadata = RunFolder(tmp_path), make_recorder(PROBLEM).metadata()
     folder.write_execution(metadata)
 
     def full(descriptor: int) -> None:

@@ -21,14 +21,15 @@ from ckcv_ray.cli import main as cli
 from ckcv_ray.data.limits import MOST_CELLS
 from ckcv_ray.data.task import Task
 from ckcv_ray.errors import InputError, StoreError, printable
-from ckcv_ray.learners.ensemble import Failure, schema
+from ckcv_ray.learners.ensemble import schema
+from ckcv_ray.records.record import Failure, record_type
 from ckcv_ray.reports.page import page
 from ckcv_ray.runs import load as archive
 from ckcv_ray.runs.run import run_job
 from ckcv_ray.runs.verify import verify
 from ckcv_ray.storage import log
 from ckcv_ray.storage.folder import RunFolder
-from ckcv_ray.storage.log import Log, record_type
+from ckcv_ray.storage.log import Log
 from ckcv_ray.study import Problem
 
 STUDY = Study.of(C=(0.1, 1.0), gamma=(0.1, 1.0), k=(3, 4), n_splits=3)
@@ -371,7 +372,7 @@ def test_nothing_that_is_shown_steers_a_terminal(
 
 def test_tracebacks_are_escaped_in_the_report(whole: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     failure = Failure(False, 0, 0, 0, 0, 1, f"Traceback:\n\tfire{ESC}")
-    monkeypatch.setattr("ckcv_ray.engine.aggregator.Aggregator.failures", lambda self: [failure])
+    monkeypatch.setattr("ckcv_ray.engine.race.RaceQueue.failures", lambda self: [failure])
     html = page(whole)
     assert "Traceback:\n\tfire\\x1b[2J" in html
     assert printable(html) == html

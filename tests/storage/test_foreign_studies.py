@@ -344,7 +344,7 @@ def test_a_table_of_other_candidates_is_refused_before_those_of_the_study_are_li
     out: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     put_study(out, part("learner", C=[float(i + 1) for i in range(1000)]))
-    monkeypatch.setattr("ckcv_ray.storage.candidates._keys", lambda problem: pytest.fail("they are listed"))
+    monkeypatch.setattr("ckcv_ray.records.candidates._keys", lambda problem: pytest.fail("they are listed"))
     with pytest.raises(StoreError, match="does not have 4,000 rows, one for each candidate"):
         load_run(out)
 

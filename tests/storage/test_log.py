@@ -16,12 +16,12 @@ from ckcv_ray.core.schedule import Stage, Unit
 from ckcv_ray.data.limits import MOST_CELLS
 from ckcv_ray.engine.evaluate import evaluate, share
 from ckcv_ray.errors import RunError, StoreError
-from ckcv_ray.learners.ensemble import Failure, Records
+from ckcv_ray.records.record import Failure, Records, record_type
 from ckcv_ray.runs.load import replay
 from ckcv_ray.storage import log as module
 from ckcv_ray.storage.files import Files
 from ckcv_ray.storage.folder import RunFolder
-from ckcv_ray.storage.log import MOST_PART_ROWS, MOST_SMALL_PARTS, Log, record_type, schema
+from ckcv_ray.storage.log import MOST_PART_ROWS, MOST_SMALL_PARTS, Log, schema
 from ckcv_ray.study import Problem
 
 FAILURE = Failure(False, 1, 2, 0, 0, 2, "Traceback: fire\nand smoke")

@@ -23,10 +23,9 @@ from ckcv_ray.learners.base import Checked, Setting
 from ckcv_ray.learners.class_weight import BALANCED, CLASS_WEIGHT, EQUALLY, NAME, of_task, weights_by_class
 from ckcv_ray.learners.sklearn.allowed import list_classes
 from ckcv_ray.learners.sklearn.blank import Blank, blank
-from ckcv_ray.learners.sklearn.block import Block
 from ckcv_ray.learners.sklearn.model import FittedEstimator, is_foreign
 from ckcv_ray.learners.sklearn.packing import last_step
-from ckcv_ray.learners.sklearn.paths import Path, Plain, path_of
+from ckcv_ray.learners.sklearn.paths import Block, Path, Plain, path_of
 from ckcv_ray.learners.sklearn.space import Space, check_space, settings_of
 from ckcv_ray.learners.sklearn.spec import (
     Spec,
@@ -38,6 +37,7 @@ from ckcv_ray.learners.sklearn.spec import (
     scaled,
     trust,
 )
+from ckcv_ray.learners.sklearn.split import SplitFits
 from ckcv_ray.learners.sklearn.storable import check_storable
 from ckcv_ray.validation import integer
 
@@ -197,7 +197,7 @@ class EstimatorLearner:
 
     def prepare(self, shared: Task, train: Index, score: Index) -> Block:
         """Select the rows of a split."""
-        return Block(self, shared, train, score)
+        return Block(SplitFits(self, shared, train, score), self.paths, self.sharing)
 
     def class_weights(self, task: Task, y: Classes) -> Mapping[int, float] | str | None:
         """Return what the estimator takes as ``class_weight`` for training rows y [n]; None for its own."""
@@ -214,11 +214,6 @@ class EstimatorLearner:
     def check(self, model: FittedEstimator, task: Task, train: Index, converged: bool) -> Checked:
         """Leave everything open: only a fit tells whether this is the model of its training rows."""
         return Checked([], ["that it is the model fitted to its training rows: only a fit tells"])
-
-    def fitted(self, task: Task, train: Index, setting: Setting) -> tuple[FittedEstimator, int]:
-        """Fit the estimator at one setting; return the model and the position of its status."""
-        fit = Block(self, task, train, train[:0]).fitted(setting)
-        return FittedEstimator(setting, fit.estimator, task.n_classes, self.foreign), fit.status
 
     def setting_of(self, model: FittedEstimator) -> Setting:
         """Return the hyperparameters of a model."""
@@ -428,7 +423,8 @@ class AnyEstimator(WeightedLearner):
 
     def check_models(self, task: Task) -> None:
         """Check that its models can be stored; see ``storable``."""
-        check_storable(self, task)
+        settings = (setting for path in self.paths for setting in path)
+        check_storable(self, self.spec, settings, task)
 
 
 def _named_columns(estimator: Any) -> list[str]:

@@ -9,7 +9,7 @@ import copy
 import json
 from collections.abc import Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,9 +21,7 @@ from ckcv_ray.learners.sklearn import model as models
 from ckcv_ray.learners.sklearn.growth import growth
 from ckcv_ray.learners.sklearn.model import FittedEstimator
 from ckcv_ray.learners.sklearn.packing import last_step
-
-if TYPE_CHECKING:
-    from ckcv_ray.learners.sklearn.block import Block, Fit
+from ckcv_ray.learners.sklearn.split import Fit, SplitFits, fit_model
 
 TIE = 1e-12  # of squared distances, relative to the squares of the rows: far above their rounding
 
@@ -39,8 +37,8 @@ class Path:
     parameter: ClassVar[str | None] = None
     estimators: ClassVar[tuple[str, ...]] = ()
 
-    def __init__(self, block: "Block", settings: Sequence[Setting]) -> None:
-        self.block = block
+    def __init__(self, split: SplitFits, settings: Sequence[Setting]) -> None:
+        self.split = split
         self.settings = settings
 
     @classmethod
@@ -65,15 +63,15 @@ class Path:
 
     def totals(self, measure: Measure) -> NDArray[np.int64]:
         """Return the totals of each fit on the scored rows, (steps, columns)."""
-        task = self.block.task
+        task = self.split.task
         with models.quiet():
             labels = self.labels()
-        return measure.totals(task.y[self.block.score], labels, task.n_classes)
+        return measure.totals(task.y[self.split.score], labels, task.n_classes)
 
     def model(self, step: int) -> FittedEstimator:
         """Fit the estimator at one setting by itself."""
-        block = self.block
-        return block.learner.fitted(block.task, block.train, self.settings[step])[0]
+        split = self.split
+        return fit_model(split.estimators, split.task, split.train, self.settings[step])[0]
 
 
 class Plain(Path):
@@ -91,16 +89,17 @@ class Plain(Path):
 
     def labels(self) -> Classes:
         """Return the labels of every fit."""
-        return np.array([self.block.labels(fit) for fit in self._fits])
+        return np.array([self.split.labels(fit) for fit in self._fits])
 
     def model(self, step: int) -> FittedEstimator:
         """Return one model."""
-        block, estimator = self.block, self._fits[step].estimator
-        return FittedEstimator(self.settings[step], estimator, block.task.n_classes, block.learner.foreign)
+        split, estimator = self.split, self._fits[step].estimator
+        n_classes, foreign = split.task.n_classes, split.estimators.foreign
+        return FittedEstimator(self.settings[step], estimator, n_classes, foreign)
 
     @cached_property
-    def _fits(self) -> "list[Fit]":
-        return [self.block.fitted(setting) for setting in self.settings]
+    def _fits(self) -> list[Fit]:
+        return [self.split.fit(setting) for setting in self.settings]
 
 
 class Rounds(Path):
@@ -125,8 +124,8 @@ class Rounds(Path):
 
     def labels(self) -> Classes:
         """Return the labels after each number of rounds."""
-        fit = self.block.fitted(self.settings[-1])
-        rounds = enumerate(fit.last.staged_decision_function(self.block.seen(fit)), start=1)
+        fit = self.split.fit(self.settings[-1])
+        rounds = enumerate(fit.last.staged_decision_function(self.split.seen(fit)), start=1)
         wanted = set(self.n_iter.tolist())
         number = [_number(decision) for count, decision in rounds if count in wanted]
         return np.asarray(fit.last.classes_[np.array(number)], np.int32)
@@ -149,12 +148,12 @@ class Trees(Path):
     def labels(self) -> Classes:
         """Return the labels of the first trees: shares are added in order and divided, as the forest does."""
         sizes = [setting["n_estimators"] for setting in self.settings]
-        fit = self.block.fitted({**self.settings[-1], "n_estimators": 1})
-        grown = growth(fit.last, fit.X, self.block.y)
+        fit = self.split.fit({**self.settings[-1], "n_estimators": 1})
+        grown = growth(fit.last, fit.X, self.split.y)
         if grown is None:
-            fit = self.block.fitted(self.settings[-1])
+            fit = self.split.fit(self.settings[-1])
         forest = fit.last
-        X = forest._validate_X_predict(self.block.seen(fit))
+        X = forest._validate_X_predict(self.split.seen(fit))
         trees = (one.tree_ for one in forest.estimators_) if grown is None else grown.trees(sizes[-1])
         sums, found = np.zeros((len(X), len(forest.classes_))), []
         for count, tree in enumerate(trees, start=1):
@@ -180,7 +179,7 @@ class Neighbours(Path):
         nearest, counts = self._nearest(), [setting["n_neighbors"] for setting in self.settings]
         if counts[-1] > nearest.distance.shape[1]:
             return np.array([self._alone(setting) for setting in self.settings])  # raises, as it would alone
-        blank = self.block.learner.blank(self.settings[0])
+        blank = self.split.estimators.blank(self.settings[0])
         weighted = last_step(blank.estimator).weights == "distance"
         votes = _weighted(nearest, counts) if weighted else _counted(nearest, counts)
         found = nearest.classes[np.argmax(votes, axis=1)].astype(np.int32)
@@ -194,14 +193,14 @@ class Neighbours(Path):
         setting = self.settings[-1]
         others = {name: value for name, value in setting.items() if name != "weights"}
         key = json.dumps(others, sort_keys=True)
-        if key not in self.block.shared:
-            fit = self.block.fitted(setting)
-            self.block.shared[key] = Nearest.of(fit.last, self.block.seen(fit), setting["n_neighbors"])
-        nearest: Nearest = self.block.shared[key]
+        if key not in self.split.shared:
+            fit = self.split.fit(setting)
+            self.split.shared[key] = Nearest.of(fit.last, self.split.seen(fit), setting["n_neighbors"])
+        nearest: Nearest = self.split.shared[key]
         return nearest
 
     def _alone(self, setting: Setting) -> Classes:
-        return self.block.labels(self.block.fitted(setting))
+        return self.split.labels(self.split.fit(setting))
 
 
 class Nearest(NamedTuple):
@@ -237,9 +236,9 @@ class Pruning(Path):
 
     def labels(self) -> Classes:
         """Return the labels of each pruned tree."""
-        fit = self.block.fitted({**self.settings[0], "ccp_alpha": 0.0})
+        fit = self.split.fit({**self.settings[0], "ccp_alpha": 0.0})
         full = fit.last
-        X = full._validate_X_predict(self.block.seen(fit), check_input=True)
+        X = full._validate_X_predict(self.split.seen(fit), check_input=True)
         found = []
         for setting in self.settings:
             tree = copy.copy(full)
@@ -257,9 +256,9 @@ class Smoothing(Path):
 
     def labels(self) -> Classes:
         """Return the labels with each share of the largest variance added."""
-        fit = self.block.fitted({**self.settings[0], "var_smoothing": 0.0})
+        fit = self.split.fit({**self.settings[0], "var_smoothing": 0.0})
         bare, largest, found = fit.last, np.var(fit.X, axis=0).max(), []
-        X = bare._check_X(self.block.seen(fit))
+        X = bare._check_X(self.split.seen(fit))
         for setting in self.settings:
             smooth = copy.copy(bare)
             smooth.var_ = bare.var_ + setting["var_smoothing"] * largest
@@ -273,6 +272,28 @@ SHARING: tuple[type[Path], ...] = (Rounds, Trees, Neighbours, Pruning, Smoothing
 def path_of(estimator: Any) -> type[Path]:
     """Return how an estimator's settings share work."""
     return next((path for path in SHARING if path.applies(estimator)), Plain)
+
+
+class Block(NamedTuple):
+    """One split, on which any path of a learner can be fitted.
+
+    Attributes:
+        split: its rows.
+        paths: the settings of each path.
+        sharing: how the settings of a path share work where they can.
+    """
+
+    split: SplitFits
+    paths: Sequence[Sequence[Setting]]
+    sharing: type[Path]
+
+    def fit(self, path: int, length: int) -> Path:
+        """Fit the first ``length`` steps of a path."""
+        settings = self.paths[path][:length]
+        blank = self.split.estimators.blank(settings[-1])
+        shares = length > 1 and not self.split.constant and blank.is_taken_apart
+        sharing = self.sharing if shares and self.sharing.applies(blank.estimator) else Plain
+        return sharing(self.split, settings)
 
 
 def _number(decision: Rows) -> Classes:

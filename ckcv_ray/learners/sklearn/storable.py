@@ -4,7 +4,7 @@ import json
 import os
 from collections.abc import Iterable
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -15,9 +15,8 @@ from ckcv_ray.learners.base import Setting
 from ckcv_ray.learners.foreign import ask_child, contain
 from ckcv_ray.learners.sklearn.allowed import list_classes
 from ckcv_ray.learners.sklearn.packing import unpack
-
-if TYPE_CHECKING:
-    from ckcv_ray.learners.sklearn.learner import EstimatorLearner
+from ckcv_ray.learners.sklearn.spec import Spec
+from ckcv_ray.learners.sklearn.split import Estimators, fit_model
 
 FEW_ROWS = (12, 60)  # rows of each class: on few a fit may fail that succeeds on more
 MOST_TRIED = 16  # settings
@@ -27,20 +26,25 @@ STORED, FAILED = "stored", "failed"
 _tried: set[tuple[str, str, int]] = set()  # estimator, setting and rows that were tried in this process
 
 
-def check_storable(learner: "EstimatorLearner", task: Task) -> None:
+def check_storable(estimators: Estimators, spec: Spec, settings: Iterable[Setting], task: Task) -> None:
     """Fit an estimator to a few rows of each class, at each kind of setting, and store the models in memory.
+
+    Args:
+        estimators, spec: the estimator, and its JSON form.
+        settings: of the search space.
+        task: gives the rows.
 
     Raises:
         InputError: a model cannot be stored.
     """
-    text = json.dumps(learner.spec)
-    for setting in choose_settings(setting for path in learner.paths for setting in path):
+    text = json.dumps(spec)
+    for setting in choose_settings(settings):
         for count in FEW_ROWS:
             few = _rows_of_each(task, count)
             key = text, json.dumps(dict(setting)), len(few)
             if key in _tried:
                 break
-            if _try_to_store(learner, task, few, setting):
+            if _try_to_store(estimators, spec, task, few, setting):
                 _tried.add(key)
                 break
             if len(few) == task.n:
@@ -87,7 +91,7 @@ def _rows_of_each(task: Task, count: int) -> Index:
     return np.concatenate([np.flatnonzero(task.y == c)[:count] for c in range(task.n_classes)])
 
 
-def _try_to_store(learner: "EstimatorLearner", task: Task, few: Index, setting: Setting) -> bool:
+def _try_to_store(estimators: Estimators, spec: Spec, task: Task, few: Index, setting: Setting) -> bool:
     """Return whether there is nothing more to try: False if a fit to more rows may succeed.
 
     Foreign code is tried in a child, as it may crash or never end; evaluations will meet that again.
@@ -95,26 +99,26 @@ def _try_to_store(learner: "EstimatorLearner", task: Task, few: Index, setting: 
     Raises:
         InputError: the model cannot be stored.
     """
-    tried = partial(_store, learner, task, few, setting)
-    answer = ask_child(tried, MOST_SECONDS) if learner.foreign and hasattr(os, "fork") else tried()
+    tried = partial(_store, estimators, spec, task, few, setting)
+    answer = ask_child(tried, MOST_SECONDS) if estimators.foreign and hasattr(os, "fork") else tried()
     if answer not in (STORED, FAILED, None):
         at = ", ".join(f"{name} = {value}" for name, value in setting.items())
         raise InputError(
-            f"models of estimator {learner.spec['class']} cannot be stored{at and f' at {at}'}: {answer}"
+            f"models of estimator {spec['class']} cannot be stored{at and f' at {at}'}: {answer}"
         )
     return answer != FAILED
 
 
-def _store(learner: "EstimatorLearner", task: Task, few: Index, setting: Setting) -> str:
+def _store(estimators: Estimators, spec: Spec, task: Task, few: Index, setting: Setting) -> str:
     """Return STORED, FAILED if the fit fails, or why the model cannot be stored."""
     try:
         with contain():
-            model, _ = learner.fitted(task, few, setting)
+            model, _ = fit_model(estimators, task, few, setting)
     except Exception:  # any error of the estimator: evaluations will meet it again, and record it
         return FAILED
     try:
         with contain():
-            unpack(model.content, task.X.shape[1], list_classes(learner.spec))
+            unpack(model.content, task.X.shape[1], list_classes(spec))
     except Exception as error:  # skops raises errors of all kinds
         return str(error).splitlines()[0] if str(error) else type(error).__name__
     return STORED

@@ -10,6 +10,7 @@ from ckcv_ray import Execution, InputError, Study, Task, load_run, run, verify
 from ckcv_ray.core.resampling import complete_kfold
 from ckcv_ray.learners import LEARNERS, EstimatorLearner
 from ckcv_ray.learners.sklearn.packing import last_step
+from ckcv_ray.learners.sklearn.split import fit_model
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(120, 3))
@@ -55,7 +56,7 @@ def test_a_class_without_training_rows_needs_no_weight() -> None:
     rows = np.flatnonzero(three.y != 1)
     for name in SPACES:
         learner = LEARNERS[name](param=SPACES[name], class_weight="0=2,1=5").canonical(three)
-        model, _ = learner.fitted(three, rows, learner.setting(0, 0))
+        model, _ = fit_model(learner, three, rows, learner.setting(0, 0))
         assert set(model.predict(X).label) <= {0, 2}
 
 

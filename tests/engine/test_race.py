@@ -1,4 +1,4 @@
-"""The aggregator adds and says what comes next: in any order, any number of times, it says the same."""
+"""The queue adds and says what comes next: in any order, any number of times, it says the same."""
 
 from collections.abc import Iterator
 
@@ -8,9 +8,9 @@ from conftest import blobs
 from doubles import FIRE
 
 from ckcv_ray.core.schedule import Stage, Unit
-from ckcv_ray.engine.aggregator import Aggregator, describe_failures
 from ckcv_ray.engine.evaluate import Inputs, evaluate, failed, share
-from ckcv_ray.learners.ensemble import Outcome
+from ckcv_ray.engine.race import RaceQueue, describe_failures
+from ckcv_ray.records.record import Outcome
 from ckcv_ray.study import Problem, Study
 
 STUDY = Study.of(C=(0.1, 1.0, 10.0), gamma=(0.1, 1.0), k=(3, 4), n_splits=4, report_k=(4,))
@@ -32,23 +32,23 @@ def inputs(problem: Problem) -> Inputs:
     return share(problem)
 
 
-def race(aggregator: Aggregator, inputs: Inputs) -> Iterator[tuple[Unit, ...]]:
+def race(queue: RaceQueue, inputs: Inputs) -> Iterator[tuple[Unit, ...]]:
     """Do what is asked for until nothing is; the batches."""
-    while units := aggregator.plan(1).units:
-        aggregator.add(evaluate(units, inputs))
+    while units := queue.plan(1).units:
+        queue.add(evaluate(units, inputs))
         yield units
 
 
 def test_it_hands_out_each_path_once_and_ends_decided(problem: Problem, inputs: Inputs) -> None:
-    aggregator = Aggregator(problem)
-    units = [unit for batch in race(aggregator, inputs) for unit in batch]
-    assert aggregator.decided()
-    assert aggregator.complete()
-    assert aggregator.forecast() == 0.0
+    queue = RaceQueue(problem)
+    units = [unit for batch in race(queue, inputs) for unit in batch]
+    assert queue.decided()
+    assert queue.complete()
+    assert queue.forecast() == 0.0
     done = [(u.size, u.split, path, step) for u in units for path, n in u.paths for step in range(n)]
     assert {unit.stage for unit in units} == {Stage.SELECT}
-    assert len(done) == aggregator.fits
-    assert len(set(done)) == aggregator.progress().computed
+    assert len(done) == queue.fits
+    assert len(set(done)) == queue.progress().computed
 
 
 def test_any_order_and_any_number_of_times_give_the_same(problem: Problem, inputs: Inputs) -> None:
@@ -56,24 +56,24 @@ def test_any_order_and_any_number_of_times_give_the_same(problem: Problem, input
     outcomes = [evaluate([Unit(Stage.SELECT, j, i, EVERY)], inputs) for j, i in splits]
     rng, tables = np.random.default_rng(0), []
     for _ in range(5):
-        aggregator = Aggregator(problem)
+        queue = RaceQueue(problem)
         for i in rng.choice(len(outcomes), 3 * len(outcomes)):
-            aggregator.add(outcomes[i])
+            queue.add(outcomes[i])
         for outcome in outcomes:
-            aggregator.add(outcome)
-        assert not len(aggregator.add(outcomes[0]))
-        tables.append(aggregator.candidates())
-        assert aggregator.progress().computed == problem.n_evaluations
+            queue.add(outcome)
+        assert not len(queue.add(outcomes[0]))
+        tables.append(queue.candidates())
+        assert queue.progress().computed == problem.n_evaluations
     assert all(table.equals(tables[0]) for table in tables)
 
 
 def test_what_is_done_failed_and_dropped_is_all_that_was_planned(problem: Problem, inputs: Inputs) -> None:
-    aggregator = Aggregator(problem)
-    aggregator.add(failed([Unit(Stage.SELECT, 0, 1, EVERY)], problem.n_totals, FIRE))
-    for _ in race(aggregator, inputs):
-        at = aggregator.progress()
+    queue = RaceQueue(problem)
+    queue.add(failed([Unit(Stage.SELECT, 0, 1, EVERY)], problem.n_totals, FIRE))
+    for _ in race(queue, inputs):
+        at = queue.progress()
         assert at.computed + at.failed + at.dropped <= at.planned == problem.n_evaluations
-    at = aggregator.progress()
+    at = queue.progress()
     assert at.computed + at.failed + at.dropped == at.planned
     assert at.failed >= 6
 
@@ -81,16 +81,16 @@ def test_what_is_done_failed_and_dropped_is_all_that_was_planned(problem: Proble
 def test_failures_of_one_path_are_joined_in_any_order(problem: Problem, inputs: Inputs) -> None:
     lost = [failed([Unit(Stage.SELECT, 0, 1, ((1, n),))], problem.n_totals, FIRE) for n in (2, 3)]
     for outcomes in (lost, lost[::-1], [*lost, *lost]):
-        aggregator = Aggregator(problem)
+        queue = RaceQueue(problem)
         for outcome in outcomes:
-            aggregator.add(outcome)
-        assert [failure[:6] for failure in aggregator.failures()] == [(False, 0, 1, 1, 0, 3)]
-    aggregator.add(evaluate([Unit(Stage.SELECT, 0, 1, ((1, 2),))], inputs))
-    assert len(aggregator.failures()) == 1
-    aggregator.add(evaluate([Unit(Stage.SELECT, 0, 1, ((1, 3),))], inputs))
-    assert aggregator.failures() == []
-    aggregator.add(lost[0])  # of another batch, late
-    assert aggregator.failures() == []
+            queue.add(outcome)
+        assert [failure[:6] for failure in queue.failures()] == [(False, 0, 1, 1, 0, 3)]
+    queue.add(evaluate([Unit(Stage.SELECT, 0, 1, ((1, 2),))], inputs))
+    assert len(queue.failures()) == 1
+    queue.add(evaluate([Unit(Stage.SELECT, 0, 1, ((1, 3),))], inputs))
+    assert queue.failures() == []
+    queue.add(lost[0])  # of another batch, late
+    assert queue.failures() == []
 
 
 def test_what_failed_first_is_told_with_its_place(problem: Problem) -> None:
@@ -102,48 +102,48 @@ def test_what_failed_first_is_told_with_its_place(problem: Problem) -> None:
 
 def test_an_exhaustive_run_is_not_complete_before_its_estimates(exhaustive: Problem) -> None:
     inputs = share(exhaustive)
-    aggregator = Aggregator(exhaustive)
+    queue = RaceQueue(exhaustive)
     for j in range(2):
         for i in range(4):
-            assert not aggregator.decided()
-            aggregator.add(evaluate([Unit(Stage.SELECT, j, i, EVERY)], inputs))
-    assert aggregator.decided()
-    assert not aggregator.complete()
-    units = [unit for batch in race(aggregator, inputs) for unit in batch]
+            assert not queue.decided()
+            queue.add(evaluate([Unit(Stage.SELECT, j, i, EVERY)], inputs))
+    assert queue.decided()
+    assert not queue.complete()
+    units = [unit for batch in race(queue, inputs) for unit in batch]
     assert {(unit.stage, unit.size, unit.split) for unit in units} == {
         (Stage.ESTIMATE, j, i) for j in range(2) for i in range(4)
     }
-    assert aggregator.complete()
+    assert queue.complete()
 
 
 def test_estimates_that_failed_are_not_waited_for(exhaustive: Problem) -> None:
-    inputs, aggregator = share(exhaustive), Aggregator(exhaustive)
+    inputs, queue = share(exhaustive), RaceQueue(exhaustive)
     units = [Unit(stage, j, i, EVERY) for stage in list(Stage)[:2] for j in range(2) for i in range(4)]
-    aggregator.add(evaluate(units[:-1], inputs))
-    assert not aggregator.complete()
-    aggregator.add(evaluate([units[-1]._replace(paths=((0, 3), (1, 1)))], inputs))
-    assert not aggregator.complete()
-    aggregator.add(failed([units[-1]._replace(paths=((1, 3),))], exhaustive.n_totals, FIRE))
-    assert aggregator.complete()
+    queue.add(evaluate(units[:-1], inputs))
+    assert not queue.complete()
+    queue.add(evaluate([units[-1]._replace(paths=((0, 3), (1, 1)))], inputs))
+    assert not queue.complete()
+    queue.add(failed([units[-1]._replace(paths=((1, 3),))], exhaustive.n_totals, FIRE))
+    assert queue.complete()
 
 
 def test_refits_are_held_or_known_to_have_failed(problem: Problem, inputs: Inputs) -> None:
-    aggregator = Aggregator(problem)
-    for _ in race(aggregator, inputs):
+    queue = RaceQueue(problem)
+    for _ in race(queue, inputs):
         pass
-    leaders = aggregator.leaders()
-    assert aggregator.selection.winner() == leaders[0]
+    leaders = queue.leaders()
+    assert queue.selection.winner() == leaders[0]
     assert {problem.sizes[leader.size].k for leader in leaders} >= {4}
     leader = leaders[0]
     refits = [Unit(Stage.REFIT, leader.size, i, ((leader.path, leader.step + 1),)) for i in range(4)]
     outcome: Outcome = evaluate(refits[:3], inputs)
     assert [member.split for member in outcome.members] == [0, 1, 2]
-    aggregator.add(outcome)
-    assert not aggregator.holds_refits(leader)
-    assert not aggregator.knows_refits(leader)
-    aggregator.add(failed(refits[3:], problem.n_totals, FIRE))
-    assert not aggregator.holds_refits(leader)
-    assert aggregator.knows_refits(leader)
-    aggregator.add(evaluate(refits[3:], inputs))
-    assert aggregator.holds_refits(leader)
-    assert aggregator.failures() == []
+    queue.add(outcome)
+    assert not queue.holds_refits(leader)
+    assert not queue.knows_refits(leader)
+    queue.add(failed(refits[3:], problem.n_totals, FIRE))
+    assert not queue.holds_refits(leader)
+    assert queue.knows_refits(leader)
+    queue.add(evaluate(refits[3:], inputs))
+    assert queue.holds_refits(leader)
+    assert queue.failures() == []

@@ -1,9 +1,9 @@
-"""One split: its rows, and what the fits of several settings share on them."""
+"""One split: its rows, the fits of single settings on them, and what these share."""
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Mapping
 from copy import deepcopy
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -12,11 +12,23 @@ from ckcv_ray.data.task import Task
 from ckcv_ray.learners.base import Setting
 from ckcv_ray.learners.seeds import drawn, seeds_of
 from ckcv_ray.learners.sklearn import model as models
+from ckcv_ray.learners.sklearn.blank import Blank
+from ckcv_ray.learners.sklearn.model import FittedEstimator
 from ckcv_ray.learners.sklearn.packing import last_step
-from ckcv_ray.learners.sklearn.paths import Path, Plain
 
-if TYPE_CHECKING:
-    from ckcv_ray.learners.sklearn.learner import EstimatorLearner
+
+class Estimators(Protocol):
+    """What a split needs of its learner: the estimators to fit."""
+
+    @property
+    def foreign(self) -> bool:
+        """Whether their fits call code of another package than scikit-learn."""
+
+    def blank(self, setting: Setting) -> Blank:
+        """Return the estimator at a setting, to be copied."""
+
+    def class_weights(self, task: Task, y: Classes) -> Mapping[int, float] | str | None:
+        """Return what they take as ``class_weight`` for training rows y [n]; None for their own."""
 
 
 class Head(NamedTuple):
@@ -53,11 +65,11 @@ class Fit(NamedTuple):
     head: Head | None
 
 
-class Block:
-    """The rows of a split, and the fits on them.
+class SplitFits:
+    """The rows of a split, and the fits of single settings on them.
 
     Args:
-        learner: what is fitted.
+        estimators: what is fitted.
         task: the rows.
         train, score: numbers of the rows to fit to and to score.
 
@@ -65,18 +77,10 @@ class Block:
         shared: what paths compute once for several of them, by what it depends on.
     """
 
-    def __init__(self, learner: "EstimatorLearner", task: Task, train: Index, score: Index) -> None:
-        self.learner, self.task, self.train, self.score = learner, task, train, score
+    def __init__(self, estimators: Estimators, task: Task, train: Index, score: Index) -> None:
+        self.estimators, self.task, self.train, self.score = estimators, task, train, score
         self.shared: dict[Hashable, Any] = {}
         self._heads: dict[str, Head] = {}
-
-    def fit(self, path: int, length: int) -> Path:
-        """Fit the first ``length`` steps of a path."""
-        learner, settings = self.learner, self.learner.paths[path][:length]
-        blank = learner.blank(settings[-1])
-        shares = length > 1 and not self.constant and blank.is_taken_apart
-        sharing = learner.sharing if shares and learner.sharing.applies(blank.estimator) else Plain
-        return sharing(self, settings)
 
     @cached_property
     def y(self) -> Classes:
@@ -103,11 +107,7 @@ class Block:
         """Source of seeds, from the numbers of the training rows: the same for all settings."""
         return seeds_of(self.train)
 
-    def new(self, setting: Setting) -> Any:
-        """Return an estimator to fit."""
-        return self._new(self.learner.blank(setting))
-
-    def fitted(self, setting: Setting) -> Fit:
+    def fit(self, setting: Setting) -> Fit:
         """Fit the estimator at a setting; the first steps of a pipeline are fitted once for all settings."""
         if self.constant:
             from sklearn.dummy import DummyClassifier
@@ -115,17 +115,17 @@ class Block:
             X = self.X
             only = DummyClassifier(strategy="most_frequent").fit(X, self.y)
             return Fit(only, only, models.CONVERGED, X, None)
-        blank = self.learner.blank(setting)
+        blank = self.estimators.blank(setting)
         estimator = self._new(blank)
         if blank.head is None:
             X = self.X
-            return Fit(estimator, last_step(estimator), self._fit(estimator, X), X, None)
+            return Fit(estimator, last_step(estimator), self._fit_rows(estimator, X), X, None)
         if blank.head not in self._heads:
             self._heads[blank.head] = self._fit_head(estimator[:-1])
         head = self._heads[blank.head]
         name, last = estimator.steps[-1]
         X = deepcopy(head.X)
-        status = max(head.status, self._fit(last, X))
+        status = max(head.status, self._fit_rows(last, X))
         estimator.steps = [*head.pipeline.steps, (name, last)]
         return Fit(estimator, last, status, X, head)
 
@@ -138,7 +138,7 @@ class Block:
         if head is None:
             return self.X_score
         if not head.scored:
-            with models.guard(self.learner.foreign):
+            with models.guard(self.estimators.foreign):
                 head.scored.append(head.pipeline.transform(self.X_score))
         return deepcopy(head.scored[0])
 
@@ -149,24 +149,32 @@ class Block:
             ValueError: it predicts something else.
         """
         predicting, X = fit.estimator if fit.head is None else fit.last, self.seen(fit)
-        with models.guard(self.learner.foreign):
+        with models.guard(self.estimators.foreign):
             return models.classes(predicting, X, self.task.n_classes)
 
     def _new(self, blank: Any) -> Any:
         estimator = blank.copy(drawn(self.seeds, len(blank.unseeded)))
-        if (weights := self.learner.class_weights(self.task, self.y)) is not None:
+        if (weights := self.estimators.class_weights(self.task, self.y)) is not None:
             last_step(estimator).set_params(class_weight=weights)
         return estimator
 
-    def _fit(self, estimator: Any, X: Rows) -> int:
-        return models.fit(estimator, X, self.y, self.learner.foreign, self._global_seed)
+    def _fit_rows(self, estimator: Any, X: Rows) -> int:
+        return models.fit(estimator, X, self.y, self.estimators.foreign, self._global_seed)
 
     @cached_property
     def _global_seed(self) -> int:
         """Seed of the global random numbers that foreign code may draw."""
-        return drawn(self.seeds, 1)[0] if self.learner.foreign else 0
+        return drawn(self.seeds, 1)[0] if self.estimators.foreign else 0
 
     def _fit_head(self, head: Any) -> Head:
-        with models.quiet() as caught, models.guard(self.learner.foreign, self._global_seed):
+        with models.quiet() as caught, models.guard(self.estimators.foreign, self._global_seed):
             X = head.fit_transform(self.X, self.y.copy())
         return Head(head, X, models.status_of(caught), [])
+
+
+def fit_model(
+    estimators: Estimators, task: Task, train: Index, setting: Setting
+) -> tuple[FittedEstimator, int]:
+    """Fit one setting by itself to the rows ``train``; return the model and the position of its status."""
+    fit = SplitFits(estimators, task, train, train[:0]).fit(setting)
+    return FittedEstimator(setting, fit.estimator, task.n_classes, estimators.foreign), fit.status

@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 
 from ckcv_ray.errors import RunError
 from ckcv_ray.learners.base import STATUSES, Status
-from ckcv_ray.learners.ensemble import Failure, Records
-from ckcv_ray.storage.log import record_type
+from ckcv_ray.records.record import Failure, Records, record_type
 from ckcv_ray.study.learned import Learned
 
 ABSENT = -1

@@ -1,6 +1,4 @@
-"""The table of candidates: the outcome of each, as a pure function of study and data.
-
-    candidates.parquet      one row for each fold size and setting
+"""The table of candidates: the outcome of each fold size and setting, as a pure function of study and data.
 
 Which evaluations a run computes depends on the order in which results arrive; this table does not. The row of
 a beaten candidate covers only the shortest prefix of splits that proves it beaten. Rows are read by position
@@ -19,13 +17,9 @@ from numpy.typing import NDArray
 
 from ckcv_ray.core.schedule import Stage
 from ckcv_ray.core.selection import Leader, Selection
-from ckcv_ray.data.limits import MOST_ROWS
 from ckcv_ray.learners.choice import LABEL
-from ckcv_ray.storage import formats
-from ckcv_ray.storage.files import Files
 from ckcv_ray.study import Candidate, Problem
 
-FILE = "candidates.parquet"
 STATES = ("winner", "reported", "tied", "beaten", "failed")
 SHOWN = ("winner", "reported")
 OF_SIZE = ("k_first", "k_last", "n_select")
@@ -59,8 +53,15 @@ def make_selection(problem: Problem) -> Selection:
 
 
 def count(problem: Problem) -> int:
-    """Return the number of candidates; a run folder holds at most ``MOST_ROWS``."""
+    """Return the number of candidates."""
     return len(problem.sizes) * problem.n_settings
+
+
+def schema(problem: Problem) -> pa.Schema:
+    """Return the columns of the table of candidates."""
+    kinds = {"path": pa.int64(), "step": pa.int64()}
+    kinds |= {name: values.type for name, values in _settings(problem).items()}
+    return pa.schema([*kinds.items(), *((name, pa.int64()) for name in OF_SIZE), *FIGURES])
 
 
 def candidate_table(problem: Problem, selection: Selection, estimates: dict[int, Totals]) -> pa.Table:
@@ -146,29 +147,6 @@ def per_learner(table: pa.Table, problem: Problem) -> list[dict[str, Any]]:
     ]
 
 
-def write(files: Files, table: pa.Table, problem: Problem) -> None:
-    """Write the table of candidates."""
-    formats.write_table(files, FILE, table, problem.run_id)
-
-
-def read(files: Files, problem: Problem) -> tuple[pa.Table, Candidate]:
-    """Read the table of candidates, and return it with the winner.
-
-    Raises:
-        StoreError: it is damaged, or belongs to another problem.
-    """
-    rows = count(problem)
-    with formats.undamaged(files, FILE):
-        if rows > MOST_ROWS:
-            raise ValueError(f"its study has {rows:,} candidates: at most {MOST_ROWS:,} can be read")
-        if formats.rows_in(files, FILE) != rows:  # before memory is allocated for the expected values
-            raise ValueError(f"it does not have {rows:,} rows, one for each candidate of the study")
-    schema = pa.schema([*_schema(problem), *FIGURES])
-    table = formats.read_table(files, FILE, problem.run_id, schema, rows, rows * len(schema))
-    with formats.undamaged(files, FILE):
-        return table, winner_of(check(table, problem), problem)
-
-
 def _exists(problem: Problem) -> NDArray[np.bool_]:
     """Return which positions have a setting, as an array of shape (n_paths, n_steps)."""
     lengths = np.array(problem.learner.lengths)
@@ -183,12 +161,6 @@ def _keys(problem: Problem) -> dict[str, pa.Array]:
     repeated = {name: pa.concat_arrays([values] * len(sizes)) for name, values in columns.items()}
     of_size = {name: pa.array(np.repeat([getattr(size, name) for size in sizes], n)) for name in OF_SIZE}
     return repeated | of_size
-
-
-def _schema(problem: Problem) -> list[tuple[str, pa.DataType]]:
-    kinds = {"path": pa.int64(), "step": pa.int64()}
-    kinds |= {name: values.type for name, values in _settings(problem).items()}
-    return [*kinds.items(), *((name, pa.int64()) for name in OF_SIZE)]
 
 
 def _settings(problem: Problem) -> dict[str, pa.Array]:

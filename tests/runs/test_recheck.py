@@ -11,7 +11,7 @@ from ckcv_ray.core.schedule import Stage, Unit
 from ckcv_ray.engine import evaluate
 from ckcv_ray.errors import InputError
 from ckcv_ray.runs.load import replay
-from ckcv_ray.runs.recount import rests_on, sample
+from ckcv_ray.runs.recheck import rests_on, sample
 from ckcv_ray.runs.run import run_job
 from ckcv_ray.runs.verify import verify
 
@@ -100,8 +100,8 @@ def test_ray_finds_what_one_process_finds(tmp_path: Path, ray_session: None) -> 
 
 def test_a_share_is_drawn_afresh_and_the_rest_is_named(tmp_path: Path) -> None:
     run(SMALL, tmp_path / "run")
-    aggregator = replay(tmp_path / "run")
-    units = rests_on(aggregator, aggregator.candidates())
+    queue = replay(tmp_path / "run")
+    units = rests_on(queue, queue.candidates())
     draws = [tuple(sample(units, 0.2)) for _ in range(20)]
     assert {len(draw) for draw in draws} == {round(0.2 * len(units))}
     assert len(set(draws)) > 1

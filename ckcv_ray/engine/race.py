@@ -1,4 +1,4 @@
-"""Aggregation of records, and the choice of what to compute next.
+"""The queue of a search that drops candidates which are provably beaten.
 
 A plain class without files. Adding is idempotent: a duplicate of a record is ignored, and a different record
 under the same key stops the run.
@@ -14,41 +14,37 @@ from numpy.typing import NDArray
 
 from ckcv_ray.core.schedule import Schedule, Stage, Unit
 from ckcv_ray.core.selection import ABSENT, FAILED, UNKNOWN, Leader
-from ckcv_ray.engine.batches import Batch, Rates, batch_seconds, fill, shortest
-from ckcv_ray.engine.ledger import Ledger, Positions
+from ckcv_ray.engine.batches import Batch, batch_seconds, shortest
 from ckcv_ray.engine.progress import Progress
-from ckcv_ray.learners.ensemble import Failure, Outcome, Records
-from ckcv_ray.storage.candidates import candidate_table, make_selection
+from ckcv_ray.engine.queue import Queue
+from ckcv_ray.records.candidates import candidate_table, make_selection
+from ckcv_ray.records.ledger import Ledger
+from ckcv_ray.records.record import Failure, Outcome, Records
 from ckcv_ray.study import Candidate, Problem
 
 FORECAST_SECONDS = 0.5
 LEADERLESS_SHARE = 0.5
 
 
-class Aggregator:
-    """Records of one run, and what follows from them.
+class RaceQueue(Queue):
+    """Records of one run, what follows from them, and what is left to compute.
 
     Args:
         problem: the problem to solve.
-
-    Attributes:
-        fits: number of models fitted in the outcomes added.
-        rates: measured seconds per unit of cost, of the fits of the selection.
     """
 
+    problem: Problem
+
     def __init__(self, problem: Problem) -> None:
-        self.problem = problem
+        super().__init__(problem)
         self.selection = make_selection(problem)
         self.ledger = Ledger(problem)
-        self.rates = Rates(len(problem.learners))
-        self.fits = 0
-        self._costs = np.array([problem.cost(Stage.SELECT, j) for j in range(len(problem.sizes))])
-        self.schedule = Schedule(self.selection, self._costs, self._transfer)
+        costs = np.array([problem.cost(Stage.SELECT, j) for j in range(len(problem.sizes))])
+        self.schedule = Schedule(self.selection, costs, self._transfer)
         self._failures: dict[tuple[bool, int, int, int], Failure] = {}
         self._estimates: Iterator[Unit] | None = None
         self._forecast_at, self._left = -inf, inf
         self._looked, self._open_left = -1, True
-        self._workers = 1
 
     def plan(self, workers: int, least: float = 0.0) -> Batch:
         """Return the next batch of units; empty if none is available now, or none is left.
@@ -56,31 +52,40 @@ class Aggregator:
         As long as no complete candidate leads, batches are shorter than ``batch_seconds``, since each result
         may then change what is worth computing.
         """
-        self._workers = workers
+        self.workers = workers
         seconds = batch_seconds(self._left or inf, workers, least)
         if self._estimates is None and not self.decided():
             early = LEADERLESS_SHARE * shortest(workers, least)
             units = iter(self.schedule.next, None)
-            return self._fill(units, seconds if self.schedule.leading() else early)
+            return self.fill(units, seconds if self.schedule.leading() else early)
         if self._estimates is None:
             self._estimates = self._estimate_units()
-        return self._fill(self._estimates, seconds)
+        return self.fill(self._estimates, seconds)
 
     def add(self, outcome: Outcome) -> Records:
-        """Add the outcome of a batch; return its new records.
-
-        Raises:
-            RunError: a record differs from the one held under its key: the computation was not deterministic.
-        """
-        places, new = self._take(outcome.records, outcome.failures)
-        if outcome.seconds:  # records read from a log have no time
-            cost = self._cost_of(places) + self._cost_of_failures(outcome.failures)
-            self.rates.add(outcome.seconds, cost, outcome.by_learner)
-        self.fits += outcome.fits
+        """Add the outcome of a batch; return its new records."""
+        new = super().add(outcome)
         if self.decided() or monotonic() - self._forecast_at > FORECAST_SECONDS:
             self._forecast_at = monotonic()
             self._left = self.forecast()
-        return outcome.records[new]
+        return new
+
+    def take(self, outcome: Outcome) -> Records:
+        """Enter records and failures; return the records that are new."""
+        records = outcome.records
+        places, new = self.ledger.enter(records)
+        criterion = self.problem.criterion
+        for estimate, size in places.groups():
+            if not estimate:
+                here = places.of(estimate, size)
+                at = places.split[here], places.path[here], places.step[here]
+                units = self.problem.units(Stage.SELECT, size)
+                units = units[at[0]] if criterion.by_class else units
+                values = criterion.value(records["totals"][here], units)
+                self.selection.enter(size, *at, values)
+        self._note(outcome.failures)
+        self.selection.refresh()
+        return records[new]
 
     def forecast(self) -> float:
         """Return the expected seconds of selection left for one worker; 0 once decided."""
@@ -106,7 +111,7 @@ class Aggregator:
         leader = self.selection.winner()
         best = (self.problem.candidate(leader), leader.l_ms) if leader else None
         counts = planned, computed, failed, dropped, self.ledger.not_converged(), self.fits
-        return Progress(*counts, float(self.rates.seconds.sum()), self._left, best, self._workers)
+        return Progress(*counts, float(self.rates.seconds.sum()), self._left, best, self.workers)
 
     def candidates(self) -> pa.Table:
         """Return the table of candidates."""
@@ -137,28 +142,6 @@ class Aggregator:
         """Describe the first failure."""
         return describe_failures(self.failures(), self.problem)
 
-    def _fill(self, units: Iterator[Unit], seconds: float) -> Batch:
-        return fill(units, lambda unit: self.rates.seconds_for(self.problem.cost_of_unit(unit)), seconds)
-
-    def _cost_of(self, places: Positions) -> NDArray[np.float64]:
-        """Return the cost of evaluations of the selection for each learner, (n_learners,)."""
-        here = ~places.estimate
-        cost = np.zeros(len(self.problem.learners))
-        learners = self.problem.learner_of_paths[places.path[here]]
-        np.add.at(cost, learners, self._costs[places.size[here], learners])
-        return cost
-
-    def _cost_of_failures(self, failures: Iterable[Failure]) -> NDArray[np.float64]:
-        """Return the cost of what failed, (n_learners,): of several learners one may always fail.
-
-        Its rate would stay unknown, and with it the time left, which others make known.
-        """
-        cost = np.zeros(len(self.problem.learners))
-        for one in failures:
-            if len(cost) > 1 and not one.estimate:
-                cost += self.problem.cost_of_fits(Stage.SELECT, one.size, [one.path], [one.stop - one.first])
-        return cost
-
     def _estimate_units(self) -> Iterator[Unit]:
         """Generate a unit for each split with estimates neither held nor failed, if exhaustive."""
         if not self.problem.study.exhaustive:
@@ -182,18 +165,8 @@ class Aggregator:
     def _is_held(self, position: tuple[bool, int, int, int, int]) -> bool:
         return self.ledger.totals(*position) is not None
 
-    def _take(self, records: Records, failures: Iterable[Failure]) -> tuple[Positions, NDArray[np.bool_]]:
-        """Enter records and failures; return the positions of the records, and which of them are new."""
-        places, new = self.ledger.enter(records)
-        criterion = self.problem.criterion
-        for estimate, size in places.groups():
-            if not estimate:
-                here = places.of(estimate, size)
-                at = places.split[here], places.path[here], places.step[here]
-                units = self.problem.units(Stage.SELECT, size)
-                units = units[at[0]] if criterion.by_class else units
-                values = criterion.value(records["totals"][here], units)
-                self.selection.enter(size, *at, values)
+    def _note(self, failures: Iterable[Failure]) -> None:
+        """Note what failed, and forget what was computed since."""
         for key in [key for key, failure in self._failures.items() if self.ledger.holds(failure)]:
             del self._failures[key]
         for failure in (failure for failure in failures if not self.ledger.holds(failure)):
@@ -203,8 +176,6 @@ class Aggregator:
             if not failure.estimate:
                 steps = slice(failure.first, failure.stop)
                 self.selection.fail(failure.size, failure.split, failure.path, steps)
-        self.selection.refresh()
-        return places, new
 
     def _transfer(self, values: NDArray[np.float64], like: int, size: int) -> NDArray[np.float64]:
         """Return the values expected in one fold size, given those of another."""

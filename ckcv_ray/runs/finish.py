@@ -1,23 +1,21 @@
 """From the selection to a finished run: refits, claims, and the files of both."""
 
-from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from ckcv_ray.claims.certificate import certify
-from ckcv_ray.core.schedule import Stage, Unit, refits
+from ckcv_ray.core.schedule import refits
 from ckcv_ray.core.selection import Leader
 from ckcv_ray.data.task import TestRows
-from ckcv_ray.engine.aggregator import describe_failures
 from ckcv_ray.engine.backend import Backend
-from ckcv_ray.engine.batches import Batch, Rates, batch_seconds, fill
 from ckcv_ray.engine.loop import Stop, work
 from ckcv_ray.engine.progress import Listener, Progress
+from ckcv_ray.engine.queue import ListQueue
+from ckcv_ray.engine.race import RaceQueue, describe_failures
 from ckcv_ray.engine.recorder import Conclusion, Recorder
 from ckcv_ray.engine.refit import one_model
 from ckcv_ray.errors import RunError
-from ckcv_ray.learners.ensemble import Ensemble, Failure, Member, Models, Outcome
+from ckcv_ray.learners.ensemble import Ensemble, Member, Models
+from ckcv_ray.records.record import Failure, Outcome, Records
 from ckcv_ray.storage.folder import Finished
 from ckcv_ray.study import Problem
 from ckcv_ray.study.assessment import Assessment
@@ -38,8 +36,8 @@ class Refitted(NamedTuple):
     concluded: Conclusion
 
 
-class Refits:
-    """The refits of leaders, in batches, and the models that come back; the records go to the recorder.
+class RefitQueue(ListQueue):
+    """The refits of leaders, and the models that come back; the records go to the recorder.
 
     Args:
         problem: the problem that was solved.
@@ -47,30 +45,22 @@ class Refits:
         recorder: keeps the log.
     """
 
-    def __init__(self, problem: Problem, leaders: list[Leader], recorder: Recorder) -> None:
-        self.problem, self.leaders, self.recorder = problem, leaders, recorder
+    problem: Problem
+
+    def __init__(self, problem: Problem, leaders: list[Leader], recorder: Recorder[RaceQueue]) -> None:
+        units = [unit for leader in leaders for unit in refits(leader, problem.sizes[leader.size].n_splits)]
+        super().__init__(problem, units)
+        self.leaders, self.recorder = leaders, recorder
         self.members: dict[tuple[int, int], list[Member]] = {}
         self.failures: list[Failure] = []
-        units = [unit for leader in leaders for unit in refits(leader, problem.sizes[leader.size].n_splits)]
-        self._units = iter(units)
-        self._rates = Rates(len(problem.learners))
-        self._left = sum(map(problem.cost_of_unit, units), np.zeros(len(problem.learners)))
 
-    def plan(self, workers: int, least: float = 0.0) -> Batch:
-        """Return the next batch of refits."""
-        seconds = batch_seconds(self._rates.seconds_for(self._left), workers, least)
-        cost_of = self.problem.cost_of_unit
-        return fill(self._units, lambda unit: self._rates.seconds_for(cost_of(unit)), seconds)
-
-    def add(self, outcome: Outcome) -> None:
-        """Store the models of a batch, and pass its records to the recorder."""
+    def take(self, outcome: Outcome) -> Records:
+        """Keep the models of a batch, and pass its records to the recorder."""
         self.recorder.add(outcome._replace(members=()))
-        cost = sum(map(self.problem.cost_of_unit, self._units_of(outcome)), np.zeros(len(self._rates.cost)))
-        self._rates.add(outcome.seconds, cost, outcome.by_learner)
-        self._left = np.maximum(0.0, self._left - cost)
         for member in outcome.members:
             self.members.setdefault((member.k, member.split), []).append(member)
         self.failures += outcome.failures
+        return outcome.records
 
     def progress(self) -> Progress:
         """Return the progress of the run."""
@@ -94,16 +84,11 @@ class Refits:
         ensembles = {leader: self._ensemble(leader) for leader in self.leaders}
         return {leader: ensemble for leader, ensemble in ensembles.items() if ensemble is not None}
 
-    def _units_of(self, outcome: Outcome) -> Iterator[Unit]:
-        for record in outcome.records:
-            path = int(record["path"]), int(record["step"]) + 1
-            yield Unit(Stage.REFIT, int(record["size"]), int(record["split"]), (path,))
 
-
-def settle(
+def finish(
     problem: Problem,
     backend: Backend,
-    recorder: Recorder,
+    recorder: Recorder[RaceQueue],
     nested: Ensemble | None,
     test: TestRows | None,
     listen: Listener | None,
@@ -126,7 +111,7 @@ def settle(
 
 
 def _refitted(
-    problem: Problem, backend: Backend, recorder: Recorder, listen: Listener | None, stop: Stop
+    problem: Problem, backend: Backend, recorder: Recorder[RaceQueue], listen: Listener | None, stop: Stop
 ) -> Refitted:
     """Return the winner, the ensembles of all leaders, and what follows from the records."""
     while True:
@@ -134,7 +119,7 @@ def _refitted(
         if decision is not None:
             if decision.winner is None:
                 raise RunError(f"no candidate could be completed: {decision.reason}")
-            refits = Refits(problem, decision.leaders, recorder)
+            refits = RefitQueue(problem, decision.leaders, recorder)
             work(backend, refits, listen, stop)
             ensembles = refits.ensembles()
             if decision.winner not in ensembles:
@@ -150,7 +135,7 @@ def _refitted(
 
 def _written(
     problem: Problem,
-    recorder: Recorder,
+    recorder: Recorder[RaceQueue],
     refitted: Refitted,
     nested: Ensemble | None,
     execution: dict[str, Any],

@@ -1,0 +1,128 @@
+"""Queues: what to compute next, and what follows from what came back.
+
+A queue adds the outcomes of its batches in any order. How long a batch lasts follows from the time that
+earlier ones took, which every queue measures in the same way; which units are left, each says for itself.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator
+from math import inf
+
+import numpy as np
+
+from ckcv_ray.core.schedule import Stage, Unit
+from ckcv_ray.engine.batches import Batch, Rates, Waiting, batch_seconds, fill
+from ckcv_ray.engine.progress import Progress
+from ckcv_ray.records.record import Outcome, Records
+from ckcv_ray.study.learned import Costs, Learned
+
+
+class Queue(ABC):
+    """A source of units, and the receiver of their outcomes.
+
+    Args:
+        problem: what the units are of.
+
+    Attributes:
+        rates: measured seconds per unit of cost.
+        fits: models fitted in the outcomes added.
+        workers: those among which the work is divided.
+    """
+
+    def __init__(self, problem: Learned) -> None:
+        self.problem = problem
+        self.rates = Rates(len(problem.learners))
+        self.fits = 0
+        self.workers = 1
+
+    @abstractmethod
+    def plan(self, workers: int, least: float = 0.0) -> Batch:
+        """Return the next batch; empty if none is available now, or none is left.
+
+        Args:
+            workers: number of batches evaluated at once.
+            least: seconds below which dispatching a batch costs more than it is worth.
+        """
+
+    @abstractmethod
+    def take(self, outcome: Outcome) -> Records:
+        """Take what came back, in any order and any number of times; return the records that are new."""
+
+    @abstractmethod
+    def progress(self) -> Progress:
+        """Return the progress of the work."""
+
+    def add(self, outcome: Outcome) -> Records:
+        """Add the outcome of a batch; return its new records.
+
+        Raises:
+            RunError: a record differs from the one held under its key: the computation was not deterministic.
+        """
+        new = self.take(outcome)
+        if outcome.seconds:  # records read from a log have no time
+            self.rates.add(outcome.seconds, self.count_cost(outcome), outcome.by_learner)
+        self.fits += outcome.fits
+        return new
+
+    def count_cost(self, outcome: Outcome) -> Costs:
+        """Return the cost of an outcome for each learner, (n_learners,).
+
+        Of several learners one may always fail. Its rate would stay unknown, and with it the time left, which
+        others make known: so what failed counts as well.
+        """
+        records, cost = outcome.records, np.zeros(len(self.problem.learners))
+        groups = zip(records["estimate"].tolist(), records["size"].tolist(), strict=True)
+        for estimate, size in dict.fromkeys(groups):
+            here = (records["estimate"] == estimate) & (records["size"] == size)
+            stage = Stage.ESTIMATE if estimate else Stage.SELECT
+            cost += self.problem.cost_of_fits(stage, size, records["path"][here], np.ones(np.sum(here)))
+        for one in outcome.failures if len(cost) > 1 else ():
+            stage = Stage.ESTIMATE if one.estimate else Stage.SELECT
+            cost += self.problem.cost_of_fits(stage, one.size, [one.path], [one.stop - one.first])
+        return cost
+
+    def expect_seconds(self, unit: Unit) -> float:
+        """Return the seconds that a unit is expected to take; inf if not yet known."""
+        return self.rates.seconds_for(self.problem.cost_of_unit(unit))
+
+    def fill(self, units: Iterator[Unit], seconds: float) -> Batch:
+        """Take units for about ``seconds``, at least one if there is any."""
+        return fill(units, self.expect_seconds, seconds)
+
+
+class ListQueue(Queue):
+    """A queue of units that are known before the first of them is computed.
+
+    As long as it is not known how long a fit takes, each worker gets its share of all units, and gives back
+    what it has not begun after the least seconds of a batch.
+    """
+
+    def __init__(self, problem: Learned, units: Iterable[Unit] = ()) -> None:
+        super().__init__(problem)
+        self.begin(units)
+
+    def begin(self, units: Iterable[Unit]) -> None:
+        """Begin with units, after all earlier ones."""
+        self._waiting = Waiting(units, self.problem.cost_of_unit, len(self.rates.cost))
+        self._left = self._waiting.cost
+
+    def plan(self, workers: int, least: float = 0.0) -> Batch:
+        """Return the next batch of units, in their order."""
+        self.workers = workers
+        waiting = self.rates.seconds_for(self._waiting.cost)
+        if waiting == inf:
+            return Batch(self._waiting.share(workers), least)
+        seconds = batch_seconds(self.expect_left() or inf, workers, least, waiting)
+        return self.fill(iter(self._waiting), seconds)
+
+    def add(self, outcome: Outcome) -> Records:
+        """Add the outcome of a batch, whose units may have been given back."""
+        new = super().add(outcome)
+        self._left = np.maximum(0.0, self._left - self.count_cost(outcome))
+        if outcome.left:
+            self._waiting = self._waiting.put_back(outcome.left)
+        return new
+
+    def expect_left(self) -> float:
+        """Return the seconds of work expected to be left for one worker; inf if not yet known."""
+        return self.rates.seconds_for(self._left)
