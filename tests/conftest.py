@@ -3,6 +3,7 @@
 import os
 import re
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -98,6 +99,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--long", action="store_true", help="run the long code blocks of the documentation in full"
     )
+    parser.addoption(
+        "--durations-file", type=Path, help="add how long each test takes to this file, the longest first"
+    )
 
 
 hypothesis.settings.register_profile("ckcv", deadline=None)  # times depend on what else the machine does
@@ -109,6 +113,25 @@ def pytest_configure(config: pytest.Config) -> None:
         "markers", "processes: starts processes, which coverage does not see, or compiles"
     )
     config.addinivalue_line("markers", "slow: takes long, or is marked processes; left out by --quick")
+    if (file := config.getoption("--durations-file")) and not hasattr(config, "workerinput"):
+        config.pluginmanager.register(Durations(file))
+
+
+class Durations:
+    """Adds the seconds of each test, with its fixtures, to a file; another call of pytest adds its own."""
+
+    def __init__(self, file: Path) -> None:
+        self.file = file
+        self.seconds: Counter[str] = Counter()
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        self.seconds[report.nodeid] += report.duration
+
+    def pytest_sessionfinish(self) -> None:
+        earlier = self.file.read_text().splitlines() if self.file.exists() else []
+        lines = earlier + [f"{seconds:9.3f} {test}" for test, seconds in self.seconds.items()]
+        self.file.parent.mkdir(parents=True, exist_ok=True)
+        self.file.write_text("".join(f"{line}\n" for line in sorted(lines, reverse=True)))
 
 
 class ByFileOrPage(LoadFileScheduling):

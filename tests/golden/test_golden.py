@@ -1,31 +1,128 @@
 """The golden values: see ``golden``."""
 
+import json
+from importlib import import_module
+from typing import Any
+
 import golden
+import numpy as np
 import pytest
+import spawn_keys
+from data_sets import SETS
+from exact import BITS
+from gallery import GALLERY
+
+from ckcv_ray.core.divisions import DIVISIONS
+from ckcv_ray.learners import BUILT_IN, Choice
+from ckcv_ray.study import SLOTS
+
+MODULES = {section: import_module(section) for section in golden.SECTIONS}
+EVERY = [
+    pytest.param(section, name, id=f"{section}: {name}")
+    for section in MODULES
+    for name in MODULES[section].NAMES
+]
 
 
-@pytest.mark.parametrize("name", golden.STUDIES)
-def test_nothing_has_changed(name: str) -> None:
-    kept = golden.recorded()["studies"]
-    assert golden.differences(name, kept[name], golden.observe(name), golden.is_exact()) == []
+def kept(section: str) -> dict[str, Any]:
+    return golden.read()[section]
 
 
-def test_any_change_is_seen() -> None:
-    kept = golden.recorded()["studies"]["plain"]
-    for key, value in kept.items():
-        other = kept | {key: [value]}
-        assert golden.differences("plain", kept, other, exact=True)
-        assert bool(golden.differences("plain", kept, other, exact=False)) == (key != golden.EXACT)
+@pytest.mark.parametrize(("section", "name"), EVERY)
+def test_nothing_has_changed(section: str, name: str, request: pytest.FixtureRequest) -> None:
+    if golden.is_missing(name):
+        request.getfixturevalue("ida")  # which skips the test
+    observed = MODULES[section].observe(name)
+    assert golden.compare(section, name, kept(section)[name], observed, golden.is_exact()) == []
+
+
+@pytest.mark.parametrize("section", golden.SECTIONS)
+def test_what_is_recorded_is_what_is_observed(section: str) -> None:
+    assert list(kept(section)) == list(MODULES[section].NAMES)
+
+
+@pytest.mark.parametrize("section", golden.SECTIONS)
+def test_any_change_is_described(section: str) -> None:
+    for name, values in kept(section).items():
+        for key, value in values.items():
+            changed = values | {key: [value]}
+            (line,) = golden.compare(section, name, values, changed, exact=True)
+            assert line.startswith(f"{section}: {name}: {key} was ")
+            assert bool(golden.compare(section, name, values, changed, exact=False)) != key.startswith(BITS)
+            del changed[key]
+            assert golden.compare(section, name, values, changed, exact=True)
+
+
+def test_a_difference_far_into_a_text_is_shown() -> None:
+    before, now = {"hashed": "x" * 900 + "seed=0"}, {"hashed": "x" * 900 + "seed=1"}
+    (line,) = golden.compare("identities", "default", before, now, exact=True)
+    assert "seed=0" in line
+    assert "seed=1" in line
+    assert len(line) < 400
+
+
+def test_values_that_are_lacking_or_cannot_be_observed_are_differences(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def fail(name: str) -> None:
+        raise ImportError("it has moved")
+
+    monkeypatch.setattr(golden, "SECTIONS", ("splits", "no_such_section"))
+    monkeypatch.setattr(MODULES["splits"], "NAMES", ("complete",))
+    monkeypatch.setattr(MODULES["splits"], "observe", fail)
+    observed = golden.observe_all()
+    for before in (observed, {"splits": {}}, {"splits": {"complete": {"digest": "1"}}}):
+        lines = "\n".join(golden.compare_all(before, observed, exact=True))
+        assert "splits: complete: cannot be observed" in lines
+        assert "no_such_section: all of them: cannot be observed" in lines
+        assert "ImportError: it has moved" in lines
+    (line,) = golden.compare_all({"splits": {"folds": {"digest": "1"}}}, {"splits": {}}, exact=False)
+    assert line == 'splits: folds: digest was "1", now it is null'
 
 
 def test_the_studies_are_what_they_are_called() -> None:
-    kept = golden.recorded()["studies"]
-    assert kept["a failed split"]["provisional"]
-    assert [claim[1] for claim in kept["holdout with three claims"]["claims"]] == [
-        "keyed",
-        "vote",
-        "member:2",
-        "random",
-        "random",
-    ]
-    assert len(kept["nested"][golden.EXACT]) == 2
+    assert kept("studies")["a failed split"]["provisional"]
+    claims = kept("studies")["holdout with three claims"]["claims"]
+    assert [claim[1] for claim in claims] == ["keyed", "vote", "member:2", "random", "random"]
+    assert len(kept("studies")["nested"]["errors"]) == 2
+    assert kept("procedures")["a learning curve, fits of few rows fail"]["splits without a score"]
+
+
+def test_every_part_of_a_study_has_an_identity() -> None:
+    hashed = [json.loads(values["hashed"]) for values in kept("identities").values()]
+    studies = [content["study"] for content in hashed if "study" in content]
+    for slot, parts in SLOTS.items():
+        if slot != "learner":
+            assert {study[slot]["name"] for study in studies} == set(parts)
+    procedures = [content["procedure"] for content in hashed if "procedure" in content]
+    assert {one["resampling"]["name"] for one in procedures} == {*DIVISIONS, "nested", "given"}
+    assert len(studies) + len(procedures) == len(hashed)
+    assert {one.name for one in BUILT_IN} | {Choice.name} <= set(_names(hashed))
+    assert len({values["run_id"] for values in kept("identities").values()}) == len(hashed)
+
+
+def _names(content: Any) -> list[str]:
+    if isinstance(content, list):
+        return [name for one in content for name in _names(one)]
+    if not isinstance(content, dict):
+        return []
+    own = [content["name"]] if isinstance(content.get("name"), str) else []
+    return own + [name for one in content.values() for name in _names(one)]
+
+
+def test_ten_thousand_splits_of_every_kind_are_drawn() -> None:
+    assert sum(values["draws"] for values in kept("splits").values()) >= 10_000
+    assert len({values["digest"] for values in kept("splits").values()}) == len(kept("splits"))
+
+
+def test_all_tables_are_there() -> None:
+    assert len(SETS) == 13
+    assert len(kept("data_sets")) == len(SETS) + len(GALLERY)
+
+
+def test_sequences_are_recorded_as_they_are_used() -> None:
+    with spawn_keys.record() as made:
+        ours = np.random.default_rng(np.random.SeedSequence(3, spawn_key=(np.int64(5), 1))).random(4)
+    theirs = np.random.default_rng(np.random.SeedSequence(3, spawn_key=(5, 1))).random(4)
+    assert np.array_equal(ours, theirs)
+    assert made == [(3, (5, 1))]

@@ -1,0 +1,200 @@
+"""The JSON and the run_id of studies and procedures: what names a run folder, in which a run is continued.
+
+The text is the one that is hashed. Tables are of whole numbers and words, the same on every processor.
+"""
+
+from functools import cache
+from typing import Any, NamedTuple
+
+import numpy as np
+import places
+import pyarrow as pa
+from exact import Values, digest
+from samples import counts
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from ckcv_ray import Bootstrap, KFold, NestedSplits, Splits, Study, Task
+
+N = 48
+
+
+class Golden(NamedTuple):
+    """Options of a study, or of a procedure if it is not certified; and the name of a table."""
+
+    options: dict[str, Any]
+    table: str = "two classes"
+    certified: bool = True
+
+
+# Its name and its source are part of what is hashed: a change of its text changes the run_id.
+def asymmetric(y: Any, predicted: Any, factor: float = 3.0) -> float:
+    return float(np.mean(np.where(predicted > y, factor, 1.0) * abs(predicted - y)))
+
+
+def study(table: str = "two classes", /, **options: Any) -> Golden:
+    """Return a study of ``run``."""
+    return Golden(options, table)
+
+
+def procedure(table: str = "two classes", /, **options: Any) -> Golden:
+    """Return a procedure of ``evaluate``."""
+    return Golden(options, table, certified=False)
+
+
+IDENTITIES = {
+    # studies: certifications
+    "default": study(),
+    "holdout": study(certify="holdout"),
+    "holdout, auto share, several claims": study(
+        certify="holdout",
+        holdout_share="auto",
+        claim="vote,random,member:3,sensitivity,specificity",
+        positive=0,
+    ),
+    "holdout, unlabelled rows": study("unlabelled rows", certify="holdout", claim="refit,auc"),
+    "nested": study(certify="nested"),
+    "nested, half, more splits": study(
+        certify="nested", outer_splits=7, outer_share="half", claim="random,recall"
+    ),
+    # resamplings, criteria
+    "rotation": study(resampling="rotation", k="3,5,10"),
+    "every k said": study(k=tuple(range(3, N + 1)), n_splits=7),
+    "balanced": study(criterion="balanced", delta=0.01),
+    "costs": study(criterion="cost:1=10,0=2.5"),
+    "mean error": study(criterion="mean_error"),
+    "Stevens' bound": study(bound="stevens"),
+    "the safe bound": study(bound="safe", k=(4, 8)),
+    "Catoni's bound": study(bound="catoni"),
+    "reported k, exhaustive, a long seed": study(report_k="5,10", exhaustive=True, seed=2**100 + 1),
+    # learners
+    "every option of the svm": study(
+        C="log:-1:2:4",
+        gamma=(0.3, 1 / 3),
+        scale="none",
+        tolerance=1e-4,
+        max_iter=5000,
+        class_weight="balanced",
+    ),
+    "weights by label": study(class_weight={0: 2.5, 1: 1}),
+    "a named learner": study(learner="boosting"),
+    "a named learner, other values": study(
+        learner="forest", param={"n_estimators": [10, 20], "max_features": [None, "sqrt", 0.5]}
+    ),
+    "a neural network": study(learner="mlp"),
+    "a sample of a distribution": study(learner="linear", param=("C=loguniform:1e-3:1e2",), sample=5),
+    "a sample of values": study(learner="tree", sample=4, class_weight="1=2"),
+    "several learners": study(learner="svm,linear,constant", C=(1.0, 10.0), linear={"param": {"C": [0.1]}}),
+    "labels of learners": study(
+        learner="soft,hard",
+        **{"soft.learner": "svm", "hard.learner": "svm", "soft.C": 0.1, "hard.C": (10, 100)},
+    ),
+    "all learners": study(learner="all"),
+    "an estimator by name": study(learner="sklearn.linear_model:Perceptron", param={"alpha": [1e-4, 1e-2]}),
+    "an estimator": study(
+        learner=make_pipeline(StandardScaler(), LogisticRegression(C=0.5, max_iter=300)),
+        param={"C": [0.1, 1]},
+    ),
+    # tables
+    "three classes": study("three classes", class_weight="balanced", criterion="balanced"),
+    "groups": study("groups", certify="holdout"),
+    "groups, nested": study("groups", certify="nested", criterion="mean_error", learner="lda"),
+    "columns that are not numbers": study("categories, gaps, dates", learner="tree,linear"),
+    "one column for each category": study("categories, gaps, dates", encode="onehot", rare=0.2),
+    "shares of classes, means for gaps": study(
+        "categories, gaps, dates", encode="target", fill="mean", certify="holdout"
+    ),
+    "numbers of categories": study("categories, gaps, dates", encode="ordinal", fill="most_frequent"),
+    # procedures: resamplings
+    "k folds": procedure(),
+    "k folds, in order": procedure(resampling=KFold(5, shuffle=False, remainder="last")),
+    "stratified": procedure(resampling="kfold:4", stratify=True, seed=2**62),
+    "holdout of rows": procedure(resampling="holdout:0.4"),
+    "repeated k folds": procedure(resampling="repeated_kfold:4x3"),
+    "drawn folds": procedure(resampling="drawn_folds:6"),
+    "one row left out": procedure(resampling="loo"),
+    "two rows left out": procedure(resampling="lpo:2"),
+    "sub-sampling": procedure(resampling="subsampling:20:0.2"),
+    "bootstrap": procedure(resampling="bootstrap:30"),
+    "a learning curve": procedure(resampling="learning_curve:4:6:0.3"),
+    "splits that were given": procedure(
+        resampling=Splits.of([(range(24), range(24, 48)), (range(24, 48), range(24))], N)
+    ),
+    "nested k folds": procedure(resampling="nested:5:3", select_by="zero_one"),
+    "nested, a new setting in each split": procedure(
+        learner="svm,tree",
+        resampling="nested_halves:4",
+        select_by="auc",
+        select="each",
+        measure="zero_one,accuracy",
+    ),
+    "nested, other parts": procedure(
+        resampling=NestedSplits(Bootstrap(9), KFold(4, stratify=True)), select_by="f1"
+    ),
+    # and measures, learners, tables
+    "measures": procedure(
+        learner="linear,forest", measure="zero_one,balanced_accuracy,auc,log_loss,brier,f1_macro,roc_auc"
+    ),
+    "a function": procedure(measure=["zero_one", asymmetric]),
+    "an estimator, evaluated": procedure(learner=RandomForestClassifier(20, random_state=3)),
+    "three classes, evaluated": procedure("three classes", learner="naive_bayes"),
+    "groups, evaluated": procedure("groups", learner="linear,lda"),
+    "an untidy table, evaluated": procedure(
+        "categories, gaps, dates", learner="linear,forest", encode="target", fill="mean"
+    ),
+    "numbers": procedure("numbers", learner="ridge"),
+    "numbers, several learners": procedure(
+        "numbers",
+        learner="ridge,lasso,linear_regression,neighbors_regressor,tree_regressor,forest_regressor,svr,mean",
+        alpha=(0.1, 1.0),
+        measure=["rmse", "r2", "absolute", "mape", "clipped:2", asymmetric],
+    ),
+    "numbers, nested": procedure(
+        "numbers", learner="boosting_regressor", resampling="nested:4:4", select_by="squared", select="each"
+    ),
+}
+NAMES = tuple(IDENTITIES)
+
+
+@cache
+def make_task(table: str) -> Task:
+    """Return a task of whole numbers and words."""
+    X, y, _ = counts(N, 3 if table == "three classes" else 2)
+    match table:
+        case "groups":
+            return Task.of(X, y, groups=[f"patient {i // 3}" for i in range(N)])
+        case "numbers":
+            return Task.of(X, X @ [2.0, -1.0] + y, numbers=True)
+        case "unlabelled rows":
+            task = Task.of(X, y)
+            return task.with_unlabelled(task.as_columns(X[:9] + 1.0))
+        case "categories, gaps, dates":
+            return Task.of(untidy(X, y), np.where(y == 1, "ill", "well"))
+    return Task.of(X, y)
+
+
+def untidy(X: Any, y: Any) -> pa.Table:
+    """Return columns of numbers with gaps, categories, truth values, and dates."""
+    days = np.datetime64("2024-01-01") + X[:, 0].astype(int) * np.timedelta64(3, "D")
+    return pa.table(
+        {
+            "dose": pa.array(X[:, 1], mask=X[:, 0] == 3),
+            "ward": [("north", "south", None, "größe")[int(one) % 4] for one in X[:, 1]],
+            "smokes": [bool(one % 2) for one in X[:, 0]],
+            "admitted": pa.array(days),
+        }
+    )
+
+
+def observe(name: str) -> Values:
+    """Return the run_id of a study on its table, the JSON text that it is made of, and all of its JSON."""
+    options, table, certified = IDENTITIES[name]
+    asked = Study.of(**options) if certified else places.make_procedure(**options)
+    problem = places.make_problem(asked, make_task(table), certified)
+    return {
+        "run_id": problem.run_id,
+        "hashed": places.identify(problem),
+        "digest of all of its JSON": digest(problem.study.to_json()),
+    }

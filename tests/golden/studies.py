@@ -1,0 +1,149 @@
+"""Golden values of studies: winner, bounds, claims, candidates, predictions, models and files.
+
+Counts, bounds and winners are the same on every processor; the bits of models, and of files with figures
+that depend on them, are so on one kind of processor with one set of versions.
+"""
+
+from collections.abc import Iterator
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, NamedTuple
+
+import places
+from exact import BITS, Values, digest, digest_files, digest_log, exact
+from samples import Sample, cloud, clouds, lattice, patients, visits
+
+from ckcv_ray import Execution, Result, Study, run
+
+SERIAL = Execution("serial")
+PLAIN = Study.of(
+    C=(0.1, 1.0, 10.0, 1000.0), gamma=(0.01, 0.1, 1.0), k=(3, 4, 5, 10), n_splits=6, report_k=(5,)
+)
+SMALL = Study.of(C=(0.1, 1.0, 10.0), gamma=(0.1, 1.0), k=(3, 5), n_splits=4)
+LEARNERS = {
+    "learner": "tree,naive_bayes,linear",
+    "tree.param": {"ccp_alpha": [0.0, 0.05], "criterion": ["gini"], "min_samples_leaf": [1, 5]},
+    "naive_bayes.param": {"var_smoothing": [1e-9, 1e-3]},
+    "linear.param": {"C": [0.1, 1.0]},
+}
+
+
+class Golden(NamedTuple):
+    """A study on a small table.
+
+    Attributes:
+        study, sample: what is run.
+        rules: by which the learning rows are predicted, besides members drawn with a seed.
+        lost: k and the number of a split that the backend loses.
+    """
+
+    study: Study
+    sample: Sample
+    rules: tuple[str, ...] = ("vote", "member:1")
+    lost: tuple[int, int] | None = None
+
+
+STUDIES = {
+    "plain": Golden(PLAIN, cloud(80)),
+    "ties": Golden(PLAIN.replace(scale="none"), lattice(60)),
+    "equal fold sizes": Golden(PLAIN.replace(k=None, n_splits=3, report_k=()), cloud(24)),
+    "rotation": Golden(PLAIN.replace(resampling="rotation"), cloud(60)),
+    "holdout with three claims": Golden(
+        PLAIN.replace(certify="holdout", claim=("random", "vote", "member:2")),
+        cloud(90),
+        ("auto", "refit", "full"),
+    ),
+    "nested": Golden(PLAIN.replace(certify="nested", outer_splits=2, k=(3, 5)), cloud(60)),
+    "fits that do not converge": Golden(PLAIN.replace(max_iter=5), cloud(60)),
+    "four classes": Golden(PLAIN.replace(class_weight="balanced"), clouds(96, 4)),
+    "a failed split": Golden(PLAIN, cloud(50), lost=(4, 2)),
+    "every evaluation": Golden(SMALL.replace(exhaustive=True), cloud(40)),
+    "balanced errors, claims by class": Golden(
+        SMALL.replace(
+            criterion="balanced",
+            certify="holdout",
+            holdout_share="auto",
+            claim=("refit", "sensitivity", "specificity", "auc"),
+            positive="no",
+        ),
+        lattice(120),
+        ("auto", "refit", "full"),
+    ),
+    "costs": Golden(SMALL.replace(criterion="cost", costs={"yes": 3, "no": 1}), lattice(60)),
+    "mean error, nested halves, recalls": Golden(
+        SMALL.replace(
+            criterion="mean_error",
+            certify="nested",
+            outer_splits=3,
+            outer_share="half",
+            claim=("random", "recall"),
+        ),
+        clouds(90, 3),
+    ),
+    "Stevens' bound": Golden(SMALL.replace(bound="stevens"), cloud(50)),
+    "the safe bound": Golden(SMALL.replace(bound="safe", delta=0.1, seed=2**70), cloud(50)),
+    "groups": Golden(SMALL.replace(certify="holdout", claim="vote"), visits(120), ("auto", "refit", "full")),
+    "groups, nested": Golden(
+        SMALL.replace(certify="nested", outer_splits=2, criterion="mean_error"), visits(90)
+    ),
+    "several learners on an untidy table": Golden(
+        Study.of(k=(3, 5), n_splits=3, encode="target", fill="mean", **LEARNERS), patients(60)
+    ),
+}
+NAMES = tuple(STUDIES)
+
+
+def observe(name: str) -> Values:
+    """Run a golden study in this process; return its values."""
+    study, sample, rules, lost = STUDIES[name]
+    with TemporaryDirectory() as folder:
+        out = Path(folder)
+        if lost is None:
+            result = run(study, sample.X, sample.y, out, SERIAL, groups=sample.groups)
+        else:
+            result = places.run_losing(study, sample, out, *lost)
+        values = describe(result) | {
+            "predictions": {rule: digest(_predict(result, sample, rule)) for rule in (*rules, "random")}
+        }
+        if study.exhaustive:
+            values[f"{BITS}records"] = digest_log(out)
+        return values | digest_files(out)
+
+
+def describe(result: Result) -> Values:
+    """Return what a study has found and proven."""
+    certificate = result.certificate
+    return exact(
+        {
+            "winner": [dict(result.setting), result.k],
+            "l_ms": result.l_ms,
+            "l_ee": result.l_ee,
+            "claims": [
+                [c["certification"], c["classifier"], c["quantity"], c["bound"], c["delta"]]
+                for c in certificate.claims
+            ],
+            "reported": [[row["k_first"], row["l_ms"], row["l_ee"]] for row in result.per_k() if row["l_ee"]],
+            "candidates": digest(list(_candidates(result))),
+            "provisional": certificate.provisional,
+            "error": result.error,
+            "constants": certificate.constants,
+            "class_rows": certificate.class_rows,
+            "baselines": [[b["on"], b["predicted"], b["errors"], b["rows"]] for b in certificate.baselines],
+            "errors": [
+                [list(member.errors) for member in ensemble.members]
+                for ensemble in (result.ensemble, result.nested)
+                if ensemble is not None
+            ],
+        }
+    )
+
+
+def _candidates(result: Result) -> Iterator[dict[str, Any]]:
+    """Yield what is recorded of each candidate and is the same on every processor."""
+    for row in result.candidates.to_pylist():
+        yield {name: value for name, value in row.items() if name not in ("state", "l_ms", "l_ee")}
+
+
+def _predict(result: Result, sample: Sample, rule: str) -> list[Any]:
+    labels = places.predict(result, sample.X, rule, seed=5 if rule == "random" else None)
+    return list(labels.tolist())
