@@ -170,7 +170,7 @@ class CKCVClassifier(ClassifierMixin, BaseEstimator):
         if self._rule == "random":
             draws = self._draws or np.random.default_rng()
             return self.classes_[result.ensemble.random(rows, draws).label]
-        return self.classes_[result.classified(rows, result.rule(**{self._rule: True})).label]
+        return self.classes_[result.classified(rows, result.rule(self._rule)).label]
 
     @available_if(lambda self: self._rule == "vote")
     def predict_proba(self, X: Any) -> NDArray[np.float64]:

@@ -51,7 +51,7 @@ def test_it_is_the_run(iris, fitted):
     assert fitted.certificate_["claims"] == result.certificate.to_json()["claims"]
     assert fitted.best_k_ == result.k
     assert fitted.best_params_ == dict(result.setting)
-    assert np.array_equal(fitted.predict(X), result.predict(X, vote=True))
+    assert np.array_equal(fitted.predict(X), result.predict(X, by="vote"))
     assert fitted.error_bound_ == result.proven
     assert "Pipeline" in fitted.certificate_["condition"]
 
@@ -311,7 +311,7 @@ def test_draws_go_on_from_call_to_call_and_begin_with_fit(drawing):
     assert not np.array_equal(first, second)
     middle = pickle.loads(pickle.dumps(one))
     assert np.array_equal(middle.predict(X), one.predict(X))  # a copy goes on where its original was
-    assert np.array_equal(first, fitted.result_.predict(X, all_members=True, seed=0))
+    assert np.array_equal(first, fitted.result_.predict(X, by="random", seed=0))
     again = clone(fitted).set_params(rule="vote").fit(X[:40], np.arange(40) % 2)
     assert np.array_equal(again.predict(X), again.predict(X))
     free = copy.deepcopy(fitted).set_params(random_state=None)

@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ckcv_ray.claims.percent import at_least, level_of
-from ckcv_ray.claims.rules import NESTED, Rule, prefix
+from ckcv_ray.claims.rules import Rule, prefix
 from ckcv_ray.claims.wording import (
     BOUND_NAMES,
     ONE_SOURCE,
@@ -178,7 +178,8 @@ def _averaged(
 ) -> Claim:
     """Return the claim for the members of the first splits: as many as there are terms."""
     bound, n_splits = min(1.0, fsum(terms) / len(terms)), len(counts.units)
-    who = Rule(RANDOM.name, splits=splits).classifier(NESTED, "pair" if quantity.name == AUC else "pattern")
+    rule = Rule(RANDOM.name, splits=splits, nested=True)
+    who = rule.classifier("pair" if quantity.name == AUC else "pattern")
     units = sum(counts.units[: len(terms)])
     of = "pairs" if quantity.name == AUC else f"rows of class {quantity.label!r}"
     method = (

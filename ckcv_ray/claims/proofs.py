@@ -21,6 +21,7 @@ many fewer independent units in each set (see the theory page, "Repeated rows").
 """
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from fractions import Fraction
 from functools import cache, partial
 from typing import NamedTuple
@@ -28,7 +29,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ckcv_ray.claims import by_class
-from ckcv_ray.claims.rules import ENSEMBLE, NESTED, Rule, prefix
+from ckcv_ray.claims.rules import Rule, prefix
 from ckcv_ray.claims.wording import (
     BOUND_NAMES,
     GROUPS_OF_ONE_SOURCE,
@@ -103,7 +104,7 @@ def occam(
     level = float(delta * weight(problem, k, learner))
     grouped = problem.task.groups is not None
     averaged = Averaged(losses, problem.order(size), size.n_select, grouped, counts, copies.units)
-    yield from averaged.claims(Occam.name, RANDOM.name, ENSEMBLE, level, delta, method)
+    yield from averaged.claims(Occam.name, RANDOM.name, level, delta, method)
 
 
 def holdout(problem: Problem, models: Models, copies: Copies = NO_COPIES) -> Iterator[Claim]:
@@ -209,7 +210,7 @@ def _outer_errors(problem: Problem, nested: Ensemble, length: int | None, copies
     method = f"nested: {by_class.selected_in(f'{size.n_splits} outer splits', problem)}"
     order, grouped = problem.outer.order(size), problem.task.groups is not None
     averaged = Averaged(losses_of(nested), order, size.n_select, grouped, counts_of(nested), copies)
-    yield from averaged.claims(Nested.name, Nested.name, NESTED, delta, delta, method, length)
+    yield from averaged.claims(Nested.name, Nested.name, delta, delta, method, length)
 
 
 class Averaged(NamedTuple):
@@ -236,7 +237,6 @@ class Averaged(NamedTuple):
         self,
         certification: str,
         classifier: str,
-        of: str,
         level: float,
         delta: float,
         method: str,
@@ -248,7 +248,6 @@ class Averaged(NamedTuple):
 
         Args:
             certification, classifier, delta: as in ``Claim``.
-            of: names the ensemble.
             level: the share of delta that the bound is computed with.
             method: where the losses come from.
             length: of the prefix; None for the best one.
@@ -256,11 +255,12 @@ class Averaged(NamedTuple):
         first, every, name = self._bounds(level, length)
         given = RANDOM_SPLITS_OF_GROUPS if self.grouped else RANDOM_SPLITS
         m = f"m = {self.m}{' groups' if self.grouped else ''}"
+        rule = Rule(RANDOM.name, nested=certification == Nested.name)
         for bound, length in dict.fromkeys((every, first)):  # one claim if the prefix is all splits
             splits, seen = prefix(self.order, length), self._count(length)
             how = f"{method}, {name}, {counted_splits(length, len(self.losses))}, {m}"
             how += f", {seen[0]} of {seen[1]} scored rows wrong"
-            who = Rule(RANDOM.name, splits=splits).classifier(of)
+            who = replace(rule, splits=splits).classifier()
             yield claim(certification, given, classifier, who, bound, seen, delta, how, splits, self.grouped)
 
     def _count(self, length: int) -> tuple[int, int]:

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from ckcv_ray.data.schema import Index, Rows
 from ckcv_ray.learners.ensemble import Ensemble, Models, Prediction
 from ckcv_ray.study import member_of
+from ckcv_ray.validation import check_choice
 
-ENSEMBLE, NESTED = "F*", "the nested ensemble (not F*)"
 ONE_MODEL = {  # rules of one model, which belongs to no split
     "refit": "the model fitted on all rows that were not held out",
     "full": "the model fitted on all rows",
@@ -30,20 +30,23 @@ class Rule:
     Attributes:
         name: "keyed" (a member chosen by a hash of the row), "random" (a member drawn independently for each
             row), "vote" (the majority), "member:7" (the member of split 7), "refit" (one model, fitted on all
-            rows that were not held out) or "full" (one model, fitted on all rows).
+            rows that were not held out) or "full" (one model, fitted on all rows). As parsed it may also be
+            "auto" or "best_prefix": the claims of a result decide what these are (``Result.rule``).
         seed: key of the hash, or seed of the draws; the other rules ignore it.
         splits: for "random", the splits whose members are drawn from; empty for all of them.
         repeats: for "random", whether the seed was given, so that every call with it repeats the draws.
+        nested: whether the members are those of the nested ensemble instead of F*.
     """
 
     name: str
     seed: int = 0
     splits: tuple[int, ...] = ()
     repeats: bool = False
+    nested: bool = False
 
-    def predict(self, models: Models, X: Rows, nested: bool = False) -> Prediction:
-        """Classify every row of X [rows, d], with the nested ensemble instead of F* if ``nested``."""
-        ensemble = self.ensemble(models, nested)
+    def predict(self, models: Models, X: Rows) -> Prediction:
+        """Classify every row of X [rows, d]."""
+        ensemble = self.ensemble(models)
         match self.name:
             case "refit" | "full":
                 return ensemble.alone(X)
@@ -53,19 +56,22 @@ class Rule:
                 return ensemble.random(X, self.seed, self.splits)
             case "vote":
                 return ensemble.vote(X)
-        return ensemble.by_member(X, member_of(self.name))
+        split = member_of(self.name)
+        assert split >= 0, f"{self.name!r} is not resolved"
+        return ensemble.by_member(X, split)
 
-    def ensemble(self, models: Models, nested: bool = False) -> Ensemble:
+    def ensemble(self, models: Models) -> Ensemble:
         """Return what the rule classifies with, which must exist."""
         if self.name in ONE_MODEL:
             ensemble = models.refit if self.name == "refit" else models.full
         else:
-            ensemble = models.nested if nested else models.best
+            ensemble = models.nested if self.nested else models.best
         assert ensemble is not None
         return ensemble
 
-    def classifier(self, of: str = ENSEMBLE, each: str = "pattern") -> str:
+    def classifier(self, each: str = "pattern") -> str:
         """Return a phrase that names what classifies a pattern; a member is drawn for ``each`` of them."""
+        of = "the nested ensemble (not F*)" if self.nested else "F*"
         match self.name:
             case "keyed":
                 return f"the member of {of} that ckcv predict draws for it (by a hash of its values)"
@@ -87,3 +93,27 @@ class Rule:
         elif self.splits:
             which = f"one of the members of {of} fitted on splits {', '.join(map(str, self.splits))},"
         return f"{which} drawn independently for each {each}"
+
+
+BY = {  # the values of ``by``, and what they name; for the member of one split, see ``parse_rule``
+    "auto": Rule("auto"),
+    "vote": Rule("vote"),
+    "random": Rule("random"),
+    "best_prefix": Rule("best_prefix"),
+    "refit": Rule("refit"),
+    "full": Rule("full"),
+    "nested": Rule("random", nested=True),
+    "nested:vote": Rule("vote", nested=True),
+    "nested:best_prefix": Rule("best_prefix", nested=True),
+}
+
+
+def parse_rule(by: str) -> Rule:
+    """Return the rule that a value of ``by`` names: one of ``BY``, "member:7", or "nested:member:7".
+
+    Raises:
+        InputError: it names none.
+    """
+    if isinstance(by, str) and (split := member_of(by.removeprefix("nested:"))) >= 0:
+        return Rule(f"member:{split}", nested=by.startswith("nested:"))
+    return BY[check_choice("by", by, (*BY, "member:0", "nested:member:0"))]

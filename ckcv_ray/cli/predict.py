@@ -1,7 +1,7 @@
 """Command predict."""
 
 from pathlib import Path
-from typing import Annotated, NamedTuple
+from typing import Annotated
 
 import numpy as np
 import pyarrow as pa
@@ -25,23 +25,10 @@ from ckcv_ray.learners.ensemble import Prediction
 from ckcv_ray.runs.load import load_run
 from ckcv_ray.runs.result import Result
 from ckcv_ray.storage.folder import RunFolder
-from ckcv_ray.validation import as_path, quoted
+from ckcv_ray.validation import MOST, as_path, integer, quoted
 
 
-class By(NamedTuple):
-    """Choice of the rule that classifies; see ``Result.rule``."""
-
-    seed: int | None
-    vote: bool
-    nested: bool
-    member: int | None
-    all_members: bool
-    refit: bool
-    full: bool
-    best_prefix: bool
-
-
-def by_of(
+def choose_rule(
     vote: Annotated[
         bool,
         flag(
@@ -96,15 +83,34 @@ def by_of(
             show_default="a new one each time",
         ),
     ] = None,
-) -> By:
-    """Collect the options that choose a rule."""
-    return By(seed, vote, nested, member, all_members, refit, full, best_prefix)
+) -> tuple[str, int | None]:
+    """Return what the options choose: ``by`` and ``seed`` of ``Result.rule``.
+
+    Raises:
+        InputError: two of them exclude each other, or the member is below 0.
+    """
+    given = {
+        "vote": "vote" if vote else None,
+        "member": None if member is None else f"member:{integer('member', member, least=0, most=MOST)}",
+        "refit": "refit" if refit else None,
+        "full": "full" if full else None,
+        "all_members": "random" if all_members else None,
+        "best_prefix": "best_prefix" if best_prefix else None,
+    }
+    chosen = {name: by for name, by in given.items() if by is not None}
+    exclusive = [*chosen, *(["nested"] if nested and (refit or full) else [])]
+    if len(exclusive) > 1:
+        raise InputError(f"{' and '.join(exclusive)} exclude each other: choose one of them")
+    by = next(iter(chosen.values()), "auto")
+    if nested:
+        by = "nested" if by in ("auto", "random") else f"nested:{by}"
+    return by, seed
 
 
-@with_options(by=by_of, reading=reading_of)
+@with_options(choice=choose_rule, reading=reading_of)
 def predict(
     folder: Folder,
-    by: By,
+    choice: tuple[str, int | None],
     reading: Reading,
     source: Annotated[str, typer.Argument(metavar="DATA", help=SOURCES, show_default=False)],
     out: Annotated[Path | None, option("File to write, .csv or .parquet.", "CSV on standard output")] = None,
@@ -159,7 +165,8 @@ def predict(
     set with test rows, only those are classified.
     """
     _check_out(out, csv_safe)
-    if refer and by.nested:
+    by, seed = choice
+    if refer and by.startswith("nested"):
         raise InputError("refer and nested exclude each other: choose one of them")
     if out is not None:
         if out.exists() and not is_named(source) and Path(source).exists() and out.samefile(source):
@@ -174,9 +181,9 @@ def predict(
     if strict or given.bad.all():
         given.check()
     X, judged = given.X[~given.bad], np.flatnonzero(~given.bad)
-    rule = result.rule(*by)
-    predicted = result.classified(X, rule, by.nested)
-    table, claim = _table(result, predicted, judged), result.claim_for(rule, by.nested)
+    rule = result.rule(by, seed)
+    predicted = result.classified(X, rule)
+    table, claim = _table(result, predicted, judged), result.claim_for(rule)
     referred = None
     if refer:
         referred, proven = result.referred(X, rule), result.claim_for_referral(rule)
@@ -192,7 +199,7 @@ def predict(
         say(given.unseen)
     if given.reason:
         say(f"{int(given.bad.sum())} of {len(given.bad)} rows could not be judged: {given.reason}")
-    _say_conditions(result.certificate, by.nested)
+    _say_conditions(result.certificate, rule.nested)
     if rule.name == "random" and len(rule.splits) != 1:  # of one member nothing is drawn
         say(f"--seed {rule.seed} repeats these draws")
     learned = result.problem.every_row if rule.name == "full" else result.task

@@ -19,6 +19,7 @@ MOST_LABELS = 1_000
 MOST_CHARACTERS = 400
 SPECIAL = ',"\r\n'
 FORM = "LABEL=NUMBER for one label or more, such as sick=10,well=1"
+# csv.reader does not say which cells were quoted, whose outer blanks belong to the label
 CELL = re.compile(r' *(?:"([^"]*(?:""[^"]*)*)" *|([^", \r\n][^,\r\n]*))(?=,|\Z)')  # quoted or bare
 
 

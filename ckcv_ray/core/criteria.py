@@ -12,12 +12,13 @@ Clopper-Pearson bound, the value of a split is
 Reference: Anguita et al., ESANN 2012, Algorithm 1 (the mean of Clopper-Pearson bounds).
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import lru_cache
 from math import ceil, fsum
-from typing import Any, ClassVar, Protocol, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -46,54 +47,75 @@ Values = NDArray[np.float64]
 DELTA = Option(lambda name, value: _delta(name, value), "Failure probability of each bound.", float, "0.05")
 
 
-class Criterion(Protocol):
-    """A quantity to minimise over candidates.
+class Criterion(ABC):
+    """A quantity to minimise over candidates: the base of every criterion, a frozen dataclass.
+
+    Units are what is scored in a split: the number of rows or groups, the same in all splits of a fold size.
 
     Attributes:
         measure: gives the totals from which values are computed.
-        by_class: whether ``units`` are the rows of each class in every split, (..., n_classes), instead of
-            the number of scored units, which is the same in all splits of a fold size.
+        by_class: whether units are the rows of each class in every split, (..., n_classes), instead.
         delta: failure probability of each bound.
         bound: name of the bound that L_EE is computed with.
     """
 
     name: ClassVar[str]
-    measure: ClassVar[Measure]
-    by_class: ClassVar[bool]
+    measure: ClassVar[Measure] = ZERO_ONE
+    by_class: ClassVar[bool] = False
+    delta: float
+    bound: str
 
-    @property
-    def delta(self) -> float:
-        """Failure probability of each bound."""
-
-    @property
-    def bound(self) -> str:
-        """Name of the bound that L_EE is computed with."""
+    def __post_init__(self) -> None:
+        check_options(self)
 
     def on(self, classes: Sequence[object]) -> Self:
-        """Return the canonical form for a task with these classes.
+        """Return the canonical form for a task with these classes; here itself.
 
         Raises:
             InputError: it does not apply to these classes.
         """
+        return self
 
-    def check(self, most_units: int) -> None:
-        """Raise InputError if sets of ``most_units`` rows are too large for it."""
+    def check(self, most_units: int) -> None:  # noqa: B027 (most criteria have nothing to refuse)
+        """Raise InputError if sets of ``most_units`` are too large for it; here no set is."""
 
-    def least(self, units: Any) -> float | Values:
-        """Return the smallest possible value, that of a split of ``units`` without loss, or of each split."""
-
+    @abstractmethod
     def value(self, totals: NDArray[np.integer[Any]], units: Any) -> Values:
         """Return the non-negative values of totals (..., columns) on ``units`` each."""
 
+    @abstractmethod
+    def least(self, units: Any) -> float | Values:
+        """Return the smallest possible value, that of a split of ``units`` without loss, or of each split."""
+
+    @abstractmethod
     def transfer(self, values: Values, units: Any, others: Any) -> Values:
         """Return the values expected on ``others``, given those on ``units``, each of all splits."""
 
     def reported(self, totals: ArrayLike, units: Any, seed: int) -> float:
-        """Return L_EE from the totals (splits, columns) on estimate sets of ``units`` each."""
+        """Return L_EE, here the mean value, from totals (splits, columns) on estimate sets of ``units``."""
+        values = self.value(np.asarray(totals), units)
+        return fsum(values) / len(values)  # rounded once: the same in any order
+
+
+class SplitBound(Criterion):
+    """The base of a mean over the splits of one bound each, a function of the total loss of the split."""
+
+    @abstractmethod
+    def table(self, units: int) -> Values:
+        """Return the values at total losses 0, 1, ... units, ascending, (units + 1,)."""
+
+    def least(self, units: int) -> float:
+        """Return the first value of the table."""
+        return float(self.table(units)[0])
+
+    def transfer(self, values: Values, units: int, others: int) -> Values:
+        """Return the values on ``others`` at the same mean losses, interpolated between counts."""
+        loss = np.interp(values, self.table(units), np.arange(units + 1)) / units
+        return np.asarray(np.interp(loss * others, np.arange(others + 1), self.table(others)))
 
 
 @dataclass(frozen=True)
-class MeanBound:
+class MeanBound(SplitBound):
     """The mean over the splits of Clopper-Pearson bounds on the error.
 
     Attributes:
@@ -104,9 +126,7 @@ class MeanBound:
         InputError: a field has the wrong type or is out of range.
     """
 
-    name: ClassVar[str] = "error"
-    measure: ClassVar[Measure] = ZERO_ONE
-    by_class: ClassVar[bool] = False
+    name = "error"
 
     delta: float = option(0.05, DELTA)
     bound: str = option(
@@ -120,13 +140,6 @@ class MeanBound:
         ),
     )
 
-    def __post_init__(self) -> None:
-        check_options(self)
-
-    def on(self, classes: Sequence[object]) -> Self:
-        """Return the criterion itself: it applies to any classes."""
-        return self
-
     def check(self, most_units: int) -> None:
         """Raise InputError if the averaging-safe bound is requested for more rows than are checked."""
         if self.bound == "safe" and most_units > MOST_CHECKED:
@@ -135,17 +148,13 @@ class MeanBound:
                 f"smallest k has {most_units}: use catoni"
             )
 
-    def least(self, units: int) -> float:
-        """Return U(0; units)."""
-        return float(_table(units, self.delta)[0])
+    def table(self, units: int) -> Values:
+        """Return U(0; units), U(1; units), ... U(units; units)."""
+        return _table(units, self.delta)
 
     def value(self, totals: NDArray[np.integer[Any]], units: int) -> Values:
         """Return U(errors; units), counting the errors of all classes together."""
-        return np.asarray(_table(units, self.delta)[np.sum(totals, axis=-1)])
-
-    def transfer(self, values: Values, units: int, others: int) -> Values:
-        """Return the bounds on ``others`` rows at the same error rates, interpolated between counts."""
-        return _at_same_rates(values, _table(units, self.delta), _table(others, self.delta))
+        return np.asarray(self.table(units)[np.sum(totals, axis=-1)])
 
     def reported(self, totals: ArrayLike, units: int, seed: int) -> float:
         """Return L_EE: the chosen bound over the errors on the estimate sets."""
@@ -155,7 +164,7 @@ class MeanBound:
 
 
 @dataclass(frozen=True)
-class MeanLossBound:
+class MeanLossBound(SplitBound):
     """The form of ``MeanBound`` for groups: the mean over the splits of bounds on the mean loss of a group.
 
     The loss is the share of a group's rows that are wrong. Clopper-Pearson does not hold for it; the bounds
@@ -165,39 +174,23 @@ class MeanLossBound:
         delta: failure probability of each bound.
     """
 
-    name: ClassVar[str] = MeanBound.name
-    measure: ClassVar[Measure] = GroupShares(np.empty(0, dtype=np.intp))
-    by_class: ClassVar[bool] = False
-    bound: ClassVar[str] = "loss"
+    name = MeanBound.name
+    measure = GroupShares(np.empty(0, dtype=np.intp))
+    bound = "loss"
 
     delta: float
 
-    def on(self, classes: Sequence[object]) -> Self:
-        """Return the criterion itself: it applies to any classes."""
-        return self
-
-    def check(self, most_units: int) -> None:
-        """Do nothing: there is a bound for any number of groups."""
-
-    def least(self, units: int) -> float:
-        """Return the bound for a split of ``units`` groups without loss."""
-        return float(_loss_table(units, self.delta)[0])
+    def table(self, units: int) -> Values:
+        """Return the bounds at losses of 0, 1, ... groups."""
+        return _loss_table(units, self.delta)
 
     def value(self, totals: NDArray[np.integer[Any]], units: int) -> Values:
         """Return the bounds for totals (..., columns), of which the last is the sum of the groups' losses."""
         return split_bounds(np.asarray(totals)[..., -1], units, self.delta)
 
-    def transfer(self, values: Values, units: int, others: int) -> Values:
-        """Return the bounds on ``others`` groups at the same mean losses, interpolated between counts."""
-        return _at_same_rates(values, _loss_table(units, self.delta), _loss_table(others, self.delta))
-
-    def reported(self, totals: ArrayLike, units: int, seed: int) -> float:
-        """Return L_EE: the mean of the same bounds on the estimate sets."""
-        return _mean(self.value(np.asarray(totals), units))
-
 
 @dataclass(frozen=True)
-class Balanced:
+class Balanced(Criterion):
     """The mean over the splits, and in each over the classes, of Clopper-Pearson bounds on a class's error.
 
     A class without rows in a split has the bound 1 there, whatever the candidate.
@@ -209,40 +202,25 @@ class Balanced:
         InputError: delta is not a number in its range.
     """
 
-    name: ClassVar[str] = "balanced"
-    measure: ClassVar[Measure] = ZERO_ONE
-    by_class: ClassVar[bool] = True
-    bound: ClassVar[str] = "clopper_pearson"
+    name = "balanced"
+    by_class = True
+    bound = "clopper_pearson"
 
     delta: float = option(0.05, DELTA)
 
-    def __post_init__(self) -> None:
-        check_options(self)
-
-    def on(self, classes: Sequence[object]) -> Self:
-        """Return the criterion itself: it applies to any classes."""
-        return self
-
-    def check(self, most_units: int) -> None:
-        """Do nothing: there is a bound for any number of rows."""
+    def value(self, totals: NDArray[np.integer[Any]], units: ArrayLike) -> Values:
+        """Return the mean of U(x_c; m_c) of each split; ``units`` is of the shape of ``totals``."""
+        return _mean_of_classes(np.asarray(clopper_pearson(totals, units, self.delta)))
 
     def least(self, units: ArrayLike) -> Values:
         """Return the mean of U(0; m_c) for each split of ``units`` (n_splits, n_classes)."""
         rows = np.asarray(units)
         return self.value(np.zeros_like(rows), rows)
 
-    def value(self, totals: NDArray[np.integer[Any]], units: ArrayLike) -> Values:
-        """Return the mean of U(x_c; m_c) of each split; ``units`` is of the shape of ``totals``."""
-        return _mean_of_classes(np.asarray(clopper_pearson(totals, units, self.delta)))
-
     def transfer(self, values: Values, units: ArrayLike, others: ArrayLike) -> Values:
         """Return the bounds on splits of ``others`` at the same error rate, one for all classes."""
         rates = np.interp(values, self._at_rates(units), RATES)
         return np.asarray(np.interp(rates, RATES, self._at_rates(others)))
-
-    def reported(self, totals: ArrayLike, units: ArrayLike, seed: int) -> float:
-        """Return L_EE: the same mean on the estimate sets."""
-        return _mean(self.value(np.asarray(totals), units))
 
     def _at_rates(self, units: ArrayLike) -> Values:
         """Return the values at ``RATES`` on a split with the mean number of rows of each class."""
@@ -254,7 +232,7 @@ class Balanced:
 
 
 @dataclass(frozen=True)
-class MeanCost:
+class MeanCost(SplitBound):
     """The mean over the splits of bounds on the cost of a decision, as a share of the largest cost.
 
     Attributes:
@@ -268,10 +246,8 @@ class MeanCost:
         InputError: a field has the wrong type or is out of range.
     """
 
-    name: ClassVar[str] = "cost"
-    measure: ClassVar[Measure] = ZERO_ONE
-    by_class: ClassVar[bool] = False
-    bound: ClassVar[str] = "loss"
+    name = "cost"
+    bound = "loss"
 
     costs: str = option(
         "",
@@ -283,9 +259,6 @@ class MeanCost:
     )
     delta: float = option(0.05, DELTA)
     weights: tuple[int, ...] = field(default=(), compare=False, repr=False)
-
-    def __post_init__(self) -> None:
-        check_options(self)
 
     def on(self, classes: Sequence[object]) -> Self:
         """Return the criterion with labels spelled as those of ``classes``, and with their weights.
@@ -299,20 +272,13 @@ class MeanCost:
         spelled = written(dict(zip(map(str, classes), costs, strict=True)))
         return replace(self, costs=spelled, weights=weights)
 
-    def check(self, most_units: int) -> None:
-        """Do nothing: there is a bound for any number of rows."""
-
-    def least(self, units: int) -> float:
-        """Return the bound for a split of ``units`` rows without errors."""
-        return float(_loss_table(units, self.delta)[0])
+    def table(self, units: int) -> Values:
+        """Return the bounds at the cost of 0, 1, ... of the costliest errors."""
+        return _loss_table(units, self.delta)
 
     def value(self, totals: NDArray[np.integer[Any]], units: int) -> Values:
         """Return the bounds on the mean cost of ``units`` rows, given errors by class (..., n_classes)."""
         return split_bounds(self._losses(totals), units, self.delta)
-
-    def transfer(self, values: Values, units: int, others: int) -> Values:
-        """Return the bounds on ``others`` rows at the same mean costs, interpolated between counts."""
-        return _at_same_rates(values, _loss_table(units, self.delta), _loss_table(others, self.delta))
 
     def reported(self, totals: ArrayLike, units: int, seed: int) -> float:
         """Return L_EE: the bound on the mean cost over all estimate sets."""
@@ -324,8 +290,22 @@ class MeanCost:
         return losses
 
 
+class MeanLoss(Criterion):
+    """The base of a mean over the splits of the mean loss itself, which is no bound."""
+
+    bound = "none"
+
+    def least(self, units: int) -> float:
+        """Return 0."""
+        return 0.0
+
+    def transfer(self, values: Values, units: int, others: int) -> Values:
+        """Return the values themselves: they are expected to be the same on any number of units."""
+        return values
+
+
 @dataclass(frozen=True)
-class MeanError:
+class MeanError(MeanLoss):
     """The mean over the splits of the share of wrong rows: the usual figure of cross validation, no bound.
 
     Of two candidates of one fold size with equally many wrong rows over all splits the means are equal in
@@ -339,42 +319,18 @@ class MeanError:
         InputError: delta is not a number in its range.
     """
 
-    name: ClassVar[str] = "mean_error"
-    measure: ClassVar[Measure] = ZERO_ONE
-    by_class: ClassVar[bool] = False
-    bound: ClassVar[str] = "none"
+    name = "mean_error"
 
     delta: float = option(0.05, DELTA)
 
-    def __post_init__(self) -> None:
-        check_options(self)
-
-    def on(self, classes: Sequence[object]) -> Self:
-        """Return the criterion itself: it applies to any classes."""
-        return self
-
-    def check(self, most_units: int) -> None:
-        """Do nothing: a share of any number of rows is defined."""
-
-    def least(self, units: int) -> float:
-        """Return 0, the share of a split without errors."""
-        return 0.0
-
     def value(self, totals: NDArray[np.integer[Any]], units: int) -> Values:
         """Return the share of wrong rows, counting the errors of all classes together."""
-        return np.asarray(np.sum(totals, axis=-1) * _one_of(units))
-
-    def transfer(self, values: Values, units: int, others: int) -> Values:
-        """Return the shares themselves: they are expected to be the same on any number of rows."""
-        return values
-
-    def reported(self, totals: ArrayLike, units: int, seed: int) -> float:
-        """Return L_EE: the same mean on the estimate sets."""
-        return _mean(self.value(np.asarray(totals), units))
+        one = (FINEST // units) / FINEST  # 1 / units rounded down: its product with a count is exact
+        return np.asarray(np.sum(totals, axis=-1) * one)
 
 
 @dataclass(frozen=True)
-class MeanGroupError:
+class MeanGroupError(MeanLoss):
     """The form of ``MeanError`` for groups: the mean over the splits, and in each over the groups, of the
     share of a group's rows that are wrong.
 
@@ -382,35 +338,14 @@ class MeanGroupError:
         delta: failure probability of what is proven.
     """
 
-    name: ClassVar[str] = MeanError.name
-    measure: ClassVar[Measure] = MeanLossBound.measure
-    by_class: ClassVar[bool] = False
-    bound: ClassVar[str] = MeanError.bound
+    name = MeanError.name
+    measure = MeanLossBound.measure
 
     delta: float
-
-    def on(self, classes: Sequence[object]) -> Self:
-        """Return the criterion itself: it applies to any classes."""
-        return self
-
-    def check(self, most_units: int) -> None:
-        """Do nothing: a share of any number of groups is defined."""
-
-    def least(self, units: int) -> float:
-        """Return 0, the mean of a split without loss."""
-        return 0.0
 
     def value(self, totals: NDArray[np.integer[Any]], units: int) -> Values:
         """Return the mean losses for totals (..., columns), of which the last is the sum of the losses."""
         return np.asarray(np.asarray(totals)[..., -1] / ONE / units)
-
-    def transfer(self, values: Values, units: int, others: int) -> Values:
-        """Return the mean losses themselves."""
-        return values
-
-    def reported(self, totals: ArrayLike, units: int, seed: int) -> float:
-        """Return L_EE: the same mean on the estimate sets."""
-        return _mean(self.value(np.asarray(totals), units))
 
 
 GROUPED: dict[type[Criterion], Callable[[float], Criterion]] = {
@@ -423,29 +358,6 @@ def for_groups(criterion: Criterion) -> Criterion | None:
     """Return the form of a criterion for groups of rows; None if it has none."""
     grouped = GROUPED.get(type(criterion))
     return grouped(criterion.delta) if grouped is not None else None
-
-
-def _one_of(units: int) -> float:
-    """Return 1 / units rounded down to a multiple of 1 / ``FINEST``: its product with a count is exact."""
-    return (FINEST // units) / FINEST
-
-
-def _mean(values: Values) -> float:
-    """Return the mean of values (n,), rounded once: the same in any order."""
-    return fsum(values) / len(values)
-
-
-def _at_same_rates(values: Values, table: Values, other: Values) -> Values:
-    """Return the values expected on other numbers of units, at the same shares of them.
-
-    Args:
-        values: values on the units of ``table``.
-        table: the values at 0, 1, ... units, ascending.
-        other: the same for the other number of units.
-    """
-    units, others = len(table) - 1, len(other) - 1
-    rate = np.interp(values, table, np.arange(units + 1)) / units
-    return np.asarray(np.interp(rate * others, np.arange(others + 1), other))
 
 
 def _mean_of_classes(bounds: Values) -> Values:

@@ -13,7 +13,7 @@ from ckcv_ray.claims.baseline import Baseline, comparison
 from ckcv_ray.claims.certificate import Certificate
 from ckcv_ray.claims.percent import at_most, level_of
 from ckcv_ray.claims.proofs import rule_of
-from ckcv_ray.claims.rules import ENSEMBLE, NESTED, Rule
+from ckcv_ray.claims.rules import BY, ONE_MODEL, Rule, parse_rule
 from ckcv_ray.claims.wording import ERROR, Claim, describe_counts, limit, quantity
 from ckcv_ray.core.options import values
 from ckcv_ray.data.schema import Rows
@@ -25,9 +25,19 @@ from ckcv_ray.records.candidates import per_k, per_learner, winning_position
 from ckcv_ray.records.record import Records
 from ckcv_ray.runs.summary import summary
 from ckcv_ray.storage.folder import Finished
-from ckcv_ray.study import MOST_SEED, Holdout, Problem, Study
-from ckcv_ray.validation import integer
+from ckcv_ray.study import MOST_SEED, Holdout, Problem, Study, member_of
+from ckcv_ray.validation import integer, quoted
 
+FLAGS = {  # of earlier versions: the value of ``by`` that each is now
+    "vote": "vote",
+    "nested": "nested",
+    "member": "member:{}",
+    "all_members": "random",
+    "best_prefix": "best_prefix",
+    "refit": "refit",
+    "full": "full",
+}
+DRAWING = ("auto", "random", "best_prefix")  # rules that draw members
 REPEATED = "; this is about one call with a seed: other calls with it repeat its draws"
 
 
@@ -176,18 +186,7 @@ class Result:
                 )
         return sentences
 
-    def predict(
-        self,
-        X: ArrayLike,
-        seed: int | None = None,
-        vote: bool = False,
-        nested: bool = False,
-        member: int | None = None,
-        all_members: bool = False,
-        refit: bool = False,
-        full: bool = False,
-        best_prefix: bool = False,
-    ) -> NDArray[Any]:
+    def predict(self, X: ArrayLike, by: str = "auto", seed: int | None = None, **flags: Any) -> NDArray[Any]:
         """Predict the original labels of X [rows, d], by the rule that ``rule`` returns.
 
         A data frame is matched by column names.
@@ -195,84 +194,75 @@ class Result:
         Raises:
             InputError: X has other columns, or numbers that are not finite; or as ``rule``.
         """
-        rule = self.rule(seed, vote, nested, member, all_members, refit, full, best_prefix)
-        return self.task.labelled(self.predictions(X, rule, nested).label)
+        return self.task.labelled(self.predictions(X, self.rule(by, seed, **flags)).label)
 
-    def rule(
-        self,
-        seed: int | None = None,
-        vote: bool = False,
-        nested: bool = False,
-        member: int | None = None,
-        all_members: bool = False,
-        refit: bool = False,
-        full: bool = False,
-        best_prefix: bool = False,
-    ) -> Rule:
+    def rule(self, by: str = "auto", seed: int | None = None, **flags: Any) -> Rule:
         """Return how rows are classified: by the rule of the first claim, unless another is requested.
 
-        After a holdout certification that is the rule of its first claim. Otherwise each row is classified by
-        a member drawn independently from all members of F*, as the paper does. ``all_members`` asks for this
-        whatever the first claim is about, and ``best_prefix`` draws among the members alone that the closest
-        claim is about. A ``seed`` is for repeating a call: every call with it draws the same members, so rows
-        given one by one would all meet one of them, and what is proven of independent draws is about one
-        call. ``vote`` takes the majority, and ``member`` the model of this split. ``nested`` uses the nested
-        ensemble instead of F*. ``refit`` is the model fitted on all rows that were not held out, ``full``
-        that fitted on all rows.
+        Args:
+            by: "auto", after a holdout certification the rule of its first claim; otherwise, and with a seed,
+                "random".
+                "random", a member drawn independently for each row from all members of F*, as the paper does.
+                "best_prefix", the same from the members alone that the closest claim is about.
+                "vote", the majority of F*.
+                "member:7", the model of split 7.
+                "refit", the model fitted on all rows that were not held out.
+                "full", the model fitted on all rows.
+                "nested", a member of the nested ensemble instead of F* drawn independently for each row.
+                "nested:best_prefix", "nested:vote" and "nested:member:7", the same as without "nested:", of
+                the nested ensemble.
+            seed: for repeating a call that draws members: every call with it draws the same members, so rows
+                given one by one would all meet one of them, and what is proven of independent draws is about
+                one call. None draws afresh.
+            flags: those of earlier versions, which are refused with the value of ``by`` that each is now.
 
         Raises:
-            InputError: the seed is not an integer of 0 or more; there is no nested ensemble, no such member,
-                or no row was held out; or two rules exclude each other.
+            InputError: the seed is not an integer of 0 or more, or the rule draws nothing; ``by`` names no
+                rule, there is no nested ensemble, no such member, or no row was held out.
         """
-        ensemble = self._ensemble(nested)
-        draws = {"seed": seed is not None, "all_members": all_members, "best_prefix": best_prefix}
-        options = {"vote": vote, "member": member is not None, "refit": refit, "full": full}
-        others = draws | options | {"nested": nested and (refit or full)}
-        chosen = [name for name, is_given in options.items() if is_given]
-        if chosen and len(given := [name for name, is_given in others.items() if is_given]) > 1:
-            raise InputError(f"{' and '.join(given)} exclude each other: choose one of them")
-        if all_members and best_prefix:
-            raise InputError("all_members and best_prefix exclude each other: choose one of them")
-        if member is not None:
-            return Rule(f"member:{integer('member', member, least=0, most=len(ensemble.members) - 1)}")
-        if refit or full:
-            return self._one_model(chosen[0])
-        if vote:
-            return Rule("vote")
+        _refuse_flags(flags)
+        rule = parse_rule(by)
+        ensemble = self._ensemble(rule.nested)
+        if rule.name in ONE_MODEL and self.models.refit is None:
+            raise InputError(f"this run has no model {rule.name}: it was made without --certify holdout")
+        if rule.name.startswith("member:"):
+            integer("member", member_of(rule.name), least=0, most=len(ensemble.members) - 1)
+        if rule.name not in DRAWING:
+            if seed is not None:
+                raise InputError(f"seed and {rule.name} exclude each other: {rule.name} draws no members")
+            return rule
         first = self.certificate.proven
-        if first["certification"] == Holdout.name and not (nested or any(draws.values())):
+        if rule.name == "auto" and seed is None and first["certification"] == Holdout.name:
             return rule_of(self.study, first["classifier"])
         drawn = randbits(63) if seed is None else integer("seed", seed, least=0, most=MOST_SEED)
-        splits = self._drawn_claims(nested)[-1]["splits"] if best_prefix else ()
-        return Rule("random", drawn, splits, repeats=seed is not None)
+        splits = self._drawn_claims(rule.nested)[-1]["splits"] if rule.name == "best_prefix" else ()
+        return Rule("random", drawn, splits, repeats=seed is not None, nested=rule.nested)
 
-    def predictions(self, X: ArrayLike, rule: Rule, nested: bool = False) -> Prediction:
+    def predictions(self, X: ArrayLike, rule: Rule) -> Prediction:
         """Predict by a given rule, with member, score and share of the ensemble for each row.
 
         A rule that draws members has a seed: used for several calls, it repeats its draws in each.
         """
-        return self.classified(rows_of(X, self.task), rule, nested)
+        return self.classified(rows_of(X, self.task), rule)
 
-    def classified(self, rows: Rows, rule: Rule, nested: bool = False) -> Prediction:
+    def classified(self, rows: Rows, rule: Rule) -> Prediction:
         """Predict for rows of numbers, as ``Task.read`` makes them of columns."""
-        return rule.predict(self.models, rows, nested)
+        return rule.predict(self.models, rows)
 
-    def claim_for(self, rule: Rule, nested: bool = False) -> str:
+    def claim_for(self, rule: Rule) -> str:
         """Return one sentence that says what is proven for the predictions of a rule."""
-        of = rule.classifier(NESTED if nested else ENSEMBLE)
-        covering = [claim for claim in self.certificate.claims if _covers(claim, rule, nested)]
+        covering = [claim for claim in self.certificate.claims if _covers(claim, rule)]
         quantities = [claim for claim in covering if claim["quantity"] != ERROR]
         condition = REPEATED if rule.repeats and covering and len(rule.splits) != 1 else ""
-        return (
-            self._error_for(rule, nested, of, covering) + "".join(map(_also_proven, quantities)) + condition
-        )
+        return self._error_for(rule, covering) + "".join(map(_also_proven, quantities)) + condition
 
-    def _error_for(self, rule: Rule, nested: bool, of: str, covering: list[Claim]) -> str:
+    def _error_for(self, rule: Rule, covering: list[Claim]) -> str:
         """Say what is proven for the error of a rule, given the claims about it."""
+        of = rule.classifier()
         errors = [claim for claim in covering if claim["quantity"] == ERROR]
         if errors:
             return self._proven(of, errors[0])
-        drawn = [claim for claim in self._drawn_claims(nested) if claim["quantity"] == ERROR]
+        drawn = [claim for claim in self._drawn_claims(rule.nested) if claim["quantity"] == ERROR]
         if rule.name == "vote" and drawn:
             return self._proven(of, drawn[0], factor=2)
         if covering:
@@ -280,7 +270,7 @@ class Result:
         if rule.name == "full":
             return f"by {of}: nothing is proven for it; ckcv run --unlabelled FILE would prove a bound"
         hint = f"; ckcv run --certify holdout --claim {rule.name} would prove a bound"
-        return f"by {of}: nothing is proven for it alone{'' if nested else hint}"
+        return f"by {of}: nothing is proven for it alone{'' if rule.nested else hint}"
 
     def referred(self, rows: Rows, rule: Rule) -> NDArray[np.bool_]:
         """Return for rows of numbers whether to refer each to a person: the model fitted on all rows differs.
@@ -381,7 +371,7 @@ class Result:
                 "without --certify holdout"
             )
         errors = [claim for claim in self.certificate.claims if claim["quantity"] == ERROR]
-        covering = [claim for claim in errors if _covers(claim, rule, nested=False)]
+        covering = [claim for claim in errors if _covers(claim, rule)]
         if not covering or rule.name == "full":
             raise InputError(
                 f"rows are referred where the model fitted on all rows differs from a rule whose error is "
@@ -389,11 +379,6 @@ class Result:
                 "the error, such as --claim refit"
             )
         return covering[0]
-
-    def _one_model(self, name: str) -> Rule:
-        if self.models.refit is None:
-            raise InputError(f"this run has no model {name}: it was made without --certify holdout")
-        return Rule(name)
 
     def _ensemble(self, nested: bool) -> Ensemble:
         if not nested:
@@ -403,14 +388,32 @@ class Result:
         return self.nested
 
 
-def _covers(claim: Claim, rule: Rule, nested: bool) -> bool:
+def _refuse_flags(flags: dict[str, Any]) -> None:
+    """Raise InputError if there are any, with the value of ``by`` that each is now.
+
+    Raises:
+        TypeError: one is not in ``FLAGS``.
+    """
+    if unknown := [name for name in flags if name not in FLAGS]:
+        raise TypeError(f"unexpected keyword argument {unknown[0]!r}: there are by and seed")
+    if flags:
+        now = []
+        for name, value in flags.items():
+            by = f"by={FLAGS[name].format(quoted(value))!r}"
+            now.append(
+                f"{name}={quoted(value)} is {'left out' if value is None or value is False else by} now"
+            )
+        raise InputError(f"{'; '.join(now)} (the values of by are {', '.join(BY)}, member:0 and so on)")
+
+
+def _covers(claim: Claim, rule: Rule) -> bool:
     """Return whether a claim is about the predictions of a rule."""
-    drawn = claim["classifier"] == ("nested" if nested else "random")
+    drawn = claim["classifier"] == ("nested" if rule.nested else "random")
     if rule.name == "random":
         return drawn and claim["splits"] == rule.splits
     if drawn and len(claim["splits"]) == 1:
         return rule.name == f"member:{claim['splits'][0]}"
-    return not nested and claim["classifier"] == rule.name
+    return not rule.nested and claim["classifier"] == rule.name
 
 
 def _also_proven(claim: Claim) -> str:

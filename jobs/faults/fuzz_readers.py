@@ -154,11 +154,9 @@ def read_run(calls: Calls, folder: Path) -> None:
         json.dumps(result.to_json(), allow_nan=False)
         result.summary()
         rows = np.zeros((3, len(result.task.features)))
-        for vote in (False, True):
-            result.predict(rows, vote=vote)
-            result.claim_for(result.rule(vote=vote))
-        if result.nested is not None:
-            result.predict(rows, nested=True)
+        for by in ("auto", "vote", *(["nested"] if result.nested is not None else [])):
+            result.predict(rows, by)
+            result.claim_for(result.rule(by))
     with calls.allowed():
         for difference in verify(folder).differences:
             calls.judge(difference)

@@ -129,7 +129,7 @@ def test_a_claim_from_held_out_rows_is_compared_with_the_smaller_baseline() -> N
     assert baseline_of(first, (learning, held | {"error": learning["error"]}))["on"] == "held-out rows"
     assert result.baseline == learning["error"] < held["error"]
     assert f"wrong on {nearest(learning['error'])} of the learning rows" in result.claim_for(result.rule())
-    drawn = result.claim_for(result.rule(all_members=True))
+    drawn = result.claim_for(result.rule(by="random"))
     assert f"wrong on {nearest(learning['error'])} of the learning rows" in drawn
     shown = [line for line in result.summary().splitlines() if line.startswith("baseline")]
     assert [line.endswith("held-out rows)") for line in shown] == [False, True]
@@ -140,7 +140,7 @@ def test_noise_proves_no_more_than_the_constant() -> None:
     result = run(SMALL, noise(90, rare=40, seed=2))
     assert not any(claim["bound"] < result.baseline for claim in result.certificate.claims)
     assert result.claim_for(result.rule()).endswith("so this says nothing beyond it")
-    assert result.claim_for(result.rule(vote=True)).endswith("so this says nothing beyond it")
+    assert result.claim_for(result.rule(by="vote")).endswith("so this says nothing beyond it")
 
 
 def test_a_bound_equal_to_the_baseline_says_nothing() -> None:

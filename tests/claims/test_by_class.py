@@ -350,15 +350,15 @@ def test_nested_claims_are_the_means_for_rows_of_a_class_in_each_outer_set():
 def test_all_nested_claims_are_read_at_the_best_prefix_of_the_first(claim):
     result = nested_run(claim, outer_splits=5, seed=3)
     made = [c for c in result.certificate.claims if c["certification"] == "nested"]
-    closest = result.rule(nested=True, best_prefix=True)
-    assert made[0]["splits"] == result.rule(nested=True).splits == ()
+    closest = result.rule(by="nested:best_prefix")
+    assert made[0]["splits"] == result.rule(by="nested").splits == ()
     assert {c["splits"] for c in made} == {closest.splits, ()}
     each = [[c["splits"] for c in made if (c["quantity"], c["label"]) == key] for key in quantities(made)]
     assert all(one == each[0] for one in each)
     first = [c["bound"] for c in made if (c["quantity"], c["label"]) == quantities(made)[0]]
     assert first[-1] == min(first)
-    for rule in (result.rule(nested=True), closest):
-        told = result.claim_for(rule, nested=True)
+    for rule in (result.rule(by="nested"), closest):
+        told = result.claim_for(rule)
         for one in made:
             if one["splits"] == rule.splits and one["quantity"] != "error":
                 assert limit(one) in told

@@ -46,13 +46,13 @@ def test_unlabelled_rows_certify_the_model_on_all_rows_by_how_often_it_differs()
     held, unlabelled = result.problem.held_rows(), result.problem.all_rows.unlabelled
     assert held is not None
     assert unlabelled is not None
-    wrong = int(np.sum(result.predict(held.X, refit=True) != result.task.labelled(held.y)))
-    differ = int(np.sum(result.predict(unlabelled, refit=True) != result.predict(unlabelled, full=True)))
+    wrong = int(np.sum(result.predict(held.X, by="refit") != result.task.labelled(held.y)))
+    differ = int(np.sum(result.predict(unlabelled, by="refit") != result.predict(unlabelled, by="full")))
     assert 0 < differ < 300
     bound = clopper_pearson(wrong, len(held.y), 0.04) + clopper_pearson(differ, 300, 0.01)
     assert full["bound"] == pytest.approx(bound, rel=1e-12)
     assert f"{differ} of 300 unlabelled rows" in full["statement"]
-    assert "(holdout)" in result.claim_for(result.rule(full=True))
+    assert "(holdout)" in result.claim_for(result.rule(by="full"))
 
 
 def test_the_model_on_all_rows_is_fitted_on_all_rows() -> None:
@@ -136,7 +136,7 @@ def test_rows_are_referred_where_the_two_models_differ() -> None:
     X = blobs(400, seed=3, shift=0.7).X
     rule = result.rule()
     referred = result.referred(X, rule)
-    differ = result.predict(X) != result.predict(X, full=True)
+    differ = result.predict(X) != result.predict(X, by="full")
     assert np.array_equal(referred, differ)
     assert referred.any()
     said = result.claim_for_referral(rule)
@@ -151,16 +151,16 @@ def test_a_fixed_classifier_errs_and_is_not_referred_at_most_as_often_as_it_errs
 
 
 @pytest.mark.parametrize(
-    ("options", "said"),
+    ("by", "said"),
     [
-        ({"full": True}, "that of the model fitted on all rows is not"),
-        ({"member": 1}, "that of the member of .* is not"),
+        ("full", "that of the model fitted on all rows is not"),
+        ("member:1", "that of the member of .* is not"),
     ],
 )
-def test_only_a_certified_rule_refers(options: dict, said: str) -> None:
+def test_only_a_certified_rule_refers(by: str, said: str) -> None:
     result = run_job(Job(HELD, blobs(60)), SERIAL)
     with pytest.raises(InputError, match=said):
-        result.referred(blobs(10).X, result.rule(**options))
+        result.referred(blobs(10).X, result.rule(by))
 
 
 def test_without_held_out_rows_nothing_is_referred() -> None:

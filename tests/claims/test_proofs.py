@@ -164,7 +164,7 @@ def test_claims_count_errors_on_the_held_out_rows_and_share_delta():
         "vote": np.where((votes == 1).sum(axis=0) * 2 > 5, 1, 0) != y,
         "member:1": votes[1] != y,
         "keyed": result.predictions(X, rule_of(study, "keyed")).label != y,
-        "refit": result.predict(X, refit=True) != task.labelled(y),
+        "refit": result.predict(X, by="refit") != task.labelled(y),
     }
     claims = {
         claim["classifier"]: claim
@@ -225,7 +225,7 @@ def test_nested_selection_is_a_study_of_its_own_and_its_claim_the_safe_mean(shar
         assert prefix["bound"] < claim["bound"]
     plain = run(SMALL.replace(k=(3, 4, 5)), task).certificate
     assert result.certificate.claims[-1] == plain.claims[-1]
-    assert len(result.predict(task.X[:4], nested=True)) == 4
+    assert len(result.predict(task.X[:4], by="nested")) == 4
 
 
 @pytest.mark.parametrize("after", [0, 3, 12])
@@ -239,4 +239,4 @@ def test_a_nested_run_stops_when_asked_and_goes_on_later(tmp_path, after):
 
 def test_there_is_no_nested_ensemble_where_none_was_asked_for():
     with pytest.raises(InputError, match="--certify nested"):
-        run(SMALL, blobs(60)).predict(np.zeros((1, 2)), nested=True)
+        run(SMALL, blobs(60)).predict(np.zeros((1, 2)), by="nested")

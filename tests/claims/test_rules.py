@@ -6,8 +6,7 @@ from claimed import NESTED, SMALL, run
 from conftest import blobs
 
 from ckcv_ray.claims.percent import at_most
-from ckcv_ray.claims.rules import ENSEMBLE, Rule
-from ckcv_ray.claims.rules import NESTED as NAMED
+from ckcv_ray.claims.rules import BY, Rule, parse_rule
 from ckcv_ray.core.bounds import clopper_pearson
 from ckcv_ray.errors import InputError
 
@@ -18,14 +17,14 @@ def test_predictions_are_told_with_the_claim_that_covers_them():
     nested = run(NESTED, blobs(60))
     percent = f"at most {at_most(occam.certificate.proven['bound'])} "
     assert percent in occam.claim_for(occam.rule())
-    assert "twice the bound for a member drawn independently" in occam.claim_for(occam.rule(vote=True))
+    assert "twice the bound for a member drawn independently" in occam.claim_for(occam.rule(by="vote"))
     vote, random, *_ = held.certificate.claims
-    assert f"at most {at_most(vote['bound'])} " in held.claim_for(held.rule(vote=True))
-    assert "(holdout; the vote: " in held.claim_for(held.rule(vote=True))
-    assert held.rule() == held.rule(vote=True)
+    assert f"at most {at_most(vote['bound'])} " in held.claim_for(held.rule(by="vote"))
+    assert "(holdout; the vote: " in held.claim_for(held.rule(by="vote"))
+    assert held.rule() == held.rule(by="vote")
     assert f"at most {at_most(random['bound'])} " in held.claim_for(held.rule(seed=1))
     assert "(occam; all members: " in held.claim_for(held.rule(seed=1))
-    inside = nested.claim_for(nested.rule(nested=True), nested=True)
+    inside = nested.claim_for(nested.rule(by="nested"))
     assert f"at most {at_most(nested.certificate.proven['bound'])} " in inside
     assert "(nested; all members: " in inside
     assert "(occam; all members: " in nested.claim_for(nested.rule())
@@ -34,23 +33,23 @@ def test_predictions_are_told_with_the_claim_that_covers_them():
 def test_nothing_is_said_to_be_proven_of_a_single_member_that_no_rows_judged():
     """What would prove something is named for F*, and for the nested ensemble there is nothing to name."""
     nested, held = run(NESTED, blobs(60)), run(SMALL.replace(certify="holdout", claim="member:1"), blobs(60))
-    told = nested.claim_for(nested.rule(member=2))
+    told = nested.claim_for(nested.rule(by="member:2"))
     assert "nothing is proven for it alone" in told
     assert "--certify holdout --claim member:2" in told
-    inside = nested.claim_for(nested.rule(nested=True, member=2), nested=True)
+    inside = nested.claim_for(nested.rule(by="nested:member:2"))
     assert inside.endswith("nothing is proven for it alone")
     proven = held.certificate.proven
     assert proven["classifier"] == "member:1"
-    assert f"at most {at_most(proven['bound'])} " in held.claim_for(held.rule(member=1))
-    assert "nothing is proven for it alone" in held.claim_for(held.rule(member=2))
+    assert f"at most {at_most(proven['bound'])} " in held.claim_for(held.rule(by="member:1"))
+    assert "nothing is proven for it alone" in held.claim_for(held.rule(by="member:2"))
 
 
 def test_a_prefix_of_one_split_covers_its_member() -> None:
     nested = run(NESTED, blobs(60))
     assert nested.certificate.claims[1]["splits"] == (0,)
-    drawn, member = nested.rule(nested=True, best_prefix=True), nested.rule(nested=True, member=0)
-    assert nested.claim_for(drawn, nested=True) == nested.claim_for(member, nested=True)
-    assert "nothing is proven" in nested.claim_for(nested.rule(nested=True, member=1), nested=True)
+    drawn, member = nested.rule(by="nested:best_prefix"), nested.rule(by="nested:member:0")
+    assert nested.claim_for(drawn) == nested.claim_for(member)
+    assert "nothing is proven" in nested.claim_for(nested.rule(by="nested:member:1"))
 
 
 def test_predict_applies_the_rule_that_the_held_out_rows_judged():
@@ -63,13 +62,13 @@ def test_predict_applies_the_rule_that_the_held_out_rows_judged():
     assert "(by a hash of its values)" in keyed["statement"]
     assert "with probability 95 % (holdout; the members drawn: " in held.claim_for(held.rule())
     assert len(set(held.predictions(np.zeros((50, 2)), held.rule()).member.tolist())) == 1
-    afresh = held.rule(seed=4, all_members=True)
+    afresh = held.rule(by="random", seed=4)
     assert afresh == Rule("random", 4, repeats=True)
     assert afresh.classifier() in occam["statement"]
     assert "(occam; all members: " in held.claim_for(afresh)
     once = "this is about one call with a seed: other calls with it repeat its draws"
     assert held.claim_for(afresh).endswith(once)
-    assert once not in held.claim_for(held.rule(all_members=True)) + held.claim_for(held.rule())
+    assert once not in held.claim_for(held.rule(by="random")) + held.claim_for(held.rule())
     assert len(set(held.predictions(np.zeros((50, 2)), afresh).member.tolist())) > 1
 
 
@@ -93,36 +92,55 @@ def test_one_model_is_certified_by_the_rows_held_out_and_predicts() -> None:
     assert np.isnan(predicted.share).all()
 
 
-def test_one_model_needs_rows_held_out_and_excludes_other_rules() -> None:
+def test_one_model_needs_rows_held_out_and_draws_nothing() -> None:
     with pytest.raises(InputError, match="no model refit: it was made without --certify holdout"):
-        run(SMALL, blobs(60)).rule(refit=True)
+        run(SMALL, blobs(60)).rule(by="refit")
     held = run(SMALL.replace(certify="holdout"), blobs(60))
-    draws = ({"seed": 1}, {"all_members": True}, {"best_prefix": True})
-    for options in ({"vote": True}, {"member": 0}, {"full": True}, *draws):
-        with pytest.raises(InputError, match="exclude each other"):
-            held.rule(refit=True, **options)
-    assert "nothing is proven for it" in held.claim_for(held.rule(full=True))
+    for by in ("refit", "full", "vote", "member:0"):
+        with pytest.raises(InputError, match=f"seed and {by} exclude each other"):
+            held.rule(by, seed=1)
+    assert "nothing is proven for it" in held.claim_for(held.rule(by="full"))
+
+
+def test_a_value_of_by_names_one_rule_and_nothing_else_does() -> None:
+    assert len({parse_rule(by) for by in BY}) == len(BY)
+    for by, rule in BY.items():
+        assert rule.nested == by.startswith("nested")
+        assert by in ("nested", "nested:" * rule.nested + rule.name)
+    assert parse_rule("member:7") == parse_rule("member:07") == Rule("member:7")
+    assert parse_rule("nested:member:7") == Rule("member:7", nested=True)
+    wrong = (
+        "Vote,vote ,keyed,member,member:,member:-1,member:1.0,member:N,member:7:nested,,nested:,nested:auto"
+    )
+    for by in f"{wrong},nested:random,nested:full,nested:nested:vote".split(","):
+        with pytest.raises(InputError, match=r"is not known: choose from auto, vote, .*nested:member:0"):
+            parse_rule(by)
+    for by in (None, True, 7, ["vote"], Rule("vote")):
+        with pytest.raises(InputError, match="is not known: choose from auto"):
+            parse_rule(by)
 
 
 def test_by_default_all_members_are_drawn_from_and_those_of_the_closest_claim_on_request():
     """The first claim is about what predict does, and never below the error of what it is about."""
-    for result, nested in ((run(SMALL, blobs(60)), False), (run(NESTED, blobs(60)), True)):
-        name = "nested" if nested else "random"
+    cases = (
+        (run(SMALL, blobs(60)), "random", "best_prefix"),
+        (run(NESTED, blobs(60)), "nested", "nested:best_prefix"),
+    )
+    for result, name, among in cases:
         first, closest = [c for c in result.certificate.claims if c["classifier"] == name]
-        rules = [result.rule(nested=nested), result.rule(nested=nested, best_prefix=True)]
+        rules = [result.rule(by) for by in (name, among)]
         assert result.certificate.proven == first
         assert first["bound"] > closest["bound"]
         for rule, claim in zip(rules, (first, closest), strict=True):
             assert rule.splits == claim["splits"]
-            drawn = set(result.predictions(np.zeros((200, 2)), rule, nested).member.tolist())
+            drawn = set(result.predictions(np.zeros((200, 2)), rule).member.tolist())
             assert drawn <= set(claim["splits"] or range(5))
-            assert rule.classifier(NAMED if nested else ENSEMBLE) in claim["statement"]
+            assert rule.classifier() in claim["statement"]
             assert claim["errors"] / claim["rows"] <= claim["bound"]
-            told = result.claim_for(rule, nested)
+            told = result.claim_for(rule)
             assert f"at most {at_most(claim['bound'])} " in told
             assert f"{claim['errors']:,} of {claim['rows']:,} scored rows wrong" in told
         assert (rules[0].splits, len(drawn)) == ((), len(closest["splits"]))
-        assert result.rule(nested=nested, all_members=True).splits == ()
 
 
 def test_a_claim_has_the_count_of_what_it_is_about():
@@ -152,13 +170,12 @@ def test_a_claim_has_the_count_of_what_it_is_about():
 
 def test_predictions_without_a_certified_key_are_drawn_afresh_and_repeated_by_their_seed():
     task = blobs(60)
-    for result, nested in ((run(SMALL, task), False), (run(NESTED, task), True)):
-        one, other = (result.rule(nested=nested, all_members=True) for _ in range(2))
+    for result, by in ((run(SMALL, task), "random"), (run(NESTED, task), "nested")):
+        one, other = (result.rule(by) for _ in range(2))
         assert one.name == other.name == "random"
         assert one.seed != other.seed
         X = np.zeros((200, 2))
-        members = result.predictions(X, one, nested).member.tolist()
-        repeated = result.rule(seed=one.seed, nested=nested, all_members=True)
-        again = result.predictions(X, repeated, nested)
+        members = result.predictions(X, one).member.tolist()
+        again = result.predictions(X, result.rule(by, seed=one.seed))
         assert members == again.member.tolist()
-        assert members != result.predictions(X, other, nested).member.tolist()
+        assert members != result.predictions(X, other).member.tolist()

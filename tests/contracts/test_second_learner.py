@@ -189,16 +189,16 @@ def test_every_rule_predicts_original_labels(finished: Path) -> None:
     labels = np.array([m.model.predict(X).label for m in result.ensemble.members])
     votes = np.stack([np.sum(labels == c, axis=0) for c in range(3)])
     named = np.array(result.certificate.labels)
-    assert np.array_equal(result.predict(X, vote=True), named[np.argmax(votes, axis=0)])
+    assert np.array_equal(result.predict(X, by="vote"), named[np.argmax(votes, axis=0)])
     for i in range(len(labels)):
-        assert np.array_equal(result.predict(X, member=i), named[labels[i]])
+        assert np.array_equal(result.predict(X, by=f"member:{i}"), named[labels[i]])
     drawn = result.predictions(X, result.rule(seed=5))
     assert np.array_equal(drawn.label, labels[drawn.member, np.arange(20)])
     assert np.array_equal(result.predict(X, seed=5), named[drawn.label])
     assert set(result.predict(X)) <= set(NAMES)
     if result.nested is not None:
         nested = [m.model.predict(X).label for m in result.nested.members]
-        assert np.array_equal(result.predict(X, nested=True, member=1), named[nested[1]])
+        assert np.array_equal(result.predict(X, by="nested:member:1"), named[nested[1]])
 
 
 def test_the_certified_classifier_is_the_one_that_predicts(tmp_path: Path) -> None:
@@ -212,8 +212,8 @@ def test_the_certified_classifier_is_the_one_that_predicts(tmp_path: Path) -> No
         "member:1",
         "random",
     ]
-    for claim, rule in ((keyed, {}), (vote, {"vote": True}), (one, {"member": 1})):
-        wrong = int(np.sum(result.predict(held.X, **rule) != TASK.labelled(held.y)))
+    for claim, by in ((keyed, "auto"), (vote, "vote"), (one, "member:1")):
+        wrong = int(np.sum(result.predict(held.X, by) != TASK.labelled(held.y)))
         assert claim["bound"] == clopper_pearson(wrong, len(held.y), 0.05 / 3)
 
 
@@ -387,7 +387,7 @@ def test_a_model_that_predicts_an_unknown_class_far_away_is_refused(out: Path) -
     forged(out, far)
     assert "model of split 0: it is not the model fitted to its training rows" in verify(out).differences
     result, far_away = load_run(out), np.full((2, 4), 90.0)
-    for rule in ({"member": 0}, {"vote": True}, {"seed": 1}):
+    for rule in ({"by": "member:0"}, {"by": "vote"}, {"seed": 1}):
         with pytest.raises(RunError, match="split 0 predicts class number 7, but there are 3 classes"):
             result.predict(far_away, **rule)
     assert set(result.predict(TASK.X)) <= set(NAMES)
@@ -500,7 +500,7 @@ def test_the_command_line_knows_an_installed_learner(tmp_path: Path) -> None:
     ckcv("verify", str(out), "--refit", "--backend", "serial")
     ckcv("predict", str(out), str(table), "--vote", "--out", str(tmp_path / "predicted.csv"))
     predicted = csv.read_csv(tmp_path / "predicted.csv")["prediction"]
-    assert predicted.equals(pa.chunked_array([load_run(out).predict(TASK.X, vote=True).tolist()]))
+    assert predicted.equals(pa.chunked_array([load_run(out).predict(TASK.X, by="vote").tolist()]))
     ckcv("report", str(out))
     assert (out / "report.html").exists()
 

@@ -1,8 +1,10 @@
 """Numbers by class label: one canonical text for every way to write them."""
 
+import csv
+
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ckcv_ray.core.by_label import canonical, of_classes, read
@@ -20,6 +22,27 @@ def test_any_labels_in_any_order_come_back(given_numbers, random):
     assert text == canonical("w", given_numbers) == canonical("w", text)
     assert read(text) == {label: float(f"{value:.12g}") for label, value in given_numbers.items()}
     assert of_classes("w", text, sorted(given_numbers)) == [read(text)[one] for one in sorted(given_numbers)]
+
+
+def read_csv(text: str) -> dict[str, float] | None:
+    """Numbers by label as the csv module understands the text; None if it does not."""
+    try:
+        cells = [cell.rpartition("=") for cell in next(csv.reader([text], strict=True), [])]
+        numbers = [(label, float(number)) for label, _, number in cells]
+    except (csv.Error, ValueError):
+        return None
+    return dict(numbers) if all(label for label, _ in numbers) else None
+
+
+@given(st.lists(st.sampled_from(['"', '""', '"a=1"', '"a,b=1"', "a=1", "b=2", "=", "=3", ",", "é", "x"])))
+@settings(derandomize=True, max_examples=2_000)
+def test_without_blanks_and_line_breaks_a_text_means_what_it_means_in_csv(pieces):
+    text, known = "".join(pieces), read_csv("".join(pieces))
+    if known is not None:
+        assert read(text) == known
+    else:
+        with pytest.raises(InputError, match="expected LABEL=NUMBER"):
+            read(text)
 
 
 @pytest.mark.parametrize(

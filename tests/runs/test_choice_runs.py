@@ -264,8 +264,8 @@ def test_a_nested_ensemble_may_mix_learners(tmp_path: Path) -> None:
         assert verify(tmp_path / str(seed)).differences == []
         X = result.task.X[:5]
         assert np.array_equal(
-            result.predict(X, nested=True, vote=True),
-            load_run(tmp_path / str(seed)).predict(X, nested=True, vote=True),
+            result.predict(X, by="nested:vote"),
+            load_run(tmp_path / str(seed)).predict(X, by="nested:vote"),
         )
         found.add(len(labels))
     assert max(found) > 1

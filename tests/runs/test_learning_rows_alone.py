@@ -148,11 +148,11 @@ def test_a_gap_in_one_row_held_out_is_filled_and_changes_no_model():
 def test_a_new_row_with_a_gap_is_judged_as_those_held_out_were_and_refused_if_no_row_had_one():
     X, gapped, y, held = one_gap()
     other = run(GAPPED, Task.of(gapped, y))
-    (expected,) = other.predict([other.problem.held_rows().X[0]], refit=True)
-    (found,) = other.predict([gapped[held[0]]], refit=True)
+    (expected,) = other.predict([other.problem.held_rows().X[0]], by="refit")
+    (found,) = other.predict([gapped[held[0]]], by="refit")
     assert found == expected
     with pytest.raises(InputError, match="empty cell"):
-        run(GAPPED, Task.of(X, y)).predict([gapped[held[0]]], refit=True)
+        run(GAPPED, Task.of(X, y)).predict([gapped[held[0]]], by="refit")
 
 
 @pytest.mark.parametrize("fill", ["mean", "most_frequent"])
@@ -194,9 +194,9 @@ def test_a_folder_whose_held_out_rows_differ_from_the_others_is_read_and_verifie
     assert loaded.problem.run_id == result.run_id
     assert [claim["classifier"] for claim in loaded.certificate.claims if claim["classifier"] == "full"]
     assert not verify(tmp_path / "run", refit=1.0, test=test, execution=SERIAL).differences
-    for rule in ({"refit": True}, {"full": True}, {"vote": True}):
+    for by in ("refit", "full", "vote"):
         X = other.drop_columns("y")
-        assert np.array_equal(loaded.predict(X, **rule), result.predict(X, **rule))
+        assert np.array_equal(loaded.predict(X, by), result.predict(X, by))
 
 
 def test_a_folder_of_an_earlier_version_is_refused_if_its_held_out_rows_decided_something(

@@ -174,12 +174,12 @@ def test_columns_of_a_frame_are_matched_by_name(result: Result) -> None:
 
 def test_predictions_carry_member_score_and_share(result: Result) -> None:
     X = blobs(30, seed=4).X
-    found = result.predictions(X, result.rule(member=2))
+    found = result.predictions(X, result.rule(by="member:2"))
     assert set(found.member.tolist()) == {2}
     member = result.ensemble.members[2].model
     assert found.score.tolist() == member.decision(X).tolist()
     votes = np.array([m.model.predict(X).label for m in result.ensemble.members])
     assert found.share.tolist() == np.mean(votes == found.label, axis=0).tolist()
-    vote = result.predictions(X, result.rule(vote=True))
+    vote = result.predictions(X, result.rule(by="vote"))
     assert set(vote.member.tolist()) == {-1}
     assert np.all(vote.share >= 0.5)
