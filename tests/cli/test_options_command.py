@@ -144,7 +144,6 @@ def test_the_options_of_today_are_all_there(parameters: dict[str, Any]) -> None:
         "test",
         "unlabelled",
         "group",
-        "ida_file",
         "categorical",
         "numeric",
         "date",

@@ -354,7 +354,7 @@ def test_balanced_weights_are_those_of_the_training_rows_alone():
 @pytest.mark.parametrize("name", ["heart", "thyroid", "titanic", "breast_cancer"])
 @pytest.mark.parametrize("which", ["balanced", "1=6"])
 def test_models_of_ida_sets_are_those_of_scikit_learn(solver, name, which, ida: Path):
-    task, _ = read_task(f"ida:{name}:1", ida_file=ida)
+    task, _ = read_task(f"ida:{name}:1")
     costs, gamma = (0.1, 1.0, 10.0), 0.1
     learner = GaussianSVM(costs, gamma, solver=solver, tolerance=1e-6, class_weight=which).canonical(task)
     split = complete_kfold(task.n, 4, 0, 4, 0)
