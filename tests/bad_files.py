@@ -87,9 +87,6 @@ def write_all(folder):
     (folder / "half.npz").write_bytes((folder / "half.npz").read_bytes()[:200])
     with (folder / "array.npz").open("wb") as stream:
         np.save(stream, X)
-    signs = np.array([-1, 1] * 4)
-    parts = {"x": X, "t": signs, "train": np.array([[0, 1, 2, 3, 4, 5]]), "test": np.array([[6, 7]])}
-    np.savez(folder / "ida.npz", **{f"banana/{part}": values for part, values in parts.items()})
     b = [1.0, 2, 3, 4, float("nan"), 6, 7, 8]
     parquet.write_table(pa.table({"b": b, "y": y}), folder / "nan.parquet")
     parquet.write_table(

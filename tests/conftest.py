@@ -38,6 +38,7 @@ PROCESSES = frozenset(  # folders and files whose tests start processes, compile
     [
         "cli",
         "jobs",
+        "paper",
         "test_backends",
         "test_bad_arguments",
         "test_bad_input",
@@ -57,7 +58,6 @@ PROCESSES = frozenset(  # folders and files whose tests start processes, compile
         "test_identical_bits",
         "test_machine_code",
         "test_metrics",
-        "test_named",
         "test_nested",
         "test_packaging",
         "test_page",

@@ -35,7 +35,6 @@ from ckcv_ray import (
     run_many,
     verify,
 )
-from ckcv_ray.data.ida import fetch
 from ckcv_ray.data.task import learning_task, make_test_rows
 from ckcv_ray.reports.page import page  # here: matplotlib makes folders when it is first imported
 from ckcv_ray.runs.load import replay
@@ -106,10 +105,6 @@ def bounds(*told, errors=1, m=5, **rest):
 
 def folder(call, *told, error=StoreError, **rest):
     return case(call, *told, error=error, **rest)
-
-
-def fetches(url, *told):
-    return case(lambda: fetch(url), *told)
 
 
 def changed(name, values):
@@ -242,8 +237,6 @@ CASES = BAD_STUDIES | {
     "source too long": reads(f"{LONG}.csv", LONG),
     "source a folder like a file": reads("folder.csv", "no file 'folder.csv'"),
     "generator below zero rows": reads("twonorm:-5:0", "'-5' is not a whole number"),
-    "archive a folder": reads("ida:banana:1", "IDA archive 'run'", "directory", ida_file=Path("run")),
-    "archive a number": reads("ida:banana:1", "ida_file=3", ida_file=3),
     "columns of nothing": learns("columns=None", columns=None),
     "columns an array": learns("columns=array", columns=X),
     "target not there": learns("no column 'z' for the target", "a, b, y", target="z"),
@@ -359,13 +352,6 @@ CASES = BAD_STUDIES | {
     "unfinished on a page": folder(lambda: report(Path("run")), "'run' is not finished", **UNFINISHED),
     "strange folder on a page": folder(lambda: report(Path("other")), "'other'", "not a run folder"),
     "number on a page": folder(lambda: report(3), "out=3", error=InputError),
-    # fetch
-    "address of a transfer": fetches("ftp://host/ida.mat", "url='ftp://host/ida.mat'", "https://"),
-    "address without a host": fetches("https://", "url='https://'", "begin with https:// or http://"),
-    "address without a scheme": fetches("host/ida.mat", "url='host/ida.mat'", "begin with https://"),
-    "address with an open bracket": fetches("http://[::1", "url='http://[::1'"),
-    "address of no kind": fetches(3, "url=3", "https://"),
-    "address beyond the ports": fetches("http://127.0.0.1:99999/ida.mat", "url='http://127.0.0.1:99999"),
 }  # fmt: skip
 
 

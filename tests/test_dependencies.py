@@ -35,9 +35,12 @@ MENDED = {
     "urllib3": ("2.7.0", "CVE-2026-44432"),
     "virtualenv": ("20.36.1", "CVE-2026-22702"),
 }
-PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
+PROJECT, PAPER = (
+    tomllib.loads((ROOT / file).read_text()) for file in ("pyproject.toml", "jobs/paper/pyproject.toml")
+)
 WANTED = [
     *map(Requirement, PROJECT["project"]["dependencies"]),
+    *map(Requirement, PAPER["project"]["dependencies"]),
     *(
         Requirement(wanted)
         for group in PROJECT["project"]["optional-dependencies"].values()
@@ -77,13 +80,14 @@ def test_what_is_locked_is_what_is_wanted(wanted: Requirement) -> None:
 
 
 def test_what_answers_on_a_port_or_reads_from_one_has_a_floor() -> None:
-    """Ray and pooch bring these, with floors of their own that are lower, or none."""
+    """Ray brings these, with floors of their own that are lower, or none."""
     assert {"ray", "aiohttp", "urllib3", "requests"} <= {wanted.name for wanted in WANTED}
 
 
 def test_the_package_is_built_by_what_is_locked() -> None:
     """The build back end is named exactly, and its hash is in the lock, with that of all it needs."""
     (back_end,) = map(Requirement, PROJECT["build-system"]["requires"])
+    assert PAPER["build-system"] == PROJECT["build-system"]
     (pin,) = back_end.specifier
     assert pin.operator == "=="
     assert (back_end.name, Version(pin.version)) in locked()

@@ -20,6 +20,7 @@ from ray.scripts.scripts import cli as ray_cli
 from typer.core import TyperCommand
 
 import ckcv_ray
+from ckcv_paper import __main__ as paper
 from ckcv_ray import load_run
 from ckcv_ray.cli import main as ckcv_cli
 from ckcv_ray.study import Study, read_toml
@@ -123,6 +124,8 @@ def ours(command: str) -> list[list[str]]:
             first = all("=" in before for before in words[:i]) or words[i - 1] == "--"
             if first and word in ("ckcv", "ray"):
                 found.append(words[i:])
+            elif first and words[i : i + 3] == ["python", "-m", "ckcv_paper"]:
+                found.append(words[i + 2 :])
             elif re.match(r"(\./)?jobs/\w+(\.py|/)|jobs/nightly$", word):
                 found.append(["python", *words[i:]])
     return found
@@ -132,13 +135,15 @@ def parsed(words: list[str], monkeypatch: pytest.MonkeyPatch) -> int:
     """Parse the options of a command, run nothing, and return the exit code: not 0 where one is refused."""
     monkeypatch.setattr(TyperCommand, "invoke", lambda self, context: None)
     monkeypatch.setattr(click.Command, "invoke", lambda self, context: None)
-    monkeypatch.setattr(sys, "argv", words if words[0] == "ckcv" else words[1:])
+    monkeypatch.setattr(sys, "argv", words if words[0] in ("ckcv", "ckcv_paper") else words[1:])
     monkeypatch.setattr(sys, "path", [*sys.path])
     try:
         if words[0] == "ray":
             ray_cli.main(words[1:])
         elif words[0] == "ckcv":
             ckcv_cli.main()
+        elif words[0] == "ckcv_paper":
+            paper.app()
         else:
             runpy.run_path(str(ROOT / words[1]), run_name="__main__")
     except SystemExit as end:
@@ -221,6 +226,7 @@ def test_an_option_that_is_not_known_is_found(monkeypatch: pytest.MonkeyPatch) -
         "ckcv run x.csv --out o --colour red",
         "python jobs/run_study.py x.csv --out o --colour red",
         "ray up cluster.yaml --colour red",
+        "python -m ckcv_paper fetch --colour red",
         "ray job submit --working-dir . -- python jobs/run_study.py twonorm:60:0",
     ):
         assert any(parsed(words, monkeypatch) for words in ours(command)), command

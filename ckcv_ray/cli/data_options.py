@@ -1,7 +1,6 @@
 """Options that say what is learned from: files, columns and what they are."""
 
 from csv import reader
-from pathlib import Path
 from typing import Annotated, NamedTuple
 
 import pyarrow as pa
@@ -17,16 +16,10 @@ from ckcv_ray.data.task import Task, TestRows, learning_task, make_test_rows, re
 SOURCES = (
     "File with one row per example: .csv or .tsv (also .gz, .bz2, .zst), .parquet, .feather, .xlsx, .npz "
     "(arrays X and y) or .svmlight. Or a named "
-    "set: sklearn:breast_cancer, ida:titanic:1, twonorm:400:0 (400 rows, seed 0), ringnorm:400:0, "
-    "waveform:400:0."
+    "set: sklearn:breast_cancer, twonorm:400:0 (400 rows, seed 0), ringnorm:400:0, waveform:400:0."
 )
 
 COLUMNS = "Columns"
-
-IdaFile = Annotated[
-    Path | None,
-    option("Archive with the ida: sets, .npz or .mat.", "CKCV_IDA, else the file of ckcv fetch"),
-]
 
 
 def reading_of(
@@ -66,7 +59,6 @@ class Chosen(NamedTuple):
     source: str
     group: str | None
     asked: Asked
-    ida_file: Path | None
     reading: Reading
 
     def task(self, numbers: bool = False) -> Task:
@@ -103,7 +95,6 @@ def columns_of(
             "--id", help="Column that names the rows. It is not learned from.", rich_help_panel=COLUMNS
         ),
     ] = None,
-    ida_file: IdaFile = None,
 ) -> Chosen:
     """Read columns, and which of them are what, from options.
 
@@ -111,9 +102,9 @@ def columns_of(
         InputError: the data cannot be read.
     """
     names = [name for name in (target, group, *asked.categorical) if name is not None]
-    columns = read(source, ida_file, reading, names=names)
+    columns = read(source, reading, names=names)
     left_out = [*(_names(drop) or []), *([row_id] if row_id else [])]
-    return Chosen(columns, target, _names(features), left_out, source, group, asked, ida_file, reading)
+    return Chosen(columns, target, _names(features), left_out, source, group, asked, reading)
 
 
 class Table(NamedTuple):
@@ -121,7 +112,6 @@ class Table(NamedTuple):
 
     task: Task
     test: pa.Table | None
-    ida_file: Path | None
     reading: Reading
 
 
@@ -132,7 +122,7 @@ def table_of(chosen: Chosen) -> Table:
     Raises:
         InputError: the data cannot be read or learned from.
     """
-    return Table(chosen.task(), chosen.columns.test, chosen.ida_file, chosen.reading)
+    return Table(chosen.task(), chosen.columns.test, chosen.reading)
 
 
 class Data(NamedTuple):
@@ -167,13 +157,13 @@ def data_of(
     Raises:
         InputError: the data cannot be read or learned from.
     """
-    task, rows, ida_file, reading = table
+    task, rows, reading = table
     if unlabelled:
-        others = read(unlabelled, ida_file, reading.fitting(unlabelled), raw=True)
+        others = read(unlabelled, reading.fitting(unlabelled), raw=True)
         task = task.with_unlabelled(others.learn)
         _say_unseen(task, others.learn)
     if test:
-        others = read(test, ida_file, reading.fitting(test), raw=True)
+        others = read(test, reading.fitting(test), raw=True)
         rows = others.learn if others.test is None else others.test
     data = Data(task, make_test_rows(rows, task))
     if test and rows is not None:

@@ -1,4 +1,4 @@
-"""Progress display of a run or a download: a live line on a terminal, else a plain line every ten seconds."""
+"""Progress display of what takes long: a live line on a terminal, else a plain line every ten seconds."""
 
 from math import isfinite
 from time import monotonic
@@ -8,7 +8,6 @@ from typing import Self
 from rich.console import Console
 from rich.progress import (
     BarColumn,
-    DownloadColumn,
     Progress,
     ProgressColumn,
     TextColumn,
@@ -91,33 +90,6 @@ class Display(Line):
             candidate, l_ms = progress.best
             parts.append(f"best L_MS {at_most(l_ms)} at {candidate}")
         return " | ".join(parts)
-
-
-class DownloadBar(Line):
-    """Progress line of a download; a ``fetch.Progress``.
-
-    Args:
-        console: console to print to.
-        name: name of the file.
-    """
-
-    def __init__(self, console: Console, name: str) -> None:
-        super().__init__(console, name, DownloadColumn())
-        self.name = name
-        self.total = self.done = 0
-
-    def update(self, n: int) -> None:
-        """Add ``n`` bytes; pooch counts the last chunk as if it were full."""
-        self.done = min(self.done + n, self.total or self.done + n)
-        of = f" of {self.total / 1e6:.1f}" if self.total else ""
-        self.show(self.name, f"{self.name}: {self.done / 1e6:.1f}{of} MB", self.done, self.total or None)
-
-    def reset(self) -> None:
-        """Count from zero again."""
-        self.done = 0
-
-    def close(self) -> None:
-        """Do nothing: the line is removed when the context ends."""
 
 
 def duration(seconds: float) -> str:

@@ -1,4 +1,4 @@
-"""Command line: run, plan, status, verify, predict, evaluate, report, fetch.
+"""Command line: run, plan, status, verify, predict, evaluate, report.
 
 Results go to standard output, messages to standard error. Exit codes: 0 done; 1 verification found
 differences or could not compute something, or a run could not finish; 2 bad input; 3 finished with failed
@@ -6,7 +6,6 @@ evaluations; 4 the run folder is damaged or belongs to something else; 129, 130,
 SIGHUP, Ctrl-C, SIGUSR1 and SIGTERM.
 """
 
-import signal
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -18,11 +17,9 @@ from typing import Annotated, Any
 import typer
 
 from ckcv_ray.cli import evaluate, predict, run, verify
-from ckcv_ray.cli.display import DownloadBar
 from ckcv_ray.cli.options import complete, option
 from ckcv_ray.cli.output import (
     Messages,
-    console,
     keep_results_apart,
     open_closed_streams,
     results,
@@ -31,8 +28,6 @@ from ckcv_ray.cli.output import (
 )
 from ckcv_ray.cli.run import Folder
 from ckcv_ray.cli.supervise import SupervisedError, supervise
-from ckcv_ray.data.ida import NAME as IDA_NAME
-from ckcv_ray.data.ida import fetch as fetch_archive
 from ckcv_ray.errors import CKCVError, InputError, RunError, StoreError
 from ckcv_ray.learners.foreign import EndedError, describe_end
 from ckcv_ray.learners.sklearn import trust
@@ -114,34 +109,6 @@ def contained(command: Callable[..., None]) -> Callable[..., None]:
 
 for command in (run.run, run.plan, run.status, verify.verify, predict.predict, evaluate.evaluate):
     app.command()(contained(command))
-
-
-@app.command()
-def fetch(
-    url: Annotated[
-        str | None, option("Download the same file from this URL instead.", "Zenodo, then GitHub")
-    ] = None,
-) -> None:
-    """Download the public archive of the IDA benchmark data, for sources such as ida:twonorm:37.
-
-    It holds 13 data sets in 100 realizations each (20 for image and splice), 8.9 MB, doi
-    10.5281/zenodo.18110. The file's SHA-256 is checked, the file is kept in your cache folder, and its path
-    is printed. No other command downloads anything.
-
-        ckcv fetch
-        ckcv run ida:twonorm:37 --scale none --out runs/twonorm37
-
-    Without network access, download benchmarks.mat on another computer and name it with --ida-file or
-    CKCV_IDA; both take precedence over the cache.
-    """
-    try:
-        with DownloadBar(console, IDA_NAME) as bar:
-            path = fetch_archive(url, bar)
-    except KeyboardInterrupt:
-        say("interrupted: no part of the file is kept")
-        raise typer.Exit(128 + signal.SIGINT) from None
-    say("ida: sources are read from this file, unless --ida-file or CKCV_IDA names another")
-    print(path)
 
 
 @app.command()

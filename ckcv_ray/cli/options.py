@@ -19,9 +19,9 @@ IN_JOB = "RAY_JOB_CONFIG_JSON_ENV_VAR"  # set by Ray in the processes of a job
 Given = TypeVar("Given")
 
 
-def option(text: str, default: str | None = None, panel: str | None = None) -> Any:
+def option(text: str, default: str | None = None, panel: str | None = None, hidden: bool = False) -> Any:
     """Declare an option whose default is set elsewhere and shown as ``default``."""
-    return typer.Option(help=text, show_default=default or False, rich_help_panel=panel)
+    return typer.Option(help=text, show_default=default or False, rich_help_panel=panel, hidden=hidden)
 
 
 def flag(name: str, text: str, panel: str | None = None) -> Any:

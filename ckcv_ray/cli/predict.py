@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from ckcv_ray.claims.certificate import Certificate
 from ckcv_ray.claims.percent import nearest
-from ckcv_ray.cli.data_options import SOURCES, IdaFile, reading_of
+from ckcv_ray.cli.data_options import SOURCES, reading_of
 from ckcv_ray.cli.options import flag, option, with_options
 from ckcv_ray.cli.output import WRITTEN, check_table, say, write_table
 from ckcv_ray.cli.run import Folder
@@ -144,7 +144,6 @@ def predict(
     strict: Annotated[
         bool, flag("--strict", "Refuse the whole file if a row cannot be judged, instead of marking it.")
     ] = False,
-    ida_file: IdaFile = None,
 ) -> None:
     """Classify rows with the ensemble F* of a finished run.
 
@@ -173,7 +172,7 @@ def predict(
             raise InputError(f"out={str(out)!r} is the file to predict: choose another name")
         check_table(out, RunFolder(folder))
     result = load_run(folder, allow_pickle)
-    chosen = rows_to_test_of(source, ida_file, reading)
+    chosen = rows_to_test_of(source, reading)
     if not chosen.num_rows:
         raise InputError(f"{source!r} has no rows to predict")
     kept = None if keep is None else _kept(chosen, keep)

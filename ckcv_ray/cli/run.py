@@ -100,7 +100,7 @@ def run(
 
         ckcv run patients.csv --target outcome --out runs/patients
         ckcv run patients.csv --target outcome --certify holdout --out runs/certified
-        ckcv run ida:titanic:1 --scale none --k 3,4,5,10 --out runs/titanic
+        ckcv run twonorm:400:0 --scale none --k 3,4,5,10 --out runs/twonorm
     """
     folder = check_out(out)
     if resume_until_done:

@@ -12,7 +12,6 @@ from typing import Annotated
 import pyarrow as pa
 import typer
 
-from ckcv_ray.cli.data_options import IdaFile
 from ckcv_ray.cli.display import Display
 from ckcv_ray.cli.options import execution_of, option, with_options
 from ckcv_ray.cli.output import console, say, say_environment, show
@@ -53,7 +52,6 @@ def verify(
             f"{SECONDS:g}",
         ),
     ] = SECONDS,
-    ida_file: IdaFile = None,
     as_json: JsonFlag = False,
 ) -> None:
     """Check a finished run, and report what was recomputed and what was taken on trust.
@@ -73,7 +71,7 @@ def verify(
         ckcv verify runs/patients --refit 0.1 --backend ray
     """
     signals = Signals()
-    rows = rows_to_test_of(test, ida_file) if test else None
+    rows = rows_to_test_of(test) if test else None
     if not 0 < limit < threading.TIMEOUT_MAX:
         raise InputError(f"limit={limit:g} is not a number of seconds above 0, such as 600")
     try:
@@ -123,9 +121,9 @@ def _end_after(seconds: float) -> Iterator[None]:
         timer.cancel()
 
 
-def rows_to_test_of(source: str, ida_file: Path | None, reading: Reading = AS_IT_IS) -> pa.Table:
+def rows_to_test_of(source: str, reading: Reading = AS_IT_IS) -> pa.Table:
     """Read rows to measure on, as they are written: the test rows of a named set if it has any, else all."""
-    columns = read(source, ida_file, reading, raw=True)
+    columns = read(source, reading, raw=True)
     return columns.learn if columns.test is None else columns.test
 
 

@@ -24,6 +24,7 @@ class Option:
         panel: heading that groups the option in ``--help``.
         unsaid: whether JSON leaves the default out: a study that does not use the option keeps its run_id.
         grows: whether the value may be raised in an existing run folder; it is then not part of the run_id.
+        hidden: whether ``--help`` leaves it out: there is only one value.
     """
 
     check: Callable[[str, Any], Any]
@@ -34,6 +35,7 @@ class Option:
     unsaid: bool = False
     grows: bool = False
     alone: str | None = None
+    hidden: bool = False
 
 
 def option(default: Any, option: Option) -> Any:

@@ -1,12 +1,10 @@
-"""Readers of tables as Arrow columns: CSV, Parquet, NPZ and svmlight, and the archives of the benchmarks.
+"""Readers of tables as Arrow columns: CSV, Parquet, NPZ and svmlight.
 
 Files are not trusted. The sizes that a file declares are checked against limits before memory is allocated,
 so that a small file that expands to a large one, or claims to, is refused; nothing in it is unpickled.
 """
 
 import json
-import struct
-import zlib
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from io import BytesIO
@@ -22,7 +20,6 @@ from pyarrow import parquet
 from ckcv_ray.data import feather_sizes, parquet_sizes
 from ckcv_ray.data.excel import read_excel
 from ckcv_ray.data.limits import (
-    LINE_BYTES,
     MOST_BYTES,
     MOST_CELLS,
     check_bytes,
@@ -39,7 +36,6 @@ TEXT, EXCEL = (".csv", ".tsv"), (".xlsx",)
 SUFFIXES = (*TEXT, ".parquet", ".feather", *EXCEL, ".npz", ".svmlight", ".libsvm", ".svm")
 HELD = b"held"  # metadata of a column that was not read: the type of its cells
 LONGEST_TYPE = 60
-MATLAB_HEADER, MATLAB_MATRIX, MATLAB_COMPRESSED = 128, 14, 15
 
 
 def suffix_of(path: Path) -> str:
@@ -167,22 +163,6 @@ def npz(path: Path) -> Iterator[np.lib.npyio.NpzFile]:
             for member in archive.zip.infolist():
                 check_bytes(f"{str(path)!r}: the array {member.filename!r}", member.file_size)
             yield archive
-
-
-def check_matlab_size(path: Path) -> None:
-    """Raise if a MATLAB file is not of version 5, is truncated, or expands to more than can be read."""
-    check_bytes(repr(str(path)), path.stat().st_size)
-    with path.open("rb") as file:
-        order = {b"IM": "<", b"MI": ">"}.get(file.read(MATLAB_HEADER)[-2:])
-        while order and (tag := file.read(8)):
-            kind, size = struct.unpack(f"{order}II", tag)
-            content = file.read(min(size, MOST_BYTES))
-            if len(content) < size or kind not in (MATLAB_MATRIX, MATLAB_COMPRESSED):
-                order = None
-            elif kind == MATLAB_COMPRESSED:
-                check_bytes(f"{str(path)!r}: a variable", _inflated_size(content))
-    if order is None:
-        raise ValueError("it is not a complete MATLAB file of version 5")
 
 
 def check_parquet_size(source: Path | BinaryIO, most_rows: int, most: int) -> pa.Schema:
@@ -377,14 +357,6 @@ def _svmlight(path: Path) -> pa.Table:
     if X.shape[1] > 1 and not X[:, 0].count_nonzero():  # the file numbers columns from one
         columns = columns.drop_columns(["x0"])
     return columns.replace_schema_metadata({SPARSE: b"yes"})
-
-
-def _inflated_size(content: bytes) -> int:
-    """Count the bytes that zlib data expand to, stopping once the limit is exceeded."""
-    size, stream = 0, zlib.decompressobj()
-    while size <= MOST_BYTES and (block := stream.decompress(content, LINE_BYTES)):
-        size, content = size + len(block), stream.unconsumed_tail
-    return size
 
 
 def _is_text(kind: pa.DataType) -> bool:

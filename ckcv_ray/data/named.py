@@ -1,42 +1,32 @@
-"""Named learning sets: the IDA benchmarks, Breiman's generators, and sets of scikit-learn.
+"""Named learning sets: Breiman's generators, sets of scikit-learn, and those that plug-ins read.
 
 Each has columns x0, x1, ... and y (of scikit-learn: the set's feature names and target), and test rows if the
 set defines any.
 
-The IDA benchmarks are read from an archive in one of two formats: ``.npz`` with arrays NAME/x, NAME/t,
-NAME/train and NAME/test, rows counted from 0; or ``.mat`` (see ``fetch``) with a struct NAME of these four,
-rows counted from 1.
+A plug-in is an installed package with an entry point of the group ``ckcv_ray.sources``. The name of the entry
+point is the first word of its sources, such as ``ida`` in ``ida:banana:1``; its object is a ``Reader``, which
+is imported when such a source is read, and never to open a run folder.
 
-References: Rätsch, Onoda, Müller, Machine Learning 42(3), 2001 (IDA); Breiman, "Bias, variance, and
-arcing classifiers", report 460, Statistics, Berkeley, 1996 (twonorm, ringnorm, d = 20); Breiman,
-Friedman, Olshen, Stone, "Classification and Regression Trees", 1984, section 2.6.2 (waveform, d = 21).
+References: Breiman, "Bias, variance, and arcing classifiers", report 460, Statistics, Berkeley, 1996
+(twonorm, ringnorm, d = 20); Breiman, Friedman, Olshen, Stone, "Classification and Regression Trees", 1984,
+section 2.6.2 (waveform, d = 21).
 """
 
-import sys
-from collections.abc import Callable, Iterable, Mapping
-from functools import lru_cache
-from os import environ
-from pathlib import Path
-from subprocess import PIPE, run
-from tempfile import NamedTemporaryFile
-from typing import Any, NamedTuple
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from ckcv_ray.data import ida as fetch
-from ckcv_ray.data import matlab
-from ckcv_ray.data.files import check_matlab_size, from_matrix, npz
-from ckcv_ray.data.limits import MOST_CELLS, MOST_ROWS, check_size
+from ckcv_ray.data.files import from_matrix
+from ckcv_ray.data.limits import MOST_ROWS
 from ckcv_ray.errors import InputError, raising
 
-IDA_VARIABLE = "CKCV_IDA"
-IDA_PARTS = ("x", "t", "train", "test")
-MATLAB_SECONDS = 30.0
-ONE_THREAD = {"OPENBLAS_NUM_THREADS": "1"}
 FRESH_ROWS = 20_000
-FORMS = "sklearn:NAME, ida:NAME:R, twonorm:n:seed, ringnorm:n:seed, waveform:n:seed"
+FORMS = "sklearn:NAME, twonorm:n:seed, ringnorm:n:seed, waveform:n:seed"
+INSTALLED = "ckcv_ray.sources"  # entry points under which packages list what they read
+PAPER = "ida"  # sets of the paper, which a package in this repository reads
 
 Sample = tuple[NDArray[np.float64], NDArray[np.int64]]
 
@@ -48,45 +38,51 @@ class Columns(NamedTuple):
     test: pa.Table | None
 
 
-class Benchmark(NamedTuple):
-    """One IDA set with its R realizations.
+class Reader(Protocol):
+    """What a plug-in offers: a function that reads its sets."""
 
-    Attributes:
-        x: inputs, (n, d).
-        t: labels -1 or +1, (n,).
-        train: numbers of the learning rows, counted from 0, (R, n_train).
-        test: numbers of the test rows, likewise, (R, n_test).
-    """
+    def __call__(self, source: str) -> Columns:
+        """Read the set that ``source`` names, such as ``ida:banana:1``.
 
-    x: NDArray[np.float64]
-    t: NDArray[np.int8]
-    train: NDArray[np.int64]
-    test: NDArray[np.int64]
+        Raises:
+            InputError: there is no such set, or it cannot be read.
+        """
 
 
 def is_named(source: str) -> bool:
-    """Return whether ``source`` names a set rather than a file."""
-    return source.split(":")[0] in ("sklearn", "ida", *GENERATORS)
+    """Return whether ``source`` names a set rather than a file; imports no plug-in."""
+    family, colon, _ = source.partition(":")
+    return family in ("sklearn", PAPER, *GENERATORS) or bool(colon and _find_plug_in(family))
 
 
-def load(source: str, ida_file: Path | None = None) -> Columns:
-    """Load the set that ``source`` names, such as ``ida:banana:1``.
-
-    Args:
-        source: one of ``FORMS``.
-        ida_file: the IDA archive; by default the environment's CKCV_IDA, else the fetched one.
+def load(source: str) -> Columns:
+    """Load the set that ``source`` names: one of ``FORMS``, or of a plug-in.
 
     Raises:
-        InputError: there is no such set, or the archive is missing or damaged.
+        InputError: there is no such set, or the plug-in that reads it is missing or fails.
     """
     family, *parts = source.split(":")
     if family == "sklearn" and len(parts) == 1:
         return Columns(_sklearn(parts[0]), None)
-    if family == "ida" and len(parts) == 2:
-        return _ida(parts[0], _number(parts[1], source), ida_file)
     if family in GENERATORS and len(parts) == 2:
         return _generated(family, _number(parts[0], source), _number(parts[1], source))
+    if family not in ("sklearn", *GENERATORS) and (plug_in := _find_plug_in(family)):
+        with raising(InputError, f"{plug_in.value} cannot read {source!r}"):  # which may raise anything
+            reader: Reader = plug_in.load()
+            return reader(source)
+    if family == PAPER:
+        raise InputError(
+            f"{source!r} needs the package ckcv-ray-paper, which is not installed: run "
+            "`pip install ./jobs/paper` in a clone of ckcv_ray"
+        )
     raise InputError(f"{source!r} does not name a set: the forms are {FORMS}")
+
+
+def _find_plug_in(family: str) -> Any:
+    """Return the entry point of the plug-in that reads a family of sets; None if there is none."""
+    from importlib.metadata import entry_points  # takes 40 ms, and files do not need it
+
+    return next(iter(entry_points(group=INSTALLED, name=family)), None)
 
 
 def twonorm(n: int, rng: np.random.Generator) -> Sample:
@@ -150,93 +146,6 @@ def _sklearn(name: str) -> pa.Table:
         return from_matrix(bunch.data, bunch.target, names, target="target")
     labels = np.array([str(label) for label in bunch.target_names])[bunch.target]
     return from_matrix(bunch.data, labels, names, target="target")
-
-
-def _ida(name: str, realization: int, ida_file: Path | None) -> Columns:
-    path = _ida_archive(name, ida_file)
-    with raising(InputError, f"cannot read the IDA archive {str(path)!r}"):
-        read = _ida_mat if path.suffix.lower() == ".mat" else _ida_npz
-        x, t, train, test = read(path, name)
-    if not 1 <= realization <= len(train):
-        raise InputError(
-            f"ida:{name}:{realization} is outside 1..{len(train)}, the realizations in the archive"
-        )
-    rows, others = train[realization - 1], test[realization - 1]
-    return Columns(from_matrix(x[rows], t[rows]), from_matrix(x[others], t[others]))
-
-
-def _ida_archive(name: str, ida_file: Path | None) -> Path:
-    if given := ida_file or environ.get(IDA_VARIABLE):
-        return Path(given)
-    if (fetched := fetch.cached()).is_file():
-        return fetched
-    raise InputError(
-        f"ida:{name} needs the IDA archive: `ckcv fetch` downloads it; or give --ida-file FILE, "
-        f"or set {IDA_VARIABLE}"
-    )
-
-
-def _ida_npz(path: Path, name: str) -> Benchmark:
-    with npz(path) as archive:
-        return _one_set(name, archive, first=0)
-
-
-def _ida_mat(path: Path, name: str) -> Benchmark:
-    status = path.stat()
-    return _one_set(name, _mat_arrays(path, status.st_mtime_ns, status.st_size), first=1)
-
-
-@lru_cache(maxsize=1)  # sets are read one after the other, each for all its realizations
-def _mat_arrays(path: Path, changed: int, size: int) -> dict[str, NDArray[Any]]:
-    """Read the arrays STRUCT/PART of a ``.mat`` in a separate process."""
-    check_matlab_size(path)
-    with NamedTemporaryFile(suffix=".npz") as output:
-        program = [sys.executable, "-P", matlab.__file__, str(path)]
-        done = run(program, stdout=output, stderr=PIPE, timeout=MATLAB_SECONDS, env=environ | ONE_THREAD)
-        if done.returncode:
-            lines = done.stderr.decode(errors="replace").splitlines()
-            raise ValueError(lines[-1] if lines else f"its reader ended with code {done.returncode}")
-        with npz(Path(output.name)) as archive:
-            return dict(archive)
-
-
-def _one_set(name: str, archive: Mapping[str, NDArray[Any]], first: int) -> Benchmark:
-    _check_held(name, {key.split("/")[0] for key in archive})
-    parts = {part: archive[key] for part in IDA_PARTS if (key := f"{name}/{part}") in archive}
-    return _benchmark(name, parts, first)
-
-
-def _check_held(name: str, held: Iterable[str]) -> None:
-    if name not in held:
-        raise InputError(f"ida:{name} is not in the archive: choose from {', '.join(sorted(held)) or 'none'}")
-
-
-def _benchmark(name: str, parts: Mapping[str, Any], first: int) -> Benchmark:
-    """Check the parts of a set, its rows counted from ``first``, and count them from 0."""
-    for part in IDA_PARTS:
-        if part not in parts:
-            raise ValueError(f"{name} has no {part!r}")
-        if not isinstance(parts[part], np.ndarray) or parts[part].dtype.kind not in "iuf":
-            raise ValueError(f"{part!r} of {name} is not an array of numbers")
-        if parts[part].size > MOST_CELLS // 4:
-            raise ValueError(
-                f"{part!r} of {name} has {parts[part].size:,} values: at most {MOST_CELLS // 4:,} can be read"
-            )
-    # MATLAB stores integers in the smallest type that fits, where 0 - 1 may be 255.
-    x, t, train, test = (np.asarray(parts[part], dtype=np.float64) for part in IDA_PARTS)
-    fits = x.ndim == train.ndim == test.ndim == 2 and t.shape in ((len(x),), (len(x), 1))
-    if not (fits and len(train) == len(test)):
-        shapes = ", ".join(f"{part} {parts[part].shape}" for part in IDA_PARTS)
-        raise ValueError(f"{name} has {shapes}: expected (n, d), (n,), (R, n_train), (R, n_test)")
-    check_size(f"ida:{name}", *x.shape)
-    if not np.isin(t, (-1, 1)).all():
-        raise ValueError(f"{name} has labels other than -1 and 1")
-    for rows in (train, test):
-        if not np.all((rows >= first) & (rows < first + len(x)) & (rows == np.floor(rows))):
-            raise ValueError(f"{name} has row numbers outside {first}..{first + len(x) - 1}")
-    return Benchmark(
-        x, t.ravel().astype(np.int8), train.astype(np.int64) - first, test.astype(np.int64) - first
-    )
 
 
 def _number(text: str, source: str) -> int:

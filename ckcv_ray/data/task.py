@@ -65,7 +65,7 @@ from ckcv_ray.data.schema import (
 )
 from ckcv_ray.data.text import find_alike
 from ckcv_ray.errors import InputError, counted
-from ckcv_ray.validation import as_array, as_path, expect
+from ckcv_ray.validation import as_array, expect
 
 LEAST_ROWS = 6
 Target = NDArray[Any]  # of class numbers, or of numbers to predict
@@ -358,7 +358,6 @@ class TestRows:
 
 def read(
     source: str | Path,
-    ida_file: str | Path | None = None,
     reading: Reading = AS_IT_IS,
     raw: bool = False,
     names: Collection[str] = (),
@@ -367,7 +366,6 @@ def read(
 
     Args:
         source: a file's path, or a named set such as twonorm:400:0.
-        ida_file: archive of the ``ida:`` sets.
         reading: what the file does not say about itself.
         raw: whether cells of text tables are taken as they are written: for rows that are matched to a task,
             which says what its columns hold.
@@ -378,11 +376,10 @@ def read(
         InputError: the source does not exist or cannot be read.
     """
     expect("source", source, str | Path, "a file's path or a named set such as twonorm:400:0")
-    archive = as_path("ida_file", ida_file) if ida_file is not None else None
     if named.is_named(name := str(source)):
         if given := [option for option, value in reading._asdict().items() if value is not None]:
             raise InputError(f"{given[0]} is for files, and {name!r} is a named set: leave it out")
-        return named.load(name, archive)
+        return named.load(name)
     path = Path(source)
     if suffix_of(path) not in SUFFIXES:
         raise InputError(
@@ -396,7 +393,6 @@ def read_task(
     target: str | None = None,
     features: Sequence[str] | None = None,
     drop: Sequence[str] | None = None,
-    ida_file: str | Path | None = None,
     group: str | None = None,
     asked: Asked = NOTHING_ASKED,
 ) -> tuple[Task, TestRows | None]:
@@ -405,13 +401,12 @@ def read_task(
     Args:
         source: a file's path, or a named set such as twonorm:400:0.
         target, features, drop, group, asked: as for ``learning_task``.
-        ida_file: archive of the ``ida:`` sets.
 
     Raises:
         InputError: the source cannot be read or learned from.
     """
     names = [name for name in (target, group, *asked.categorical) if name is not None]
-    columns = read(source, ida_file, names=names)
+    columns = read(source, names=names)
     task = learning_task(columns.learn, target, features, drop, str(source), group, asked)
     return task, make_test_rows(columns.test, task)
 

@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 
 ROOT = Path(__file__).resolve().parents[2]
 SCRIPT = Path(__file__).with_name("one_study.py")
+PLUG_IN = Path("jobs", "paper", "src")  # of each commit its own: it imports that commit's package
 
 
 class Compared(NamedTuple):
@@ -61,7 +62,8 @@ def timed(tree: Path, arguments: Sequence[str]) -> dict[str, Any]:
         RuntimeError: the process imported the package from elsewhere.
         CalledProcessError: the process failed.
     """
-    environment = {**os.environ, "PYTHONPATH": str(tree)}
+    path = os.pathsep.join((str(tree), str(tree / PLUG_IN)))
+    environment = {**os.environ, "PYTHONPATH": path}
     command = [sys.executable, "-P", str(SCRIPT), *arguments]
     done = subprocess.run(command, env=environment, cwd=tree, check=True, stdout=subprocess.PIPE, text=True)
     timing: dict[str, Any] = json.loads(done.stdout)

@@ -41,7 +41,7 @@ from ckcv_ray.learners.svm.kernels import complement, complement_of, gaussian, s
 from ckcv_ray.learners.svm.learner import GaussianSVM, Signs, signs
 from ckcv_ray.learners.svm.scaling import fit_scaling, standard
 from ckcv_ray.study import Problem
-from jobs.benchmarks import several_classes
+from jobs.benchmarks import libsvm, several_classes
 from jobs.benchmarks.baselines import reach
 from jobs.benchmarks.turns import Clock, in_one_step, take_turns
 
@@ -167,7 +167,7 @@ def audit(case: Case) -> Audit:
     for gamma in case.learner.gamma:
         M, K, K_score = complement(distances, gamma), gaussian(distances, gamma), gaussian(scored, gamma)
         fits = SOLVERS["newton"](complement_of(M), y, case.learner.C, 1e-3, 10**7).solutions()
-        exact = SOLVERS["libsvm"](complement_of(M), y, case.learner.C, 1e-6, 10**7).solutions()
+        exact = libsvm.path(complement_of(M), y, case.learner.C, 1e-6, 10**7).solutions()
         for C, a, b in zip(case.learner.C, fits, exact, strict=True):
             reach_a, reach_b = reach(K, y, a, C), reach(K, y, b, C)
             worst = max(worst, reach_a.violation)

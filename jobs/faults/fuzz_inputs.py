@@ -41,7 +41,7 @@ FIELDS: dict[str, Any] = {
     "bound": "safe",
     "seed": 1,
     "scale": "none",
-    "solver": "libsvm",
+    "solver": "newton",
     "tolerance": 0.01,
     "max_iter": 100,
     "report_k": [3],

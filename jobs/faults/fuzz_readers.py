@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 import ckcv_ray
+from ckcv_paper.archive import VARIABLE
 from ckcv_ray import CKCVError, RunError, Study, Task, load_run, verify
 from ckcv_ray.data.task import learning_task, make_test_rows, read
 from ckcv_ray.reports.page import page
@@ -78,13 +79,13 @@ def full(error: BaseException) -> str:
     return text if len(text) < 20_000 else f"{text[:10_000]}\n...\n{text[-10_000:]}"
 
 
-def read_table(calls: Calls, folder: Path, source: str, ida_file: Path | None = None) -> None:
+def read_table(calls: Calls, folder: Path, source: str) -> None:
     """Read columns; use them as learning set and as test set, and store them in a run folder.
 
     The cells as they are written have to be the numbers that the table as a whole was understood as.
     """
     with calls.allowed():
-        columns = read(source, ida_file).learn
+        columns = read(source).learn
         with calls.allowed(counted=False):
             make_test_rows(columns, known_task(tuple(columns.column_names)))
         for name in GROUPS & set(columns.column_names):
@@ -92,7 +93,7 @@ def read_table(calls: Calls, folder: Path, source: str, ida_file: Path | None = 
                 learning_task(columns, source=source, group=name)
         task = learning_task(columns, source=source)
         make_test_rows(columns, task)
-        again = task.read(read(source, ida_file, raw=True).learn).X
+        again = task.read(read(source, raw=True).learn).X
         if not np.array_equal(task.X, again, equal_nan=True):
             raise AssertionError(f"cells are read as {again.tolist()}, and were as {task.X.tolist()}")
         problem = Problem.of(Study(), task)
@@ -116,7 +117,8 @@ def read_file(calls: Calls, folder: Path) -> None:
 
 def read_ida(calls: Calls, folder: Path) -> None:
     """Read a named set of the IDA archive."""
-    read_table(calls, folder, "ida:toy:1", next(folder.iterdir()))
+    os.environ[VARIABLE] = str(next(folder.iterdir()))
+    read_table(calls, folder, "ida:toy:1")
 
 
 def read_study(calls: Calls, folder: Path) -> None:

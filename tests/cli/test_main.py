@@ -13,7 +13,7 @@ import ckcv_ray
 
 
 def test_help_teaches(ckcv: Command) -> None:
-    for words in ((), ("run",), ("plan",), ("status",), ("verify",), ("predict",), ("report",), ("fetch",)):
+    for words in ((), ("run",), ("plan",), ("status",), ("verify",), ("predict",), ("report",)):
         code, shown, _ = ckcv(*words, "--help")
         assert code == 0
         assert len(shown) > 200
@@ -22,7 +22,7 @@ def test_help_teaches(ckcv: Command) -> None:
             line.strip().startswith(f"{example} ") or line.strip() == example for line in shown.split("\n")
         )
     assert "log:-2:4:13" in ckcv("run", "--help")[1]
-    assert "ckcv run ida:twonorm:37" in ckcv("fetch", "--help")[1]  # some names of sets would become emoji
+    assert "ckcv run twonorm:400:0" in ckcv("run", "--help")[1]  # some names of sets would become emoji
 
 
 def test_the_package_is_the_command() -> None:

@@ -14,7 +14,7 @@ class TestGaussianSVM(LearnerContract):
 
 
 class TestGaussianSVMOfSharedDistances(LearnerContract):
-    learner = GaussianSVM(C=(0.1, 1.0, 10.0), gamma=(0.1, 1.0), scale="none", solver="libsvm")
+    learner = GaussianSVM(C=(0.1, 1.0, 10.0), gamma=(0.1, 1.0), scale="none")
     task = clouds(30, 2)
 
 
@@ -24,7 +24,7 @@ class TestGaussianSVMOfBalancedClasses(LearnerContract):
 
 
 class TestGaussianSVMOfWeightedClasses(LearnerContract):
-    learner = GaussianSVM(C=(0.1, 1.0), gamma=(0.1, 1.0), solver="libsvm", class_weight={1: 7, 0: 0.5})
+    learner = GaussianSVM(C=(0.1, 1.0), gamma=(0.1, 1.0), class_weight={1: 7, 0: 0.5})
     task = clouds(30, 2)
 
 
@@ -64,7 +64,7 @@ class TestGaussianSVMOfThreeClasses(LearnerContract):
 
 
 class TestGaussianSVMOfThreeClassesAndSharedDistances(LearnerContract):
-    learner = GaussianSVM(C=(0.1, 1.0, 10.0), gamma=(0.1, 1.0), scale="none", solver="libsvm")
+    learner = GaussianSVM(C=(0.1, 1.0, 10.0), gamma=(0.1, 1.0), scale="none")
     task = clouds(30, 3)
 
 
@@ -74,5 +74,5 @@ class TestGaussianSVMOfFourBalancedClasses(LearnerContract):
 
 
 class TestGaussianSVMOfThreeWeightedClasses(LearnerContract):
-    learner = GaussianSVM(C=(0.1, 1.0), gamma=(0.1, 1.0), solver="libsvm", class_weight={1: 7, 0: 0.5})
+    learner = GaussianSVM(C=(0.1, 1.0), gamma=(0.1, 1.0), class_weight={1: 7, 0: 0.5})
     task = clouds(30, 3)

@@ -1,29 +1,27 @@
-"""Named sets: the generators against their published definitions, the IDA rows against the archives.
+"""Named sets: the generators against their published definitions, and plug-ins, which read sets of their own.
 
 Tolerances of the simulations: every statistic below is asymptotically normal and is compared in units of its
 own standard deviation; |z| > LIMIT = 6 has probability 2e-9, and no test looks at more than 1000 of them.
 The seeds are fixed, so the tests are deterministic.
 """
 
-import base64
-import subprocess
-import sys
-import zlib
+import importlib.metadata
+import json
+from importlib.metadata import EntryPoint, EntryPoints
 from math import sqrt
 
 import numpy as np
 import pytest
-from scipy.io import savemat
+from pyarrow import csv
 from scipy.stats import norm
 
+from ckcv_ray import Execution, Job, Study, load_run
 from ckcv_ray.core.measures import Kind
-from ckcv_ray.data import ida as fetch
-from ckcv_ray.data import named as datasets
-from ckcv_ray.data.files import from_matrix
-from ckcv_ray.data.named import GENERATORS, is_named, load
-from ckcv_ray.data.schema import class_numbers
-from ckcv_ray.data.task import learning_task
+from ckcv_ray.data.files import Reading, from_matrix
+from ckcv_ray.data.named import GENERATORS, Columns, is_named, load
+from ckcv_ray.data.task import learning_task, read, read_task
 from ckcv_ray.errors import InputError
+from ckcv_ray.runs.run import run_job
 
 LIMIT = 6.0
 ROWS = 20_000
@@ -194,6 +192,17 @@ def test_a_generated_set_is_a_learning_set(name):
 # Names
 
 
+@pytest.fixture
+def plug_ins(monkeypatch):
+    """Have other packages installed than there are: by the first word of their sources, what reads them."""
+
+    def install(**readers):
+        points = EntryPoints(EntryPoint(name, value, "ckcv_ray.sources") for name, value in readers.items())
+        monkeypatch.setattr(importlib.metadata, "entry_points", points.select)
+
+    return install
+
+
 @pytest.mark.parametrize(
     "source", ["sklearn:wine", "ida:banana:1", "twonorm:9:0", "ringnorm:", "waveform", "sklearn", "ida"]
 )
@@ -212,26 +221,27 @@ def test_what_does_not_name_a_set(source):
     "source",
     [
         *("sklearn", "sklearn:", "sklearn:nothing", "sklearn:iris:1"),
-        *("ida", "ida:banana", "ida:banana:x", "ida:banana:-1", "ida:banana:1:1", "ida:banana:1.0"),
+        *("ida", "ida:banana:1", "heart", "heart:1"),
         *("twonorm", "twonorm:", "twonorm:400", "twonorm:400:0:0", "twonorm:x:0", "twonorm:400:x"),
         *("ringnorm:400:-1", "ringnorm:-400:0", "ringnorm:4e2:0", "ringnorm: 400:0", "ringnorm::"),
         *("waveform:5:0", "waveform:0:0", "waveform:99999999999999999999:0", "waveform:10000001:0"),
     ],
 )
-def test_a_name_that_does_not_parse_is_refused(source, cache):
+def test_a_name_that_does_not_parse_is_refused(source, plug_ins):
+    plug_ins()
     with pytest.raises(InputError) as refused:
         load(source)
     told = str(refused.value)
     assert source.split(":")[0] in told
     assert any(
-        way in told for way in ("the forms are", "choose from", "outside 6..", "needs the IDA archive")
+        way in told for way in ("the forms are", "choose from", "outside 6..", "pip install ./jobs/paper")
     )
 
 
 def test_the_forms_are_shown():
     with pytest.raises(InputError) as refused:
         load("twonorm:400")
-    assert all(form in str(refused.value) for form in ("sklearn:NAME", "ida:NAME:R", "waveform:n:seed"))
+    assert all(form in str(refused.value) for form in ("sklearn:NAME", "waveform:n:seed"))
 
 
 def test_an_unknown_set_of_sklearn_is_answered_with_those_there_are():
@@ -268,326 +278,90 @@ def test_from_matrix_names_columns():
     assert named["b"].to_pylist() == [1.0, 3.0, 5.0]
 
 
-# The IDA archive, in both forms
+# Plug-ins
 
 
-BOTH = pytest.mark.parametrize("form", [".npz", ".mat"])
+def read_letters(source):
+    """A plug-in: four rows of a column for each letter after the colon."""
+    letters = source.partition(":")[2]
+    if not letters:
+        raise InputError(f"{source!r} has no letters")
+    rows = from_matrix(np.arange(4.0 * len(letters)).reshape(4, -1), np.array([0, 1, 0, 1]), list(letters))
+    return Columns(rows, rows[:1])
 
 
-def tiny():
-    """One set with two realizations, in the form of the real ones."""
-    return {
-        "x": np.arange(20.0).reshape(10, 2),
-        "t": np.array([-1, 1] * 5, dtype=np.int8),
-        "train": np.array([[6, 0, 1, 2, 3, 7], [9, 8, 7, 6, 5, 4]], dtype=np.int32),
-        "test": np.array([[4, 5, 8, 9], [0, 1, 2, 3]], dtype=np.int32),
-    }
+def read_badly(source):
+    raise KeyError("a fault of the plug-in")
 
 
-def as_matlab(parts):
-    """Labels in a column, rows counted from 1."""
-    rows = {part: values + 1 for part, values in parts.items() if part in ("train", "test")}
-    return parts | rows | {"t": parts["t"][:, None]}
+HERE = f"{__name__}:read_letters"
 
 
-def archive(path, sets, **options):
-    """Sets of parts with rows counted from 0, in the form that the suffix names."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    if path.suffix == ".npz":
-        np.savez(path, **{f"{name}/{part}": sets[name][part] for name in sets for part in sets[name]})
-    else:
-        names = np.array(sorted(sets), dtype=object)
-        savemat(path, {"benchmarks": names} | {n: as_matlab(parts) for n, parts in sets.items()}, **options)
-    return path
+def test_a_plug_in_reads_what_begins_with_its_name(plug_ins):
+    plug_ins(letters=HERE)
+    assert is_named("letters:ab")
+    columns, test = read("letters:ab")
+    assert columns.column_names == ["a", "b", "y"]
+    assert test.num_rows == 1
+    with pytest.raises(InputError, match="'letters:' has no letters"):
+        read("letters:")
+    with pytest.raises(InputError, match="separator is for files, and 'letters:ab' is a named set"):
+        read("letters:ab", Reading(separator=";"))
 
 
-@BOTH
-def test_realizations_count_from_1_and_rows_keep_their_order(tmp_path, monkeypatch, form):
-    file = archive(tmp_path / f"ida{form}", {"tiny": tiny()})
-    monkeypatch.setenv("CKCV_IDA", str(file))
-    learn, test = load("ida:tiny:1")
-    assert learn["x0"].to_pylist() == [12, 0, 2, 4, 6, 14]
-    assert learn["y"].to_pylist() == [-1, -1, 1, -1, 1, 1]
-    assert test["x1"].to_pylist() == [9, 11, 17, 19]
-    assert load("ida:tiny:2").learn["x0"].to_pylist() == [18, 16, 14, 12, 10, 8]
-    assert learn.equals(load("ida:tiny:1", file).learn)
+def test_a_plug_in_changes_nothing_of_the_sets_of_the_package(plug_ins):
+    plug_ins(sklearn=HERE, twonorm=HERE, letters=HERE)
+    assert load("sklearn:iris").learn.num_columns == 5
+    assert load("twonorm:9:0").learn.num_rows == 9
+    with pytest.raises(InputError, match="the forms are"):
+        load("twonorm:9")
 
 
-def drawn(n, d, n_train, n_test, realizations, rng):
-    """A set whose rows come in any order, repeated, and on both sides, as where patterns are kept once."""
-    return {
-        "x": rng.normal(size=(n, d)),
-        "t": rng.choice(np.array([-1, 1], dtype=np.int8), size=n),
-        "train": rng.integers(n, size=(realizations, n_train)),
-        "test": rng.integers(n, size=(realizations, n_test)),
-    }
-
-
-def same_tables(npz, mat):
-    """Both archives hold the same realizations, and give the same columns for each; how many there are."""
-    with np.load(npz) as sets:
-        held = {key.split("/")[0]: len(sets[key]) for key in sets.files if key.endswith("/train")}
-    for name, realizations in held.items():
-        for i in range(1, realizations + 1):
-            one, other = load(f"ida:{name}:{i}", npz), load(f"ida:{name}:{i}", mat)
-            assert one.learn.equals(other.learn)
-            assert one.test.equals(other.test)
-        for file in (npz, mat):
-            with pytest.raises(
-                InputError, match=rf"outside 1\.\.{realizations}, the realizations in the archive"
-            ):
-                load(f"ida:{name}:{realizations + 1}", file)
-    return sum(held.values())
-
-
-@pytest.mark.parametrize("compressed", [False, True])
-@pytest.mark.parametrize("kind", [np.float64, np.uint8, np.uint16, np.int32])
-def test_a_mat_gives_the_tables_of_the_npz(tmp_path, kind, compressed):
-    """MATLAB stores numbers as it likes: 255 rows counted from 1 just fit into 8 bits."""
-    rng = np.random.default_rng(11)
-    sets = {"wide": drawn(255, 7, 20, 30, 3, rng), "one": drawn(9, 1, 6, 1, 1, rng)}
-    npz = archive(tmp_path / "ida.npz", sets)
-    stored = {
-        name: parts | {part: parts[part].astype(kind) for part in ("train", "test")}
-        for name, parts in sets.items()
-    }
-    assert same_tables(npz, archive(tmp_path / "ida.mat", stored, do_compression=compressed)) == 4
-
-
-def test_the_real_archive_as_mat_gives_the_same_tables(ida, tmp_path):
-    with np.load(ida) as held:
-        names = {key.split("/")[0] for key in held.files}
-        sets = {n: {part: held[f"{n}/{part}"] for part in ("x", "t", "train", "test")} for n in names}
-    assert same_tables(ida, archive(tmp_path / "ida.MAT", sets, appendmat=False)) == 86
-
-
-@BOTH
-def test_the_archive_given_comes_before_the_environments(tmp_path, monkeypatch, form):
-    file = archive(tmp_path / f"ida{form}", {"tiny": tiny()})
-    monkeypatch.setenv("CKCV_IDA", str(tmp_path / f"nowhere{form}"))
-    assert load("ida:tiny:1", file).learn.num_rows == 6
-    with pytest.raises(InputError, match=r"cannot read the IDA archive .*nowhere\..*No such file"):
-        load("ida:tiny:1")
-
-
-@pytest.mark.parametrize("value", [None, ""])
-def test_without_an_archive_every_way_to_it_is_named(cache, monkeypatch, value):
-    if value is not None:
-        monkeypatch.setenv("CKCV_IDA", value)
-    with pytest.raises(InputError) as refused:
-        load("ida:banana:1")
-    assert all(way in str(refused.value) for way in ("`ckcv fetch`", "--ida-file", "CKCV_IDA"))
-    assert not cache.exists()
-
-
-def test_the_fetched_archive_is_read_when_no_other_is_named(cache, tmp_path, monkeypatch):
-    fetched = archive(fetch.cached(), {"tiny": tiny()})
-    assert fetched.is_relative_to(cache)
-    assert load("ida:tiny:2").learn.equals(load("ida:tiny:2", fetched).learn)
-    other = archive(tmp_path / "other.npz", {"tiny": tiny() | {"x": np.zeros((10, 1))}})
-    monkeypatch.setenv("CKCV_IDA", str(other))
-    assert load("ida:tiny:2").learn.column_names == ["x0", "y"]
-    assert load("ida:tiny:2", fetched).learn.column_names == ["x0", "x1", "y"]
-
-
-@BOTH
-@pytest.mark.parametrize(
-    ("source", "expected"),
-    [
-        ("ida:tiny:0", "ida:tiny:0 is outside 1..2"),
-        ("ida:tiny:3", "ida:tiny:3 is outside 1..2"),
-        ("ida:huge:1", "ida:huge is not in the archive: choose from tiny"),
-        ("ida:benchmarks:1", "ida:benchmarks is not in the archive: choose from tiny"),
-    ],
-)
-def test_what_the_archive_does_not_hold(tmp_path, source, expected, form):
-    with pytest.raises(InputError) as refused:
-        load(source, archive(tmp_path / f"ida{form}", {"tiny": tiny()}))
-    assert expected in str(refused.value)
-
-
-def rows(*of_the_first):
-    """Rows to learn from, those of the first realization changed."""
-    changed = tiny()["train"].astype(np.result_type(*of_the_first, np.int32))
-    changed[0, : len(of_the_first)] = of_the_first
-    return {"train": changed}
-
-
-ODD = {
-    "complex inputs": ({"x": np.full((10, 2), 1j)}, "'x' of tiny is not an array of numbers"),
-    "inputs of text": ({"x": np.full((10, 2), "a")}, "'x' of tiny is not an array of numbers"),
-    "inputs of objects": ({"x": np.full((10, 2), {}, dtype=object)}, ""),
-    "inputs in a line": ({"x": np.arange(10.0)}, "expected (n, d), (n,), (R, n_train), (R, n_test)"),
-    "too few labels": ({"t": np.ones(9)}, "expected (n, d), (n,), (R, n_train), (R, n_test)"),
-    "a test set too few": ({"test": tiny()["test"][:1]}, "expected (n, d), (n,), (R, n_train), (R, n_test)"),
-    "labels 0 and 1": ({"t": np.array([0, 1] * 5)}, "tiny has labels other than -1 and 1"),
-    "labels with a gap": ({"t": np.array([-1, 1] * 4 + [1, np.nan])}, "labels other than -1 and 1"),
-    "a row before the first": (rows(2, -1), "tiny has row numbers outside"),
-    "a row behind the last": (rows(10), "tiny has row numbers outside"),
-    "half a row": (rows(2.5), "tiny has row numbers outside"),
-    "no row number": (rows(np.nan), "tiny has row numbers outside"),
-    "an endless row number": (rows(np.inf), "tiny has row numbers outside"),
-}
-
-
-@BOTH
-@pytest.mark.parametrize("name", ODD)
-def test_an_archive_of_odd_content_is_bad_input(tmp_path, name, form):
-    changed, told = ODD[name]
-    file = archive(tmp_path / f"odd{form}", {"tiny": tiny() | changed})
-    with pytest.raises(InputError) as refused:
-        load("ida:tiny:2", file)
-    assert str(refused.value).startswith(f"cannot read the IDA archive {str(file)!r}: ")
-    assert told in str(refused.value)
-
-
-@BOTH
-@pytest.mark.parametrize("part", ["x", "t", "train", "test"])
-def test_an_archive_without_a_part_is_bad_input(tmp_path, part, form):
-    file = tmp_path / f"odd{form}"
-    if form == ".npz":
-        np.savez(file, **{f"tiny/{p}": values for p, values in tiny().items() if p != part})
-    else:
-        savemat(file, {"tiny": {p: values for p, values in as_matlab(tiny()).items() if p != part}})
-    with pytest.raises(InputError, match=rf"odd\..*: tiny has no '{part}'"):
-        load("ida:tiny:1", file)
-
-
-def test_a_row_number_0_of_a_mat_does_not_wrap_around(tmp_path):
-    parts = as_matlab(tiny())
-    parts["test"] = parts["test"].astype(np.uint8)
-    parts["test"][1, 3] = 0
-    savemat(tmp_path / "odd.mat", {"tiny": parts})
-    with pytest.raises(InputError, match=r"tiny has row numbers outside 1\.\.10"):
-        load("ida:tiny:1", tmp_path / "odd.mat")
-
-
-@pytest.mark.parametrize("compressed", [False, True])
-def test_a_mat_cut_short_is_bad_input_or_whole_in_what_counts(tmp_path, compressed):
-    file = archive(tmp_path / "cut.mat", {"tiny": tiny()}, do_compression=compressed)
-    content, whole = file.read_bytes(), load("ida:tiny:2", file)
-    told = []
-    for size in range(0, len(content), 7):
-        file.write_bytes(content[:size])
-        try:
-            assert load("ida:tiny:2", file).learn.equals(whole.learn)
-        except InputError as error:
-            told.append(str(error))
-    assert len(told) > 0.9 * len(content) / 7
-    assert all("is not in the archive" in line or "cannot read the IDA archive" in line for line in told)
-
-
-CRASHING = """eNrzdQzxcXRSMNUzUPB1DNFNy8xJVQjISSxJyy/KtVIoyC/OrNBRcC5KTSxJTVHIz7NSCC7NU/DLL1MwMlIwsLAyNbAyMFQw
-MjAyYyADMHr68gOpJ0BcMWdrsCNfkwOPzgYd7yQO9/kPL86WqW1TmfTClWfSCvP5D4Rrm9zzb6VGa3onJfX4nrqwsCTtpipzQyXLAkHeNA69pFXN5W4X
-rqU/Cb2evVPz2crXeXe3am63zljNPG3mXOkvxVslz6WubfgSdIb7R2G0xR5hO46FBQs4fA2rvsonim9trwuU/Pgp2fDWjIbiX0sS/t2+9SrG/kXbF59X
-61xkBT890+rvt42rrnn08Zl7/JrTNq9PHVb/m7le/+OvnuvptTqt601kfk1qP19Uunul1KNP5yLkbfLVnm3s/+i/6EGE+WuZ915r4s/UmxoBACMqiS8="""
-
-
-def test_a_mat_that_crashes_its_reader_is_bad_input(tmp_path):
-    """scipy 1.17 ends with SIGSEGV on this one, found by jobs/faults/fuzz.py."""
-    (tmp_path / "crash.mat").write_bytes(zlib.decompress(base64.b64decode(CRASHING)))
-    with pytest.raises(InputError, match="cannot read the IDA archive"):
-        load("ida:toy:1", tmp_path / "crash.mat")
+@pytest.mark.parametrize("source", ["letters", "letters.csv", "./letters:ab", "Letters:ab", "other:ab"])
+def test_what_is_not_named_like_a_plug_in_is_a_file(plug_ins, source):
+    plug_ins(letters=HERE)
+    assert not is_named(source)
 
 
 @pytest.mark.parametrize(
-    ("program", "told"),
+    ("value", "told"),
     [
-        ("import os; os.kill(os.getpid(), 11)", "its reader ended with code -11"),
-        ("raise MemoryError", "MemoryError"),
-        ("while True: pass", "timed out"),
-        ("pass", "good.mat"),
+        (f"{__name__}:read_badly", "a fault of the plug-in"),
+        (f"{__name__}:read_nothing", "no attribute 'read_nothing'"),
+        ("no_such_package:read", "No module named 'no_such_package'"),
     ],
 )
-def test_whatever_becomes_of_the_reader_of_a_mat_is_bad_input(tmp_path, monkeypatch, program, told):
-    (tmp_path / "reader.py").write_text(program)
-    monkeypatch.setattr(datasets.matlab, "__file__", str(tmp_path / "reader.py"))
-    monkeypatch.setattr(datasets, "MATLAB_SECONDS", 1.0 if "while" in program else 60.0)
-    with pytest.raises(InputError, match=f"cannot read the IDA archive .*{told}"):
-        load("ida:tiny:1", archive(tmp_path / "good.mat", {"tiny": tiny()}))
+def test_a_plug_in_that_fails_is_bad_input(plug_ins, value, told):
+    plug_ins(letters=value)
+    with pytest.raises(InputError, match=f"{value} cannot read 'letters:ab': .*{told}"):
+        load("letters:ab")
 
 
-def test_what_a_mat_unfolds_to_is_bounded(tmp_path):
-    file = archive(tmp_path / "good.mat", {"tiny": tiny()})
-    code = "from ckcv_ray.data import matlab; matlab.MOST_WRITTEN = 100; matlab.main()"
-    with (tmp_path / "out").open("wb") as out:
-        done = subprocess.run([sys.executable, "-c", code, file], stdout=out, stderr=subprocess.PIPE)
-    assert done.returncode != 0  # 120 where the last of it fails as Python ends
-    assert b"File too large" in done.stderr
+def test_without_the_package_that_reads_them_the_papers_sets_are_refused_with_the_way_to_it(plug_ins):
+    plug_ins()
+    assert is_named("ida:banana:1")
+    with pytest.raises(InputError) as refused:
+        read_task("ida:banana:1")
+    assert str(refused.value) == (
+        "'ida:banana:1' needs the package ckcv-ray-paper, which is not installed: run "
+        "`pip install ./jobs/paper` in a clone of ckcv_ray"
+    )
 
 
-def save_half(path):
-    archive(path, {"tiny": tiny()})
-    path.write_bytes(path.read_bytes()[:200])
-
-
-def save_one_array(path):
-    with path.open("wb") as stream:
-        savemat(stream, {"tiny": np.eye(3)}) if path.suffix == ".mat" else np.save(stream, np.eye(3))
-
-
-def save_two_in_one(path):
-    structs = np.zeros((1, 2), dtype=[(part, object) for part in ("x", "t", "train", "test")])
-    savemat(path, {"tiny": structs}) if path.suffix == ".mat" else np.savez(path, tiny=np.eye(3))
-
-
-@BOTH
-@pytest.mark.parametrize(
-    "damage",
-    [
-        save_half,
-        save_one_array,
-        save_two_in_one,
-        lambda path: path.write_text("x,t\n"),
-        lambda path: path.write_bytes(b""),
-        lambda path: path.mkdir(),
-        lambda path: archive(path.with_suffix(".npz" if path.suffix == ".mat" else ".mat"), {}).rename(path),
-    ],
-    ids=["half", "one array", "two in one", "text", "empty", "folder", "the other form"],
-)
-def test_an_archive_that_cannot_be_read_is_bad_input(tmp_path, damage, form):
-    file = tmp_path / f"odd{form}"
-    damage(file)
-    with pytest.raises(InputError, match=r"odd\.|ida:tiny is not in the archive: choose from none"):
-        load("ida:tiny:1", file)
-
-
-@pytest.mark.parametrize("name", ["banana", "titanic", "thyroid", "twonorm", "heart"])
-def test_ida_sets_are_the_rows_of_the_archive(ida, name):
-    with np.load(ida) as archive:
-        x, t, train, test = (archive[f"{name}/{part}"] for part in ("x", "t", "train", "test"))
-    for realization in {1, len(train)}:
-        columns = load(f"ida:{name}:{realization}", ida)
-        for held, index in ((columns.learn, train), (columns.test, test)):
-            rows = index[realization - 1]
-            X = np.stack([held[f"x{i}"].to_numpy() for i in range(x.shape[1])], axis=1)
-            assert np.array_equal(X, x[rows])
-            assert np.array_equal(held["y"].to_numpy(), t[rows])
-        assert columns.learn.num_rows + columns.test.num_rows == len(x)
-    with pytest.raises(InputError, match=rf"ida:{name}:{len(train) + 1} is outside 1\.\.{len(train)}"):
-        load(f"ida:{name}:{len(train) + 1}", ida)
-
-
-def test_every_ida_set_is_a_learning_set(ida):
-    with np.load(ida) as archive:
-        names = sorted({key.split("/")[0] for key in archive.files})
-    assert len(names) == 13
-    for name in names:
-        columns = load(f"ida:{name}:1", ida)
-        task = learning_task(columns.learn)
-        assert task.classes == (-1, 1)
-        assert len(class_numbers(columns.test["y"], task.classes, "y")) == columns.test.num_rows
-
-
-@pytest.mark.parametrize("name", GENERATORS)
-def test_the_generators_call_the_same_class_plus_1_as_the_archive(ida, samples, name):
-    """The class means (and for ringnorm the spread) of the IDA rows are those of the generator's."""
-    with np.load(ida) as archive:
-        x, t = archive[f"{name}/x"], archive[f"{name}/t"]
-    X, y = samples[name]
-    # Inputs of the archive are standardised over the pool: so are ours.
-    Z = (X - X.mean(axis=0)) / X.std(axis=0)
-    for sign in (-1, 1):
-        apart = [np.abs(x[t == sign].mean(axis=0) - Z[y == s].mean(axis=0)).max() for s in (sign, -sign)]
-        spread = [np.abs(x[t == sign].std(axis=0) - Z[y == s].std(axis=0)).max() for s in (sign, -sign)]
-        assert apart[0] + spread[0] < 0.5 * (apart[1] + spread[1])
+def test_a_folder_imports_nothing_for_the_source_that_it_names(plug_ins, tmp_path, ckcv):
+    """Not even if it is a forged one, of a plug-in that is installed."""
+    plug_ins(letters=HERE)
+    study = Study.of(C=(1.0,), gamma=(1.0,), k=(3,), n_splits=2)
+    task = learning_task(load("twonorm:30:0").learn, source="letters:ab")
+    run_job(Job(study, task, tmp_path / "run"), Execution("serial"))
+    csv.write_csv(load("twonorm:30:0").learn, tmp_path / "new.csv")
+    assert json.loads((tmp_path / "run" / "execution.json").read_text())["source"] == "letters:ab"
+    plug_ins(letters="no_such_package:read")
+    for words in (
+        ("status", tmp_path / "run"),
+        ("report", tmp_path / "run"),
+        ("predict", tmp_path / "run", tmp_path / "new.csv"),
+        ("verify", tmp_path / "run", "--refit"),
+    ):
+        assert ckcv(*words)[0] == 0
+    assert load_run(tmp_path / "run").task.n == 30

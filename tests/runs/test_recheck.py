@@ -25,7 +25,6 @@ STUDIES = {
     "nested": SMALL.replace(certify="nested", outer_splits=2),
     "not converged": SMALL.replace(max_iter=2),
     "nested, not converged": SMALL.replace(certify="nested", outer_splits=2, max_iter=2),
-    "libsvm": SMALL.replace(solver="libsvm", n_splits=3),
     "every k": SMALL.replace(k=None, n_splits=3),
     "large costs": SMALL.replace(C=(1e4, 1e6), gamma=(1e-3, 10.0)),
 }

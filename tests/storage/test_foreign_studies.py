@@ -135,6 +135,10 @@ PARTS: dict[str, tuple[Change, str]] = {
     "a learner as a resampling": (part("resampling", name="svm"), "resampling='svm' is not known"),
     "an unknown option": (part("learner", depth=3), "unknown option 'depth' of "),
     "an option that steers": (part("learner", **{ESC: 3}), "unknown option '\\x1b[2J"),
+    "a solver of the benchmarks": (
+        part("learner", solver="libsvm"),
+        "solver='libsvm' is not known: choose from newton",
+    ),
     "C of the resampling": (part("resampling", C=[1.0]), "unknown option 'C' of complete"),
     "k of the learner": (part("learner", k=[3]), "unknown option 'k' of "),
     "C of the study": (lambda s: s.update(C=[1.0]), "unknown option 'C' of a study"),

@@ -28,7 +28,7 @@ from ckcv_ray.learners.svm.class_weight import check_products, weights
 from ckcv_ray.learners.svm.kernels import squared_distances
 from ckcv_ray.learners.svm.model import SVMModel
 from ckcv_ray.learners.svm.one_against_one import ClassesBlock, prepare_block
-from ckcv_ray.learners.svm.optimality import Limits, check_model, check_pairs
+from ckcv_ray.learners.svm.optimality import check_model, check_pairs
 from ckcv_ray.learners.svm.pairwise import PairwiseSVM
 from ckcv_ray.learners.svm.problem import Weights
 from ckcv_ray.learners.svm.scaling import Scaling, fit_scaling
@@ -113,8 +113,9 @@ class GaussianSVM:
         "newton",
         Option(
             lambda name, value: check_choice(name, value, SOLVERS),
-            "Solver of the SVM: newton (this package's own) or libsvm.",
+            "Solver of the SVM: newton is the only one.",
             shown="newton",
+            hidden=True,
         ),
     )
     tolerance: float = option(
@@ -215,13 +216,14 @@ class GaussianSVM:
 
     def check(self, model: SVMModel | PairwiseSVM, task: Task, train: Index, converged: bool) -> Checked:
         """Check the scaling, the dual variables and the KKT conditions of a model."""
-        scaling, limits = fit_scaling(task.X[train], self.scale), Limits(self.solver, self.tolerance)
+        scaling = fit_scaling(task.X[train], self.scale)
         if isinstance(model, PairwiseSVM):
             of_class = weights_by_class(self._class_weight, task.classes, task.y[train])
-            return check_pairs(model, task, train, scaling, limits, of_class, converged=converged)
+            return check_pairs(model, task, train, scaling, self.tolerance, of_class, converged=converged)
         y = signs(task)[train]
         of_two = self.weights(task.classes, y)
-        return check_model(model, task.X[train], y, train, scaling, limits, of_two, converged=converged)
+        rows = task.X[train], y, train
+        return check_model(model, *rows, scaling, self.tolerance, of_two, converged=converged)
 
     def setting_of(self, model: SVMModel | PairwiseSVM) -> Setting:
         """Return C and gamma of a model."""

@@ -6,7 +6,6 @@ so, and the verification fits the model again.
 """
 
 from collections.abc import Iterator
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,16 +19,9 @@ from ckcv_ray.learners.svm.problem import Weights, describe
 from ckcv_ray.learners.svm.scaling import Scaling
 
 SUM_TOLERANCE = 1e-9
-KKT_ROUNDING = {"newton": 1e-12, "libsvm": 1e-6}  # of a decision value, per 1 + sum |b|; LIBSVM: float32
+KKT_ROUNDING = 1e-12  # of a decision value, per 1 + sum |b|
 OTHER_SCALING = "its scaling is not that of its training rows"
 MOST_OPEN = 0.01  # of a decision value, what tolerance and rounding may leave open; the margin is 1
-
-
-class Limits(NamedTuple):
-    """What decides how far a fit may be from optimal: the solver and its tolerance."""
-
-    solver: str
-    tolerance: float
 
 
 def check_model(
@@ -38,7 +30,7 @@ def check_model(
     y: NDArray[np.int8],
     train: Index,
     scaling: Scaling,
-    limits: Limits,
+    tolerance: float,
     weights: Weights,
     *,
     converged: bool,
@@ -50,13 +42,13 @@ def check_model(
         X, y: inputs and signs of its training rows.
         train: their row numbers in the learning set, ascending.
         scaling: that of the training rows.
-        limits: of the learner.
+        tolerance: of the learner: the largest KKT violation of a converged fit.
         weights: of the two classes, for these training rows.
         converged: whether its fit is known to have converged.
     """
     checked = Checked(list(_dual(model, y, train, scaling, weights)), [])
     if np.isin(model.support, train).all():
-        _optimality(model, X, y.astype(np.float64), train, limits, weights, converged, checked)
+        _optimality(model, X, y.astype(np.float64), train, tolerance, weights, converged, checked)
     return checked
 
 
@@ -65,7 +57,7 @@ def check_pairs(
     task: Task,
     train: Index,
     scaling: Scaling,
-    limits: Limits,
+    tolerance: float,
     weights: NDArray[np.float64],
     *,
     converged: bool,
@@ -77,7 +69,7 @@ def check_pairs(
         task: the learning rows.
         train: numbers of the training rows, ascending.
         scaling: that of all training rows.
-        limits: of the learner.
+        tolerance: of the learner: the largest KKT violation of a converged fit.
         weights: of the classes, for these training rows, (n_classes,).
         converged: whether every pair's fit is known to have converged.
     """
@@ -87,7 +79,7 @@ def check_pairs(
         rows = train[(classes == first) | (classes == second)]
         y = np.where(task.y[rows] == second, 1, -1).astype(np.int8)
         of_pair = Weights(float(weights[first]), float(weights[second]))
-        known = model.scaling, limits, of_pair
+        known = model.scaling, tolerance, of_pair
         found = (
             check_model(svm, task.X[rows], y, rows, *known, converged=converged)
             if len(rows)
@@ -129,7 +121,7 @@ def _optimality(
     X: Rows,
     y: Rows,
     train: Index,
-    limits: Limits,
+    tolerance: float,
     weights: Weights,
     converged: bool,
     checked: Checked,
@@ -145,8 +137,7 @@ def _optimality(
     b[np.searchsorted(train, model.support)] = model.dual_coef
     Kb = model.decision(X) - model.offset
     optimum = describe(Kb, y, b, model.C, 0, Status.CONVERGED, weights)
-    tolerance = limits.tolerance
-    rounding = KKT_ROUNDING[limits.solver] * (1 + float(np.abs(b).sum()))
+    rounding = KKT_ROUNDING * (1 + float(np.abs(b).sum()))
     violated = optimum.violation > tolerance + rounding
     if tolerance + rounding > MOST_OPEN:
         checked.trusted.append(

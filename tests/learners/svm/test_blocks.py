@@ -20,27 +20,25 @@ SOLVING = ("newton", 1e-6, 10_000_000)
 SERIAL = Execution("serial")
 
 
-def study(scale: str = "none", solver: str = "newton") -> Study:
+def study(scale: str = "none") -> Study:
     return Study.of(
         C=(0.1, 1.0, 10.0),
         gamma=(0.05, 0.5),
         k=(3, 5),
         n_splits=4,
         scale=scale,
-        solver=solver,
         tolerance=1e-6,
     )
 
 
-@pytest.mark.parametrize("solver", ["newton", "libsvm"])
 @pytest.mark.parametrize("scale", ["none", "standard"])
 def test_a_study_has_the_same_answer_without_whole_matrices(
-    scale: str, solver: str, monkeypatch: pytest.MonkeyPatch
+    scale: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     task = blobs(90, d=3, seed=1)
-    whole = run_job(Job(study(scale, solver), task), SERIAL)
+    whole = run_job(Job(study(scale), task), SERIAL)
     monkeypatch.setattr(blocks, "DENSE_BYTES", 0)
-    in_parts = run_job(Job(study(scale, solver), task), SERIAL)
+    in_parts = run_job(Job(study(scale), task), SERIAL)
     assert (in_parts.setting, in_parts.k) == (whole.setting, whole.k)
     assert (in_parts.l_ms, in_parts.l_ee) == (whole.l_ms, whole.l_ee)
     for a, b in zip(in_parts.ensemble.members, whole.ensemble.members, strict=True):

@@ -29,7 +29,10 @@ from ckcv_ray.learners.svm.problem import EQUAL, Weights, describe
 from ckcv_ray.runs.run import run_job
 from ckcv_ray.runs.verify import verify
 from ckcv_ray.study import Execution, Problem, read_toml
+from jobs.benchmarks import libsvm
 
+EVERY_SOLVER = SOLVERS | {"libsvm": libsvm.path}
+EVERY_ON_POINTS = ON_POINTS | {"libsvm": libsvm.path_on_points}
 PLENTY = 10_000_000
 GRID = (0.01, 0.1, 1.0, 10.0, 100.0)
 WEIGHTS = [Weights(1.0, 10.0), Weights(0.3, 0.7), Weights(1e-3, 30.0), Weights(20.0, 0.05)]
@@ -82,14 +85,14 @@ def gap(p, solution, C, w):
 
 
 def solve(solver, p, w, C_values=GRID, tolerance=1e-6, gamma=0.5):
-    """The fits of one of the four solvers, or of the decomposition in small blocks."""
+    """The fits of solver or reference, on a kernel or on points, or of the decomposition in small blocks."""
     if solver == "blocks":
         return path_on_points(p.X, gamma, p.y, C_values, tolerance, PLENTY, 16, w).solutions()
     name, _, on_points = solver.partition(" ")
     if on_points:
-        return ON_POINTS[name](p.X, gamma, p.y, C_values, tolerance, PLENTY, weights=w).solutions()
+        return EVERY_ON_POINTS[name](p.X, gamma, p.y, C_values, tolerance, PLENTY, weights=w).solutions()
     M = complement_of(complement(squared_distances(p.X, p.X), gamma))
-    return SOLVERS[name](M, p.y, C_values, tolerance, PLENTY, w).solutions()
+    return EVERY_SOLVER[name](M, p.y, C_values, tolerance, PLENTY, w).solutions()
 
 
 EVERY = ["newton", "libsvm", "newton points", "libsvm points", "blocks"]
@@ -350,13 +353,12 @@ def test_balanced_weights_are_those_of_the_training_rows_alone():
         assert model.offset == models[0].offset
 
 
-@pytest.mark.parametrize("solver", ["newton", "libsvm"])
 @pytest.mark.parametrize("name", ["heart", "thyroid", "titanic", "breast_cancer"])
 @pytest.mark.parametrize("which", ["balanced", "1=6"])
-def test_models_of_ida_sets_are_those_of_scikit_learn(solver, name, which, ida: Path):
-    task, _ = read_task(f"ida:{name}:1", ida_file=ida)
+def test_models_of_ida_sets_are_those_of_scikit_learn(name, which, ida: Path):
+    task, _ = read_task(f"ida:{name}:1")
     costs, gamma = (0.1, 1.0, 10.0), 0.1
-    learner = GaussianSVM(costs, gamma, solver=solver, tolerance=1e-6, class_weight=which).canonical(task)
+    learner = GaussianSVM(costs, gamma, tolerance=1e-6, class_weight=which).canonical(task)
     split = complete_kfold(task.n, 4, 0, 4, 0)
     fits = learner.prepare(learner.share(task), split.train, split.select).fit(0, 3)
     y, class_weight = signs(task), {1: 6.0} if which == "1=6" else "balanced"
@@ -439,13 +441,13 @@ def test_weights_move_errors_from_the_heavy_class_to_the_light_one():
     assert second[0] > second[1] > second[2]
 
 
-@pytest.mark.parametrize("name", ["newton", "libsvm"])
+@pytest.mark.parametrize("name", sorted(EVERY_SOLVER))
 def test_a_fit_stopped_early_stays_within_its_box(name):
     p, w = posed(9), Weights(1.0, 12.0)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         M = complement_of(1.0 - p.K)
-        solutions = SOLVERS[name](M, p.y, GRID[2:], 1e-6, 3, w).solutions()
+        solutions = EVERY_SOLVER[name](M, p.y, GRID[2:], 1e-6, 3, w).solutions()
     for C, s in zip(GRID[2:], solutions, strict=True):
         assert s.status is Status.NOT_CONVERGED
         assert violation(p, s, C, w) > 1e-6

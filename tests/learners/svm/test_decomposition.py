@@ -7,6 +7,7 @@ from ckcv_ray.learners.svm import ON_POINTS, SOLVERS, Status
 from ckcv_ray.learners.svm.decomposition import path_on_points, working_set
 from ckcv_ray.learners.svm.kernels import complement, complement_of, gaussian, squared_distances
 from ckcv_ray.learners.svm.problem import describe
+from jobs.benchmarks import libsvm
 
 GRID = (0.01, 0.1, 1.0, 10.0, 100.0)
 PLENTY = 10_000_000
@@ -27,7 +28,7 @@ def test_every_size_of_working_set_ends_at_the_optimum(block, gamma):
     X, y = points(1)
     D = squared_distances(X, X)
     K = gaussian(D, gamma)
-    exact = SOLVERS["libsvm"](complement_of(complement(D, gamma)), y, GRID, 1e-8, PLENTY)
+    exact = libsvm.path(complement_of(complement(D, gamma)), y, GRID, 1e-8, PLENTY)
     fits = path_on_points(X, gamma, y, GRID, 1e-6, PLENTY, block)
     for C, fit, best in zip(GRID, fits.solutions(), exact.solutions(), strict=True):
         assert fit.status is Status.CONVERGED

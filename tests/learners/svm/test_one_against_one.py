@@ -198,9 +198,8 @@ def test_without_some_classes_it_is_the_svc_of_the_others(missing, class_weight)
 # Blocks
 
 
-@pytest.mark.parametrize("solver", ["newton", "libsvm"])
-def test_a_block_in_strips_gives_the_same_labels(solver, monkeypatch):
-    task, learner = clouds(200, 4, 6), GaussianSVM((0.3, 5.0), (0.05, 0.5), tolerance=1e-6, solver=solver)
+def test_a_block_in_strips_gives_the_same_labels(monkeypatch):
+    task, learner = clouds(200, 4, 6), GaussianSVM((0.3, 5.0), (0.05, 0.5), tolerance=1e-6)
     split = a_split(task)
     dense = block_of(learner, task, split.train, split.select)
     expected = [dense.fit(path, 2) for path in range(2)]

@@ -16,21 +16,25 @@ from ckcv_ray.learners.svm import SOLVERS, Solution
 from ckcv_ray.learners.svm.kernels import complement, complement_of, gaussian, squared_distances
 from ckcv_ray.learners.svm.learner import GaussianSVM
 from ckcv_ray.learners.svm.problem import describe
+from jobs.benchmarks import libsvm
 
 TOLERANCE = 1e-3
 PLENTY = 10_000_000
 GRID = (0.01, 0.1, 1.0, 10.0, 100.0)
 
 
-@pytest.fixture(params=sorted(SOLVERS))
+EVERY = SOLVERS | {"libsvm": libsvm.path}
+
+
+@pytest.fixture(params=sorted(EVERY))
 def path(request):
-    """A solver, here called with K: 1 - K loses nothing at the widths used in this file."""
+    """A solver, or the reference, here called with K: 1 - K loses nothing at the widths used in this file."""
 
     def solve(K, *rest):
         M = complement_of(1.0 - K)
         for array in M:
             array.flags.writeable = False
-        return SOLVERS[request.param](M, *rest).solutions()
+        return EVERY[request.param](M, *rest).solutions()
 
     solve.name = request.param
     return solve

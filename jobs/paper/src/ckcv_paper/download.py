@@ -22,7 +22,7 @@ URLS = (
     "https://zenodo.org/records/18110/files/benchmarks.mat?download=1",
     "https://github.com/tdiethe/gunnar_raetsch_benchmark_datasets/raw/master/benchmarks.mat",
 )
-BY_HAND = f"download {NAME} (doi 10.5281/zenodo.18110) elsewhere and pass it with --ida-file or CKCV_IDA"
+BY_HAND = f"download {NAME} (doi 10.5281/zenodo.18110) elsewhere and set CKCV_IDA to its path"
 SILENCE_SECONDS = 30.0
 CHUNK_BYTES = 65_536
 
@@ -42,8 +42,8 @@ class DownloadProgress(Protocol):
         """Finish: all bytes have been received."""
 
 
-def cached() -> Path:
-    """Return the path of the fetched archive in the user's cache folder, whether or not it exists."""
+def locate() -> Path:
+    """Return the path of the downloaded archive in the user's cache folder, whether or not it exists."""
     from pooch import os_cache
 
     return Path(os_cache("ckcv_ray")) / NAME
@@ -62,7 +62,7 @@ def fetch(url: str | None = None, progress: DownloadProgress | None = None) -> P
     """
     if url is not None:
         _check_address(url)
-    path = cached()
+    path = locate()
     if path.is_file() and _sha256(path) == SHA256:
         return path
     reasons = []

@@ -1,4 +1,6 @@
-"""LIBSVM (Chang, Lin 2011) as shipped with scikit-learn, behind the interface of ``problem``.
+"""LIBSVM (Chang, Lin 2011) as shipped with scikit-learn, behind the interface of the package's solver.
+
+The reference for its answers and for its speed (``learners.svm.problem`` has the interface).
 
 It keeps the kernel in float32 and sums its gradient from that, so when it reports convergence, the violation
 measured in float64 may exceed the tolerance by about C * n_train * 2^-24.
@@ -82,7 +84,7 @@ def _path(fit: Callable[[float], Solution], y: Vector, C_values: tuple[float, ..
 
 
 def _train(inputs: Matrix, y: Vector, weights: Weights, **options: Any) -> Any:
-    """Fit an SVC; scikit-learn is imported here: that is half of the time a worker needs to start."""
+    """Fit an SVC; scikit-learn is imported here, so that ``memory`` measures our solver without it."""
     from sklearn.exceptions import ConvergenceWarning
     from sklearn.svm import SVC
 

@@ -4,6 +4,8 @@ import hashlib
 import io
 import re
 import socket
+import subprocess
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, HTTPServer
@@ -12,11 +14,13 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
+from ckcv_paper import __main__ as command
+from ckcv_paper import download
 from ckcv_ray.cli import display
-from ckcv_ray.data import ida as fetch
 from ckcv_ray.errors import InputError
 
-URLS = fetch.URLS
+Ran = tuple[int, str, str]
+URLS = download.URLS
 CONTENT = bytes(range(256)) * 1500
 DIGEST = hashlib.sha256(CONTENT).hexdigest()
 
@@ -73,8 +77,8 @@ class Server(HTTPServer):
 @pytest.fixture(autouse=True)
 def small_archive(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """An empty cache, a small file in place of the real one, no way to the real addresses, no proxy."""
-    monkeypatch.setattr(fetch, "SHA256", DIGEST)
-    monkeypatch.setattr(fetch, "URLS", ())
+    monkeypatch.setattr(download, "SHA256", DIGEST)
+    monkeypatch.setattr(download, "URLS", ())
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
     monkeypatch.setenv("no_proxy", "127.0.0.1")
 
@@ -122,10 +126,10 @@ def files(folder: Path) -> list[str]:
 
 def refused(url: str | None) -> str:
     """The message for an address; it is one line, and nothing is kept."""
-    before = {path: path.read_bytes() for path in [fetch.cached()] if path.exists()}
+    before = {path: path.read_bytes() for path in [download.locate()] if path.exists()}
     with pytest.raises(InputError) as error:
-        fetch.fetch(url)
-    folder = fetch.cached().parent
+        download.fetch(url)
+    folder = download.locate().parent
     assert not folder.exists() or list(folder.iterdir()) == list(before)
     assert {path: path.read_bytes() for path in before} == before
     assert "\n" not in str(error.value)
@@ -134,8 +138,8 @@ def refused(url: str | None) -> str:
 
 def test_what_is_fetched_lies_whole_in_the_cache(server: Server, cache: Path) -> None:
     progress = Counter()
-    path = fetch.fetch(server.url("benchmarks.mat?download=1"), progress)
-    assert path == fetch.cached()
+    path = download.fetch(server.url("benchmarks.mat?download=1"), progress)
+    assert path == download.locate()
     assert path.is_relative_to(cache)
     assert path.read_bytes() == CONTENT
     assert files(cache) == ["benchmarks.mat"]
@@ -146,25 +150,25 @@ def test_what_is_fetched_lies_whole_in_the_cache(server: Server, cache: Path) ->
 
 
 def test_what_is_there_is_not_fetched_again(server: Server, closed_port: int) -> None:
-    path = fetch.fetch(server.url("benchmarks.mat"))
+    path = download.fetch(server.url("benchmarks.mat"))
     seen = path.stat()
-    assert fetch.fetch(server.url("benchmarks.mat")) == path
-    assert fetch.fetch(f"http://127.0.0.1:{closed_port}/benchmarks.mat") == path
-    assert fetch.fetch() == path
+    assert download.fetch(server.url("benchmarks.mat")) == path
+    assert download.fetch(f"http://127.0.0.1:{closed_port}/benchmarks.mat") == path
+    assert download.fetch() == path
     assert path.stat().st_mtime_ns == seen.st_mtime_ns
     assert len(server.asked) == 1
 
 
 def test_a_damaged_file_is_replaced_or_left_as_it_is(server: Server) -> None:
-    path = fetch.fetch(server.url("benchmarks.mat"))
+    path = download.fetch(server.url("benchmarks.mat"))
     path.write_bytes(CONTENT[:-1])
     refused(server.url("other"))
-    assert fetch.fetch(server.url("benchmarks.mat")).read_bytes() == CONTENT
+    assert download.fetch(server.url("benchmarks.mat")).read_bytes() == CONTENT
 
 
 @pytest.mark.parametrize("path", ["moved", "of-unknown-length"])
 def test_other_ways_of_answering(server: Server, path: str) -> None:
-    assert fetch.fetch(server.url(path), Counter()).read_bytes() == CONTENT
+    assert download.fetch(server.url(path), Counter()).read_bytes() == CONTENT
 
 
 def test_another_file_is_refused_with_both_checksums(server: Server) -> None:
@@ -186,8 +190,7 @@ def test_a_download_that_fails_is_told_with_a_way_out(server: Server, path: str,
     assert f"{server.url(path)}: " in told
     assert reason in told
     assert "Alternatively, download benchmarks.mat" in told
-    assert "--ida-file" in told
-    assert "CKCV_IDA" in told
+    assert "set CKCV_IDA to its path" in told
 
 
 def test_where_nothing_answers_that_is_told(closed_port: int) -> None:
@@ -198,7 +201,7 @@ def test_where_nothing_answers_that_is_told(closed_port: int) -> None:
 
 
 def test_where_the_server_is_silent_it_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(fetch, "SILENCE_SECONDS", 0.05)
+    monkeypatch.setattr(download, "SILENCE_SECONDS", 0.05)
     with socket.create_server(("127.0.0.1", 0)) as silent:
         assert "timed out" in refused(f"http://127.0.0.1:{silent.getsockname()[1]}/benchmarks.mat")
 
@@ -207,12 +210,12 @@ def test_the_usual_addresses_are_tried_in_turn(
     server: Server, closed_port: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     urls = (f"http://127.0.0.1:{closed_port}/", server.url("other"), server.url("gone"))
-    monkeypatch.setattr(fetch, "URLS", urls)
+    monkeypatch.setattr(download, "URLS", urls)
     told = refused(None)
     assert all(f"{url}: " in told for url in urls)
     progress = Counter()
-    monkeypatch.setattr(fetch, "URLS", (*urls, server.url("benchmarks.mat"), server.url("never")))
-    assert fetch.fetch(progress=progress).read_bytes() == CONTENT
+    monkeypatch.setattr(download, "URLS", (*urls, server.url("benchmarks.mat"), server.url("never")))
+    assert download.fetch(progress=progress).read_bytes() == CONTENT
     assert progress.done == len(CONTENT)
     assert "/never" not in server.asked
 
@@ -222,6 +225,7 @@ def test_the_usual_addresses_are_tried_in_turn(
     [
         *("", "benchmarks.mat", "/benchmarks.mat", "http:", "http://", "https:///benchmarks.mat", "http://["),
         *("ftp://127.0.0.1/benchmarks.mat", "sftp://127.0.0.1/x", "doi:10.5281/zenodo.18110/benchmarks.mat"),
+        *("http://[::1", "http://127.0.0.1:99999/benchmarks.mat"),
     ],
 )
 def test_only_web_addresses_are_fetched_from(url: str, cache: Path) -> None:
@@ -238,57 +242,92 @@ def test_a_file_is_no_address_even_if_it_is_there(tmp_path: Path) -> None:
 def test_a_cache_that_cannot_be_written_is_told(server: Server, cache: Path) -> None:
     cache.write_text("a file where the folder should be")
     with pytest.raises(InputError, match=r"cannot fetch benchmarks\.mat: .*Not a directory"):
-        fetch.fetch(server.url("benchmarks.mat"))
+        download.fetch(server.url("benchmarks.mat"))
     assert not server.asked
 
 
 def test_the_public_addresses_name_the_file() -> None:
     assert URLS
     for url in URLS:
-        fetch._check_address(url)
+        download._check_address(url)
         assert url.startswith("https://")
-        assert fetch.NAME in url
+        assert download.NAME in url
+
+
+def test_what_is_no_text_is_no_address(cache: Path) -> None:
+    assert "url=3 is not an address to fetch from" in refused(3)  # type: ignore[arg-type]
+    assert not cache.exists()
 
 
 # On the command line
 
 
-def test_the_command_prints_where_the_file_lies(
-    ckcv: Callable[..., tuple[int, str, str]], server: Server
-) -> None:
+@pytest.fixture
+def paper(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> Callable[..., Ran]:
+    """The command in this process: arguments to exit code, standard output and standard error."""
+
+    def call(*arguments: str) -> Ran:
+        monkeypatch.setattr(sys, "argv", ["ckcv_paper", *arguments])
+        capfd.readouterr()
+        try:
+            command.app()
+            code = 0
+        except SystemExit as end:
+            code = int(end.code or 0)
+        return (code, *capfd.readouterr())
+
+    return call
+
+
+def test_help_teaches(paper: Callable[..., Ran]) -> None:
+    assert "fetch" in paper("--help")[1]
+    shown = paper("fetch", "--help")[1]
+    assert "python -m ckcv_paper fetch" in shown
+    assert "ckcv run ida:twonorm:37" in shown  # some names of sets would become emoji
+
+
+def test_the_package_is_the_command() -> None:
+    words = [sys.executable, "-m", "ckcv_paper", "fetch", "--url", "file:///ida.mat"]
+    done = subprocess.run(words, capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith("ckcv_paper: url='file:///ida.mat' is not an address to fetch from")
+    assert done.stderr.count("\n") == 1
+
+
+def test_the_command_prints_where_the_file_lies(paper: Callable[..., Ran], server: Server) -> None:
     for _ in range(2):
-        code, shown, told = ckcv("fetch", "--url", server.url("benchmarks.mat"))
-        assert (code, shown) == (0, f"{fetch.cached()}\n")
-        assert "--ida-file or CKCV_IDA" in told
+        code, shown, told = paper("fetch", "--url", server.url("benchmarks.mat"))
+        assert (code, shown) == (0, f"{download.locate()}\n")
+        assert "unless CKCV_IDA names another" in told
         assert told.count("\n") == 1
     assert len(server.asked) == 1
 
 
-def test_the_command_fails_in_one_line(ckcv: Callable[..., tuple[int, str, str]], closed_port: int) -> None:
-    code, shown, told = ckcv("fetch", "--url", f"http://127.0.0.1:{closed_port}/benchmarks.mat")
+def test_the_command_fails_in_one_line(paper: Callable[..., Ran], closed_port: int) -> None:
+    code, shown, told = paper("fetch", "--url", f"http://127.0.0.1:{closed_port}/benchmarks.mat")
     assert (code, shown) == (2, "")
-    assert told.startswith("ckcv: cannot fetch benchmarks.mat")
+    assert told.startswith("ckcv_paper: cannot fetch benchmarks.mat")
     assert told.count("\n") == 1
 
 
 def test_an_interrupted_command_keeps_nothing(
-    ckcv: Callable[..., tuple[int, str, str]], server: Server, cache: Path, monkeypatch: pytest.MonkeyPatch
+    paper: Callable[..., Ran], server: Server, cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def interrupt(*_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(display.DownloadBar, "update", interrupt)
-    code, shown, told = ckcv("fetch", "--url", server.url("benchmarks.mat"))
+    monkeypatch.setattr(command.DownloadBar, "update", interrupt)
+    code, shown, told = paper("fetch", "--url", server.url("benchmarks.mat"))
     assert (code, shown) == (130, "")
     assert "interrupted" in told
-    assert not list(fetch.cached().parent.iterdir())
+    assert not list(download.locate().parent.iterdir())
 
 
 def test_on_a_terminal_the_bar_fills_and_goes(server: Server) -> None:
     screen = io.StringIO()
     console = Console(file=screen, force_terminal=True, width=80)
-    with display.DownloadBar(console, "benchmarks.mat") as bar:
-        fetch.fetch(server.url("benchmarks.mat"), bar)
+    with command.DownloadBar(console, "benchmarks.mat") as bar:
+        download.fetch(server.url("benchmarks.mat"), bar)
         bar.live.refresh()
     assert bar.done == bar.total == len(CONTENT)
     assert "benchmarks.mat" in screen.getvalue()
@@ -303,8 +342,8 @@ def test_elsewhere_plain_lines_are_printed(
 ) -> None:
     monkeypatch.setattr(display, "PLAIN_SECONDS", 0.0)
     screen = io.StringIO()
-    with display.DownloadBar(Console(file=screen), "benchmarks.mat") as bar:
-        fetch.fetch(server.url(path), bar)
+    with command.DownloadBar(Console(file=screen), "benchmarks.mat") as bar:
+        download.fetch(server.url(path), bar)
     lines = screen.getvalue().splitlines()
     assert len(lines) > 3
     assert f"benchmarks.mat: {last}" in lines
