@@ -10,24 +10,24 @@ from ckcv_ray.claims.baseline import (
     HELD_OUT,
     LEARNING,
     Baseline,
-    Scored,
-    baseline_of,
-    baselines,
-    bound_statement,
-    chance_statements,
-    constants_scored,
-    constants_statements,
-    nested_statements,
+    ScoredConstants,
+    compute_baselines,
+    describe_constants,
+    describe_guesses,
+    describe_nested_constants,
+    describe_worthless_bound,
+    find_scored_constants,
+    select_baseline,
 )
 from ckcv_ray.claims.confusion import (
     Matrix,
     Mistake,
     check_confusion,
-    confusion,
-    mistakes,
-    of_two_classes,
+    count_confusion,
+    derive_confusion,
+    list_mistakes,
 )
-from ckcv_ray.claims.proofs import Copies, losses_of, prove
+from ckcv_ray.claims.proofs import Copies, count_losses, prove
 from ckcv_ray.claims.wording import (
     ASSUMPTIONS,
     ASSUMPTIONS_OF_GROUPS,
@@ -39,12 +39,12 @@ from ckcv_ray.claims.wording import (
     RANDOM,
     Claim,
     Refused,
+    describe_held_share,
+    describe_refusal,
+    describe_repeats,
     figure,
     known_statement,
-    refused_statement,
     repeated_statement,
-    repeats_statement,
-    share_statement,
     statements,
 )
 from ckcv_ray.core.bounds import clopper_pearson
@@ -155,7 +155,7 @@ class Certificate:
     error: float
     constants: tuple[int | None, ...]
     refit_constant: int | None
-    scored_constants: Scored
+    scored_constants: ScoredConstants
     class_rows: tuple[int, ...]
     baselines: tuple[Baseline, ...]
     by_class: tuple[Side, ...]
@@ -181,7 +181,7 @@ class Certificate:
     @property
     def confusion_matrix(self) -> Matrix:
         """Rows of all estimate sets by class and predicted class; of two classes, the undecided are wrong."""
-        return self.confusion or of_two_classes(*self._errors_and_rows())
+        return self.confusion or derive_confusion(*self._errors_and_rows())
 
     @property
     def undecided(self) -> int:
@@ -191,7 +191,7 @@ class Certificate:
 
     def mistakes(self) -> list[Mistake]:
         """Return which classes are predicted as which others, the largest share of a class first."""
-        return mistakes(self.confusion_matrix, self._errors_and_rows()[1])
+        return list_mistakes(self.confusion_matrix, self._errors_and_rows()[1])
 
     def _errors_and_rows(self) -> tuple[list[int], list[int]]:
         """Return the wrong rows and all rows of each class, over all estimate sets."""
@@ -202,40 +202,40 @@ class Certificate:
         """Whether each member of F* predicts a single class for every learning row."""
         return None not in self.constants
 
-    def baseline_of(self, claim: Claim) -> Baseline:
+    def select_baseline(self, claim: Claim) -> Baseline:
         """Return the baseline that a claim is compared with."""
-        return baseline_of(claim, self.baselines)
+        return select_baseline(claim, self.baselines)
 
-    def constants_statements(self) -> list[str]:
+    def describe_constants(self) -> list[str]:
         """Return sentences if members of F* are constants, and one if the model refit is."""
-        return constants_statements(self.constants, self.refit_constant, self.labels, self.scored_constants)
+        return describe_constants(self.constants, self.refit_constant, self.labels, self.scored_constants)
 
-    def nested_statements(self) -> list[str]:
+    def describe_nested_constants(self) -> list[str]:
         """Return a list of one sentence if members of the nested ensemble are constants, else none."""
-        return nested_statements(self.scored_constants, self.labels)
+        return describe_nested_constants(self.scored_constants, self.labels)
 
     def cautions(self) -> list[str]:
         """Return a sentence for each reason not to rely on what is proven, or not to use F*."""
         return [
-            *bound_statement(self.proven, self.baseline_of(self.proven), self.labels),
-            *chance_statements(self.claims),
-            *self.constants_statements(),
-            *self.nested_statements(),
-            *refused_statement(self.refused),
+            *describe_worthless_bound(self.proven, self.select_baseline(self.proven), self.labels),
+            *describe_guesses(self.claims),
+            *self.describe_constants(),
+            *self.describe_nested_constants(),
+            *describe_refusal(self.refused),
             *self._share_statement(),
-            *self.repeats_statements(),
+            *self.describe_repeats(),
         ]
 
     def _share_statement(self) -> list[str]:
         """Return a sentence if more than two thirds of the rows, or of the groups, are held out."""
         if self.groups is not None:
-            return share_statement(self.groups["held"], self.groups["count"], "group")
-        return share_statement(self.n_held, self.n_rows, "row")
+            return describe_held_share(self.groups["held"], self.groups["count"], "group")
+        return describe_held_share(self.n_held, self.n_rows, "row")
 
-    def repeats_statements(self) -> list[str]:
+    def describe_repeats(self) -> list[str]:
         """Return a sentence if rows equal another row: how much of what is proven is left."""
         grouped, without = self.groups is not None, self.bound_without_copies
-        return repeats_statement(self.repeats, self.n_rows, grouped, self.proven, without)
+        return describe_repeats(self.repeats, self.n_rows, grouped, self.proven, without)
 
     @classmethod
     def from_json(cls, values: dict[str, Any]) -> "Certificate":
@@ -339,9 +339,9 @@ def certify(
         error=fsum(losses) / (len(members) * size.n_select),
         constants=models.best.constants(problem.task.X),
         refit_constant=refit_constant,
-        scored_constants=constants_scored(problem, models, winner.k),
+        scored_constants=find_scored_constants(problem, models, winner.k),
         class_rows=class_sizes(problem.all_rows.y, problem.task.n_classes),
-        baselines=baselines(problem),
+        baselines=compute_baselines(problem),
         by_class=tuple(_one_class(models.best, c, delta, groups) for c in range(problem.task.n_classes)),
         proven=claims[0],
         claims=tuple(claims),
@@ -351,7 +351,7 @@ def certify(
         not_covered=NOT_COVERED if groups is None else NOT_COVERED_OF_GROUPS,
         digests=digests,
         groups=groups,
-        confusion=confusion(problem, models.best, winner.k) if problem.task.n_classes > 2 else None,
+        confusion=count_confusion(problem, models.best, winner.k) if problem.task.n_classes > 2 else None,
         refused=find_refused(problem),
     )
     said = (
@@ -413,7 +413,7 @@ def _groups(problem: Problem, ensemble: Ensemble) -> GroupsOf | None:
     if task.group is None:
         return None
     held = task.n_units - problem.task.n_units
-    losses = tuple(loss / ONE for loss in losses_of(ensemble))
+    losses = tuple(loss / ONE for loss in count_losses(ensemble))
     return GroupsOf(column=task.group, count=task.n_units, held=held, losses=losses)
 
 

@@ -131,7 +131,7 @@ def equal_rows(repeats: int, rows: int, grouped: bool = False) -> str:
     return f"{repeats:,} of {rows:,} rows equal {another} in every column that does not number the rows"
 
 
-def repeats_statement(repeats: int, rows: int, grouped: bool, first: Claim, without: float) -> list[str]:
+def describe_repeats(repeats: int, rows: int, grouped: bool, first: Claim, without: float) -> list[str]:
     """Return a list of one sentence about rows that equal another row; empty if there are none.
 
     Args:
@@ -188,7 +188,7 @@ class Refused(TypedDict):
     rows: int
 
 
-def refused_statement(refused: Refused | None) -> list[str]:
+def describe_refusal(refused: Refused | None) -> list[str]:
     """Return a list of one sentence if an outer split is refused, else none."""
     if refused is None:
         return []
@@ -202,7 +202,7 @@ def refused_statement(refused: Refused | None) -> list[str]:
     ]
 
 
-def share_statement(held: int, units: int, unit: str) -> list[str]:
+def describe_held_share(held: int, units: int, unit: str) -> list[str]:
     """Return a list of one sentence if more than two thirds of the rows or groups are held out, else none."""
     sentence = (
         f"{held:,} of {units:,} {unit}s are held out, more than two thirds: few are left to learn from, and "
@@ -231,10 +231,10 @@ def limit(claim: Claim) -> str:
 
 def quantity(claim: Claim) -> str:
     """Return a phrase that names what is claimed: "error", "sensitivity (recall of 'sick')", "AUC"."""
-    return named(claim["quantity"], claim["label"])
+    return name_quantity(claim["quantity"], claim["label"])
 
 
-def named(name: str, label: Label | None) -> str:
+def name_quantity(name: str, label: Label | None) -> str:
     """Return a phrase that names a quantity, of a class if it is about one."""
     if label is None:
         return "AUC" if name == AUC else name
@@ -257,7 +257,7 @@ def describe_counts(claim: Claim) -> str:
     return f"{who}: {claim['errors']:,} of {claim['rows']:,} {of}"
 
 
-def about_all_members(claims: Sequence[Claim]) -> Claim:
+def find_claim_of_all_members(claims: Sequence[Claim]) -> Claim:
     """Return the claim about the error of a member drawn from all of F*, which every certificate has."""
     return next(
         one for one in claims if (one["classifier"], one["quantity"], one["splits"]) == ("random", ERROR, ())
@@ -303,17 +303,17 @@ def claim(
         errors=errors,
         rows=rows,
         delta=delta,
-        statement=proven(given, delta, says, method),
+        statement=state_claim(given, delta, says, method),
     )
 
 
-def proven(given: str, delta: float, says: str, method: str) -> str:
+def state_claim(given: str, delta: float, says: str, method: str) -> str:
     """Return the sentence of a claim: what it assumes, its delta, what it says, and how it was obtained."""
     level = level_of(delta)
     return f"{given}, with probability at least {level} over data and splits, {says} ({method})."
 
 
-def counted_splits(length: int, n_splits: int) -> str:
+def format_splits(length: int, n_splits: int) -> str:
     """Format how many splits a bound is over: "best prefix: 3 of 20 splits", or "20 splits"."""
     every = counted(n_splits, "split")
     return f"best prefix: {length} of {every}" if length < n_splits else every
@@ -324,7 +324,7 @@ def statements(first: str, claims: list[Claim]) -> tuple[str, ...]:
     proven = [claim["statement"] for claim in claims]
     if any(claim["classifier"] == "vote" and claim["quantity"] == ERROR for claim in claims):
         return (first, *proven)
-    random = about_all_members(claims)
+    random = find_claim_of_all_members(claims)
     return (
         first,
         *proven,
@@ -345,7 +345,7 @@ def figure(criterion: Criterion, l_ee: float, n_splits: int) -> str:
         case MeanCost():
             return (
                 f"{percent}: the {level} bound on the mean cost of a decision over {n_splits} splits, in "
-                f"percent of the largest cost ({costs_listed(criterion)}): not a bound on the error rate. "
+                f"percent of the largest cost ({list_costs(criterion)}): not a bound on the error rate. "
                 f"{AVERAGE} {ABOUT_ERROR}"
             )
         case MeanError():
@@ -363,7 +363,7 @@ def _mean_error(wrong: str, n_splits: int) -> str:
     )
 
 
-def costs_listed(criterion: MeanCost) -> str:
+def list_costs(criterion: MeanCost) -> str:
     """Format the cost of an error on each class, the largest first."""
     ordered = sorted(read(criterion.costs).items(), key=lambda pair: -pair[1])
     shown = [f"{label!r} = {cost:g}" for label, cost in ordered[:MOST_COSTS]]

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from ckcv_ray.claims.baseline import Baseline, comparison
 from ckcv_ray.claims.certificate import Certificate
 from ckcv_ray.claims.percent import at_most, level_of
-from ckcv_ray.claims.proofs import rule_of
+from ckcv_ray.claims.proofs import make_rule
 from ckcv_ray.claims.rules import ENSEMBLE, NESTED, Rule
 from ckcv_ray.claims.wording import ERROR, Claim, describe_counts, limit, quantity
 from ckcv_ray.core.options import values
@@ -240,7 +240,7 @@ class Result:
             return Rule("vote")
         first = self.certificate.proven
         if first["certification"] == Holdout.name and not (nested or any(draws.values())):
-            return rule_of(self.study, first["classifier"])
+            return make_rule(self.study, first["classifier"])
         drawn = randbits(63) if seed is None else integer("seed", seed, least=0, most=MOST_SEED)
         splits = self._drawn_claims(nested)[-1]["splits"] if best_prefix else ()
         return Rule("random", drawn, splits, repeats=seed is not None)
@@ -352,7 +352,7 @@ class Result:
 
     @property
     def _baseline(self) -> Baseline:
-        return self.certificate.baseline_of(self.certificate.proven)
+        return self.certificate.select_baseline(self.certificate.proven)
 
     def _drawn_claims(self, nested: bool) -> list[Claim]:
         """Return the claims for a member drawn independently, that for all members first."""
@@ -370,7 +370,7 @@ class Result:
         return (
             f"by {of}: proven {what}, with probability {level_of(claim['delta'])} "
             f"({claim['certification']}{how}); "
-            f"{comparison(bound, self.certificate.baseline_of(claim), self.certificate.labels)}"
+            f"{comparison(bound, self.certificate.select_baseline(claim), self.certificate.labels)}"
         )
 
     def _claim_of_referral(self, rule: Rule) -> Claim:

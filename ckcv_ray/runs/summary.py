@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from ckcv_ray.claims.baseline import Baseline, constant_of, says_nothing
+from ckcv_ray.claims.baseline import Baseline, name_constant, says_nothing
 from ckcv_ray.claims.certificate import Certificate, Side
 from ckcv_ray.claims.percent import at_least, at_most, level_of, nearest
 from ckcv_ray.claims.wording import (
@@ -11,8 +11,8 @@ from ckcv_ray.claims.wording import (
     L_EE_IS,
     MINIMISED,
     Claim,
-    about_all_members,
     describe_counts,
+    find_claim_of_all_members,
     limit,
     quantity,
 )
@@ -79,7 +79,7 @@ def _headline(problem: Problem, c: Certificate) -> list[str]:
         _figure("L_MS", at_most(c.l_ms), MINIMISED[c.criterion].format(level)),
         _figure("L_EE", at_most(c.l_ee), L_EE_IS[c.criterion][c.bound]),
         _figure("error", nearest(c.error), ERROR_IS),
-        *(_claimed(claim, c.criterion, c.baseline_of(claim)) for claim in c.claims),
+        *(_claimed(claim, c.criterion, c.select_baseline(claim)) for claim in c.claims),
         *_held_out(c),
         *(_figure("baseline", nearest(one["error"]), baseline_is(c, one)) for one in c.baselines),
         *(f"CAUTION        {sentence}" for sentence in c.cautions()),
@@ -111,7 +111,7 @@ def baseline_is(c: Certificate, baseline: Baseline) -> str:
     """Say what a baseline is: a constant, and the rows that it is wrong on."""
     errors, rows = baseline["errors"], baseline["rows"]
     mean = "" if c.groups is None else ", mean over the groups"
-    return f"error of {constant_of(baseline, c.labels)}{mean} ({errors:,} of {rows:,} {baseline['on']})"
+    return f"error of {name_constant(baseline, c.labels)}{mean} ({errors:,} of {rows:,} {baseline['on']})"
 
 
 def _figure(name: str, percent: str, what: str) -> str:
@@ -123,7 +123,7 @@ def _held_out(c: Certificate) -> list[str]:
     """Say what holding out rows costs and brings."""
     errors = [claim for claim in c.claims if claim["quantity"] == ERROR]
     first = next(claim for claim in errors if claim["classifier"] != "full")  # full has learned from them
-    every = about_all_members(c.claims)
+    every = find_claim_of_all_members(c.claims)
     if not c.n_held or first["certification"] != Holdout.name:
         return []
     groups = f" ({c.groups['held']} of {c.groups['count']} groups)" if c.groups is not None else ""

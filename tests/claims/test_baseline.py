@@ -11,13 +11,13 @@ from conftest import blobs
 from ckcv_ray import Result, Study, Task
 from ckcv_ray.claims.baseline import (
     Baseline,
-    Scored,
-    baseline_of,
-    bound_statement,
-    chance_statements,
+    ScoredConstants,
     comparison,
-    constants_statements,
+    describe_constants,
+    describe_guesses,
+    describe_worthless_bound,
     says_nothing,
+    select_baseline,
 )
 from ckcv_ray.claims.percent import at_most, nearest
 from ckcv_ray.claims.proofs import prove
@@ -121,12 +121,12 @@ def test_a_claim_from_held_out_rows_is_compared_with_the_smaller_baseline() -> N
     result = held_out(seed=3)
     learning, held = result.certificate.baselines
     first, *_, last = result.certificate.claims
-    assert result.certificate.baseline_of(first) == learning
-    assert result.certificate.baseline_of(last) == learning
+    assert result.certificate.select_baseline(first) == learning
+    assert result.certificate.select_baseline(last) == learning
     smaller = Baseline(on="held-out rows", predicted=0, errors=3, rows=12, error=0.25)
-    assert baseline_of(first, (learning, smaller)) == smaller
-    assert baseline_of(last, (learning, smaller)) == learning
-    assert baseline_of(first, (learning, held | {"error": learning["error"]}))["on"] == "held-out rows"
+    assert select_baseline(first, (learning, smaller)) == smaller
+    assert select_baseline(last, (learning, smaller)) == learning
+    assert select_baseline(first, (learning, held | {"error": learning["error"]}))["on"] == "held-out rows"
     assert result.baseline == learning["error"] < held["error"]
     assert f"wrong on {nearest(learning['error'])} of the learning rows" in result.claim_for(result.rule())
     drawn = result.claim_for(result.rule(all_members=True))
@@ -155,12 +155,12 @@ def test_a_bound_equal_to_the_baseline_says_nothing() -> None:
 def test_a_bound_is_judged_by_the_first_claim(constant: Path) -> None:
     certificate = load_run(constant).certificate
     baseline = certificate.baselines[0]
-    told = bound_statement(certificate.proven, baseline, certificate.labels)
+    told = describe_worthless_bound(certificate.proven, baseline, certificate.labels)
     assert told == [
         f"The bound {at_most(certificate.proven['bound'])} {WORTHLESS}: it says nothing beyond that."
     ]
     better = certificate.proven | {"bound": 0.19}
-    assert bound_statement(better, baseline, certificate.labels) == []
+    assert describe_worthless_bound(better, baseline, certificate.labels) == []
 
 
 @pytest.mark.parametrize(
@@ -185,7 +185,7 @@ def test_a_bound_is_judged_by_the_first_claim(constant: Path) -> None:
     ],
 )
 def test_constants_among_three_classes(constants: tuple[int | None, ...], told: list[str]) -> None:
-    assert constants_statements(constants, None, THREE) == told
+    assert describe_constants(constants, None, THREE) == told
 
 
 def test_a_constant_model_that_was_fitted_on_all_learning_rows_is_pointed_out(tmp_path: Path) -> None:
@@ -201,7 +201,7 @@ def test_a_constant_model_that_was_fitted_on_all_learning_rows_is_pointed_out(tm
 
 
 def test_a_long_label_is_cut() -> None:
-    (sentence,) = constants_statements((0,), None, ("x" * 10_000, "y"))
+    (sentence,) = describe_constants((0,), None, ("x" * 10_000, "y"))
     assert len(sentence) < 200
 
 
@@ -273,16 +273,16 @@ def of_quantity(quantity: str, bound: float, splits: tuple[int, ...] = ()) -> Cl
 
 def test_quantities_that_a_guess_reaches_are_named() -> None:
     auc = [of_quantity("auc", bound) for bound in (0.49, 0.5, 0.8)]
-    assert chance_statements(auc[:1]) == []
-    assert "at least 50.00 %" in chance_statements(auc[1:2])[0]
-    assert "at least 20.00 %" in chance_statements(auc[2:])[0]
+    assert describe_guesses(auc[:1]) == []
+    assert "at least 50.00 %" in describe_guesses(auc[1:2])[0]
+    assert "at least 20.00 %" in describe_guesses(auc[2:])[0]
     recalls = [of_quantity("sensitivity", 0.6), of_quantity("specificity", 0.45)]
-    (said,) = chance_statements(recalls)
+    (said,) = describe_guesses(recalls)
     assert "add up to 95.00 %" in said
-    assert chance_statements(recalls[:1]) == []  # one recall alone may be bought by the other
-    assert chance_statements([recalls[0], of_quantity("specificity", 0.3)]) == []
-    assert chance_statements([recalls[0], of_quantity("specificity", 0.45, (0,))]) == []  # other members
-    assert chance_statements([of_quantity("error", 0.9)]) == []
+    assert describe_guesses(recalls[:1]) == []  # one recall alone may be bought by the other
+    assert describe_guesses([recalls[0], of_quantity("specificity", 0.3)]) == []
+    assert describe_guesses([recalls[0], of_quantity("specificity", 0.45, (0,))]) == []  # other members
+    assert describe_guesses([of_quantity("error", 0.9)]) == []
 
 
 # Constants on the rows that models were scored on
@@ -307,7 +307,7 @@ def test_members_that_know_their_rows_by_heart_are_constants_elsewhere(n_classes
     for member, number in zip(members, certificate.scored_constants["members"], strict=True):
         right = [c for c in range(n_classes) if member.errors[c] < member.n_estimate[c]]
         assert right in ([number], [])  # none: it is undecided, and the first class is predicted
-    (sentence,) = certificate.constants_statements()
+    (sentence,) = certificate.describe_constants()
     assert sentence.startswith("6 of 6 members of F* predict a single class for every row they were scored")
     assert f"CAUTION        {sentence}" in result.summary()
     assert LOOKS in sentence
@@ -319,7 +319,7 @@ def test_the_refit_and_the_nested_ensemble_are_looked_at_too(tmp_path: Path) -> 
     assert held.certificate.refit_constant is None
     assert f"The model refit predicts {number} for every held-out row: " in held.summary()
     nested = run(BY_HEART.replace(certify="nested", outer_splits=3), by_heart(90), out=tmp_path / "nested")
-    (sentence,) = nested.certificate.nested_statements()
+    (sentence,) = nested.certificate.describe_nested_constants()
     assert sentence.startswith("3 of 3 members of the nested ensemble predict a single class")
     assert sentence in nested.certificate.cautions()
     assert verify(tmp_path / "held").differences == verify(tmp_path / "nested").differences == []
@@ -335,11 +335,11 @@ def test_who_is_right_about_a_few_rows_of_one_class_is_no_constant() -> None:
     c = run(Study.of(C=1.0, gamma=0.1, k=30, n_splits=10), easy).certificate
     assert sum(c.errors) == 0
     assert c.scored_constants["members"] == (None,) * 10
-    assert c.constants_statements() == []
+    assert c.describe_constants() == []
 
 
 @pytest.mark.parametrize(("scored", "said"), [((1, 1, None, None), 1), ((1, None, None, None), 0)])
 def test_a_constant_by_chance_is_not_mentioned(scored: tuple[int | None, ...], said: int) -> None:
-    looked = Scored(members=scored, nested=(), refit=None)
-    assert len(constants_statements((None,) * 4, None, THREE, looked)) == said
-    assert len(constants_statements((1, 1, None, None), None, THREE, looked)) == 1  # not said twice
+    looked = ScoredConstants(members=scored, nested=(), refit=None)
+    assert len(describe_constants((None,) * 4, None, THREE, looked)) == said
+    assert len(describe_constants((1, 1, None, None), None, THREE, looked)) == 1  # not said twice

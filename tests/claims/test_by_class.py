@@ -58,7 +58,7 @@ def predicted(problem: Problem, wrong: tuple[int, ...]) -> Prediction:
 
 
 def bounds_of(problem: Problem, name: str, wrong: tuple[int, ...]) -> list[float]:
-    return [c["bound"] for c in by_class.held_out(problem, REFIT, name, predicted(problem, wrong))]
+    return [c["bound"] for c in by_class.claim_held_out(problem, REFIT, name, predicted(problem, wrong))]
 
 
 def probability(wrong: tuple[int, ...], sizes: tuple[int, ...], risks: tuple[float, ...]) -> float:
@@ -139,7 +139,7 @@ def test_the_pairs_are_binomial_so_the_auc_is_covered():
     for drawn in product(range(3), repeat=len(y)):
         weight = float(np.prod([weights[c][i] for c, i in zip(y, drawn, strict=True)]))
         score = values[list(drawn)]
-        (claim,) = by_class.held_out(problem, REFIT, "auc", Prediction(y, y, score, score))
+        (claim,) = by_class.claim_held_out(problem, REFIT, "auc", Prediction(y, y, score, score))
         bounds[claim["bound"]] = bounds.get(claim["bound"], 0.0) + weight
     expected = {clopper_pearson(x, 2, delta): binom.pmf(x, 2, out_of_order) for x in range(3)}
     assert bounds == pytest.approx(expected, rel=1e-12)
@@ -162,7 +162,7 @@ def test_pairs_are_disjoint_and_do_not_depend_on_anything_but_the_labels():
 def test_a_score_that_is_missing_is_out_of_order():
     problem = held_problem(SMALL.replace(certify="holdout", claim="auc"), (3, 3))
     y, score = problem.held_rows().y, np.full(6, np.nan)
-    (claim,) = by_class.held_out(problem, REFIT, "auc", Prediction(y, y, score, score))
+    (claim,) = by_class.claim_held_out(problem, REFIT, "auc", Prediction(y, y, score, score))
     assert claim["bound"] == 1.0
     assert "at least 0.00 %" in claim["statement"]
     assert "3 of 3 disjoint pairs" in claim["statement"]
@@ -396,7 +396,7 @@ def test_a_run_of_nested_as_it_was_is_what_it_was():
 
 def test_a_class_that_is_absent_from_the_held_out_rows_is_named():
     problem = held_problem(HELD.replace(claim="recall"), (5, 0))
-    here, absent = by_class.held_out(problem, REFIT, "recall", predicted(problem, (1, 0)))
+    here, absent = by_class.claim_held_out(problem, REFIT, "recall", predicted(problem, (1, 0)))
     assert here["bound"] < 1
     assert absent["bound"] == 1.0
     assert absent["statement"] == (
@@ -404,7 +404,7 @@ def test_a_class_that_is_absent_from_the_held_out_rows_is_named():
         "there are no held-out rows of class 1."
     )
     problem = held_problem(HELD.replace(claim="auc"), (5, 0))
-    (auc,) = by_class.held_out(problem, REFIT, "auc", predicted(problem, (0, 0)))
+    (auc,) = by_class.claim_held_out(problem, REFIT, "auc", predicted(problem, (0, 0)))
     assert auc["bound"] == 1.0
     assert auc["statement"].endswith("there are no held-out rows of one of the classes.")
 

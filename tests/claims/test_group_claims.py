@@ -12,9 +12,9 @@ from claimed import run
 from conftest import blobs
 
 from ckcv_ray import Result, Study, Task
-from ckcv_ray.claims.baseline import baselines
+from ckcv_ray.claims.baseline import compute_baselines
 from ckcv_ray.claims.certificate import Certificate
-from ckcv_ray.claims.proofs import group_claim, weight
+from ckcv_ray.claims.proofs import claim_group_loss, weight
 from ckcv_ray.claims.rules import Rule
 from ckcv_ray.core.bounds import clopper_pearson
 from ckcv_ray.core.losses import ONE, best_loss_prefix, mean_loss_bound, split_bounds
@@ -163,7 +163,7 @@ def claimed_bounds() -> dict[tuple[int, ...], tuple[float, float]]:
         predicted = np.concatenate([np.arange(n) < wrong for n, wrong in (KINDS[i] for i in drawn)])
         measure = GroupShares(np.repeat(np.arange(M), sizes))
         y = np.zeros(len(predicted), dtype=np.int32)
-        claim = group_claim(Rule("vote"), measure, predicted.astype(np.int32), y, 0.05)
+        claim = claim_group_loss(Rule("vote"), measure, predicted.astype(np.int32), y, 0.05)
         bounds[drawn] = claim["bound"], clopper_pearson(int(predicted.sum()), len(y), 0.05)
     return bounds
 
@@ -186,7 +186,7 @@ def test_the_claim_holds_for_any_law_of_groups_and_that_of_rows_does_not() -> No
 def test_groups_without_a_loss_leave_doubt_and_groups_that_lose_all_leave_nothing_to_claim() -> None:
     y = np.zeros(6, dtype=np.int32)
     measure = GroupShares(np.array([0, 0, 1, 1, 2, 2]))
-    right, wrong = (group_claim(Rule("vote"), measure, p, y, 0.05)["bound"] for p in (y, 1 - y))
+    right, wrong = (claim_group_loss(Rule("vote"), measure, p, y, 0.05)["bound"] for p in (y, 1 - y))
     assert 0.5 < right < 1
     assert wrong == 1
 
@@ -196,7 +196,7 @@ def test_the_constant_is_judged_by_groups_as_the_claims_are() -> None:
     y = np.array([1] * 9 + [0] * 5 + [1] * 2, dtype=np.int32)
     groups = np.array([0] * 9 + [1, 2, 3, 4, 5] + [6, 6])
     task = Task(np.arange(16.0)[:, None], y, (0, 1), ("a",), "y", groups=groups, group="g")
-    (baseline,) = baselines(Problem.of(SMALL.replace(k=3), task))
+    (baseline,) = compute_baselines(Problem.of(SMALL.replace(k=3), task))
     assert (baseline["predicted"], baseline["errors"], baseline["rows"]) == (0, 11, 16)
     assert baseline["error"] == pytest.approx(2 / 7)
 

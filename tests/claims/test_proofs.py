@@ -11,7 +11,7 @@ from conftest import blobs
 from scipy import stats
 
 from ckcv_ray.claims.percent import at_most
-from ckcv_ray.claims.proofs import occam, rule_of, weight
+from ckcv_ray.claims.proofs import make_rule, occam, weight
 from ckcv_ray.claims.wording import ASSUMPTIONS, NOT_COVERED
 from ckcv_ray.core.bounds import catoni, clopper_pearson, safe
 from ckcv_ray.core.resampling import hold_out
@@ -163,7 +163,7 @@ def test_claims_count_errors_on_the_held_out_rows_and_share_delta():
     wrong = {
         "vote": np.where((votes == 1).sum(axis=0) * 2 > 5, 1, 0) != y,
         "member:1": votes[1] != y,
-        "keyed": result.predictions(X, rule_of(study, "keyed")).label != y,
+        "keyed": result.predictions(X, make_rule(study, "keyed")).label != y,
         "refit": result.predict(X, refit=True) != task.labelled(y),
     }
     claims = {

@@ -15,7 +15,7 @@ from pyarrow import csv, parquet
 
 from ckcv_ray import Result, Study, Task
 from ckcv_ray.claims.certificate import Certificate
-from ckcv_ray.claims.wording import share_statement
+from ckcv_ray.claims.wording import describe_held_share
 from ckcv_ray.core.bounds import bound_table, reported_bound, safe_table
 from ckcv_ray.core.resampling import Outer
 from ckcv_ray.data import task as data
@@ -324,6 +324,6 @@ def test_a_share_above_two_thirds_is_cautioned_against(share: float, warned: boo
     study = STUDY.replace(certify="holdout", holdout_share=share)
     result = run(study, task, tmp_path / "run")
     assert ("more than two thirds" in result.summary()) == warned
-    assert bool(share_statement(result.certificate.n_held, N, "row")) == warned
+    assert bool(describe_held_share(result.certificate.n_held, N, "row")) == warned
     assert verify(tmp_path / "run").differences == []
-    assert [bool(share_statement(held, 9, "group")) for held in (6, 7)] == [False, True]
+    assert [bool(describe_held_share(held, 9, "group")) for held in (6, 7)] == [False, True]
