@@ -26,6 +26,7 @@ from ckcv_ray.data.schema import Classes, Label
 from ckcv_ray.errors import cut
 from ckcv_ray.learners.ensemble import Models
 from ckcv_ray.study import AUC, Holdout, Problem
+from ckcv_ray.validation import check_fraction, check_part
 
 LEARNING, HELD_OUT = "learning rows", "held-out rows"
 
@@ -115,6 +116,26 @@ def describe_guesses(claims: Sequence[Claim]) -> list[str]:
                 "say nothing beyond a guess, whose recalls add up to 100 %."
             )
     return statements
+
+
+def check_baselines(baselines: Sequence[Baseline], n_rows: int, n_classes: int, held: bool) -> None:
+    """Raise ValueError unless these are baselines of a table, on the held-out rows too if ``held``."""
+    expected = (LEARNING, HELD_OUT) if held else (LEARNING,)
+    if tuple(baseline["on"] for baseline in baselines) != expected:
+        raise ValueError(f"baselines: expected one on the {' and one on the '.join(expected)}")
+    if sum(baseline["rows"] for baseline in baselines) != n_rows:
+        raise ValueError(f"baselines: expected {n_rows} rows in all")
+    for number, baseline in enumerate(baselines):
+        name = f"baselines.{number}"
+        check_class(f"{name}.predicted", baseline["predicted"], n_classes)
+        check_part(f"{name}.errors", baseline["errors"], baseline["rows"], "rows")
+        check_fraction(f"{name}.error", baseline["error"])
+
+
+def check_class(name: str, number: int | None, n_classes: int) -> None:
+    """Raise ValueError if a class number of a file is that of no class; None, for no class, is none."""
+    if number is not None and not 0 <= number < n_classes:
+        raise ValueError(f"{name}: the class number {number} is outside 0..{n_classes - 1}")
 
 
 class ScoredConstants(TypedDict):

@@ -227,8 +227,8 @@ def _count_nested(problem: Problem, ensemble: Ensemble, quantity: Quantity, orde
     """Return the counts of each outer split, in the given order."""
     members = [ensemble.members[i] for i in order]
     if quantity.name != AUC:
-        wrong = [member.errors[quantity.number] for member in members]
-        return SplitCounts(wrong, [member.n_estimate[quantity.number] for member in members])
+        errors = [member.errors[quantity.number] for member in members]
+        return SplitCounts(errors, [member.n_estimate[quantity.number] for member in members])
     task, seed = problem.task, problem.study.seed
     pairs = []
     for number, member in zip(order.tolist(), members, strict=True):

@@ -5,7 +5,7 @@ member if the candidate had been fixed beforehand. It is proven neither for the 
 selection on the same data, and the sentences here say so.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from typing_extensions import TypedDict  # pydantic accepts typing.TypedDict from Python 3.12 on
 
@@ -13,9 +13,10 @@ from ckcv_ray.claims.percent import at_least, at_most, level_of
 from ckcv_ray.claims.rules import ONE_MODEL, Rule
 from ckcv_ray.core.by_label import read
 from ckcv_ray.core.criteria import Balanced, Criterion, MeanCost, MeanError, MeanGroupError
-from ckcv_ray.data.schema import Label
+from ckcv_ray.data.schema import LEAST_OF_CLASS, Label
 from ckcv_ray.errors import counted, cut
-from ckcv_ray.study import AUC
+from ckcv_ray.study import AUC, BY_CLASS, QUANTITIES, Nested
+from ckcv_ray.validation import check_fraction
 
 ASSUMPTIONS = (
     "The rows are independent examples from one source, and new patterns come from that same source.",
@@ -125,6 +126,18 @@ class Claim(TypedDict):
     statement: str
 
 
+def check_claim(name: str, claim: Claim, labels: Sequence[Label]) -> None:
+    """Raise ValueError if a claim is about no known quantity or class, or its numbers cannot be."""
+    quantity, label, wrong, rows = claim["quantity"], claim["label"], claim["errors"], claim["rows"]
+    if quantity not in (ERROR, *QUANTITIES):
+        raise ValueError(f"{name}: the quantity {quantity!r} is not known")
+    if (quantity in BY_CLASS) != (label is not None) or (label is not None and label not in labels):
+        raise ValueError(f"{name}: the {quantity} of {label!r} is none of the {len(labels)} classes")
+    check_fraction(f"{name}.bound", claim["bound"])
+    if (wrong is None) != (rows is None) or not 0 <= (wrong or 0) <= (rows or 0):
+        raise ValueError(f"{name}: {wrong} errors in {rows} rows")
+
+
 def equal_rows(repeats: int, rows: int, grouped: bool = False) -> str:
     """Say how many rows equal another one, as a clause; with groups, one of another group."""
     another = "a row of another group" if grouped else "another row"
@@ -148,31 +161,31 @@ def describe_repeats(repeats: int, rows: int, grouped: bool, first: Claim, witho
     return [f"{equal_rows(repeats, rows, grouped)}: {says}."] if repeats else []
 
 
-def known_statement(known: int, rows: int, full: Claim, without: float) -> list[str]:
-    """Return a list of one sentence about unlabelled rows that equal learning rows; empty if none do.
+def describe_unlabelled(rows: int, known: int, repeated: int, full: Claim, without: float) -> list[str]:
+    """Return a sentence for each reason why unlabelled rows may not be new examples.
 
-    ``full`` is the claim for the model fitted on all rows, ``without`` its bound from the other rows alone.
+    Args:
+        rows: unlabelled rows.
+        known: how many of them equal a row of the table.
+        repeated: how many equal another of them.
+        full: the claim for the model fitted on all rows.
+        without: its bound from the others alone, and one of each that repeat.
     """
-    sentence = (
+    then = "nothing is proven for the model fitted on all rows"
+    if without < 1:
+        then = f"the claim for the model fitted on all rows is {_instead(full, without)}"
+    of_known = (
         f"{known:,} of {rows:,} unlabelled rows equal a row of the table in every feature that does not "
-        f"number the rows: if they are the same examples, {_for_full(full, without)}."
+        f"number the rows: if they are the same examples, {then}."
     )
-    return [sentence] if known else []
-
-
-def repeated_statement(repeated: int, rows: int, full: Claim, without: float) -> list[str]:
-    """Return a list of one sentence about unlabelled rows that equal each other; empty if none do.
-
-    ``full`` and ``without`` are as for ``known_statement``.
-    """
-    sentence = (
+    of_repeated = (
         f"{repeated:,} of {rows:,} unlabelled rows equal another unlabelled row in every feature that does "
-        f"not number the rows: if they have the same origin, {_for_full(full, without)}."
+        f"not number the rows: if they have the same origin, {then}."
     )
-    return [sentence] if repeated else []
+    return [*([of_known] if known else []), *([of_repeated] if repeated else [])]
 
 
-class Refused(TypedDict):
+class RefusedSplit(TypedDict):
     """The first outer split that is refused, since it leaves too few rows of a class to learn from.
 
     Attributes:
@@ -188,7 +201,17 @@ class Refused(TypedDict):
     rows: int
 
 
-def describe_refusal(refused: Refused | None) -> list[str]:
+def check_refusal(refused: RefusedSplit, claims: Sequence[Claim], labels: Sequence[Label]) -> None:
+    """Raise ValueError if an outer split cannot be refused so, or a claim is about it or a later one."""
+    known = refused["label"] in labels and 0 <= refused["rows"] < LEAST_OF_CLASS
+    if not known or not 0 < refused["split"] < refused["splits"]:
+        raise ValueError(f"refused: {refused} is no outer split of this run")
+    nested = [claim for claim in claims if claim["certification"] == Nested.name]
+    if not nested or any(split >= refused["split"] for claim in nested for split in claim["splits"]):
+        raise ValueError("refused: a claim is about a split that is not before the one refused, or none is")
+
+
+def describe_refusal(refused: RefusedSplit | None) -> list[str]:
     """Return a list of one sentence if an outer split is refused, else none."""
     if refused is None:
         return []
@@ -209,12 +232,6 @@ def describe_held_share(held: int, units: int, unit: str) -> list[str]:
         "it is likelier that a class has no rows among them, which only the rows held out can show."
     )
     return [sentence] if 3 * held > 2 * units else []
-
-
-def _for_full(full: Claim, without: float) -> str:
-    if without >= 1:
-        return "nothing is proven for the model fitted on all rows"
-    return f"the claim for the model fitted on all rows is {_instead(full, without)}"
 
 
 def _instead(claim: Claim, without: float) -> str:
@@ -257,11 +274,14 @@ def describe_counts(claim: Claim) -> str:
     return f"{who}: {claim['errors']:,} of {claim['rows']:,} {of}"
 
 
-def find_claim_of_all_members(claims: Sequence[Claim]) -> Claim:
+def is_about_all_members(claim: Claim) -> bool:
+    """Return whether a claim is about the error of a member drawn from all of F*."""
+    return (claim["classifier"], claim["quantity"], claim["splits"]) == (RANDOM.name, ERROR, ())
+
+
+def find_claim_of_all_members(claims: Iterable[Claim]) -> Claim:
     """Return the claim about the error of a member drawn from all of F*, which every certificate has."""
-    return next(
-        one for one in claims if (one["classifier"], one["quantity"], one["splits"]) == ("random", ERROR, ())
-    )
+    return next(filter(is_about_all_members, claims))
 
 
 def claim(

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from ckcv_ray.claims.certificate import find_refused
+from ckcv_ray.claims.certify import find_refused
 from ckcv_ray.claims.percent import at_most
 from ckcv_ray.claims.wording import describe_held_share, describe_refusal
 from ckcv_ray.cli.data_options import Data, data_of

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ckcv_ray.claims.certificate import certify
+from ckcv_ray.claims.certify import certify
 from ckcv_ray.core.schedule import Stage, Unit, refits
 from ckcv_ray.core.selection import Leader
 from ckcv_ray.data.task import TestRows

@@ -63,7 +63,7 @@ def paper(study: Study, task: Task, fresh: Fresh) -> Iterator[Measured]:
     result = run_job(Job(study, task), SERIAL)
     risks = misses(result.ensemble, task, fresh).sum(axis=1)
     yield Measured(L_EE, result.l_ee, float(risks.mean()))
-    yield from prefixes(OCCAM, result.certificate.claims, risks)
+    yield from prefixes(OCCAM, result.certificate.claims.claims, risks)
 
 
 def nested(name: str, options: dict[str, Any], study: Study, task: Task, fresh: Fresh) -> Iterator[Measured]:

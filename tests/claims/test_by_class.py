@@ -236,8 +236,8 @@ def test_without_a_rule_the_claims_are_about_the_one_model_and_so_is_predict():
 def test_the_positive_class_is_named_in_every_sentence():
     task = blobs(60)
     named = Task.of(task.X, np.array(["sick", "healthy"])[task.y])  # sick is 0, and last in sorted order
-    one = run(HELD, named).certificate.claims
-    other = run(HELD.replace(positive="healthy"), named).certificate.claims
+    one = run(HELD, named).certificate.claims.claims
+    other = run(HELD.replace(positive="healthy"), named).certificate.claims.claims
     assert (one[0]["quantity"], one[0]["label"]) == ("sensitivity", "sick")
     assert (other[0]["quantity"], other[0]["label"]) == ("sensitivity", "healthy")
     assert [c["bound"] for c in one[:2]] == [c["bound"] for c in other[:2]][::-1]
@@ -287,11 +287,11 @@ def test_what_is_claimed_is_stored_printed_and_verified(tmp_path, certify):
         assert limit(claim) == f"{shown:.2f} %"
         assert f"proven        {limit(claim):>9}   " in summary
         assert f'<td class="n">{limit(claim)}</td>' in page
-        assert claim["statement"] in result.certificate.statements
+        assert claim["statement"] in result.certificate.wording.statements
         assert f"is at least {at_least(1 - claim['bound'])}: the probability" in claim["statement"]
     assert "recall of -1 at least; " in summary
     assert "AUC at least; " in summary
-    assert f'<p class="number">{limit(result.certificate.proven)}</p>' in page
+    assert f'<p class="number">{limit(result.certificate.claims.first)}</p>' in page
 
 
 @pytest.mark.parametrize("certify", ["holdout", "nested"])
@@ -372,7 +372,7 @@ def test_the_prefix_of_another_first_claim_differs():
     """So it is the first claim that decides: the two orders below lead to different prefixes."""
     for seed in range(20):
         one, other = (nested_run(c, outer_splits=4, seed=seed) for c in ("random,recall", "recall,random"))
-        lengths = [len(r.certificate.claims[1]["splits"]) for r in (one, other)]
+        lengths = [len(r.certificate.claims.claims[1]["splits"]) for r in (one, other)]
         if lengths[0] != lengths[1]:
             bounds = [
                 {c["splits"]: c["bound"] for c in r.certificate.claims if c["quantity"] == "error"}
@@ -387,8 +387,8 @@ def test_a_run_of_nested_as_it_was_is_what_it_was():
     """The claim random alone gets all of delta."""
     plain, named = nested_run("random"), run(NESTED.replace(k=(3, 4)), blobs(60))
     assert plain.certificate == named.certificate
-    assert plain.certificate.proven["delta"] == 0.05
-    assert {c["delta"] for c in nested_run("recall").certificate.claims[:2]} == {0.025}
+    assert plain.certificate.claims.first["delta"] == 0.05
+    assert {c["delta"] for c in nested_run("recall").certificate.claims.claims[:2]} == {0.025}
 
 
 # Nothing to claim, and what is refused
@@ -421,7 +421,7 @@ def test_a_run_without_held_out_rows_of_a_class_says_so(tmp_path):
         if not np.any(problem.held_rows().y == 1):
             break
     result = run(study, Task.of(X, y), out=tmp_path / "run")
-    assert "there are no held-out rows of class 'fraud'" in result.certificate.proven["statement"]
+    assert "there are no held-out rows of class 'fraud'" in result.certificate.claims.first["statement"]
     assert "0.00 %   sensitivity (recall of 'fraud') at least" in result.summary()
     assert "recall of 'fraud') at least 0.00 %" in result.claim_for(result.rule())
     assert verify(tmp_path / "run").differences == []

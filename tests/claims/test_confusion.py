@@ -60,12 +60,12 @@ def test_it_counts_the_rows_of_all_estimate_sets(three: Result) -> None:
         predicted = member.model.predict(problem.task.X[estimate]).label
         for actual, label in zip(problem.task.y[estimate], predicted, strict=True):
             expected[actual, label] += 1
-    assert np.array_equal(three.certificate.confusion, expected)
+    assert np.array_equal(three.certificate.counts.confusion, expected)
     assert three.to_json()["confusion"] == expected.tolist()
-    for number, side in enumerate(three.certificate.by_class):
+    for number, side in enumerate(three.certificate.counts.by_class):
         assert side["rows"] - side["errors"] == expected[number, number]
         assert side["rows"] == expected[number].sum()
-    assert three.certificate.undecided == 0
+    assert three.certificate.counts.undecided == 0
 
 
 class Same:
@@ -85,7 +85,7 @@ def with_model(result: Result, label: int) -> Ensemble:
 
 def test_undecided_rows_are_in_no_column_and_are_mistakes(three: Result) -> None:
     matrix = count_confusion(three.problem, with_model(three, -1), 3)
-    rows = [side["rows"] for side in three.certificate.by_class]
+    rows = [side["rows"] for side in three.certificate.counts.by_class]
     size = three.problem.sizes[0].n_select
     assert sum(rows) - sum(map(sum, matrix)) == size
     found = [one for one in list_mistakes(matrix, rows) if one.predicted is None]
@@ -112,7 +112,7 @@ def test_of_two_classes_it_follows_from_the_errors(tmp_path: Path) -> None:
     assert derive_confusion((1, 2), (10, 20)) == ((9, 1), (2, 18))
     certificate = finished(2, tmp_path / "run").certificate
     assert "confusion" not in certificate.to_json()
-    (first, second), sides = certificate.confusion_matrix, certificate.by_class
+    (first, second), sides = certificate.counts.confusion_matrix, certificate.counts.by_class
     assert (first[1], second[0]) == (sides[0]["errors"], sides[1]["errors"])
     assert (sum(first), sum(second)) == (sides[0]["rows"], sides[1]["rows"])
     forged = certificate.to_json() | {"confusion": [list(first), list(second)]}
@@ -163,7 +163,7 @@ def test_summary_and_report_show_every_cell(three: Result, folder: Path) -> None
     assert "Confusion matrix" in html
     lines = [line for line in text.splitlines() if line.startswith("  'kind") and ":" not in line]
     assert len(lines) == 3
-    for line, counts in zip(lines, three.certificate.confusion_matrix, strict=True):
+    for line, counts in zip(lines, three.certificate.counts.confusion_matrix, strict=True):
         for count in counts:
             share = nearest(count / sum(counts)) if count else " 0"
             assert share in line
@@ -176,10 +176,10 @@ def test_of_many_classes_the_most_frequent_mistakes_are_listed(
 ) -> None:
     result = finished(n_classes, tmp_path / "run")
     text, html = load_run(tmp_path / "run").summary(), page(tmp_path / "run")
-    found = result.certificate.mistakes()
+    found = result.certificate.counts.list_mistakes()
     assert len(found) > 10
     for one in found[:10]:
-        actual, predicted = (result.certificate.labels[n] for n in (one.actual, one.predicted or 0))
+        actual, predicted = (result.certificate.sample.labels[n] for n in (one.actual, one.predicted or 0))
         assert f"{actual!r} predicted as {predicted!r}:  {nearest(one.share)}" in text
     assert ("Confusion matrix" in html) == in_page
     assert ("Most frequent mistakes" in html) != in_page
