@@ -219,6 +219,18 @@ def as_array(name: str, values: Any) -> NDArray[Any]:
         raise InputError(f"{name} is not an array: {error}") from None
 
 
+def check_fraction(name: str, value: float) -> None:
+    """Raise ValueError unless a number of a file is in 0..1."""
+    if not 0 <= value <= 1:
+        raise ValueError(f"{name}: {value} is outside 0..1")
+
+
+def check_part(name: str, part: float, whole: int, units: str) -> None:
+    """Raise ValueError unless a count of a file is at least 0 and at most that of all ``units``."""
+    if not 0 <= part <= whole:
+        raise ValueError(f"{name}: {part} of {whole} {units}, which is more than there are, or below 0")
+
+
 def read_as(kind: type[T], values: Any) -> T:
     """Return JSON values as a typed dict or a dataclass; only lists are converted, to tuples.
 

@@ -26,7 +26,8 @@ moments = []
 result = ckcv_ray.run(study, *columns, out="one", execution=serial, listen=moments.append)
 assert isinstance(result, ckcv_ray.Result) and isinstance(moments[-1], ckcv_ray.Progress)
 assert expected.evaluations == moments[-1].planned == result.execution["evaluations"]["planned"]
-errors, m, splits = result.certificate.errors, result.certificate.n_select, result.certificate.n_splits
+winner, errors = result.certificate.winner, result.certificate.counts.errors
+m, splits = winner.n_select, winner.n_splits
 assert abs(sum(map(float, ckcv_ray.clopper_pearson(errors, m))) / splits - result.l_ee) < 1e-12
 
 rows = ckcv_ray.TestRows(task.X[:20], task.y[:20])

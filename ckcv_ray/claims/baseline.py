@@ -26,6 +26,7 @@ from ckcv_ray.data.schema import Classes, Label
 from ckcv_ray.errors import cut
 from ckcv_ray.learners.ensemble import Models
 from ckcv_ray.study import AUC, Holdout, Problem
+from ckcv_ray.validation import check_fraction, check_part
 
 LEARNING, HELD_OUT = "learning rows", "held-out rows"
 
@@ -48,16 +49,18 @@ class Baseline(TypedDict):
     error: float
 
 
-def baselines(problem: Problem) -> tuple[Baseline, ...]:
+def compute_baselines(problem: Problem) -> tuple[Baseline, ...]:
     """Return the baseline on the learning rows and, if rows were held out, that on the held-out rows."""
     task, held = problem.task, problem.held_rows()
-    weights = _weights(task.n, task.groups)
-    commoner = int(np.argmax(np.bincount(task.y, weights, minlength=task.n_classes)))
-    learning = _baseline(LEARNING, commoner, task.y, task.groups)
-    return (learning,) if held is None else (learning, _baseline(HELD_OUT, commoner, held.y, held.groups))
+    weights = _weigh_rows(task.n, task.groups)
+    commonest = int(np.argmax(np.bincount(task.y, weights, minlength=task.n_classes)))
+    learning = _count_baseline(LEARNING, commonest, task.y, task.groups)
+    if held is None:
+        return (learning,)
+    return learning, _count_baseline(HELD_OUT, commonest, held.y, held.groups)
 
 
-def baseline_of(claim: Claim, among: Sequence[Baseline]) -> Baseline:
+def select_baseline(claim: Claim, among: Sequence[Baseline]) -> Baseline:
     """Return the baseline that a claim is compared with: the smaller one if it is from held-out rows."""
     learning, *held = among
     of_held_out = claim["certification"] == Holdout.name
@@ -69,29 +72,29 @@ def says_nothing(bound: float, baseline: Baseline) -> bool:
     return bound >= baseline["error"]
 
 
-def constant_of(baseline: Baseline, labels: Sequence[Label]) -> str:
+def name_constant(baseline: Baseline, labels: Sequence[Label]) -> str:
     """Return a phrase that names the constant: "always predicting 'benign'"."""
-    return f"always predicting {_shown(labels[baseline['predicted']])}"
+    return f"always predicting {_quote(labels[baseline['predicted']])}"
 
 
 def comparison(bound: float, baseline: Baseline, labels: Sequence[Label]) -> str:
     """Return a clause that compares a bound with its baseline."""
     clause = (
-        f"{constant_of(baseline, labels)} is wrong on {nearest(baseline['error'])} of the {baseline['on']}"
+        f"{name_constant(baseline, labels)} is wrong on {nearest(baseline['error'])} of the {baseline['on']}"
     )
     return f"{clause}, so this says nothing beyond it" if says_nothing(bound, baseline) else clause
 
 
-def bound_statement(claim: Claim, baseline: Baseline, labels: Sequence[Label]) -> list[str]:
+def describe_worthless_bound(claim: Claim, baseline: Baseline, labels: Sequence[Label]) -> list[str]:
     """Return a list of one sentence if a bound on the error says nothing beyond the constant, else none."""
     sentence = (
         f"The bound {at_most(claim['bound'])} is not below {nearest(baseline['error'])}, the error of "
-        f"{constant_of(baseline, labels)} on the {baseline['on']}: it says nothing beyond that."
+        f"{name_constant(baseline, labels)} on the {baseline['on']}: it says nothing beyond that."
     )
     return [sentence] if claim["quantity"] == ERROR and says_nothing(claim["bound"], baseline) else []
 
 
-def chance_statements(claims: Sequence[Claim]) -> list[str]:
+def describe_guesses(claims: Sequence[Claim]) -> list[str]:
     """Return a sentence for each AUC, and for recalls of several classes, that a guess would reach as well.
 
     A guess has an AUC of one half, and recalls that add up to 1 whatever the shares it guesses with.
@@ -115,7 +118,27 @@ def chance_statements(claims: Sequence[Claim]) -> list[str]:
     return statements
 
 
-class Scored(TypedDict):
+def check_baselines(baselines: Sequence[Baseline], n_rows: int, n_classes: int, held: bool) -> None:
+    """Raise ValueError unless these are baselines of a table, on the held-out rows too if ``held``."""
+    expected = (LEARNING, HELD_OUT) if held else (LEARNING,)
+    if tuple(baseline["on"] for baseline in baselines) != expected:
+        raise ValueError(f"baselines: expected one on the {' and one on the '.join(expected)}")
+    if sum(baseline["rows"] for baseline in baselines) != n_rows:
+        raise ValueError(f"baselines: expected {n_rows} rows in all")
+    for number, baseline in enumerate(baselines):
+        name = f"baselines.{number}"
+        check_class(f"{name}.predicted", baseline["predicted"], n_classes)
+        check_part(f"{name}.errors", baseline["errors"], baseline["rows"], "rows")
+        check_fraction(f"{name}.error", baseline["error"])
+
+
+def check_class(name: str, number: int | None, n_classes: int) -> None:
+    """Raise ValueError if a class number of a file is that of no class; None, for no class, is none."""
+    if number is not None and not 0 <= number < n_classes:
+        raise ValueError(f"{name}: the class number {number} is outside 0..{n_classes - 1}")
+
+
+class ScoredConstants(TypedDict):
     """The class that each model predicts for every row it was scored on, if it is wrong about some of them.
 
     Such a model may know its learning rows by heart, and is a constant for any other row.
@@ -131,7 +154,7 @@ class Scored(TypedDict):
     refit: int | None
 
 
-def constants_scored(problem: Problem, models: Models, k: int) -> Scored:
+def find_scored_constants(problem: Problem, models: Models, k: int) -> ScoredConstants:
     """Return which models are constants on the rows they were scored on; k is the winner's."""
     X, size = problem.task.X, problem.sizes.index(problem.size_of(k))
     held, nested, refit = problem.held_rows(), tuple[int | None, ...](), None
@@ -140,11 +163,14 @@ def constants_scored(problem: Problem, models: Models, k: int) -> Scored:
     if models.refit is not None and held is not None:
         (refit,) = models.refit.constants_scored(lambda _: held.X)
     members = models.best.constants_scored(lambda i: X[problem.rows(Stage.REFIT, size, i)[1]])
-    return Scored(members=members, nested=nested, refit=refit)
+    return ScoredConstants(members=members, nested=nested, refit=refit)
 
 
-def constants_statements(
-    constants: Sequence[int | None], refit: int | None, labels: Sequence[Label], scored: Scored | None = None
+def describe_constants(
+    constants: Sequence[int | None],
+    refit: int | None,
+    labels: Sequence[Label],
+    scored: ScoredConstants | None = None,
 ) -> list[str]:
     """Return sentences if members of F* are constants, and one if the model refit is.
 
@@ -155,31 +181,31 @@ def constants_statements(
         scored: the same of the rows that models were scored on. Of few rows some models may be constants by
             chance, so members are mentioned if at least half of them are, and more than on all learning rows.
     """
-    statements = _of_members(constants, labels)
+    statements = _describe_members(constants, labels)
     if refit is not None:
         statements.append(
-            f"The model refit predicts {_shown(labels[refit])} for every learning row: it is a constant."
+            f"The model refit predicts {_quote(labels[refit])} for every learning row: it is a constant."
         )
     if scored is None:
         return statements
     known = sum(number is not None for number in constants)
-    statements += _of_scored(scored["members"], "F*", known, labels)
+    statements += _describe_scored(scored["members"], "F*", known, labels)
     if refit is None and scored["refit"] is not None:
         statements.append(
-            f"The model refit predicts {_shown(labels[scored['refit']])} for every held-out row: on rows "
+            f"The model refit predicts {_quote(labels[scored['refit']])} for every held-out row: on rows "
             "that it has not learned from, it looks like a constant."
         )
     return statements
 
 
-def _of_scored(
+def _describe_scored(
     constants: Sequence[int | None], ensemble: str, known: int, labels: Sequence[Label]
 ) -> list[str]:
     """Return a list of one sentence if most members are constants on the rows they were scored on."""
     members = Counter(number for number in constants if number is not None)
     if members.total() <= known or 2 * members.total() < len(constants):
         return []
-    each = ", ".join(f"{_shown(labels[number])}: {members[number]:,}" for number in sorted(members))
+    each = ", ".join(f"{_quote(labels[number])}: {members[number]:,}" for number in sorted(members))
     return [
         f"{members.total():,} of {len(constants):,} members of {ensemble} predict a single class for every "
         f"row they were scored on ({each}): on rows that they have not learned from, these look like "
@@ -187,45 +213,45 @@ def _of_scored(
     ]
 
 
-def nested_statements(scored: Scored, labels: Sequence[Label]) -> list[str]:
+def describe_nested_constants(scored: ScoredConstants, labels: Sequence[Label]) -> list[str]:
     """Return a list of one sentence if most members of the nested ensemble look like constants, else none."""
-    return _of_scored(scored["nested"], "the nested ensemble", 0, labels)
+    return _describe_scored(scored["nested"], "the nested ensemble", 0, labels)
 
 
-def _of_members(constants: Sequence[int | None], labels: Sequence[Label]) -> list[str]:
+def _describe_members(constants: Sequence[int | None], labels: Sequence[Label]) -> list[str]:
     """Return a list of one sentence if members of F* are constants, else none."""
     members = Counter(number for number in constants if number is not None)
     if not members:
         return []
     if members.total() < len(constants) or len(members) > 1:
-        each = ", ".join(f"{_shown(labels[number])}: {members[number]:,}" for number in sorted(members))
+        each = ", ".join(f"{_quote(labels[number])}: {members[number]:,}" for number in sorted(members))
         return [
             f"{members.total():,} of {len(constants):,} members of F* predict a single class for every "
             f"learning row ({each}): these are constants."
         ]
     (number,) = members
     return [
-        f"All members of F* predict {_shown(labels[number])} for every learning row: the winner is a "
+        f"All members of F* predict {_quote(labels[number])} for every learning row: the winner is a "
         "constant."
     ]
 
 
-def _baseline(on: str, commoner: int, y: Classes, groups: Groups | None) -> Baseline:
-    wrong, rows = y != commoner, len(y)
+def _count_baseline(on: str, commonest: int, y: Classes, groups: Groups | None) -> Baseline:
+    wrong, rows = y != commonest, len(y)
     errors = int(np.sum(wrong))
     error = errors / rows
     if groups is not None:
-        weights = _weights(rows, groups)
+        weights = _weigh_rows(rows, groups)
         error = fsum(weights[wrong]) / fsum(weights)
-    return Baseline(on=on, predicted=commoner, errors=errors, rows=rows, error=error)
+    return Baseline(on=on, predicted=commonest, errors=errors, rows=rows, error=error)
 
 
-def _weights(rows: int, groups: Groups | None) -> NDArray[np.float64]:
+def _weigh_rows(rows: int, groups: Groups | None) -> NDArray[np.float64]:
     """Return how much each row counts: with groups, every group as much as any other."""
     if groups is None:
         return np.ones(rows)
     return np.asarray(1 / np.bincount(groups)[groups])
 
 
-def _shown(label: Label) -> str:
+def _quote(label: Label) -> str:
     return cut(repr(label), MOST_OF_LABEL)

@@ -3,16 +3,16 @@
 Everything here holds given the labels of all rows: rows of class c are independent draws from its
 distribution P_c, whatever the share of c. So the claims remain valid if the shares of the classes change.
 
-``held_out``: given the other rows and the labels, a fixed classifier's wrong rows among the held-out rows of
-class c are Bin(m_c, risk on P_c), independent for different classes: K Clopper-Pearson bounds at the level
-1 - (1 - d)^(1/K) hold jointly with probability 1 - d. Disjoint pairs of a row of each class, drawn without
-regard to anything but the labels, are independent, so the pairs that the classifier's score puts in the wrong
-order, or does not order, are binomial too.
+``claim_held_out``: given the other rows and the labels, a fixed classifier's wrong rows among the held-out
+rows of class c are Bin(m_c, risk on P_c), independent for different classes: K Clopper-Pearson bounds at the
+level 1 - (1 - d)^(1/K) hold jointly with probability 1 - d. Disjoint pairs of a row of each class, drawn
+without regard to anything but the labels, are independent, so the pairs that the classifier's score puts in
+the wrong order, or does not order, are binomial too.
 
-``nested``: given the labels and the outer splits, a member's wrong rows of class c in its outer estimate set
-are Bin(m_ic, risk on P_c). Their number m_ic varies with the split (``core.varying``), and one slope serves
-all of them: that of the size to expect from n and the class totals. Training rows connect the classes, so
-each has d/K.
+``claim_nested``: given the labels and the outer splits, a member's wrong rows of class c in its outer
+estimate set are Bin(m_ic, risk on P_c). Their number m_ic varies with the split (``core.varying``), and one
+slope serves all of them: that of the size to expect from n and the class totals. Training rows connect the
+classes, so each has d/K.
 """
 
 from collections.abc import Iterator, Sequence
@@ -30,9 +30,9 @@ from ckcv_ray.claims.wording import (
     RANDOM,
     RANDOM_SPLITS,
     Claim,
-    counted_splits,
-    named,
-    proven,
+    format_splits,
+    name_quantity,
+    state_claim,
 )
 from ckcv_ray.core.bounds import clopper_pearson, smallest_mean
 from ckcv_ray.core.resampling import draw_pairs
@@ -64,14 +64,14 @@ class Quantity(NamedTuple):
     @property
     def phrase(self) -> str:
         """A phrase that names the quantity."""
-        return named(self.name, self.label)
+        return name_quantity(self.name, self.label)
 
-    def rows_of(self, sizes: Sequence[int]) -> int:
+    def count_rows(self, sizes: Sequence[int]) -> int:
         """Return the rows of its class, given those of each class; for auc those of the rarer class."""
         return min(sizes) if self.name == AUC else sizes[self.number]
 
 
-class Counts(NamedTuple):
+class SplitCounts(NamedTuple):
     """Wrong rows and all rows of a class, or wrong pairs and all pairs; one number for each split."""
 
     wrong: Sequence[int]
@@ -103,7 +103,7 @@ def leave_out(wrong: int, units: int, copies: int) -> tuple[int, int]:
     return min(wrong, left), left
 
 
-def held_out(
+def claim_held_out(
     problem: Problem, rule: Rule, name: str, predicted: Prediction, copies: int = 0
 ) -> Iterator[Claim]:
     """Yield the claims that a name stands for, from a fixed classifier's predictions of the held-out rows.
@@ -122,8 +122,8 @@ def held_out(
             what = f"previously unused rows of class {quantity.label!r} wrong"
         bound = clopper_pearson(*leave_out(wrong, units, copies), quantity.delta)
         method = f"holdout: {wrong} of {units} {what}, Clopper-Pearson{quantity.jointly}"
-        says = _says(problem, quantity, who, bound)
-        sentence = proven(ONE_SOURCE, quantity.delta, says, method)
+        says = _phrase_quantity(problem, quantity, who, bound)
+        sentence = state_claim(ONE_SOURCE, quantity.delta, says, method)
         yield Claim(
             quantity=quantity.name,
             label=quantity.label,
@@ -134,11 +134,11 @@ def held_out(
             errors=wrong,
             rows=units,
             delta=quantity.delta,
-            statement=sentence if units else _lacking(quantity, who, "held-out rows"),
+            statement=sentence if units else _explain_lack(quantity, who, "held-out rows"),
         )
 
 
-def nested(
+def claim_nested(
     problem: Problem, ensemble: Ensemble, name: str, length: int | None, copies: int = 0
 ) -> Iterator[Claim]:
     """Yield the claims that a name stands for, for members of the nested ensemble.
@@ -152,16 +152,16 @@ def nested(
     """
     order = problem.outer.order(problem.outer.sizes[0])
     for quantity in quantities(problem, name):
-        counts = _nested_counts(problem, ensemble, quantity, order)
+        counts = _count_nested(problem, ensemble, quantity, order)
         kept = [leave_out(*each, copies) for each in zip(*counts, strict=True)]
         wrong, units = [one for one, _ in kept], [left for _, left in kept]
         terms = varying_terms(wrong, units, typical_units(problem, quantity), quantity.delta)
         length = length or smallest_mean(terms)
         for first in dict.fromkeys((len(terms), length)):
-            yield _averaged(problem, quantity, counts, terms[:first], prefix(order, first))
+            yield _claim_averaged(problem, quantity, counts, terms[:first], prefix(order, first))
 
 
-def selected_in(splits: str, problem: Problem) -> str:
+def describe_selection(splits: str, problem: Problem) -> str:
     """Return a clause that says in which outer splits ("3 outer splits") the selection is repeated."""
     before = "" if problem.refused is None else ", all before one with too few rows of a class to learn from"
     return f"selection repeated from scratch in each of {splits}{before}"
@@ -169,12 +169,12 @@ def selected_in(splits: str, problem: Problem) -> str:
 
 def typical_units(problem: Problem, quantity: Quantity) -> int:
     """Return the rows of a class, or the pairs, to expect in an outer estimate set, from the class totals."""
-    rows = quantity.rows_of(class_sizes(problem.task.y, problem.task.n_classes))
+    rows = quantity.count_rows(class_sizes(problem.task.y, problem.task.n_classes))
     return round(float(rows) * problem.outer.sizes[0].n_select / problem.task.n)
 
 
-def _averaged(
-    problem: Problem, quantity: Quantity, counts: Counts, terms: Sequence[float], splits: tuple[int, ...]
+def _claim_averaged(
+    problem: Problem, quantity: Quantity, counts: SplitCounts, terms: Sequence[float], splits: tuple[int, ...]
 ) -> Claim:
     """Return the claim for the members of the first splits: as many as there are terms."""
     bound, n_splits = min(1.0, fsum(terms) / len(terms)), len(counts.units)
@@ -183,11 +183,12 @@ def _averaged(
     units = sum(counts.units[: len(terms)])
     of = "pairs" if quantity.name == AUC else f"rows of class {quantity.label!r}"
     method = (
-        f"nested: {selected_in(counted(n_splits, 'outer split'), problem)}, "
-        f"{BOUND_NAMES['safe']}, {counted_splits(len(terms), n_splits)}, on average "
+        f"nested: {describe_selection(counted(n_splits, 'outer split'), problem)}, "
+        f"{BOUND_NAMES['safe']}, {format_splits(len(terms), n_splits)}, on average "
         f"{units / len(terms):.1f} {of}{quantity.jointly}"
     )
-    sentence = proven(RANDOM_SPLITS, quantity.delta, _says(problem, quantity, who, bound), method)
+    says = _phrase_quantity(problem, quantity, who, bound)
+    sentence = state_claim(RANDOM_SPLITS, quantity.delta, says, method)
     return Claim(
         quantity=quantity.name,
         label=quantity.label,
@@ -198,17 +199,17 @@ def _averaged(
         errors=sum(counts.wrong[: len(terms)]),
         rows=units,
         delta=quantity.delta,
-        statement=sentence if units else _lacking(quantity, who, "rows in the outer estimate sets"),
+        statement=sentence if units else _explain_lack(quantity, who, "rows in the outer estimate sets"),
     )
 
 
-def _lacking(quantity: Quantity, who: str, rows: str) -> str:
+def _explain_lack(quantity: Quantity, who: str, rows: str) -> str:
     """Return the sentence for a quantity whose rows do not occur."""
     of = "of one of the classes" if quantity.name == AUC else f"of class {quantity.label!r}"
     return f"Nothing can be claimed for the {quantity.phrase} of {who}: there are no {rows} {of}."
 
 
-def _says(problem: Problem, quantity: Quantity, who: str, bound: float) -> str:
+def _phrase_quantity(problem: Problem, quantity: Quantity, who: str, bound: float) -> str:
     """Return what is proven of a quantity, as a clause."""
     says = f"the {quantity.phrase} of {who} is at least {at_least(1 - bound)}: the probability that"
     if quantity.name != AUC:
@@ -223,19 +224,19 @@ def _says(problem: Problem, quantity: Quantity, who: str, bound: float) -> str:
     )
 
 
-def _nested_counts(problem: Problem, ensemble: Ensemble, quantity: Quantity, order: Index) -> Counts:
+def _count_nested(problem: Problem, ensemble: Ensemble, quantity: Quantity, order: Index) -> SplitCounts:
     """Return the counts of each outer split, in the given order."""
     members = [ensemble.members[i] for i in order]
     if quantity.name != AUC:
-        c = quantity.number
-        return Counts([member.errors[c] for member in members], [member.n_estimate[c] for member in members])
+        errors = [member.errors[quantity.number] for member in members]
+        return SplitCounts(errors, [member.n_estimate[quantity.number] for member in members])
     task, seed = problem.task, problem.study.seed
     pairs = []
     for number, member in zip(order.tolist(), members, strict=True):
         _, rows = problem.outer.rows(Stage.REFIT, 0, number)
         pairs.append(_wrong_pairs(task.y[rows], member.model.predict(task.X[rows]).score, seed, number))
     wrong, units = zip(*pairs, strict=True)
-    return Counts(wrong, units)
+    return SplitCounts(wrong, units)
 
 
 def _wrong_pairs(y: Classes, score: NDArray[np.float64], seed: int, number: int) -> tuple[int, int]:

@@ -30,7 +30,7 @@ class Mistake(NamedTuple):
     share: float
 
 
-def confusion(problem: Problem, ensemble: Ensemble, k: int) -> Matrix:
+def count_confusion(problem: Problem, ensemble: Ensemble, k: int) -> Matrix:
     """Count the rows of the members' estimate sets by their class and the class that is predicted.
 
     Rows on which a member is undecided are in no column.
@@ -55,13 +55,13 @@ def confusion(problem: Problem, ensemble: Ensemble, k: int) -> Matrix:
     return tuple(map(tuple, counts.tolist()))
 
 
-def of_two_classes(errors: Sequence[int], rows: Sequence[int]) -> Matrix:
+def derive_confusion(errors: Sequence[int], rows: Sequence[int]) -> Matrix:
     """Return the matrix of two classes from the wrong rows and all rows of each."""
     (first, second), (n_first, n_second) = errors, rows
     return ((n_first - first, first), (second, n_second - second))
 
 
-def mistakes(matrix: Matrix, rows: Sequence[int]) -> list[Mistake]:
+def list_mistakes(matrix: Matrix, rows: Sequence[int]) -> list[Mistake]:
     """Return the mistakes that were made, the largest share of a class first.
 
     Args:

@@ -40,7 +40,7 @@ from ckcv_ray.claims.wording import (
     RANDOM_SPLITS_OF_GROUPS,
     Claim,
     claim,
-    counted_splits,
+    format_splits,
 )
 from ckcv_ray.core.bounds import MOST_CHECKED, Prefix, best_prefix, clopper_pearson, reported_bound
 from ckcv_ray.core.losses import ONE, best_loss_prefix, loss_method, mean_loss_bound
@@ -78,7 +78,7 @@ def prove(problem: Problem, k: int, models: Models, copies: Copies = NO_COPIES) 
     certified = PROOFS[problem.study.certification.name](problem, models, copies)
     learner, _ = problem.learner_of(problem.learner.setting_of(models.best.members[0].model))
     best = models.best
-    return [*certified, *occam(problem, k, losses_of(best), learner, counts_of(best), copies)]
+    return [*certified, *occam(problem, k, count_losses(best), learner, count_wrong_rows(best), copies)]
 
 
 def occam(
@@ -120,22 +120,22 @@ def holdout(problem: Problem, models: Models, copies: Copies = NO_COPIES) -> Ite
     predict = cache(lambda rule: rule.predict(models, held.X))  # quantities are of a rule that others share
     for name in requested:
         judge = judge_of(requested) if name in QUANTITIES else name
-        rule = rule_of(study, "keyed" if judge == "random" else judge)
+        rule = make_rule(study, "keyed" if judge == "random" else judge)
         predicted = predict(rule)
         if name in QUANTITIES:
-            yield from by_class.held_out(problem, rule, name, predicted, copies.units)
+            yield from by_class.claim_held_out(problem, rule, name, predicted, copies.units)
         elif held.groups is not None:
             measure = GroupShares(held.groups)
-            yield group_claim(rule, measure, predicted.label, held.y, delta, copies.units)
+            yield claim_group_loss(rule, measure, predicted.label, held.y, delta, copies.units)
         else:
             wrong = int(np.sum(predicted.label != held.y))
-            yield _erring(rule, wrong, len(held.y), delta, copies.units)
+            yield _claim_error(rule, wrong, len(held.y), delta, copies.units)
     if problem.every_row.unlabelled is not None:
         wrong = int(np.sum(predict(Rule("refit")).label != held.y))
-        yield _full(models, wrong, len(held.y), problem.every_row.unlabelled, delta, copies)
+        yield _claim_full(models, wrong, len(held.y), problem.every_row.unlabelled, delta, copies)
 
 
-def group_claim(
+def claim_group_loss(
     rule: Rule, measure: GroupShares, predicted: Classes, y: Classes, delta: float, copies: int = 0
 ) -> Claim:
     """Return the claim for a rule, from its predictions for the rows of groups that nothing used.
@@ -154,7 +154,7 @@ def group_claim(
     return claim(Holdout.name, GROUPS_OF_ONE_SOURCE, rule.name, who, bound, seen, delta, method, grouped=True)
 
 
-def _erring(rule: Rule, wrong: int, rows: int, delta: float, copies: int) -> Claim:
+def _claim_error(rule: Rule, wrong: int, rows: int, delta: float, copies: int) -> Claim:
     """Return the claim about a rule's error, from how many of the held-out rows are wrong."""
     bound = clopper_pearson(*by_class.leave_out(wrong, rows, copies), delta)
     method = f"holdout: {wrong} of {rows} previously unused rows wrong, Clopper-Pearson"
@@ -162,7 +162,9 @@ def _erring(rule: Rule, wrong: int, rows: int, delta: float, copies: int) -> Cla
     return claim(Holdout.name, ONE_SOURCE, rule.name, rule.classifier(), bound, seen, delta, method)
 
 
-def _full(models: Models, wrong: int, rows: int, unlabelled: Rows, delta: float, copies: Copies) -> Claim:
+def _claim_full(
+    models: Models, wrong: int, rows: int, unlabelled: Rows, delta: float, copies: Copies
+) -> Claim:
     """Return the claim for the model fitted on all rows, from how often it differs from the refit.
 
     It errs where the refit errs, which it does on ``wrong`` of the held-out rows, or where the two differ;
@@ -195,21 +197,23 @@ def outer(problem: Problem, models: Models, copies: Copies = NO_COPIES) -> Itera
     length: int | None = None
     for name in certification.claim:
         if name in QUANTITIES:
-            claims = list(by_class.nested(problem, models.nested, name, length, copies.units))
+            claims = list(by_class.claim_nested(problem, models.nested, name, length, copies.units))
         else:
-            claims = list(_outer_errors(problem, models.nested, length, copies.units))
+            claims = list(_claim_outer_errors(problem, models.nested, length, copies.units))
         yield from claims
         length = length or max(len(claim["splits"]) for claim in claims) or n_splits
 
 
-def _outer_errors(problem: Problem, nested: Ensemble, length: int | None, copies: int) -> Iterator[Claim]:
+def _claim_outer_errors(
+    problem: Problem, nested: Ensemble, length: int | None, copies: int
+) -> Iterator[Claim]:
     """Yield the claims about errors; ``length`` is as for ``Averaged.claims``."""
     certification = problem.study.certification
     assert isinstance(certification, Nested)
     size, delta = problem.outer.sizes[0], problem.study.delta / count_shares(certification.claim)
-    method = f"nested: {by_class.selected_in(f'{size.n_splits} outer splits', problem)}"
+    method = f"nested: {by_class.describe_selection(f'{size.n_splits} outer splits', problem)}"
     order, grouped = problem.outer.order(size), problem.task.groups is not None
-    averaged = Averaged(losses_of(nested), order, size.n_select, grouped, counts_of(nested), copies)
+    averaged = Averaged(count_losses(nested), order, size.n_select, grouped, count_wrong_rows(nested), copies)
     yield from averaged.claims(Nested.name, Nested.name, delta, delta, method, length)
 
 
@@ -258,7 +262,7 @@ class Averaged(NamedTuple):
         rule = Rule(RANDOM.name, nested=certification == Nested.name)
         for bound, length in dict.fromkeys((every, first)):  # one claim if the prefix is all splits
             splits, seen = prefix(self.order, length), self._count(length)
-            how = f"{method}, {name}, {counted_splits(length, len(self.losses))}, {m}"
+            how = f"{method}, {name}, {format_splits(length, len(self.losses))}, {m}"
             how += f", {seen[0]} of {seen[1]} scored rows wrong"
             who = replace(rule, splits=splits).classifier()
             yield claim(certification, given, classifier, who, bound, seen, delta, how, splits, self.grouped)
@@ -287,7 +291,7 @@ class Averaged(NamedTuple):
         return first, Prefix(bound(losses), len(losses)), name
 
 
-def rule_of(study: Study, classifier: str) -> Rule:
+def make_rule(study: Study, classifier: str) -> Rule:
     """Return the rule that a claim from held-out rows is about; the study fixes the key of a keyed draw."""
     return Rule(classifier, study.seed if classifier == "keyed" else 0)
 
@@ -305,23 +309,23 @@ def weight(problem: Problem, k: int, learner: int = 0) -> Fraction:
     return Fraction(one, total * settings * (k - 2) * (k - 1))
 
 
-def losses_of(ensemble: Ensemble) -> list[int]:
+def count_losses(ensemble: Ensemble) -> list[int]:
     """Return the number of wrong rows of each member on its estimate set; with groups, the groups' loss."""
     return [one.loss if isinstance(one, GroupMember) else sum(one.errors) for one in ensemble.members]
 
 
-def counts_of(ensemble: Ensemble) -> list[tuple[int, int]]:
+def count_wrong_rows(ensemble: Ensemble) -> list[tuple[int, int]]:
     """Return the wrong rows and all rows of each member's estimate set."""
     return [(sum(member.errors), sum(member.n_estimate)) for member in ensemble.members]
 
 
-def _nothing_more(problem: Problem, models: Models, copies: Copies) -> Iterator[Claim]:
+def _claim_nothing_more(problem: Problem, models: Models, copies: Copies) -> Iterator[Claim]:
     """Yield nothing: the claim of occam is made for every study."""
     return iter(())
 
 
 PROOFS: dict[str, Callable[[Problem, Models, Copies], Iterator[Claim]]] = {
-    Occam.name: _nothing_more,
+    Occam.name: _claim_nothing_more,
     Holdout.name: holdout,
     Nested.name: outer,
 }

@@ -7,7 +7,7 @@ from math import ceil
 
 from ckcv_ray.claims.by_class import Quantity, quantities, typical_units
 from ckcv_ray.claims.percent import level_of
-from ckcv_ray.claims.wording import named
+from ckcv_ray.claims.wording import name_quantity
 from ckcv_ray.core.bounds import MOST_CHECKED, clopper_pearson, safe_table
 from ckcv_ray.data.schema import Label
 from ckcv_ray.errors import counted
@@ -68,7 +68,7 @@ class Requirement:
         share = f"{'about ' if held else ''}{self.rows:,} of the {self.of:,} {place}"
         share += "" if held else ", on average,"
         first = (
-            f"{named(self.quantity, self.label)}, with probability {level_of(self.delta)}: {share} "
+            f"{name_quantity(self.quantity, self.label)}, with probability {level_of(self.delta)}: {share} "
             f"{'is' if self.rows == 1 else 'are'} of {of_class}"
             + (", by its share in the rows to learn from" if held else "")
         )
@@ -115,18 +115,19 @@ def fewest_rows_averaged(allowed: float, delta: float) -> int:
 
 def _requirement(problem: Problem, quantity: Quantity) -> Requirement:
     task, held = problem.task, problem.held
-    of_class = quantity.rows_of(class_sizes(task.y, task.n_classes)) / task.n  # nobody counts held-out labels
+    sizes = class_sizes(task.y, task.n_classes)  # nobody counts held-out labels
+    of_class = quantity.count_rows(sizes) / task.n
     if held is not None:
         of, rows = len(held), round(len(held) * of_class)
     else:
         of, rows = problem.outer.sizes[0].n_select, typical_units(problem, quantity)
     share = of / problem.all_rows.n * of_class  # of all rows: there, and of this class
-    needed = tuple(_needed(at_least, quantity.delta, share, held is not None) for at_least in WANTED)
+    needed = tuple(_compute_needed(at_least, quantity.delta, share, held is not None) for at_least in WANTED)
     name = problem.study.certification.name
     return Requirement(quantity.name, quantity.label, quantity.delta, rows, of, name, needed)
 
 
-def _needed(at_least: float, delta: float, share: float, held_out: bool) -> Needed:
+def _compute_needed(at_least: float, delta: float, share: float, held_out: bool) -> Needed:
     allowed = 1 - at_least
     if not held_out:
         rows = fewest_rows_averaged(allowed, delta)

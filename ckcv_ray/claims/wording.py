@@ -5,7 +5,7 @@ member if the candidate had been fixed beforehand. It is proven neither for the 
 selection on the same data, and the sentences here say so.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from typing_extensions import TypedDict  # pydantic accepts typing.TypedDict from Python 3.12 on
 
@@ -13,9 +13,10 @@ from ckcv_ray.claims.percent import at_least, at_most, level_of
 from ckcv_ray.claims.rules import ONE_MODEL, Rule
 from ckcv_ray.core.by_label import read
 from ckcv_ray.core.criteria import Balanced, Criterion, MeanCost, MeanError, MeanGroupError
-from ckcv_ray.data.schema import Label
+from ckcv_ray.data.schema import LEAST_OF_CLASS, Label
 from ckcv_ray.errors import counted, cut
-from ckcv_ray.study import AUC
+from ckcv_ray.study import AUC, BY_CLASS, QUANTITIES, Nested
+from ckcv_ray.validation import check_fraction
 
 ASSUMPTIONS = (
     "The rows are independent examples from one source, and new patterns come from that same source.",
@@ -125,13 +126,25 @@ class Claim(TypedDict):
     statement: str
 
 
+def check_claim(name: str, claim: Claim, labels: Sequence[Label]) -> None:
+    """Raise ValueError if a claim is about no known quantity or class, or its numbers cannot be."""
+    quantity, label, wrong, rows = claim["quantity"], claim["label"], claim["errors"], claim["rows"]
+    if quantity not in (ERROR, *QUANTITIES):
+        raise ValueError(f"{name}: the quantity {quantity!r} is not known")
+    if (quantity in BY_CLASS) != (label is not None) or (label is not None and label not in labels):
+        raise ValueError(f"{name}: the {quantity} of {label!r} is none of the {len(labels)} classes")
+    check_fraction(f"{name}.bound", claim["bound"])
+    if (wrong is None) != (rows is None) or not 0 <= (wrong or 0) <= (rows or 0):
+        raise ValueError(f"{name}: {wrong} errors in {rows} rows")
+
+
 def equal_rows(repeats: int, rows: int, grouped: bool = False) -> str:
     """Say how many rows equal another one, as a clause; with groups, one of another group."""
     another = "a row of another group" if grouped else "another row"
     return f"{repeats:,} of {rows:,} rows equal {another} in every column that does not number the rows"
 
 
-def repeats_statement(repeats: int, rows: int, grouped: bool, first: Claim, without: float) -> list[str]:
+def describe_repeats(repeats: int, rows: int, grouped: bool, first: Claim, without: float) -> list[str]:
     """Return a list of one sentence about rows that equal another row; empty if there are none.
 
     Args:
@@ -148,31 +161,31 @@ def repeats_statement(repeats: int, rows: int, grouped: bool, first: Claim, with
     return [f"{equal_rows(repeats, rows, grouped)}: {says}."] if repeats else []
 
 
-def known_statement(known: int, rows: int, full: Claim, without: float) -> list[str]:
-    """Return a list of one sentence about unlabelled rows that equal learning rows; empty if none do.
+def describe_unlabelled(rows: int, known: int, repeated: int, full: Claim, without: float) -> list[str]:
+    """Return a sentence for each reason why unlabelled rows may not be new examples.
 
-    ``full`` is the claim for the model fitted on all rows, ``without`` its bound from the other rows alone.
+    Args:
+        rows: unlabelled rows.
+        known: how many of them equal a row of the table.
+        repeated: how many equal another of them.
+        full: the claim for the model fitted on all rows.
+        without: its bound from the others alone, and one of each that repeat.
     """
-    sentence = (
+    then = "nothing is proven for the model fitted on all rows"
+    if without < 1:
+        then = f"the claim for the model fitted on all rows is {_instead(full, without)}"
+    of_known = (
         f"{known:,} of {rows:,} unlabelled rows equal a row of the table in every feature that does not "
-        f"number the rows: if they are the same examples, {_for_full(full, without)}."
+        f"number the rows: if they are the same examples, {then}."
     )
-    return [sentence] if known else []
-
-
-def repeated_statement(repeated: int, rows: int, full: Claim, without: float) -> list[str]:
-    """Return a list of one sentence about unlabelled rows that equal each other; empty if none do.
-
-    ``full`` and ``without`` are as for ``known_statement``.
-    """
-    sentence = (
+    of_repeated = (
         f"{repeated:,} of {rows:,} unlabelled rows equal another unlabelled row in every feature that does "
-        f"not number the rows: if they have the same origin, {_for_full(full, without)}."
+        f"not number the rows: if they have the same origin, {then}."
     )
-    return [sentence] if repeated else []
+    return [*([of_known] if known else []), *([of_repeated] if repeated else [])]
 
 
-class Refused(TypedDict):
+class RefusedSplit(TypedDict):
     """The first outer split that is refused, since it leaves too few rows of a class to learn from.
 
     Attributes:
@@ -188,7 +201,17 @@ class Refused(TypedDict):
     rows: int
 
 
-def refused_statement(refused: Refused | None) -> list[str]:
+def check_refusal(refused: RefusedSplit, claims: Sequence[Claim], labels: Sequence[Label]) -> None:
+    """Raise ValueError if an outer split cannot be refused so, or a claim is about it or a later one."""
+    known = refused["label"] in labels and 0 <= refused["rows"] < LEAST_OF_CLASS
+    if not known or not 0 < refused["split"] < refused["splits"]:
+        raise ValueError(f"refused: {refused} is no outer split of this run")
+    nested = [claim for claim in claims if claim["certification"] == Nested.name]
+    if not nested or any(split >= refused["split"] for claim in nested for split in claim["splits"]):
+        raise ValueError("refused: a claim is about a split that is not before the one refused, or none is")
+
+
+def describe_refusal(refused: RefusedSplit | None) -> list[str]:
     """Return a list of one sentence if an outer split is refused, else none."""
     if refused is None:
         return []
@@ -202,19 +225,13 @@ def refused_statement(refused: Refused | None) -> list[str]:
     ]
 
 
-def share_statement(held: int, units: int, unit: str) -> list[str]:
+def describe_held_share(held: int, units: int, unit: str) -> list[str]:
     """Return a list of one sentence if more than two thirds of the rows or groups are held out, else none."""
     sentence = (
         f"{held:,} of {units:,} {unit}s are held out, more than two thirds: few are left to learn from, and "
         "it is likelier that a class has no rows among them, which only the rows held out can show."
     )
     return [sentence] if 3 * held > 2 * units else []
-
-
-def _for_full(full: Claim, without: float) -> str:
-    if without >= 1:
-        return "nothing is proven for the model fitted on all rows"
-    return f"the claim for the model fitted on all rows is {_instead(full, without)}"
 
 
 def _instead(claim: Claim, without: float) -> str:
@@ -231,10 +248,10 @@ def limit(claim: Claim) -> str:
 
 def quantity(claim: Claim) -> str:
     """Return a phrase that names what is claimed: "error", "sensitivity (recall of 'sick')", "AUC"."""
-    return named(claim["quantity"], claim["label"])
+    return name_quantity(claim["quantity"], claim["label"])
 
 
-def named(name: str, label: Label | None) -> str:
+def name_quantity(name: str, label: Label | None) -> str:
     """Return a phrase that names a quantity, of a class if it is about one."""
     if label is None:
         return "AUC" if name == AUC else name
@@ -257,11 +274,14 @@ def describe_counts(claim: Claim) -> str:
     return f"{who}: {claim['errors']:,} of {claim['rows']:,} {of}"
 
 
-def about_all_members(claims: Sequence[Claim]) -> Claim:
+def is_about_all_members(claim: Claim) -> bool:
+    """Return whether a claim is about the error of a member drawn from all of F*."""
+    return (claim["classifier"], claim["quantity"], claim["splits"]) == (RANDOM.name, ERROR, ())
+
+
+def find_claim_of_all_members(claims: Iterable[Claim]) -> Claim:
     """Return the claim about the error of a member drawn from all of F*, which every certificate has."""
-    return next(
-        one for one in claims if (one["classifier"], one["quantity"], one["splits"]) == ("random", ERROR, ())
-    )
+    return next(filter(is_about_all_members, claims))
 
 
 def claim(
@@ -303,17 +323,17 @@ def claim(
         errors=errors,
         rows=rows,
         delta=delta,
-        statement=proven(given, delta, says, method),
+        statement=state_claim(given, delta, says, method),
     )
 
 
-def proven(given: str, delta: float, says: str, method: str) -> str:
+def state_claim(given: str, delta: float, says: str, method: str) -> str:
     """Return the sentence of a claim: what it assumes, its delta, what it says, and how it was obtained."""
     level = level_of(delta)
     return f"{given}, with probability at least {level} over data and splits, {says} ({method})."
 
 
-def counted_splits(length: int, n_splits: int) -> str:
+def format_splits(length: int, n_splits: int) -> str:
     """Format how many splits a bound is over: "best prefix: 3 of 20 splits", or "20 splits"."""
     every = counted(n_splits, "split")
     return f"best prefix: {length} of {every}" if length < n_splits else every
@@ -324,7 +344,7 @@ def statements(first: str, claims: list[Claim]) -> tuple[str, ...]:
     proven = [claim["statement"] for claim in claims]
     if any(claim["classifier"] == "vote" and claim["quantity"] == ERROR for claim in claims):
         return (first, *proven)
-    random = about_all_members(claims)
+    random = find_claim_of_all_members(claims)
     return (
         first,
         *proven,
@@ -345,7 +365,7 @@ def figure(criterion: Criterion, l_ee: float, n_splits: int) -> str:
         case MeanCost():
             return (
                 f"{percent}: the {level} bound on the mean cost of a decision over {n_splits} splits, in "
-                f"percent of the largest cost ({costs_listed(criterion)}): not a bound on the error rate. "
+                f"percent of the largest cost ({list_costs(criterion)}): not a bound on the error rate. "
                 f"{AVERAGE} {ABOUT_ERROR}"
             )
         case MeanError():
@@ -363,7 +383,7 @@ def _mean_error(wrong: str, n_splits: int) -> str:
     )
 
 
-def costs_listed(criterion: MeanCost) -> str:
+def list_costs(criterion: MeanCost) -> str:
     """Format the cost of an error on each class, the largest first."""
     ordered = sorted(read(criterion.costs).items(), key=lambda pair: -pair[1])
     shown = [f"{label!r} = {cost:g}" for label, cost in ordered[:MOST_COSTS]]

@@ -216,8 +216,8 @@ def _check_out(out: Path | None, csv_safe: bool) -> None:
 
 def _say_conditions(certificate: Certificate, nested: bool) -> None:
     """Say how the bound compares with a constant, and that rows repeat."""
-    constant = certificate.nested_statements() if nested else certificate.constants_statements()
-    for sentence in [*constant, *certificate.repeats_statements()]:
+    constant = certificate.describe_nested_constants() if nested else certificate.describe_constants()
+    for sentence in [*constant, *certificate.describe_repeats()]:
         say(sentence)
 
 

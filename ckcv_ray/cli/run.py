@@ -7,9 +7,9 @@ from typing import Annotated, Any
 
 import typer
 
-from ckcv_ray.claims.certificate import find_refused
+from ckcv_ray.claims.certify import find_refused
 from ckcv_ray.claims.percent import at_most
-from ckcv_ray.claims.wording import refused_statement, share_statement
+from ckcv_ray.claims.wording import describe_held_share, describe_refusal
 from ckcv_ray.cli.data_options import Data, data_of
 from ckcv_ray.cli.display import Display, duration
 from ckcv_ray.cli.options import check_out, execution_of, flag, option, parse_workers, with_options
@@ -256,8 +256,8 @@ def _run(work: Work, out: Path, execution: Execution, yes: bool) -> Result:
 def _say_cautions(problem: Problem) -> None:
     """Say that much is held out, or that an outer split is refused."""
     every = problem.all_rows
-    held_out = share_statement(every.n_units - problem.task.n_units, every.n_units, every.unit)
-    for sentence in (*held_out, *refused_statement(find_refused(problem))):
+    held_out = describe_held_share(every.n_units - problem.task.n_units, every.n_units, every.unit)
+    for sentence in (*held_out, *describe_refusal(find_refused(problem))):
         say(plain(sentence))
 
 

@@ -16,9 +16,10 @@ import pyarrow.compute as pc
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from numpy.typing import NDArray
 
-from ckcv_ray.claims.certificate import Certificate
+from ckcv_ray.claims.baseline import Baseline, select_baseline
+from ckcv_ray.claims.certificate import Certificate, ModelCounts, Sample, Winner
 from ckcv_ray.claims.percent import at_least, at_most, level_of, nearest
-from ckcv_ray.claims.wording import L_EE_IS, MINIMISED, describe_counts, limit, quantity
+from ckcv_ray.claims.wording import L_EE_IS, MINIMISED, Claim, describe_counts, limit, quantity
 from ckcv_ray.core.criteria import MeanBound, MeanCost, MeanError
 from ckcv_ray.core.schedule import Stage
 from ckcv_ray.core.selection import ABSENT, Leader
@@ -96,23 +97,27 @@ def page(out: str | PathLike[str], result: Result | None = None) -> str:
     queue = replay(out, result.problem)
     leader = _leader(result, queue)
     at, spans = landscape(result.candidates, queue, leader), fold_spans(result.per_k())
-    splits = single_splits(result, queue, leader)
+    splits, certificate = single_splits(result, queue, leader), result.certificate
+    winner, sample = certificate.winner, certificate.sample
     filled: str = template("report.html").render(
         result=result,
-        certificate=result.certificate,
-        winner=Candidate(result.setting, result.k),
+        certificate=certificate,
+        sample=sample,
+        quoted=certificate.claims.first,
+        best=Candidate(result.setting, result.k),
+        winner=winner,
         shown_labels=_shown_labels(result),
-        claims=result.certificate.claims,
-        cautions=result.certificate.cautions(),
-        units="rows" if result.certificate.groups is None else "groups",
+        claims=_compare_claims(certificate),
+        cautions=certificate.list_cautions(),
+        units="rows" if sample.groups is None else "groups",
         error_is=ERROR_IS,
-        baselines=_baselines(result.certificate),
-        class_shares=class_shares(result.certificate),
-        l_ms_is=MINIMISED[result.certificate.criterion].format(level_of(result.certificate.delta)),
-        l_ee_is=L_EE_IS[result.certificate.criterion][result.certificate.bound],
-        dot=_dot(result.certificate),
+        baselines=_baselines(sample),
+        class_shares=class_shares(sample),
+        l_ms_is=MINIMISED[winner.criterion].format(level_of(winner.delta)),
+        l_ee_is=L_EE_IS[winner.criterion][winner.bound],
+        dot=_dot(certificate),
         mean_is=_mean_is(result),
-        split_value=_split_value(result.certificate),
+        split_value=_split_value(winner),
         notes=_notes(result),
         at=at,
         spans=spans,
@@ -123,11 +128,14 @@ def page(out: str | PathLike[str], result: Result | None = None) -> str:
         folds=figures.draw_folds(spans, _describe_folds(result, spans)),
         spread=_draw_spread(result, splits),
         classes=_classes(result),
-        confusion=_confusion(result.certificate),
-        mistakes=_mistakes(result.certificate),
+        confusion=_confusion(certificate.counts),
+        mistakes=_mistakes(certificate),
         study=_parameters(result),
         environment=list(flat(result.execution.get("environment", {}))),
-        digests={**result.certificate.digests, "manifest.json": RunFolder(out).sha256("manifest.json")},
+        digests={
+            **certificate.origin.digests,
+            "manifest.json": RunFolder(out).sha256("manifest.json"),
+        },
     )
     return filled
 
@@ -199,14 +207,14 @@ def single_splits(result: Result, queue: RaceQueue, leader: Leader) -> list[OneS
     """Return the winner's errors and bounds on each split."""
     fold, certificate = queue.selection.sizes[leader.size], result.certificate
     at = [(False, leader.size, split, leader.path, leader.step) for split in range(fold.n_splits)]
-    n_classes = len(certificate.labels)
+    n_classes = len(certificate.sample.labels)
     counts = [sum((queue.ledger.totals(*one) or ())[:n_classes]) for one in at]
     totals = np.array([member.totals for member in result.ensemble.members])
     bounds = result.problem.criterion.value(
         totals, result.problem.units(Stage.ESTIMATE, leader.size)
     ).tolist()
     select = fold.prefix_values(leader.path, leader.step)
-    rows = zip(counts, select, certificate.errors, bounds, strict=True)
+    rows = zip(counts, select, certificate.counts.errors, bounds, strict=True)
     return [OneSplit(i, *row) for i, row in enumerate(rows)]
 
 
@@ -228,7 +236,7 @@ def _format_setting(setting: dict[str, Any] | None) -> str:
 
 def _shown_labels(result: Result) -> list[Any]:
     """Return the labels shown in the page's title: at most ``MOST_NAMED``."""
-    return list(result.certificate.labels[:MOST_NAMED])
+    return list(result.certificate.sample.labels[:MOST_NAMED])
 
 
 def _leader(result: Result, queue: RaceQueue) -> Leader:
@@ -252,43 +260,47 @@ def _notes(result: Result) -> list[str]:
     return notes
 
 
-def _baselines(certificate: Certificate) -> list[dict[str, Any]]:
+def _baselines(sample: Sample) -> list[dict[str, Any]]:
     """Return each baseline with a phrase that says what it is."""
-    return [{**one, "what": baseline_is(certificate, one)} for one in certificate.baselines]
+    return [{**one, "what": baseline_is(sample, one)} for one in sample.baselines]
+
+
+def _compare_claims(certificate: Certificate) -> list[tuple[Claim, Baseline]]:
+    """Return each claim with the baseline that it is compared with."""
+    return [(claim, select_baseline(claim, certificate.sample.baselines)) for claim in certificate.claims]
 
 
 def _classes(result: Result) -> list[dict[str, Any]]:
     """Return the errors of each class, with the label predicted instead if there are two classes."""
-    labels = result.certificate.labels
+    labels, by_class = result.certificate.sample.labels, result.certificate.counts.by_class
     return [
         {"actual": label, "predicted": labels[1 - number] if len(labels) == 2 else None, **side}
-        for number, (label, side) in enumerate(zip(labels, result.certificate.by_class, strict=True))
+        for number, (label, side) in enumerate(zip(labels, by_class, strict=True))
     ]
 
 
-def _confusion(certificate: Certificate) -> list[list[Share]]:
+def _confusion(counts: ModelCounts) -> list[list[Share]]:
     """Return the confusion matrix by actual and predicted class, the undecided last if there are any.
 
     Empty for two classes, whose errors say the same, and for more than a page can show.
     """
-    if not 2 < len(certificate.labels) <= MOST_COLUMNS:
+    if not 2 < len(counts.by_class) <= MOST_COLUMNS:
         return []
     lines = []
-    for number, counts in enumerate(certificate.confusion_matrix):
-        rows = certificate.by_class[number]["rows"]
-        cells = [*counts, *([rows - sum(counts)] if certificate.undecided else [])]
+    for number, (line, rows) in enumerate(zip(counts.confusion_matrix, counts.class_totals, strict=True)):
+        cells = [*line, *([rows - sum(line)] if counts.undecided else [])]
         lines.append([Share(count, count / max(1, rows), i == number) for i, count in enumerate(cells)])
     return lines
 
 
 def _mistakes(certificate: Certificate) -> list[dict[str, Any]]:
     """Return the most frequent mistakes of more classes than a confusion matrix can show."""
-    if len(certificate.labels) <= MOST_COLUMNS:
+    labels = certificate.sample.labels
+    if len(labels) <= MOST_COLUMNS:
         return []
-    labels = certificate.labels
     return [
         {**one._asdict(), "actual": labels[one.actual], "predicted": _label_of(one.predicted, labels)}
-        for one in certificate.mistakes()[:MOST_COLUMNS]
+        for one in certificate.counts.list_mistakes()[:MOST_COLUMNS]
     ]
 
 
@@ -336,7 +348,7 @@ def failure_groups(failures: Sequence[Failure], problem: Learned) -> list[Failur
 
 def _mean_is(result: Result) -> str:
     """Say what the mean of the single splits' values on the estimate sets is."""
-    criterion, bound = result.certificate.criterion, result.certificate.bound
+    criterion, bound = result.certificate.winner.criterion, result.certificate.winner.bound
     if criterion == MeanError.name:
         return "L_EE"
     if criterion == MeanCost.name:
@@ -346,14 +358,14 @@ def _mean_is(result: Result) -> str:
 
 def _dot(certificate: Certificate) -> str:
     """Say what is drawn for each split."""
-    grouped = certificate.groups is not None and certificate.criterion == MeanBound.name
-    what = DOTS["groups" if grouped else certificate.criterion]
-    return what.format(level_of(certificate.delta))
+    winner = certificate.winner
+    grouped = certificate.sample.groups is not None and winner.criterion == MeanBound.name
+    return DOTS["groups" if grouped else winner.criterion].format(level_of(winner.delta))
 
 
-def _split_value(certificate: Certificate) -> str:
+def _split_value(winner: Winner) -> str:
     """Return a word for the criterion's value of one split."""
-    return "error rate" if certificate.criterion == MeanError.name else "bound"
+    return "error rate" if winner.criterion == MeanError.name else "bound"
 
 
 def _describe_landscape(result: Result, at: Landscape) -> str:
@@ -376,7 +388,7 @@ def _describe_folds(result: Result, spans: Sequence[Span]) -> str:
 
 
 def _draw_spread(result: Result, splits: Sequence[OneSplit]) -> str:
-    value = _split_value(result.certificate)
+    value = _split_value(result.certificate.winner)
     select, estimate = [s.select_bound for s in splits], [s.estimate_bound for s in splits]
     label = (
         f"{value.capitalize()}s of the {len(splits)} splits. On the select sets from "

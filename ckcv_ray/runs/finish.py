@@ -2,7 +2,7 @@
 
 from typing import Any, NamedTuple
 
-from ckcv_ray.claims.certificate import certify
+from ckcv_ray.claims.certify import certify
 from ckcv_ray.core.schedule import refits
 from ckcv_ray.core.selection import Leader
 from ckcv_ray.data.task import TestRows

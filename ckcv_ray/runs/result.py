@@ -9,10 +9,10 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import ArrayLike, NDArray
 
-from ckcv_ray.claims.baseline import Baseline, comparison
+from ckcv_ray.claims.baseline import Baseline, comparison, select_baseline
 from ckcv_ray.claims.certificate import Certificate
 from ckcv_ray.claims.percent import at_most, level_of
-from ckcv_ray.claims.proofs import rule_of
+from ckcv_ray.claims.proofs import make_rule
 from ckcv_ray.claims.rules import BY, ONE_MODEL, Rule, parse_rule
 from ckcv_ray.claims.wording import ERROR, Claim, describe_counts, limit, quantity
 from ckcv_ray.core.options import values
@@ -89,12 +89,12 @@ class Result:
     @property
     def run_id(self) -> str:
         """Identifier of the study and the data."""
-        return self.certificate.run_id
+        return self.certificate.origin.run_id
 
     @property
     def setting(self) -> Setting:
         """The winner's hyperparameters by name."""
-        return self.certificate.setting
+        return self.certificate.winner.setting
 
     @property
     def position(self) -> tuple[int, int]:
@@ -104,17 +104,17 @@ class Result:
     @property
     def k(self) -> int:
         """The winner's number of folds."""
-        return self.certificate.k
+        return self.certificate.winner.k
 
     @property
     def l_ms(self) -> float:
         """The criterion at the winner, on the select sets: by default the mean bound on the error."""
-        return self.certificate.l_ms
+        return self.certificate.winner.l_ms
 
     @property
     def l_ee(self) -> float:
         """The criterion on the estimate sets: by default the paper's figure."""
-        return self.certificate.l_ee
+        return self.certificate.winner.l_ee
 
     @property
     def proven(self) -> float:
@@ -123,7 +123,7 @@ class Result:
         An upper bound on an error; if the first claim is about a quantity such as sensitivity, an upper bound
         on 1 minus that quantity.
         """
-        return self.certificate.proven["bound"]
+        return self.certificate.claims.first["bound"]
 
     @property
     def error(self) -> float:
@@ -131,7 +131,7 @@ class Result:
 
         With groups, the mean over groups of their error rates.
         """
-        return self.certificate.error
+        return self.certificate.counts.error
 
     @property
     def baseline(self) -> float:
@@ -231,9 +231,9 @@ class Result:
             if seed is not None:
                 raise InputError(f"seed and {rule.name} exclude each other: {rule.name} draws no members")
             return rule
-        first = self.certificate.proven
+        first = self.certificate.claims.first
         if rule.name == "auto" and seed is None and first["certification"] == Holdout.name:
-            return rule_of(self.study, first["classifier"])
+            return make_rule(self.study, first["classifier"])
         drawn = randbits(63) if seed is None else integer("seed", seed, least=0, most=MOST_SEED)
         splits = self._drawn_claims(rule.nested)[-1]["splits"] if rule.name == "best_prefix" else ()
         return Rule("random", drawn, splits, repeats=seed is not None, nested=rule.nested)
@@ -290,7 +290,7 @@ class Result:
             InputError: as for ``referred``.
         """
         claim, of = self._claim_of_referral(rule), "of all patterns"
-        if self.certificate.groups is not None:
+        if self.certificate.sample.groups is not None:
             of = "of a new group's rows, on average,"
         return (
             f"referred: rows that {Rule('full').classifier()} classifies otherwise; at most "
@@ -301,28 +301,27 @@ class Result:
     def to_json(self) -> dict[str, Any]:
         """Return the result as JSON values."""
         certificate, execution = self.certificate, self.execution
+        sample, first = certificate.sample, certificate.claims.first
         return {
             "run_id": self.run_id,
-            "state": "provisional" if certificate.provisional else "finished",
+            "state": "provisional" if certificate.winner.provisional else "finished",
             "setting": dict(self.setting),
             "k": self.k,
             "l_ms": self.l_ms,
             "l_ee": self.l_ee,
             "error": self.error,
-            "proven": certificate.proven,
-            "baseline": self._baseline | {"predicted": certificate.labels[self._baseline["predicted"]]},
-            "below_baseline": self.proven < self.baseline
-            if certificate.proven["quantity"] == ERROR
-            else None,
-            "constant": certificate.constant,
+            "proven": first,
+            "baseline": self._baseline | {"predicted": sample.labels[self._baseline["predicted"]]},
+            "below_baseline": self.proven < self.baseline if first["quantity"] == ERROR else None,
+            "constant": certificate.counts.constant,
             "classes": [
-                {"label": label, "rows": rows, "share": rows / certificate.n_rows}
-                for label, rows in zip(certificate.labels, certificate.class_rows, strict=True)
+                {"label": label, "rows": rows, "share": rows / sample.n_rows}
+                for label, rows in zip(sample.labels, sample.class_rows, strict=True)
             ],
-            "confusion": [list(counts) for counts in certificate.confusion_matrix],
-            "rows": certificate.n_rows,
-            "repeats": certificate.repeats,
-            "groups": certificate.groups["count"] if certificate.groups is not None else None,
+            "confusion": [list(counts) for counts in certificate.counts.confusion_matrix],
+            "rows": sample.n_rows,
+            "repeats": sample.repeats,
+            "groups": sample.groups["count"] if sample.groups is not None else None,
             "question": self.problem.all_rows.question or None,
             "per_k": self.per_k(),
             "per_learner": self.per_learner(),
@@ -343,7 +342,7 @@ class Result:
 
     @property
     def _baseline(self) -> Baseline:
-        return self.certificate.baseline_of(self.certificate.proven)
+        return select_baseline(self.certificate.claims.first, self.certificate.sample.baselines)
 
     def _drawn_claims(self, nested: bool) -> list[Claim]:
         """Return the claims for a member drawn independently, that for all members first."""
@@ -352,16 +351,16 @@ class Result:
 
     def _proven(self, of: str, claim: Claim, factor: int = 1) -> str:
         """Say what a claim proves for predictions whose risk is at most ``factor`` times its own."""
-        bound = min(1.0, factor * claim["bound"])
+        bound, sample = min(1.0, factor * claim["bound"]), self.certificate.sample
         seen = f"; {describe_counts(claim)}" if describe_counts(claim) else ""
         how = ", twice the bound for a member drawn independently" if factor == 2 else seen
         what = f"to be wrong at most {at_most(bound)} of the time"
-        if self.certificate.groups is not None:
+        if self.certificate.sample.groups is not None:
             what = f"that of a new group's rows on average at most {at_most(bound)} are wrong"
         return (
             f"by {of}: proven {what}, with probability {level_of(claim['delta'])} "
             f"({claim['certification']}{how}); "
-            f"{comparison(bound, self.certificate.baseline_of(claim), self.certificate.labels)}"
+            f"{comparison(bound, select_baseline(claim, sample.baselines), sample.labels)}"
         )
 
     def _claim_of_referral(self, rule: Rule) -> Claim:

@@ -3,20 +3,21 @@
 from collections.abc import Sequence
 from typing import Any
 
-from ckcv_ray.claims.baseline import Baseline, constant_of, says_nothing
-from ckcv_ray.claims.certificate import Certificate, Side
+from ckcv_ray.claims.baseline import Baseline, name_constant, says_nothing, select_baseline
+from ckcv_ray.claims.certificate import Certificate, ClassCounts, ModelCounts, Sample
 from ckcv_ray.claims.percent import at_least, at_most, level_of, nearest
 from ckcv_ray.claims.wording import (
     ERROR,
     L_EE_IS,
     MINIMISED,
     Claim,
-    about_all_members,
     describe_counts,
+    find_claim_of_all_members,
     limit,
     quantity,
 )
 from ckcv_ray.core.criteria import MeanBound
+from ckcv_ray.data.schema import Label
 from ckcv_ray.errors import counted, cut
 from ckcv_ray.study import Candidate, Holdout, Problem, listed
 
@@ -55,63 +56,65 @@ def summary(
         *_cost(execution),
         *(f"note           {sentence}" for sentence in edges),
     ]
-    shown = certificate.cautions()
-    statements = [statement for statement in certificate.statements if statement not in shown]
+    shown = certificate.list_cautions()
+    statements = [statement for statement in certificate.wording.statements if statement not in shown]
     return "\n".join([*lines, "", *statements])
 
 
 def _headline(problem: Problem, c: Certificate) -> list[str]:
-    level, winner = level_of(c.delta), Candidate(c.setting, c.k)
-    two = len(c.labels) == 2
-    classes = f"classes {c.labels[0]!r} and {c.labels[1]!r}" if two else f"{len(c.labels)} classes"
-    held_out = f" (and {c.n_held} held out)" if c.n_held else ""
+    winner, sample, groups = c.winner, c.sample, c.sample.groups
+    level, labels, criterion = level_of(winner.delta), sample.labels, winner.criterion
+    classes = f"classes {labels[0]!r} and {labels[1]!r}" if len(labels) == 2 else f"{len(labels)} classes"
+    held_out = f" (and {sample.n_held} held out)" if sample.n_held else ""
     features, units = counted(len(problem.task.features), "feature"), "rows"
     asked = problem.all_rows.question
-    if c.groups is not None:
-        held_out += f" in {c.groups['count']} groups by {c.groups['column']!r}"
-        held_out += f" ({c.groups['held']} of them held out)" if c.groups["held"] else ""
+    if groups is not None:
+        held_out += f" in {groups['count']} groups by {groups['column']!r}"
+        held_out += f" ({groups['held']} of them held out)" if groups["held"] else ""
         units = "groups"
+    sizes = f"train {winner.n_train}, select {winner.n_select}, estimate {winner.n_select} {units}"
     return [
-        f"run {c.run_id}: {problem.task.n} rows{held_out}, {features}, {classes}",
-        f"classes        {class_shares(c)}",
-        f"best           {winner}"
-        f"   (train {c.n_train}, select {c.n_select}, estimate {c.n_select} {units}; {c.n_splits} splits)",
-        _figure("L_MS", at_most(c.l_ms), MINIMISED[c.criterion].format(level)),
-        _figure("L_EE", at_most(c.l_ee), L_EE_IS[c.criterion][c.bound]),
-        _figure("error", nearest(c.error), ERROR_IS),
-        *(_claimed(claim, c.criterion, c.baseline_of(claim)) for claim in c.claims),
+        f"run {c.origin.run_id}: {problem.task.n} rows{held_out}, {features}, {classes}",
+        f"classes        {class_shares(sample)}",
+        f"best           {Candidate(winner.setting, winner.k)}   ({sizes}; {winner.n_splits} splits)",
+        _figure("L_MS", at_most(winner.l_ms), MINIMISED[criterion].format(level)),
+        _figure("L_EE", at_most(winner.l_ee), L_EE_IS[criterion][winner.bound]),
+        _figure("error", nearest(c.counts.error), ERROR_IS),
+        *(_claimed(claim, criterion, select_baseline(claim, sample.baselines)) for claim in c.claims),
         *_held_out(c),
-        *(_figure("baseline", nearest(one["error"]), baseline_is(c, one)) for one in c.baselines),
-        *(f"CAUTION        {sentence}" for sentence in c.cautions()),
+        *(_figure("baseline", nearest(one["error"]), baseline_is(sample, one)) for one in sample.baselines),
+        *(f"CAUTION        {sentence}" for sentence in c.list_cautions()),
         *([f"QUESTION       {asked}"] if asked else []),
         *(
-            f"  {_mistaken(c, number)}:  {nearest(side['errors'] / max(1, side['rows']))}"
+            f"  {_mistaken(labels, number)}:  {nearest(side['errors'] / max(1, side['rows']))}"
             f" of these rows on average{_bounded(side, level)}"
-            for number, side in enumerate(c.by_class)
+            for number, side in enumerate(c.counts.by_class)
         ),
-        *(_confusion(c) if len(c.labels) > 2 else []),
+        *(_confusion(labels, c.counts) if len(labels) > 2 else []),
     ]
 
 
-def _bounded(side: Side, level: str) -> str:
+def _bounded(side: ClassCounts, level: str) -> str:
     """Say what the mean bound of a class is, if there is one: with groups there is none."""
     return "" if side["bound"] is None else f", mean {level} bound {at_most(side['bound'])}"
 
 
-def class_shares(c: Certificate) -> str:
+def class_shares(sample: Sample) -> str:
     """Format the shares of the classes in the full table: "'benign' 62.74 %, 'malignant' 37.26 %"."""
     shares = [
-        f"{label!r} {nearest(rows / c.n_rows)}" for label, rows in zip(c.labels, c.class_rows, strict=True)
+        f"{label!r} {nearest(rows / sample.n_rows)}"
+        for label, rows in zip(sample.labels, sample.class_rows, strict=True)
     ]
     more = f" and {len(shares) - MOST_CLASSES} more" if len(shares) > MOST_CLASSES else ""
     return f"{', '.join(shares[:MOST_CLASSES])}{more}"
 
 
-def baseline_is(c: Certificate, baseline: Baseline) -> str:
+def baseline_is(sample: Sample, baseline: Baseline) -> str:
     """Say what a baseline is: a constant, and the rows that it is wrong on."""
     errors, rows = baseline["errors"], baseline["rows"]
-    mean = "" if c.groups is None else ", mean over the groups"
-    return f"error of {constant_of(baseline, c.labels)}{mean} ({errors:,} of {rows:,} {baseline['on']})"
+    constant = name_constant(baseline, sample.labels)
+    mean = "" if sample.groups is None else ", mean over the groups"
+    return f"error of {constant}{mean} ({errors:,} of {rows:,} {baseline['on']})"
 
 
 def _figure(name: str, percent: str, what: str) -> str:
@@ -121,24 +124,25 @@ def _figure(name: str, percent: str, what: str) -> str:
 
 def _held_out(c: Certificate) -> list[str]:
     """Say what holding out rows costs and brings."""
+    sample, groups = c.sample, c.sample.groups
     errors = [claim for claim in c.claims if claim["quantity"] == ERROR]
     first = next(claim for claim in errors if claim["classifier"] != "full")  # full has learned from them
-    every = about_all_members(c.claims)
-    if not c.n_held or first["certification"] != Holdout.name:
+    every = find_claim_of_all_members(c.claims)
+    if not sample.n_held or first["certification"] != Holdout.name:
         return []
-    groups = f" ({c.groups['held']} of {c.groups['count']} groups)" if c.groups is not None else ""
-    rows = f"{c.n_held} of {c.n_rows} rows{groups}, which {first['classifier']} has not learned from"
+    of_groups = f" ({groups['held']} of {groups['count']} groups)" if groups is not None else ""
+    rows = f"{sample.n_held} of {sample.n_rows} rows{of_groups}"
     return [
-        f"held out       {rows}, prove {at_most(first['bound'])}; occam, which needs none, proves "
-        f"{at_most(every['bound'])} for F*",
+        f"held out       {rows}, which {first['classifier']} has not learned from, prove "
+        f"{at_most(first['bound'])}; occam, which needs none, proves {at_most(every['bound'])} for F*",
     ]
 
 
-def _mistaken(c: Certificate, number: int) -> str:
+def _mistaken(labels: Sequence[Label], number: int) -> str:
     """Name the kind of error made on a class."""
-    if len(c.labels) == 2:
-        return f"{c.labels[number]!r} predicted as {c.labels[1 - number]!r}"
-    return f"{c.labels[number]!r} predicted as another class"
+    if len(labels) == 2:
+        return f"{labels[number]!r} predicted as {labels[1 - number]!r}"
+    return f"{labels[number]!r} predicted as another class"
 
 
 def _of_learner(row: dict[str, Any]) -> str:
@@ -155,33 +159,33 @@ def outcome_of_learner(row: dict[str, Any]) -> str:
     return f"{row['state']}, L_MS {at_most(row['l_ms'])}   {Candidate(own, row['k'])}{failed}"
 
 
-def _confusion(c: Certificate) -> list[str]:
+def _confusion(labels: Sequence[Label], counts: ModelCounts) -> list[str]:
     """Return the confusion matrix of several classes; of many, the mistakes that are made most often."""
-    if len(c.labels) > MOST_COLUMNS:
-        return _most_frequent(c)
-    shown = [cut(repr(label), MOST_LABEL) for label in c.labels]
+    if len(labels) > MOST_COLUMNS:
+        return _most_frequent(labels, counts)
+    shown = [cut(repr(label), MOST_LABEL) for label in labels]
     width = max(9, *(len(label) + 1 for label in shown))
-    columns = [*shown, *(["undecided"] if c.undecided else [])]
+    columns = [*shown, *(["undecided"] if counts.undecided else [])]
     lines = [
         f"confusion      {CONFUSION_IS}",
         " " * (width + 2) + "".join(f"{one:>{width}}" for one in columns),
     ]
-    for label, counts, side in zip(shown, c.confusion_matrix, c.by_class, strict=True):
-        cells = [*counts, *([side["rows"] - sum(counts)] if c.undecided else [])]
-        shares = (nearest(count / max(1, side["rows"])) if count else "0" for count in cells)
+    for label, line, rows in zip(shown, counts.confusion_matrix, counts.class_totals, strict=True):
+        cells = [*line, *([rows - sum(line)] if counts.undecided else [])]
+        shares = (nearest(count / max(1, rows)) if count else "0" for count in cells)
         lines.append(f"  {label:<{width}}" + "".join(f"{share:>{width}}" for share in shares))
     return lines
 
 
-def _most_frequent(c: Certificate) -> list[str]:
+def _most_frequent(labels: Sequence[Label], counts: ModelCounts) -> list[str]:
     """Return the mistakes that are made most often, a line each."""
-    found = c.mistakes()
+    found = counts.list_mistakes()
     heading = f"the most frequent of {counted(len(found), 'kind')} of mistake"
     return [
         f"confusion      {heading}, in % of the rows of the actual class",
         *(
-            f"  {c.labels[one.actual]!r} predicted as "
-            f"{'no class' if one.predicted is None else repr(c.labels[one.predicted])}:  {nearest(one.share)}"
+            f"  {labels[one.actual]!r} predicted as "
+            f"{'no class' if one.predicted is None else repr(labels[one.predicted])}:  {nearest(one.share)}"
             for one in found[:MOST_MISTAKES]
         ),
     ]

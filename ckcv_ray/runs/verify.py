@@ -19,7 +19,7 @@ from typing import Any, TypeAlias
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ckcv_ray.claims.certificate import certify
+from ckcv_ray.claims.certify import certify
 from ckcv_ray.core.selection import Leader
 from ckcv_ray.data.task import TestRows, check_test_rows, make_test_rows
 from ckcv_ray.engine.backend import Backend, choose_backend, session, start
@@ -254,7 +254,7 @@ def _content(
         yield "the log has no complete candidate"
         return
     winner, certificate = problem.candidate(leader), finished.certificate
-    if Candidate(certificate.setting, certificate.k) != winner:
+    if Candidate(certificate.winner.setting, certificate.winner.k) != winner:
         yield f"the log gives the winner {winner}, which is not the certificate's winner"
         return
     best, nested = finished.models.best, finished.models.nested
@@ -274,7 +274,7 @@ def _content(
     checks.fit_ensemble(leader, [split for split in left if not checks.is_compared(split)])
     result.recomputed += _models_recomputed(checks, len(best.members))
     yield from checks.differences[len(found) :]
-    yield from checks.bounds(winner, leader.l_ms, certificate.claims, certificate.l_ee)
+    yield from checks.bounds(winner, leader.l_ms, certificate)
     result.trusted += checks.trusted
     result.unverified += checks.unverified
     if checks.last_bits:

@@ -13,7 +13,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ckcv_ray.claims.certificate import certify
+from ckcv_ray.claims.certificate import Certificate
+from ckcv_ray.claims.certify import certify
 from ckcv_ray.claims.percent import at_least, at_most
 from ckcv_ray.claims.wording import ERROR, Claim
 from ckcv_ray.core.schedule import Stage, Unit
@@ -209,28 +210,29 @@ class ModelChecks:
             changed[kind] = Ensemble((*members[:split], member, *members[split + 1 :]))
         return replace(self.models, **changed)
 
-    def bounds(self, winner: Candidate, l_ms: float, claims: tuple[Claim, ...], l_ee: float) -> Iterator[str]:
+    def bounds(self, winner: Candidate, l_ms: float, stored: Certificate) -> Iterator[str]:
         """Yield what the models that were computed again prove, where a certificate says something else.
 
         Args:
             winner: of the run.
             l_ms: its criterion on the select sets.
-            claims, l_ee: those in the certificate.
+            stored: the certificate.
         """
         pairs = ((self._stored(*key), member) for key, member in self._computed.items())
         same = self.problem.learner.same
         if all(a.totals == b.totals and same(a.model, b.model) for a, b in pairs):
             return
         again = certify(self.problem, winner, l_ms, self.recomputed(), False, {})
-        if not np.isclose(again.l_ee, l_ee, 1e-9, 0.0):
-            yield f"computed again, L_EE is {at_most(again.l_ee)}; certificate.json says {at_most(l_ee)}"
-        said = {_key(one): one for one in claims}
+        computed, l_ee = again.winner.l_ee, stored.winner.l_ee
+        if not np.isclose(computed, l_ee, 1e-9, 0.0):
+            yield f"computed again, L_EE is {at_most(computed)}; certificate.json says {at_most(l_ee)}"
+        said = {_key(one): one for one in stored.claims}
         for one in again.claims:
             before = said.get(_key(one))
             if before is not None and np.isclose(one["bound"], before["bound"], 1e-9, 0.0):
                 continue
-            stored = "has none" if before is None else f"says {_shown(before)}"
-            yield f"computed again, {_named(one)} is {_shown(one)}; certificate.json {stored}"
+            says = "has none" if before is None else f"says {_shown(before)}"
+            yield f"computed again, {_named(one)} is {_shown(one)}; certificate.json {says}"
 
     def _check(self, kind: str, member: Member, fit: Fit) -> bool:
         """Check a model against its fit; return whether a fit can tell more."""

@@ -385,17 +385,18 @@ class RunFolder:
         content = formats.read_json(self.files, CERTIFICATE)
         with formats.undamaged(self.files, CERTIFICATE):
             certificate = Certificate.from_json(content)
-            certified = certificate.run_id, certificate.setting, certificate.k
+            stored, sample = certificate.winner, certificate.sample
+            certified = certificate.origin.run_id, stored.setting, stored.k
             expected = problem.run_id, dict(winner.setting), winner.k
             texts = [json.dumps(values, sort_keys=True) for values in (certified, expected)]
             if texts[0] != texts[1]:  # compared as text: in Python true equals 1.0
                 raise ValueError(f"run_id, setting, k are {certified}, in the other files {expected}")
-            if (certificate.groups is None) != (problem.task.groups is None):
+            if (sample.groups is None) != (problem.task.groups is None):
                 raise ValueError("it is for a task with groups, or for one without: that of the data differs")
-            if len(certificate.labels) != problem.task.n_classes:
+            if len(sample.labels) != problem.task.n_classes:
                 raise ValueError(f"labels: expected {problem.task.n_classes}, one for each class")
             size = problem.size_of(winner.k)
-            if (certificate.n_select, certificate.n_splits) != (size.n_select, size.n_splits):
+            if (stored.n_select, stored.n_splits) != (size.n_select, size.n_splits):
                 raise ValueError(f"n_select and n_splits are not {size.n_select} and {size.n_splits}")
         return Finished(table, models.read(self.files, problem, winner.k), certificate)
 

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ckcv_ray import Execution, InputError, Job, Result, Study, Task
-from ckcv_ray.claims.proofs import holdout, outer, rule_of
+from ckcv_ray.claims.proofs import holdout, make_rule, outer
 from ckcv_ray.claims.wording import Claim
 from ckcv_ray.core.threads import one_thread
 from ckcv_ray.engine.nested import inner_problems, nested_ensemble
@@ -63,7 +63,7 @@ def paper(study: Study, task: Task, fresh: Fresh) -> Iterator[Measured]:
     result = run_job(Job(study, task), SERIAL)
     risks = misses(result.ensemble, task, fresh).sum(axis=1)
     yield Measured(L_EE, result.l_ee, float(risks.mean()))
-    yield from prefixes(OCCAM, result.certificate.claims, risks)
+    yield from prefixes(OCCAM, result.certificate.claims.claims, risks)
 
 
 def nested(name: str, options: dict[str, Any], study: Study, task: Task, fresh: Fresh) -> Iterator[Measured]:
@@ -120,7 +120,7 @@ def keyed_risk(result: Result, fresh: Fresh) -> float:
     """
     if not fresh.exact:
         return float(misses(result.ensemble, result.task, fresh).sum(axis=1).mean())
-    label = rule_of(result.study, "keyed").predict(result.models, fresh.X).label
+    label = make_rule(result.study, "keyed").predict(result.models, fresh.X).label
     return float(fresh.weight[np.arange(len(label)), 1 - label].sum())
 
 

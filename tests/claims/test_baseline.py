@@ -11,13 +11,13 @@ from conftest import blobs
 from ckcv_ray import Result, Study, Task
 from ckcv_ray.claims.baseline import (
     Baseline,
-    Scored,
-    baseline_of,
-    bound_statement,
-    chance_statements,
+    ScoredConstants,
     comparison,
-    constants_statements,
+    describe_constants,
+    describe_guesses,
+    describe_worthless_bound,
     says_nothing,
+    select_baseline,
 )
 from ckcv_ray.claims.percent import at_most, nearest
 from ckcv_ray.claims.proofs import prove
@@ -61,18 +61,18 @@ def test_a_constant_winner_and_a_worthless_bound_are_pointed_out_everywhere(cons
     assert result.summary().count(NOTHING_LEARNED) == 1
     assert result.summary().count("CAUTION") == 2
     assert result.summary().count("selection included; not below the baseline") == len(
-        result.certificate.claims
+        result.certificate.claims.claims
     )
-    assert result.certificate.constants == (1,) * 5
-    assert result.certificate.constant
+    assert result.certificate.counts.constants == (1,) * 5
+    assert result.certificate.counts.constant
 
 
 def test_figures_of_a_constant_winner_are_exact(constant: Path) -> None:
     result = load_run(constant)
     assert result.baseline == 0.2
-    assert result.error == sum(result.certificate.errors) / 100
+    assert result.error == sum(result.certificate.counts.errors) / 100
     rare = [member.n_estimate[0] for member in result.ensemble.members]
-    assert result.certificate.errors == tuple(rare)  # a constant errs on the rows of the other class
+    assert result.certificate.counts.errors == tuple(rare)  # a constant errs on the rows of the other class
     content = json.loads(json.dumps(result.to_json()))
     assert content["baseline"] == {
         "on": "learning rows", "predicted": "well", "errors": 12, "rows": 60, "error": 0.2,
@@ -94,8 +94,8 @@ def test_what_is_worth_something_is_not_cautioned_against(certify: str) -> None:
     result = run(study.replace(C=(1.0,), gamma=(0.1,)), blobs(240, shift=6.0))
     assert result.proven < result.baseline
     assert result.to_json()["below_baseline"]
-    assert not result.certificate.constant
-    assert result.certificate.cautions() == []
+    assert not result.certificate.counts.constant
+    assert result.certificate.list_cautions() == []
     assert "CAUTION" not in result.summary()
 
 
@@ -106,7 +106,7 @@ def held_out(seed: int) -> Result:
 def test_a_baseline_on_held_out_rows_is_that_of_the_commoner_class_of_the_learning_rows() -> None:
     """Here most of the held-out rows are of the other class: the baseline on them is above one half."""
     result = held_out(seed=3)
-    problem, (learning, held) = result.problem, result.certificate.baselines
+    problem, (learning, held) = result.problem, result.certificate.sample.baselines
     rows = problem.held_rows()
     assert rows is not None
     commoner = int(np.bincount(problem.task.y).argmax())
@@ -114,19 +114,19 @@ def test_a_baseline_on_held_out_rows_is_that_of_the_commoner_class_of_the_learni
     assert (learning["on"], held["on"]) == ("learning rows", "held-out rows")
     assert learning["errors"] == problem.task.rarest_class_rows
     assert held["errors"] == int(np.sum(rows.y != commoner)) > held["rows"] / 2
-    assert sum(result.certificate.class_rows) == learning["rows"] + held["rows"] == 60
+    assert sum(result.certificate.sample.class_rows) == learning["rows"] + held["rows"] == 60
 
 
 def test_a_claim_from_held_out_rows_is_compared_with_the_smaller_baseline() -> None:
     result = held_out(seed=3)
-    learning, held = result.certificate.baselines
+    learning, held = result.certificate.sample.baselines
     first, *_, last = result.certificate.claims
-    assert result.certificate.baseline_of(first) == learning
-    assert result.certificate.baseline_of(last) == learning
+    assert select_baseline(first, (learning, held)) == learning
+    assert select_baseline(last, (learning, held)) == learning
     smaller = Baseline(on="held-out rows", predicted=0, errors=3, rows=12, error=0.25)
-    assert baseline_of(first, (learning, smaller)) == smaller
-    assert baseline_of(last, (learning, smaller)) == learning
-    assert baseline_of(first, (learning, held | {"error": learning["error"]}))["on"] == "held-out rows"
+    assert select_baseline(first, (learning, smaller)) == smaller
+    assert select_baseline(last, (learning, smaller)) == learning
+    assert select_baseline(first, (learning, held | {"error": learning["error"]}))["on"] == "held-out rows"
     assert result.baseline == learning["error"] < held["error"]
     assert f"wrong on {nearest(learning['error'])} of the learning rows" in result.claim_for(result.rule())
     drawn = result.claim_for(result.rule(by="random"))
@@ -154,13 +154,13 @@ def test_a_bound_equal_to_the_baseline_says_nothing() -> None:
 
 def test_a_bound_is_judged_by_the_first_claim(constant: Path) -> None:
     certificate = load_run(constant).certificate
-    baseline = certificate.baselines[0]
-    told = bound_statement(certificate.proven, baseline, certificate.labels)
+    baseline = certificate.sample.baselines[0]
+    told = describe_worthless_bound(certificate.claims.first, baseline, certificate.sample.labels)
     assert told == [
-        f"The bound {at_most(certificate.proven['bound'])} {WORTHLESS}: it says nothing beyond that."
+        f"The bound {at_most(certificate.claims.first['bound'])} {WORTHLESS}: it says nothing beyond that."
     ]
-    better = certificate.proven | {"bound": 0.19}
-    assert bound_statement(better, baseline, certificate.labels) == []
+    better = certificate.claims.first | {"bound": 0.19}
+    assert describe_worthless_bound(better, baseline, certificate.sample.labels) == []
 
 
 @pytest.mark.parametrize(
@@ -185,30 +185,30 @@ def test_a_bound_is_judged_by_the_first_claim(constant: Path) -> None:
     ],
 )
 def test_constants_among_three_classes(constants: tuple[int | None, ...], told: list[str]) -> None:
-    assert constants_statements(constants, None, THREE) == told
+    assert describe_constants(constants, None, THREE) == told
 
 
 def test_a_constant_model_that_was_fitted_on_all_learning_rows_is_pointed_out(tmp_path: Path) -> None:
     result = run(CONSTANT.replace(certify="holdout", seed=5), noise(90, rare=12), out=tmp_path)
-    assert result.certificate.proven["classifier"] == "refit"
-    assert result.certificate.refit_constant == 1
+    assert result.certificate.claims.first["classifier"] == "refit"
+    assert result.certificate.counts.refit_constant == 1
     told = "The model refit predicts 'well' for every learning row: it is a constant."
-    assert told in result.certificate.cautions()
+    assert told in result.certificate.list_cautions()
     assert told in result.summary()
     assert verify(tmp_path).differences == []
-    learning, held = result.certificate.baselines
-    assert (learning["errors"] + held["errors"], held["rows"]) == (12, result.certificate.n_held)
+    learning, held = result.certificate.sample.baselines
+    assert (learning["errors"] + held["errors"], held["rows"]) == (12, result.certificate.sample.n_held)
 
 
 def test_a_long_label_is_cut() -> None:
-    (sentence,) = constants_statements((0,), None, ("x" * 10_000, "y"))
+    (sentence,) = describe_constants((0,), None, ("x" * 10_000, "y"))
     assert len(sentence) < 200
 
 
 def test_claims_do_not_depend_on_the_baseline(constant: Path) -> None:
     result = load_run(constant)
     again = prove(result.problem, result.k, result.models)
-    assert tuple(again) == result.certificate.claims
+    assert tuple(again) == result.certificate.claims.claims
 
 
 @pytest.mark.parametrize(
@@ -251,7 +251,7 @@ def forged(run_folder: Path, copy: Path, changed: dict[str, object]) -> None:
 
 def test_a_result_of_memory_and_the_one_loaded_say_the_same(constant: Path) -> None:
     in_memory: Result = run(CONSTANT, noise(60, rare=12))
-    assert in_memory.certificate.constants == load_run(constant).certificate.constants
+    assert in_memory.certificate.counts.constants == load_run(constant).certificate.counts.constants
     assert in_memory.to_json()["baseline"] == load_run(constant).to_json()["baseline"]
     assert verify(constant).differences == []
 
@@ -273,16 +273,16 @@ def of_quantity(quantity: str, bound: float, splits: tuple[int, ...] = ()) -> Cl
 
 def test_quantities_that_a_guess_reaches_are_named() -> None:
     auc = [of_quantity("auc", bound) for bound in (0.49, 0.5, 0.8)]
-    assert chance_statements(auc[:1]) == []
-    assert "at least 50.00 %" in chance_statements(auc[1:2])[0]
-    assert "at least 20.00 %" in chance_statements(auc[2:])[0]
+    assert describe_guesses(auc[:1]) == []
+    assert "at least 50.00 %" in describe_guesses(auc[1:2])[0]
+    assert "at least 20.00 %" in describe_guesses(auc[2:])[0]
     recalls = [of_quantity("sensitivity", 0.6), of_quantity("specificity", 0.45)]
-    (said,) = chance_statements(recalls)
+    (said,) = describe_guesses(recalls)
     assert "add up to 95.00 %" in said
-    assert chance_statements(recalls[:1]) == []  # one recall alone may be bought by the other
-    assert chance_statements([recalls[0], of_quantity("specificity", 0.3)]) == []
-    assert chance_statements([recalls[0], of_quantity("specificity", 0.45, (0,))]) == []  # other members
-    assert chance_statements([of_quantity("error", 0.9)]) == []
+    assert describe_guesses(recalls[:1]) == []  # one recall alone may be bought by the other
+    assert describe_guesses([recalls[0], of_quantity("specificity", 0.3)]) == []
+    assert describe_guesses([recalls[0], of_quantity("specificity", 0.45, (0,))]) == []  # other members
+    assert describe_guesses([of_quantity("error", 0.9)]) == []
 
 
 # Constants on the rows that models were scored on
@@ -303,11 +303,11 @@ def test_members_that_know_their_rows_by_heart_are_constants_elsewhere(n_classes
     """On every split rows of one class alone are right, though the learning rows are all right."""
     result = run(BY_HEART, by_heart(90, n_classes))
     certificate, members = result.certificate, result.ensemble.members
-    assert certificate.constants == (None,) * 6
-    for member, number in zip(members, certificate.scored_constants["members"], strict=True):
+    assert certificate.counts.constants == (None,) * 6
+    for member, number in zip(members, certificate.counts.scored_constants["members"], strict=True):
         right = [c for c in range(n_classes) if member.errors[c] < member.n_estimate[c]]
         assert right in ([number], [])  # none: it is undecided, and the first class is predicted
-    (sentence,) = certificate.constants_statements()
+    (sentence,) = certificate.describe_constants()
     assert sentence.startswith("6 of 6 members of F* predict a single class for every row they were scored")
     assert f"CAUTION        {sentence}" in result.summary()
     assert LOOKS in sentence
@@ -315,15 +315,15 @@ def test_members_that_know_their_rows_by_heart_are_constants_elsewhere(n_classes
 
 def test_the_refit_and_the_nested_ensemble_are_looked_at_too(tmp_path: Path) -> None:
     held = run(BY_HEART.replace(certify="holdout"), by_heart(90), out=tmp_path / "held")
-    number = held.certificate.scored_constants["refit"]
-    assert held.certificate.refit_constant is None
+    number = held.certificate.counts.scored_constants["refit"]
+    assert held.certificate.counts.refit_constant is None
     assert f"The model refit predicts {number} for every held-out row: " in held.summary()
     nested = run(BY_HEART.replace(certify="nested", outer_splits=3), by_heart(90), out=tmp_path / "nested")
-    (sentence,) = nested.certificate.nested_statements()
+    (sentence,) = nested.certificate.describe_nested_constants()
     assert sentence.startswith("3 of 3 members of the nested ensemble predict a single class")
-    assert sentence in nested.certificate.cautions()
+    assert sentence in nested.certificate.list_cautions()
     assert verify(tmp_path / "held").differences == verify(tmp_path / "nested").differences == []
-    changed = held.certificate.scored_constants | {"refit": None}
+    changed = held.certificate.counts.scored_constants | {"refit": None}
     forged(tmp_path / "held", tmp_path / "other", {"scored_constants": changed})
     assert any("scored_constants.refit is None" in one for one in verify(tmp_path / "other").differences)
 
@@ -333,13 +333,13 @@ def test_who_is_right_about_a_few_rows_of_one_class_is_no_constant() -> None:
     easy = by_heart(90)
     easy = Task.of(easy.X[:, :2] + 8 * easy.y[:, None], easy.y)
     c = run(Study.of(C=1.0, gamma=0.1, k=30, n_splits=10), easy).certificate
-    assert sum(c.errors) == 0
-    assert c.scored_constants["members"] == (None,) * 10
-    assert c.constants_statements() == []
+    assert sum(c.counts.errors) == 0
+    assert c.counts.scored_constants["members"] == (None,) * 10
+    assert c.describe_constants() == []
 
 
 @pytest.mark.parametrize(("scored", "said"), [((1, 1, None, None), 1), ((1, None, None, None), 0)])
 def test_a_constant_by_chance_is_not_mentioned(scored: tuple[int | None, ...], said: int) -> None:
-    looked = Scored(members=scored, nested=(), refit=None)
-    assert len(constants_statements((None,) * 4, None, THREE, looked)) == said
-    assert len(constants_statements((1, 1, None, None), None, THREE, looked)) == 1  # not said twice
+    looked = ScoredConstants(members=scored, nested=(), refit=None)
+    assert len(describe_constants((None,) * 4, None, THREE, looked)) == said
+    assert len(describe_constants((1, 1, None, None), None, THREE, looked)) == 1  # not said twice

@@ -58,7 +58,7 @@ def predicted(problem: Problem, wrong: tuple[int, ...]) -> Prediction:
 
 
 def bounds_of(problem: Problem, name: str, wrong: tuple[int, ...]) -> list[float]:
-    return [c["bound"] for c in by_class.held_out(problem, REFIT, name, predicted(problem, wrong))]
+    return [c["bound"] for c in by_class.claim_held_out(problem, REFIT, name, predicted(problem, wrong))]
 
 
 def probability(wrong: tuple[int, ...], sizes: tuple[int, ...], risks: tuple[float, ...]) -> float:
@@ -139,7 +139,7 @@ def test_the_pairs_are_binomial_so_the_auc_is_covered():
     for drawn in product(range(3), repeat=len(y)):
         weight = float(np.prod([weights[c][i] for c, i in zip(y, drawn, strict=True)]))
         score = values[list(drawn)]
-        (claim,) = by_class.held_out(problem, REFIT, "auc", Prediction(y, y, score, score))
+        (claim,) = by_class.claim_held_out(problem, REFIT, "auc", Prediction(y, y, score, score))
         bounds[claim["bound"]] = bounds.get(claim["bound"], 0.0) + weight
     expected = {clopper_pearson(x, 2, delta): binom.pmf(x, 2, out_of_order) for x in range(3)}
     assert bounds == pytest.approx(expected, rel=1e-12)
@@ -162,7 +162,7 @@ def test_pairs_are_disjoint_and_do_not_depend_on_anything_but_the_labels():
 def test_a_score_that_is_missing_is_out_of_order():
     problem = held_problem(SMALL.replace(certify="holdout", claim="auc"), (3, 3))
     y, score = problem.held_rows().y, np.full(6, np.nan)
-    (claim,) = by_class.held_out(problem, REFIT, "auc", Prediction(y, y, score, score))
+    (claim,) = by_class.claim_held_out(problem, REFIT, "auc", Prediction(y, y, score, score))
     assert claim["bound"] == 1.0
     assert "at least 0.00 %" in claim["statement"]
     assert "3 of 3 disjoint pairs" in claim["statement"]
@@ -236,8 +236,8 @@ def test_without_a_rule_the_claims_are_about_the_one_model_and_so_is_predict():
 def test_the_positive_class_is_named_in_every_sentence():
     task = blobs(60)
     named = Task.of(task.X, np.array(["sick", "healthy"])[task.y])  # sick is 0, and last in sorted order
-    one = run(HELD, named).certificate.claims
-    other = run(HELD.replace(positive="healthy"), named).certificate.claims
+    one = run(HELD, named).certificate.claims.claims
+    other = run(HELD.replace(positive="healthy"), named).certificate.claims.claims
     assert (one[0]["quantity"], one[0]["label"]) == ("sensitivity", "sick")
     assert (other[0]["quantity"], other[0]["label"]) == ("sensitivity", "healthy")
     assert [c["bound"] for c in one[:2]] == [c["bound"] for c in other[:2]][::-1]
@@ -287,11 +287,11 @@ def test_what_is_claimed_is_stored_printed_and_verified(tmp_path, certify):
         assert limit(claim) == f"{shown:.2f} %"
         assert f"proven        {limit(claim):>9}   " in summary
         assert f'<td class="n">{limit(claim)}</td>' in page
-        assert claim["statement"] in result.certificate.statements
+        assert claim["statement"] in result.certificate.wording.statements
         assert f"is at least {at_least(1 - claim['bound'])}: the probability" in claim["statement"]
     assert "recall of -1 at least; " in summary
     assert "AUC at least; " in summary
-    assert f'<p class="number">{limit(result.certificate.proven)}</p>' in page
+    assert f'<p class="number">{limit(result.certificate.claims.first)}</p>' in page
 
 
 @pytest.mark.parametrize("certify", ["holdout", "nested"])
@@ -372,7 +372,7 @@ def test_the_prefix_of_another_first_claim_differs():
     """So it is the first claim that decides: the two orders below lead to different prefixes."""
     for seed in range(20):
         one, other = (nested_run(c, outer_splits=4, seed=seed) for c in ("random,recall", "recall,random"))
-        lengths = [len(r.certificate.claims[1]["splits"]) for r in (one, other)]
+        lengths = [len(r.certificate.claims.claims[1]["splits"]) for r in (one, other)]
         if lengths[0] != lengths[1]:
             bounds = [
                 {c["splits"]: c["bound"] for c in r.certificate.claims if c["quantity"] == "error"}
@@ -387,8 +387,8 @@ def test_a_run_of_nested_as_it_was_is_what_it_was():
     """The claim random alone gets all of delta."""
     plain, named = nested_run("random"), run(NESTED.replace(k=(3, 4)), blobs(60))
     assert plain.certificate == named.certificate
-    assert plain.certificate.proven["delta"] == 0.05
-    assert {c["delta"] for c in nested_run("recall").certificate.claims[:2]} == {0.025}
+    assert plain.certificate.claims.first["delta"] == 0.05
+    assert {c["delta"] for c in nested_run("recall").certificate.claims.claims[:2]} == {0.025}
 
 
 # Nothing to claim, and what is refused
@@ -396,7 +396,7 @@ def test_a_run_of_nested_as_it_was_is_what_it_was():
 
 def test_a_class_that_is_absent_from_the_held_out_rows_is_named():
     problem = held_problem(HELD.replace(claim="recall"), (5, 0))
-    here, absent = by_class.held_out(problem, REFIT, "recall", predicted(problem, (1, 0)))
+    here, absent = by_class.claim_held_out(problem, REFIT, "recall", predicted(problem, (1, 0)))
     assert here["bound"] < 1
     assert absent["bound"] == 1.0
     assert absent["statement"] == (
@@ -404,7 +404,7 @@ def test_a_class_that_is_absent_from_the_held_out_rows_is_named():
         "there are no held-out rows of class 1."
     )
     problem = held_problem(HELD.replace(claim="auc"), (5, 0))
-    (auc,) = by_class.held_out(problem, REFIT, "auc", predicted(problem, (0, 0)))
+    (auc,) = by_class.claim_held_out(problem, REFIT, "auc", predicted(problem, (0, 0)))
     assert auc["bound"] == 1.0
     assert auc["statement"].endswith("there are no held-out rows of one of the classes.")
 
@@ -421,7 +421,7 @@ def test_a_run_without_held_out_rows_of_a_class_says_so(tmp_path):
         if not np.any(problem.held_rows().y == 1):
             break
     result = run(study, Task.of(X, y), out=tmp_path / "run")
-    assert "there are no held-out rows of class 'fraud'" in result.certificate.proven["statement"]
+    assert "there are no held-out rows of class 'fraud'" in result.certificate.claims.first["statement"]
     assert "0.00 %   sensitivity (recall of 'fraud') at least" in result.summary()
     assert "recall of 'fraud') at least 0.00 %" in result.claim_for(result.rule())
     assert verify(tmp_path / "run").differences == []

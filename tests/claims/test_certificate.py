@@ -1,12 +1,14 @@
 """The certificate: stored and read again, verified, and what it refuses to speak of."""
 
 import json
+from dataclasses import fields
 
 import pytest
 from claimed import NESTED, SMALL, run
 from conftest import blobs
 
-from ckcv_ray.claims.certificate import Certificate, certify
+from ckcv_ray.claims.certificate import FIELDS, OPTIONAL, Certificate
+from ckcv_ray.claims.certify import certify
 from ckcv_ray.errors import InputError
 from ckcv_ray.runs.load import load_run
 from ckcv_ray.runs.verify import verify
@@ -62,21 +64,27 @@ def test_what_failed_leaves_every_claim_as_it_is():
     winner = Candidate(result.setting, result.k)
     c = certify(result.problem, winner, result.l_ms, result.models, True, {})
     assert c.claims == result.certificate.claims
-    assert sum("Provisional" in sentence for sentence in c.statements) == 1
-    assert "Provisional" not in " ".join(result.certificate.statements)
+    assert sum("Provisional" in sentence for sentence in c.wording.statements) == 1
+    assert "Provisional" not in " ".join(result.certificate.wording.statements)
 
 
 def test_a_certificate_counts_each_class_on_its_own():
     """The wrong rows of every class, in all estimate sets together; those of the splits are their sums."""
     result = run(SMALL, blobs(60))
     c, members = result.certificate, result.ensemble.members
-    assert c.labels == result.task.classes
-    for number, side in enumerate(c.by_class):
+    assert c.sample.labels == result.task.classes
+    for number, side in enumerate(c.counts.by_class):
         assert side["errors"] == sum(member.errors[number] for member in members)
         assert side["rows"] == sum(member.n_estimate[number] for member in members)
         assert side["errors"] / side["rows"] < side["bound"] <= 1
-    assert sum(side["errors"] for side in c.by_class) == sum(c.errors)
-    assert sum(side["rows"] for side in c.by_class) == c.n_splits * c.n_select
+    assert sum(side["errors"] for side in c.counts.by_class) == sum(c.counts.errors)
+    assert sum(side["rows"] for side in c.counts.by_class) == c.winner.n_splits * c.winner.n_select
+
+
+@pytest.fixture(scope="module")
+def finished() -> dict:
+    """The values of a certificate, as a file has them."""
+    return json.loads(json.dumps(run(SMALL, blobs(60)).certificate.to_json()))
 
 
 def baseline(content: dict, **values: object) -> dict:
@@ -94,37 +102,66 @@ def from_held_out(content: dict) -> dict:
         (lambda c: {"bound": "mid-p"}, "bound 'mid-p' is not known"),
         (lambda c: {"criterion": "auc"}, "criterion 'auc' is not known"),
         (lambda c: {"criterion": "cost"}, "bound 'clopper_pearson' is not known"),
-        (lambda c: {"l_ms": 1.5}, "a bound is outside 0..1"),
+        (lambda c: {"l_ms": 1.5}, "l_ms: 1.5 is outside 0..1"),
         (lambda c: {"by_class": c["by_class"][:1]}, "by_class: expected 2, one for each class"),
-        (lambda c: {"by_class": [c["by_class"][0] | {"errors": 10**6}] * 2}, "more errors than rows"),
+        (lambda c: {"by_class": [c["by_class"][0] | {"errors": 99}] * 2}, "by_class.0.errors: 99 of 25 rows"),
         (lambda c: {"errors": c["errors"][:-1]}, "errors: expected 5, one for each split"),
-        (lambda c: {"errors": [-1, *c["errors"][1:]]}, "more errors than rows, or a negative number"),
-        (lambda c: {"repeats": 61}, "repeats: 61 of 60 rows"),
-        (lambda c: {"error": 1.5}, "a bound is outside 0..1"),
+        (lambda c: {"errors": [-1, *c["errors"][1:]]}, "errors.0: -1 of .* or below 0"),
+        (lambda c: {"repeats": 61}, "repeats: 61 of 60 rows, which is more than there are"),
+        (lambda c: {"error": 1.5}, "error: 1.5 is outside 0..1"),
         (lambda c: {"class_rows": [30, 29]}, "class_rows: expected 2, one for each class, with the sum 60"),
         (lambda c: {"class_rows": [61, -1]}, "class_rows: expected 2, one for each class, with the sum 60"),
         (lambda c: {"class_rows": [60]}, "class_rows: expected 2, one for each class, with the sum 60"),
         (lambda c: {"constants": [None] * 4}, "constants: expected 5, one for each split"),
-        (lambda c: {"constants": [2] * 5}, "constants or baselines: a class number is outside 0..1"),
+        (lambda c: {"constants": [2] * 5}, "constants: the class number 2 is outside 0..1"),
         (lambda c: {"constants": [True] * 5}, "^constants.0"),
         (lambda c: {"baselines": []}, "baselines: expected one on the learning rows"),
         (lambda c: {"baselines": c["baselines"] * 2}, "baselines: expected one on the learning rows"),
-        (lambda c: baseline(c, errors=61), "more errors than rows"),
+        (lambda c: baseline(c, errors=61), "baselines.0.errors: 61 of 60 rows"),
         (lambda c: baseline(c, rows=59), "baselines: expected 60 rows in all"),
-        (lambda c: baseline(c, error=-0.1), "a bound is outside 0..1"),
-        (lambda c: baseline(c, predicted=2), "a class number is outside 0..1"),
+        (lambda c: baseline(c, error=-0.1), "baselines.0.error: -0.1 is outside 0..1"),
+        (lambda c: baseline(c, predicted=2), "baselines.0.predicted: the class number 2 is outside 0..1"),
         (lambda c: from_held_out(c), "one is from held-out rows, but no row was held out"),
         (lambda c: {"claims": []}, "none is for the error of a random member"),
         (lambda c: {"proven": c["proven"] | {"delta": 0.5}}, "proven is not the first claim"),
-        (lambda c: {"protocol": "paper"}, "protocol: "),
+        (
+            lambda c: {"proven": c["proven"] | {"errors": float(c["proven"]["errors"])}},
+            "proven is not the first",
+        ),
+        (lambda c: {"proven": None}, "proven is not the first claim"),
+        (lambda c: {"claims": [c["claims"][0] | {"bound": -0.5}]}, "claims.0.bound: -0.5 is outside 0..1"),
+        (lambda c: {"claims": [c["claims"][0] | {"note": "so"}]}, "^claims.0.note: "),
+        (lambda c: {"by_class": [c["by_class"][0] | {"bound": 2}] * 2}, "by_class.0.bound: 2.0 is outside"),
+        (lambda c: {"n_held": -1}, "n_held: -1 of 60 rows"),
+        (lambda c: {"n_held": 61}, "n_held: 61 of 60 rows"),
+        (lambda c: {"bound_without_copies": 0.0}, "bound_without_copies is below the first claim's bound"),
+        (lambda c: {"refit_constant": 2}, "refit_constant: the class number 2 is outside 0..1"),
+        (lambda c: {"protocol": "paper"}, "^protocol: a certificate has no such field"),
         (lambda c: {"k": "3"}, "^k: "),
     ],
 )
-def test_a_certificate_that_contradicts_itself_is_refused(changed, told):
-    content = json.loads(json.dumps(run(SMALL, blobs(60)).certificate.to_json()))
-    assert json.loads(json.dumps(Certificate.from_json(content).to_json())) == content
+def test_a_certificate_that_contradicts_itself_is_refused(finished, changed, told):
+    assert json.loads(json.dumps(Certificate.from_json(finished).to_json())) == finished
     with pytest.raises(ValueError, match=told):
-        Certificate.from_json(content | changed(content))
+        Certificate.from_json(finished | changed(finished))
+
+
+def test_the_file_has_each_field_of_each_part_once_and_the_first_claim_again():
+    certificate = run(SMALL, blobs(60)).certificate
+    names = [field.name for part in fields(certificate) for field in fields(getattr(certificate, part.name))]
+    assert len(set(names)) == len(names)
+    assert {*names, "proven"} == set(FIELDS)
+    values = certificate.to_json()
+    assert list(values) == [name for name in FIELDS if name not in OPTIONAL]
+    assert values["proven"] == values["claims"][0] == certificate.claims.first
+    values["setting"].clear()  # a copy
+    assert certificate.winner.setting
+
+
+@pytest.mark.parametrize("name", sorted({*FIELDS} - {*OPTIONAL}))
+def test_a_certificate_without_one_of_its_fields_is_refused(finished, name):
+    with pytest.raises(ValueError, match=f"^{name}"):
+        Certificate.from_json({key: value for key, value in finished.items() if key != name})
 
 
 # What is refused

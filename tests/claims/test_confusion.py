@@ -10,7 +10,13 @@ import pytest
 
 from ckcv_ray import Job, Result, Study, Task, load_run
 from ckcv_ray.claims.certificate import Certificate
-from ckcv_ray.claims.confusion import Mistake, check_confusion, confusion, mistakes, of_two_classes
+from ckcv_ray.claims.confusion import (
+    Mistake,
+    check_confusion,
+    count_confusion,
+    derive_confusion,
+    list_mistakes,
+)
 from ckcv_ray.claims.percent import nearest
 from ckcv_ray.core.resampling import refitted
 from ckcv_ray.errors import RunError
@@ -54,12 +60,12 @@ def test_it_counts_the_rows_of_all_estimate_sets(three: Result) -> None:
         predicted = member.model.predict(problem.task.X[estimate]).label
         for actual, label in zip(problem.task.y[estimate], predicted, strict=True):
             expected[actual, label] += 1
-    assert np.array_equal(three.certificate.confusion, expected)
+    assert np.array_equal(three.certificate.counts.confusion, expected)
     assert three.to_json()["confusion"] == expected.tolist()
-    for number, side in enumerate(three.certificate.by_class):
+    for number, side in enumerate(three.certificate.counts.by_class):
         assert side["rows"] - side["errors"] == expected[number, number]
         assert side["rows"] == expected[number].sum()
-    assert three.certificate.undecided == 0
+    assert three.certificate.counts.undecided == 0
 
 
 class Same:
@@ -78,11 +84,11 @@ def with_model(result: Result, label: int) -> Ensemble:
 
 
 def test_undecided_rows_are_in_no_column_and_are_mistakes(three: Result) -> None:
-    matrix = confusion(three.problem, with_model(three, -1), 3)
-    rows = [side["rows"] for side in three.certificate.by_class]
+    matrix = count_confusion(three.problem, with_model(three, -1), 3)
+    rows = [side["rows"] for side in three.certificate.counts.by_class]
     size = three.problem.sizes[0].n_select
     assert sum(rows) - sum(map(sum, matrix)) == size
-    found = [one for one in mistakes(matrix, rows) if one.predicted is None]
+    found = [one for one in list_mistakes(matrix, rows) if one.predicted is None]
     assert sum(one.rows for one in found) == size
 
 
@@ -90,12 +96,12 @@ def test_a_class_that_does_not_exist_is_an_error_that_names_the_split(three: Res
     with pytest.raises(
         RunError, match="the model of split 0 predicts class number 3, but there are 3 classes"
     ):
-        confusion(three.problem, with_model(three, 3), 3)
+        count_confusion(three.problem, with_model(three, 3), 3)
 
 
 def test_mistakes_are_in_the_order_of_their_share() -> None:
     matrix = ((8, 2, 0), (1, 3, 0), (0, 0, 5))
-    assert mistakes(matrix, (10, 4, 6)) == [
+    assert list_mistakes(matrix, (10, 4, 6)) == [
         Mistake(1, 0, 1, 0.25),
         Mistake(0, 1, 2, 0.2),
         Mistake(2, None, 1, 1 / 6),
@@ -103,10 +109,10 @@ def test_mistakes_are_in_the_order_of_their_share() -> None:
 
 
 def test_of_two_classes_it_follows_from_the_errors(tmp_path: Path) -> None:
-    assert of_two_classes((1, 2), (10, 20)) == ((9, 1), (2, 18))
+    assert derive_confusion((1, 2), (10, 20)) == ((9, 1), (2, 18))
     certificate = finished(2, tmp_path / "run").certificate
     assert "confusion" not in certificate.to_json()
-    (first, second), sides = certificate.confusion_matrix, certificate.by_class
+    (first, second), sides = certificate.counts.confusion_matrix, certificate.counts.by_class
     assert (first[1], second[0]) == (sides[0]["errors"], sides[1]["errors"])
     assert (sum(first), sum(second)) == (sides[0]["rows"], sides[1]["rows"])
     forged = certificate.to_json() | {"confusion": [list(first), list(second)]}
@@ -157,7 +163,7 @@ def test_summary_and_report_show_every_cell(three: Result, folder: Path) -> None
     assert "Confusion matrix" in html
     lines = [line for line in text.splitlines() if line.startswith("  'kind") and ":" not in line]
     assert len(lines) == 3
-    for line, counts in zip(lines, three.certificate.confusion_matrix, strict=True):
+    for line, counts in zip(lines, three.certificate.counts.confusion_matrix, strict=True):
         for count in counts:
             share = nearest(count / sum(counts)) if count else " 0"
             assert share in line
@@ -170,10 +176,10 @@ def test_of_many_classes_the_most_frequent_mistakes_are_listed(
 ) -> None:
     result = finished(n_classes, tmp_path / "run")
     text, html = load_run(tmp_path / "run").summary(), page(tmp_path / "run")
-    found = result.certificate.mistakes()
+    found = result.certificate.counts.list_mistakes()
     assert len(found) > 10
     for one in found[:10]:
-        actual, predicted = (result.certificate.labels[n] for n in (one.actual, one.predicted or 0))
+        actual, predicted = (result.certificate.sample.labels[n] for n in (one.actual, one.predicted or 0))
         assert f"{actual!r} predicted as {predicted!r}:  {nearest(one.share)}" in text
     assert ("Confusion matrix" in html) == in_page
     assert ("Most frequent mistakes" in html) != in_page

@@ -12,9 +12,9 @@ from claimed import run
 from conftest import blobs
 
 from ckcv_ray import Result, Study, Task
-from ckcv_ray.claims.baseline import baselines
+from ckcv_ray.claims.baseline import compute_baselines
 from ckcv_ray.claims.certificate import Certificate
-from ckcv_ray.claims.proofs import group_claim, weight
+from ckcv_ray.claims.proofs import claim_group_loss, weight
 from ckcv_ray.claims.rules import Rule
 from ckcv_ray.core.bounds import clopper_pearson
 from ckcv_ray.core.losses import ONE, best_loss_prefix, mean_loss_bound, split_bounds
@@ -65,8 +65,8 @@ def test_occam_is_the_bound_on_the_losses_at_its_share_of_delta(
     every, best = of_occam[0], of_occam[-1]
     assert every["bound"] == mean_loss_bound(ordered, size.n_select, level)
     assert best["bound"] == best_loss_prefix(ordered, size.n_select, level).bound
-    assert result.certificate.groups is not None
-    assert result.certificate.groups["losses"] == tuple(one / ONE for one in losses)
+    assert result.certificate.sample.groups is not None
+    assert result.certificate.sample.groups["losses"] == tuple(one / ONE for one in losses)
     assert result.l_ee == pytest.approx(split_bounds(np.array(losses), size.n_select, 0.05).mean(), rel=1e-12)
     assert result.error == pytest.approx(sum(losses) / ONE / len(losses) / size.n_select)
     n = problem.task.n_units
@@ -89,7 +89,8 @@ def test_holdout_is_the_bound_on_the_loss_of_the_groups_held_out(results: dict[s
             f"{np.sum(predicted != held.y)} of {len(held.y)} rows of 12 previously unused groups wrong"
             in (claim["statement"])
         )
-    assert (certificate.groups["held"], certificate.groups["count"], certificate.n_held) == (12, 30, 36)
+    groups = certificate.sample.groups
+    assert (groups["held"], groups["count"], certificate.sample.n_held) == (12, 30, 36)
 
 
 def test_nested_is_the_bound_on_the_losses_of_the_outer_splits(results: dict[str, Result]) -> None:
@@ -110,10 +111,10 @@ def test_sentences_speak_of_a_new_group(results: dict[str, Result], name: str) -
         assert "of a new group's rows, each classified by" in said
         assert "on average at most" in said
         assert "misclassified with probability" not in said
-    said = " ".join(certificate.assumptions)
+    said = " ".join(certificate.wording.assumptions)
     assert "rows of one group may be related in any way" in said
     assert "grouped" not in said
-    assert not any("repeated measurements" in one for one in certificate.not_covered)
+    assert not any("repeated measurements" in one for one in certificate.wording.not_covered)
     assert "of a new group's rows on average at most" in results[name].claim_for(Rule("vote"))
     assert "groups by 'group'" in results[name].summary()
     assert "mean 95 % bound 1" not in results[name].summary()  # there is none for a class
@@ -135,9 +136,9 @@ def test_a_certificate_of_groups_can_be_written_and_read(results: dict[str, Resu
     content = json.loads(json.dumps(certificate.to_json()))
     assert Certificate.from_json(content) == certificate
     for harm, said in (
-        ({"losses": [99.0] * certificate.n_splits}, "more errors than rows"),
+        ({"losses": [99.0] * certificate.winner.n_splits}, "groups.losses.0: 99.0 of"),
         ({"losses": [0.0]}, "groups.losses: expected"),
-        ({"held": 31}, "more errors than rows"),
+        ({"held": 31}, "groups.held: 31 of 30 groups"),
     ):
         with pytest.raises(ValueError, match=said):
             Certificate.from_json(content | {"groups": content["groups"] | harm})
@@ -163,7 +164,7 @@ def claimed_bounds() -> dict[tuple[int, ...], tuple[float, float]]:
         predicted = np.concatenate([np.arange(n) < wrong for n, wrong in (KINDS[i] for i in drawn)])
         measure = GroupShares(np.repeat(np.arange(M), sizes))
         y = np.zeros(len(predicted), dtype=np.int32)
-        claim = group_claim(Rule("vote"), measure, predicted.astype(np.int32), y, 0.05)
+        claim = claim_group_loss(Rule("vote"), measure, predicted.astype(np.int32), y, 0.05)
         bounds[drawn] = claim["bound"], clopper_pearson(int(predicted.sum()), len(y), 0.05)
     return bounds
 
@@ -186,7 +187,7 @@ def test_the_claim_holds_for_any_law_of_groups_and_that_of_rows_does_not() -> No
 def test_groups_without_a_loss_leave_doubt_and_groups_that_lose_all_leave_nothing_to_claim() -> None:
     y = np.zeros(6, dtype=np.int32)
     measure = GroupShares(np.array([0, 0, 1, 1, 2, 2]))
-    right, wrong = (group_claim(Rule("vote"), measure, p, y, 0.05)["bound"] for p in (y, 1 - y))
+    right, wrong = (claim_group_loss(Rule("vote"), measure, p, y, 0.05)["bound"] for p in (y, 1 - y))
     assert 0.5 < right < 1
     assert wrong == 1
 
@@ -196,7 +197,7 @@ def test_the_constant_is_judged_by_groups_as_the_claims_are() -> None:
     y = np.array([1] * 9 + [0] * 5 + [1] * 2, dtype=np.int32)
     groups = np.array([0] * 9 + [1, 2, 3, 4, 5] + [6, 6])
     task = Task(np.arange(16.0)[:, None], y, (0, 1), ("a",), "y", groups=groups, group="g")
-    (baseline,) = baselines(Problem.of(SMALL.replace(k=3), task))
+    (baseline,) = compute_baselines(Problem.of(SMALL.replace(k=3), task))
     assert (baseline["predicted"], baseline["errors"], baseline["rows"]) == (0, 11, 16)
     assert baseline["error"] == pytest.approx(2 / 7)
 
@@ -206,5 +207,5 @@ def test_the_summary_says_that_the_error_of_the_constant_is_a_mean_over_groups(
 ) -> None:
     for result in results.values():
         told = [line for line in str(result).splitlines() if line.startswith("baseline ")]
-        assert len(told) == len(result.certificate.baselines)
+        assert len(told) == len(result.certificate.sample.baselines)
         assert all(", mean over the groups (" in line for line in told)

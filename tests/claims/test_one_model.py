@@ -12,7 +12,7 @@ from pyarrow import csv
 
 from ckcv_ray import Execution, Job, load_run, verify
 from ckcv_ray import run as run_arrays
-from ckcv_ray.claims.certificate import certify
+from ckcv_ray.claims.certify import certify
 from ckcv_ray.claims.rules import Rule
 from ckcv_ray.core.bounds import clopper_pearson
 from ckcv_ray.core.schedule import Stage
@@ -191,7 +191,7 @@ def test_unlabelled_rows_among_the_table_are_named() -> None:
     rows = blobs(60)
     same = rows.with_unlabelled(rows.columns().drop_columns([rows.target]))
     result: Result = run_job(Job(HELD, same), SERIAL)
-    assert any("60 of 60 unlabelled rows equal a row" in one for one in result.certificate.statements)
+    assert any("60 of 60 unlabelled rows equal a row" in one for one in result.certificate.wording.statements)
 
 
 def test_unlabelled_rows_that_repeat_are_named() -> None:
@@ -199,7 +199,8 @@ def test_unlabelled_rows_that_repeat_are_named() -> None:
     one = blobs(50, seed=9).columns().drop_columns([rows.target])
     for others, repeated in ((one, 0), (pa.concat_tables([one, one.slice(0, 20)]), 40)):
         result = run_job(Job(HELD, rows.with_unlabelled(others)), SERIAL)
-        said = [text for text in result.certificate.statements if "equal another unlabelled row" in text]
+        statements = result.certificate.wording.statements
+        said = [text for text in statements if "equal another unlabelled row" in text]
         assert len(said) == (repeated > 0)
         assert all(text.startswith(f"{repeated} of {len(others)} unlabelled rows") for text in said)
 
@@ -225,7 +226,7 @@ def test_the_model_on_all_rows_has_learned_from_the_rows_held_out(tmp_path: Path
 def test_arrays_and_the_command_line_take_them(tmp_path: Path, ckcv) -> None:
     made = task()
     result = run_arrays(HELD, made.X, made.labelled(made.y), unlabelled=made.unlabelled, execution=SERIAL)
-    assert [claim["classifier"] for claim in result.certificate.claims[:2]] == ["refit", "full"]
+    assert [claim["classifier"] for claim in result.certificate.claims.claims[:2]] == ["refit", "full"]
     csv.write_csv(made.columns(), tmp_path / "rows.csv")
     features: pa.Table = made.columns().drop_columns([made.target])
     csv.write_csv(features, tmp_path / "new.csv")

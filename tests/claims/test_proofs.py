@@ -11,7 +11,7 @@ from conftest import blobs
 from scipy import stats
 
 from ckcv_ray.claims.percent import at_most
-from ckcv_ray.claims.proofs import occam, rule_of, weight
+from ckcv_ray.claims.proofs import make_rule, occam, weight
 from ckcv_ray.claims.wording import ASSUMPTIONS, NOT_COVERED
 from ckcv_ray.core.bounds import catoni, clopper_pearson, safe
 from ckcv_ray.core.resampling import hold_out
@@ -86,15 +86,16 @@ def test_occam_is_the_safe_bound_at_the_weighted_level():
     c = result.certificate
     total = sum(Fraction(1, (size.k - 2) * (size.k - 1)) for size in SMALL.resampling.sizes(60))
     level = float(Fraction(1, 6 * (result.k - 2) * (result.k - 1)) / total * Fraction(SMALL.delta))
-    expected = min(1.0, fsum(safe(np.array(c.errors), c.n_select, level)) / len(c.errors))
-    claim = c.claims[0]
+    bounds = safe(np.array(c.counts.errors), c.winner.n_select, level)
+    expected = min(1.0, fsum(bounds) / len(bounds))
+    claim = c.claims.first
     assert (claim["certification"], claim["splits"]) == ("occam", ())
     assert claim["bound"] == pytest.approx(expected, rel=1e-12)
-    assert claim["bound"] > c.l_ee
+    assert claim["bound"] > c.winner.l_ee
     assert f"at most {at_most(expected)}" in claim["statement"]
     assert "occam over 6 x k candidates" in claim["statement"]
-    assert claim["statement"] in c.statements
-    assert (c.assumptions, c.not_covered) == (ASSUMPTIONS, NOT_COVERED)
+    assert claim["statement"] in c.wording.statements
+    assert (c.wording.assumptions, c.wording.not_covered) == (ASSUMPTIONS, NOT_COVERED)
 
 
 def test_occam_takes_catoni_where_the_safe_bound_is_not_checked():
@@ -132,14 +133,15 @@ def test_what_is_held_out_is_touched_by_nothing():
     X, y = task.X.copy(), task.y.copy()
     X[held], y[held] = X[held][::-1], 1 - y[held]
     one, other = run(study, task), run(study, changed(task, y, X))
-    assert len(held) == one.certificate.n_held == 19
+    assert len(held) == one.certificate.sample.n_held == 19
     assert (one.setting, one.k) == (other.setting, other.k)
-    assert (one.l_ms, one.l_ee, one.certificate.errors) == (other.l_ms, other.l_ee, other.certificate.errors)
+    assert (one.l_ms, one.l_ee) == (other.l_ms, other.l_ee)
+    assert one.certificate.counts.errors == other.certificate.counts.errors
     for a, b in zip(one.ensemble.members, other.ensemble.members, strict=True):
         np.testing.assert_array_equal(a.model.dual_coef, b.model.dual_coef)
         np.testing.assert_array_equal(a.model.vectors, b.model.vectors)
     assert one.run_id != other.run_id
-    assert one.certificate.claims[:3] != other.certificate.claims[:3]
+    assert one.certificate.claims.claims[:3] != other.certificate.claims.claims[:3]
 
 
 def test_the_rest_is_a_study_of_the_rows_left():
@@ -150,7 +152,9 @@ def test_the_rest_is_a_study_of_the_rows_left():
     assert (divided.setting, divided.k) == (plain.setting, plain.k)
     assert (divided.l_ms, divided.l_ee) == (plain.l_ms, plain.l_ee)
     assert divided.candidates.equals(plain.candidates)
-    assert divided.certificate.claims[-1] == plain.certificate.claims[-1]  # occam is of those rows
+    *_, occam_divided = divided.certificate.claims
+    *_, occam_plain = plain.certificate.claims
+    assert occam_divided == occam_plain  # it is of those rows
 
 
 def test_claims_count_errors_on_the_held_out_rows_and_share_delta():
@@ -163,7 +167,7 @@ def test_claims_count_errors_on_the_held_out_rows_and_share_delta():
     wrong = {
         "vote": np.where((votes == 1).sum(axis=0) * 2 > 5, 1, 0) != y,
         "member:1": votes[1] != y,
-        "keyed": result.predictions(X, rule_of(study, "keyed")).label != y,
+        "keyed": result.predictions(X, make_rule(study, "keyed")).label != y,
         "refit": result.predict(X, by="refit") != task.labelled(y),
     }
     claims = {
@@ -176,8 +180,8 @@ def test_claims_count_errors_on_the_held_out_rows_and_share_delta():
         assert claim["bound"] == clopper_pearson(int(wrong[name].sum()), len(held), 0.05 / 4)
         assert claim["delta"] == 0.05 / 4
         assert f"{int(wrong[name].sum())} of {len(held)} previously unused rows wrong" in claim["statement"]
-    assert result.certificate.proven == result.certificate.claims[0]
-    assert result.to_json()["proven"] == result.certificate.proven
+    assert result.certificate.to_json()["proven"] == result.certificate.claims.claims[0]
+    assert result.to_json()["proven"] == result.certificate.claims.first
 
 
 # nested
@@ -224,7 +228,7 @@ def test_nested_selection_is_a_study_of_its_own_and_its_claim_the_safe_mean(shar
         assert prefix["bound"] == pytest.approx(np.mean(bounds[list(prefix["splits"])]), rel=1e-12)
         assert prefix["bound"] < claim["bound"]
     plain = run(SMALL.replace(k=(3, 4, 5)), task).certificate
-    assert result.certificate.claims[-1] == plain.claims[-1]
+    assert result.certificate.claims.claims[-1] == plain.claims.claims[-1]
     assert len(result.predict(task.X[:4], by="nested")) == 4
 
 

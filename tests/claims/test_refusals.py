@@ -15,7 +15,7 @@ from pyarrow import csv, parquet
 
 from ckcv_ray import Result, Study, Task
 from ckcv_ray.claims.certificate import Certificate
-from ckcv_ray.claims.wording import share_statement
+from ckcv_ray.claims.wording import describe_held_share
 from ckcv_ray.core.bounds import bound_table, reported_bound, safe_table
 from ckcv_ray.core.resampling import Outer
 from ckcv_ray.data import task as data
@@ -79,13 +79,13 @@ def test_the_splits_before_the_first_refused_one_are_claimed_and_no_others(
     assert bound == reported_bound("safe", losses, N // 3, 0.05)
     assert result.run_id == before.run_id
     assert RunFolder(out).outer_splits() == split
-    assert result.certificate.refused == {
+    assert result.certificate.claims.refused == {
         "split": split,
         "splits": 6,
         "label": "rare",
         "rows": rows_left(task, split),
     }
-    assert before.certificate.refused is None
+    assert before.certificate.claims.refused is None
     assert load_run(out).certificate == result.certificate
 
 
@@ -154,7 +154,7 @@ def test_claims_by_class_are_about_the_same_splits() -> None:
     result = run(STUDY.replace(claim="random,recall"), task)
     before = run(STUDY.replace(claim="random,recall", outer_splits=3), task)
     assert nested_claims(result) == nested_claims(before)
-    assert all("before one with too few" in one["statement"] for one in result.certificate.claims[2:3])
+    assert all("before one with too few" in one["statement"] for one in result.certificate.claims.claims[2:3])
 
 
 def test_nothing_is_claimed_if_the_first_split_is_refused() -> None:
@@ -170,7 +170,7 @@ def test_opening_a_folder_draws_no_more_than_one_outer_split(
     drawn: list[int] = []
     split = Outer.split
     monkeypatch.setattr(Outer, "split", lambda *given: drawn.append(given[3]) or split(*given))
-    assert load_run(tmp_path / "run").certificate.refused is not None
+    assert load_run(tmp_path / "run").certificate.claims.refused is not None
     assert drawn == [0, 3]
     drawn.clear()
     balanced = Problem.of(STUDY, blobs(60))
@@ -324,6 +324,6 @@ def test_a_share_above_two_thirds_is_cautioned_against(share: float, warned: boo
     study = STUDY.replace(certify="holdout", holdout_share=share)
     result = run(study, task, tmp_path / "run")
     assert ("more than two thirds" in result.summary()) == warned
-    assert bool(share_statement(result.certificate.n_held, N, "row")) == warned
+    assert bool(describe_held_share(result.certificate.sample.n_held, N, "row")) == warned
     assert verify(tmp_path / "run").differences == []
-    assert [bool(share_statement(held, 9, "group")) for held in (6, 7)] == [False, True]
+    assert [bool(describe_held_share(held, 9, "group")) for held in (6, 7)] == [False, True]

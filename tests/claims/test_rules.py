@@ -15,7 +15,7 @@ def test_predictions_are_told_with_the_claim_that_covers_them():
     occam = run(SMALL, blobs(60))
     held = run(SMALL.replace(certify="holdout", claim=("vote",)), blobs(60))
     nested = run(NESTED, blobs(60))
-    percent = f"at most {at_most(occam.certificate.proven['bound'])} "
+    percent = f"at most {at_most(occam.certificate.claims.first['bound'])} "
     assert percent in occam.claim_for(occam.rule())
     assert "twice the bound for a member drawn independently" in occam.claim_for(occam.rule(by="vote"))
     vote, random, *_ = held.certificate.claims
@@ -25,7 +25,7 @@ def test_predictions_are_told_with_the_claim_that_covers_them():
     assert f"at most {at_most(random['bound'])} " in held.claim_for(held.rule(seed=1))
     assert "(occam; all members: " in held.claim_for(held.rule(seed=1))
     inside = nested.claim_for(nested.rule(by="nested"))
-    assert f"at most {at_most(nested.certificate.proven['bound'])} " in inside
+    assert f"at most {at_most(nested.certificate.claims.first['bound'])} " in inside
     assert "(nested; all members: " in inside
     assert "(occam; all members: " in nested.claim_for(nested.rule())
 
@@ -38,7 +38,7 @@ def test_nothing_is_said_to_be_proven_of_a_single_member_that_no_rows_judged():
     assert "--certify holdout --claim member:2" in told
     inside = nested.claim_for(nested.rule(by="nested:member:2"))
     assert inside.endswith("nothing is proven for it alone")
-    proven = held.certificate.proven
+    proven = held.certificate.claims.first
     assert proven["classifier"] == "member:1"
     assert f"at most {at_most(proven['bound'])} " in held.claim_for(held.rule(by="member:1"))
     assert "nothing is proven for it alone" in held.claim_for(held.rule(by="member:2"))
@@ -46,7 +46,7 @@ def test_nothing_is_said_to_be_proven_of_a_single_member_that_no_rows_judged():
 
 def test_a_prefix_of_one_split_covers_its_member() -> None:
     nested = run(NESTED, blobs(60))
-    assert nested.certificate.claims[1]["splits"] == (0,)
+    assert nested.certificate.claims.claims[1]["splits"] == (0,)
     drawn, member = nested.rule(by="nested:best_prefix"), nested.rule(by="nested:member:0")
     assert nested.claim_for(drawn) == nested.claim_for(member)
     assert "nothing is proven" in nested.claim_for(nested.rule(by="nested:member:1"))
@@ -75,7 +75,7 @@ def test_predict_applies_the_rule_that_the_held_out_rows_judged():
 def test_one_model_is_certified_by_the_rows_held_out_and_predicts() -> None:
     task = blobs(60)
     held = run(SMALL.replace(certify="holdout", holdout_share=0.5), task)
-    proven = held.certificate.proven
+    proven = held.certificate.claims.first
     assert (proven["classifier"], held.rule()) == ("refit", Rule("refit"))
     assert Rule("refit").classifier() in proven["statement"]
     X, y = held.problem.held_rows().X, held.problem.held_rows().y
@@ -129,7 +129,7 @@ def test_by_default_all_members_are_drawn_from_and_those_of_the_closest_claim_on
     for result, name, among in cases:
         first, closest = [c for c in result.certificate.claims if c["classifier"] == name]
         rules = [result.rule(by) for by in (name, among)]
-        assert result.certificate.proven == first
+        assert result.certificate.claims.first == first
         assert first["bound"] > closest["bound"]
         for rule, claim in zip(rules, (first, closest), strict=True):
             assert rule.splits == claim["splits"]
@@ -157,10 +157,11 @@ def test_a_claim_has_the_count_of_what_it_is_about():
             who = "the vote" if claim["classifier"] == "vote" else "this model"
             assert f"({who}: {wrong} of {len(held.y)} scored rows wrong)" in result.summary()
     c = result.certificate
-    every, closest = c.claims[-2:]
-    assert (every["errors"], every["rows"]) == (sum(c.errors), c.n_splits * c.n_select)
-    wrong, rows = sum(c.errors[i] for i in closest["splits"]), len(closest["splits"]) * c.n_select
-    assert 1 < len(closest["splits"]) < c.n_splits
+    every, closest = c.claims.claims[-2:]
+    assert (every["errors"], every["rows"]) == (sum(c.counts.errors), c.winner.n_splits * c.winner.n_select)
+    wrong = sum(c.counts.errors[i] for i in closest["splits"])
+    rows = len(closest["splits"]) * c.winner.n_select
+    assert 1 < len(closest["splits"]) < c.winner.n_splits
     assert (closest["errors"], closest["rows"]) == (wrong, rows)
     assert f"(these members: {wrong} of {rows} scored rows wrong)" in result.summary()
     for number, claim in enumerate(one for one in c.claims if one["quantity"] == "recall"):

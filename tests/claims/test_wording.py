@@ -45,9 +45,9 @@ REPEATS = "40 of 50 rows equal another row in every column"
 @pytest.mark.parametrize("certify", ["occam", "holdout"])
 def test_rows_that_repeat_are_counted_wherever_a_claim_is_printed(tmp_path, certify):
     result = run(SMALL.replace(certify=certify), Task.of(*repeated()), out=tmp_path / "run")
-    assert (result.certificate.repeats, result.certificate.n_rows) == (40, 50)
+    assert (result.certificate.sample.repeats, result.certificate.sample.n_rows) == (40, 50)
     assert (result.to_json()["repeats"], result.to_json()["rows"]) == (40, 50)
-    assert any(REPEATS in statement for statement in result.certificate.statements)
+    assert any(REPEATS in statement for statement in result.certificate.wording.statements)
     assert REPEATS in result.summary()
     assert REPEATS in result._repr_html_()
     assert verify(tmp_path / "run").differences == []
@@ -72,7 +72,7 @@ def test_rows_that_differ_in_the_label_alone_are_no_repeats():
 def test_l_ee_is_the_mean_of_the_bound_asked_for_and_what_is_minimised_is_not():
     task = blobs(60)
     plain = run(SMALL, task)
-    errors, m = np.array(plain.certificate.errors), plain.certificate.n_select
+    errors, m = np.array(plain.certificate.counts.errors), plain.certificate.winner.n_select
     keys = [(m, i, 1) for i in range(5)]
     v = [np.random.default_rng(np.random.SeedSequence(0, spawn_key=key)).uniform() for key in keys]
     expected = {
@@ -87,7 +87,7 @@ def test_l_ee_is_the_mean_of_the_bound_asked_for_and_what_is_minimised_is_not():
         assert result.l_ee == pytest.approx(value, rel=1e-12)
         assert result.candidates["l_ee"].drop_null().to_pylist() == [result.l_ee]
         assert ("paper's figure" in result.summary()) == (bound == "clopper_pearson")
-        assert "not proven" in result.certificate.statements[0]
+        assert "not proven" in result.certificate.wording.statements[0]
 
 
 # What is left if rows that repeat have the same origin
@@ -108,11 +108,11 @@ ONE = Study.of(C=1.0, gamma=0.1, k=3, n_splits=3)
 def test_two_equal_rows_of_many_cost_what_two_rows_are_worth(certify):
     result = run(ONE.replace(certify=certify), Task.of(*noisy(599, 1)))
     c = result.certificate
-    (sentence,) = [one for one in c.cautions() if "equal another row" in one]
-    assert 0 < c.bound_without_copies - c.proven["bound"] < 0.003
+    (sentence,) = [one for one in c.list_cautions() if "equal another row" in one]
+    assert 0 < c.claims.bound_without_copies - c.claims.first["bound"] < 0.003
     assert sentence.endswith(
-        f"the first claim is at most {at_most(c.bound_without_copies)} instead of "
-        f"{at_most(c.proven['bound'])}."
+        f"the first claim is at most {at_most(c.claims.bound_without_copies)} instead of "
+        f"{at_most(c.claims.first['bound'])}."
     )
 
 
@@ -120,22 +120,22 @@ def test_what_is_left_falls_with_the_share_that_repeats():
     lost = []
     for copies in (0, 5, 20, 60, 100):
         c = run(ONE.replace(certify="holdout"), Task.of(*noisy(200, copies))).certificate
-        lost.append(c.bound_without_copies / c.proven["bound"])
+        lost.append(c.claims.bound_without_copies / c.claims.first["bound"])
     assert lost[0] == 1
     assert lost == sorted(lost)
     half = run(ONE.replace(certify="holdout"), Task.of(*noisy(200, 100))).certificate
-    assert any(one.endswith("nothing here is proven.") for one in half.cautions())
+    assert any(one.endswith("nothing here is proven.") for one in half.list_cautions())
 
 
 def test_the_bound_without_copies_is_that_of_as_many_fewer_rows():
     result = run(ONE.replace(certify="holdout"), Task.of(*noisy(120, 6)))
-    claim = result.certificate.proven
+    claim = result.certificate.claims.first
     expected = clopper_pearson(claim["errors"], claim["rows"] - 6, 0.05)
-    assert result.certificate.bound_without_copies == expected
+    assert result.certificate.claims.bound_without_copies == expected
     plain = run(ONE, Task.of(*noisy(120, 6))).certificate
     level = float(Fraction(0.05) * weight(result.problem, 3))
-    expected = np.mean(safe(np.array(plain.errors), plain.n_select - 6, level))
-    assert plain.bound_without_copies == pytest.approx(expected, rel=1e-12)
+    expected = np.mean(safe(np.array(plain.counts.errors), plain.winner.n_select - 6, level))
+    assert plain.claims.bound_without_copies == pytest.approx(expected, rel=1e-12)
 
 
 def test_the_bound_without_copies_holds_for_labels_that_cannot_be_learned():
@@ -149,8 +149,8 @@ def test_the_bound_without_copies_holds_for_labels_that_cannot_be_learned():
         rng = np.random.default_rng(np.random.SeedSequence(4, spawn_key=(seed,)))
         X, y = rng.normal(size=(120, 3)), rng.permutation(np.arange(120) % 2)
         c = run(by_heart, Task.of(np.concatenate([X, X[:40]]), np.concatenate([y, y[:40]]))).certificate
-        failed += c.proven["bound"] < 0.5
-        without += c.bound_without_copies < 0.5
+        failed += c.claims.first["bound"] < 0.5
+        without += c.claims.bound_without_copies < 0.5
     assert failed > 30
     assert without <= 8  # P(Bin(60, 0.05) > 8) < 0.004
 
@@ -160,9 +160,10 @@ def test_quantities_and_the_model_on_all_rows_are_graded_too(tmp_path):
     unlabelled = np.concatenate([np.random.default_rng(7).normal(size=(200, 3)), X[:4]])
     task = replace(Task.of(X, y), unlabelled=unlabelled)
     result = run(ONE.replace(certify="holdout", claim=("sensitivity", "auc")), Task.of(X, y))
-    assert "the first claim is at least " in result.certificate.cautions()[-1]
+    assert "the first claim is at least " in result.certificate.list_cautions()[-1]
     result = run(ONE.replace(certify="holdout"), task, out=tmp_path / "run")
-    (sentence,) = [one for one in result.certificate.statements if "unlabelled rows equal a row" in one]
+    statements = result.certificate.wording.statements
+    (sentence,) = [one for one in statements if "unlabelled rows equal a row" in one]
     full = next(claim for claim in result.certificate.claims if claim["classifier"] == "full")
     assert "4 of 204 unlabelled rows" in sentence
     assert f"is at most {at_most(full['bound'])}" not in sentence

@@ -30,7 +30,7 @@ from ckcv_ray import (
     run,
     verify,
 )
-from ckcv_ray.claims.certificate import certify
+from ckcv_ray.claims.certify import certify
 from ckcv_ray.core.bounds import clopper_pearson
 from ckcv_ray.core.measures import Kind
 from ckcv_ray.core.schedule import Stage
@@ -113,8 +113,8 @@ def test_a_run_passes_verify_and_can_be_loaded(finished: Path) -> None:
 
 def test_the_certificate_counts_every_class(finished: Path) -> None:
     result = load_run(finished)
-    task, sides = result.problem.task, result.certificate.by_class
-    assert result.certificate.labels == ("blue", "green", "red")
+    task, sides = result.problem.task, result.certificate.counts.by_class
+    assert result.certificate.sample.labels == ("blue", "green", "red")
     assert len(sides) == 3
     wrong, rows = np.zeros((2, len(result.ensemble.members), 3), int)
     for i, member in enumerate(result.ensemble.members):
@@ -126,7 +126,7 @@ def test_the_certificate_counts_every_class(finished: Path) -> None:
     for c, side in enumerate(sides):
         assert (side["errors"], side["rows"]) == (wrong[:, c].sum(), rows[:, c].sum())
         assert side["bound"] == pytest.approx(np.mean(clopper_pearson(wrong[:, c], rows[:, c])))
-    assert result.certificate.errors == tuple(wrong.sum(axis=1))
+    assert result.certificate.counts.errors == tuple(wrong.sum(axis=1))
 
 
 @pytest.mark.parametrize("certify", ["holdout", "nested"])
@@ -170,25 +170,25 @@ def test_shares_and_baselines_are_those_of_three_classes(finished: Path) -> None
     """The commoner class is the commonest of the learning rows; a baseline is counted on each set of rows."""
     result = load_run(finished)
     problem, certificate = result.problem, result.certificate
-    assert certificate.class_rows == (30, 30, 30)
+    assert certificate.sample.class_rows == (30, 30, 30)
     assert "'blue' 33.33 %, 'green' 33.33 %, 'red' 33.33 %" in result.summary()
     commoner = int(np.argmax(np.bincount(problem.task.y)))
     held = problem.held_rows()
     for baseline, y in zip(
-        certificate.baselines, [problem.task.y, *([] if held is None else [held.y])], strict=True
+        certificate.sample.baselines, [problem.task.y, *([] if held is None else [held.y])], strict=True
     ):
         wrong = sum(number != commoner for number in y.tolist())
         assert (baseline["predicted"], baseline["errors"], baseline["rows"]) == (commoner, wrong, len(y))
         assert baseline["error"] == wrong / len(y)
-    assert result.baseline == min(baseline["error"] for baseline in certificate.baselines)
-    assert not certificate.constant
+    assert result.baseline == min(baseline["error"] for baseline in certificate.sample.baselines)
+    assert not certificate.counts.constant
 
 
 def test_every_rule_predicts_original_labels(finished: Path) -> None:
     result, X = load_run(finished), TASK.X[:20]
     labels = np.array([m.model.predict(X).label for m in result.ensemble.members])
     votes = np.stack([np.sum(labels == c, axis=0) for c in range(3)])
-    named = np.array(result.certificate.labels)
+    named = np.array(result.certificate.sample.labels)
     assert np.array_equal(result.predict(X, by="vote"), named[np.argmax(votes, axis=0)])
     for i in range(len(labels)):
         assert np.array_equal(result.predict(X, by=f"member:{i}"), named[labels[i]])
@@ -545,7 +545,7 @@ def test_groups_of_rows(tmp_path: Path) -> None:
     X = rng.normal(size=(60, 2)) + np.eye(3)[y][:, :2]
     study = STUDY.replace(k=(3, 5), report_k=(), certify="holdout")
     result = run(study, X, NAMES[y], tmp_path, SERIAL, groups=groups)
-    assert [side["bound"] for side in result.certificate.by_class] == [None] * 3
-    assert result.certificate.groups is not None
-    assert (result.certificate.groups["count"], result.certificate.groups["held"]) == (20, 6)
+    assert [side["bound"] for side in result.certificate.counts.by_class] == [None] * 3
+    assert result.certificate.sample.groups is not None
+    assert (result.certificate.sample.groups["count"], result.certificate.sample.groups["held"]) == (20, 6)
     assert verify(tmp_path, refit=1.0, execution=SERIAL).differences == []

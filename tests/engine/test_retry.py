@@ -89,7 +89,7 @@ def test_a_run_survives_a_split_that_kills_and_names_it():
         (row["path"], row["k_first"]) for row in result.candidates.to_pylist() if row["state"] == "failed"
     ]
     assert set(lost) <= {(1, 4)}
-    if not result.certificate.provisional:
+    if not result.certificate.winner.provisional:
         assert (result.setting, result.k) == (whole.setting, whole.k)
 
 

@@ -7,6 +7,7 @@ that depend on them, are so on one kind of processor with one set of versions.
 from collections.abc import Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 import places
@@ -112,7 +113,7 @@ def observe(name: str) -> Values:
 
 def describe(result: Result) -> Values:
     """Return what a study has found and proven."""
-    certificate = result.certificate
+    certificate = SimpleNamespace(**result.certificate.to_json())
     return exact(
         {
             "winner": [dict(result.setting), result.k],

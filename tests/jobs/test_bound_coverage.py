@@ -93,7 +93,7 @@ def test_a_nested_certification_is_that_of_the_study(name: str) -> None:
     """Leaving out the selection of F* does not change what nested claims."""
     task, fresh = drawn(EIGHT)
     measured = {one.claim: one.bound for one in trials.nested(name, NESTED[name], SMALL, task, fresh)}
-    claims = run_job(Job(SMALL.replace(**NESTED[name]), task), SERIAL).certificate.claims
+    claims = run_job(Job(SMALL.replace(**NESTED[name]), task), SERIAL).certificate.claims.claims
     bounds = [claim["bound"] for claim in claims if claim["certification"] == "nested"]
     assert measured == {f"{name} all": bounds[0], f"{name} best prefix": bounds[-1]}
 
@@ -106,7 +106,7 @@ def test_one_model_and_its_recalls_are_those_of_their_studies() -> None:
     by_class = run_job(Job(study.replace(claim="sensitivity,specificity"), task), SERIAL)
     assert measured[REFIT].bound == result.proven
     assert [measured[name].bound for name in OF_CLASS] == [
-        c["bound"] for c in by_class.certificate.claims[:2]
+        c["bound"] for c in by_class.certificate.claims.claims[:2]
     ]
     wrong = result.predict(fresh.X) < 0
     sensitivity = fresh.weight[~wrong, 1].sum() / fresh.weight[:, 1].sum()

@@ -7,6 +7,7 @@ import re
 import shutil
 import subprocess
 import sys
+from dataclasses import replace
 from html import escape
 from html.parser import HTMLParser
 from pathlib import Path
@@ -100,10 +101,12 @@ def test_every_figure_of_the_summary_is_on_the_page(finished: Path) -> None:
     result, shown = load_run(finished), Page(page(finished))
     for figure in set(re.findall(r"[\d.,]+ %", result.summary())):
         assert figure in shown.text
-    for sentence in (*result.certificate.statements, *result.certificate.assumptions, *result.edges()):
+    wording = result.certificate.wording
+    for sentence in (*wording.statements, *wording.assumptions, *result.edges()):
         assert sentence in shown.text
     counts = result.execution["evaluations"]
-    words = (f"{counts['planned']:,}", f"{counts['dropped']:,}", result.run_id, *result.certificate.digests)
+    digests = result.certificate.origin.digests
+    words = (f"{counts['planned']:,}", f"{counts['dropped']:,}", result.run_id, *digests)
     setting = result.setting
     winner = f"C = {setting['C']:g}, gamma = {setting['gamma']:g}, k = {result.k}"
     for word in (*words, winner, "test error"):
@@ -112,7 +115,7 @@ def test_every_figure_of_the_summary_is_on_the_page(finished: Path) -> None:
 
 
 def test_the_number_to_quote_comes_first_and_is_the_proven_one(finished: Path) -> None:
-    text, proven = Page(page(finished)).text, load_run(finished).certificate.proven
+    text, proven = Page(page(finished)).text, load_run(finished).certificate.claims.first
     number = f"The number to quote {at_most(proven['bound'])} proven, by occam"
     assert number in text
     assert text.index(number) < text.index("Claims and assumptions")
@@ -146,9 +149,8 @@ def test_what_is_proven_takes_the_first_place(finished: Path, monkeypatch: pytes
         "delta": 0.1,
         "statement": "Another <claim>.",
     }
-    certificate = result.certificate
-    object.__setattr__(certificate, "proven", claim)
-    object.__setattr__(certificate, "claims", (claim, other))
+    claims = replace(result.certificate.claims, claims=(claim, other))
+    result = replace(result, certificate=replace(result.certificate, claims=claims))
     monkeypatch.setattr("ckcv_ray.reports.page.load_run", lambda out: result)
     text = Page(page(finished)).text
     assert (
@@ -162,11 +164,11 @@ def test_the_baseline_is_next_to_the_number_to_quote(finished: Path) -> None:
     """The figures of the summary, before the first section."""
     text, result = Page(page(finished)).text, load_run(finished)
     top = text[: text.index("Claims and assumptions")]
-    (baseline,) = result.certificate.baselines
+    (baseline,) = result.certificate.sample.baselines
     for sentence in (
         f"error {nearest(result.error)}, mean error of the members on their estimate sets (an estimate, not",
-        f"baseline {nearest(baseline['error'])}, {baseline_is(result.certificate, baseline)}",
-        f"classes {class_shares(result.certificate)}",
+        f"baseline {nearest(baseline['error'])}, {baseline_is(result.certificate.sample, baseline)}",
+        f"classes {class_shares(result.certificate.sample)}",
     ):
         assert sentence in top
 
@@ -183,12 +185,12 @@ class Failing(SerialBackend):
 def test_a_provisional_run_says_so_beside_what_is_proven(tmp_path: Path) -> None:
     job = Job(SMALL, blobs(30, seed=1), tmp_path / "run")
     result = run_work(checked(job), opened=IN_PROCESS._replace(backend=Failing))
-    assert result.certificate.provisional
+    assert result.certificate.winner.provisional
     assert {row["k_first"] for row in result.per_k() if row["state"] == "failed"} == {4}
     text = Page(page(tmp_path / "run")).text
     assert "lower bound (failed)" in text
     assert "Provisional: evaluations failed; the bound is proven nevertheless" in text
-    assert at_most(result.certificate.proven["bound"]) in text
+    assert at_most(result.certificate.claims.first["bound"]) in text
     assert "The number to quote" not in text
     assert "Traceback: a broken <solver>" in text
     assert f"{result.execution['evaluations']['failed']:,} evaluations failed" in text

@@ -9,7 +9,7 @@ import numpy as np
 from conftest import blobs
 
 from ckcv_ray import Execution, Job, Study, Task, TestRows
-from ckcv_ray.claims.certificate import certify
+from ckcv_ray.claims.certify import certify
 from ckcv_ray.core.schedule import Stage, Unit
 from ckcv_ray.core.selection import Leader
 from ckcv_ray.engine.evaluate import evaluate, share

@@ -155,13 +155,13 @@ def test_occam_is_the_safe_bound_at_the_share_of_the_winner() -> None:
     number = list(learners_of(result.problem.learner)).index(result.setting["learner"])
     level = float(Fraction(0.05) * weight(result.problem, result.k, number))
     c = result.certificate
-    assert c.claims[0]["bound"] == pytest.approx(
-        np.mean(safe(np.array(c.errors), c.n_select, level)), rel=1e-12
+    assert c.claims.first["bound"] == pytest.approx(
+        np.mean(safe(np.array(c.counts.errors), c.winner.n_select, level)), rel=1e-12
     )
     settings = result.problem.settings_of[number]
     said = f"occam over {settings} x k candidates of {result.setting['learner']}, one of 2 learners, "
-    assert said in c.claims[0]["statement"]
-    assert next(occam(result.problem, result.k, c.errors, number)) == c.claims[0]
+    assert said in c.claims.first["statement"]
+    assert next(occam(result.problem, result.k, c.counts.errors, number)) == c.claims.first
 
 
 # failures
@@ -174,8 +174,8 @@ def test_a_learner_that_always_fails_leaves_the_others_intact(place: int, tmp_pa
     learners.insert(place, Failing())
     result = solved(STUDY.with_learner(Choice(tuple(learners))), task, tmp_path / "run")
     assert (result.setting, result.k, result.l_ms) == (without.setting, without.k, without.l_ms)
-    assert result.certificate.errors == without.certificate.errors
-    assert result.certificate.provisional
+    assert result.certificate.counts.errors == without.certificate.counts.errors
+    assert result.certificate.winner.provisional
     rows = {row["learner"]: row for row in result.per_learner()}
     assert rows["failing"]["state"] == "failed"
     assert 0 < rows["failing"]["failed"] <= rows["failing"]["candidates"]
@@ -222,7 +222,7 @@ def test_numbers_of_several_learners_share_a_column_of_numbers() -> None:
 def test_a_run_is_loaded_verified_and_reported(out: Path) -> None:
     result = load_run(out)
     assert result.study.learner == CHOICE
-    assert result.certificate.setting["learner"] == result.setting["learner"]
+    assert result.certificate.winner.setting["learner"] == result.setting["learner"]
     assert verify(out).differences == []
     assert verify(out, refit=1.0, execution=SERIALLY).differences == []
     report(out)

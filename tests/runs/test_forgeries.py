@@ -195,9 +195,9 @@ def test_models_that_fit_what_certifies_are_found_and_the_true_bound_is_said(
     name: str, environment: str, honest: Honest, tmp_path: Path
 ) -> None:
     out = honest(name, tmp_path)
-    true = load_run(out).certificate.claims
+    true = load_run(out).certificate.claims.claims
     forge(out, environment)
-    forged = load_run(out).certificate.claims
+    forged = load_run(out).certificate.claims.claims
     assert forged[0]["bound"] < true[0]["bound"] - 0.05  # the forgery is worth its trouble, and can be loaded
     found = verify(out)
     assert not found.ok
@@ -211,9 +211,9 @@ def test_models_that_fit_what_certifies_are_found_and_the_true_bound_is_said(
 def test_models_that_no_log_speaks_of_are_found(name: str, honest: Honest, tmp_path: Path) -> None:
     """The log, and all that it says, is that of the honest run."""
     out = honest(name, tmp_path)
-    true = load_run(out).certificate.claims
+    true = load_run(out).certificate.claims.claims
     forge(out, ANOTHER, logged=False)
-    assert load_run(out).certificate.claims[0]["bound"] < true[0]["bound"] - 0.05
+    assert load_run(out).certificate.claims.first["bound"] < true[0]["bound"] - 0.05
     for refit in (0.0, 1.0) if name in ("holdout, vote", "nested", "svm, holdout") else (0.0,):
         found = verify(out, refit=refit, execution=SERIAL)
         assert not found.ok
@@ -251,9 +251,9 @@ def test_scores_that_order_what_certifies_are_found_where_no_label_differs(
     model = FittedEstimator(member.model.setting, DecisionTreeClassifier(random_state=0).fit(X10, y10), 2)
     assert np.array_equal(model.predict(rows.X).label, label)
     refit = Ensemble((replace(member, model=model),))
-    true = load_run(out).certificate.claims[0]
+    true = load_run(out).certificate.claims.first
     reseal(out, models=replace(models, refit=refit), environment=ANOTHER)
-    assert load_run(out).certificate.claims[0]["bound"] < true["bound"] - 0.05
+    assert load_run(out).certificate.claims.first["bound"] < true["bound"] - 0.05
     scores, told = verify(out).differences
     assert "classifies each of the 90 rows alike, with scores that differ by up to" in scores
     assert told.startswith("computed again, the bound of holdout, refit, on the auc is ")

@@ -45,7 +45,7 @@ def content(folder: Path) -> dict[str, bytes]:
 
 def test_the_report_counts_the_groups_of_its_rows(tmp_path: Path) -> None:
     result = run_job(Job(STUDIES["holdout"], TASK, tmp_path / "run"), SERIAL)
-    groups = result.certificate.groups
+    groups = result.certificate.sample.groups
     assert groups is not None
     left = groups["count"] - groups["held"]
     told = " ".join(page(tmp_path / "run", result).split())
@@ -54,12 +54,12 @@ def test_the_report_counts_the_groups_of_its_rows(tmp_path: Path) -> None:
 
 def test_a_mean_error_is_that_of_the_groups(tmp_path: Path) -> None:
     certificate = run_job(Job(STUDIES["mean error"], TASK, tmp_path), SERIAL).certificate
-    assert certificate.groups is not None
-    losses = np.array(certificate.groups["losses"])
-    assert certificate.l_ee == pytest.approx(np.mean(losses / certificate.n_select), rel=1e-12)
-    assert certificate.l_ee == pytest.approx(certificate.error, rel=1e-12)
-    assert "a group, each group counted once" in certificate.statements[0]
-    assert "of a new group's rows" in certificate.claims[0]["statement"]
+    assert certificate.sample.groups is not None
+    losses = np.array(certificate.sample.groups["losses"])
+    assert certificate.winner.l_ee == pytest.approx(np.mean(losses / certificate.winner.n_select), rel=1e-12)
+    assert certificate.winner.l_ee == pytest.approx(certificate.counts.error, rel=1e-12)
+    assert "a group, each group counted once" in certificate.wording.statements[0]
+    assert "of a new group's rows" in certificate.claims.first["statement"]
     assert "the share of wrong rows" in page(tmp_path)
 
 
@@ -116,7 +116,7 @@ def test_dropping_candidates_early_is_exact(resampling: str) -> None:
     for name in ("setting", "k", "l_ms", "l_ee", "error"):
         assert getattr(every, name) == getattr(result, name)
     assert every.certificate.claims == result.certificate.claims
-    assert every.certificate.groups == result.certificate.groups
+    assert every.certificate.sample.groups == result.certificate.sample.groups
     counts = result.execution["evaluations"]
     assert counts["dropped"] > counts["planned"] / 10
     assert counts["planned"] == counts["computed"] + counts["dropped"]
@@ -221,7 +221,7 @@ def test_training_sets_of_one_class_are_fitted() -> None:
     result = run(SMALL.replace(report_k=(), k=3), X, y, groups=groups, execution=SERIAL)
     splits = [result.problem.split(0, i).train for i in range(4)]
     assert any(len(set(result.task.y[train])) == 1 for train in splits)
-    assert result.certificate.provisional is False
+    assert result.certificate.winner.provisional is False
 
 
 def test_a_plan_takes_groups() -> None:

@@ -184,12 +184,12 @@ def test_a_run_with_failures_is_opened_again_and_one_without_is_not(
 
     monkeypatch.setattr(evaluate, "_prepare", broken)
     result = run_job(job, SERIAL)
-    assert result.certificate.provisional
+    assert result.certificate.winner.provisional
     assert {tuple(failure[1:3]) for failure in result.execution["failures"]} == {(4, 2)}
     reopen(problem, out)
     assert not (out / "manifest.json").exists()
     monkeypatch.setattr(evaluate, "_prepare", real)
-    assert not run_job(job, SERIAL).certificate.provisional
+    assert not run_job(job, SERIAL).certificate.winner.provisional
     reopen(problem, out)
     assert (out / "manifest.json").exists()
     reopen(problem, tmp_path / "new")

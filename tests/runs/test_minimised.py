@@ -117,8 +117,8 @@ def test_a_plain_loop_with_scikit_learn_finds_the_same_winner_and_l_ms(criterion
     for member in result.ensemble.members:
         estimates.append(one_value(criterion, list(member.errors), list(member.n_estimate)))
         losses.append(0.1 * member.errors[0] + member.errors[1])
-    if criterion == COST and loss_method(result.certificate.n_select, 0.05) == "catoni":
-        estimates = [cost_bound(float(np.mean(losses)), result.certificate.n_select)]
+    if criterion == COST and loss_method(result.certificate.winner.n_select, 0.05) == "catoni":
+        estimates = [cost_bound(float(np.mean(losses)), result.certificate.winner.n_select)]
     assert result.l_ee == pytest.approx(fsum(estimates) / len(estimates), rel=1e-8)
 
 
@@ -187,7 +187,7 @@ def test_neither_the_order_of_batches_nor_their_length_changes_anything(criterio
     study, task = SMALL.replace(criterion=criterion, seed=seed, report_k=(5,)), clinic(50, seed)
     result, unruly = run(study, task), run_with(Unruly(seed, 1 + 2 * seed), study, task)
     assert same(result, unruly)
-    assert result.certificate.l_ee == unruly.certificate.l_ee
+    assert result.certificate.winner.l_ee == unruly.certificate.winner.l_ee
 
 
 @pytest.mark.slow
@@ -244,18 +244,18 @@ def test_costs_must_name_the_classes_of_the_task(criterion: str, told: str) -> N
 def test_what_is_minimised_is_named_and_claims_are_about_the_error(criterion: str, tmp_path: Path) -> None:
     result = run(SMALL.replace(criterion=criterion), clinic(), tmp_path / "run")
     certificate, summary = result.certificate, result.summary()
-    assert certificate.criterion == criterion.partition(":")[0]
+    assert certificate.winner.criterion == criterion.partition(":")[0]
     assert all(
         "is misclassified with probability at most" in claim["statement"] for claim in certificate.claims
     )
     shown = page(tmp_path / "run")
     if criterion == "error":
-        assert "the paper's figure" in certificate.statements[0]
+        assert "the paper's figure" in certificate.wording.statements[0]
         assert "the error, occam" not in summary
         return
     assert "paper" not in summary
-    assert "not a bound on the error rate" in certificate.statements[0]
-    assert "it holds whatever criterion selected the candidate" in certificate.statements[0]
+    assert "not a bound on the error rate" in certificate.wording.statements[0]
+    assert "it holds whatever criterion selected the candidate" in certificate.wording.statements[0]
     assert "the error, occam, random" in summary
     expected = {
         "balanced": "mean of the classes' 95 % bounds",
@@ -268,7 +268,7 @@ def test_what_is_minimised_is_named_and_claims_are_about_the_error(criterion: st
     assert f"{value} of one split, in %" in shown
     assert f"{value.capitalize()}s of the single splits" in shown
     if criterion == COST:
-        assert "'sick' = 10, 'healthy' = 1" in certificate.statements[0]
+        assert "'sick' = 10, 'healthy' = 1" in certificate.wording.statements[0]
         assert "healthy=1,sick=10" in shown
 
 

@@ -142,7 +142,7 @@ def test_a_winner_that_cannot_be_refitted_on_every_split_is_no_result(
     result = run_job(job, serial)
     assert stages == {Stage.REFIT}
     assert result.certificate.claims == run_job(job._replace(out=None), serial).certificate.claims
-    assert not result.certificate.provisional
+    assert not result.certificate.winner.provisional
 
 
 def test_a_reported_candidate_that_cannot_be_refitted_is_left_without_its_figure(

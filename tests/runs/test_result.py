@@ -37,8 +37,8 @@ def test_what_is_proven_is_the_bound_of_the_claim_to_quote(study: Study) -> None
     result = run(study)
     assert isinstance(result.proven, float)
     assert 0 < result.proven <= 1
-    assert result.proven == result.certificate.claims[0]["bound"] == result.to_json()["proven"]["bound"]
-    assert result.certificate.proven["certification"] == study.certification.name
+    assert result.proven == result.certificate.claims.first["bound"] == result.to_json()["proven"]["bound"]
+    assert result.certificate.claims.first["certification"] == study.certification.name
 
 
 def test_the_error_is_the_mean_over_the_splits_of_what_the_members_do_on_their_estimate_sets(
@@ -155,7 +155,7 @@ def test_it_is_printed_as_its_summary(result: Result) -> None:
     for value in (result.l_ms, result.l_ee):
         assert f"{100 * value:6.2f} %" in result.summary()
     assert result.run_id in result.summary()
-    assert all(statement in result.summary() for statement in result.certificate.statements)
+    assert all(statement in result.summary() for statement in result.certificate.wording.statements)
 
 
 # Predictions

@@ -161,8 +161,12 @@ def test_a_folder_changes_nothing_but_where_it_is_kept(tmp_path: Path) -> None:
     outside = run_job(Job(SMALL, task, tmp_path / "run"), SERIAL)
     assert same(inside, outside)
     assert inside.run_id == outside.run_id
-    assert inside.certificate.digests == {"data": task.digest}
-    assert set(outside.certificate.digests) == {"data", "candidates.parquet", "ensemble/models.parquet"}
+    assert inside.certificate.origin.digests == {"data": task.digest}
+    assert set(outside.certificate.origin.digests) == {
+        "data",
+        "candidates.parquet",
+        "ensemble/models.parquet",
+    }
 
 
 @pytest.mark.parametrize("after", [1, 4, 20, 30])

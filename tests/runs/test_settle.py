@@ -53,7 +53,7 @@ def test_a_failed_path_is_recorded_and_the_rest_completes(study: Study, task: Ta
     result = run_with(Failing(doomed), study, task, tmp_path / "run")
     states = result.candidates.to_pydict()["state"]
     assert result.execution["evaluations"]["failed"] >= 6  # and what can no longer be reached behind them
-    assert result.certificate.provisional == ("failed" in states)
+    assert result.certificate.winner.provisional == ("failed" in states)
     assert "machine caught fire" in result.execution["failures"][0][-1]
     counts = result.execution["evaluations"]
     assert counts["planned"] == counts["computed"] + counts["dropped"] + counts["failed"]
@@ -92,7 +92,7 @@ def test_failures_that_are_provably_beaten_leave_the_certificate_whole(
 
     result = run_with(LosesLast(), study, task)
     assert result.execution["failures"]
-    assert not result.certificate.provisional
+    assert not result.certificate.winner.provisional
     assert result.l_ms == whole.l_ms
 
 

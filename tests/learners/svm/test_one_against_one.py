@@ -446,6 +446,6 @@ def test_a_run_of_three_classes_is_verified_with_refits(certify, tmp_path):
         **options,
     )
     result = run_job(Job(study, clouds(90, 3, 13), tmp_path / "run"), Execution("serial"))
-    assert len(result.certificate.labels) == 3
+    assert len(result.certificate.sample.labels) == 3
     found = verify(tmp_path / "run", refit=1.0, execution=Execution("serial"))
     assert found.differences == []

@@ -1,0 +1,190 @@
+"""Certify a winner: make its certificate, from its models and their counts, and the held-out rows."""
+
+from dataclasses import replace
+from math import fsum
+from typing import NamedTuple
+
+from ckcv_ray.claims.baseline import compute_baselines, find_scored_constants
+from ckcv_ray.claims.certificate import (
+    Certificate,
+    Claims,
+    ClassCounts,
+    GroupCounts,
+    ModelCounts,
+    Origin,
+    Sample,
+    Winner,
+    Wording,
+)
+from ckcv_ray.claims.confusion import count_confusion
+from ckcv_ray.claims.proofs import Copies, count_losses, prove
+from ckcv_ray.claims.wording import (
+    ASSUMPTIONS,
+    ASSUMPTIONS_OF_GROUPS,
+    NOT_COVERED,
+    NOT_COVERED_OF_GROUPS,
+    PROVISIONAL,
+    Claim,
+    RefusedSplit,
+    describe_unlabelled,
+    figure,
+    statements,
+)
+from ckcv_ray.core.bounds import clopper_pearson
+from ckcv_ray.core.losses import ONE
+from ckcv_ray.core.schedule import Stage
+from ckcv_ray.data.repeats import Repeats, count_new, count_repeated, find_repeats, known_rows
+from ckcv_ray.learners.ensemble import Ensemble, Models, class_sizes
+from ckcv_ray.study import Candidate, Problem
+
+
+def certify(
+    problem: Problem,
+    candidate: Candidate,
+    l_ms: float,
+    models: Models,
+    provisional: bool,
+    digests: dict[str, str],
+) -> Certificate:
+    """Return a winner's certificate, from its models and their counts, and the held-out rows.
+
+    Args:
+        problem: what was solved.
+        candidate, l_ms: the winner, and its criterion on the select sets.
+        models: those of the run.
+        provisional, digests: as in ``Winner`` and ``Origin``.
+    """
+    claims = prove(problem, candidate.k, models)
+    repeats = find_repeats(problem.all_rows)
+    without = _prove_without_copies(problem, candidate.k, models, claims, repeats)
+    groups = _count_groups(problem, models.best)
+    certificate = Certificate(
+        origin=Origin(problem.run_id, problem.study.certification.name, digests),
+        winner=_describe_winner(problem, candidate, l_ms, models.best, provisional),
+        sample=_describe_sample(problem, repeats.rows, groups),
+        counts=_count_models(problem, candidate.k, models, groups),
+        claims=Claims(tuple(claims), without.first, find_refused(problem)),
+        wording=Wording(
+            statements=(),
+            assumptions=ASSUMPTIONS if groups is None else ASSUMPTIONS_OF_GROUPS,
+            not_covered=NOT_COVERED if groups is None else NOT_COVERED_OF_GROUPS,
+        ),
+    )
+    sentences = (
+        *statements(figure(problem.criterion, certificate.winner.l_ee, certificate.winner.n_splits), claims),
+        *([PROVISIONAL] if provisional else []),
+        *certificate.list_cautions(),
+        *_describe_unlabelled(problem, claims, without.full),
+    )
+    return replace(certificate, wording=replace(certificate.wording, statements=sentences))
+
+
+def _describe_winner(
+    problem: Problem, candidate: Candidate, l_ms: float, ensemble: Ensemble, provisional: bool
+) -> Winner:
+    size, criterion = problem.size_of(candidate.k), problem.criterion
+    totals = [member.totals for member in ensemble.members]
+    units = problem.units(Stage.ESTIMATE, problem.sizes.index(size))
+    return Winner(
+        provisional=provisional,
+        setting=dict(candidate.setting),
+        k=candidate.k,
+        n_splits=len(totals),
+        n_select=size.n_select,
+        n_train=size.n_train,
+        criterion=criterion.name,
+        bound=criterion.bound,
+        delta=problem.study.delta,
+        l_ms=l_ms,
+        l_ee=criterion.reported(totals, units, problem.study.seed),
+    )
+
+
+def _describe_sample(problem: Problem, repeats: int, groups: GroupCounts | None) -> Sample:
+    rows, task = problem.all_rows, problem.task
+    return Sample(
+        n_rows=rows.n,
+        n_held=rows.n - task.n,
+        repeats=repeats,
+        labels=task.classes,
+        class_rows=class_sizes(rows.y, task.n_classes),
+        baselines=compute_baselines(problem),
+        groups=groups,
+    )
+
+
+def _count_groups(problem: Problem, ensemble: Ensemble) -> GroupCounts | None:
+    """Return the groups of a problem, with the losses of F* in units of groups."""
+    task = problem.all_rows
+    if task.group is None:
+        return None
+    held = task.n_units - problem.task.n_units
+    losses = tuple(loss / ONE for loss in count_losses(ensemble))
+    return GroupCounts(column=task.group, count=task.n_units, held=held, losses=losses)
+
+
+def _count_models(problem: Problem, k: int, models: Models, groups: GroupCounts | None) -> ModelCounts:
+    """Return the counts of the models; ``k`` is the winner's."""
+    task, members = problem.task, models.best.members
+    errors = tuple(sum(member.errors) for member in members)
+    losses = errors if groups is None else groups["losses"]
+    delta = problem.study.delta if groups is None else None
+    return ModelCounts(
+        errors=errors,
+        error=fsum(losses) / (len(members) * problem.size_of(k).n_select),
+        by_class=tuple(_count_class(models.best, number, delta) for number in range(task.n_classes)),
+        constants=models.best.constants(task.X),
+        refit_constant=None if models.refit is None else models.refit.constants(task.X)[0],
+        scored_constants=find_scored_constants(problem, models, k),
+        confusion=count_confusion(problem, models.best, k) if task.n_classes > 2 else None,
+    )
+
+
+def _count_class(ensemble: Ensemble, number: int, delta: float | None) -> ClassCounts:
+    """Return the counts of a class, with their mean bound at the level ``delta``; None for no bound."""
+    errors = [member.errors[number] for member in ensemble.members]
+    sizes = [member.n_estimate[number] for member in ensemble.members]
+    bound = None if delta is None else fsum(clopper_pearson(errors, sizes, delta)) / len(errors)
+    return ClassCounts(errors=sum(errors), rows=sum(sizes), bound=bound)
+
+
+class BoundsWithoutCopies(NamedTuple):
+    """Bounds if rows that are equal have the same origin, and one of each is counted: never below their own.
+
+    Attributes:
+        first: of the first claim.
+        full: of the claim for the model fitted on all rows; 1 if there is none.
+    """
+
+    first: float
+    full: float
+
+
+def _prove_without_copies(
+    problem: Problem, k: int, models: Models, claims: list[Claim], repeats: Repeats
+) -> BoundsWithoutCopies:
+    task, unlabelled = problem.all_rows, problem.all_rows.unlabelled
+    known = 0 if unlabelled is None else len(unlabelled) - count_new(unlabelled, task)
+    copies = Copies(repeats.copies, known)
+    again = prove(problem, k, models, copies) if any(copies) else claims
+    full = [claim["bound"] for claim in (*claims, *again) if claim["classifier"] == "full"]
+    return BoundsWithoutCopies(max(claims[0]["bound"], again[0]["bound"]), max(full, default=1.0))
+
+
+def _describe_unlabelled(problem: Problem, claims: list[Claim], without: float) -> list[str]:
+    """Return sentences about unlabelled rows, if there are any; ``without`` is as for the wording's."""
+    unlabelled, task = problem.all_rows.unlabelled, problem.all_rows
+    if unlabelled is None:
+        return []
+    full = next(claim for claim in claims if claim["classifier"] == "full")
+    known, repeated = known_rows(unlabelled, task), count_repeated(unlabelled, task)
+    return describe_unlabelled(len(unlabelled), known, repeated, full, without)
+
+
+def find_refused(problem: Problem) -> RefusedSplit | None:
+    """Return the first outer split that is refused, with the label of the class that it lacks."""
+    found, splits = problem.refused, problem.study.outer_splits
+    if found is None or splits is None:
+        return None
+    label = problem.task.classes[found.number]
+    return RefusedSplit(split=found.split, splits=splits, label=label, rows=found.rows)
