@@ -10,7 +10,6 @@ from typing import Any, cast
 
 import numpy as np
 import scipy
-from llvmlite.binding import get_host_cpu_name
 
 from ckcv_ray.learners import Learner
 from ckcv_ray.storage.execution import Environment
@@ -52,6 +51,8 @@ def environment(learner: Learner) -> Environment:
 def _common() -> dict[str, Any]:
     """Return what may change the bits of any learner; cached, so callers must not modify it."""
     from importlib.metadata import version
+
+    from llvmlite.binding import get_host_cpu_name
 
     processor = platform.processor() or platform.machine()
     with suppress(OSError, StopIteration):
