@@ -28,9 +28,8 @@ from ckcv_ray.learners.ensemble import (
     make_member,
 )
 from ckcv_ray.learners.sklearn.model import FittedEstimator
-from ckcv_ray.learners.svm.learner import signs
 from ckcv_ray.learners.svm.model import SVMModel
-from ckcv_ray.learners.svm.problem import describe
+from ckcv_ray.learners.svm.problem import describe, signs
 from ckcv_ray.runs.assess import assessed, replay_scores
 from ckcv_ray.runs.load import replay
 from ckcv_ray.runs.run import run_job
