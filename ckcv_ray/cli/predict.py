@@ -12,7 +12,8 @@ from ckcv_ray.claims.certificate import Certificate
 from ckcv_ray.claims.percent import nearest
 from ckcv_ray.cli.data_options import SOURCES, IdaFile, reading_of
 from ckcv_ray.cli.options import flag, option, with_options
-from ckcv_ray.cli.output import WRITTEN, check_table, say, write_table
+from ckcv_ray.cli.output import say
+from ckcv_ray.cli.predictions import WRITTEN, check_table, write_table
 from ckcv_ray.cli.run import Folder
 from ckcv_ray.cli.verify import rows_to_test_of
 from ckcv_ray.data.files import HELD, Reading

@@ -12,8 +12,9 @@ from ckcv_ray.claims.percent import at_most
 from ckcv_ray.claims.wording import refused_statement, share_statement
 from ckcv_ray.cli.data_options import Data, data_of
 from ckcv_ray.cli.display import Display, duration
+from ckcv_ray.cli.notes import say_columns, say_environment
 from ckcv_ray.cli.options import check_out, execution_of, flag, option, parse_workers, with_options
-from ckcv_ray.cli.output import console, say, say_columns, say_environment, show
+from ckcv_ray.cli.output import console, say, show
 from ckcv_ray.cli.restart import persist, without
 from ckcv_ray.cli.signals import saving
 from ckcv_ray.cli.study_options import study_of

@@ -14,8 +14,9 @@ import typer
 
 from ckcv_ray.cli.data_options import IdaFile
 from ckcv_ray.cli.display import Display
+from ckcv_ray.cli.notes import say_environment
 from ckcv_ray.cli.options import execution_of, option, with_options
-from ckcv_ray.cli.output import console, say, say_environment, show
+from ckcv_ray.cli.output import console, say, show
 from ckcv_ray.cli.run import Folder, JsonFlag
 from ckcv_ray.cli.signals import Signals
 from ckcv_ray.data.files import AS_IT_IS, Reading

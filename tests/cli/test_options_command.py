@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import typer
 from command import Command
 
 from ckcv_ray import InputError, Study
@@ -108,8 +107,7 @@ def studied(ckcv: Command, patients: Path, monkeypatch: pytest.MonkeyPatch) -> S
 @pytest.fixture(params=["run", "plan"])
 def parameters(request: pytest.FixtureRequest) -> dict[str, Any]:
     """The options of a command by name."""
-    group = typer.main.get_command(cli.app)
-    command = group.commands[request.param]  # type: ignore[attr-defined]
+    command = cli.load_command(request.param)
     return {p.name: p for p in command.params if p.param_type_name == "option"}
 
 
