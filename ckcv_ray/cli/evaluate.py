@@ -22,13 +22,16 @@ from ckcv_ray.study import Execution
 from ckcv_ray.study.procedure import Procedure
 
 
-@with_options(procedure=procedure_of, chosen=columns_of, execution=execution_of)
+@with_options(execution=execution_of, procedure=procedure_of, chosen=columns_of)
 def evaluate(
     procedure: Procedure,
     chosen: Chosen,
     execution: Execution,
     out: Annotated[
-        str, typer.Option(metavar="PATH", help="Folder to create or resume, such as runs/scores.")
+        str,
+        typer.Option(
+            metavar="PATH", help="Folder to create or resume, such as runs/scores.", callback=check_out
+        ),
     ],
     retry_failed: Annotated[
         bool, flag("--retry-failed", "Compute again what failed in a finished run.", "Execution")
@@ -49,7 +52,7 @@ def evaluate(
         ckcv evaluate patients.csv --target outcome --resampling nested:5:5 --select-by auc --out runs/nested
         ckcv evaluate houses.csv --target price --learner ridge --measure rmse,r2 --out runs/prices
     """
-    folder = check_out(out)
+    folder = Path(out)
     require_supervision(procedure.learner, execution.fit_timeout)
     task = chosen.task(procedure.predicts_numbers)
     result = _evaluated(procedure, task, execution, folder, retry_failed)

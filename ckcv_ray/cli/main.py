@@ -7,6 +7,7 @@ SIGHUP, Ctrl-C, SIGUSR1 and SIGTERM.
 """
 
 import sys
+import warnings
 from importlib import import_module
 from typing import Annotated, Any
 
@@ -14,7 +15,7 @@ import typer
 from typer.core import TyperGroup
 
 from ckcv_ray.cli.exits import SupervisedError, exit_by_code
-from ckcv_ray.cli.output import Messages, open_closed_streams
+from ckcv_ray.cli.output import Messages, open_closed_streams, show_warning
 from ckcv_ray.version import VERSION
 
 COMMANDS = {  # by name: the module that has it, and the first line of its help
@@ -119,15 +120,16 @@ for _name, (_, _summary) in COMMANDS.items():
 def main() -> None:
     """Run the ``ckcv`` command; this package's errors become one message and an exit code."""
     open_closed_streams()
-    stream = sys.stderr
+    stream, shown = sys.stderr, warnings.showwarning
     sys.stderr = Messages(stream) if stream is not None else stream
+    warnings.showwarning = show_warning
     try:
         if (fit_timeout := _run_command(sys.argv[1:])) is not None:
             from ckcv_ray.cli.supervise import supervise
 
             sys.exit(supervise(sys.argv[1:], fit_timeout))  # after the command has left its data
     finally:
-        sys.stderr = stream
+        sys.stderr, warnings.showwarning = stream, shown
 
 
 def _run_command(arguments: list[str]) -> float | None:

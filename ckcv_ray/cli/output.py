@@ -3,15 +3,18 @@
 import json
 import os
 import sys
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from io import UnsupportedOperation
+from pathlib import Path
 from typing import Any, TextIO
 
 from rich.console import Console
 
 from ckcv_ray.errors import printable
 
+PACKAGE = Path(__file__).resolve().parents[1]
 STDOUT, STDERR = 1, 2  # descriptors
 console = Console(stderr=True)
 _results: list[TextIO] = []  # the stream of results, where it is kept apart
@@ -100,6 +103,21 @@ class Messages:
 
     def flush(self) -> None:
         """Do nothing: every write is flushed."""
+
+
+def show_warning(
+    message: Warning | str,
+    category: type[Warning],
+    filename: str,
+    lineno: int,
+    file: TextIO | None = None,
+    line: str | None = None,
+) -> None:
+    """Print a warning of this package as a message, any other as Python does; a ``warnings.showwarning``."""
+    if Path(filename).is_relative_to(PACKAGE):
+        say(f"ckcv: {message}")
+    else:
+        sys.stderr.write(warnings.formatwarning(message, category, filename, lineno, line))
 
 
 def silence(stream: TextIO) -> bool:

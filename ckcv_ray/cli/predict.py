@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from ckcv_ray.claims.certificate import Certificate
 from ckcv_ray.claims.percent import nearest
-from ckcv_ray.cli.data_options import SOURCES, IdaFile, reading_of
+from ckcv_ray.cli.data_options import DataSource, IdaFile, reading_of
 from ckcv_ray.cli.options import flag, option, with_options
 from ckcv_ray.cli.output import say
 from ckcv_ray.cli.predictions import WRITTEN, check_table, write_table
@@ -107,7 +107,7 @@ def predict(
     folder: Folder,
     by: By,
     reading: Reading,
-    source: Annotated[str, typer.Argument(metavar="DATA", help=SOURCES, show_default=False)],
+    source: DataSource,
     out: Annotated[Path | None, option("File to write, .csv or .parquet.", "CSV on standard output")] = None,
     allow_pickle: Annotated[
         bool,

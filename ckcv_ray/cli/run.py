@@ -66,13 +66,31 @@ Folder = Annotated[
 ]
 
 
-@with_options(study=study_of, data=data_of, execution=execution_of)
+def workers_of(
+    workers: Annotated[
+        str, option("Numbers of workers to estimate the time for, such as 1,16.", "1,8,64,512")
+    ] = "",
+) -> tuple[int, ...]:
+    """Return the numbers of workers to plan for.
+
+    Raises:
+        InputError: one is not an integer of at least 1.
+    """
+    return parse_workers(workers) if workers else PLANNED
+
+
+@with_options(execution=execution_of, study=study_of, data=data_of)
 def run(
     study: Study,
     data: Data,
     execution: Execution,
     out: Annotated[
-        str, typer.Option(metavar="PATH", help="Run folder to create or resume, such as runs/patients.")
+        str,
+        typer.Option(
+            metavar="PATH",
+            help="Run folder to create or resume, such as runs/patients.",
+            callback=check_out,
+        ),
     ],
     retry_failed: Annotated[
         bool, flag("--retry-failed", "Retry what failed in a finished run.", "Execution")
@@ -103,7 +121,7 @@ def run(
         ckcv run patients.csv --target outcome --certify holdout --out runs/certified
         ckcv run ida:titanic:1 --scale none --k 3,4,5,10 --out runs/titanic
     """
-    folder = check_out(out)
+    folder = Path(out)
     if resume_until_done:
         arguments = [*without(sys.argv[1:], "--resume-until-done"), *([] if yes else ["--yes"])]
         raise typer.Exit(persist(arguments, resume_until_done, say))
@@ -124,13 +142,11 @@ def run(
         raise typer.Exit(3)
 
 
-@with_options(study=study_of, data=data_of)
+@with_options(workers=workers_of, study=study_of, data=data_of)
 def plan(
     study: Study,
     data: Data,
-    workers: Annotated[
-        str, option("Numbers of workers to estimate the time for, such as 1,16.", "1,8,64,512")
-    ] = "",
+    workers: tuple[int, ...],
     as_json: JsonFlag = False,
 ) -> None:
     """Estimate the evaluations, memory and time that a study needs, without running it.
@@ -142,10 +158,9 @@ def plan(
         ckcv plan twonorm:2000:0 --n-splits 500 --workers 1,16
     """
     require_supervision(study.learner)
-    counts = parse_workers(workers) if workers else PLANNED
     problem = Problem.of(study, data.task)
     _say_cautions(problem)
-    planned = plan_problem(problem, counts)
+    planned = plan_problem(problem, workers)
     lines = [
         f"{counted(planned.evaluations, 'evaluation')} in {counted(planned.splits, 'split')} of "
         f"{counted(planned.sizes, 'fold size')}",

@@ -12,7 +12,7 @@ from typing import Annotated
 import pyarrow as pa
 import typer
 
-from ckcv_ray.cli.data_options import IdaFile
+from ckcv_ray.cli.data_options import IdaFile, check_source
 from ckcv_ray.cli.display import Display
 from ckcv_ray.cli.notes import say_environment
 from ckcv_ray.cli.options import execution_of, option, with_options
@@ -44,7 +44,9 @@ def verify(
     ] = 0.0,
     test: Annotated[
         str | None,
-        option("Test rows that the run measured its ensemble on: the same file or named set."),
+        option(
+            "Test rows that the run measured its ensemble on: the same file or named set.", check=check_source
+        ),
     ] = None,
     limit: Annotated[
         float,
