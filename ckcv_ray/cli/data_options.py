@@ -36,8 +36,8 @@ def check_source(source: str | None) -> str | None:
     Raises:
         InputError: there is no such file, which is said before any other is read.
     """
-    if source is not None and not is_named(source) and suffix_of(path := as_path("path", source)) in SUFFIXES:
-        check_file(path)
+    if source is not None and not is_named(source) and suffix_of(Path(source)) in SUFFIXES:
+        check_file(as_path("path", source))
     return source
 
 

@@ -1,4 +1,4 @@
-"""Tables of predictions: written to a file or to standard output, and told from other files."""
+"""Tables of predictions: written to a file or to standard output, and recognised in files."""
 
 from csv import reader
 from pathlib import Path
