@@ -1,102 +1,105 @@
-"""Model selection with a certificate: complete k-fold cross validation in which k itself is tuned."""
+"""Model selection with a certificate: complete k-fold cross validation in which k itself is tuned.
 
-from typing import Any
+A name is imported when it is first used: importing the package and starting the command line load nothing.
+"""
 
-from ckcv_ray.core.bounds import clopper_pearson
-from ckcv_ray.core.criteria import Balanced, MeanBound, MeanCost, MeanError
-from ckcv_ray.core.divisions import (
-    Bootstrap,
-    DrawnFolds,
-    KFold,
-    LearningCurve,
-    LeaveOneOut,
-    LeavePOut,
-    RepeatedKFold,
-    SingleSplit,
-    Subsampling,
-)
-from ckcv_ray.core.named_divisions import NestedSplits, Splits
-from ckcv_ray.core.resampling import Complete, Rotation
-from ckcv_ray.data.task import Task, TestRows, read_task
-from ckcv_ray.engine.forecast import Plan, plan
-from ckcv_ray.engine.progress import Progress
-from ckcv_ray.errors import CKCVError, InputError, RunError, StoreError
-from ckcv_ray.learners import Choice
-from ckcv_ray.learners.sklearn import AnyEstimator, trust
-from ckcv_ray.learners.svm.learner import GaussianSVM
-from ckcv_ray.reports import report
-from ckcv_ray.runs.assess import assess, evaluate, load_scores
-from ckcv_ray.runs.assessed import Assessed
-from ckcv_ray.runs.load import load_run
-from ckcv_ray.runs.result import Result
-from ckcv_ray.runs.run import Job, run, run_many
-from ckcv_ray.runs.verify import Verification, verify
-from ckcv_ray.study import Execution, Holdout, Nested, Occam, Study
-from ckcv_ray.study.procedure import Procedure
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 from ckcv_ray.version import VERSION
 
-
-def __getattr__(name: str) -> Any:
-    """Import on request what needs scikit-learn, which takes a second."""
-    if name != "CKCVClassifier":
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from ckcv_ray.estimator import CKCVClassifier
-
-    return CKCVClassifier
-
-
+_NAMES = {  # by module; below once more for type checkers, and tests/test_public_names.py compares the two
+    "core.bounds": "clopper_pearson",
+    "core.criteria": "Balanced MeanBound MeanCost MeanError",
+    "core.divisions": (
+        "Bootstrap DrawnFolds KFold LearningCurve LeaveOneOut LeavePOut RepeatedKFold SingleSplit Subsampling"
+    ),
+    "core.named_divisions": "NestedSplits Splits",
+    "core.resampling": "Complete Rotation",
+    "data.task": "Task TestRows read_task",
+    "engine.forecast": "Plan plan",
+    "engine.progress": "Progress",
+    "errors": "CKCVError InputError RunError StoreError",
+    "estimator": "CKCVClassifier",
+    "learners": "Choice",
+    "learners.sklearn": "AnyEstimator trust",
+    "learners.svm.learner": "GaussianSVM",
+    "reports": "report",
+    "runs.assess": "assess evaluate load_scores",
+    "runs.assessed": "Assessed",
+    "runs.load": "load_run",
+    "runs.result": "Result",
+    "runs.run": "Job run run_many",
+    "runs.verify": "Verification verify",
+    "study": "Execution Holdout Nested Occam Study",
+    "study.procedure": "Procedure",
+}
+_MODULES = {name: f"{__name__}.{module}" for module, names in _NAMES.items() for name in names.split()}
 __version__ = VERSION
-__all__ = [
-    "AnyEstimator",
-    "Assessed",
-    "Balanced",
-    "Bootstrap",
-    "CKCVClassifier",
-    "CKCVError",
-    "Choice",
-    "Complete",
-    "DrawnFolds",
-    "Execution",
-    "GaussianSVM",
-    "Holdout",
-    "InputError",
-    "Job",
-    "KFold",
-    "LearningCurve",
-    "LeaveOneOut",
-    "LeavePOut",
-    "MeanBound",
-    "MeanCost",
-    "MeanError",
-    "Nested",
-    "NestedSplits",
-    "Occam",
-    "Plan",
-    "Procedure",
-    "Progress",
-    "RepeatedKFold",
-    "Result",
-    "Rotation",
-    "RunError",
-    "SingleSplit",
-    "Splits",
-    "StoreError",
-    "Study",
-    "Subsampling",
-    "Task",
-    "TestRows",
-    "Verification",
-    "__version__",
-    "assess",
-    "clopper_pearson",
-    "evaluate",
-    "load_run",
-    "load_scores",
-    "plan",
-    "read_task",
-    "report",
-    "run",
-    "run_many",
-    "trust",
-    "verify",
-]
+
+if TYPE_CHECKING:
+    from ckcv_ray.core.bounds import clopper_pearson as clopper_pearson
+    from ckcv_ray.core.criteria import Balanced as Balanced
+    from ckcv_ray.core.criteria import MeanBound as MeanBound
+    from ckcv_ray.core.criteria import MeanCost as MeanCost
+    from ckcv_ray.core.criteria import MeanError as MeanError
+    from ckcv_ray.core.divisions import Bootstrap as Bootstrap
+    from ckcv_ray.core.divisions import DrawnFolds as DrawnFolds
+    from ckcv_ray.core.divisions import KFold as KFold
+    from ckcv_ray.core.divisions import LearningCurve as LearningCurve
+    from ckcv_ray.core.divisions import LeaveOneOut as LeaveOneOut
+    from ckcv_ray.core.divisions import LeavePOut as LeavePOut
+    from ckcv_ray.core.divisions import RepeatedKFold as RepeatedKFold
+    from ckcv_ray.core.divisions import SingleSplit as SingleSplit
+    from ckcv_ray.core.divisions import Subsampling as Subsampling
+    from ckcv_ray.core.named_divisions import NestedSplits as NestedSplits
+    from ckcv_ray.core.named_divisions import Splits as Splits
+    from ckcv_ray.core.resampling import Complete as Complete
+    from ckcv_ray.core.resampling import Rotation as Rotation
+    from ckcv_ray.data.task import Task as Task
+    from ckcv_ray.data.task import TestRows as TestRows
+    from ckcv_ray.data.task import read_task as read_task
+    from ckcv_ray.engine.forecast import Plan as Plan
+    from ckcv_ray.engine.forecast import plan as plan
+    from ckcv_ray.engine.progress import Progress as Progress
+    from ckcv_ray.errors import CKCVError as CKCVError
+    from ckcv_ray.errors import InputError as InputError
+    from ckcv_ray.errors import RunError as RunError
+    from ckcv_ray.errors import StoreError as StoreError
+    from ckcv_ray.estimator import CKCVClassifier as CKCVClassifier
+    from ckcv_ray.learners import Choice as Choice
+    from ckcv_ray.learners.sklearn import AnyEstimator as AnyEstimator
+    from ckcv_ray.learners.sklearn import trust as trust
+    from ckcv_ray.learners.svm.learner import GaussianSVM as GaussianSVM
+    from ckcv_ray.reports import report as report
+    from ckcv_ray.runs.assess import assess as assess
+    from ckcv_ray.runs.assess import evaluate as evaluate
+    from ckcv_ray.runs.assess import load_scores as load_scores
+    from ckcv_ray.runs.assessed import Assessed as Assessed
+    from ckcv_ray.runs.load import load_run as load_run
+    from ckcv_ray.runs.result import Result as Result
+    from ckcv_ray.runs.run import Job as Job
+    from ckcv_ray.runs.run import run as run
+    from ckcv_ray.runs.run import run_many as run_many
+    from ckcv_ray.runs.verify import Verification as Verification
+    from ckcv_ray.runs.verify import verify as verify
+    from ckcv_ray.study import Execution as Execution
+    from ckcv_ray.study import Holdout as Holdout
+    from ckcv_ray.study import Nested as Nested
+    from ckcv_ray.study import Occam as Occam
+    from ckcv_ray.study import Study as Study
+    from ckcv_ray.study.procedure import Procedure as Procedure
+
+else:  # what type checkers would take to be every name, or none
+    __all__ = sorted(["__version__", *_MODULES])
+
+    def __getattr__(name: str) -> Any:
+        """Import a public name (PEP 562)."""
+        if name not in _MODULES:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        value = globals()[name] = getattr(import_module(_MODULES[name]), name)
+        return value
+
+    def __dir__() -> list[str]:
+        """Return the public names, imported or not, and what else the module has."""
+        return sorted({*__all__, *globals()})

@@ -162,6 +162,25 @@ def table() -> str:
     return "\n".join([",".join(names), *(",".join(map(str, row)) for row in rows)]) + "\n"
 
 
+def test_type_checkers_see_the_names_that_are_imported_on_use() -> None:
+    (block,) = (
+        node
+        for node in ast.parse(Path(ckcv_ray.__file__).read_text()).body
+        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
+    )
+    imports = [node for node in block.body if isinstance(node, ast.ImportFrom)]
+    assert all(alias.asname == alias.name for node in imports for alias in node.names)
+    seen = {alias.name: node.module for node in imports for alias in node.names}
+    assert seen == ckcv_ray._MODULES
+    assert sorted({*seen, "__version__"}) == ckcv_ray.__all__
+    assert {*ckcv_ray.__all__} <= {*dir(ckcv_ray)}
+
+
+def test_a_name_that_is_not_public_is_none() -> None:
+    with pytest.raises(AttributeError, match="module 'ckcv_ray' has no attribute 'Stud'"):
+        ckcv_ray.Stud  # noqa: B018
+
+
 @pytest.mark.parametrize("name", [name for name in ckcv_ray.__all__ if name != "__version__"])
 def test_every_public_name_says_what_it_is(name: str) -> None:
     assert getattr(ckcv_ray, name).__doc__

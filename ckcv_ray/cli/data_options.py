@@ -1,6 +1,7 @@
 """Options that say what is learned from: files, columns and what they are."""
 
 from csv import reader
+from pathlib import Path
 from typing import Annotated, NamedTuple
 
 import pyarrow as pa
@@ -8,10 +9,11 @@ import typer
 
 from ckcv_ray.cli.options import option, with_options
 from ckcv_ray.cli.output import say
-from ckcv_ray.data.files import Reading
+from ckcv_ray.data.files import SUFFIXES, Reading, check_file, suffix_of
 from ckcv_ray.data.kinds import Asked
-from ckcv_ray.data.named import Columns
+from ckcv_ray.data.named import Columns, is_named
 from ckcv_ray.data.task import Task, TestRows, learning_task, make_test_rows, read
+from ckcv_ray.validation import as_path
 
 SOURCES = (
     "File with one row per example: .csv or .tsv (also .gz, .bz2, .zst), .parquet, .feather, .xlsx, .npz "
@@ -20,6 +22,22 @@ SOURCES = (
 )
 
 COLUMNS = "Columns"
+
+
+def check_source(source: str | None) -> str | None:
+    """Return the name of a file or of a named set.
+
+    Raises:
+        InputError: there is no such file, which is said before any other is read.
+    """
+    if source is not None and not is_named(source) and suffix_of(Path(source)) in SUFFIXES:
+        check_file(as_path("path", source))
+    return source
+
+
+DataSource = Annotated[
+    str, typer.Argument(metavar="DATA", help=SOURCES, show_default=False, callback=check_source)
+]
 
 
 def reading_of(
@@ -75,7 +93,7 @@ class Chosen(NamedTuple):
 def columns_of(
     asked: Asked,
     reading: Reading,
-    source: Annotated[str, typer.Argument(metavar="DATA", help=SOURCES, show_default=False)],
+    source: DataSource,
     target: Annotated[
         str | None, option("Column to predict, such as outcome.", "target, y, label or class")
     ] = None,
@@ -141,6 +159,7 @@ def data_of(
             "Rows to measure the finished ensemble on: a file such as new.csv, or a named set, of which the "
             "test rows are taken.",
             "the test rows of a named set",
+            check=check_source,
         ),
     ] = None,
     unlabelled: Annotated[
@@ -149,6 +168,7 @@ def data_of(
             "Rows without labels, such as new.csv: with --certify holdout they certify the model fitted on "
             "all rows, by how often it differs from the one certified.",
             panel="Certificate",
+            check=check_source,
         ),
     ] = None,
 ) -> Data:

@@ -7,8 +7,9 @@ import typer
 
 from ckcv_ray.cli.data_options import Chosen, columns_of
 from ckcv_ray.cli.display import Display
+from ckcv_ray.cli.notes import say_columns, say_environment
 from ckcv_ray.cli.options import check_out, execution_of, flag, with_options
-from ckcv_ray.cli.output import console, say, say_columns, say_environment, show
+from ckcv_ray.cli.output import console, say, show
 from ckcv_ray.cli.run import JsonFlag
 from ckcv_ray.cli.signals import saving
 from ckcv_ray.cli.study_options import procedure_of
@@ -21,13 +22,16 @@ from ckcv_ray.study import Execution
 from ckcv_ray.study.procedure import Procedure
 
 
-@with_options(procedure=procedure_of, chosen=columns_of, execution=execution_of)
+@with_options(execution=execution_of, procedure=procedure_of, chosen=columns_of)
 def evaluate(
     procedure: Procedure,
     chosen: Chosen,
     execution: Execution,
     out: Annotated[
-        str, typer.Option(metavar="PATH", help="Folder to create or resume, such as runs/scores.")
+        str,
+        typer.Option(
+            metavar="PATH", help="Folder to create or resume, such as runs/scores.", callback=check_out
+        ),
     ],
     retry_failed: Annotated[
         bool, flag("--retry-failed", "Compute again what failed in a finished run.", "Execution")
@@ -48,7 +52,7 @@ def evaluate(
         ckcv evaluate patients.csv --target outcome --resampling nested:5:5 --select-by auc --out runs/nested
         ckcv evaluate houses.csv --target price --learner ridge --measure rmse,r2 --out runs/prices
     """
-    folder = check_out(out)
+    folder = Path(out)
     require_supervision(procedure.learner, execution.fit_timeout)
     task = chosen.task(procedure.predicts_numbers)
     result = _evaluated(procedure, task, execution, folder, retry_failed)

@@ -7,37 +7,49 @@ SIGHUP, Ctrl-C, SIGUSR1 and SIGTERM.
 """
 
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from errno import EDQUOT, EFBIG, EIO, ENOSPC
-from functools import wraps
-from pathlib import Path
+import warnings
+from importlib import import_module
 from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
-from ckcv_ray.cli import evaluate, predict, run, verify
-from ckcv_ray.cli.options import complete, option
-from ckcv_ray.cli.output import (
-    Messages,
-    keep_results_apart,
-    open_closed_streams,
-    results,
-    say,
-    silence,
-)
-from ckcv_ray.cli.run import Folder
-from ckcv_ray.cli.supervise import SupervisedError, supervise
-from ckcv_ray.errors import CKCVError, InputError, RunError, StoreError
-from ckcv_ray.learners.foreign import EndedError, describe_end
-from ckcv_ray.learners.sklearn import trust
-from ckcv_ray.learners.watch import accept_supervision, note_done
-from ckcv_ray.reports import report as write_report
+from ckcv_ray.cli.exits import SupervisedError, exit_by_code
+from ckcv_ray.cli.output import Messages, open_closed_streams, show_warning
 from ckcv_ray.version import VERSION
 
-DISK_ERRORS = {ENOSPC, EDQUOT, EFBIG, EIO}
+COMMANDS = {  # by name: the module that has it, and the first line of its help
+    "run": ("run", "Select hyperparameters and k on labelled rows, bound the error, and write a run folder."),
+    "plan": ("run", "Estimate the evaluations, memory and time that a study needs, without running it."),
+    "status": ("run", "Show the result of a finished run, or the progress of an unfinished one."),
+    "verify": (
+        "verify",
+        "Check a finished run, and report what was recomputed and what was taken on trust.",
+    ),
+    "predict": ("predict", "Classify rows with the ensemble F* of a finished run."),
+    "evaluate": (
+        "evaluate",
+        "Score learners by a usual procedure of cross validation, without a certificate.",
+    ),
+    "report": (
+        "report",
+        "Write an HTML report of a finished run: claims, figures, tables, cost, environment.",
+    ),
+}
+
+
+class Commands(TyperGroup):
+    """The commands of ckcv, each imported when it runs or shows its help, and not to list them all."""
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> tuple[str | None, Any, list[str]]:
+        """Return the command that is named, imported, and its arguments; see ``TyperGroup``."""
+        name, _, rest = super().resolve_command(ctx, args)
+        return name, load_command(name) if name else None, rest
+
+
 app = typer.Typer(
     name="ckcv",
+    cls=Commands,
     no_args_is_help=True,
     add_completion=False,
     rich_markup_mode="markdown",
@@ -77,123 +89,57 @@ def version(
     ] = None,
 ) -> None:
     """Handle the options of ckcv itself."""
-    for package in trusted or ():
-        trust(package)
+    if trusted:
+        from ckcv_ray.learners.sklearn import trust
+
+        for package in trusted:
+            trust(package)
     if show:
         print(f"ckcv_ray {VERSION}")
         raise typer.Exit
 
 
-def contained(command: Callable[..., None]) -> Callable[..., None]:
-    """Keep what estimators print out of the results of a command, and let it end when it is done, not before.
+def load_command(name: str) -> Any:
+    """Import a command and return it with its options."""
+    from ckcv_ray.cli.containment import contain_command
 
-    Raises:
-        RunError: code of an estimator or of a package raised SystemExit, or the like.
-    """
-
-    @wraps(command)
-    def call(**given: Any) -> None:
-        with keep_results_apart():
-            try:
-                command(**given)
-            except (Exception, KeyboardInterrupt):
-                raise
-            except BaseException as error:
-                raise RunError(f"code of an estimator or a package: {describe_end(error)}") from error
-            if (stream := results()) is not None:
-                stream.flush()
-            note_done()
-
-    return call
+    module, _ = COMMANDS[name]
+    alone = typer.Typer(add_completion=False, rich_markup_mode=app.rich_markup_mode)
+    alone.command(name)(contain_command(getattr(import_module(f"ckcv_ray.cli.{module}"), name)))
+    return typer.main.get_command(alone)
 
 
-for command in (run.run, run.plan, run.status, verify.verify, predict.predict, evaluate.evaluate):
-    app.command()(contained(command))
-
-
-@app.command()
-@contained
-def report(
-    folder: Folder,
-    out: Annotated[Path | None, option("HTML file to write.", "report.html in the folder")] = None,
-) -> None:
-    """Write an HTML report of a finished run: claims, figures, tables, cost, environment.
-
-    The report is one file, made from the run folder alone. It loads nothing and contains no script; nothing
-    is unpickled.
-
-        ckcv report runs/patients
-        ckcv report runs/patients --out patients.html
-    """
-    say(f"report: {write_report(folder, out)}")
+for _name, (_, _summary) in COMMANDS.items():
+    app.command(_name, help=_summary)(lambda: None)  # to list it; ``Commands`` replaces it by the command
 
 
 def main() -> None:
     """Run the ``ckcv`` command; this package's errors become one message and an exit code."""
     open_closed_streams()
-    stream = sys.stderr
+    stream, shown = sys.stderr, warnings.showwarning
     sys.stderr = Messages(stream) if stream is not None else stream
-    accept_supervision()
+    warnings.showwarning = show_warning
     try:
         if (fit_timeout := _run_command(sys.argv[1:])) is not None:
+            from ckcv_ray.cli.supervise import supervise
+
             sys.exit(supervise(sys.argv[1:], fit_timeout))  # after the command has left its data
     finally:
-        sys.stderr = stream
+        sys.stderr, warnings.showwarning = stream, shown
 
 
 def _run_command(arguments: list[str]) -> float | None:
     """Run a command; return the seconds that a fit may take if another process has to run it, else None."""
+    if "verify" in arguments[:3]:
+        from ckcv_ray.cli.options import complete
+
+        arguments = complete(arguments, "--refit", "1")
     try:
-        with _exits():
-            app(complete(arguments, "--refit", "1") if "verify" in arguments[:3] else arguments)
+        with exit_by_code():
+            app(arguments)
     except SupervisedError as asked:
         return asked.fit_timeout
     return None
-
-
-@contextmanager
-def _exits() -> Iterator[None]:
-    try:
-        try:
-            yield
-        finally:
-            if (stream := results()) is not None:
-                stream.flush()  # report its errors here, not from Python's shutdown
-    except InputError as error:
-        _fail(error, 2)
-    except StoreError as error:
-        _fail(error, 4)
-    except CKCVError as error:
-        _fail(error, 1)
-    except MemoryError:
-        _fail(
-            CKCVError("it needs more memory than there is: take fewer rows or columns, or another machine"), 1
-        )
-    except EndedError as error:
-        _fail(CKCVError(f"code of an estimator: {error}"), 1)
-    except BrokenPipeError:
-        if (stream := results()) is not None:
-            silence(stream)
-        sys.exit(1)
-    except OSError as error:
-        if not _output_failed(error):
-            raise
-        _fail(CKCVError(f"cannot write to standard output: {error.strerror or error}"), 1)
-
-
-def _output_failed(error: OSError) -> bool:
-    """Return whether an error is one of standard output.
-
-    Either standard output still cannot be written to, or the error names no file and says that the disk is
-    full or failing.
-    """
-    unnamed = error.filename is None and error.errno in DISK_ERRORS
-    return (stream := results()) is not None and (silence(stream) or unnamed)
-
-
-def _fail(error: CKCVError, code: int) -> None:
-    say(f"ckcv: {error}")
-    sys.exit(code)
 
 
 if __name__ == "__main__":

@@ -10,6 +10,7 @@ from typing import Annotated, Any, TypeVar
 import typer
 
 from ckcv_ray.data.schema import is_number
+from ckcv_ray.engine.backend import choose_backend
 from ckcv_ray.errors import InputError
 from ckcv_ray.study import Execution
 from ckcv_ray.validation import as_path
@@ -19,9 +20,17 @@ IN_JOB = "RAY_JOB_CONFIG_JSON_ENV_VAR"  # set by Ray in the processes of a job
 Given = TypeVar("Given")
 
 
-def option(text: str, default: str | None = None, panel: str | None = None, hidden: bool = False) -> Any:
-    """Declare an option whose default is set elsewhere and shown as ``default``."""
-    return typer.Option(help=text, show_default=default or False, rich_help_panel=panel, hidden=hidden)
+def option(
+    text: str,
+    default: str | None = None,
+    panel: str | None = None,
+    check: Callable[[Any], Any] | None = None,
+    hidden: bool = False,
+) -> Any:
+    """Declare an option whose default is set elsewhere and shown as ``default``; ``check`` refuses values."""
+    return typer.Option(
+        help=text, show_default=default or False, rich_help_panel=panel, callback=check, hidden=hidden
+    )
 
 
 def flag(name: str, text: str, panel: str | None = None) -> Any:
@@ -35,7 +44,8 @@ def with_options(
     """Replace parameters of a command by the parameters of functions that compute them.
 
     Args:
-        makers: by name of the command's parameter, the function whose result it takes.
+        makers: by name of the command's parameter, the function whose result it takes. They are called in
+            this order: what takes long comes last, so that a mistake elsewhere is refused before.
     """
 
     def decorate(command: Callable[..., Given]) -> Callable[..., Given]:
@@ -49,8 +59,9 @@ def with_options(
             }
             return command(**given, **computed)
 
-        others = [p for name, p in signature(command).parameters.items() if name not in makers]
-        parameters = [*(p for of_maker in taken.values() for p in of_maker.values()), *others]
+        declared = signature(command).parameters
+        parameters = [p for name in declared if name in makers for p in taken[name].values()]
+        parameters += [p for name, p in declared.items() if name not in makers]
         parameters.sort(key=lambda p: p.default is not Parameter.empty)
         wrapper.__signature__ = signature(command).replace(parameters=parameters)  # type: ignore[attr-defined]
         wrapper.__annotations__ = {p.name: p.annotation for p in parameters}
@@ -91,9 +102,12 @@ def execution_of(
     """Make an execution from options.
 
     Raises:
-        InputError: an option is out of its range, or does not apply to the backend.
+        InputError: an option is out of its range, does not apply to the backend, or needs Ray, which is not
+            installed.
     """
-    return Execution(backend, workers, address, fit_timeout)
+    execution = Execution(backend, workers, address, fit_timeout)
+    choose_backend(execution, seconds=0.0)  # refuses what needs Ray before anything is read
+    return execution
 
 
 def complete(arguments: Sequence[str], option: str, value: str) -> list[str]:

@@ -10,9 +10,10 @@ from numpy.typing import NDArray
 
 from ckcv_ray.claims.certificate import Certificate
 from ckcv_ray.claims.percent import nearest
-from ckcv_ray.cli.data_options import SOURCES, reading_of
+from ckcv_ray.cli.data_options import DataSource, reading_of
 from ckcv_ray.cli.options import flag, option, with_options
-from ckcv_ray.cli.output import WRITTEN, check_table, say, write_table
+from ckcv_ray.cli.output import say
+from ckcv_ray.cli.predictions import WRITTEN, check_table, write_table
 from ckcv_ray.cli.run import Folder
 from ckcv_ray.cli.verify import rows_to_test_of
 from ckcv_ray.data.files import HELD, Reading
@@ -112,7 +113,7 @@ def predict(
     folder: Folder,
     choice: tuple[str, int | None],
     reading: Reading,
-    source: Annotated[str, typer.Argument(metavar="DATA", help=SOURCES, show_default=False)],
+    source: DataSource,
     out: Annotated[Path | None, option("File to write, .csv or .parquet.", "CSV on standard output")] = None,
     allow_pickle: Annotated[
         bool,

@@ -12,8 +12,9 @@ from ckcv_ray.claims.percent import at_most
 from ckcv_ray.claims.wording import describe_held_share, describe_refusal
 from ckcv_ray.cli.data_options import Data, data_of
 from ckcv_ray.cli.display import Display, duration
+from ckcv_ray.cli.notes import say_columns, say_environment
 from ckcv_ray.cli.options import check_out, execution_of, flag, option, parse_workers, with_options
-from ckcv_ray.cli.output import console, say, say_columns, say_environment, show
+from ckcv_ray.cli.output import console, say, show
 from ckcv_ray.cli.restart import persist, without
 from ckcv_ray.cli.signals import saving
 from ckcv_ray.cli.study_options import study_of
@@ -65,13 +66,31 @@ Folder = Annotated[
 ]
 
 
-@with_options(study=study_of, data=data_of, execution=execution_of)
+def workers_of(
+    workers: Annotated[
+        str, option("Numbers of workers to estimate the time for, such as 1,16.", "1,8,64,512")
+    ] = "",
+) -> tuple[int, ...]:
+    """Return the numbers of workers to plan for.
+
+    Raises:
+        InputError: one is not an integer of at least 1.
+    """
+    return parse_workers(workers) if workers else PLANNED
+
+
+@with_options(execution=execution_of, study=study_of, data=data_of)
 def run(
     study: Study,
     data: Data,
     execution: Execution,
     out: Annotated[
-        str, typer.Option(metavar="PATH", help="Run folder to create or resume, such as runs/patients.")
+        str,
+        typer.Option(
+            metavar="PATH",
+            help="Run folder to create or resume, such as runs/patients.",
+            callback=check_out,
+        ),
     ],
     retry_failed: Annotated[
         bool, flag("--retry-failed", "Retry what failed in a finished run.", "Execution")
@@ -102,7 +121,7 @@ def run(
         ckcv run patients.csv --target outcome --certify holdout --out runs/certified
         ckcv run twonorm:400:0 --scale none --k 3,4,5,10 --out runs/twonorm
     """
-    folder = check_out(out)
+    folder = Path(out)
     if resume_until_done:
         arguments = [*without(sys.argv[1:], "--resume-until-done"), *([] if yes else ["--yes"])]
         raise typer.Exit(persist(arguments, resume_until_done, say))
@@ -123,13 +142,11 @@ def run(
         raise typer.Exit(3)
 
 
-@with_options(study=study_of, data=data_of)
+@with_options(workers=workers_of, study=study_of, data=data_of)
 def plan(
     study: Study,
     data: Data,
-    workers: Annotated[
-        str, option("Numbers of workers to estimate the time for, such as 1,16.", "1,8,64,512")
-    ] = "",
+    workers: tuple[int, ...],
     as_json: JsonFlag = False,
 ) -> None:
     """Estimate the evaluations, memory and time that a study needs, without running it.
@@ -141,10 +158,9 @@ def plan(
         ckcv plan twonorm:2000:0 --n-splits 500 --workers 1,16
     """
     require_supervision(study.learner)
-    counts = parse_workers(workers) if workers else PLANNED
     problem = Problem.of(study, data.task)
     _say_cautions(problem)
-    planned = plan_problem(problem, counts)
+    planned = plan_problem(problem, workers)
     lines = [
         f"{counted(planned.evaluations, 'evaluation')} in {counted(planned.splits, 'split')} of "
         f"{counted(planned.sizes, 'fold size')}",

@@ -142,7 +142,9 @@ def _declared(name: str, declared: Option, alone: bool = False) -> Parameter:
     shown = declared.shown
     if alone and declared.alone is not None:
         shown = f"{declared.alone}; {shown} where one is selected"
-    return _parameter(name, declared.kind, option(declared.help, shown, declared.panel, declared.hidden))
+    return _parameter(
+        name, declared.kind, option(declared.help, shown, declared.panel, hidden=declared.hidden)
+    )
 
 
 def _parameter(name: str, kind: type, shown: Any) -> Parameter:

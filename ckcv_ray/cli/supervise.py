@@ -16,6 +16,7 @@ from time import monotonic
 from types import FrameType
 from typing import BinaryIO, NamedTuple
 
+from ckcv_ray.cli.exits import SupervisedError
 from ckcv_ray.cli.output import say
 from ckcv_ray.cli.restart import start
 from ckcv_ray.cli.signals import heeded
@@ -30,18 +31,6 @@ LONG_SECONDS = 300.0  # of a fit, after which a message says how to limit it
 MOST_LOST = 20  # fits that may end the process before the command is given up
 LIMIT = "if it never does, give a limit such as --fit-timeout 600"
 UNFINISHED = 1
-
-
-class SupervisedError(Exception):
-    """The command has to run in a process that another one supervises.
-
-    Args:
-        fit_timeout: seconds that a fit may take.
-    """
-
-    def __init__(self, fit_timeout: float) -> None:
-        super().__init__(fit_timeout)
-        self.fit_timeout = fit_timeout
 
 
 class End(NamedTuple):

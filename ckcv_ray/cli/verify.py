@@ -12,9 +12,11 @@ from typing import Annotated
 import pyarrow as pa
 import typer
 
+from ckcv_ray.cli.data_options import check_source
 from ckcv_ray.cli.display import Display
+from ckcv_ray.cli.notes import say_environment
 from ckcv_ray.cli.options import execution_of, option, with_options
-from ckcv_ray.cli.output import console, say, say_environment, show
+from ckcv_ray.cli.output import console, say, show
 from ckcv_ray.cli.run import Folder, JsonFlag
 from ckcv_ray.cli.signals import Signals
 from ckcv_ray.data.files import AS_IT_IS, Reading
@@ -42,7 +44,9 @@ def verify(
     ] = 0.0,
     test: Annotated[
         str | None,
-        option("Test rows that the run measured its ensemble on: the same file or named set."),
+        option(
+            "Test rows that the run measured its ensemble on: the same file or named set.", check=check_source
+        ),
     ] = None,
     limit: Annotated[
         float,

@@ -34,8 +34,8 @@ from math import ceil, exp, frexp, ldexp, log, log2, pi, sqrt
 from typing import NamedTuple
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy.special import betaln
 
 WIDEST = 100.0  # largest delta / level that is tried
 STEPS = 1024  # levels per factor of two
@@ -161,7 +161,7 @@ def _weights(m: int, p: Array, first: int = 0, last: int | None = None) -> Array
     x = np.arange(m + 1)[first:last]
     logs = np.multiply.outer(np.log(np.maximum(p, TINY)), x)
     logs += np.multiply.outer(np.log(np.maximum(1 - p, TINY)), m - x)
-    logs -= np.log1p(m) + betaln(m - x + 1, x + 1)
+    logs -= np.log1p(m) + scipy.special.betaln(m - x + 1, x + 1)
     return np.asarray(np.exp(logs, out=logs))
 
 

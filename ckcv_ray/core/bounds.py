@@ -34,8 +34,8 @@ from math import exp, fsum, log, sqrt
 from typing import Any, NamedTuple
 
 import numpy as np
+import scipy
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import bdtr, betainccinv
 
 from ckcv_ray.core.averaging import largest_level
 from ckcv_ray.errors import InputError
@@ -64,7 +64,7 @@ def clopper_pearson(errors: ArrayLike, m: ArrayLike, delta: float = 0.05) -> Any
     """
     x, size = _checked(errors, m, delta)
     below = x < size
-    bound = np.where(below, betainccinv(x + 1.0, np.where(below, size - x, 1.0), delta), 1.0)
+    bound = np.where(below, scipy.special.betainccinv(x + 1.0, np.where(below, size - x, 1.0), delta), 1.0)
     return bound if bound.ndim else float(bound)
 
 
@@ -81,7 +81,7 @@ def stevens(errors: ArrayLike, m: ArrayLike, v: ArrayLike, delta: float = 0.05) 
     Raises:
         InputError: as for ``clopper_pearson``, or a v is outside [0, 1].
     """
-    from scipy.optimize import elementwise  # slow to import, and every worker imports this module
+    from scipy.optimize import elementwise
 
     x, size = _checked(errors, m, delta)
     share = np.asarray(v, dtype=np.float64)
@@ -93,8 +93,8 @@ def stevens(errors: ArrayLike, m: ArrayLike, v: ArrayLike, delta: float = 0.05) 
 
     def excess(p: Bounds, x: Any, size: Any, share: Any) -> Bounds:
         """Compute F(x - 1; p) + v f(x; p) - delta, which decreases in p."""
-        below = np.where(x > 0, bdtr(np.maximum(x - 1, 0), size, p), 0.0)
-        return np.asarray((1 - share) * below + share * bdtr(x, size, p) - delta)
+        below = np.where(x > 0, scipy.special.bdtr(np.maximum(x - 1, 0), size, p), 0.0)
+        return np.asarray((1 - share) * below + share * scipy.special.bdtr(x, size, p) - delta)
 
     at_low, at_high = excess(low, x, size, share), excess(high, x, size, share)
     inside = (size > 0) & (at_low > 0) & (at_high < 0)

@@ -10,8 +10,8 @@ from math import nan, sqrt
 from typing import NamedTuple
 
 import numpy as np
+import scipy
 from numpy.typing import ArrayLike
-from scipy.stats import t as student
 
 
 class Compared(NamedTuple):
@@ -43,6 +43,7 @@ def corrected_t_test(first: ArrayLike, second: ArrayLike, scored_per_trained: fl
     error = sqrt((1 / count + scored_per_trained) * float(differences.var(ddof=1)))
     if error == 0:
         return Compared(mean, mean, mean, 1.0 if mean == 0 else 0.0)
+    student = scipy.stats.t
     reach = float(student.ppf(0.975, count - 1)) * error
     p = 2 * float(student.sf(abs(mean) / error, count - 1))
     return Compared(mean, mean - reach, mean + reach, p)

@@ -21,8 +21,8 @@ from math import ceil, fsum
 from typing import Any, ClassVar, Self
 
 import numpy as np
+import scipy
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import betainccinv
 
 from ckcv_ray.core.bounds import (
     BOUNDS,
@@ -226,7 +226,7 @@ class Balanced(Criterion):
         """Return the values at ``RATES`` on a split with the mean number of rows of each class."""
         rows = np.asarray(units, dtype=np.float64).mean(axis=0)
         errors = RATES[:-1, None] * rows
-        inside = betainccinv(errors + 1.0, np.maximum(rows - errors, 1e-9), self.delta)
+        inside = scipy.special.betainccinv(errors + 1.0, np.maximum(rows - errors, 1e-9), self.delta)
         bounds = np.where(rows > 0, inside, 1.0)
         return np.append(_mean_of_classes(bounds), 1.0)
 

@@ -65,6 +65,12 @@ class Reading(NamedTuple):
 AS_IT_IS = Reading()
 
 
+def check_file(path: Path) -> None:
+    """Raise InputError if there is no file at a path."""
+    if not path.is_file():
+        raise InputError(f"there is no file {str(path)!r}")
+
+
 def read_file(
     path: str | Path, reading: Reading = AS_IT_IS, raw: bool = False, named: Collection[str] = ()
 ) -> pa.Table:
@@ -86,8 +92,7 @@ def read_file(
     for option, value, suffixes in zip(Reading._fields, reading, (TEXT, EXCEL), strict=True):
         if value is not None and suffix not in suffixes:
             raise InputError(f"{option} is for {' and '.join(suffixes)}, not {str(path)!r}: leave it out")
-    if not path.is_file():
-        raise InputError(f"there is no file {str(path)!r}")
+    check_file(path)
     with raising(InputError, f"cannot read {str(path)!r} as {suffix[1:]}"):
         match suffix:
             case ".csv" | ".tsv":

@@ -4,10 +4,12 @@ A backend may evaluate batches in any order; nothing it does can change a result
 """
 
 import os
+import warnings
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from functools import partial
+from functools import cache, partial
+from importlib.util import find_spec
 from math import inf
 from typing import Any, NamedTuple, Protocol
 
@@ -17,11 +19,13 @@ from ckcv_ray.engine.evaluate import Inputs, evaluate
 from ckcv_ray.engine.progress import Listener
 from ckcv_ray.engine.race import RaceQueue
 from ckcv_ray.engine.recorder import Recorder, make_recorder
+from ckcv_ray.errors import InputError
 from ckcv_ray.records.record import Outcome
 from ckcv_ray.storage.folder import FolderPath
 from ckcv_ray.study import Execution, Problem
 
 SERIAL_SECONDS = 20.0
+RAY = "ray[default]>=2.56,<3"  # what to install
 
 MakeRecorder = Callable[[Problem, FolderPath | None], Recorder[RaceQueue]]
 
@@ -122,12 +126,46 @@ def start(make: Callable[[], Backend], inputs: Inputs) -> Iterator[Backend]:
 
 
 def choose_backend(execution: Execution, seconds: float) -> str:
-    """Return the name of the backend for about ``seconds`` of work: "auto" chooses ray where it pays."""
-    if execution.backend != "auto":
-        return execution.backend
-    on_ray = execution.address, execution.fit_timeout
-    requested = any(one is not None for one in on_ray) or (execution.workers or 1) > 1
-    return "ray" if requested or (execution.workers != 1 and seconds > SERIAL_SECONDS) else "serial"
+    """Return the name of the backend for about ``seconds`` of work: "auto" chooses ray where it pays.
+
+    If Ray is not installed, "auto" is serial, and a warning says so once where ray would pay.
+
+    Raises:
+        InputError: what is requested needs Ray, which is not installed.
+    """
+    if execution.backend == "serial":
+        return "serial"
+    workers = execution.workers if (execution.workers or 1) > 1 else None
+    given = {"address": execution.address, "fit_timeout": execution.fit_timeout, "workers": workers}
+    requested = [f"{name}={value!r}" for name, value in given.items() if value is not None]
+    if execution.backend == "ray":
+        requested.insert(0, "backend='ray'")
+    if requested and not _is_ray_installed():
+        raise InputError(
+            f"{requested[0]} needs Ray, which is not installed: leave it out, or pip install '{RAY}'"
+        )
+    if requested:
+        return "ray"
+    if execution.workers == 1 or seconds <= SERIAL_SECONDS:
+        return "serial"
+    if _is_ray_installed():
+        return "ray"
+    _warn_of_one_process()
+    return "serial"
+
+
+def _is_ray_installed() -> bool:
+    try:
+        return find_spec("ray") is not None
+    except ImportError:
+        return False
+
+
+@cache
+def _warn_of_one_process() -> None:
+    """Warn that all is computed in one process; once in a process."""
+    text = f"Ray is not installed, so one process computes everything; for more: pip install '{RAY}'"
+    warnings.warn(text, RuntimeWarning, stacklevel=1)
 
 
 @contextmanager

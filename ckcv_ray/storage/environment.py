@@ -10,7 +10,6 @@ from typing import Any, cast
 
 import numpy as np
 import scipy
-from llvmlite.binding import get_host_cpu_name
 
 from ckcv_ray.learners import Learner
 from ckcv_ray.storage.execution import Environment
@@ -51,18 +50,24 @@ def environment(learner: Learner) -> Environment:
 @cache
 def _common() -> dict[str, Any]:
     """Return what may change the bits of any learner; cached, so callers must not modify it."""
-    from importlib.metadata import version
+    from importlib.metadata import PackageNotFoundError, version
+
+    from llvmlite.binding import get_host_cpu_name
 
     processor = platform.processor() or platform.machine()
     with suppress(OSError, StopIteration):
         lines = Path("/proc/cpuinfo").read_text().splitlines()
         processor = next(line for line in lines if line.startswith("model name")).split(":")[1].strip()
     processor = f"{processor} ({get_host_cpu_name()})"  # the model name may not show the generation
+    packages = dict.fromkeys(PACKAGES, "not installed")
+    for name in PACKAGES:
+        with suppress(PackageNotFoundError):
+            packages[name] = version(name)
     return {
         "processor": processor,
         "system": f"{platform.system()} {platform.machine()}",
         "python": platform.python_version(),
-        "packages": {name: version(name) for name in PACKAGES},
+        "packages": packages,
         "blas": {"numpy": _blas(np.show_config), "scipy": _blas(scipy.show_config)},
         "variables": {name: os.environ[name] for name in VARIABLES if name in os.environ},
     }

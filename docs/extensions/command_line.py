@@ -5,12 +5,11 @@ from collections.abc import Iterator
 from textwrap import dedent
 from typing import Any
 
-import typer
 from docutils import nodes
 from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 
-from ckcv_ray.cli.main import app as commands
+from ckcv_ray.cli.main import COMMANDS, load_command
 
 
 def rows(command: Any) -> Iterator[tuple[str, str, str]]:
@@ -55,8 +54,7 @@ class Commands(SphinxDirective):
 
     def run(self) -> list[nodes.Node]:
         """Parse the Markdown made of them as part of the page."""
-        group = typer.main.get_command(commands)
-        lines = [line for name, command in group.commands.items() for line in page(name, command)]  # type: ignore[attr-defined]
+        lines = [line for name in COMMANDS for line in page(name, load_command(name))]
         return self.parse_text_to_nodes("\n".join(lines), allow_section_headings=True)
 
 

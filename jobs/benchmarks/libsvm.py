@@ -37,7 +37,7 @@ def path(
     max_iter: int,
     weights: Weights = EQUAL,
 ) -> Fits:
-    """Fit each C in turn, starting from zero; see ``problem.PathSolver``."""
+    """Fit each C in turn, starting from zero; see ``solvers.PathSolver``."""
     K = 1.0 - M.double[:, : len(y)]
 
     def fit(C: float) -> Solution:
@@ -58,7 +58,7 @@ def path_on_points(
     *,
     weights: Weights = EQUAL,
 ) -> Fits:
-    """Fit each C in turn, from zero; LIBSVM computes the kernel; see ``problem.PathSolverOnPoints``."""
+    """Fit each C in turn, from zero; LIBSVM computes the kernel; see ``solvers.PathSolverOnPoints``."""
 
     def fit(C: float) -> Solution:
         svc = _train(X, y, weights, C=C, gamma=gamma, tol=tolerance, max_iter=max_iter)

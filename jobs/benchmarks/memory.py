@@ -23,10 +23,9 @@ import typer
 
 from ckcv_ray import read_task
 from ckcv_ray.core.threads import one_thread
-from ckcv_ray.learners.svm import ON_POINTS, Fits, PathSolverOnPoints
 from ckcv_ray.learners.svm.kernels import complement_product
-from ckcv_ray.learners.svm.learner import signs
-from ckcv_ray.learners.svm.problem import Matrix, describe
+from ckcv_ray.learners.svm.problem import Fits, Matrix, describe, signs
+from ckcv_ray.learners.svm.solvers import ON_POINTS, PathSolverOnPoints
 from jobs.benchmarks import libsvm
 
 C_VALUES = (0.1, 1.0, 10.0)

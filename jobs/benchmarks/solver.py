@@ -36,10 +36,11 @@ from ckcv_ray.core.resampling import Split
 from ckcv_ray.core.schedule import Stage, Unit
 from ckcv_ray.core.threads import one_thread
 from ckcv_ray.engine.evaluate import evaluate, share
-from ckcv_ray.learners.svm import SOLVERS
 from ckcv_ray.learners.svm.kernels import complement, complement_of, gaussian, squared_distances
-from ckcv_ray.learners.svm.learner import GaussianSVM, Signs, signs
+from ckcv_ray.learners.svm.learner import GaussianSVM
+from ckcv_ray.learners.svm.problem import Signs, signs
 from ckcv_ray.learners.svm.scaling import fit_scaling, standard
+from ckcv_ray.learners.svm.solvers import SOLVERS
 from ckcv_ray.study import Problem
 from jobs.benchmarks import libsvm, several_classes
 from jobs.benchmarks.baselines import reach

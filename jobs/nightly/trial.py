@@ -28,8 +28,8 @@ from typing import Annotated, Any, cast
 
 import typer
 
-from ckcv_ray.learners.svm import SOLVERS
 from ckcv_ray.learners.svm.problem import Fits
+from ckcv_ray.learners.svm.solvers import SOLVERS
 from jobs.nightly.figures import Role
 from jobs.nightly.night import run_night
 from jobs.nightly.verdict import LEAST, Verdict

@@ -38,11 +38,12 @@ from ckcv_ray.core.threads import one_thread
 from ckcv_ray.data import named
 from ckcv_ray.data import task as data
 from ckcv_ray.data.named import Columns
-from ckcv_ray.learners.svm import SOLVERS
 from ckcv_ray.learners.svm.decision import UNDECIDED
 from ckcv_ray.learners.svm.kernels import complement, complement_of, gaussian, squared_distances
-from ckcv_ray.learners.svm.learner import GaussianSVM, signs
+from ckcv_ray.learners.svm.learner import GaussianSVM
+from ckcv_ray.learners.svm.problem import signs
 from ckcv_ray.learners.svm.scaling import fit_scaling
+from ckcv_ray.learners.svm.solvers import SOLVERS
 from ckcv_ray.study import Problem
 from jobs.paper.scatter import SetErrors, bounds_against_errors
 

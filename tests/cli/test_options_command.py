@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import typer
 from command import Command
 
 from ckcv_ray import InputError, Study
@@ -18,7 +17,7 @@ from ckcv_ray.cli import run as command_run
 from ckcv_ray.cli.study_options import PARTS as PARTS_SHOWN
 from ckcv_ray.cli.study_options import offered, study_of
 from ckcv_ray.core.options import Option, options
-from ckcv_ray.learners.svm import SOLVERS
+from ckcv_ray.learners.svm.solvers import SOLVERS
 from ckcv_ray.study import SLOTS, named_parts
 from ckcv_ray.study.parts import FIELDS
 
@@ -110,8 +109,7 @@ def studied(ckcv: Command, patients: Path, monkeypatch: pytest.MonkeyPatch) -> S
 @pytest.fixture(params=["run", "plan"])
 def parameters(request: pytest.FixtureRequest) -> dict[str, Any]:
     """The options of a command by name."""
-    group = typer.main.get_command(cli.app)
-    command = group.commands[request.param]  # type: ignore[attr-defined]
+    command = cli.load_command(request.param)
     return {p.name: p for p in command.params if p.param_type_name == "option"}
 
 

@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 from packaging.requirements import Requirement
-from typer.main import get_command
 from typer.testing import CliRunner
 
 from ckcv_ray.cli import main as cli
@@ -53,8 +52,9 @@ def test_every_command_is_passed_on_each_table_learner_and_backend() -> None:
 def test_the_options_of_each_command_are_known(words: tuple[str, ...]) -> None:
     name, *options = words
     if not name.startswith("-"):
-        command = get_command(cli.app).commands[name]  # type: ignore[attr-defined]
-        known = {option for parameter in command.params for option in parameter.opts} | {"--help"}
+        known = {option for parameter in cli.load_command(name).params for option in parameter.opts} | {
+            "--help"
+        }
         assert {option for option in options if option.startswith("--")} <= known
 
 

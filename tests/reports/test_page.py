@@ -300,12 +300,6 @@ def test_neighbouring_k_of_one_fate_are_drawn_together(finished: Path) -> None:
     assert [(s.first, s.last) for s in fold_spans(rows)] == [(11, 12), (13, 15), (16, 20)]
 
 
-def test_the_command_line_starts_without_matplotlib() -> None:
-    slow = {"matplotlib", "ckcv_ray.reports.figures"}
-    script = f"import sys, ckcv_ray.cli.main; assert not {slow} & set(sys.modules)"
-    subprocess.run([sys.executable, "-c", script], check=True)
-
-
 @pytest.fixture
 def browser() -> str:
     found = next((path for name in BROWSERS if (path := shutil.which(name))), None)

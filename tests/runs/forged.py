@@ -19,9 +19,8 @@ from ckcv_ray.learners.choice import ChosenModel
 from ckcv_ray.learners.encoded import EncodedModel
 from ckcv_ray.learners.ensemble import Ensemble, Member, Models, class_sizes, judge, make_member
 from ckcv_ray.learners.sklearn.model import FittedEstimator
-from ckcv_ray.learners.svm.learner import signs
 from ckcv_ray.learners.svm.model import SVMModel
-from ckcv_ray.learners.svm.problem import describe
+from ckcv_ray.learners.svm.problem import describe, signs
 from ckcv_ray.records.record import Failure, Records
 from ckcv_ray.runs.assess import assessed, replay_scores
 from ckcv_ray.runs.load import replay

@@ -15,7 +15,7 @@ from ckcv_ray.data import task as tasks
 from ckcv_ray.engine import batches, evaluate, forecast
 from ckcv_ray.engine.backend import SERIAL as ONE
 from ckcv_ray.engine.backend import SerialBackend
-from ckcv_ray.learners.svm import learner
+from ckcv_ray.learners.svm import trainer
 from ckcv_ray.runs import run as driver
 from ckcv_ray.runs.run import checked, run_job, run_work
 from ckcv_ray.study import Problem
@@ -48,7 +48,7 @@ def hashed(monkeypatch: pytest.MonkeyPatch) -> list[tuple]:
 @pytest.fixture
 def measured(monkeypatch: pytest.MonkeyPatch) -> list[tuple]:
     """The rows between which all distances are computed."""
-    return Counted(monkeypatch, learner, "squared_distances").calls
+    return Counted(monkeypatch, trainer, "squared_distances").calls
 
 
 @pytest.fixture

@@ -14,8 +14,7 @@ from ckcv_ray.data.files import from_matrix
 from ckcv_ray.errors import InputError
 from ckcv_ray.learners.base import STATUSES, Status
 from ckcv_ray.learners.ensemble import Ensemble, Member
-from ckcv_ray.learners.svm.learner import signs
-from ckcv_ray.learners.svm.problem import describe
+from ckcv_ray.learners.svm.problem import describe, signs
 from ckcv_ray.records.record import Records
 from ckcv_ray.runs.load import environment_changes
 from ckcv_ray.runs.run import run_job

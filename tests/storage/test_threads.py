@@ -5,6 +5,7 @@ import sys
 
 SCRIPT = """
 import os
+import scipy.linalg  # whose BLAS has threads of its own
 from ckcv_ray import Execution, Job, Study, load_run, read_task
 from ckcv_ray.runs.run import run_job
 from ckcv_ray.runs.verify import verify

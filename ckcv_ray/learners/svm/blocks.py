@@ -16,7 +16,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ckcv_ray.core.resampling import Index
-from ckcv_ray.learners.svm import ON_POINTS, SOLVERS, Fits
 from ckcv_ray.learners.svm.decision import count_errors
 from ckcv_ray.learners.svm.decomposition import BLOCK
 from ckcv_ray.learners.svm.kernels import (
@@ -33,8 +32,9 @@ from ckcv_ray.learners.svm.kernels import (
 )
 from ckcv_ray.learners.svm.memory import round_up, scratch
 from ckcv_ray.learners.svm.path import MOST_FREE
-from ckcv_ray.learners.svm.problem import EQUAL, Weights
+from ckcv_ray.learners.svm.problem import EQUAL, Fits, Weights
 from ckcv_ray.learners.svm.scaling import Scaling
+from ckcv_ray.learners.svm.solvers import ON_POINTS, SOLVERS
 
 DENSE_BYTES = 1 << 30
 

@@ -15,7 +15,6 @@ from typing import NamedTuple
 import numpy as np
 
 from ckcv_ray.data.schema import Index
-from ckcv_ray.learners.svm import ON_POINTS, SOLVERS, Fits
 from ckcv_ray.learners.svm.blocks import DENSE_BYTES, dense_bytes
 from ckcv_ray.learners.svm.kernels import (
     DOUBLES,
@@ -28,17 +27,9 @@ from ckcv_ray.learners.svm.kernels import (
     strip_rows,
 )
 from ckcv_ray.learners.svm.memory import round_up, scratch
-from ckcv_ray.learners.svm.problem import Vector, Weights
+from ckcv_ray.learners.svm.problem import Fits, Options, Vector, Weights
 from ckcv_ray.learners.svm.scaling import Scaling
-
-
-class Options(NamedTuple):
-    """What a solver needs besides rows, classes and gamma; see ``problem.PathSolver``."""
-
-    C_values: tuple[float, ...]
-    solver: str
-    tolerance: float
-    max_iter: int
+from ckcv_ray.learners.svm.solvers import ON_POINTS, SOLVERS
 
 
 class Strip(NamedTuple):

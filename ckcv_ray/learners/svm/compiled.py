@@ -7,8 +7,8 @@ import numpy as np
 from numba import float32, float64, int8, int32, int64, typeof, types
 
 from ckcv_ray.learners.svm import decision, factor, kernels, loop, newton, path, votes
-from ckcv_ray.learners.svm.machine_code import Signatures
 from ckcv_ray.learners.svm.problem import EQUAL, empty_fits
+from ckcv_ray.learners.svm.signatures import Signatures
 
 V, M, S, SM = float64[::1], float64[:, ::1], float32[::1], float32[:, ::1]
 N, NM, B, T = int64[::1], int64[:, ::1], int8[::1], int32[:, :, ::1]

@@ -41,11 +41,11 @@ def path_on_points(
     block: int = BLOCK,
     weights: Weights = EQUAL,
 ) -> Fits:
-    """Fit each C in turn, starting from the previous solution; see ``problem.PathSolverOnPoints``.
+    """Fit each C in turn, starting from the previous solution; see ``solvers.PathSolverOnPoints``.
 
     Args:
         X: training rows [n, d]; gamma: width of the kernel exp(-gamma * squared distance).
-        y, C_values, tolerance, max_iter: as for ``problem.PathSolver``.
+        y, C_values, tolerance, max_iter: as for ``solvers.PathSolver``.
         block: rows of a working set, at least 2.
         weights: of the two classes.
     """

@@ -7,47 +7,30 @@ With more classes there is a path for each pair of them (``one_against_one``).
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from ckcv_ray.core.measures import ZERO_ONE, GroupShares, Kind, Measure
+from ckcv_ray.core.measures import Kind
 from ckcv_ray.core.options import Option, check_options, option, thinned
-from ckcv_ray.data.schema import Index, Label, Rows
+from ckcv_ray.data.schema import Index, Label
 from ckcv_ray.data.task import Task
 from ckcv_ray.errors import InputError
-from ckcv_ray.learners.base import Checked, Setting
-from ckcv_ray.learners.class_weight import CLASS_WEIGHT, EQUALLY, of_task, weights_by_class
-from ckcv_ray.learners.ensemble import judge
-from ckcv_ray.learners.svm import SOLVERS, Fits, machine_code, model, pairwise
-from ckcv_ray.learners.svm.blocks import Dense, Points, block_bytes, prepare
-from ckcv_ray.learners.svm.class_blocks import Options
+from ckcv_ray.learners.base import Block, Checked, Setting
+from ckcv_ray.learners.class_weight import CLASS_WEIGHT, EQUALLY, of_task
 from ckcv_ray.learners.svm.class_weight import check_products, weights
-from ckcv_ray.learners.svm.kernels import squared_distances
-from ckcv_ray.learners.svm.model import SVMModel
-from ckcv_ray.learners.svm.one_against_one import ClassesBlock, prepare_block
-from ckcv_ray.learners.svm.optimality import check_model, check_pairs
-from ckcv_ray.learners.svm.pairwise import PairwiseSVM
-from ckcv_ray.learners.svm.problem import Weights
-from ckcv_ray.learners.svm.scaling import Scaling, fit_scaling
+from ckcv_ray.learners.svm.problem import Options, Weights
 from ckcv_ray.validation import MOST, check_choice, grid, integer, number
 
-SHARED_BYTES = 1 << 29
+if TYPE_CHECKING:
+    from ckcv_ray.learners.svm.model import SVMModel
+    from ckcv_ray.learners.svm.pairwise import PairwiseSVM
+    from ckcv_ray.learners.svm.trainer import Shared, Trainer
+
+SOLVERS = ("newton",)  # names in ``solvers``
 SCALES = ("standard", "none")
-Signs = NDArray[np.int8]
-
-
-class Shared(NamedTuple):
-    """What all workers share: X [n, d], y [n] (of two classes -1 and +1, of more their numbers), without
-    scaling and if they fit into ``SHARED_BYTES`` the squared distances [n, n], and the original labels.
-    """
-
-    X: Rows
-    y: NDArray[Any]
-    distances: Rows | None
-    classes: tuple[Label, ...]
 
 
 def _tolerance(name: str, value: Any) -> float:
@@ -180,27 +163,21 @@ class GaussianSVM:
         """Return the learner itself."""
         return self
 
-    def share(self, task: Task) -> Shared:
-        """Compute what all workers share."""
-        fits = self.scale == "none" and 8 * task.n**2 <= SHARED_BYTES
-        distances = np.ascontiguousarray(squared_distances(task.X, task.X)) if fits else None
-        y = signs(task) if task.n_classes == 2 else task.y
-        return Shared(task.X, y, distances, task.classes)
+    @property
+    def _trainer(self) -> "Trainer":
+        """What fits and checks; the compiled solver is imported with it."""
+        from ckcv_ray.learners.svm.trainer import Trainer
 
-    def prepare(self, shared: Shared, train: Index, score: Index) -> "Block | ClassesBlock":
-        """Prepare the distances of a split."""
-        scaling = fit_scaling(shared.X[train], self.scale)
-        if len(shared.classes) > 2:
-            return self._prepare_classes(shared, train, score, scaling)
-        kernel = prepare(shared.X, shared.distances, scaling, train, score)
-        y = shared.y[train].astype(np.float64)
-        return Block(self, shared, train, score, y, scaling, kernel, self.weights(shared.classes, y))
-
-    def _prepare_classes(self, shared: Shared, train: Index, score: Index, scaling: Scaling) -> ClassesBlock:
         options = Options(self.C, self.solver, self.tolerance, self.max_iter)
-        of_class = weights_by_class(self._class_weight, shared.classes, shared.y[train])
-        rows = shared.X, shared.y.astype(np.int32, copy=False), shared.distances, (train, score)
-        return prepare_block(*rows, self.gamma, options, scaling, of_class)
+        return Trainer(self.gamma, options, self.scale, self._class_weight)
+
+    def share(self, task: Task) -> "Shared":
+        """Compute what all workers share."""
+        return self._trainer.share(task)
+
+    def prepare(self, shared: "Shared", train: Index, score: Index) -> Block:
+        """Prepare the distances of a split."""
+        return self._trainer.prepare(shared, train, score)
 
     def weights(self, classes: tuple[Label, ...], y: NDArray[Any]) -> Weights:
         """Return the class weights for training rows with classes y, -1 or +1, given the original labels."""
@@ -212,20 +189,13 @@ class GaussianSVM:
 
     def memory(self, n_train: int, n_score: int, d: int) -> int:
         """Return the bytes of a split's block, solver included."""
-        return block_bytes(n_train, n_score, d, len(self.C))
+        return self._trainer.memory(n_train, n_score, d)
 
-    def check(self, model: SVMModel | PairwiseSVM, task: Task, train: Index, converged: bool) -> Checked:
+    def check(self, model: "SVMModel | PairwiseSVM", task: Task, train: Index, converged: bool) -> Checked:
         """Check the scaling, the dual variables and the KKT conditions of a model."""
-        scaling = fit_scaling(task.X[train], self.scale)
-        if isinstance(model, PairwiseSVM):
-            of_class = weights_by_class(self._class_weight, task.classes, task.y[train])
-            return check_pairs(model, task, train, scaling, self.tolerance, of_class, converged=converged)
-        y = signs(task)[train]
-        of_two = self.weights(task.classes, y)
-        rows = task.X[train], y, train
-        return check_model(model, *rows, scaling, self.tolerance, of_two, converged=converged)
+        return self._trainer.check(model, task, train, converged)
 
-    def setting_of(self, model: SVMModel | PairwiseSVM) -> Setting:
+    def setting_of(self, model: "SVMModel | PairwiseSVM") -> Setting:
         """Return C and gamma of a model."""
         return {"C": model.C, "gamma": model.gamma}
 
@@ -247,89 +217,23 @@ class GaussianSVM:
 
     def same(self, a: Any, b: Any) -> bool:
         """Return whether two models are equal in every bit."""
-        if isinstance(a, PairwiseSVM) or isinstance(b, PairwiseSVM):
-            return isinstance(a, PairwiseSVM) and isinstance(b, PairwiseSVM) and pairwise.same(a, b)
+        from ckcv_ray.learners.svm import model, pairwise
+
+        if isinstance(a, pairwise.PairwiseSVM) or isinstance(b, pairwise.PairwiseSVM):
+            return type(a) is type(b) and pairwise.same(a, b)
         return model.same(a, b)
 
     def load(self) -> None:
         """Load the compiled solver, compiling it first if necessary."""
-        machine_code.load()
+        self._trainer.load()
 
     def state(self) -> dict[str, str]:
         """Return a digest of what determines the machine code of the solver."""
-        return {"machine_code": machine_code.state()}
-
-
-class Block(NamedTuple):
-    """One prepared split: rows to train on and to score, labels, scaling, distances, and class weights."""
-
-    learner: GaussianSVM
-    shared: Shared
-    train: Index
-    score: Index
-    y: Rows
-    scaling: Scaling
-    kernel: Dense | Points
-    weights: Weights
-
-    def fit(self, path: int, length: int) -> "PathFits":
-        """Fit the first ``length`` costs at one gamma."""
-        learner, gamma = self.learner, self.learner.gamma[path]
-        solver = learner.solver, learner.tolerance, learner.max_iter, self.weights
-        return PathFits(self, gamma, self.kernel.fit(gamma, self.y, learner.C[:length], *solver))
-
-
-class PathFits(NamedTuple):
-    """The fits of one gamma at its first costs."""
-
-    block: Block
-    gamma: float
-    fits: Fits
-
-    @property
-    def status(self) -> NDArray[np.int8]:
-        """Position of each fit's status."""
-        return self.fits.status
-
-    @property
-    def n_iter(self) -> NDArray[np.int64]:
-        """Iterations of each fit."""
-        return self.fits.n_iter
-
-    def totals(self, measure: Measure) -> NDArray[np.int64]:
-        """Count errors by class, and by group, in compiled code; for other measures, evaluate the models."""
-        block = self.block
-        y = block.shared.y[block.score]
-        if measure is ZERO_ONE:
-            return block.kernel.errors(self.gamma, self.fits, y)
-        if isinstance(measure, GroupShares):
-            errors = block.kernel.errors_of(measure.parts, self.gamma, self.fits, y)
-            return measure.with_loss(errors.sum(axis=0), errors.sum(axis=2).T)
-        X, classes = block.shared.X[block.score], (y == 1).astype(np.int32)
-        models = map(self.model, range(len(self.fits.offset)))
-        return np.array([judge(model, X, classes, measure, 2) for model in models])
-
-    def model(self, step: int) -> SVMModel:
-        """Return the model at one cost."""
-        block, b = self.block, self.fits.b[step]
-        used = np.flatnonzero(b)
-        support = block.train[used]
-        return SVMModel(
-            C=block.learner.C[step],
-            gamma=self.gamma,
-            scaling=block.scaling,
-            support=support.astype(np.int64),
-            vectors=block.shared.X[support],
-            dual_coef=b[used],
-            offset=float(self.fits.offset[step]),
-        )
+        return self._trainer.state()
 
 
 def _tables(task: Task) -> Any:
     """Return the module with the table of the models of a task."""
+    from ckcv_ray.learners.svm import model, pairwise
+
     return model if task.n_classes == 2 else pairwise
-
-
-def signs(task: Task) -> Signs:
-    """Return the classes 0 and 1 of a task as -1 and +1."""
-    return np.where(task.y == 1, 1, -1).astype(np.int8)

@@ -39,6 +39,7 @@ from numba.core.sigutils import normalize_signature
 from numpy.typing import NDArray
 
 from ckcv_ray.errors import RunError
+from ckcv_ray.learners.svm.signatures import list_signatures
 
 FOLDER = Path(__file__).resolve().parent
 PACKAGE = FOLDER.parents[1]
@@ -58,10 +59,7 @@ from ckcv_ray.learners.svm.machine_code import compile_all
 out.write(compile_all())
 """
 
-Signatures = list[tuple[Any, tuple[Any, ...]]]  # functions, each with the types of its arguments
-
 _loading = Lock()
-_listings: list[Callable[[], Signatures]] = []
 
 
 class Code(NullCache):
@@ -102,11 +100,6 @@ def compiled(**options: Any) -> Callable[[Callable[..., Any]], Any]:
     return decorate
 
 
-def list_signatures(listing: Callable[[], Signatures]) -> None:
-    """Register the functions that ``listing`` returns for compiling and loading, callees first."""
-    _listings.append(listing)
-
-
 @cache
 def load() -> None:
     """Load every function into this process; the first time on a machine, compile them all (about 12 s).
@@ -119,7 +112,7 @@ def load() -> None:
     with _loading:
         code = _code()
         cpu_target.target_context.refresh()
-        for (function, types), reduced in zip(_listed(), pickle.loads(code), strict=True):
+        for (function, types), reduced in zip(list_signatures(), pickle.loads(code), strict=True):
             function._cache.reduced[types] = reduced
             function.compile(types)
 
@@ -144,7 +137,7 @@ def writable(array: NDArray[Any]) -> NDArray[Any]:
 
 def compile_all() -> bytes:
     """Compile every function in this process, which must not have loaded any; return a file's content."""
-    listed, Code.compiling = _listed(), True
+    listed, Code.compiling = list_signatures(), True
     for function, types in listed:
         function.compile(types)
     return sealed(dumps([function.overloads[types]._reduce() for function, types in listed]))
@@ -192,10 +185,6 @@ def opened(file: bytes) -> bytes | None:
     """Return the content of a file, or None if it does not match its digest."""
     content = file[DIGEST_BYTES:]
     return content if content and sealed(content) == file else None
-
-
-def _listed() -> Signatures:
-    return [pair for listing in _listings for pair in listing()]
 
 
 def _code() -> bytes:

@@ -17,9 +17,9 @@ from numpy.typing import NDArray
 
 from ckcv_ray.core.measures import Measure
 from ckcv_ray.data.schema import Classes, Index, Rows
-from ckcv_ray.learners.svm.class_blocks import Dense, Options, Points, prepare_classes
+from ckcv_ray.learners.svm.class_blocks import Dense, Points, prepare_classes
 from ckcv_ray.learners.svm.pairwise import PairwiseSVM
-from ckcv_ray.learners.svm.problem import Fits, Vector, Weights, constant, empty_fits
+from ckcv_ray.learners.svm.problem import Fits, Options, Vector, Weights, constant, empty_fits
 from ckcv_ray.learners.svm.scaling import Scaling
 from ckcv_ray.learners.svm.votes import Ballot, add_votes, pairs_of
 

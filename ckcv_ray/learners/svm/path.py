@@ -82,7 +82,7 @@ def path(
     max_iter: int,
     weights: Weights = EQUAL,
 ) -> Fits:
-    """Fit each C in turn, starting from the previous solution; see ``problem.PathSolver``."""
+    """Fit each C in turn, starting from the previous solution; see ``solvers.PathSolver``."""
     if (y == y[0]).all():
         return constant(y, len(C_values))
     M, y, n = Complement(writable(M.double), writable(M.single)), writable(y), len(y)

@@ -20,16 +20,17 @@ bounds how far either objective is from its optimum.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ckcv_ray.data.task import Task
 from ckcv_ray.learners.base import Status
-from ckcv_ray.learners.svm.kernels import Complement
 
 Matrix = NDArray[np.float64]
 Vector = NDArray[np.float64]
+Signs = NDArray[np.int8]
 
 AT_BOUND = 1e-12  # this close to a bound, relative to the distance of the two bounds, b is at it
 
@@ -54,6 +55,15 @@ class Weights(NamedTuple):
 
 
 EQUAL = Weights()
+
+
+class Options(NamedTuple):
+    """What a solver needs besides rows, classes and gamma; see ``solvers.PathSolver``."""
+
+    C_values: tuple[float, ...]
+    solver: str
+    tolerance: float
+    max_iter: int
 
 
 @dataclass(frozen=True)
@@ -114,47 +124,6 @@ class Fits(NamedTuple):
     def status(self) -> NDArray[np.int8]:
         """Position of each fit's status in ``Status``."""
         return np.logical_not(self.converged).view(np.int8)
-
-
-class PathSolver(Protocol):
-    """A solver: the fits of one training block for ascending C."""
-
-    def __call__(
-        self,
-        M: Complement,
-        y: Vector,
-        C_values: tuple[float, ...],
-        tolerance: float,
-        max_iter: int,
-        weights: Weights = EQUAL,
-    ) -> Fits:
-        """Solve for every C in turn.
-
-        Args:
-            M: 1 - K of the n training rows, symmetric, never written to. With sum b = 0, Kb = -Mb.
-            y: labels -1.0 or +1.0, shape (n,); a single class gives the constant classifier.
-            C_values: ascending, positive.
-            tolerance: largest KKT violation, in the solver's arithmetic, of a converged fit.
-            max_iter: iterations after which a fit is returned as it is, with status NOT_CONVERGED.
-            weights: of the two classes, positive.
-        """
-
-
-class PathSolverOnPoints(Protocol):
-    """A solver that never holds all of K, for training sets too large for ``PathSolver``."""
-
-    def __call__(
-        self,
-        X: Matrix,
-        gamma: float,
-        y: Vector,
-        C_values: tuple[float, ...],
-        tolerance: float,
-        max_iter: int,
-        *,
-        weights: Weights = EQUAL,
-    ) -> Fits:
-        """Solve for every C in turn, on the scaled rows X [n, d]; otherwise as ``PathSolver``."""
 
 
 def empty_fits(n_C: int, n: int) -> Fits:
@@ -224,3 +193,8 @@ def constant(y: Vector, n_C: int) -> Fits:
     fits.offset[:] = y[0]
     fits.converged[:] = True
     return fits
+
+
+def signs(task: Task) -> Signs:
+    """Return the classes 0 and 1 of a task as -1 and +1."""
+    return np.where(task.y == 1, 1, -1).astype(np.int8)

@@ -11,7 +11,8 @@ from ckcv_ray.core.schedule import Stage, Unit
 from ckcv_ray.engine import evaluate, ray_backend
 from ckcv_ray.errors import InputError
 from ckcv_ray.learners.svm import blocks, kernels
-from ckcv_ray.learners.svm.learner import GaussianSVM, signs
+from ckcv_ray.learners.svm.learner import GaussianSVM
+from ckcv_ray.learners.svm.problem import signs
 from ckcv_ray.learners.svm.scaling import identity
 from ckcv_ray.runs.run import Job, run_job
 from ckcv_ray.study import Execution, Problem, Study

@@ -20,12 +20,12 @@ from ckcv_ray.data.task import read_task
 from ckcv_ray.errors import InputError
 from ckcv_ray.learners.base import Status
 from ckcv_ray.learners.class_weight import of_task
-from ckcv_ray.learners.svm import ON_POINTS, SOLVERS
 from ckcv_ray.learners.svm.class_weight import weights
 from ckcv_ray.learners.svm.decomposition import path_on_points
 from ckcv_ray.learners.svm.kernels import complement, complement_of, gaussian, squared_distances
-from ckcv_ray.learners.svm.learner import GaussianSVM, signs
-from ckcv_ray.learners.svm.problem import EQUAL, Weights, describe
+from ckcv_ray.learners.svm.learner import GaussianSVM
+from ckcv_ray.learners.svm.problem import EQUAL, Weights, describe, signs
+from ckcv_ray.learners.svm.solvers import ON_POINTS, SOLVERS
 from ckcv_ray.runs.run import run_job
 from ckcv_ray.runs.verify import verify
 from ckcv_ray.study import Execution, Problem, read_toml

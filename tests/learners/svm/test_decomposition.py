@@ -3,10 +3,11 @@
 import numpy as np
 import pytest
 
-from ckcv_ray.learners.svm import ON_POINTS, SOLVERS, Status
+from ckcv_ray.learners.base import Status
 from ckcv_ray.learners.svm.decomposition import path_on_points, working_set
 from ckcv_ray.learners.svm.kernels import complement, complement_of, gaussian, squared_distances
 from ckcv_ray.learners.svm.problem import describe
+from ckcv_ray.learners.svm.solvers import ON_POINTS, SOLVERS
 from jobs.benchmarks import libsvm
 
 GRID = (0.01, 0.1, 1.0, 10.0, 100.0)

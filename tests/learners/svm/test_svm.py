@@ -12,10 +12,10 @@ from scipy.optimize import minimize
 from sklearn.svm import SVC
 
 from ckcv_ray.learners.base import STATUSES, Status
-from ckcv_ray.learners.svm import SOLVERS, Solution
 from ckcv_ray.learners.svm.kernels import complement, complement_of, gaussian, squared_distances
 from ckcv_ray.learners.svm.learner import GaussianSVM
-from ckcv_ray.learners.svm.problem import describe
+from ckcv_ray.learners.svm.problem import Solution, describe
+from ckcv_ray.learners.svm.solvers import SOLVERS
 from jobs.benchmarks import libsvm
 
 TOLERANCE = 1e-3
