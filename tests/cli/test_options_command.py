@@ -17,7 +17,7 @@ from ckcv_ray.cli import run as command_run
 from ckcv_ray.cli.study_options import PARTS as PARTS_SHOWN
 from ckcv_ray.cli.study_options import offered, study_of
 from ckcv_ray.core.options import Option, options
-from ckcv_ray.learners.svm.solvers import SOLVERS
+from ckcv_ray.learners.svm import learner as svm
 from ckcv_ray.study import SLOTS, named_parts
 from ckcv_ray.study.parts import FIELDS
 
@@ -88,7 +88,7 @@ Studied = Callable[..., Study]
 @pytest.fixture
 def studied(ckcv: Command, patients: Path, monkeypatch: pytest.MonkeyPatch) -> Studied:
     """The study that words of the command line make; here there is a second solver to choose."""
-    monkeypatch.setitem(SOLVERS, "another", SOLVERS["newton"])
+    monkeypatch.setattr(svm, "SOLVER_NAMES", ("newton", "another"))
 
     def call(*words: object) -> Study:
         seen: list[Study] = []

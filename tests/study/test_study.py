@@ -20,7 +20,7 @@ from ckcv_ray.core.options import options
 from ckcv_ray.core.resampling import Complete, Outer, Rotation
 from ckcv_ray.errors import CKCVError, InputError
 from ckcv_ray.learners import LEARNERS, register
-from ckcv_ray.learners.svm import SOLVERS
+from ckcv_ray.learners.svm import learner as svm
 from ckcv_ray.learners.svm.learner import GaussianSVM
 from ckcv_ray.study import SLOTS, Execution, Holdout, Nested, Occam, Study, named_parts, read_toml, run_id
 from ckcv_ray.validation import parse_grid
@@ -100,7 +100,7 @@ class AnotherBound(MeanBound):
 @pytest.fixture
 def other_parts(monkeypatch):
     """Where there is one part today, or one solver, a second one is known here."""
-    monkeypatch.setitem(SOLVERS, "another", SOLVERS["newton"])
+    monkeypatch.setattr(svm, "SOLVER_NAMES", ("newton", "another"))
     monkeypatch.setitem(LEARNERS, "another", AnotherSVM)
     monkeypatch.setitem(SLOTS["criterion"], "another", AnotherBound)
     for certification in SLOTS["certify"].values():

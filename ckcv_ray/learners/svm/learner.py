@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from ckcv_ray.learners.svm.pairwise import PairwiseSVM
     from ckcv_ray.learners.svm.trainer import Shared, Trainer
 
-SOLVERS = ("newton",)  # names in ``solvers``
+SOLVER_NAMES = ("newton",)  # names in ``solvers``
 SCALES = ("standard", "none")
 
 
@@ -95,7 +95,7 @@ class GaussianSVM:
     solver: str = option(
         "newton",
         Option(
-            lambda name, value: check_choice(name, value, SOLVERS),
+            lambda name, value: check_choice(name, value, SOLVER_NAMES),
             "Solver of the SVM: newton is the only one.",
             shown="newton",
             hidden=True,
