@@ -25,14 +25,12 @@ from ckcv_ray.learners import Choice
 from ckcv_ray.learners.sklearn import AnyEstimator, trust
 from ckcv_ray.learners.svm.learner import GaussianSVM
 from ckcv_ray.reports import report
-from ckcv_ray.runs.assess import assess, evaluate, load_scores
 from ckcv_ray.runs.assessed import Assessed
-from ckcv_ray.runs.load import load_run
+from ckcv_ray.runs.load import load_run, load_scores
 from ckcv_ray.runs.result import Result
-from ckcv_ray.runs.run import Job, run, run_many
+from ckcv_ray.runs.run import Job, assess, evaluate, run, run_many
 from ckcv_ray.runs.verify import Verification, verify
 from ckcv_ray.study import Execution, Holdout, Nested, Occam, Study
-from ckcv_ray.study.procedure import Procedure
 from ckcv_ray.version import VERSION
 
 
@@ -72,7 +70,6 @@ __all__ = [
     "NestedSplits",
     "Occam",
     "Plan",
-    "Procedure",
     "Progress",
     "RepeatedKFold",
     "Result",

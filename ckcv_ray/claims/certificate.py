@@ -319,7 +319,7 @@ def certify(
     delta = problem.study.delta
     certificate = Certificate(
         run_id=problem.run_id,
-        certification=problem.study.certification.name,
+        certification=problem.study.certify,
         provisional=provisional,
         criterion=criterion.name,
         setting=dict(winner.setting),
