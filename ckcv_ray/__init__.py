@@ -25,14 +25,12 @@ _NAMES = {  # by module; below once more for type checkers, and tests/test_publi
     "learners.sklearn": "AnyEstimator trust",
     "learners.svm.learner": "GaussianSVM",
     "reports": "report",
-    "runs.assess": "assess evaluate load_scores",
     "runs.assessed": "Assessed",
-    "runs.load": "load_run",
+    "runs.load": "load_run load_scores",
     "runs.result": "Result",
-    "runs.run": "Job run run_many",
+    "runs.run": "Job assess evaluate run run_many",
     "runs.verify": "Verification verify",
     "study": "Execution Holdout Nested Occam Study",
-    "study.procedure": "Procedure",
 }
 _MODULES = {name: f"{__name__}.{module}" for module, names in _NAMES.items() for name in names.split()}
 __version__ = VERSION
@@ -72,13 +70,13 @@ if TYPE_CHECKING:
     from ckcv_ray.learners.sklearn import trust as trust
     from ckcv_ray.learners.svm.learner import GaussianSVM as GaussianSVM
     from ckcv_ray.reports import report as report
-    from ckcv_ray.runs.assess import assess as assess
-    from ckcv_ray.runs.assess import evaluate as evaluate
-    from ckcv_ray.runs.assess import load_scores as load_scores
     from ckcv_ray.runs.assessed import Assessed as Assessed
     from ckcv_ray.runs.load import load_run as load_run
+    from ckcv_ray.runs.load import load_scores as load_scores
     from ckcv_ray.runs.result import Result as Result
     from ckcv_ray.runs.run import Job as Job
+    from ckcv_ray.runs.run import assess as assess
+    from ckcv_ray.runs.run import evaluate as evaluate
     from ckcv_ray.runs.run import run as run
     from ckcv_ray.runs.run import run_many as run_many
     from ckcv_ray.runs.verify import Verification as Verification
@@ -88,7 +86,6 @@ if TYPE_CHECKING:
     from ckcv_ray.study import Nested as Nested
     from ckcv_ray.study import Occam as Occam
     from ckcv_ray.study import Study as Study
-    from ckcv_ray.study.procedure import Procedure as Procedure
 
 else:  # what type checkers would take to be every name, or none
     __all__ = sorted(["__version__", *_MODULES])

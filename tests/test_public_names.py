@@ -94,7 +94,7 @@ for part in parts:
     scores = ckcv_ray.evaluate(*columns, execution=serial, resampling=part, learner="tree")
     assert isinstance(scores, ckcv_ray.Assessed) and scores.complete
 inner = ckcv_ray.NestedSplits(ckcv_ray.KFold(3), ckcv_ray.SingleSplit(0.5))
-procedure = ckcv_ray.Procedure.of(inner, "accuracy", select_by="accuracy", learner="tree")
+procedure = ckcv_ray.Study.without_certification(inner, "accuracy", select_by="accuracy", learner="tree")
 scores = ckcv_ray.assess(procedure, task, "scores", serial)
 assert ckcv_ray.load_scores("scores").to_json()["entries"] == scores.to_json()["entries"]
 

@@ -59,7 +59,7 @@ def certify(
     without = _prove_without_copies(problem, candidate.k, models, claims, repeats)
     groups = _count_groups(problem, models.best)
     certificate = Certificate(
-        origin=Origin(problem.run_id, problem.study.certification.name, digests),
+        origin=Origin(problem.run_id, problem.study.certify, digests),
         winner=_describe_winner(problem, candidate, l_ms, models.best, provisional),
         sample=_describe_sample(problem, repeats.rows, groups),
         counts=_count_models(problem, candidate.k, models, groups),

@@ -123,7 +123,7 @@ def _requirement(problem: Problem, quantity: Quantity) -> Requirement:
         of, rows = problem.outer.sizes[0].n_select, typical_units(problem, quantity)
     share = of / problem.all_rows.n * of_class  # of all rows: there, and of this class
     needed = tuple(_compute_needed(at_least, quantity.delta, share, held is not None) for at_least in WANTED)
-    name = problem.study.certification.name
+    name = problem.study.certify
     return Requirement(quantity.name, quantity.label, quantity.delta, rows, of, name, needed)
 
 

@@ -16,15 +16,14 @@ from ckcv_ray.cli.study_options import procedure_of
 from ckcv_ray.cli.supervise import require_supervision
 from ckcv_ray.data.task import Task
 from ckcv_ray.errors import counted
-from ckcv_ray.runs.assess import assess
 from ckcv_ray.runs.assessed import Assessed
-from ckcv_ray.study import Execution
-from ckcv_ray.study.procedure import Procedure
+from ckcv_ray.runs.run import assess
+from ckcv_ray.study import Execution, Study
 
 
-@with_options(execution=execution_of, procedure=procedure_of, chosen=columns_of)
+@with_options(execution=execution_of, study=procedure_of, chosen=columns_of)
 def evaluate(
-    procedure: Procedure,
+    study: Study,
     chosen: Chosen,
     execution: Execution,
     out: Annotated[
@@ -53,9 +52,9 @@ def evaluate(
         ckcv evaluate houses.csv --target price --learner ridge --measure rmse,r2 --out runs/prices
     """
     folder = Path(out)
-    require_supervision(procedure.learner, execution.fit_timeout)
-    task = chosen.task(procedure.predicts_numbers)
-    result = _evaluated(procedure, task, execution, folder, retry_failed)
+    require_supervision(study.learner, execution.fit_timeout)
+    task = chosen.task(study.predicts_numbers)
+    result = _evaluated(study, task, execution, folder, retry_failed)
     show(result.to_json(), result.summary(), as_json)
     for name in result.execution.get("damaged", ()):
         say(f"{name} was damaged or missing: its contents were recomputed")
@@ -70,10 +69,8 @@ def evaluate(
         raise typer.Exit(3)
 
 
-def _evaluated(
-    procedure: Procedure, task: Task, execution: Execution, folder: Path, retry_failed: bool
-) -> Assessed:
+def _evaluated(study: Study, task: Task, execution: Execution, folder: Path, retry_failed: bool) -> Assessed:
     say_environment(folder)
     say_columns(task)
     with saving(folder) as signals, signals, Display(console) as display:
-        return assess(procedure, task, folder, execution, display, signals.stop, retry_failed)
+        return assess(study, task, folder, execution, display, signals.stop, retry_failed)

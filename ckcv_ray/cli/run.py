@@ -25,13 +25,11 @@ from ckcv_ray.engine.forecast import WORKERS as PLANNED
 from ckcv_ray.engine.forecast import Estimate, estimate, plan_problem, wall_seconds
 from ckcv_ray.engine.race import RaceQueue
 from ckcv_ray.errors import counted, plain
-from ckcv_ray.runs.assess import load_scores, replay_scores
-from ckcv_ray.runs.load import load_run, reopen, replay
+from ckcv_ray.runs.load import load_run, load_scores, reopen, replay, replay_scores
 from ckcv_ray.runs.result import Result
 from ckcv_ray.runs.run import Job, Work, checked, compute, found
 from ckcv_ray.storage.folder import RunFolder
-from ckcv_ray.study import Execution, Problem, Study
-from ckcv_ray.study.procedure import Procedure
+from ckcv_ray.study import SCORED, Execution, Problem, Study
 
 HOUR = 3600.0
 MOST_CLAIMS = 6
@@ -188,7 +186,7 @@ def status(folder: Folder, as_json: JsonFlag = False) -> None:
     run_folder = RunFolder(folder)
     if run_folder.starting:
         return show(STARTING, "a run is starting: nothing has been computed yet", as_json)
-    if isinstance(run_folder.require().study, Procedure):
+    if run_folder.require().study.kind == SCORED:
         return _show_scores(run_folder, as_json)
     if run_folder.finished:
         result = load_run(folder)
@@ -202,7 +200,8 @@ def _show_scores(folder: RunFolder, as_json: bool) -> None:
     if folder.finished:
         result = load_scores(folder.files.root)
         return show(result.to_json(), result.summary(), as_json)
-    at, problem = replay_scores(folder.files.root).progress(), folder.assessment()
+    queue = replay_scores(folder.files.root)
+    at, problem = queue.progress(), queue.problem
     counts = {"planned": at.planned, "computed": at.computed, "failed": at.failed}
     content = {"run_id": problem.run_id, "state": "unfinished", "evaluations": counts}
     text = (

@@ -1,4 +1,4 @@
-"""Options of a study and of a procedure, from the fields of their parts (``core.options``)."""
+"""Options of studies, with a certification and without, from the fields of their parts (``core.options``)."""
 
 from collections.abc import Iterable, Iterator
 from inspect import Parameter, signature
@@ -15,8 +15,7 @@ from ckcv_ray.core.options import Option, options
 from ckcv_ray.core.scores import SCORE_NAMES
 from ckcv_ray.errors import plain
 from ckcv_ray.learners import AnyEstimator, register_installed
-from ckcv_ray.study import SLOTS, Study, named_parts, read_toml
-from ckcv_ray.study.procedure import Procedure
+from ckcv_ray.study import SLOTS, Study, named_parts, read_toml, study_options
 
 NUMBERS = {Kind.REGRESSION}
 PARTS = {
@@ -89,14 +88,14 @@ def procedure_of(
     ] = False,
     seed: Annotated[int, typer.Option(help="Seed of the splits.", rich_help_panel="Procedure")] = 0,
     **learner: Any,
-) -> Procedure:
-    """Make a procedure of cross validation from options.
+) -> Study:
+    """Make a study without a certification from options.
 
     Raises:
         InputError: an option is unknown or out of its range.
     """
     given = {name: value for name, value in learner.items() if value is not None}
-    return Procedure.of(resampling, measure, select_by, select, seed, stratify, **given)
+    return Study.without_certification(resampling, measure, select_by, select, seed, stratify, **given)
 
 
 def offered(slot: str, numbers: bool = False) -> dict[str, Any]:
@@ -120,7 +119,7 @@ def _parameters(slots: Iterable[str], own: Iterable[str], numbers: bool = False)
             yield _parameter(slot, str, option(text.format(names), next(iter(choices)), panel))
     parts = [part for slot in slots for part in offered(slot, numbers).values()]
     declared = [one for part in parts for one in options(part).items()]
-    declared += [(name, one) for name, one in options(Study).items() if name in own]
+    declared += [(name, one) for name, one in study_options().items() if name in own]
     first: dict[str, Any] = {}
     for name, one in declared:  # several learners may have an option
         first.setdefault(name, one)
@@ -130,7 +129,7 @@ def _parameters(slots: Iterable[str], own: Iterable[str], numbers: bool = False)
 
 def _study_parameters() -> Iterator[Parameter]:
     """Generate a parameter for each choice of a part, and for each option of the parts and of a study."""
-    yield from _parameters(SLOTS, options(Study))
+    yield from _parameters(SLOTS, study_options())
     text = "TOML file with study options; those on the command line take precedence."
     yield _parameter("study", Path, option(text, None, "Study"))
 

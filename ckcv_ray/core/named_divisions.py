@@ -2,18 +2,18 @@
 
 import hashlib
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from ckcv_ray.core.divisions import DIVISIONS, NOTHING, Division, Draws, KFold, SingleSplit, Units
 from ckcv_ray.core.options import Option, option, options
 from ckcv_ray.core.resampling import Index, Split
 from ckcv_ray.errors import InputError
-from ckcv_ray.validation import check_choice, expect
+from ckcv_ray.validation import as_array, check_choice, expect, quoted
 
 MOST_NESTED = 10_000
 
@@ -179,6 +179,46 @@ def read_division(content: Any) -> Division:
         **{n: read_division(v) if isinstance(v, Mapping) else v for n, v in given.items()}
     )
     return division
+
+
+def stratified(division: Division) -> Division:
+    """Return a division that gives each part the same share of every class.
+
+    Raises:
+        InputError: there is no such form of it.
+    """
+    if isinstance(division, NestedSplits):
+        return NestedSplits(stratified(division.outer), stratified(division.inner))
+    if "stratify" not in options(division):
+        able = [name for name, one in DIVISIONS.items() if "stratify" in options(one)]
+        raise InputError(f"stratify is for {', '.join(able)}, not {division.name}: leave it out")
+    return replace(division, stratify=True)  # type: ignore[type-var]
+
+
+def take_splits(resampling: Any, X: Any, y: ArrayLike, groups: ArrayLike | None) -> Splits | None:
+    """Return the splits of a splitter, or of pairs of rows; None if the resampling is neither.
+
+    Raises:
+        InputError: the splitter raises, or gives something else than pairs of rows.
+    """
+    if resampling is None or isinstance(resampling, str | Division):
+        return None
+    splits = hasattr(resampling, "split") and not isinstance(resampling, type)
+    if isinstance(resampling, type) or not (splits or isinstance(resampling, Iterable)):
+        raise InputError(
+            f"resampling={quoted(resampling)}: expected text such as 'kfold:10', a splitter such as "
+            "KFold(10), or a list of pairs: the rows to fit and the rows to score"
+        )
+    try:
+        pairs = list(resampling.split(X, y, groups) if splits else resampling)
+    except Exception as error:  # of any kind: it is code of the user's
+        raise InputError(f"the splitter raised {type(error).__name__}: {error}") from error
+    for number, pair in enumerate(pairs):
+        if not (isinstance(pair, tuple | list) and len(pair) == 2 and all(map(np.ndim, pair))):
+            raise InputError(
+                f"split {number} is {quoted(pair)}: expected the rows to fit and the rows to score"
+            )
+    return Splits.of(pairs, len(as_array("y", y)))
 
 
 def _rows(part: Any, n: int) -> Index:

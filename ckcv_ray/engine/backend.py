@@ -17,7 +17,6 @@ from ckcv_ray.core.threads import one_thread
 from ckcv_ray.engine.batches import Batch
 from ckcv_ray.engine.evaluate import Inputs, evaluate
 from ckcv_ray.engine.progress import Listener
-from ckcv_ray.engine.race import RaceQueue
 from ckcv_ray.engine.recorder import Recorder, make_recorder
 from ckcv_ray.errors import InputError
 from ckcv_ray.records.record import Outcome
@@ -27,7 +26,7 @@ from ckcv_ray.study import Execution, Problem
 SERIAL_SECONDS = 20.0
 RAY = "ray[default]>=2.56,<3"  # what to install
 
-MakeRecorder = Callable[[Problem, FolderPath | None], Recorder[RaceQueue]]
+MakeRecorder = Callable[[Problem, FolderPath | None], Recorder[Any]]
 
 
 class Backend(Protocol):

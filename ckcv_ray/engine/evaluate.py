@@ -27,9 +27,7 @@ from ckcv_ray.learners.ensemble import Member, class_sizes, judge, make_member
 from ckcv_ray.learners.foreign import EndedError, contain, describe_end, end_forked_child
 from ckcv_ray.learners.watch import supervised, watch_fit
 from ckcv_ray.records.record import Failure, Outcome, Records, record_type
-from ckcv_ray.study import Problem
-from ckcv_ray.study.assessment import Assessment
-from ckcv_ray.study.problem import listed
+from ckcv_ray.study import Problem, listed
 
 INTERPRETER_BYTES = 300 << 20
 UNWATCHED = nullcontext()
@@ -46,7 +44,7 @@ class Inputs(NamedTuple):
         fit_timeout: seconds that one fit may take; the process of a longer one ends. None for any time.
     """
 
-    problem: Problem | Assessment
+    problem: Problem
     shared: Any
     fit_timeout: float | None = None
 
@@ -73,12 +71,12 @@ class Prepared(NamedTuple):
     measure: Measure
 
 
-def share(problem: Problem | Assessment) -> Inputs:
+def share(problem: Problem) -> Inputs:
     """Make the inputs of the workers: only the learning rows, not those held out."""
     return Inputs(problem.for_workers(), problem.learner.share(problem.task))
 
 
-def memory(problem: Problem | Assessment) -> int:
+def memory(problem: Problem) -> int:
     """Return the bytes a worker needs besides the inputs: for the interpreter and the largest split."""
     d = problem.task.X.shape[1]
     units = [(s.n_train, s.n_select) for s in problem.sizes]

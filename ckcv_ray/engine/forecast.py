@@ -18,11 +18,12 @@ from ckcv_ray.core.schedule import Stage, Unit
 from ckcv_ray.data.task import Task
 from ckcv_ray.engine.batches import Rates, batch_seconds
 from ckcv_ray.engine.evaluate import Inputs, evaluate, memory, share, warm_up
-from ckcv_ray.engine.race import RaceQueue, describe_failures
+from ckcv_ray.engine.queue import Queue
+from ckcv_ray.engine.queues import make_queue
+from ckcv_ray.engine.race import describe_failures
 from ckcv_ray.errors import RunError
 from ckcv_ray.records.record import Outcome
-from ckcv_ray.study import Problem, Study
-from ckcv_ray.study.learned import Costs
+from ckcv_ray.study import CERTIFIED, Costs, Problem, Study, check_kind
 from ckcv_ray.validation import MOST, integer, sequence
 
 TRIAL_SECONDS = 2.0
@@ -79,26 +80,28 @@ class Plan:
 
 
 def estimate(problem: Problem) -> Estimate:
-    """Run the selection for about two seconds, and forecast the rest from its measurements.
+    """Compute for about two seconds, and forecast the rest from what they measure.
 
     The first split is evaluated path by path, so that even on many rows the trial can end after any path; but
-    it tries a path of every learner.
+    that of a race tries a path of every learner.
     """
-    inputs, queue = share(problem), RaceQueue(problem)
+    inputs, queue = share(problem), make_queue(problem)
     warm_up(inputs)
     outcomes: list[Outcome] = []
     deadline, tried = monotonic() + TRIAL_SECONDS, set[int]()
+    to_try = 0 if problem.scores else len(problem.learners)
     for unit in _units(queue):
         outcomes.append(evaluate([unit], inputs))
         queue.add(outcomes[-1])
         tried.update(problem.learner_of_paths[[path for path, _ in unit.paths]].tolist())
-        if monotonic() > deadline and len(tried) == len(problem.learners):
+        if monotonic() > deadline and len(tried) >= to_try:
             break
-    rates = queue.rates
-    left, done = queue.forecast() + _seconds_of_refits(problem, rates), _merged(outcomes)
-    inner = problem.outer_splits * problem.inner_share
-    seconds = left + inner * (done.seconds + left)  # inner runs start from scratch
-    return Estimate(seconds, rates, done, inputs)
+    left, done = queue.expect_left(), _merged(outcomes)
+    if not problem.scores:
+        left += _seconds_of_refits(problem, queue.rates)
+        inner = problem.outer_splits * problem.inner_share
+        left += inner * (done.seconds + left)  # inner runs start from scratch
+    return Estimate(left, queue.rates, done, inputs)
 
 
 def plan(
@@ -122,6 +125,7 @@ def plan(
     counts = [
         integer("workers", count, least=1, most=MOST) for count in sequence("workers", workers, least=1)
     ]
+    check_kind(study, CERTIFIED)
     return plan_problem(Problem.of(study, Task.of(X, y, groups=groups)), counts)
 
 
@@ -198,8 +202,8 @@ def _seconds_of_refits(problem: Problem, rates: Rates) -> float:
     return seconds
 
 
-def _units(queue: RaceQueue) -> Iterator[Unit]:
-    """Generate units of the selection, the first of them path by path."""
+def _units(queue: Queue) -> Iterator[Unit]:
+    """Generate units up to the refits, the first of them path by path."""
     first = True
     while (batch := queue.plan(1)).units and batch.units[0].stage is Stage.SELECT:
         for unit in batch.units:

@@ -7,6 +7,7 @@ splits. Without a selection there are only the latter, at every setting.
 from collections.abc import Iterator
 from functools import cached_property
 from math import inf
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,26 +19,43 @@ from ckcv_ray.engine.progress import Progress
 from ckcv_ray.engine.queue import ListQueue
 from ckcv_ray.records.ledger import Ledger
 from ckcv_ray.records.record import Failure, Outcome, Records
-from ckcv_ray.study.assessment import INNER, OUTER, Assessment
+from ckcv_ray.study.problem import INNER, OUTER, Problem
 
 FEW_SPLITS = 16  # up to which the paths of a split are separate units
 Values = NDArray[np.float64]
 Positions = NDArray[np.intp]
 
 
+class Scores(NamedTuple):
+    """What a study without a certification computes.
+
+    Attributes:
+        totals: totals on the outer splits, (n_splits, n_paths, n_steps, n_totals), nan where there are none.
+        known: whether there are, (n_splits, n_paths, n_steps).
+        chosen: the path and step selected for each split and learner, (n_splits, n_learners, 2); None
+            without a selection.
+        failures: what failed, and was not computed later.
+    """
+
+    totals: Values
+    known: NDArray[np.bool_]
+    chosen: Positions | None
+    failures: tuple[Failure, ...]
+
+
 class FullQueue(ListQueue):
-    """Records of an assessment, in memory, and what is left to compute.
+    """Records of a study without a certification, and what is left to compute.
 
     Args:
-        problem: the assessment.
+        problem: the problem to solve.
 
     Attributes:
         ledger: the records.
     """
 
-    problem: Assessment
+    problem: Problem
 
-    def __init__(self, problem: Assessment) -> None:
+    def __init__(self, problem: Problem) -> None:
         super().__init__(problem)
         self.ledger = Ledger(problem)
         self._failures: dict[tuple[int, int, int], Failure] = {}
@@ -86,6 +104,12 @@ class FullQueue(ListQueue):
         spent = float(self.rates.seconds.sum())
         return Progress(*counts, spent, self.expect_left(), None, self.workers)
 
+    def scores(self) -> Scores:
+        """Return the scores, once all are known or failed."""
+        known = ~np.isnan(self.statuses(OUTER))
+        chosen = self.chosen if self._selects else None
+        return Scores(self.totals(OUTER), known, chosen, tuple(self.failures()))
+
     def statuses(self, size: int) -> Values:
         """Return the status of each evaluation, (n_splits, n_paths, n_steps); nan where there is none."""
         return self.ledger.values(size)[..., -1]
@@ -105,7 +129,7 @@ class FullQueue(ListQueue):
         position = names.index(problem.study.select_by or names[0])
         column = sum(problem.widths[:position])
         losses = problem.scores[position].loss * self.totals(INNER)[..., column]
-        each = problem.study.select == "each"
+        each = problem.study.selects_each
         return chosen_positions(losses, problem.starts, problem.learner_of_paths, each)
 
     def _begin(self, phase: int) -> None:

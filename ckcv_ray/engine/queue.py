@@ -14,7 +14,7 @@ from ckcv_ray.core.schedule import Stage, Unit
 from ckcv_ray.engine.batches import Batch, Rates, Waiting, batch_seconds, fill
 from ckcv_ray.engine.progress import Progress
 from ckcv_ray.records.record import Outcome, Records
-from ckcv_ray.study.learned import Costs, Learned
+from ckcv_ray.study import Costs, Problem
 
 
 class Queue(ABC):
@@ -29,7 +29,7 @@ class Queue(ABC):
         workers: those among which the work is divided.
     """
 
-    def __init__(self, problem: Learned) -> None:
+    def __init__(self, problem: Problem) -> None:
         self.problem = problem
         self.rates = Rates(len(problem.learners))
         self.fits = 0
@@ -47,6 +47,10 @@ class Queue(ABC):
     @abstractmethod
     def take(self, outcome: Outcome) -> Records:
         """Take what came back, in any order and any number of times; return the records that are new."""
+
+    @abstractmethod
+    def expect_left(self) -> float:
+        """Return the seconds of work expected to be left for one worker; inf if not yet known."""
 
     @abstractmethod
     def progress(self) -> Progress:
@@ -97,7 +101,7 @@ class ListQueue(Queue):
     what it has not begun after the least seconds of a batch.
     """
 
-    def __init__(self, problem: Learned, units: Iterable[Unit] = ()) -> None:
+    def __init__(self, problem: Problem, units: Iterable[Unit] = ()) -> None:
         super().__init__(problem)
         self.begin(units)
 

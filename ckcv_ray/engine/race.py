@@ -67,7 +67,7 @@ class RaceQueue(Queue):
         new = super().add(outcome)
         if self.decided() or monotonic() - self._forecast_at > FORECAST_SECONDS:
             self._forecast_at = monotonic()
-            self._left = self.forecast()
+            self._left = self.expect_left()
         return new
 
     def take(self, outcome: Outcome) -> Records:
@@ -87,8 +87,8 @@ class RaceQueue(Queue):
         self.selection.refresh()
         return records[new]
 
-    def forecast(self) -> float:
-        """Return the expected seconds of selection left for one worker; 0 once decided."""
+    def expect_left(self) -> float:
+        """Return the seconds of selection expected to be left for one worker; 0 once decided."""
         return 0.0 if self.decided() else self.rates.seconds_for(self.schedule.forecast())
 
     def decided(self) -> bool:

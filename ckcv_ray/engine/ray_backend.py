@@ -22,7 +22,7 @@ from ckcv_ray.engine.batches import Batch
 from ckcv_ray.engine.evaluate import Inputs, evaluate, failed, memory
 from ckcv_ray.engine.metrics import Metrics
 from ckcv_ray.engine.progress import Listener
-from ckcv_ray.engine.race import RaceQueue
+from ckcv_ray.engine.queues import make_queue
 from ckcv_ray.engine.recorder import Recorder
 from ckcv_ray.engine.retry import ATTEMPTS, replacements
 from ckcv_ray.errors import InputError, RunError
@@ -48,14 +48,14 @@ def _inputs_of(reference: Any) -> Inputs:
     return cast(Inputs, ray.get(reference))
 
 
-class RaceRecorder(Recorder[RaceQueue]):
-    """The recorder of a race, whose queue is made where the actor runs."""
+class RemoteRecorder(Recorder[Any]):
+    """A recorder whose queue is made where the actor runs."""
 
     def __init__(self, problem: Problem, out: FolderPath | None) -> None:
-        super().__init__(RaceQueue(problem), out)
+        super().__init__(make_queue(problem), out)
 
 
-_RecorderActor: Any = ray.remote(num_cpus=0)(RaceRecorder)
+_RecorderActor: Any = ray.remote(num_cpus=0)(RemoteRecorder)
 
 
 class Nodes:
@@ -172,12 +172,12 @@ class RayBackend:
         return outcome
 
 
-def remote_recorder(problem: Problem, out: FolderPath | None) -> Recorder[RaceQueue]:
+def remote_recorder(problem: Problem, out: FolderPath | None) -> Recorder[Any]:
     """Make a recorder that runs as an actor on the driver's node."""
     here = NodeAffinitySchedulingStrategy(ray.get_runtime_context().get_node_id(), soft=False)
     options = _RecorderActor.options(scheduling_strategy=here)
     given = ray.put(problem)
-    return cast(Recorder[RaceQueue], _Remote(lambda: options.remote(given, out)))
+    return cast(Recorder[Any], _Remote(lambda: options.remote(given, out)))
 
 
 class _Remote:

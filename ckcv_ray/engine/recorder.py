@@ -13,8 +13,9 @@ import pyarrow as pa
 from ckcv_ray.claims.certificate import Certificate
 from ckcv_ray.core.selection import Leader
 from ckcv_ray.engine.batches import Batch
-from ckcv_ray.engine.full import FullQueue
+from ckcv_ray.engine.full import FullQueue, Scores
 from ckcv_ray.engine.progress import Progress
+from ckcv_ray.engine.queues import make_queue
 from ckcv_ray.engine.race import RaceQueue
 from ckcv_ray.errors import StoreError
 from ckcv_ray.learners import register_instance
@@ -25,7 +26,6 @@ from ckcv_ray.storage.execution import Evaluations, Metadata
 from ckcv_ray.storage.folder import EXECUTION, FolderPath, RunFolder
 from ckcv_ray.storage.log import Log
 from ckcv_ray.study import Problem
-from ckcv_ray.study.assessment import Assessment
 
 FLUSH_SECONDS = 2.0
 FLUSH_SHARE = 0.01
@@ -71,7 +71,7 @@ class Recorder(Generic[RunQueue]):
     def __init__(self, queue: RunQueue, out: FolderPath | None = None) -> None:
         register_instance(queue.problem.learner)  # else an actor could not read the folder's study
         self.queue: RunQueue = queue
-        self.problem: Problem | Assessment = queue.problem
+        self.problem: Problem = queue.problem
         self.folder = RunFolder(out) if out is not None else None
         self._log = Log(self.folder.files, self.problem) if self.folder else None
         self._unsaved: list[tuple[Records, tuple[Failure, ...]]] = []
@@ -151,6 +151,17 @@ class Recorder(Generic[RunQueue]):
         self._concluded = True
         return Conclusion(self.queue.candidates(), self.metadata())
 
+    def scores(self: "Recorder[FullQueue]") -> tuple[Scores, Metadata] | None:
+        """Write all records, and return the scores with the cost of the run.
+
+        None if work is left, since a recorder died with unsaved records.
+        """
+        self.flush()
+        if not self.queue.complete():
+            return None
+        self._concluded = True
+        return self.queue.scores(), self.metadata()
+
     def records(self) -> Records:
         """Return the records of all evaluations."""
         return self.queue.ledger.records()
@@ -183,6 +194,14 @@ class Recorder(Generic[RunQueue]):
         """
         if self._concluded and self.folder is not None:
             self.folder.write_end(certificate, execution)
+        return self._concluded
+
+    def write_scores(self, table: pa.Table, summary: Mapping[str, Any], execution: Mapping[str, Any]) -> bool:
+        """Write scores, their summary, execution and manifest, which finishes the run; see ``write_end``."""
+        if self._concluded and self.folder is not None:
+            self._reopen()
+            self.folder.write_scores(self.problem.run_id, table, summary)
+            self.folder.write_manifest(execution)
         return self._concluded
 
     def metadata(self) -> Metadata:
@@ -245,6 +264,6 @@ class Recorder(Generic[RunQueue]):
         self._damaged = list(dict.fromkeys([*self._damaged, *parts]))
 
 
-def make_recorder(problem: Problem, out: FolderPath | None = None) -> Recorder[RaceQueue]:
-    """Make the recorder of a race."""
-    return Recorder(RaceQueue(problem), out)
+def make_recorder(problem: Problem, out: FolderPath | None = None) -> Recorder[Any]:
+    """Make a recorder with the queue of a problem's search."""
+    return Recorder(make_queue(problem), out)

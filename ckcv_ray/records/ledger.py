@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from ckcv_ray.errors import RunError
 from ckcv_ray.learners.base import STATUSES, Status
 from ckcv_ray.records.record import Failure, Records, record_type
-from ckcv_ray.study.learned import Learned
+from ckcv_ray.study import Problem
 
 ABSENT = -1
 NOT_CONVERGED = STATUSES.index(Status.NOT_CONVERGED)
@@ -48,7 +48,7 @@ class Ledger:
         problem: the problem to solve.
     """
 
-    def __init__(self, problem: Learned) -> None:
+    def __init__(self, problem: Problem) -> None:
         self.n_splits = np.array([size.n_splits for size in problem.sizes])
         self.lengths = np.array(problem.learner.lengths)
         self.n_totals = problem.n_totals

@@ -2,11 +2,10 @@
 
 from os import PathLike
 
-from ckcv_ray.runs.assess import load_scores
-from ckcv_ray.runs.load import load_run
+from ckcv_ray.runs.load import load_run, load_scores
 from ckcv_ray.storage.folder import RunFolder
 from ckcv_ray.storage.pages import check_report, write_report
-from ckcv_ray.study.procedure import Procedure
+from ckcv_ray.study import SCORED
 
 
 def report(folder: str | PathLike[str], out: str | PathLike[str] | None = None) -> str:
@@ -26,7 +25,7 @@ def report(folder: str | PathLike[str], out: str | PathLike[str] | None = None) 
     run = RunFolder(folder)
     identity = run.require()
     check_report(run.files, out)
-    if isinstance(identity.study, Procedure):
+    if identity.study.kind == SCORED:
         scores = load_scores(folder)
         from ckcv_ray.reports.scores_page import scores_page
 

@@ -34,8 +34,7 @@ from ckcv_ray.runs.load import load_run, replay
 from ckcv_ray.runs.result import Result
 from ckcv_ray.runs.summary import ERROR_IS, baseline_is, class_shares, outcome_of_learner
 from ckcv_ray.storage.folder import RunFolder
-from ckcv_ray.study import Candidate
-from ckcv_ray.study.learned import Learned
+from ckcv_ray.study import Candidate, Problem
 
 MOST_NAMED = 5
 MOST_COLUMNS = 30  # of a confusion matrix; of more classes, as many mistakes are listed
@@ -329,7 +328,7 @@ def flat(values: Any, name: str = "") -> list[tuple[str, str]]:
     return [(name, ", ".join(map(str, values)) if isinstance(values, list) else str(values))]
 
 
-def failure_groups(failures: Sequence[Failure], problem: Learned) -> list[FailureGroup]:
+def failure_groups(failures: Sequence[Failure], problem: Problem) -> list[FailureGroup]:
     """Return the paths that failed, those with the same traceback together."""
     by_traceback: dict[str, list[FailedPath]] = {}
     for one in failures:

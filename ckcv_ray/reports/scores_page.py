@@ -9,10 +9,10 @@ from numpy.typing import NDArray
 from ckcv_ray.core.scores import Score
 from ckcv_ray.reports.page import failure_groups, flat, template
 from ckcv_ray.reports.score_figures import Curve, Strip, draw_curve, draw_curves, draw_strips
-from ckcv_ray.runs.assess import load_scores
 from ckcv_ray.runs.assessed import Assessed, Entry, rounded
+from ckcv_ray.runs.load import load_scores
 from ckcv_ray.storage.folder import RunFolder
-from ckcv_ray.study.assessment import OUTER
+from ckcv_ray.study.problem import OUTER
 
 LEAST_VALUES = 3  # of a hyperparameter, for its curve
 FEW_SPLITS = 40  # of which every score is listed

@@ -16,15 +16,16 @@ from ckcv_ray.core.comparison import Compared, corrected_t_test
 from ckcv_ray.core.schedule import Stage
 from ckcv_ray.core.scores import Score
 from ckcv_ray.data.repeats import Repeats, find_repeats
+from ckcv_ray.engine.full import Scores
 from ckcv_ray.errors import counted
 from ckcv_ray.learners.base import Setting
 from ckcv_ray.records.record import Failure
-from ckcv_ray.study import listed
-from ckcv_ray.study.assessment import DELTA, OUTER, Assessment
-from ckcv_ray.study.procedure import ONE
+from ckcv_ray.study import Problem, listed
+from ckcv_ray.study.problem import OUTER
 
 Values = NDArray[np.float64]
 Positions = NDArray[np.intp]
+DELTA = 0.05  # of the bounds on the scores of one split
 
 
 class Figures(NamedTuple):
@@ -83,18 +84,23 @@ class Assessed:
         execution: what depends on the run.
     """
 
-    problem: Assessment
+    problem: Problem
     totals: Values
     known: NDArray[np.bool_]
     chosen: Positions | None
     failures: tuple[Failure, ...]
     execution: Mapping[str, Any]
 
+    @classmethod
+    def of(cls, problem: Problem, scores: Scores, execution: Mapping[str, Any]) -> "Assessed":
+        """Create a result from what was computed."""
+        return cls(problem, *scores, execution)
+
     @cached_property
     def counted(self) -> NDArray[np.bool_]:
         """Which splits have a part in means over splits, (n_splits,)."""
         numbers = np.arange(self.problem.sizes[OUTER].n_splits)
-        return self.problem.study.resampling.counts(numbers)
+        return self.problem.study.division.counts(numbers)
 
     @cached_property
     def rows(self) -> NDArray[np.intp]:
@@ -143,12 +149,12 @@ class Assessed:
     @property
     def unbounded(self) -> str:
         """Why nothing is proven of a split's model by the rows that the split scores; "" if something is."""
-        procedure = self.problem.study
+        study = self.problem.study
         if self.problem.task.groups is not None:
             return "rows belong to groups"
-        if procedure.resampling.no_bound:
-            return procedure.resampling.no_bound
-        selected = procedure.selects and procedure.select == ONE
+        if study.division.no_bound:
+            return study.division.no_bound
+        selected = study.select_by is not None and not study.selects_each
         return "settings were selected by rows of all splits" if selected else ""
 
     def bounds(self, entry: Entry, score: Score) -> Values:

@@ -7,6 +7,7 @@ from ckcv_ray.core.schedule import refits
 from ckcv_ray.core.selection import Leader
 from ckcv_ray.data.task import TestRows
 from ckcv_ray.engine.backend import Backend
+from ckcv_ray.engine.full import FullQueue
 from ckcv_ray.engine.loop import Stop, work
 from ckcv_ray.engine.progress import Listener, Progress
 from ckcv_ray.engine.queue import ListQueue
@@ -16,9 +17,9 @@ from ckcv_ray.engine.refit import one_model
 from ckcv_ray.errors import RunError
 from ckcv_ray.learners.ensemble import Ensemble, Member, Models
 from ckcv_ray.records.record import Failure, Outcome, Records
+from ckcv_ray.runs.assessed import Assessed
 from ckcv_ray.storage.folder import Finished
 from ckcv_ray.study import Problem
-from ckcv_ray.study.assessment import Assessment
 from ckcv_ray.version import VERSION
 
 
@@ -110,6 +111,28 @@ def finish(
             return finished, execution
 
 
+def finish_scores(
+    problem: Problem, backend: Backend, recorder: Recorder[FullQueue], listen: Listener | None, stop: Stop
+) -> Assessed:
+    """Write the scores, which finishes the run, and return them; see ``finish``.
+
+    Raises:
+        RunError: scores are missing.
+        KeyboardInterrupt: the run was stopped.
+    """
+    while True:
+        found = recorder.scores()
+        if found is None:
+            if not work(backend, recorder, listen, stop):
+                raise RunError("scores are missing, but nothing is left to compute: please report this")
+            continue
+        scores, metadata = found
+        execution = {**execution_of(problem, backend.name, backend.workers), **metadata}
+        result = Assessed.of(problem, scores, execution)
+        if recorder.write_scores(result.table(), result.summary_json(), execution):
+            return result
+
+
 def _refitted(
     problem: Problem, backend: Backend, recorder: Recorder[RaceQueue], listen: Listener | None, stop: Stop
 ) -> Refitted:
@@ -165,7 +188,7 @@ def _execution(
 
 
 def execution_of(
-    problem: Problem | Assessment, backend: str, workers: int, test: dict[str, Any] | None = None
+    problem: Problem, backend: str, workers: int, test: dict[str, Any] | None = None
 ) -> dict[str, Any]:
     """Return where and on what a run was computed; ``test`` has its errors on test rows."""
     return {

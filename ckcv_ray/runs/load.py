@@ -3,24 +3,23 @@
 from collections.abc import Callable
 from dataclasses import replace
 from os import PathLike
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from ckcv_ray.engine.full import FullQueue
 from ckcv_ray.engine.race import RaceQueue
 from ckcv_ray.errors import StoreError
 from ckcv_ray.records.record import Outcome
+from ckcv_ray.runs.assessed import Assessed
 from ckcv_ray.runs.result import Result
 from ckcv_ray.storage import models
 from ckcv_ray.storage.environment import changes, environment
 from ckcv_ray.storage.folder import RunFolder
 from ckcv_ray.storage.log import Log
-from ckcv_ray.study import Problem, Study
-from ckcv_ray.study.assessment import Assessment
-from ckcv_ray.study.procedure import Procedure
+from ckcv_ray.study import CERTIFIED, SCORED, Problem
 
 MOST_EVALUATIONS = 1 << 28  # each takes about 28 bytes of memory
 REPAIR = ": running its ckcv {} command again repairs it"
-HOLDS = {Study.kind: "a study of ckcv run", Procedure.kind: "the scores of a ckcv evaluate"}
+HOLDS = {CERTIFIED: "a study of ckcv run", SCORED: "the scores of a ckcv evaluate"}
 
 Adds = TypeVar("Adds", RaceQueue, FullQueue)
 AnyPath = str | PathLike[str]
@@ -33,11 +32,18 @@ def finished_run(problem: Problem, out: AnyPath | None) -> Result | None:
     return _loaded(folder, problem)
 
 
-def is_finished(problem: Problem | Assessment, folder: RunFolder) -> bool:
+def finished_scores(problem: Problem, out: AnyPath | None) -> Assessed | None:
+    """Return the scores in the folder ``out``, or None if there is work to do; see ``is_finished``."""
+    if out is None or not is_finished(problem, folder := RunFolder(out)):
+        return None
+    return _loaded_scores(folder, problem)
+
+
+def is_finished(problem: Problem, folder: RunFolder) -> bool:
     """Return whether a folder holds the finished run of a problem; if not, it can be written.
 
     Raises:
-        StoreError: the folder holds another study or procedure, more outer splits, or something else.
+        StoreError: the folder holds another study, more outer splits, or something else.
         InputError: it cannot be written.
     """
     identity = None
@@ -56,8 +62,7 @@ def is_finished(problem: Problem | Assessment, folder: RunFolder) -> bool:
         return False
     if identity.study.kind != problem.study.kind:
         raise StoreError(f"{str(folder)!r} holds {HOLDS[identity.study.kind]}: choose another --out")
-    ours: Any = problem.study
-    differences = ours.differences(identity.study)
+    differences = problem.study.differences(identity.study)
     if identity.data_digest not in (problem.data_digest, problem.all_rows.digest):
         differences.append("data: another table, or other columns or groups of it")
     reason = "; ".join(differences) or "another version of this package wrote it"
@@ -70,9 +75,9 @@ def reopen(problem: Problem, out: AnyPath) -> None:
     Raises:
         StoreError: the folder holds another study, or something else.
     """
-    result = finished_run(problem, out)
-    if result is not None and result.execution["failures"]:
-        RunFolder(out).reopen()
+    folder = RunFolder(out)
+    if is_finished(problem, folder) and folder.execution()["failures"]:
+        folder.reopen()
 
 
 def environment_changes(out: AnyPath) -> list[str]:
@@ -100,12 +105,22 @@ def replay(out: AnyPath, problem: Problem | None = None) -> RaceQueue:
         RunError: two of its records contradict each other.
     """
     folder = RunFolder(out)
-    problem = problem or folder.problem()
-    return filled(RaceQueue, folder, problem)
+    problem = problem or folder.problem(folder.require(CERTIFIED))
+    return _filled(RaceQueue, folder, problem)
 
 
-def filled(make: Callable[[Any], Adds], folder: RunFolder, problem: Problem | Assessment) -> Adds:
-    """Return what ``make`` makes of a problem, with all the records of a folder.
+def replay_scores(out: AnyPath) -> FullQueue:
+    """Return a queue with all the records of a folder of ``evaluate``, which is not changed.
+
+    Raises:
+        StoreError: there are none, or they are damaged.
+    """
+    folder = RunFolder(out)
+    return _filled(FullQueue, folder, folder.problem(folder.require(SCORED)))
+
+
+def _filled(make: Callable[[Problem], Adds], folder: RunFolder, problem: Problem) -> Adds:
+    """Return a queue of a problem, with all the records of a folder.
 
     Raises:
         StoreError: they are damaged, or too many to be read.
@@ -130,7 +145,7 @@ def load_run(out: AnyPath, allow_pickle: bool = False) -> Result:
         StoreError: there is no finished run, or a file of it is damaged or does not match the manifest.
     """
     folder = RunFolder(out)
-    identity = folder.require()
+    identity = folder.require(CERTIFIED)
     if not folder.finished:
         raise StoreError(f"the run in {str(out)!r} is not finished: run its ckcv run command again")
     damaged = folder.differing()
@@ -138,14 +153,28 @@ def load_run(out: AnyPath, allow_pickle: bool = False) -> Result:
         result = _loaded(folder, folder.problem(identity))
     except StoreError as error:
         raise StoreError(f"{error}{REPAIR.format('run')}" if damaged else str(error)) from None
-    check_undamaged(folder, damaged, "run")
+    _check_undamaged(folder, damaged, "run")
     if not allow_pickle:
         return result
     opened = models.read_pickles(folder.files, result.problem, result.ensemble, folder.manifest())
     return replace(result, models=replace(result.models, best=opened))
 
 
-def check_undamaged(folder: RunFolder, damaged: list[str], command: str) -> None:
+def load_scores(out: AnyPath) -> Assessed:
+    """Return the scores in a finished folder of ``evaluate``.
+
+    Raises:
+        StoreError: there are none, or a file is damaged or does not match the manifest.
+    """
+    folder = RunFolder(out)
+    problem = folder.problem(folder.require(SCORED))
+    if not folder.finished:
+        raise StoreError(f"the run in {str(out)!r} is not finished: run its ckcv evaluate command again")
+    _check_undamaged(folder, folder.differing(), "evaluate")
+    return _loaded_scores(folder, problem)
+
+
+def _check_undamaged(folder: RunFolder, damaged: list[str], command: str) -> None:
     """Raise StoreError if there are damaged files; ``command`` is what repairs them."""
     if damaged:
         file = folder.files.path(damaged[0])
@@ -155,3 +184,8 @@ def check_undamaged(folder: RunFolder, damaged: list[str], command: str) -> None
 def _loaded(folder: RunFolder, problem: Problem) -> Result:
     """Return the result in the files of a finished run, if each file is valid in itself."""
     return Result.of(problem, folder.results(problem), folder.execution())
+
+
+def _loaded_scores(folder: RunFolder, problem: Problem) -> Assessed:
+    """Return the scores in the log of a finished run."""
+    return Assessed.of(problem, _filled(FullQueue, folder, problem).scores(), folder.execution())

@@ -24,8 +24,8 @@ from ckcv_ray.learners.ensemble import Member
 from ckcv_ray.records.ledger import ABSENT as NO_RECORD
 from ckcv_ray.records.ledger import Ledger
 from ckcv_ray.records.record import Outcome, Records
+from ckcv_ray.study import Problem
 from ckcv_ray.study import listed as format_setting
-from ckcv_ray.study.learned import Learned
 
 
 def rests_on(queue: RaceQueue, candidates: pa.Table) -> list[Unit]:
@@ -80,7 +80,7 @@ class RecheckQueue(ListQueue):
 
     def __init__(
         self,
-        problem: Learned,
+        problem: Problem,
         log: Ledger,
         units: Sequence[Unit],
         tolerance: float = 0.0,

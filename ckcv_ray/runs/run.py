@@ -1,4 +1,4 @@
-"""From a study and data to a result: select, refit, certify and store."""
+"""From a study and data to a result: compute and store; refit and certify, or score every split."""
 
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -6,31 +6,45 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import replace
 from threading import Event
-from typing import NamedTuple
+from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 from numpy.typing import ArrayLike
 
+from ckcv_ray.core.named_divisions import take_splits
 from ckcv_ray.core.threads import one_thread
 from ckcv_ray.data.frames import columns_of
 from ckcv_ray.data.task import Task, TestRows, check_test_rows
-from ckcv_ray.engine.backend import Session, session, start
+from ckcv_ray.engine.backend import Backend, Session, session, start
 from ckcv_ray.engine.evaluate import share
 from ckcv_ray.engine.forecast import Estimate, estimate
+from ckcv_ray.engine.full import FullQueue
 from ckcv_ray.engine.loop import Stop, work
 from ckcv_ray.engine.nested import OverallProgress, inner_problems, nested_ensemble
 from ckcv_ray.engine.progress import Listener, Progress
 from ckcv_ray.engine.race import RaceQueue
 from ckcv_ray.engine.recorder import Recorder
+from ckcv_ray.errors import InputError
 from ckcv_ray.learners.ensemble import Ensemble
 from ckcv_ray.records.record import Outcome, Records
-from ckcv_ray.runs.finish import finish, measure
-from ckcv_ray.runs.load import finished_run
+from ckcv_ray.runs.assessed import Assessed
+from ckcv_ray.runs.finish import finish, finish_scores, measure
+from ckcv_ray.runs.load import finished_run, finished_scores, reopen
 from ckcv_ray.runs.result import Result
 from ckcv_ray.storage.folder import FolderPath, RunFolder
-from ckcv_ray.study import Execution, Problem, Study
+from ckcv_ray.study import CERTIFIED, SCORED, Execution, Problem, Study, check_kind
 from ckcv_ray.validation import as_path, expect
 
+R = TypeVar("R")
+
 WAITING = 4  # studies queued in the pool for each that may run at once
+SKLEARN_NAMES = {
+    "cv": "resampling",
+    "scoring": "measure",
+    "measures": "measure",
+    "estimator": "learner",
+    "random_state": "seed",
+    "n_jobs": 'execution=Execution("ray", workers)',
+}
 
 
 def never() -> bool:
@@ -42,7 +56,7 @@ class Job(NamedTuple):
     """A study to run on a task, alone or among others.
 
     Attributes:
-        study: learner, resampling, criterion, certification and seed.
+        study: what decides the result.
         task: what to learn from: ``Task.of(X, y)``, or ``read_task(source)``.
         out: run folder; continued if it already holds this study. None keeps everything in memory.
         test: rows on which to measure the finished ensemble.
@@ -77,6 +91,9 @@ class Work(NamedTuple):
     stop: Stop = never
     keep: bool = False
     records: Records | None = None
+
+
+End: TypeAlias = Callable[[Work, Backend, Recorder[Any], Any, Listener | None], R]  # what makes a result
 
 
 def run(
@@ -154,13 +171,90 @@ def run_many(jobs: Iterable[Job], execution: Execution | None = None, stop: Stop
         yield from _run_concurrently(works, opened)
 
 
+def evaluate(
+    X: Any,
+    y: ArrayLike,
+    out: FolderPath | None = None,
+    execution: Execution | None = None,
+    listen: Listener | None = None,
+    groups: ArrayLike | None = None,
+    **options: Any,
+) -> Assessed:
+    """Score a learner on every split of a resampling.
+
+    Args:
+        X: inputs (n, d), an array or a data frame.
+        y: labels (n,), text or numbers; for a learner of numbers such as "ridge" the numbers to predict.
+        out: folder for the scores; continued if it holds the same procedure. None keeps them in memory.
+        execution: backend, workers, cluster address.
+        listen: called with a Progress about ten times a second, and at the end.
+        groups: the group of each row (n,), if rows belong together: groups stay whole.
+        options: of ``Study.without_certification``: ``resampling="kfold:10"`` (or a splitter of scikit-learn,
+            which alone sees the groups), ``measure="accuracy,auc"``, ``select_by``, ``select``, ``seed``,
+            ``stratify``, and those of the learner, ``learner="forest"``.
+
+    Raises:
+        InputError: the data or an option are invalid.
+        StoreError: the folder is damaged, in use, or holds something else.
+        RunError: a record contradicts another one.
+    """
+    for name in options:
+        if name in SKLEARN_NAMES:
+            raise InputError(f"{name} is scikit-learn's name for it: say {SKLEARN_NAMES[name]}")
+    if (given := take_splits(options.get("resampling"), X, y, groups)) is not None:
+        options["resampling"] = given
+        groups = None
+    study = Study.without_certification(**options)
+    return assess(study, Task.of(X, y, groups=groups, numbers=study.predicts_numbers), out, execution, listen)
+
+
+def assess(
+    study: Study,
+    task: Task,
+    out: FolderPath | None = None,
+    execution: Execution | None = None,
+    listen: Listener | None = None,
+    stop: Stop = never,
+    retry_failed: bool = False,
+) -> Assessed:
+    """Compute the scores of a study on a task, or return those that its folder holds; see ``evaluate``.
+
+    Args:
+        study: one without a certification.
+        task: the rows.
+        out, execution, listen: as for ``evaluate``.
+        stop: called between batches; once it returns True, what is done is kept and the run is interrupted.
+        retry_failed: compute again what failed in a finished run.
+
+    Raises:
+        KeyboardInterrupt: it was stopped.
+    """
+    execution = _checked_execution(execution)
+    work = _check(Job(study, task, out, listen=listen), SCORED)._replace(stop=stop)
+    if retry_failed and work.folder is not None:
+        reopen(work.problem, work.folder)
+    return score_work(work, execution)
+
+
+def score_work(work: Work, execution: Execution | None = None, opened: Session | None = None) -> Assessed:
+    """Compute the scores of a checked job, or return those that its folder holds; see ``run_work``."""
+    found = finished_scores(work.problem, work.folder)
+    return found if found is not None else _compute(work, _checked_execution(execution), opened, _score)
+
+
 def checked(job: Job) -> Work:
-    """Check a job.
+    """Check a job of a study with a certification.
 
     Raises:
         InputError: it is not a Job, or its parts do not match.
     """
+    return _check(job, CERTIFIED)
+
+
+def _check(job: Job, kind: str) -> Work:
+    """Check a job of a study of one kind."""
     expect("job", job, Job, "a Job: Job(study, task, out)")
+    check_kind(job.study, kind)
     problem = Problem.of(job.study, job.task)
     test = problem.recode(check_test_rows(job.test, problem.all_rows))
     expect("listen", job.listen, Callable | None, "a function that takes a Progress")
@@ -197,13 +291,18 @@ def found(work: Work) -> Result | None:
 def compute(work: Work, execution: Execution, opened: Session | None = None) -> Result:
     """Run a checked job whose folder holds no result; see ``run_work``."""
     work.problem.check_models()
+    return _compute(work, execution, opened, _certify)
+
+
+def _compute(work: Work, execution: Execution, opened: Session | None, end: End[R]) -> R:
+    """Compute a checked job in a session; "auto" chooses the backend after a trial in this process."""
     if opened is not None:
-        return _run(work, opened)
+        return _run(work, opened, end)
     if work.expected is None and execution.backend == "auto" and execution.fit_timeout is None:
         work = work._replace(expected=estimate(work.problem))
     seconds = work.expected.seconds if work.expected else 0.0
     with session(execution, seconds, single=True) as opened:
-        return _run(work, opened)
+        return _run(work, opened, end)
 
 
 def _checked_execution(execution: Execution | None) -> Execution:
@@ -232,7 +331,8 @@ def _run_concurrently(works: Iterable[Work], opened: Session) -> Iterator[Result
             pool.shutdown(cancel_futures=True)
 
 
-def _run(job: Work, opened: Session) -> Result:
+def _run(job: Work, opened: Session, end: End[R]) -> R:
+    """Compute what is left of a job, and end it."""
     problem, expected = job.problem, job.expected
     overall = OverallProgress(problem, job.listen) if job.listen else None
     listen = overall.own if overall is not None else None
@@ -249,9 +349,27 @@ def _run(job: Work, opened: Session) -> Result:
             recorder.add(Outcome(job.records, (), ()))
         work(backend, recorder, listen, job.stop)
         nested = _nested(job, inner, recorder, overall, opened) if inner else None
-        finished, execution = finish(problem, backend, recorder, nested, job.test, listen, job.stop)
-        result = Result.of(problem, finished, execution)
-        return replace(result, records=recorder.records()) if job.keep else result
+        return end(job, backend, recorder, nested, listen)
+
+
+def _certify(
+    job: Work,
+    backend: Backend,
+    recorder: Recorder[RaceQueue],
+    nested: Ensemble | None,
+    listen: Listener | None,
+) -> Result:
+    """Refit what was selected, and certify it."""
+    finished, execution = finish(job.problem, backend, recorder, nested, job.test, listen, job.stop)
+    result = Result.of(job.problem, finished, execution)
+    return replace(result, records=recorder.records()) if job.keep else result
+
+
+def _score(
+    job: Work, backend: Backend, recorder: Recorder[FullQueue], nested: None, listen: Listener | None
+) -> Assessed:
+    """Return the scores; there is no nested ensemble."""
+    return finish_scores(job.problem, backend, recorder, listen, job.stop)
 
 
 def _nested(
@@ -285,4 +403,15 @@ def _measured(result: Result, test: TestRows | None) -> bool:
     return test is None or (measured is not None and measured["digest"] == test.digest)
 
 
-__all__ = ["Job", "Progress", "Work", "checked", "run", "run_job", "run_many", "run_work"]
+__all__ = [
+    "Job",
+    "Progress",
+    "Work",
+    "assess",
+    "checked",
+    "evaluate",
+    "run",
+    "run_job",
+    "run_many",
+    "run_work",
+]

@@ -41,8 +41,7 @@ from ckcv_ray.runs.verify_scores import verify_scores
 from ckcv_ray.storage import models
 from ckcv_ray.storage.folder import MANIFEST, Finished, RunFolder
 from ckcv_ray.storage.pages import REPORT, report_intact
-from ckcv_ray.study import Candidate, Execution, Problem
-from ckcv_ray.study.procedure import Procedure
+from ckcv_ray.study import SCORED, Candidate, Execution, Problem
 from ckcv_ray.validation import number
 
 SUM_TOLERANCE = 1e-9
@@ -186,7 +185,7 @@ def _is_procedure(folder: RunFolder) -> bool:
     """Return whether a folder is one of ``evaluate``; False if that cannot be said."""
     with suppress(StoreError):
         identity = folder.identity()
-        return identity is not None and isinstance(identity.study, Procedure)
+        return identity is not None and identity.study.kind == SCORED
     return False
 
 

@@ -20,13 +20,14 @@ from ckcv_ray.engine.progress import Listener
 from ckcv_ray.errors import CKCVError, LackingError, StoreError, counted, cut, cut_list
 from ckcv_ray.records.ledger import ABSENT
 from ckcv_ray.records.record import Outcome
-from ckcv_ray.runs.assess import assessed, load_scores, replay_scores
+from ckcv_ray.runs.assessed import Assessed
 from ckcv_ray.runs.limit import Limit
+from ckcv_ray.runs.load import load_scores, replay_scores
 from ckcv_ray.runs.recheck import RecheckQueue
 from ckcv_ray.storage import formats
 from ckcv_ray.storage.folder import MANIFEST, SCORES, SUMMARY, RunFolder
-from ckcv_ray.study import listed
-from ckcv_ray.study.assessment import OUTER, Assessment
+from ckcv_ray.study import Problem, listed
+from ckcv_ray.study.problem import OUTER
 
 ROUNDING = 1e-9  # relative: other processors round differently
 
@@ -131,7 +132,7 @@ def _summaries(folder: RunFolder) -> list[str]:
 class ScoreRecheckQueue(RecheckQueue):
     """Scores to compute again, and their comparison with the log."""
 
-    problem: Assessment
+    problem: Problem
 
     def describe(self, record: Any, computed: Any, logged: Any) -> str:
         """Return a sentence about an evaluation that differs: its first score that does, or its status."""
@@ -155,15 +156,15 @@ class ScoreRecheckQueue(RecheckQueue):
         return f"{'split' if size == OUTER else 'inner split'} {split}"
 
 
-def _columns_of_functions(problem: Assessment) -> list[int]:
+def _columns_of_functions(problem: Problem) -> list[int]:
     """Return the positions of the totals that functions of the user gave."""
     names = {one.name for one in problem.study.functions}
     starts = np.cumsum([0, *problem.widths]).tolist()
     return [start for start, score in zip(starts, problem.scores, strict=False) if score.name in names]
 
 
-def _without_functions(problem: Assessment) -> Assessment:
-    """Return the assessment with functions that the folder does not keep giving no value."""
+def _without_functions(problem: Problem) -> Problem:
+    """Return the problem with functions that the folder does not keep giving no value."""
     names = {one.name for one in problem.study.functions}
     scores = (replace(one, of=_unknown) if one.name in names else one for one in problem.scores)
     return replace(problem, scores=tuple(scores))
@@ -210,7 +211,7 @@ def _figures(again: RecheckQueue, log: FullQueue, folder: RunFolder) -> Iterator
     if not queue.complete():
         yield "with what was computed again, other settings are selected: the scores of these are not known"
         return
-    stored, computed = load_scores(folder.files.root), assessed(queue, {})
+    stored, computed = load_scores(folder.files.root), Assessed.of(queue.problem, queue.scores(), {})
     for before, after in zip(stored.entries, computed.entries, strict=True):
         for said, score in zip(stored.scores, computed.scores, strict=True):
             old, new = stored.figures(before, said).mean, computed.figures(after, score).mean

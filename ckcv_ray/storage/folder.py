@@ -43,10 +43,8 @@ from ckcv_ray.storage.files import Files
 from ckcv_ray.storage.identity import STUDY, Identity, read_identity, write_identity
 from ckcv_ray.storage.locks import LOCK, unwritable
 from ckcv_ray.storage.pages import REPORT
-from ckcv_ray.study import Candidate, Problem, Study
-from ckcv_ray.study.assessment import Assessment
-from ckcv_ray.study.problem import divide, identify_data
-from ckcv_ray.study.procedure import Procedure
+from ckcv_ray.study import CERTIFIED, SCORED, Candidate, Problem, Study
+from ckcv_ray.study.canonical import divide, identify_data
 from ckcv_ray.validation import as_path
 
 DATA, UNLABELLED, EXECUTION = "data.parquet", "unlabelled.parquet", "execution.json"
@@ -60,6 +58,11 @@ TEMPORARY = re.compile(
     r"(data|unlabelled|candidates|models|nested|refit|full|splits|scores|part-\d+)\.parquet|"
     r"model-\d+\.pkl|report\.html)-\w+\.tmp"
 )
+NOT_OF_KIND = {  # what a folder holds instead of a study of a kind
+    CERTIFIED: "the scores of a procedure, from ckcv evaluate, and no ensemble: run the same ckcv evaluate "
+    "command again to see them",
+    SCORED: "a study of ckcv run, and not the scores of a procedure",
+}
 MOST_VALUES = 2 * MOST_CELLS  # of a table: arrays may be larger than tables read from files
 
 FolderPath = str | PathLike[str]
@@ -101,7 +104,7 @@ class RunFolder:
         found = [INNER_NAME.fullmatch(name) for name in self.files.folders(INNER)]
         return [int(match[1]) for match in found if match]
 
-    def lacks_outer_splits(self, problem: Problem | Assessment) -> bool:
+    def lacks_outer_splits(self, problem: Problem) -> bool:
         """Return whether the problem has more outer splits than there are, or than the study there says.
 
         Raises:
@@ -138,15 +141,20 @@ class RunFolder:
             return None
         return read_identity(self.files)
 
-    def require(self) -> Identity:
+    def require(self, kind: str = "") -> Identity:
         """Return which run the folder belongs to.
 
+        Args:
+            kind: of the study, if it has to be of one kind.
+
         Raises:
-            StoreError: there is no run, or none that this version can read.
+            StoreError: there is no run, none that this version can read, or one of another kind.
         """
         identity = self.identity()
         if identity is None:
             raise StoreError(f"{str(self)!r} holds no run")
+        if kind not in ("", identity.study.kind):
+            raise StoreError(f"{str(self)!r} holds {NOT_OF_KIND[kind]}")
         return identity
 
     def problem(self, identity: Identity | None = None) -> Problem:
@@ -156,51 +164,28 @@ class RunFolder:
             StoreError: there is no run, or the data are not those of the run.
         """
         identity = identity or self.require()
-        if isinstance(identity.study, Procedure):
-            raise StoreError(
-                f"{str(self)!r} holds the scores of a procedure, from ckcv evaluate, and no ensemble: run "
-                "the same ckcv evaluate command again to see them"
-            )
-        task = self._task(identity)
+        study, task = identity.study, self._task(identity)
+        if isinstance(study.resampling, Splits):
+            given = splits.read(self.files, study.resampling, identity.run_id, task.n)
+            study = replace(study, resampling=given)
         with raising(StoreError, f"{self.files.path(STUDY)} is damaged"):  # or missing, during a repair
-            problem = Problem.of(identity.study, task)
+            problem = Problem.of(study, task)
             if problem.data_digest != identity.data_digest:
                 raise StoreError(
                     f"{str(self)!r} was made by an earlier version, by which rows held out had a part in how "
                     "columns are understood: run the study again in another folder"
                 )
-            _check_canonical(problem, identity)
+            if problem.run_id != identity.run_id:
+                raise ValueError("its study is not in the canonical form for its data")
         return problem
-
-    def assessment(self, identity: Identity | None = None) -> Assessment:
-        """Return the procedure that was run, on its data.
-
-        Raises:
-            StoreError: there is none, or the data are not those of the run.
-        """
-        identity = identity or self.require()
-        procedure = identity.study
-        if not isinstance(procedure, Procedure):
-            raise StoreError(f"{str(self)!r} holds a study of ckcv run, and not the scores of a procedure")
-        task = self._task(identity)
-        if isinstance(procedure.resampling, Splits):
-            procedure = replace(
-                procedure, resampling=splits.read(self.files, procedure.resampling, identity.run_id, task.n)
-            )
-        with raising(StoreError, f"{self.files.path(STUDY)} is damaged"):
-            made = Assessment.of(procedure, task)
-            _check_canonical(made, identity)
-        return made
 
     def _task(self, identity: Identity) -> Task:
         columns = formats.read_table(self.files, DATA, identity.run_id, None, values=MOST_VALUES)
         with formats.undamaged(self.files, DATA):
             named = {key.decode(): name.decode() for key, name in (columns.schema.metadata or {}).items()}
             schema = schema_of(json.loads(named["columns"])) if "columns" in named else None
-            numbers = isinstance(identity.study, Procedure) and identity.study.predicts_numbers
-            task = stored_task(
-                columns, named["target"], group=named.get("group"), schema=schema, numbers=numbers
-            )
+            group, numbers = named.get("group"), identity.study.predicts_numbers
+            task = stored_task(columns, named["target"], group=group, schema=schema, numbers=numbers)
         if self.files.exists(UNLABELLED):
             others = formats.read_table(self.files, UNLABELLED, identity.run_id, None, values=MOST_VALUES)
             with formats.undamaged(self.files, UNLABELLED):
@@ -246,7 +231,7 @@ class RunFolder:
             raise StoreError(f"{str(self)!r} holds run {identity.run_id}, not {run_id}")
         return identity is not None
 
-    def check_room(self, problem: Problem | Assessment) -> None:
+    def check_room(self, problem: Problem) -> None:
         """Raise InputError if the table, or that of the results, is larger than what can be read back."""
         rows, columns = problem.all_rows.X.shape
         if problem.all_rows.unlabelled is not None:
@@ -257,13 +242,14 @@ class RunFolder:
                 f"out={str(self)!r}: the table has {rows:,} rows and {columns:,} columns; a run folder "
                 f"holds at most {MOST_ROWS:,} rows and {MOST_VALUES:,} values: remove some"
             )
-        is_study = isinstance(problem, Problem)
-        count = candidates.count(problem) if isinstance(problem, Problem) else problem.n_evaluations
+        if problem.scores:
+            count, what = problem.n_evaluations, "evaluations"
+        else:
+            count, what = candidates.count(problem), "candidates"
         if count > MOST_ROWS:
             raise InputError(
-                f"out={str(self)!r}: the {'study' if is_study else 'procedure'} has {count:,} "
-                f"{'candidates' if is_study else 'evaluations'}; a run folder holds at most {MOST_ROWS:,}: "
-                "search fewer values"
+                f"out={str(self)!r}: the {problem.study.kind} has {count:,} {what}; a run folder holds at "
+                f"most {MOST_ROWS:,}: search fewer values"
             )
 
     def acquire(self) -> None:
@@ -301,7 +287,7 @@ class RunFolder:
             return
         self.release()
 
-    def begin(self, problem: Problem | Assessment) -> None:
+    def begin(self, problem: Problem) -> None:
         """Write the data and the study."""
         every = problem.all_rows
         named = {"target": every.target} | ({} if every.group is None else {"group": every.group})
@@ -311,7 +297,7 @@ class RunFolder:
         if every.unlabelled is not None:
             others = every.as_columns(every.unlabelled)
             formats.write_table(self.files, UNLABELLED, others, problem.run_id, {})
-        if isinstance(problem, Assessment) and isinstance(problem.study.resampling, Splits):
+        if isinstance(problem.study.resampling, Splits):
             splits.write(self.files, problem.study.resampling, problem.run_id)
         write_identity(self.files, problem)
 
@@ -325,7 +311,7 @@ class RunFolder:
         self.write_execution(execution)
         formats.write_json(self.files, MANIFEST, {name: self.sha256(name) for name in self.names()})
 
-    def repair(self, problem: Problem | Assessment) -> list[str]:
+    def repair(self, problem: Problem) -> list[str]:
         """Repair a folder with damaged files so that the run can continue; return the names of those files.
 
         Study and data are written again. A finished run with damaged files, or with fewer outer splits than
@@ -465,7 +451,7 @@ class RunFolder:
         except StoreError:
             return True
 
-    def _damaged_inputs(self, problem: Problem | Assessment) -> list[str]:
+    def _damaged_inputs(self, problem: Problem) -> list[str]:
         """Return which of the two files with study and data do not hold those of the problem."""
         identity, damaged = Identity(problem.study, problem.data_digest, problem.run_id), []
         try:
@@ -475,7 +461,7 @@ class RunFolder:
         except StoreError:
             damaged.append(STUDY)
         try:
-            self.problem(identity) if isinstance(problem, Problem) else self.assessment(identity)
+            self.problem(identity)
         except StoreError:
             damaged.append(DATA)
         return damaged
@@ -490,19 +476,13 @@ class RunFolder:
         return (name for name, last in names if last != LOCK and not _is_temporary(name))
 
 
-def _check_canonical(problem: Problem | Assessment, identity: Identity) -> None:
-    """Raise ValueError unless a problem is that of a run."""
-    if problem.run_id != identity.run_id:
-        raise ValueError("its study is not in the canonical form for its data")
-
-
-def _digests(study: Study | Procedure, task: Task) -> Iterator[str]:
+def _digests(study: Study, task: Task) -> Iterator[str]:
     """Yield the digests that the data of a run may have: by the whole table, and by its learning rows.
 
     See ``Problem.data_digest``.
     """
     yield task.digest
-    if task.schema is not None and isinstance(study, Study):
+    if task.schema is not None:
         yield identify_data(task, divide(study, task)[1])
 
 

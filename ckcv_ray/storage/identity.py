@@ -1,6 +1,6 @@
-"""Which run a folder belongs to: ``study.json``, with what is run, the digest of the data and the run_id.
+"""Which run a folder belongs to: ``study.json``, with the study, the digest of the data and the run_id.
 
-What is run is a study (``ckcv run``) or a procedure of cross validation (``ckcv evaluate``).
+A study has a certification (``ckcv run``), or is a procedure of cross validation (``ckcv evaluate``).
 """
 
 import json
@@ -14,25 +14,22 @@ from ckcv_ray.learners.sklearn import UntrustedError, packages
 from ckcv_ray.learners.sklearn.spec import is_trusted
 from ckcv_ray.storage import formats
 from ckcv_ray.storage.files import Files
-from ckcv_ray.study import Problem, Study, run_id
-from ckcv_ray.study.assessment import Assessment
-from ckcv_ray.study.procedure import Procedure
+from ckcv_ray.study import CERTIFIED, SCORED, Problem, Study, run_id
 from ckcv_ray.validation import quoted
 from ckcv_ray.version import VERSION
 
 STUDY = "study.json"
-KINDS: dict[str, type[Study] | type[Procedure]] = {one.kind: one for one in (Study, Procedure)}
 
 
 class Identity(NamedTuple):
     """The run that a folder belongs to."""
 
-    study: Study | Procedure
+    study: Study
     data_digest: str
     run_id: str
 
 
-def write_identity(files: Files, problem: Problem | Assessment) -> None:
+def write_identity(files: Files, problem: Problem) -> None:
     """Write the identity of a run."""
     identity = Identity(problem.study, problem.data_digest, problem.run_id)
     formats.write_json(files, STUDY, _describe(identity, VERSION))
@@ -49,8 +46,7 @@ def read_identity(files: Files) -> Identity:
     with formats.undamaged(files, STUDY):
         if type(content["schema"]) is not int or content["schema"] != formats.SCHEMA_VERSION:
             raise StoreError(_of_another_version(f"{files.path(STUDY)}", content["schema"]))
-        kind = KINDS[Procedure.kind if Procedure.kind in content else Study.kind]
-        described = content[kind.kind]
+        described = content[SCORED if SCORED in content else CERTIFIED]
         if unknown := [name for name in _learners_in(described) if name not in LEARNERS]:
             raise LackingError(
                 f"{str(files)!r}: the learner {quoted(unknown[0])} is not known here: import the module that "
@@ -62,7 +58,7 @@ def read_identity(files: Files) -> Identity:
                 f"{str(files)!r}: its estimator is of {missing[0]}, which is not installed here"
             )
         try:
-            study = kind.from_json(described)
+            study = Study.from_json(described)
         except UntrustedError as error:
             raise LackingError(f"{str(files)!r}: {error}") from None
         identity = Identity(study, content["data"], content["run_id"])

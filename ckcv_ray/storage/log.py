@@ -23,7 +23,6 @@ from ckcv_ray.records.record import POSITIONS, Failure, Records, record_type
 from ckcv_ray.storage import formats
 from ckcv_ray.storage.files import Files
 from ckcv_ray.study import Problem
-from ckcv_ray.study.learned import Learned
 
 FOLDER = "log/"
 PART = re.compile(r"log/part-([0-9]+)\.parquet")
@@ -61,7 +60,7 @@ class Log:
         problem: what is solved.
     """
 
-    def __init__(self, files: Files, problem: Learned) -> None:
+    def __init__(self, files: Files, problem: Problem) -> None:
         self.files = files
         self.problem = problem
         self.n_totals = problem.n_totals
@@ -117,7 +116,7 @@ class Log:
         _check_filled(good, *(f"total_{i}" for i in range(self.n_totals)), "n_iter")
         _check_filled(lost, "traceback")
         records = self._records(good)
-        if isinstance(self.problem, Problem):  # scores may be any numbers
+        if not self.problem.scores:  # which may be any numbers
             self._check_totals(records, self.problem)
         return records, _failures(lost)
 

@@ -13,23 +13,41 @@ from ckcv_ray.study.certification import (
     member_of,
 )
 from ckcv_ray.study.parts import SLOTS, named_parts
-from ckcv_ray.study.problem import Candidate, Problem, listed
-from ckcv_ray.study.study import MOST_SEED, Execution, Study, read_toml, run_id
+from ckcv_ray.study.problem import Candidate, Costs, Problem, listed
+from ckcv_ray.study.search import All, Inner, Race
+from ckcv_ray.study.study import (
+    CERTIFIED,
+    MOST_SEED,
+    SCORED,
+    Execution,
+    Study,
+    check_kind,
+    read_toml,
+    run_id,
+    study_options,
+)
 
 __all__ = [
     "AUC",
     "BY_CLASS",
+    "CERTIFIED",
     "MOST_SEED",
     "QUANTITIES",
+    "SCORED",
     "SLOTS",
+    "All",
     "Candidate",
     "Certification",
+    "Costs",
     "Execution",
     "Holdout",
+    "Inner",
     "Nested",
     "Occam",
     "Problem",
+    "Race",
     "Study",
+    "check_kind",
     "count_shares",
     "judge_of",
     "listed",
@@ -37,4 +55,5 @@ __all__ = [
     "named_parts",
     "read_toml",
     "run_id",
+    "study_options",
 ]

@@ -1,44 +1,45 @@
 """Problems: a study applied to a task and checked once, the only place where the two are combined."""
 
-import hashlib
 import json
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
 from ckcv_ray.core.by_label import class_of
-from ckcv_ray.core.criteria import GROUPED, Criterion, MeanBound, for_groups
-from ckcv_ray.core.measures import GroupShares, Kind, Measure
-from ckcv_ray.core.resampling import FoldSize, Outer, Resampling, Split, check_folds, refitted
-from ckcv_ray.core.schedule import Stage
+from ckcv_ray.core.criteria import Criterion, for_groups
+from ckcv_ray.core.divisions import Division, Draws, Units
+from ckcv_ray.core.measures import GroupShares, Measure
+from ckcv_ray.core.named_divisions import NestedSplits
+from ckcv_ray.core.resampling import FoldSize, Resampling, Split, refitted
+from ckcv_ray.core.schedule import Stage, Unit
+from ckcv_ray.core.scores import Score
 from ckcv_ray.core.selection import Leader
 from ckcv_ray.data.grouping import Groups, rows_of_units
-from ckcv_ray.data.schema import LEAST_OF_CLASS, Index, some
+from ckcv_ray.data.schema import LEAST_OF_CLASS, Index
 from ckcv_ray.data.task import Task, TestRows
-from ckcv_ray.errors import InputError, counted
-from ckcv_ray.learners.base import ChecksModels, Setting
-from ckcv_ray.learners.choice import learners_of
-from ckcv_ray.study.certification import (
-    AUC,
-    OF_TWO,
-    QUANTITIES,
-    Holdout,
-    Nested,
-    Occam,
-    member_of,
+from ckcv_ray.errors import RunError
+from ckcv_ray.learners import Learner
+from ckcv_ray.learners.answers import Scoring
+from ckcv_ray.learners.base import ChecksModels, Fits, Setting
+from ckcv_ray.learners.choice import learner_of_paths, learners_of, number_of
+from ckcv_ray.learners.encoded import encoded
+from ckcv_ray.study.canonical import (
+    as_numbers,
+    certified_form,
+    identify_data,
+    on_part,
+    recode_table,
+    scored_form,
 )
-from ckcv_ray.study.learned import Learned, as_numbers, canonical_learner, on_part
-from ckcv_ray.study.parts import named_parts
+from ckcv_ray.study.certification import Holdout, Nested, Occam
 from ckcv_ray.study.study import Study, run_id
 from ckcv_ray.validation import expect
 
-KINDS: dict[str, Callable[[Any], frozenset[Kind]]] = {  # kinds of task that a part of a study supports
-    "learner": lambda part: part.kinds,
-    "criterion": lambda part: part.measure.kinds,
-}
+OUTER, INNER = 0, 1  # positions of the fold sizes without a certification
+Costs = NDArray[np.float64]
 
 
 class Candidate(NamedTuple):
@@ -72,20 +73,26 @@ class Refused(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Problem(Learned):
+class Problem:
     """A study applied to a task, checked once.
 
     What is divided, held out and counted are units: rows, or groups if the task has any. Fold sizes count
     units; splits and held-out rows are given as rows.
+
+    Without a certification there are one or two fold sizes: splits of all rows have numbers below
+    ``sizes[OUTER].n_splits``, and those inside their training sets follow each other, outer split by outer
+    split, below ``sizes[INNER].n_splits``.
 
     Attributes:
         study: the study in canonical form for these rows.
         task: the learning rows.
         all_rows: all rows of the table, including those held out, as the table is understood.
         held: numbers of the rows held out, ascending; None if there are none.
-        sizes: fold sizes in units, the largest first.
+        sizes: fold sizes in units, the largest first; without a certification the largest sets that splits
+            fit on and score.
         run_id: identifier of study and data.
         resampling: how the learning rows are divided: that of the study, or that of the outer splits.
+        scores: what is measured without a certification, of which the last may only select; else none.
     """
 
     study: Study
@@ -94,7 +101,8 @@ class Problem(Learned):
     held: Index | None
     sizes: tuple[FoldSize, ...]
     run_id: str
-    resampling: Resampling
+    resampling: Resampling | Division
+    scores: tuple[Score, ...] = ()
 
     @classmethod
     def of(cls, study: Study, task: Task) -> "Problem":
@@ -105,22 +113,17 @@ class Problem(Learned):
         """
         expect("study", study, Study, "a Study, such as Study.of(k=(3, 5, 10))")
         expect("task", task, Task, "a Task: make one with Task.of(X, y)")
-        _check_kind(study, task)
-        study = _with_claims(study, task)
-        _check_unlabelled(study, task)
-        if task.groups is not None:
-            _check_for_groups(study)
-        study = replace(study, certification=study.certification.canonical(task.n_units))
-        held, learned = divide(study, task)
-        learner = canonical_learner(study, recode_table(task, learned), held)
-        study = replace(study, learner=learner, criterion=study.criterion.on(task.classes))
-        study = _canonical(study, learned.n_units, task.unit)
-        sizes = study.resampling.sizes(learned.n_units)
-        _check_sizes(study, sizes)
-        if study.outer is not None:
-            _check_outer(study, study.outer, learned.n_units, task.unit)
-        name = run_id(study, identify_data(task, learned))
-        made = cls(study, learned, task, held, sizes, name, study.resampling)
+        if not study.search.certifies:
+            study, scores = scored_form(study, task)
+            size = _largest_split(study.division, task.n_units, study.division.n_splits(task.n_units))
+            made = cls(study, task, task, None, (size,), run_id(study, task.digest), study.division, scores)
+            if isinstance(study.division, NestedSplits):
+                inner = _largest_split(study.division.inner, size.n_train, int(made.starts[-1]))
+                made = replace(made, sizes=(size, inner))
+            return made
+        study, held, learned = certified_form(study, task)
+        name, sizes = run_id(study, identify_data(task, learned)), study.folds.sizes(learned.n_units)
+        made = cls(study, learned, task, held, sizes, name, study.folds)
         if study.outer is not None and made.refusal(0) is not None:  # then there is no claim
             learned.check_part(made._outer_rows(0))
         return made
@@ -147,8 +150,34 @@ class Problem(Learned):
         return self.criterion.measure if groups is None else GroupShares(groups)
 
     def measure_of(self, rows: Index) -> Measure:
-        """Return the criterion's measure for some of the rows."""
+        """Return what is totalled over some of the rows: the criterion's measure, or the scores."""
+        if self.scores:
+            return Scoring(self.scores, self.task.X[rows], self.task.y[rows], self.task.n_classes)
         return self.measure(self.task.groups_of(rows))
+
+    def totals_of(self, fits: Fits, measure: Measure, length: int) -> NDArray[Any]:
+        """Return the totals of each fit, (length, ``n_totals``).
+
+        Scores ask the models, where labels do not say all.
+        """
+        return measure.of(fits, length) if isinstance(measure, Scoring) else fits.totals(measure)
+
+    @property
+    def n_totals(self) -> int:
+        """Number of totals of an evaluation."""
+        return sum(self.widths) if self.scores else self.criterion.measure.columns(self.task.n_classes)
+
+    @cached_property
+    def widths(self) -> list[int]:
+        """Number of totals of each score."""
+        return [score.width(self.task.n_classes) for score in self.scores]
+
+    @property
+    def total_type(self) -> type[Any]:
+        """Type of a total: sums over groups take 64 bits, and scores are no counts."""
+        if self.scores:
+            return np.float64
+        return np.int32 if self.task.groups is None else np.int64
 
     @property
     def positive(self) -> int:
@@ -158,19 +187,11 @@ class Problem(Learned):
         return 1 if named is None else class_of("positive", named, self.task.classes)
 
     @property
-    def n_totals(self) -> int:
-        """Number of totals of the criterion's measure."""
-        return self.criterion.measure.columns(self.task.n_classes)
-
-    @property
-    def total_type(self) -> type[Any]:
-        """Type of a total: sums over groups take 64 bits."""
-        return np.int32 if self.task.groups is None else np.int64
-
-    @property
     def n_evaluations(self) -> int:
-        """Number of evaluations of the selection, not counting inner selections."""
-        return sum(size.n_splits for size in self.sizes) * self.n_settings
+        """Number of evaluations: of the selection, not counting inner runs, and of what it selects."""
+        selected = len(self.learners) * self.sizes[OUTER].n_splits if self.study.select_by else 0
+        sizes = self.sizes[INNER:] if self.study.select_by else self.sizes
+        return sum(size.n_splits for size in sizes) * self.n_settings + selected
 
     @property
     def own(self) -> tuple[int, ...]:
@@ -199,18 +220,28 @@ class Problem(Learned):
 
     def split(self, size: int, number: int) -> Split:
         """Return the rows of split ``number`` of the fold size at position ``size``."""
-        task = self.task
-        units = self.resampling.split(task.n_units, self.sizes[size], number, self.study.seed)
-        return Split(*(rows_of_units(task.groups, part) for part in units))
+        return Split(*(self._rows_of(units) for units in self._divide(size, number)))
 
     def order(self, size: FoldSize) -> Index:
         """Return the numbers of all splits of a fold size in an order that is exchangeable given the data."""
+        assert not isinstance(self.resampling, Division)
         return self.resampling.order(self.task.n_units, size, self.study.seed)
 
     def rows(self, stage: Stage, size: int, number: int) -> tuple[Index, Index]:
         """Return the training rows and the scored rows of a split."""
         split = self.split(size, number)
+        if self.scores:
+            return split.train, split.estimate
         return (split.train, split.select) if stage is Stage.SELECT else refitted(split)
+
+    @cached_property
+    def starts(self) -> Index:
+        """Number of the first split inside each outer one, and last of all; 0 without any."""
+        division, n = self.study.division, self.sizes[OUTER].n_splits
+        if not isinstance(division, NestedSplits):
+            return np.zeros(n + 1, np.intp)
+        counts = [division.inner.n_splits(len(self._divide(OUTER, number).train)) for number in range(n)]
+        return np.concatenate([[0], np.cumsum(counts)]).astype(np.intp)
 
     @cached_property
     def refused(self) -> Refused | None:
@@ -243,7 +274,7 @@ class Problem(Learned):
     @property
     def inner_sizes(self) -> tuple[FoldSize, ...]:
         """Fold sizes of the selection inside each outer split; none without a nested certification."""
-        return self.study.resampling.sizes(self.n_inner) if self.study.outer is not None else ()
+        return self.study.folds.sizes(self.n_inner) if self.study.outer is not None else ()
 
     @property
     def inner_share(self) -> float:
@@ -288,7 +319,7 @@ class Problem(Learned):
 
     def for_workers(self) -> "Problem":
         """Return the problem without the rows held out, which no worker may see."""
-        return replace(self, all_rows=self.task, held=None)
+        return self if self.held is None else replace(self, all_rows=self.task, held=None)
 
     def inner(self, number: int) -> "Problem":
         """Return the problem of selecting inside an outer split, on its TR alone, among the same settings.
@@ -298,6 +329,107 @@ class Problem(Learned):
         """
         part = self.task.rows(self._outer_rows(number))
         return Problem.of(on_part(self.study.inner(), part), part)
+
+    @cached_property
+    def learner(self) -> Learner:
+        """What is fitted: the study's learner, on a table that is not of plain numbers after an encoder."""
+        return encoded(self.study.learner, self.study.encoding, self.task)
+
+    @cached_property
+    def n_settings(self) -> int:
+        """Number of settings of the learner, or of all learners that are compared."""
+        return int(self.settings_of.sum())
+
+    @cached_property
+    def learners(self) -> dict[str, Learner]:
+        """The learners that are compared, by label: of equals the first wins."""
+        return learners_of(self.learner)
+
+    @cached_property
+    def learner_of_paths(self) -> Index:
+        """For each path the position of its learner among those that are compared, (n_paths,)."""
+        return learner_of_paths(self.learner)
+
+    @cached_property
+    def settings_of(self) -> Index:
+        """Number of settings of each learner, (n_learners,)."""
+        return np.array([sum(one.lengths) for one in self.learners.values()])
+
+    def learner_of(self, setting: Setting) -> tuple[int, Learner]:
+        """Return the learner that a setting is of, after its position."""
+        number = number_of(self.learner, setting)
+        return number, list(self.learners.values())[number]
+
+    def position(self, setting: Setting) -> tuple[int, int]:
+        """Return the path and the step of a setting in the learner's search space.
+
+        Positions are those of one search space: what another problem selected is found by its setting.
+
+        Raises:
+            RunError: the search space does not have it.
+        """
+        if (found := self._positions.get(_key(setting))) is None:
+            raise RunError(
+                f"{dict(setting)} was selected on a part of the rows, and is no setting of learner "
+                f"{self.learner.name} on all of them: its on_part has to keep the settings"
+            )
+        return found
+
+    @cached_property
+    def _positions(self) -> dict[str, tuple[int, int]]:
+        """The position of each setting."""
+        lengths, setting = enumerate(self.learner.lengths), self.learner.setting
+        return {_key(setting(path, step)): (path, step) for path, length in lengths for step in range(length)}
+
+    def rows_in(self, units: int) -> int:
+        """Return the number of rows that this many units have on average, rounded."""
+        return round(units * self.task.n / self.task.n_units)
+
+    def most_rows_in(self, units: int) -> int:
+        """Return the largest number of rows that this many units can have."""
+        return units if self.task.groups is None else int(self._largest[units])
+
+    @cached_property
+    def _largest(self) -> Index:
+        """The number of rows of the largest groups, one for each number of groups from 0."""
+        assert self.task.groups is not None
+        largest_first = np.sort(np.bincount(self.task.groups))[::-1]
+        return np.append(0, np.cumsum(largest_first))
+
+    def cost(self, stage: Stage, size: int) -> Costs:
+        """Return the relative cost of a fit by each learner, (n_learners,).
+
+        Costs of different learners cannot be compared.
+        """
+        refit = stage is not Stage.SELECT
+        if (refit, size) not in self._costs:
+            fold = self.sizes[size]
+            self._costs[refit, size] = self.cost_of(fold.n_train + refit * fold.n_select)
+        return self._costs[refit, size]
+
+    def cost_of(self, units: int) -> Costs:
+        """Return the relative cost of a fit by each learner on this many units, (n_learners,)."""
+        rows = self.rows_in(units)
+        return np.array([one.cost(rows) for one in self.learners.values()], dtype=np.float64)
+
+    def cost_of_fits(self, stage: Stage, size: int, paths: ArrayLike, fits: ArrayLike) -> Costs:
+        """Return the summed cost of fits by each learner, (n_learners,), given how many on which paths."""
+        learners = self.learner_of_paths[np.asarray(paths, dtype=np.intp)]
+        return np.asarray(self.cost(stage, size) * np.bincount(learners, fits, len(self.learners)))
+
+    def cost_of_unit(self, unit: Unit) -> Costs:
+        """Return the cost of the steps of a unit that are scored, by each learner, (n_learners,)."""
+        if len(self.learners) == 1:  # a batch has hundreds of units
+            return self.cost(unit.stage, unit.size) * unit.evaluations
+        paths, scored = zip(
+            *((path, length - unit.first(length)) for path, length in unit.paths), strict=True
+        )
+        return self.cost_of_fits(unit.stage, unit.size, paths, scored)
+
+    @cached_property
+    def _costs(self) -> dict[tuple[bool, int], Costs]:
+        """Costs of fits that were asked for, by whether MS is trained on, and fold size."""
+        return {}
 
     @cached_property
     def _class_rows(self) -> dict[int, Index]:
@@ -331,161 +463,38 @@ class Problem(Learned):
         sizes = (size._replace(n_splits=self.outer_splits),)
         return replace(self, sizes=sizes, resampling=self.study.outer)
 
+    def _divide(self, size: int, number: int) -> Split:
+        """Return a split in units."""
+        n, seed = self.task.n_units, self.study.seed
+        if not isinstance(self.resampling, Division):
+            return self.resampling.split(n, self.sizes[size], number, seed)
+        strata = None if self.task.groups is not None or self.task.has_numbers else self.task.y
+        if size == OUTER:
+            return self.resampling.split(Units(n, strata), number, Draws(seed))
+        assert isinstance(self.resampling, NestedSplits)
+        outer = int(np.searchsorted(self.starts, number, side="right")) - 1
+        train = self._divide(OUTER, outer).train
+        units = Units(len(train), None if strata is None else strata[train])
+        inside = number - int(self.starts[outer])
+        split = self.resampling.inner.split(units, inside, Draws(seed).inside(outer))
+        return Split(*(train[part] for part in split))
 
-def divide(study: Study, task: Task) -> tuple[Index | None, Task]:
-    """Return the rows that a study holds out of a task, None if none, and the learning rows by themselves.
-
-    Raises:
-        InputError: too few rows are left to learn from.
-    """
-    units = study.certification.canonical(task.n_units).held_out(task.n_units, study.seed)
-    if units is None:
-        return None, task
-    held = rows_of_units(task.groups, units)
-    learned = task.without(held)
-    if task.schema is not None and learned.schema is None:
-        learned = replace(learned, fills=study.encoding.stand_ins(learned.X))
-    return held, learned
+    def _rows_of(self, units: Index) -> Index:
+        """Return the rows of units, ascending, as often as their unit is named."""
+        if self.task.groups is None:
+            return units
+        times = np.bincount(units, minlength=self.task.n_units)[self.task.groups]
+        return np.repeat(np.arange(self.task.n), times)
 
 
-def recode_table(table: Task, learned: Task) -> Task:
-    """Return all rows of a table as its learning rows are understood."""
-    if table.schema == learned.schema:
-        return table
-    X = np.ascontiguousarray(learned.recode(table.X, table))
-    unlabelled = None if table.unlabelled is None else learned.recode(table.unlabelled, table)
-    return replace(
-        learned, X=X, y=table.y, groups=table.groups, unlabelled=unlabelled, question=table.question
+def _largest_split(division: Division, n: int, n_splits: int) -> FoldSize:
+    """Return the largest sizes of splits of n units, up to the remainder of a division."""
+    first = (division.outer if isinstance(division, NestedSplits) else division).split(
+        Units(n, np.zeros(n, np.intp)), 0, Draws(0)
     )
+    return FoldSize(0, 0, len(first.estimate), len(first.train), n_splits)
 
 
-def identify_data(table: Task, learned: Task) -> str:
-    """Return the SHA-256 of a table, and of how its learning rows are understood if that is otherwise.
-
-    Until the learning rows alone decided that, the table did: what was computed then has another digest.
-    """
-    if table.schema == learned.schema:
-        return table.digest
-    columns = [[one.name, one.levels] for one in learned.schema or ()]
-    return hashlib.sha256(json.dumps([table.digest, columns]).encode()).hexdigest()
-
-
-def _check_kind(study: Study, task: Task) -> None:
-    if task.has_numbers:
-        raise InputError(
-            f"the target {task.target!r} has numbers, and ckcv run certifies errors of classes: use ckcv "
-            "evaluate"
-        )
-    target = f"{task.target!r} has {task.n_classes} classes ({some(task.classes)})"
-    for slot, kinds in KINDS.items():
-        part = getattr(study, slot)
-        several = learners_of(part) if slot == "learner" else {part.name: part}
-        for label in [label for label, one in several.items() if task.kind not in kinds(one)]:
-            named = ((name, kinds(other)) for name, other in named_parts(slot).items())
-            others = [name for name, known in named if isinstance(known, frozenset) and task.kind in known]
-            remedy = (
-                f"choose {slot} {' or '.join(others)}" if others else "leave out the rows of other classes"
-            )
-            allowed = " or ".join(sorted(kinds(several[label])))
-            if kinds(several[label]) == {Kind.REGRESSION}:
-                remedy += ", or use ckcv evaluate on a column of numbers"
-            raise InputError(
-                f"the target {target}, and {slot} {label} is for {allowed}: "
-                f"{remedy if len(several) == 1 else 'leave it out'}"
-            )
-
-
-def _check_for_groups(study: Study) -> None:
-    """Raise InputError unless what is minimised, reported and claimed is defined for groups."""
-    criterion = study.criterion
-    claims = study.certification.claim if isinstance(study.certification, Holdout | Nested) else ()
-    if by_class := [claim for claim in claims if claim in QUANTITIES]:
-        raise InputError(
-            f"claim={by_class[0]} counts rows of a class as independent, which rows of groups are not: leave "
-            "it out, or --group"
-        )
-    if for_groups(criterion) is None:
-        defined = " or ".join(part.name for part in GROUPED)
-        raise InputError(
-            f"criterion={criterion.name} is not defined for groups of rows: choose criterion {defined}, or "
-            "leave out --group"
-        )
-    if isinstance(criterion, MeanBound) and criterion.bound != MeanBound.bound:
-        raise InputError(
-            f"bound={criterion.bound!r} is for counts of rows: with groups, L_EE is computed with the bound "
-            "that is minimised (on the mean share of a group's rows that are wrong); leave --bound out"
-        )
-
-
-def _with_claims(study: Study, task: Task) -> Study:
-    """Return a study with its claims in canonical form for a task.
-
-    Raises:
-        InputError: a claim does not apply to the task or to the learner.
-    """
-    certification = study.certification
-    if not isinstance(certification, Holdout | Nested):
-        return study
-    for claim in certification.claim:
-        if claim in (*OF_TWO, AUC) and task.n_classes > 2:
-            instead = "claim recall, which is of every class" if claim in OF_TWO else "leave it out"
-            raise InputError(
-                f"claim={claim} is for two classes, and the target {task.target!r} has {task.n_classes}: "
-                f"{instead}"
-            )
-        unranked = [label for label, one in learners_of(study.learner).items() if not one.ranks]
-        if claim == AUC and unranked:
-            raise InputError(
-                f"claim={AUC} needs scores that order the rows, and learner {unranked[0]} gives none: "
-                "leave it out"
-            )
-    if certification.positive is None:
-        return study
-    number = class_of("positive", certification.positive, task.classes)
-    label = None if number == 1 else str(task.classes[number])
-    return replace(study, certification=replace(certification, positive=label))
-
-
-def _check_unlabelled(study: Study, task: Task) -> None:
-    if task.unlabelled is None:
-        return
-    if not isinstance(study.certification, Holdout):
-        raise InputError(
-            f"there are {counted(len(task.unlabelled), 'unlabelled row')}, which certify the model on all "
-            "rows together with rows held out: add --certify holdout, or leave out --unlabelled"
-        )
-    if task.groups is not None:
-        raise InputError(
-            "unlabelled rows count as independent of each other, which rows of groups are not: leave out "
-            "--unlabelled, or --group"
-        )
-
-
-def _canonical(study: Study, n: int, unit: str) -> Study:
-    """Return the canonical form of a study for n learning rows, or groups of them."""
-    check_folds("report_k", study.report_k, n, unit)
-    check_folds("k", study.resampling.k or (), n, unit)
-    resampling = study.resampling.canonical(n)
-    for k in study.report_k:
-        if resampling.k is not None and k not in resampling.k:
-            asked = ",".join(map(str, resampling.k))
-            raise InputError(f"report_k={k} is not among k={asked}: add it to k to have it computed")
-    return replace(study, resampling=resampling)
-
-
-def _check_sizes(study: Study, sizes: tuple[FoldSize, ...]) -> None:
-    study.criterion.check(sizes[0].n_select)
-    claims = study.certification.claim if isinstance(study.certification, Holdout) else ()
-    fewest = min(size.n_splits for size in sizes)
-    for claim in claims:
-        if member_of(claim) >= fewest:
-            raise InputError(f"claim={claim!r} is outside member:0 to member:{fewest - 1}")
-
-
-def _check_outer(study: Study, outer: Outer, n: int, unit: str) -> None:
-    outer.check(n, unit)
-    inner, inside = study.inner(), outer.sizes(n)[0].n_train
-    try:
-        _check_sizes(inner, _canonical(inner, inside, unit).resampling.sizes(inside))
-    except InputError as error:
-        raise InputError(f"selecting inside {inside} of the {n} {unit}s (nested): {error}") from None
+def _key(setting: Setting) -> str:
+    """Return a setting as text: in Python, True equals 1.0."""
+    return json.dumps(dict(setting), sort_keys=True)

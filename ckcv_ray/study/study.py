@@ -1,95 +1,97 @@
 """Studies, which hold everything that decides a result and nothing else, and executions.
 
-A Study and the digest of the data give the ``run_id``. A Study consists of a learner, a resampling, a
-criterion and a certification, which declare what they can be combined with. Their fields are the options of
-the command line and of TOML files. An Execution holds what may differ from run to run without changing any
+A Study and the digest of the data give the ``run_id``. A Study consists of a learner, a resampling, a search
+and a certification, which declare what they can be combined with. Their fields are the options of the
+command line and of TOML files. A study without a certification is a usual procedure of cross validation: its
+measures are computed on every split. An Execution holds what may differ from run to run without changing any
 result.
 """
 
 import hashlib
 import json
 import tomllib
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import Field, dataclass, field, fields, replace
 from pathlib import Path
-from typing import Any, ClassVar, Protocol
+from typing import Any
 
-from ckcv_ray.core.criteria import Criterion, MeanBound
+from ckcv_ray.core.criteria import Criterion
+from ckcv_ray.core.divisions import Division
+from ckcv_ray.core.measures import Kind
+from ckcv_ray.core.named_divisions import NestedSplits, parse_division, read_division, stratified
 from ckcv_ray.core.options import Option, check_options, described, option, options, said, values
+from ckcv_ray.core.own_scores import Function, OwnScore
 from ckcv_ray.core.resampling import Complete, Outer, Resampling
-from ckcv_ray.errors import InputError
+from ckcv_ray.errors import InputError, cut
 from ckcv_ray.learners import DEFAULT, Learner, learners_of
 from ckcv_ray.learners.encoding import RARE, Categories, Encoding, Gaps
 from ckcv_ray.study.assembly import assembled, chosen, values_of_learners
 from ckcv_ray.study.certification import Certification, Nested, Occam
 from ckcv_ray.study.parts import FIELDS, SEVERAL, SLOTS, check_names, check_part, read_part
+from ckcv_ray.study.search import EACH, ONE, All, Inner, Race, Search
 from ckcv_ray.validation import (
     MOST,
     as_path,
     boolean,
     check_choice,
     expect,
-    folds,
     integer,
     number,
     quoted,
+    sequence,
     share,
 )
 
 BACKENDS = ("auto", "ray", "serial")
-MOST_SEED = 2**128 - 1
+CERTIFIED, SCORED = "study", "procedure"  # kinds of studies: with a certification, and without
+WRONG_KIND = {  # why a study of another kind is refused
+    CERTIFIED: "the study has no certification: its scores are computed by evaluate, or assess",
+    SCORED: "the study has a certification: it is computed by run, or run_job",
+}
+MOST_SEED, MOST_SEED_OF_SCORES = 2**128 - 1, 2**63 - 1
 MOST_TOML_BYTES = 1 << 24
 LEAST_TIMEOUT = 0.1
+LONGEST_SHOWN = 200
+OF_SCORES = (  # what the JSON of a study without a certification holds
+    *("learner", "resampling", "measures", "functions", "select_by", "select", "seed"),
+    *("encode", "fill", "rare"),
+)
+RACE = tuple(one.name for one in fields(Race))
+ENCODING = ("encode", "fill", "rare")
 
 
 @dataclass(frozen=True)
 class Study:
-    """What decides the result: what is fitted, how rows are divided, what is minimised and what is certified.
+    """What decides the result: what is fitted, how rows are divided, how one selects, and what is certified.
 
-    ``Study.of`` makes one from named options, as the command line does.
+    ``Study.of`` makes one from the options of ``ckcv run``, and ``Study.without_certification`` from those of
+    ``ckcv evaluate``.
 
     Attributes:
-        learner: what is fitted, with its search space.
+        learner: what is fitted, with its search space; several learners are compared on the same splits.
         resampling: how rows are divided.
-        criterion: what is minimised over the candidates.
-        certification: what produces claims in addition to the occam bound.
+        search: what is computed, and by what one selects.
+        certification: what produces claims in addition to the occam bound; None if nothing is certified.
         seed: seed of the splits, non-negative.
-        report_k: values of k whose own best candidate and l_ee are reported in addition to the winner's.
-        exhaustive: compute every evaluation of both stages instead of dropping what is provably beaten.
         encode: how categories become numbers: "onehot", "ordinal", "target", or "auto" for what suits
             the learner.
         fill: what fills gaps in numbers and dates: "median", "mean" or "most_frequent".
         rare: share of the training rows below which categories are joined.
+        measures: names of the scores that are computed on every split; none with a certification.
+        functions: the measures that are functions of the user.
 
     Raises:
         InputError: a field has the wrong type or is out of range, or the parts cannot be combined.
     """
 
-    kind: ClassVar[str] = "study"
-
     learner: Learner = field(default_factory=DEFAULT)
-    resampling: Resampling = field(default_factory=Complete)
-    criterion: Criterion = field(default_factory=MeanBound)
-    certification: Certification = field(default_factory=Occam)
+    resampling: Resampling | Division = field(default_factory=Complete)
+    search: Search = field(default_factory=Race)
+    certification: Certification | None = field(default_factory=Occam)
     seed: int = option(
         0,
         Option(
             lambda name, value: integer(name, value, least=0, most=MOST_SEED), "Seed of the splits.", int, "0"
-        ),
-    )
-    report_k: tuple[int, ...] = option(
-        (),
-        Option(
-            lambda name, value: folds(name, value, least=0),
-            "Values of k whose own best candidate is reported as well, such as 5,10.",
-        ),
-    )
-    exhaustive: bool = option(
-        False,
-        Option(
-            boolean,
-            "Compute every evaluation instead of dropping what is provably beaten; the winner is the same.",
-            bool,
         ),
     )
     encode: str = option(
@@ -126,12 +128,22 @@ class Study:
         ),
     )
 
+    measures: tuple[str, ...] = ()
+    functions: tuple[OwnScore, ...] = ()
+
     def __post_init__(self) -> None:
+        expect("search", self.search, Race | Inner | All, "a search: Race(), Inner('auc') or All()")
         for slot, part in self.parts.items():
             check_part(slot, part)
         check_options(self)
+        if not self.search.certifies:
+            _check_scored(self)
+            return
+        if self.measures or self.functions:
+            raise InputError("measures are of a study without a certification: leave them out")
+        assert self.certification is not None
         for slot, proven in (("resampling", "resamplings"), ("criterion", "criteria")):
-            part, allowed = getattr(self, slot), getattr(self.certification, proven)
+            part, allowed = self.parts[slot], getattr(self.certification, proven)
             if part.name not in allowed:
                 raise InputError(
                     f"certify={self.certification.name} requires {slot} {' or '.join(sorted(allowed))}, "
@@ -139,9 +151,21 @@ class Study:
                 )
 
     @property
+    def kind(self) -> str:
+        """The name of its kind in files: with a certification or without."""
+        return CERTIFIED if self.search.certifies else SCORED
+
+    @property
     def parts(self) -> dict[str, Any]:
-        """Learner, resampling, criterion and certification, by the option that chooses each."""
-        return {slot: getattr(self, FIELDS.get(slot, slot)) for slot in SLOTS}
+        """The parts that options choose, by these options: without a certification the learner alone."""
+        if not isinstance(self.search, Race):
+            return {SEVERAL: self.learner}
+        return {
+            "learner": self.learner,
+            "resampling": self.resampling,
+            "criterion": self.search.criterion,
+            "certify": self.certification,
+        }
 
     @classmethod
     def of(cls, /, **asked: Any) -> "Study":
@@ -153,21 +177,80 @@ class Study:
         Raises:
             InputError: an option is unknown, out of range, or not an option of the parts chosen.
         """
-        return cls(**assembled(asked, {}, options(cls)))
+        return cls(**_with_race(assembled(asked, {}, study_options()), Race()))
+
+    @classmethod
+    def without_certification(
+        cls,
+        resampling: str | Division = "kfold:10",
+        measure: str | Function | Sequence[str | Function] | None = None,
+        select_by: str | None = None,
+        select: str = ONE,
+        seed: int = 0,
+        stratify: bool = False,
+        **learner: Any,
+    ) -> "Study":
+        """Make a usual procedure of cross validation from named options, which has scores and no claims.
+
+        Without a selection every setting is scored on every split. With one, the settings are scored inside
+        each training set first (``NestedSplits``), and only what is selected is scored on the split.
+
+        Args:
+            resampling: how rows are divided, such as "kfold:10" or ``KFold(10)``.
+            measure: names of scores, or functions; without it "zero_one" for classes, and "rmse" for numbers.
+            select_by: name of the score that selects settings; None to score all of them.
+            select: "one" setting for all splits, or another in "each".
+            seed: of the splits.
+            stratify: whether each part of a split gets the same share of every class.
+            learner: options of the learner, and of how columns are encoded.
+
+        Raises:
+            InputError: an option is unknown or out of range.
+        """
+        made = _make_learner(learner, {})
+        division = parse_division(resampling) if isinstance(resampling, str) else resampling
+        expect("resampling", division, Division, "text such as kfold:10, or a Division")
+        if measure is None:
+            measure = "rmse" if Kind.REGRESSION in made["learner"].kinds else "zero_one"
+        if isinstance(measure, str):
+            measure = [name.strip() for name in measure.split(",")]
+        if not (callable(measure) or isinstance(measure, Iterable)):
+            raise InputError(
+                f"measure={quoted(measure)}: expected names such as 'accuracy,auc', or functions"
+            )
+        listed = [measure] if callable(measure) else list(measure)
+        functions = {i: OwnScore.of(one) for i, one in enumerate(listed) if not isinstance(one, str)}
+        measures = tuple(functions[i].name if i in functions else str(one) for i, one in enumerate(listed))
+        if boolean("stratify", stratify):
+            division = stratified(division)
+        return cls(
+            resampling=division,
+            search=_search(select_by, select, division),
+            certification=None,
+            seed=seed,
+            measures=measures,
+            functions=tuple(functions.values()),
+            **made,
+        )
 
     def replace(self, /, **asked: Any) -> "Study":
-        """Return this study with some options changed; a new part keeps only those that it shares."""
-        return replace(self, **assembled(asked, self.parts, options(self)))
+        """Return this study with some options changed; a new part keeps only those that it shares.
+
+        Of a study without a certification they are options of the learner, and of how columns are encoded.
+        """
+        if not isinstance(self.search, Race):
+            return replace(self, **_make_learner(asked, self.parts))
+        return replace(self, **_with_race(assembled(asked, self.parts, study_options()), self.search))
 
     def options(self, fixed: bool = False) -> dict[str, Any]:
-        """Return every option of the study by name, including the choices of its parts.
+        """Return every option of a study with a certification by name, including the choices of its parts.
 
         An option that several learners have is named after each of them, such as "svm.C"; "LABEL.learner" is
         the learner of a label. ``fixed`` leaves out those that may grow in an existing run folder.
         """
         parts = self.parts
         others = [part for slot, part in parts.items() if slot != SEVERAL]
-        own = values(self, fixed)
+        own = {"seed": self.seed} | values(self.search, fixed) | values(self, fixed)
         of_others = {n: v for part in others for n, v in values(part, fixed).items()}
         return chosen(parts) | values_of_learners(learners_of(self.learner), fixed) | of_others | own
 
@@ -176,8 +259,18 @@ class Study:
 
         ``fixed`` leaves out the options that may grow in an existing run folder: the rest gives the run_id.
         """
-        parts = {slot: described(part, fixed) for slot, part in self.parts.items()}
-        return parts | said(self, fixed)
+        if isinstance(self.search, Race):
+            parts = {slot: described(part, fixed) for slot, part in self.parts.items()}
+            return parts | {"seed": self.seed} | said(self.search, fixed) | said(self, fixed)
+        return {
+            "learner": described(self.learner, fixed),
+            "resampling": described(self.resampling),
+            "measures": list(self.measures),
+            "functions": [{"name": one.name, "sha256": one.digest} for one in self.functions],
+            "select_by": self.select_by,
+            "select": EACH if self.selects_each else ONE,
+            **{name: getattr(self, name) for name in ("seed", *ENCODING)},
+        }
 
     @property
     def encoding(self) -> Encoding:
@@ -186,16 +279,36 @@ class Study:
 
     @classmethod
     def from_json(cls, content: Mapping[str, Any]) -> "Study":
-        """Make a study from what ``to_json`` returned.
+        """Make a study from what ``to_json`` returned; splits that were given are without their sets.
 
         Raises:
             InputError: a part or an option is unknown, or an option has an invalid value.
         """
         expect("study", content, Mapping, "a mapping of a study's parts and options, as to_json returns it")
+        if "measures" in content:
+            return cls._read_scored(content)
         others = {name: value for name, value in content.items() if name not in SLOTS}
-        check_names("a study", others, options(cls))
+        check_names("a study", others, study_options())
         parts = {FIELDS.get(slot, slot): read_part(slot, content.get(slot)) for slot in SLOTS}
-        return cls(**parts, **others)
+        return cls(**_with_race(parts | others, Race()))
+
+    @classmethod
+    def _read_scored(cls, content: Mapping[str, Any]) -> "Study":
+        """Make a study without a certification from JSON values."""
+        check_names("a procedure", content, OF_SCORES)
+        given: dict[str, Any] = {name: content.get(name) for name in OF_SCORES}
+        measures = sequence("measures", given["measures"], least=1, kind="names of measures")
+        division = read_division(given["resampling"])
+        functions = sequence("functions", given["functions"] or (), least=0)
+        return cls(
+            read_part("learner", given["learner"]),
+            division,
+            _search(given["select_by"], given["select"], division),
+            certification=None,
+            measures=tuple(map(str, measures)),
+            functions=tuple(map(OwnScore.from_json, functions)),
+            **{name: given[name] for name in ("seed", *ENCODING)},
+        )
 
     def differences(self, other: "Study") -> list[str]:
         """Return one line for each option that differs from ``other``, the study of a run folder.
@@ -203,12 +316,68 @@ class Study:
         Options that only one of them has belong to a part that differs, which has a line itself; those that
         may grow are no difference.
         """
-        ours, theirs = self.options(fixed=True), other.options(fixed=True)
+        if self.search.certifies:
+            ours, theirs, show = self.options(fixed=True), other.options(fixed=True), _short
+        else:
+            ours, theirs, show = self.to_json(), other.to_json(), _short_json
         return [
-            f"{name}: requested {_short(ours[name])}, in the folder {_short(theirs[name])}"
+            f"{name}: requested {show(ours[name])}, in the folder {show(theirs[name])}"
             for name in ours
             if name in theirs and ours[name] != theirs[name]
         ]
+
+    @property
+    def race(self) -> Race:
+        """The search of a study with a certification."""
+        assert isinstance(self.search, Race)
+        return self.search
+
+    @property
+    def certify(self) -> str:
+        """Name of the certification; "" without one."""
+        return "" if self.certification is None else self.certification.name
+
+    @property
+    def criterion(self) -> Criterion:
+        """What is minimised over the candidates."""
+        return self.race.criterion
+
+    @property
+    def report_k(self) -> tuple[int, ...]:
+        """Values of k whose own best candidate is reported."""
+        return self.race.report_k
+
+    @property
+    def exhaustive(self) -> bool:
+        """Whether every evaluation is computed."""
+        return self.race.exhaustive
+
+    @property
+    def select_by(self) -> str | None:
+        """Name of the score that selects inside training sets; None if none does."""
+        return self.search.select_by if isinstance(self.search, Inner) else None
+
+    @property
+    def selects_each(self) -> bool:
+        """Whether a setting is selected inside each training set, and not one for all of them."""
+        return isinstance(self.search, Inner) and self.search.each
+
+    @property
+    def folds(self) -> Resampling:
+        """How a study with a certification divides rows, by fold size."""
+        assert not isinstance(self.resampling, Division)
+        return self.resampling
+
+    @property
+    def division(self) -> Division:
+        """How a study without a certification divides rows."""
+        assert isinstance(self.resampling, Division)
+        return self.resampling
+
+    @property
+    def predicts_numbers(self) -> bool:
+        """Whether the target has numbers, and not classes, which without a certification the learner says."""
+        return self.certification is None and Kind.REGRESSION in self.learner.kinds
 
     @property
     def delta(self) -> float:
@@ -231,7 +400,7 @@ class Study:
 
     def inner(self) -> "Study":
         """Return the study to run inside each outer split of a nested certification."""
-        return replace(self, certification=Occam(), report_k=())
+        return replace(self, certification=Occam(), search=replace(self.race, report_k=()))
 
 
 @dataclass(frozen=True)
@@ -273,16 +442,7 @@ class Execution:
                 raise InputError(f"{name}={value!r} requires the ray backend: leave out --backend serial")
 
 
-class Identified(Protocol):
-    """What is run: a study, or a procedure; ``kind`` says which."""
-
-    kind: ClassVar[str]
-
-    def to_json(self, fixed: bool = False) -> dict[str, Any]:
-        """Return it as JSON values; ``fixed`` leaves out what may grow in an existing run folder."""
-
-
-def run_id(study: Identified, data_digest: str) -> str:
+def run_id(study: Study, data_digest: str) -> str:
     """Return the name of a run: 12 hexadecimal digits of the SHA-256 of study and data.
 
     The options that may grow in an existing run folder have no part in it.
@@ -311,6 +471,87 @@ def read_toml(path: str | Path) -> dict[str, Any]:
         raise InputError(f"cannot read the study file {str(path)!r}: {error}") from None
 
 
+def check_kind(study: Any, kind: str) -> None:
+    """Raise InputError unless this is a study of a kind: with a certification, or without."""
+    expect("study", study, Study, "a Study, such as Study.of(k=(3, 5, 10))")
+    if study.kind != kind:
+        raise InputError(WRONG_KIND[kind])
+
+
+def study_options() -> dict[str, Field[Any]]:
+    """Return the options of a study with a certification that are not those of a part, by name."""
+    own = options(Study)
+    return {"seed": own["seed"]} | options(Race) | own
+
+
+def _with_race(given: Mapping[str, Any], race: Race) -> dict[str, Any]:
+    """Return fields of a study, those of its race in it."""
+    others = {name: value for name, value in given.items() if name not in RACE}
+    return others | {"search": replace(race, **{n: v for n, v in given.items() if n in RACE})}
+
+
+def _make_learner(asked: Mapping[str, Any], earlier: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the learner and the encoding that options ask for, as fields of a study.
+
+    Raises:
+        InputError: an option is unknown, out of range, or one of a study's other parts.
+    """
+    parts = [part for slot in SLOTS if slot != SEVERAL for part in SLOTS[slot].values()]
+    others = {name for part in parts for name in options(part)}
+    others |= {*SLOTS, *study_options()} - {SEVERAL, *ENCODING}
+    for name in asked:
+        if name in others:
+            raise InputError(f"{name} is an option of ckcv run, and not of a procedure: leave it out")
+    made = assembled(asked, earlier, study_options())
+    return {name: made[name] for name in (SEVERAL, *ENCODING) if name in made}
+
+
+def _search(select_by: str | None, select: str, division: Division) -> Search:
+    """Return the search inside training sets, or the one that selects nothing."""
+    if select not in (ONE, EACH):
+        raise InputError(f"select={quoted(select)}: expected {ONE} or {EACH}")
+    if select == EACH and not isinstance(division, NestedSplits):
+        raise InputError(f"select={EACH} requires a resampling that selects, such as nested:5:5")
+    return All() if select_by is None else Inner(select_by, select == EACH)
+
+
+def _check_scored(study: Study) -> None:
+    """Raise InputError unless the parts of a study without a certification go together."""
+    if study.certification is not None:
+        raise InputError(
+            f"certify={study.certification.name} requires a Race, which selects what is certified, not "
+            f"{type(study.search).__name__}"
+        )
+    expect("resampling", study.resampling, Division, "text such as kfold:10, or a Division")
+    integer("seed", study.seed, least=0, most=MOST_SEED_OF_SCORES)
+    if not study.learner.kinds:
+        named = ", ".join(learners_of(study.learner))
+        raise InputError(
+            f"learners: some of {named} predict numbers and others classes: compare those of one kind"
+        )
+    if not study.measures:
+        raise InputError("measure is empty: name one, such as zero_one, or several: accuracy,auc")
+    own = [one.name for one in study.functions]
+    if len(set(own)) < len(own) or not set(own) <= set(study.measures):
+        raise InputError(f"functions: {', '.join(own)}: expected each once, and among the measures")
+    if len(set(study.measures)) < len(study.measures):
+        raise InputError(f"measure={','.join(study.measures)} names one twice: leave it out")
+    nested = isinstance(study.resampling, NestedSplits)
+    if nested and isinstance(study.search, All):
+        raise InputError(
+            f"a nested resampling selects settings: say by which score, such as select_by={study.measures[0]}"
+        )
+    if not nested and isinstance(study.search, Inner):
+        raise InputError(
+            f"select_by={study.search.select_by} requires a resampling inside the training sets, such as "
+            "nested:5:5 or nested_halves:5"
+        )
+
+
 def _short(value: object) -> str:
     text = "3:n" if value is None else str(value)
     return text if len(text) <= 80 else text[:77] + "..."
+
+
+def _short_json(value: object) -> str:
+    return cut(json.dumps(value), LONGEST_SHOWN)

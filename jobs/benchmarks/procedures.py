@@ -41,9 +41,9 @@ from ckcv_ray.core.threads import one_thread
 from ckcv_ray.data.task import Task
 from ckcv_ray.engine.backend import SERIAL, Session, session
 from ckcv_ray.learners.sklearn.named import NAMED
-from ckcv_ray.runs.assess import assess_in
-from ckcv_ray.study.assessment import OUTER, Assessment
-from ckcv_ray.study.procedure import Procedure
+from ckcv_ray.runs.run import Work, score_work
+from ckcv_ray.study import Problem, Study
+from ckcv_ray.study.problem import OUTER
 
 LEARNERS = ("naive_bayes", "tree", "linear", "neighbors", "boosting", "forest")
 RESAMPLINGS = ("kfold:10", "repeated_kfold:10x5", "subsampling:50:0.25")
@@ -61,7 +61,7 @@ class Timed(NamedTuple):
         splits: pairs of rows to fit and rows to score.
     """
 
-    problem: Assessment
+    problem: Problem
     estimator: Any
     splits: list[Any]
 
@@ -70,7 +70,9 @@ def procedure(learner: str, resampling: str, task: Task) -> Timed:
     """Return a procedure in both forms, of an estimator with its defaults."""
     fixed: dict[str, Any] = {"random_state": (0,)} if KNOWN[learner]().has("random_state") else {}
     options: dict[str, Any] = {"param": fixed} if fixed else {}
-    problem = Assessment.of(Procedure.of(resampling, "accuracy", learner=learner, **options), task)
+    problem = Problem.of(
+        Study.without_certification(resampling, "accuracy", learner=learner, **options), task
+    )
     made: Any = problem.learner
     estimator = made.blank(made.setting(0, 0)).copy([])
     splits = [problem.rows(Stage.SELECT, OUTER, i) for i in range(problem.sizes[OUTER].n_splits)]
@@ -90,7 +92,7 @@ def theirs(one: Timed, workers: int) -> Any:
 
 def ours(one: Timed, opened: Session) -> Any:
     """Return our scores."""
-    result = assess_in(opened, one.problem)
+    result = score_work(Work(one.problem), opened=opened)
     return result.of_splits(result.entries[0], result.scores[0])
 
 

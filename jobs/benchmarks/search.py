@@ -50,7 +50,7 @@ from ckcv_ray import Execution, Job, Study, read_task
 from ckcv_ray.core.schedule import Stage
 from ckcv_ray.core.threads import one_thread
 from ckcv_ray.data.task import Task
-from ckcv_ray.engine.backend import SERIAL, Session, session
+from ckcv_ray.engine.backend import SERIAL, Session, session, start
 from ckcv_ray.engine.evaluate import share
 from ckcv_ray.engine.loop import work
 from ckcv_ray.engine.race import RaceQueue
@@ -114,13 +114,10 @@ def make_search(learner: EstimatorLearner, task: Task, k: int, splits: int) -> S
 def select(search: Search, opened: Session) -> RaceQueue:
     """Run our selection in memory, and return what it found."""
     recorder = make_recorder(search.problem)
-    backend = opened.backend()
-    try:
-        backend.start(share(search.problem))
+    with start(opened.backend, share(search.problem)) as backend:
         work(backend, recorder, None, never)
-    finally:
-        backend.close()
-    return recorder.queue
+    queue: RaceQueue = recorder.queue
+    return queue
 
 
 def grid_search(search: Search, workers: int) -> GridSearchCV:

@@ -50,8 +50,7 @@ from ckcv_ray.learners.sklearn import packing
 from ckcv_ray.learners.sklearn.allowed import table
 from ckcv_ray.reports.page import page
 from ckcv_ray.reports.scores_page import scores_page
-from ckcv_ray.runs.assess import load_scores, replay_scores
-from ckcv_ray.runs.load import replay
+from ckcv_ray.runs.load import load_scores, replay, replay_scores
 
 SECONDS, MOST_BYTES = 30, 2 << 30  # for a folder; of memory besides what the process has
 HUGE = 10**9

@@ -145,7 +145,7 @@ def test_a_trial_that_decides_all_leaves_nothing_but_the_refits():
     expected = estimate(problem)
     queue = RaceQueue(problem)
     queue.add(expected.outcome)
-    assert queue.forecast() == 0
+    assert queue.expect_left() == 0
     assert 0 < expected.seconds < expected.outcome.seconds
     whole, tried = run_job(job, SERIAL), run_work(checked(job)._replace(expected=expected))
     assert tried.candidates.equals(whole.candidates)

@@ -44,7 +44,7 @@ def test_it_hands_out_each_path_once_and_ends_decided(problem: Problem, inputs: 
     units = [unit for batch in race(queue, inputs) for unit in batch]
     assert queue.decided()
     assert queue.complete()
-    assert queue.forecast() == 0.0
+    assert queue.expect_left() == 0.0
     done = [(u.size, u.split, path, step) for u in units for path, n in u.paths for step in range(n)]
     assert {unit.stage for unit in units} == {Stage.SELECT}
     assert len(done) == queue.fits

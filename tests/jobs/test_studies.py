@@ -16,7 +16,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from ckcv_ray.core.schedule import Stage
-from ckcv_ray.study.assessment import INNER, OUTER
+from ckcv_ray.study.problem import INNER, OUTER
 from jobs.studies import bias_variance, forest, network, regression, selection, tuned_k
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -22,8 +22,8 @@ from ckcv_ray.learners.sklearn.model import FittedEstimator
 from ckcv_ray.learners.svm.model import SVMModel
 from ckcv_ray.learners.svm.problem import describe, signs
 from ckcv_ray.records.record import Failure, Records
-from ckcv_ray.runs.assess import assessed, replay_scores
-from ckcv_ray.runs.load import replay
+from ckcv_ray.runs.assessed import Assessed
+from ckcv_ray.runs.load import replay, replay_scores
 from ckcv_ray.runs.run import run_job
 from ckcv_ray.storage.folder import RunFolder
 from ckcv_ray.storage.log import Log
@@ -111,7 +111,8 @@ def reseal_scores(
     log.append(records, failures or [])
     if environment:
         execution["environment"]["processor"] = environment
-    result = assessed(replay_scores(out), execution)
+    queue = replay_scores(out)
+    result = Assessed.of(queue.problem, queue.scores(), execution)
     folder.write_scores(problem.run_id, result.table(), result.to_json())
     folder.write_manifest(execution)
     folder.release()

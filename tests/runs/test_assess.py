@@ -30,11 +30,11 @@ from ckcv_ray.engine.backend import SerialBackend
 from ckcv_ray.errors import InputError, StoreError
 from ckcv_ray.learners.sklearn.split import fit_model
 from ckcv_ray.reports.scores_page import scores_page
-from ckcv_ray.runs.assess import assess, assess_in, evaluate, load_scores, replay_scores
-from ckcv_ray.runs.load import load_run
+from ckcv_ray.runs.load import load_run, load_scores, replay_scores
+from ckcv_ray.runs.run import Work, assess, evaluate, score_work
 from ckcv_ray.storage.folder import RunFolder
-from ckcv_ray.study.assessment import INNER, OUTER, Assessment
-from ckcv_ray.study.procedure import Procedure
+from ckcv_ray.study import Problem, Study
+from ckcv_ray.study.problem import INNER, OUTER
 
 SERIAL = Execution("serial")
 DIVISIONS = [
@@ -53,7 +53,7 @@ TASK = Task.of(X, Y)
 
 def pairs(procedure, task=TASK, size=OUTER, numbers=None):
     """The splits of a procedure as scikit-learn takes them."""
-    problem = Assessment.of(procedure, task)
+    problem = Problem.of(procedure, task)
     numbers = range(problem.sizes[size].n_splits) if numbers is None else numbers
     return [problem.rows(Stage.SELECT, size, number) for number in numbers]
 
@@ -150,8 +150,8 @@ def test_a_nested_selection_is_that_of_grid_search(select):
 
 def test_inner_splits_lie_in_the_training_sets():
     for text in ("nested_halves:5", "nested:3:4"):
-        procedure = Procedure.of(text, select_by="zero_one")
-        problem = Assessment.of(procedure, TASK)
+        procedure = Study.without_certification(text, select_by="zero_one")
+        problem = Problem.of(procedure, TASK)
         outer, inner = pairs(procedure), pairs(procedure, size=INNER)
         assert len(inner) == problem.starts[-1] == problem.sizes[INNER].n_splits
         for (train, scored), (a, b) in zip(outer, pairwise(problem.starts.tolist()), strict=True):
@@ -161,7 +161,9 @@ def test_inner_splits_lie_in_the_training_sets():
                 assert not set(scored) & (set(fitted) | set(selected))
     halves = [
         len(fitted) - len(selected)
-        for fitted, selected in pairs(Procedure.of("nested_halves:5", select_by="f1"), size=INNER)
+        for fitted, selected in pairs(
+            Study.without_certification("nested_halves:5", select_by="f1"), size=INNER
+        )
     ]
     assert set(halves) <= {0, -1}
 
@@ -187,7 +189,7 @@ def test_ray_and_a_resumed_run_give_the_scores_of_a_serial_run(name, ray_session
     serial = evaluate(X, Y, tmp_path / "serial", SERIAL, **options)
     evaluate(X, Y, tmp_path / "ray", Execution("ray"), **options)
     stops = iter([False] + [True] * 100)
-    procedure = Procedure.of(**options)
+    procedure = Study.without_certification(**options)
     with pytest.raises(KeyboardInterrupt):
         assess(procedure, TASK, tmp_path / "resumed", SERIAL, stop=lambda: next(stops))
     progress = replay_scores(tmp_path / "resumed").progress()
@@ -247,16 +249,20 @@ def test_groups_stay_whole():
     groups = np.arange(len(Y)) % 12
     task = Task.of(X, Y, groups=groups)
     for text in ("kfold:4", "loo", "subsampling:5:0.3", "bootstrap:5", "nested:3:3"):
-        procedure = Procedure.of(
+        procedure = Study.without_certification(
             text, select_by="zero_one" if "nested" in text else None, learner="naive_bayes"
         )
         for size in (OUTER, INNER) if "nested" in text else (OUTER,):
             for train, scored in pairs(procedure, task, size):
                 assert not set(groups[train]) & set(groups[scored])
-    result = assess(Procedure.of("kfold:4", "accuracy", learner="naive_bayes"), task, execution=SERIAL)
+    result = assess(
+        Study.without_certification("kfold:4", "accuracy", learner="naive_bayes"), task, execution=SERIAL
+    )
     expected = cross_validate(GaussianNB(), X, Y, cv=pairs(result.problem.study, task))["test_score"]
     assert np.array_equal(result.of_splits(result.entries[0], result.scores[0]), expected)
-    assert len(pairs(Procedure.of("loo"), task)) == len(list(GroupKFold(12).split(X, Y, groups)))
+    assert len(pairs(Study.without_certification("loo"), task)) == len(
+        list(GroupKFold(12).split(X, Y, groups))
+    )
 
 
 def test_what_fails_in_some_splits_is_recorded_and_the_score_incomplete(tmp_path):
@@ -474,12 +480,12 @@ def test_stratified_groups_are_refused():
 
 def test_a_procedure_is_read_back_from_json():
     for text, more in (("kfold:5", {}), ("nested_halves:3", {"select_by": "auc"}), ("bootstrap:7", {})):
-        procedure = Procedure.of(text, "accuracy,auc", learner="linear,svm", seed=7, **more)
-        again = Procedure.from_json(json.loads(json.dumps(procedure.to_json())))
+        procedure = Study.without_certification(text, "accuracy,auc", learner="linear,svm", seed=7, **more)
+        again = Study.from_json(json.loads(json.dumps(procedure.to_json())))
         assert again == procedure
         assert again.differences(procedure) == []
-    other = Procedure.of(NestedSplits(KFold(3), KFold(4, stratify=True)), select_by="f1")
-    assert Procedure.from_json(other.to_json()) == other
+    other = Study.without_certification(NestedSplits(KFold(3), KFold(4, stratify=True)), select_by="f1")
+    assert Study.from_json(other.to_json()) == other
 
 
 def test_learners_are_fitted_at_their_usual_settings():
@@ -586,7 +592,8 @@ def test_what_is_no_function_is_refused(ray_session):
 @pytest.mark.parametrize("seconds", [0.0, 60.0])
 def test_the_backend_is_chosen_by_what_is_left(seconds, monkeypatch):
     """What a trial in this process did not finish is computed by the backend that suits what is left."""
-    monkeypatch.setattr("ckcv_ray.runs.assess.TRIAL_SECONDS", seconds)
+    monkeypatch.setattr("ckcv_ray.engine.forecast.TRIAL_SECONDS", seconds)
+    monkeypatch.setattr("ckcv_ray.engine.backend.SERIAL_SECONDS", seconds)
     seen = []
     options = {"learner": "naive_bayes", "resampling": "kfold:4"}
     result = evaluate(X, Y, execution=Execution(), listen=seen.append, **options)
@@ -635,10 +642,10 @@ def test_a_procedure_too_large_to_read_is_refused(tmp_path, monkeypatch):
     ],
 )
 def test_a_procedure_that_cannot_be_read_is_refused(changed):
-    content = Procedure.of(learner="tree").to_json()
-    assert Procedure.from_json(json.loads(json.dumps(content))).to_json() == content
+    content = Study.without_certification(learner="tree").to_json()
+    assert Study.from_json(json.loads(json.dumps(content))).to_json() == content
     with pytest.raises(InputError):
-        Procedure.from_json(content | changed)
+        Study.from_json(content | changed)
 
 
 class Impatient(SerialBackend):
@@ -663,10 +670,10 @@ def test_units_that_come_back_are_computed_by_others(resampling):
     """Nothing is lost or computed twice, and the scores are the same."""
     nested = resampling.startswith("nested")
     options = {"param": {"C": (0.1, 1.0)}, "select_by": "accuracy"} if nested else {}
-    study = Procedure.of(resampling, "accuracy", **LINEAR, **options)
-    problem, backend = Assessment.of(study, TASK), Impatient()
-    expected = assess_in(SERIAL_SESSION, problem)
-    found = assess_in(SERIAL_SESSION._replace(backend=lambda: backend), problem)
+    study = Study.without_certification(resampling, "accuracy", **LINEAR, **options)
+    problem, backend = Problem.of(study, TASK), Impatient()
+    expected = score_work(Work(problem), opened=SERIAL_SESSION)
+    found = score_work(Work(problem), opened=SERIAL_SESSION._replace(backend=lambda: backend))
     assert backend.given_back > 0
     assert found.table().equals(expected.table())
     assert found.execution["fits"] == expected.execution["fits"]

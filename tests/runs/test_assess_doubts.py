@@ -13,8 +13,8 @@ from sklearn.naive_bayes import GaussianNB
 from ckcv_ray import Execution, evaluate, verify
 from ckcv_ray.data.task import Task, learning_task
 from ckcv_ray.errors import InputError
-from ckcv_ray.runs.assess import assess
-from ckcv_ray.study.procedure import Procedure
+from ckcv_ray.runs.run import assess
+from ckcv_ray.study import Study
 
 SERIAL = Execution("serial")
 X, Y = (part[:200] for part in load_breast_cancer(return_X_y=True))
@@ -86,7 +86,9 @@ def test_rows_that_repeat_and_columns_that_look_like_groups_are_pointed_out():
     assert result.to_json()["repeats"] == 90
     assert "CAUTION: 90 of 90 rows equal another row in every column" in result.summary()
     table = pa.table({"patient": np.arange(60) // 3, "x": X[:60, 0], "y": Y[:60]})
-    asked = assess(Procedure.of("holdout:0.3", learner="tree"), learning_task(table, "y"), None, SERIAL)
+    asked = assess(
+        Study.without_certification("holdout:0.3", learner="tree"), learning_task(table, "y"), None, SERIAL
+    )
     assert "QUESTION: column 'patient' repeats" in asked.summary()
 
 
@@ -222,4 +224,4 @@ def test_small_figures_are_shown():
 
 def test_a_parameter_is_given_once():
     with pytest.raises(InputError, match="given twice"):
-        Procedure.of("kfold:3", learner="tree", param=("max_depth=1,2", "max_depth=3"))
+        Study.without_certification("kfold:3", learner="tree", param=("max_depth=1,2", "max_depth=3"))

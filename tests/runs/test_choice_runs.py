@@ -327,7 +327,7 @@ def test_each_learner_has_a_rate_of_its_own() -> None:
     sizes = range(len(problem.sizes))
     work = sum(problem.cost(unit.stage, j) * problem.sizes[j].n_splits for j in sizes) * fits
     left = (work - cost * fits) * queue.rates.per_cost
-    assert queue.forecast() == pytest.approx(left.sum())
+    assert queue.expect_left() == pytest.approx(left.sum())
 
 
 def test_the_time_left_is_known_where_a_learner_always_fails() -> None:

@@ -37,12 +37,10 @@ from ckcv_ray.learners.sklearn import AnyEstimator, spec
 from ckcv_ray.learners.sklearn.model import FittedEstimator
 from ckcv_ray.learners.sklearn.named import Tree
 from ckcv_ray.records.record import Failure, Records
-from ckcv_ray.runs.assess import assess
 from ckcv_ray.runs.load import replay
-from ckcv_ray.runs.run import run_job
+from ckcv_ray.runs.run import assess, run_job
 from ckcv_ray.runs.verify import Verification, verify
 from ckcv_ray.storage.folder import RunFolder
-from ckcv_ray.study.procedure import Procedure
 
 ANOTHER = "another processor"
 N = 90
@@ -374,7 +372,9 @@ def test_a_score_of_a_folder_cannot_be_called_like_a_measure(tmp_path: Path) -> 
     out, task = tmp_path / "run", Task.of(X, RNG.permutation(np.arange(N) % 2))
     for name, told in (("zero_one", "needs a name of its own"), ("own_loss", "")):
         own = OwnScore(name, "0" * 64, own_loss)
-        procedure = replace(Procedure.of("kfold:3", learner="tree"), measures=(name,), functions=(own,))
+        procedure = replace(
+            Study.without_certification("kfold:3", learner="tree"), measures=(name,), functions=(own,)
+        )
         shutil.rmtree(out, ignore_errors=True)
         assess(procedure, task, out, SERIAL)
         plain, whole = verify(out), verify(out, refit=1.0, execution=SERIAL)
@@ -399,12 +399,12 @@ def test_a_score_of_a_folder_cannot_be_called_like_a_measure(tmp_path: Path) -> 
     ],
 )
 def test_what_cannot_be_a_function_of_a_user_is_refused(described: object) -> None:
-    content = Procedure.of("kfold:3", learner="tree", measure=own_loss).to_json()
-    assert Procedure.from_json(content).functions[0].name == "own_loss"
+    content = Study.without_certification("kfold:3", learner="tree", measure=own_loss).to_json()
+    assert Study.from_json(content).functions[0].name == "own_loss"
     with pytest.raises(InputError):
-        Procedure.from_json({**content, "functions": [described]})
+        Study.from_json({**content, "functions": [described]})
     with pytest.raises(InputError, match="among the measures"):
-        Procedure.from_json({**content, "measures": ["zero_one"]})
+        Study.from_json({**content, "measures": ["zero_one"]})
 
 
 # what cannot be computed here

@@ -4,7 +4,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from ckcv_ray import Execution, Job, Procedure, Study, assess, load_run, run_many, verify
+from ckcv_ray import Execution, Job, Study, assess, load_run, run_many, verify
 from ckcv_ray.data.task import Task, learning_task, make_test_rows
 from ckcv_ray.errors import InputError, StoreError
 from ckcv_ray.storage import folder as of_folders
@@ -235,6 +235,9 @@ def test_a_default_of_usual_cross_validation_depends_on_the_kinds_of_columns_alo
     for rows in ((), range(5)):
         columns = corrupted(table, kinds, rows, 0)
         result = assess(
-            Procedure.of(learner="svm", resampling="holdout:0.3"), learning_task(columns, "y"), None, SERIAL
+            Study.without_certification(learner="svm", resampling="holdout:0.3"),
+            learning_task(columns, "y"),
+            None,
+            SERIAL,
         )
         assert [entry.settings[0]["gamma"] for entry in result.entries] == [1 / 8]

@@ -21,7 +21,7 @@ from ckcv_ray.runs.run import run_job
 from ckcv_ray.runs.verify import verify
 from ckcv_ray.storage.folder import RunFolder
 from ckcv_ray.study import Problem
-from ckcv_ray.study.learned import on_part
+from ckcv_ray.study.canonical import on_part
 
 K, N_SPLITS, DELTA = 3, 4, 0.05
 NUMBERS = (1, 3, 5, 7, 9, 11, 15)

@@ -16,7 +16,7 @@ from sklearn.neighbors import KNeighborsRegressor
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler, TargetEncoder
 
-from ckcv_ray import Execution, Procedure, Study, evaluate, load_scores
+from ckcv_ray import Execution, Study, evaluate, load_scores
 from ckcv_ray.core.losses import ONE
 from ckcv_ray.core.measures import Kind
 from ckcv_ray.core.schedule import Stage
@@ -27,10 +27,10 @@ from ckcv_ray.learners import LEARNERS
 from ckcv_ray.learners.encoding import Categories, Encoding
 from ckcv_ray.learners.ridge import Ridge
 from ckcv_ray.learners.sklearn import REGRESSORS
-from ckcv_ray.runs.assess import assess
 from ckcv_ray.runs.assessed import rounded
-from ckcv_ray.runs.run import run
-from ckcv_ray.study.assessment import OUTER, Assessment
+from ckcv_ray.runs.run import assess, run
+from ckcv_ray.study import Problem
+from ckcv_ray.study.problem import OUTER
 
 SERIAL = Execution("serial")
 X, Y = load_diabetes(return_X_y=True)
@@ -50,7 +50,7 @@ THEIRS = {
 
 
 def pairs(procedure, task=TASK):
-    problem = Assessment.of(procedure, task)
+    problem = Problem.of(procedure, task)
     return [problem.rows(Stage.SELECT, OUTER, number) for number in range(problem.sizes[OUTER].n_splits)]
 
 
@@ -143,7 +143,7 @@ def test_a_folder_keeps_the_numbers(tmp_path):
     assert again.to_json() == result.to_json()
     assert np.array_equal(again.problem.task.y, Y)
     assert again.problem.task.kind is Kind.REGRESSION
-    assert Procedure.from_json(result.problem.study.to_json()) == result.problem.study
+    assert Study.from_json(result.problem.study.to_json()) == result.problem.study
 
 
 def test_the_same_numbers_on_ray(ray_session, tmp_path):
@@ -321,16 +321,15 @@ def test_what_does_not_fit_is_refused(options, words):
 def test_a_task_of_classes_is_no_task_of_numbers():
     classes = Task.of(X, HIGH)
     with pytest.raises(InputError, match="numbers=True"):
-        assess(Procedure.of(learner="ridge"), classes)
+        assess(Study.without_certification(learner="ridge"), classes)
     with pytest.raises(InputError, match="forest is not for numbers"):
-        assess(Procedure.of(learner="forest"), TASK)
+        assess(Study.without_certification(learner="forest"), TASK)
 
 
 def test_nothing_is_certified_of_numbers():
     for learner in ("ridge", LinearRegression()):
         with pytest.raises(InputError, match="use ckcv evaluate"):
             run(Study.of(learner=learner), X, HIGH, execution=SERIAL)
-    from ckcv_ray.study import Problem
 
     with pytest.raises(InputError, match="use ckcv evaluate"):
         Problem.of(Study(), TASK)

@@ -15,6 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from ckcv_ray import KFold, NestedSplits, Task, assess, plan, run
 from ckcv_ray.core.criteria import MeanBound
 from ckcv_ray.core.options import options
 from ckcv_ray.core.resampling import Complete, Outer, Rotation
@@ -22,7 +23,21 @@ from ckcv_ray.errors import CKCVError, InputError
 from ckcv_ray.learners import LEARNERS, register
 from ckcv_ray.learners.svm import learner as svm
 from ckcv_ray.learners.svm.learner import GaussianSVM
-from ckcv_ray.study import SLOTS, Execution, Holdout, Nested, Occam, Study, named_parts, read_toml, run_id
+from ckcv_ray.study import (
+    SLOTS,
+    All,
+    Execution,
+    Holdout,
+    Inner,
+    Nested,
+    Occam,
+    Race,
+    Study,
+    named_parts,
+    read_toml,
+    run_id,
+    study_options,
+)
 from ckcv_ray.validation import parse_grid
 
 DIGEST = "0" * 64
@@ -172,7 +187,7 @@ any_study = st.one_of(
 def test_the_table_of_perturbations_names_every_option():
     every = [part for slot in SLOTS for part in named_parts(slot).values()]
     parts = [part for part in every if part.__module__.startswith("ckcv_ray.")]  # none of another test's
-    assert set(PERTURBED) == set(SLOTS) | {name for part in (Study, *parts) for name in options(part)}
+    assert set(PERTURBED) == set(SLOTS) | {name for part in (Study, Race, *parts) for name in options(part)}
     assert all(base(name).options()[name] != value for name, value in PERTURBED.items())
 
 
@@ -251,7 +266,7 @@ def test_the_same_question_in_other_types_has_the_same_id():
         n_splits=np.int64(5),
     )
     written = Study.of(C="1,10", gamma="2", k="3:4", delta=0.5, n_splits=5)
-    parts = Study(GaussianSVM(C=[1, 10], gamma=2.0), Complete([3, 4], 5), MeanBound(0.5))
+    parts = Study(GaussianSVM(C=[1, 10], gamma=2.0), Complete([3, 4], 5), Race(MeanBound(0.5)))
     for other in (typed, written, parts):
         assert other == plain
         assert run_id(other, DIGEST) == run_id(plain, DIGEST)
@@ -298,7 +313,7 @@ def test_json_holds_every_part_and_option(resampling, certify):
     )  # said if not default
     study = Study.of(resampling=resampling, certify=certify, class_weight="balanced", **claimed)
     told = study.to_json()
-    assert set(told) == {*SLOTS, *options(Study)} - {"encode", "fill", "rare"}  # said if not the default
+    assert set(told) == {*SLOTS, *study_options()} - {"encode", "fill", "rare"}  # said if not the default
     for slot, name in {"resampling": resampling, "certify": certify}.items():
         assert set(told[slot]) == {"name", *options(SLOTS[slot][name])}
         assert told[slot]["name"] == name
@@ -416,11 +431,50 @@ def test_a_criterion_without_a_proof_names_both(monkeypatch):
         Study.of(criterion="another")
 
 
-@pytest.mark.parametrize("slot", ["learner", "resampling", "criterion", "certification"])
 @pytest.mark.parametrize("value", [None, "svm", GaussianSVM, Execution()], ids=str)
-def test_a_part_has_to_be_one(slot, value):
-    with pytest.raises(InputError, match="is not one of "):
-        Study(**{slot: value})
+def test_a_part_has_to_be_one(value):
+    for slot in ("learner", "resampling", "certification"):
+        with pytest.raises(InputError, match=r"is not one of "):
+            Study(**{slot: value})
+    with pytest.raises(InputError, match=r"criterion=.* is not one of "):
+        Study(search=Race(value))
+    with pytest.raises(InputError, match=r"search=.* is not a search: Race"):
+        Study(search=value)
+
+
+@pytest.mark.parametrize("search", [All(), Inner("auc")])
+def test_a_search_says_what_it_goes_with(search):
+    """Nothing but a race selects what can be certified, and a race is of folds that shrink with k."""
+    with pytest.raises(InputError, match=r"certify=occam requires a Race"):
+        Study(search=search)
+    scored = {"search": search, "certification": None, "measures": ("auc",)}
+    with pytest.raises(InputError, match=r"resampling=.* is not text such as kfold:10, or a Division"):
+        Study(**scored)
+    with pytest.raises(InputError, match=r"resampling"):
+        Study(**scored, resampling=KFold(3) if isinstance(search, Inner) else NestedSplits())
+    with pytest.raises(InputError, match=r"resampling=.* is not one of complete, rotation"):
+        Study(resampling=KFold(3))
+    with pytest.raises(InputError, match=r"certify=None is not one of"):
+        Study(certification=None)
+    with pytest.raises(InputError, match="measures are of a study without a certification"):
+        Study(measures=("auc",))
+
+
+def test_a_study_of_the_other_kind_is_refused():
+    scored, certified = Study.without_certification(learner="tree"), Study()
+    X, y = np.arange(24.0).reshape(12, 2), np.arange(12) % 2
+    for refused in (lambda: run(scored, X, y), lambda: plan(scored, X, y)):
+        with pytest.raises(InputError, match="the study has no certification: its scores are computed by"):
+            refused()
+    with pytest.raises(InputError, match="the study has a certification: it is computed by run"):
+        assess(certified, Task.of(X, y))
+
+
+def test_options_of_a_study_without_a_certification_are_those_of_its_learner():
+    study = Study.without_certification("kfold:4", "auc", learner="svm", C=2.0, seed=3)
+    assert study.replace(C=5.0) == Study.without_certification("kfold:4", "auc", learner="svm", C=5.0, seed=3)
+    with pytest.raises(InputError, match="k is an option of ckcv run, and not of a procedure"):
+        study.replace(k=3)
 
 
 def test_replacing_an_option_keeps_all_others():

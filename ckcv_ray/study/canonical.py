@@ -1,0 +1,328 @@
+"""The canonical form of a study on a task, and what of the two does not go together.
+
+A part is refused in a sentence that says what it is for. All is decided by the learning rows alone.
+"""
+
+import hashlib
+import json
+from collections.abc import Callable
+from dataclasses import asdict, replace
+from typing import Any
+
+import numpy as np
+
+from ckcv_ray.core.by_label import class_of
+from ckcv_ray.core.criteria import GROUPED, MeanBound, for_groups
+from ckcv_ray.core.divisions import Division
+from ckcv_ray.core.measures import Kind
+from ckcv_ray.core.named_divisions import NestedSplits, Splits
+from ckcv_ray.core.resampling import FoldSize, Outer, check_folds
+from ckcv_ray.core.scores import PROBABILITY, RANK, Score, score_of
+from ckcv_ray.data.grouping import rows_of_units
+from ckcv_ray.data.kinds import ColumnKind
+from ckcv_ray.data.schema import Index, some
+from ckcv_ray.data.task import Task
+from ckcv_ray.errors import InputError, counted
+from ckcv_ray.learners.choice import learners_of
+from ckcv_ray.learners.encoder import expanded
+from ckcv_ray.learners.encoding import Categories, Encoding
+from ckcv_ray.study.certification import AUC, OF_TWO, QUANTITIES, Holdout, Nested, member_of
+from ckcv_ray.study.parts import named_parts
+from ckcv_ray.study.study import Study
+
+KINDS: dict[str, Callable[[Any], frozenset[Kind]]] = {  # kinds of task that a part of a study supports
+    "learner": lambda part: part.kinds,
+    "criterion": lambda part: part.measure.kinds,
+}
+
+
+def certified_form(study: Study, task: Task) -> tuple[Study, Index | None, Task]:
+    """Return the canonical form of a study with a certification on a task, the rows held out, and the others.
+
+    Raises:
+        InputError: a part does not support the task, or a field its number of rows.
+    """
+    _check_kind(study, task)
+    study = _with_claims(study, task)
+    _check_unlabelled(study, task)
+    if task.groups is not None:
+        _check_for_groups(study)
+    assert study.certification is not None
+    study = replace(study, certification=study.certification.canonical(task.n_units))
+    held, learned = divide(study, task)
+    learning = np.arange(task.n) if held is None else np.delete(np.arange(task.n), held)
+    numbers = as_numbers(study.encoding, recode_table(task, learned), learning)
+    study = study.with_learner(study.learner.canonical(numbers))
+    study = replace(study, search=replace(study.race, criterion=study.criterion.on(task.classes)))
+    study = _with_folds(study, learned.n_units, task.unit)
+    _check_sizes(study, study.folds.sizes(learned.n_units))
+    if study.outer is not None:
+        _check_outer(study, study.outer, learned.n_units, task.unit)
+    return study, held, learned
+
+
+def scored_form(study: Study, task: Task) -> tuple[Study, tuple[Score, ...]]:
+    """Return the canonical form of a study without a certification on a task, and its scores.
+
+    Raises:
+        InputError: the learner, a measure or the resampling does not support the task.
+    """
+    _check_learner(study, task)
+    names = dict.fromkeys((*study.measures, *filter(None, [study.select_by])))
+    own = {one.name: one.score(task.kind, task.labelled) for one in study.functions}
+    scores = tuple(own.get(name) or score_of(name, task.kind) for name in names)
+    for score in scores:
+        _check_answers(study, score)
+    _check_strata(study.division, task)
+    if isinstance(study.division, Splits) and task.groups is not None:
+        raise InputError("splits that were given name rows, and groups stay whole: leave groups out")
+    numbers = as_numbers(study.encoding, task, np.arange(task.n))
+    learner = study.learner if study.select_by else study.learner.usual(expand(task))
+    return study.with_learner(learner.canonical(numbers)), scores
+
+
+def on_part(study: Study, task: Task) -> Study:
+    """Return a study in canonical form on a table with its learner for a part of the rows of that table."""
+    return study.with_learner(study.learner.on_part(as_numbers(study.encoding, task, np.arange(task.n))))
+
+
+def divide(study: Study, task: Task) -> tuple[Index | None, Task]:
+    """Return the rows that a study holds out of a task, None if none, and the learning rows by themselves.
+
+    Raises:
+        InputError: too few rows are left to learn from.
+    """
+    n, certification = task.n_units, study.certification
+    units = None if certification is None else certification.canonical(n).held_out(n, study.seed)
+    if units is None:
+        return None, task
+    held = rows_of_units(task.groups, units)
+    learned = task.without(held)
+    if task.schema is not None and learned.schema is None:
+        learned = replace(learned, fills=study.encoding.stand_ins(learned.X))
+    return held, learned
+
+
+def recode_table(table: Task, learned: Task) -> Task:
+    """Return all rows of a table as its learning rows are understood."""
+    if table.schema == learned.schema:
+        return table
+    X = np.ascontiguousarray(learned.recode(table.X, table))
+    unlabelled = None if table.unlabelled is None else learned.recode(table.unlabelled, table)
+    return replace(
+        learned, X=X, y=table.y, groups=table.groups, unlabelled=unlabelled, question=table.question
+    )
+
+
+def identify_data(table: Task, learned: Task) -> str:
+    """Return the SHA-256 of a table, and of how its learning rows are understood if that is otherwise.
+
+    Until the learning rows alone decided that, the table did: what was computed then has another digest.
+    """
+    if table.schema == learned.schema:
+        return table.digest
+    columns = [[one.name, one.levels] for one in learned.schema or ()]
+    return hashlib.sha256(json.dumps([table.digest, columns]).encode()).hexdigest()
+
+
+def as_numbers(encoding: Encoding, task: Task, learning: Index) -> Task:
+    """Return a task of numbers: itself, or as it is encoded for learners that need numbers alone.
+
+    Args:
+        encoding: how columns are encoded.
+        task: all rows.
+        learning: the rows to which the encoder is fitted.
+
+    Raises:
+        InputError: all columns are plain numbers, and it is said how to encode them.
+    """
+    if task.schema is not None:
+        _check_effect(encoding, {one.kind for one in task.schema})
+        return encoding.suited(trees=False).fit(task, learning).task(task)
+    if task.fills is not None:  # there are gaps, in other rows
+        _check_effect(encoding, {ColumnKind.NUMBER})
+        return task
+    for option, (name, default) in zip(("encode", "fill", "rare"), asdict(Encoding()).items(), strict=True):
+        if (value := getattr(encoding, name)) != default:
+            raise InputError(
+                f"{option}={value} has no effect: all columns are numbers without gaps, and are taken as "
+                "they are; leave it out"
+            )
+    return task
+
+
+def expand(task: Task) -> Task:
+    """Return a task with each date replaced by its parts: as many columns as their kinds say.
+
+    How many columns an encoder makes depends on the rows that it is fitted to, and what is decided for all
+    splits must not depend on the rows of any.
+    """
+    return task if task.schema is None else replace(task, X=expanded(task.X, task.schema))
+
+
+def _check_effect(encoding: Encoding, kinds: set[ColumnKind]) -> None:
+    """Raise InputError if an option says how to encode what the table does not have."""
+    default, reason = Encoding(), ""
+    option, value = "rare", f"{encoding.rare:g}"
+    if encoding.rare != default.rare and encoding.categories is Categories.TARGET:
+        reason = "encode=target joins no categories, but draws those of few rows towards the mean of all"
+    elif encoding.rare != default.rare and ColumnKind.CATEGORY not in kinds:
+        reason = "no column holds categories"
+    elif encoding.gaps != default.gaps and kinds == {ColumnKind.CATEGORY}:
+        option, value, reason = "fill", str(encoding.gaps), "no column holds numbers or dates"
+    if reason:
+        raise InputError(f"{option}={value} has no effect: {reason}; leave it out")
+
+
+def _check_kind(study: Study, task: Task) -> None:
+    if task.has_numbers:
+        raise InputError(
+            f"the target {task.target!r} has numbers, and ckcv run certifies errors of classes: use ckcv "
+            "evaluate"
+        )
+    target = f"{task.target!r} has {task.n_classes} classes ({some(task.classes)})"
+    for slot, kinds in KINDS.items():
+        part = getattr(study, slot)
+        several = learners_of(part) if slot == "learner" else {part.name: part}
+        for label in [label for label, one in several.items() if task.kind not in kinds(one)]:
+            named = ((name, kinds(other)) for name, other in named_parts(slot).items())
+            others = [name for name, known in named if isinstance(known, frozenset) and task.kind in known]
+            remedy = (
+                f"choose {slot} {' or '.join(others)}" if others else "leave out the rows of other classes"
+            )
+            allowed = " or ".join(sorted(kinds(several[label])))
+            if kinds(several[label]) == {Kind.REGRESSION}:
+                remedy += ", or use ckcv evaluate on a column of numbers"
+            raise InputError(
+                f"the target {target}, and {slot} {label} is for {allowed}: "
+                f"{remedy if len(several) == 1 else 'leave it out'}"
+            )
+
+
+def _check_for_groups(study: Study) -> None:
+    """Raise InputError unless what is minimised, reported and claimed is defined for groups."""
+    criterion = study.criterion
+    claims = study.certification.claim if isinstance(study.certification, Holdout | Nested) else ()
+    if by_class := [claim for claim in claims if claim in QUANTITIES]:
+        raise InputError(
+            f"claim={by_class[0]} counts rows of a class as independent, which rows of groups are not: leave "
+            "it out, or --group"
+        )
+    if for_groups(criterion) is None:
+        defined = " or ".join(part.name for part in GROUPED)
+        raise InputError(
+            f"criterion={criterion.name} is not defined for groups of rows: choose criterion {defined}, or "
+            "leave out --group"
+        )
+    if isinstance(criterion, MeanBound) and criterion.bound != MeanBound.bound:
+        raise InputError(
+            f"bound={criterion.bound!r} is for counts of rows: with groups, L_EE is computed with the bound "
+            "that is minimised (on the mean share of a group's rows that are wrong); leave --bound out"
+        )
+
+
+def _with_claims(study: Study, task: Task) -> Study:
+    """Return a study with its claims in canonical form for a task.
+
+    Raises:
+        InputError: a claim does not apply to the task or to the learner.
+    """
+    certification = study.certification
+    if not isinstance(certification, Holdout | Nested):
+        return study
+    for claim in certification.claim:
+        if claim in (*OF_TWO, AUC) and task.n_classes > 2:
+            instead = "claim recall, which is of every class" if claim in OF_TWO else "leave it out"
+            raise InputError(
+                f"claim={claim} is for two classes, and the target {task.target!r} has {task.n_classes}: "
+                f"{instead}"
+            )
+        unranked = [label for label, one in learners_of(study.learner).items() if not one.ranks]
+        if claim == AUC and unranked:
+            raise InputError(
+                f"claim={AUC} needs scores that order the rows, and learner {unranked[0]} gives none: "
+                "leave it out"
+            )
+    if certification.positive is None:
+        return study
+    number = class_of("positive", certification.positive, task.classes)
+    label = None if number == 1 else str(task.classes[number])
+    return replace(study, certification=replace(certification, positive=label))
+
+
+def _check_unlabelled(study: Study, task: Task) -> None:
+    if task.unlabelled is None:
+        return
+    if not isinstance(study.certification, Holdout):
+        raise InputError(
+            f"there are {counted(len(task.unlabelled), 'unlabelled row')}, which certify the model on all "
+            "rows together with rows held out: add --certify holdout, or leave out --unlabelled"
+        )
+    if task.groups is not None:
+        raise InputError(
+            "unlabelled rows count as independent of each other, which rows of groups are not: leave out "
+            "--unlabelled, or --group"
+        )
+
+
+def _with_folds(study: Study, n: int, unit: str) -> Study:
+    """Return the canonical form of a study for n learning rows, or groups of them."""
+    check_folds("report_k", study.report_k, n, unit)
+    check_folds("k", study.folds.k or (), n, unit)
+    resampling = study.folds.canonical(n)
+    for k in study.report_k:
+        if resampling.k is not None and k not in resampling.k:
+            asked = ",".join(map(str, resampling.k))
+            raise InputError(f"report_k={k} is not among k={asked}: add it to k to have it computed")
+    return replace(study, resampling=resampling)
+
+
+def _check_sizes(study: Study, sizes: tuple[FoldSize, ...]) -> None:
+    study.criterion.check(sizes[0].n_select)
+    claims = study.certification.claim if isinstance(study.certification, Holdout) else ()
+    fewest = min(size.n_splits for size in sizes)
+    for claim in claims:
+        if member_of(claim) >= fewest:
+            raise InputError(f"claim={claim!r} is outside member:0 to member:{fewest - 1}")
+
+
+def _check_outer(study: Study, outer: Outer, n: int, unit: str) -> None:
+    outer.check(n, unit)
+    inner, inside = study.inner(), outer.sizes(n)[0].n_train
+    try:
+        _check_sizes(inner, _with_folds(inner, inside, unit).folds.sizes(inside))
+    except InputError as error:
+        raise InputError(f"selecting inside {inside} of the {n} {unit}s (nested): {error}") from None
+
+
+def _check_learner(study: Study, task: Task) -> None:
+    for label, one in learners_of(study.learner).items():
+        if task.kind not in one.kinds:
+            made = ": make the task with numbers=True" if study.predicts_numbers else ""
+            raise InputError(
+                f"learner={label} is not for {task.kind}, which is what {task.target!r} has{made}"
+            )
+
+
+def _check_answers(study: Study, score: Score) -> None:
+    """Raise InputError if a learner does not give what a score is computed from."""
+    for label, one in learners_of(study.learner).items():
+        if score.needs == PROBABILITY and not one.probabilities:
+            raise InputError(
+                f"measure={score.name} needs probabilities, which learner={label} does not give: "
+                "leave one of them out"
+            )
+        if score.needs == RANK and not one.ranks:
+            raise InputError(
+                f"measure={score.name} needs scores that order rows, which {label} does not give"
+            )
+
+
+def _check_strata(division: Division, task: Task) -> None:
+    parts = (division.outer, division.inner) if isinstance(division, NestedSplits) else (division,)
+    if not any(getattr(part, "stratify", False) for part in parts):
+        return
+    if task.groups is not None:
+        raise InputError("stratify deals rows class by class, and groups stay whole: leave one of them out")
+    if task.kind is Kind.REGRESSION:
+        raise InputError("stratify is for classes, and the target has numbers: leave it out")
