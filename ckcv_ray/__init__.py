@@ -30,7 +30,7 @@ from ckcv_ray.runs.load import load_run, load_scores
 from ckcv_ray.runs.result import Result
 from ckcv_ray.runs.run import Job, assess, evaluate, run, run_many
 from ckcv_ray.runs.verify import Verification, verify
-from ckcv_ray.study import Execution, Holdout, Nested, Occam, Study
+from ckcv_ray.study import All, Execution, Holdout, Inner, Nested, Occam, Race, Study
 from ckcv_ray.version import VERSION
 
 
@@ -45,6 +45,7 @@ def __getattr__(name: str) -> Any:
 
 __version__ = VERSION
 __all__ = [
+    "All",
     "AnyEstimator",
     "Assessed",
     "Balanced",
@@ -57,6 +58,7 @@ __all__ = [
     "Execution",
     "GaussianSVM",
     "Holdout",
+    "Inner",
     "InputError",
     "Job",
     "KFold",
@@ -71,6 +73,7 @@ __all__ = [
     "Occam",
     "Plan",
     "Progress",
+    "Race",
     "RepeatedKFold",
     "Result",
     "Rotation",
