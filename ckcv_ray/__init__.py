@@ -31,6 +31,7 @@ _NAMES = {  # by module; below once more for type checkers, and tests/test_publi
     "runs.run": "Job assess evaluate run run_many",
     "runs.verify": "Verification verify",
     "study": "Execution Holdout Nested Occam Study",
+    "study.search": "All Inner Race",
 }
 _MODULES = {name: f"{__name__}.{module}" for module, names in _NAMES.items() for name in names.split()}
 __version__ = VERSION
@@ -86,6 +87,9 @@ if TYPE_CHECKING:
     from ckcv_ray.study import Nested as Nested
     from ckcv_ray.study import Occam as Occam
     from ckcv_ray.study import Study as Study
+    from ckcv_ray.study.search import All as All
+    from ckcv_ray.study.search import Inner as Inner
+    from ckcv_ray.study.search import Race as Race
 
 else:  # what type checkers would take to be every name, or none
     __all__ = sorted(["__version__", *_MODULES])

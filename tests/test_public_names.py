@@ -34,7 +34,7 @@ rows = ckcv_ray.TestRows(task.X[:20], task.y[:20])
 other = ckcv_ray.Study(
     learner=ckcv_ray.GaussianSVM(C=(1,), gamma=(0.1, 1)),
     resampling=ckcv_ray.Rotation(k=(3, 4)),
-    criterion=ckcv_ray.MeanBound(delta=0.1),
+    search=ckcv_ray.Race(ckcv_ray.MeanBound(delta=0.1)),
     certification=ckcv_ray.Holdout(claim=("vote",)),
 )
 label = task.classes[0]
@@ -48,13 +48,19 @@ studies = {
         certification=ckcv_ray.Occam(),
     ),
     "balanced": ckcv_ray.Study(
-        learner=other.learner, resampling=other.resampling, criterion=ckcv_ray.Balanced(delta=0.1)
+        learner=other.learner,
+        resampling=other.resampling,
+        search=ckcv_ray.Race(ckcv_ray.Balanced(delta=0.1)),
     ),
     "cost": ckcv_ray.Study(
-        learner=other.learner, resampling=other.resampling, criterion=ckcv_ray.MeanCost(costs=costs)
+        learner=other.learner,
+        resampling=other.resampling,
+        search=ckcv_ray.Race(ckcv_ray.MeanCost(costs=costs)),
     ),
     "mean": ckcv_ray.Study(
-        learner=other.learner, resampling=other.resampling, criterion=ckcv_ray.MeanError(delta=0.1)
+        learner=other.learner,
+        resampling=other.resampling,
+        search=ckcv_ray.Race(ckcv_ray.MeanError(delta=0.1)),
     ),
     "nearest": ckcv_ray.Study(
         learner=ckcv_ray.AnyEstimator(
@@ -93,8 +99,10 @@ parts = [
 for part in parts:
     scores = ckcv_ray.evaluate(*columns, execution=serial, resampling=part, learner="tree")
     assert isinstance(scores, ckcv_ray.Assessed) and scores.complete
+    assert scores.problem.study.search == ckcv_ray.All()
 inner = ckcv_ray.NestedSplits(ckcv_ray.KFold(3), ckcv_ray.SingleSplit(0.5))
 procedure = ckcv_ray.Study.without_certification(inner, "accuracy", select_by="accuracy", learner="tree")
+assert procedure.search == ckcv_ray.Inner("accuracy") and procedure.certification is None
 scores = ckcv_ray.assess(procedure, task, "scores", serial)
 assert ckcv_ray.load_scores("scores").to_json()["entries"] == scores.to_json()["entries"]
 
