@@ -55,9 +55,6 @@ if TYPE_CHECKING:
     from ckcv_ray.core.named_divisions import Splits as Splits
     from ckcv_ray.core.resampling import Complete as Complete
     from ckcv_ray.core.resampling import Rotation as Rotation
-    from ckcv_ray.data.task import Task as Task
-    from ckcv_ray.data.task import TestRows as TestRows
-    from ckcv_ray.data.task import read_task as read_task
     from ckcv_ray.engine.forecast import Plan as Plan
     from ckcv_ray.engine.forecast import plan as plan
     from ckcv_ray.engine.progress import Progress as Progress
@@ -90,6 +87,9 @@ if TYPE_CHECKING:
     from ckcv_ray.study.search import All as All
     from ckcv_ray.study.search import Inner as Inner
     from ckcv_ray.study.search import Race as Race
+    from ckcv_ray.tables.task import Task as Task
+    from ckcv_ray.tables.task import TestRows as TestRows
+    from ckcv_ray.tables.task import read_task as read_task
 
 else:  # what type checkers would take to be every name, or none
     __all__ = sorted(["__version__", *_MODULES])

@@ -35,10 +35,10 @@ from ckcv_ray import (
     run_many,
     verify,
 )
-from ckcv_ray.data.task import learning_task, make_test_rows
 from ckcv_ray.reports.page import page  # here: matplotlib makes folders when it is first imported
 from ckcv_ray.runs.load import replay
 from ckcv_ray.runs.run import run_job
+from ckcv_ray.tables.task import learning_task, make_test_rows
 
 SERIAL = Execution("serial")
 STUDY = Study.of(C=1.0, gamma=1.0, k=3, n_splits=2)

@@ -20,7 +20,7 @@ ORDER = [
     "version",
     "validation",
     "core",
-    "data",
+    "tables",
     "learners",
     "study",
     "records",

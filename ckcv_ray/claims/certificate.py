@@ -42,8 +42,8 @@ from ckcv_ray.claims.wording import (
     describe_repeats,
     is_about_all_members,
 )
-from ckcv_ray.data.schema import Label
 from ckcv_ray.study import Holdout
+from ckcv_ray.tables.target import Label
 from ckcv_ray.validation import STRICT, check_fraction, check_part, read_as
 
 P = TypeVar("P", bound="CertificatePart")

@@ -9,10 +9,10 @@ import typer
 
 from ckcv_ray.cli.options import option, with_options
 from ckcv_ray.cli.output import say
-from ckcv_ray.data.files import SUFFIXES, Reading, check_file, suffix_of
-from ckcv_ray.data.kinds import Asked
-from ckcv_ray.data.named import Columns, is_named
-from ckcv_ray.data.task import Task, TestRows, learning_task, make_test_rows, read
+from ckcv_ray.tables.columns.types import Asked
+from ckcv_ray.tables.named import Columns, is_named
+from ckcv_ray.tables.readers.files import SUFFIXES, Reading, check_file, suffix_of
+from ckcv_ray.tables.task import Task, TestRows, learning_task, make_test_rows, read
 from ckcv_ray.validation import as_path
 
 SOURCES = (

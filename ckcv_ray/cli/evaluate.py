@@ -14,11 +14,11 @@ from ckcv_ray.cli.run import JsonFlag
 from ckcv_ray.cli.signals import saving
 from ckcv_ray.cli.study_options import procedure_of
 from ckcv_ray.cli.supervise import require_supervision
-from ckcv_ray.data.task import Task
 from ckcv_ray.errors import counted
 from ckcv_ray.runs.assessed import Assessed
 from ckcv_ray.runs.run import assess
 from ckcv_ray.study import Execution, Study
+from ckcv_ray.tables.task import Task
 
 
 @with_options(execution=execution_of, study=procedure_of, chosen=columns_of)

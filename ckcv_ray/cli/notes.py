@@ -4,11 +4,11 @@ from contextlib import suppress
 from pathlib import Path
 
 from ckcv_ray.cli.output import say
-from ckcv_ray.data.named import is_named
-from ckcv_ray.data.survey import survey
-from ckcv_ray.data.task import Task
 from ckcv_ray.errors import StoreError, counted, plain
 from ckcv_ray.runs.load import environment_changes
+from ckcv_ray.tables.named import is_named
+from ckcv_ray.tables.survey import survey
+from ckcv_ray.tables.task import Task
 
 MOST_SURVEYED = 10_000_000  # cells
 MOST_SHOWN = 40  # columns

@@ -8,11 +8,11 @@ import pyarrow as pa
 from pyarrow import csv, parquet
 
 from ckcv_ray.cli.output import results
-from ckcv_ray.data.cells import decoded
-from ckcv_ray.data.schema import is_text
 from ckcv_ray.errors import escaped
 from ckcv_ray.storage.folder import RunFolder
 from ckcv_ray.storage.pages import check_page, write_page
+from ckcv_ray.tables.columns.parse import decoded
+from ckcv_ray.tables.target import is_text
 
 WRITTEN = ("row", "prediction", "member", "score", "share", "referred")  # columns of predictions
 PREDICTIONS = "a file of predictions"

@@ -19,7 +19,6 @@ from ckcv_ray.cli.restart import persist, without
 from ckcv_ray.cli.signals import saving
 from ckcv_ray.cli.study_options import study_of
 from ckcv_ray.cli.supervise import require_supervision
-from ckcv_ray.data.repeats import count_repeats
 from ckcv_ray.engine.backend import choose_backend, ray_address
 from ckcv_ray.engine.forecast import WORKERS as PLANNED
 from ckcv_ray.engine.forecast import Estimate, estimate, plan_problem, wall_seconds
@@ -30,6 +29,7 @@ from ckcv_ray.runs.result import Result
 from ckcv_ray.runs.run import Job, Work, checked, compute, found
 from ckcv_ray.storage.folder import RunFolder
 from ckcv_ray.study import SCORED, Execution, Problem, Study
+from ckcv_ray.tables.repeats import count_repeats
 
 HOUR = 3600.0
 MOST_CLAIMS = 6

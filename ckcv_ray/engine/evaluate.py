@@ -21,13 +21,13 @@ from ckcv_ray.core.interrupts import Interrupts, note_interrupts
 from ckcv_ray.core.measures import Measure
 from ckcv_ray.core.schedule import Stage, Unit
 from ckcv_ray.core.threads import ending_process_after, one_thread
-from ckcv_ray.data.schema import Index
 from ckcv_ray.learners.base import Block
 from ckcv_ray.learners.ensemble import Member, class_sizes, judge, make_member
 from ckcv_ray.learners.foreign import EndedError, contain, describe_end, end_forked_child
 from ckcv_ray.learners.watch import supervised, watch_fit
 from ckcv_ray.records.record import Failure, Outcome, Records, record_type
 from ckcv_ray.study import Problem, listed
+from ckcv_ray.tables.target import Index
 
 INTERPRETER_BYTES = 300 << 20
 UNWATCHED = nullcontext()

@@ -15,13 +15,13 @@ from ckcv_ray.claims.wording import equal_rows
 from ckcv_ray.core.comparison import Compared, corrected_t_test
 from ckcv_ray.core.schedule import Stage
 from ckcv_ray.core.scores import Score
-from ckcv_ray.data.repeats import Repeats, find_repeats
 from ckcv_ray.engine.full import Scores
 from ckcv_ray.errors import counted
 from ckcv_ray.learners.base import Setting
 from ckcv_ray.records.record import Failure
 from ckcv_ray.study import Problem, listed
 from ckcv_ray.study.problem import OUTER
+from ckcv_ray.tables.repeats import Repeats, find_repeats
 
 Values = NDArray[np.float64]
 Positions = NDArray[np.intp]

@@ -5,7 +5,6 @@ from typing import Any, NamedTuple
 from ckcv_ray.claims.certify import certify
 from ckcv_ray.core.schedule import refits
 from ckcv_ray.core.selection import Leader
-from ckcv_ray.data.task import TestRows
 from ckcv_ray.engine.backend import Backend
 from ckcv_ray.engine.full import FullQueue
 from ckcv_ray.engine.loop import Stop, work
@@ -20,6 +19,7 @@ from ckcv_ray.records.record import Failure, Outcome, Records
 from ckcv_ray.runs.assessed import Assessed
 from ckcv_ray.storage.folder import Finished
 from ckcv_ray.study import Problem
+from ckcv_ray.tables.task import TestRows
 from ckcv_ray.version import VERSION
 
 

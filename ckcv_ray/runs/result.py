@@ -16,8 +16,6 @@ from ckcv_ray.claims.proofs import make_rule
 from ckcv_ray.claims.rules import BY, ONE_MODEL, Rule, parse_rule
 from ckcv_ray.claims.wording import ERROR, Claim, describe_counts, limit, quantity
 from ckcv_ray.core.options import values
-from ckcv_ray.data.schema import Rows
-from ckcv_ray.data.task import Task, rows_of
 from ckcv_ray.errors import InputError
 from ckcv_ray.learners.base import Setting
 from ckcv_ray.learners.ensemble import Ensemble, Models, Prediction
@@ -26,6 +24,8 @@ from ckcv_ray.records.record import Records
 from ckcv_ray.runs.summary import summary
 from ckcv_ray.storage.folder import Finished
 from ckcv_ray.study import MOST_SEED, Holdout, Problem, Study, member_of
+from ckcv_ray.tables.target import Rows
+from ckcv_ray.tables.task import Task, rows_of
 from ckcv_ray.validation import integer, quoted
 
 FLAGS = {  # of earlier versions: the value of ``by`` that each is now

@@ -12,8 +12,6 @@ from numpy.typing import ArrayLike
 
 from ckcv_ray.core.named_divisions import take_splits
 from ckcv_ray.core.threads import one_thread
-from ckcv_ray.data.frames import columns_of
-from ckcv_ray.data.task import Task, TestRows, check_test_rows
 from ckcv_ray.engine.backend import Backend, Session, session, start
 from ckcv_ray.engine.evaluate import share
 from ckcv_ray.engine.forecast import Estimate, estimate
@@ -32,6 +30,8 @@ from ckcv_ray.runs.load import finished_run, finished_scores, reopen
 from ckcv_ray.runs.result import Result
 from ckcv_ray.storage.folder import FolderPath, RunFolder
 from ckcv_ray.study import CERTIFIED, SCORED, Execution, Problem, Study, check_kind
+from ckcv_ray.tables.readers.frames import columns_of
+from ckcv_ray.tables.task import Task, TestRows, check_test_rows
 from ckcv_ray.validation import as_path, expect
 
 R = TypeVar("R")

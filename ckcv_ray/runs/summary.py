@@ -17,9 +17,9 @@ from ckcv_ray.claims.wording import (
     quantity,
 )
 from ckcv_ray.core.criteria import MeanBound
-from ckcv_ray.data.schema import Label
 from ckcv_ray.errors import counted, cut
 from ckcv_ray.study import Candidate, Holdout, Problem, listed
+from ckcv_ray.tables.target import Label
 
 MOST_CLASSES = 5
 MOST_COLUMNS = 10  # of a confusion matrix in text

@@ -31,9 +31,6 @@ import pyarrow as pa
 
 from ckcv_ray.claims.certificate import Certificate
 from ckcv_ray.core.named_divisions import Splits
-from ckcv_ray.data.kinds import schema_of
-from ckcv_ray.data.limits import MOST_CELLS, MOST_ROWS
-from ckcv_ray.data.task import Task, stored_task
 from ckcv_ray.errors import CKCVError, InputError, StoreError, counted, raising
 from ckcv_ray.learners.ensemble import Models
 from ckcv_ray.records import candidates
@@ -45,6 +42,9 @@ from ckcv_ray.storage.locks import LOCK, unwritable
 from ckcv_ray.storage.pages import REPORT
 from ckcv_ray.study import CERTIFIED, SCORED, Candidate, Problem, Study
 from ckcv_ray.study.canonical import divide, identify_data
+from ckcv_ray.tables.columns.types import schema_of
+from ckcv_ray.tables.readers.limits import MOST_CELLS, MOST_ROWS
+from ckcv_ray.tables.task import Task, stored_task
 from ckcv_ray.validation import as_path
 
 DATA, UNLABELLED, EXECUTION = "data.parquet", "unlabelled.parquet", "execution.json"

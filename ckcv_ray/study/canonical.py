@@ -18,10 +18,6 @@ from ckcv_ray.core.measures import Kind
 from ckcv_ray.core.named_divisions import NestedSplits, Splits
 from ckcv_ray.core.resampling import FoldSize, Outer, check_folds
 from ckcv_ray.core.scores import PROBABILITY, RANK, Score, score_of
-from ckcv_ray.data.grouping import rows_of_units
-from ckcv_ray.data.kinds import ColumnKind
-from ckcv_ray.data.schema import Index, some
-from ckcv_ray.data.task import Task
 from ckcv_ray.errors import InputError, counted
 from ckcv_ray.learners.choice import learners_of
 from ckcv_ray.learners.encoder import expanded
@@ -29,6 +25,10 @@ from ckcv_ray.learners.encoding import Categories, Encoding
 from ckcv_ray.study.certification import AUC, OF_TWO, QUANTITIES, Holdout, Nested, member_of
 from ckcv_ray.study.parts import named_parts
 from ckcv_ray.study.study import Study
+from ckcv_ray.tables.columns.types import ColumnKind
+from ckcv_ray.tables.grouping import rows_of_units
+from ckcv_ray.tables.target import Index, some
+from ckcv_ray.tables.task import Task
 
 KINDS: dict[str, Callable[[Any], frozenset[Kind]]] = {  # kinds of task that a part of a study supports
     "learner": lambda part: part.kinds,

@@ -17,9 +17,6 @@ from ckcv_ray.core.resampling import FoldSize, Resampling, Split, refitted
 from ckcv_ray.core.schedule import Stage, Unit
 from ckcv_ray.core.scores import Score
 from ckcv_ray.core.selection import Leader
-from ckcv_ray.data.grouping import Groups, rows_of_units
-from ckcv_ray.data.schema import LEAST_OF_CLASS, Index
-from ckcv_ray.data.task import Task, TestRows
 from ckcv_ray.errors import RunError
 from ckcv_ray.learners import Learner
 from ckcv_ray.learners.answers import Scoring
@@ -36,6 +33,9 @@ from ckcv_ray.study.canonical import (
 )
 from ckcv_ray.study.certification import Holdout, Nested, Occam
 from ckcv_ray.study.study import Study, run_id
+from ckcv_ray.tables.grouping import Groups, rows_of_units
+from ckcv_ray.tables.target import LEAST_OF_CLASS, Index
+from ckcv_ray.tables.task import Task, TestRows
 from ckcv_ray.validation import expect
 
 OUTER, INNER = 0, 1  # positions of the fold sizes without a certification

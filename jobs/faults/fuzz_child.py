@@ -14,9 +14,9 @@ from typing import Any
 
 from pyarrow import parquet
 
-from ckcv_ray.data.task import learning_task
 from ckcv_ray.storage.folder import RunFolder
 from ckcv_ray.study import Study, run_id
+from ckcv_ray.tables.task import learning_task
 from jobs.faults.fuzz_readers import CALLS, PACKAGE, Calls, Fault
 
 POLL_SECONDS = 0.02

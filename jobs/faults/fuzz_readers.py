@@ -16,12 +16,12 @@ import pyarrow as pa
 import ckcv_ray
 from ckcv_paper.archive import VARIABLE
 from ckcv_ray import CKCVError, RunError, Study, Task, load_run, verify
-from ckcv_ray.data.task import learning_task, make_test_rows, read
 from ckcv_ray.reports.page import page
 from ckcv_ray.reports.scores_page import scores_page
 from ckcv_ray.runs.load import environment_changes, load_scores, replay, replay_scores
 from ckcv_ray.storage.folder import RunFolder
 from ckcv_ray.study import Problem, read_toml, run_id
+from ckcv_ray.tables.task import learning_task, make_test_rows, read
 from jobs.faults.fuzz_parts import CLASSES, SEEN
 
 PACKAGE = str(Path(ckcv_ray.__file__).parent)

@@ -13,11 +13,11 @@ from scipy.io import savemat
 from ckcv_paper import archive as archive_module
 from ckcv_paper.archive import read
 from ckcv_paper.download import locate
-from ckcv_ray.data import task as data
-from ckcv_ray.data.named import GENERATORS
-from ckcv_ray.data.schema import class_numbers
-from ckcv_ray.data.task import learning_task
 from ckcv_ray.errors import InputError
+from ckcv_ray.tables import task as data
+from ckcv_ray.tables.named import GENERATORS
+from ckcv_ray.tables.target import class_numbers
+from ckcv_ray.tables.task import learning_task
 
 BOTH = pytest.mark.parametrize("form", [".npz", ".mat"])
 

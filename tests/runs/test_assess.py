@@ -23,7 +23,6 @@ from ckcv_ray.core.comparison import corrected_t_test
 from ckcv_ray.core.divisions import KFold, LeaveOneOut
 from ckcv_ray.core.named_divisions import NestedSplits, Splits
 from ckcv_ray.core.schedule import Stage
-from ckcv_ray.data.task import Task
 from ckcv_ray.engine import evaluate as worker
 from ckcv_ray.engine.backend import SERIAL as SERIAL_SESSION
 from ckcv_ray.engine.backend import SerialBackend
@@ -35,6 +34,7 @@ from ckcv_ray.runs.run import Work, assess, evaluate, score_work
 from ckcv_ray.storage.folder import RunFolder
 from ckcv_ray.study import Problem, Study
 from ckcv_ray.study.problem import INNER, OUTER
+from ckcv_ray.tables.task import Task
 
 SERIAL = Execution("serial")
 DIVISIONS = [

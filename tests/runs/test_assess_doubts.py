@@ -11,10 +11,10 @@ from sklearn.model_selection import GroupKFold, KFold, LeaveOneGroupOut, TimeSer
 from sklearn.naive_bayes import GaussianNB
 
 from ckcv_ray import Execution, evaluate, verify
-from ckcv_ray.data.task import Task, learning_task
 from ckcv_ray.errors import InputError
 from ckcv_ray.runs.run import assess
 from ckcv_ray.study import Study
+from ckcv_ray.tables.task import Task, learning_task
 
 SERIAL = Execution("serial")
 X, Y = (part[:200] for part in load_breast_cancer(return_X_y=True))

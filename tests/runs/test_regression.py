@@ -21,7 +21,6 @@ from ckcv_ray.core.losses import ONE
 from ckcv_ray.core.measures import Kind
 from ckcv_ray.core.schedule import Stage
 from ckcv_ray.core.scores import Answers, score_of
-from ckcv_ray.data.task import Task, learning_task
 from ckcv_ray.errors import InputError
 from ckcv_ray.learners import LEARNERS
 from ckcv_ray.learners.encoding import Categories, Encoding
@@ -31,6 +30,7 @@ from ckcv_ray.runs.assessed import rounded
 from ckcv_ray.runs.run import assess, run
 from ckcv_ray.study import Problem
 from ckcv_ray.study.problem import OUTER
+from ckcv_ray.tables.task import Task, learning_task
 
 SERIAL = Execution("serial")
 X, Y = load_diabetes(return_X_y=True)

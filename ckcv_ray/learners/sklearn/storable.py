@@ -8,8 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from ckcv_ray.data.schema import Index
-from ckcv_ray.data.task import Task
 from ckcv_ray.errors import InputError
 from ckcv_ray.learners.base import Setting
 from ckcv_ray.learners.foreign import ask_child, contain
@@ -17,6 +15,8 @@ from ckcv_ray.learners.sklearn.allowed import list_classes
 from ckcv_ray.learners.sklearn.packing import unpack
 from ckcv_ray.learners.sklearn.spec import Spec
 from ckcv_ray.learners.sklearn.split import Estimators, fit_model
+from ckcv_ray.tables.target import Index
+from ckcv_ray.tables.task import Task
 
 FEW_ROWS = (12, 60)  # rows of each class: on few a fit may fail that succeeds on more
 MOST_TRIED = 16  # settings

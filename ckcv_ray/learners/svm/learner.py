@@ -15,13 +15,13 @@ from numpy.typing import NDArray
 
 from ckcv_ray.core.measures import Kind
 from ckcv_ray.core.options import Option, check_options, option, thinned
-from ckcv_ray.data.schema import Index, Label
-from ckcv_ray.data.task import Task
 from ckcv_ray.errors import InputError
 from ckcv_ray.learners.base import Block, Checked, Setting
 from ckcv_ray.learners.class_weight import CLASS_WEIGHT, EQUALLY, of_task
 from ckcv_ray.learners.svm.class_weight import check_products, weights
 from ckcv_ray.learners.svm.problem import Options, Weights
+from ckcv_ray.tables.target import Index, Label
+from ckcv_ray.tables.task import Task
 from ckcv_ray.validation import MOST, check_choice, grid, integer, number
 
 if TYPE_CHECKING:

@@ -25,8 +25,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ckcv_ray.data.task import Task
 from ckcv_ray.learners.base import Status
+from ckcv_ray.tables.task import Task
 
 Matrix = NDArray[np.float64]
 Vector = NDArray[np.float64]

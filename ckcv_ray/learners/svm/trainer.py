@@ -10,8 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ckcv_ray.core.measures import ZERO_ONE, GroupShares, Measure
-from ckcv_ray.data.schema import Index, Label, Rows
-from ckcv_ray.data.task import Task
 from ckcv_ray.learners.base import Checked
 from ckcv_ray.learners.class_weight import weights_by_class
 from ckcv_ray.learners.ensemble import judge
@@ -25,6 +23,8 @@ from ckcv_ray.learners.svm.optimality import check_model, check_pairs
 from ckcv_ray.learners.svm.pairwise import PairwiseSVM
 from ckcv_ray.learners.svm.problem import Fits, Options, Weights, signs
 from ckcv_ray.learners.svm.scaling import Scaling, fit_scaling
+from ckcv_ray.tables.target import Index, Label, Rows
+from ckcv_ray.tables.task import Task
 
 SHARED_BYTES = 1 << 29
 

@@ -22,10 +22,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ckcv_paper import download, matlab
-from ckcv_ray.data.files import from_matrix, npz
-from ckcv_ray.data.limits import LINE_BYTES, MOST_BYTES, MOST_CELLS, check_bytes, check_size
-from ckcv_ray.data.named import Columns
 from ckcv_ray.errors import InputError, raising
+from ckcv_ray.tables.named import Columns
+from ckcv_ray.tables.readers.files import from_matrix, npz
+from ckcv_ray.tables.readers.limits import LINE_BYTES, MOST_BYTES, MOST_CELLS, check_bytes, check_size
 
 VARIABLE = "CKCV_IDA"
 FORM = "ida:NAME:R, such as ida:banana:1"

@@ -12,11 +12,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import ArrayLike, NDArray
 
-from ckcv_ray.data.cells import decoded, without_gaps
-from ckcv_ray.data.files import is_plain
-from ckcv_ray.data.forms import NO_NAMES
-from ckcv_ray.data.schema import is_text
 from ckcv_ray.errors import InputError
+from ckcv_ray.tables.columns.formats import NO_NAMES
+from ckcv_ray.tables.columns.parse import decoded, without_gaps
+from ckcv_ray.tables.readers.files import is_plain
+from ckcv_ray.tables.target import is_text
 from ckcv_ray.validation import as_array
 
 LEAST_GROUPS = 6

@@ -16,9 +16,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import csv
 
-from ckcv_ray.data.forms import bare
-from ckcv_ray.data.limits import LINE_BYTES, check_bytes, check_size
 from ckcv_ray.errors import InputError
+from ckcv_ray.tables.columns.formats import bare
+from ckcv_ray.tables.readers.limits import LINE_BYTES, check_bytes, check_size
 
 COMPRESSED = {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd"}
 SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}

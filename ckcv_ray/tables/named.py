@@ -19,9 +19,9 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from ckcv_ray.data.files import from_matrix
-from ckcv_ray.data.limits import MOST_ROWS
 from ckcv_ray.errors import InputError, raising
+from ckcv_ray.tables.readers.files import from_matrix
+from ckcv_ray.tables.readers.limits import MOST_ROWS
 
 FRESH_ROWS = 20_000
 FORMS = "sklearn:NAME, twonorm:n:seed, ringnorm:n:seed, waveform:n:seed"

@@ -4,8 +4,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from ckcv_ray.data.task import Task, learning_task
 from ckcv_ray.errors import InputError
+from ckcv_ray.tables.task import Task, learning_task
 
 # Numbers that a careless reader changes: subnormal, huge, 17 digits, both zeros.
 AWKWARD = [0.0, -0.0, 0.1, 1 / 3, -2 / 3, 5e-324, 1e-300, 1.7976931348623157e149, 9007199254740993.0, -1.5]

@@ -2,9 +2,9 @@
 
 from collections.abc import Sequence
 
-from ckcv_ray.data.kinds import Asked
-from ckcv_ray.data.schema import is_number, some
 from ckcv_ray.errors import InputError
+from ckcv_ray.tables.columns.types import Asked
+from ckcv_ray.tables.target import is_number, some
 from ckcv_ray.validation import expect, quoted
 
 TARGETS = ("target", "y", "label", "class")

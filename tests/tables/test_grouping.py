@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ckcv_ray import InputError, Task
-from ckcv_ray.data.grouping import is_name_of_groups, name_of_groups, renumbered, rows_of_units
-from ckcv_ray.data.repeats import count_repeats
-from ckcv_ray.data.task import learning_task, stored_task
+from ckcv_ray.tables.grouping import is_name_of_groups, name_of_groups, renumbered, rows_of_units
+from ckcv_ray.tables.repeats import count_repeats
+from ckcv_ray.tables.task import learning_task, stored_task
 
 RNG = np.random.default_rng(0)
 GROUPS = np.repeat(np.arange(8), 3)

@@ -17,11 +17,11 @@ from scipy.stats import norm
 
 from ckcv_ray import Execution, Job, Study, load_run
 from ckcv_ray.core.measures import Kind
-from ckcv_ray.data.files import Reading, from_matrix
-from ckcv_ray.data.named import GENERATORS, Columns, is_named, load
-from ckcv_ray.data.task import learning_task, read, read_task
 from ckcv_ray.errors import InputError
 from ckcv_ray.runs.run import run_job
+from ckcv_ray.tables.named import GENERATORS, Columns, is_named, load
+from ckcv_ray.tables.readers.files import Reading, from_matrix
+from ckcv_ray.tables.task import learning_task, read, read_task
 
 LIMIT = 6.0
 ROWS = 20_000

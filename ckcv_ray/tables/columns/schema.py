@@ -15,9 +15,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from ckcv_ray.data.cells import Cells, Values, read_cells, take_in_parts
-from ckcv_ray.data.files import HELD, SPARSE
-from ckcv_ray.data.forms import (
+from ckcv_ray.errors import InputError, counted
+from ckcv_ray.tables.columns.formats import (
     LOOKS_LIKE_DATE,
     WRITTEN_DATES,
     ColumnError,
@@ -28,10 +27,11 @@ from ckcv_ray.data.forms import (
     leave_out,
     written_date,
 )
-from ckcv_ray.data.kinds import Asked, Column, ColumnKind, Schema
-from ckcv_ray.data.schema import LARGEST, some, unique_names
-from ckcv_ray.data.text import COMMA
-from ckcv_ray.errors import InputError, counted
+from ckcv_ray.tables.columns.parse import Cells, Values, read_cells, take_in_parts
+from ckcv_ray.tables.columns.types import Asked, Column, ColumnKind, Schema
+from ckcv_ray.tables.readers.files import HELD, SPARSE
+from ckcv_ray.tables.readers.text import COMMA
+from ckcv_ray.tables.target import LARGEST, some, unique_names
 
 MOSTLY = 0.5  # share of a column's values from which they are its kind, and others a mistake
 

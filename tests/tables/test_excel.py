@@ -5,10 +5,10 @@ from datetime import datetime
 import pytest
 from openpyxl import Workbook
 
-from ckcv_ray.data.files import Reading
-from ckcv_ray.data.kinds import ColumnKind
-from ckcv_ray.data.task import learning_task, read
 from ckcv_ray.errors import InputError
+from ckcv_ray.tables.columns.types import ColumnKind
+from ckcv_ray.tables.readers.files import Reading
+from ckcv_ray.tables.task import learning_task, read
 
 ROWS = [
     ["age", "city", "admitted", "y", None],

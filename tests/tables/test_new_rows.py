@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 from openpyxl import Workbook
 from pyarrow import feather, parquet
 
-from ckcv_ray.data.kinds import Asked
-from ckcv_ray.data.schema import class_numbers
-from ckcv_ray.data.task import Task, learning_task, make_test_rows, read
 from ckcv_ray.errors import InputError
+from ckcv_ray.tables.columns.types import Asked
+from ckcv_ray.tables.target import class_numbers
+from ckcv_ray.tables.task import Task, learning_task, make_test_rows, read
 
 LABELS = ["ill", "well"] * 4
 COLUMNS = {
@@ -232,7 +232,7 @@ def test_what_may_be_read_in_two_ways_is_refused(tmp_path, text, told):
 
 @pytest.mark.parametrize("separator", ["", ",,", "é", '"'])
 def test_a_separator_is_one_character(tmp_path, separator):
-    from ckcv_ray.data.files import Reading
+    from ckcv_ray.tables.readers.files import Reading
 
     with pytest.raises(InputError, match="expected one character"):
         read(written(tmp_path, ["1", "2"]), reading=Reading(separator=separator))

@@ -8,8 +8,8 @@ import re
 import zipfile
 from collections.abc import Iterator
 
-from ckcv_ray.data.limits import MOST_BYTES, check_bytes
 from ckcv_ray.errors import InputError
+from ckcv_ray.tables.readers.limits import MOST_BYTES, check_bytes
 
 MOST_CELLS = MOST_BYTES >> 5  # of a workbook: each takes 32 bytes, or more
 MOST_ROWS = 1 << 20  # of a sheet, as Excel has it

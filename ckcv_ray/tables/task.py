@@ -17,10 +17,10 @@ import pyarrow as pa
 from numpy.typing import ArrayLike, NDArray
 
 from ckcv_ray.core.measures import Kind
-from ckcv_ray.data import named
-from ckcv_ray.data.cells import take_in_parts
-from ckcv_ray.data.chosen import TARGETS, check_asked, check_chosen, target_name
-from ckcv_ray.data.columns import (
+from ckcv_ray.errors import InputError, counted
+from ckcv_ray.tables import named
+from ckcv_ray.tables.columns.parse import take_in_parts
+from ckcv_ray.tables.columns.schema import (
     NewRows,
     is_plain,
     narrow,
@@ -29,17 +29,8 @@ from ckcv_ray.data.columns import (
     translate,
     understand,
 )
-from ckcv_ray.data.files import (
-    AS_IT_IS,
-    SUFFIXES,
-    Reading,
-    from_matrix,
-    index_names,
-    read_file,
-    suffix_of,
-)
-from ckcv_ray.data.frames import columns_of
-from ckcv_ray.data.grouping import (
+from ckcv_ray.tables.columns.types import NOTHING_ASKED, Asked, Column, Schema
+from ckcv_ray.tables.grouping import (
     Groups,
     check_groups,
     group_numbers,
@@ -48,8 +39,19 @@ from ckcv_ray.data.grouping import (
     question,
     renumbered,
 )
-from ckcv_ray.data.kinds import NOTHING_ASKED, Asked, Column, Schema
-from ckcv_ray.data.schema import (
+from ckcv_ray.tables.readers.files import (
+    AS_IT_IS,
+    SUFFIXES,
+    Reading,
+    from_matrix,
+    index_names,
+    read_file,
+    suffix_of,
+)
+from ckcv_ray.tables.readers.frames import columns_of
+from ckcv_ray.tables.readers.text import find_alike
+from ckcv_ray.tables.roles import TARGETS, check_asked, check_chosen, target_name
+from ckcv_ray.tables.target import (
     LEAST_OF_CLASS,
     Index,
     Label,
@@ -63,8 +65,6 @@ from ckcv_ray.data.schema import (
     some,
     unique_names,
 )
-from ckcv_ray.data.text import find_alike
-from ckcv_ray.errors import InputError, counted
 from ckcv_ray.validation import as_array, expect
 
 LEAST_ROWS = 6

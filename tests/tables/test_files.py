@@ -18,16 +18,16 @@ import pyarrow as pa
 import pytest
 from pyarrow import csv, feather, parquet
 
-from ckcv_ray.data import limits
-from ckcv_ray.data.files import read_parquet
-from ckcv_ray.data.task import read
 from ckcv_ray.errors import InputError
+from ckcv_ray.tables.readers import limits
+from ckcv_ray.tables.readers.files import read_parquet
+from ckcv_ray.tables.task import read
 
 READ = """
 import json, sys
 from pathlib import Path
 from ckcv_ray import study
-from ckcv_ray.data import task as data
+from ckcv_ray.tables import task as data
 from ckcv_ray.errors import InputError
 
 def peak():
@@ -253,7 +253,7 @@ def test_arrow_reads_files_without_its_pool_of_threads(name: str, raw: bool, tmp
     (tmp_path / "t.csv.gz").write_bytes(gzip.compress((tmp_path / "t.csv").read_bytes()))
     count = "len(os.listdir('/proc/self/task'))"
     code = (
-        f"import os; from ckcv_ray.data.files import read_file; n = {count}; "
+        f"import os; from ckcv_ray.tables.readers.files import read_file; n = {count}; "
         f"read_file({name!r}, raw={raw}); print({count} - n)"
     )
     done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, check=True)

@@ -6,10 +6,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ckcv_ray.data.kinds import Column, ColumnKind
-from ckcv_ray.data.repeats import numbers_rows
-from ckcv_ray.data.schema import canonical
-from ckcv_ray.data.task import Task
+from ckcv_ray.tables.columns.types import Column, ColumnKind
+from ckcv_ray.tables.repeats import numbers_rows
+from ckcv_ray.tables.target import canonical
+from ckcv_ray.tables.task import Task
 
 FOLDS, LEAVES = 5, 8
 TOO_CLOSE = 1e-4  # to a correlation of 1

@@ -6,10 +6,10 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from ckcv_ray.data.files import from_matrix, index_names, with_strings
-from ckcv_ray.data.limits import MOST_CELLS
-from ckcv_ray.data.schema import some
 from ckcv_ray.errors import InputError, counted
+from ckcv_ray.tables.readers.files import from_matrix, index_names, with_strings
+from ckcv_ray.tables.readers.limits import MOST_CELLS
+from ckcv_ray.tables.target import some
 from ckcv_ray.validation import as_array
 
 

@@ -11,10 +11,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ckcv_ray.data.grouping import Groups, is_name_of_groups
-from ckcv_ray.data.kinds import Column, ColumnKind
-from ckcv_ray.data.schema import Rows, canonical
-from ckcv_ray.data.task import Task
+from ckcv_ray.tables.columns.types import Column, ColumnKind
+from ckcv_ray.tables.grouping import Groups, is_name_of_groups
+from ckcv_ray.tables.target import Rows, canonical
+from ckcv_ray.tables.task import Task
 
 DENSE = 2  # numbers of rows are less than twice as far apart as there are rows
 

@@ -8,9 +8,10 @@ from hypothesis import strategies as st
 from plain import plain_columns, plain_task, refusal
 
 from ckcv_ray.core.measures import Kind
-from ckcv_ray.data.repeats import count_repeats, known_rows
-from ckcv_ray.data.schema import MOST_CLASSES, class_numbers, classes_of
-from ckcv_ray.data.task import (
+from ckcv_ray.errors import InputError
+from ckcv_ray.tables.repeats import count_repeats, known_rows
+from ckcv_ray.tables.target import MOST_CLASSES, class_numbers, classes_of
+from ckcv_ray.tables.task import (
     Task,
     TestRows,
     check_test_rows,
@@ -18,7 +19,6 @@ from ckcv_ray.data.task import (
     make_test_rows,
     rows_of,
 )
-from ckcv_ray.errors import InputError
 
 repeatable = settings(derandomize=True, deadline=None, max_examples=60)
 LABELS = {

@@ -8,9 +8,9 @@ from itertools import product
 import pyarrow as pa
 import pytest
 
-from ckcv_ray.data.files import Reading
-from ckcv_ray.data.task import learning_task, read
 from ckcv_ray.errors import InputError
+from ckcv_ray.tables.readers.files import Reading
+from ckcv_ray.tables.task import learning_task, read
 
 ROWS = [("1.5", "Zürich", "no"), ("2.25", "Genève", "yes"), ("", "a, b; c", "no"), ("4.0", "", "yes")] * 2
 NAMES = ("größe", "stadt", "y")

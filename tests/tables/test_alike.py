@@ -8,10 +8,10 @@ import pytest
 from openpyxl import Workbook
 from pyarrow import csv, feather, parquet
 
-from ckcv_ray.data.files import read_file
-from ckcv_ray.data.kinds import Asked
-from ckcv_ray.data.task import Task, learning_task, read, read_task
 from ckcv_ray.errors import InputError
+from ckcv_ray.tables.columns.types import Asked
+from ckcv_ray.tables.readers.files import read_file
+from ckcv_ray.tables.task import Task, learning_task, read, read_task
 
 PAIRS = [
     ("01", "1"),

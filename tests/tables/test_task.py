@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from plain import plain_task
 
-from ckcv_ray.data.task import Task, learning_task
 from ckcv_ray.errors import InputError
+from ckcv_ray.tables.task import Task, learning_task
 
 
 class Frame:

@@ -7,9 +7,9 @@ import pytest
 from plain import awkward_X, plain_task
 from pyarrow import csv, parquet
 
-from ckcv_ray.data import files as readers
-from ckcv_ray.data.task import Task, learning_task, read
 from ckcv_ray.errors import InputError
+from ckcv_ray.tables.readers import files as readers
+from ckcv_ray.tables.task import Task, learning_task, read
 
 
 def write_csv(path, X, y):

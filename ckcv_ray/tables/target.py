@@ -11,7 +11,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from ckcv_ray.data.forms import (
+from ckcv_ray.errors import InputError, counted
+from ckcv_ray.tables.columns.formats import (
     NO_NAMES,
     ColumnError,
     bare,
@@ -21,8 +22,7 @@ from ckcv_ray.data.forms import (
     number_parser,
     positions_by_value,
 )
-from ckcv_ray.data.limits import MOST_BYTES
-from ckcv_ray.errors import InputError, counted
+from ckcv_ray.tables.readers.limits import MOST_BYTES
 from ckcv_ray.validation import expect
 
 LEAST_OF_CLASS = 2

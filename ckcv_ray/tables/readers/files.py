@@ -17,9 +17,10 @@ import pyarrow as pa
 from numpy.typing import NDArray
 from pyarrow import parquet
 
-from ckcv_ray.data import feather_sizes, parquet_sizes
-from ckcv_ray.data.excel import read_excel
-from ckcv_ray.data.limits import (
+from ckcv_ray.errors import InputError, raising
+from ckcv_ray.tables.readers import feather_sizes, parquet_sizes
+from ckcv_ray.tables.readers.excel import read_excel
+from ckcv_ray.tables.readers.limits import (
     MOST_BYTES,
     MOST_CELLS,
     check_bytes,
@@ -27,8 +28,7 @@ from ckcv_ray.data.limits import (
     check_text,
     count_cell_bytes,
 )
-from ckcv_ray.data.text import COMPRESSED, inflated, read_text
-from ckcv_ray.errors import InputError, raising
+from ckcv_ray.tables.readers.text import COMPRESSED, inflated, read_text
 from ckcv_ray.validation import as_path
 
 SPARSE = b"sparse"

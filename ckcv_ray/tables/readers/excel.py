@@ -7,9 +7,9 @@ from typing import Any
 
 import pyarrow as pa
 
-from ckcv_ray.data.excel_sizes import MOST_CELLS, MOST_ROWS, check_workbook
-from ckcv_ray.data.limits import check_bytes, check_size
 from ckcv_ray.errors import InputError
+from ckcv_ray.tables.readers.excel_sizes import MOST_CELLS, MOST_ROWS, check_workbook
+from ckcv_ray.tables.readers.limits import check_bytes, check_size
 
 FORMULA = "f"  # openpyxl's type of a cell
 

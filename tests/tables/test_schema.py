@@ -9,10 +9,10 @@ import pytest
 from plain import awkward_X, plain_columns, refusal
 from pyarrow import parquet
 
-from ckcv_ray.data import schema
-from ckcv_ray.data.schema import class_numbers, distinct
-from ckcv_ray.data.task import Task, learning_task, read
 from ckcv_ray.errors import InputError
+from ckcv_ray.tables import target as schema
+from ckcv_ray.tables.target import class_numbers, distinct
+from ckcv_ray.tables.task import Task, learning_task, read
 
 LABELS = {
     "text": ("no", "yes"),

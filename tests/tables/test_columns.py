@@ -10,16 +10,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ckcv_ray.data.cells import take_in_parts
-from ckcv_ray.data.columns import (
+from ckcv_ray.errors import InputError
+from ckcv_ray.tables.columns.parse import take_in_parts
+from ckcv_ray.tables.columns.schema import (
     read_values,
     to_arrow,
     understand,
 )
-from ckcv_ray.data.frames import columns_of
-from ckcv_ray.data.kinds import NOTHING_ASKED, Asked, Column, ColumnKind, schema_of
-from ckcv_ray.data.task import Task, learning_task, rows_of, stored_task
-from ckcv_ray.errors import InputError
+from ckcv_ray.tables.columns.types import NOTHING_ASKED, Asked, Column, ColumnKind, schema_of
+from ckcv_ray.tables.readers.frames import columns_of
+from ckcv_ray.tables.task import Task, learning_task, rows_of, stored_task
 
 Y = [0, 1] * 4
 NUMBER, CATEGORY, DATE = ColumnKind.NUMBER, ColumnKind.CATEGORY, ColumnKind.DATE
@@ -171,7 +171,7 @@ def test_text_is_made_in_small_parts(values, codes, dtype):
     texts = pa.array(values, dtype)
     numbers = pa.array([code if code is None else code % len(values) for code in codes], pa.int64())
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("ckcv_ray.data.cells.PART_BYTES", 20)
+        patch.setattr("ckcv_ray.tables.columns.parse.PART_BYTES", 20)
         parts = take_in_parts(texts, numbers)
     assert pa.chunked_array(parts, dtype).to_pylist() == texts.take(numbers).to_pylist()
     longest = max(len((value or "").encode()) for value in values)

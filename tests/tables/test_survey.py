@@ -4,8 +4,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from ckcv_ray.data.survey import survey
-from ckcv_ray.data.task import Task, learning_task
+from ckcv_ray.tables.survey import survey
+from ckcv_ray.tables.task import Task, learning_task
 
 N = 200
 rng = np.random.default_rng(np.random.SeedSequence(7))

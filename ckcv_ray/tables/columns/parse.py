@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from ckcv_ray.data.forms import (
+from ckcv_ray.tables.columns.formats import (
     GAPS,
     ColumnError,
     Parser,
@@ -24,9 +24,9 @@ from ckcv_ray.data.forms import (
     number_parser,
     positions_by_value,
 )
-from ckcv_ray.data.kinds import Column, ColumnKind
-from ckcv_ray.data.limits import check_bytes, count_text_bytes
-from ckcv_ray.data.schema import NUMBERS, distinct, is_text
+from ckcv_ray.tables.columns.types import Column, ColumnKind
+from ckcv_ray.tables.readers.limits import check_bytes, count_text_bytes
+from ckcv_ray.tables.target import NUMBERS, distinct, is_text
 
 Values = NDArray[np.float64]
 PART_BYTES = 1 << 24  # of text that is made at once
