@@ -110,8 +110,7 @@ def columns_of(
     Raises:
         InputError: the data cannot be read.
     """
-    names = [name for name in (target, group, *asked.categorical) if name is not None]
-    columns = read(source, ida_file, reading, names=names)
+    columns = read(source, ida_file, reading)
     left_out = [*(_names(drop) or []), *([row_id] if row_id else [])]
     return Chosen(columns, target, _names(features), left_out, source, group, asked, ida_file, reading)
 
@@ -169,11 +168,11 @@ def data_of(
     """
     task, rows, ida_file, reading = table
     if unlabelled:
-        others = read(unlabelled, ida_file, reading.fitting(unlabelled), raw=True)
+        others = read(unlabelled, ida_file, reading.fitting(unlabelled))
         task = task.with_unlabelled(others.learn)
         _say_unseen(task, others.learn)
     if test:
-        others = read(test, ida_file, reading.fitting(test), raw=True)
+        others = read(test, ida_file, reading.fitting(test))
         rows = others.learn if others.test is None else others.test
     data = Data(task, make_test_rows(rows, task))
     if test and rows is not None:

@@ -6,7 +6,7 @@ level. A gap is nan. Nothing here depends on labels, and nothing is estimated fr
 each split (``learners.encoding``).
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from math import isfinite
 from typing import Any, NamedTuple
@@ -29,8 +29,8 @@ from ckcv_ray.data.forms import (
     written_date,
 )
 from ckcv_ray.data.kinds import Asked, Column, ColumnKind, Schema
-from ckcv_ray.data.schema import LARGEST, some, unique_names
-from ckcv_ray.data.text import COMMA
+from ckcv_ray.data.schema import LARGEST, is_text, some, unique_names
+from ckcv_ray.data.text import decimal_mark
 from ckcv_ray.errors import InputError, counted
 
 MOSTLY = 0.5  # share of a column's values from which they are its kind, and others a mistake
@@ -46,14 +46,12 @@ def understand(columns: pa.Table, names: Sequence[str], asked: Asked) -> tuple[S
     X = np.empty((columns.num_rows, len(names)))
     problems: list[str] = []
     position = {name: i for i, name in enumerate(columns.column_names)}
-    comma = COMMA in (columns.schema.metadata or {})
     for i, name in enumerate(names):
-        cells = Cells(columns.column(position[name]), comma)
+        cells = Cells(columns.column(position[name]), decimal_mark(columns))
         try:
             if held := (columns.schema.field(position[name]).metadata or {}).get(HELD):
                 raise ColumnError(_not_learned_from(held.decode(), name))
-            column = _understood(cells, name, asked.kind(name))
-            X[:, i] = _checked(cells, column)
+            column, X[:, i] = _learn_column(cells, name, asked.kind(name))
             schema.append(column)
         except ColumnError as problem:
             problems.append(f"column {name!r} {problem}")
@@ -143,7 +141,7 @@ def read_values(columns: pa.Table, schema: Schema, plain: bool) -> NewRows:
     for i, column in enumerate(schema):
         if column.name not in position:
             continue
-        cells = Cells(columns.column(position[column.name]), COMMA in metadata)
+        cells = Cells(columns.column(position[column.name]), decimal_mark(columns))
         try:
             X[:, i], wrong = read_cells(cells, column)
         except ColumnError as problem:
@@ -211,6 +209,17 @@ def to_arrow(values: Values, column: Column) -> pa.Array | pa.ChunkedArray:
     return pa.array(values, mask=gap) if gap.any() else pa.array(np.ascontiguousarray(values))
 
 
+def _learn_column(cells: Cells, name: str, asked: ColumnKind | None) -> tuple[Column, Values]:
+    """Decide what a column holds, and return its learning rows as numbers."""
+    column = _understood(cells, name, asked)
+    numbers, bad = read_cells(cells, column)
+    if bad.any():  # Arrow takes for a number or a date what is none for us, such as nan(1) and 0000-01-01
+        column = _understood_text(cells, name, asked)
+        numbers = read_cells(cells, column).values
+    _check_numbers(numbers, name)
+    return column, numbers
+
+
 def _understood(cells: Cells, name: str, asked: ColumnKind | None) -> Column:
     """Decide what a column holds."""
     if cells.declared and not cells.are_dates and asked is None and len(cells.texts[0]) < len(cells.values):
@@ -221,19 +230,19 @@ def _understood(cells: Cells, name: str, asked: ColumnKind | None) -> Column:
             return _understood_numbers_as_dates(cells, name)
         if asked is not ColumnKind.CATEGORY:
             return Column(name, form="comma" if cells.comma else "", lenient=lenient)
-        return Column(name, ColumnKind.CATEGORY, _levels(cells.texts[0]))
+        return Column(name, ColumnKind.CATEGORY, cells.levels)
     if cells.are_dates:
         if asked is ColumnKind.NUMBER:
             raise ColumnError(f"holds dates, not numbers: leave it out of --numeric {name[:60]}")
         if asked is ColumnKind.CATEGORY:
-            return Column(name, asked, _levels(cells.texts[0]))
+            return Column(name, asked, cells.levels)
         return Column(name, ColumnKind.DATE)
-    if cells.are_text:
+    if is_text(cells.kind):
         return _understood_text(cells, name, asked)
     if pa.types.is_null(cells.kind):
         raise ColumnError(f"is empty: {leave_out(name)}")
     if pa.types.is_time(cells.kind) and asked is ColumnKind.CATEGORY:
-        return Column(name, asked, _levels(cells.texts[0]))
+        return Column(name, asked, cells.levels)
     raise ColumnError(_not_learned_from(str(cells.kind), name))
 
 
@@ -263,7 +272,7 @@ def _understood_text(cells: Cells, name: str, asked: ColumnKind | None) -> Colum
     rows_of = {text: int(counts[i]) for i, text in enumerate(distinct) if text is not None}
     rows = sum(rows_of[text] for text in known)
     if asked is ColumnKind.CATEGORY:
-        return Column(name, ColumnKind.CATEGORY, _levels(distinct))
+        return Column(name, ColumnKind.CATEGORY, cells.levels)
     if asked in (None, ColumnKind.NUMBER):
         form, bad = form_of_numbers(known, name, cells.comma)
         wrong = sum(rows_of[text] for text in bad)
@@ -295,13 +304,12 @@ def _understood_text(cells: Cells, name: str, asked: ColumnKind | None) -> Colum
             f"has another text in each of its {counted(rows, 'row')}{_such_as(known, distinct, codes)}, "
             f"of which nothing can be learned: {out}, or say --id {name[:60]} if it names the rows"
         )
-    return Column(name, ColumnKind.CATEGORY, _levels(distinct))
+    return Column(name, ColumnKind.CATEGORY, cells.levels)
 
 
-def _checked(cells: Cells, column: Column) -> Values:
-    """Return the learning rows of a column as numbers."""
-    numbers = read_cells(cells, column).values
-    out = leave_out(column.name)
+def _check_numbers(numbers: Values, name: str) -> None:
+    """Raise ColumnError if a column is empty, or has numbers that are too large."""
+    out = leave_out(name)
     if len(numbers) and np.isnan(numbers).all():
         raise ColumnError(f"is empty: {out}")
     limit = f"magnitudes are at most {LARGEST:g}, and no number may stand for a missing value; "
@@ -309,11 +317,6 @@ def _checked(cells: Cells, column: Column) -> Values:
         if wrong.any():
             row = int(np.argmax(wrong))
             raise ColumnError(f"has {numbers[row]} in row {row + 1}: {what}fix it, or {out}")
-    return numbers
-
-
-def _levels(distinct: Iterable[str | None]) -> tuple[str, ...]:
-    return tuple(sorted(set(known_texts(distinct))))
 
 
 def _such_as(bad: Sequence[str], distinct: Sequence[str | None], codes: NDArray[Any]) -> str:

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import ArrayLike, NDArray
 
-from ckcv_ray.data.cells import decoded, without_gaps
+from ckcv_ray.data.cells import decoded, typed_column, without_gaps
 from ckcv_ray.data.files import is_plain
 from ckcv_ray.data.forms import NO_NAMES
 from ckcv_ray.data.schema import is_text
@@ -134,7 +134,7 @@ def question(columns: pa.Table, known: Iterable[str]) -> str:
     """
     left = [name for name in columns.column_names if name not in set(known)]
     for name in left:
-        if is_name_of_groups(name) and (count := _repeated(columns[name])):
+        if is_name_of_groups(name) and (count := _repeated(typed_column(columns, name))):
             return (
                 f"column {name[:60]!r} repeats: {count:,} values in {columns.num_rows:,} rows. If rows of "
                 f"one value belong together, such as visits of one patient, say --group {name[:60]}: without "

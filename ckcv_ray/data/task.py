@@ -6,7 +6,7 @@ no other code has to check again.
 
 import hashlib
 import json
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ckcv_ray.core.measures import Kind
 from ckcv_ray.data import named
-from ckcv_ray.data.cells import take_in_parts
+from ckcv_ray.data.cells import find_alike, take_in_parts, typed_column
 from ckcv_ray.data.chosen import TARGETS, check_asked, check_chosen, target_name
 from ckcv_ray.data.columns import (
     NewRows,
@@ -63,7 +63,6 @@ from ckcv_ray.data.schema import (
     some,
     unique_names,
 )
-from ckcv_ray.data.text import find_alike
 from ckcv_ray.errors import InputError, counted
 from ckcv_ray.validation import as_array, as_path, expect
 
@@ -360,19 +359,15 @@ def read(
     source: str | Path,
     ida_file: str | Path | None = None,
     reading: Reading = AS_IT_IS,
-    raw: bool = False,
-    names: Collection[str] = (),
 ) -> named.Columns:
     """Read the columns of a file (CSV, Parquet, Feather, Excel, NPZ, svmlight) or of a named set.
+
+    Cells of text tables are text, as they are written.
 
     Args:
         source: a file's path, or a named set such as twonorm:400:0.
         ida_file: archive of the ``ida:`` sets.
         reading: what the file does not say about itself.
-        raw: whether cells of text tables are taken as they are written: for rows that are matched to a task,
-            which says what its columns hold.
-        names: columns whose values are names, of classes, groups or categories, besides those called like a
-            target: ``learning_task`` refuses them if two texts of a text table have become one value.
 
     Raises:
         InputError: the source does not exist or cannot be read.
@@ -388,7 +383,7 @@ def read(
         raise InputError(
             f"{name!r} is neither a file ending in {', '.join(SUFFIXES)} nor a named set ({named.FORMS})"
         )
-    return named.Columns(read_file(path, reading, raw, {*TARGETS, *names}), None)
+    return named.Columns(read_file(path, reading), None)
 
 
 def read_task(
@@ -410,8 +405,7 @@ def read_task(
     Raises:
         InputError: the source cannot be read or learned from.
     """
-    names = [name for name in (target, group, *asked.categorical) if name is not None]
-    columns = read(source, ida_file, names=names)
+    columns = read(source, ida_file)
     task = learning_task(columns.learn, target, features, drop, str(source), group, asked)
     return task, make_test_rows(columns.test, task)
 
@@ -476,10 +470,11 @@ def stored_task(
     for name in (group, *(name for name in asked.categorical if name in chosen)):
         names_in |= {} if name is None else {name: f"column {name!r}"}
     for name, called in names_in.items():
-        check_alike(columns.field(name), called)
+        check_alike(columns, name, called)
     y: Target
-    classes, y = ((), numbers_of(columns[target], target)) if numbers else classes_of(columns[target], target)
-    groups = None if group is None else group_numbers(columns[group], group)
+    labels = typed_column(columns, target)
+    classes, y = ((), numbers_of(labels, target)) if numbers else classes_of(labels, target)
+    groups = None if group is None else group_numbers(typed_column(columns, group), group)
     if schema is None:
         check_asked(asked, chosen)
         understood, X = understand(columns, chosen, asked)
@@ -511,10 +506,11 @@ def _forms(schema: Schema) -> Schema | None:
     return schema if any(one.form or one.lenient for one in schema) else None
 
 
-def check_alike(column: pa.Field, called: str) -> None:
-    """Raise InputError if two names in a column of a text table have become one."""
-    if alike := find_alike(column):
-        kind = "number" if pa.types.is_integer(column.type) or pa.types.is_floating(column.type) else "value"
+def check_alike(columns: pa.Table, name: str, called: str) -> None:
+    """Raise InputError if two names in a column of a text table would become one."""
+    if alike := find_alike(columns, name):
+        kind = typed_column(columns, name).type
+        kind = "number" if pa.types.is_integer(kind) or pa.types.is_floating(kind) else "value"
         one, other = (repr(text[:40]) for text in alike)
         raise InputError(
             f"{called} has {one} and {other}, which are one {kind} and two names: write them alike if they "

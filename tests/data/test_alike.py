@@ -8,9 +8,11 @@ import pytest
 from openpyxl import Workbook
 from pyarrow import csv, feather, parquet
 
+from ckcv_ray.data.cells import typed_column
 from ckcv_ray.data.files import read_file
 from ckcv_ray.data.kinds import Asked
 from ckcv_ray.data.task import Task, learning_task, read, read_task
+from ckcv_ray.data.text import decimal_mark
 from ckcv_ray.errors import InputError
 
 PAIRS = [
@@ -93,15 +95,21 @@ COLUMNS = {
 
 @pytest.mark.parametrize("cells", COLUMNS.values(), ids=COLUMNS)
 @pytest.mark.parametrize("separator", [",", ";"])
-def test_a_column_that_is_watched_is_read_as_any_other(
+def test_cells_are_together_what_arrow_takes_them_for(
     tmp_path: Path, cells: list[str], separator: str
 ) -> None:
     source = tmp_path / "a.csv"
     table = pa.table({"x": [f"{i}" for i in range(24)], " code ": (cells * 24)[:24]})
     csv.write_csv(table, source, csv.WriteOptions(delimiter=separator, quoting_style="needed"))
-    plain, watched = read_file(source), read_file(source, named=["code"])
-    assert watched.schema.equals(plain.schema)
-    assert watched.to_pydict() == plain.to_pydict()
+    columns = read_file(source)
+    assert {str(kind) for kind in columns.schema.types} == {"string"}
+    options = {"strings_can_be_null": True, "decimal_point": decimal_mark(columns)}
+    parsing = csv.ParseOptions(delimiter=separator, newlines_in_values=True)
+    expected = csv.read_csv(source, None, parsing, csv.ConvertOptions(**options))
+    for name in columns.column_names:
+        found = typed_column(columns, name)
+        arrows = expected[f" {name} " if name == "code" else name]
+        assert (found.type, found.to_pylist()) == (arrows.type, arrows.to_pylist())
 
 
 def test_typed_sources_keep_text_apart(tmp_path: Path) -> None:

@@ -66,7 +66,7 @@ def test_a_row_is_read_alike_in_any_company(folder, kind, data):
     chosen = data.draw(st.lists(st.integers(0, len(cells) - 1), min_size=1, max_size=8))
     odd = data.draw(st.lists(st.sampled_from(["?", "abc", "13/02/2024", "true", '"1,2"', "7.5"]), max_size=3))
     file = written(folder, [*(cells[i] for i in chosen), *odd])
-    found = task.read(read(file, raw=True).learn)
+    found = task.read(read(file).learn)
     expected = task.X[chosen, 1]
     assert np.array_equal(found.X[: len(chosen), 1], expected, equal_nan=True)
     assert np.array_equal(found.bad[: len(chosen)], np.isnan(expected) & (task.schema is None))
@@ -93,7 +93,7 @@ def test_a_category_is_known_however_it_is_written(folder, cells, new):
 
 def test_categories_never_seen_are_told(folder):
     task = learned(folder, COLUMNS["words"])
-    found = task.read(read(written(folder, ["A", "Z", "Z", "B"]), raw=True).learn)
+    found = task.read(read(written(folder, ["A", "Z", "Z", "B"])).learn)
     assert found.unseen == (
         "2 rows have categories that were never seen, such as 'Z' in column 'column': they count as rare ones"
     )
@@ -110,7 +110,7 @@ def test_two_ways_to_write_two_categories_are_not_mixed_up(folder):
 def test_what_is_no_number_stays_a_gap_where_that_was_asked(folder):
     cells = ["1.5", "high", "2", "3"] * 2
     task = learned(folder, cells, asked=Asked(numeric=("column",)))
-    found = task.read(read(written(folder, ["high", "2", "low"]), raw=True).learn)
+    found = task.read(read(written(folder, ["high", "2", "low"])).learn)
     assert (np.isnan(found.X[:, 1]).tolist(), found.bad.any()) == ([True, False, True], False)
 
 
@@ -123,7 +123,7 @@ def test_labels_are_known_however_they_are_written(labels):
 
 def test_test_rows_have_the_labels_of_the_table(folder):
     task = learned(folder, COLUMNS["words"])
-    rows = make_test_rows(read(written(folder, ["A", "B", "C"]), raw=True).learn, task)
+    rows = make_test_rows(read(written(folder, ["A", "B", "C"])).learn, task)
     assert rows.y.tolist() == task.y[:3].tolist()
 
 
@@ -244,7 +244,7 @@ def test_a_workbook_is_read_as_the_table_it_was_made_of(tmp_path):
     for row in [("n", "column"), (0, True), (1, False)]:
         book.active.append(row)
     book.save(tmp_path / "t.xlsx")
-    found = task.read(read(tmp_path / "t.xlsx", raw=True).learn)
+    found = task.read(read(tmp_path / "t.xlsx").learn)
     assert (found.X[:, 1].tolist(), found.unseen) == (task.X[:2, 1].tolist(), "")
 
 
@@ -252,7 +252,7 @@ def test_whole_numbers_that_are_days_are_days_on_request(folder):
     cells = ["20240411", "20240412", "20240501", "20230101"] * 2
     task = learned(folder, cells, asked=Asked(date=("column",)))
     assert task.schema[1].form == "%Y%m%d"
-    new = task.read(read(written(folder, ["20240412", "?"]), raw=True).learn)
+    new = task.read(read(written(folder, ["20240412", "?"])).learn)
     assert new.X[0, 1] == task.X[1, 1]
     assert task.read(pa.table({"n": [1], "column": [20240412]})).X[0, 1] == task.X[1, 1]
     with pytest.raises(InputError, match="not all are dates such as 20261123"):
@@ -282,7 +282,7 @@ def test_truth_beside_decimal_commas_is_read_in_new_rows(tmp_path: Path) -> None
     tasks = [learning_task(read(path).learn, "y") for path in (point, comma)]
     for task in tasks:
         for path in (point, comma):
-            found = task.read(read(path, raw=True).learn.drop_columns(["y"]))
+            found = task.read(read(path).learn.drop_columns(["y"]))
             assert not found.bad.any()
             assert np.array_equal(found.X, tasks[0].X)
 
