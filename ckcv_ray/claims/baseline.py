@@ -51,10 +51,12 @@ class Baseline(TypedDict):
 def baselines(problem: Problem) -> tuple[Baseline, ...]:
     """Return the baseline on the learning rows and, if rows were held out, that on the held-out rows."""
     task, held = problem.task, problem.held_rows()
-    weights = _weights(task.n, task.groups)
+    weights = _weights(task.groups)
     commoner = int(np.argmax(np.bincount(task.y, weights, minlength=task.n_classes)))
-    learning = _baseline(LEARNING, commoner, task.y, task.groups)
-    return (learning,) if held is None else (learning, _baseline(HELD_OUT, commoner, held.y, held.groups))
+    learning = _baseline(LEARNING, commoner, task.y, weights)
+    if held is None:
+        return (learning,)
+    return learning, _baseline(HELD_OUT, commoner, held.y, _weights(held.units))
 
 
 def baseline_of(claim: Claim, among: Sequence[Baseline]) -> Baseline:
@@ -210,20 +212,14 @@ def _of_members(constants: Sequence[int | None], labels: Sequence[Label]) -> lis
     ]
 
 
-def _baseline(on: str, commoner: int, y: Classes, groups: Groups | None) -> Baseline:
-    wrong, rows = y != commoner, len(y)
-    errors = int(np.sum(wrong))
-    error = errors / rows
-    if groups is not None:
-        weights = _weights(rows, groups)
-        error = fsum(weights[wrong]) / fsum(weights)
-    return Baseline(on=on, predicted=commoner, errors=errors, rows=rows, error=error)
+def _baseline(on: str, commoner: int, y: Classes, weights: NDArray[np.float64]) -> Baseline:
+    wrong = y != commoner
+    error = fsum(weights[wrong]) / fsum(weights)
+    return Baseline(on=on, predicted=commoner, errors=int(np.sum(wrong)), rows=len(y), error=error)
 
 
-def _weights(rows: int, groups: Groups | None) -> NDArray[np.float64]:
-    """Return how much each row counts: with groups, every group as much as any other."""
-    if groups is None:
-        return np.ones(rows)
+def _weights(groups: Groups) -> NDArray[np.float64]:
+    """Return how much each row counts: every group as much as any other."""
     return np.asarray(1 / np.bincount(groups)[groups])
 
 

@@ -101,7 +101,7 @@ def occam(
     if len(problem.learners) > 1:
         method += f" of {list(problem.learners)[learner]}, one of {len(problem.learners)} learners"
     level = float(delta * weight(problem, k, learner))
-    grouped = problem.task.groups is not None
+    grouped = problem.task.grouped
     averaged = Averaged(losses, problem.order(size), size.n_select, grouped, counts, copies.units)
     yield from averaged.claims(Occam.name, RANDOM.name, ENSEMBLE, level, delta, method)
 
@@ -123,8 +123,8 @@ def holdout(problem: Problem, models: Models, copies: Copies = NO_COPIES) -> Ite
         predicted = predict(rule)
         if name in QUANTITIES:
             yield from by_class.held_out(problem, rule, name, predicted, copies.units)
-        elif held.groups is not None:
-            measure = GroupShares(held.groups)
+        elif problem.task.grouped:
+            measure = GroupShares(held.units)
             yield group_claim(rule, measure, predicted.label, held.y, delta, copies.units)
         else:
             wrong = int(np.sum(predicted.label != held.y))
@@ -207,7 +207,7 @@ def _outer_errors(problem: Problem, nested: Ensemble, length: int | None, copies
     assert isinstance(certification, Nested)
     size, delta = problem.outer.sizes[0], problem.study.delta / count_shares(certification.claim)
     method = f"nested: {by_class.selected_in(f'{size.n_splits} outer splits', problem)}"
-    order, grouped = problem.outer.order(size), problem.task.groups is not None
+    order, grouped = problem.outer.order(size), problem.task.grouped
     averaged = Averaged(losses_of(nested), order, size.n_select, grouped, counts_of(nested), copies)
     yield from averaged.claims(Nested.name, Nested.name, NESTED, delta, delta, method, length)
 

@@ -9,10 +9,11 @@ import typer
 
 from ckcv_ray.cli.options import option, with_options
 from ckcv_ray.cli.output import say
+from ckcv_ray.data.chosen import Roles
 from ckcv_ray.data.files import Reading
 from ckcv_ray.data.kinds import Asked
 from ckcv_ray.data.named import Columns
-from ckcv_ray.data.task import Task, TestRows, learning_task, make_test_rows, read
+from ckcv_ray.data.task import Task, TestRows, make_test_rows, read
 
 SOURCES = (
     "File with one row per example: .csv or .tsv (also .gz, .bz2, .zst), .parquet, .feather, .xlsx, .npz "
@@ -57,26 +58,23 @@ def asked_of(
 
 
 class Chosen(NamedTuple):
-    """Columns that were read, and which of them are what; ``left_out`` are not learned from."""
+    """Columns that were read, and which of them are what."""
 
     columns: Columns
-    target: str | None
-    features: list[str] | None
-    left_out: list[str]
+    roles: Roles
     source: str
-    group: str | None
     asked: Asked
     ida_file: Path | None
     reading: Reading
 
     def task(self, numbers: bool = False) -> Task:
-        """Return the task of these columns; see ``data.task.learning_task``.
+        """Return the task of these columns; see ``Task.from_table``.
 
         Raises:
             InputError: they cannot be learned from.
         """
-        rest = self.left_out, self.source, self.group, self.asked, numbers
-        return learning_task(self.columns.learn, self.target, self.features, *rest)
+        roles = self.roles._replace(numbers=numbers)
+        return Task.from_table(self.columns.learn, roles, self.asked, self.source)
 
 
 @with_options(asked=asked_of, reading=reading_of)
@@ -112,7 +110,7 @@ def columns_of(
     """
     columns = read(source, ida_file, reading)
     left_out = [*(_names(drop) or []), *([row_id] if row_id else [])]
-    return Chosen(columns, target, _names(features), left_out, source, group, asked, ida_file, reading)
+    return Chosen(columns, Roles(target, _names(features), left_out, group), source, asked, ida_file, reading)
 
 
 class Table(NamedTuple):
@@ -182,7 +180,7 @@ def data_of(
 
 def _say_unseen(task: Task, rows: pa.Table) -> None:
     """Say whether rows have categories that were never seen."""
-    if task.schema is not None and (unseen := task.read(rows).unseen):
+    if not task.schema.plain and (unseen := task.read(rows).unseen):
         say(unseen)
 
 

@@ -210,7 +210,7 @@ def _unfinished(folder: RunFolder, aggregator: Aggregator) -> tuple[dict[str, An
         "l_ms": l_ms,
         "rows": problem.all_rows.n,
         "repeats": count_repeats(problem.task),
-        "groups": problem.all_rows.n_units if problem.all_rows.groups is not None else None,
+        "groups": problem.all_rows.n_units if problem.all_rows.grouped else None,
         "question": problem.all_rows.question or None,
         "evaluations": counts,
         "fits": execution.get("fits"),

@@ -3,7 +3,7 @@
 What a cell becomes depends on the cell and on the schema alone, and never on other rows.
 """
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from functools import cached_property
 from itertools import pairwise
 from math import nan
@@ -52,8 +52,8 @@ class Read(NamedTuple):
 class Cells:
     """A column as it was read, whose distinct texts are looked up once.
 
-    Cells of a text table are text, as they were written. They are of one kind together, such as whole numbers,
-    which says how the column is understood; what a cell becomes then depends on its text alone.
+    Cells of a text table are text, as they were written. They are of one kind together, such as whole
+    numbers, which says how the column is understood; what a cell becomes then depends on its text alone.
 
     Attributes:
         values: the column, no dictionary.
@@ -265,7 +265,7 @@ def _all_known(values: NDArray[Any]) -> Read:
     return Read(np.asarray(values, dtype=np.float64), np.zeros(len(values), np.bool_))
 
 
-def _number_of(levels: tuple[str, ...]) -> Parser:
+def _number_of(levels: tuple[str, ...]) -> Callable[[str], float]:
     """Return what gives the number of a level, which may be written in another way; one more for no level."""
     exact = {level: i for i, level in enumerate(levels)}
     alike = positions_by_value(levels)

@@ -56,7 +56,7 @@ def known_texts(distinct: Iterable[str | None]) -> list[str]:
 
 
 def canonical_text(text: str) -> str:
-    """Return the same for texts of one value: of True and true, 01 and 1.0, 1,5 and 1.5, 08:00 and 08:00:00."""
+    """Return the same for texts of one value: True and true, 01 and 1.0, 1,5 and 1.5, 08:00 and 08:00:00."""
     if text.lower() in TRUTH:
         return text.lower()
     if POINT.match(text) or (COMMA.match(text) and not THOUSANDS.match(text)):
@@ -156,7 +156,7 @@ def number_parser(form: str) -> Parser:
 
 
 def _hexadecimal(text: str) -> float | None:
-    """Return a whole number of up to 63 bits that is written to the base 16, such as 0x1F; None if it is none."""
+    """Return a whole number of up to 63 bits to the base 16, such as 0x1F; None if text is none."""
     return float(whole) if HEX.match(text) and (whole := int(text, 16)) < 2**63 else None
 
 

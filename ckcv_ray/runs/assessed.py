@@ -144,7 +144,7 @@ class Assessed:
     def unbounded(self) -> str:
         """Why nothing is proven of a split's model by the rows that the split scores; "" if something is."""
         procedure = self.problem.study
-        if self.problem.task.groups is not None:
+        if self.problem.task.grouped:
             return "rows belong to groups"
         if procedure.resampling.no_bound:
             return procedure.resampling.no_bound
@@ -233,7 +233,7 @@ class Assessed:
         task = self.problem.task
         most = at_most(self._repeats.copies / task.n_units)
         cautions = [
-            f"{equal_rows(self.repeats, task.n, task.groups is not None)}: if they have the same origin (one "
+            f"{equal_rows(self.repeats, task.n, task.grouped)}: if they have the same origin (one "
             f"patient, one document), up to {most} of what is scored is not new, a share of wrong rows may "
             "be too small by as much, and no bound is proven."
         ]

@@ -31,9 +31,10 @@ import pyarrow as pa
 
 from ckcv_ray.claims.certificate import Certificate
 from ckcv_ray.core.named_divisions import Splits
-from ckcv_ray.data.kinds import schema_of
+from ckcv_ray.data.chosen import Roles
+from ckcv_ray.data.columns import Schema
 from ckcv_ray.data.limits import MOST_CELLS, MOST_ROWS
-from ckcv_ray.data.task import Task, stored_task
+from ckcv_ray.data.task import Task
 from ckcv_ray.errors import CKCVError, InputError, StoreError, counted, raising
 from ckcv_ray.learners.ensemble import Models
 from ckcv_ray.storage import candidates, formats, log, models, splits
@@ -192,11 +193,10 @@ class RunFolder:
         columns = formats.read_table(self.files, DATA, identity.run_id, None, values=MOST_VALUES)
         with formats.undamaged(self.files, DATA):
             named = {key.decode(): name.decode() for key, name in (columns.schema.metadata or {}).items()}
-            schema = schema_of(json.loads(named["columns"])) if "columns" in named else None
+            schema = Schema.from_json(json.loads(named["columns"])) if "columns" in named else None
             numbers = isinstance(identity.study, Procedure) and identity.study.predicts_numbers
-            task = stored_task(
-                columns, named["target"], group=named.get("group"), schema=schema, numbers=numbers
-            )
+            roles = Roles(named["target"], group=named.get("group"), numbers=numbers)
+            task = Task.restore(columns, roles, schema)
         if self.files.exists(UNLABELLED):
             others = formats.read_table(self.files, UNLABELLED, identity.run_id, None, values=MOST_VALUES)
             with formats.undamaged(self.files, UNLABELLED):
@@ -247,7 +247,7 @@ class RunFolder:
         rows, columns = problem.all_rows.X.shape
         if problem.all_rows.unlabelled is not None:
             rows = max(rows, len(problem.all_rows.unlabelled))
-        others = 1 if problem.all_rows.groups is None else 2  # the target and the groups
+        others = 1 + problem.all_rows.grouped  # the target and the groups
         if rows > MOST_ROWS or rows * (columns + others) > MOST_VALUES:
             raise InputError(
                 f"out={str(self)!r}: the table has {rows:,} rows and {columns:,} columns; a run folder "
@@ -301,8 +301,8 @@ class RunFolder:
         """Write the data and the study."""
         every = problem.all_rows
         named = {"target": every.target} | ({} if every.group is None else {"group": every.group})
-        if understood := every.schema or every.forms:
-            named["columns"] = json.dumps([asdict(one) for one in understood])
+        if not every.schema.is_default:
+            named["columns"] = json.dumps([asdict(one) for one in every.schema])
         formats.write_table(self.files, DATA, every.columns(), problem.run_id, named)
         if every.unlabelled is not None:
             others = every.as_columns(every.unlabelled)
@@ -386,7 +386,7 @@ class RunFolder:
             texts = [json.dumps(values, sort_keys=True) for values in (certified, expected)]
             if texts[0] != texts[1]:  # compared as text: in Python true equals 1.0
                 raise ValueError(f"run_id, setting, k are {certified}, in the other files {expected}")
-            if (certificate.groups is None) != (problem.task.groups is None):
+            if (certificate.groups is None) == problem.task.grouped:
                 raise ValueError("it is for a task with groups, or for one without: that of the data differs")
             if len(certificate.labels) != problem.task.n_classes:
                 raise ValueError(f"labels: expected {problem.task.n_classes}, one for each class")
@@ -479,7 +479,7 @@ def _digests(study: Study | Procedure, task: Task) -> Iterator[str]:
     See ``Problem.data_digest``.
     """
     yield task.digest
-    if task.schema is not None and isinstance(study, Study):
+    if not task.schema.plain and isinstance(study, Study):
         yield identify_data(task, divide(study, task)[1])
 
 

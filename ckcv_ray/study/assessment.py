@@ -65,7 +65,7 @@ class Assessment(Learned):
         for score in scores:
             _check_answers(procedure, score)
         _check_strata(procedure.resampling, task)
-        if isinstance(procedure.resampling, Splits) and task.groups is not None:
+        if isinstance(procedure.resampling, Splits) and task.grouped:
             raise InputError("splits that were given name rows, and groups stay whole: leave groups out")
         plain = as_numbers(procedure.encoding, task, np.arange(task.n))
         nested = isinstance(procedure.resampling, NestedSplits)
@@ -140,7 +140,7 @@ class Assessment(Learned):
 
     @property
     def _has_strata(self) -> bool:
-        return self.task.groups is None and not self.task.has_numbers
+        return not (self.task.grouped or self.task.has_numbers)
 
     @property
     def _draws(self) -> Draws:
@@ -163,10 +163,7 @@ class Assessment(Learned):
 
     def _rows(self, units: Index) -> Index:
         """Return the rows of units, ascending, as often as their unit is named."""
-        if self.task.groups is None:
-            return units
-        times = np.bincount(units, minlength=self.task.n_units)[self.task.groups]
-        return np.repeat(np.arange(self.task.n), times)
+        return self.task.grouping.repeated_rows(units)
 
 
 def _size(division: Division, n: int, n_splits: int) -> FoldSize:
@@ -204,7 +201,7 @@ def _check_strata(division: Division, task: Task) -> None:
     parts = (division.outer, division.inner) if isinstance(division, NestedSplits) else (division,)
     if not any(getattr(part, "stratify", False) for part in parts):
         return
-    if task.groups is not None:
+    if task.grouped:
         raise InputError("stratify deals rows class by class, and groups stay whole: leave one of them out")
     if task.kind is Kind.REGRESSION:
         raise InputError("stratify is for classes, and the target has numbers: leave it out")

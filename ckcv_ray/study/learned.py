@@ -125,12 +125,11 @@ class Learned(ABC):
 
     def most_rows_in(self, units: int) -> int:
         """Return the largest number of rows that this many units can have."""
-        return units if self.task.groups is None else int(self._largest[units])
+        return int(self._largest[units])
 
     @cached_property
     def _largest(self) -> Index:
         """The number of rows of the largest groups, one for each number of groups from 0."""
-        assert self.task.groups is not None
         largest_first = np.sort(np.bincount(self.task.groups))[::-1]
         return np.append(0, np.cumsum(largest_first))
 
@@ -203,7 +202,7 @@ def as_numbers(encoding: Encoding, task: Task, learning: Index) -> Task:
     Raises:
         InputError: all columns are plain numbers, and it is said how to encode them.
     """
-    if task.schema is not None:
+    if not task.schema.plain:
         _check_effect(encoding, {one.kind for one in task.schema})
         return encoding.suited(trees=False).fit(task, learning).task(task)
     if task.fills is not None:  # there are gaps, in other rows
@@ -224,7 +223,7 @@ def expand(task: Task) -> Task:
     How many columns an encoder makes depends on the rows that it is fitted to, and what is decided for all
     splits must not depend on the rows of any.
     """
-    return task if task.schema is None else replace(task, X=expanded(task.X, task.schema))
+    return task if task.schema.plain else replace(task, X=expanded(task.X, task.schema))
 
 
 def _check_effect(encoding: Encoding, kinds: set[ColumnKind]) -> None:

@@ -15,7 +15,7 @@ from ckcv_ray.core.measures import GroupShares, Kind, Measure
 from ckcv_ray.core.resampling import FoldSize, Outer, Resampling, Split, check_folds, refitted
 from ckcv_ray.core.schedule import Stage
 from ckcv_ray.core.selection import Leader
-from ckcv_ray.data.grouping import Groups, rows_of_units
+from ckcv_ray.data.grouping import Groups
 from ckcv_ray.data.schema import LEAST_OF_CLASS, Index, some
 from ckcv_ray.data.task import Task, TestRows
 from ckcv_ray.errors import InputError, counted
@@ -108,7 +108,7 @@ class Problem(Learned):
         _check_kind(study, task)
         study = _with_claims(study, task)
         _check_unlabelled(study, task)
-        if task.groups is not None:
+        if task.grouped:
             _check_for_groups(study)
         study = replace(study, certification=study.certification.canonical(task.n_units))
         held, learned = divide(study, task)
@@ -139,16 +139,16 @@ class Problem(Learned):
     @property
     def criterion(self) -> Criterion:
         """What is minimised on this task: with groups, the form of the study's criterion for them."""
-        grouped = for_groups(self.study.criterion) if self.task.groups is not None else None
+        grouped = for_groups(self.study.criterion) if self.task.grouped else None
         return grouped or self.study.criterion
 
-    def measure(self, groups: Groups | None) -> Measure:
-        """Return the criterion's measure for rows of these groups; None without groups."""
-        return self.criterion.measure if groups is None else GroupShares(groups)
+    def measure(self, groups: Groups) -> Measure:
+        """Return the criterion's measure for rows of these groups."""
+        return GroupShares(groups) if self.task.grouped else self.criterion.measure
 
     def measure_of(self, rows: Index) -> Measure:
         """Return the criterion's measure for some of the rows."""
-        return self.measure(self.task.groups_of(rows))
+        return self.measure(self.task.groups[rows])
 
     @property
     def positive(self) -> int:
@@ -165,7 +165,7 @@ class Problem(Learned):
     @property
     def total_type(self) -> type[Any]:
         """Type of a total: sums over groups take 64 bits."""
-        return np.int32 if self.task.groups is None else np.int64
+        return np.int64 if self.task.grouped else np.int32
 
     @property
     def n_evaluations(self) -> int:
@@ -201,7 +201,7 @@ class Problem(Learned):
         """Return the rows of split ``number`` of the fold size at position ``size``."""
         task = self.task
         units = self.resampling.split(task.n_units, self.sizes[size], number, self.study.seed)
-        return Split(*(rows_of_units(task.groups, part) for part in units))
+        return Split(*(task.grouping.rows(part) for part in units))
 
     def order(self, size: FoldSize) -> Index:
         """Return the numbers of all splits of a fold size in an order that is exchangeable given the data."""
@@ -321,7 +321,7 @@ class Problem(Learned):
         outer, n = self.study.outer, self.task.n_units
         assert outer is not None
         units = outer.split(n, outer.sizes(n)[0], number, self.study.seed).train
-        return rows_of_units(self.task.groups, units)
+        return self.task.grouping.rows(units)
 
     @cached_property
     def outer(self) -> "Problem":
@@ -341,9 +341,9 @@ def divide(study: Study, task: Task) -> tuple[Index | None, Task]:
     units = study.certification.canonical(task.n_units).held_out(task.n_units, study.seed)
     if units is None:
         return None, task
-    held = rows_of_units(task.groups, units)
+    held = task.grouping.rows(units)
     learned = task.without(held)
-    if task.schema is not None and learned.schema is None:
+    if learned.schema.plain and not task.schema.plain:
         learned = replace(learned, fills=study.encoding.stand_ins(learned.X))
     return held, learned
 
@@ -354,9 +354,7 @@ def recode_table(table: Task, learned: Task) -> Task:
         return table
     X = np.ascontiguousarray(learned.recode(table.X, table))
     unlabelled = None if table.unlabelled is None else learned.recode(table.unlabelled, table)
-    return replace(
-        learned, X=X, y=table.y, groups=table.groups, unlabelled=unlabelled, question=table.question
-    )
+    return replace(learned, X=X, y=table.y, grouping=table.grouping, unlabelled=unlabelled)
 
 
 def identify_data(table: Task, learned: Task) -> str:
@@ -366,7 +364,7 @@ def identify_data(table: Task, learned: Task) -> str:
     """
     if table.schema == learned.schema:
         return table.digest
-    columns = [[one.name, one.levels] for one in learned.schema or ()]
+    columns = [] if learned.schema.plain else [[one.name, one.levels] for one in learned.schema]
     return hashlib.sha256(json.dumps([table.digest, columns]).encode()).hexdigest()
 
 
@@ -454,7 +452,7 @@ def _check_unlabelled(study: Study, task: Task) -> None:
             f"there are {counted(len(task.unlabelled), 'unlabelled row')}, which certify the model on all "
             "rows together with rows held out: add --certify holdout, or leave out --unlabelled"
         )
-    if task.groups is not None:
+    if task.grouped:
         raise InputError(
             "unlabelled rows count as independent of each other, which rows of groups are not: leave out "
             "--unlabelled, or --group"

@@ -15,7 +15,8 @@ import pyarrow as pa
 
 import ckcv_ray
 from ckcv_ray import CKCVError, RunError, Study, Task, load_run, verify
-from ckcv_ray.data.task import learning_task, make_test_rows, read
+from ckcv_ray.data.chosen import Roles
+from ckcv_ray.data.task import make_test_rows, read
 from ckcv_ray.reports.page import page
 from ckcv_ray.reports.scores_page import scores_page
 from ckcv_ray.runs.assess import load_scores, replay_scores
@@ -90,8 +91,8 @@ def read_table(calls: Calls, folder: Path, source: str, ida_file: Path | None = 
             make_test_rows(columns, known_task(tuple(columns.column_names)))
         for name in GROUPS & set(columns.column_names):
             with calls.allowed(counted=False):
-                learning_task(columns, source=source, group=name)
-        task = learning_task(columns, source=source)
+                Task.from_table(columns, Roles(group=name), source=source)
+        task = Task.from_table(columns, source=source)
         make_test_rows(columns, task)
         again = np.concatenate([task.read(columns.slice(i, 1)).X for i in range(min(task.n, MOST_ALONE))])
         if not np.array_equal(task.X[:MOST_ALONE], again, equal_nan=True):
@@ -107,7 +108,7 @@ def read_table(calls: Calls, folder: Path, source: str, ida_file: Path | None = 
 def known_task(names: tuple[str, ...]) -> Task:
     """Return a valid learning set with as many of these columns as possible."""
     features = [name for name in ("x", "x0", "x1") if name in names] or ["x"]
-    return learning_task(pa.table(dict.fromkeys(features, SEEN) | {"y": CLASSES}))
+    return Task.from_table(pa.table(dict.fromkeys(features, SEEN) | {"y": CLASSES}))
 
 
 def read_file(calls: Calls, folder: Path) -> None:

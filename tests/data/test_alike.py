@@ -9,9 +9,10 @@ from openpyxl import Workbook
 from pyarrow import csv, feather, parquet
 
 from ckcv_ray.data.cells import typed_column
+from ckcv_ray.data.chosen import Roles
 from ckcv_ray.data.files import read_file
 from ckcv_ray.data.kinds import Asked
-from ckcv_ray.data.task import Task, learning_task, read, read_task
+from ckcv_ray.data.task import Task, read, read_task
 from ckcv_ray.data.text import decimal_mark
 from ckcv_ray.errors import InputError
 
@@ -66,7 +67,7 @@ def test_as_a_number_they_are_one(tmp_path: Path) -> None:
     source = write(tmp_path / "a.csv", ["01", "1", "5"], "code")
     assert read_task(source, "y")[0].X[:3, 1].tolist() == [1, 1, 5]
     table = read(write(tmp_path / "b.csv", ["01", "1", "5"])).learn
-    assert learning_task(table, "y", numbers=True).y[:3].tolist() == [1, 1, 5]
+    assert Task.from_table(table, Roles("y", numbers=True)).y[:3].tolist() == [1, 1, 5]
 
 
 def test_spaces_and_gaps_do_not_count(tmp_path: Path) -> None:

@@ -22,7 +22,7 @@ from ckcv_ray.data import named as datasets
 from ckcv_ray.data.files import from_matrix
 from ckcv_ray.data.named import GENERATORS, is_named, load
 from ckcv_ray.data.schema import class_numbers
-from ckcv_ray.data.task import learning_task
+from ckcv_ray.data.task import Task
 from ckcv_ray.errors import InputError
 
 LIMIT = 6.0
@@ -186,7 +186,7 @@ def test_the_rows_to_test_on_are_fresh(name):
 
 @pytest.mark.parametrize("name", GENERATORS)
 def test_a_generated_set_is_a_learning_set(name):
-    task = learning_task(load(f"{name}:100:0").learn)
+    task = Task.from_table(load(f"{name}:100:0").learn)
     assert task.classes == (-1, 1)
     assert task.n == 100
 
@@ -243,7 +243,7 @@ def test_an_unknown_set_of_sklearn_is_answered_with_those_there_are():
 
 def test_breast_cancer_of_sklearn():
     columns = load("sklearn:breast_cancer")
-    task = learning_task(columns.learn)
+    task = Task.from_table(columns.learn)
     assert columns.test is None
     assert (task.n, len(task.features), task.target) == (569, 30, "target")
     assert task.classes == ("benign", "malignant")
@@ -254,7 +254,7 @@ def test_breast_cancer_of_sklearn():
 @pytest.mark.parametrize(("name", "classes"), [("iris", 3), ("wine", 3), ("digits", 10)])
 def test_sets_of_more_classes_are_tasks_of_as_many(name, classes):
     columns = load(f"sklearn:{name}").learn
-    task = learning_task(columns)
+    task = Task.from_table(columns)
     assert (task.n_classes, task.kind) == (classes, Kind.MULTICLASS)
     assert set(task.y.tolist()) == set(range(classes))
     assert task.labelled(task.y).tolist() == columns["target"].to_pylist()
@@ -574,7 +574,7 @@ def test_every_ida_set_is_a_learning_set(ida):
     assert len(names) == 13
     for name in names:
         columns = load(f"ida:{name}:1", ida)
-        task = learning_task(columns.learn)
+        task = Task.from_table(columns.learn)
         assert task.classes == (-1, 1)
         assert len(class_numbers(columns.test["y"], task.classes, "y")) == columns.test.num_rows
 

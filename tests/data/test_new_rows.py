@@ -14,9 +14,10 @@ from hypothesis import strategies as st
 from openpyxl import Workbook
 from pyarrow import feather, parquet
 
+from ckcv_ray.data.chosen import Roles
 from ckcv_ray.data.kinds import Asked
 from ckcv_ray.data.schema import class_numbers
-from ckcv_ray.data.task import Task, learning_task, make_test_rows, read
+from ckcv_ray.data.task import Task, make_test_rows, read
 from ckcv_ray.errors import InputError
 
 LABELS = ["ill", "well"] * 4
@@ -49,7 +50,7 @@ def learned(folder, cells, **options):
     """A task; of cells that are partly codes a category, as the user says."""
     if {"A1", "A3", "x"} & set(cells):
         options["asked"] = Asked(categorical=("column",))
-    return learning_task(read(written(folder, cells, "learn.csv")).learn, "y", **options)
+    return Task.from_table(read(written(folder, cells, "learn.csv")).learn, Roles("y"), **options)
 
 
 @pytest.fixture(scope="module")
@@ -69,7 +70,7 @@ def test_a_row_is_read_alike_in_any_company(folder, kind, data):
     found = task.read(read(file).learn)
     expected = task.X[chosen, 1]
     assert np.array_equal(found.X[: len(chosen), 1], expected, equal_nan=True)
-    assert np.array_equal(found.bad[: len(chosen)], np.isnan(expected) & (task.schema is None))
+    assert np.array_equal(found.bad[: len(chosen)], np.isnan(expected) & task.schema.plain)
 
 
 @pytest.mark.parametrize(
@@ -161,9 +162,9 @@ def test_the_index_of_a_file_is_learned_from_on_request_alone(tmp_path, write, n
     file = tmp_path / ("t.parquet" if "to_parquet" in str(write.__code__.co_names) else "t.feather")
     write(frame, file)
     columns = read(file).learn
-    assert learning_task(columns, "y").features == ("x",)
+    assert Task.from_table(columns, Roles("y")).features == ("x",)
     if name:
-        assert learning_task(columns, "y", features=["x", "pid"]).features == ("x", "pid")
+        assert Task.from_table(columns, Roles("y", ["x", "pid"])).features == ("x", "pid")
 
 
 def feather_of(frame, file):
@@ -177,8 +178,8 @@ def test_text_of_polars_is_text(tmp_path, kind):
     assert (task.schema[0].levels, task.X[:2, 0].tolist()) == (("a", "b"), [0, 1])
     frame.write_ipc(tmp_path / "t.feather")
     assert (
-        learning_task(read(tmp_path / "t.feather").learn, "y").digest
-        == learning_task(pa.table({"w": ["a", "b"] * 4, "y": ["u", "v"] * 4}), "y").digest
+        Task.from_table(read(tmp_path / "t.feather").learn, Roles("y")).digest
+        == Task.from_table(pa.table({"w": ["a", "b"] * 4, "y": ["u", "v"] * 4}), Roles("y")).digest
     )
 
 
@@ -208,7 +209,7 @@ def test_text_tables_are_read_as_people_write_them(tmp_path, text, expected):
     head, *lines = text.splitlines()
     first = [head] if not head.startswith("sep=") else [head, lines.pop(0)]
     file.write_text("\n".join([*first, *lines * 4, ""]))
-    task = learning_task(read(file).learn, "y")
+    task = Task.from_table(read(file).learn, Roles("y"))
     assert (task.features, task.classes) == (("a", "b"), ("u", "v"))
     assert task.X[:2].tolist() == [[expected[0], 1], [expected[1], 2]]
 
@@ -227,7 +228,7 @@ def test_what_may_be_read_in_two_ways_is_refused(tmp_path, text, told):
     head, *lines = text.splitlines()
     file.write_text("\n".join([head, *lines * 4, ""]))
     with pytest.raises(InputError, match=told):
-        learning_task(read(file).learn, "y")
+        Task.from_table(read(file).learn, Roles("y"))
 
 
 @pytest.mark.parametrize("separator", ["", ",,", "é", '"'])
@@ -270,7 +271,7 @@ def test_arrow_writes_what_it_read(tmp_path):
     sink = BytesIO()
     parquet.write_table(pa.table({"w": ["a", "b"] * 4, "y": [0, 1] * 4}), sink)
     Path(tmp_path / "t.parquet").write_bytes(sink.getvalue())
-    assert learning_task(read(tmp_path / "t.parquet").learn, "y").schema[0].levels == ("a", "b")
+    assert Task.from_table(read(tmp_path / "t.parquet").learn, Roles("y")).schema[0].levels == ("a", "b")
 
 
 def test_truth_beside_decimal_commas_is_read_in_new_rows(tmp_path: Path) -> None:
@@ -279,7 +280,7 @@ def test_truth_beside_decimal_commas_is_read_in_new_rows(tmp_path: Path) -> None
     point, comma = tmp_path / "point.csv", tmp_path / "comma.csv"
     point.write_text("num,flag,y\n" + "".join(f"{n},{flag},{y}\n" for n, flag, y in lines))
     comma.write_text("num;flag;y\n" + "".join(f"{n.replace('.', ',')};{flag};{y}\n" for n, flag, y in lines))
-    tasks = [learning_task(read(path).learn, "y") for path in (point, comma)]
+    tasks = [Task.from_table(read(path).learn, Roles("y")) for path in (point, comma)]
     for task in tasks:
         for path in (point, comma):
             found = task.read(read(path).learn.drop_columns(["y"]))
@@ -293,6 +294,6 @@ def test_a_date_in_another_form_is_refused_by_showing_that_of_the_learning_rows(
 ) -> None:
     days = [datetime(2024, 1 + i % 12, 13 + i % 15) for i in range(24)]
     columns = {"day": [day.strftime(form) for day in days], "y": [i % 2 for i in range(24)]}
-    task = learning_task(pa.table(columns), "y")
+    task = Task.from_table(pa.table(columns), Roles("y"))
     found = task.read(pa.table({"day": ["13 Jan 2024"]}))
     assert found.reason == f"column 'day' has '13 Jan 2024' in row 1, not a date such as {shown}: fix it"

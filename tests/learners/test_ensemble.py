@@ -14,6 +14,8 @@ from scipy.stats import chi2
 
 from ckcv_ray.core.measures import UNDECIDED, ZERO_ONE
 from ckcv_ray.core.resampling import member_draws
+from ckcv_ray.data.columns import Schema
+from ckcv_ray.data.grouping import Grouping
 from ckcv_ray.data.task import Task
 from ckcv_ray.learners import DEFAULT
 from ckcv_ray.learners.base import Predicted
@@ -40,7 +42,8 @@ seeds = st.integers(0, 2**32 - 1)
 def task_of(X):
     """A task on these inputs as they are, checked by nothing."""
     y = (np.arange(len(X)) % 2).astype(np.int32)
-    return Task(X, y, ("no", "yes"), tuple(f"x{i}" for i in range(X.shape[1])), "y")
+    schema = Schema.of_numbers(f"x{i}" for i in range(X.shape[1]))
+    return Task(X, y, ("no", "yes"), schema, "y", Grouping(len(y)))
 
 
 def make_member(rng, X, split=0, n_support=None):

@@ -20,7 +20,8 @@ from matplotlib.image import imread
 from ckcv_ray import load_run
 from ckcv_ray.claims.percent import at_most, nearest
 from ckcv_ray.cli import main as cli
-from ckcv_ray.data.task import Task, TestRows, learning_task
+from ckcv_ray.data.chosen import Roles
+from ckcv_ray.data.task import Task, TestRows
 from ckcv_ray.engine.backend import SERIAL as IN_PROCESS
 from ckcv_ray.engine.backend import SerialBackend
 from ckcv_ray.engine.evaluate import evaluate, failed
@@ -71,7 +72,9 @@ def hostile_task() -> Task:
     columns = dict(zip(NAMES, plain.X.T, strict=True))
     labels = np.where(plain.y == 1, *HOSTILE)
     target = "<title>&\"' target"
-    return learning_task(pa.table(columns | {target: labels}), target, source='"><script>2</script>.csv')
+    return Task.from_table(
+        pa.table(columns | {target: labels}), Roles(target), source='"><script>2</script>.csv'
+    )
 
 
 @pytest.fixture(scope="module")

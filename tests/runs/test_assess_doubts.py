@@ -11,7 +11,8 @@ from sklearn.model_selection import GroupKFold, KFold, LeaveOneGroupOut, TimeSer
 from sklearn.naive_bayes import GaussianNB
 
 from ckcv_ray import Execution, evaluate, verify
-from ckcv_ray.data.task import Task, learning_task
+from ckcv_ray.data.chosen import Roles
+from ckcv_ray.data.task import Task
 from ckcv_ray.errors import InputError
 from ckcv_ray.runs.assess import assess
 from ckcv_ray.study.procedure import Procedure
@@ -86,7 +87,9 @@ def test_rows_that_repeat_and_columns_that_look_like_groups_are_pointed_out():
     assert result.to_json()["repeats"] == 90
     assert "CAUTION: 90 of 90 rows equal another row in every column" in result.summary()
     table = pa.table({"patient": np.arange(60) // 3, "x": X[:60, 0], "y": Y[:60]})
-    asked = assess(Procedure.of("holdout:0.3", learner="tree"), learning_task(table, "y"), None, SERIAL)
+    asked = assess(
+        Procedure.of("holdout:0.3", learner="tree"), Task.from_table(table, Roles("y")), None, SERIAL
+    )
     assert "QUESTION: column 'patient' repeats" in asked.summary()
 
 

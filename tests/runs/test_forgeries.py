@@ -29,7 +29,7 @@ from sklearn.tree import DecisionTreeClassifier
 from ckcv_ray import Job, Study, Task, evaluate, load_run
 from ckcv_ray.claims.percent import at_most
 from ckcv_ray.core.own_scores import OwnScore
-from ckcv_ray.data.task import learning_task
+from ckcv_ray.data.chosen import Roles
 from ckcv_ray.errors import InputError
 from ckcv_ray.learners import Choice
 from ckcv_ray.learners.ensemble import Ensemble, Failure, Records
@@ -75,7 +75,7 @@ def words() -> Task:
             "outcome": RNG.permutation(np.where(np.arange(N) % 2, "ill", "well")),
         }
     )
-    return learning_task(table, "outcome")
+    return Task.from_table(table, Roles("outcome"))
 
 
 def visits() -> Task:

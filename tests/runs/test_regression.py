@@ -21,7 +21,8 @@ from ckcv_ray.core.losses import ONE
 from ckcv_ray.core.measures import Kind
 from ckcv_ray.core.schedule import Stage
 from ckcv_ray.core.scores import Answers, score_of
-from ckcv_ray.data.task import Task, learning_task
+from ckcv_ray.data.chosen import Roles
+from ckcv_ray.data.task import Task
 from ckcv_ray.errors import InputError
 from ckcv_ray.learners import LEARNERS
 from ckcv_ray.learners.encoding import Categories, Encoding
@@ -294,7 +295,7 @@ def test_what_is_no_column_of_numbers_is_refused(y, words):
 def test_a_column_of_text_is_refused_with_a_way_out():
     table = pa.table({"a": np.arange(8.0), "y": ["x", "y"] * 4})
     with pytest.raises(InputError, match="choose a learner of classes such as forest"):
-        learning_task(table, numbers=True)
+        Task.from_table(table, Roles(numbers=True))
 
 
 @pytest.mark.parametrize(

@@ -19,10 +19,11 @@ from openpyxl import Workbook
 from pyarrow import parquet
 from sklearn import datasets
 
+from ckcv_ray.data.chosen import Roles
 from ckcv_ray.data.files import AS_IT_IS, Reading
-from ckcv_ray.data.kinds import NOTHING_ASKED, Asked, Column
+from ckcv_ray.data.kinds import NOTHING_ASKED, Asked
 from ckcv_ray.data.survey import survey
-from ckcv_ray.data.task import Task, learning_task, read
+from ckcv_ray.data.task import Task, read
 from ckcv_ray.errors import InputError
 
 N = 24
@@ -61,7 +62,7 @@ class Exhibit:
         """
         source = self.write(folder)
         columns = source if isinstance(source, pa.Table) else read(source, reading=self.reading).learn
-        return learning_task(columns, self.target, drop=list(self.drop), asked=self.asked)
+        return Task.from_table(columns, Roles(self.target, drop=list(self.drop)), self.asked)
 
 
 def text(
@@ -265,8 +266,7 @@ def said_of(exhibit: Exhibit) -> tuple[str, str]:
             task = exhibit.task(Path(folder))
         except InputError as error:
             return "refused", str(error).replace(f"{folder}/", "")
-    columns = task.schema or tuple(map(Column, task.features))
-    kinds = ", ".join(f"{one.name or '(no name)'} {one.kind}" for one in columns[-2:])
+    kinds = ", ".join(f"{one.name or '(no name)'} {one.kind}" for one in task.schema.columns[-2:])
     notes = [f"{one.name or '(no name)'} {one.note}" for one in survey(task) if one.note]
     if task.question:
         notes.append(task.question)

@@ -11,6 +11,8 @@ from pyarrow import parquet
 
 from ckcv_ray.core.measures import UNDECIDED as NEITHER
 from ckcv_ray.core.measures import ZERO_ONE
+from ckcv_ray.data.columns import Schema
+from ckcv_ray.data.grouping import Grouping
 from ckcv_ray.data.task import Task
 from ckcv_ray.learners.ensemble import judge
 from ckcv_ray.learners.svm import model as models
@@ -26,7 +28,8 @@ seeds = st.integers(0, 2**32 - 1)
 def task_of(X):
     """A task on these inputs as they are, checked by nothing."""
     y = (np.arange(len(X)) % 2).astype(np.int32)
-    return Task(X, y, ("no", "yes"), tuple(f"x{i}" for i in range(X.shape[1])), "y")
+    schema = Schema.of_numbers(f"x{i}" for i in range(X.shape[1]))
+    return Task(X, y, ("no", "yes"), schema, "y", Grouping(len(y)))
 
 
 def make_model(seed, X):
