@@ -34,6 +34,8 @@ from ckcv_ray.data.text import decimal_mark
 
 Values = NDArray[np.float64]
 PART_BYTES = 1 << 24  # of text that is made at once
+FIRST_ROWS = 100
+FEW = 16  # rows of each text from which on a column is read text by text
 FIRST_DAY = -62_135_596_800_000  # in milliseconds since 1970: January 1 of the year 1
 
 
@@ -76,7 +78,9 @@ class Cells:
             return self.stored
         if self.values.null_count == len(self.values):
             return pa.null()
-        return pa.float64() if self.numbers is not None else typed(self.values, self.comma).type
+        if self.numbers is not None:
+            return pa.float64()
+        return pa.timestamp("ms") if self.moments is not None else self.typed.type
 
     @property
     def are_numbers(self) -> bool:
@@ -95,12 +99,32 @@ class Cells:
         return cast_numbers(self.values, self.comma)
 
     @cached_property
+    def moments(self) -> Values | None:
+        """Text as milliseconds since 1970, all of it at once; None if some has to be read cell by cell."""
+        return cast_dates(self.values)
+
+    @cached_property
+    def encoded(self) -> pa.ChunkedArray:
+        """The values as a dictionary, the same for all chunks."""
+        return self.values.dictionary_encode().unify_dictionaries()
+
+    @cached_property
+    def typed(self) -> pa.Array:
+        """The distinct values of cells as they were written, as what they are together."""
+        return type_texts(self.encoded, self.comma)
+
+    @property
+    def have_few_texts(self) -> bool:
+        """Whether most texts are in many rows, so that they are read as fast one by one."""
+        return self.encoded.num_chunks == 0 or FEW * len(self.encoded.chunk(0).dictionary) < len(self.values)
+
+    @cached_property
     def texts(self) -> tuple[list[str | None], NDArray[np.intp]]:
         """The distinct texts, without spaces around them, None for a null, and the position of each row's."""
         values = self.values
         if pa.types.is_floating(self.stored) and _whole(values):  # a gap has made whole numbers floating
             values = values.cast(pa.int64())
-        raw, codes = distinct(values if is_text(values.type) else values.cast(pa.string()))
+        raw, codes = distinct(self.encoded if is_text(values.type) else values.cast(pa.string()))
         stripped = [None if text is None else bare(text) for text in raw]
         known = list(dict.fromkeys(stripped))
         position = {text: i for i, text in enumerate(known)}
@@ -114,7 +138,7 @@ class Cells:
         """
         texts = known_texts(self.texts[0])
         if self.written and not is_text(self.kind):
-            values = tuple(sorted(set(known_texts(Cells(typed(self.values, self.comma)).texts[0]))))
+            values = tuple(sorted(set(known_texts(Cells(pa.chunked_array([self.typed])).texts[0]))))
             number = _number_of(values)
             if all(number(text) < len(values) for text in texts):
                 return values
@@ -146,43 +170,33 @@ def read_cells(cells: Cells, column: Column) -> Read:
 
 def typed_column(columns: pa.Table, name: str) -> pa.ChunkedArray:
     """Return a column of a table; of a text table as what its cells are together, such as whole numbers."""
-    column, mark = columns.column(name), decimal_mark(columns)
-    return typed(column, mark == ",") if mark is not None and is_text(column.type) else column
-
-
-def typed(texts: pa.ChunkedArray, comma: bool) -> pa.ChunkedArray:
-    """Return cells as they were written as what they are together: Arrow decides it, by each distinct one."""
-    encoded = texts.dictionary_encode().unify_dictionaries()
-    values = _typed_values(encoded, comma)
-    if pa.types.is_null(values.type):
-        return pa.chunked_array([pa.nulls(len(texts))])
-    if is_text(values.type):
-        return texts
-    return pa.chunked_array([values.take(chunk.indices) for chunk in encoded.chunks])
+    cells = Cells(columns.column(name), decimal_mark(columns))
+    if not cells.written or is_text(cells.typed.type):
+        return columns.column(name)
+    if pa.types.is_null(cells.typed.type):
+        return pa.chunked_array([pa.nulls(len(cells.values))])
+    return pa.chunked_array([cells.typed.take(chunk.indices) for chunk in cells.encoded.chunks])
 
 
 def find_alike(columns: pa.Table, name: str) -> tuple[str, str] | None:
     """Return two different texts of a column of a text table that are one value; None if there are none."""
-    column, mark = columns.column(name), decimal_mark(columns)
-    if mark is None or not is_text(column.type):
+    cells = Cells(columns.column(name), decimal_mark(columns))
+    if not cells.written or pa.types.is_null(cells.typed.type) or is_text(cells.typed.type):
         return None
-    encoded = column.dictionary_encode().unify_dictionaries()
-    values = _typed_values(encoded, mark == ",")
-    if pa.types.is_null(values.type) or is_text(values.type):
-        return None
+    values = cells.typed
     if pa.types.is_floating(values.type):
         values = pc.add(values, 0.0)  # -0.0 and 0.0 are one number
     if pc.count_distinct(values).as_py() == len(values) - values.null_count:
         return None
     first: dict[Any, str] = {}
-    for text, value in zip(encoded.chunk(0).dictionary.to_pylist(), values.to_pylist(), strict=True):
+    for text, value in zip(cells.encoded.chunk(0).dictionary.to_pylist(), values.to_pylist(), strict=True):
         if value is not None and value == value and first.setdefault(value, bare(text)) != bare(text):
             return first[value], bare(text)
     return None
 
 
-def _typed_values(encoded: pa.ChunkedArray, comma: bool) -> pa.Array:
-    """Return distinct texts as Arrow's reader of text tables takes a column of them."""
+def type_texts(encoded: pa.ChunkedArray, comma: bool) -> pa.Array:
+    """Return the distinct texts of a column as what they are together, as Arrow reads a column of a table."""
     texts = encoded.chunk(0).dictionary if encoded.num_chunks else pa.array([], pa.string())
     if not len(texts):
         return pa.nulls(0)
@@ -202,15 +216,13 @@ def cast_numbers(texts: pa.ChunkedArray, comma: bool) -> Values | None:
 
     That is what ``forms.number_parser`` reads in the forms "" and "point" (or "comma"), at once: both round
     to the nearest float, and Arrow casts nothing that the parser refuses, but for words of nan that are no
-    gaps, such as nan(1). Nor is anything a date or a truth value that Arrow casts.
+    gaps, such as nan(1). Nor is anything that Arrow casts a date or a truth value.
     """
     if comma:
         if pc.any(pc.match_substring(texts, ".")).as_py():
             return None
         texts = pc.replace_substring(texts, ",", ".")
-    try:
-        cast = texts.cast(pa.float64())
-    except pa.ArrowInvalid:  # some text is no number, or is written as Arrow does not read it
+    if (cast := _cast(texts, pa.float64())) is None:
         return None
     numbers = cast.to_numpy()
     return numbers if np.count_nonzero(np.isnan(numbers)) == cast.null_count else None
@@ -219,15 +231,23 @@ def cast_numbers(texts: pa.ChunkedArray, comma: bool) -> Values | None:
 def cast_dates(texts: pa.ChunkedArray) -> Values | None:
     """Return text as milliseconds since 1970, nan for nulls; None unless Arrow casts all of it.
 
-    That is what ``forms.date_parser`` reads in the form "", at once, but for the year 0.
+    That is what ``forms.date_parser`` reads in the form "", at once: Arrow casts nothing that the parser
+    refuses, but for the year 0, and both cut fractions of a millisecond off.
     """
     for kind in (pa.timestamp(unit, zone) for zone in (None, "UTC") for unit in ("s", "ns")):
-        try:
-            moments = _milliseconds(texts.cast(kind))
-        except pa.ArrowInvalid:
-            continue
-        return None if np.any(moments < FIRST_DAY) else moments
+        if (cast := _cast(texts, kind)) is not None:
+            moments = _milliseconds(cast)
+            return None if np.any(moments < FIRST_DAY) else moments
     return None
+
+
+def _cast(texts: pa.ChunkedArray, kind: pa.DataType) -> pa.ChunkedArray | None:
+    """Return text as values of a type; None unless Arrow casts all of it."""
+    try:
+        texts.slice(0, FIRST_ROWS).cast(kind)  # Arrow words a message for every text that it cannot cast
+        return texts.cast(kind)
+    except pa.ArrowInvalid:
+        return None
 
 
 def decoded(values: pa.ChunkedArray) -> pa.ChunkedArray:
@@ -282,15 +302,18 @@ def _numbers_in_text(cells: Cells, column: Column) -> Read:
     if form in ("", "point", "comma"):
         if cells.comma == (form == "comma") and cells.numbers is not None:
             return _all_known(cells.numbers)
-        if (numbers := cast_numbers(without_gaps(cells.values, GAPS), form == "comma")) is not None:
-            return _all_known(numbers)
+        if not cells.have_few_texts:
+            numbers = cast_numbers(without_gaps(cells.values, GAPS), form == "comma")
+            if numbers is not None:
+                return _all_known(numbers)
     return _of_distinct(cells, number_parser(form), column.lenient)
 
 
 def _dates(cells: Cells, column: Column) -> Read:
     if is_text(cells.stored):
-        moments = cast_dates(cells.values) if column.form in ("", ISO) else None
-        return _all_known(moments) if moments is not None else _of_distinct(cells, date_parser(column.form))
+        if column.form in ("", ISO) and cells.moments is not None:
+            return _all_known(cells.moments)
+        return _of_distinct(cells, date_parser(column.form))
     if cells.are_numbers and column.form:
         return _of_distinct(cells, date_parser(column.form))
     if not cells.are_dates:

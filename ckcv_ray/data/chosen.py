@@ -28,7 +28,7 @@ class Roles(NamedTuple):
     group: str | None = None
     numbers: bool = False
 
-    def of(self, names: list[str], index: set[str]) -> tuple[str, list[str]]:
+    def resolve(self, names: list[str], index: set[str]) -> tuple[str, list[str]]:
         """Return the target and the features of a table with these columns, of which ``index`` name rows.
 
         Raises:

@@ -458,7 +458,7 @@ def read_task(
 
 def _from_table(columns: pa.Table, roles: Roles, asked: Asked, known: Schema | None = None) -> Task:
     """Make a task, whose columns are understood as ``known`` if they were before; see ``Task.from_table``."""
-    target, chosen = roles.of(unique_names(columns), index_names(columns))
+    target, chosen = roles.resolve(unique_names(columns), index_names(columns))
     if columns.num_rows < LEAST_ROWS:
         raise InputError(
             f"the table has {counted(columns.num_rows, 'row')}: at least {LEAST_ROWS} are needed"
