@@ -17,7 +17,6 @@ from ckcv_ray.core.divisions import (
 )
 from ckcv_ray.core.named_divisions import NestedSplits, Splits
 from ckcv_ray.core.resampling import Complete, Rotation
-from ckcv_ray.data.task import Task, TestRows, read_task
 from ckcv_ray.engine.forecast import Plan, plan
 from ckcv_ray.engine.progress import Progress
 from ckcv_ray.errors import CKCVError, InputError, RunError, StoreError
@@ -33,6 +32,7 @@ from ckcv_ray.runs.run import Job, run, run_many
 from ckcv_ray.runs.verify import Verification, verify
 from ckcv_ray.study import Execution, Holdout, Nested, Occam, Study
 from ckcv_ray.study.procedure import Procedure
+from ckcv_ray.tables.task import Task, TestRows, read_task
 from ckcv_ray.version import VERSION
 
 

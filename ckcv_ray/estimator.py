@@ -15,8 +15,6 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ckcv_ray.claims.wording import ERROR
 from ckcv_ray.core.resampling import member_draws
-from ckcv_ray.data.schema import Rows
-from ckcv_ray.data.task import Task, rows_of
 from ckcv_ray.errors import InputError
 from ckcv_ray.learners.choice import learners_of
 from ckcv_ray.learners.ensemble import Ensemble, Records
@@ -25,6 +23,8 @@ from ckcv_ray.learners.svm.learner import GaussianSVM
 from ckcv_ray.runs.result import Result
 from ckcv_ray.runs.run import Job, Work, checked, compute, run_work
 from ckcv_ray.study import Execution, Holdout, Occam, Problem, Study
+from ckcv_ray.tables.target import Rows
+from ckcv_ray.tables.task import Task, rows_of
 from ckcv_ray.validation import as_path, check_choice
 
 SVM_PARAMETERS = ("C", "gamma")

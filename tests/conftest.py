@@ -26,8 +26,8 @@ from pyarrow import csv
 from xdist.scheduler import LoadFileScheduling
 
 from ckcv_ray.cli import main as cli
-from ckcv_ray.data.task import Task
 from ckcv_ray.study import Study
+from ckcv_ray.tables.task import Task
 
 pytest.register_assert_rewrite("learner_contract")
 Ran = tuple[int, str, str]

@@ -9,7 +9,6 @@ from typing import Any, NamedTuple, cast
 import numpy as np
 
 from ckcv_ray.core.schedule import Stage, Unit
-from ckcv_ray.data.task import Task
 from ckcv_ray.engine.backend import SERIAL, Backend, MakeRecorder, SerialBackend
 from ckcv_ray.engine.batches import Batch
 from ckcv_ray.engine.evaluate import Inputs, evaluate, failed
@@ -21,6 +20,7 @@ from ckcv_ray.runs.result import Result
 from ckcv_ray.runs.run import Job, Work, checked, run_work
 from ckcv_ray.storage.log import record_type
 from ckcv_ray.study import Problem, Study
+from ckcv_ray.tables.task import Task
 
 Out = str | PathLike[str] | None
 FIRE = "Traceback: the machine caught fire"

@@ -35,12 +35,12 @@ from ckcv_ray import (
     run_many,
     verify,
 )
-from ckcv_ray.data.chosen import Roles
-from ckcv_ray.data.ida import fetch
-from ckcv_ray.data.task import make_test_rows
 from ckcv_ray.reports.page import page  # here: matplotlib makes folders when it is first imported
 from ckcv_ray.runs.load import replay
 from ckcv_ray.runs.run import run_job
+from ckcv_ray.tables.ida import fetch
+from ckcv_ray.tables.roles import Roles
+from ckcv_ray.tables.task import make_test_rows
 
 SERIAL = Execution("serial")
 STUDY = Study.of(C=1.0, gamma=1.0, k=3, n_splits=2)

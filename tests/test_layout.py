@@ -14,7 +14,7 @@ ORDER = [
     "version",
     "validation",
     "core",
-    "data",
+    "tables",
     "learners",
     "study",
     "claims",
@@ -27,7 +27,7 @@ ORDER = [
     "__main__",
 ]
 NEVER = {  # beside what the order says
-    "data": {"study"},
+    "tables": {"study"},
     "engine": {"learners.svm"},
     "storage": {"learners.svm"},
     "claims": {"learners.svm"},

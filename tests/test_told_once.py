@@ -20,12 +20,12 @@ import pytest
 from ckcv_ray import Study
 from ckcv_ray.claims.proofs import PROOFS
 from ckcv_ray.core.resampling import LEAST_K
-from ckcv_ray.data.limits import LINE_BYTES, MOST_BYTES, MOST_CELLS, MOST_COLUMNS, MOST_ROWS
-from ckcv_ray.data.schema import MOST_CLASSES
-from ckcv_ray.data.task import LEAST_ROWS
 from ckcv_ray.estimator import ENOUGH_TO_HOLD_OUT
 from ckcv_ray.learners.svm.learner import GaussianSVM
 from ckcv_ray.study.certification import FEW_ROWS, THIRD, Nested
+from ckcv_ray.tables.readers.limits import LINE_BYTES, MOST_BYTES, MOST_CELLS, MOST_COLUMNS, MOST_ROWS
+from ckcv_ray.tables.target import MOST_CLASSES
+from ckcv_ray.tables.task import LEAST_ROWS
 
 ROOT = Path(__file__).resolve().parent.parent
 RESULTS = ROOT / "docs" / "results"

@@ -7,12 +7,12 @@ import pytest
 from scipy.sparse import csr_matrix
 
 from ckcv_ray import Execution, InputError, StoreError, Study, load_run
-from ckcv_ray.data.task import Task, read
 from ckcv_ray.reports.page import page
 from ckcv_ray.runs.load import replay
 from ckcv_ray.runs.run import Job, run_job
 from ckcv_ray.runs.verify import verify
 from ckcv_ray.study import read_toml
+from ckcv_ray.tables.task import Task, read
 from ckcv_ray.validation import as_array, as_path, integer, number, parse_folds, parse_grid, quoted
 
 DIGITS = 10**5000

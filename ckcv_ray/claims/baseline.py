@@ -21,11 +21,11 @@ from typing_extensions import TypedDict  # pydantic accepts typing.TypedDict fro
 from ckcv_ray.claims.percent import at_least, at_most, nearest
 from ckcv_ray.claims.wording import ERROR, MOST_OF_LABEL, Claim
 from ckcv_ray.core.schedule import Stage
-from ckcv_ray.data.grouping import Groups
-from ckcv_ray.data.schema import Classes, Label
 from ckcv_ray.errors import cut
 from ckcv_ray.learners.ensemble import Models
 from ckcv_ray.study import AUC, Holdout, Problem
+from ckcv_ray.tables.grouping import Groups
+from ckcv_ray.tables.target import Classes, Label
 
 LEARNING, HELD_OUT = "learning rows", "held-out rows"
 

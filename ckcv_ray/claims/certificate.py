@@ -50,10 +50,10 @@ from ckcv_ray.claims.wording import (
 from ckcv_ray.core.bounds import clopper_pearson
 from ckcv_ray.core.losses import ONE
 from ckcv_ray.core.schedule import Stage
-from ckcv_ray.data.repeats import Repeats, count_new, count_repeated, find_repeats, known_rows
-from ckcv_ray.data.schema import LEAST_OF_CLASS, Label
 from ckcv_ray.learners.ensemble import Ensemble, Models, class_sizes
 from ckcv_ray.study import BY_CLASS, QUANTITIES, Candidate, Holdout, Nested, Problem
+from ckcv_ray.tables.repeats import Repeats, count_new, count_repeated, find_repeats, known_rows
+from ckcv_ray.tables.target import LEAST_OF_CLASS, Label
 from ckcv_ray.validation import STRICT, read_as
 
 

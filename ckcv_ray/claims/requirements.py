@@ -9,10 +9,10 @@ from ckcv_ray.claims.by_class import Quantity, quantities, typical_units
 from ckcv_ray.claims.percent import level_of
 from ckcv_ray.claims.wording import named
 from ckcv_ray.core.bounds import MOST_CHECKED, clopper_pearson, safe_table
-from ckcv_ray.data.schema import Label
 from ckcv_ray.errors import counted
 from ckcv_ray.learners.ensemble import class_sizes
 from ckcv_ray.study import QUANTITIES, Holdout, Nested, Problem
+from ckcv_ray.tables.target import Label
 
 WANTED = (0.8, 0.9, 0.95)
 MOST_ROWS = 1 << 24

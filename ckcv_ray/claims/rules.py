@@ -7,9 +7,9 @@ The mean risk is that of a member drawn independently for each pattern (the vote
 
 from dataclasses import dataclass
 
-from ckcv_ray.data.schema import Index, Rows
 from ckcv_ray.learners.ensemble import Ensemble, Models, Prediction
 from ckcv_ray.study import member_of
+from ckcv_ray.tables.target import Index, Rows
 
 ENSEMBLE, NESTED = "F*", "the nested ensemble (not F*)"
 ONE_MODEL = {  # rules of one model, which belongs to no split

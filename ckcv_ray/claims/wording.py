@@ -13,9 +13,9 @@ from ckcv_ray.claims.percent import at_least, at_most, level_of
 from ckcv_ray.claims.rules import ONE_MODEL, Rule
 from ckcv_ray.core.by_label import read
 from ckcv_ray.core.criteria import Balanced, Criterion, MeanCost, MeanError, MeanGroupError
-from ckcv_ray.data.schema import Label
 from ckcv_ray.errors import counted, cut
 from ckcv_ray.study import AUC
+from ckcv_ray.tables.target import Label
 
 ASSUMPTIONS = (
     "The rows are independent examples from one source, and new patterns come from that same source.",

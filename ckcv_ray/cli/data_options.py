@@ -9,11 +9,11 @@ import typer
 
 from ckcv_ray.cli.options import option, with_options
 from ckcv_ray.cli.output import say
-from ckcv_ray.data.chosen import Roles
-from ckcv_ray.data.files import Reading
-from ckcv_ray.data.kinds import Asked
-from ckcv_ray.data.named import Columns
-from ckcv_ray.data.task import Task, TestRows, make_test_rows, read
+from ckcv_ray.tables.columns.types import Asked
+from ckcv_ray.tables.named import Columns
+from ckcv_ray.tables.readers.files import Reading
+from ckcv_ray.tables.roles import Roles
+from ckcv_ray.tables.task import Task, TestRows, make_test_rows, read
 
 SOURCES = (
     "File with one row per example: .csv or .tsv (also .gz, .bz2, .zst), .parquet, .feather, .xlsx, .npz "

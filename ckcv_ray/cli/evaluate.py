@@ -13,12 +13,12 @@ from ckcv_ray.cli.run import JsonFlag
 from ckcv_ray.cli.signals import saving
 from ckcv_ray.cli.study_options import procedure_of
 from ckcv_ray.cli.supervise import require_supervision
-from ckcv_ray.data.task import Task
 from ckcv_ray.errors import counted
 from ckcv_ray.runs.assess import assess
 from ckcv_ray.runs.assessed import Assessed
 from ckcv_ray.study import Execution
 from ckcv_ray.study.procedure import Procedure
+from ckcv_ray.tables.task import Task
 
 
 @with_options(procedure=procedure_of, chosen=columns_of, execution=execution_of)

@@ -31,13 +31,13 @@ from ckcv_ray.cli.output import (
 )
 from ckcv_ray.cli.run import Folder
 from ckcv_ray.cli.supervise import SupervisedError, supervise
-from ckcv_ray.data.ida import NAME as IDA_NAME
-from ckcv_ray.data.ida import fetch as fetch_archive
 from ckcv_ray.errors import CKCVError, InputError, RunError, StoreError
 from ckcv_ray.learners.foreign import EndedError, describe_end
 from ckcv_ray.learners.sklearn import trust
 from ckcv_ray.learners.watch import accept_supervision, note_done
 from ckcv_ray.reports import report as write_report
+from ckcv_ray.tables.ida import NAME as IDA_NAME
+from ckcv_ray.tables.ida import fetch as fetch_archive
 from ckcv_ray.version import VERSION
 
 DISK_ERRORS = {ENOSPC, EDQUOT, EFBIG, EIO}

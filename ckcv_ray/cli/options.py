@@ -9,9 +9,9 @@ from typing import Annotated, Any, TypeVar
 
 import typer
 
-from ckcv_ray.data.schema import is_number
 from ckcv_ray.errors import InputError
 from ckcv_ray.study import Execution
+from ckcv_ray.tables.target import is_number
 from ckcv_ray.validation import as_path
 
 IN_JOB = "RAY_JOB_CONFIG_JSON_ENV_VAR"  # set by Ray in the processes of a job

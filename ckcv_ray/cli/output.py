@@ -14,15 +14,15 @@ import pyarrow as pa
 from pyarrow import csv, parquet
 from rich.console import Console
 
-from ckcv_ray.data.cells import decoded
-from ckcv_ray.data.named import is_named
-from ckcv_ray.data.schema import is_text
-from ckcv_ray.data.survey import survey
-from ckcv_ray.data.task import Task
 from ckcv_ray.errors import StoreError, counted, escaped, plain, printable
 from ckcv_ray.runs.load import environment_changes
 from ckcv_ray.storage.folder import RunFolder
 from ckcv_ray.storage.pages import check_page, write_page
+from ckcv_ray.tables.columns.parse import decoded
+from ckcv_ray.tables.named import is_named
+from ckcv_ray.tables.survey import survey
+from ckcv_ray.tables.target import is_text
+from ckcv_ray.tables.task import Task
 
 WRITTEN = ("row", "prediction", "member", "score", "share", "referred")  # columns of predictions
 PREDICTIONS = "a file of predictions"

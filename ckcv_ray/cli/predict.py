@@ -15,16 +15,16 @@ from ckcv_ray.cli.options import flag, option, with_options
 from ckcv_ray.cli.output import WRITTEN, check_table, say, write_table
 from ckcv_ray.cli.run import Folder
 from ckcv_ray.cli.verify import rows_to_test_of
-from ckcv_ray.data.files import HELD, Reading
-from ckcv_ray.data.named import is_named
-from ckcv_ray.data.repeats import known_rows
-from ckcv_ray.data.schema import Classes, Index, Rows, class_numbers, rows_with_label, some
-from ckcv_ray.data.task import Task
 from ckcv_ray.errors import InputError, counted
 from ckcv_ray.learners.ensemble import Prediction
 from ckcv_ray.runs.load import load_run
 from ckcv_ray.runs.result import Result
 from ckcv_ray.storage.folder import RunFolder
+from ckcv_ray.tables.named import is_named
+from ckcv_ray.tables.readers.files import HELD, Reading
+from ckcv_ray.tables.repeats import known_rows
+from ckcv_ray.tables.target import Classes, Index, Rows, class_numbers, rows_with_label, some
+from ckcv_ray.tables.task import Task
 from ckcv_ray.validation import as_path, quoted
 
 

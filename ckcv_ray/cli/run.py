@@ -18,7 +18,6 @@ from ckcv_ray.cli.restart import persist, without
 from ckcv_ray.cli.signals import saving
 from ckcv_ray.cli.study_options import study_of
 from ckcv_ray.cli.supervise import require_supervision
-from ckcv_ray.data.repeats import count_repeats
 from ckcv_ray.engine.aggregator import Aggregator
 from ckcv_ray.engine.backend import choose_backend, ray_address
 from ckcv_ray.engine.forecast import WORKERS as PLANNED
@@ -31,6 +30,7 @@ from ckcv_ray.runs.run import Job, Work, checked, compute, found
 from ckcv_ray.storage.folder import RunFolder
 from ckcv_ray.study import Execution, Problem, Study
 from ckcv_ray.study.procedure import Procedure
+from ckcv_ray.tables.repeats import count_repeats
 
 HOUR = 3600.0
 MOST_CLAIMS = 6

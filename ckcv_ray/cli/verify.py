@@ -18,13 +18,13 @@ from ckcv_ray.cli.options import execution_of, option, with_options
 from ckcv_ray.cli.output import console, say, say_environment, show
 from ckcv_ray.cli.run import Folder, JsonFlag
 from ckcv_ray.cli.signals import Signals
-from ckcv_ray.data.files import AS_IT_IS, Reading
-from ckcv_ray.data.task import read
 from ckcv_ray.errors import InputError, StoreError, plain
 from ckcv_ray.runs.limit import SECONDS
 from ckcv_ray.runs.verify import verify as verify_folder
 from ckcv_ray.storage.folder import RunFolder
 from ckcv_ray.study import Execution
+from ckcv_ray.tables.readers.files import AS_IT_IS, Reading
+from ckcv_ray.tables.task import read
 
 GRACE_SECONDS = 2.0  # in which a verification ends by itself, between two fits
 

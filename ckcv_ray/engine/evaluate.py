@@ -21,7 +21,6 @@ from ckcv_ray.core.interrupts import Interrupts, note_interrupts
 from ckcv_ray.core.measures import Measure
 from ckcv_ray.core.schedule import Stage, Unit
 from ckcv_ray.core.threads import ending_process_after, one_thread
-from ckcv_ray.data.schema import Index
 from ckcv_ray.learners.base import Block
 from ckcv_ray.learners.ensemble import (
     Failure,
@@ -38,6 +37,7 @@ from ckcv_ray.storage.log import record_type
 from ckcv_ray.study import Problem
 from ckcv_ray.study.assessment import Assessment
 from ckcv_ray.study.problem import listed
+from ckcv_ray.tables.target import Index
 
 INTERPRETER_BYTES = 300 << 20
 UNWATCHED = nullcontext()

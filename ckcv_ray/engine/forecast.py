@@ -15,7 +15,6 @@ from numpy.typing import ArrayLike
 from ckcv_ray.claims.requirements import Requirement, requirements
 from ckcv_ray.core.resampling import FoldSize
 from ckcv_ray.core.schedule import Stage, Unit
-from ckcv_ray.data.task import Task
 from ckcv_ray.engine.aggregator import Aggregator, describe_failures
 from ckcv_ray.engine.batches import Rates, batch_seconds
 from ckcv_ray.engine.evaluate import Inputs, evaluate, memory, share, warm_up
@@ -23,6 +22,7 @@ from ckcv_ray.errors import RunError
 from ckcv_ray.learners.ensemble import Outcome
 from ckcv_ray.study import Problem, Study
 from ckcv_ray.study.learned import Costs
+from ckcv_ray.tables.task import Task
 from ckcv_ray.validation import MOST, integer, sequence
 
 TRIAL_SECONDS = 2.0

@@ -10,13 +10,13 @@ import numpy as np
 
 from ckcv_ray.core.selection import Leader
 from ckcv_ray.core.threads import one_thread
-from ckcv_ray.data.task import Task, TestRows
 from ckcv_ray.errors import RunError
 from ckcv_ray.learners.base import Model
 from ckcv_ray.learners.ensemble import Ensemble, class_sizes, judge, make_member
 from ckcv_ray.learners.foreign import contain
 from ckcv_ray.learners.watch import watch_fit
 from ckcv_ray.study import Problem
+from ckcv_ray.tables.task import Task, TestRows
 
 
 def one_model(problem: Problem, winner: Leader) -> tuple[Ensemble | None, Ensemble | None]:

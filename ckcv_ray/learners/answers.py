@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from ckcv_ray.core.measures import Kind
 from ckcv_ray.core.scores import LABEL, RANK, Answers, Score
-from ckcv_ray.data.schema import Rows
 from ckcv_ray.learners.base import Fits
+from ckcv_ray.tables.target import Rows
 
 Totals = NDArray[np.float64]
 

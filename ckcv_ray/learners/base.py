@@ -14,8 +14,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from ckcv_ray.core.measures import Kind, Measure
-from ckcv_ray.data.schema import Classes, Index, Rows
-from ckcv_ray.data.task import Task
+from ckcv_ray.tables.target import Classes, Index, Rows
+from ckcv_ray.tables.task import Task
 
 Setting = Mapping[str, Any]  # hyperparameters by name: JSON values, strings of printable characters
 

@@ -20,12 +20,12 @@ from numpy.typing import NDArray
 from ckcv_ray.core.measures import Kind, Measure
 from ckcv_ray.core.options import Option, check_options, option
 from ckcv_ray.core.scores import Answers
-from ckcv_ray.data.schema import Index, Rows
-from ckcv_ray.data.task import Task
 from ckcv_ray.errors import InputError
 from ckcv_ray.learners.answers import answers_of
 from ckcv_ray.learners.base import Block, Checked, Fits, Learner, Model, Predicted, Setting
 from ckcv_ray.learners.ensemble import check_filled
+from ckcv_ray.tables.target import Index, Rows
+from ckcv_ray.tables.task import Task
 from ckcv_ray.validation import MOST, integer, quoted, sequence
 
 LABEL = "learner"  # the hyperparameter, and the column, that names a learner

@@ -14,14 +14,14 @@ from numpy.typing import NDArray
 
 from ckcv_ray.core.measures import Kind, Measure
 from ckcv_ray.core.scores import Answers
-from ckcv_ray.data.columns import Schema
-from ckcv_ray.data.schema import Index, Rows
-from ckcv_ray.data.task import Task
 from ckcv_ray.learners.answers import answers_of
 from ckcv_ray.learners.base import Block, Checked, Fits, Learner, Predicted, Setting
 from ckcv_ray.learners.choice import Choice
 from ckcv_ray.learners.encoder import Encoder
 from ckcv_ray.learners.encoding import Categories, Encoding
+from ckcv_ray.tables.columns.schema import Schema
+from ckcv_ray.tables.target import Index, Rows
+from ckcv_ray.tables.task import Task
 
 ENCODER = "encoder"
 ROWS = 1 << 16

@@ -12,10 +12,10 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from ckcv_ray.data.columns import Schema
-from ckcv_ray.data.kinds import Column, ColumnKind
-from ckcv_ray.data.schema import Rows
-from ckcv_ray.data.task import Task
+from ckcv_ray.tables.columns.schema import Schema
+from ckcv_ray.tables.columns.types import Column, ColumnKind
+from ckcv_ray.tables.target import Rows
+from ckcv_ray.tables.task import Task
 from ckcv_ray.validation import read_as
 
 DAY = 86_400_000.0  # milliseconds

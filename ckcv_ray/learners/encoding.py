@@ -10,10 +10,6 @@ from enum import StrEnum
 import numpy as np
 from numpy.typing import NDArray
 
-from ckcv_ray.data.columns import Schema
-from ckcv_ray.data.kinds import ColumnKind
-from ckcv_ray.data.schema import Index, Rows
-from ckcv_ray.data.task import Task
 from ckcv_ray.errors import InputError
 from ckcv_ray.learners.encoder import (
     PARTS,
@@ -26,6 +22,10 @@ from ckcv_ray.learners.encoder import (
     says_gaps,
 )
 from ckcv_ray.learners.seeds import drawn, seeds_of
+from ckcv_ray.tables.columns.schema import Schema
+from ckcv_ray.tables.columns.types import ColumnKind
+from ckcv_ray.tables.target import Index, Rows
+from ckcv_ray.tables.task import Task
 
 LEAST_RARE = 2  # rows
 RARE = 0.01

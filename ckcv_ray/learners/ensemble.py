@@ -16,10 +16,10 @@ from numpy.typing import NDArray
 
 from ckcv_ray.core.measures import Measure
 from ckcv_ray.core.resampling import draw_members, member_draws
-from ckcv_ray.data.schema import Classes, Rows, canonical
-from ckcv_ray.data.task import Task
 from ckcv_ray.errors import RunError
 from ckcv_ray.learners.base import Learner, Model
+from ckcv_ray.tables.target import Classes, Rows, canonical
+from ckcv_ray.tables.task import Task
 
 PICKLE_PROTOCOL = 5
 PICKLES = "model-*.pkl"

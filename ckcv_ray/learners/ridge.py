@@ -15,10 +15,10 @@ from numpy.typing import NDArray
 from ckcv_ray.core.measures import Kind
 from ckcv_ray.core.options import Option, check_options, option
 from ckcv_ray.core.scores import Answers
-from ckcv_ray.data.schema import Rows
-from ckcv_ray.data.task import Task
 from ckcv_ray.learners.base import Setting
 from ckcv_ray.learners.simple import SimpleLearner
+from ckcv_ray.tables.target import Rows
+from ckcv_ray.tables.task import Task
 from ckcv_ray.validation import grid
 
 Values = NDArray[np.float64]

@@ -14,10 +14,10 @@ from numpy.typing import NDArray
 
 from ckcv_ray.core.measures import Kind, Measure
 from ckcv_ray.core.options import thinned
-from ckcv_ray.data.schema import Index, Rows
-from ckcv_ray.data.task import Target, Task
 from ckcv_ray.learners.base import STATUSES, Checked, Learner, Model, Setting, Status
 from ckcv_ray.learners.ensemble import judge
+from ckcv_ray.tables.target import Index, Rows
+from ckcv_ray.tables.task import Target, Task
 
 ROUNDING = 1e-9  # relative to the largest number: other processors round differently
 COPIES = 4  # copies of a split's rows that a fit may hold at once

@@ -22,7 +22,6 @@ from ckcv_ray.claims.wording import L_EE_IS, MINIMISED, describe_counts, limit, 
 from ckcv_ray.core.criteria import MeanBound, MeanCost, MeanError
 from ckcv_ray.core.schedule import Stage
 from ckcv_ray.core.selection import ABSENT, Leader
-from ckcv_ray.data.schema import Label
 from ckcv_ray.engine.aggregator import Aggregator
 from ckcv_ray.errors import StoreError, printable
 from ckcv_ray.learners import Learner
@@ -35,6 +34,7 @@ from ckcv_ray.runs.summary import ERROR_IS, baseline_is, class_shares, outcome_o
 from ckcv_ray.storage.folder import RunFolder
 from ckcv_ray.study import Candidate
 from ckcv_ray.study.learned import Learned
+from ckcv_ray.tables.target import Label
 
 MOST_NAMED = 5
 MOST_COLUMNS = 30  # of a confusion matrix; of more classes, as many mistakes are listed

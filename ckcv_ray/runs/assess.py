@@ -11,7 +11,6 @@ from numpy.typing import ArrayLike
 
 from ckcv_ray.core.divisions import Division
 from ckcv_ray.core.named_divisions import Splits
-from ckcv_ray.data.task import Task
 from ckcv_ray.engine.backend import SERIAL, Backend, Session, session
 from ckcv_ray.engine.batches import Batch
 from ckcv_ray.engine.collector import Collector
@@ -30,6 +29,7 @@ from ckcv_ray.storage.folder import RunFolder
 from ckcv_ray.study import Execution
 from ckcv_ray.study.assessment import INNER, OUTER, Assessment
 from ckcv_ray.study.procedure import Procedure
+from ckcv_ray.tables.task import Task
 from ckcv_ray.validation import as_array, as_path, expect, quoted
 
 TRIAL_SECONDS = 2.0  # of work in this process before "auto" chooses a backend

@@ -15,13 +15,13 @@ from ckcv_ray.claims.wording import equal_rows
 from ckcv_ray.core.comparison import Compared, corrected_t_test
 from ckcv_ray.core.schedule import Stage
 from ckcv_ray.core.scores import Score
-from ckcv_ray.data.repeats import Repeats, find_repeats
 from ckcv_ray.learners.base import Setting
 from ckcv_ray.learners.ensemble import Failure
 from ckcv_ray.runs.scores_summary import summary
 from ckcv_ray.study import listed
 from ckcv_ray.study.assessment import DELTA, OUTER, Assessment
 from ckcv_ray.study.procedure import ONE
+from ckcv_ray.tables.repeats import Repeats, find_repeats
 
 Values = NDArray[np.float64]
 Positions = NDArray[np.intp]

@@ -6,8 +6,8 @@ from math import inf
 from time import monotonic
 from typing import Any
 
-from ckcv_ray.data.task import Task
 from ckcv_ray.errors import LackingError, counted
+from ckcv_ray.tables.task import Task
 
 SECONDS = 3600.0
 

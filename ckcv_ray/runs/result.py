@@ -16,8 +16,6 @@ from ckcv_ray.claims.proofs import rule_of
 from ckcv_ray.claims.rules import ENSEMBLE, NESTED, Rule
 from ckcv_ray.claims.wording import ERROR, Claim, describe_counts, limit, quantity
 from ckcv_ray.core.options import values
-from ckcv_ray.data.schema import Rows
-from ckcv_ray.data.task import Task, rows_of
 from ckcv_ray.errors import InputError
 from ckcv_ray.learners.base import Setting
 from ckcv_ray.learners.ensemble import Ensemble, Models, Prediction, Records
@@ -25,6 +23,8 @@ from ckcv_ray.runs.summary import summary
 from ckcv_ray.storage.candidates import per_k, per_learner, winning_position
 from ckcv_ray.storage.folder import Finished
 from ckcv_ray.study import MOST_SEED, Holdout, Problem, Study
+from ckcv_ray.tables.target import Rows
+from ckcv_ray.tables.task import Task, rows_of
 from ckcv_ray.validation import integer
 
 REPEATED = "; this is about one call with a seed: other calls with it repeat its draws"

@@ -12,8 +12,6 @@ from typing import NamedTuple
 from numpy.typing import ArrayLike
 
 from ckcv_ray.core.threads import one_thread
-from ckcv_ray.data.frames import columns_of
-from ckcv_ray.data.task import Task, TestRows, check_test_rows
 from ckcv_ray.engine.backend import Backend, Session, session
 from ckcv_ray.engine.evaluate import share
 from ckcv_ray.engine.forecast import Estimate, estimate
@@ -27,6 +25,8 @@ from ckcv_ray.runs.result import Result
 from ckcv_ray.runs.settle import measure, settle
 from ckcv_ray.storage.folder import RunFolder
 from ckcv_ray.study import Execution, Problem, Study
+from ckcv_ray.tables.readers.frames import columns_of
+from ckcv_ray.tables.task import Task, TestRows, check_test_rows
 from ckcv_ray.validation import as_path, expect
 
 WAITING = 4  # studies queued in the pool for each that may run at once

@@ -8,7 +8,6 @@ import numpy as np
 from ckcv_ray.claims.certificate import certify
 from ckcv_ray.core.schedule import Stage, Unit, refits
 from ckcv_ray.core.selection import Leader
-from ckcv_ray.data.task import TestRows
 from ckcv_ray.engine.aggregator import describe_failures
 from ckcv_ray.engine.backend import Backend
 from ckcv_ray.engine.batches import Batch, Rates, batch_seconds, fill
@@ -21,6 +20,7 @@ from ckcv_ray.learners.ensemble import Ensemble, Failure, Member, Models, Outcom
 from ckcv_ray.storage.folder import Finished
 from ckcv_ray.study import Problem
 from ckcv_ray.study.assessment import Assessment
+from ckcv_ray.tables.task import TestRows
 from ckcv_ray.version import VERSION
 
 

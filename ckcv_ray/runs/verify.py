@@ -21,7 +21,6 @@ import pyarrow.compute as pc
 
 from ckcv_ray.claims.certificate import certify
 from ckcv_ray.core.selection import Leader
-from ckcv_ray.data.task import TestRows, check_test_rows, make_test_rows
 from ckcv_ray.engine.aggregator import Aggregator
 from ckcv_ray.engine.backend import Backend, choose_backend, session
 from ckcv_ray.engine.evaluate import share
@@ -42,6 +41,7 @@ from ckcv_ray.storage.folder import MANIFEST, Finished, RunFolder
 from ckcv_ray.storage.pages import REPORT, report_intact
 from ckcv_ray.study import Candidate, Execution, Problem
 from ckcv_ray.study.procedure import Procedure
+from ckcv_ray.tables.task import TestRows, check_test_rows, make_test_rows
 from ckcv_ray.validation import number
 
 SUM_TOLERANCE = 1e-9

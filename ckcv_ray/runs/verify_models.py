@@ -18,8 +18,6 @@ from ckcv_ray.claims.percent import at_least, at_most
 from ckcv_ray.claims.wording import ERROR, Claim
 from ckcv_ray.core.schedule import Stage, Unit
 from ckcv_ray.core.selection import Leader
-from ckcv_ray.data.schema import Index
-from ckcv_ray.data.task import Task, TestRows
 from ckcv_ray.engine.aggregator import Aggregator
 from ckcv_ray.engine.evaluate import evaluate, share
 from ckcv_ray.engine.nested import nested_ensemble
@@ -29,6 +27,8 @@ from ckcv_ray.learners.base import Setting
 from ckcv_ray.learners.ensemble import Ensemble, Member, Models, class_sizes, judge, make_member
 from ckcv_ray.runs.limit import Limit
 from ckcv_ray.study import Candidate, Problem
+from ckcv_ray.tables.target import Index
+from ckcv_ray.tables.task import Task, TestRows
 
 BEST, NESTED, REFIT, FULL = Models.__annotations__  # the names of the ensembles
 NAMES = {

@@ -19,11 +19,11 @@ from numpy.typing import NDArray
 
 from ckcv_ray.core.schedule import Stage
 from ckcv_ray.core.selection import Leader, Selection
-from ckcv_ray.data.limits import MOST_ROWS
 from ckcv_ray.learners.choice import LABEL
 from ckcv_ray.storage import formats
 from ckcv_ray.storage.files import Files
 from ckcv_ray.study import Candidate, Problem
+from ckcv_ray.tables.readers.limits import MOST_ROWS
 
 FILE = "candidates.parquet"
 STATES = ("winner", "reported", "tied", "beaten", "failed")
@@ -124,7 +124,7 @@ def per_k(table: pa.Table, problem: Problem) -> list[dict[str, Any]]:
     failed = pc.equal(table["state"], "failed")
     groups = (
         table.append_column("failed", failed)
-        .group_by(list(OF_SIZE), use_threads=False)  # see data.files: Arrow's threads may abort at exit
+        .group_by(list(OF_SIZE), use_threads=False)  # see tables.readers.files: threads may abort at exit
         .aggregate([("lower_bound", "min"), ("splits", "max"), ("failed", "any")])
         .sort_by("k_first")
     )

@@ -31,10 +31,6 @@ import pyarrow as pa
 
 from ckcv_ray.claims.certificate import Certificate
 from ckcv_ray.core.named_divisions import Splits
-from ckcv_ray.data.chosen import Roles
-from ckcv_ray.data.columns import Schema
-from ckcv_ray.data.limits import MOST_CELLS, MOST_ROWS
-from ckcv_ray.data.task import Task
 from ckcv_ray.errors import CKCVError, InputError, StoreError, counted, raising
 from ckcv_ray.learners.ensemble import Models
 from ckcv_ray.storage import candidates, formats, log, models, splits
@@ -47,6 +43,10 @@ from ckcv_ray.study import Problem, Study
 from ckcv_ray.study.assessment import Assessment
 from ckcv_ray.study.problem import divide, identify_data
 from ckcv_ray.study.procedure import Procedure
+from ckcv_ray.tables.columns.schema import Schema
+from ckcv_ray.tables.readers.limits import MOST_CELLS, MOST_ROWS
+from ckcv_ray.tables.roles import Roles
+from ckcv_ray.tables.task import Task
 from ckcv_ray.validation import as_path
 
 DATA, UNLABELLED, EXECUTION = "data.parquet", "unlabelled.parquet", "execution.json"

@@ -13,10 +13,10 @@ from typing import Any
 import pyarrow as pa
 from pyarrow import parquet
 
-from ckcv_ray.data.files import check_parquet_size, is_plain, read_parquet
-from ckcv_ray.data.limits import MOST_CELLS, MOST_ROWS
 from ckcv_ray.errors import RunError, StoreError, raising
 from ckcv_ray.storage.files import Files
+from ckcv_ray.tables.readers.files import check_parquet_size, is_plain, read_parquet
+from ckcv_ray.tables.readers.limits import MOST_CELLS, MOST_ROWS
 from ckcv_ray.version import VERSION
 
 SCHEMA_VERSION = 9

@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 
 from ckcv_ray.core.losses import ONE
 from ckcv_ray.core.schedule import Stage
-from ckcv_ray.data.limits import MOST_CELLS
 from ckcv_ray.errors import StoreError
 from ckcv_ray.learners.base import STATUSES
 from ckcv_ray.learners.ensemble import Failure, Records
@@ -24,6 +23,7 @@ from ckcv_ray.storage import formats
 from ckcv_ray.storage.files import Files
 from ckcv_ray.study import Problem
 from ckcv_ray.study.learned import Learned
+from ckcv_ray.tables.readers.limits import MOST_CELLS
 
 FOLDER = "log/"
 PART = re.compile(r"log/part-([0-9]+)\.parquet")

@@ -11,13 +11,13 @@ import hashlib
 import json
 from dataclasses import replace
 
-from ckcv_ray.data.task import Task
 from ckcv_ray.errors import StoreError
 from ckcv_ray.learners import ensemble as ensembles
 from ckcv_ray.learners.ensemble import Ensemble, Models
 from ckcv_ray.storage import formats
 from ckcv_ray.storage.files import Files
 from ckcv_ray.study import Problem
+from ckcv_ray.tables.task import Task
 
 FOLDER = "ensemble/"
 MODELS, NESTED = f"{FOLDER}models.parquet", f"{FOLDER}nested.parquet"

@@ -5,9 +5,9 @@ import pyarrow as pa
 
 from ckcv_ray.core.named_divisions import Splits
 from ckcv_ray.core.resampling import Index, Split
-from ckcv_ray.data.limits import MOST_CELLS
 from ckcv_ray.storage import formats
 from ckcv_ray.storage.files import Files
+from ckcv_ray.tables.readers.limits import MOST_CELLS
 
 FILE = "splits.parquet"
 COLUMNS = pa.schema([("split", pa.int32()), ("train", pa.bool_()), ("row", pa.int64())])

@@ -13,8 +13,6 @@ from ckcv_ray.core.named_divisions import NestedSplits, Splits
 from ckcv_ray.core.resampling import FoldSize, Split
 from ckcv_ray.core.schedule import Stage
 from ckcv_ray.core.scores import PROBABILITY, RANK, Score, score_of
-from ckcv_ray.data.schema import Index
-from ckcv_ray.data.task import Task
 from ckcv_ray.errors import InputError
 from ckcv_ray.learners.answers import Scoring
 from ckcv_ray.learners.base import Fits
@@ -22,6 +20,8 @@ from ckcv_ray.learners.choice import learners_of
 from ckcv_ray.study.learned import Learned, as_numbers, expand
 from ckcv_ray.study.procedure import Procedure
 from ckcv_ray.study.study import run_id
+from ckcv_ray.tables.target import Index
+from ckcv_ray.tables.task import Task
 from ckcv_ray.validation import expect
 
 OUTER, INNER = 0, 1  # positions of the fold sizes

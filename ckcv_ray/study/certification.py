@@ -8,8 +8,8 @@ from typing import Any, ClassVar, Protocol, Self
 
 from ckcv_ray.core.options import Option, check_options, option
 from ckcv_ray.core.resampling import MOST_SPLITS, Outer, hold_out
-from ckcv_ray.data.schema import Index
 from ckcv_ray.errors import InputError
+from ckcv_ray.tables.target import Index
 from ckcv_ray.validation import check_choice, expect, integer, number, quoted, sequence
 
 MOST_DIGITS = 18

@@ -12,9 +12,6 @@ from numpy.typing import ArrayLike, NDArray
 from ckcv_ray.core.measures import Measure
 from ckcv_ray.core.resampling import FoldSize
 from ckcv_ray.core.schedule import Stage, Unit
-from ckcv_ray.data.kinds import ColumnKind
-from ckcv_ray.data.schema import Index
-from ckcv_ray.data.task import Task
 from ckcv_ray.errors import InputError, RunError
 from ckcv_ray.learners import Learner
 from ckcv_ray.learners.base import Fits, Setting
@@ -22,6 +19,9 @@ from ckcv_ray.learners.choice import learner_of_paths, learners_of, number_of
 from ckcv_ray.learners.encoded import encoded
 from ckcv_ray.learners.encoder import expanded
 from ckcv_ray.learners.encoding import Categories, Encoding
+from ckcv_ray.tables.columns.types import ColumnKind
+from ckcv_ray.tables.target import Index
+from ckcv_ray.tables.task import Task
 
 Costs = NDArray[np.float64]
 

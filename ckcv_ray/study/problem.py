@@ -15,9 +15,6 @@ from ckcv_ray.core.measures import GroupShares, Kind, Measure
 from ckcv_ray.core.resampling import FoldSize, Outer, Resampling, Split, check_folds, refitted
 from ckcv_ray.core.schedule import Stage
 from ckcv_ray.core.selection import Leader
-from ckcv_ray.data.grouping import Groups
-from ckcv_ray.data.schema import LEAST_OF_CLASS, Index, some
-from ckcv_ray.data.task import Task, TestRows
 from ckcv_ray.errors import InputError, counted
 from ckcv_ray.learners.base import ChecksModels, Setting
 from ckcv_ray.learners.choice import learners_of
@@ -33,6 +30,9 @@ from ckcv_ray.study.certification import (
 from ckcv_ray.study.learned import Learned, as_numbers, canonical_learner, on_part
 from ckcv_ray.study.parts import named_parts
 from ckcv_ray.study.study import Study, run_id
+from ckcv_ray.tables.grouping import Groups
+from ckcv_ray.tables.target import LEAST_OF_CLASS, Index, some
+from ckcv_ray.tables.task import Task, TestRows
 from ckcv_ray.validation import expect
 
 KINDS: dict[str, Callable[[Any], frozenset[Kind]]] = {  # kinds of task that a part of a study supports

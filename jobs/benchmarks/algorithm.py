@@ -29,13 +29,13 @@ from ckcv_ray import Execution, Job, Study, Task, read_task
 from ckcv_ray.core.resampling import complete_kfold
 from ckcv_ray.core.schedule import Stage
 from ckcv_ray.core.threads import one_thread
-from ckcv_ray.data.schema import Index
 from ckcv_ray.learners.svm import SOLVERS
 from ckcv_ray.learners.svm.kernels import complement, complement_of, gaussian, squared_distances
 from ckcv_ray.learners.svm.learner import GaussianSVM, signs
 from ckcv_ray.learners.svm.problem import describe
 from ckcv_ray.runs.run import run_job
 from ckcv_ray.study import Problem
+from ckcv_ray.tables.target import Index
 from jobs.benchmarks.baselines import Answer, Winner, plain_loop, reach
 from jobs.benchmarks.turns import Clock, take_turns
 

@@ -10,12 +10,12 @@ from sklearn.svm import SVC
 
 from ckcv_ray.core.bounds import bound_table
 from ckcv_ray.core.resampling import Complete, complete_kfold, refitted
-from ckcv_ray.data.schema import Index
-from ckcv_ray.data.task import Task
 from ckcv_ray.learners.svm import Solution
 from ckcv_ray.learners.svm.decision import UNDECIDED
 from ckcv_ray.learners.svm.learner import GaussianSVM, Signs, signs
 from ckcv_ray.study import Study
+from ckcv_ray.tables.target import Index
+from ckcv_ray.tables.task import Task
 
 Matrix = NDArray[np.float64]
 

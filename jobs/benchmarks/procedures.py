@@ -38,12 +38,12 @@ if "RAY_ADDRESS" not in os.environ:  # before ray is imported: a local Ray on lo
 from ckcv_ray import Execution, read_task
 from ckcv_ray.core.schedule import Stage
 from ckcv_ray.core.threads import one_thread
-from ckcv_ray.data.task import Task
 from ckcv_ray.engine.backend import SERIAL, Session, session
 from ckcv_ray.learners.sklearn.named import NAMED
 from ckcv_ray.runs.assess import assess_in
 from ckcv_ray.study.assessment import OUTER, Assessment
 from ckcv_ray.study.procedure import Procedure
+from ckcv_ray.tables.task import Task
 
 LEARNERS = ("naive_bayes", "tree", "linear", "neighbors", "boosting", "forest")
 RESAMPLINGS = ("kfold:10", "repeated_kfold:10x5", "subsampling:50:0.25")

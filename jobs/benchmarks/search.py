@@ -49,7 +49,6 @@ if "RAY_ADDRESS" not in os.environ:  # before ray is imported: a local Ray on lo
 from ckcv_ray import Execution, Job, Study, read_task
 from ckcv_ray.core.schedule import Stage
 from ckcv_ray.core.threads import one_thread
-from ckcv_ray.data.task import Task
 from ckcv_ray.engine.aggregator import Aggregator
 from ckcv_ray.engine.backend import SERIAL, Session, session
 from ckcv_ray.engine.evaluate import share
@@ -60,6 +59,7 @@ from ckcv_ray.learners.sklearn.named import NAMED
 from ckcv_ray.learners.sklearn.spec import full_names
 from ckcv_ray.runs.run import checked, never, run_work
 from ckcv_ray.study import Problem
+from ckcv_ray.tables.task import Task
 from jobs.benchmarks import procedures as usual
 
 LEARNERS = ("boosting", "forest", "neighbors", "tree", "naive_bayes", "linear")

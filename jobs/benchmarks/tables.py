@@ -33,12 +33,12 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, StandardScaler
 
 from ckcv_ray import Execution, Job, Result, Study
-from ckcv_ray.data.chosen import Roles
-from ckcv_ray.data.task import Task, make_test_rows
 from ckcv_ray.learners.choice import learners_of
 from ckcv_ray.learners.sklearn import EstimatorLearner
 from ckcv_ray.learners.sklearn.spec import full_names
 from ckcv_ray.runs.run import run_job
+from ckcv_ray.tables.roles import Roles
+from ckcv_ray.tables.task import Task, make_test_rows
 from jobs.benchmarks.untidy import TABLES
 
 NEW_ROWS = 20_000

@@ -14,10 +14,10 @@ from typing import Any
 
 from pyarrow import parquet
 
-from ckcv_ray.data.chosen import Roles
-from ckcv_ray.data.task import Task
 from ckcv_ray.storage.folder import RunFolder
 from ckcv_ray.study import Study, run_id
+from ckcv_ray.tables.roles import Roles
+from ckcv_ray.tables.task import Task
 from jobs.faults.fuzz_readers import CALLS, PACKAGE, Calls, Fault
 
 POLL_SECONDS = 0.02

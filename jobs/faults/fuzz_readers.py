@@ -15,14 +15,14 @@ import pyarrow as pa
 
 import ckcv_ray
 from ckcv_ray import CKCVError, RunError, Study, Task, load_run, verify
-from ckcv_ray.data.chosen import Roles
-from ckcv_ray.data.task import make_test_rows, read
 from ckcv_ray.reports.page import page
 from ckcv_ray.reports.scores_page import scores_page
 from ckcv_ray.runs.assess import load_scores, replay_scores
 from ckcv_ray.runs.load import environment_changes, replay
 from ckcv_ray.storage.folder import RunFolder
 from ckcv_ray.study import Problem, read_toml, run_id
+from ckcv_ray.tables.roles import Roles
+from ckcv_ray.tables.task import make_test_rows, read
 from jobs.faults.fuzz_parts import CLASSES, SEEN
 
 PACKAGE = str(Path(ckcv_ray.__file__).parent)

@@ -4,9 +4,9 @@ import sys
 from datetime import UTC, datetime
 from pathlib import Path
 
-from ckcv_ray.data import task as data
 from ckcv_ray.errors import InputError
 from ckcv_ray.storage.files import write_atomically
+from ckcv_ray.tables import task as data
 from ckcv_ray.version import VERSION
 from jobs.nightly.figures import PLANS, measure, recount
 from jobs.nightly.history import History, Night, machine

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from ckcv_ray import clopper_pearson
 from ckcv_ray.core.bounds import safe
-from ckcv_ray.data.named import GENERATORS, Sample
+from ckcv_ray.tables.named import GENERATORS, Sample
 
 FRESH_ROWS = 20_000
 NOISE = 0.45

@@ -35,15 +35,15 @@ from sklearn.svm import SVC
 from ckcv_ray import Execution, InputError, Job, Result, Study, Task, TestRows, run_many
 from ckcv_ray.core.schedule import Stage
 from ckcv_ray.core.threads import one_thread
-from ckcv_ray.data import named
-from ckcv_ray.data import task as data
-from ckcv_ray.data.named import Columns
 from ckcv_ray.learners.svm import SOLVERS
 from ckcv_ray.learners.svm.decision import UNDECIDED
 from ckcv_ray.learners.svm.kernels import complement, complement_of, gaussian, squared_distances
 from ckcv_ray.learners.svm.learner import GaussianSVM, signs
 from ckcv_ray.learners.svm.scaling import fit_scaling
 from ckcv_ray.study import Problem
+from ckcv_ray.tables import named
+from ckcv_ray.tables import task as data
+from ckcv_ray.tables.named import Columns
 from jobs.paper.scatter import SetErrors, bounds_against_errors
 
 Figure = tuple[float, float]

@@ -20,9 +20,9 @@ from ckcv_ray.core.bounds import clopper_pearson
 from ckcv_ray.core.losses import ONE, best_loss_prefix, mean_loss_bound, split_bounds
 from ckcv_ray.core.measures import GroupShares
 from ckcv_ray.core.schedule import Stage
-from ckcv_ray.data.columns import Schema
-from ckcv_ray.data.grouping import Grouping
 from ckcv_ray.study import Problem
+from ckcv_ray.tables.columns.schema import Schema
+from ckcv_ray.tables.grouping import Grouping
 
 GROUPS = np.random.default_rng(1).permutation(np.repeat(np.arange(30), 3))
 TASK = Task.of(blobs(90).X, blobs(90).y, groups=GROUPS)

@@ -16,7 +16,6 @@ from ckcv_ray.claims.certificate import certify
 from ckcv_ray.claims.rules import Rule
 from ckcv_ray.core.bounds import clopper_pearson
 from ckcv_ray.core.schedule import Stage
-from ckcv_ray.data.task import Task
 from ckcv_ray.errors import InputError, StoreError
 from ckcv_ray.learners.base import Status
 from ckcv_ray.learners.ensemble import Ensemble, judge
@@ -27,6 +26,7 @@ from ckcv_ray.runs.result import Result
 from ckcv_ray.runs.run import run_job
 from ckcv_ray.storage.folder import RunFolder
 from ckcv_ray.study import Problem
+from ckcv_ray.tables.task import Task
 
 SERIAL = Execution("serial")
 HELD = SMALL.replace(certify="holdout", holdout_share=0.4)

@@ -15,9 +15,9 @@ from ckcv_ray.claims.proofs import occam, rule_of, weight
 from ckcv_ray.claims.wording import ASSUMPTIONS, NOT_COVERED
 from ckcv_ray.core.bounds import catoni, clopper_pearson, safe
 from ckcv_ray.core.resampling import hold_out
-from ckcv_ray.data.task import Task
 from ckcv_ray.errors import InputError
 from ckcv_ray.study import Problem, Study
+from ckcv_ray.tables.task import Task
 
 # occam
 

@@ -18,7 +18,6 @@ from ckcv_ray.claims.certificate import Certificate
 from ckcv_ray.claims.wording import share_statement
 from ckcv_ray.core.bounds import bound_table, reported_bound, safe_table
 from ckcv_ray.core.resampling import Outer
-from ckcv_ray.data import task as data
 from ckcv_ray.engine.forecast import plan_problem
 from ckcv_ray.errors import InputError
 from ckcv_ray.reports import report
@@ -26,6 +25,7 @@ from ckcv_ray.runs.load import load_run
 from ckcv_ray.runs.verify import verify
 from ckcv_ray.storage.folder import RunFolder
 from ckcv_ray.study import Problem
+from ckcv_ray.tables import task as data
 
 STUDY = Study.of(learner="naive_bayes", k=(3,), n_splits=4, certify="nested", outer_splits=6)
 N, FEW = 45, 4

@@ -14,8 +14,10 @@ from ckcv_ray import Study
 from ckcv_ray.claims.percent import at_most
 from ckcv_ray.claims.proofs import weight
 from ckcv_ray.core.bounds import catoni, clopper_pearson, safe, stevens
-from ckcv_ray.data.kinds import Asked
-from ckcv_ray.data.repeats import (
+from ckcv_ray.reports import report
+from ckcv_ray.runs.verify import verify
+from ckcv_ray.tables.columns.types import Asked
+from ckcv_ray.tables.repeats import (
     Repeats,
     count_new,
     count_repeated,
@@ -23,9 +25,7 @@ from ckcv_ray.data.repeats import (
     find_repeats,
     known_rows,
 )
-from ckcv_ray.data.task import Task
-from ckcv_ray.reports import report
-from ckcv_ray.runs.verify import verify
+from ckcv_ray.tables.task import Task
 
 # Repeats
 

@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from ckcv_ray.cli.restart import persist, without
-from ckcv_ray.data.task import read_task
 from ckcv_ray.runs.run import Job, run_job
 from ckcv_ray.runs.verify import verify
 from ckcv_ray.study import Execution, Study
+from ckcv_ray.tables.task import read_task
 
 GRID = ("--C", "0.1,1,10", "--gamma", "0.1,1", "--k", "3,4,5", "--n-splits", "300", "--exhaustive")
 DEADLINE = 60.0

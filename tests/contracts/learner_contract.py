@@ -32,7 +32,6 @@ from pyarrow import parquet
 from ckcv_ray.core.measures import ZERO_ONE, Classes, Kind, ZeroOne
 from ckcv_ray.core.options import options, values
 from ckcv_ray.core.resampling import Complete, refitted
-from ckcv_ray.data.task import Task
 from ckcv_ray.engine.backend import SERIAL, SerialBackend
 from ckcv_ray.engine.evaluate import evaluate
 from ckcv_ray.errors import InputError
@@ -43,6 +42,7 @@ from ckcv_ray.runs.result import Result
 from ckcv_ray.runs.run import Job, checked, run_job, run_work
 from ckcv_ray.storage.candidates import FIGURES, OF_SIZE
 from ckcv_ray.study import SLOTS, Execution, Problem, Study
+from ckcv_ray.tables.task import Task
 
 FILES = (
     "candidates.parquet",

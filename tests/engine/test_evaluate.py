@@ -9,12 +9,12 @@ import pytest
 from conftest import blobs
 
 from ckcv_ray.core.schedule import Stage, Unit
-from ckcv_ray.data.task import Task
 from ckcv_ray.engine import evaluate as worker
 from ckcv_ray.learners.ensemble import Records
 from ckcv_ray.learners.svm import SOLVERS
 from ckcv_ray.learners.svm import learner as svm
 from ckcv_ray.study import Problem, Study
+from ckcv_ray.tables.task import Task
 
 SCRIPT = """
 import sys; sys.path[:0] = {tests!r}

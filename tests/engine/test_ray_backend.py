@@ -13,7 +13,6 @@ import pytest
 import ray
 
 from ckcv_ray.core.schedule import Stage, Unit
-from ckcv_ray.data.task import Task
 from ckcv_ray.engine import ray_backend as cluster
 from ckcv_ray.engine.aggregator import Aggregator
 from ckcv_ray.engine.batches import Batch
@@ -23,6 +22,7 @@ from ckcv_ray.learners.svm.machine_code import _folders
 from ckcv_ray.runs.run import Job, run_job
 from ckcv_ray.storage.folder import RunFolder
 from ckcv_ray.study import Execution, Problem, Study
+from ckcv_ray.tables.task import Task
 
 
 def test_a_batch_ray_gives_up_on_becomes_failures(ray_session: None, study: Study, task: Task) -> None:

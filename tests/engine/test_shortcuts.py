@@ -4,9 +4,9 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ckcv_ray.data.task import Task
 from ckcv_ray.runs.run import Job, run_job
 from ckcv_ray.study import Execution, Study
+from ckcv_ray.tables.task import Task
 
 GRID = (0.01, 0.3, 1.0, 30.0, 1000.0)
 

@@ -18,9 +18,6 @@ from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder, StandardScaler,
 from untidy import untidy
 
 from ckcv_ray import Execution, Job, Study, load_run
-from ckcv_ray.data.chosen import Roles
-from ckcv_ray.data.kinds import ColumnKind
-from ckcv_ray.data.task import Task
 from ckcv_ray.errors import InputError, StoreError
 from ckcv_ray.learners import encoded
 from ckcv_ray.learners.encoder import PARTS, Encoder, expanded, expanded_columns
@@ -28,6 +25,9 @@ from ckcv_ray.learners.encoding import Categories, Encoding, Gaps
 from ckcv_ray.runs.run import run_job
 from ckcv_ray.runs.verify import verify
 from ckcv_ray.study import Problem
+from ckcv_ray.tables.columns.types import ColumnKind
+from ckcv_ray.tables.roles import Roles
+from ckcv_ray.tables.task import Task
 
 SERIAL = Execution("serial")
 ENCODINGS = [

@@ -14,9 +14,6 @@ from scipy.stats import chi2
 
 from ckcv_ray.core.measures import UNDECIDED, ZERO_ONE
 from ckcv_ray.core.resampling import member_draws
-from ckcv_ray.data.columns import Schema
-from ckcv_ray.data.grouping import Grouping
-from ckcv_ray.data.task import Task
 from ckcv_ray.learners import DEFAULT
 from ckcv_ray.learners.base import Predicted
 from ckcv_ray.learners.ensemble import (
@@ -32,6 +29,9 @@ from ckcv_ray.learners.ensemble import (
 )
 from ckcv_ray.learners.svm.model import SVMModel
 from ckcv_ray.learners.svm.scaling import Scaling, identity
+from ckcv_ray.tables.columns.schema import Schema
+from ckcv_ray.tables.grouping import Grouping
+from ckcv_ray.tables.task import Task
 
 N, D = 40, 3
 SVM = DEFAULT()

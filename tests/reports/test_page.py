@@ -20,8 +20,6 @@ from matplotlib.image import imread
 from ckcv_ray import load_run
 from ckcv_ray.claims.percent import at_most, nearest
 from ckcv_ray.cli import main as cli
-from ckcv_ray.data.chosen import Roles
-from ckcv_ray.data.task import Task, TestRows
 from ckcv_ray.engine.backend import SERIAL as IN_PROCESS
 from ckcv_ray.engine.backend import SerialBackend
 from ckcv_ray.engine.evaluate import evaluate, failed
@@ -36,6 +34,8 @@ from ckcv_ray.storage.candidates import OF_SIZE
 from ckcv_ray.storage.folder import RunFolder
 from ckcv_ray.storage.pages import write_report
 from ckcv_ray.study import Execution, Problem, Study
+from ckcv_ray.tables.roles import Roles
+from ckcv_ray.tables.task import Task, TestRows
 
 SERIAL = Execution("serial")
 SMALL = Study.of(C=(0.1, 1.0, 10.0), gamma=(0.1, 1.0), k=(3, 4, 5, 20, 21), n_splits=5, report_k=(5,))

@@ -23,7 +23,6 @@ from ckcv_ray.core.comparison import corrected_t_test
 from ckcv_ray.core.divisions import KFold, LeaveOneOut
 from ckcv_ray.core.named_divisions import NestedSplits, Splits
 from ckcv_ray.core.schedule import Stage
-from ckcv_ray.data.task import Task
 from ckcv_ray.engine import evaluate as worker
 from ckcv_ray.engine.backend import SERIAL as SERIAL_SESSION
 from ckcv_ray.engine.backend import SerialBackend
@@ -34,6 +33,7 @@ from ckcv_ray.runs.load import load_run
 from ckcv_ray.storage.folder import RunFolder
 from ckcv_ray.study.assessment import INNER, OUTER, Assessment
 from ckcv_ray.study.procedure import Procedure
+from ckcv_ray.tables.task import Task
 
 SERIAL = Execution("serial")
 DIVISIONS = [

@@ -11,11 +11,11 @@ from sklearn.model_selection import GroupKFold, KFold, LeaveOneGroupOut, TimeSer
 from sklearn.naive_bayes import GaussianNB
 
 from ckcv_ray import Execution, evaluate, verify
-from ckcv_ray.data.chosen import Roles
-from ckcv_ray.data.task import Task
 from ckcv_ray.errors import InputError
 from ckcv_ray.runs.assess import assess
 from ckcv_ray.study.procedure import Procedure
+from ckcv_ray.tables.roles import Roles
+from ckcv_ray.tables.task import Task
 
 SERIAL = Execution("serial")
 X, Y = (part[:200] for part in load_breast_cancer(return_X_y=True))

@@ -29,7 +29,6 @@ from sklearn.tree import DecisionTreeClassifier
 from ckcv_ray import Job, Study, Task, evaluate, load_run
 from ckcv_ray.claims.percent import at_most
 from ckcv_ray.core.own_scores import OwnScore
-from ckcv_ray.data.chosen import Roles
 from ckcv_ray.errors import InputError
 from ckcv_ray.learners import Choice
 from ckcv_ray.learners.ensemble import Ensemble, Failure, Records
@@ -42,6 +41,7 @@ from ckcv_ray.runs.run import run_job
 from ckcv_ray.runs.verify import Verification, verify
 from ckcv_ray.storage.folder import RunFolder
 from ckcv_ray.study.procedure import Procedure
+from ckcv_ray.tables.roles import Roles
 
 ANOTHER = "another processor"
 N = 90

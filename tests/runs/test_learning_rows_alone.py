@@ -5,12 +5,12 @@ import pyarrow as pa
 import pytest
 
 from ckcv_ray import Execution, Job, Procedure, Study, assess, load_run, run_many, verify
-from ckcv_ray.data.chosen import Roles
-from ckcv_ray.data.task import Task, make_test_rows
 from ckcv_ray.errors import InputError, StoreError
 from ckcv_ray.storage import folder as of_folders
 from ckcv_ray.study import Problem
 from ckcv_ray.study import problem as of_problems
+from ckcv_ray.tables.roles import Roles
+from ckcv_ray.tables.task import Task, make_test_rows
 
 SERIAL = Execution("serial")
 DAY = np.datetime64("2026-01-01", "ms")

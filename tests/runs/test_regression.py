@@ -21,8 +21,6 @@ from ckcv_ray.core.losses import ONE
 from ckcv_ray.core.measures import Kind
 from ckcv_ray.core.schedule import Stage
 from ckcv_ray.core.scores import Answers, score_of
-from ckcv_ray.data.chosen import Roles
-from ckcv_ray.data.task import Task
 from ckcv_ray.errors import InputError
 from ckcv_ray.learners import LEARNERS
 from ckcv_ray.learners.encoding import Categories, Encoding
@@ -32,6 +30,8 @@ from ckcv_ray.runs.assess import assess
 from ckcv_ray.runs.run import run
 from ckcv_ray.runs.scores_summary import rounded
 from ckcv_ray.study.assessment import OUTER, Assessment
+from ckcv_ray.tables.roles import Roles
+from ckcv_ray.tables.task import Task
 
 SERIAL = Execution("serial")
 X, Y = load_diabetes(return_X_y=True)

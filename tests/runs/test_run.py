@@ -11,7 +11,6 @@ from conftest import blobs
 
 from ckcv_ray import Execution, Job, Progress, RunError, Study, TestRows, run
 from ckcv_ray import run_many as many
-from ckcv_ray.data import task as tasks
 from ckcv_ray.engine import batches, evaluate, forecast
 from ckcv_ray.engine.backend import SERIAL as ONE
 from ckcv_ray.engine.backend import SerialBackend
@@ -19,6 +18,7 @@ from ckcv_ray.learners.svm import learner
 from ckcv_ray.runs import run as driver
 from ckcv_ray.runs.run import checked, run_job, run_work
 from ckcv_ray.study import Problem
+from ckcv_ray.tables import task as tasks
 
 SERIAL = Execution("serial")
 

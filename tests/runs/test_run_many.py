@@ -8,11 +8,11 @@ import pytest
 from alike import SMALL, STUDIES, same
 from conftest import blobs
 
-from ckcv_ray.data.task import TestRows
 from ckcv_ray.errors import InputError, StoreError
 from ckcv_ray.runs.run import Job, run_job, run_many
 from ckcv_ray.runs.verify import verify
 from ckcv_ray.study import Execution, Study
+from ckcv_ray.tables.task import TestRows
 
 SERIAL = Execution("serial")
 

@@ -8,7 +8,6 @@ from conftest import blobs
 from doubles import Failing, Lying, k_of, run_with
 
 from ckcv_ray.core.schedule import Stage, Unit
-from ckcv_ray.data.task import Task
 from ckcv_ray.engine import batches
 from ckcv_ray.engine.backend import SerialBackend
 from ckcv_ray.engine.evaluate import failed
@@ -17,6 +16,7 @@ from ckcv_ray.learners.ensemble import Outcome
 from ckcv_ray.runs.result import Result
 from ckcv_ray.runs.run import Job, run_job
 from ckcv_ray.study import Execution, Problem, Study
+from ckcv_ray.tables.task import Task
 
 SERIAL = Execution("serial")
 

@@ -10,7 +10,6 @@ from conftest import blobs
 from forged import SERIAL, SMALL, altered, fitted, of, position, reseal, rows, run, stored, with_errors_of
 
 from ckcv_ray import Job, TestRows
-from ckcv_ray.data.files import from_matrix
 from ckcv_ray.errors import InputError
 from ckcv_ray.learners.base import STATUSES, Status
 from ckcv_ray.learners.ensemble import Ensemble, Member, Records
@@ -21,6 +20,7 @@ from ckcv_ray.runs.run import run_job
 from ckcv_ray.runs.verify import verify
 from ckcv_ray.storage.folder import RunFolder
 from ckcv_ray.study import Problem
+from ckcv_ray.tables.readers.files import from_matrix
 
 
 def test_a_forgers_hand_that_changes_nothing_is_not_seen(tmp_path: Path) -> None:

@@ -19,8 +19,6 @@ from pyarrow import parquet
 
 from ckcv_ray import Execution, Job, Study, load_run
 from ckcv_ray.cli import main as cli
-from ckcv_ray.data.limits import MOST_CELLS
-from ckcv_ray.data.task import Task
 from ckcv_ray.errors import InputError, StoreError, printable
 from ckcv_ray.learners.ensemble import Failure, schema
 from ckcv_ray.reports.page import page
@@ -31,6 +29,8 @@ from ckcv_ray.storage import log
 from ckcv_ray.storage.folder import RunFolder
 from ckcv_ray.storage.log import Log, record_type
 from ckcv_ray.study import Problem
+from ckcv_ray.tables.readers.limits import MOST_CELLS
+from ckcv_ray.tables.task import Task
 
 STUDY = Study.of(C=(0.1, 1.0), gamma=(0.1, 1.0), k=(3, 4), n_splits=3)
 TASK = blobs(24)

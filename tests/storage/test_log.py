@@ -13,7 +13,6 @@ from forgery import LOG, PROBLEM, STUDY, check_refused, finished, first, rewrite
 from pyarrow import parquet
 
 from ckcv_ray.core.schedule import Stage, Unit
-from ckcv_ray.data.limits import MOST_CELLS
 from ckcv_ray.engine.evaluate import evaluate, share
 from ckcv_ray.errors import RunError, StoreError
 from ckcv_ray.learners.ensemble import Failure, Records
@@ -23,6 +22,7 @@ from ckcv_ray.storage.files import Files
 from ckcv_ray.storage.folder import RunFolder
 from ckcv_ray.storage.log import MOST_PART_ROWS, MOST_SMALL_PARTS, Log, record_type, schema
 from ckcv_ray.study import Problem
+from ckcv_ray.tables.readers.limits import MOST_CELLS
 
 FAILURE = Failure(False, 1, 2, 0, 0, 2, "Traceback: fire\nand smoke")
 

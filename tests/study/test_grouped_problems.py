@@ -7,10 +7,10 @@ from conftest import blobs
 
 from ckcv_ray.core.resampling import complete_kfold, hold_out, rotation
 from ckcv_ray.core.schedule import Stage
-from ckcv_ray.data.task import Task
 from ckcv_ray.engine.evaluate import memory
 from ckcv_ray.errors import InputError
 from ckcv_ray.study import Problem, Study
+from ckcv_ray.tables.task import Task
 
 RNG = np.random.default_rng(np.random.SeedSequence(0))
 SIZES = RNG.integers(1, 7, size=20)

@@ -14,10 +14,10 @@ from ckcv_ray.core.criteria import MeanBound
 from ckcv_ray.core.measures import Kind
 from ckcv_ray.core.schedule import Stage
 from ckcv_ray.core.selection import Leader
-from ckcv_ray.data.task import Task
 from ckcv_ray.errors import InputError
 from ckcv_ray.learners.svm.learner import GaussianSVM
 from ckcv_ray.study import SLOTS, Candidate, Problem, Study, run_id
+from ckcv_ray.tables.task import Task
 
 repeatable = settings(derandomize=True, deadline=None, max_examples=40)
 COMBINATIONS = [

@@ -19,12 +19,12 @@ from openpyxl import Workbook
 from pyarrow import parquet
 from sklearn import datasets
 
-from ckcv_ray.data.chosen import Roles
-from ckcv_ray.data.files import AS_IT_IS, Reading
-from ckcv_ray.data.kinds import NOTHING_ASKED, Asked
-from ckcv_ray.data.survey import survey
-from ckcv_ray.data.task import Task, read
 from ckcv_ray.errors import InputError
+from ckcv_ray.tables.columns.types import NOTHING_ASKED, Asked
+from ckcv_ray.tables.readers.files import AS_IT_IS, Reading
+from ckcv_ray.tables.roles import Roles
+from ckcv_ray.tables.survey import survey
+from ckcv_ray.tables.task import Task, read
 
 N = 24
 RNG = np.random.default_rng(np.random.SeedSequence(18))

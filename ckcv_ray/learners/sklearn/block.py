@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from ckcv_ray.data.schema import Classes, Index, Rows
-from ckcv_ray.data.task import Task
 from ckcv_ray.learners.base import Setting
 from ckcv_ray.learners.seeds import drawn, seeds_of
 from ckcv_ray.learners.sklearn import model as models
 from ckcv_ray.learners.sklearn.packing import last_step
 from ckcv_ray.learners.sklearn.paths import Path, Plain
+from ckcv_ray.tables.target import Classes, Index, Rows
+from ckcv_ray.tables.task import Task
 
 if TYPE_CHECKING:
     from ckcv_ray.learners.sklearn.learner import EstimatorLearner

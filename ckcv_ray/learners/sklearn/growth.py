@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ckcv_ray.data.schema import Classes, Rows
+from ckcv_ray.tables.target import Classes, Rows
 
 USUAL = {  # options of a forest whose other values are left to scikit-learn
     "ccp_alpha": 0.0,

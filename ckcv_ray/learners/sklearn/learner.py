@@ -16,8 +16,6 @@ from numpy.typing import NDArray
 
 from ckcv_ray.core.measures import Kind
 from ckcv_ray.core.options import Option, check_options, option
-from ckcv_ray.data.schema import Classes, Index, Label, some
-from ckcv_ray.data.task import Task
 from ckcv_ray.errors import InputError
 from ckcv_ray.learners.base import Checked, Setting
 from ckcv_ray.learners.class_weight import BALANCED, CLASS_WEIGHT, EQUALLY, NAME, of_task, weights_by_class
@@ -39,6 +37,8 @@ from ckcv_ray.learners.sklearn.spec import (
     trust,
 )
 from ckcv_ray.learners.sklearn.storable import check_storable
+from ckcv_ray.tables.target import Classes, Index, Label, some
+from ckcv_ray.tables.task import Task
 from ckcv_ray.validation import integer
 
 COPIES = 4  # copies of a split's rows that a fit may hold at once

@@ -15,9 +15,9 @@ from typing import Any
 
 import numpy as np
 
-from ckcv_ray.data.limits import MOST_COLUMNS
 from ckcv_ray.learners.sklearn.allowed import is_listed, list_parts, table
 from ckcv_ray.learners.sklearn.spec import is_trusted, name_type
+from ckcv_ray.tables.readers.limits import MOST_COLUMNS
 from ckcv_ray.validation import quoted
 
 SCHEMA = "schema.json"

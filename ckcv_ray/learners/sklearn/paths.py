@@ -15,12 +15,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ckcv_ray.core.measures import Measure
-from ckcv_ray.data.schema import Classes, Rows
 from ckcv_ray.learners.base import Setting
 from ckcv_ray.learners.sklearn import model as models
 from ckcv_ray.learners.sklearn.growth import growth
 from ckcv_ray.learners.sklearn.model import FittedEstimator
 from ckcv_ray.learners.sklearn.packing import last_step
+from ckcv_ray.tables.target import Classes, Rows
 
 if TYPE_CHECKING:
     from ckcv_ray.learners.sklearn.block import Block, Fit

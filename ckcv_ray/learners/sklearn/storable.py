@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ckcv_ray.data.schema import Index
-from ckcv_ray.data.task import Task
 from ckcv_ray.errors import InputError
 from ckcv_ray.learners.base import Setting
 from ckcv_ray.learners.foreign import ask_child, contain
 from ckcv_ray.learners.sklearn.allowed import list_classes
 from ckcv_ray.learners.sklearn.packing import unpack
+from ckcv_ray.tables.target import Index
+from ckcv_ray.tables.task import Task
 
 if TYPE_CHECKING:
     from ckcv_ray.learners.sklearn.learner import EstimatorLearner

@@ -14,7 +14,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ckcv_ray.data.schema import Index
 from ckcv_ray.learners.svm import ON_POINTS, SOLVERS, Fits
 from ckcv_ray.learners.svm.blocks import DENSE_BYTES, dense_bytes
 from ckcv_ray.learners.svm.kernels import (
@@ -30,6 +29,7 @@ from ckcv_ray.learners.svm.kernels import (
 from ckcv_ray.learners.svm.memory import round_up, scratch
 from ckcv_ray.learners.svm.problem import Vector, Weights
 from ckcv_ray.learners.svm.scaling import Scaling
+from ckcv_ray.tables.target import Index
 
 
 class Options(NamedTuple):

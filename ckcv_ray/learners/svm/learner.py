@@ -15,8 +15,6 @@ from numpy.typing import NDArray
 
 from ckcv_ray.core.measures import ZERO_ONE, GroupShares, Kind, Measure
 from ckcv_ray.core.options import Option, check_options, option, thinned
-from ckcv_ray.data.schema import Index, Label, Rows
-from ckcv_ray.data.task import Task
 from ckcv_ray.errors import InputError
 from ckcv_ray.learners.base import Checked, Setting
 from ckcv_ray.learners.class_weight import CLASS_WEIGHT, EQUALLY, of_task, weights_by_class
@@ -32,6 +30,8 @@ from ckcv_ray.learners.svm.optimality import Limits, check_model, check_pairs
 from ckcv_ray.learners.svm.pairwise import PairwiseSVM
 from ckcv_ray.learners.svm.problem import Weights
 from ckcv_ray.learners.svm.scaling import Scaling, fit_scaling
+from ckcv_ray.tables.target import Index, Label, Rows
+from ckcv_ray.tables.task import Task
 from ckcv_ray.validation import MOST, check_choice, grid, integer, number
 
 SHARED_BYTES = 1 << 29

@@ -14,12 +14,12 @@ from numpy.typing import NDArray
 
 from ckcv_ray.core.measures import UNDECIDED as NEITHER
 from ckcv_ray.core.threads import one_thread
-from ckcv_ray.data.schema import Rows
-from ckcv_ray.data.task import Task
 from ckcv_ray.learners.base import Predicted
 from ckcv_ray.learners.svm.decision import UNDECIDED
 from ckcv_ray.learners.svm.kernels import gaussian, squared_distances
 from ckcv_ray.learners.svm.scaling import Scaling
+from ckcv_ray.tables.target import Rows
+from ckcv_ray.tables.task import Task
 
 BLOCK = 1 << 22
 SCHEMA = pa.schema(

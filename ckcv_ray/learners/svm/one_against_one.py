@@ -16,12 +16,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ckcv_ray.core.measures import Measure
-from ckcv_ray.data.schema import Classes, Index, Rows
 from ckcv_ray.learners.svm.class_blocks import Dense, Options, Points, prepare_classes
 from ckcv_ray.learners.svm.pairwise import PairwiseSVM
 from ckcv_ray.learners.svm.problem import Fits, Vector, Weights, constant, empty_fits
 from ckcv_ray.learners.svm.scaling import Scaling
 from ckcv_ray.learners.svm.votes import Ballot, add_votes, pairs_of
+from ckcv_ray.tables.target import Classes, Index, Rows
 
 MOST_VOTES = 1 << 22  # numbers of votes that are held at once
 NOTHING = np.empty((0, 0))

@@ -11,13 +11,13 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ckcv_ray.data.schema import Index, Rows
-from ckcv_ray.data.task import Task
 from ckcv_ray.learners.base import Checked, Status
 from ckcv_ray.learners.svm.model import SVMModel
 from ckcv_ray.learners.svm.pairwise import PairwiseSVM
 from ckcv_ray.learners.svm.problem import Weights, describe
 from ckcv_ray.learners.svm.scaling import Scaling
+from ckcv_ray.tables.target import Index, Rows
+from ckcv_ray.tables.task import Task
 
 SUM_TOLERANCE = 1e-9
 KKT_ROUNDING = {"newton": 1e-12, "libsvm": 1e-6}  # of a decision value, per 1 + sum |b|; LIBSVM: float32

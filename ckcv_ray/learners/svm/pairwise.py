@@ -13,13 +13,13 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from ckcv_ray.core.threads import one_thread
-from ckcv_ray.data.schema import Rows
-from ckcv_ray.data.task import Task
 from ckcv_ray.learners.base import Predicted
 from ckcv_ray.learners.svm.kernels import gaussian, squared_distances
 from ckcv_ray.learners.svm.model import BLOCK, SVMModel, check_numbers
 from ckcv_ray.learners.svm.scaling import Scaling
 from ckcv_ray.learners.svm.votes import Ballot, pairs_of
+from ckcv_ray.tables.target import Rows
+from ckcv_ray.tables.task import Task
 
 SCHEMA = pa.schema(
     [

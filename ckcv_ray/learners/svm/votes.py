@@ -16,12 +16,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ckcv_ray.core.measures import UNDECIDED as NEITHER
-from ckcv_ray.data.schema import Classes
 from ckcv_ray.learners.svm.decision import UNDECIDED
 from ckcv_ray.learners.svm.kernels import Matrix
 from ckcv_ray.learners.svm.machine_code import compiled, load, writable
 from ckcv_ray.learners.svm.problem import Fits, Vector
 from ckcv_ray.learners.svm.simd import wide
+from ckcv_ray.tables.target import Classes
 
 FAST = {"contract", "reassoc", "arcp", "nsz"}
 Counts = NDArray[np.int32]

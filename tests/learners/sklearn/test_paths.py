@@ -10,12 +10,12 @@ from sklearn.datasets import load_breast_cancer, load_iris, make_classification
 
 from ckcv_ray.core.measures import ZERO_ONE
 from ckcv_ray.core.threads import one_thread
-from ckcv_ray.data.task import Task
 from ckcv_ray.learners.sklearn.block import drawn, seeds_of
 from ckcv_ray.learners.sklearn.learner import AnyEstimator, EstimatorLearner
 from ckcv_ray.learners.sklearn.named import NAMED, Boosting, ExtraTrees, Forest, NaiveBayes, Neighbors, Tree
 from ckcv_ray.learners.sklearn.paths import Plain
 from ckcv_ray.learners.sklearn.spec import full_names
+from ckcv_ray.tables.task import Task
 
 
 def few_values(n: int) -> tuple[Any, Any]:

@@ -16,7 +16,6 @@ from sklearn.utils.class_weight import compute_class_weight
 
 from ckcv_ray import Job, Study, Task
 from ckcv_ray.core.resampling import complete_kfold
-from ckcv_ray.data.task import read_task
 from ckcv_ray.errors import InputError
 from ckcv_ray.learners.base import Status
 from ckcv_ray.learners.class_weight import of_task
@@ -29,6 +28,7 @@ from ckcv_ray.learners.svm.problem import EQUAL, Weights, describe
 from ckcv_ray.runs.run import run_job
 from ckcv_ray.runs.verify import verify
 from ckcv_ray.study import Execution, Problem, read_toml
+from ckcv_ray.tables.task import read_task
 
 PLENTY = 10_000_000
 GRID = (0.01, 0.1, 1.0, 10.0, 100.0)

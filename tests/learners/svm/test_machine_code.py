@@ -22,7 +22,7 @@ FIT = """
 import sys
 import numpy as np
 from ckcv_ray.learners.svm import blocks
-from ckcv_ray.data.task import Task
+from ckcv_ray.tables.task import Task
 from ckcv_ray.runs.run import Job, run_job
 from ckcv_ray.study import Execution, Study
 

@@ -11,13 +11,13 @@ from pyarrow import parquet
 
 from ckcv_ray.core.measures import UNDECIDED as NEITHER
 from ckcv_ray.core.measures import ZERO_ONE
-from ckcv_ray.data.columns import Schema
-from ckcv_ray.data.grouping import Grouping
-from ckcv_ray.data.task import Task
 from ckcv_ray.learners.ensemble import judge
 from ckcv_ray.learners.svm import model as models
 from ckcv_ray.learners.svm.model import SVMModel, from_table, same, to_table
 from ckcv_ray.learners.svm.scaling import Scaling, identity
+from ckcv_ray.tables.columns.schema import Schema
+from ckcv_ray.tables.grouping import Grouping
+from ckcv_ray.tables.task import Task
 
 N, D = 40, 3
 AWKWARD = [0.0, -0.0, 5e-324, 1e-300, 0.1, 1 / 3, -2 / 3, 1.7976931348623157e308]

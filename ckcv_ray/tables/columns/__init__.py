@@ -1,0 +1,1 @@
+"""How columns of cells are understood, and the numbers that they become."""

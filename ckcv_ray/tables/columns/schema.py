@@ -1,0 +1,371 @@
+"""What the columns of a table hold: numbers, categories or dates, with gaps; and the numbers they become.
+
+A table is understood once, from the learning rows. Its rows, and those to be predicted later, then become
+numbers [rows, d]: a number as it is, a date in milliseconds since 1970, a category as the number of its
+level. A gap is nan. Nothing here depends on labels, and nothing is estimated from rows: that is done inside
+each split (``learners.encoding``).
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from math import isfinite
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from ckcv_ray.errors import InputError, counted
+from ckcv_ray.tables.columns.formats import (
+    LOOKS_LIKE_DATE,
+    WRITTEN_DATES,
+    ColumnError,
+    bare,
+    form_of_dates,
+    form_of_numbers,
+    known_texts,
+    leave_out,
+    written_date,
+)
+from ckcv_ray.tables.columns.parse import Cells, Values, read_cells, take_in_parts
+from ckcv_ray.tables.columns.types import Asked, Column, ColumnKind
+from ckcv_ray.tables.readers.files import HELD, SPARSE
+from ckcv_ray.tables.readers.text import decimal_mark
+from ckcv_ray.tables.target import LARGEST, is_text, some, unique_names
+from ckcv_ray.validation import read_as
+
+MOSTLY = 0.5  # share of a column's values from which they are its kind, and others a mistake
+
+
+@dataclass(frozen=True)
+class Schema:
+    """How the columns of a table are understood, in their order.
+
+    Attributes:
+        columns: one for each feature.
+        plain: whether all of them are numbers, and have no gaps in the rows they were learned from: every
+            learner takes these as they are, and a row with a gap cannot be judged.
+    """
+
+    columns: tuple[Column, ...]
+    plain: bool = False
+
+    @classmethod
+    def of_numbers(cls, names: Iterable[str]) -> "Schema":
+        """Return the schema of columns of plain numbers."""
+        return cls(tuple(map(Column, names)), plain=True)
+
+    @classmethod
+    def from_json(cls, content: Any) -> "Schema":
+        """Return the schema that JSON values describe, as if there were gaps.
+
+        Raises:
+            ValueError: they describe none.
+        """
+        return cls(tuple(read_as(list[Column], content)))
+
+    @classmethod
+    def learn(cls, columns: pa.Table, names: Sequence[str], types: Asked) -> tuple["Schema", Values]:
+        """Return how the named columns of a table are understood, and their rows as numbers [n, d].
+
+        Raises:
+            InputError: what is wrong with every column that cannot be learned from, and how to mend each.
+        """
+        learned: list[Column] = []
+        X = np.empty((columns.num_rows, len(names)))
+        problems: list[str] = []
+        position = {name: i for i, name in enumerate(columns.column_names)}
+        for i, name in enumerate(names):
+            cells = Cells(columns.column(position[name]), decimal_mark(columns))
+            try:
+                if held := (columns.schema.field(position[name]).metadata or {}).get(HELD):
+                    raise ColumnError(_not_learned_from(held.decode(), name))
+                column, X[:, i] = _learn_column(cells, name, types.kind(name))
+                learned.append(column)
+            except ColumnError as problem:
+                problems.append(f"column {name!r} {problem}")
+        if problems:
+            raise InputError("; and ".join(problems))
+        return cls(tuple(learned)).settle(X), X
+
+    def apply(self, columns: pa.Table, gaps: bool | None = None) -> "NewRows":
+        """Return the rows of a table as numbers, its columns matched by name.
+
+        Args:
+            columns: a table with the columns of the schema, and perhaps others.
+            gaps: whether a row with a gap can be judged; by default unless the columns are ``plain``.
+
+        Raises:
+            InputError: a column is missing, or of another kind as a whole.
+        """
+        return _apply(self, columns, not self.plain if gaps is None else gaps)
+
+    def settle(self, X: Values) -> "Schema":
+        """Return the schema, ``plain`` if it is for rows X [rows, d]."""
+        numbers = all(column.kind is ColumnKind.NUMBER for column in self)
+        return replace(self, plain=numbers and not np.isnan(X).any())
+
+    def narrow(self, X: Values) -> "Schema":
+        """Return how columns are understood by some rows X [rows, d] alone: with the categories they hold.
+
+        Raises:
+            InputError: a column is empty in all of these rows.
+        """
+        narrowed: list[Column] = []
+        for column, x in zip(self, X.T, strict=True):
+            gap = np.isnan(x)
+            if gap.all():
+                out = leave_out(column.name)
+                raise InputError(f"column {column.name!r} is empty in every row that is learned from: {out}")
+            known = x[~gap].astype(np.intp)
+            rows = np.bincount(known, minlength=len(column.levels)) if column.levels else ()
+            levels = tuple(level for level, count in zip(column.levels, rows, strict=True) if count)
+            narrowed.append(column if levels == column.levels else replace(column, levels=levels))
+        return Schema(tuple(narrowed)).settle(X)
+
+    def translate(self, X: Values, narrowed: "Schema") -> Values:
+        """Return rows X [rows, d] as a narrower schema has them: other categories were never seen."""
+        X = X.copy()
+        for i, (column, narrower) in enumerate(zip(self, narrowed, strict=True)):
+            if column.levels != narrower.levels:
+                number = {level: i for i, level in enumerate(narrower.levels)}
+                unseen = len(narrower.levels)
+                levels = [*(number.get(level, unseen) for level in column.levels), unseen]
+                known = ~np.isnan(X[:, i])
+                X[known, i] = np.array(levels, np.float64)[X[known, i].astype(np.intp)]
+        return X
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of the columns."""
+        return tuple(column.name for column in self)
+
+    @property
+    def is_default(self) -> bool:
+        """Whether columns of plain numbers, without a word about how they are written, are understood so."""
+        return self == Schema.of_numbers(self.names)
+
+    def __iter__(self) -> Iterator[Column]:
+        return iter(self.columns)
+
+    def __len__(self) -> int:
+        return len(self.columns)
+
+    def __getitem__(self, position: int) -> Column:
+        return self.columns[position]
+
+
+class NewRows(NamedTuple):
+    """Rows to be predicted, as numbers.
+
+    Attributes:
+        X: (rows, d); a category that was never seen has a level of its own.
+        bad: which rows cannot be judged, (rows,).
+        reason: why the first of them cannot; "" if all can.
+        unseen: says in how many rows a category was never seen; "" if all were.
+    """
+
+    X: Values
+    bad: NDArray[np.bool_]
+    reason: str
+    unseen: str = ""
+
+    def check(self) -> None:
+        """Raise InputError if a row cannot be judged."""
+        if self.reason:
+            raise InputError(self.reason)
+
+
+def _apply(schema: Schema, columns: pa.Table, gaps: bool) -> NewRows:
+    names = unique_names(columns)
+    position = {name: i for i, name in enumerate(names)}
+    metadata = columns.schema.metadata or {}
+    _check_there(schema.names, names, sparse=SPARSE in metadata)
+    X = np.zeros((columns.num_rows, len(schema)))
+    bad, strange = np.zeros((2, columns.num_rows), np.bool_)
+    reason = example = ""
+    for i, column in enumerate(schema):
+        if column.name not in position:
+            continue
+        cells = Cells(columns.column(position[column.name]), decimal_mark(columns))
+        try:
+            X[:, i], wrong = read_cells(cells, column)
+        except ColumnError as problem:
+            raise InputError(f"column {column.name!r} {problem}: fix it") from None
+        wrong |= np.isinf(X[:, i]) | (np.abs(X[:, i]) > LARGEST) | (np.isnan(X[:, i]) & (not gaps))
+        if wrong.any() and not reason:
+            reason = _reason(cells.values, column, X[:, i], wrong)
+        bad |= wrong
+        if column.levels and (unseen := X[:, i] == len(column.levels)).any():
+            example = example or f"{_cell(cells.values, int(np.argmax(unseen)))} in column {column.name!r}"
+            strange |= unseen
+    return NewRows(X, bad, reason, _unseen(int(strange.sum()), example))
+
+
+def _check_there(features: Sequence[str], names: Sequence[str], sparse: bool) -> None:
+    """Raise InputError if a feature is missing; in a sparse table what is absent is zero."""
+    known = set(names)
+    missing = [one for one in features if one not in known and not (sparse and one.startswith("x"))]
+    if missing:
+        what = f"is no column {missing[0]!r}"
+        if len(missing) > 1:
+            what = f"are no columns {some([repr(name) for name in missing])}"
+        raise InputError(f"there {what}: the columns are {some(names)}")
+
+
+def _unseen(rows: int, example: str) -> str:
+    if not rows:
+        return ""
+    if rows == 1:
+        return f"1 row has a category that was never seen, {example}: it counts as a rare one"
+    return f"{rows:,} rows have categories that were never seen, such as {example}: they count as rare ones"
+
+
+def _cell(values: pa.ChunkedArray, row: int) -> str:
+    return repr(str(values[row].as_py())[:40])
+
+
+def _reason(values: pa.ChunkedArray, column: Column, numbers: Values, wrong: NDArray[np.bool_]) -> str:
+    """Say why the first wrong row of a column cannot be judged."""
+    row = int(np.argmax(wrong))
+    said = values[row].as_py()
+    if np.isinf(numbers[row]):
+        wrong_here = f"{numbers[row]} in row {row + 1}"
+    elif said is None or said != said or (isinstance(said, str) and not known_texts([bare(said)])):
+        empty = int(np.isnan(numbers).sum())
+        wrong_here = f"{counted(empty, 'empty cell')}, the first in row {row + 1}"
+    elif not isinstance(said, str) and isfinite(said) and abs(said) > LARGEST:
+        wrong_here = f"{said} in row {row + 1}, and magnitudes are at most {LARGEST:g}"
+    else:
+        kind = f"date such as {written_date(column.form)}" if column.kind is ColumnKind.DATE else column.kind
+        wrong_here = f"{str(said)[:40]!r} in row {row + 1}, not a {kind}"
+    return f"column {column.name!r} has {wrong_here}: fix it"
+
+
+def to_arrow(values: Values, column: Column) -> pa.Array | pa.ChunkedArray:
+    """Return numbers as a column that is understood as ``column`` again, if that kind is asked for."""
+    gap = np.isnan(values)
+    if column.kind is ColumnKind.CATEGORY:
+        unseen = f"{max(column.levels, key=len, default='')}?"  # longer than any level: a level of none
+        levels = pa.array([*column.levels, unseen], pa.string())
+        codes = pa.array(np.where(gap, 0, values).astype(np.int64), mask=gap)
+        return pa.chunked_array(take_in_parts(levels, codes), levels.type)
+    if column.kind is ColumnKind.DATE:
+        return pa.array(np.where(gap, 0, values).astype(np.int64), pa.timestamp("ms"), mask=gap)
+    return pa.array(values, mask=gap) if gap.any() else pa.array(np.ascontiguousarray(values))
+
+
+def _learn_column(cells: Cells, name: str, asked: ColumnKind | None) -> tuple[Column, Values]:
+    """Decide what a column holds, and return its learning rows as numbers."""
+    column = _understood(cells, name, asked)
+    numbers, bad = read_cells(cells, column)
+    if bad.any():  # Arrow takes for a number or a date what is none for us, such as nan(1) and 0000-01-01
+        column = _understood_text(cells, name, asked)
+        numbers = read_cells(cells, column).values
+    _check_numbers(numbers, name)
+    return column, numbers
+
+
+def _understood(cells: Cells, name: str, asked: ColumnKind | None) -> Column:
+    """Decide what a column holds."""
+    if cells.declared and not cells.are_dates and asked is None and len(cells.texts[0]) < len(cells.values):
+        return _understood_text(cells, name, ColumnKind.CATEGORY)
+    lenient = asked is ColumnKind.NUMBER
+    if cells.are_numbers:
+        if asked is ColumnKind.DATE:
+            return _understood_numbers_as_dates(cells, name)
+        if asked is not ColumnKind.CATEGORY:
+            return Column(name, form="comma" if cells.comma else "", lenient=lenient)
+        return Column(name, ColumnKind.CATEGORY, cells.levels)
+    if cells.are_dates:
+        if asked is ColumnKind.NUMBER:
+            raise ColumnError(f"holds dates, not numbers: leave it out of --numeric {name[:60]}")
+        if asked is ColumnKind.CATEGORY:
+            return Column(name, asked, cells.levels)
+        return Column(name, ColumnKind.DATE)
+    if is_text(cells.kind):
+        return _understood_text(cells, name, asked)
+    if pa.types.is_null(cells.kind):
+        raise ColumnError(f"is empty: {leave_out(name)}")
+    if pa.types.is_time(cells.kind) and asked is ColumnKind.CATEGORY:
+        return Column(name, asked, cells.levels)
+    raise ColumnError(_not_learned_from(str(cells.kind), name))
+
+
+def _understood_numbers_as_dates(cells: Cells, name: str) -> Column:
+    """Return a column of dates such as 20261123, which a text table holds as numbers."""
+    known = known_texts(cells.texts[0])
+    form, bad = form_of_dates(known, name) if known else ("", known)
+    if bad or not form:
+        raise ColumnError(
+            f"holds numbers, of which not all are dates such as 20261123: leave it out of --date {name[:60]}"
+        )
+    return Column(name, ColumnKind.DATE, form=form)
+
+
+def _not_learned_from(kind: str, name: str) -> str:
+    return f"holds {kind}, which cannot be learned from: {leave_out(name)}"
+
+
+def _understood_text(cells: Cells, name: str, asked: ColumnKind | None) -> Column:
+    """Decide what a column of text holds, from its distinct values and those of each row."""
+    out = leave_out(name)
+    distinct, codes = cells.texts
+    known = known_texts(distinct)
+    if not known:
+        raise ColumnError(f"is empty: {out}")
+    counts = np.bincount(codes, minlength=len(distinct))
+    rows_of = {text: int(counts[i]) for i, text in enumerate(distinct) if text is not None}
+    rows = sum(rows_of[text] for text in known)
+    if asked is ColumnKind.CATEGORY:
+        return Column(name, ColumnKind.CATEGORY, cells.levels)
+    if asked in (None, ColumnKind.NUMBER):
+        form, bad = form_of_numbers(known, name, cells.comma)
+        wrong = sum(rows_of[text] for text in bad)
+        if asked is ColumnKind.NUMBER and len(bad) < len(known):
+            return Column(name, ColumnKind.NUMBER, form=form, lenient=True)
+        if asked is ColumnKind.NUMBER:
+            raise ColumnError(f"holds no numbers{_such_as(bad, distinct, codes)}: {out}, or from --numeric")
+        if not bad:
+            return Column(name, ColumnKind.NUMBER, form=form)
+        if wrong <= (1 - MOSTLY) * rows and form:
+            raise ColumnError(
+                f"holds numbers and in {counted(wrong, 'row')} something else"
+                f"{_such_as(bad, distinct, codes)}: mend it, or say --numeric {name[:60]} (what is none is a "
+                f"gap), --categorical {name[:60]}, or {out}"
+            )
+    if asked is ColumnKind.DATE or LOOKS_LIKE_DATE.match(known[0]):
+        form, bad = form_of_dates(known, name)
+        wrong = sum(rows_of[text] for text in bad)
+        if not bad:
+            return Column(name, ColumnKind.DATE, form=form)
+        if asked is ColumnKind.DATE or wrong <= (1 - MOSTLY) * rows:
+            raise ColumnError(
+                f"holds dates and in {counted(wrong, 'row')} what is none"
+                f"{_such_as(bad, distinct, codes)}: dates are written as {WRITTEN_DATES}; mend it, or say "
+                f"--categorical {name[:60]}, or {out}"
+            )
+    if len(known) == rows and rows > 2:
+        raise ColumnError(
+            f"has another text in each of its {counted(rows, 'row')}{_such_as(known, distinct, codes)}, "
+            f"of which nothing can be learned: {out}, or say --id {name[:60]} if it names the rows"
+        )
+    return Column(name, ColumnKind.CATEGORY, cells.levels)
+
+
+def _check_numbers(numbers: Values, name: str) -> None:
+    """Raise ColumnError if a column is empty, or has numbers that are too large."""
+    out = leave_out(name)
+    if len(numbers) and np.isnan(numbers).all():
+        raise ColumnError(f"is empty: {out}")
+    limit = f"magnitudes are at most {LARGEST:g}, and no number may stand for a missing value; "
+    for wrong, what in ((np.isinf(numbers), ""), (np.abs(numbers) > LARGEST, limit)):
+        if wrong.any():
+            row = int(np.argmax(wrong))
+            raise ColumnError(f"has {numbers[row]} in row {row + 1}: {what}fix it, or {out}")
+
+
+def _such_as(bad: Sequence[str], distinct: Sequence[str | None], codes: NDArray[Any]) -> str:
+    """Give an example of a text and its row."""
+    row = int(np.argmax(codes == distinct.index(bad[0])))
+    return f", such as {bad[0][:40]!r} in row {row + 1}"

@@ -1,0 +1,1 @@
+"""Readers of files, and of what is given in Python, as Arrow columns."""

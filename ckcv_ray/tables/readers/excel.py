@@ -1,0 +1,95 @@
+"""Reader of Excel workbooks, by openpyxl (the extra ``excel``)."""
+
+import zipfile
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from ckcv_ray.errors import InputError
+from ckcv_ray.tables.readers.excel_sizes import MOST_CELLS, MOST_ROWS, check_workbook
+from ckcv_ray.tables.readers.limits import check_bytes, check_size
+
+FORMULA = "f"  # openpyxl's type of a cell
+
+
+def read_excel(path: Path, sheet: str | None = None) -> pa.Table:
+    """Read the columns of a sheet, whose first row names them.
+
+    Args:
+        path: a workbook.
+        sheet: name of the sheet; None if there is only one.
+
+    Raises:
+        InputError: openpyxl is not installed; there are several sheets, formulas, or too many cells.
+    """
+    try:
+        from openpyxl import load_workbook
+    except ImportError:
+        raise InputError(
+            f"{str(path)!r} needs openpyxl: pip install 'ckcv-ray[excel]', or save the sheet as CSV"
+        ) from None
+    check_bytes(repr(str(path)), path.stat().st_size)
+    with zipfile.ZipFile(path) as archive:
+        check_workbook(archive, repr(str(path)))
+    book = load_workbook(path, read_only=True, keep_links=False)
+    try:
+        return _columns(book[_sheet(book.sheetnames, sheet, path)], path)
+    finally:
+        book.close()
+
+
+def _sheet(names: list[str], asked: str | None, path: Path) -> str:
+    known = ", ".join(repr(name) for name in names[:12])
+    if asked is None and len(names) > 1:
+        raise InputError(f"{str(path)!r} has {len(names)} sheets: name one with --sheet; there are {known}")
+    if asked is not None and asked not in names:
+        raise InputError(f"{str(path)!r} has no sheet {asked!r}: there are {known}")
+    return names[0] if asked is None else asked
+
+
+def _columns(sheet: Any, path: Path) -> pa.Table:
+    rows: list[list[Any]] = []
+    cells = 0
+    sheet.reset_dimensions()  # nobody vouches for them: rows are as long as their cells are many
+    for number, row in enumerate(sheet.iter_rows()):
+        for cell in row:
+            if cell.data_type == FORMULA:
+                raise InputError(
+                    f"{str(path)!r} has a formula in cell {cell.coordinate}, and tables hold values: "
+                    "put values in place of formulas, such as by saving it as CSV"
+                )
+        values = [cell.value for cell in row]
+        while values and values[-1] is None:
+            values.pop()
+        cells += len(values)
+        if cells > MOST_CELLS or number > MOST_ROWS:
+            raise InputError(
+                f"{str(path)!r} has more than {MOST_CELLS:,} cells or {MOST_ROWS:,} rows: save the table as "
+                "CSV, or leave out columns or rows"
+            )
+        if values:
+            rows.append(values)
+    if not rows:
+        raise InputError(f"{str(path)!r} has an empty sheet: the first row names the columns")
+    width = max(map(len, rows))
+    check_size(repr(str(path)), len(rows), width)
+    names = ["" if name is None else str(name) for name in rows[0]] + [""] * (width - len(rows[0]))
+    filled = [bool(name) for name in names]
+    for row in rows[1:]:
+        for i, value in enumerate(row):
+            if value is not None:
+                filled[i] = True
+    kept = [i for i in range(width) if filled[i]]
+    arrays = (_array([row[i] if i < len(row) else None for row in rows[1:]]) for i in kept)
+    return pa.Table.from_arrays(list(arrays), names=[names[i] for i in kept])
+
+
+def _array(values: list[Any]) -> pa.Array:
+    """Return cells as a column; of several types, as text."""
+    mixed = len(kinds := set(map(type, values)) - {type(None)}) > 1 and bool in kinds  # True is no 1
+    if not mixed:
+        with suppress(pa.ArrowException, OverflowError):
+            return pa.array(values)
+    return pa.array([None if value is None else str(value) for value in values])

@@ -1,0 +1,406 @@
+"""Readers of tables as Arrow columns: CSV, Parquet, NPZ and svmlight, and the archives of the benchmarks.
+
+Files are not trusted. The sizes that a file declares are checked against limits before memory is allocated,
+so that a small file that expands to a large one, or claims to, is refused; nothing in it is unpickled.
+"""
+
+import json
+import struct
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from io import BytesIO
+from math import prod
+from pathlib import Path
+from typing import Any, BinaryIO, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+from pyarrow import parquet
+
+from ckcv_ray.errors import InputError, raising
+from ckcv_ray.tables.readers import feather_sizes, parquet_sizes
+from ckcv_ray.tables.readers.excel import read_excel
+from ckcv_ray.tables.readers.limits import (
+    LINE_BYTES,
+    MOST_BYTES,
+    MOST_CELLS,
+    check_bytes,
+    check_size,
+    check_text,
+    count_cell_bytes,
+)
+from ckcv_ray.tables.readers.text import COMPRESSED, inflated, read_text
+from ckcv_ray.validation import as_path
+
+SPARSE = b"sparse"
+TEXT, EXCEL = (".csv", ".tsv"), (".xlsx",)
+SUFFIXES = (*TEXT, ".parquet", ".feather", *EXCEL, ".npz", ".svmlight", ".libsvm", ".svm")
+HELD = b"held"  # metadata of a column that was not read: the type of its cells
+LONGEST_TYPE = 60
+MATLAB_HEADER, MATLAB_MATRIX, MATLAB_COMPRESSED = 128, 14, 15
+
+
+def suffix_of(path: Path) -> str:
+    """Return the suffix that says the format: of a compressed text table the one before that."""
+    suffix = path.suffix.lower()
+    inner = Path(path.stem).suffix.lower()
+    return inner if suffix in COMPRESSED and inner in TEXT else suffix
+
+
+class Reading(NamedTuple):
+    """What a file does not say about itself.
+
+    Attributes:
+        separator: of the columns of a text table; None to find it.
+        sheet: of a workbook; None if it has one.
+    """
+
+    separator: str | None = None
+    sheet: str | None = None
+
+    def fitting(self, source: str) -> "Reading":
+        """Return what applies to another file, which may be of another format."""
+        suffix = suffix_of(Path(source))
+        return Reading(self.separator if suffix in TEXT else None, self.sheet if suffix in EXCEL else None)
+
+
+AS_IT_IS = Reading()
+
+
+def read_file(path: str | Path, reading: Reading = AS_IT_IS) -> pa.Table:
+    """Read the columns of a file in the format given by its suffix; those of a text table are all text.
+
+    Args:
+        path: the file.
+        reading: what it does not say about itself.
+
+    Raises:
+        InputError: the file does not exist, is not in that format, or is too large.
+    """
+    path = as_path("path", path)
+    suffix = suffix_of(path)
+    if suffix not in SUFFIXES:
+        raise InputError(f"{str(path)!r} does not end in {', '.join(SUFFIXES)}")
+    for option, value, suffixes in zip(Reading._fields, reading, (TEXT, EXCEL), strict=True):
+        if value is not None and suffix not in suffixes:
+            raise InputError(f"{option} is for {' and '.join(suffixes)}, not {str(path)!r}: leave it out")
+    if not path.is_file():
+        raise InputError(f"there is no file {str(path)!r}")
+    with raising(InputError, f"cannot read {str(path)!r} as {suffix[1:]}"):
+        match suffix:
+            case ".csv" | ".tsv":
+                separator = reading.separator
+                separator = "\t" if separator is None and suffix == ".tsv" else separator
+                columns = read_text(path, separator)
+            case ".parquet":
+                columns = _parquet(path)
+            case ".feather":
+                columns = _feather(path)
+            case ".xlsx":
+                columns = read_excel(path, reading.sheet)
+            case ".npz":
+                columns = _npz(path)
+            case _:
+                columns = _svmlight(path)
+        return _utf8(with_strings(columns), text=suffix in TEXT)
+
+
+def with_strings(columns: pa.Table) -> pa.Table:
+    """Return the columns with their text as strings, and not as views of them, which polars writes."""
+    for i, field in enumerate(columns.schema):
+        kind = field.type
+        if pa.types.is_string_view(kind):
+            columns = columns.set_column(i, field.with_type(pa.string()), columns.column(i).cast(pa.string()))
+        elif pa.types.is_dictionary(kind) and pa.types.is_string_view(kind.value_type):
+            values = pa.chunked_array([_with_strings(chunk) for chunk in columns.column(i).chunks])
+            columns = columns.set_column(i, field.with_type(values.type), values)
+    return columns
+
+
+def index_names(columns: pa.Table) -> set[str]:
+    """Return the names of the columns that are the index of a pandas frame, which names rows."""
+    try:
+        said = json.loads((columns.schema.metadata or {}).get(b"pandas", b"{}")).get("index_columns", [])
+    except (ValueError, AttributeError):  # nobody vouches for the metadata of a file
+        said = []
+    named = {name for name in said if isinstance(name, str)} if isinstance(said, list) else set()
+    return named | {name for name in columns.column_names if name.startswith("__index_level_")}
+
+
+def _with_strings(values: pa.DictionaryArray) -> pa.DictionaryArray:
+    return pa.DictionaryArray.from_arrays(values.indices, values.dictionary.cast(pa.string()))
+
+
+def from_matrix(
+    X: NDArray[Any], y: NDArray[Any] | None, names: list[str] | None = None, target: str = "y"
+) -> pa.Table:
+    """Make columns x0, x1, ... (or ``names``) from X [n, d], and the target from y [n]."""
+    names = names or [f"x{i}" for i in range(X.shape[1])]
+    columns: dict[str, Any] = {name: np.ascontiguousarray(X[:, i]) for i, name in enumerate(names)}
+    if X.dtype == object:  # in which nan is a gap
+        columns = {name: pa.array(values, from_pandas=True) for name, values in columns.items()}
+    return pa.table(columns | ({} if y is None else {target: y}))
+
+
+@contextmanager
+def npz(path: Path) -> Iterator[np.lib.npyio.NpzFile]:
+    """Open an archive of arrays, refusing pickles; it is closed at the end in any case.
+
+    Raises:
+        InputError: an array expands to more than can be read.
+    """
+    with path.open("rb") as file:
+        if file.read(2) not in (b"PK", b"\x93N"):
+            raise ValueError("it is not an archive of arrays (np.savez)")
+        file.seek(0)
+        archive = np.load(file, allow_pickle=False)
+        if not isinstance(archive, np.lib.npyio.NpzFile):
+            raise ValueError("it is a single array, not an archive of arrays (np.savez)")
+        with archive:
+            assert archive.zip is not None
+            for member in archive.zip.infolist():
+                check_bytes(f"{str(path)!r}: the array {member.filename!r}", member.file_size)
+            yield archive
+
+
+def check_matlab_size(path: Path) -> None:
+    """Raise if a MATLAB file is not of version 5, is truncated, or expands to more than can be read."""
+    check_bytes(repr(str(path)), path.stat().st_size)
+    with path.open("rb") as file:
+        order = {b"IM": "<", b"MI": ">"}.get(file.read(MATLAB_HEADER)[-2:])
+        while order and (tag := file.read(8)):
+            kind, size = struct.unpack(f"{order}II", tag)
+            content = file.read(min(size, MOST_BYTES))
+            if len(content) < size or kind not in (MATLAB_MATRIX, MATLAB_COMPRESSED):
+                order = None
+            elif kind == MATLAB_COMPRESSED:
+                check_bytes(f"{str(path)!r}: a variable", _inflated_size(content))
+    if order is None:
+        raise ValueError("it is not a complete MATLAB file of version 5")
+
+
+def check_parquet_size(source: Path | BinaryIO, most_rows: int, most: int) -> pa.Schema:
+    """Return the schema of a Parquet file, limited to ``most_rows`` rows and ``most`` values.
+
+    Raises:
+        InputError: it holds more, or takes more bytes than that many numbers and texts may.
+    """
+    most_bytes = 16 * most + MOST_BYTES
+    with parquet.ParquetFile(source) as file:
+        metadata, schema = file.metadata, file.schema_arrow
+        rows = max(metadata.num_rows, _count_rows(metadata))
+        values, size = rows * metadata.num_columns, rows * sum(map(count_cell_bytes, schema.types))
+        _check_parquet(rows, values, size, most_rows, most, most_bytes)
+        values = entries = size = 0
+        with _opened(source) as stream:
+            for one in parquet_sizes.read_sizes(stream, file.schema, most_bytes):
+                values, entries, size = values + one.values, entries + one.entries, size + one.size
+                _check_parquet(rows, max(values, entries), size, most_rows, most, most_bytes)
+    return schema
+
+
+def _check_parquet(rows: int, values: int, size: int, most_rows: int, most: int, most_bytes: int) -> None:
+    if values > most or rows > most_rows:
+        allowed = f"at most {most:,} values in {most_rows:,} rows can be read"
+        raise InputError(f"it holds {values:,} values in {rows:,} rows: {allowed}")
+    if size > most_bytes:
+        raise InputError(f"it takes {size >> 20:,} MiB: at most {most_bytes >> 20:,} MiB can be read")
+
+
+def _count_rows(metadata: parquet.FileMetaData) -> int:
+    """Return the rows of all row groups together; the file may say something else of itself."""
+    return sum(max(0, metadata.row_group(i).num_rows) for i in range(metadata.num_row_groups))
+
+
+@contextmanager
+def _opened(source: Path | BinaryIO) -> Iterator[BinaryIO]:
+    """Open a path for reading; a file that is open stays so."""
+    if not isinstance(source, Path):
+        yield source
+        return
+    with source.open("rb", buffering=0) as stream:
+        yield stream
+
+
+def is_plain(kind: pa.DataType) -> bool:
+    """Return whether cells of a type are single values: no lists, no bytes of a width the file chooses."""
+    if pa.types.is_dictionary(kind):
+        return is_plain(kind.value_type) and not pa.types.is_dictionary(kind.value_type)
+    fixed = pa.types.is_fixed_size_binary(kind) or isinstance(kind, pa.BaseExtensionType)
+    return not (fixed or pa.types.is_nested(kind))
+
+
+def read_parquet(
+    source: Path | BinaryIO,
+    schema: pa.Schema,
+    columns: list[str] | None = None,
+    verified: bool = False,
+) -> pa.Table:
+    """Read columns of a Parquet file, text as dictionaries first: a few values may fill very many cells.
+
+    Args:
+        source: a file that was checked.
+        schema: of the file.
+        columns: names of the columns to read; None for all.
+        verified: whether to verify the checksums of its pages.
+
+    Raises:
+        InputError: its text expands to more than can be read.
+    """
+    text = [field.name for field in schema if _is_text(field.type)]
+    table = _read_table(source, text, columns, verified)
+    check_text(repr(str(source)) if isinstance(source, Path) else "it", table)
+    for i, column in enumerate(table.schema):
+        if column.name in text and pa.types.is_dictionary(column.type):
+            table = table.set_column(i, column.name, table.column(i).cast(column.type.value_type))
+    return table
+
+
+def _read_table(
+    source: Path | BinaryIO, text: list[str], columns: list[str] | None, verified: bool
+) -> pa.Table:
+    # Arrow's threads may abort the process at its exit (arrow #34314): tables are read on this one. A path is
+    # read by another function, as ParquetFile would take a.list.element for a part of a list a.
+    options = {"read_dictionary": text, "page_checksum_verification": verified, "pre_buffer": False}
+    if isinstance(source, Path):
+        return parquet.read_table(source, columns=columns, use_threads=False, **options)
+    with parquet.ParquetFile(source, **options) as file:
+        return file.read(columns, use_threads=False)
+
+
+def _parquet(path: Path) -> pa.Table:
+    name = repr(str(path))
+    with parquet.ParquetFile(path) as file, _opened(path) as stream:
+        fields, rows = list(file.schema_arrow), max(file.metadata.num_rows, _count_rows(file.metadata))
+        check_size(name, rows, file.metadata.num_columns)
+        check_bytes(
+            name, rows * sum(count_cell_bytes(field.type) for field in fields if is_plain(field.type))
+        )
+        schema, nested = file.schema, any(pa.types.is_nested(field.type) for field in fields)
+        values = entries = size = 0
+        for one in parquet_sizes.read_sizes(stream, schema, MOST_BYTES):
+            if not (nested and schema.column(one.position).max_repetition_level):  # lists are not read
+                values, entries = values + one.values, entries + one.entries
+            if max(values, entries) > MOST_CELLS:
+                raise InputError(f"{name} holds {values:,} values: at most {MOST_CELLS:,} can be read")
+            check_bytes(name, size := size + one.size)
+    flat = [field.name for field in fields if is_plain(field.type)]
+    columns = read_parquet(path, pa.schema(fields), flat if len(flat) < len(fields) else None)
+    for i, field in enumerate(fields):
+        if not is_plain(field.type):  # cells of any length, which cannot be learned from
+            columns = columns.add_column(i, _withheld(field), pa.nulls(columns.num_rows))
+    return columns
+
+
+def _flat(columns: pa.Table) -> pa.Table:
+    """Return the columns, those that hold cells of any length as empty ones."""
+    for i, field in enumerate(columns.schema):
+        if not is_plain(field.type):
+            columns = columns.set_column(i, _withheld(field), pa.nulls(columns.num_rows))
+    return columns
+
+
+def _withheld(field: pa.Field) -> pa.Field:
+    """Return an empty column in place of one whose cells are of any length; it says what they were."""
+    return pa.field(field.name, pa.null(), metadata={HELD: str(field.type)[:LONGEST_TYPE]})
+
+
+def _feather(path: Path) -> pa.Table:
+    check_bytes(repr(str(path)), path.stat().st_size)
+    rows = size = 0
+    with path.open("rb", buffering=0) as stream:
+        for one in feather_sizes.read_sizes(stream):
+            check_size(repr(str(path)), rows := rows + one.rows, 1)
+            check_bytes(repr(str(path)), size := size + one.size)
+    options = pa.ipc.IpcReadOptions(use_threads=False)
+    batches = []
+    with pa.OSFile(str(path)) as stored:
+        content = stored.read_buffer()  # threads of Arrow's pool would read ahead in a file: see _read_table
+    with pa.ipc.open_file(content, options=options) as file:
+        check_size(repr(str(path)), rows, len(file.schema))
+        for i in range(file.num_record_batches):
+            batches.append(batch := file.get_batch(i))
+            batch.validate(full=True)  # a reader follows offsets as they are
+        columns = _flat(pa.Table.from_batches(batches, file.schema))
+    check_size(repr(str(path)), columns.num_rows, columns.num_columns)
+    check_bytes(repr(str(path)), rows * sum(map(count_cell_bytes, columns.schema.types)))
+    check_text(repr(str(path)), columns)
+    return columns
+
+
+def _npz(path: Path) -> pa.Table:
+    with npz(path) as archive:
+        if "X" not in archive.files:
+            raise InputError(f"{str(path)!r} has no array 'X': it holds {', '.join(archive.files[:12])}")
+        shape = _check_array(archive, "X", path)
+        check_size(repr(str(path)), *(shape if len(shape) == 2 else (0, 0)))
+        if "y" in archive.files:
+            _check_array(archive, "y", path)
+        X, y = archive["X"], archive["y"] if "y" in archive.files else None
+    if X.ndim != 2 or (y is not None and y.shape != X.shape[:1]):
+        shapes = f"X has shape {X.shape}" + ("" if y is None else f" and y {y.shape}")
+        raise InputError(f"{str(path)!r}: {shapes}: expected (n, d) and (n,)")
+    check_size(repr(str(path)), *X.shape)
+    return from_matrix(X, y)
+
+
+def _check_array(archive: np.lib.npyio.NpzFile, name: str, path: Path) -> tuple[int, ...]:
+    """Return the shape of an array of an archive, which is checked to be no longer than its file."""
+    assert archive.zip is not None
+    member = next(one for one in archive.zip.infolist() if one.filename in (name, f"{name}.npy"))
+    with archive.zip.open(member) as file:
+        version = np.lib.format.read_magic(file)
+        read = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
+        if version not in read:
+            raise ValueError(f"its array {name!r} is of a version for names that are not in ASCII")
+        shape, _, dtype = read[version](file)
+    size = prod(shape) * dtype.itemsize
+    if min(shape, default=0) < 0 or size > member.file_size:
+        raise ValueError(f"its array {name!r} says to be longer than it is")
+    check_bytes(f"{str(path)!r}: the array {name!r}", size)
+    return tuple(shape)
+
+
+def _svmlight(path: Path) -> pa.Table:
+    from sklearn.datasets import load_svmlight_file
+
+    content = inflated(path, b":")
+    X, y = load_svmlight_file(BytesIO(content), zero_based=True)  # "auto" may vary from file to file
+    check_size(repr(str(path)), *X.shape)
+    columns = from_matrix(X.toarray(), y)
+    if X.shape[1] > 1 and not X[:, 0].count_nonzero():  # the file numbers columns from one
+        columns = columns.drop_columns(["x0"])
+    return columns.replace_schema_metadata({SPARSE: b"yes"})
+
+
+def _inflated_size(content: bytes) -> int:
+    """Count the bytes that zlib data expand to, stopping once the limit is exceeded."""
+    size, stream = 0, zlib.decompressobj()
+    while size <= MOST_BYTES and (block := stream.decompress(content, LINE_BYTES)):
+        size, content = size + len(block), stream.unconsumed_tail
+    return size
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    return bool(
+        pa.types.is_string(kind)
+        or pa.types.is_large_string(kind)
+        or pa.types.is_binary(kind)
+        or pa.types.is_large_binary(kind)
+        or pa.types.is_string_view(kind)
+        or pa.types.is_binary_view(kind)
+    )
+
+
+def _utf8(columns: pa.Table, text: bool) -> pa.Table:
+    """Return the columns, checking that names (and, in a text file, values) are in UTF-8."""
+    for i, column in enumerate(columns.schema):
+        try:
+            valid = column.name is not None and not (text and pa.types.is_binary(column.type))
+        except UnicodeDecodeError:
+            valid = False
+        if not valid:
+            raise InputError(f"column {i + 1} is not in UTF-8: save the file in that encoding")
+    return columns

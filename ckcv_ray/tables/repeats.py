@@ -1,0 +1,130 @@
+"""Rows that occur more than once, columns that number the rows aside.
+
+Equal rows are harmless where independent examples happen to be alike, and not where they are one example that
+was entered several times. Both look the same, so they are counted: how many there are, and how many would
+have to be left out to keep one of each. A column that numbers the rows, such as an id, makes all rows differ
+and says nothing about a row: it is not compared.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ckcv_ray.tables.columns.types import Column, ColumnKind
+from ckcv_ray.tables.grouping import Groups, is_name_of_groups
+from ckcv_ray.tables.target import Rows, canonical
+from ckcv_ray.tables.task import Task
+
+DENSE = 2  # numbers of rows are less than twice as far apart as there are rows
+
+
+class Repeats(NamedTuple):
+    """Rows that equal another row in every column that is compared, including the label.
+
+    With groups, the other row is of another group: rows of one group may be related in any way.
+
+    Attributes:
+        rows: how many there are.
+        copies: how many rows, or groups, are left out to keep one of those that are equal, or that share
+            equal rows.
+    """
+
+    rows: int
+    copies: int
+
+
+def find_repeats(task: Task) -> Repeats:
+    """Count the rows that equal another row."""
+    X = task.X[:, _compared(task)]
+    if not X.shape[1]:
+        return Repeats(0, 0)
+    items, counts = _numbered(np.column_stack([X, task.y]))
+    if not task.grouped:
+        return Repeats(int(counts[counts > 1].sum()), len(items) - len(counts))
+    pairs = np.unique(np.column_stack([items, task.groups]), axis=0)
+    shared = np.bincount(pairs[:, 0]) > 1  # items of more than one group
+    return Repeats(int(np.sum(shared[items])), _count_dependent(pairs[shared[pairs[:, 0]]], task.groups))
+
+
+def count_repeats(task: Task) -> int:
+    """Count the rows that equal another row; see ``Repeats``."""
+    return find_repeats(task).rows
+
+
+def known_rows(X: Rows, task: Task) -> int:
+    """Count the rows of X [rows, d] that are among the learning rows."""
+    return int(_are_known(X, task).sum())
+
+
+def count_repeated(X: Rows, task: Task) -> int:
+    """Count the rows of X [rows, d], with the columns of a task, that equal another row of it."""
+    columns = _compared(task)
+    if not columns.any():
+        return 0
+    counts = _numbered(X[:, columns])[1]
+    return int(counts[counts > 1].sum())
+
+
+def count_new(X: Rows, task: Task) -> int:
+    """Count the different rows of X [rows, d] that are not among the learning rows."""
+    columns = _compared(task)
+    return len(_numbered(X[~_are_known(X, task)][:, columns])[1]) if columns.any() else len(X)
+
+
+def numbers_rows(x: NDArray[np.float64], column: Column) -> bool:
+    """Return whether a column numbers or names the rows: every value differs, and says nothing about its row.
+
+    That is a column of whole numbers without wide gaps, or called like a number (patient_id), or of names.
+    """
+    if len(np.unique(x)) < len(x) or len(x) < 2:  # gaps are equal
+        return False
+    if column.kind is ColumnKind.CATEGORY:
+        return True
+    if column.kind is not ColumnKind.NUMBER or not np.all(np.floor(x) == x):
+        return False
+    dense = x.max() - x.min() < DENSE * len(x)
+    return bool(dense) or is_name_of_groups(column.name) or not column.name.strip("_ ")
+
+
+def _compared(task: Task) -> NDArray[np.bool_]:
+    """Return which columns of a task are compared."""
+    numbering = (numbers_rows(task.X[:, i], column) for i, column in enumerate(task.schema))
+    return np.array([not numbers for numbers in numbering], dtype=bool)
+
+
+def _are_known(X: Rows, task: Task) -> NDArray[np.bool_]:
+    """Return which rows of X are among the learning rows."""
+    columns = _compared(task)
+    if not columns.any():
+        return np.zeros(len(X), dtype=bool)
+    return np.isin(_as_items(X[:, columns]), _as_items(task.X[:, columns]))
+
+
+def _count_dependent(pairs: NDArray[np.intp], groups: Groups) -> int:
+    """Return how many groups to leave out so that no two of the others are connected by equal rows.
+
+    Args:
+        pairs: item and group, for each item that several groups have, (pairs, 2).
+        groups: the group of each row.
+    """
+    from scipy.sparse import coo_array
+    from scipy.sparse.csgraph import connected_components
+
+    items, n = pairs[:, 0], int(groups.max()) + 1
+    size = n + int(items.max(initial=-1)) + 1
+    edges = coo_array((np.ones(len(pairs)), (pairs[:, 1], n + items)), shape=(size, size))
+    labels = connected_components(edges, directed=False)[1][:n]
+    return n - len(np.unique(labels))
+
+
+def _numbered(rows: Rows) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Return a number for each row, the same for equal rows alone, and how many rows have each number."""
+    _, numbers, counts = np.unique(_as_items(rows), return_inverse=True, return_counts=True)
+    return numbers, counts
+
+
+def _as_items(rows: Rows) -> NDArray[np.void]:
+    """View each row as a single value; two are equal if all their numbers are."""
+    items = np.ascontiguousarray(canonical(rows))
+    return items.view(np.dtype((np.void, items.itemsize * items.shape[1])))[:, 0]

@@ -1,0 +1,123 @@
+"""Which columns are the target, the features and the groups: what is asked for must be there."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from ckcv_ray.errors import InputError
+from ckcv_ray.tables.columns.types import Asked
+from ckcv_ray.tables.target import is_number, some
+from ckcv_ray.validation import expect, quoted
+
+TARGETS = ("target", "y", "label", "class")
+
+
+class Roles(NamedTuple):
+    """What the columns of a table are for.
+
+    Attributes:
+        target: name of the column to predict; None for the one column named target, y, label or class.
+        features: names of the columns to learn from; None for every column but the target and the groups.
+        drop: names of columns to leave out.
+        group: name of the column whose equal values (text, whole numbers) mark rows that belong together.
+        numbers: whether the target has numbers to predict, and not classes.
+    """
+
+    target: str | None = None
+    features: Sequence[str] | None = None
+    drop: Sequence[str] | None = None
+    group: str | None = None
+    numbers: bool = False
+
+    def resolve(self, names: list[str], index: set[str]) -> tuple[str, list[str]]:
+        """Return the target and the features of a table with these columns, of which ``index`` name rows.
+
+        Raises:
+            InputError: a column is missing, has two purposes, or no feature is left.
+        """
+        target = target_name(names, self.target)
+        check_chosen(names, target, self)
+        left_out = {target, self.group, *(self.drop or [])} | (index if self.features is None else set())
+        wanted = dict.fromkeys(names if self.features is None else self.features)
+        chosen = [name for name in wanted if name not in left_out]
+        if not chosen:
+            raise InputError(
+                f"no feature is left besides the target {target!r}: correct --features and --drop"
+            )
+        return target, chosen
+
+
+USUAL_ROLES = Roles()
+
+
+def target_name(names: list[str], target: str | None) -> str:
+    """Return the name of the target, by default the one column that is called like one.
+
+    Raises:
+        InputError: there is no such column, or none or several are called like one.
+    """
+    if target is not None:
+        if target not in names:
+            raise InputError(
+                f"there is no column {quoted(target)} for the target: the columns are {some(names)}"
+            )
+        return target
+    matches = [name for name in TARGETS if name in names]
+    if len(matches) != 1:
+        which = (
+            f"columns {', '.join(matches)} could all be" if matches else f"none of {', '.join(TARGETS)} is"
+        )
+        raise InputError(
+            f"{which} the target: name it with --target; the columns are {some(names)}{hint(names)}"
+        )
+    return matches[0]
+
+
+def check_chosen(names: list[str], target: str, roles: Roles) -> None:
+    """Raise InputError unless the columns asked for exist, and each is for one purpose."""
+    known, features, drop, group = set(names), roles.features, roles.drop, roles.group
+    for argument, value in (("features", features), ("drop", drop)):
+        expect(argument, value, list | tuple | None, "a list of column names")
+        for name in value or ():
+            if not (isinstance(name, str) and name in known):
+                raise InputError(f"there is no column {quoted(name)}: the columns are {some(names)}")
+    if target in (drop or ()):
+        raise InputError(
+            f"column {quoted(target)} is the target: leave it out of --drop, or name another as the target"
+        )
+    expect("group", group, str | None, "the name of a column")
+    if group is None:
+        return
+    if group not in known:
+        raise InputError(f"there is no column {quoted(group)} for the groups: the columns are {some(names)}")
+    if group == target:
+        raise InputError(
+            f"column {group!r} is the target, and cannot say which rows belong together: name another column "
+            "with --group"
+        )
+    if group in (features or ()):
+        raise InputError(
+            f"column {group!r} says which rows belong together, and is no feature: leave it out of --features"
+        )
+
+
+def check_asked(asked: Asked, chosen: Sequence[str]) -> None:
+    """Raise InputError unless each column that is asked to be of a kind is learned from, and of one kind."""
+    seen: set[str] = set()
+    for option, names in asked._asdict().items():
+        for name in names:
+            if name not in chosen:
+                raise InputError(
+                    f"--{option} {quoted(name)}: the columns that are learned from are {some(chosen)}"
+                )
+            if name in seen:
+                raise InputError(f"column {quoted(name)} is given two kinds: leave it out of one")
+            seen.add(name)
+
+
+def hint(names: list[str]) -> str:
+    """Return a guess at what is wrong in a text file with these columns."""
+    if len(names) == 1 and any(mark in names[0] for mark in ";\t"):
+        return " (say by --separator what separates the columns)"
+    if sum(map(is_number, names)) > len(names) / 2:
+        return " (the first line must name the columns)"
+    return ""

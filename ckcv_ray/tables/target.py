@@ -1,0 +1,257 @@
+"""Columns of a table: conversion to features and to classes.
+
+Every check raises an InputError that names the column and the row, and says how to fix it.
+"""
+
+from collections import Counter
+from math import inf, isfinite, nan
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from ckcv_ray.errors import InputError, counted
+from ckcv_ray.tables.columns.formats import (
+    NO_NAMES,
+    ColumnError,
+    bare,
+    canonical_text,
+    form_of_numbers,
+    known_texts,
+    number_parser,
+    positions_by_value,
+)
+from ckcv_ray.tables.readers.limits import MOST_BYTES
+from ckcv_ray.validation import expect
+
+LEAST_OF_CLASS = 2
+MOST_CLASSES = 1_000
+LARGEST = 1e150  # the squares of this number and of its inverse still fit in a float
+SPACES = " \u00a0"
+SHOWN = 10_000  # values searched for an example in a message
+NUMBERS = (pa.types.is_integer, pa.types.is_floating)
+
+Label = str | int | float | bool
+Rows = NDArray[np.float64]
+Classes = NDArray[np.int32]
+Index = NDArray[np.intp]
+
+
+def check_classes(classes: tuple[Label, ...], y: Classes, target: str) -> None:
+    """Raise InputError if a class has a single row."""
+    for label, count in zip(classes, np.bincount(y, minlength=len(classes)).tolist(), strict=True):
+        if count < LEAST_OF_CLASS:
+            raise InputError(
+                f"class {label!r} has {count} row: each needs at least {LEAST_OF_CLASS}; the target "
+                f"{target!r} has {len(classes):,} classes ({some(classes)}){_perhaps_numbers(classes)}"
+            )
+
+
+def _perhaps_numbers(classes: tuple[Label, ...]) -> str:
+    """Return what to do if the labels are numbers to predict."""
+    if any(isinstance(label, str | bool) for label in classes):
+        return ""
+    return "; to predict numbers, ckcv evaluate has learners such as ridge"
+
+
+def class_numbers(column: pa.ChunkedArray, classes: tuple[Label, ...], target: str) -> Classes:
+    """Return the class numbers of a column of labels.
+
+    A label may be written in another way than its class: 01 or 1.0 for 1, True for true.
+
+    Raises:
+        InputError: a label is not one of the classes.
+    """
+    values, codes = _encoded(column, target)
+    exact = {label: number for number, label in enumerate(classes)}
+    alike = positions_by_value([str(label) for label in classes])
+    found = (exact.get(one, alike.get(canonical_text(str(one)), -1)) for one in values)
+    numbers = np.array([-1 if one is None else number for one, number in zip(values, found, strict=True)])
+    if len(codes) and numbers[codes].min() < 0:
+        unknown = values[codes[int(np.argmin(numbers[codes]))]]
+        raise InputError(f"column {target!r} holds {unknown!r}: the labels are {_some_labels(classes)}")
+    return np.asarray(numbers[codes], dtype=np.int32)
+
+
+def rows_with_label(column: pa.ChunkedArray, target: str) -> NDArray[np.bool_]:
+    """Return which cells of a column of labels are no gaps."""
+    values, codes = _encoded(column, target)
+    return np.array([not _is_gap(value) for value in values])[codes]
+
+
+def unique_names(columns: pa.Table) -> list[str]:
+    """Return the names of a table's columns, which must be unique."""
+    expect("columns", columns, pa.Table, "a pyarrow.Table: see read(source).learn, or pyarrow.table")
+    names: list[str] = columns.column_names
+    repeated = [name for name, count in Counter(names).items() if count > 1]
+    if repeated:
+        raise InputError(f"two columns are named {repeated[0]!r}: names must differ")
+    return names
+
+
+def _encoded(column: pa.ChunkedArray, target: str) -> tuple[list[Any], Index]:
+    """Return the distinct values of a column of labels, None for an empty cell, and each row's position."""
+    kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
+    allowed = (pa.types.is_string, pa.types.is_large_string, pa.types.is_boolean, *NUMBERS)
+    if not any(is_one(kind) for is_one in (*allowed, pa.types.is_null)):
+        raise InputError(f"the target {target!r} has type {kind}: labels are text or numbers")
+    values, codes = distinct(column)
+    return [value.strip(SPACES) if isinstance(value, str) else value for value in values], codes
+
+
+def _is_gap(value: Any) -> bool:
+    return value is None or value != value or (isinstance(value, str) and value.lower() in NO_NAMES)
+
+
+def distinct(column: pa.ChunkedArray) -> tuple[list[Any], Index]:
+    """Return the distinct values of a column, None for an empty cell as the last, and each row's position."""
+    if pa.types.is_null(column.type):  # Arrow cannot join dictionaries of nothing
+        return [None], np.zeros(len(column), np.intp)
+    if not pa.types.is_dictionary(column.type):
+        column = column.dictionary_encode()
+    unified = column.unify_dictionaries().combine_chunks()
+    if isinstance(unified, pa.ChunkedArray):  # of no rows
+        return [None], np.zeros(0, np.intp)
+    values = unified.dictionary.to_pylist()
+    codes = unified.indices.fill_null(len(values)).to_numpy(zero_copy_only=False)
+    return [*values, None], codes.astype(np.intp)
+
+
+def classes_of(column: pa.ChunkedArray, target: str) -> tuple[tuple[Label, ...], Classes]:
+    """Return the classes of a target, sorted, and the class number of every row."""
+    values, codes = _encoded(column, target)
+    limit = inf if any(isinstance(value, float) for value in values) else 2**63
+    bad = [i for i, value in enumerate(values) if _is_gap(value)]
+    if len(rows := np.flatnonzero(np.isin(codes, bad))):
+        raise InputError(_empty_cells(target, int(rows[0]), values[codes[rows[0]]]))
+    counts = np.bincount(codes, minlength=len(values)).tolist()
+    totals: Counter[Label] = Counter()
+    for value, count in zip(values, counts, strict=True):  # a dictionary may hold a value twice
+        if count:
+            totals[value + 0.0 if isinstance(value, float) else value] += count  # -0.0 equals 0.0
+    for value in totals:
+        if not isinstance(value, str) and not (isfinite(value) and abs(value) < limit):
+            row = int(np.argmax(codes == values.index(value))) + 1
+            raise InputError(
+                f"the target {target!r} has {value} in row {row}: labels are text or finite numbers"
+            )
+    classes = tuple(sorted(totals))
+    if not 2 <= len(classes) <= MOST_CLASSES:
+        raise InputError(
+            f"the target {target!r} has {counted(len(classes), 'class', 'classes')} ({some(classes)}): "
+            f"expected 2 to {MOST_CLASSES:,}{_perhaps_numbers(classes)}"
+        )
+    if len(codes) * max(len(str(label)) for label in classes) > MOST_BYTES:
+        raise InputError(f"the labels of {target!r} take more than {MOST_BYTES >> 20:,} MiB: shorten them")
+    return classes, class_numbers(column, classes, target)
+
+
+def numbers_of(column: pa.ChunkedArray, target: str) -> Rows:
+    """Return a target of numbers, (n,) float64.
+
+    Raises:
+        InputError: it has text, empty cells, numbers that are too large, or one value alone.
+    """
+    if is_text(column.type):
+        column = _numbers_of_text(column, target)
+    if not any(is_one(column.type) for is_one in NUMBERS):
+        example = next((value for value in column[:SHOWN].to_pylist() if value is not None), None)
+        raise InputError(
+            f"the target {target!r} has type {column.type}, such as {str(example)[:60]!r}, and the learner "
+            "predicts numbers: name a column of numbers, or choose a learner of classes such as forest"
+        )
+    y = np.asarray(column.cast(pa.float64(), safe=False).to_numpy(), np.float64)
+    if np.isnan(y).any():
+        raise InputError(_empty_cells(target, int(np.argmax(np.isnan(y)))))
+    if (most := np.abs(y).max()) > LARGEST:
+        raise InputError(
+            f"the target {target!r} has {most:g} in row {np.abs(y).argmax() + 1}: numbers are finite, and of "
+            f"magnitude at most {LARGEST:g}"
+        )
+    if np.all(y == y[0]):
+        raise InputError(f"the target {target!r} is {y[0]:g} in every row: there is nothing to learn")
+    return y + 0.0
+
+
+def _numbers_of_text(column: pa.ChunkedArray, target: str) -> pa.ChunkedArray:
+    """Return numbers that are written as text as numbers; text of another kind as it is.
+
+    Raises:
+        InputError: some cells are no numbers, or numbers may be read in two ways.
+    """
+    values, codes = distinct(column)
+    texts = [None if value is None else bare(value) for value in values]
+    known = known_texts(texts)
+    try:
+        form, bad = form_of_numbers(known, target) if known else ("", known)
+    except ColumnError as problem:
+        raise InputError(f"the target {target!r} {problem}") from None
+    if not form:
+        return column
+    if bad:
+        row = int(np.argmax(codes == texts.index(bad[0]))) + 1
+        raise InputError(
+            f"the target {target!r} has {bad[0][:60]!r} in row {row}, which is no number: fix it"
+        )
+    parse, number = number_parser(form), set(known)
+    numbers = [parse(text) if text in number else nan for text in texts]
+    return pa.chunked_array([np.array(numbers, np.float64)[codes]])
+
+
+def _empty_cells(target: str, row: int, value: Any = None) -> str:
+    held = f", which holds {value!r}" if isinstance(value, str) and value else ""
+    return (
+        f"the target {target!r} has empty cells, the first in row {row + 1}{held}: fix or drop them "
+        "(NA, null, nan and ? are empty cells)"
+    )
+
+
+def check_spread(X: NDArray[np.float64], names: list[str], plain: bool) -> None:
+    """Raise InputError if no column varies, or if one has numbers too small to compute with.
+
+    Where columns are encoded in each split (not ``plain``), numbers are scaled there, or need not be.
+    """
+    first = X[:1]
+    if np.all((first == X) | (np.isnan(first) & np.isnan(X))):
+        raise InputError(f"nothing varies from row to row in {some(names)}: there is nothing to learn from")
+    if not plain:
+        return
+    most = np.abs(X).max(axis=0)
+    if len(small := np.flatnonzero((most > 0) & (most < 1 / LARGEST))):
+        name, value = names[small[0]], most[small[0]]
+        raise InputError(
+            f"column {name!r} has no magnitude above {value:g}: at least {1 / LARGEST:g} is needed; "
+            f"change its unit, or leave it out with --drop {name[:60]} or --features"
+        )
+
+
+def is_text(kind: pa.DataType) -> bool:
+    """Return whether a type is that of text."""
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
+
+
+def is_number(value: str) -> bool:
+    """Return whether text can be read as a float."""
+    try:
+        float(value)
+    except ValueError:
+        return False
+    return True
+
+
+def some(names: Any, most: int = 12) -> str:
+    """Join the first names for a message."""
+    shown = [str(name)[:60] for name in names[:most]]
+    return ", ".join(shown) + (f", ... ({len(names)} in all)" if len(names) > most else "")
+
+
+def _some_labels(classes: tuple[Label, ...]) -> str:
+    return " and ".join(map(repr, classes)) if len(classes) == 2 else some([repr(label) for label in classes])
+
+
+def canonical(rows: Rows) -> Rows:
+    """Return rows with the same bytes for all zeros, and for all gaps."""
+    numbers = rows + 0.0  # -0.0 and 0.0 are one number
+    numbers[np.isnan(numbers)] = np.nan
+    return numbers

@@ -1,0 +1,588 @@
+"""Learning tasks: tables checked once, and the digest that identifies them.
+
+Whatever the source, data arrive as Arrow columns; ``Task.from_table`` turns them into a checked ``Task``,
+which no other code has to check again.
+"""
+
+import hashlib
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import ArrayLike, NDArray
+
+from ckcv_ray.core.measures import Kind
+from ckcv_ray.errors import InputError, counted
+from ckcv_ray.tables import named
+from ckcv_ray.tables.columns.parse import find_alike, take_in_parts, typed_column
+from ckcv_ray.tables.columns.schema import NewRows, Schema, to_arrow
+from ckcv_ray.tables.columns.types import NOTHING_ASKED, Asked
+from ckcv_ray.tables.grouping import Grouping, Groups, groups_column, name_of_groups
+from ckcv_ray.tables.readers.files import (
+    AS_IT_IS,
+    SUFFIXES,
+    Reading,
+    from_matrix,
+    index_names,
+    read_file,
+    suffix_of,
+)
+from ckcv_ray.tables.readers.frames import columns_of
+from ckcv_ray.tables.roles import TARGETS, USUAL_ROLES, Roles, check_asked
+from ckcv_ray.tables.target import (
+    LEAST_OF_CLASS,
+    Index,
+    Label,
+    Rows,
+    canonical,
+    check_classes,
+    check_spread,
+    class_numbers,
+    classes_of,
+    numbers_of,
+    some,
+    unique_names,
+)
+from ckcv_ray.validation import as_array, as_path, expect
+
+LEAST_ROWS = 6
+Target = NDArray[Any]  # of class numbers, or of numbers to predict
+
+
+@dataclass(frozen=True)
+class Task:
+    """A checked learning task.
+
+    Attributes:
+        X: inputs, (n, d) float64, C-contiguous: finite numbers if the ``schema`` is plain, else see
+            ``columns``: nan for gaps, numbers of levels for categories, milliseconds for dates.
+        y: class numbers 0 .. n_classes - 1, (n,); or the numbers to predict, float64.
+        classes: the original label of each class, in sorted order; empty if numbers are predicted.
+        schema: how the d columns are understood.
+        target: name of the label column.
+        grouping: which rows belong together.
+        source: where the rows came from, for display.
+        unlabelled: rows without labels, (rows, d), which only certify; None if there are none.
+        fills: what stands for a gap in each column, (d,), where these rows have none, and others of their
+            table do; None where a row with a gap cannot be judged, or ``schema`` says that gaps are known.
+    """
+
+    X: Rows
+    y: Target
+    classes: tuple[Label, ...]
+    schema: Schema
+    target: str
+    grouping: Grouping
+    source: str = ""
+    unlabelled: Rows | None = None
+    fills: tuple[float, ...] | None = None
+
+    @classmethod
+    def of(
+        cls,
+        X: Any,
+        y: ArrayLike,
+        groups: ArrayLike | None = None,
+        asked: Asked = NOTHING_ASKED,
+        numbers: bool = False,
+    ) -> "Task":
+        """Make a task from X [n, d], y [n] and, if given, groups [n].
+
+        X is a data frame (pandas, polars, Arrow), an array, or a sparse matrix. Rows with equal values in
+        ``groups`` (text or whole numbers) belong together, such as the visits of one patient; groups are
+        independent of each other. ``asked`` says which columns are categories, numbers or dates where their
+        values do not. With ``numbers`` y has no labels of classes, but numbers to predict.
+
+        Raises:
+            InputError: as for ``from_table``, or the shapes do not match.
+        """
+        return cls.unchecked(X, y, groups, asked, numbers).checked()
+
+    @classmethod
+    def unchecked(
+        cls,
+        X: Any,
+        y: ArrayLike,
+        groups: ArrayLike | None = None,
+        asked: Asked = NOTHING_ASKED,
+        numbers: bool = False,
+    ) -> "Task":
+        """Make a task as ``of`` does; it may have few groups, or a single row of a class."""
+        labels = as_array("y", y)
+        columns, group = columns_of(X), None
+        if labels.shape != (columns.num_rows,):
+            shape = (columns.num_rows, columns.num_columns)
+            raise InputError(f"X has shape {shape} and y {labels.shape}: expected (n, d) and (n,)")
+        target = next(name for name in (*TARGETS, "") if name not in columns.column_names)
+        columns = columns.append_column(target, _labels(labels))
+        if groups is not None:
+            group = name_of_groups(columns.column_names)
+            columns = columns.append_column(group, groups_column(groups, len(labels)))
+        task = _from_table(columns, Roles(target, group=group, numbers=numbers), asked)
+        return replace(task, source="arrays")
+
+    @classmethod
+    def from_table(
+        cls,
+        columns: pa.Table,
+        roles: Roles = USUAL_ROLES,
+        asked: Asked = NOTHING_ASKED,
+        source: str = "",
+    ) -> "Task":
+        """Make a task from a table, checking its columns.
+
+        Args:
+            columns: one column for each feature, and the target.
+            roles: what they are for.
+            asked: columns whose kind is said instead of decided by their values.
+            source: where the columns came from, for display.
+
+        Raises:
+            InputError: a column is missing, empty, or of mixed kinds; there are fewer than two classes, or
+                fewer than 2 rows of a class; there are fewer than 6 rows; no column varies; or the groups
+                have gaps, are fewer than 6, or have one row each.
+        """
+        return replace(_from_table(columns, roles, asked), source=source).checked()
+
+    @classmethod
+    def restore(cls, columns: pa.Table, roles: Roles, schema: Schema | None) -> "Task":
+        """Make a task from the ``columns`` of one, or of some of its rows, and how they are understood.
+
+        Without a ``schema`` they are plain numbers.
+
+        Raises:
+            InputError: it is not the schema of these columns, or they are not those of a task.
+        """
+        return _from_table(columns, roles, NOTHING_ASKED, schema)
+
+    def checked(self, allow_singletons: bool = False) -> "Task":
+        """Return the task, to be learned from.
+
+        Raises:
+            InputError: it has too few groups, or unless ``allow_singletons`` a class with a single row.
+        """
+        if not (allow_singletons or self.has_numbers):
+            check_classes(self.classes, self.y, self.target)
+        self.grouping.check()
+        return self
+
+    @cached_property
+    def digest(self) -> str:
+        """SHA-256 of everything except the source."""
+        return _digest(self)
+
+    @property
+    def n(self) -> int:
+        """Number of rows."""
+        return len(self.y)
+
+    @property
+    def n_units(self) -> int:
+        """Number of independent units: groups, or rows if there are none."""
+        return self.grouping.n_units
+
+    @property
+    def unit(self) -> str:
+        """The word for a unit: "group" or "row"."""
+        return self.grouping.unit
+
+    @property
+    def features(self) -> tuple[str, ...]:
+        """The d column names."""
+        return self.schema.names
+
+    @property
+    def grouped(self) -> bool:
+        """Whether rows belong together."""
+        return self.grouping.given
+
+    @property
+    def groups(self) -> Groups:
+        """The group of each row, (n,): each row its own if the rows are independent."""
+        return self.grouping.numbers
+
+    @property
+    def group(self) -> str | None:
+        """Name of the column of groups; None without groups."""
+        return self.grouping.column
+
+    @property
+    def question(self) -> str:
+        """Asks about a column that looks like groups, for display; "" if there is none."""
+        return self.grouping.question
+
+    @property
+    def n_classes(self) -> int:
+        """Number of classes."""
+        return len(self.classes)
+
+    @property
+    def has_numbers(self) -> bool:
+        """Whether numbers are predicted, and not classes."""
+        return not self.classes
+
+    @property
+    def kind(self) -> Kind:
+        """Kind of the target."""
+        if self.has_numbers:
+            return Kind.REGRESSION
+        return Kind.BINARY if self.n_classes == 2 else Kind.MULTICLASS
+
+    @property
+    def rarest_class_rows(self) -> int:
+        """Number of rows of the rarest class."""
+        return int(np.bincount(self.y, minlength=self.n_classes).min())
+
+    def without(self, rows: Index) -> "Task":
+        """Return the task without ``rows``, which are held out, as the rows that are left are understood.
+
+        What the rows held out hold has no part in it: neither their gaps nor their categories.
+
+        Raises:
+            InputError: too few rows are left to learn from, or a column is empty in all of them.
+        """
+        kept = self._part(np.delete(np.arange(self.n), rows))
+        if not len(rows) or kept.n_units < LEAST_ROWS or kept.rarest_class_rows < LEAST_OF_CLASS:
+            groups = f" in {counted(kept.n_units, 'group')}" if kept.grouped else ""
+            of_class = f"{LEAST_OF_CLASS} {'rows ' if groups else ''}of each class"
+            raise InputError(
+                f"holding out {len(rows)} of {self.n} rows leaves {kept.n}{groups}, {kept.rarest_class_rows} "
+                f"of the rarest class: hold out at least 1{' group' if groups else ''}, and leave at least "
+                f"{LEAST_ROWS}{' groups' if groups else ''} to learn from, with {of_class}; change the share "
+                "held out, not the seed (which would void what is proven)"
+            )
+        return kept._by_itself()
+
+    def _by_itself(self) -> "Task":
+        """Return the task with its columns understood from its own rows; which are numbers stays."""
+        if self.schema.plain:
+            return self
+        schema = self.schema.narrow(self.X)
+        if schema.plain:
+            check_spread(self.X, list(self.features), plain=True)
+        return replace(self, schema=schema, X=self.schema.translate(self.X, schema))
+
+    def recode(self, rows: Rows, table: "Task") -> Rows:
+        """Return rows [rows, d] of the table of which this task has some as these are understood.
+
+        A category that these do not hold was never seen, and a gap is filled if they have none anywhere.
+        """
+        if table.schema.plain or table.schema == self.schema:
+            return rows
+        return self._filled(rows) if self.schema.plain else table.schema.translate(rows, self.schema)
+
+    def _filled(self, rows: Rows) -> Rows:
+        return rows if self.fills is None else np.where(np.isnan(rows), self.fills, rows)
+
+    def rows(self, chosen: Index) -> "Task":
+        """Return the task on some of its rows.
+
+        Raises:
+            InputError: a class has too few of these rows to learn from.
+        """
+        self.check_part(chosen)
+        return self._part(chosen)
+
+    def check_part(self, chosen: Index) -> None:
+        """Raise InputError if a class has too few of some rows to learn from."""
+        if self.scarce_class(chosen) is not None:
+            raise InputError(
+                f"{len(chosen)} of the {self.n} rows, drawn at random, have fewer than {LEAST_OF_CLASS} of "
+                "one class: nested selection needs more rows of it; another seed would void what is proven"
+            )
+
+    def scarce_class(self, chosen: Index) -> int | None:
+        """Return the first class with too few of some rows to learn from; None if there is none."""
+        few = np.flatnonzero(np.bincount(self.y[chosen], minlength=self.n_classes) < LEAST_OF_CLASS)
+        return int(few[0]) if len(few) else None
+
+    def _part(self, chosen: Index) -> "Task":
+        X = np.ascontiguousarray(self.X[chosen])
+        return replace(self, X=X, y=self.y[chosen], grouping=self.grouping.part(chosen), unlabelled=None)
+
+    def with_numbers(self, X: Rows, names: Iterable[str]) -> "Task":
+        """Return the task with plain numbers X [n, d] as its inputs, such as an encoder makes."""
+        return replace(self, X=X, schema=Schema.of_numbers(names), unlabelled=None)
+
+    def with_unlabelled(self, columns: pa.Table) -> "Task":
+        """Return the task with rows without labels; their columns are matched by name.
+
+        Raises:
+            InputError: there are none, a feature is missing, or they have the column of the labels.
+        """
+        if self.target in unique_names(columns):
+            raise InputError(
+                f"the unlabelled rows have the column {self.target!r} of the labels: rows with labels are "
+                "learned from, so add them to the data, or leave out that column"
+            )
+        if not columns.num_rows:
+            raise InputError("there are no unlabelled rows")
+        return replace(self, unlabelled=self.rows_from(columns))
+
+    def read(self, columns: pa.Table) -> NewRows:
+        """Return the rows of a table as numbers, its columns matched by name, and which cannot be judged.
+
+        Raises:
+            InputError: a feature is missing, or a whole column is of another kind.
+        """
+        rows = self.schema.apply(columns, gaps=not self.schema.plain or self.fills is not None)
+        return rows._replace(X=self._filled(rows.X))
+
+    def rows_from(self, columns: pa.Table) -> Rows:
+        """Return the rows of a table as numbers (rows, d), its columns matched by name.
+
+        Raises:
+            InputError: a feature is missing, or a value cannot be judged.
+        """
+        rows = self.read(columns)
+        rows.check()
+        return rows.X
+
+    def scored(self, rows: Index) -> "TestRows":
+        """Return some of the rows, to be scored."""
+        return TestRows(self.X[rows], self.y[rows], self.groups[rows])
+
+    def labelled(self, numbers: NDArray[Any]) -> NDArray[Any]:
+        """Return the original labels of class numbers; numbers that are predicted are their own."""
+        if self.has_numbers:
+            return numbers
+        original: NDArray[Any] = np.array(self.classes)
+        return np.take(original, numbers)
+
+    def columns(self) -> pa.Table:
+        """Return the features, the target with its original labels, and the numbers of the groups, if any."""
+        columns = self.as_columns(self.X)
+        labels = pa.array(self.y)
+        if not self.has_numbers:
+            classes = pa.array(self.classes)
+            labels = pa.chunked_array(take_in_parts(classes, labels), classes.type)
+        columns = columns.append_column(self.target, labels)
+        return columns.append_column(self.group, pa.array(self.groups)) if self.grouped else columns
+
+    def as_columns(self, X: Rows) -> pa.Table:
+        """Return rows X [rows, d] as the columns that they were read from."""
+        if self.schema.plain:
+            return from_matrix(X, None, list(self.features))
+        return pa.table({one.name: to_arrow(X[:, i], one) for i, one in enumerate(self.schema)})
+
+
+@dataclass(frozen=True)
+class TestRows:
+    """Test rows for a finished ensemble: X [rows, d], y [rows] as in a task, and groups [rows].
+
+    Without groups each row is its own.
+    """
+
+    __test__ = False
+
+    X: Rows
+    y: Target
+    groups: Groups | None = None
+
+    @property
+    def units(self) -> Groups:
+        """The group of each row, (rows,)."""
+        return Grouping(len(self.y), self.groups).numbers
+
+    def none(self) -> "TestRows":
+        """Return no rows, of the same kind."""
+        return TestRows(self.X[:0], self.y[:0], self.units[:0])
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of the rows."""
+        return hashlib.sha256(
+            np.column_stack([canonical(self.X), self.y]).astype("<f8").tobytes()
+        ).hexdigest()
+
+
+def read(
+    source: str | Path,
+    ida_file: str | Path | None = None,
+    reading: Reading = AS_IT_IS,
+) -> named.Columns:
+    """Read the columns of a file (CSV, Parquet, Feather, Excel, NPZ, svmlight) or of a named set.
+
+    Cells of text tables are text, as they are written.
+
+    Args:
+        source: a file's path, or a named set such as twonorm:400:0.
+        ida_file: archive of the ``ida:`` sets.
+        reading: what the file does not say about itself.
+
+    Raises:
+        InputError: the source does not exist or cannot be read.
+    """
+    expect("source", source, str | Path, "a file's path or a named set such as twonorm:400:0")
+    archive = as_path("ida_file", ida_file) if ida_file is not None else None
+    if named.is_named(name := str(source)):
+        if given := [option for option, value in reading._asdict().items() if value is not None]:
+            raise InputError(f"{given[0]} is for files, and {name!r} is a named set: leave it out")
+        return named.load(name, archive)
+    path = Path(source)
+    if suffix_of(path) not in SUFFIXES:
+        raise InputError(
+            f"{name!r} is neither a file ending in {', '.join(SUFFIXES)} nor a named set ({named.FORMS})"
+        )
+    return named.Columns(read_file(path, reading), None)
+
+
+def read_task(
+    source: str | Path,
+    target: str | None = None,
+    features: Sequence[str] | None = None,
+    drop: Sequence[str] | None = None,
+    ida_file: str | Path | None = None,
+    group: str | None = None,
+    asked: Asked = NOTHING_ASKED,
+) -> tuple[Task, TestRows | None]:
+    """Read a task, and test rows if a named set has any.
+
+    Args:
+        source: a file's path, or a named set such as twonorm:400:0.
+        target, features, drop, group, asked: as for ``Roles``; ``asked`` as for ``Task.from_table``.
+        ida_file: archive of the ``ida:`` sets.
+
+    Raises:
+        InputError: the source cannot be read or learned from.
+    """
+    columns = read(source, ida_file)
+    task = Task.from_table(columns.learn, Roles(target, features, drop, group), asked, str(source))
+    return task, make_test_rows(columns.test, task)
+
+
+def _from_table(columns: pa.Table, roles: Roles, asked: Asked, known: Schema | None = None) -> Task:
+    """Make a task, whose columns are understood as ``known`` if they were before; see ``Task.from_table``."""
+    target, chosen = roles.resolve(unique_names(columns), index_names(columns))
+    if columns.num_rows < LEAST_ROWS:
+        raise InputError(
+            f"the table has {counted(columns.num_rows, 'row')}: at least {LEAST_ROWS} are needed"
+        )
+    names_in = {} if roles.numbers else {target: f"the target {target!r}"}
+    for name in (roles.group, *(name for name in asked.categorical if name in chosen)):
+        names_in |= {} if name is None else {name: f"column {name!r}"}
+    for name, called in names_in.items():
+        check_alike(columns, name, called)
+    labels = typed_column(columns, target)
+    classes, y = ((), numbers_of(labels, target)) if roles.numbers else classes_of(labels, target)
+    grouping = Grouping.read(columns, roles.group, target)
+    if known is None:
+        check_asked(asked, chosen)
+        schema, X = Schema.learn(columns, chosen, asked)
+        check_spread(X, chosen, schema.plain)
+    else:
+        X = _read(columns, chosen, known)
+        schema = known.settle(X)
+    return Task(X, y, classes, schema, target, grouping)
+
+
+def check_alike(columns: pa.Table, name: str, called: str) -> None:
+    """Raise InputError if two names in a column of a text table would become one."""
+    if alike := find_alike(columns, name):
+        kind = typed_column(columns, name).type
+        kind = "number" if pa.types.is_integer(kind) or pa.types.is_floating(kind) else "value"
+        one, other = (repr(text[:40]) for text in alike)
+        raise InputError(
+            f"{called} has {one} and {other}, which are one {kind} and two names: write them alike if they "
+            f"mean the same, else as words, such as 'no. {alike[0][:40]}'"
+        )
+
+
+def rows_of(X: Any, task: Task) -> Rows:
+    """Return X [rows, d], anything that a task can be made of, as numbers; columns with names by name.
+
+    Raises:
+        InputError: X has other columns, or values that cannot be judged.
+    """
+    return task.rows_from(columns_of(X, task.features))
+
+
+def make_test_rows(columns: pa.Table | None, task: Task) -> TestRows | None:
+    """Return test rows, with columns matched by name to those of the task; None for None.
+
+    Raises:
+        InputError: a feature or the target is missing, or a label is not one of the classes.
+    """
+    expect("task", task, Task, "a Task: make one with Task.of(X, y)")
+    if columns is None:
+        return None
+    if task.target not in unique_names(columns):
+        raise InputError(f"the test rows have no column {task.target!r} with the labels")
+    if not columns.num_rows:
+        raise InputError("there are no test rows")
+    y = class_numbers(columns[task.target], task.classes, task.target)
+    return TestRows(task.rows_from(columns), y)
+
+
+def check_test_rows(test: TestRows | None, task: Task) -> TestRows | None:
+    """Check test rows against the task and return them; None for None.
+
+    Raises:
+        InputError: they do not have its features, or have no class numbers.
+    """
+    expect("test", test, TestRows | None, "TestRows: make them with make_test_rows(columns, task)")
+    if test is None:
+        return None
+    X, y = _numbers(test.X, task), as_array("y", test.y)
+    if not len(X):
+        raise InputError("there are no test rows")
+    if y.shape != (len(X),) or not np.isin(y, range(task.n_classes)).all():
+        raise InputError(
+            f"y of the {len(X)} test rows has shape {y.shape}: expected a class number below "
+            f"{task.n_classes} for each"
+        )
+    return TestRows(X, y.astype(np.int32))
+
+
+def _digest(task: Task) -> str:
+    header: list[Any] = [task.features, task.target, task.classes, task.X.shape]
+    if task.grouped:
+        header.append(task.group)
+    if not task.schema.plain:
+        header.append([[one.name, one.kind, one.levels] for one in task.schema])
+    content = hashlib.sha256(json.dumps(header).encode())
+    content.update(_bytes(task.X))
+    content.update(np.ascontiguousarray(task.y, dtype="<f8" if task.has_numbers else "<i4").data)
+    if task.grouped:
+        content.update(np.ascontiguousarray(task.groups, dtype="<i4").data)
+    if task.unlabelled is not None:
+        content.update(_bytes(task.unlabelled))
+    return content.hexdigest()
+
+
+def _bytes(rows: Rows) -> memoryview:
+    """Return the bytes of rows, the same for all zeros and for all gaps."""
+    return np.ascontiguousarray(canonical(rows), dtype="<f8").data
+
+
+def _read(columns: pa.Table, features: list[str], schema: Schema) -> Rows:
+    """Return rows as numbers, by a schema that is theirs."""
+    if list(schema.names) != features:
+        raise InputError(f"the columns are {some(features)}, and not those that were understood")
+    rows = schema.apply(columns, gaps=True)
+    rows.check()
+    if any(np.any(rows.X[:, i] >= len(one.levels)) for i, one in enumerate(schema) if one.levels):
+        raise InputError("a category is not among those that were understood")
+    return rows.X
+
+
+def _labels(y: NDArray[Any]) -> pa.Array:
+    try:
+        return pa.array(y, from_pandas=y.dtype == object)
+    except (pa.ArrowException, ValueError, TypeError, OverflowError) as error:
+        raise InputError(f"y cannot be read as labels: {error}") from None
+
+
+def _numbers(X: Any, task: Task) -> Rows:
+    """Check rows of numbers as ``TestRows`` has them: of a task with a schema they are its own already."""
+    if task.schema.plain:
+        return rows_of(X, task)
+    rows = np.ascontiguousarray(as_array("X", X), dtype=np.float64)
+    if rows.ndim != 2 or rows.shape[1] != len(task.features):
+        raise InputError(f"X has shape {rows.shape}: expected (rows, {len(task.features)})")
+    return rows

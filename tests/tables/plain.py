@@ -1,0 +1,36 @@
+"""Good columns and tasks that tests change a little, and how a refusal reads."""
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from ckcv_ray.errors import InputError
+from ckcv_ray.tables.columns.schema import Schema
+from ckcv_ray.tables.grouping import Grouping
+from ckcv_ray.tables.roles import Roles
+from ckcv_ray.tables.task import Task
+
+# Numbers that a careless reader changes: subnormal, huge, 17 digits, both zeros.
+AWKWARD = [0.0, -0.0, 0.1, 1 / 3, -2 / 3, 5e-324, 1e-300, 1.7976931348623157e149, 9007199254740993.0, -1.5]
+
+
+def awkward_X(n=8, d=3):
+    return np.random.default_rng(1).choice(AWKWARD, size=(n, d))
+
+
+def plain_columns(**changed):
+    """Columns a, b and y of 8 good rows, some of them replaced; None leaves a column out."""
+    columns = {"a": [1.0, 2, 3, 4, 5, 6, 7, 8], "b": [2, 7, 1, 8, 2, 8, 1, 8], "y": [1, 2] * 4, **changed}
+    return pa.table({name: values for name, values in columns.items() if values is not None})
+
+
+def plain_task(features=("a", "b"), **changed):
+    fields = {"X": np.arange(16.0).reshape(8, 2), "y": np.array([0, 1] * 4, dtype=np.int32)}
+    fields |= {"classes": ("no", "yes"), "schema": Schema.of_numbers(features), "target": "y"}
+    return Task(**{**fields, "grouping": Grouping(8), **changed})
+
+
+def refusal(columns, *args, **options):
+    with pytest.raises(InputError) as refused:
+        Task.from_table(columns, Roles(*args, **options))
+    return str(refused.value)

@@ -1,0 +1,192 @@
+"""Tasks of two and of more classes: numbers and labels, parts of the rows, and rows to test on."""
+
+from dataclasses import replace
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from plain import plain_columns, plain_task, refusal
+
+from ckcv_ray.core.measures import Kind
+from ckcv_ray.errors import InputError
+from ckcv_ray.tables.repeats import count_repeats, known_rows
+from ckcv_ray.tables.roles import Roles
+from ckcv_ray.tables.target import MOST_CLASSES, class_numbers, classes_of
+from ckcv_ray.tables.task import Task, TestRows, check_test_rows, make_test_rows, rows_of
+
+repeatable = settings(derandomize=True, deadline=None, max_examples=60)
+LABELS = {
+    "text": ("b", "a", "c"),
+    "int": (10, -7, 9),
+    "float": (0.5, -0.25, 1e18),
+}
+
+
+def three(n=12, kind="text", seed=0):
+    """Rows of three classes in turn."""
+    labels = LABELS[kind]
+    X = np.random.default_rng(seed).normal(size=(n, 2))
+    return Task.of(X, [labels[i % 3] for i in range(n)])
+
+
+# Classes
+
+
+@pytest.mark.parametrize("kind", LABELS)
+def test_three_classes_are_sorted_and_numbered_in_that_order(kind):
+    task, labels = three(kind=kind), LABELS[kind]
+    assert task.classes == tuple(sorted(labels))
+    assert task.y.tolist() == [sorted(labels).index(labels[i % 3]) for i in range(12)]
+    assert task.y.dtype == np.int32
+    assert (task.n, task.n_classes, task.kind, task.rarest_class_rows) == (12, 3, Kind.MULTICLASS, 4)
+    assert task.labelled(task.y).tolist() == [labels[i % 3] for i in range(12)]
+
+
+def test_two_classes_are_binary():
+    assert (plain_task().kind, plain_task().n_classes) == (Kind.BINARY, 2)
+    assert plain_task().labelled(np.array([1, 0, 1])).tolist() == ["yes", "no", "yes"]
+
+
+@given(st.lists(st.integers(0, 20), min_size=6, max_size=60))
+@repeatable
+def test_any_number_of_classes(drawn):
+    values = drawn + drawn  # each at least twice
+    if len(set(values)) < 2:
+        return
+    task = Task.of(np.arange(len(values))[:, None], values)
+    assert task.classes == tuple(sorted(set(values)))
+    assert [task.classes[number] for number in task.y] == values
+    assert task.rarest_class_rows == min(values.count(label) for label in set(values))
+
+
+@pytest.mark.parametrize("kind", LABELS)
+def test_columns_of_three_classes_are_read_back(kind):
+    task = three(kind=kind)
+    again = Task.from_table(task.columns(), Roles(task.target))
+    assert again.digest == task.digest
+    assert again.classes == task.classes
+
+
+def test_the_digest_tells_which_row_has_which_class():
+    task = three()
+    assert len({replace(task, y=np.roll(task.y, i)).digest for i in range(3)}) == 3
+
+
+def test_there_are_at_most_so_many_classes():
+    def columns(n):
+        return pa.table({"a": range(2 * n), "y": list(range(n)) * 2})
+
+    assert Task.from_table(columns(MOST_CLASSES)).n_classes == MOST_CLASSES
+    told = refusal(columns(MOST_CLASSES + 1))
+    assert f"has {MOST_CLASSES + 1:,} classes (0, 1, 2" in told
+    assert f"expected 2 to {MOST_CLASSES:,}" in told
+
+
+def test_the_one_class_of_three_with_a_single_row_is_named():
+    assert "class 'b' has 1 row: each needs at least 2" in refusal(plain_columns(y=list("aacccbaa")))
+
+
+@pytest.mark.parametrize("unknown", ["d", "", None])
+def test_a_label_that_is_none_of_three_is_named(unknown):
+    with pytest.raises(InputError, match=rf"column 'y' holds {unknown!r}: the labels are 'a', 'b', 'c'"):
+        class_numbers(pa.chunked_array([pa.array(["a", unknown])]), ("a", "b", "c"), "y")
+
+
+@pytest.mark.parametrize(
+    ("column", "classes"),
+    [
+        (pa.array([0.0, -0.0, 1.0, 0.0, 1.0, 0.0]), (0.0, 1.0)),
+        (pa.array([-0.0, 0.0, 1.0, 0.0, 1.0, 0.0]), (0.0, 1.0)),
+        (pa.DictionaryArray.from_arrays(pa.array([0, 2, 1, 0, 1, 2]), pa.array(["a", "b", "a"])), ("a", "b")),
+        (pa.DictionaryArray.from_arrays(pa.array([0, 1, 1, 0, 0, 2]), pa.array(["a", "b", "a"])), ("a", "b")),
+        (pa.DictionaryArray.from_arrays(pa.array([0, 2, 2, 0]), pa.array(["a", "none", "c"])), ("a", "c")),
+    ],
+)
+def test_a_label_that_is_held_twice_is_one_class(column, classes):
+    found, y = classes_of(pa.chunked_array([column]), "y")
+    assert found == classes
+    assert not any(np.signbit(label) for label in found if isinstance(label, float))
+    assert [classes[number] for number in y] == column.to_pylist()
+
+
+# Parts of the rows
+
+
+def test_without_leaves_the_other_rows_in_their_order():
+    task = three(15)
+    left = task.without(np.array([0, 4, 8]))
+    kept = [i for i in range(15) if i not in (0, 4, 8)]
+    assert np.array_equal(left.X, task.X[kept])
+    assert left.X.flags.c_contiguous
+    assert np.array_equal(left.y, task.y[kept])
+    assert (left.classes, left.features, left.target) == (task.classes, task.features, task.target)
+    assert left.digest != task.digest
+
+
+@pytest.mark.parametrize("held", [[], [0, 3, 6], list(range(7))])
+def test_what_is_held_out_is_at_least_a_row_and_leaves_enough(held):
+    with pytest.raises(InputError, match=rf"holding out {len(held)} of 12 rows leaves {12 - len(held)}"):
+        three().without(np.array(held, dtype=int))
+
+
+def test_some_rows_keep_every_class():
+    task = three(15)
+    chosen = np.array([0, 1, 2, 6, 7, 8])
+    part = task.rows(chosen)
+    assert np.array_equal(part.X, task.X[chosen])
+    assert part.y.tolist() == task.y[chosen].tolist()
+    assert part.classes == task.classes
+    with pytest.raises(InputError, match="4 of the 15 rows, drawn at random, have fewer than 2 of one class"):
+        task.rows(np.array([0, 1, 3, 4]))
+
+
+# Rows to test on
+
+
+def test_rows_to_test_on_are_matched_by_name_and_may_lack_a_class():
+    task = Task.from_table(plain_columns(y=list("aabbccab")))
+    rows = make_test_rows(pa.table({"y": ["c", "a"], "b": [1, 2], "other": ["u", "v"], "a": [3, 4]}), task)
+    assert rows.X.tolist() == [[3, 1], [4, 2]]
+    assert rows.y.tolist() == [2, 0]
+    assert make_test_rows(None, task) is None
+    assert check_test_rows(rows, task).y.tolist() == [2, 0]
+    assert check_test_rows(None, task) is None
+
+
+@pytest.mark.parametrize(
+    ("y", "told"),
+    [
+        ([0, 3], "below 3"),
+        ([0, -1], "below 3"),
+        ([0], r"shape \(1,\)"),
+        ([[0, 1]], r"shape \(1, 2\)"),
+        (["a", "b"], "below 3"),
+    ],
+)
+def test_rows_to_test_on_have_class_numbers(y, told):
+    with pytest.raises(InputError, match=told):
+        check_test_rows(TestRows(np.zeros((2, 2)), np.array(y)), three())
+
+
+def test_the_digest_of_rows_to_test_on_tells_classes_apart():
+    X = np.zeros((2, 2))
+    digests = {TestRows(X, np.array(y, dtype=np.int32)).digest for y in ([0, 1], [1, 0], [0, 2])}
+    assert len(digests) == 3
+    assert TestRows(-X, np.array([0, 1], dtype=np.int32)).digest in digests
+
+
+def test_known_and_repeated_rows_are_counted():
+    X = np.array([[0.0, 1], [0, 1], [0, 1], [2, 3], [2, 3], [4, 5], [6, 7]])
+    task = Task.of(X, ["a", "a", "b", "b", "c", "c", "a"])
+    assert count_repeats(task) == 2  # two rows are alike in every column and the label
+    assert known_rows(np.array([[-0.0, 1], [1, 0], [6, 7]]), task) == 2
+
+
+def test_rows_of_an_array_have_the_columns_of_the_task():
+    task = Task.of(np.eye(8)[:, :2], [0, 1] * 4)
+    assert rows_of([[1, 2]], task).dtype == np.float64
+    for X in ([1, 2], [[1]], [[1, 2, 3]], np.zeros((1, 1, 2))):
+        with pytest.raises(InputError, match=r"expected \(rows, 2\)"):
+            rows_of(X, task)

@@ -1,0 +1,215 @@
+"""How columns are understood, and the numbers that their values become."""
+
+import json
+from dataclasses import asdict
+from datetime import UTC, date, datetime
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ckcv_ray.errors import InputError
+from ckcv_ray.tables.columns.parse import take_in_parts
+from ckcv_ray.tables.columns.schema import (
+    Schema,
+    to_arrow,
+)
+from ckcv_ray.tables.columns.types import NOTHING_ASKED, Asked, Column, ColumnKind
+from ckcv_ray.tables.readers.frames import columns_of
+from ckcv_ray.tables.roles import Roles
+from ckcv_ray.tables.task import Task, rows_of
+
+Y = [0, 1] * 4
+NUMBER, CATEGORY, DATE = ColumnKind.NUMBER, ColumnKind.CATEGORY, ColumnKind.DATE
+DAY = 86_400_000
+UNDERSTOOD = {
+    "numbers": ([1.5, 2.0] * 4, NUMBER, [1.5, 2.0]),
+    "numbers with gaps": ([1.5, None] * 4, NUMBER, [1.5, np.nan]),
+    "truth values": ([True, False] * 4, NUMBER, [1, 0]),
+    "truth values with gaps": ([True, False, None, True] * 2, NUMBER, [1, 0, np.nan, 1]),
+    "decimals": (pa.array([1, 2] * 4).cast(pa.decimal128(30, 3)), NUMBER, [1, 2]),
+    "numbers as text": (["1.5", " 2 "] * 4, NUMBER, [1.5, 2]),
+    "numbers as text with gaps": (["1.5", "?", "n/a", ""] * 2, NUMBER, [1.5, np.nan, np.nan, np.nan]),
+    "decimal commas": (["1,5", "2", "1.000,25", "-3,0"] * 2, NUMBER, [1.5, 2, 1000.25, -3]),
+    "commas of thousands": (["1,000", "2,000,000.5"] * 4, NUMBER, [1000, 2000000.5]),
+    "percent are words": (["10 %", "20 %"] * 4, CATEGORY, [0, 1]),
+    "words": (["red", "blue"] * 4, CATEGORY, [1, 0]),
+    "words with gaps and spaces": (["red ", None, "blue", ""] * 2, CATEGORY, [1, np.nan, 0, np.nan]),
+    "words in a dictionary": (pa.array(["red", "blue"] * 4).dictionary_encode(), CATEGORY, [1, 0]),
+    "days": ([date(1970, 1, 2), None] * 4, DATE, [DAY, np.nan]),
+    "moments": ([datetime(1970, 1, 1, 1, tzinfo=UTC)] * 8, DATE, [DAY / 24]),
+    "days as text": (["1970-01-02", "1969-12-31"] * 4, DATE, [DAY, -DAY]),
+    "days with points": (["02.01.1970", "31.12.1969"] * 4, DATE, [DAY, -DAY]),
+    "months first": (["01/02/1970", "12/31/1969"] * 4, DATE, [DAY, -DAY]),
+    "hours as text": (["1970-01-01 01:00", "1970-01-02 00:00"] * 4, DATE, [DAY / 24, DAY]),
+}
+
+
+def column(values, asked=NOTHING_ASKED):
+    (found,), X = Schema.learn(pa.table({"c": values}), ["c"], asked)
+    return found, X[:, 0]
+
+
+@pytest.mark.parametrize("name", UNDERSTOOD)
+def test_a_column_is_understood_by_its_values(name):
+    values, kind, numbers = UNDERSTOOD[name]
+    found, X = column(values)
+    assert found.kind is kind
+    assert np.array_equal(X, np.resize(numbers, 8), equal_nan=True)
+
+
+@pytest.mark.parametrize(
+    ("values", "asked", "kind", "numbers"),
+    [
+        ([3, 1] * 4, Asked(categorical=["c"]), CATEGORY, [1, 0]),
+        ([3.0, None] * 4, Asked(categorical=["c"]), CATEGORY, [0, np.nan]),
+        (["1", "2", "x", "3"] * 2, Asked(numeric=["c"]), NUMBER, [1, 2, np.nan, 3]),
+        (["1", "2", "x", "3"] * 2, Asked(categorical=["c"]), CATEGORY, [0, 1, 3, 2]),
+        (["19700102", "19691231"] * 4, Asked(date=["c"]), DATE, [DAY, -DAY]),
+    ],
+)
+def test_the_user_may_say_what_a_column_holds(values, asked, kind, numbers):
+    found, X = column(values, asked)
+    assert found.kind is kind
+    assert np.array_equal(X, np.resize(numbers, 8), equal_nan=True)
+
+
+def test_a_category_of_whole_numbers_is_the_same_with_and_without_gaps():
+    """A gap makes a column of whole numbers one of floating point in many programs."""
+    whole, _ = column([3, 10] * 4, Asked(categorical=["c"]))
+    floating, _ = column(np.array([3.0, 10.0] * 4), Asked(categorical=["c"]))
+    assert whole.levels == floating.levels == ("10", "3")
+
+
+@given(
+    st.lists(st.one_of(st.none(), st.floats(-1e9, 1e9)), min_size=8, max_size=8),
+    st.lists(st.sampled_from([None, "a", "b", " c", "?"]), min_size=8, max_size=8),
+    st.lists(st.one_of(st.none(), st.dates(date(1800, 1, 1), date(2200, 1, 1))), min_size=8, max_size=8),
+)
+def test_a_table_is_understood_again_from_the_columns_of_its_task(numbers, words, days):
+    columns = pa.table(
+        {
+            "x": pa.array([*numbers, 1.0, 2.0]),
+            "w": pa.array([*words, "a", "a"]),
+            "d": pa.array([*days, date(2000, 1, 1), None]),
+            "y": [*Y, 0, 1],
+        }
+    )
+    task = Task.from_table(columns)
+    schema = Schema.from_json(json.loads(json.dumps([asdict(one) for one in task.schema])))
+    again = Task.restore(task.columns(), Roles("y"), schema)
+    assert again.digest == task.digest
+    assert again.X.tobytes() == task.X.tobytes()
+
+
+def test_numbers_without_gaps_are_plain():
+    assert Task.from_table(pa.table({"a": range(8), "b": [True, False] * 4, "y": Y})).schema.plain
+    assert not Task.from_table(pa.table({"a": [*range(7), None], "y": Y})).schema.plain
+
+
+def test_what_a_column_holds_and_its_levels_change_the_digest():
+    def digest(values, asked=NOTHING_ASKED):
+        return Task.from_table(pa.table({"a": values, "b": ["u", "v"] * 4, "y": Y}), asked=asked).digest
+
+    words = digest(["x", "y"] * 4)
+    assert len({words, digest(["x", "z"] * 4), digest([0, 1] * 4)}) == 3
+    assert digest([0, 1] * 4) != digest([0, 1] * 4, Asked(categorical=["a"]))
+    assert digest(pa.array(["x", "y"] * 4).dictionary_encode()) == words
+
+
+def test_new_rows_become_numbers_as_the_learning_rows_did():
+    columns = pa.table({"a": ["1,5", "2,5"] * 4, "w": ["u", "v"] * 4, "d": ["03.04.2020", "13.04.2020"] * 4})
+    task = Task.from_table(columns.append_column("y", pa.array(Y)))
+    new = pa.table({"d": ["05.06.2020"], "extra": [1], "w": ["never seen"], "a": ["3,5"]})
+    X = task.rows_from(new)
+    day = datetime(2020, 6, 5, tzinfo=UTC).timestamp() * 1000
+    assert X.tolist() == [[3.5, 2.0, day]]
+
+
+def test_rows_that_cannot_be_judged_are_marked():
+    schema = Schema((Column("a"), Column("w", CATEGORY, ("u", "v")), Column("d", DATE)))
+    table = pa.table(
+        {
+            "a": ["1", "x", "", "inf"],
+            "w": ["u", "v", None, "z"],
+            "d": ["2020-01-01", "?", "soon", "2020-01-01"],
+        }
+    )
+    rows = schema.apply(table)
+    assert rows.bad.tolist() == [False, True, True, True]
+    assert rows.reason == "column 'a' has 'x' in row 2, not a number: fix it"
+    with pytest.raises(InputError, match="'x' in row 2"):
+        rows.check()
+    plain = Schema.of_numbers("a").apply(pa.table({"a": [1.0, None]}))
+    assert plain.bad.tolist() == [False, True], "a task without gaps knows nothing to fill one with"
+
+
+def test_a_column_of_another_kind_is_refused():
+    with pytest.raises(InputError, match="column 'd' holds int64, not dates"):
+        Schema((Column("d", DATE),)).apply(pa.table({"d": [1]}))
+    with pytest.raises(InputError, match=r"column 'a' holds date32\[day\], not numbers"):
+        Schema((Column("a"),)).apply(pa.table({"a": [date(2020, 1, 1)]}))
+
+
+@pytest.mark.parametrize("kind", [NUMBER, CATEGORY, DATE])
+def test_numbers_become_columns_and_numbers_again(kind):
+    values = np.array([0.0, 2.0, np.nan, 1.0])
+    one = Column("c", kind, ("a", "b", "c") if kind is CATEGORY else ())
+    again = Schema((one,)).apply(pa.table({"c": to_arrow(values, one)})).X[:, 0]
+    assert np.array_equal(values, again, equal_nan=True)
+
+
+@given(
+    values=st.lists(st.text(max_size=9) | st.none(), min_size=1, max_size=5),
+    codes=st.lists(st.integers(0, 4) | st.none(), max_size=60),
+    dtype=st.sampled_from([pa.string(), pa.large_string()]),
+)
+def test_text_is_made_in_small_parts(values, codes, dtype):
+    """Text that grows as a whole takes twice its memory."""
+    texts = pa.array(values, dtype)
+    numbers = pa.array([code if code is None else code % len(values) for code in codes], pa.int64())
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("ckcv_ray.tables.columns.parse.PART_BYTES", 20)
+        parts = take_in_parts(texts, numbers)
+    assert pa.chunked_array(parts, dtype).to_pylist() == texts.take(numbers).to_pylist()
+    longest = max(len((value or "").encode()) for value in values)
+    assert all(sum(len((text or "").encode()) for text in part.to_pylist()) <= 20 + longest for part in parts)
+
+
+class Stream:
+    """As much of a data frame as is asked for: its columns as Arrow."""
+
+    def __init__(self, table):
+        self.table = table
+
+    def __arrow_c_stream__(self, requested_schema=None):
+        return self.table.__arrow_c_stream__(requested_schema)
+
+
+def test_data_frames_are_taken_column_by_column():
+    table = pa.table({"a": [1, 2] * 4, "w": ["u", None] * 4, "__index_level_0__": range(8)})
+    task = Task.of(Stream(table), Y)
+    assert task.features == ("a", "w")
+    assert rows_of(Stream(table.select(["w", "a"])), task).tobytes() == task.X.tobytes()
+    assert columns_of(table.select(["a"])).column_names == ["a"]
+
+
+def test_sparse_matrices_are_taken_with_their_zeros():
+    from scipy.sparse import csr_matrix
+
+    X = np.where(np.arange(16).reshape(8, 2) % 3, 0.0, 1.0)
+    assert Task.of(csr_matrix(X), Y).digest == Task.of(X, Y).digest
+
+
+@pytest.mark.parametrize("gap", [None, ""])
+def test_columns_in_several_pieces_are_one_column(gap):
+    """As large files are read; gaps are then in pieces that know of different values."""
+    pieces = pa.chunked_array([["u", gap, "v", "u"], ["w", "u", gap, "v"]])
+    found, X = column(pieces)
+    assert found.levels == ("u", "v", "w")
+    assert np.array_equal(X, [0, np.nan, 1, 0, 2, 0, np.nan, 1], equal_nan=True)
+    labels = pa.chunked_array([["a", None, "b", "a"], ["a", "b", None, "b"]])
+    with pytest.raises(InputError, match="empty cells, the first in row 2"):
+        Task.from_table(pa.table({"x": range(8), "y": labels}))

@@ -1,0 +1,199 @@
+"""Groups of rows: numbers that do not depend on spelling, what is refused, and what is asked about."""
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ckcv_ray import InputError, Task
+from ckcv_ray.tables.columns.schema import Schema
+from ckcv_ray.tables.grouping import Grouping, is_name_of_groups, name_of_groups, renumbered
+from ckcv_ray.tables.repeats import count_repeats
+from ckcv_ray.tables.roles import Roles
+
+RNG = np.random.default_rng(0)
+GROUPS = np.repeat(np.arange(8), 3)
+X = RNG.normal(size=(24, 2))
+Y = np.arange(24) % 2
+TASK = Task.of(X, Y, groups=GROUPS)
+TEXT = [f"patient {g}" for g in GROUPS]
+
+
+def columns(**more: object) -> pa.Table:
+    return pa.table({"a": X[:, 0], "b": X[:, 1], "y": Y, **more})
+
+
+def ids(values: object) -> Task:
+    return Task.from_table(columns(id=values), Roles(group="id"))
+
+
+@given(st.lists(st.integers(0, 5), max_size=20))
+def test_groups_are_numbered_in_the_order_of_first_appearance(given: list[int]) -> None:
+    seen = list(dict.fromkeys(given))
+    assert renumbered(np.array(given, dtype=np.intp)).tolist() == [seen.index(one) for one in given]
+
+
+def test_the_spelling_of_a_group_has_no_effect() -> None:
+    days = np.datetime64("2020-01-01") + GROUPS
+    spellings = [
+        GROUPS,
+        900 - GROUPS,
+        GROUPS.astype(float),
+        TEXT,
+        pa.array(TEXT).dictionary_encode(),
+        pa.chunked_array([TEXT[:7], TEXT[7:]]),
+        days,
+        pa.DictionaryArray.from_arrays(GROUPS % 4 + 4 * (np.arange(24) % 2), ["a", "b", "c", "d"] * 2),
+    ]
+    *tasks, doubled = [ids(spelling) for spelling in spellings[:-1]] + [
+        Task.restore(columns(id=spellings[-1]), Roles(group="id"), None)
+    ]
+    assert len({task.digest for task in tasks}) == 1
+    for task in tasks:
+        assert np.array_equal(task.groups, GROUPS)
+        assert (task.n, task.n_units, task.group, task.features) == (24, 8, "id", ("a", "b"))
+    assert doubled.n_units == 4
+
+
+def test_the_groups_are_part_of_the_data() -> None:
+    other = Task.of(X, Y, groups=np.roll(GROUPS, 1))
+    renamed = Task.from_table(columns(who=TEXT), Roles(group="who"))
+    plain = Task.from_table(columns())
+    digests = {plain.digest, ids(TEXT).digest, renamed.digest, other.digest, TASK.digest}
+    assert len(digests) == 5
+    assert (plain.grouped, plain.group, plain.n_units) == (False, None, 24)
+    assert plain.groups.tolist() == list(range(24))
+
+
+def test_the_digest_without_groups_is_what_it_was() -> None:
+    task = Task.of(np.arange(12.0).reshape(6, 2), [0, 1] * 3)
+    assert task.digest == "574872749382e8baec4c371db125bb300f043640dafe4c4386b3f08188512c1d"
+
+
+def test_stored_columns_give_the_task_again() -> None:
+    for task in (TASK, ids(TEXT), TASK.rows(np.arange(3, 12)), TASK.without(np.arange(6))):
+        again = Task.restore(task.columns(), Roles(task.target, group=task.group), None)
+        assert again.digest == task.digest
+        assert np.array_equal(again.groups, task.groups)
+
+
+def test_parts_of_a_task_number_their_groups_again() -> None:
+    part = TASK.rows(np.array([20, 21, 3, 4, 5, 22]))
+    assert part.grouped
+    assert part.groups.tolist() == [0, 1, 2, 2, 2, 1]
+    left = TASK.without(np.flatnonzero(GROUPS == 0))
+    assert (left.n, left.n_units) == (21, 7)
+
+
+def test_repeats_are_those_of_another_group() -> None:
+    rows = np.array([[1.0, 2], [1, 2], [3, 4], [3, 4], [5, 6], [7, 8], [7, 8], [7, 8]])
+    y = np.array([0, 0, 1, 1, 0, 1, 1, 1])
+    groups = np.array([0, 0, 1, 2, 3, 4, 4, 5])
+    schema = Schema.of_numbers("ab")
+    assert count_repeats(Task(rows, y, (0, 1), schema, "y", Grouping(len(y)))) == 7
+    assert count_repeats(Task(rows, y, (0, 1), schema, "y", Grouping(len(y), groups, "g"))) == 5
+
+
+def test_units_are_rows_or_groups() -> None:
+    assert Grouping(24).rows(np.array([2, 5])).tolist() == [2, 5]
+    assert Grouping(24, GROUPS, "g").rows(np.array([1, 4])).tolist() == [3, 4, 5, 12, 13, 14]
+
+
+def test_a_column_without_a_name_gets_one_that_is_free() -> None:
+    assert name_of_groups(["a", "y"]) == "group"
+    taken = ["group", "groups", "group_of_row", "group_0", "group_1"]
+    assert name_of_groups(taken) not in taken
+
+
+@pytest.mark.parametrize(
+    ("values", "said"),
+    [
+        (
+            [None, *TEXT[1:]],
+            ("'id' has no group in 1 of 24 rows, the first in row 1", "leave these rows out"),
+        ),
+        ([*GROUPS[:-1].astype(float), np.nan], ("in 1 of 24 rows, the first in row 24",)),
+        (pa.nulls(24), ("'id' is empty",)),
+        ([[0]] * 24, ("'id' holds list", "text or whole numbers")),
+        (["one"] * 24, ("'id' has 1 different value:", "at least 6 groups")),
+        (GROUPS % 5, ("'id' has 5 different values", "at least 6 groups")),
+        (np.arange(24), ("a different value in each of the 24 rows", "groups nothing", "--drop id")),
+    ],
+    ids=["a gap", "nan", "empty", "lists", "one group", "five groups", "groups of one row"],
+)
+def test_groups_that_are_refused(values: object, said: tuple[str, ...]) -> None:
+    with pytest.raises(InputError) as refused:
+        ids(values)
+    for part in said:
+        assert part in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"group": "who"}, "there is no column 'who' for the groups: the columns are a, b, y, id"),
+        ({"group": "y"}, "'y' is the target, and cannot say which rows belong together"),
+        ({"group": "id", "features": ["a", "id"]}, "'id' says which rows belong together, and is no feature"),
+        ({"group": 3}, "group=3 is not the name of a column"),
+    ],
+)
+def test_columns_that_cannot_name_groups(options: dict[str, object], said: str) -> None:
+    with pytest.raises(InputError, match=said):
+        Task.from_table(columns(id=TEXT), Roles(**options))
+
+
+@pytest.mark.parametrize(
+    ("groups", "said"),
+    [
+        (GROUPS[:-1], r"groups has shape \(23,\): expected \(24,\)"),
+        (GROUPS[:, None], r"groups has shape \(24, 1\)"),
+        ([1, "a"] * 11 + [None, object()], "groups cannot be read as a column"),
+    ],
+)
+def test_arrays_that_are_no_groups(groups: object, said: str) -> None:
+    with pytest.raises(InputError, match=said):
+        Task.of(X, Y, groups=groups)
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["id", "ID", "patient", "Patient_ID", "patientId", "subject", "subject_no", "customerNumber", "patientid",
+     "id_person", "pid", "household", "userid", "Document No"],
+)  # fmt: skip
+def test_names_that_look_like_groups(name: str) -> None:
+    assert is_name_of_groups(name)
+
+
+@pytest.mark.parametrize(
+    "name", ["age", "patient_age", "family_size", "account_balance", "grid", "humid", "number", "x0", "", "µ"]
+)
+def test_names_that_do_not(name: str) -> None:
+    assert not is_name_of_groups(name)
+
+
+def test_a_column_that_looks_like_groups_is_asked_about_once() -> None:
+    table = columns(patient_id=GROUPS, subject=GROUPS)
+    said = (
+        "column 'patient_id' repeats: 8 values in 24 rows. If rows of one value belong together, such as "
+        "visits of one patient, say --group patient_id: without it nothing here is proven."
+    )
+    assert Task.from_table(table).question == said
+    assert Task.from_table(table, Roles(drop=["patient_id"])).question == said
+    assert Task.from_table(table, Roles(features=["a", "b"])).question == said
+    assert Task.from_table(columns(patient_id=TEXT), Roles(drop=["patient_id"])).question == said
+    assert Task.from_table(table, Roles(group="subject")).question == ""
+    assert Task.from_table(table).digest == Task.from_table(table, source="elsewhere").digest
+
+
+@pytest.mark.parametrize(
+    "values", [np.arange(24), GROUPS % 4, GROUPS + 0.5], ids=["no repeats", "few values", "fractions"]
+)
+def test_a_column_that_does_not_repeat_as_groups_do_is_not_asked_about(values: np.ndarray) -> None:
+    assert Task.from_table(columns(patient_id=values)).question == ""
+
+
+def test_text_that_may_name_groups_is_asked_about() -> None:
+    """It is learned from, as a category, unless the user says otherwise."""
+    assert "say --group patient" in Task.from_table(columns(patient=TEXT)).question
+    assert Task.from_table(columns(colour=["red", "blue"] * 12)).question == ""

@@ -1,0 +1,71 @@
+"""What is said about columns before a run."""
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from ckcv_ray.tables.roles import Roles
+from ckcv_ray.tables.survey import survey
+from ckcv_ray.tables.task import Task
+
+N = 200
+rng = np.random.default_rng(np.random.SeedSequence(7))
+Y = rng.integers(0, 2, N)
+NOISE = rng.normal(size=N)
+
+
+def note(name: str, values, y=Y) -> str:
+    columns = pa.table({"noise": NOISE, name: values, "y": y})
+    noted = {one.name: one.note for one in survey(Task.from_table(columns, Roles("y")))}
+    return noted.get(name, "")
+
+
+@pytest.mark.parametrize(
+    ("name", "values", "expected"),
+    [
+        ("fixed", np.ones(N), "is the same in every row"),
+        ("again", NOISE, "is a copy of noise"),
+        ("patient_id", rng.permutation(N * 7)[:N], "--drop patient_id"),
+        ("x", np.arange(N), "seems to number the rows"),
+        ("", rng.permutation(N), "seems to number the rows"),
+        ("answer", np.where(Y == 1, "ill", "well"), "gives the target away"),
+        ("score", Y + 0.1 * rng.normal(size=N), "gives the target away"),
+        ("coarse", np.where(Y == 1, 3, 9), "gives the target away"),
+        ("helps", Y + rng.normal(size=N), ""),
+        ("count", rng.poisson(3, N), ""),
+        ("word", rng.choice(["u", "v", "w"], N), ""),
+    ],
+)
+def test_what_looks_like_a_mistake_is_pointed_out(name, values, expected):
+    found = note(name, values)
+    assert expected in found
+    assert bool(found) == bool(expected)
+
+
+def test_a_column_gives_away_several_classes():
+    y = rng.integers(0, 4, N)
+    assert "gives the target away" in note("code", y * 10.0, y)
+    assert note("half", (y // 2) * 10.0, y) == ""
+
+
+def test_gaps_and_values_are_counted():
+    columns = pa.table({"a": [1.0, None, 1.0, 2.0] * 2, "w": ["u", "", None, "v"] * 2, "y": [0, 1] * 4})
+    found = {one.name: (one.kind, one.missing, one.distinct) for one in survey(Task.from_table(columns))}
+    assert found == {"a": ("number", 2, 2), "w": ("category", 4, 2)}
+
+
+def test_a_column_that_is_the_target_in_another_unit_is_named():
+    rng = np.random.default_rng(0)
+    y = rng.normal(100, 20, 50)
+    X = np.column_stack([y / 1.95583, y + rng.normal(0, 10, 50)])
+    surveyed = survey(Task.of(X, y, numbers=True))
+    assert [one.name for one in surveyed] == ["x0"]
+    assert "gives the target away" in surveyed[0].note
+
+
+def test_text_that_hardly_repeats_is_asked_about():
+    shares = [f"{i}.{i % 7} %" for i in range(29)] + ["0.0 %"]
+    (column,) = survey(Task.from_table(pa.table({"c": shares, "y": [0, 1] * 15}), Roles("y")))
+    assert "is it a number, a date or a name in an unknown form?" in column.note
+    (column,) = survey(Task.from_table(pa.table({"c": ["a", "b", "c"] * 10, "y": [0, 1] * 15}), Roles("y")))
+    assert "unknown form" not in column.note
