@@ -16,7 +16,7 @@ _NAMES = {  # by module; below once more for type checkers, and tests/test_publi
     ),
     "core.named_divisions": "NestedSplits Splits",
     "core.resampling": "Complete Rotation",
-    "data.task": "Task TestRows read_task",
+    "tables.task": "Task TestRows read_task",
     "engine.forecast": "Plan plan",
     "engine.progress": "Progress",
     "errors": "CKCVError InputError RunError StoreError",

@@ -119,7 +119,7 @@ class CKCVClassifier(ClassifierMixin, BaseEstimator):
         """
         check_choice("rule", self.rule, RULES)
         rows, labels = self._checked(X, y)
-        task = Task.of(rows, labels, groups=groups, lonely=True)
+        task = Task.unchecked(rows, labels, groups).checked(allow_singletons=True)
         certify = self.certify
         if certify == AUTO:  # by the number of rows alone: a choice by their labels would void the claim
             certify = Holdout.name if task.n_units >= ENOUGH_TO_HOLD_OUT else Occam.name
@@ -368,7 +368,7 @@ def _masked(values: NDArray[Any]) -> np.ma.MaskedArray[Any, Any]:
 
 def _rows_scored(problem: Problem, selected: Records) -> NDArray[np.intp]:
     """Return the rows of the select set of each record; of one fold size they vary with groups alone."""
-    if problem.task.groups is None:
+    if not problem.task.grouped:
         n_select = np.array([size.n_select for size in problem.sizes], dtype=np.intp)
         return np.take(n_select, selected["size"])
     keys, record = np.unique(selected[["size", "split"]], return_inverse=True)

@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 from refused import case
 
-from ckcv_ray import Complete, Execution, GaussianSVM, Holdout, MeanBound, Nested, Rotation, Study
+from ckcv_ray import Complete, Execution, GaussianSVM, Holdout, MeanBound, Nested, Race, Rotation, Study
 from ckcv_ray.study import read_toml
 from ckcv_ray.validation import parse_folds, parse_grid
 
@@ -167,7 +167,7 @@ CASES = {
     "learner a class": parts("learner=<class", "is not one of svm", learner=GaussianSVM),
     "resampling a name": parts("resampling='rotation' is not one of complete", resampling="rotation"),
     "resampling a learner": parts("resampling=GaussianSVM", "complete, rotation", resampling=GaussianSVM()),
-    "criterion a number": parts("criterion=0.05 is not one of error", criterion=0.05),
+    "criterion a number": parts("criterion=0.05 is not one of error", search=Race(criterion=0.05)),
     "certification of nothing in its place": parts("certify=None", "holdout, nested", certification=None),
     "nested with a rotation": parts(
         "certify=nested requires resampling complete", certification=Nested(), resampling=Rotation()

@@ -38,7 +38,8 @@ from ckcv_ray import (
 from ckcv_ray.reports.page import page  # here: matplotlib makes folders when it is first imported
 from ckcv_ray.runs.load import replay
 from ckcv_ray.runs.run import run_job
-from ckcv_ray.tables.task import learning_task, make_test_rows
+from ckcv_ray.tables.roles import Roles
+from ckcv_ray.tables.task import make_test_rows
 
 SERIAL = Execution("serial")
 STUDY = Study.of(C=1.0, gamma=1.0, k=3, n_splits=2)
@@ -46,7 +47,7 @@ X = np.arange(16.0).reshape(8, 2)
 Y = np.array([0, 1] * 4)
 TASK = Task.of(X, Y)
 COLUMNS = pa.table({"a": X[:, 0], "b": X[:, 1], "y": Y})
-BY_NAME = learning_task(COLUMNS)
+BY_NAME = Task.from_table(COLUMNS)
 LONG = "x" * 300
 TOO_MANY, AND_FOUR = Study.of(k=9), STUDY.replace(report_k=4)
 
@@ -88,7 +89,7 @@ def reads(source, *told, **rest):
 
 
 def learns(*told, columns=COLUMNS, **rest):
-    return case(lambda: learning_task(columns, **rest), *told)
+    return case(lambda: Task.from_table(columns, Roles(**rest)), *told)
 
 
 def measures(columns, *told, task=BY_NAME):
@@ -230,7 +231,7 @@ CASES = BAD_STUDIES | {
     "plan for workers in words": plans("workers='8' is not a sequence", workers="8"),
     "plan for half a worker": plans("workers=0.5 is not a whole number", workers=[2, 0.5]),
     "plan for nobody": plans("workers is empty", workers=()),
-    # read_task and learning_task
+    # read_task and Task.from_table
     "source of nothing": reads(None, "None", "named set"),
     "source empty": reads("", "'' is neither a file ending in .csv", "named set"),
     "source with a null": reads("a\0.csv", "no file", "a\\x00.csv"),

@@ -19,7 +19,7 @@ from refused import snapshot
 from ckcv_ray.cli import main as cli
 from ckcv_ray.runs import run as driver
 from ckcv_ray.study import Execution, Study
-from ckcv_ray.tables.task import learning_task, read
+from ckcv_ray.tables.task import Task, read
 
 HUGE = "1" + "0" * 30
 LONG = "x" * 300
@@ -243,7 +243,7 @@ def inputs(tmp_path_factory):
 def finished(inputs, tmp_path_factory):
     """A finished run of good.csv, for reading only."""
     folder = tmp_path_factory.mktemp("finished") / "run"
-    task = learning_task(read(str(inputs / "good.csv")).learn, source="good.csv")
+    task = Task.from_table(read(str(inputs / "good.csv")).learn, source="good.csv")
     driver.run_job(driver.Job(GRID, task, folder), Execution("serial"))
     return folder
 

@@ -52,12 +52,12 @@ class Baseline(TypedDict):
 def compute_baselines(problem: Problem) -> tuple[Baseline, ...]:
     """Return the baseline on the learning rows and, if rows were held out, that on the held-out rows."""
     task, held = problem.task, problem.held_rows()
-    weights = _weigh_rows(task.n, task.groups)
+    weights = _weigh_rows(task.groups)
     commonest = int(np.argmax(np.bincount(task.y, weights, minlength=task.n_classes)))
-    learning = _count_baseline(LEARNING, commonest, task.y, task.groups)
+    learning = _count_baseline(LEARNING, commonest, task.y, weights)
     if held is None:
         return (learning,)
-    return learning, _count_baseline(HELD_OUT, commonest, held.y, held.groups)
+    return learning, _count_baseline(HELD_OUT, commonest, held.y, _weigh_rows(held.units))
 
 
 def select_baseline(claim: Claim, among: Sequence[Baseline]) -> Baseline:
@@ -236,20 +236,14 @@ def _describe_members(constants: Sequence[int | None], labels: Sequence[Label]) 
     ]
 
 
-def _count_baseline(on: str, commonest: int, y: Classes, groups: Groups | None) -> Baseline:
-    wrong, rows = y != commonest, len(y)
-    errors = int(np.sum(wrong))
-    error = errors / rows
-    if groups is not None:
-        weights = _weigh_rows(rows, groups)
-        error = fsum(weights[wrong]) / fsum(weights)
-    return Baseline(on=on, predicted=commonest, errors=errors, rows=rows, error=error)
+def _count_baseline(on: str, commonest: int, y: Classes, weights: NDArray[np.float64]) -> Baseline:
+    wrong = y != commonest
+    error = fsum(weights[wrong]) / fsum(weights)
+    return Baseline(on=on, predicted=commonest, errors=int(np.sum(wrong)), rows=len(y), error=error)
 
 
-def _weigh_rows(rows: int, groups: Groups | None) -> NDArray[np.float64]:
-    """Return how much each row counts: with groups, every group as much as any other."""
-    if groups is None:
-        return np.ones(rows)
+def _weigh_rows(groups: Groups) -> NDArray[np.float64]:
+    """Return how much each row counts: every group as much as any other."""
     return np.asarray(1 / np.bincount(groups)[groups])
 
 

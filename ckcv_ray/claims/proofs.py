@@ -102,7 +102,7 @@ def occam(
     if len(problem.learners) > 1:
         method += f" of {list(problem.learners)[learner]}, one of {len(problem.learners)} learners"
     level = float(delta * weight(problem, k, learner))
-    grouped = problem.task.groups is not None
+    grouped = problem.task.grouped
     averaged = Averaged(losses, problem.order(size), size.n_select, grouped, counts, copies.units)
     yield from averaged.claims(Occam.name, RANDOM.name, level, delta, method)
 
@@ -124,8 +124,8 @@ def holdout(problem: Problem, models: Models, copies: Copies = NO_COPIES) -> Ite
         predicted = predict(rule)
         if name in QUANTITIES:
             yield from by_class.claim_held_out(problem, rule, name, predicted, copies.units)
-        elif held.groups is not None:
-            measure = GroupShares(held.groups)
+        elif problem.task.grouped:
+            measure = GroupShares(held.units)
             yield claim_group_loss(rule, measure, predicted.label, held.y, delta, copies.units)
         else:
             wrong = int(np.sum(predicted.label != held.y))
@@ -212,7 +212,7 @@ def _claim_outer_errors(
     assert isinstance(certification, Nested)
     size, delta = problem.outer.sizes[0], problem.study.delta / count_shares(certification.claim)
     method = f"nested: {by_class.describe_selection(f'{size.n_splits} outer splits', problem)}"
-    order, grouped = problem.outer.order(size), problem.task.groups is not None
+    order, grouped = problem.outer.order(size), problem.task.grouped
     averaged = Averaged(count_losses(nested), order, size.n_select, grouped, count_wrong_rows(nested), copies)
     yield from averaged.claims(Nested.name, Nested.name, delta, delta, method, length)
 

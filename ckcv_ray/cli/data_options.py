@@ -12,7 +12,8 @@ from ckcv_ray.cli.output import say
 from ckcv_ray.tables.columns.types import Asked
 from ckcv_ray.tables.named import Columns, is_named
 from ckcv_ray.tables.readers.files import SUFFIXES, Reading, check_file, suffix_of
-from ckcv_ray.tables.task import Task, TestRows, learning_task, make_test_rows, read
+from ckcv_ray.tables.roles import Roles
+from ckcv_ray.tables.task import Task, TestRows, make_test_rows, read
 from ckcv_ray.validation import as_path
 
 SOURCES = (
@@ -68,25 +69,22 @@ def asked_of(
 
 
 class Chosen(NamedTuple):
-    """Columns that were read, and which of them are what; ``left_out`` are not learned from."""
+    """Columns that were read, and which of them are what."""
 
     columns: Columns
-    target: str | None
-    features: list[str] | None
-    left_out: list[str]
+    roles: Roles
     source: str
-    group: str | None
     asked: Asked
     reading: Reading
 
     def task(self, numbers: bool = False) -> Task:
-        """Return the task of these columns; see ``data.task.learning_task``.
+        """Return the task of these columns; see ``Task.from_table``.
 
         Raises:
             InputError: they cannot be learned from.
         """
-        rest = self.left_out, self.source, self.group, self.asked, numbers
-        return learning_task(self.columns.learn, self.target, self.features, *rest)
+        roles = self.roles._replace(numbers=numbers)
+        return Task.from_table(self.columns.learn, roles, self.asked, self.source)
 
 
 @with_options(asked=asked_of, reading=reading_of)
@@ -119,10 +117,9 @@ def columns_of(
     Raises:
         InputError: the data cannot be read.
     """
-    names = [name for name in (target, group, *asked.categorical) if name is not None]
-    columns = read(source, reading, names=names)
+    columns = read(source, reading)
     left_out = [*(_names(drop) or []), *([row_id] if row_id else [])]
-    return Chosen(columns, target, _names(features), left_out, source, group, asked, reading)
+    return Chosen(columns, Roles(target, _names(features), left_out, group), source, asked, reading)
 
 
 class Table(NamedTuple):
@@ -179,11 +176,11 @@ def data_of(
     """
     task, rows, reading = table
     if unlabelled:
-        others = read(unlabelled, reading.fitting(unlabelled), raw=True)
+        others = read(unlabelled, reading.fitting(unlabelled))
         task = task.with_unlabelled(others.learn)
         _say_unseen(task, others.learn)
     if test:
-        others = read(test, reading.fitting(test), raw=True)
+        others = read(test, reading.fitting(test))
         rows = others.learn if others.test is None else others.test
     data = Data(task, make_test_rows(rows, task))
     if test and rows is not None:
@@ -193,7 +190,7 @@ def data_of(
 
 def _say_unseen(task: Task, rows: pa.Table) -> None:
     """Say whether rows have categories that were never seen."""
-    if task.schema is not None and (unseen := task.read(rows).unseen):
+    if not task.schema.plain and (unseen := task.read(rows).unseen):
         say(unseen)
 
 

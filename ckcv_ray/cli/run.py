@@ -225,7 +225,7 @@ def _unfinished(folder: RunFolder, queue: RaceQueue) -> tuple[dict[str, Any], st
         "l_ms": l_ms,
         "rows": problem.all_rows.n,
         "repeats": count_repeats(problem.task),
-        "groups": problem.all_rows.n_units if problem.all_rows.groups is not None else None,
+        "groups": problem.all_rows.n_units if problem.all_rows.grouped else None,
         "question": problem.all_rows.question or None,
         "evaluations": counts,
         "fits": execution.get("fits"),

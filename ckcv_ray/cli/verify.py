@@ -127,7 +127,7 @@ def _end_after(seconds: float) -> Iterator[None]:
 
 def rows_to_test_of(source: str, reading: Reading = AS_IT_IS) -> pa.Table:
     """Read rows to measure on, as they are written: the test rows of a named set if it has any, else all."""
-    columns = read(source, reading, raw=True)
+    columns = read(source, reading)
     return columns.learn if columns.test is None else columns.test
 
 

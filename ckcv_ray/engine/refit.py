@@ -36,7 +36,7 @@ def _fitted(problem: Problem, winner: Leader, task: Task, scored: TestRows) -> E
     """Return the model fitted on all rows of a task, with its errors on other rows."""
     model = _fit(problem, winner, task)
     n_classes, k = task.n_classes, problem.sizes[winner.size].k
-    totals = judge(model, scored.X, scored.y, problem.measure(scored.groups), n_classes)
+    totals = judge(model, scored.X, scored.y, problem.measure(scored.units), n_classes)
     return Ensemble((make_member(k, 0, model, totals, class_sizes(scored.y, n_classes)),))
 
 

@@ -19,7 +19,7 @@ from ckcv_ray.learners.base import Block, Checked, Fits, Learner, Predicted, Set
 from ckcv_ray.learners.choice import Choice
 from ckcv_ray.learners.encoder import Encoder
 from ckcv_ray.learners.encoding import Categories, Encoding
-from ckcv_ray.tables.columns.types import Schema
+from ckcv_ray.tables.columns.schema import Schema
 from ckcv_ray.tables.target import Index, Rows
 from ckcv_ray.tables.task import Task
 
@@ -29,7 +29,7 @@ ROWS = 1 << 16
 
 def encoded(learner: Learner, encoding: Encoding, task: Task) -> Learner:
     """Return what fits a learner to a task: the learner itself if its columns are numbers without gaps."""
-    if task.schema is None:
+    if task.schema.plain:
         return learner
     if isinstance(learner, Choice):
         return replace(learner, learners=tuple(encoded(one, encoding, task) for one in learner.learners))
@@ -162,7 +162,8 @@ class Encoded(Learner):
     def most_values(self, task: Task) -> int:
         """Return the largest number of values in a row: of the learner on as many columns as there can be."""
         X = np.broadcast_to(0.0, (task.n, self.encoding.width(self.schema, self.n_classes)))
-        return self.learner.most_values(replace(task, X=X, schema=None)) + 1
+        names = (f"x{i}" for i in range(X.shape[1]))
+        return self.learner.most_values(task.with_numbers(X, names)) + 1
 
     def same(self, a: "EncodedModel", b: "EncodedModel") -> bool:
         """Return whether two models are equal in every bit, with their encoders."""

@@ -6,13 +6,14 @@ with every model.
 
 import json
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass, fields
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ckcv_ray.tables.columns.types import Column, ColumnKind, Schema
+from ckcv_ray.tables.columns.schema import Schema
+from ckcv_ray.tables.columns.types import Column, ColumnKind
 from ckcv_ray.tables.target import Rows
 from ckcv_ray.tables.task import Task
 from ckcv_ray.validation import read_as
@@ -127,8 +128,7 @@ class Encoder:
         X = self.transform(task.X)
         for fold, rows in enumerate(map(list, self.folds)):
             X[rows] = self.transform(task.X[rows], fold)
-        features = tuple(f"x{i}" for i in range(X.shape[1]))
-        return replace(task, X=X, features=features, schema=None, unlabelled=None)
+        return task.with_numbers(X, (f"x{i}" for i in range(X.shape[1])))
 
     @property
     def text(self) -> str:
@@ -202,7 +202,7 @@ def expanded(X: Rows, schema: Schema) -> Rows:
     return np.column_stack(columns)
 
 
-def expanded_columns(schema: Schema) -> Schema:
+def expanded_columns(schema: Schema) -> tuple[Column, ...]:
     """Return what the columns of ``expanded`` rows hold: numbers or categories."""
     columns: list[Column] = []
     for one in schema:

@@ -22,7 +22,8 @@ from ckcv_ray.learners.encoder import (
     says_gaps,
 )
 from ckcv_ray.learners.seeds import drawn, seeds_of
-from ckcv_ray.tables.columns.types import ColumnKind, Schema
+from ckcv_ray.tables.columns.schema import Schema
+from ckcv_ray.tables.columns.types import ColumnKind
 from ckcv_ray.tables.target import Index, Rows
 from ckcv_ray.tables.task import Task
 
@@ -102,7 +103,6 @@ class Encoding:
         Raises:
             InputError: categories are to become shares of classes, and a class has a single row.
         """
-        assert task.schema is not None
         folds = _folds(task, train) if self.categories is Categories.TARGET else ()
         X, columns = expanded(task.X[train], task.schema), expanded_columns(task.schema)
         categorical = np.array([bool(one.levels) for one in columns])
@@ -183,19 +183,18 @@ def _folds(task: Task, train: Index) -> list[Index]:
     """
     from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold
 
-    y, groups = task.y[train], task.groups_of(train)
+    y, groups = task.y[train], task.groups[train]
     if task.has_numbers:
         y = np.zeros(len(train), np.intp)
-    if groups is None and len(np.unique(train)) < len(train):
-        groups = train  # a row that was drawn twice stays in one fold
     of_class = np.bincount(y)
-    rarest, n_groups = int(of_class[of_class > 0].min()), len(train if groups is None else np.unique(groups))
+    rarest, n_groups = int(of_class[of_class > 0].min()), len(np.unique(groups))
+    grouped = task.grouped or n_groups < len(train)  # a row that was drawn twice stays in one fold
     if min(rarest, n_groups) < FEWEST_CROSS_FITS:
         what = "a class has a single row" if rarest < FEWEST_CROSS_FITS else "all are of one group"
         raise InputError(
             f"encode=target divides the training rows of a split into folds, and {what}: choose encode=onehot"
         )
-    splitter = StratifiedKFold if groups is None else StratifiedGroupKFold
+    splitter = StratifiedGroupKFold if grouped else StratifiedKFold
     (seed,) = drawn(seeds_of(train), 1)
     folds = splitter(min(CROSS_FITS, rarest, n_groups), shuffle=True, random_state=seed % 2**32)
-    return [fold for _, fold in folds.split(y, y, groups) if len(fold)]
+    return [fold for _, fold in folds.split(y, y, groups if grouped else None) if len(fold)]

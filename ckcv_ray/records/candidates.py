@@ -125,7 +125,7 @@ def per_k(table: pa.Table, problem: Problem) -> list[dict[str, Any]]:
     failed = pc.equal(table["state"], "failed")
     groups = (
         table.append_column("failed", failed)
-        .group_by(list(OF_SIZE), use_threads=False)  # see data.files: Arrow's threads may abort at exit
+        .group_by(list(OF_SIZE), use_threads=False)  # see tables.readers.files: threads may abort at exit
         .aggregate([("lower_bound", "min"), ("splits", "max"), ("failed", "any")])
         .sort_by("k_first")
     )

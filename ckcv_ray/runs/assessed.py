@@ -150,7 +150,7 @@ class Assessed:
     def unbounded(self) -> str:
         """Why nothing is proven of a split's model by the rows that the split scores; "" if something is."""
         study = self.problem.study
-        if self.problem.task.groups is not None:
+        if self.problem.task.grouped:
             return "rows belong to groups"
         if study.division.no_bound:
             return study.division.no_bound
@@ -239,7 +239,7 @@ class Assessed:
         task = self.problem.task
         most = at_most(self._repeats.copies / task.n_units)
         cautions = [
-            f"{equal_rows(self.repeats, task.n, task.groups is not None)}: if they have the same origin (one "
+            f"{equal_rows(self.repeats, task.n, task.grouped)}: if they have the same origin (one "
             f"patient, one document), up to {most} of what is scored is not new, a share of wrong rows may "
             "be too small by as much, and no bound is proven."
         ]

@@ -253,7 +253,7 @@ class ModelChecks:
             left = bool(checked.differences or checked.trusted)
         sizes = class_sizes(scored.y, n_classes)
         try:
-            totals = judge(member.model, scored.X, scored.y, problem.measure(scored.groups), n_classes)
+            totals = judge(member.model, scored.X, scored.y, problem.measure(scored.units), n_classes)
         except Exception as error:  # of a stranger's model, of any kind
             self.differences.append(f"{name}: it cannot classify the rows that judge it: {_reason(error)}")
             return left

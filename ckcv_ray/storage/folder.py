@@ -42,9 +42,10 @@ from ckcv_ray.storage.locks import LOCK, unwritable
 from ckcv_ray.storage.pages import REPORT
 from ckcv_ray.study import CERTIFIED, SCORED, Candidate, Problem, Study
 from ckcv_ray.study.canonical import divide, identify_data
-from ckcv_ray.tables.columns.types import schema_of
+from ckcv_ray.tables.columns.schema import Schema
 from ckcv_ray.tables.readers.limits import MOST_CELLS, MOST_ROWS
-from ckcv_ray.tables.task import Task, stored_task
+from ckcv_ray.tables.roles import Roles
+from ckcv_ray.tables.task import Task
 from ckcv_ray.validation import as_path
 
 DATA, UNLABELLED, EXECUTION = "data.parquet", "unlabelled.parquet", "execution.json"
@@ -183,9 +184,9 @@ class RunFolder:
         columns = formats.read_table(self.files, DATA, identity.run_id, None, values=MOST_VALUES)
         with formats.undamaged(self.files, DATA):
             named = {key.decode(): name.decode() for key, name in (columns.schema.metadata or {}).items()}
-            schema = schema_of(json.loads(named["columns"])) if "columns" in named else None
-            group, numbers = named.get("group"), identity.study.predicts_numbers
-            task = stored_task(columns, named["target"], group=group, schema=schema, numbers=numbers)
+            schema = Schema.from_json(json.loads(named["columns"])) if "columns" in named else None
+            roles = Roles(named["target"], group=named.get("group"), numbers=identity.study.predicts_numbers)
+            task = Task.restore(columns, roles, schema)
         if self.files.exists(UNLABELLED):
             others = formats.read_table(self.files, UNLABELLED, identity.run_id, None, values=MOST_VALUES)
             with formats.undamaged(self.files, UNLABELLED):
@@ -236,7 +237,7 @@ class RunFolder:
         rows, columns = problem.all_rows.X.shape
         if problem.all_rows.unlabelled is not None:
             rows = max(rows, len(problem.all_rows.unlabelled))
-        others = 1 if problem.all_rows.groups is None else 2  # the target and the groups
+        others = 1 + problem.all_rows.grouped  # the target and the groups
         if rows > MOST_ROWS or rows * (columns + others) > MOST_VALUES:
             raise InputError(
                 f"out={str(self)!r}: the table has {rows:,} rows and {columns:,} columns; a run folder "
@@ -291,8 +292,8 @@ class RunFolder:
         """Write the data and the study."""
         every = problem.all_rows
         named = {"target": every.target} | ({} if every.group is None else {"group": every.group})
-        if understood := every.schema or every.forms:
-            named["columns"] = json.dumps([asdict(one) for one in understood])
+        if not every.schema.is_default:
+            named["columns"] = json.dumps([asdict(one) for one in every.schema])
         formats.write_table(self.files, DATA, every.columns(), problem.run_id, named)
         if every.unlabelled is not None:
             others = every.as_columns(every.unlabelled)
@@ -377,7 +378,7 @@ class RunFolder:
             texts = [json.dumps(values, sort_keys=True) for values in (certified, expected)]
             if texts[0] != texts[1]:  # compared as text: in Python true equals 1.0
                 raise ValueError(f"run_id, setting, k are {certified}, in the other files {expected}")
-            if (sample.groups is None) != (problem.task.groups is None):
+            if (sample.groups is None) == problem.task.grouped:
                 raise ValueError("it is for a task with groups, or for one without: that of the data differs")
             if len(sample.labels) != problem.task.n_classes:
                 raise ValueError(f"labels: expected {problem.task.n_classes}, one for each class")
@@ -482,7 +483,7 @@ def _digests(study: Study, task: Task) -> Iterator[str]:
     See ``Problem.data_digest``.
     """
     yield task.digest
-    if task.schema is not None:
+    if not task.schema.plain:
         yield identify_data(task, divide(study, task)[1])
 
 

@@ -26,7 +26,6 @@ from ckcv_ray.study.certification import AUC, OF_TWO, QUANTITIES, Holdout, Neste
 from ckcv_ray.study.parts import named_parts
 from ckcv_ray.study.study import Study
 from ckcv_ray.tables.columns.types import ColumnKind
-from ckcv_ray.tables.grouping import rows_of_units
 from ckcv_ray.tables.target import Index, some
 from ckcv_ray.tables.task import Task
 
@@ -45,7 +44,7 @@ def certified_form(study: Study, task: Task) -> tuple[Study, Index | None, Task]
     _check_kind(study, task)
     study = _with_claims(study, task)
     _check_unlabelled(study, task)
-    if task.groups is not None:
+    if task.grouped:
         _check_for_groups(study)
     assert study.certification is not None
     study = replace(study, certification=study.certification.canonical(task.n_units))
@@ -74,7 +73,7 @@ def scored_form(study: Study, task: Task) -> tuple[Study, tuple[Score, ...]]:
     for score in scores:
         _check_answers(study, score)
     _check_strata(study.division, task)
-    if isinstance(study.division, Splits) and task.groups is not None:
+    if isinstance(study.division, Splits) and task.grouped:
         raise InputError("splits that were given name rows, and groups stay whole: leave groups out")
     numbers = as_numbers(study.encoding, task, np.arange(task.n))
     learner = study.learner if study.select_by else study.learner.usual(expand(task))
@@ -96,9 +95,9 @@ def divide(study: Study, task: Task) -> tuple[Index | None, Task]:
     units = None if certification is None else certification.canonical(n).held_out(n, study.seed)
     if units is None:
         return None, task
-    held = rows_of_units(task.groups, units)
+    held = task.grouping.rows(units)
     learned = task.without(held)
-    if task.schema is not None and learned.schema is None:
+    if learned.schema.plain and not task.schema.plain:
         learned = replace(learned, fills=study.encoding.stand_ins(learned.X))
     return held, learned
 
@@ -109,9 +108,7 @@ def recode_table(table: Task, learned: Task) -> Task:
         return table
     X = np.ascontiguousarray(learned.recode(table.X, table))
     unlabelled = None if table.unlabelled is None else learned.recode(table.unlabelled, table)
-    return replace(
-        learned, X=X, y=table.y, groups=table.groups, unlabelled=unlabelled, question=table.question
-    )
+    return replace(learned, X=X, y=table.y, grouping=table.grouping, unlabelled=unlabelled)
 
 
 def identify_data(table: Task, learned: Task) -> str:
@@ -121,7 +118,7 @@ def identify_data(table: Task, learned: Task) -> str:
     """
     if table.schema == learned.schema:
         return table.digest
-    columns = [[one.name, one.levels] for one in learned.schema or ()]
+    columns = [] if learned.schema.plain else [[one.name, one.levels] for one in learned.schema]
     return hashlib.sha256(json.dumps([table.digest, columns]).encode()).hexdigest()
 
 
@@ -136,7 +133,7 @@ def as_numbers(encoding: Encoding, task: Task, learning: Index) -> Task:
     Raises:
         InputError: all columns are plain numbers, and it is said how to encode them.
     """
-    if task.schema is not None:
+    if not task.schema.plain:
         _check_effect(encoding, {one.kind for one in task.schema})
         return encoding.suited(trees=False).fit(task, learning).task(task)
     if task.fills is not None:  # there are gaps, in other rows
@@ -157,7 +154,7 @@ def expand(task: Task) -> Task:
     How many columns an encoder makes depends on the rows that it is fitted to, and what is decided for all
     splits must not depend on the rows of any.
     """
-    return task if task.schema is None else replace(task, X=expanded(task.X, task.schema))
+    return task if task.schema.plain else replace(task, X=expanded(task.X, task.schema))
 
 
 def _check_effect(encoding: Encoding, kinds: set[ColumnKind]) -> None:
@@ -258,7 +255,7 @@ def _check_unlabelled(study: Study, task: Task) -> None:
             f"there are {counted(len(task.unlabelled), 'unlabelled row')}, which certify the model on all "
             "rows together with rows held out: add --certify holdout, or leave out --unlabelled"
         )
-    if task.groups is not None:
+    if task.grouped:
         raise InputError(
             "unlabelled rows count as independent of each other, which rows of groups are not: leave out "
             "--unlabelled, or --group"
@@ -322,7 +319,7 @@ def _check_strata(division: Division, task: Task) -> None:
     parts = (division.outer, division.inner) if isinstance(division, NestedSplits) else (division,)
     if not any(getattr(part, "stratify", False) for part in parts):
         return
-    if task.groups is not None:
+    if task.grouped:
         raise InputError("stratify deals rows class by class, and groups stay whole: leave one of them out")
     if task.kind is Kind.REGRESSION:
         raise InputError("stratify is for classes, and the target has numbers: leave it out")

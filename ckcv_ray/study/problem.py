@@ -33,7 +33,7 @@ from ckcv_ray.study.canonical import (
 )
 from ckcv_ray.study.certification import Holdout, Nested, Occam
 from ckcv_ray.study.study import Study, run_id
-from ckcv_ray.tables.grouping import Groups, rows_of_units
+from ckcv_ray.tables.grouping import Groups
 from ckcv_ray.tables.target import LEAST_OF_CLASS, Index
 from ckcv_ray.tables.task import Task, TestRows
 from ckcv_ray.validation import expect
@@ -142,18 +142,18 @@ class Problem:
     @property
     def criterion(self) -> Criterion:
         """What is minimised on this task: with groups, the form of the study's criterion for them."""
-        grouped = for_groups(self.study.criterion) if self.task.groups is not None else None
+        grouped = for_groups(self.study.criterion) if self.task.grouped else None
         return grouped or self.study.criterion
 
-    def measure(self, groups: Groups | None) -> Measure:
-        """Return the criterion's measure for rows of these groups; None without groups."""
-        return self.criterion.measure if groups is None else GroupShares(groups)
+    def measure(self, groups: Groups) -> Measure:
+        """Return the criterion's measure for rows of these groups."""
+        return GroupShares(groups) if self.task.grouped else self.criterion.measure
 
     def measure_of(self, rows: Index) -> Measure:
         """Return what is totalled over some of the rows: the criterion's measure, or the scores."""
         if self.scores:
             return Scoring(self.scores, self.task.X[rows], self.task.y[rows], self.task.n_classes)
-        return self.measure(self.task.groups_of(rows))
+        return self.measure(self.task.groups[rows])
 
     def totals_of(self, fits: Fits, measure: Measure, length: int) -> NDArray[Any]:
         """Return the totals of each fit, (length, ``n_totals``).
@@ -177,7 +177,7 @@ class Problem:
         """Type of a total: sums over groups take 64 bits, and scores are no counts."""
         if self.scores:
             return np.float64
-        return np.int32 if self.task.groups is None else np.int64
+        return np.int64 if self.task.grouped else np.int32
 
     @property
     def positive(self) -> int:
@@ -220,7 +220,7 @@ class Problem:
 
     def split(self, size: int, number: int) -> Split:
         """Return the rows of split ``number`` of the fold size at position ``size``."""
-        return Split(*(self._rows_of(units) for units in self._divide(size, number)))
+        return Split(*map(self.task.grouping.repeated_rows, self._divide(size, number)))
 
     def order(self, size: FoldSize) -> Index:
         """Return the numbers of all splits of a fold size in an order that is exchangeable given the data."""
@@ -386,13 +386,13 @@ class Problem:
         return round(units * self.task.n / self.task.n_units)
 
     def most_rows_in(self, units: int) -> int:
-        """Return the largest number of rows that this many units can have."""
-        return units if self.task.groups is None else int(self._largest[units])
+        """Return the largest number of rows that this many units can have, of which some may be repeats."""
+        times, rest = divmod(units, self.task.n_units)
+        return times * self.task.n + int(self._largest[rest])
 
     @cached_property
     def _largest(self) -> Index:
         """The number of rows of the largest groups, one for each number of groups from 0."""
-        assert self.task.groups is not None
         largest_first = np.sort(np.bincount(self.task.groups))[::-1]
         return np.append(0, np.cumsum(largest_first))
 
@@ -453,7 +453,7 @@ class Problem:
         outer, n = self.study.outer, self.task.n_units
         assert outer is not None
         units = outer.split(n, outer.sizes(n)[0], number, self.study.seed).train
-        return rows_of_units(self.task.groups, units)
+        return self.task.grouping.rows(units)
 
     @cached_property
     def outer(self) -> "Problem":
@@ -468,7 +468,7 @@ class Problem:
         n, seed = self.task.n_units, self.study.seed
         if not isinstance(self.resampling, Division):
             return self.resampling.split(n, self.sizes[size], number, seed)
-        strata = None if self.task.groups is not None or self.task.has_numbers else self.task.y
+        strata = None if self.task.grouped or self.task.has_numbers else self.task.y
         if size == OUTER:
             return self.resampling.split(Units(n, strata), number, Draws(seed))
         assert isinstance(self.resampling, NestedSplits)
@@ -478,13 +478,6 @@ class Problem:
         inside = number - int(self.starts[outer])
         split = self.resampling.inner.split(units, inside, Draws(seed).inside(outer))
         return Split(*(train[part] for part in split))
-
-    def _rows_of(self, units: Index) -> Index:
-        """Return the rows of units, ascending, as often as their unit is named."""
-        if self.task.groups is None:
-            return units
-        times = np.bincount(units, minlength=self.task.n_units)[self.task.groups]
-        return np.repeat(np.arange(self.task.n), times)
 
 
 def _largest_split(division: Division, n: int, n_splits: int) -> FoldSize:

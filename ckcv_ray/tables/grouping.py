@@ -6,6 +6,8 @@ values has no effect on a study, and is not stored.
 
 import re
 from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 import pyarrow as pa
@@ -14,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ckcv_ray.errors import InputError
 from ckcv_ray.tables.columns.formats import NO_NAMES
-from ckcv_ray.tables.columns.parse import decoded, without_gaps
+from ckcv_ray.tables.columns.parse import decoded, typed_column, without_gaps
 from ckcv_ray.tables.readers.files import is_plain
 from ckcv_ray.tables.target import is_text
 from ckcv_ray.validation import as_array
@@ -48,17 +50,84 @@ LEAST_SHARED = 1 / 3  # share of rows whose value occurs again, for a column to 
 Groups = NDArray[np.intp]
 
 
+@dataclass(frozen=True)
+class Grouping:
+    """Which rows belong together: the groups of a column, or each row is a group of its own.
+
+    Groups are the units that are drawn independently.
+
+    Attributes:
+        n: number of rows.
+        named: the group of each row, numbered from 0 in the order of first appearance, (n,); None if each row
+            is its own.
+        column: name of the column of groups; None if each row is its own.
+        question: asks about a column that looks like groups, for display; "" if there is none.
+    """
+
+    n: int
+    named: Groups | None = None
+    column: str | None = None
+    question: str = ""
+
+    @classmethod
+    def read(cls, columns: pa.Table, name: str | None, target: str) -> "Grouping":
+        """Return the grouping by a column of a table; without a name each row is its own.
+
+        Raises:
+            InputError: as for ``group_numbers``.
+        """
+        if name is None:
+            return cls(columns.num_rows, question=question(columns, [target]))
+        return cls(columns.num_rows, group_numbers(typed_column(columns, name), name), name)
+
+    @property
+    def given(self) -> bool:
+        """Whether rows belong together."""
+        return self.named is not None
+
+    @cached_property
+    def numbers(self) -> Groups:
+        """The group of each row, (n,)."""
+        return np.arange(self.n) if self.named is None else self.named
+
+    @property
+    def n_units(self) -> int:
+        """Number of groups."""
+        return self.n if self.named is None else int(self.named.max(initial=-1)) + 1
+
+    @property
+    def unit(self) -> str:
+        """The word for a unit: "group" or "row"."""
+        return "group" if self.given else "row"
+
+    def rows(self, units: NDArray[np.intp]) -> NDArray[np.intp]:
+        """Return the rows of some units, ascending; rows that are their own units as they are."""
+        return np.flatnonzero(np.isin(self.numbers, units)) if self.given else units
+
+    def repeated_rows(self, units: NDArray[np.intp]) -> NDArray[np.intp]:
+        """Return the rows of units as often as each unit is named; those of groups ascending."""
+        if not self.given:
+            return units
+        times = np.bincount(units, minlength=self.n_units)[self.numbers]
+        return np.repeat(np.arange(self.n), times)
+
+    def part(self, rows: NDArray[np.intp]) -> "Grouping":
+        """Return the grouping of some rows, whose groups are numbered again."""
+        named = None if self.named is None else renumbered(self.named[rows])
+        return replace(self, n=len(rows), named=named)
+
+    def check(self) -> None:
+        """Raise InputError if groups are too few, or do not group anything."""
+        if self.named is not None:
+            check_groups(self.named, str(self.column))
+
+
 def renumbered(groups: NDArray[np.integer]) -> Groups:
     """Return group numbers (n,) counted from 0 in the order of first appearance."""
     _, first, number = np.unique(groups, return_index=True, return_inverse=True)
     rank = np.empty(len(first), dtype=np.intp)
     rank[np.argsort(first)] = np.arange(len(first))
     return rank[number]
-
-
-def rows_of_units(groups: Groups | None, units: NDArray[np.intp]) -> NDArray[np.intp]:
-    """Return the rows of some units, ascending: groups, or rows themselves if there are no groups."""
-    return units if groups is None else np.flatnonzero(np.isin(groups, units))
 
 
 def group_numbers(column: pa.ChunkedArray, name: str) -> Groups:
@@ -134,7 +203,7 @@ def question(columns: pa.Table, known: Iterable[str]) -> str:
     """
     left = [name for name in columns.column_names if name not in set(known)]
     for name in left:
-        if is_name_of_groups(name) and (count := _repeated(columns[name])):
+        if is_name_of_groups(name) and (count := _repeated(typed_column(columns, name))):
             return (
                 f"column {name[:60]!r} repeats: {count:,} values in {columns.num_rows:,} rows. If rows of "
                 f"one value belong together, such as visits of one patient, say --group {name[:60]}: without "

@@ -40,7 +40,7 @@ def find_repeats(task: Task) -> Repeats:
     if not X.shape[1]:
         return Repeats(0, 0)
     items, counts = _numbered(np.column_stack([X, task.y]))
-    if task.groups is None:
+    if not task.grouped:
         return Repeats(int(counts[counts > 1].sum()), len(items) - len(counts))
     pairs = np.unique(np.column_stack([items, task.groups]), axis=0)
     shared = np.bincount(pairs[:, 0]) > 1  # items of more than one group
@@ -89,8 +89,8 @@ def numbers_rows(x: NDArray[np.float64], column: Column) -> bool:
 
 def _compared(task: Task) -> NDArray[np.bool_]:
     """Return which columns of a task are compared."""
-    columns = task.schema or tuple(map(Column, task.features))
-    return np.array([not numbers_rows(task.X[:, i], column) for i, column in enumerate(columns)], dtype=bool)
+    numbering = (numbers_rows(task.X[:, i], column) for i, column in enumerate(task.schema))
+    return np.array([not numbers for numbers in numbering], dtype=bool)
 
 
 def _are_known(X: Rows, task: Task) -> NDArray[np.bool_]:

@@ -1,6 +1,7 @@
 """Which columns are the target, the features and the groups: what is asked for must be there."""
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from ckcv_ray.errors import InputError
 from ckcv_ray.tables.columns.types import Asked
@@ -8,6 +9,44 @@ from ckcv_ray.tables.target import is_number, some
 from ckcv_ray.validation import expect, quoted
 
 TARGETS = ("target", "y", "label", "class")
+
+
+class Roles(NamedTuple):
+    """What the columns of a table are for.
+
+    Attributes:
+        target: name of the column to predict; None for the one column named target, y, label or class.
+        features: names of the columns to learn from; None for every column but the target and the groups.
+        drop: names of columns to leave out.
+        group: name of the column whose equal values (text, whole numbers) mark rows that belong together.
+        numbers: whether the target has numbers to predict, and not classes.
+    """
+
+    target: str | None = None
+    features: Sequence[str] | None = None
+    drop: Sequence[str] | None = None
+    group: str | None = None
+    numbers: bool = False
+
+    def resolve(self, names: list[str], index: set[str]) -> tuple[str, list[str]]:
+        """Return the target and the features of a table with these columns, of which ``index`` name rows.
+
+        Raises:
+            InputError: a column is missing, has two purposes, or no feature is left.
+        """
+        target = target_name(names, self.target)
+        check_chosen(names, target, self)
+        left_out = {target, self.group, *(self.drop or [])} | (index if self.features is None else set())
+        wanted = dict.fromkeys(names if self.features is None else self.features)
+        chosen = [name for name in wanted if name not in left_out]
+        if not chosen:
+            raise InputError(
+                f"no feature is left besides the target {target!r}: correct --features and --drop"
+            )
+        return target, chosen
+
+
+USUAL_ROLES = Roles()
 
 
 def target_name(names: list[str], target: str | None) -> str:
@@ -33,15 +72,9 @@ def target_name(names: list[str], target: str | None) -> str:
     return matches[0]
 
 
-def check_chosen(
-    names: list[str],
-    target: str,
-    features: Sequence[str] | None,
-    drop: Sequence[str] | None,
-    group: str | None,
-) -> None:
+def check_chosen(names: list[str], target: str, roles: Roles) -> None:
     """Raise InputError unless the columns asked for exist, and each is for one purpose."""
-    known = set(names)
+    known, features, drop, group = set(names), roles.features, roles.drop, roles.group
     for argument, value in (("features", features), ("drop", drop)):
         expect(argument, value, list | tuple | None, "a list of column names")
         for name in value or ():

@@ -38,9 +38,12 @@ class Surveyed(NamedTuple):
 
 def survey(task: Task) -> list[Surveyed]:
     """Return what is known of each column that is learned from; of plain numbers, of those with a note."""
-    columns = task.schema or tuple(map(Column, task.features))
-    noted = zip(columns, _notes(task, columns), strict=True)
-    return [_one(task.X[:, i], column, note) for i, (column, note) in enumerate(noted) if note or task.schema]
+    noted = zip(task.schema, _notes(task), strict=True)
+    return [
+        _one(task.X[:, i], column, note)
+        for i, (column, note) in enumerate(noted)
+        if note or not task.schema.plain
+    ]
 
 
 def _one(x: Values, column: Column, note: str) -> Surveyed:
@@ -48,10 +51,10 @@ def _one(x: Values, column: Column, note: str) -> Surveyed:
     return Surveyed(column.name, str(column.kind), len(x) - len(known), len(np.unique(known)), note)
 
 
-def _notes(task: Task, columns: tuple[Column, ...]) -> Iterator[str]:
+def _notes(task: Task) -> Iterator[str]:
     """Yield for each column the first thing that looks like a mistake."""
     first: dict[bytes, str] = {}
-    for i, column in enumerate(columns):
+    for i, column in enumerate(task.schema):
         x = task.X[:, i]
         other = first.setdefault(canonical(x).tobytes(), column.name)
         if _is_constant(x):

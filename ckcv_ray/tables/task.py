@@ -1,12 +1,12 @@
 """Learning tasks: tables checked once, and the digest that identifies them.
 
-Whatever the source, data arrive as Arrow columns; ``learning_task`` turns them into a checked ``Task``, which
-no other code has to check again.
+Whatever the source, data arrive as Arrow columns; ``Task.from_table`` turns them into a checked ``Task``,
+which no other code has to check again.
 """
 
 import hashlib
 import json
-from collections.abc import Collection, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -19,26 +19,10 @@ from numpy.typing import ArrayLike, NDArray
 from ckcv_ray.core.measures import Kind
 from ckcv_ray.errors import InputError, counted
 from ckcv_ray.tables import named
-from ckcv_ray.tables.columns.parse import take_in_parts
-from ckcv_ray.tables.columns.schema import (
-    NewRows,
-    is_plain,
-    narrow,
-    read_values,
-    to_arrow,
-    translate,
-    understand,
-)
-from ckcv_ray.tables.columns.types import NOTHING_ASKED, Asked, Column, Schema
-from ckcv_ray.tables.grouping import (
-    Groups,
-    check_groups,
-    group_numbers,
-    groups_column,
-    name_of_groups,
-    question,
-    renumbered,
-)
+from ckcv_ray.tables.columns.parse import find_alike, take_in_parts, typed_column
+from ckcv_ray.tables.columns.schema import NewRows, Schema, to_arrow
+from ckcv_ray.tables.columns.types import NOTHING_ASKED, Asked
+from ckcv_ray.tables.grouping import Grouping, Groups, groups_column, name_of_groups
 from ckcv_ray.tables.readers.files import (
     AS_IT_IS,
     SUFFIXES,
@@ -49,8 +33,7 @@ from ckcv_ray.tables.readers.files import (
     suffix_of,
 )
 from ckcv_ray.tables.readers.frames import columns_of
-from ckcv_ray.tables.readers.text import find_alike
-from ckcv_ray.tables.roles import TARGETS, check_asked, check_chosen, target_name
+from ckcv_ray.tables.roles import TARGETS, USUAL_ROLES, Roles, check_asked
 from ckcv_ray.tables.target import (
     LEAST_OF_CLASS,
     Index,
@@ -76,20 +59,15 @@ class Task:
     """A checked learning task.
 
     Attributes:
-        X: inputs, (n, d) float64, C-contiguous: finite numbers if there is no ``schema``, else see
+        X: inputs, (n, d) float64, C-contiguous: finite numbers if the ``schema`` is plain, else see
             ``columns``: nan for gaps, numbers of levels for categories, milliseconds for dates.
         y: class numbers 0 .. n_classes - 1, (n,); or the numbers to predict, float64.
         classes: the original label of each class, in sorted order; empty if numbers are predicted.
-        features: the d column names.
+        schema: how the d columns are understood.
         target: name of the label column.
+        grouping: which rows belong together.
         source: where the rows came from, for display.
-        groups: the group of each row, numbered from 0 in the order of first appearance, (n,); None if the
-            rows are independent.
-        group: name of the column of groups; None without groups.
-        question: asks about a column that looks like groups, for display; "" if there is none.
         unlabelled: rows without labels, (rows, d), which only certify; None if there are none.
-        schema: how the columns are understood; None if they are numbers without gaps.
-        forms: how the columns are understood that are such numbers, if they were written in some form.
         fills: what stands for a gap in each column, (d,), where these rows have none, and others of their
             table do; None where a row with a gap cannot be judged, or ``schema`` says that gaps are known.
     """
@@ -97,15 +75,11 @@ class Task:
     X: Rows
     y: Target
     classes: tuple[Label, ...]
-    features: tuple[str, ...]
+    schema: Schema
     target: str
+    grouping: Grouping
     source: str = ""
-    groups: Groups | None = None
-    group: str | None = None
-    question: str = ""
     unlabelled: Rows | None = None
-    schema: Schema | None = None
-    forms: Schema | None = None
     fills: tuple[float, ...] | None = None
 
     @classmethod
@@ -113,10 +87,8 @@ class Task:
         cls,
         X: Any,
         y: ArrayLike,
-        source: str = "arrays",
         groups: ArrayLike | None = None,
         asked: Asked = NOTHING_ASKED,
-        lonely: bool = False,
         numbers: bool = False,
     ) -> "Task":
         """Make a task from X [n, d], y [n] and, if given, groups [n].
@@ -124,12 +96,23 @@ class Task:
         X is a data frame (pandas, polars, Arrow), an array, or a sparse matrix. Rows with equal values in
         ``groups`` (text or whole numbers) belong together, such as the visits of one patient; groups are
         independent of each other. ``asked`` says which columns are categories, numbers or dates where their
-        values do not. A class with a single row is refused unless ``lonely``. With ``numbers`` y has no
-        labels of classes, but numbers to predict.
+        values do not. With ``numbers`` y has no labels of classes, but numbers to predict.
 
         Raises:
-            InputError: as for ``learning_task``, or the shapes do not match.
+            InputError: as for ``from_table``, or the shapes do not match.
         """
+        return cls.unchecked(X, y, groups, asked, numbers).checked()
+
+    @classmethod
+    def unchecked(
+        cls,
+        X: Any,
+        y: ArrayLike,
+        groups: ArrayLike | None = None,
+        asked: Asked = NOTHING_ASKED,
+        numbers: bool = False,
+    ) -> "Task":
+        """Make a task as ``of`` does; it may have few groups, or a single row of a class."""
         labels = as_array("y", y)
         columns, group = columns_of(X), None
         if labels.shape != (columns.num_rows,):
@@ -140,20 +123,52 @@ class Task:
         if groups is not None:
             group = name_of_groups(columns.column_names)
             columns = columns.append_column(group, groups_column(groups, len(labels)))
-        task = stored_task(columns, target, source=source, group=group, asked=asked, numbers=numbers)
-        return task.checked(lonely)
+        task = _from_table(columns, Roles(target, group=group, numbers=numbers), asked)
+        return replace(task, source="arrays")
 
-    def checked(self, lonely: bool = False) -> "Task":
+    @classmethod
+    def from_table(
+        cls,
+        columns: pa.Table,
+        roles: Roles = USUAL_ROLES,
+        asked: Asked = NOTHING_ASKED,
+        source: str = "",
+    ) -> "Task":
+        """Make a task from a table, checking its columns.
+
+        Args:
+            columns: one column for each feature, and the target.
+            roles: what they are for.
+            asked: columns whose kind is said instead of decided by their values.
+            source: where the columns came from, for display.
+
+        Raises:
+            InputError: a column is missing, empty, or of mixed kinds; there are fewer than two classes, or
+                fewer than 2 rows of a class; there are fewer than 6 rows; no column varies; or the groups
+                have gaps, are fewer than 6, or have one row each.
+        """
+        return replace(_from_table(columns, roles, asked), source=source).checked()
+
+    @classmethod
+    def restore(cls, columns: pa.Table, roles: Roles, schema: Schema | None) -> "Task":
+        """Make a task from the ``columns`` of one, or of some of its rows, and how they are understood.
+
+        Without a ``schema`` they are plain numbers.
+
+        Raises:
+            InputError: it is not the schema of these columns, or they are not those of a task.
+        """
+        return _from_table(columns, roles, NOTHING_ASKED, schema)
+
+    def checked(self, allow_singletons: bool = False) -> "Task":
         """Return the task, to be learned from.
 
         Raises:
-            InputError: it has too few groups, or unless ``lonely`` a class with a single row.
+            InputError: it has too few groups, or unless ``allow_singletons`` a class with a single row.
         """
-        if not (lonely or self.has_numbers):
+        if not (allow_singletons or self.has_numbers):
             check_classes(self.classes, self.y, self.target)
-        if self.groups is not None:
-            assert self.group is not None
-            check_groups(self.groups, self.group)
+        self.grouping.check()
         return self
 
     @cached_property
@@ -169,12 +184,37 @@ class Task:
     @property
     def n_units(self) -> int:
         """Number of independent units: groups, or rows if there are none."""
-        return self.n if self.groups is None else int(self.groups.max(initial=-1)) + 1
+        return self.grouping.n_units
 
     @property
     def unit(self) -> str:
         """The word for a unit: "group" or "row"."""
-        return "row" if self.groups is None else "group"
+        return self.grouping.unit
+
+    @property
+    def features(self) -> tuple[str, ...]:
+        """The d column names."""
+        return self.schema.names
+
+    @property
+    def grouped(self) -> bool:
+        """Whether rows belong together."""
+        return self.grouping.given
+
+    @property
+    def groups(self) -> Groups:
+        """The group of each row, (n,): each row its own if the rows are independent."""
+        return self.grouping.numbers
+
+    @property
+    def group(self) -> str | None:
+        """Name of the column of groups; None without groups."""
+        return self.grouping.column
+
+    @property
+    def question(self) -> str:
+        """Asks about a column that looks like groups, for display; "" if there is none."""
+        return self.grouping.question
 
     @property
     def n_classes(self) -> int:
@@ -208,7 +248,7 @@ class Task:
         """
         kept = self._part(np.delete(np.arange(self.n), rows))
         if not len(rows) or kept.n_units < LEAST_ROWS or kept.rarest_class_rows < LEAST_OF_CLASS:
-            groups = "" if kept.groups is None else f" in {counted(kept.n_units, 'group')}"
+            groups = f" in {counted(kept.n_units, 'group')}" if kept.grouped else ""
             of_class = f"{LEAST_OF_CLASS} {'rows ' if groups else ''}of each class"
             raise InputError(
                 f"holding out {len(rows)} of {self.n} rows leaves {kept.n}{groups}, {kept.rarest_class_rows} "
@@ -220,22 +260,21 @@ class Task:
 
     def _by_itself(self) -> "Task":
         """Return the task with its columns understood from its own rows; which are numbers stays."""
-        if self.schema is None:
+        if self.schema.plain:
             return self
-        schema = narrow(self.schema, self.X)
-        if not is_plain(schema, self.X):
-            return replace(self, schema=schema, X=translate(self.X, self.schema, schema))
-        check_spread(self.X, list(self.features), plain=True)
-        return replace(self, schema=None, forms=_forms(schema))
+        schema = self.schema.narrow(self.X)
+        if schema.plain:
+            check_spread(self.X, list(self.features), plain=True)
+        return replace(self, schema=schema, X=self.schema.translate(self.X, schema))
 
     def recode(self, rows: Rows, table: "Task") -> Rows:
         """Return rows [rows, d] of the table of which this task has some as these are understood.
 
         A category that these do not hold was never seen, and a gap is filled if they have none anywhere.
         """
-        if table.schema is None or table.schema == self.schema:
+        if table.schema.plain or table.schema == self.schema:
             return rows
-        return self._filled(rows) if self.schema is None else translate(rows, table.schema, self.schema)
+        return self._filled(rows) if self.schema.plain else table.schema.translate(rows, self.schema)
 
     def _filled(self, rows: Rows) -> Rows:
         return rows if self.fills is None else np.where(np.isnan(rows), self.fills, rows)
@@ -263,9 +302,12 @@ class Task:
         return int(few[0]) if len(few) else None
 
     def _part(self, chosen: Index) -> "Task":
-        groups = None if self.groups is None else renumbered(self.groups[chosen])
         X = np.ascontiguousarray(self.X[chosen])
-        return replace(self, X=X, y=self.y[chosen], groups=groups, unlabelled=None)
+        return replace(self, X=X, y=self.y[chosen], grouping=self.grouping.part(chosen), unlabelled=None)
+
+    def with_numbers(self, X: Rows, names: Iterable[str]) -> "Task":
+        """Return the task with plain numbers X [n, d] as its inputs, such as an encoder makes."""
+        return replace(self, X=X, schema=Schema.of_numbers(names), unlabelled=None)
 
     def with_unlabelled(self, columns: pa.Table) -> "Task":
         """Return the task with rows without labels; their columns are matched by name.
@@ -288,8 +330,7 @@ class Task:
         Raises:
             InputError: a feature is missing, or a whole column is of another kind.
         """
-        schema = self.schema or self.forms or tuple(map(Column, self.features))
-        rows = read_values(columns, schema, plain=self.schema is None and self.fills is None)
+        rows = self.schema.apply(columns, gaps=not self.schema.plain or self.fills is not None)
         return rows._replace(X=self._filled(rows.X))
 
     def rows_from(self, columns: pa.Table) -> Rows:
@@ -304,11 +345,7 @@ class Task:
 
     def scored(self, rows: Index) -> "TestRows":
         """Return some of the rows, to be scored."""
-        return TestRows(self.X[rows], self.y[rows], self.groups_of(rows))
-
-    def groups_of(self, rows: Index) -> Groups | None:
-        """Return the groups of some rows; None without groups."""
-        return None if self.groups is None else self.groups[rows]
+        return TestRows(self.X[rows], self.y[rows], self.groups[rows])
 
     def labelled(self, numbers: NDArray[Any]) -> NDArray[Any]:
         """Return the original labels of class numbers; numbers that are predicted are their own."""
@@ -325,18 +362,21 @@ class Task:
             classes = pa.array(self.classes)
             labels = pa.chunked_array(take_in_parts(classes, labels), classes.type)
         columns = columns.append_column(self.target, labels)
-        return columns if self.groups is None else columns.append_column(self.group, pa.array(self.groups))
+        return columns.append_column(self.group, pa.array(self.groups)) if self.grouped else columns
 
     def as_columns(self, X: Rows) -> pa.Table:
         """Return rows X [rows, d] as the columns that they were read from."""
-        if self.schema is None:
+        if self.schema.plain:
             return from_matrix(X, None, list(self.features))
         return pa.table({one.name: to_arrow(X[:, i], one) for i, one in enumerate(self.schema)})
 
 
 @dataclass(frozen=True)
 class TestRows:
-    """Test rows for a finished ensemble: X [rows, d], y [rows] as in a task, and groups [rows] or None."""
+    """Test rows for a finished ensemble: X [rows, d], y [rows] as in a task, and groups [rows].
+
+    Without groups each row is its own.
+    """
 
     __test__ = False
 
@@ -344,9 +384,14 @@ class TestRows:
     y: Target
     groups: Groups | None = None
 
+    @property
+    def units(self) -> Groups:
+        """The group of each row, (rows,)."""
+        return Grouping(len(self.y), self.groups).numbers
+
     def none(self) -> "TestRows":
         """Return no rows, of the same kind."""
-        return TestRows(self.X[:0], self.y[:0], None if self.groups is None else self.groups[:0])
+        return TestRows(self.X[:0], self.y[:0], self.units[:0])
 
     @property
     def digest(self) -> str:
@@ -359,18 +404,14 @@ class TestRows:
 def read(
     source: str | Path,
     reading: Reading = AS_IT_IS,
-    raw: bool = False,
-    names: Collection[str] = (),
 ) -> named.Columns:
     """Read the columns of a file (CSV, Parquet, Feather, Excel, NPZ, svmlight) or of a named set.
+
+    Cells of text tables are text, as they are written.
 
     Args:
         source: a file's path, or a named set such as twonorm:400:0.
         reading: what the file does not say about itself.
-        raw: whether cells of text tables are taken as they are written: for rows that are matched to a task,
-            which says what its columns hold.
-        names: columns whose values are names, of classes, groups or categories, besides those called like a
-            target: ``learning_task`` refuses them if two texts of a text table have become one value.
 
     Raises:
         InputError: the source does not exist or cannot be read.
@@ -385,7 +426,7 @@ def read(
         raise InputError(
             f"{name!r} is neither a file ending in {', '.join(SUFFIXES)} nor a named set ({named.FORMS})"
         )
-    return named.Columns(read_file(path, reading, raw, {*TARGETS, *names}), None)
+    return named.Columns(read_file(path, reading), None)
 
 
 def read_task(
@@ -400,116 +441,46 @@ def read_task(
 
     Args:
         source: a file's path, or a named set such as twonorm:400:0.
-        target, features, drop, group, asked: as for ``learning_task``.
+        target, features, drop, group, asked: as for ``Roles``; ``asked`` as for ``Task.from_table``.
 
     Raises:
         InputError: the source cannot be read or learned from.
     """
-    names = [name for name in (target, group, *asked.categorical) if name is not None]
-    columns = read(source, names=names)
-    task = learning_task(columns.learn, target, features, drop, str(source), group, asked)
+    columns = read(source)
+    task = Task.from_table(columns.learn, Roles(target, features, drop, group), asked, str(source))
     return task, make_test_rows(columns.test, task)
 
 
-def learning_task(
-    columns: pa.Table,
-    target: str | None = None,
-    features: Sequence[str] | None = None,
-    drop: Sequence[str] | None = None,
-    source: str = "",
-    group: str | None = None,
-    asked: Asked = NOTHING_ASKED,
-    numbers: bool = False,
-) -> Task:
-    """Make a task from a table, checking its columns.
-
-    Args:
-        columns: one column for each feature, and the target.
-        target: its name; by default the one column named target, y, label or class.
-        features: names of the columns to learn from; by default every column but the target and the groups.
-        drop: names of columns to leave out.
-        source: where the columns came from, for display.
-        group: name of the column whose equal values (text, whole numbers) mark rows that belong together.
-        asked: columns whose kind is said instead of decided by their values.
-        numbers: whether the target has numbers to predict, and not classes.
-
-    Raises:
-        InputError: a column is missing, empty, or of mixed kinds; there are fewer than two classes, or
-            fewer than 2 rows of a class; there are fewer than 6 rows; no column varies; or the groups have
-            gaps, are fewer than 6, or have one row each.
-    """
-    return stored_task(columns, target, features, drop, source, group, asked, numbers=numbers).checked()
-
-
-def stored_task(
-    columns: pa.Table,
-    target: str | None = None,
-    features: Sequence[str] | None = None,
-    drop: Sequence[str] | None = None,
-    source: str = "",
-    group: str | None = None,
-    asked: Asked = NOTHING_ASKED,
-    schema: Schema | None = None,
-    numbers: bool = False,
-) -> Task:
-    """Make a task as ``learning_task`` does; some rows of a task may have few groups, or rows of a class.
-
-    ``schema`` says how the columns are understood, if they were before.
-    """
-    names = unique_names(columns)
-    target = target_name(names, target)
-    check_chosen(names, target, features, drop, group)
-    left_out = {target, group, *(drop or [])} | (index_names(columns) if features is None else set())
-    chosen = [name for name in dict.fromkeys(names if features is None else features) if name not in left_out]
-    if not chosen:
-        raise InputError(f"no feature is left besides the target {target!r}: correct --features and --drop")
+def _from_table(columns: pa.Table, roles: Roles, asked: Asked, known: Schema | None = None) -> Task:
+    """Make a task, whose columns are understood as ``known`` if they were before; see ``Task.from_table``."""
+    target, chosen = roles.resolve(unique_names(columns), index_names(columns))
     if columns.num_rows < LEAST_ROWS:
         raise InputError(
             f"the table has {counted(columns.num_rows, 'row')}: at least {LEAST_ROWS} are needed"
         )
-    names_in = {} if numbers else {target: f"the target {target!r}"}
-    for name in (group, *(name for name in asked.categorical if name in chosen)):
+    names_in = {} if roles.numbers else {target: f"the target {target!r}"}
+    for name in (roles.group, *(name for name in asked.categorical if name in chosen)):
         names_in |= {} if name is None else {name: f"column {name!r}"}
     for name, called in names_in.items():
-        check_alike(columns.field(name), called)
-    y: Target
-    classes, y = ((), numbers_of(columns[target], target)) if numbers else classes_of(columns[target], target)
-    groups = None if group is None else group_numbers(columns[group], group)
-    if schema is None:
+        check_alike(columns, name, called)
+    labels = typed_column(columns, target)
+    classes, y = ((), numbers_of(labels, target)) if roles.numbers else classes_of(labels, target)
+    grouping = Grouping.read(columns, roles.group, target)
+    if known is None:
         check_asked(asked, chosen)
-        understood, X = understand(columns, chosen, asked)
+        schema, X = Schema.learn(columns, chosen, asked)
+        check_spread(X, chosen, schema.plain)
     else:
-        understood, X = schema, _read(columns, chosen, schema)
-    plain = is_plain(understood, X)
-    if schema is None:
-        check_spread(X, chosen, plain)
-    forms = _forms(understood) if plain else None
-    doubt = question(columns, [target]) if groups is None else ""
-    return Task(
-        X,
-        y,
-        classes,
-        tuple(chosen),
-        target,
-        source,
-        groups,
-        group,
-        doubt,
-        None,
-        None if plain else understood,
-        forms,
-    )
+        X = _read(columns, chosen, known)
+        schema = known.settle(X)
+    return Task(X, y, classes, schema, target, grouping)
 
 
-def _forms(schema: Schema) -> Schema | None:
-    """Return how columns of numbers without gaps are understood, if any were written in some form."""
-    return schema if any(one.form or one.lenient for one in schema) else None
-
-
-def check_alike(column: pa.Field, called: str) -> None:
-    """Raise InputError if two names in a column of a text table have become one."""
-    if alike := find_alike(column):
-        kind = "number" if pa.types.is_integer(column.type) or pa.types.is_floating(column.type) else "value"
+def check_alike(columns: pa.Table, name: str, called: str) -> None:
+    """Raise InputError if two names in a column of a text table would become one."""
+    if alike := find_alike(columns, name):
+        kind = typed_column(columns, name).type
+        kind = "number" if pa.types.is_integer(kind) or pa.types.is_floating(kind) else "value"
         one, other = (repr(text[:40]) for text in alike)
         raise InputError(
             f"{called} has {one} and {other}, which are one {kind} and two names: write them alike if they "
@@ -565,14 +536,14 @@ def check_test_rows(test: TestRows | None, task: Task) -> TestRows | None:
 
 def _digest(task: Task) -> str:
     header: list[Any] = [task.features, task.target, task.classes, task.X.shape]
-    if task.groups is not None:
+    if task.grouped:
         header.append(task.group)
-    if task.schema is not None:
+    if not task.schema.plain:
         header.append([[one.name, one.kind, one.levels] for one in task.schema])
     content = hashlib.sha256(json.dumps(header).encode())
     content.update(_bytes(task.X))
     content.update(np.ascontiguousarray(task.y, dtype="<f8" if task.has_numbers else "<i4").data)
-    if task.groups is not None:
+    if task.grouped:
         content.update(np.ascontiguousarray(task.groups, dtype="<i4").data)
     if task.unlabelled is not None:
         content.update(_bytes(task.unlabelled))
@@ -586,9 +557,9 @@ def _bytes(rows: Rows) -> memoryview:
 
 def _read(columns: pa.Table, features: list[str], schema: Schema) -> Rows:
     """Return rows as numbers, by a schema that is theirs."""
-    if [one.name for one in schema] != features:
+    if list(schema.names) != features:
         raise InputError(f"the columns are {some(features)}, and not those that were understood")
-    rows = read_values(columns, schema, plain=False)
+    rows = schema.apply(columns, gaps=True)
     rows.check()
     if any(np.any(rows.X[:, i] >= len(one.levels)) for i, one in enumerate(schema) if one.levels):
         raise InputError("a category is not among those that were understood")
@@ -604,7 +575,7 @@ def _labels(y: NDArray[Any]) -> pa.Array:
 
 def _numbers(X: Any, task: Task) -> Rows:
     """Check rows of numbers as ``TestRows`` has them: of a task with a schema they are its own already."""
-    if task.schema is None:
+    if task.schema.plain:
         return rows_of(X, task)
     rows = np.ascontiguousarray(as_array("X", X), dtype=np.float64)
     if rows.ndim != 2 or rows.shape[1] != len(task.features):

@@ -37,7 +37,8 @@ from ckcv_ray.learners.choice import learners_of
 from ckcv_ray.learners.sklearn import EstimatorLearner
 from ckcv_ray.learners.sklearn.spec import full_names
 from ckcv_ray.runs.run import run_job
-from ckcv_ray.tables.task import Task, learning_task, make_test_rows
+from ckcv_ray.tables.roles import Roles
+from ckcv_ray.tables.task import Task, make_test_rows
 from jobs.benchmarks.untidy import TABLES
 
 NEW_ROWS = 20_000
@@ -111,7 +112,7 @@ def compare(number: int, learners: str, most: int, sets: int | None) -> dict[str
 
 
 def _compared(columns: pa.Table, new: pa.Table, learners: str, most: int) -> dict[str, float]:
-    task = learning_task(columns, "outcome")
+    task = Task.from_table(columns, Roles("outcome"))
     result = ours(task, learners, most)
     test = make_test_rows(new, task)
     assert test is not None
@@ -126,7 +127,7 @@ def cover(learners: str, most: int, draws: int) -> dict[str, Any]:
     table, failures, total = TABLES[DRAWN], 0, 0
     new = table.draw(NEW_ROWS, 1, DRAWN)
     for seed in range(2, draws + 2):
-        task = learning_task(table.draw(table.n, seed, DRAWN), "outcome")
+        task = Task.from_table(table.draw(table.n, seed, DRAWN), Roles("outcome"))
         result = ours(task, learners, most, certify="holdout", n_splits=5)
         test = make_test_rows(new, task)
         assert test is not None

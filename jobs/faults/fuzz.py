@@ -16,7 +16,7 @@ which
 Findings of the same reader, kind and innermost frame are counted as one. Each is kept with its files; one of
 a run folder, with the complete folder.
 
-    csv, parquet, npz, svmlight    data.read, then learning_task, make_test_rows, and storing in a run folder
+    csv, parquet, npz, svmlight    data.read, Task.from_table, make_test_rows, and storing in a run folder
     ida, mat                       the IDA archive in its two formats, likewise
     toml, words                    a study's TOML; grids and fold numbers as given on the command line
     run                            status, verify, predict and report of a finished run with damaged files

@@ -16,7 +16,8 @@ from pyarrow import parquet
 
 from ckcv_ray.storage.folder import RunFolder
 from ckcv_ray.study import Study, run_id
-from ckcv_ray.tables.task import learning_task
+from ckcv_ray.tables.roles import Roles
+from ckcv_ray.tables.task import Task
 from jobs.faults.fuzz_readers import CALLS, PACKAGE, Calls, Fault
 
 POLL_SECONDS = 0.02
@@ -30,7 +31,7 @@ def seal(folder: Path) -> None:
             content = json.loads((run / "study.json").read_bytes())
             columns = parquet.read_table(run / "data.parquet")
             target = columns.schema.metadata[b"target"].decode()
-            content["data"] = learning_task(columns, target).digest
+            content["data"] = Task.from_table(columns, Roles(target)).digest
             content["run_id"] = run_id(Study.from_json(content["study"]), content["data"])
             (run / "study.json").write_text(json.dumps(content))
         for file in run.rglob("*.parquet"):

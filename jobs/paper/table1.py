@@ -94,7 +94,7 @@ class Part(NamedTuple):
     def task(self) -> Task:
         """Learning set."""
         source = f"ida:{self.name}:{self.realization}" + (" (drawn)" if self.drawn else "")
-        return data.learning_task(self.columns.learn, source=source)
+        return Task.from_table(self.columns.learn, source=source)
 
     @property
     def test(self) -> TestRows | None:

@@ -21,6 +21,8 @@ from ckcv_ray.core.losses import ONE, best_loss_prefix, mean_loss_bound, split_b
 from ckcv_ray.core.measures import GroupShares
 from ckcv_ray.core.schedule import Stage
 from ckcv_ray.study import Problem
+from ckcv_ray.tables.columns.schema import Schema
+from ckcv_ray.tables.grouping import Grouping
 
 GROUPS = np.random.default_rng(1).permutation(np.repeat(np.arange(30), 3))
 TASK = Task.of(blobs(90).X, blobs(90).y, groups=GROUPS)
@@ -196,7 +198,7 @@ def test_the_constant_is_judged_by_groups_as_the_claims_are() -> None:
     """Nine rows of one group are of class 1; five groups of a row each, of class 0: most groups are of 0."""
     y = np.array([1] * 9 + [0] * 5 + [1] * 2, dtype=np.int32)
     groups = np.array([0] * 9 + [1, 2, 3, 4, 5] + [6, 6])
-    task = Task(np.arange(16.0)[:, None], y, (0, 1), ("a",), "y", groups=groups, group="g")
+    task = Task(np.arange(16.0)[:, None], y, (0, 1), Schema.of_numbers("a"), "y", Grouping(16, groups, "g"))
     (baseline,) = compute_baselines(Problem.of(SMALL.replace(k=3), task))
     assert (baseline["predicted"], baseline["errors"], baseline["rows"]) == (0, 11, 16)
     assert baseline["error"] == pytest.approx(2 / 7)

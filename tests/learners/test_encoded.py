@@ -26,7 +26,8 @@ from ckcv_ray.runs.run import run_job
 from ckcv_ray.runs.verify import verify
 from ckcv_ray.study import Problem
 from ckcv_ray.tables.columns.types import ColumnKind
-from ckcv_ray.tables.task import Task, learning_task
+from ckcv_ray.tables.roles import Roles
+from ckcv_ray.tables.task import Task
 
 SERIAL = Execution("serial")
 ENCODINGS = [
@@ -41,7 +42,7 @@ LEARNERS = ["svm", "linear", "boosting", "forest", "neighbors", "tree", "naive_b
 
 @pytest.fixture(scope="module")
 def task() -> Task:
-    return learning_task(untidy(80), "outcome")
+    return Task.from_table(untidy(80), Roles("outcome"))
 
 
 def pipeline(encoding: Encoding, task: Task, n: int) -> ColumnTransformer:
@@ -105,7 +106,7 @@ def test_columns_are_encoded_as_by_scikit_learn(encoding, n, task):
 
 @given(st.data())
 def test_an_encoder_depends_on_its_training_rows_alone(data):
-    task = learning_task(untidy(40), "outcome")
+    task = Task.from_table(untidy(40), Roles("outcome"))
     train = np.arange(0, 40, 2)
     others = np.arange(1, 40, 2)
     X = task.X.copy()
@@ -131,7 +132,7 @@ def test_rows_are_classified_alike_in_parts(task, monkeypatch):
 
 def test_what_was_never_seen_and_gaps_are_encoded():
     columns = untidy(40)
-    task = learning_task(columns, "outcome")
+    task = Task.from_table(columns, Roles("outcome"))
     encoder = ENCODINGS[0].fit(task, np.arange(40))
     new = pa.table({"age": [None], "city": ["Atlantis"], "admitted": [None], "smokes": [None]})
     assert np.isfinite(encoder.transform(task.rows_from(new))).all()

@@ -29,6 +29,8 @@ from ckcv_ray.learners.ensemble import (
 )
 from ckcv_ray.learners.svm.model import SVMModel
 from ckcv_ray.learners.svm.scaling import Scaling, identity
+from ckcv_ray.tables.columns.schema import Schema
+from ckcv_ray.tables.grouping import Grouping
 from ckcv_ray.tables.task import Task
 
 N, D = 40, 3
@@ -40,7 +42,8 @@ seeds = st.integers(0, 2**32 - 1)
 def task_of(X):
     """A task on these inputs as they are, checked by nothing."""
     y = (np.arange(len(X)) % 2).astype(np.int32)
-    return Task(X, y, ("no", "yes"), tuple(f"x{i}" for i in range(X.shape[1])), "y")
+    schema = Schema.of_numbers(f"x{i}" for i in range(X.shape[1]))
+    return Task(X, y, ("no", "yes"), schema, "y", Grouping(len(y)))
 
 
 def make_member(rng, X, split=0, n_support=None):

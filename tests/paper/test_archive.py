@@ -17,7 +17,7 @@ from ckcv_ray.errors import InputError
 from ckcv_ray.tables import task as data
 from ckcv_ray.tables.named import GENERATORS
 from ckcv_ray.tables.target import class_numbers
-from ckcv_ray.tables.task import learning_task
+from ckcv_ray.tables.task import Task
 
 BOTH = pytest.mark.parametrize("form", [".npz", ".mat"])
 
@@ -402,7 +402,7 @@ def test_every_ida_set_is_a_learning_set(ida):
     assert len(names) == 13
     for name in names:
         columns = read(f"ida:{name}:1", ida)
-        task = learning_task(columns.learn)
+        task = Task.from_table(columns.learn)
         assert task.classes == (-1, 1)
         assert len(class_numbers(columns.test["y"], task.classes, "y")) == columns.test.num_rows
 

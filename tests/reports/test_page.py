@@ -35,7 +35,8 @@ from ckcv_ray.runs.verify import verify
 from ckcv_ray.storage.folder import RunFolder
 from ckcv_ray.storage.pages import write_report
 from ckcv_ray.study import Execution, Problem, Study
-from ckcv_ray.tables.task import Task, TestRows, learning_task
+from ckcv_ray.tables.roles import Roles
+from ckcv_ray.tables.task import Task, TestRows
 
 SERIAL = Execution("serial")
 SMALL = Study.of(C=(0.1, 1.0, 10.0), gamma=(0.1, 1.0), k=(3, 4, 5, 20, 21), n_splits=5, report_k=(5,))
@@ -72,7 +73,9 @@ def hostile_task() -> Task:
     columns = dict(zip(NAMES, plain.X.T, strict=True))
     labels = np.where(plain.y == 1, *HOSTILE)
     target = "<title>&\"' target"
-    return learning_task(pa.table(columns | {target: labels}), target, source='"><script>2</script>.csv')
+    return Task.from_table(
+        pa.table(columns | {target: labels}), Roles(target), source='"><script>2</script>.csv'
+    )
 
 
 @pytest.fixture(scope="module")

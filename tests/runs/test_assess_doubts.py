@@ -14,7 +14,8 @@ from ckcv_ray import Execution, evaluate, verify
 from ckcv_ray.errors import InputError
 from ckcv_ray.runs.run import assess
 from ckcv_ray.study import Study
-from ckcv_ray.tables.task import Task, learning_task
+from ckcv_ray.tables.roles import Roles
+from ckcv_ray.tables.task import Task
 
 SERIAL = Execution("serial")
 X, Y = (part[:200] for part in load_breast_cancer(return_X_y=True))
@@ -87,7 +88,10 @@ def test_rows_that_repeat_and_columns_that_look_like_groups_are_pointed_out():
     assert "CAUTION: 90 of 90 rows equal another row in every column" in result.summary()
     table = pa.table({"patient": np.arange(60) // 3, "x": X[:60, 0], "y": Y[:60]})
     asked = assess(
-        Study.without_certification("holdout:0.3", learner="tree"), learning_task(table, "y"), None, SERIAL
+        Study.without_certification("holdout:0.3", learner="tree"),
+        Task.from_table(table, Roles("y")),
+        None,
+        SERIAL,
     )
     assert "QUESTION: column 'patient' repeats" in asked.summary()
 

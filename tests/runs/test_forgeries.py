@@ -40,7 +40,7 @@ from ckcv_ray.runs.load import replay
 from ckcv_ray.runs.run import assess, run_job
 from ckcv_ray.runs.verify import Verification, verify
 from ckcv_ray.storage.folder import RunFolder
-from ckcv_ray.tables.task import learning_task
+from ckcv_ray.tables.roles import Roles
 
 ANOTHER = "another processor"
 N = 90
@@ -74,7 +74,7 @@ def words() -> Task:
             "outcome": RNG.permutation(np.where(np.arange(N) % 2, "ill", "well")),
         }
     )
-    return learning_task(table, "outcome")
+    return Task.from_table(table, Roles("outcome"))
 
 
 def visits() -> Task:

@@ -204,7 +204,7 @@ def test_compiled_losses_are_those_of_the_models(
     for j, size in enumerate(problem.sizes):
         for number in range(size.n_splits):
             train, score = problem.rows(Stage.SELECT, j, number)
-            measure = problem.measure(TASK.groups_of(score))
+            measure = problem.measure(TASK.groups[score])
             block = problem.learner.prepare(inputs.shared, train, score)
             for path, length in enumerate(problem.learner.lengths):
                 fits = block.fit(path, length)

@@ -9,7 +9,8 @@ from ckcv_ray.errors import InputError, StoreError
 from ckcv_ray.storage import folder as of_folders
 from ckcv_ray.study import Problem
 from ckcv_ray.study import problem as of_problems
-from ckcv_ray.tables.task import Task, learning_task, make_test_rows
+from ckcv_ray.tables.roles import Roles
+from ckcv_ray.tables.task import Task, make_test_rows
 
 SERIAL = Execution("serial")
 DAY = np.datetime64("2026-01-01", "ms")
@@ -97,11 +98,11 @@ def check_same(result, other):
 def test_no_cell_of_a_row_held_out_has_a_part_in_what_is_selected_and_fitted(name, kinds, certified):
     study = Study.of(**SMALL, **STUDIES[name], **certified)
     table = a_table(KINDS[kinds], seed=3)
-    result = run(study, learning_task(table, "y"))
+    result = run(study, Task.from_table(table, Roles("y")))
     for seed in range(2):
         other = corrupted(table, KINDS[kinds], result.problem.held, seed)
-        assert learning_task(other, "y").digest != result.problem.all_rows.digest
-        check_same(result, run(study, learning_task(other, "y")))
+        assert Task.from_table(other, Roles("y")).digest != result.problem.all_rows.digest
+        check_same(result, run(study, Task.from_table(other, Roles("y"))))
 
 
 @pytest.mark.parametrize("encode", ["ordinal", "target"])
@@ -110,8 +111,10 @@ def test_no_cell_of_a_row_held_out_has_a_part_in_an_encoding(encode):
     study = Study.of(**SMALL, learner="linear,tree", certify="holdout", encode=encode, **rare)
     kinds = KINDS["all"]
     table = a_table(kinds, seed=5)
-    result = run(study, learning_task(table, "y"))
-    check_same(result, run(study, learning_task(corrupted(table, kinds, result.problem.held, 1), "y")))
+    result = run(study, Task.from_table(table, Roles("y")))
+    check_same(
+        result, run(study, Task.from_table(corrupted(table, kinds, result.problem.held, 1), Roles("y")))
+    )
 
 
 def one_gap(n=48):
@@ -133,7 +136,7 @@ def test_a_gap_in_one_row_held_out_is_filled_and_changes_no_model():
     result, other = run(GAPPED, Task.of(X, y)), run(GAPPED, Task.of(gapped, y))
     check_same(result, other)
     assert other.problem.learner.name == "linear"
-    assert other.task.schema is None
+    assert other.task.schema.plain
     scored = other.problem.held_rows().X
     assert scored[0, 1] == np.median(np.delete(X, held, axis=0)[:, 1])
     assert np.array_equal(scored[1:], X[held][1:])
@@ -178,14 +181,14 @@ def test_a_column_that_is_empty_in_all_learning_rows_is_refused():
 def test_a_folder_whose_held_out_rows_differ_from_the_others_is_read_and_verified(kinds, tmp_path):
     table = a_table(KINDS[kinds], seed=4)
     study = Study.of(**SMALL, learner="tree", certify="holdout", claim="refit,vote")
-    held = Problem.of(study, learning_task(table, "y")).held
+    held = Problem.of(study, Task.from_table(table, Roles("y"))).held
     other = corrupted(table, KINDS[kinds], held, 0)
     unlabelled = corrupted(other, KINDS[kinds], range(0, table.num_rows, 2), 1).drop_columns("y")
     if kinds == "all":  # a category that no row of the table has
         unlabelled = unlabelled.set_column(
             1, "x1", pa.array(["never seen", *unlabelled["x1"].to_pylist()[1:]])
         )
-    task = learning_task(other, "y").with_unlabelled(unlabelled)
+    task = Task.from_table(other, Roles("y")).with_unlabelled(unlabelled)
     test = make_test_rows(corrupted(table, KINDS[kinds], range(9), 2), task)
     result = run(study, task, tmp_path / "run", test)
     assert result.problem.data_digest != task.digest
@@ -216,7 +219,7 @@ def test_a_folder_of_an_earlier_version_is_refused_if_its_held_out_rows_decided_
 def test_test_rows_have_no_part_in_anything_and_are_scored_as_new_rows():
     kinds = KINDS["all"]
     table, study = a_table(kinds, seed=6), Study.of(**SMALL, learner="tree", certify="holdout")
-    task = learning_task(table, "y")
+    task = Task.from_table(table, Roles("y"))
     results = [
         run(study, task, test=make_test_rows(corrupted(table, kinds, range(40), seed), task))
         for seed in (0, 1)
@@ -236,7 +239,7 @@ def test_a_default_of_usual_cross_validation_depends_on_the_kinds_of_columns_alo
         columns = corrupted(table, kinds, rows, 0)
         result = assess(
             Study.without_certification(learner="svm", resampling="holdout:0.3"),
-            learning_task(columns, "y"),
+            Task.from_table(columns, Roles("y")),
             None,
             SERIAL,
         )

@@ -30,7 +30,8 @@ from ckcv_ray.runs.assessed import rounded
 from ckcv_ray.runs.run import assess, run
 from ckcv_ray.study import Problem
 from ckcv_ray.study.problem import OUTER
-from ckcv_ray.tables.task import Task, learning_task
+from ckcv_ray.tables.roles import Roles
+from ckcv_ray.tables.task import Task
 
 SERIAL = Execution("serial")
 X, Y = load_diabetes(return_X_y=True)
@@ -294,7 +295,7 @@ def test_what_is_no_column_of_numbers_is_refused(y, words):
 def test_a_column_of_text_is_refused_with_a_way_out():
     table = pa.table({"a": np.arange(8.0), "y": ["x", "y"] * 4})
     with pytest.raises(InputError, match="choose a learner of classes such as forest"):
-        learning_task(table, numbers=True)
+        Task.from_table(table, Roles(numbers=True))
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ import socket
 import subprocess
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -337,7 +338,7 @@ def test_a_certificate_that_steers_a_terminal_is_refused(whole: Path, tmp_path: 
 def steering(tmp_path: Path) -> Path:
     """A run whose labels, features, source, environment and tracebacks would steer a terminal."""
     labels = np.where(TASK.y > 0, f"well{ESC}", f"ill\r{ESC}")
-    task = Task.of(TASK.X, labels, source=f"here{ESC}")
+    task = replace(Task.of(TASK.X, labels), source=f"here{ESC}")
     out = tmp_path / "steering"
     run_job(Job(STUDY, task, out), SERIAL)
     put(

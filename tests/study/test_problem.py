@@ -67,7 +67,7 @@ def test_a_problem_of_a_canonical_study_is_the_same_problem(parts, k, n, seed):
 def test_the_run_id_is_that_of_all_rows_those_held_out_among_them():
     task = blobs(30)
     study = Study.of(certify="holdout")
-    other = Task(task.X.copy(), task.y, task.classes, task.features, task.target)
+    other = Task(task.X.copy(), task.y, task.classes, task.schema, task.target, task.grouping)
     row = int(Problem.of(study, task).held[0])
     other.X[row] += 1.0
     other = replace(other)  # its digest is made anew

@@ -20,10 +20,11 @@ from pyarrow import parquet
 from sklearn import datasets
 
 from ckcv_ray.errors import InputError
-from ckcv_ray.tables.columns.types import NOTHING_ASKED, Asked, Column
+from ckcv_ray.tables.columns.types import NOTHING_ASKED, Asked
 from ckcv_ray.tables.readers.files import AS_IT_IS, Reading
+from ckcv_ray.tables.roles import Roles
 from ckcv_ray.tables.survey import survey
-from ckcv_ray.tables.task import Task, learning_task, read
+from ckcv_ray.tables.task import Task, read
 
 N = 24
 RNG = np.random.default_rng(np.random.SeedSequence(18))
@@ -61,7 +62,7 @@ class Exhibit:
         """
         source = self.write(folder)
         columns = source if isinstance(source, pa.Table) else read(source, reading=self.reading).learn
-        return learning_task(columns, self.target, drop=list(self.drop), asked=self.asked)
+        return Task.from_table(columns, Roles(self.target, drop=list(self.drop)), self.asked)
 
 
 def text(
@@ -265,8 +266,7 @@ def said_of(exhibit: Exhibit) -> tuple[str, str]:
             task = exhibit.task(Path(folder))
         except InputError as error:
             return "refused", str(error).replace(f"{folder}/", "")
-    columns = task.schema or tuple(map(Column, task.features))
-    kinds = ", ".join(f"{one.name or '(no name)'} {one.kind}" for one in columns[-2:])
+    kinds = ", ".join(f"{one.name or '(no name)'} {one.kind}" for one in task.schema.columns[-2:])
     notes = [f"{one.name or '(no name)'} {one.note}" for one in survey(task) if one.note]
     if task.question:
         notes.append(task.question)

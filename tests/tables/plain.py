@@ -5,7 +5,10 @@ import pyarrow as pa
 import pytest
 
 from ckcv_ray.errors import InputError
-from ckcv_ray.tables.task import Task, learning_task
+from ckcv_ray.tables.columns.schema import Schema
+from ckcv_ray.tables.grouping import Grouping
+from ckcv_ray.tables.roles import Roles
+from ckcv_ray.tables.task import Task
 
 # Numbers that a careless reader changes: subnormal, huge, 17 digits, both zeros.
 AWKWARD = [0.0, -0.0, 0.1, 1 / 3, -2 / 3, 5e-324, 1e-300, 1.7976931348623157e149, 9007199254740993.0, -1.5]
@@ -21,12 +24,13 @@ def plain_columns(**changed):
     return pa.table({name: values for name, values in columns.items() if values is not None})
 
 
-def plain_task(**changed):
+def plain_task(features=("a", "b"), **changed):
     fields = {"X": np.arange(16.0).reshape(8, 2), "y": np.array([0, 1] * 4, dtype=np.int32)}
-    return Task(**{**fields, "classes": ("no", "yes"), "features": ("a", "b"), "target": "y", **changed})
+    fields |= {"classes": ("no", "yes"), "schema": Schema.of_numbers(features), "target": "y"}
+    return Task(**{**fields, "grouping": Grouping(8), **changed})
 
 
 def refusal(columns, *args, **options):
     with pytest.raises(InputError) as refused:
-        learning_task(columns, *args, **options)
+        Task.from_table(columns, Roles(*args, **options))
     return str(refused.value)

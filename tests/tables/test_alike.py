@@ -9,9 +9,12 @@ from openpyxl import Workbook
 from pyarrow import csv, feather, parquet
 
 from ckcv_ray.errors import InputError
+from ckcv_ray.tables.columns.parse import typed_column
 from ckcv_ray.tables.columns.types import Asked
 from ckcv_ray.tables.readers.files import read_file
-from ckcv_ray.tables.task import Task, learning_task, read, read_task
+from ckcv_ray.tables.readers.text import decimal_mark
+from ckcv_ray.tables.roles import Roles
+from ckcv_ray.tables.task import Task, read, read_task
 
 PAIRS = [
     ("01", "1"),
@@ -64,7 +67,7 @@ def test_as_a_number_they_are_one(tmp_path: Path) -> None:
     source = write(tmp_path / "a.csv", ["01", "1", "5"], "code")
     assert read_task(source, "y")[0].X[:3, 1].tolist() == [1, 1, 5]
     table = read(write(tmp_path / "b.csv", ["01", "1", "5"])).learn
-    assert learning_task(table, "y", numbers=True).y[:3].tolist() == [1, 1, 5]
+    assert Task.from_table(table, Roles("y", numbers=True)).y[:3].tolist() == [1, 1, 5]
 
 
 def test_spaces_and_gaps_do_not_count(tmp_path: Path) -> None:
@@ -93,15 +96,21 @@ COLUMNS = {
 
 @pytest.mark.parametrize("cells", COLUMNS.values(), ids=COLUMNS)
 @pytest.mark.parametrize("separator", [",", ";"])
-def test_a_column_that_is_watched_is_read_as_any_other(
+def test_cells_are_together_what_arrow_takes_them_for(
     tmp_path: Path, cells: list[str], separator: str
 ) -> None:
     source = tmp_path / "a.csv"
     table = pa.table({"x": [f"{i}" for i in range(24)], " code ": (cells * 24)[:24]})
     csv.write_csv(table, source, csv.WriteOptions(delimiter=separator, quoting_style="needed"))
-    plain, watched = read_file(source), read_file(source, named=["code"])
-    assert watched.schema.equals(plain.schema)
-    assert watched.to_pydict() == plain.to_pydict()
+    columns = read_file(source)
+    assert {str(kind) for kind in columns.schema.types} == {"string"}
+    options = {"strings_can_be_null": True, "decimal_point": decimal_mark(columns)}
+    parsing = csv.ParseOptions(delimiter=separator, newlines_in_values=True)
+    expected = csv.read_csv(source, None, parsing, csv.ConvertOptions(**options))
+    for name in columns.column_names:
+        found = typed_column(columns, name)
+        arrows = expected[f" {name} " if name == "code" else name]
+        assert (found.type, found.to_pylist()) == (arrows.type, arrows.to_pylist())
 
 
 def test_typed_sources_keep_text_apart(tmp_path: Path) -> None:

@@ -1,5 +1,7 @@
 """Tasks of two and of more classes: numbers and labels, parts of the rows, and rows to test on."""
 
+from dataclasses import replace
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -10,15 +12,9 @@ from plain import plain_columns, plain_task, refusal
 from ckcv_ray.core.measures import Kind
 from ckcv_ray.errors import InputError
 from ckcv_ray.tables.repeats import count_repeats, known_rows
+from ckcv_ray.tables.roles import Roles
 from ckcv_ray.tables.target import MOST_CLASSES, class_numbers, classes_of
-from ckcv_ray.tables.task import (
-    Task,
-    TestRows,
-    check_test_rows,
-    learning_task,
-    make_test_rows,
-    rows_of,
-)
+from ckcv_ray.tables.task import Task, TestRows, check_test_rows, make_test_rows, rows_of
 
 repeatable = settings(derandomize=True, deadline=None, max_examples=60)
 LABELS = {
@@ -68,23 +64,21 @@ def test_any_number_of_classes(drawn):
 @pytest.mark.parametrize("kind", LABELS)
 def test_columns_of_three_classes_are_read_back(kind):
     task = three(kind=kind)
-    again = learning_task(task.columns(), task.target)
+    again = Task.from_table(task.columns(), Roles(task.target))
     assert again.digest == task.digest
     assert again.classes == task.classes
 
 
 def test_the_digest_tells_which_row_has_which_class():
     task = three()
-    assert (
-        len({Task(task.X, np.roll(task.y, i), task.classes, ("a", "b"), "y").digest for i in range(3)}) == 3
-    )
+    assert len({replace(task, y=np.roll(task.y, i)).digest for i in range(3)}) == 3
 
 
 def test_there_are_at_most_so_many_classes():
     def columns(n):
         return pa.table({"a": range(2 * n), "y": list(range(n)) * 2})
 
-    assert learning_task(columns(MOST_CLASSES)).n_classes == MOST_CLASSES
+    assert Task.from_table(columns(MOST_CLASSES)).n_classes == MOST_CLASSES
     told = refusal(columns(MOST_CLASSES + 1))
     assert f"has {MOST_CLASSES + 1:,} classes (0, 1, 2" in told
     assert f"expected 2 to {MOST_CLASSES:,}" in told
@@ -152,7 +146,7 @@ def test_some_rows_keep_every_class():
 
 
 def test_rows_to_test_on_are_matched_by_name_and_may_lack_a_class():
-    task = learning_task(plain_columns(y=list("aabbccab")))
+    task = Task.from_table(plain_columns(y=list("aabbccab")))
     rows = make_test_rows(pa.table({"y": ["c", "a"], "b": [1, 2], "other": ["u", "v"], "a": [3, 4]}), task)
     assert rows.X.tolist() == [[3, 1], [4, 2]]
     assert rows.y.tolist() == [2, 0]

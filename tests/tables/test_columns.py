@@ -13,13 +13,13 @@ from hypothesis import strategies as st
 from ckcv_ray.errors import InputError
 from ckcv_ray.tables.columns.parse import take_in_parts
 from ckcv_ray.tables.columns.schema import (
-    read_values,
+    Schema,
     to_arrow,
-    understand,
 )
-from ckcv_ray.tables.columns.types import NOTHING_ASKED, Asked, Column, ColumnKind, schema_of
+from ckcv_ray.tables.columns.types import NOTHING_ASKED, Asked, Column, ColumnKind
 from ckcv_ray.tables.readers.frames import columns_of
-from ckcv_ray.tables.task import Task, learning_task, rows_of, stored_task
+from ckcv_ray.tables.roles import Roles
+from ckcv_ray.tables.task import Task, rows_of
 
 Y = [0, 1] * 4
 NUMBER, CATEGORY, DATE = ColumnKind.NUMBER, ColumnKind.CATEGORY, ColumnKind.DATE
@@ -48,7 +48,7 @@ UNDERSTOOD = {
 
 
 def column(values, asked=NOTHING_ASKED):
-    (found,), X = understand(pa.table({"c": values}), ["c"], asked)
+    (found,), X = Schema.learn(pa.table({"c": values}), ["c"], asked)
     return found, X[:, 0]
 
 
@@ -97,21 +97,21 @@ def test_a_table_is_understood_again_from_the_columns_of_its_task(numbers, words
             "y": [*Y, 0, 1],
         }
     )
-    task = learning_task(columns)
-    schema = schema_of(json.loads(json.dumps([asdict(one) for one in task.schema])))
-    again = stored_task(task.columns(), "y", schema=schema)
+    task = Task.from_table(columns)
+    schema = Schema.from_json(json.loads(json.dumps([asdict(one) for one in task.schema])))
+    again = Task.restore(task.columns(), Roles("y"), schema)
     assert again.digest == task.digest
     assert again.X.tobytes() == task.X.tobytes()
 
 
-def test_plain_numbers_have_no_schema():
-    assert learning_task(pa.table({"a": range(8), "b": [True, False] * 4, "y": Y})).schema is None
-    assert learning_task(pa.table({"a": [*range(7), None], "y": Y})).schema is not None
+def test_numbers_without_gaps_are_plain():
+    assert Task.from_table(pa.table({"a": range(8), "b": [True, False] * 4, "y": Y})).schema.plain
+    assert not Task.from_table(pa.table({"a": [*range(7), None], "y": Y})).schema.plain
 
 
 def test_what_a_column_holds_and_its_levels_change_the_digest():
     def digest(values, asked=NOTHING_ASKED):
-        return learning_task(pa.table({"a": values, "b": ["u", "v"] * 4, "y": Y}), asked=asked).digest
+        return Task.from_table(pa.table({"a": values, "b": ["u", "v"] * 4, "y": Y}), asked=asked).digest
 
     words = digest(["x", "y"] * 4)
     assert len({words, digest(["x", "z"] * 4), digest([0, 1] * 4)}) == 3
@@ -121,7 +121,7 @@ def test_what_a_column_holds_and_its_levels_change_the_digest():
 
 def test_new_rows_become_numbers_as_the_learning_rows_did():
     columns = pa.table({"a": ["1,5", "2,5"] * 4, "w": ["u", "v"] * 4, "d": ["03.04.2020", "13.04.2020"] * 4})
-    task = learning_task(columns.append_column("y", pa.array(Y)))
+    task = Task.from_table(columns.append_column("y", pa.array(Y)))
     new = pa.table({"d": ["05.06.2020"], "extra": [1], "w": ["never seen"], "a": ["3,5"]})
     X = task.rows_from(new)
     day = datetime(2020, 6, 5, tzinfo=UTC).timestamp() * 1000
@@ -129,7 +129,7 @@ def test_new_rows_become_numbers_as_the_learning_rows_did():
 
 
 def test_rows_that_cannot_be_judged_are_marked():
-    schema = (Column("a"), Column("w", CATEGORY, ("u", "v")), Column("d", DATE))
+    schema = Schema((Column("a"), Column("w", CATEGORY, ("u", "v")), Column("d", DATE)))
     table = pa.table(
         {
             "a": ["1", "x", "", "inf"],
@@ -137,27 +137,27 @@ def test_rows_that_cannot_be_judged_are_marked():
             "d": ["2020-01-01", "?", "soon", "2020-01-01"],
         }
     )
-    rows = read_values(table, schema, plain=False)
+    rows = schema.apply(table)
     assert rows.bad.tolist() == [False, True, True, True]
     assert rows.reason == "column 'a' has 'x' in row 2, not a number: fix it"
     with pytest.raises(InputError, match="'x' in row 2"):
         rows.check()
-    plain = read_values(pa.table({"a": [1.0, None]}), (Column("a"),), plain=True)
+    plain = Schema.of_numbers("a").apply(pa.table({"a": [1.0, None]}))
     assert plain.bad.tolist() == [False, True], "a task without gaps knows nothing to fill one with"
 
 
 def test_a_column_of_another_kind_is_refused():
     with pytest.raises(InputError, match="column 'd' holds int64, not dates"):
-        read_values(pa.table({"d": [1]}), (Column("d", DATE),), plain=False)
+        Schema((Column("d", DATE),)).apply(pa.table({"d": [1]}))
     with pytest.raises(InputError, match=r"column 'a' holds date32\[day\], not numbers"):
-        read_values(pa.table({"a": [date(2020, 1, 1)]}), (Column("a"),), plain=False)
+        Schema((Column("a"),)).apply(pa.table({"a": [date(2020, 1, 1)]}))
 
 
 @pytest.mark.parametrize("kind", [NUMBER, CATEGORY, DATE])
 def test_numbers_become_columns_and_numbers_again(kind):
     values = np.array([0.0, 2.0, np.nan, 1.0])
     one = Column("c", kind, ("a", "b", "c") if kind is CATEGORY else ())
-    again = read_values(pa.table({"c": to_arrow(values, one)}), (one,), plain=False).X[:, 0]
+    again = Schema((one,)).apply(pa.table({"c": to_arrow(values, one)})).X[:, 0]
     assert np.array_equal(values, again, equal_nan=True)
 
 
@@ -212,4 +212,4 @@ def test_columns_in_several_pieces_are_one_column(gap):
     assert np.array_equal(X, [0, np.nan, 1, 0, 2, 0, np.nan, 1], equal_nan=True)
     labels = pa.chunked_array([["a", None, "b", "a"], ["a", "b", None, "b"]])
     with pytest.raises(InputError, match="empty cells, the first in row 2"):
-        learning_task(pa.table({"x": range(8), "y": labels}))
+        Task.from_table(pa.table({"x": range(8), "y": labels}))

@@ -8,7 +8,8 @@ from openpyxl import Workbook
 from ckcv_ray.errors import InputError
 from ckcv_ray.tables.columns.types import ColumnKind
 from ckcv_ray.tables.readers.files import Reading
-from ckcv_ray.tables.task import learning_task, read
+from ckcv_ray.tables.roles import Roles
+from ckcv_ray.tables.task import Task, read
 
 ROWS = [
     ["age", "city", "admitted", "y", None],
@@ -26,7 +27,7 @@ def book() -> Workbook:
 
 def test_a_sheet_is_read(book, tmp_path):
     book.save(tmp_path / "a.xlsx")
-    task = learning_task(read(str(tmp_path / "a.xlsx")).learn, "y")
+    task = Task.from_table(read(str(tmp_path / "a.xlsx")).learn, Roles("y"))
     assert [one.kind for one in task.schema] == [ColumnKind.NUMBER, ColumnKind.CATEGORY, ColumnKind.DATE]
     assert (task.n, task.classes) == (8, (0, 1))
 
@@ -35,7 +36,7 @@ def test_a_column_of_several_types_is_text(book, tmp_path):
     book.active["A3"] = "old"
     book.save(tmp_path / "a.xlsx")
     with pytest.raises(InputError, match="'age' holds numbers and in 1 row something else, such as 'old'"):
-        learning_task(read(str(tmp_path / "a.xlsx")).learn, "y")
+        Task.from_table(read(str(tmp_path / "a.xlsx")).learn, Roles("y"))
 
 
 def test_of_several_sheets_one_is_named(book, tmp_path):

@@ -240,9 +240,8 @@ def test_a_stream_is_read_by_the_calling_thread_alone() -> None:
     assert stream.threads == {get_ident()}
 
 
-@pytest.mark.parametrize("raw", [False, True], ids=["learned", "raw"])
 @pytest.mark.parametrize("name", ["t.csv", "t.csv.gz", "t.parquet", "t.feather"])
-def test_arrow_reads_files_without_its_pool_of_threads(name: str, raw: bool, tmp_path: Path) -> None:
+def test_arrow_reads_files_without_its_pool_of_threads(name: str, tmp_path: Path) -> None:
     """They may abort the process at exit. The one that may stay waits for signals, or reads a path: neither
     holds anything of Python's.
     """
@@ -254,7 +253,7 @@ def test_arrow_reads_files_without_its_pool_of_threads(name: str, raw: bool, tmp
     count = "len(os.listdir('/proc/self/task'))"
     code = (
         f"import os; from ckcv_ray.tables.readers.files import read_file; n = {count}; "
-        f"read_file({name!r}, raw={raw}); print({count} - n)"
+        f"read_file({name!r}); print({count} - n)"
     )
     done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, check=True)
     assert int(done.stdout) <= (0 if name == "t.feather" else 1)

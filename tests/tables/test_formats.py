@@ -9,7 +9,8 @@ from pyarrow import csv, parquet
 
 from ckcv_ray.errors import InputError
 from ckcv_ray.tables.readers import files as readers
-from ckcv_ray.tables.task import Task, learning_task, read
+from ckcv_ray.tables.roles import Roles
+from ckcv_ray.tables.task import Task, read
 
 
 def write_csv(path, X, y):
@@ -52,7 +53,7 @@ def test_every_format_gives_the_same_numbers(tmp_path, suffix):
     file = tmp_path / f"table.{suffix}"
     WRITERS[suffix](file, X, y)
     columns = read(str(file))
-    task = learning_task(columns.learn)
+    task = Task.from_table(columns.learn)
     assert columns.test is None
     assert np.array_equal(task.X, X)  # -0.0 equals 0.0, as the digest has it
     assert np.array_equal(task.y, y > 0)
@@ -69,7 +70,7 @@ def test_the_digest_does_not_tell_csv_parquet_npz_and_arrays_apart(tmp_path):
     for suffix in ("csv", "parquet", "npz"):
         file = tmp_path / f"table.{suffix}"
         WRITERS[suffix](file, X, y)
-        digests.add(learning_task(read(str(file)).learn, source=str(file)).digest)
+        digests.add(Task.from_table(read(str(file)).learn, source=str(file)).digest)
     digests.add(replace(Task.of(X, y), target="y").digest)
     assert len(digests) == 1
 
@@ -77,13 +78,13 @@ def test_the_digest_does_not_tell_csv_parquet_npz_and_arrays_apart(tmp_path):
 def test_a_csv_may_begin_with_a_byte_order_mark(tmp_path):
     file = tmp_path / "table.csv"
     file.write_text("\ufeffa,y\n" + "1,2\n2,3\n" * 3, encoding="utf-8")
-    assert learning_task(read(str(file)).learn).features == ("a",)
+    assert Task.from_table(read(str(file)).learn).features == ("a",)
 
 
 def test_an_npz_may_hold_other_arrays_and_text_labels(tmp_path):
     file = tmp_path / "table.npz"
     np.savez(file, X=np.arange(8)[:, None], y=np.array(["b", "a"] * 4), more=np.eye(3))
-    task = learning_task(read(str(file)).learn)
+    task = Task.from_table(read(str(file)).learn)
     assert task.classes == ("a", "b")
     assert task.X.dtype == np.float64
 
@@ -154,6 +155,6 @@ def test_csv_written_by_arrow_is_read_back(tmp_path):
     task = plain_task(X=awkward_X(8, 2))
     file = tmp_path / "table.csv"
     csv.write_csv(task.columns(), file)
-    again = learning_task(read(str(file)).learn, "y")
+    again = Task.from_table(read(str(file)).learn, Roles("y"))
     assert again.classes == task.classes
     assert np.array_equal(again.X, task.X)

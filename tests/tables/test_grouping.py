@@ -7,9 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ckcv_ray import InputError, Task
-from ckcv_ray.tables.grouping import is_name_of_groups, name_of_groups, renumbered, rows_of_units
+from ckcv_ray.tables.columns.schema import Schema
+from ckcv_ray.tables.grouping import Grouping, is_name_of_groups, name_of_groups, renumbered
 from ckcv_ray.tables.repeats import count_repeats
-from ckcv_ray.tables.task import learning_task, stored_task
+from ckcv_ray.tables.roles import Roles
 
 RNG = np.random.default_rng(0)
 GROUPS = np.repeat(np.arange(8), 3)
@@ -24,7 +25,7 @@ def columns(**more: object) -> pa.Table:
 
 
 def ids(values: object) -> Task:
-    return learning_task(columns(id=values), group="id")
+    return Task.from_table(columns(id=values), Roles(group="id"))
 
 
 @given(st.lists(st.integers(0, 5), max_size=20))
@@ -46,7 +47,7 @@ def test_the_spelling_of_a_group_has_no_effect() -> None:
         pa.DictionaryArray.from_arrays(GROUPS % 4 + 4 * (np.arange(24) % 2), ["a", "b", "c", "d"] * 2),
     ]
     *tasks, doubled = [ids(spelling) for spelling in spellings[:-1]] + [
-        stored_task(columns(id=spellings[-1]), group="id")
+        Task.restore(columns(id=spellings[-1]), Roles(group="id"), None)
     ]
     assert len({task.digest for task in tasks}) == 1
     for task in tasks:
@@ -57,11 +58,12 @@ def test_the_spelling_of_a_group_has_no_effect() -> None:
 
 def test_the_groups_are_part_of_the_data() -> None:
     other = Task.of(X, Y, groups=np.roll(GROUPS, 1))
-    renamed = learning_task(columns(who=TEXT), group="who")
-    plain = learning_task(columns())
+    renamed = Task.from_table(columns(who=TEXT), Roles(group="who"))
+    plain = Task.from_table(columns())
     digests = {plain.digest, ids(TEXT).digest, renamed.digest, other.digest, TASK.digest}
     assert len(digests) == 5
-    assert (plain.groups, plain.group, plain.n_units) == (None, None, 24)
+    assert (plain.grouped, plain.group, plain.n_units) == (False, None, 24)
+    assert plain.groups.tolist() == list(range(24))
 
 
 def test_the_digest_without_groups_is_what_it_was() -> None:
@@ -71,14 +73,14 @@ def test_the_digest_without_groups_is_what_it_was() -> None:
 
 def test_stored_columns_give_the_task_again() -> None:
     for task in (TASK, ids(TEXT), TASK.rows(np.arange(3, 12)), TASK.without(np.arange(6))):
-        again = stored_task(task.columns(), task.target, group=task.group)
+        again = Task.restore(task.columns(), Roles(task.target, group=task.group), None)
         assert again.digest == task.digest
         assert np.array_equal(again.groups, task.groups)
 
 
 def test_parts_of_a_task_number_their_groups_again() -> None:
     part = TASK.rows(np.array([20, 21, 3, 4, 5, 22]))
-    assert part.groups is not None
+    assert part.grouped
     assert part.groups.tolist() == [0, 1, 2, 2, 2, 1]
     left = TASK.without(np.flatnonzero(GROUPS == 0))
     assert (left.n, left.n_units) == (21, 7)
@@ -88,13 +90,14 @@ def test_repeats_are_those_of_another_group() -> None:
     rows = np.array([[1.0, 2], [1, 2], [3, 4], [3, 4], [5, 6], [7, 8], [7, 8], [7, 8]])
     y = np.array([0, 0, 1, 1, 0, 1, 1, 1])
     groups = np.array([0, 0, 1, 2, 3, 4, 4, 5])
-    assert count_repeats(Task(rows, y, (0, 1), ("a", "b"), "y")) == 7
-    assert count_repeats(Task(rows, y, (0, 1), ("a", "b"), "y", groups=groups, group="g")) == 5
+    schema = Schema.of_numbers("ab")
+    assert count_repeats(Task(rows, y, (0, 1), schema, "y", Grouping(len(y)))) == 7
+    assert count_repeats(Task(rows, y, (0, 1), schema, "y", Grouping(len(y), groups, "g"))) == 5
 
 
 def test_units_are_rows_or_groups() -> None:
-    assert rows_of_units(None, np.array([2, 5])).tolist() == [2, 5]
-    assert rows_of_units(GROUPS, np.array([1, 4])).tolist() == [3, 4, 5, 12, 13, 14]
+    assert Grouping(24).rows(np.array([2, 5])).tolist() == [2, 5]
+    assert Grouping(24, GROUPS, "g").rows(np.array([1, 4])).tolist() == [3, 4, 5, 12, 13, 14]
 
 
 def test_a_column_without_a_name_gets_one_that_is_free() -> None:
@@ -137,7 +140,7 @@ def test_groups_that_are_refused(values: object, said: tuple[str, ...]) -> None:
 )
 def test_columns_that_cannot_name_groups(options: dict[str, object], said: str) -> None:
     with pytest.raises(InputError, match=said):
-        learning_task(columns(id=TEXT), **options)
+        Task.from_table(columns(id=TEXT), Roles(**options))
 
 
 @pytest.mark.parametrize(
@@ -175,22 +178,22 @@ def test_a_column_that_looks_like_groups_is_asked_about_once() -> None:
         "column 'patient_id' repeats: 8 values in 24 rows. If rows of one value belong together, such as "
         "visits of one patient, say --group patient_id: without it nothing here is proven."
     )
-    assert learning_task(table).question == said
-    assert learning_task(table, drop=["patient_id"]).question == said
-    assert learning_task(table, features=["a", "b"]).question == said
-    assert learning_task(columns(patient_id=TEXT), drop=["patient_id"]).question == said
-    assert learning_task(table, group="subject").question == ""
-    assert learning_task(table).digest == learning_task(table, source="elsewhere").digest
+    assert Task.from_table(table).question == said
+    assert Task.from_table(table, Roles(drop=["patient_id"])).question == said
+    assert Task.from_table(table, Roles(features=["a", "b"])).question == said
+    assert Task.from_table(columns(patient_id=TEXT), Roles(drop=["patient_id"])).question == said
+    assert Task.from_table(table, Roles(group="subject")).question == ""
+    assert Task.from_table(table).digest == Task.from_table(table, source="elsewhere").digest
 
 
 @pytest.mark.parametrize(
     "values", [np.arange(24), GROUPS % 4, GROUPS + 0.5], ids=["no repeats", "few values", "fractions"]
 )
 def test_a_column_that_does_not_repeat_as_groups_do_is_not_asked_about(values: np.ndarray) -> None:
-    assert learning_task(columns(patient_id=values)).question == ""
+    assert Task.from_table(columns(patient_id=values)).question == ""
 
 
 def test_text_that_may_name_groups_is_asked_about() -> None:
     """It is learned from, as a category, unless the user says otherwise."""
-    assert "say --group patient" in learning_task(columns(patient=TEXT)).question
-    assert learning_task(columns(colour=["red", "blue"] * 12)).question == ""
+    assert "say --group patient" in Task.from_table(columns(patient=TEXT)).question
+    assert Task.from_table(columns(colour=["red", "blue"] * 12)).question == ""

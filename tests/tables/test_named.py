@@ -21,7 +21,7 @@ from ckcv_ray.errors import InputError
 from ckcv_ray.runs.run import run_job
 from ckcv_ray.tables.named import GENERATORS, Columns, is_named, load
 from ckcv_ray.tables.readers.files import Reading, from_matrix
-from ckcv_ray.tables.task import learning_task, read, read_task
+from ckcv_ray.tables.task import Task, read, read_task
 
 LIMIT = 6.0
 ROWS = 20_000
@@ -184,7 +184,7 @@ def test_the_rows_to_test_on_are_fresh(name):
 
 @pytest.mark.parametrize("name", GENERATORS)
 def test_a_generated_set_is_a_learning_set(name):
-    task = learning_task(load(f"{name}:100:0").learn)
+    task = Task.from_table(load(f"{name}:100:0").learn)
     assert task.classes == (-1, 1)
     assert task.n == 100
 
@@ -253,7 +253,7 @@ def test_an_unknown_set_of_sklearn_is_answered_with_those_there_are():
 
 def test_breast_cancer_of_sklearn():
     columns = load("sklearn:breast_cancer")
-    task = learning_task(columns.learn)
+    task = Task.from_table(columns.learn)
     assert columns.test is None
     assert (task.n, len(task.features), task.target) == (569, 30, "target")
     assert task.classes == ("benign", "malignant")
@@ -264,7 +264,7 @@ def test_breast_cancer_of_sklearn():
 @pytest.mark.parametrize(("name", "classes"), [("iris", 3), ("wine", 3), ("digits", 10)])
 def test_sets_of_more_classes_are_tasks_of_as_many(name, classes):
     columns = load(f"sklearn:{name}").learn
-    task = learning_task(columns)
+    task = Task.from_table(columns)
     assert (task.n_classes, task.kind) == (classes, Kind.MULTICLASS)
     assert set(task.y.tolist()) == set(range(classes))
     assert task.labelled(task.y).tolist() == columns["target"].to_pylist()
@@ -352,7 +352,7 @@ def test_a_folder_imports_nothing_for_the_source_that_it_names(plug_ins, tmp_pat
     """Not even if it is a forged one, of a plug-in that is installed."""
     plug_ins(letters=HERE)
     study = Study.of(C=(1.0,), gamma=(1.0,), k=(3,), n_splits=2)
-    task = learning_task(load("twonorm:30:0").learn, source="letters:ab")
+    task = Task.from_table(load("twonorm:30:0").learn, source="letters:ab")
     run_job(Job(study, task, tmp_path / "run"), Execution("serial"))
     csv.write_csv(load("twonorm:30:0").learn, tmp_path / "new.csv")
     assert json.loads((tmp_path / "run" / "execution.json").read_text())["source"] == "letters:ab"

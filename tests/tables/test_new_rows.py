@@ -16,8 +16,9 @@ from pyarrow import feather, parquet
 
 from ckcv_ray.errors import InputError
 from ckcv_ray.tables.columns.types import Asked
+from ckcv_ray.tables.roles import Roles
 from ckcv_ray.tables.target import class_numbers
-from ckcv_ray.tables.task import Task, learning_task, make_test_rows, read
+from ckcv_ray.tables.task import Task, make_test_rows, read
 
 LABELS = ["ill", "well"] * 4
 COLUMNS = {
@@ -49,7 +50,7 @@ def learned(folder, cells, **options):
     """A task; of cells that are partly codes a category, as the user says."""
     if {"A1", "A3", "x"} & set(cells):
         options["asked"] = Asked(categorical=("column",))
-    return learning_task(read(written(folder, cells, "learn.csv")).learn, "y", **options)
+    return Task.from_table(read(written(folder, cells, "learn.csv")).learn, Roles("y"), **options)
 
 
 @pytest.fixture(scope="module")
@@ -66,10 +67,10 @@ def test_a_row_is_read_alike_in_any_company(folder, kind, data):
     chosen = data.draw(st.lists(st.integers(0, len(cells) - 1), min_size=1, max_size=8))
     odd = data.draw(st.lists(st.sampled_from(["?", "abc", "13/02/2024", "true", '"1,2"', "7.5"]), max_size=3))
     file = written(folder, [*(cells[i] for i in chosen), *odd])
-    found = task.read(read(file, raw=True).learn)
+    found = task.read(read(file).learn)
     expected = task.X[chosen, 1]
     assert np.array_equal(found.X[: len(chosen), 1], expected, equal_nan=True)
-    assert np.array_equal(found.bad[: len(chosen)], np.isnan(expected) & (task.schema is None))
+    assert np.array_equal(found.bad[: len(chosen)], np.isnan(expected) & task.schema.plain)
 
 
 @pytest.mark.parametrize(
@@ -93,7 +94,7 @@ def test_a_category_is_known_however_it_is_written(folder, cells, new):
 
 def test_categories_never_seen_are_told(folder):
     task = learned(folder, COLUMNS["words"])
-    found = task.read(read(written(folder, ["A", "Z", "Z", "B"]), raw=True).learn)
+    found = task.read(read(written(folder, ["A", "Z", "Z", "B"])).learn)
     assert found.unseen == (
         "2 rows have categories that were never seen, such as 'Z' in column 'column': they count as rare ones"
     )
@@ -110,7 +111,7 @@ def test_two_ways_to_write_two_categories_are_not_mixed_up(folder):
 def test_what_is_no_number_stays_a_gap_where_that_was_asked(folder):
     cells = ["1.5", "high", "2", "3"] * 2
     task = learned(folder, cells, asked=Asked(numeric=("column",)))
-    found = task.read(read(written(folder, ["high", "2", "low"]), raw=True).learn)
+    found = task.read(read(written(folder, ["high", "2", "low"])).learn)
     assert (np.isnan(found.X[:, 1]).tolist(), found.bad.any()) == ([True, False, True], False)
 
 
@@ -123,7 +124,7 @@ def test_labels_are_known_however_they_are_written(labels):
 
 def test_test_rows_have_the_labels_of_the_table(folder):
     task = learned(folder, COLUMNS["words"])
-    rows = make_test_rows(read(written(folder, ["A", "B", "C"]), raw=True).learn, task)
+    rows = make_test_rows(read(written(folder, ["A", "B", "C"])).learn, task)
     assert rows.y.tolist() == task.y[:3].tolist()
 
 
@@ -161,9 +162,9 @@ def test_the_index_of_a_file_is_learned_from_on_request_alone(tmp_path, write, n
     file = tmp_path / ("t.parquet" if "to_parquet" in str(write.__code__.co_names) else "t.feather")
     write(frame, file)
     columns = read(file).learn
-    assert learning_task(columns, "y").features == ("x",)
+    assert Task.from_table(columns, Roles("y")).features == ("x",)
     if name:
-        assert learning_task(columns, "y", features=["x", "pid"]).features == ("x", "pid")
+        assert Task.from_table(columns, Roles("y", ["x", "pid"])).features == ("x", "pid")
 
 
 def feather_of(frame, file):
@@ -177,8 +178,8 @@ def test_text_of_polars_is_text(tmp_path, kind):
     assert (task.schema[0].levels, task.X[:2, 0].tolist()) == (("a", "b"), [0, 1])
     frame.write_ipc(tmp_path / "t.feather")
     assert (
-        learning_task(read(tmp_path / "t.feather").learn, "y").digest
-        == learning_task(pa.table({"w": ["a", "b"] * 4, "y": ["u", "v"] * 4}), "y").digest
+        Task.from_table(read(tmp_path / "t.feather").learn, Roles("y")).digest
+        == Task.from_table(pa.table({"w": ["a", "b"] * 4, "y": ["u", "v"] * 4}), Roles("y")).digest
     )
 
 
@@ -208,7 +209,7 @@ def test_text_tables_are_read_as_people_write_them(tmp_path, text, expected):
     head, *lines = text.splitlines()
     first = [head] if not head.startswith("sep=") else [head, lines.pop(0)]
     file.write_text("\n".join([*first, *lines * 4, ""]))
-    task = learning_task(read(file).learn, "y")
+    task = Task.from_table(read(file).learn, Roles("y"))
     assert (task.features, task.classes) == (("a", "b"), ("u", "v"))
     assert task.X[:2].tolist() == [[expected[0], 1], [expected[1], 2]]
 
@@ -227,7 +228,7 @@ def test_what_may_be_read_in_two_ways_is_refused(tmp_path, text, told):
     head, *lines = text.splitlines()
     file.write_text("\n".join([head, *lines * 4, ""]))
     with pytest.raises(InputError, match=told):
-        learning_task(read(file).learn, "y")
+        Task.from_table(read(file).learn, Roles("y"))
 
 
 @pytest.mark.parametrize("separator", ["", ",,", "é", '"'])
@@ -244,7 +245,7 @@ def test_a_workbook_is_read_as_the_table_it_was_made_of(tmp_path):
     for row in [("n", "column"), (0, True), (1, False)]:
         book.active.append(row)
     book.save(tmp_path / "t.xlsx")
-    found = task.read(read(tmp_path / "t.xlsx", raw=True).learn)
+    found = task.read(read(tmp_path / "t.xlsx").learn)
     assert (found.X[:, 1].tolist(), found.unseen) == (task.X[:2, 1].tolist(), "")
 
 
@@ -252,7 +253,7 @@ def test_whole_numbers_that_are_days_are_days_on_request(folder):
     cells = ["20240411", "20240412", "20240501", "20230101"] * 2
     task = learned(folder, cells, asked=Asked(date=("column",)))
     assert task.schema[1].form == "%Y%m%d"
-    new = task.read(read(written(folder, ["20240412", "?"]), raw=True).learn)
+    new = task.read(read(written(folder, ["20240412", "?"])).learn)
     assert new.X[0, 1] == task.X[1, 1]
     assert task.read(pa.table({"n": [1], "column": [20240412]})).X[0, 1] == task.X[1, 1]
     with pytest.raises(InputError, match="not all are dates such as 20261123"):
@@ -270,7 +271,7 @@ def test_arrow_writes_what_it_read(tmp_path):
     sink = BytesIO()
     parquet.write_table(pa.table({"w": ["a", "b"] * 4, "y": [0, 1] * 4}), sink)
     Path(tmp_path / "t.parquet").write_bytes(sink.getvalue())
-    assert learning_task(read(tmp_path / "t.parquet").learn, "y").schema[0].levels == ("a", "b")
+    assert Task.from_table(read(tmp_path / "t.parquet").learn, Roles("y")).schema[0].levels == ("a", "b")
 
 
 def test_truth_beside_decimal_commas_is_read_in_new_rows(tmp_path: Path) -> None:
@@ -279,10 +280,10 @@ def test_truth_beside_decimal_commas_is_read_in_new_rows(tmp_path: Path) -> None
     point, comma = tmp_path / "point.csv", tmp_path / "comma.csv"
     point.write_text("num,flag,y\n" + "".join(f"{n},{flag},{y}\n" for n, flag, y in lines))
     comma.write_text("num;flag;y\n" + "".join(f"{n.replace('.', ',')};{flag};{y}\n" for n, flag, y in lines))
-    tasks = [learning_task(read(path).learn, "y") for path in (point, comma)]
+    tasks = [Task.from_table(read(path).learn, Roles("y")) for path in (point, comma)]
     for task in tasks:
         for path in (point, comma):
-            found = task.read(read(path, raw=True).learn.drop_columns(["y"]))
+            found = task.read(read(path).learn.drop_columns(["y"]))
             assert not found.bad.any()
             assert np.array_equal(found.X, tasks[0].X)
 
@@ -293,6 +294,6 @@ def test_a_date_in_another_form_is_refused_by_showing_that_of_the_learning_rows(
 ) -> None:
     days = [datetime(2024, 1 + i % 12, 13 + i % 15) for i in range(24)]
     columns = {"day": [day.strftime(form) for day in days], "y": [i % 2 for i in range(24)]}
-    task = learning_task(pa.table(columns), "y")
+    task = Task.from_table(pa.table(columns), Roles("y"))
     found = task.read(pa.table({"day": ["13 Jan 2024"]}))
     assert found.reason == f"column 'day' has '13 Jan 2024' in row 1, not a date such as {shown}: fix it"

@@ -11,8 +11,11 @@ from pyarrow import parquet
 
 from ckcv_ray.errors import InputError
 from ckcv_ray.tables import target as schema
+from ckcv_ray.tables.columns.schema import Schema
+from ckcv_ray.tables.grouping import Grouping
+from ckcv_ray.tables.roles import Roles
 from ckcv_ray.tables.target import class_numbers, distinct
-from ckcv_ray.tables.task import Task, learning_task, read
+from ckcv_ray.tables.task import Task, read
 
 LABELS = {
     "text": ("no", "yes"),
@@ -34,11 +37,11 @@ def test_labels_are_sorted_and_numbered_in_that_order(kind, larger_first):
     values = [larger, smaller] * 4 if larger_first else [smaller, larger] * 4
     expected = [int(value == larger) for value in values]
     for task in (
-        learning_task(plain_columns(y=values)),
+        Task.from_table(plain_columns(y=values)),
         Task.of(np.eye(8), values),
         Task.of(np.eye(8), np.array(values)),
         Task.of(np.eye(8), np.array(values, dtype=object)),
-        learning_task(plain_columns(y=pa.array(values).dictionary_encode())),
+        Task.from_table(plain_columns(y=pa.array(values).dictionary_encode())),
     ):
         assert task.classes == (smaller, larger)
         assert [type(label) for label in task.classes] == [type(smaller)] * 2
@@ -50,10 +53,10 @@ def test_labels_are_sorted_and_numbered_in_that_order(kind, larger_first):
 def test_columns_written_to_parquet_and_read_again_have_the_same_digest(tmp_path, kind):
     y = np.array([0, 1, 1, 0, 1, 0, 0, 1], dtype=np.int32)
     names = ("a b", "ünï", "x,1")
-    task = Task(awkward_X(), y, LABELS[kind], names, "the target")
+    task = Task(awkward_X(), y, LABELS[kind], Schema.of_numbers(names), "the target", Grouping(len(y)))
     file = tmp_path / "data.parquet"
     parquet.write_table(task.columns(), file)
-    again = learning_task(parquet.read_table(file), "the target")
+    again = Task.from_table(parquet.read_table(file), Roles("the target"))
     assert again.digest == task.digest
     assert again.classes == task.classes
     assert again.features == names
@@ -67,7 +70,7 @@ def test_unsigned_labels_beyond_int64_are_kept_or_refused(tmp_path):
         task = Task.of(np.eye(8), np.array([2**63, 2**63 + 2048] * 4, dtype=np.uint64))
     except InputError:
         return
-    assert learning_task(task.columns(), task.target).digest == task.digest
+    assert Task.from_table(task.columns(), Roles(task.target)).digest == task.digest
 
 
 @pytest.mark.parametrize(
@@ -132,10 +135,10 @@ def test_a_target_that_cannot_be_found(changed, target, expected):
 @pytest.mark.parametrize("name", ["target", "y", "label", "class"])
 def test_the_target_is_found_by_its_name(name):
     columns = plain_columns(y=None).append_column(name, pa.array([1, 2] * 4))
-    task = learning_task(columns)
+    task = Task.from_table(columns)
     assert task.target == name
     assert task.features == ("a", "b")
-    assert task.digest == learning_task(columns, name).digest
+    assert task.digest == Task.from_table(columns, Roles(name)).digest
 
 
 def test_class_numbers_are_by_the_labels_given_and_not_by_those_that_occur():
@@ -159,7 +162,7 @@ def test_a_text_label_that_is_neither_is_named(unknown):
 def test_labels_that_unfold_to_too_much_are_refused(monkeypatch):
     monkeypatch.setattr(schema, "MOST_BYTES", 8 * 300)
     sound, long = (plain_columns(y=["no", "y" * letters] * 4) for letters in (300, 301))
-    assert learning_task(sound).classes == ("no", "y" * 300)
+    assert Task.from_table(sound).classes == ("no", "y" * 300)
     assert "the labels of 'y' take more than" in refusal(long)
 
 
@@ -170,23 +173,23 @@ def test_labels_that_unfold_to_too_much_are_refused(monkeypatch):
 def test_a_parquet_column_that_is_not_learned_from_may_hold_anything(tmp_path, values):
     file = tmp_path / "table.parquet"
     parquet.write_table(plain_columns(odd=values), file)
-    expected = learning_task(plain_columns()).digest
-    assert learning_task(read(str(file)).learn, drop=["odd"]).digest == expected
-    assert learning_task(read(str(file)).learn, features=["a", "b"]).digest == expected
+    expected = Task.from_table(plain_columns()).digest
+    assert Task.from_table(read(str(file)).learn, Roles(drop=["odd"])).digest == expected
+    assert Task.from_table(read(str(file)).learn, Roles(features=["a", "b"])).digest == expected
     if pa.types.is_date(pa.array(values).type):  # a kind that can be learned from
-        assert learning_task(read(str(file)).learn).schema is not None
+        assert not Task.from_table(read(str(file)).learn).schema.plain
     else:
         assert "--drop odd" in refusal(read(str(file)).learn)
 
 
 def test_features_and_drop_choose_columns():
     columns = plain_columns(c=list("abcdefgh"))
-    assert learning_task(columns, drop=["c"]).features == ("a", "b")
-    assert learning_task(columns, features=["b", "a"]).features == ("b", "a")
-    assert learning_task(columns, features=["b", "c"], drop=["c"]).features == ("b",)
-    assert learning_task(columns, features=["b", "y"]).features == ("b",)
+    assert Task.from_table(columns, Roles(drop=["c"])).features == ("a", "b")
+    assert Task.from_table(columns, Roles(features=["b", "a"])).features == ("b", "a")
+    assert Task.from_table(columns, Roles(features=["b", "c"], drop=["c"])).features == ("b",)
+    assert Task.from_table(columns, Roles(features=["b", "y"])).features == ("b",)
     assert "column 'y' is the target" in refusal(columns, drop=["y"])
-    assert learning_task(columns, features=["b"]).X[:, 0].tolist() == [2, 7, 1, 8, 2, 8, 1, 8]
+    assert Task.from_table(columns, Roles(features=["b"])).X[:, 0].tolist() == [2, 7, 1, 8, 2, 8, 1, 8]
 
 
 @pytest.mark.parametrize("option", ["features", "drop"])
@@ -208,11 +211,11 @@ def test_no_feature_left(options):
 def test_a_feature_asked_for_twice_is_refused_or_comes_once():
     """A run folder could not hold it: its columns are known by their names."""
     try:
-        task = learning_task(plain_columns(), features=["a", "a"])
+        task = Task.from_table(plain_columns(), Roles(features=["a", "a"]))
     except InputError as error:
         assert "'a'" in str(error)  # noqa: PT017
     else:
-        assert learning_task(task.columns(), "y").digest == task.digest
+        assert Task.from_table(task.columns(), Roles("y")).digest == task.digest
 
 
 REFUSED = {
@@ -241,7 +244,8 @@ def test_a_column_that_nothing_can_be_learned_from_is_named_with_the_way_out(kin
     assert "--drop odd" in told
     assert "--features" in told
     assert (
-        learning_task(plain_columns(odd=values), drop=["odd"]).digest == learning_task(plain_columns()).digest
+        Task.from_table(plain_columns(odd=values), Roles(drop=["odd"])).digest
+        == Task.from_table(plain_columns()).digest
     )
 
 
@@ -262,7 +266,7 @@ def test_the_row_of_a_csv_that_is_named_is_the_row_below_the_header(tmp_path):
 def test_every_kind_of_number_will_do(kind):
     values = pa.array(np.array([0, 1, 1, 0, 1, 1, 0, 1]).astype(np.float64)).cast(pa.int64())
     column = values.cast(kind) if kind != pa.float16() else pa.array(np.array(values, dtype=np.float16))
-    task = learning_task(plain_columns(a=column, b=None))
+    task = Task.from_table(plain_columns(a=column, b=None))
     assert task.X[:, 0].tolist() == [0, 1, 1, 0, 1, 1, 0, 1]
     assert task.X.dtype == np.float64
     assert task.X.flags.c_contiguous
@@ -278,7 +282,7 @@ def test_too_few_rows(n):
     assert f"the table has {n} row{'s' * (n != 1)}: at least 6 are needed" in refusal(
         plain_columns().slice(0, n)
     )
-    assert learning_task(plain_columns().slice(0, 6)).n == 6
+    assert Task.from_table(plain_columns().slice(0, 6)).n == 6
 
 
 def test_long_lists_of_columns_are_cut_short():
@@ -290,7 +294,7 @@ def test_long_lists_of_columns_are_cut_short():
 
 def test_rows_are_taken_by_name_and_other_columns_ignored():
     columns = plain_columns(c=list("abcdefgh"))
-    task = learning_task(plain_columns(), features=["b", "a"])
+    task = Task.from_table(plain_columns(), Roles(features=["b", "a"]))
     assert task.rows_from(columns)[:2].tolist() == [[2, 1], [7, 2]]
     assert task.rows_from(columns.slice(0, 0)).shape == (0, 2)
     with pytest.raises(InputError, match=r"there is no column 'b': the columns are a, y, c"):
@@ -318,7 +322,7 @@ def test_numbers_that_cannot_be_squared_are_refused(values, told):
 def test_a_table_in_which_nothing_varies_is_refused():
     told = refusal(plain_columns(a=[1.0] * 8, b=[2] * 8))
     assert told == "nothing varies from row to row in a, b: there is nothing to learn from"
-    assert learning_task(plain_columns(a=[1.0] * 8)).features == ("a", "b")
+    assert Task.from_table(plain_columns(a=[1.0] * 8)).features == ("a", "b")
 
 
 @pytest.mark.parametrize("chunks", [0, 1, 3])

@@ -4,8 +4,9 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from ckcv_ray.tables.roles import Roles
 from ckcv_ray.tables.survey import survey
-from ckcv_ray.tables.task import Task, learning_task
+from ckcv_ray.tables.task import Task
 
 N = 200
 rng = np.random.default_rng(np.random.SeedSequence(7))
@@ -15,7 +16,7 @@ NOISE = rng.normal(size=N)
 
 def note(name: str, values, y=Y) -> str:
     columns = pa.table({"noise": NOISE, name: values, "y": y})
-    noted = {one.name: one.note for one in survey(learning_task(columns, "y"))}
+    noted = {one.name: one.note for one in survey(Task.from_table(columns, Roles("y")))}
     return noted.get(name, "")
 
 
@@ -49,7 +50,7 @@ def test_a_column_gives_away_several_classes():
 
 def test_gaps_and_values_are_counted():
     columns = pa.table({"a": [1.0, None, 1.0, 2.0] * 2, "w": ["u", "", None, "v"] * 2, "y": [0, 1] * 4})
-    found = {one.name: (one.kind, one.missing, one.distinct) for one in survey(learning_task(columns))}
+    found = {one.name: (one.kind, one.missing, one.distinct) for one in survey(Task.from_table(columns))}
     assert found == {"a": ("number", 2, 2), "w": ("category", 4, 2)}
 
 
@@ -64,7 +65,7 @@ def test_a_column_that_is_the_target_in_another_unit_is_named():
 
 def test_text_that_hardly_repeats_is_asked_about():
     shares = [f"{i}.{i % 7} %" for i in range(29)] + ["0.0 %"]
-    (column,) = survey(learning_task(pa.table({"c": shares, "y": [0, 1] * 15}), "y"))
+    (column,) = survey(Task.from_table(pa.table({"c": shares, "y": [0, 1] * 15}), Roles("y")))
     assert "is it a number, a date or a name in an unknown form?" in column.note
-    (column,) = survey(learning_task(pa.table({"c": ["a", "b", "c"] * 10, "y": [0, 1] * 15}), "y"))
+    (column,) = survey(Task.from_table(pa.table({"c": ["a", "b", "c"] * 10, "y": [0, 1] * 15}), Roles("y")))
     assert "unknown form" not in column.note

@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 from plain import plain_task
 
 from ckcv_ray.errors import InputError
-from ckcv_ray.tables.task import Task, learning_task
+from ckcv_ray.tables.roles import Roles
+from ckcv_ray.tables.task import Task
 
 
 class Frame:
@@ -124,7 +125,7 @@ def test_a_frame_may_have_columns_named_like_targets(names):
     assert task.features == tuple(names)
     assert task.target not in names
     assert np.array_equal(task.X, X)
-    assert learning_task(task.columns(), task.target).digest == task.digest
+    assert Task.from_table(task.columns(), Roles(task.target)).digest == task.digest
 
 
 @pytest.mark.parametrize("names", [["a", "a"], ["1", 1]])
@@ -176,7 +177,7 @@ def test_read_only_input_is_neither_changed_nor_kept():
     before = X.tobytes(), y.tobytes()
     X.flags.writeable = y.flags.writeable = False
     task = Task.of(X, y)
-    learning_task(task.columns(), task.target)
+    Task.from_table(task.columns(), Roles(task.target))
     assert (X.tobytes(), y.tobytes()) == before
     assert not np.shares_memory(task.X, X)
     assert not np.shares_memory(task.y, y)

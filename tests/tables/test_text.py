@@ -10,7 +10,8 @@ import pytest
 
 from ckcv_ray.errors import InputError
 from ckcv_ray.tables.readers.files import Reading
-from ckcv_ray.tables.task import learning_task, read
+from ckcv_ray.tables.roles import Roles
+from ckcv_ray.tables.task import Task, read
 
 ROWS = [("1.5", "Zürich", "no"), ("2.25", "Genève", "yes"), ("", "a, b; c", "no"), ("4.0", "", "yes")] * 2
 NAMES = ("größe", "stadt", "y")
@@ -23,7 +24,7 @@ def table(separator: str = ",", decimal: str = ".", end: str = "\n") -> str:
 
 
 def digest(path) -> str:
-    return learning_task(read(str(path)).learn, "y").digest
+    return Task.from_table(read(str(path)).learn, Roles("y")).digest
 
 
 @pytest.fixture(scope="module")
@@ -78,7 +79,7 @@ def test_feather(tmp_path, expected):
 
 def test_a_newline_within_quotes_is_part_of_the_text(tmp_path):
     (tmp_path / "table.csv").write_text("a,b,y\n" + '1,"two\nlines",no\n2,one,yes\n' * 4)
-    assert learning_task(read(str(tmp_path / "table.csv")).learn).schema[1].levels == ("one", "two\nlines")
+    assert Task.from_table(read(str(tmp_path / "table.csv")).learn).schema[1].levels == ("one", "two\nlines")
 
 
 def test_a_separator_that_cannot_be_guessed_is_asked_for(tmp_path):
@@ -121,4 +122,4 @@ def test_a_damaged_feather_file_is_refused(tmp_path):
         broken[at] ^= 0xFF
         (tmp_path / "b.feather").write_bytes(bytes(broken))
         with suppress(InputError):
-            learning_task(read(str(tmp_path / "b.feather")).learn, "y")
+            Task.from_table(read(str(tmp_path / "b.feather")).learn, Roles("y"))

@@ -12,9 +12,10 @@ NO_NAMES = frozenset(  # what names no label, and no group
     )
 )
 GAPS = NO_NAMES | {"none", "nil", "-", "--", ".", "missing"}
+NUMBERED = "%Y%m%d"  # dates that may be stored as whole numbers
 DAY_FORMATS = (
     *("%Y-%m-%d", "%Y/%m/%d", "%d.%m.%Y", "%d/%m/%Y", "%m/%d/%Y", "%d-%m-%Y"),
-    *("%d %b %Y", "%b %d, %Y", "%Y%m%d"),
+    *("%d %b %Y", "%b %d, %Y", NUMBERED),
 )
 TIMES = ("", " %H:%M", " %H:%M:%S", "T%H:%M:%S", "T%H:%M")
 ISO = "iso"
@@ -29,6 +30,7 @@ TIME = re.compile(r"(\d{1,2}):(\d\d)(?::(\d\d)(?:\.0+)?)?$", re.ASCII)
 TRUTH = {"true": 1.0, "false": 0.0}
 POINT = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$")
 COMMA = re.compile(r"[+-]?\d*,\d+$")
+HEX = re.compile(r"0[xX][0-9a-fA-F]{1,16}$")
 POINTS = re.compile(r"[+-]?[1-9]\d{0,2}(\.\d{3})+(,\d+)?$")  # points of thousands
 THOUSANDS = re.compile(r"[+-]?[1-9]\d{0,2}(,\d{3})+(\.\d*)?$")
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -54,11 +56,13 @@ def known_texts(distinct: Iterable[str | None]) -> list[str]:
 
 
 def canonical_text(text: str) -> str:
-    """Return the same for texts of one value: of True and true, 01 and 1.0, 08:00 and 08:00:00."""
+    """Return the same for texts of one value: True and true, 01 and 1.0, 1,5 and 1.5, 08:00 and 08:00:00."""
     if text.lower() in TRUTH:
         return text.lower()
-    if POINT.match(text):
-        return f"number {float(text) + 0.0!r}"
+    if POINT.match(text) or (COMMA.match(text) and not THOUSANDS.match(text)):
+        return f"number {float(text.replace(',', '.')) + 0.0!r}"
+    if (whole := _hexadecimal(text)) is not None:
+        return f"number {whole!r}"
     if (moment := _iso(text)) is not None:
         return f"date {moment!r}"
     if parts := TIME.match(text):
@@ -128,17 +132,20 @@ def number_parser(form: str) -> Parser:
     Args:
         form: "point" for a decimal point, "comma" for a decimal comma, "points" for one with points between
             thousands, "thousands" for a decimal point with commas between thousands; "" for what a text
-            table takes as a number by itself. A text table's truth values are numbers in "" and "comma".
+            table takes as a number by itself. A text table's truth values and its whole numbers to the base
+            16, such as 0x1F, are numbers in "" and "comma".
     """
 
     def parse(text: str) -> float | None:
         if form in ("", "comma") and text.lower() in TRUTH:
             return TRUTH[text.lower()]
+        if form in ("", "comma") and HEX.match(text):
+            return _hexadecimal(text)
         if not _may_be(text, form):
             return None
         if form == "thousands" and THOUSANDS.match(text):
             text = text.replace(",", "")
-        elif form == "points" or (form == "comma" and COMMA.match(text)):
+        elif form == "points" or (form == "comma" and "." not in text):
             text = text.replace(".", "").replace(",", ".")
         try:
             return None if "_" in text else float(text)
@@ -146,6 +153,11 @@ def number_parser(form: str) -> Parser:
             return None
 
     return parse
+
+
+def _hexadecimal(text: str) -> float | None:
+    """Return a whole number of up to 63 bits to the base 16, such as 0x1F; None if text is none."""
+    return float(whole) if HEX.match(text) and (whole := int(text, 16)) < 2**63 else None
 
 
 def _may_be(text: str, form: str) -> bool:
@@ -192,6 +204,8 @@ def date_parser(form: str) -> Parser:
     """
 
     def parse(text: str) -> float | None:
+        if form == NUMBERED and POINT.match(text) and float(text).is_integer():  # such as 20261123.0
+            text = str(int(float(text)))
         try:
             moment = datetime.strptime(text, form).replace(tzinfo=UTC)
         except ValueError:

@@ -3,7 +3,7 @@
 What a cell becomes depends on the cell and on the schema alone, and never on other rows.
 """
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from functools import cached_property
 from itertools import pairwise
 from math import nan
@@ -13,23 +13,30 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
+from pyarrow import csv
 
 from ckcv_ray.tables.columns.formats import (
     GAPS,
+    ISO,
     ColumnError,
     Parser,
     bare,
     canonical_text,
     date_parser,
+    known_texts,
     number_parser,
     positions_by_value,
 )
 from ckcv_ray.tables.columns.types import Column, ColumnKind
 from ckcv_ray.tables.readers.limits import check_bytes, count_text_bytes
+from ckcv_ray.tables.readers.text import decimal_mark
 from ckcv_ray.tables.target import NUMBERS, distinct, is_text
 
 Values = NDArray[np.float64]
 PART_BYTES = 1 << 24  # of text that is made at once
+FIRST_ROWS = 100
+FEW = 16  # rows of each text from which on a column is read text by text
+FIRST_DAY = -62_135_596_800_000  # in milliseconds since 1970: January 1 of the year 1
 
 
 class Read(NamedTuple):
@@ -47,17 +54,33 @@ class Read(NamedTuple):
 class Cells:
     """A column as it was read, whose distinct texts are looked up once.
 
+    Cells of a text table are text, as they were written. They are of one kind together, such as whole
+    numbers, which says how the column is understood; what a cell becomes then depends on its text alone.
+
     Attributes:
         values: the column, no dictionary.
-        kind: type of its values.
+        stored: type of its values.
         declared: whether it was a dictionary, which says that its values are categories.
+        written: whether it is text of a text table.
         comma: whether it is of a table with decimal commas.
     """
 
-    def __init__(self, values: pa.ChunkedArray, comma: bool = False) -> None:
+    def __init__(self, values: pa.ChunkedArray, decimal: str | None = None) -> None:
         self.declared = pa.types.is_dictionary(values.type)
-        self.kind = values.type.value_type if self.declared else values.type
-        self.values, self.comma = decoded(values), comma
+        self.stored = values.type.value_type if self.declared else values.type
+        self.written = decimal is not None and is_text(self.stored)
+        self.values, self.comma = decoded(values), decimal == ","
+
+    @cached_property
+    def kind(self) -> pa.DataType:
+        """Type of the values; of cells as they were written the type that they are of together."""
+        if not self.written:
+            return self.stored
+        if self.values.null_count == len(self.values):
+            return pa.null()
+        if self.numbers is not None:
+            return pa.float64()
+        return pa.timestamp("ms") if self.moments is not None else self.typed.type
 
     @property
     def are_numbers(self) -> bool:
@@ -70,22 +93,56 @@ class Cells:
         """Whether the values are days or moments."""
         return bool(pa.types.is_date(self.kind) or pa.types.is_timestamp(self.kind))
 
+    @cached_property
+    def numbers(self) -> Values | None:
+        """Text as numbers, all of it at once; None if some of it has to be read cell by cell, or is none."""
+        return cast_numbers(self.values, self.comma)
+
+    @cached_property
+    def moments(self) -> Values | None:
+        """Text as milliseconds since 1970, all of it at once; None if some has to be read cell by cell."""
+        return cast_dates(self.values)
+
+    @cached_property
+    def encoded(self) -> pa.ChunkedArray:
+        """The values as a dictionary, the same for all chunks."""
+        return self.values.dictionary_encode().unify_dictionaries()
+
+    @cached_property
+    def typed(self) -> pa.Array:
+        """The distinct values of cells as they were written, as what they are together."""
+        return type_texts(self.encoded, self.comma)
+
     @property
-    def are_text(self) -> bool:
-        """Whether the values are text."""
-        return is_text(self.kind)
+    def have_few_texts(self) -> bool:
+        """Whether most texts are in many rows, so that they are read as fast one by one."""
+        return self.encoded.num_chunks == 0 or FEW * len(self.encoded.chunk(0).dictionary) < len(self.values)
 
     @cached_property
     def texts(self) -> tuple[list[str | None], NDArray[np.intp]]:
         """The distinct texts, without spaces around them, None for a null, and the position of each row's."""
         values = self.values
-        if pa.types.is_floating(self.kind) and _whole(values):  # a gap has made whole numbers floating
+        if pa.types.is_floating(self.stored) and _whole(values):  # a gap has made whole numbers floating
             values = values.cast(pa.int64())
-        raw, codes = distinct(values if is_text(values.type) else values.cast(pa.string()))
+        raw, codes = distinct(self.encoded if is_text(values.type) else values.cast(pa.string()))
         stripped = [None if text is None else bare(text) for text in raw]
         known = list(dict.fromkeys(stripped))
         position = {text: i for i, text in enumerate(known)}
         return known, np.array([position[text] for text in stripped], dtype=np.intp)[codes]
+
+    @property
+    def levels(self) -> tuple[str, ...]:
+        """The levels of a column of categories, sorted: of cells as they were written those of their values.
+
+        Where a cell would not find its level then, such as 0x1F that of 31, they are the texts themselves.
+        """
+        texts = known_texts(self.texts[0])
+        if self.written and not is_text(self.kind):
+            values = tuple(sorted(set(known_texts(Cells(pa.chunked_array([self.typed])).texts[0]))))
+            number = _number_of(values)
+            if all(number(text) < len(values) for text in texts):
+                return values
+        return tuple(sorted(set(texts)))
 
 
 def read_cells(cells: Cells, column: Column) -> Read:
@@ -94,22 +151,103 @@ def read_cells(cells: Cells, column: Column) -> Read:
     Raises:
         ColumnError: all of them are of another kind.
     """
-    rows = len(cells.values)
-    if pa.types.is_null(cells.kind):
-        return _all_known(np.full(rows, nan))
+    if pa.types.is_null(cells.stored):
+        return _all_known(np.full(len(cells.values), nan))
     if column.kind is ColumnKind.CATEGORY:
         return _of_distinct(cells, _number_of(column.levels))
     if column.kind is ColumnKind.DATE:
         return _dates(cells, column)
-    if cells.are_text:
+    if is_text(cells.stored):
         return _numbers_in_text(cells, column)
     if not cells.are_numbers:
-        raise ColumnError(f"holds {cells.kind}, not numbers")
-    if pa.types.is_boolean(cells.kind):
+        raise ColumnError(f"holds {cells.stored}, not numbers")
+    if pa.types.is_boolean(cells.stored):
         return _all_known(cells.values.cast(pa.int8()).to_numpy())
-    if pa.types.is_decimal(cells.kind):
+    if pa.types.is_decimal(cells.stored):
         return _all_known(cells.values.cast(pa.float64()).to_numpy())
     return _all_known(cells.values.to_numpy())
+
+
+def typed_column(columns: pa.Table, name: str) -> pa.ChunkedArray:
+    """Return a column of a table; of a text table as what its cells are together, such as whole numbers."""
+    cells = Cells(columns.column(name), decimal_mark(columns))
+    if not cells.written or is_text(cells.typed.type):
+        return columns.column(name)
+    if pa.types.is_null(cells.typed.type):
+        return pa.chunked_array([pa.nulls(len(cells.values))])
+    return pa.chunked_array([cells.typed.take(chunk.indices) for chunk in cells.encoded.chunks])
+
+
+def find_alike(columns: pa.Table, name: str) -> tuple[str, str] | None:
+    """Return two different texts of a column of a text table that are one value; None if there are none."""
+    cells = Cells(columns.column(name), decimal_mark(columns))
+    if not cells.written or pa.types.is_null(cells.typed.type) or is_text(cells.typed.type):
+        return None
+    values = cells.typed
+    if pa.types.is_floating(values.type):
+        values = pc.add(values, 0.0)  # -0.0 and 0.0 are one number
+    if pc.count_distinct(values).as_py() == len(values) - values.null_count:
+        return None
+    first: dict[Any, str] = {}
+    for text, value in zip(cells.encoded.chunk(0).dictionary.to_pylist(), values.to_pylist(), strict=True):
+        if value is not None and value == value and first.setdefault(value, bare(text)) != bare(text):
+            return first[value], bare(text)
+    return None
+
+
+def type_texts(encoded: pa.ChunkedArray, comma: bool) -> pa.Array:
+    """Return the distinct texts of a column as what they are together, as Arrow reads a column of a table."""
+    texts = encoded.chunk(0).dictionary if encoded.num_chunks else pa.array([], pa.string())
+    if not len(texts):
+        return pa.nulls(0)
+    sink = pa.BufferOutputStream()
+    csv.write_csv(pa.table({"": texts}), sink, csv.WriteOptions(quoting_style="all_valid"))
+    written = sink.getvalue()
+    reading = {
+        "read_options": csv.ReadOptions(block_size=written.size + 1, use_threads=False),
+        "parse_options": csv.ParseOptions(newlines_in_values=True),
+        "convert_options": csv.ConvertOptions(strings_can_be_null=True, decimal_point="," if comma else "."),
+    }
+    return csv.read_csv(pa.BufferReader(written), **reading).column(0).combine_chunks()
+
+
+def cast_numbers(texts: pa.ChunkedArray, comma: bool) -> Values | None:
+    """Return text as numbers, nan for nulls; None unless Arrow casts all of it.
+
+    That is what ``forms.number_parser`` reads in the forms "" and "point" (or "comma"), at once: both round
+    to the nearest float, and Arrow casts nothing that the parser refuses, but for words of nan that are no
+    gaps, such as nan(1). Nor is anything that Arrow casts a date or a truth value.
+    """
+    if comma:
+        if pc.any(pc.match_substring(texts, ".")).as_py():
+            return None
+        texts = pc.replace_substring(texts, ",", ".")
+    if (cast := _cast(texts, pa.float64())) is None:
+        return None
+    numbers = cast.to_numpy()
+    return numbers if np.count_nonzero(np.isnan(numbers)) == cast.null_count else None
+
+
+def cast_dates(texts: pa.ChunkedArray) -> Values | None:
+    """Return text as milliseconds since 1970, nan for nulls; None unless Arrow casts all of it.
+
+    That is what ``forms.date_parser`` reads in the form "", at once: Arrow casts nothing that the parser
+    refuses, but for the year 0, and both cut fractions of a millisecond off.
+    """
+    for kind in (pa.timestamp(unit, zone) for zone in (None, "UTC") for unit in ("s", "ns")):
+        if (cast := _cast(texts, kind)) is not None:
+            moments = _milliseconds(cast)
+            return None if np.any(moments < FIRST_DAY) else moments
+    return None
+
+
+def _cast(texts: pa.ChunkedArray, kind: pa.DataType) -> pa.ChunkedArray | None:
+    """Return text as values of a type; None unless Arrow casts all of it."""
+    try:
+        texts.slice(0, FIRST_ROWS).cast(kind)  # Arrow words a message for every text that it cannot cast
+        return texts.cast(kind)
+    except pa.ArrowInvalid:
+        return None
 
 
 def decoded(values: pa.ChunkedArray) -> pa.ChunkedArray:
@@ -147,7 +285,7 @@ def _all_known(values: NDArray[Any]) -> Read:
     return Read(np.asarray(values, dtype=np.float64), np.zeros(len(values), np.bool_))
 
 
-def _number_of(levels: tuple[str, ...]) -> Parser:
+def _number_of(levels: tuple[str, ...]) -> Callable[[str], float]:
     """Return what gives the number of a level, which may be written in another way; one more for no level."""
     exact = {level: i for i, level in enumerate(levels)}
     alike = positions_by_value(levels)
@@ -161,23 +299,34 @@ def _number_of(levels: tuple[str, ...]) -> Parser:
 def _numbers_in_text(cells: Cells, column: Column) -> Read:
     """Read text as numbers: all at once if that can be done, else each distinct text."""
     form = column.form or ("comma" if cells.comma else "")
-    if form in ("", "point"):
-        try:
-            return _all_known(without_gaps(cells.values, GAPS).cast(pa.float64()).to_numpy())
-        except pa.ArrowInvalid:  # some text is no number, or is written as Arrow does not read it
-            pass
+    if form in ("", "point", "comma"):
+        if cells.comma == (form == "comma") and cells.numbers is not None:
+            return _all_known(cells.numbers)
+        if not cells.have_few_texts:
+            numbers = cast_numbers(without_gaps(cells.values, GAPS), form == "comma")
+            if numbers is not None:
+                return _all_known(numbers)
     return _of_distinct(cells, number_parser(form), column.lenient)
 
 
 def _dates(cells: Cells, column: Column) -> Read:
-    if cells.are_text or (cells.are_numbers and column.form):
+    if is_text(cells.stored):
+        if column.form in ("", ISO) and cells.moments is not None:
+            return _all_known(cells.moments)
+        return _of_distinct(cells, date_parser(column.form))
+    if cells.are_numbers and column.form:
         return _of_distinct(cells, date_parser(column.form))
     if not cells.are_dates:
-        raise ColumnError(f"holds {cells.kind}, not dates")
-    zone = getattr(cells.kind, "tz", None)
-    stamps = cells.values.cast(pa.timestamp("ms", zone), safe=False).cast(pa.int64())
+        raise ColumnError(f"holds {cells.stored}, not dates")
+    return _all_known(_milliseconds(cells.values))
+
+
+def _milliseconds(moments: pa.ChunkedArray) -> Values:
+    """Return days or moments as milliseconds since 1970, nan for nulls."""
+    zone = getattr(moments.type, "tz", None)
+    stamps = moments.cast(pa.timestamp("ms", zone), safe=False).cast(pa.int64())
     gap = stamps.is_null().to_numpy()
-    return _all_known(np.where(gap, nan, stamps.fill_null(0).to_numpy().astype(np.float64)))
+    return np.where(gap, nan, stamps.fill_null(0).to_numpy().astype(np.float64))
 
 
 def _of_distinct(cells: Cells, parse: Parser, lenient: bool = False) -> Read:

@@ -6,8 +6,8 @@ level. A gap is nan. Nothing here depends on labels, and nothing is estimated fr
 each split (``learners.encoding``).
 """
 
-from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from math import isfinite
 from typing import Any, NamedTuple
 
@@ -28,77 +28,131 @@ from ckcv_ray.tables.columns.formats import (
     written_date,
 )
 from ckcv_ray.tables.columns.parse import Cells, Values, read_cells, take_in_parts
-from ckcv_ray.tables.columns.types import Asked, Column, ColumnKind, Schema
+from ckcv_ray.tables.columns.types import Asked, Column, ColumnKind
 from ckcv_ray.tables.readers.files import HELD, SPARSE
-from ckcv_ray.tables.readers.text import COMMA
-from ckcv_ray.tables.target import LARGEST, some, unique_names
+from ckcv_ray.tables.readers.text import decimal_mark
+from ckcv_ray.tables.target import LARGEST, is_text, some, unique_names
+from ckcv_ray.validation import read_as
 
 MOSTLY = 0.5  # share of a column's values from which they are its kind, and others a mistake
 
 
-def understand(columns: pa.Table, names: Sequence[str], asked: Asked) -> tuple[Schema, Values]:
-    """Return how the named columns of a table are understood, and their rows as numbers [n, d].
+@dataclass(frozen=True)
+class Schema:
+    """How the columns of a table are understood, in their order.
 
-    Raises:
-        InputError: what is wrong with every column that cannot be learned from, and how to mend each.
+    Attributes:
+        columns: one for each feature.
+        plain: whether all of them are numbers, and have no gaps in the rows they were learned from: every
+            learner takes these as they are, and a row with a gap cannot be judged.
     """
-    schema: list[Column] = []
-    X = np.empty((columns.num_rows, len(names)))
-    problems: list[str] = []
-    position = {name: i for i, name in enumerate(columns.column_names)}
-    comma = COMMA in (columns.schema.metadata or {})
-    for i, name in enumerate(names):
-        cells = Cells(columns.column(position[name]), comma)
-        try:
-            if held := (columns.schema.field(position[name]).metadata or {}).get(HELD):
-                raise ColumnError(_not_learned_from(held.decode(), name))
-            column = _understood(cells, name, asked.kind(name))
-            X[:, i] = _checked(cells, column)
-            schema.append(column)
-        except ColumnError as problem:
-            problems.append(f"column {name!r} {problem}")
-    if problems:
-        raise InputError("; and ".join(problems))
-    return tuple(schema), X
 
+    columns: tuple[Column, ...]
+    plain: bool = False
 
-def is_plain(schema: Schema, X: Values) -> bool:
-    """Return whether a table holds nothing but numbers without gaps: every learner takes them as they are."""
-    return all(column.kind is ColumnKind.NUMBER for column in schema) and not np.isnan(X).any()
+    @classmethod
+    def of_numbers(cls, names: Iterable[str]) -> "Schema":
+        """Return the schema of columns of plain numbers."""
+        return cls(tuple(map(Column, names)), plain=True)
 
+    @classmethod
+    def from_json(cls, content: Any) -> "Schema":
+        """Return the schema that JSON values describe, as if there were gaps.
 
-def narrow(schema: Schema, X: Values) -> Schema:
-    """Return how columns are understood by some rows X [rows, d] alone: with the categories that they hold.
+        Raises:
+            ValueError: they describe none.
+        """
+        return cls(tuple(read_as(list[Column], content)))
 
-    Raises:
-        InputError: a column is empty in all of these rows.
-    """
-    narrowed: list[Column] = []
-    for column, x in zip(schema, X.T, strict=True):
-        gap = np.isnan(x)
-        if gap.all():
-            raise InputError(
-                f"column {column.name!r} is empty in every row that is learned from: {leave_out(column.name)}"
-            )
-        rows = np.bincount(x[~gap].astype(np.intp), minlength=len(column.levels)) if column.levels else ()
-        levels = tuple(level for level, count in zip(column.levels, rows, strict=True) if count)
-        narrowed.append(column if levels == column.levels else replace(column, levels=levels))
-    return tuple(narrowed)
+    @classmethod
+    def learn(cls, columns: pa.Table, names: Sequence[str], types: Asked) -> tuple["Schema", Values]:
+        """Return how the named columns of a table are understood, and their rows as numbers [n, d].
 
+        Raises:
+            InputError: what is wrong with every column that cannot be learned from, and how to mend each.
+        """
+        learned: list[Column] = []
+        X = np.empty((columns.num_rows, len(names)))
+        problems: list[str] = []
+        position = {name: i for i, name in enumerate(columns.column_names)}
+        for i, name in enumerate(names):
+            cells = Cells(columns.column(position[name]), decimal_mark(columns))
+            try:
+                if held := (columns.schema.field(position[name]).metadata or {}).get(HELD):
+                    raise ColumnError(_not_learned_from(held.decode(), name))
+                column, X[:, i] = _learn_column(cells, name, types.kind(name))
+                learned.append(column)
+            except ColumnError as problem:
+                problems.append(f"column {name!r} {problem}")
+        if problems:
+            raise InputError("; and ".join(problems))
+        return cls(tuple(learned)).settle(X), X
 
-def translate(X: Values, schema: Schema, narrowed: Schema) -> Values:
-    """Return rows X [rows, d] of one schema as a narrower one has them: other categories were never seen."""
-    if narrowed == schema:
+    def apply(self, columns: pa.Table, gaps: bool | None = None) -> "NewRows":
+        """Return the rows of a table as numbers, its columns matched by name.
+
+        Args:
+            columns: a table with the columns of the schema, and perhaps others.
+            gaps: whether a row with a gap can be judged; by default unless the columns are ``plain``.
+
+        Raises:
+            InputError: a column is missing, or of another kind as a whole.
+        """
+        return _apply(self, columns, not self.plain if gaps is None else gaps)
+
+    def settle(self, X: Values) -> "Schema":
+        """Return the schema, ``plain`` if it is for rows X [rows, d]."""
+        numbers = all(column.kind is ColumnKind.NUMBER for column in self)
+        return replace(self, plain=numbers and not np.isnan(X).any())
+
+    def narrow(self, X: Values) -> "Schema":
+        """Return how columns are understood by some rows X [rows, d] alone: with the categories they hold.
+
+        Raises:
+            InputError: a column is empty in all of these rows.
+        """
+        narrowed: list[Column] = []
+        for column, x in zip(self, X.T, strict=True):
+            gap = np.isnan(x)
+            if gap.all():
+                out = leave_out(column.name)
+                raise InputError(f"column {column.name!r} is empty in every row that is learned from: {out}")
+            known = x[~gap].astype(np.intp)
+            rows = np.bincount(known, minlength=len(column.levels)) if column.levels else ()
+            levels = tuple(level for level, count in zip(column.levels, rows, strict=True) if count)
+            narrowed.append(column if levels == column.levels else replace(column, levels=levels))
+        return Schema(tuple(narrowed)).settle(X)
+
+    def translate(self, X: Values, narrowed: "Schema") -> Values:
+        """Return rows X [rows, d] as a narrower schema has them: other categories were never seen."""
+        X = X.copy()
+        for i, (column, narrower) in enumerate(zip(self, narrowed, strict=True)):
+            if column.levels != narrower.levels:
+                number = {level: i for i, level in enumerate(narrower.levels)}
+                unseen = len(narrower.levels)
+                levels = [*(number.get(level, unseen) for level in column.levels), unseen]
+                known = ~np.isnan(X[:, i])
+                X[known, i] = np.array(levels, np.float64)[X[known, i].astype(np.intp)]
         return X
-    X = X.copy()
-    for i, (column, narrower) in enumerate(zip(schema, narrowed, strict=True)):
-        if column.levels != narrower.levels:
-            number = {level: i for i, level in enumerate(narrower.levels)}
-            unseen = len(narrower.levels)
-            numbers = np.array([*(number.get(level, unseen) for level in column.levels), unseen], np.float64)
-            known = ~np.isnan(X[:, i])
-            X[known, i] = numbers[X[known, i].astype(np.intp)]
-    return X
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of the columns."""
+        return tuple(column.name for column in self)
+
+    @property
+    def is_default(self) -> bool:
+        """Whether columns of plain numbers, without a word about how they are written, are understood so."""
+        return self == Schema.of_numbers(self.names)
+
+    def __iter__(self) -> Iterator[Column]:
+        return iter(self.columns)
+
+    def __len__(self) -> int:
+        return len(self.columns)
+
+    def __getitem__(self, position: int) -> Column:
+        return self.columns[position]
 
 
 class NewRows(NamedTuple):
@@ -122,33 +176,23 @@ class NewRows(NamedTuple):
             raise InputError(self.reason)
 
 
-def read_values(columns: pa.Table, schema: Schema, plain: bool) -> NewRows:
-    """Return the rows of a table as numbers, its columns matched by name.
-
-    Args:
-        columns: a table with the columns of the schema, and perhaps others.
-        schema: how they are understood.
-        plain: whether they are numbers without gaps, in which a gap cannot be judged.
-
-    Raises:
-        InputError: a column is missing, or of another kind as a whole.
-    """
+def _apply(schema: Schema, columns: pa.Table, gaps: bool) -> NewRows:
     names = unique_names(columns)
     position = {name: i for i, name in enumerate(names)}
     metadata = columns.schema.metadata or {}
-    _check_there([column.name for column in schema], names, sparse=SPARSE in metadata)
+    _check_there(schema.names, names, sparse=SPARSE in metadata)
     X = np.zeros((columns.num_rows, len(schema)))
     bad, strange = np.zeros((2, columns.num_rows), np.bool_)
     reason = example = ""
     for i, column in enumerate(schema):
         if column.name not in position:
             continue
-        cells = Cells(columns.column(position[column.name]), COMMA in metadata)
+        cells = Cells(columns.column(position[column.name]), decimal_mark(columns))
         try:
             X[:, i], wrong = read_cells(cells, column)
         except ColumnError as problem:
             raise InputError(f"column {column.name!r} {problem}: fix it") from None
-        wrong |= np.isinf(X[:, i]) | (np.abs(X[:, i]) > LARGEST) | (np.isnan(X[:, i]) & plain)
+        wrong |= np.isinf(X[:, i]) | (np.abs(X[:, i]) > LARGEST) | (np.isnan(X[:, i]) & (not gaps))
         if wrong.any() and not reason:
             reason = _reason(cells.values, column, X[:, i], wrong)
         bad |= wrong
@@ -211,6 +255,17 @@ def to_arrow(values: Values, column: Column) -> pa.Array | pa.ChunkedArray:
     return pa.array(values, mask=gap) if gap.any() else pa.array(np.ascontiguousarray(values))
 
 
+def _learn_column(cells: Cells, name: str, asked: ColumnKind | None) -> tuple[Column, Values]:
+    """Decide what a column holds, and return its learning rows as numbers."""
+    column = _understood(cells, name, asked)
+    numbers, bad = read_cells(cells, column)
+    if bad.any():  # Arrow takes for a number or a date what is none for us, such as nan(1) and 0000-01-01
+        column = _understood_text(cells, name, asked)
+        numbers = read_cells(cells, column).values
+    _check_numbers(numbers, name)
+    return column, numbers
+
+
 def _understood(cells: Cells, name: str, asked: ColumnKind | None) -> Column:
     """Decide what a column holds."""
     if cells.declared and not cells.are_dates and asked is None and len(cells.texts[0]) < len(cells.values):
@@ -221,19 +276,19 @@ def _understood(cells: Cells, name: str, asked: ColumnKind | None) -> Column:
             return _understood_numbers_as_dates(cells, name)
         if asked is not ColumnKind.CATEGORY:
             return Column(name, form="comma" if cells.comma else "", lenient=lenient)
-        return Column(name, ColumnKind.CATEGORY, _levels(cells.texts[0]))
+        return Column(name, ColumnKind.CATEGORY, cells.levels)
     if cells.are_dates:
         if asked is ColumnKind.NUMBER:
             raise ColumnError(f"holds dates, not numbers: leave it out of --numeric {name[:60]}")
         if asked is ColumnKind.CATEGORY:
-            return Column(name, asked, _levels(cells.texts[0]))
+            return Column(name, asked, cells.levels)
         return Column(name, ColumnKind.DATE)
-    if cells.are_text:
+    if is_text(cells.kind):
         return _understood_text(cells, name, asked)
     if pa.types.is_null(cells.kind):
         raise ColumnError(f"is empty: {leave_out(name)}")
     if pa.types.is_time(cells.kind) and asked is ColumnKind.CATEGORY:
-        return Column(name, asked, _levels(cells.texts[0]))
+        return Column(name, asked, cells.levels)
     raise ColumnError(_not_learned_from(str(cells.kind), name))
 
 
@@ -263,7 +318,7 @@ def _understood_text(cells: Cells, name: str, asked: ColumnKind | None) -> Colum
     rows_of = {text: int(counts[i]) for i, text in enumerate(distinct) if text is not None}
     rows = sum(rows_of[text] for text in known)
     if asked is ColumnKind.CATEGORY:
-        return Column(name, ColumnKind.CATEGORY, _levels(distinct))
+        return Column(name, ColumnKind.CATEGORY, cells.levels)
     if asked in (None, ColumnKind.NUMBER):
         form, bad = form_of_numbers(known, name, cells.comma)
         wrong = sum(rows_of[text] for text in bad)
@@ -295,13 +350,12 @@ def _understood_text(cells: Cells, name: str, asked: ColumnKind | None) -> Colum
             f"has another text in each of its {counted(rows, 'row')}{_such_as(known, distinct, codes)}, "
             f"of which nothing can be learned: {out}, or say --id {name[:60]} if it names the rows"
         )
-    return Column(name, ColumnKind.CATEGORY, _levels(distinct))
+    return Column(name, ColumnKind.CATEGORY, cells.levels)
 
 
-def _checked(cells: Cells, column: Column) -> Values:
-    """Return the learning rows of a column as numbers."""
-    numbers = read_cells(cells, column).values
-    out = leave_out(column.name)
+def _check_numbers(numbers: Values, name: str) -> None:
+    """Raise ColumnError if a column is empty, or has numbers that are too large."""
+    out = leave_out(name)
     if len(numbers) and np.isnan(numbers).all():
         raise ColumnError(f"is empty: {out}")
     limit = f"magnitudes are at most {LARGEST:g}, and no number may stand for a missing value; "
@@ -309,11 +363,6 @@ def _checked(cells: Cells, column: Column) -> Values:
         if wrong.any():
             row = int(np.argmax(wrong))
             raise ColumnError(f"has {numbers[row]} in row {row + 1}: {what}fix it, or {out}")
-    return numbers
-
-
-def _levels(distinct: Iterable[str | None]) -> tuple[str, ...]:
-    return tuple(sorted(set(known_texts(distinct))))
 
 
 def _such_as(bad: Sequence[str], distinct: Sequence[str | None], codes: NDArray[Any]) -> str:

@@ -3,9 +3,7 @@
 from collections.abc import Collection
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any, NamedTuple
-
-from ckcv_ray.validation import read_as
+from typing import NamedTuple
 
 
 class ColumnKind(StrEnum):
@@ -34,18 +32,6 @@ class Column:
     levels: tuple[str, ...] = ()
     form: str = ""
     lenient: bool = False
-
-
-Schema = tuple[Column, ...]
-
-
-def schema_of(content: Any) -> Schema:
-    """Return the schema that JSON values describe.
-
-    Raises:
-        ValueError: they describe none.
-    """
-    return tuple(read_as(list[Column], content))
 
 
 class Asked(NamedTuple):

@@ -5,7 +5,7 @@ so that a small file that expands to a large one, or claims to, is refused; noth
 """
 
 import json
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from io import BytesIO
 from math import prod
@@ -71,16 +71,12 @@ def check_file(path: Path) -> None:
         raise InputError(f"there is no file {str(path)!r}")
 
 
-def read_file(
-    path: str | Path, reading: Reading = AS_IT_IS, raw: bool = False, named: Collection[str] = ()
-) -> pa.Table:
-    """Read the columns of a file in the format given by its suffix.
+def read_file(path: str | Path, reading: Reading = AS_IT_IS) -> pa.Table:
+    """Read the columns of a file in the format given by its suffix; those of a text table are all text.
 
     Args:
         path: the file.
         reading: what it does not say about itself.
-        raw: whether the cells of text tables are taken as text, as they are written.
-        named: columns whose values are names; see ``read_text``.
 
     Raises:
         InputError: the file does not exist, is not in that format, or is too large.
@@ -98,7 +94,7 @@ def read_file(
             case ".csv" | ".tsv":
                 separator = reading.separator
                 separator = "\t" if separator is None and suffix == ".tsv" else separator
-                columns = read_text(path, separator, raw, named)
+                columns = read_text(path, separator)
             case ".parquet":
                 columns = _parquet(path)
             case ".feather":

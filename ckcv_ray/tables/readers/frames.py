@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from ckcv_ray.errors import InputError, counted
 from ckcv_ray.tables.readers.files import from_matrix, index_names, with_strings
 from ckcv_ray.tables.readers.limits import MOST_CELLS
+from ckcv_ray.tables.readers.text import DECIMAL
 from ckcv_ray.tables.target import some
 from ckcv_ray.validation import as_array
 
@@ -37,7 +38,8 @@ def _arrow(X: Any) -> pa.Table:
         raise InputError(f"X cannot be read as columns: {error}") from None
     index = index_names(columns)
     kept = [i for i, name in enumerate(columns.column_names) if name not in index]
-    return columns.select(kept).replace_schema_metadata(None)
+    marks = {key: value for key, value in (columns.schema.metadata or {}).items() if key == DECIMAL}
+    return columns.select(kept).replace_schema_metadata(marks or None)
 
 
 def _from_array(X: Any, features: tuple[str, ...] | None) -> pa.Table:

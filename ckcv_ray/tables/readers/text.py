@@ -5,19 +5,14 @@ reading is possible: else the file is refused, with the option that says it.
 """
 
 import codecs
-import json
 import re
-from collections.abc import Collection
-from csv import reader
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 from pyarrow import csv
 
 from ckcv_ray.errors import InputError
-from ckcv_ray.tables.columns.formats import bare
 from ckcv_ray.tables.readers.limits import LINE_BYTES, check_bytes, check_size
 
 COMPRESSED = {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd"}
@@ -25,8 +20,7 @@ SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
 SAMPLE_LINES = 100
 ONE_THREAD = {"block_size": LINE_BYTES, "use_threads": False}
 EVERY_ROW = (1 << 31) - 1
-COMMA = b"comma"  # metadata of a table with decimal commas
-ALIKE = b"alike"  # metadata of a column: two texts of it that have become one value
+DECIMAL = b"decimal"  # metadata of a table whose cells are as they were written: its decimal mark
 SAYS_SEPARATOR = re.compile(rb"sep=([^\r\n])\r?\n")  # a first line of spreadsheets
 UTF32 = (codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE)
 UTF16 = {codecs.BOM_UTF16_LE: "utf-16-le", codecs.BOM_UTF16_BE: "utf-16-be"}
@@ -34,20 +28,15 @@ ENCODINGS = ("cp1252", "latin-1")  # what spreadsheets of western Europe write
 DECIMAL_COMMA = re.compile(rb"(?:^|[;\t|\n])\"?[+-]?\d+,(?:\d{1,2}|\d{4,})\"?(?=[;\t|\r\n]|$)")
 
 
-def read_text(
-    path: Path, separator: str | None = None, raw: bool = False, named: Collection[str] = ()
-) -> pa.Table:
-    """Read the columns of a text table, whose first line names them.
+def read_text(path: Path, separator: str | None = None) -> pa.Table:
+    """Read the columns of a text table, whose first line names them: every cell as text, as it is written.
 
-    A column of ``named`` in which two texts become one value, such as 01 and 1, says so in its metadata: see
-    ``find_alike``.
+    Cells that say that they are empty (NA, null, nan and the like) are null. The metadata of the table has
+    its decimal mark: see ``decimal_mark``.
 
     Args:
         path: a file, perhaps compressed, as its suffix says.
         separator: of the columns; None to find it.
-        raw: whether all cells are taken as they are written, as text; else the cells of a column decide
-            together what they are.
-        named: columns whose values are names, of classes and groups, where every character may count.
 
     Raises:
         InputError: it is too large, no text, or may be read in several ways.
@@ -63,14 +52,9 @@ def read_text(
         "read_options": csv.ReadOptions(**ONE_THREAD),
         "parse_options": csv.ParseOptions(delimiter=separator, newlines_in_values=b'"' in content),
     }
-    taken: dict[str, Any] = {"strings_can_be_null": True, "decimal_point": "," if comma else "."}
     try:
-        if raw:
-            taken = {"column_types": dict.fromkeys(_names(content, options), pa.string())}
-        else:
-            watched = _find_names(content, separator, named)
-            taken["column_types"] = dict.fromkeys(watched, pa.string())
-        convert = csv.ConvertOptions(**taken)
+        as_text = dict.fromkeys(_names(content, options), pa.string())
+        convert = csv.ConvertOptions(strings_can_be_null=True, column_types=as_text)
         columns = csv.read_csv(pa.BufferReader(content), **options, convert_options=convert)
     except pa.ArrowInvalid as error:
         if "Expected" not in str(error):
@@ -80,59 +64,14 @@ def read_text(
             f"line has to name the columns, without a title or remarks above; or say --separator, which is "
             f"{separator!r} here"
         ) from None
-    if not raw:
-        decimal = {name: taken[name] for name in ("strings_can_be_null", "decimal_point")}
-        for i in (i for i, name in enumerate(columns.column_names) if name in watched):
-            columns = columns.set_column(i, *_understand(columns.field(i), columns.column(i), decimal))
     columns = columns.rename_columns([column.strip() for column in columns.column_names])
-    return columns.replace_schema_metadata({COMMA: b"yes"} if comma else None)
+    return columns.replace_schema_metadata({DECIMAL: b"," if comma else b"."})
 
 
-def find_alike(column: pa.Field) -> tuple[str, str] | None:
-    """Return two different texts of a column that have become one value; None if none have."""
-    alike = (column.metadata or {}).get(ALIKE)
-    return None if alike is None else tuple(json.loads(alike))
-
-
-def _find_names(content: bytes, separator: str, named: Collection[str]) -> list[str]:
-    """Return the names of some columns as the first line writes them, which may be with spaces."""
-    line = content[:LINE_BYTES].split(b"\n", 1)[0].decode(errors="replace")
-    names = next(reader([line], delimiter=separator), [])
-    return [name for name in names if name.strip() in set(named)]
-
-
-def _understand(field: pa.Field, column: pa.ChunkedArray, options: dict[str, Any]) -> tuple[pa.Field, Any]:
-    """Return a column of text as what its cells are together, as Arrow decides it for other columns."""
-    texts = column.combine_chunks().dictionary_encode()
-    if isinstance(texts, pa.ChunkedArray) or not len(texts.dictionary):
-        return pa.field(field.name, pa.null()), pa.nulls(len(column))
-    sink = pa.BufferOutputStream()
-    csv.write_csv(pa.table({"": texts.dictionary}), sink, csv.WriteOptions(quoting_style="all_valid"))
-    written = sink.getvalue()
-    reading = {
-        "read_options": csv.ReadOptions(block_size=written.size + 1, use_threads=False),
-        "parse_options": csv.ParseOptions(newlines_in_values=True),
-        "convert_options": csv.ConvertOptions(**options),
-    }
-    values = csv.read_csv(pa.BufferReader(written), **reading).column(0).combine_chunks()
-    if pa.types.is_string(values.type):
-        return field, column
-    alike = _find_pair(texts.dictionary, values)
-    metadata = None if alike is None else {ALIKE: json.dumps(alike)}
-    return pa.field(field.name, values.type, metadata=metadata), values.take(texts.indices)
-
-
-def _find_pair(texts: pa.Array, values: pa.Array) -> tuple[str, str] | None:
-    """Return two texts, different but for spaces, that have one value; None if there are none."""
-    if pa.types.is_floating(values.type):
-        values = pc.add(values, 0.0)  # -0.0 and 0.0 are one number
-    if pc.count_distinct(values).as_py() == len(values) - values.null_count:
-        return None
-    first: dict[Any, str] = {}
-    for text, value in zip(texts.to_pylist(), values.to_pylist(), strict=True):
-        if value is not None and value == value and first.setdefault(value, bare(text)) != bare(text):
-            return first[value], bare(text)
-    return None
+def decimal_mark(columns: pa.Table) -> str | None:
+    """Return the decimal mark of a table whose cells are as they were written; None for any other table."""
+    mark = (columns.schema.metadata or {}).get(DECIMAL)
+    return None if mark is None else "," if mark == b"," else "."
 
 
 def _names(content: bytes, options: dict[str, Any]) -> list[str]:
