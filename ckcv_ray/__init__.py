@@ -29,7 +29,8 @@ from ckcv_ray.runs.assessed import Assessed
 from ckcv_ray.runs.load import load_run, load_scores
 from ckcv_ray.runs.result import Result
 from ckcv_ray.runs.run import Job, assess, evaluate, run, run_many
-from ckcv_ray.runs.verify import Verification, verify
+from ckcv_ray.runs.verification import Verification
+from ckcv_ray.runs.verify import verify
 from ckcv_ray.study import All, Execution, Holdout, Inner, Nested, Occam, Race, Study
 from ckcv_ray.version import VERSION
 

@@ -120,7 +120,8 @@ def select(search: Search, opened: Session) -> RaceQueue:
         work(backend, recorder, None, never)
     finally:
         backend.close()
-    return recorder.queue
+    queue: RaceQueue = recorder.queue
+    return queue
 
 
 def grid_search(search: Search, workers: int) -> GridSearchCV:
