@@ -51,11 +51,13 @@ def verify_scores(folder: RunFolder, refit: Refit) -> Verification:
         if not differing:
             result.differences.extend(_summaries(folder))
             result.recomputed.append("every figure of the summary, from the log")
-        _recheck(queue, folder, result, refit, intact=not differing)
+        _recheck_scores(queue, folder, result, refit, intact=not differing)
     return result
 
 
-def _recheck(queue: FullQueue, folder: RunFolder, result: Verification, refit: Refit, intact: bool) -> None:
+def _recheck_scores(
+    queue: FullQueue, folder: RunFolder, result: Verification, refit: Refit, intact: bool
+) -> None:
     """Compute scores again, and compare them with the log."""
     problem = queue.problem
     every = [unit for size in range(len(problem.sizes)) for unit in _units(queue, size)]
