@@ -29,9 +29,9 @@ _NAMES = {  # by module; below once more for type checkers, and tests/test_publi
     "runs.load": "load_run load_scores",
     "runs.result": "Result",
     "runs.run": "Job assess evaluate run run_many",
-    "runs.verify": "Verification verify",
-    "study": "Execution Holdout Nested Occam Study",
-    "study.search": "All Inner Race",
+    "runs.verification": "Verification",
+    "runs.verify": "verify",
+    "study": "All Execution Holdout Inner Nested Occam Race Study",
 }
 _MODULES = {name: f"{__name__}.{module}" for module, names in _NAMES.items() for name in names.split()}
 __version__ = VERSION
@@ -77,16 +77,16 @@ if TYPE_CHECKING:
     from ckcv_ray.runs.run import evaluate as evaluate
     from ckcv_ray.runs.run import run as run
     from ckcv_ray.runs.run import run_many as run_many
-    from ckcv_ray.runs.verify import Verification as Verification
+    from ckcv_ray.runs.verification import Verification as Verification
     from ckcv_ray.runs.verify import verify as verify
+    from ckcv_ray.study import All as All
     from ckcv_ray.study import Execution as Execution
     from ckcv_ray.study import Holdout as Holdout
+    from ckcv_ray.study import Inner as Inner
     from ckcv_ray.study import Nested as Nested
     from ckcv_ray.study import Occam as Occam
+    from ckcv_ray.study import Race as Race
     from ckcv_ray.study import Study as Study
-    from ckcv_ray.study.search import All as All
-    from ckcv_ray.study.search import Inner as Inner
-    from ckcv_ray.study.search import Race as Race
     from ckcv_ray.tables.task import Task as Task
     from ckcv_ray.tables.task import TestRows as TestRows
     from ckcv_ray.tables.task import read_task as read_task

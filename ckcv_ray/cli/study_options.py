@@ -15,7 +15,7 @@ from ckcv_ray.core.options import Option, options
 from ckcv_ray.core.scores import SCORE_NAMES
 from ckcv_ray.errors import plain
 from ckcv_ray.learners import AnyEstimator, register_installed
-from ckcv_ray.study import SLOTS, Study, named_parts, read_toml, study_options
+from ckcv_ray.study import SLOTS, Study, list_options, named_parts, read_toml
 
 NUMBERS = {Kind.REGRESSION}
 PARTS = {
@@ -119,7 +119,7 @@ def _parameters(slots: Iterable[str], own: Iterable[str], numbers: bool = False)
             yield _parameter(slot, str, option(text.format(names), next(iter(choices)), panel))
     parts = [part for slot in slots for part in offered(slot, numbers).values()]
     declared = [one for part in parts for one in options(part).items()]
-    declared += [(name, one) for name, one in study_options().items() if name in own]
+    declared += [(name, one) for name, one in list_options().items() if name in own]
     first: dict[str, Any] = {}
     for name, one in declared:  # several learners may have an option
         first.setdefault(name, one)
@@ -129,7 +129,7 @@ def _parameters(slots: Iterable[str], own: Iterable[str], numbers: bool = False)
 
 def _study_parameters() -> Iterator[Parameter]:
     """Generate a parameter for each choice of a part, and for each option of the parts and of a study."""
-    yield from _parameters(SLOTS, study_options())
+    yield from _parameters(SLOTS, list_options())
     text = "TOML file with study options; those on the command line take precedence."
     yield _parameter("study", Path, option(text, None, "Study"))
 

@@ -10,7 +10,7 @@ is used for words alone: no line of it lowers a check.
 import hashlib
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from itertools import islice
 from math import isclose
 from os import PathLike
@@ -21,13 +21,13 @@ import pyarrow.compute as pc
 
 from ckcv_ray.claims.certify import certify
 from ckcv_ray.core.selection import Leader
-from ckcv_ray.engine.backend import Backend, choose_backend, session, start
+from ckcv_ray.engine.backend import choose_backend, session, start
 from ckcv_ray.engine.evaluate import share
 from ckcv_ray.engine.loop import Stop, work
 from ckcv_ray.engine.nested import inner_problems
 from ckcv_ray.engine.progress import Listener
 from ckcv_ray.engine.race import RaceQueue
-from ckcv_ray.errors import CKCVError, InputError, LackingError, StoreError, counted, cut, cut_list, plain
+from ckcv_ray.errors import InputError, StoreError, counted, cut, cut_list, plain
 from ckcv_ray.learners.base import Setting
 from ckcv_ray.learners.ensemble import Ensemble, to_pickles
 from ckcv_ray.records.candidates import winning_position
@@ -35,6 +35,7 @@ from ckcv_ray.runs.finish import measure
 from ckcv_ray.runs.limit import SECONDS, Limit
 from ckcv_ray.runs.load import replay
 from ckcv_ray.runs.recheck import RecheckQueue, merge, rests_on, sample
+from ckcv_ray.runs.verification import Refit, Verification, note_errors
 from ckcv_ray.runs.verify_models import BEST, ModelChecks
 from ckcv_ray.runs.verify_scores import verify_scores
 from ckcv_ray.storage import models
@@ -48,85 +49,6 @@ SUM_TOLERANCE = 1e-9
 MOST_SHOWN = 240
 
 Test: TypeAlias = pa.Table | TestRows | None
-
-
-@dataclass
-class Verification:
-    """What a verification found.
-
-    Attributes:
-        differences: everything that is not as it should be, one sentence each; empty if the run is verified.
-        recomputed: what was computed again, from the data or from the log.
-        trusted: what was taken on trust.
-        unverified: what has to be computed and could not be here, one sentence each with its reason. A run
-            with any is not verified, whatever else agrees.
-        unchecked: number of evaluations whose results, which figures follow from, were taken on trust.
-        assumed: what else figures rest on that was taken on trust, a phrase each.
-        notes: what no figure rests on and is not as it was, or was not compared, a phrase each.
-    """
-
-    differences: list[str] = field(default_factory=list)
-    recomputed: list[str] = field(default_factory=list)
-    trusted: list[str] = field(default_factory=list)
-    unverified: list[str] = field(default_factory=list)
-    unchecked: int = 0
-    assumed: list[str] = field(default_factory=list)
-    notes: list[str] = field(default_factory=list)
-
-    @property
-    def ok(self) -> bool:
-        """Whether nothing differs, and nothing that has to be computed was left out."""
-        return not self.differences and not self.unverified
-
-    @property
-    def verdict(self) -> str:
-        """What the verification says of the figures, as a clause, if nothing differs."""
-        evaluations = counted(self.unchecked, "evaluation")
-        counts = [f"the results of {evaluations} (--refit)"] if self.unchecked else []
-        on_trust = ", ".join([*counts, *self.assumed])
-        says = f"nothing contradicts the files; taken on trust: {on_trust}"
-        return "; ".join([says if on_trust else "every figure follows from the data", *self.notes])
-
-    def add_inner(self, inner: "list[Verification]") -> None:
-        """Add the verifications of the runs inside this one, one for each outer split."""
-        self.differences += [
-            f"outer split {i}: {sentence}" for i, one in enumerate(inner) for sentence in one.differences
-        ]
-        self.recomputed += _of_splits([one.recomputed for one in inner])
-        self.trusted += _of_splits([one.trusted for one in inner])
-        self.unverified += _of_splits([one.unverified for one in inner])
-        self.unchecked += sum(one.unchecked for one in inner)
-        self.assumed += _of_splits([one.assumed for one in inner])
-        self.notes += _of_splits([one.notes for one in inner])
-
-
-@dataclass(frozen=True)
-class Refit:
-    """How much of what a run rests on is computed again, and by which backend.
-
-    Attributes:
-        share: share of the evaluations, in [0, 1]; below 1 a random sample of them.
-        backend: creates a backend for each run; None if nothing is computed.
-        listen, stop: as for ``run_job``.
-        limit: how long it may take.
-        inner: whether the run is inside another one, whose cost was said.
-    """
-
-    share: float = 0.0
-    backend: Callable[[], Backend] | None = None
-    listen: Listener | None = None
-    stop: Stop = lambda: False
-    limit: Limit = field(default_factory=Limit)
-    inner: bool = False
-
-    def is_stopped(self) -> bool:
-        """Return whether to stop, as ``stop`` does.
-
-        Raises:
-            LackingError: the time is over.
-        """
-        self.limit.check()
-        return self.stop()
 
 
 def verify(
@@ -165,12 +87,12 @@ def verify(
     if not folder.finished:
         folder.identity()
         raise StoreError(f"{str(out)!r} holds no finished run: there is nothing to verify yet")
-    procedure = _is_procedure(folder)
-    if procedure and test is not None:
+    scored = _has_scores(folder)
+    if scored and test is not None:
         raise InputError("test is for ckcv run: the scores of a procedure have no other rows")
     if not share:
         nothing = Refit(limit=allowed)
-        return _verified_scores(folder, nothing) if procedure else _verify(folder, nothing, test)
+        return verify_scores(folder, nothing) if scored else _verify(folder, nothing, test)
     execution = execution or Execution()
     seconds = 0.0
     with suppress(StoreError):
@@ -178,10 +100,10 @@ def verify(
     execution = replace(execution, backend=choose_backend(execution, seconds))
     with session(execution) as opened:
         refit_all = Refit(share, opened.backend, listen, stop, allowed)
-        return _verified_scores(folder, refit_all) if procedure else _verify(folder, refit_all, test)
+        return verify_scores(folder, refit_all) if scored else _verify(folder, refit_all, test)
 
 
-def _is_procedure(folder: RunFolder) -> bool:
+def _has_scores(folder: RunFolder) -> bool:
     """Return whether a folder is one of ``evaluate``; False if that cannot be said."""
     with suppress(StoreError):
         identity = folder.identity()
@@ -189,40 +111,14 @@ def _is_procedure(folder: RunFolder) -> bool:
     return False
 
 
-def _verified_scores(folder: RunFolder, refit: Refit) -> Verification:
-    return Verification(
-        *verify_scores(folder, refit.share, refit.backend, refit.listen, refit.is_stopped, refit.limit)
-    )
-
-
 def _verify(folder: RunFolder, refit: Refit, test: Test = None) -> Verification:
     """Verify one folder."""
     result = Verification()
-    try:
+    with note_errors(result, InputError):  # which is about test rows
         result.differences.extend(map(plain, _digests(folder)))
         result.recomputed.append(f"the SHA-256 of {len(folder.names())} files")
         result.differences.extend(map(plain, _content(folder, folder.problem(), result, refit, test)))
-    except InputError:
-        raise
-    except LackingError as error:
-        result.unverified.append(str(error))
-    except CKCVError as error:
-        result.differences.append(str(error))
-    except Exception as error:  # a stranger's models and learners may raise anything
-        result.unverified.append(cut(f"the verification ended with {type(error).__name__}: {error}"))
     return result
-
-
-def _of_splits(by_split: list[list[str]]) -> list[str]:
-    """Return the sentences about several outer splits, each once, with the splits that it applies to."""
-    splits_of: dict[str, list[int]] = {}
-    for i, sentences in enumerate(by_split):
-        for sentence in sentences:
-            splits_of.setdefault(sentence, []).append(i)
-    return [
-        f"outer split{'s' * (len(splits) > 1)} {', '.join(map(str, splits))}: {sentence}"
-        for sentence, splits in splits_of.items()
-    ]
 
 
 def _digests(folder: RunFolder) -> Iterator[str]:

@@ -1,29 +1,28 @@
-"""Verification of the scores of a procedure: digests, summaries from the log, on request every score."""
+"""Verification of scores: digests, summaries from the log, and on request every score."""
 
 import json
 import secrets
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import groupby
 from math import nan
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from ckcv_ray.claims.percent import nearest
 from ckcv_ray.core.schedule import Stage, Unit
-from ckcv_ray.engine.backend import Backend, start
-from ckcv_ray.engine.evaluate import share as share_inputs
+from ckcv_ray.engine.backend import start
+from ckcv_ray.engine.evaluate import share
 from ckcv_ray.engine.full import FullQueue
-from ckcv_ray.engine.loop import Stop, work
-from ckcv_ray.engine.progress import Listener
-from ckcv_ray.errors import CKCVError, LackingError, StoreError, counted, cut, cut_list
+from ckcv_ray.engine.loop import work
+from ckcv_ray.errors import StoreError, counted, cut_list
 from ckcv_ray.records.ledger import ABSENT
 from ckcv_ray.records.record import Outcome
 from ckcv_ray.runs.assessed import Assessed
-from ckcv_ray.runs.limit import Limit
 from ckcv_ray.runs.load import load_scores, replay_scores
 from ckcv_ray.runs.recheck import RecheckQueue
+from ckcv_ray.runs.verification import Refit, Verification, note_errors
 from ckcv_ray.storage import formats
 from ckcv_ray.storage.folder import MANIFEST, SCORES, SUMMARY, RunFolder
 from ckcv_ray.study import Problem, listed
@@ -32,90 +31,67 @@ from ckcv_ray.study.problem import OUTER
 ROUNDING = 1e-9  # relative: other processors round differently
 
 
-class Found(NamedTuple):
-    """What a verification of scores found; see ``verify.Verification``."""
+def verify_scores(folder: RunFolder, refit: Refit) -> Verification:
+    """Check the folder of a finished study without a certification.
 
-    differences: list[str]
-    recomputed: list[str]
-    trusted: list[str]
-    unverified: list[str]
-    unchecked: int
-    assumed: list[str]
-    notes: list[str]
-
-
-def verify_scores(
-    folder: RunFolder,
-    share: float,
-    backend: Callable[[], Backend] | None,
-    listen: Listener | None,
-    stop: Stop,
-    limit: Limit,
-) -> Found:
-    """Check the folder of a finished procedure.
-
-    Args:
-        folder: the folder.
-        share: share of the evaluations to compute again, those of whole splits drawn at random below 1.
-        backend: creates a backend; None if nothing is computed.
-        listen, stop: as for ``assess``.
-        limit: how long it may take; ``stop`` compares with it.
+    Below a share of 1, what is computed again are whole splits drawn at random.
     """
-    found = Found([], [], [], [], 0, [], [])
-    differing = folder.differing()
-    found.differences.extend(f"{name} does not match the manifest, or is missing" for name in differing)
+    result, differing = Verification(), folder.differing()
+    result.differences.extend(f"{name} does not match the manifest, or is missing" for name in differing)
     if differing == [MANIFEST]:
-        return found
-    found.recomputed.append(f"the SHA-256 of {counted(len(folder.manifest()), 'file')}")
-    try:
+        return result
+    result.recomputed.append(f"the SHA-256 of {counted(len(folder.manifest()), 'file')}")
+    with note_errors(result):
         queue = replay_scores(folder.files.root)
         if not queue.complete():
-            found.differences.append(
+            result.differences.append(
                 "the log lacks evaluations: it says neither what they gave nor that they failed"
             )
-            return found
+            return result
         if not differing:
-            found.differences.extend(_summaries(folder))
-            found.recomputed.append("every figure of the summary, from the log")
-        every = [unit for size in range(len(queue.problem.sizes)) for unit in _units(queue, size)]
-        total = sum(unit.evaluations for unit in every)
-        failed = sum(one.stop - one.first for one in queue.failures())
-        if not share or backend is None:
-            found.trusted.append(f"the scores of every split: {total:,} evaluations in the log (see --refit)")
-            if failed:
-                found.trusted.append(f"that {failed:,} of them failed (--refit tries them again)")
-                found.assumed.append(f"that {failed:,} of them failed")
-            return found._replace(unchecked=total)
-        limit.announce(round(share * total), queue.problem.task, folder.execution())
-        problem, units = queue.problem, _sampled(every, share)
-        functions = _columns_of_functions(problem)
-        again = ScoreRecheckQueue(problem, queue.ledger, units, ROUNDING, functions)
-        with start(backend, share_inputs(_without_functions(problem))) as opened:
-            work(opened, again, listen, stop)
-        found.differences.extend(cut_list(again.differences, "other evaluations differ"))
-        if again.differences and not differing:
-            found.differences.extend(_figures(again, queue, folder))
-        others = "other evaluations could not be computed again here"
-        found.unverified.extend(cut_list(again.unverified, others))
-        of_some = f"the scores of {nearest(share)} of the splits"
-        found.recomputed.append("every score, from the data" if share == 1 else of_some)
-        if again.failed:
-            found.recomputed.append(f"{again.failed:,} evaluations, tried again, which failed")
-        if again.last_bits:
-            found.notes.append(f"the last bits of the scores of {again.last_bits:,} evaluations differ")
-        if functions:
-            named = ", ".join(one.name for one in problem.study.functions)
-            found.unverified.append(f"the scores by {named}: the folder does not keep functions")
-        if share < 1:
-            found.trusted.append("the scores of the other splits")
-        return found._replace(unchecked=total - again.planned)
-    except LackingError as error:
-        found.unverified.append(str(error))
-    except CKCVError as error:
-        found.differences.append(str(error))
-    except Exception as error:  # a stranger's learner may raise anything
-        found.unverified.append(cut(f"the verification ended with {type(error).__name__}: {error}"))
-    return found
+            result.differences.extend(_summaries(folder))
+            result.recomputed.append("every figure of the summary, from the log")
+        _recheck_scores(queue, folder, result, refit, intact=not differing)
+    return result
+
+
+def _recheck_scores(
+    queue: FullQueue, folder: RunFolder, result: Verification, refit: Refit, intact: bool
+) -> None:
+    """Compute scores again, and compare them with the log."""
+    problem = queue.problem
+    every = [unit for size in range(len(problem.sizes)) for unit in _units(queue, size)]
+    total = sum(unit.evaluations for unit in every)
+    failed = sum(one.stop - one.first for one in queue.failures())
+    if refit.backend is None:
+        result.trusted.append(f"the scores of every split: {total:,} evaluations in the log (see --refit)")
+        if failed:
+            result.trusted.append(f"that {failed:,} of them failed (--refit tries them again)")
+            result.assumed.append(f"that {failed:,} of them failed")
+        result.unchecked = total
+        return
+    refit.limit.announce(round(refit.share * total), problem.task, folder.execution())
+    units, functions = _sampled(every, refit.share), _columns_of_functions(problem)
+    again = ScoreRecheckQueue(problem, queue.ledger, units, ROUNDING, functions)
+    with start(refit.backend, share(_without_functions(problem))) as opened:
+        work(opened, again, refit.listen, refit.is_stopped)
+    result.differences.extend(cut_list(again.differences, "other evaluations differ"))
+    if again.differences and intact:
+        result.differences.extend(_figures(again, queue, folder))
+    others = "other evaluations could not be computed again here"
+    result.unverified.extend(cut_list(again.unverified, others))
+    of_some = f"the scores of {nearest(refit.share)} of the splits"
+    result.recomputed.append("every score, from the data" if refit.share == 1 else of_some)
+    if again.failed:
+        result.recomputed.append(f"{again.failed:,} evaluations, tried again, which failed")
+    if again.last_bits:
+        result.notes.append(f"the last bits of the scores of {again.last_bits:,} evaluations differ")
+    if functions:
+        named = ", ".join(one.name for one in problem.study.functions)
+        result.unverified.append(f"the scores by {named}: the folder does not keep functions")
+    if refit.share < 1:
+        result.trusted.append("the scores of the other splits")
+    result.unchecked = total - again.planned
 
 
 def _summaries(folder: RunFolder) -> list[str]:
@@ -188,14 +164,14 @@ def _units(queue: FullQueue, size: int) -> list[Unit]:
     ]
 
 
-def _sampled(units: Sequence[Unit], share: float) -> list[Unit]:
+def _sampled(units: Sequence[Unit], part: float) -> list[Unit]:
     """Return a random sample of the units of each size, at least one, which differs at each call."""
     if not units:
         raise StoreError("there are no scores to compute again")
     rng, chosen = np.random.default_rng(secrets.randbits(64)), list[Unit]()
     for _, group in groupby(units, lambda unit: unit.size):
         of_size = list(group)
-        count = max(1, round(share * len(of_size)))
+        count = max(1, round(part * len(of_size)))
         chosen += [of_size[i] for i in np.sort(rng.choice(len(of_size), count, replace=False))]
     return chosen
 

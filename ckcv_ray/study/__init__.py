@@ -22,9 +22,9 @@ from ckcv_ray.study.study import (
     Execution,
     Study,
     check_kind,
+    list_options,
     read_toml,
     run_id,
-    study_options,
 )
 
 __all__ = [
@@ -50,10 +50,10 @@ __all__ = [
     "check_kind",
     "count_shares",
     "judge_of",
+    "list_options",
     "listed",
     "member_of",
     "named_parts",
     "read_toml",
     "run_id",
-    "study_options",
 ]

@@ -35,7 +35,7 @@ KINDS: dict[str, Callable[[Any], frozenset[Kind]]] = {  # kinds of task that a p
 }
 
 
-def certified_form(study: Study, task: Task) -> tuple[Study, Index | None, Task]:
+def canonicalize_certified(study: Study, task: Task) -> tuple[Study, Index | None, Task]:
     """Return the canonical form of a study with a certification on a task, the rows held out, and the others.
 
     Raises:
@@ -60,7 +60,7 @@ def certified_form(study: Study, task: Task) -> tuple[Study, Index | None, Task]
     return study, held, learned
 
 
-def scored_form(study: Study, task: Task) -> tuple[Study, tuple[Score, ...]]:
+def canonicalize_scored(study: Study, task: Task) -> tuple[Study, tuple[Score, ...]]:
     """Return the canonical form of a study without a certification on a task, and its scores.
 
     Raises:

@@ -25,11 +25,11 @@ from ckcv_ray.learners.choice import learner_of_paths, learners_of, number_of
 from ckcv_ray.learners.encoded import encoded
 from ckcv_ray.study.canonical import (
     as_numbers,
-    certified_form,
+    canonicalize_certified,
+    canonicalize_scored,
     identify_data,
     on_part,
     recode_table,
-    scored_form,
 )
 from ckcv_ray.study.certification import Holdout, Nested, Occam
 from ckcv_ray.study.study import Study, run_id
@@ -113,15 +113,15 @@ class Problem:
         """
         expect("study", study, Study, "a Study, such as Study.of(k=(3, 5, 10))")
         expect("task", task, Task, "a Task: make one with Task.of(X, y)")
-        if not study.search.certifies:
-            study, scores = scored_form(study, task)
+        if study.certification is None:
+            study, scores = canonicalize_scored(study, task)
             size = _largest_split(study.division, task.n_units, study.division.n_splits(task.n_units))
             made = cls(study, task, task, None, (size,), run_id(study, task.digest), study.division, scores)
             if isinstance(study.division, NestedSplits):
                 inner = _largest_split(study.division.inner, size.n_train, int(made.starts[-1]))
                 made = replace(made, sizes=(size, inner))
             return made
-        study, held, learned = certified_form(study, task)
+        study, held, learned = canonicalize_certified(study, task)
         name, sizes = run_id(study, identify_data(task, learned)), study.folds.sizes(learned.n_units)
         made = cls(study, learned, task, held, sizes, name, study.folds)
         if study.outer is not None and made.refusal(0) is not None:  # then there is no claim

@@ -153,7 +153,7 @@ class Study:
     @property
     def kind(self) -> str:
         """The name of its kind in files: with a certification or without."""
-        return CERTIFIED if self.search.certifies else SCORED
+        return SCORED if self.certification is None else CERTIFIED
 
     @property
     def parts(self) -> dict[str, Any]:
@@ -177,7 +177,7 @@ class Study:
         Raises:
             InputError: an option is unknown, out of range, or not an option of the parts chosen.
         """
-        return cls(**_with_race(assembled(asked, {}, study_options()), Race()))
+        return cls(**_with_race(assembled(asked, {}, list_options()), Race()))
 
     @classmethod
     def without_certification(
@@ -225,7 +225,7 @@ class Study:
             division = stratified(division)
         return cls(
             resampling=division,
-            search=_search(select_by, select, division),
+            search=_make_search(select_by, select, division),
             certification=None,
             seed=seed,
             measures=measures,
@@ -240,7 +240,7 @@ class Study:
         """
         if not isinstance(self.search, Race):
             return replace(self, **_make_learner(asked, self.parts))
-        return replace(self, **_with_race(assembled(asked, self.parts, study_options()), self.search))
+        return replace(self, **_with_race(assembled(asked, self.parts, list_options()), self.search))
 
     def options(self, fixed: bool = False) -> dict[str, Any]:
         """Return every option of a study with a certification by name, including the choices of its parts.
@@ -288,7 +288,7 @@ class Study:
         if "measures" in content:
             return cls._read_scored(content)
         others = {name: value for name, value in content.items() if name not in SLOTS}
-        check_names("a study", others, study_options())
+        check_names("a study", others, list_options())
         parts = {FIELDS.get(slot, slot): read_part(slot, content.get(slot)) for slot in SLOTS}
         return cls(**_with_race(parts | others, Race()))
 
@@ -303,7 +303,7 @@ class Study:
         return cls(
             read_part("learner", given["learner"]),
             division,
-            _search(given["select_by"], given["select"], division),
+            _make_search(given["select_by"], given["select"], division),
             certification=None,
             measures=tuple(map(str, measures)),
             functions=tuple(map(OwnScore.from_json, functions)),
@@ -316,10 +316,10 @@ class Study:
         Options that only one of them has belong to a part that differs, which has a line itself; those that
         may grow are no difference.
         """
-        if self.search.certifies:
-            ours, theirs, show = self.options(fixed=True), other.options(fixed=True), _short
-        else:
+        if self.certification is None:
             ours, theirs, show = self.to_json(), other.to_json(), _short_json
+        else:
+            ours, theirs, show = self.options(fixed=True), other.options(fixed=True), _short
         return [
             f"{name}: requested {show(ours[name])}, in the folder {show(theirs[name])}"
             for name in ours
@@ -478,7 +478,7 @@ def check_kind(study: Any, kind: str) -> None:
         raise InputError(WRONG_KIND[kind])
 
 
-def study_options() -> dict[str, Field[Any]]:
+def list_options() -> dict[str, Field[Any]]:
     """Return the options of a study with a certification that are not those of a part, by name."""
     own = options(Study)
     return {"seed": own["seed"]} | options(Race) | own
@@ -498,15 +498,15 @@ def _make_learner(asked: Mapping[str, Any], earlier: Mapping[str, Any]) -> dict[
     """
     parts = [part for slot in SLOTS if slot != SEVERAL for part in SLOTS[slot].values()]
     others = {name for part in parts for name in options(part)}
-    others |= {*SLOTS, *study_options()} - {SEVERAL, *ENCODING}
+    others |= {*SLOTS, *list_options()} - {SEVERAL, *ENCODING}
     for name in asked:
         if name in others:
             raise InputError(f"{name} is an option of ckcv run, and not of a procedure: leave it out")
-    made = assembled(asked, earlier, study_options())
+    made = assembled(asked, earlier, list_options())
     return {name: made[name] for name in (SEVERAL, *ENCODING) if name in made}
 
 
-def _search(select_by: str | None, select: str, division: Division) -> Search:
+def _make_search(select_by: str | None, select: str, division: Division) -> Search:
     """Return the search inside training sets, or the one that selects nothing."""
     if select not in (ONE, EACH):
         raise InputError(f"select={quoted(select)}: expected {ONE} or {EACH}")
@@ -518,6 +518,7 @@ def _search(select_by: str | None, select: str, division: Division) -> Search:
 def _check_scored(study: Study) -> None:
     """Raise InputError unless the parts of a study without a certification go together."""
     if study.certification is not None:
+        check_part("certify", study.certification)
         raise InputError(
             f"certify={study.certification.name} requires a Race, which selects what is certified, not "
             f"{type(study.search).__name__}"

@@ -100,7 +100,7 @@ def reseal_scores(
 ) -> None:
     """Write the folder of a finished procedure again, consistent in itself."""
     folder = RunFolder(out)
-    problem, execution = folder.assessment(), folder.execution()
+    problem, execution = folder.problem(), folder.execution()
     log = Log(folder.files, problem)
     folder.reopen()
     folder.acquire()

@@ -38,7 +38,8 @@ from ckcv_ray.learners.sklearn.named import Tree
 from ckcv_ray.records.record import Failure, Records
 from ckcv_ray.runs.load import replay
 from ckcv_ray.runs.run import assess, run_job
-from ckcv_ray.runs.verify import Verification, verify
+from ckcv_ray.runs.verification import Verification
+from ckcv_ray.runs.verify import verify
 from ckcv_ray.storage.folder import RunFolder
 from ckcv_ray.tables.roles import Roles
 

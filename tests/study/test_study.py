@@ -33,10 +33,10 @@ from ckcv_ray.study import (
     Occam,
     Race,
     Study,
+    list_options,
     named_parts,
     read_toml,
     run_id,
-    study_options,
 )
 from ckcv_ray.validation import parse_grid
 
@@ -313,7 +313,7 @@ def test_json_holds_every_part_and_option(resampling, certify):
     )  # said if not default
     study = Study.of(resampling=resampling, certify=certify, class_weight="balanced", **claimed)
     told = study.to_json()
-    assert set(told) == {*SLOTS, *study_options()} - {"encode", "fill", "rare"}  # said if not the default
+    assert set(told) == {*SLOTS, *list_options()} - {"encode", "fill", "rare"}  # said if not the default
     for slot, name in {"resampling": resampling, "certify": certify}.items():
         assert set(told[slot]) == {"name", *options(SLOTS[slot][name])}
         assert told[slot]["name"] == name
