@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 os.environ["RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"] = "0"  # before ray is imported: loopback only
+os.environ["RAY_worker_niceness"] = "0"  # noqa: SIM112  else workers wait for whatever the other tests compute
 os.environ["CKCV_TESTS"] = str(
     os.getpid()
 )  # inherited by the processes of our Ray, so that test sessions can run in parallel
@@ -31,6 +32,7 @@ from ckcv_ray.study import Study
 from ckcv_ray.tables.task import Task
 
 pytest.register_assert_rewrite("learner_contract")
+pytest_plugins = ["forgery"]  # its fixtures: a finished run, and copies of it
 Ran = tuple[int, str, str]
 
 
@@ -100,6 +102,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--long", action="store_true", help="run the long code blocks of the documentation in full"
     )
     parser.addoption(
+        "--night", action="store_true", help="run the tests that are marked night too; --long does so"
+    )
+    parser.addoption(
         "--durations-file", type=Path, help="add how long each test takes to this file, the longest first"
     )
 
@@ -113,6 +118,10 @@ def pytest_configure(config: pytest.Config) -> None:
         "markers", "processes: starts processes, which coverage does not see, or compiles"
     )
     config.addinivalue_line("markers", "slow: takes long, or is marked processes; left out by --quick")
+    config.addinivalue_line(
+        "markers",
+        "night: takes very long, and has a cheaper relative that always runs; needs --night or --long",
+    )
     if (file := config.getoption("--durations-file")) and not hasattr(config, "workerinput"):
         config.pluginmanager.register(Durations(file))
 
@@ -146,11 +155,16 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LoadFileSche
     return ByFileOrPage(config, log) if config.getvalue("dist") == "loadfile" else None
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Mark the tests that need Ray, and those named above; files with such tests begin.
 
-    Processes that share the files (``jobs/check``) then end at about the same time.
+    Processes that share the files (``jobs/check``) then end at about the same time. Tests marked night
+    are left out by day.
     """
+    if not (config.getoption("--night") or config.getoption("--long")):
+        night = [item for item in items if item.get_closest_marker("night")]
+        config.hook.pytest_deselected(items=night)
+        items[:] = [item for item in items if not item.get_closest_marker("night")]
     slow: set[Path] = set()
     for item in items:
         parts = set(item.path.relative_to(Path(__file__).parent).with_suffix("").parts)

@@ -1,4 +1,9 @@
-"""Every code block of the README and of the documentation, run in the order shown (long ones in small)."""
+"""Every code block of the README and of the documentation, run in the order shown (long ones in small).
+
+Commands of ``ckcv`` and scripts run in this process, but on the pages that a newcomer reads first: there each
+line is run as it is typed. Studies and benchmarks on the pages of results and examples run at night, and by
+day the options of their commands are parsed.
+"""
 
 import json
 import os
@@ -14,7 +19,7 @@ import click
 import pytest
 import yaml
 from blocks import RUN, Block, read_blocks
-from conftest import blobs
+from conftest import Ran, blobs
 from pyarrow import csv, parquet
 from ray.scripts.scripts import cli as ray_cli
 from typer.core import TyperCommand
@@ -29,7 +34,11 @@ ROOT = Path(__file__).resolve().parent.parent
 BIN = Path(sys.executable).parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 MOST_LINES = 170  # of the README
+AS_TYPED = [ROOT / "README.md", ROOT / "docs" / "tutorial.md", ROOT / "docs" / "guides" / "data.md"]
+AT_NIGHT = [ROOT / "docs" / "results", ROOT / "docs" / "examples"]
+SHELL = re.compile(r"[|&;<>$`*?#~\\]|^\s*\w+=")  # what bash alone understands
 Place = Callable[[Path], Path]
+Command = Callable[..., Ran]
 
 
 def blocks(page: Path) -> list[Block]:
@@ -46,6 +55,7 @@ def name(block: Block) -> str:
 
 BLOCKS = [block for page in PAGES for block in blocks(page)]
 CHECKED = [block for block in BLOCKS if block.language in RUN or block.file]
+LEFT = {block for block in CHECKED if block.language == "console" and block.page.parent in AT_NIGHT}
 
 
 @pytest.fixture(scope="module")
@@ -85,10 +95,41 @@ def script(block: Block) -> str:
     return script(before[-1]) + block.text
 
 
-@pytest.mark.parametrize("block", CHECKED, ids=name)
-def test_a_block_runs(block: Block, place: Place, request: pytest.FixtureRequest) -> None:
+def run_command(command: str, place: Path, ckcv: Command, as_typed: bool, code: int = 0) -> None:
+    """Run a line of a console block in the folder of its page, a plain ``ckcv`` in this process."""
+    if as_typed or SHELL.search(command) or shlex.split(command)[0] != "ckcv":
+        shell(command, place, code)
+        return
+    ended, printed, told = ckcv(*shlex.split(command)[1:])
+    assert ended == code, f"{command}\n{printed}\n{told}"
+    sys.stdout.write(f"$ {command}\n{printed}")
+
+
+def run_script(file: Path) -> None:
+    """Run a script as ``python FILE`` does in its folder, but in this process; it leaves no module behind."""
+    before = set(sys.modules)
+    try:
+        runpy.run_path(str(file), run_name="__main__")
+    finally:
+        for module in set(sys.modules) - before:
+            if str(getattr(sys.modules[module], "__file__", "")).startswith(str(file.parent)):
+                del sys.modules[module]
+
+
+@pytest.mark.parametrize(
+    "block",
+    [pytest.param(block, marks=pytest.mark.night if block in LEFT else ()) for block in CHECKED],
+    ids=name,
+)
+def test_a_block_runs(
+    block: Block,
+    place: Place,
+    ckcv: Command,
+    request: pytest.FixtureRequest,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """In order: later ones use what earlier ones of their page left."""
-    full = request.config.getoption("--long")
+    full, as_typed = request.config.getoption("--long"), block.page in AS_TYPED
     if block.demo or block.cluster:
         pytest.skip("run by jobs/check itself" if block.demo else "needs a cluster: its options are parsed")
     if block.long and not full:
@@ -96,8 +137,10 @@ def test_a_block_runs(block: Block, place: Place, request: pytest.FixtureRequest
     if block.needs_ida:
         request.getfixturevalue("ida")
     here = place(block.page)
+    monkeypatch.chdir(here)
+    monkeypatch.syspath_prepend(here)
     for command in block.setup:
-        shell(command, here)
+        run_command(command, here, ckcv, as_typed)
     if block.file:
         (here / block.file).parent.mkdir(parents=True, exist_ok=True)
         (here / block.file).write_text(block.text)
@@ -105,11 +148,15 @@ def test_a_block_runs(block: Block, place: Place, request: pytest.FixtureRequest
         commands = block.to_run(full)
         assert commands, "a console block without a command"
         for command in commands[:-1]:
-            shell(command, here)
-        shell(commands[-1], here, block.exit)
+            run_command(command, here, ckcv, as_typed)
+        run_command(commands[-1], here, ckcv, as_typed, block.exit)
     elif block.language == "python":
-        (here / (block.file or "block.py")).write_text(script(block))
-        shell(f"python {block.file or 'block.py'}", here, block.exit)
+        file = here / (block.file or "block.py")
+        file.write_text(script(block))
+        if as_typed or block.exit:
+            shell(f"python {file.name}", here, block.exit)
+        else:
+            run_script(file)
     elif block.language == "toml":
         (here / (block.file or "block.toml")).write_text(block.text)
         Study.of(**read_toml(here / (block.file or "block.toml")))
@@ -151,7 +198,7 @@ def parsed(words: list[str], monkeypatch: pytest.MonkeyPatch) -> int:
     return 0
 
 
-@pytest.mark.parametrize("block", [b for b in CHECKED if b.cluster or b.long], ids=name)
+@pytest.mark.parametrize("block", [b for b in CHECKED if b.cluster or b.long or b in LEFT], ids=name)
 def test_the_options_of_a_block_that_is_not_run_are_known(
     block: Block, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

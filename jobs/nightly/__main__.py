@@ -107,6 +107,12 @@ def hostile_job(folders: int) -> list[str]:
     return [sys.executable, str(ROOT / "jobs" / "faults" / "hostile.py"), "--folders", str(folders)]
 
 
+def tests_job() -> list[str]:
+    """Return the command that runs the tests that the daily check leaves to the night."""
+    options = ["-q", "-m", "night", "--night", "--rootdir", str(ROOT), "-c", str(ROOT / "pyproject.toml")]
+    return [sys.executable, "-m", "pytest", *options, str(ROOT / "tests")]
+
+
 def run_jobs(commands: list[list[str]]) -> list[str]:
     """Run commands of other jobs, and return those that failed, in words."""
     failed = [command for command in commands if subprocess.run(command, stdout=sys.stderr).returncode]
@@ -151,6 +157,9 @@ def main(
     hostile: Annotated[
         int, typer.Option(help="Number of run folders to read that are made to attack their reader.")
     ] = 0,
+    tests: Annotated[
+        bool, typer.Option("--tests", help="Run the tests that jobs/check leaves to the night as well.")
+    ] = False,
     weekly: Annotated[
         bool,
         typer.Option(
@@ -182,6 +191,9 @@ def main(
     With --hostile 1000, a thousand run folders that are made to attack whoever opens them are read as well
     (jobs/faults/hostile.py); a finding is an alarm.
 
+    With --tests, the tests marked night run as well (studies and benchmarks of the documentation, Ray jobs,
+    and other long tests); they need the packages of the group test. A failure is an alarm.
+
     With --weekly, the night of a Sunday (by its name, a date) also installs the lower bounds of all
     dependencies, then their newest versions, and passes the commands with each (jobs/floors; needs the
     package registry). Their output is on standard error; a failure is an alarm.
@@ -198,7 +210,9 @@ def main(
         verdict = run_night(out, name, threshold, groups, plan, repeats, commit or commit_here())
     file = out / PAGE
     print(json.dumps(to_json(verdict, file)) if as_json else text(verdict, file))
-    failed = run_jobs(([hostile_job(hostile)] if hostile else []) + (weekly_jobs(name) if weekly else []))
+    others = [hostile_job(hostile)] if hostile else []
+    others += ([tests_job()] if tests else []) + (weekly_jobs(name) if weekly else [])
+    failed = run_jobs(others)
     for job in failed:
         print(f"ALARM {job} failed", file=sys.stderr)
     if verdict.alarms or failed:

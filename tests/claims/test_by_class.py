@@ -11,7 +11,7 @@ from claimed import NESTED, SMALL, changed, run
 from conftest import blobs
 from scipy.stats import binom
 
-from ckcv_ray import Execution, Job, Task
+from ckcv_ray import Task
 from ckcv_ray.claims import by_class
 from ckcv_ray.claims.percent import at_least
 from ckcv_ray.claims.rules import Rule
@@ -24,7 +24,6 @@ from ckcv_ray.errors import InputError
 from ckcv_ray.learners.ensemble import Prediction
 from ckcv_ray.reports import report
 from ckcv_ray.runs.load import load_run
-from ckcv_ray.runs.run import run_job
 from ckcv_ray.runs.verify import verify
 from ckcv_ray.study import Holdout, Nested, Problem, Study
 
@@ -292,16 +291,6 @@ def test_what_is_claimed_is_stored_printed_and_verified(tmp_path, certify):
     assert "recall of -1 at least; " in summary
     assert "AUC at least; " in summary
     assert f'<p class="number">{limit(result.certificate.claims.first)}</p>' in page
-
-
-@pytest.mark.parametrize("certify", ["holdout", "nested"])
-@pytest.mark.usefixtures("ray_session")
-def test_serial_and_ray_claim_the_same(tmp_path, certify):
-    study = SMALL.replace(certify=certify, k=(3, 4), claim="sensitivity,specificity,auc")
-    study = study.replace(outer_splits=2) if certify == "nested" else study
-    serial = run(study, blobs(60))
-    ray = run_job(Job(study, blobs(60)), Execution("ray", workers=2))
-    assert serial.certificate == ray.certificate
 
 
 def test_verify_notices_a_recall_that_was_touched_up(tmp_path):

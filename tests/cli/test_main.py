@@ -86,7 +86,9 @@ def test_results_that_cannot_be_written_are_said_to_be_lost(
     ],
     ids=str,
 )
-@pytest.mark.parametrize("output", [">&-", "| true; exit ${PIPESTATUS[0]}"])
+@pytest.mark.parametrize(
+    "output", [">&-", pytest.param("| true; exit ${PIPESTATUS[0]}", marks=pytest.mark.night)]
+)
 def test_an_output_that_is_closed_is_one_exit_code_for_every_command(
     small: Path, tmp_path: Path, words: tuple[str, ...], output: str
 ) -> None:

@@ -102,15 +102,22 @@ def test_unconverged_fits_are_counted_and_shown(ckcv: Command, patients: Path, t
     assert "not_converged" in set(log["status"].to_pylist())
 
 
-@pytest.mark.parametrize(("which", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
-@pytest.mark.parametrize("backend", ["serial", "ray"])
+@pytest.mark.parametrize(
+    ("which", "code", "backend"),
+    [
+        (signal.SIGINT, 130, "serial"),
+        (signal.SIGTERM, 143, "ray"),
+        pytest.param(signal.SIGINT, 130, "ray", marks=pytest.mark.night),
+        pytest.param(signal.SIGTERM, 143, "serial", marks=pytest.mark.night),
+    ],
+)
 def test_interrupted_resumed_and_none_the_wiser(
-    tmp_path: Path, which: signal.Signals, code: int, backend: str
+    ckcv: Command, tmp_path: Path, which: signal.Signals, code: int, backend: str
 ) -> None:
     """A run stopped in the middle keeps what is done, and ends as if nothing had happened."""
     grids = ["--C", "log:-2:2:5", "--gamma", "log:-3:-1:3", "--k", "3:8", "--n-splits", "120"]
-    words = ["twonorm:120:0", *grids, "--backend", backend]
-    command = [sys.executable, "-m", "ckcv_ray", "run", *words]
+    words = ["run", "twonorm:120:0", *grids, "--backend", backend]
+    command = [sys.executable, "-m", "ckcv_ray", *words]
     halted, whole = tmp_path / "halted", tmp_path / "whole"
     run = subprocess.Popen(
         [*command, "--out", halted, "--max-iter", "10000000"],
@@ -126,14 +133,11 @@ def test_interrupted_resumed_and_none_the_wiser(
     _, told = run.communicate(timeout=120)
     assert run.returncode == code, told
     assert "interrupted: completed work is saved" in told
-    status = subprocess.run(
-        [sys.executable, "-m", "ckcv_ray", "status", halted, "--json"],
-        capture_output=True, text=True, check=True,
-    )  # fmt: skip
-    assert json.loads(status.stdout)["state"] == "unfinished"
+    status = ckcv("status", halted, "--json")
+    assert (status[0], json.loads(status[1])["state"]) == (0, "unfinished")
     assert not list(halted.rglob(".*"))
     for out in (halted, whole):
-        subprocess.run([*command[:-1], "serial", "--out", out], check=True, capture_output=True)
+        assert ckcv(*words[:-1], "serial", "--out", out)[0] == 0
     for name in ("candidates.parquet", "certificate.json", "ensemble/models.parquet"):
         assert (halted / name).read_bytes() == (whole / name).read_bytes()
 

@@ -109,13 +109,14 @@ def same_files(one: Path, other: Path) -> bool:
     return all((one / name).read_bytes() == (other / name).read_bytes() for name in FILES)
 
 
-class LearnerContract:
-    """The tests; see the module docstring."""
+class ShortContract:
+    """The tests of what each learner does by itself: names, JSON, paths, totals, tables and checks of models.
+
+    Enough for a learner that shares the rest of its code with one that passes ``LearnerContract``.
+    """
 
     learner: Any
     task: Task
-
-    # properties it declares
 
     def test_it_is_known_by_its_name(self) -> None:
         assert LEARNERS[self.learner.name] is type(self.learner)
@@ -133,6 +134,127 @@ class LearnerContract:
         assert Study.from_json(content).learner == self.learner
         assert type(self.learner)(**values(self.learner)) == self.learner
         assert pickle.loads(pickle.dumps(self.learner)) == self.learner
+
+    def test_a_fit_does_not_depend_on_later_steps(self) -> None:
+        for path, length in enumerate(self.learner.lengths):
+            full = self.block().fit(path, length)
+            assert len(full.status) == len(full.n_iter) == length
+            for stop in range(1, length + 1):
+                part = self.block().fit(path, stop)
+                for name in ("status", "n_iter"):
+                    assert np.array_equal(getattr(part, name), getattr(full, name)[:stop])
+                assert np.array_equal(part.totals(ZERO_ONE), full.totals(ZERO_ONE)[:stop])
+                assert self.learner.same(part.model(stop - 1), full.model(stop - 1))
+
+    def test_totals_are_the_errors_of_its_models(self) -> None:
+        for fits, length in self.every_fit():
+            totals = fits.totals(ZERO_ONE)
+            assert totals.shape == (length, self.task.n_classes)
+            for step in range(length):
+                assert tuple(totals[step]) == self.judged(fits.model(step))
+
+    def test_a_class_may_be_missing_from_the_training_rows(self) -> None:
+        train, score = self.split()
+        for number in range(self.task.n_classes):
+            left = train[self.task.y[train] != number]
+            for fits, length in self.every_fit(left, score):
+                models = [fits.model(step) for step in range(length)]
+                assert [tuple(row) for row in fits.totals(ZERO_ONE)] == [*map(self.judged, models)]
+                self.check_same(self.stored(models), fits)
+
+    def test_its_scores_rank_rows_of_two_classes_if_it_says_so(self) -> None:
+        if not self.learner.ranks or self.task.n_classes > 2:
+            return
+        for model in self.models():
+            predicted = model.predict(self.task.X)
+            low, high = (predicted.score[predicted.label == c] for c in (0, 1))
+            assert not np.isnan(predicted.score).any()
+            assert low.max(initial=-np.inf) <= high.min(initial=np.inf)
+
+    def test_its_models_round_trip_through_parquet(self) -> None:
+        models = list(self.models())
+        again = self.stored(models)
+        for model, other, at in zip(models, again, self.positions(), strict=True):
+            assert self.learner.same(model, other)
+            assert self.learner.setting_of(other) == self.learner.setting(*at)
+            one, two = model.predict(self.task.X), other.predict(self.task.X)
+            assert (one.label.tobytes(), one.score.tobytes()) == (two.label.tobytes(), two.score.tobytes())
+        assert self.pickled(models) == self.pickled(again)
+
+    def test_a_table_with_nan_is_refused(self) -> None:
+        table = self.learner.table(list(self.models())[:1], self.task)
+        for column, field in enumerate(table.schema):
+            forged = _with_nan(table[field.name].to_pylist()[0])
+            if forged is not None:
+                rows = table.set_column(column, field, pa.array([forged], field.type))
+                with pytest.raises((ValueError, IndexError)):
+                    self.learner.from_table(rows, self.task)
+
+    def test_models_of_other_rows_differ(self) -> None:
+        train, score = self.split()
+        others = list(self.models(score))
+        assert not all(map(self.learner.same, self.models(train), others))
+
+    def test_a_model_is_checked_against_its_training_rows(self) -> None:
+        train, score = self.split()
+        for model, other in zip(self.models(train), self.models(score), strict=True):
+            assert self.learner.check(model, self.task, train, False).differences == []
+            if not self.learner.same(model, other):
+                result = self.learner.check(other, self.task, train, False)
+                assert result.differences or result.trusted
+
+    # helpers
+
+    def study(self) -> Study:
+        return Study(learner=self.learner, resampling=Complete((3, 5), 4), seed=3)
+
+    def run(
+        self, out: Path | None = None, execution: Execution | None = None, study: Study | None = None
+    ) -> Result:
+        return run_job(Job(study or self.study(), self.task, out), execution or Execution("serial"))
+
+    def positions(self) -> list[tuple[int, int]]:
+        return [(path, step) for path, length in enumerate(self.learner.lengths) for step in range(length)]
+
+    def split(self) -> tuple[Any, Any]:
+        """Return the training rows and the scored rows of a refit on three folds."""
+        drawn = Complete((3,), 5)
+        return refitted(drawn.split(self.task.n, drawn.sizes(self.task.n)[0], 0, seed=1))
+
+    def block(self, train: Any = None, score: Any = None) -> Any:
+        split = self.split() if train is None else (train, score)
+        return self.learner.prepare(self.learner.share(self.task), *split)
+
+    def every_fit(self, train: Any = None, score: Any = None) -> list[tuple[Any, int]]:
+        block = self.block(train, score)
+        return [(block.fit(path, length), length) for path, length in enumerate(self.learner.lengths)]
+
+    def models(self, train: Any = None) -> list[Any]:
+        fitted = self.every_fit() if train is None else self.every_fit(train, self.split()[1])
+        return [fits.model(step) for fits, length in fitted for step in range(length)]
+
+    def judged(self, model: Any) -> tuple[int, ...]:
+        _, score = self.split()
+        return judge(model, self.task.X[score], self.task.y[score], ZERO_ONE, self.task.n_classes)
+
+    def stored(self, models: Sequence[Any]) -> list[Any]:
+        sink = io.BytesIO()
+        parquet.write_table(self.learner.table(models, self.task), sink)
+        return list(self.learner.from_table(parquet.read_table(sink), self.task))
+
+    def pickled(self, models: Sequence[Any]) -> dict[str, bytes]:
+        counts = (0,) * self.task.n_classes
+        members = (Member(3, i, model, counts, counts) for i, model in enumerate(models))
+        return to_pickles(Ensemble(tuple(members)), self.learner, self.task)
+
+    def check_same(self, models: Sequence[Any], fits: Any) -> None:
+        assert all(self.learner.same(model, fits.model(step)) for step, model in enumerate(models))
+
+
+class LearnerContract(ShortContract):
+    """All the tests; see the module docstring."""
+
+    # properties it declares
 
     def test_each_position_has_a_distinct_setting(self) -> None:
         settings = [self.learner.setting(*at) for at in self.positions()]
@@ -181,17 +303,6 @@ class LearnerContract:
 
     # its fits
 
-    def test_a_fit_does_not_depend_on_later_steps(self) -> None:
-        for path, length in enumerate(self.learner.lengths):
-            full = self.block().fit(path, length)
-            assert len(full.status) == len(full.n_iter) == length
-            for stop in range(1, length + 1):
-                part = self.block().fit(path, stop)
-                for name in ("status", "n_iter"):
-                    assert np.array_equal(getattr(part, name), getattr(full, name)[:stop])
-                assert np.array_equal(part.totals(ZERO_ONE), full.totals(ZERO_ONE)[:stop])
-                assert self.learner.same(part.model(stop - 1), full.model(stop - 1))
-
     def test_a_path_does_not_depend_on_paths_fitted_before(self) -> None:
         block = self.block()
         for path in reversed(range(len(self.learner.lengths))):
@@ -211,13 +322,6 @@ class LearnerContract:
         assert contents == [bytes(buffer.raw()) for buffer in buffers]
         assert all(map(np.array_equal, rows, self.split()))
 
-    def test_totals_are_the_errors_of_its_models(self) -> None:
-        for fits, length in self.every_fit():
-            totals = fits.totals(ZERO_ONE)
-            assert totals.shape == (length, self.task.n_classes)
-            for step in range(length):
-                assert tuple(totals[step]) == self.judged(fits.model(step))
-
     def test_it_computes_totals_of_any_measure(self) -> None:
         X, y = self.task.X[self.split()[1]], self.task.y[self.split()[1]]
         for fits, length in self.every_fit():
@@ -228,15 +332,6 @@ class LearnerContract:
         for fits, _ in self.every_fit():
             assert set(np.asarray(fits.status).tolist()) <= set(range(len(STATUSES)))
             assert np.all(np.asarray(fits.n_iter) >= 0)
-
-    def test_a_class_may_be_missing_from_the_training_rows(self) -> None:
-        train, score = self.split()
-        for number in range(self.task.n_classes):
-            left = train[self.task.y[train] != number]
-            for fits, length in self.every_fit(left, score):
-                models = [fits.model(step) for step in range(length)]
-                assert [tuple(row) for row in fits.totals(ZERO_ONE)] == [*map(self.judged, models)]
-                self.check_same(self.stored(models), fits)
 
     def test_a_class_may_be_missing_from_the_scored_rows(self) -> None:
         train, score = self.split()
@@ -261,51 +356,10 @@ class LearnerContract:
             assert forward.label.dtype == np.int32
             assert set(forward.label.tolist()) <= set(range(-1, self.task.n_classes))
 
-    def test_its_scores_rank_rows_of_two_classes_if_it_says_so(self) -> None:
-        if not self.learner.ranks or self.task.n_classes > 2:
-            return
-        for model in self.models():
-            predicted = model.predict(self.task.X)
-            low, high = (predicted.score[predicted.label == c] for c in (0, 1))
-            assert not np.isnan(predicted.score).any()
-            assert low.max(initial=-np.inf) <= high.min(initial=np.inf)
-
-    def test_its_models_round_trip_through_parquet(self) -> None:
-        models = list(self.models())
-        again = self.stored(models)
-        for model, other, at in zip(models, again, self.positions(), strict=True):
-            assert self.learner.same(model, other)
-            assert self.learner.setting_of(other) == self.learner.setting(*at)
-            one, two = model.predict(self.task.X), other.predict(self.task.X)
-            assert (one.label.tobytes(), one.score.tobytes()) == (two.label.tobytes(), two.score.tobytes())
-        assert self.pickled(models) == self.pickled(again)
-
-    def test_a_table_with_nan_is_refused(self) -> None:
-        table = self.learner.table(list(self.models())[:1], self.task)
-        for column, field in enumerate(table.schema):
-            forged = _with_nan(table[field.name].to_pylist()[0])
-            if forged is not None:
-                rows = table.set_column(column, field, pa.array([forged], field.type))
-                with pytest.raises((ValueError, IndexError)):
-                    self.learner.from_table(rows, self.task)
-
     def test_its_models_have_no_more_values_than_declared(self) -> None:
         for model in self.models():
             row = self.learner.table([model], self.task).to_pylist()[0]
             assert sum(map(_count, row.values())) <= self.learner.most_values(self.task)
-
-    def test_models_of_other_rows_differ(self) -> None:
-        train, score = self.split()
-        others = list(self.models(score))
-        assert not all(map(self.learner.same, self.models(train), others))
-
-    def test_a_model_is_checked_against_its_training_rows(self) -> None:
-        train, score = self.split()
-        for model, other in zip(self.models(train), self.models(score), strict=True):
-            assert self.learner.check(model, self.task, train, False).differences == []
-            if not self.learner.same(model, other):
-                result = self.learner.check(other, self.task, train, False)
-                assert result.differences or result.trusted
 
     # its runs
 
@@ -327,53 +381,6 @@ class LearnerContract:
         assert (short.l_ms, short.l_ee) == (full.l_ms, full.l_ee)
         pairs = zip(short.ensemble.members, full.ensemble.members, strict=True)
         assert all(self.learner.same(one.model, other.model) for one, other in pairs)
-
-    # helpers
-
-    def study(self) -> Study:
-        return Study(learner=self.learner, resampling=Complete((3, 5), 4), seed=3)
-
-    def run(
-        self, out: Path | None = None, execution: Execution | None = None, study: Study | None = None
-    ) -> Result:
-        return run_job(Job(study or self.study(), self.task, out), execution or Execution("serial"))
-
-    def positions(self) -> list[tuple[int, int]]:
-        return [(path, step) for path, length in enumerate(self.learner.lengths) for step in range(length)]
-
-    def split(self) -> tuple[Any, Any]:
-        """Return the training rows and the scored rows of a refit on three folds."""
-        drawn = Complete((3,), 5)
-        return refitted(drawn.split(self.task.n, drawn.sizes(self.task.n)[0], 0, seed=1))
-
-    def block(self, train: Any = None, score: Any = None) -> Any:
-        split = self.split() if train is None else (train, score)
-        return self.learner.prepare(self.learner.share(self.task), *split)
-
-    def every_fit(self, train: Any = None, score: Any = None) -> list[tuple[Any, int]]:
-        block = self.block(train, score)
-        return [(block.fit(path, length), length) for path, length in enumerate(self.learner.lengths)]
-
-    def models(self, train: Any = None) -> list[Any]:
-        fitted = self.every_fit() if train is None else self.every_fit(train, self.split()[1])
-        return [fits.model(step) for fits, length in fitted for step in range(length)]
-
-    def judged(self, model: Any) -> tuple[int, ...]:
-        _, score = self.split()
-        return judge(model, self.task.X[score], self.task.y[score], ZERO_ONE, self.task.n_classes)
-
-    def stored(self, models: Sequence[Any]) -> list[Any]:
-        sink = io.BytesIO()
-        parquet.write_table(self.learner.table(models, self.task), sink)
-        return list(self.learner.from_table(parquet.read_table(sink), self.task))
-
-    def pickled(self, models: Sequence[Any]) -> dict[str, bytes]:
-        counts = (0,) * self.task.n_classes
-        members = (Member(3, i, model, counts, counts) for i, model in enumerate(models))
-        return to_pickles(Ensemble(tuple(members)), self.learner, self.task)
-
-    def check_same(self, models: Sequence[Any], fits: Any) -> None:
-        assert all(self.learner.same(model, fits.model(step)) for step, model in enumerate(models))
 
 
 def _with_nan(value: Any) -> Any:

@@ -1,7 +1,7 @@
 """The contract suite on the learners of scikit-learn."""
 
 import pytest
-from learner_contract import LearnerContract, check_parts, clouds
+from learner_contract import LearnerContract, ShortContract, check_parts, clouds
 
 from ckcv_ray.learners import Choice
 from ckcv_ray.learners.sklearn.learner import AnyEstimator
@@ -19,24 +19,24 @@ from ckcv_ray.learners.sklearn.named import (
 pytestmark = pytest.mark.filterwarnings("error")
 
 
-class TestLinear(LearnerContract):
+class TestLinear(ShortContract):
     learner = Linear({"C": (0.1, 10.0)})
     task = clouds(30, 2)
 
 
-class TestBoosting(LearnerContract):
+class TestBoosting(ShortContract):
     learner = Boosting(
         {"learning_rate": 0.1, "max_iter": (2, 5), "max_leaf_nodes": 4, "min_samples_leaf": (1, 3)}
     )
     task = clouds(30, 3)
 
 
-class TestForest(LearnerContract):
+class TestForest(ShortContract):
     learner = Forest({"max_features": ("sqrt", 0.5), "min_samples_leaf": 1, "n_estimators": (3, 6)})
     task = clouds(30, 2)
 
 
-class TestNeighbors(LearnerContract):
+class TestNeighbors(ShortContract):
     learner = Neighbors({"n_neighbors": (1, 3, 4)})
     task = clouds(30, 3)
 
@@ -46,17 +46,17 @@ class TestTree(LearnerContract):
     task = clouds(30, 3)
 
 
-class TestNaiveBayes(LearnerContract):
+class TestNaiveBayes(ShortContract):
     learner = NaiveBayes({"var_smoothing": (1e-9, 0.1, 1.0)})
     task = clouds(30, 3)
 
 
-class TestLDA(LearnerContract):
+class TestLDA(ShortContract):
     learner = LDA({"shrinkage": ("auto", 0.5, None)})
     task = clouds(30, 3)
 
 
-class TestAnyEstimator(LearnerContract):
+class TestAnyEstimator(ShortContract):
     learner = AnyEstimator(
         param={"reg_param": (0.1, 0.5)},
         estimator="sklearn.discriminant_analysis:QuadraticDiscriminantAnalysis",

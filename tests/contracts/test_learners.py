@@ -1,7 +1,7 @@
 """The contract suite, run on the learner of the package and on one that is not part of it."""
 
 from decision_stump import DecisionStump
-from learner_contract import LearnerContract, clouds
+from learner_contract import LearnerContract, ShortContract, clouds
 from nearest_centroid import NearestCentroid
 
 from ckcv_ray import GaussianSVM
@@ -13,17 +13,17 @@ class TestGaussianSVM(LearnerContract):
     task = clouds(30, 2)
 
 
-class TestGaussianSVMOfSharedDistances(LearnerContract):
+class TestGaussianSVMOfSharedDistances(ShortContract):
     learner = GaussianSVM(C=(0.1, 1.0, 10.0), gamma=(0.1, 1.0), scale="none")
     task = clouds(30, 2)
 
 
-class TestGaussianSVMOfBalancedClasses(LearnerContract):
+class TestGaussianSVMOfBalancedClasses(ShortContract):
     learner = GaussianSVM(C=(0.1, 1.0, 10.0), gamma=(0.1, 1.0), class_weight="balanced")
     task = clouds(30, 2)
 
 
-class TestGaussianSVMOfWeightedClasses(LearnerContract):
+class TestGaussianSVMOfWeightedClasses(ShortContract):
     learner = GaussianSVM(C=(0.1, 1.0), gamma=(0.1, 1.0), class_weight={1: 7, 0: 0.5})
     task = clouds(30, 2)
 
@@ -38,22 +38,22 @@ class TestChoiceOfTwoClasses(LearnerContract):
     task = clouds(30, 2)
 
 
-class TestChoiceOfThreeClasses(LearnerContract):
+class TestChoiceOfThreeClasses(ShortContract):
     learner = Choice((NearestCentroid((0.5,)), NearestCentroid((0.1, 2.0))), ("large", "small"))
     task = clouds(30, 3)
 
 
-class TestChoiceOfAnSVMOfThreeClasses(LearnerContract):
+class TestChoiceOfAnSVMOfThreeClasses(ShortContract):
     learner = Choice((NearestCentroid((0.5,)), GaussianSVM(C=(0.1, 10.0), gamma=(0.1, 1.0))))
     task = clouds(30, 3)
 
 
-class TestNearestCentroidOfThreeClasses(LearnerContract):
+class TestNearestCentroidOfThreeClasses(ShortContract):
     learner = NearestCentroid((0.1, 0.5, 2.0))
     task = clouds(30, 3)
 
 
-class TestNearestCentroidOfTwoClasses(LearnerContract):
+class TestNearestCentroidOfTwoClasses(ShortContract):
     learner = NearestCentroid((0.5,))
     task = clouds(30, 2, d=1)
 
@@ -63,16 +63,16 @@ class TestGaussianSVMOfThreeClasses(LearnerContract):
     task = clouds(30, 3)
 
 
-class TestGaussianSVMOfThreeClassesAndSharedDistances(LearnerContract):
+class TestGaussianSVMOfThreeClassesAndSharedDistances(ShortContract):
     learner = GaussianSVM(C=(0.1, 1.0, 10.0), gamma=(0.1, 1.0), scale="none")
     task = clouds(30, 3)
 
 
-class TestGaussianSVMOfFourBalancedClasses(LearnerContract):
+class TestGaussianSVMOfFourBalancedClasses(ShortContract):
     learner = GaussianSVM(C=(0.1, 1.0, 10.0), gamma=(0.1, 1.0), class_weight="balanced")
     task = clouds(36, 4)
 
 
-class TestGaussianSVMOfThreeWeightedClasses(LearnerContract):
+class TestGaussianSVMOfThreeWeightedClasses(ShortContract):
     learner = GaussianSVM(C=(0.1, 1.0), gamma=(0.1, 1.0), class_weight={1: 7, 0: 0.5})
     task = clouds(30, 3)

@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pytest
+from forgery import Forger, rewrite_run
 from learner_contract import same_files
 from nearest_centroid import Centroids, NearestCentroid
 from pyarrow import csv, parquet
@@ -30,7 +31,6 @@ from ckcv_ray import (
     run,
     verify,
 )
-from ckcv_ray.claims.certify import certify
 from ckcv_ray.core.bounds import clopper_pearson
 from ckcv_ray.core.measures import Kind
 from ckcv_ray.core.schedule import Stage
@@ -40,8 +40,7 @@ from ckcv_ray.engine.progress import Progress
 from ckcv_ray.engine.recorder import make_recorder
 from ckcv_ray.errors import RunError
 from ckcv_ray.learners import LEARNERS, register
-from ckcv_ray.learners.ensemble import Ensemble, Models, to_arrow
-from ckcv_ray.runs.load import replay
+from ckcv_ray.learners.ensemble import Ensemble, to_arrow
 from ckcv_ray.runs.run import Job, run_job
 from ckcv_ray.storage import formats, models
 from ckcv_ray.storage.folder import RunFolder
@@ -61,7 +60,6 @@ CERTIFIED = {
     "rotation": STUDY.replace(resampling="rotation"),
 }
 EVERYTHING = STUDY.replace(exhaustive=True)  # so that the number of fits is known
-Forger = Callable[[np.ndarray], None]
 
 
 def colours(n: int, rare: int = 0) -> Task:
@@ -298,26 +296,7 @@ def test_a_recorder_in_a_process_that_does_not_know_the_learner_resumes(
 
 def reseal(out: Path, ensemble: Ensemble | None = None, edit: Forger = lambda records: None) -> None:
     """Rewrite a finished run with other models or another log, so that its files are consistent."""
-    folder = RunFolder(out)
-    problem, execution = folder.problem(), folder.execution()
-    finished = folder.results(problem)
-    folder.reopen()
-    folder.acquire()
-    log = Log(folder.files, problem)
-    records = np.concatenate([part for part, _ in log.read()])
-    edit(records)
-    for part in log.parts():
-        (out / part).unlink()
-    log.append(records, [])
-    queue = replay(out, problem)
-    leader = queue.selection.winner()
-    assert leader is not None
-    ensemble = ensemble or finished.models.best
-    results = folder.write_results(problem, queue.candidates(), Models(ensemble))
-    digests = {"data": problem.all_rows.digest, **results}
-    winner = problem.candidate(leader)
-    folder.write_end(certify(problem, winner, leader.l_ms, Models(ensemble), False, digests), execution)
-    folder.release()
+    rewrite_run(out, edit, ensemble or load_run(out).ensemble)
 
 
 def forged(out: Path, change: Callable[[Centroids], Centroids], which: int = 0) -> None:
@@ -456,6 +435,7 @@ t.make_run(t.Path({out!r}), execution=t.Execution("ray"))
 """
 
 
+@pytest.mark.night
 def test_a_learner_is_sent_to_a_cluster_with_the_connection(out: Path, tmp_path: Path) -> None:
     package = str(Path(ckcv_ray.__file__).parents[1])
     content = FAR.format(folder=str(HERE), out=str(tmp_path / "far"))

@@ -76,9 +76,17 @@ def test_what_fails_on_a_sunday_is_an_alarm() -> None:
 def test_the_schedules_ask_for_it(file: str) -> None:
     lines = (ROOT / "docs" / "nightly" / file).read_text().splitlines()
     (line,) = [line for line in lines if "jobs/nightly" in line]
-    assert {"--weekly", "--hostile"} <= set(shlex.split(line))
+    assert {"--weekly", "--hostile", "--tests"} <= set(shlex.split(line))
     shown = CliRunner().invoke(nightly.app, ["--help"], env={"COLUMNS": "200"}).stdout
     assert "--weekly" in shown
+    assert "--tests" in shown
+
+
+def test_a_night_runs_what_the_check_leaves_to_it(request: pytest.FixtureRequest) -> None:
+    words = nightly.tests_job()
+    assert words[:3] == [sys.executable, "-m", "pytest"]
+    assert {"--night", str(request.config.inipath), str(request.config.rootpath)} <= set(words)
+    assert (words[words.index("-m", 2) + 1], words[-1]) == ("night", str(ROOT / "tests"))
 
 
 def test_it_needs_nothing_installed_to_say_what_it_does() -> None:

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
+import ray
 from pyarrow import parquet
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -98,6 +99,7 @@ def same(a: Path, b: Path) -> None:
         assert (a / name).read_bytes() == (b / name).read_bytes()
 
 
+@pytest.mark.night
 def test_a_study_as_a_ray_job(head: Head, tmp_path: Path) -> None:
     out = tmp_path / "job"
     submit = [RAY, "job", "submit", "--address", head.jobs, "--working-dir", str(ROOT), "--"]
@@ -110,6 +112,7 @@ def test_a_study_as_a_ray_job(head: Head, tmp_path: Path) -> None:
     same(out, tmp_path / "local")
 
 
+@pytest.mark.night
 def test_a_run_joins_the_given_cluster(head: Head, tmp_path: Path) -> None:
     """RAY_ADDRESS and --address select the same cluster; data and answer are the same."""
     local(tmp_path / "local")
@@ -121,6 +124,29 @@ def test_a_run_joins_the_given_cluster(head: Head, tmp_path: Path) -> None:
         same(tmp_path / name, tmp_path / "local")
 
 
+def test_a_run_joins_the_cluster_of_this_session(ray_session: None, tmp_path: Path) -> None:
+    """Its processes compute, and it goes on when the run has left it."""
+    address = ray.get_runtime_context().gcs_address
+    command = [
+        sys.executable,
+        str(ROOT / "jobs" / "run_study.py"),
+        "twonorm:90:0",
+        *STUDY,
+        "--backend",
+        "ray",
+    ]
+    environment = os.environ | {"RAY_ADDRESS": address}
+    done = subprocess.run(
+        [*command, "--out", tmp_path / "joined"], env=environment, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+    workers = json.loads((tmp_path / "joined" / "execution.json").read_text())["workers"]
+    assert workers == ray.cluster_resources()["CPU"]
+    local(tmp_path / "local")
+    same(tmp_path / "joined", tmp_path / "local")
+
+
+@pytest.mark.night
 def test_a_night_as_a_ray_job_is_submitted_once(head: Head, tmp_path: Path) -> None:
     """The submission id of the night is the lock; complete runs use the cluster."""
     submit = [RAY, "job", "submit", "--address", head.jobs, "--submission-id", "nightly-first"]

@@ -32,6 +32,7 @@ def test_the_benchmarks_give_the_same_answers_again(group: str) -> None:
     ]
 
 
+@pytest.mark.night
 def test_complete_runs_on_ray_give_figures(ray_session: None) -> None:
     found = {figure.name: figure for figure in nightly_figures.measure(PLANS["tiny"], ["overhead"], 1)}
     assert (found["speed"].role, found["winner"].role) == (Role.RATIO, Role.EXACT)

@@ -9,7 +9,6 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from learner_contract import same_files
 from sklearn.compose import ColumnTransformer
 from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LogisticRegression
@@ -280,13 +279,6 @@ def test_learners_of_one_study_are_encoded_as_suits_each(task):
     assert made["tree"].encoding.categories is Categories.ORDINAL
 
 
-def test_ray_gives_the_bytes_of_a_serial_run(ray_session, task, tmp_path):
-    study = small("svm,tree")
-    run_job(Job(study, task, tmp_path / "serial"), SERIAL)
-    run_job(Job(study, task, tmp_path / "ray"), Execution("ray"))
-    assert same_files(tmp_path / "serial", tmp_path / "ray")
-
-
 @pytest.mark.parametrize("encode", ["auto", "target"])
 def test_a_column_that_knows_the_labels_of_other_rows_fools_no_claim(encode):
     """Labels are a toss of a coin; each category has a few rows, so its mean label nearly gives them away.
@@ -301,7 +293,7 @@ def test_a_column_that_knows_the_labels_of_other_rows_fools_no_claim(encode):
     assert np.mean((mean > 0.5) != y) < 0.3, "what would be seen by an encoder of all rows"
     task = Task.of(pa.table({"word": [f"w{i:03}" for i in word], "x": rng.normal(size=n)}), y)
     study = Study.of(
-        learner="linear,tree", k=(3, 5), n_splits=10, encode=encode, certify="nested", outer_splits=6
+        learner="linear,tree", k=(3, 5), n_splits=5, encode=encode, certify="nested", outer_splits=3
     )
     if encode == "auto":
         study = study.replace(rare=0.0)

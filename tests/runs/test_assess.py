@@ -590,7 +590,7 @@ def test_what_is_no_function_is_refused(ray_session):
 
 
 @pytest.mark.parametrize("seconds", [0.0, 60.0])
-def test_the_backend_is_chosen_by_what_is_left(seconds, monkeypatch):
+def test_the_backend_is_chosen_by_what_is_left(seconds, ray_session, monkeypatch):
     """What a trial in this process did not finish is computed by the backend that suits what is left."""
     monkeypatch.setattr("ckcv_ray.engine.forecast.TRIAL_SECONDS", seconds)
     monkeypatch.setattr("ckcv_ray.engine.backend.SERIAL_SECONDS", seconds)

@@ -14,13 +14,13 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 import pytest
-from forged import (
+from forgery import (
     SERIAL,
     forge,
     of,
     position,
-    reseal,
-    reseal_scores,
+    rewrite_run,
+    rewrite_scores,
     stored,
     swap_labels,
 )
@@ -251,7 +251,7 @@ def test_scores_that_order_what_certifies_are_found_where_no_label_differs(
     assert np.array_equal(model.predict(rows.X).label, label)
     refit = Ensemble((replace(member, model=model),))
     true = load_run(out).certificate.claims.first
-    reseal(out, models=replace(models, refit=refit), environment=ANOTHER)
+    rewrite_run(out, models=replace(models, refit=refit), environment=ANOTHER)
     assert load_run(out).certificate.claims.first["bound"] < true["bound"] - 0.05
     scores, told = verify(out).differences
     assert "classifies each of the 90 rows alike, with scores that differ by up to" in scores
@@ -276,7 +276,7 @@ def test_a_lucky_choice_rests_on_trust_and_is_found_by_a_refit(name: str, tmp_pa
         best = chances[min(errors, key=errors.__getitem__)]
         records["totals"][(records[["size", "path", "step"]] == best) & ~records["estimate"]] = 0
 
-    reseal(out, lucky, environment=ANOTHER)
+    rewrite_run(out, lucky, environment=ANOTHER)
     assert position(out)[1:] != before[1:]
     plain = verify(out)
     assert plain.ok
@@ -298,7 +298,7 @@ def test_candidates_said_to_have_failed_rest_on_trust_and_are_tried_again(tmp_pa
         Failure(False, first.size, split, first.path, first.step, first.step + 1, "MemoryError: no room")
         for split in range(3)
     ]
-    reseal(out, keep=without, provisional=True, failures=failed, environment=ANOTHER)
+    rewrite_run(out, keep=without, provisional=True, failures=failed, environment=ANOTHER)
     plain = verify(out)
     assert plain.ok
     assert "candidates failed" in plain.verdict
@@ -321,7 +321,7 @@ def test_forged_scores_rest_on_trust_and_are_found_by_a_refit(name: str, tmp_pat
     out = tmp_path / "run"
     y = 10 * RNG.normal(size=N) if name == "numbers" else RNG.permutation(np.arange(N) % 2)
     evaluate(X, y, out, SERIAL, **SCORED[name])
-    reseal_scores(out, environment=ANOTHER)
+    rewrite_scores(out, environment=ANOTHER)
     assert verify(out).ok
     whole = verify(out, refit=1.0, execution=SERIAL)
     assert (whole.ok, whole.verdict) == (True, "every figure follows from the data")
@@ -332,7 +332,7 @@ def test_forged_scores_rest_on_trust_and_are_found_by_a_refit(name: str, tmp_pat
             0.1 * records["totals"][records["size"] == 0, 1]
         )
 
-    reseal_scores(out, better, ANOTHER)
+    rewrite_scores(out, better, ANOTHER)
     plain = verify(out)
     assert plain.ok
     assert not fooled(plain)
@@ -345,7 +345,7 @@ def test_splits_said_to_have_failed_are_tried_again(tmp_path: Path) -> None:
     """A learner that has no score on a split is not compared: so its rivals look better."""
     out = tmp_path / "run"
     evaluate(X, RNG.permutation(np.arange(N) % 2), out, SERIAL, **SCORED["folds"])
-    reseal_scores(
+    rewrite_scores(
         out,
         keep=lambda records: records[(records["path"] > 0) | (records["split"] > 0)],
         failures=[Failure(False, 0, 0, 0, 0, 1, "MemoryError: no room")],
@@ -360,7 +360,7 @@ def test_splits_said_to_have_failed_are_tried_again(tmp_path: Path) -> None:
 def test_a_log_without_some_scores_is_a_difference(tmp_path: Path) -> None:
     out = tmp_path / "run"
     evaluate(X, RNG.permutation(np.arange(N) % 2), out, SERIAL, **SCORED["folds"])
-    reseal_scores(out, keep=lambda records: records[(records["path"] > 0) | (records["split"] > 0)])
+    rewrite_scores(out, keep=lambda records: records[(records["path"] > 0) | (records["split"] > 0)])
     assert "the log lacks evaluations" in " ".join(verify(out).differences)
 
 

@@ -142,14 +142,6 @@ def stopped(job: Job, most: int) -> None:
         run_job(job, SERIAL, stop=lambda: next(asked) >= most)
 
 
-@pytest.mark.parametrize("name", STUDIES)
-@pytest.mark.usefixtures("ray_session")
-def test_ray_gives_the_same_bytes(name: str, tmp_path: Path) -> None:
-    run_job(Job(STUDIES[name], TASK, tmp_path / "serial"), SERIAL)
-    run_job(Job(STUDIES[name], TASK, tmp_path / "ray"), Execution("ray", 2))
-    assert content(tmp_path / "ray") == content(tmp_path / "serial")
-
-
 def test_another_spelling_is_the_same_run(tmp_path: Path) -> None:
     run_job(Job(SMALL, TASK, tmp_path / "numbers"), SERIAL)
     X, y = TASK.X, TASK.labelled(TASK.y)

@@ -68,8 +68,11 @@ def two(tmp_path: Path) -> Path:
 # Growth
 
 
-@pytest.mark.parametrize("share", ["third", "half"])
-@pytest.mark.parametrize("execution", [SERIAL, Execution("ray", 2)], ids=["serial", "ray"])
+@pytest.mark.parametrize(
+    ("execution", "share"),
+    [(SERIAL, "third"), (SERIAL, "half"), (Execution("ray", 2), "third")],
+    ids=["serial-third", "serial-half", "ray-third"],
+)
 def test_a_grown_run_has_the_bytes_of_all_splits_at_once(
     tmp_path: Path, execution: Execution, share: str, request: pytest.FixtureRequest
 ) -> None:

@@ -77,6 +77,7 @@ def expected(tmp_path_factory):
     return files
 
 
+@pytest.mark.night
 def test_the_number_of_workers(expected, tmp_path):
     python(RAY_RUNS, tmp_path, 2, 4, 7)
     for workers in (2, 4, 7):

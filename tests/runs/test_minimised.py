@@ -8,8 +8,6 @@ import numpy as np
 import pytest
 from alike import same
 from doubles import Unruly, run_with
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from scipy.stats import beta
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
@@ -133,39 +131,6 @@ def test_the_criteria_do_select_different_candidates() -> None:
 # The same answer
 
 
-@given(
-    n=st.integers(8, 30),
-    seed=st.integers(0, 10**6),
-    criterion=st.sampled_from(["balanced", "cost:a=1,b=0", "cost:a=2,b=7", "mean_error"]),
-    n_splits=st.integers(1, 6),
-    report=st.booleans(),
-    distinct=st.integers(2, 6),
-)
-@settings(max_examples=60, deadline=None, derandomize=True)
-def test_default_equals_exhaustive(
-    n: int, seed: int, criterion: str, n_splits: int, report: bool, distinct: int
-) -> None:
-    """Few distinct values of one feature make equal totals, and so ties, common; classes are often absent."""
-    rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(n,)))
-    X = rng.integers(distinct, size=(n, 1)).astype(float)
-    X[:2] = [[0], [1]]
-    y = np.array(["a", "b"])[np.where(np.arange(n) < 4, np.arange(n) % 2, rng.random(n) < 0.2).astype(int)]
-    grid = {"C": (0.01, 1.0, 30.0), "gamma": (0.3, 30.0), "n_splits": n_splits, "criterion": criterion}
-    reported = (4, n) if report else ()
-    answers = []
-    for exhaustive in (False, True):
-        study = Study.of(**grid, seed=seed, report_k=reported, exhaustive=exhaustive)
-        result = run(study, Task.of(X, y))
-        certificate = result.certificate.to_json()
-        certificate.pop("run_id")
-        shown = [row for row in result.per_k() if row["state"] in ("winner", "reported")]
-        answers.append((certificate, [(row["setting"], row["l_ms"], row["l_ee"]) for row in shown]))
-        counts = result.execution["evaluations"]
-        assert counts["computed"] + counts["dropped"] == counts["planned"]
-        assert not (exhaustive and counts["dropped"])
-    assert answers[0] == answers[1]
-
-
 @pytest.mark.parametrize("criterion", CRITERIA)
 @pytest.mark.parametrize("certify", ["occam", "holdout", "nested"])
 def test_a_stop_changes_nothing_and_the_run_is_verified(criterion: str, certify: str, tmp_path: Path) -> None:
@@ -188,13 +153,6 @@ def test_neither_the_order_of_batches_nor_their_length_changes_anything(criterio
     result, unruly = run(study, task), run_with(Unruly(seed, 1 + 2 * seed), study, task)
     assert same(result, unruly)
     assert result.certificate.winner.l_ee == unruly.certificate.winner.l_ee
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("criterion", CRITERIA[1:])
-def test_ray_gives_the_same(criterion: str) -> None:
-    study, task = SMALL.replace(criterion=criterion), clinic(60)
-    assert same(run(study, task), run_job(Job(study, task), Execution("ray", workers=2)))
 
 
 @pytest.mark.parametrize("criterion", CRITERIA[1:])

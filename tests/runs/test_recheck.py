@@ -4,7 +4,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from forged import SERIAL, SMALL, run, stored
+from forgery import SERIAL, SMALL, run_small, stored
 
 from ckcv_ray import Execution, Job, Progress, Study, Task
 from ckcv_ray.core.schedule import Stage, Unit
@@ -32,7 +32,7 @@ STUDIES = {
 
 @pytest.mark.parametrize("study", [pytest.param(study, id=name) for name, study in STUDIES.items()])
 def test_every_kind_of_run_is_verified_and_fitted_again(study: Study, tmp_path: Path) -> None:
-    run(study, tmp_path / "run")
+    run_small(study, tmp_path / "run")
     plain = verify(tmp_path / "run")
     assert plain.differences == []
     moments: list[Progress] = []
@@ -58,7 +58,7 @@ def test_what_failed_is_tried_again_and_agrees(tmp_path: Path, monkeypatch: pyte
         return real(unit, inputs)
 
     monkeypatch.setattr(evaluate, "_prepare", broken)
-    run(SMALL, tmp_path / "run")
+    run_small(SMALL, tmp_path / "run")
     found = verify(tmp_path / "run", refit=1.0, execution=SERIAL)
     assert found.differences == []
     assert any("tried again, which failed" in told for told in found.recomputed)
@@ -70,7 +70,7 @@ def test_what_failed_is_tried_again_and_agrees(tmp_path: Path, monkeypatch: pyte
 def test_what_fails_when_it_is_computed_again_is_not_verified(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    run(SMALL, tmp_path / "run")
+    run_small(SMALL, tmp_path / "run")
 
     def broken(unit: Unit, inputs: evaluate.Inputs) -> evaluate.Prepared:
         raise MemoryError("no room")
@@ -92,13 +92,13 @@ def test_training_sets_of_one_class_are_verified(tmp_path: Path) -> None:
 
 
 def test_ray_finds_what_one_process_finds(tmp_path: Path, ray_session: None) -> None:
-    run(SMALL, tmp_path / "run")
+    run_small(SMALL, tmp_path / "run")
     one = verify(tmp_path / "run", refit=1.0, execution=SERIAL)
     assert verify(tmp_path / "run", refit=1.0, execution=Execution("ray")) == one
 
 
 def test_a_share_is_drawn_afresh_and_the_rest_is_named(tmp_path: Path) -> None:
-    run(SMALL, tmp_path / "run")
+    run_small(SMALL, tmp_path / "run")
     queue = replay(tmp_path / "run")
     units = rests_on(queue, queue.candidates())
     draws = [tuple(sample(units, 0.2)) for _ in range(20)]
@@ -113,7 +113,7 @@ def test_a_share_is_drawn_afresh_and_the_rest_is_named(tmp_path: Path) -> None:
 
 def test_what_a_run_rests_on_is_enough_for_its_candidates(tmp_path: Path) -> None:
     """The units alone, computed by a stranger, give the table of candidates and every model again."""
-    run(SMALL.replace(report_k=4), tmp_path / "run")
+    run_small(SMALL.replace(report_k=4), tmp_path / "run")
     before = replay(tmp_path / "run")
     units = rests_on(before, before.candidates())
     stranger = type(before)(before.problem)
@@ -126,12 +126,12 @@ def test_what_a_run_rests_on_is_enough_for_its_candidates(tmp_path: Path) -> Non
 
 @pytest.mark.parametrize("share", [-0.1, 1.1, float("nan"), "all", True])
 def test_a_share_that_is_none_is_refused(share: object, tmp_path: Path) -> None:
-    run(SMALL, tmp_path / "run")
+    run_small(SMALL, tmp_path / "run")
     with pytest.raises(InputError, match="refit="):
         verify(tmp_path / "run", refit=share)  # type: ignore[arg-type]
 
 
 def test_a_verification_stops_when_asked(tmp_path: Path) -> None:
-    run(SMALL, tmp_path / "run")
+    run_small(SMALL, tmp_path / "run")
     with pytest.raises(KeyboardInterrupt):
         verify(tmp_path / "run", refit=1.0, execution=SERIAL, stop=lambda: True)

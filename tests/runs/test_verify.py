@@ -7,7 +7,19 @@ from pathlib import Path
 import numpy as np
 import pytest
 from conftest import blobs
-from forged import SERIAL, SMALL, altered, fitted, of, position, reseal, rows, run, stored, with_errors_of
+from forgery import (
+    SERIAL,
+    SMALL,
+    altered,
+    fitted,
+    of,
+    position,
+    rewrite_run,
+    rows,
+    run_small,
+    stored,
+    with_errors_of,
+)
 
 from ckcv_ray import Job, TestRows
 from ckcv_ray.errors import InputError
@@ -25,15 +37,15 @@ from ckcv_ray.tables.readers.files import from_matrix
 
 def test_a_forgers_hand_that_changes_nothing_is_not_seen(tmp_path: Path) -> None:
     """So that what the others are caught at is what they forged."""
-    run(SMALL, tmp_path / "run")
-    reseal(tmp_path / "run")
+    run_small(SMALL, tmp_path / "run")
+    rewrite_run(tmp_path / "run")
     assert verify(tmp_path / "run").differences == []
     assert verify(tmp_path / "run", refit=1.0, execution=SERIAL).differences == []
 
 
 def test_forged_offsets_are_seen(tmp_path: Path) -> None:
     out = tmp_path / "run"
-    run(SMALL, out)
+    run_small(SMALL, out)
     problem, ensemble = stored(out)
     moved = [
         min(
@@ -42,7 +54,7 @@ def test_forged_offsets_are_seen(tmp_path: Path) -> None:
         for m in ensemble.members
     ]
     forged = Ensemble(tuple(moved))
-    reseal(out, with_errors_of(forged, position(out)), forged)
+    rewrite_run(out, with_errors_of(forged, position(out)), forged)
     told = verify(out).differences
     assert len([sentence for sentence in told if "by the KKT conditions it is" in sentence]) == 5
 
@@ -50,7 +62,7 @@ def test_forged_offsets_are_seen(tmp_path: Path) -> None:
 def test_models_of_another_cost_are_seen(tmp_path: Path) -> None:
     """As any that are not the machine of their training rows: they break the KKT conditions."""
     out = tmp_path / "run"
-    run(SMALL.replace(C=(1.0, 100.0)), out)
+    run_small(SMALL.replace(C=(1.0, 100.0)), out)
     problem, ensemble = stored(out)
     leader, C = position(out), ensemble.members[0].model.C
     other = fitted(problem, leader._replace(step=1 - leader.step))
@@ -61,18 +73,18 @@ def test_models_of_another_cost_are_seen(tmp_path: Path) -> None:
         shift = inside.sum() / np.sum(np.abs(inside))
         forged.append(altered(m, problem, C=C, dual_coef=inside * (1 - shift * np.sign(inside))))
     ensemble = Ensemble(tuple(forged))
-    reseal(out, with_errors_of(ensemble, leader), ensemble)
+    rewrite_run(out, with_errors_of(ensemble, leader), ensemble)
     assert any("it violates the KKT conditions" in sentence for sentence in verify(out).differences)
 
 
 def test_models_of_another_setting_are_seen(tmp_path: Path) -> None:
     """Sound machines of their training rows, but not at the winner's setting."""
     out = tmp_path / "run"
-    run(SMALL, out)
+    run_small(SMALL, out)
     problem, _ = stored(out)
     leader = position(out)
     other = fitted(problem, leader._replace(step=(leader.step + 1) % 3))
-    reseal(out, with_errors_of(other, leader), other)
+    rewrite_run(out, with_errors_of(other, leader), other)
     told = [sentence for sentence in verify(out).differences if "fitted at C = " in sentence]
     assert len(told) == 5
     assert all("the winner is C = " in sentence for sentence in told)
@@ -81,12 +93,12 @@ def test_models_of_another_setting_are_seen(tmp_path: Path) -> None:
 def test_models_of_another_split_are_seen(tmp_path: Path) -> None:
     """A support vector of one is a row that the other must not have seen."""
     out = tmp_path / "run"
-    run(SMALL, out)
+    run_small(SMALL, out)
     problem, ensemble = stored(out)
     models = [m.model for m in ensemble.members]
     swapped = [replace(m, model=model) for m, model in zip(ensemble.members, models[::-1], strict=True)]
     forged = Ensemble(tuple(altered(m, problem) for m in swapped))
-    reseal(out, with_errors_of(forged, position(out)), forged)
+    rewrite_run(out, with_errors_of(forged, position(out)), forged)
     told = verify(out).differences
     assert len([sentence for sentence in told if "not among its training rows" in sentence]) == 4
     assert not any("model of split 2" in sentence for sentence in told)  # which is its own
@@ -94,14 +106,14 @@ def test_models_of_another_split_are_seen(tmp_path: Path) -> None:
 
 def test_a_forged_selection_is_named_as_trusted_and_seen_by_a_refit(tmp_path: Path) -> None:
     out = tmp_path / "run"
-    run(SMALL.replace(exhaustive=True), out)  # so that the log has estimates for whatever is selected
+    run_small(SMALL.replace(exhaustive=True), out)  # so that the log has estimates for whatever is selected
     first = position(out)
 
     def lucky(records: Records) -> None:
         """The winner made worse on its select sets, and so another one selected."""
         records["totals"][of(records, first) & ~records["estimate"], 0] += 3
 
-    reseal(out, lucky)
+    rewrite_run(out, lucky)
     assert position(out)[1:] != first[1:]
     problem, ensemble = stored(out)
     assert problem.learner.setting_of(ensemble.members[0].model) == problem.candidate(position(out)).setting
@@ -115,7 +127,7 @@ def test_a_forged_selection_is_named_as_trusted_and_seen_by_a_refit(tmp_path: Pa
 def test_models_called_not_converged_are_fitted_again_and_seen(tmp_path: Path) -> None:
     """The log cannot lower the check of a model by calling its fit not converged."""
     out = tmp_path / "run"
-    run(SMALL, out)
+    run_small(SMALL, out)
     problem, ensemble = stored(out)
     leader = position(out)
     halves = [altered(m, problem, dual_coef=0.5 * m.model.dual_coef) for m in ensemble.members]
@@ -125,7 +137,7 @@ def test_models_called_not_converged_are_fitted_again_and_seen(tmp_path: Path) -
         with_errors_of(forged, leader)(records)
         records["status"][of(records, leader) & records["estimate"]] = STATUSES.index(Status.NOT_CONVERGED)
 
-    reseal(out, not_converged, forged)
+    rewrite_run(out, not_converged, forged)
     plain = verify(out)
     assert any("fitted again, it classifies" in told for told in plain.differences)
     assert any(told.startswith("computed again, the bound of occam") for told in plain.differences)
@@ -146,13 +158,13 @@ def offset_of(member: Member, problem: Problem) -> float:
 
 def test_a_log_without_the_better_candidates_is_named_and_seen_by_a_refit(tmp_path: Path) -> None:
     out = tmp_path / "run"
-    run(SMALL.replace(exhaustive=True, n_splits=2), out)
+    run_small(SMALL.replace(exhaustive=True, n_splits=2), out)
     first = position(out)
 
     def without(records: Records) -> Records:
         return records[~of(records, first) | records["estimate"]]
 
-    reseal(out, keep=without, provisional=True)
+    rewrite_run(out, keep=without, provisional=True)
     plain = verify(out)
     assert plain.differences == []
     assert any("candidates failed (--refit tries them again)" in told for told in plain.trusted)
@@ -162,14 +174,14 @@ def test_a_log_without_the_better_candidates_is_named_and_seen_by_a_refit(tmp_pa
 def test_a_log_that_leads_to_another_winner_is_seen(tmp_path: Path) -> None:
     """Its part sealed, and nothing else: candidates, certificate and models are of the winner before."""
     out, other = tmp_path / "run", tmp_path / "other"
-    run(SMALL.replace(exhaustive=True), out)
-    run(SMALL.replace(exhaustive=True), other)
+    run_small(SMALL.replace(exhaustive=True), out)
+    run_small(SMALL.replace(exhaustive=True), other)
     first = position(out)
 
     def lucky(records: Records) -> None:
         records["totals"][of(records, first) & ~records["estimate"], 0] += 3
 
-    reseal(other, lucky)
+    rewrite_run(other, lucky)
     for part in (out / "log").iterdir():
         part.unlink()
     for part in (other / "log").iterdir():
@@ -187,7 +199,7 @@ def test_a_log_that_leads_to_another_winner_is_seen(tmp_path: Path) -> None:
 @pytest.mark.parametrize("refit", [0.0, 1.0])
 def test_an_environment_that_is_said_to_be_another_lowers_no_check(refit: float, tmp_path: Path) -> None:
     out = tmp_path / "run"
-    run(SMALL, out)
+    run_small(SMALL, out)
     folder = RunFolder(out)
     execution = folder.execution()
     before = verify(out, refit=refit, execution=SERIAL)
@@ -207,7 +219,7 @@ def rewrite_end(out: Path, certificate: object, execution: dict) -> None:
 
 
 def test_models_at_costs_where_rounding_decides_are_fitted_again(tmp_path: Path) -> None:
-    run(SMALL.replace(C=1e13, gamma=1e-4), tmp_path / "run")
+    run_small(SMALL.replace(C=1e13, gamma=1e-4), tmp_path / "run")
     found = verify(tmp_path / "run")
     assert found.differences == []
     assert any("(5 fitted again, equal in every bit)" in told for told in found.recomputed)
@@ -216,19 +228,19 @@ def test_models_at_costs_where_rounding_decides_are_fitted_again(tmp_path: Path)
 def test_models_of_a_study_with_a_wide_tolerance_are_fitted_again(tmp_path: Path) -> None:
     """Else much would pass for optimal, such as a model with half of its coefficients."""
     out = tmp_path / "run"
-    run(SMALL.replace(tolerance=0.9), out)
+    run_small(SMALL.replace(tolerance=0.9), out)
     assert any("(5 fitted again, equal in every bit)" in told for told in verify(out).recomputed)
     problem, ensemble = stored(out)
     halves = [altered(m, problem, dual_coef=0.5 * m.model.dual_coef) for m in ensemble.members]
     forged = Ensemble(tuple(altered(m, problem, offset=offset_of(m, problem)) for m in halves))
-    reseal(out, with_errors_of(forged, position(out)), forged)
+    rewrite_run(out, with_errors_of(forged, position(out)), forged)
     told = verify(out).differences
     assert any("fitted again, it classifies" in sentence for sentence in told)
 
 
 def test_a_model_that_is_compared_twice_is_named_once(tmp_path: Path) -> None:
     """Models at costs where rounding decides: the check leaves them open, and so does a share of a refit."""
-    run(SMALL.replace(C=1e13, gamma=1e-4), tmp_path / "run")
+    run_small(SMALL.replace(C=1e13, gamma=1e-4), tmp_path / "run")
     found = verify(tmp_path / "run", refit=0.9, execution=SERIAL)
     assert found.ok
     assert any("(5 fitted again, equal in every bit)" in told for told in found.recomputed)
@@ -258,7 +270,7 @@ def test_a_forged_test_error_is_trusted_aloud_and_measured_again(tmp_path: Path)
 
 
 def test_test_rows_for_a_run_without_any_are_refused(tmp_path: Path) -> None:
-    run(SMALL, tmp_path / "run")
+    run_small(SMALL, tmp_path / "run")
     with pytest.raises(InputError, match="not measured on any test rows"):
         verify(tmp_path / "run", test=blobs(40, seed=3).columns())
     with pytest.raises(InputError, match="expected a class number below 2"):

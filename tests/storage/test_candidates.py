@@ -1,13 +1,12 @@
 """The table of candidates: what of the files is checked, and that it says what the race came to."""
 
-import shutil
 from pathlib import Path
 
 import numpy as np
 import pyarrow.compute as pc
 import pytest
 from conftest import blobs
-from forgery import CANDIDATES, PROBLEM, SERIAL, STUDY, TASK, check_refused, column, finished, first, rewrite
+from forgery import CANDIDATES, PROBLEM, SERIAL, STUDY, TASK, check_refused, column, first, rewrite
 
 from ckcv_ray.core.criteria import MeanBound
 from ckcv_ray.records import candidates
@@ -16,18 +15,6 @@ from ckcv_ray.runs.run import Job, run_job
 from ckcv_ray.runs.verify import verify
 from ckcv_ray.storage.folder import RunFolder
 from ckcv_ray.study import Candidate
-
-
-@pytest.fixture(scope="module")
-def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return finished(tmp_path_factory)
-
-
-@pytest.fixture
-def run(whole: Path, tmp_path: Path) -> Path:
-    """A copy that may be changed."""
-    return shutil.copytree(whole, tmp_path / "run")
-
 
 FORGERIES = {
     "a better bound": ("l_ms", lambda v: [x and x / 2 for x in v], "the log gives"),

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import blobs
+from conftest import Ran, blobs
 
 from ckcv_ray.errors import InputError, RunError
 from ckcv_ray.runs.result import Result
@@ -42,12 +42,11 @@ class Disk:
 
     Args:
         refused: number of the first that is refused; none without.
-        code: the error it is refused with.
         lasting: whether all that follow are refused too.
     """
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.done, self.refused, self.code, self.lasting = 0, 0, errno.ENOSPC, True
+        self.done, self.refused, self.lasting = 0, 0, True
         for name in ("fsync", "replace", "mkdir", "open", "fdopen"):
             monkeypatch.setattr(os, name, self.counted(name, getattr(os, name)))
 
@@ -63,10 +62,10 @@ class Disk:
     def take(self) -> None:
         self.done += 1
         if self.refused and (self.done == self.refused or (self.lasting and self.done > self.refused)):
-            raise OSError(self.code, os.strerror(self.code))
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    def fill(self, refused: int, code: int, lasting: bool) -> None:
-        self.done, self.refused, self.code, self.lasting = 0, refused, code, lasting
+    def fill(self, refused: int, lasting: bool) -> None:
+        self.done, self.refused, self.lasting = 0, refused, lasting
 
     def free(self) -> None:
         self.refused = 0
@@ -102,11 +101,16 @@ def error_of(run: Callable[[], object]) -> str | None:
     return None
 
 
-@pytest.mark.parametrize("lasting", [True, False], ids=["for good", "for a moment"])
-@pytest.mark.parametrize("code", [errno.ENOSPC, errno.EDQUOT], ids=["full", "quota"])
-@pytest.mark.parametrize("certify", STUDIES)
+FULL = [
+    *(pytest.param(certify, True, id=f"{certify}, for good") for certify in STUDIES),
+    pytest.param("nested", False, id="nested, for a moment"),
+    *(pytest.param(c, False, id=f"{c}, for a moment", marks=pytest.mark.night) for c in ("occam", "holdout")),
+]
+
+
+@pytest.mark.parametrize(("certify", "lasting"), FULL)
 def test_wherever_the_disk_is_full_the_same_run_mends_it(
-    tmp_path: Path, disk: Disk, certify: str, code: int, lasting: bool, every: int
+    tmp_path: Path, disk: Disk, certify: str, lasting: bool, every: int
 ) -> None:
     study = STUDIES[certify]
     run(study, tmp_path / "whole")
@@ -114,9 +118,9 @@ def test_wherever_the_disk_is_full_the_same_run_mends_it(
     step, failed = every * {"occam": 1, "holdout": 3, "nested": 7}[certify], 0
     for refused in count(1, step):
         out = tmp_path / str(refused)
-        disk.fill(refused, code, lasting)
+        disk.fill(refused, lasting)
         told = error_of(partial(run, study, out))
-        assert told is None or (os.strerror(code) in told and "\n" not in told)
+        assert told is None or (os.strerror(errno.ENOSPC) in told and "\n" not in told)
         failed += told is not None
         if disk.done < refused:  # that far it does not come
             break
@@ -129,7 +133,10 @@ def test_wherever_the_disk_is_full_the_same_run_mends_it(
     assert failed >= 50 // step
 
 
-@pytest.mark.parametrize("lasting", [True, False], ids=["for good", "for a moment"])
+@pytest.mark.parametrize(
+    "lasting",
+    [pytest.param(True, marks=pytest.mark.night, id="for good"), pytest.param(False, id="for a moment")],
+)
 def test_wherever_the_disk_is_full_while_outer_splits_are_added(
     tmp_path: Path, disk: Disk, lasting: bool, every: int
 ) -> None:
@@ -140,7 +147,7 @@ def test_wherever_the_disk_is_full_while_outer_splits_are_added(
     for refused in count(1, step):
         out = tmp_path / str(refused)
         shutil.copytree(tmp_path / "few", out)
-        disk.fill(refused, errno.ENOSPC, lasting)
+        disk.fill(refused, lasting)
         told = error_of(partial(run, many, out))
         failed += told is not None
         if disk.done < refused:
@@ -154,26 +161,36 @@ def test_wherever_the_disk_is_full_while_outer_splits_are_added(
     assert failed >= 50 // step
 
 
-def ckcv(*words: object, shell: str = 'exec "$@"') -> subprocess.CompletedProcess[str]:
-    """The command in a shell that first does something else."""
-    command = ["bash", "-c", shell, "-", sys.executable, "-m", "ckcv_ray", *map(str, words)]
-    return subprocess.run(command, capture_output=True, text=True)
+@pytest.mark.parametrize(
+    ("code", "kind"), [(errno.ENOSPC, RunError), (errno.EDQUOT, RunError), (errno.EROFS, InputError)]
+)
+def test_a_quota_is_a_full_disk_and_what_cannot_be_written_is_bad_input(
+    tmp_path: Path, code: int, kind: type[Exception], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*args: object) -> None:
+        raise OSError(code, os.strerror(code))
+
+    monkeypatch.setattr(os, "fsync", refuse)
+    with pytest.raises(kind, match=os.strerror(code)):
+        run(STUDIES["occam"], tmp_path / "run")
 
 
 WORDS = ("run", "twonorm:40:0", "--C", "1,10", "--gamma", "0.01,0.1", "--k", "3,4", "--n-splits", "3")
 
 
-def test_a_limit_on_the_size_of_files_is_a_full_disk(tmp_path: Path) -> None:
+@pytest.mark.parametrize("blocks", [pytest.param(0, marks=pytest.mark.night), 4])
+def test_a_limit_on_the_size_of_files_is_a_full_disk(
+    tmp_path: Path, blocks: int, ckcv: Callable[..., Ran]
+) -> None:
     words = (*WORDS, "--backend", "serial", "--out")
-    assert ckcv(*words, tmp_path / "whole").returncode == 0
-    for blocks in (0, 4):
-        out = tmp_path / str(blocks)
-        done = ckcv(*words, out, shell=f'ulimit -f {blocks}; exec "$@"')
-        assert (done.returncode, done.stderr.count("ckcv: ")) == (1, 1), done.stderr
-        assert "Traceback" not in done.stderr
-        assert done.stderr.splitlines()[-1].endswith("File too large; what was written is kept")
-        assert ckcv(*words, out).returncode == 0
-        assert lasting_files(out) == lasting_files(tmp_path / "whole")
+    assert ckcv(*words, tmp_path / "whole")[0] == 0
+    command = ["bash", "-c", f'ulimit -f {blocks}; exec "$@"', "-", sys.executable, "-m", "ckcv_ray", *words]
+    done = subprocess.run([*command, tmp_path / "run"], capture_output=True, text=True)
+    assert (done.returncode, done.stderr.count("ckcv: ")) == (1, 1), done.stderr
+    assert "Traceback" not in done.stderr
+    assert done.stderr.splitlines()[-1].endswith("File too large; what was written is kept")
+    assert ckcv(*words, tmp_path / "run")[0] == 0
+    assert lasting_files(tmp_path / "run") == lasting_files(tmp_path / "whole")
 
 
 # A folder that is no longer the one that was locked

@@ -24,7 +24,6 @@ from forgery import (
     STUDY,
     TASK,
     damage,
-    finished,
     first,
     put,
     rewrite,
@@ -41,17 +40,6 @@ from ckcv_ray.runs.verify import verify
 from ckcv_ray.storage import files, formats
 from ckcv_ray.storage.folder import RunFolder
 from ckcv_ray.study import Study
-
-
-@pytest.fixture(scope="module")
-def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return finished(tmp_path_factory)
-
-
-@pytest.fixture
-def run(whole: Path, tmp_path: Path) -> Path:
-    """A copy that may be changed."""
-    return shutil.copytree(whole, tmp_path / "run")
 
 
 def test_what_the_run_is_about_comes_back(tmp_path: Path) -> None:

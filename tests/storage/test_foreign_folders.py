@@ -15,9 +15,10 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from conftest import blobs
+from forgery import DATA, LOG, MODELS, NAMES, SERIAL, STUDY, TASK, reseal
 from pyarrow import parquet
 
-from ckcv_ray import Execution, Job, Study, load_run
+from ckcv_ray import Job, load_run
 from ckcv_ray.cli import main as cli
 from ckcv_ray.errors import InputError, StoreError, printable
 from ckcv_ray.learners.ensemble import schema
@@ -33,14 +34,6 @@ from ckcv_ray.study import Problem
 from ckcv_ray.tables.readers.limits import MOST_CELLS
 from ckcv_ray.tables.task import Task
 
-STUDY = Study.of(C=(0.1, 1.0), gamma=(0.1, 1.0), k=(3, 4), n_splits=3)
-TASK = blobs(24)
-SERIAL = Execution("serial")
-DATA, MODELS, PART = "data.parquet", "ensemble/models.parquet", "log/part-000000.parquet"
-NAMES = (
-    "study.json", DATA, "candidates.parquet", "certificate.json", MODELS, "ensemble/model-00000.pkl", PART,
-    "execution.json", "manifest.json",
-)  # fmt: skip
 ESC = "\x1b[2J\x1b]0;owned\x07"
 
 READ = """
@@ -80,20 +73,6 @@ for case in cases:
 print(json.dumps(found))
 """
 MOST_MIB = 500
-
-
-@pytest.fixture(scope="module")
-def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    out = tmp_path_factory.mktemp("whole") / "run"
-    run_job(Job(STUDY, TASK, out), SERIAL)
-    return out
-
-
-def reseal(run: Path) -> None:
-    """Make the manifest agree with the files, as a careful forger would."""
-    folder = RunFolder(run)
-    digests = {file: folder.sha256(file) for file in folder.names()}
-    (run / "manifest.json").write_text(json.dumps(digests, indent=2) + "\n")
 
 
 def bind(file: Path) -> None:
@@ -229,7 +208,7 @@ def text(name: str, length: int, rows: int) -> Callable[[pa.Table], pa.Table]:
 
 
 BOMBS: dict[str, tuple[str, Callable[[Path], None]]] = {
-    "rows of data": (DATA, lambda file: grow(file, 30, repeated(1_000_000))),
+    "rows of data": (DATA, lambda file: grow(file, 11, repeated(1_000_000))),
     "long labels": (DATA, lambda file: grow(file, 1, text("target", 1 << 14, 200_000))),
     "lists in data": (DATA, lambda file: parquet.write_table(
         pa.table({"x0": [[0.0] * 1_000_000] * 8, "target": [0, 1] * 4}), file)),
@@ -239,10 +218,10 @@ BOMBS: dict[str, tuple[str, Callable[[Path], None]]] = {
     "errors": (MODELS, lambda file: grow(file, 1, lists("errors", 10_000_000))),
     "n_estimate": (MODELS, lambda file: grow(file, 1, lists("n_estimate", 10_000_000))),
     "many models": (MODELS, lambda file: grow(file, 10, repeated(1_000_000))),
-    "many candidates": ("candidates.parquet", lambda file: grow(file, 20, repeated(1_000_000))),
+    "many candidates": ("candidates.parquet", lambda file: grow(file, 11, repeated(1_000_000))),
     "long states": ("candidates.parquet", lambda file: grow(file, 1, text("state", 1 << 20, 8))),
-    "many records": (PART, lambda file: grow(file, 15, repeated(1_000_000))),
-    "long tracebacks": (PART, lambda file: grow(file, 1, text("traceback", 1 << 20, 2000))),
+    "many records": (LOG, lambda file: grow(file, 11, repeated(1_000_000))),
+    "long tracebacks": (LOG, lambda file: grow(file, 1, text("traceback", 1 << 20, 2000))),
 }  # fmt: skip
 
 
@@ -256,7 +235,7 @@ def test_parquet_that_unfolds_is_refused_in_bounded_memory(whole: Path, tmp_path
     found = read_elsewhere(whole, list(cases.values()))
     for name, out in cases.items():
         told, mib = found[str(out)]
-        refused = told[2] if BOMBS[name][0] == PART else told[0]
+        refused = told[2] if BOMBS[name][0] == LOG else told[0]
         assert refused.startswith("StoreError: "), (name, refused)
         assert BOMBS[name][0] in refused, name
         assert mib < MOST_MIB, name

@@ -14,9 +14,10 @@ import numpy as np
 import pyarrow.compute as pc
 import pytest
 from conftest import Ran, blobs
+from forgery import SERIAL, STUDY, TASK, reseal
 from pyarrow import parquet
 
-from ckcv_ray import Execution, Job, Study, load_run
+from ckcv_ray import Job, Study, load_run
 from ckcv_ray.engine import recorder
 from ckcv_ray.errors import InputError, RunError, StoreError
 from ckcv_ray.reports.page import page
@@ -26,9 +27,6 @@ from ckcv_ray.runs.verify import verify
 from ckcv_ray.storage.folder import RunFolder
 from ckcv_ray.study import run_id
 
-STUDY = Study.of(C=(0.1, 1.0), gamma=(0.1, 1.0), k=(3, 4), n_splits=3)
-TASK = blobs(24)
-SERIAL = Execution("serial")
 ESC = "\x1b[2J\x1b]0;owned\x07"
 MOST_MIB = 500
 READERS: tuple[Callable[[Path], object], ...] = (load_run, replay, page)
@@ -44,24 +42,10 @@ def never_flushed_early() -> Iterator[None]:
         yield
 
 
-@pytest.fixture(scope="module")
-def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    out = tmp_path_factory.mktemp("whole") / "run"
-    run_job(Job(STUDY, TASK, out), SERIAL)
-    return out
-
-
 @pytest.fixture
 def out(whole: Path, tmp_path: Path) -> Path:
     """A copy that may be changed."""
     return shutil.copytree(whole, tmp_path / "run")
-
-
-def reseal(run: Path) -> None:
-    """Make the manifest agree with the files, as a careful forger would."""
-    folder = RunFolder(run)
-    digests = {file: folder.sha256(file) for file in folder.names()}
-    (run / "manifest.json").write_text(json.dumps(digests, indent=2) + "\n")
 
 
 def put(run: Path, name: str, change: Change) -> None:

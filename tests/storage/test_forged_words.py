@@ -2,28 +2,15 @@
 
 import json
 import os
-import shutil
 from pathlib import Path
 
 import pytest
-from forgery import ACCOUNT, CERTIFICATE, DAMAGE, check_refused, finished, put, reseal
+from forgery import ACCOUNT, CERTIFICATE, DAMAGE, check_refused, put, reseal
 
 from ckcv_ray.errors import InputError, StoreError
 from ckcv_ray.runs.verify import verify
 from ckcv_ray.storage.folder import RunFolder
 from ckcv_ray.storage.pages import report_intact, write_report
-
-
-@pytest.fixture(scope="module")
-def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return finished(tmp_path_factory)
-
-
-@pytest.fixture
-def run(whole: Path, tmp_path: Path) -> Path:
-    """A copy that may be changed."""
-    return shutil.copytree(whole, tmp_path / "run")
-
 
 CLAIM = {
     "quantity": "error",

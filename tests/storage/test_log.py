@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from conftest import blobs
-from forgery import LOG, PROBLEM, STUDY, check_refused, finished, first, rewrite
+from forgery import LOG, PROBLEM, STUDY, check_refused, first, rewrite
 from pyarrow import parquet
 
 from ckcv_ray.core.schedule import Stage, Unit
@@ -25,17 +25,6 @@ from ckcv_ray.study import Problem
 from ckcv_ray.tables.readers.limits import MOST_CELLS
 
 FAILURE = Failure(False, 1, 2, 0, 0, 2, "Traceback: fire\nand smoke")
-
-
-@pytest.fixture(scope="module")
-def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return finished(tmp_path_factory)
-
-
-@pytest.fixture
-def run(whole: Path, tmp_path: Path) -> Path:
-    """A copy that may be changed."""
-    return shutil.copytree(whole, tmp_path / "run")
 
 
 @pytest.fixture

@@ -1,13 +1,12 @@
 """The models of a run: read as written, and checked before anything is made of them."""
 
 import hashlib
-import shutil
 from pathlib import Path
 
 import numpy as np
 import pytest
 from conftest import blobs
-from forgery import MODELS, PROBLEM, SERIAL, STUDY, check_refused, column, finished, first, rewrite, run_in
+from forgery import MODELS, PROBLEM, SERIAL, STUDY, check_refused, column, first, rewrite, run_in
 
 from ckcv_ray import load_run
 from ckcv_ray.errors import StoreError
@@ -16,18 +15,6 @@ from ckcv_ray.runs.verify import verify
 from ckcv_ray.storage import models
 from ckcv_ray.storage.files import Files
 from ckcv_ray.storage.folder import RunFolder
-
-
-@pytest.fixture(scope="module")
-def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return finished(tmp_path_factory)
-
-
-@pytest.fixture
-def run(whole: Path, tmp_path: Path) -> Path:
-    """A copy that may be changed."""
-    return shutil.copytree(whole, tmp_path / "run")
-
 
 FORGERIES = {
     "lower counts": ("errors", lambda v: [[0, 0] for _ in v], "errors on its"),

@@ -64,6 +64,7 @@ def test_one_that_cannot_be_stored_is_refused_before_anything_is_fitted(tmp_path
     assert not (tmp_path / "run").exists()
 
 
+@pytest.mark.night
 def test_a_fit_that_never_ends_is_recorded_as_failed(ray_session: None) -> None:
     seconds = Execution(fit_timeout=0.5)
     few = study("HangsInSomeSplits").replace(k=(3,), n_splits=2)
