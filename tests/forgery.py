@@ -303,7 +303,7 @@ def forged_member(
 def with_model(member: Member, model: Any, problem: Problem, scored: TestRows) -> Member:
     """The member with another model, and what it makes of the rows that judge it."""
     n_classes = problem.task.n_classes
-    totals = judge(model, scored.X, scored.y, problem.measure(scored.groups), n_classes)
+    totals = judge(model, scored.X, scored.y, problem.measure(scored.units), n_classes)
     return make_member(member.k, member.split, model, totals, class_sizes(scored.y, n_classes))
 
 

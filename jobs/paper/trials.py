@@ -87,7 +87,7 @@ def half(study: Study, task: Task, fresh: Fresh) -> Iterator[Measured]:
     assert result.models.refit is not None
     missed = misses(result.models.refit, result.task, fresh)[0]
     yield Measured(REFIT, result.proven, float(missed.sum()))
-    if task.groups is None:
+    if not task.grouped:
         yield from recalls(study, task, result.models, missed / fresh.weight.sum(axis=0))
 
 

@@ -22,7 +22,7 @@ GRIDS = {"C": (1.0,), "gamma": (1.0,)}
 
 def groups_in(rows: np.ndarray, task: Task = TASK) -> set[int]:
     """The groups of some rows, which must have all rows of each."""
-    assert task.groups is not None
+    assert task.grouped
     assert np.all(np.diff(rows) > 0)
     groups = np.unique(task.groups[rows])
     assert np.array_equal(np.flatnonzero(np.isin(task.groups, groups)), rows)
