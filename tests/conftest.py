@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any
 
 os.environ["RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"] = "0"  # before ray is imported: loopback only
-os.environ["RAY_worker_niceness"] = "0"  # else workers wait for whatever the other tests compute
+# Else the workers of Ray wait for whatever the other tests compute.
+os.environ["RAY_worker_niceness"] = "0"  # noqa: SIM112
 os.environ["CKCV_TESTS"] = str(
     os.getpid()
 )  # inherited by the processes of our Ray, so that test sessions can run in parallel
