@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any
 
 os.environ["RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"] = "0"  # before ray is imported: loopback only
-os.environ["RAY_worker_niceness"] = "0"  # noqa: SIM112  else workers wait for whatever the other tests compute
+# Else the workers of Ray wait for whatever the other tests compute.
+os.environ["RAY_worker_niceness"] = "0"  # noqa: SIM112
 os.environ["CKCV_TESTS"] = str(
     os.getpid()
 )  # inherited by the processes of our Ray, so that test sessions can run in parallel
@@ -28,8 +29,8 @@ from pyarrow import csv
 from xdist.scheduler import LoadFileScheduling
 
 from ckcv_ray.cli import main as cli
+from ckcv_ray.data.task import Task
 from ckcv_ray.study import Study
-from ckcv_ray.tables.task import Task
 
 pytest.register_assert_rewrite("learner_contract")
 pytest_plugins = ["forgery"]  # its fixtures: a finished run, and copies of it
@@ -40,7 +41,6 @@ PROCESSES = frozenset(  # folders and files whose tests start processes, compile
     [
         "cli",
         "jobs",
-        "paper",
         "test_backends",
         "test_bad_arguments",
         "test_bad_input",
@@ -60,6 +60,7 @@ PROCESSES = frozenset(  # folders and files whose tests start processes, compile
         "test_identical_bits",
         "test_machine_code",
         "test_metrics",
+        "test_named",
         "test_nested",
         "test_packaging",
         "test_page",
