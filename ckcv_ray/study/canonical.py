@@ -1,4 +1,4 @@
-"""The canonical form of a study on a task, and what of the two does not go together.
+"""The canonical form of a study on a task, and the checks that the two can be combined.
 
 A part is refused in a sentence that says what it is for. All is decided by the learning rows alone.
 """

@@ -516,7 +516,7 @@ def _make_search(select_by: str | None, select: str, division: Division) -> Sear
 
 
 def _check_scored(study: Study) -> None:
-    """Raise InputError unless the parts of a study without a certification go together."""
+    """Raise InputError unless the parts of a study without a certification can be combined."""
     if study.certification is not None:
         check_part("certify", study.certification)
         raise InputError(
