@@ -29,8 +29,8 @@ from pyarrow import csv
 from xdist.scheduler import LoadFileScheduling
 
 from ckcv_ray.cli import main as cli
-from ckcv_ray.data.task import Task
 from ckcv_ray.study import Study
+from ckcv_ray.tables.task import Task
 
 pytest.register_assert_rewrite("learner_contract")
 pytest_plugins = ["forgery"]  # its fixtures: a finished run, and copies of it
@@ -41,6 +41,7 @@ PROCESSES = frozenset(  # folders and files whose tests start processes, compile
     [
         "cli",
         "jobs",
+        "paper",
         "test_backends",
         "test_bad_arguments",
         "test_bad_input",
@@ -60,7 +61,6 @@ PROCESSES = frozenset(  # folders and files whose tests start processes, compile
         "test_identical_bits",
         "test_machine_code",
         "test_metrics",
-        "test_named",
         "test_nested",
         "test_packaging",
         "test_page",

@@ -12,7 +12,7 @@ from command import SMALL, Command
 from pyarrow import parquet
 from rich.console import Console
 
-from ckcv_ray.cli.display import Display, DownloadBar, duration
+from ckcv_ray.cli.display import Display, Line, duration
 from ckcv_ray.cli.output import Messages
 from ckcv_ray.engine.progress import Progress
 from ckcv_ray.study import Candidate
@@ -73,10 +73,10 @@ def test_a_live_line_that_is_lost_does_not_stop_the_work(monkeypatch: pytest.Mon
 
     monkeypatch.setattr(sys, "stderr", Messages(Terminal()))
     monkeypatch.setenv("TERM", "xterm")
-    with DownloadBar(Console(stderr=True), "a file") as bar:
-        assert bar.live is not None
-        bar.update(10)
-        bar.live.refresh()
+    with Line(Console(stderr=True), "a file") as line:
+        assert line.live is not None
+        line.show("a file", "a file", 10, 20)
+        line.live.refresh()
 
 
 def test_a_moment_of_a_run_in_words() -> None:
