@@ -225,6 +225,12 @@ def check_fraction(name: str, value: float) -> None:
         raise ValueError(f"{name}: {value} is outside 0..1")
 
 
+def check_probability(name: str, value: float) -> None:
+    """Raise ValueError unless a number of a file is above 0 and below 1."""
+    if not 0 < value < 1:
+        raise ValueError(f"{name}: {value} is not between 0 and 1")
+
+
 def check_part(name: str, part: float, whole: int, units: str) -> None:
     """Raise ValueError unless a count of a file is at least 0 and at most that of all ``units``."""
     if not 0 <= part <= whole:

@@ -44,7 +44,7 @@ from ckcv_ray.claims.wording import (
 )
 from ckcv_ray.study import Holdout
 from ckcv_ray.tables.target import Label
-from ckcv_ray.validation import STRICT, check_fraction, check_part, read_as
+from ckcv_ray.validation import STRICT, check_fraction, check_part, check_probability, read_as
 
 P = TypeVar("P", bound="CertificatePart")
 
@@ -136,7 +136,7 @@ class Winner(CertificatePart):
             raise ValueError(f"bound {self.bound!r} is not known")
         check_fraction("l_ms", self.l_ms)
         check_fraction("l_ee", self.l_ee)
-        check_fraction("delta", self.delta)
+        check_probability("delta", self.delta)
 
 
 @dataclass(frozen=True)

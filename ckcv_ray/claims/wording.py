@@ -16,7 +16,7 @@ from ckcv_ray.core.criteria import Balanced, Criterion, MeanCost, MeanError, Mea
 from ckcv_ray.errors import counted, cut
 from ckcv_ray.study import AUC, BY_CLASS, QUANTITIES, Nested
 from ckcv_ray.tables.target import LEAST_OF_CLASS, Label
-from ckcv_ray.validation import check_fraction
+from ckcv_ray.validation import check_fraction, check_probability
 
 ASSUMPTIONS = (
     "The rows are independent examples from one source, and new patterns come from that same source.",
@@ -134,6 +134,7 @@ def check_claim(name: str, claim: Claim, labels: Sequence[Label]) -> None:
     if (quantity in BY_CLASS) != (label is not None) or (label is not None and label not in labels):
         raise ValueError(f"{name}: the {quantity} of {label!r} is none of the {len(labels)} classes")
     check_fraction(f"{name}.bound", claim["bound"])
+    check_probability(f"{name}.delta", claim["delta"])
     if (wrong is None) != (rows is None) or not 0 <= (wrong or 0) <= (rows or 0):
         raise ValueError(f"{name}: {wrong} errors in {rows} rows")
 

@@ -378,6 +378,21 @@ def test_a_setting_of_other_hyperparameters_is_not_the_winners(out: Path, name: 
     assert str(told.value).isprintable()
 
 
+@pytest.mark.parametrize("delta", [0.0, 1.0, -0.05, 1e300])
+@pytest.mark.parametrize("claimed", [False, True])
+def test_a_delta_that_is_no_probability_is_refused(out: Path, delta: float, claimed: bool) -> None:
+    """Sentences are made of it, also where nothing is verified."""
+
+    def forge(content: dict[str, Any]) -> None:
+        for part in (*content["claims"], content["proven"]) if claimed else (content,):
+            part["delta"] = delta
+
+    put(out, "certificate.json", forge)
+    with pytest.raises(StoreError, match=r"damaged: (claims\.0\.)?delta: .* is not between 0 and 1"):
+        load_run(out)
+    assert any("is not between 0 and 1" in sentence for sentence in seen(out))
+
+
 @pytest.mark.parametrize("count", [0, 1, 3, 1000])
 def test_labels_of_more_or_fewer_classes_are_refused(out: Path, count: int) -> None:
     side = {"errors": 0, "rows": 1, "bound": 0.5}
