@@ -26,6 +26,7 @@ from ckcv_ray.runs.run import run_job
 from ckcv_ray.runs.verify import verify
 from ckcv_ray.study import Problem
 from ckcv_ray.tables.columns.types import ColumnKind
+from ckcv_ray.tables.grouping import Grouping
 from ckcv_ray.tables.roles import Roles
 from ckcv_ray.tables.task import Task
 
@@ -226,7 +227,7 @@ def test_shares_of_classes_need_two_rows_of_each_in_every_split():
     task = Task.of(pa.table({"word": ["a", "b"] * 11, "x": np.arange(22.0)}), y)
     with pytest.raises(InputError, match="a class has a single row: choose encode=onehot"):
         TARGET.fit(task, np.arange(21))
-    grouped = replace(task, groups=np.array([0] * 11 + [1] * 11, np.int32), group="g")
+    grouped = replace(task, grouping=Grouping(22, np.array([0] * 11 + [1] * 11), "g"))
     with pytest.raises(InputError, match="all are of one group"):
         TARGET.fit(grouped, np.arange(10))
 
