@@ -27,6 +27,7 @@ from typer.core import TyperCommand
 import ckcv_ray
 from ckcv_paper import __main__ as paper
 from ckcv_ray import load_run
+from ckcv_ray.cli import data_options
 from ckcv_ray.cli import main as ckcv_cli
 from ckcv_ray.study import Study, read_toml
 
@@ -184,6 +185,7 @@ def parsed(words: list[str], monkeypatch: pytest.MonkeyPatch) -> int:
     monkeypatch.setattr(click.Command, "invoke", lambda self, context: None)
     monkeypatch.setattr(sys, "argv", words if words[0] in ("ckcv", "ckcv_paper") else words[1:])
     monkeypatch.setattr(sys, "path", [*sys.path])
+    monkeypatch.setattr(data_options, "check_file", lambda path: None)
     try:
         if words[0] == "ray":
             ray_cli.main(words[1:])

@@ -20,6 +20,7 @@ from ckcv_ray.core.options import Option, options
 from ckcv_ray.learners.svm import learner as svm
 from ckcv_ray.study import SLOTS, named_parts
 from ckcv_ray.study.parts import FIELDS
+from ckcv_ray.study.study import list_options
 
 TODAY = [
     "C", "gamma", "k", "n-splits", "delta", "seed", "resampling", "scale", "report-k", "solver", "tolerance",
@@ -48,8 +49,8 @@ OWNERS = [*((slot, name) for slot, choices in PARTS.items() for name in choices)
 
 def owned(slot: str, name: str) -> dict[str, Option]:
     """The options of a part; of the study itself where there is none."""
-    part = PARTS[slot][name] if slot else Study
-    return {field: declared.metadata["option"] for field, declared in options(part).items()}
+    declared = options(PARTS[slot][name]) if slot else list_options()
+    return {field: one.metadata["option"] for field, one in declared.items()}
 
 
 def dashed(name: str) -> str:

@@ -240,7 +240,10 @@ def test_a_class_may_be_too_rare_for_every_training_set(tmp_path: Path) -> None:
 
 def child(out: Path, die: bool) -> int:
     """Run the study in a process that may kill itself half-way, and return its exit code."""
-    command = [sys.executable, "-c", f"import test_second_learner as t; t.main({str(out)!r}, {die})"]
+    script = (
+        "import sys; sys.path.append(sys.argv[1]); import test_second_learner as t; t.main(sys.argv[2], {})"
+    )
+    command = [sys.executable, "-c", script.format(die), Path(__file__).parents[1], out]
     return subprocess.run(command, check=False, timeout=120).returncode
 
 

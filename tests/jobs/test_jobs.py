@@ -24,7 +24,9 @@ TRIALS = 20
 SCRIPTS = [
     file
     for file in sorted((ROOT / "jobs").rglob("*.py"))
-    if 'if __name__ == "__main__":' in (text := file.read_text()) and "from ckcv_ray" in text
+    if "src" not in file.parts  # a package, which is installed
+    and 'if __name__ == "__main__":' in (text := file.read_text())
+    and "from ckcv_ray" in text
 ]
 STUDY = ("--k", "3,4,5", "--n-splits", "4", "--C", "0.1,1,10", "--gamma", "0.01,0.1")
 
