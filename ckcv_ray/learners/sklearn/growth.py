@@ -5,6 +5,11 @@ hundred rows that takes longer than growing the tree. Here it fits a forest of o
 everything once, and the others are grown from the same seeds and rows. The first is grown again as well: if
 it is not equal in every bit, as after a change in scikit-learn, or if the forest has an option that is not
 known here, there is no growth, and scikit-learn fits the whole forest.
+
+It is kept for what it gains. A whole run (k of 3, 5 and 10, five splits, one process, CPU seconds with and
+without it in turns) takes 3.9 times less with ``forest`` and 4.4 with ``extra_trees`` on 150 rows (iris), 1.7
+and 2.7 on 569 (breast_cancer); a search of jobs/benchmarks/search.py there 1.55 and 2.3; fits of 2,000 rows
+1.2 and 1.6. Every value was equal in every bit.
 """
 
 from collections.abc import Iterator
