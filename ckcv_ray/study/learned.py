@@ -125,7 +125,7 @@ class Learned(ABC):
 
     def most_rows_in(self, units: int) -> int:
         """Return the largest number of rows that this many units can have."""
-        return int(self._largest[units])
+        return int(self._largest[units]) if self.task.grouped else units
 
     @cached_property
     def _largest(self) -> Index:
