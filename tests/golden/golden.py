@@ -174,10 +174,10 @@ def main() -> int:
     kept = observe_at(options.against) if options.against else {name: read()[name] for name in SECTIONS}
     exact = bool(options.against) or is_exact()
     wrong = compare_all(kept, observed, exact)
-    counts = ", ".join(f"{len(of)} {section}" for section, of in observed.items())
-    print(
-        "\n".join(wrong) or f"{counts}: equal{' in every bit' if exact else ', except bits of this machine'}"
-    )
+    counts = ", ".join(f"{section} {len(of)}" for section, of in observed.items())
+    how = "in every bit" if exact else "but for bits, of another processor or other versions"
+    archive = "; without the IDA sets" if is_missing("ida:banana:1") else ""
+    print("\n".join(wrong) or f"{counts}: equal {how}{archive}")
     return int(bool(wrong))
 
 

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from exact import BITS, Values, digest, digest_files, digest_log, exact
 from pyarrow import parquet
-from samples import Sample, cloud, clouds, lattice, patients, prices, visits
+from samples import Sample, cloud, clouds, lattice, patients, prices, visits, wards
 from sklearn.model_selection import GroupKFold, ShuffleSplit
 
 from ckcv_ray import Execution, KFold, NestedSplits, Subsampling, evaluate
@@ -113,6 +113,25 @@ PROCEDURES = {
     "an untidy table": Golden(
         patients(60),
         {"learner": "linear,tree", "encode": "target", "fill": "most_frequent", "resampling": "kfold:3"},
+    ),
+    "rare categories, a column for each other one": Golden(
+        wards(48),
+        {
+            "learner": "linear,naive_bayes",
+            "encode": "onehot",
+            "resampling": "kfold:4",
+            "measure": "zero_one,log_loss",
+        },
+    ),
+    "rare categories, joined up to a share": Golden(
+        wards(48),
+        {
+            "learner": "linear,tree",
+            "encode": "ordinal",
+            "rare": 0.1,
+            "resampling": "subsampling:3:0.3",
+            "measure": "zero_one,log_loss",
+        },
     ),
     "a learning curve, fits of few rows fail": Golden(
         cloud(30),

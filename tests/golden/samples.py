@@ -75,6 +75,17 @@ def patients(n: int) -> Sample:
     return Sample(pa.table(columns), np.where(y == 1, "ill", "well"))
 
 
+def wards(n: int) -> Sample:
+    """Draw categories of which several have one or two rows, and a number."""
+    rng = generator(14, n)
+    y = np.arange(n) % 2
+    ward = np.array(["north", "south", "west"])[rng.integers(0, 3, size=n)]
+    ward[2:9] = ["attic", "attic", "cellar", "tower", "tower", "yard", "lodge"]
+    floor = np.array(["first", "second"])[np.where(rng.random(n) < 0.7, y, 1 - y)]
+    columns = {"ward": ward, "floor": floor, "dose": np.round(rng.normal(size=n) + y, 2)}
+    return Sample(pa.table(columns), np.where(y == 1, "ill", "well"))
+
+
 def counts(n: int, n_classes: int = 2) -> Sample:
     """Draw whole numbers, whose bytes are the same on every processor."""
     rng = generator(13, n, n_classes)
