@@ -21,6 +21,7 @@ from typer.core import TyperCommand
 
 import ckcv_ray
 from ckcv_ray import load_run
+from ckcv_ray.cli import data_options
 from ckcv_ray.cli import main as ckcv_cli
 from ckcv_ray.study import Study, read_toml
 
@@ -132,6 +133,7 @@ def parsed(words: list[str], monkeypatch: pytest.MonkeyPatch) -> int:
     """Parse the options of a command, run nothing, and return the exit code: not 0 where one is refused."""
     monkeypatch.setattr(TyperCommand, "invoke", lambda self, context: None)
     monkeypatch.setattr(click.Command, "invoke", lambda self, context: None)
+    monkeypatch.setattr(data_options, "check_file", lambda path: None)  # the tables of a page are not here
     monkeypatch.setattr(sys, "argv", words if words[0] == "ckcv" else words[1:])
     monkeypatch.setattr(sys, "path", [*sys.path])
     try:
