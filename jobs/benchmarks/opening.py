@@ -56,13 +56,13 @@ class Cost(NamedTuple):
 
 
 def start(tree: Path, words: list[str]) -> Cost:
-    """Run Python with the package of a commit.
+    """Run Python with the package of a commit, and not with that of the working directory.
 
     Raises:
         RuntimeError: it failed.
     """
     environment = {**os.environ, "PYTHONPATH": str(tree)}
-    child = subprocess.Popen([sys.executable, *words], env=environment, stdout=subprocess.DEVNULL)
+    child = subprocess.Popen([sys.executable, "-P", *words], env=environment, stdout=subprocess.DEVNULL)
     _, status, used = os.wait4(child.pid, 0)
     child.returncode = os.waitstatus_to_exitcode(status)
     if child.returncode:
