@@ -53,8 +53,6 @@ class FullQueue(ListQueue):
         ledger: the records.
     """
 
-    problem: Problem
-
     def __init__(self, problem: Problem) -> None:
         super().__init__(problem)
         self.ledger = Ledger(problem)

@@ -108,7 +108,7 @@ class ListQueue(Queue):
     def begin(self, units: Iterable[Unit]) -> None:
         """Begin with units, after all earlier ones."""
         self._waiting = Waiting(units, self.problem.cost_of_unit, len(self.rates.cost))
-        self._left = self._waiting.cost
+        self._end = self.rates.cost + self._waiting.cost
 
     def plan(self, workers: int, least: float = 0.0) -> Batch:
         """Return the next batch of units, in their order."""
@@ -122,11 +122,10 @@ class ListQueue(Queue):
     def add(self, outcome: Outcome) -> Records:
         """Add the outcome of a batch, whose units may have been given back."""
         new = super().add(outcome)
-        self._left = np.maximum(0.0, self._left - self.count_cost(outcome))
         if outcome.left:
             self._waiting = self._waiting.put_back(outcome.left)
         return new
 
     def expect_left(self) -> float:
         """Return the seconds of work expected to be left for one worker; inf if not yet known."""
-        return self.rates.seconds_for(self._left)
+        return self.rates.seconds_for(np.maximum(0.0, self._end - self.rates.cost))

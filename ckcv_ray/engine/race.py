@@ -33,8 +33,6 @@ class RaceQueue(Queue):
         problem: the problem to solve.
     """
 
-    problem: Problem
-
     def __init__(self, problem: Problem) -> None:
         super().__init__(problem)
         self.selection = make_selection(problem)

@@ -46,8 +46,6 @@ class RefitQueue(ListQueue):
         recorder: keeps the log.
     """
 
-    problem: Problem
-
     def __init__(self, problem: Problem, leaders: list[Leader], recorder: Recorder[RaceQueue]) -> None:
         units = [unit for leader in leaders for unit in refits(leader, problem.sizes[leader.size].n_splits)]
         super().__init__(problem, units)

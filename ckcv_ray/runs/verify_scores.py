@@ -108,8 +108,6 @@ def _summaries(folder: RunFolder) -> list[str]:
 class ScoreRecheckQueue(RecheckQueue):
     """Scores to compute again, and their comparison with the log."""
 
-    problem: Problem
-
     def describe(self, record: Any, computed: Any, logged: Any) -> str:
         """Return a sentence about an evaluation that differs: its first score that does, or its status."""
         setting = self.problem.learner.setting(int(record["path"]), int(record["step"]))
