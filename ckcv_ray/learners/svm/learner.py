@@ -7,6 +7,7 @@ With more classes there is a path for each pair of them (``one_against_one``).
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
@@ -163,7 +164,7 @@ class GaussianSVM:
         """Return the learner itself."""
         return self
 
-    @property
+    @cached_property
     def _trainer(self) -> "Trainer":
         """What fits and checks; the compiled solver is imported with it."""
         from ckcv_ray.learners.svm.trainer import Trainer
