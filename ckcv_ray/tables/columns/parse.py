@@ -214,7 +214,7 @@ def type_texts(encoded: pa.ChunkedArray, comma: bool) -> pa.Array:
 def cast_numbers(texts: pa.ChunkedArray, comma: bool) -> Values | None:
     """Return text as numbers, nan for nulls; None unless Arrow casts all of it.
 
-    That is what ``forms.number_parser`` reads in the forms "" and "point" (or "comma"), at once: both round
+    That is what ``formats.number_parser`` reads in the forms "" and "point" (or "comma"), at once: both round
     to the nearest float, and Arrow casts nothing that the parser refuses, but for words of nan that are no
     gaps, such as nan(1). Nor is anything that Arrow casts a date or a truth value.
     """
@@ -231,7 +231,7 @@ def cast_numbers(texts: pa.ChunkedArray, comma: bool) -> Values | None:
 def cast_dates(texts: pa.ChunkedArray) -> Values | None:
     """Return text as milliseconds since 1970, nan for nulls; None unless Arrow casts all of it.
 
-    That is what ``forms.date_parser`` reads in the form "", at once: Arrow casts nothing that the parser
+    That is what ``formats.date_parser`` reads in the form "", at once: Arrow casts nothing that the parser
     refuses, but for the year 0, and both cut fractions of a millisecond off.
     """
     for kind in (pa.timestamp(unit, zone) for zone in (None, "UTC") for unit in ("s", "ns")):

@@ -22,7 +22,7 @@ class Column:
         name: its name.
         kind: what it holds.
         levels: the text of each level of a category, sorted; empty for other kinds.
-        form: how text is read: see ``forms.number_parser`` and ``forms.date_parser``; "" for columns that
+        form: how text is read: see ``formats.number_parser`` and ``formats.date_parser``; "" for columns that
             were not text.
         lenient: whether what is no number is a gap, as ``--numeric`` asks.
     """
