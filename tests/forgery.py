@@ -185,14 +185,8 @@ def rewrite_run(
     """
     folder = RunFolder(out)
     problem, execution = folder.problem(), folder.execution()
-    before, log = folder.results(problem).models, Log(folder.files, problem)
-    folder.reopen()
-    folder.acquire()
-    records = keep(np.concatenate([found for found, _ in log.read()]))
-    edit_log(records)
-    for part in (out / "log").iterdir():
-        part.unlink()
-    log.append(records, failures or [])
+    before = folder.results(problem).models
+    rewrite_log(folder, problem, edit_log, keep, failures)
     if environment:
         execution["environment"]["processor"] = environment
     seal(folder, problem, execution, models, ensemble, before.nested, provisional)
@@ -221,6 +215,24 @@ def seal(
     folder.write_end(certificate, execution)
 
 
+def rewrite_log(
+    folder: RunFolder,
+    problem: Problem,
+    edit: Forger,
+    keep: Callable[[Records], Records],
+    failures: list[Failure] | None,
+) -> None:
+    """Lock the folder of a finished run and write its log again: the records that are kept, edited."""
+    log = Log(folder.files, problem)
+    folder.reopen()
+    folder.acquire()
+    records = keep(np.concatenate([found for found, _ in log.read()]))
+    edit(records)
+    for part in (folder.files.path("log")).iterdir():
+        part.unlink()
+    log.append(records, failures or [])
+
+
 def rewrite_scores(
     out: Path,
     edit_log: Forger = lambda records: None,
@@ -231,14 +243,7 @@ def rewrite_scores(
     """Write the folder of a finished procedure again, consistent in itself."""
     folder = RunFolder(out)
     problem, execution = folder.problem(), folder.execution()
-    log = Log(folder.files, problem)
-    folder.reopen()
-    folder.acquire()
-    records = keep(np.concatenate([found for found, _ in log.read()]))
-    edit_log(records)
-    for part in (out / "log").iterdir():
-        part.unlink()
-    log.append(records, failures or [])
+    rewrite_log(folder, problem, edit_log, keep, failures)
     if environment:
         execution["environment"]["processor"] = environment
     queue = replay_scores(out)

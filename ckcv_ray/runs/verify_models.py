@@ -68,7 +68,7 @@ class ModelChecks:
         limit: how long it may take; every fit may raise a LackingError.
 
     Attributes:
-        differences, trusted, unverified: as in ``verify.Verification``.
+        differences, trusted, unverified: as in ``verification.Verification``.
         compared: names of the models that were compared with their fits.
         last_bits: number of those that do the same, and are not equal in every bit.
     """
