@@ -128,10 +128,16 @@ class Fits(NamedTuple):
 
 def empty_fits(n_C: int, n: int) -> Fits:
     """Return arrays for the fits of a path, all zero."""
-    b, gradient = np.zeros((2, n_C, n))
-    offset, value, violation, gap = np.zeros((4, n_C))
-    n_iter, converged = np.zeros(n_C, np.int64), np.zeros(n_C, np.bool_)
-    return Fits(b, gradient, offset, value, violation, gap, n_iter, converged)
+    return Fits(
+        b=np.zeros((n_C, n)),
+        gradient=np.zeros((n_C, n)),
+        offset=np.zeros(n_C),
+        value=np.zeros(n_C),
+        violation=np.zeros(n_C),
+        gap=np.zeros(n_C),
+        n_iter=np.zeros(n_C, np.int64),
+        converged=np.zeros(n_C, np.bool_),
+    )
 
 
 def gather_fits(solutions: Sequence[Solution]) -> Fits:
