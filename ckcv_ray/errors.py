@@ -9,15 +9,15 @@ MOST_LISTED = 100
 
 def plain(text: str) -> str:
     """Return text of any origin as one printable line for terminals and logs, cut in the middle if long."""
-    return cut("".join(c if c.isprintable() else escaped(c) for c in cut(text)))
+    return cut("".join(c if c.isprintable() else escape_text(c) for c in cut(text)))
 
 
 def printable(text: str) -> str:
     """Return text of any origin, escaping characters that could control a terminal; lines are kept."""
-    return "".join(c if c.isprintable() or c in "\n\t" else escaped(c) for c in text)
+    return "".join(c if c.isprintable() or c in "\n\t" else escape_text(c) for c in text)
 
 
-def escaped(text: str) -> str:
+def escape_text(text: str) -> str:
     """Return text with everything but printable ASCII as Python escapes."""
     return text.encode("unicode_escape").decode()
 
@@ -33,7 +33,7 @@ def cut_list(sentences: list[str], others: str, most: int = MOST_LISTED) -> list
     return sentences[:most] + ([f"{more:,} {others}"] if more > 0 else [])
 
 
-def counted(number: int, one: str, many: str | None = None) -> str:
+def pluralize(number: int, one: str, many: str | None = None) -> str:
     """Format a count with its noun in the singular or the plural: "1 class", "3 classes"."""
     return f"{number:,} {one if number == 1 else many or f'{one}s'}"
 
@@ -65,7 +65,7 @@ class RunError(CKCVError):
 
 
 @contextmanager
-def raising(kind: type[CKCVError], message: str) -> Iterator[None]:
+def convert_errors(kind: type[CKCVError], message: str) -> Iterator[None]:
     """Convert any exception that a reader raises for a bad file into an error of this kind.
 
     Its message is ``message`` and the first line of the reason.

@@ -25,7 +25,7 @@ from ckcv_ray.runs.result import Result
 from ckcv_ray.runs.run import Job, Work, checked, compute, run_work
 from ckcv_ray.study import Execution, Holdout, Occam, Problem, Study
 from ckcv_ray.tables.target import Rows
-from ckcv_ray.tables.task import Task, rows_of
+from ckcv_ray.tables.task import Task, make_rows
 from ckcv_ray.validation import as_path, check_choice
 
 SVM_PARAMETERS = ("C", "gamma")
@@ -119,7 +119,7 @@ class CKCVClassifier(ClassifierMixin, BaseEstimator):
         """
         check_choice("rule", self.rule, RULES)
         rows, labels = self._checked(X, y)
-        task = Task.unchecked(rows, labels, groups).checked(allow_singletons=True)
+        task = Task.make_unchecked(rows, labels, groups).check(allow_singletons=True)
         certify = self.certify
         if certify == AUTO:  # by the number of rows alone: a choice by their labels would void the claim
             certify = Holdout.name if task.n_units >= ENOUGH_TO_HOLD_OUT else Occam.name
@@ -280,7 +280,7 @@ class CKCVClassifier(ClassifierMixin, BaseEstimator):
     def _rows(self, X: Any) -> Rows:
         """Return rows to classify as the numbers that the models are given."""
         check_is_fitted(self)
-        return rows_of(self._validated(X, reset=False), self.result_.task)
+        return make_rows(self._validated(X, reset=False), self.result_.task)
 
     def _validated(self, X: Any, **options: Any) -> Any:
         """Check as scikit-learn does; a data frame's names alone, since its columns are of many kinds."""

@@ -27,7 +27,7 @@ MOST = 2**31 - 1
 LONGEST_NAME = "x" * 64  # as long as any name inside a run folder
 
 
-def quoted(value: object) -> str:
+def quote(value: object) -> str:
     """Format a value for a message; Python refuses to write integers of more than 4300 digits."""
     try:
         text = repr(value)
@@ -39,42 +39,42 @@ def quoted(value: object) -> str:
 def expect(name: str, value: object, kind: Any, description: str) -> None:
     """Raise InputError unless the value is a ``kind`` (a class or a union), in words: ``description``."""
     if not isinstance(value, kind):
-        raise InputError(f"{name}={quoted(value)} is not {description}")
+        raise InputError(f"{name}={quote(value)} is not {description}")
 
 
 def number(name: str, value: Any) -> float:
     """Return a real number as a float; booleans are refused."""
     if isinstance(value, bool) or not isinstance(value, Real):
-        raise InputError(f"{name}={quoted(value)} is not a number")
+        raise InputError(f"{name}={quote(value)} is not a number")
     try:
         return float(value)
     except OverflowError:
-        raise InputError(f"{name}={quoted(value)} is too large: values must be finite") from None
+        raise InputError(f"{name}={quote(value)} is too large: values must be finite") from None
 
 
 def share(name: str, value: Any) -> float:
     """Return a number from 0 to below 1."""
     if not 0.0 <= (result := number(name, value)) < 1.0:
-        raise InputError(f"{name}={quoted(value)} is not a share: expected a number from 0 to below 1")
+        raise InputError(f"{name}={quote(value)} is not a share: expected a number from 0 to below 1")
     return result
 
 
 def integer(name: str, value: Any, least: int, most: int) -> int:
     """Return an integer in least .. most; booleans are refused."""
     if isinstance(value, bool) or not isinstance(value, Integral):
-        raise InputError(f"{name}={quoted(value)} is not a whole number")
+        raise InputError(f"{name}={quote(value)} is not a whole number")
     result = int(value)
     if result < least:
-        raise InputError(f"{name}={quoted(result)} is below {least}, the minimum")
+        raise InputError(f"{name}={quote(result)} is below {least}, the minimum")
     if result > most:
-        raise InputError(f"{name}={quoted(result)} is above {most}, the maximum")
+        raise InputError(f"{name}={quote(result)} is above {most}, the maximum")
     return result
 
 
 def boolean(name: str, value: Any) -> bool:
     """Return a boolean."""
     if not isinstance(value, bool):
-        raise InputError(f"{name}={quoted(value)} is not true or false")
+        raise InputError(f"{name}={quote(value)} is not true or false")
     return value
 
 
@@ -83,12 +83,12 @@ def check_choice(name: str, value: object, allowed: Iterable[str]) -> str:
     names = tuple(allowed)
     if not (isinstance(value, str) and value in names):
         raise InputError(
-            f"{name}={quoted(value)} is not known: choose from {', '.join(names)}{nearest(value, names)}"
+            f"{name}={quote(value)} is not known: choose from {', '.join(names)}{suggest(value, names)}"
         )
     return value
 
 
-def nearest(value: object, names: Iterable[str]) -> str:
+def suggest(value: object, names: Iterable[str]) -> str:
     """Return the end of a message that offers the name nearest to a value; empty if none is near."""
     near = get_close_matches(value, tuple(names), n=1) if isinstance(value, str) else []
     return f"; did you mean {near[0]}?" if near else ""
@@ -100,7 +100,7 @@ def sequence(
     """Return a list of least .. most values as a tuple; text and mappings are refused."""
     single = isinstance(values, str | bytes | bytearray | Mapping) or getattr(values, "ndim", 1) == 0
     if single or not isinstance(values, Iterable):
-        raise InputError(f"{name}={quoted(values)} is not a sequence: give a list of {kind}")
+        raise InputError(f"{name}={quote(values)} is not a sequence: give a list of {kind}")
     listed = tuple(islice(values, most + 1))
     check_count(name, len(listed), most)
     if len(listed) < least:

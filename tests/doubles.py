@@ -10,7 +10,7 @@ import numpy as np
 from ckcv_ray.core.schedule import Stage, Unit
 from ckcv_ray.engine.backend import SERIAL, Backend, MakeRecorder, SerialBackend
 from ckcv_ray.engine.batches import Batch
-from ckcv_ray.engine.evaluate import Inputs, evaluate, failed
+from ckcv_ray.engine.evaluate import Inputs, evaluate, make_failures
 from ckcv_ray.engine.recorder import Decision, Recorder, make_recorder
 from ckcv_ray.engine.retry import halves, replacements
 from ckcv_ray.learners.svm.learner import GaussianSVM
@@ -75,7 +75,7 @@ class Failing(SerialBackend):
         units, problem = self.queue.popleft().units, self.inputs.problem
         lost = [unit for unit in units if self.doomed(unit, problem)]
         kept = [unit for unit in units if not self.doomed(unit, problem)]
-        return [evaluate(kept, self.inputs), failed(lost, problem.n_totals, FIRE)]
+        return [evaluate(kept, self.inputs), make_failures(lost, problem.n_totals, FIRE)]
 
 
 class Lying(SerialBackend):
@@ -261,7 +261,7 @@ class Faulty(SerialBackend):
 
     def _outcome(self, ill: Iterable[Unit], well: Iterable[Unit]) -> Outcome:
         outcome = evaluate(well, self.inputs)
-        failures = outcome.failures + failed(ill, self.inputs.problem.n_totals, FIRE).failures
+        failures = outcome.failures + make_failures(ill, self.inputs.problem.n_totals, FIRE).failures
         self.past.append(outcome._replace(failures=failures, seconds=1e-3 * len(outcome.records)))
         return self.past[-1]
 

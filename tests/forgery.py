@@ -302,7 +302,9 @@ def forged_member(
     y = task.y[score] if judged else member.model.predict(X).label
     if held is not None:
         X, y = np.concatenate([X, held.X]), np.concatenate([y, held.y])
-    return with_model(member, forged_model(member.model, task, train, X, y), problem, task.scored(score))
+    return with_model(
+        member, forged_model(member.model, task, train, X, y), problem, task.take_test_rows(score)
+    )
 
 
 def with_model(member: Member, model: Any, problem: Problem, scored: TestRows) -> Member:
@@ -359,7 +361,9 @@ def swap_labels(out: Path, into: Path) -> None:
     models, leader = folder.results(before).models, position(out)
     labels = models.best.vote(before.all_rows.X).label
     problem = Problem.of(before.study, replace(before.all_rows, y=labels))
-    scored = [(member, problem.task.scored(rows(problem, member)[1])) for member in models.best.members]
+    scored = [
+        (member, problem.task.take_test_rows(rows(problem, member)[1])) for member in models.best.members
+    ]
     best = Ensemble(tuple(with_model(m, m.model, problem, by) for m, by in scored))
     records = np.concatenate([found for found, _ in Log(folder.files, before).read()])
     with_errors_of(best, leader)(records)

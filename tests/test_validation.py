@@ -13,7 +13,7 @@ from ckcv_ray.runs.run import Job, run_job
 from ckcv_ray.runs.verify import verify
 from ckcv_ray.study import read_toml
 from ckcv_ray.tables.task import Task, read
-from ckcv_ray.validation import as_array, as_path, integer, number, parse_folds, parse_grid, quoted
+from ckcv_ray.validation import as_array, as_path, integer, number, parse_folds, parse_grid, quote
 
 DIGITS = 10**5000
 
@@ -48,10 +48,10 @@ def test_a_path_need_not_be_there_but_could_be(tmp_path):
 
 
 def test_a_message_holds_any_value():
-    assert quoted("a\n") == r"'a\n'"
-    assert len(quoted(list(range(1000)))) < 300
+    assert quote("a\n") == r"'a\n'"
+    assert len(quote(list(range(1000)))) < 300
     for value in (DIGITS, [DIGITS], np.array([DIGITS], object)):
-        assert quoted(value) == "<a number of thousands of digits>"
+        assert quote(value) == "<a number of thousands of digits>"
 
 
 def test_numbers_come_back_in_python_own_types():

@@ -22,7 +22,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ckcv_ray.claims.percent import at_least, level_of
+from ckcv_ray.claims.percent import at_least, format_level
 from ckcv_ray.claims.rules import Rule, prefix
 from ckcv_ray.claims.wording import (
     BOUND_NAMES,
@@ -38,7 +38,7 @@ from ckcv_ray.core.bounds import clopper_pearson, smallest_mean
 from ckcv_ray.core.resampling import draw_pairs
 from ckcv_ray.core.schedule import Stage
 from ckcv_ray.core.varying import varying_terms
-from ckcv_ray.errors import counted
+from ckcv_ray.errors import pluralize
 from ckcv_ray.learners.ensemble import Ensemble, Prediction, class_sizes
 from ckcv_ray.study import AUC, BY_CLASS, Holdout, Nested, Problem, count_shares
 from ckcv_ray.tables.target import Classes, Index, Label
@@ -90,7 +90,7 @@ def quantities(problem: Problem, name: str) -> list[Quantity]:
     together = sum(len(known[one]) for one in certification.claim if one in BY_CLASS)
     independent = isinstance(certification, Holdout)
     each = -expm1(log1p(-delta) / together) if independent else delta / together
-    jointly = f"; jointly for the {together} classes with probability at least {level_of(delta)}"
+    jointly = f"; jointly for the {together} classes with probability at least {format_level(delta)}"
     return [
         Quantity(name, c, classes[c], each if together > 1 else delta, jointly if together > 1 else "")
         for c in known[name]
@@ -183,7 +183,7 @@ def _claim_averaged(
     units = sum(counts.units[: len(terms)])
     of = "pairs" if quantity.name == AUC else f"rows of class {quantity.label!r}"
     method = (
-        f"nested: {describe_selection(counted(n_splits, 'outer split'), problem)}, "
+        f"nested: {describe_selection(pluralize(n_splits, 'outer split'), problem)}, "
         f"{BOUND_NAMES['safe']}, {format_splits(len(terms), n_splits)}, on average "
         f"{units / len(terms):.1f} {of}{quantity.jointly}"
     )

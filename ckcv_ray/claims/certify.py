@@ -35,7 +35,7 @@ from ckcv_ray.core.losses import ONE
 from ckcv_ray.core.schedule import Stage
 from ckcv_ray.learners.ensemble import Ensemble, Models, class_sizes
 from ckcv_ray.study import Candidate, Problem
-from ckcv_ray.tables.repeats import Repeats, count_new, count_repeated, find_repeats, known_rows
+from ckcv_ray.tables.repeats import Repeats, count_known, count_new, count_repeated, find_repeats
 
 
 def certify(
@@ -96,7 +96,7 @@ def _describe_winner(
         bound=criterion.bound,
         delta=problem.study.delta,
         l_ms=l_ms,
-        l_ee=criterion.reported(totals, units, problem.study.seed),
+        l_ee=criterion.compute_l_ee(totals, units, problem.study.seed),
     )
 
 
@@ -177,7 +177,7 @@ def _describe_unlabelled(problem: Problem, claims: list[Claim], without: float) 
     if unlabelled is None:
         return []
     full = next(claim for claim in claims if claim["classifier"] == "full")
-    known, repeated = known_rows(unlabelled, task), count_repeated(unlabelled, task)
+    known, repeated = count_known(unlabelled, task), count_repeated(unlabelled, task)
     return describe_unlabelled(len(unlabelled), known, repeated, full, without)
 
 

@@ -14,26 +14,26 @@ SLACK = 1e-9  # in units of the last digit: 0.423 is 42.30 %, although 0.423 * 1
 
 def at_most(bound: float) -> str:
     """Format an upper bound, rounded up."""
-    return _formatted(ceil(SCALE * bound - SLACK))
+    return _format_units(ceil(SCALE * bound - SLACK))
 
 
 def at_least(bound: float) -> str:
     """Format a lower bound, rounded down."""
-    return _formatted(floor(SCALE * bound + SLACK))
+    return _format_units(floor(SCALE * bound + SLACK))
 
 
 def nearest(value: float) -> str:
     """Format an estimate or a share, rounded to the nearest."""
-    return _formatted(round(SCALE * value))
+    return _format_units(round(SCALE * value))
 
 
-def level_of(delta: float) -> str:
+def format_level(delta: float) -> str:
     """Format the level 1 - delta, rounded down, without zeros at the end, with more digits above 99.9 %."""
     digits = max(DIGITS, -floor(log10(delta)) - 1)
     level = (100 * (1 - Decimal(repr(delta)))).quantize(Decimal(10) ** -digits, ROUND_FLOOR)
     return f"{level.normalize():f} %"
 
 
-def _formatted(units: int) -> str:
+def _format_units(units: int) -> str:
     """Format a whole number of units of the last digit."""
     return f"{units / 10**DIGITS:.{DIGITS}f} %"

@@ -42,7 +42,7 @@ from ckcv_ray.claims.wording import (
     claim,
     format_splits,
 )
-from ckcv_ray.core.bounds import MOST_CHECKED, Prefix, best_prefix, clopper_pearson, reported_bound
+from ckcv_ray.core.bounds import MOST_CHECKED, Prefix, best_prefix, clopper_pearson, report_bound
 from ckcv_ray.core.losses import ONE, best_loss_prefix, loss_method, mean_loss_bound
 from ckcv_ray.core.measures import GroupShares
 from ckcv_ray.learners.ensemble import Ensemble, GroupMember, Models
@@ -286,7 +286,7 @@ class Averaged(NamedTuple):
         else:
             method = "safe" if m <= MOST_CHECKED else "catoni"
             name, best = BOUND_NAMES[method], best_prefix(method, losses, m, level)
-            bound = partial(reported_bound, method, m=m, delta=level)
+            bound = partial(report_bound, method, m=m, delta=level)
         first = best if length is None else Prefix(bound(losses[:length]), length)
         return first, Prefix(bound(losses), len(losses)), name
 

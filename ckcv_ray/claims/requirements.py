@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from math import ceil
 
 from ckcv_ray.claims.by_class import Quantity, quantities, typical_units
-from ckcv_ray.claims.percent import level_of
+from ckcv_ray.claims.percent import format_level
 from ckcv_ray.claims.wording import name_quantity
 from ckcv_ray.core.bounds import MOST_CHECKED, clopper_pearson, safe_table
-from ckcv_ray.errors import counted
+from ckcv_ray.errors import pluralize
 from ckcv_ray.learners.ensemble import class_sizes
 from ckcv_ray.study import QUANTITIES, Holdout, Nested, Problem
 from ckcv_ray.tables.target import Label
@@ -68,8 +68,8 @@ class Requirement:
         share = f"{'about ' if held else ''}{self.rows:,} of the {self.of:,} {place}"
         share += "" if held else ", on average,"
         first = (
-            f"{name_quantity(self.quantity, self.label)}, with probability {level_of(self.delta)}: {share} "
-            f"{'is' if self.rows == 1 else 'are'} of {of_class}"
+            f"{name_quantity(self.quantity, self.label)}, with probability {format_level(self.delta)}: "
+            f"{share} {'is' if self.rows == 1 else 'are'} of {of_class}"
             + (", by its share in the rows to learn from" if held else "")
         )
         return [
@@ -84,7 +84,7 @@ class Requirement:
         words = [f"not before {one.rows:,} {rows} {of_class}, and those without a {miss}"]
         if one.rows_with_misses is not None and one.misses is not None:
             plural = "pairs out of order" if self.label is None else "misses"
-            words.append(f"{one.rows_with_misses:,} with {counted(one.misses, miss, plural)}")
+            words.append(f"{one.rows_with_misses:,} with {pluralize(one.misses, miss, plural)}")
         if one.rows > self.rows:
             words.append(f"expected in a table of {one.rows_in_all:,} rows")
         return "; ".join(words)

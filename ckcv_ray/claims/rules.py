@@ -76,14 +76,14 @@ class Rule:
             case "keyed":
                 return f"the member of {of} that ckcv predict draws for it (by a hash of its values)"
             case "random":
-                return self._drawn(of, each)
+                return self._describe_draw(of, each)
             case "vote":
                 return f"the majority vote of {of}"
             case "refit" | "full":
                 return ONE_MODEL[self.name]
         return f"the member of {of} fitted on split {member_of(self.name)}"
 
-    def _drawn(self, of: str, each: str) -> str:
+    def _describe_draw(self, of: str, each: str) -> str:
         """Return a phrase that names a member drawn from ``splits``."""
         if len(self.splits) == 1:
             return f"the member of {of} fitted on split {self.splits[0]}"

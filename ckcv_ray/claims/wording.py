@@ -9,11 +9,11 @@ from collections.abc import Iterable, Sequence
 
 from typing_extensions import TypedDict  # pydantic accepts typing.TypedDict from Python 3.12 on
 
-from ckcv_ray.claims.percent import at_least, at_most, level_of
+from ckcv_ray.claims.percent import at_least, at_most, format_level
 from ckcv_ray.claims.rules import ONE_MODEL, Rule
 from ckcv_ray.core.by_label import read
 from ckcv_ray.core.criteria import Balanced, Criterion, MeanCost, MeanError, MeanGroupError
-from ckcv_ray.errors import counted, cut
+from ckcv_ray.errors import cut, pluralize
 from ckcv_ray.study import AUC, BY_CLASS, QUANTITIES, Nested
 from ckcv_ray.tables.target import LEAST_OF_CLASS, Label
 from ckcv_ray.validation import check_fraction, check_probability
@@ -217,12 +217,12 @@ def describe_refusal(refused: RefusedSplit | None) -> list[str]:
     if refused is None:
         return []
     before, label = refused["split"], cut(repr(refused["label"]), MOST_OF_LABEL)
-    of_class = f"{counted(refused['rows'], 'row')} of class {label}"
+    of_class = f"{pluralize(refused['rows'], 'row')} of class {label}"
     return [
-        f"{before} of {counted(refused['splits'], 'outer split')} certify: split {before} leaves {of_class} "
-        "to learn from, which is too few, so it counts as one without an ensemble member, and only what "
-        "nested proves from the splits before it is claimed. More splits, or another seed, do not help: more "
-        "rows of this class do."
+        f"{before} of {pluralize(refused['splits'], 'outer split')} certify: split {before} leaves "
+        f"{of_class} to learn from, which is too few, so it counts as one without an ensemble member, and "
+        "only what nested proves from the splits before it is claimed. More splits, or another seed, do not "
+        "help: more rows of this class do."
     ]
 
 
@@ -330,13 +330,13 @@ def claim(
 
 def state_claim(given: str, delta: float, says: str, method: str) -> str:
     """Return the sentence of a claim: what it assumes, its delta, what it says, and how it was obtained."""
-    level = level_of(delta)
+    level = format_level(delta)
     return f"{given}, with probability at least {level} over data and splits, {says} ({method})."
 
 
 def format_splits(length: int, n_splits: int) -> str:
     """Format how many splits a bound is over: "best prefix: 3 of 20 splits", or "20 splits"."""
-    every = counted(n_splits, "split")
+    every = pluralize(n_splits, "split")
     return f"best prefix: {length} of {every}" if length < n_splits else every
 
 
@@ -355,7 +355,7 @@ def statements(first: str, claims: list[Claim]) -> tuple[str, ...]:
 
 def figure(criterion: Criterion, l_ee: float, n_splits: int) -> str:
     """Return the sentence that says what L_EE is, for the criterion and the bound it is computed with."""
-    level, percent = level_of(criterion.delta), f"L_EE = {at_most(l_ee)}"
+    level, percent = format_level(criterion.delta), f"L_EE = {at_most(l_ee)}"
     match criterion:
         case Balanced():
             return (
@@ -392,7 +392,7 @@ def list_costs(criterion: MeanCost) -> str:
 
 
 def _paper_figure(bound: str, delta: float, l_ee: float, n_splits: int) -> str:
-    level, name = level_of(delta), BOUND_NAMES[bound]
+    level, name = format_level(delta), BOUND_NAMES[bound]
     definition, proven = {
         "clopper_pearson": (
             f"the paper's figure, the mean over {n_splits} splits of {level} {name} bounds",

@@ -11,7 +11,7 @@ from ckcv_ray.cli.options import option, with_options
 from ckcv_ray.cli.output import say
 from ckcv_ray.tables.columns.types import Asked
 from ckcv_ray.tables.named import Columns, is_named
-from ckcv_ray.tables.readers.files import SUFFIXES, Reading, check_file, suffix_of
+from ckcv_ray.tables.readers.files import SUFFIXES, Reading, check_file, find_suffix
 from ckcv_ray.tables.roles import Roles
 from ckcv_ray.tables.task import Task, TestRows, make_test_rows, read
 from ckcv_ray.validation import as_path
@@ -31,7 +31,7 @@ def check_source(source: str | None) -> str | None:
     Raises:
         InputError: there is no such file, which is said before any other is read.
     """
-    if source is not None and not is_named(source) and suffix_of(Path(source)) in SUFFIXES:
+    if source is not None and not is_named(source) and find_suffix(Path(source)) in SUFFIXES:
         check_file(as_path("path", source))
     return source
 
@@ -176,11 +176,11 @@ def data_of(
     """
     task, rows, reading = table
     if unlabelled:
-        others = read(unlabelled, reading.fitting(unlabelled))
+        others = read(unlabelled, reading.adapt(unlabelled))
         task = task.with_unlabelled(others.learn)
         _say_unseen(task, others.learn)
     if test:
-        others = read(test, reading.fitting(test))
+        others = read(test, reading.adapt(test))
         rows = others.learn if others.test is None else others.test
     data = Data(task, make_test_rows(rows, task))
     if test and rows is not None:

@@ -14,7 +14,7 @@ from ckcv_ray.cli.run import JsonFlag
 from ckcv_ray.cli.signals import saving
 from ckcv_ray.cli.study_options import procedure_of
 from ckcv_ray.cli.supervise import require_supervision
-from ckcv_ray.errors import counted
+from ckcv_ray.errors import pluralize
 from ckcv_ray.runs.assessed import Assessed
 from ckcv_ray.runs.run import assess
 from ckcv_ray.study import Execution, Study
@@ -62,7 +62,7 @@ def evaluate(
     if failures := result.execution["failures"]:
         (*_, traceback) = failures[0]
         say(
-            f"{counted(len(failures), 'path')} failed, and their scores are incomplete: "
+            f"{pluralize(len(failures), 'path')} failed, and their scores are incomplete: "
             f"{' '.join(traceback.splitlines()[-1:])}; ckcv report shows the tracebacks, and the same "
             "command with --retry-failed tries again"
         )

@@ -4,7 +4,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from ckcv_ray.cli.output import say
-from ckcv_ray.errors import StoreError, counted, plain
+from ckcv_ray.errors import StoreError, plain, pluralize
 from ckcv_ray.runs.load import environment_changes
 from ckcv_ray.tables.named import is_named
 from ckcv_ray.tables.survey import survey
@@ -35,9 +35,9 @@ def say_columns(task: Task, held: int = 0) -> None:
         figures = f"{one.kind:<8}  {one.missing:>8,}  {one.distinct:>8,}"
         say(f"{plain(one.name)[:width]:<{width}}  {figures}  {one.note}".rstrip())
     if more := len(columns) - len(shown):
-        say(f"and {counted(more, 'column')} more")
+        say(f"and {pluralize(more, 'column')} more")
     if held:
-        say(f"(of the {counted(task.n, 'row')} to learn from: nobody looks at those held out)")
+        say(f"(of the {pluralize(task.n, 'row')} to learn from: nobody looks at those held out)")
 
 
 def say_environment(folder: Path) -> None:

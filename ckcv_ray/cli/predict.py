@@ -16,17 +16,17 @@ from ckcv_ray.cli.output import say
 from ckcv_ray.cli.predictions import WRITTEN, check_table, write_table
 from ckcv_ray.cli.run import Folder
 from ckcv_ray.cli.verify import rows_to_test_of
-from ckcv_ray.errors import InputError, counted
+from ckcv_ray.errors import InputError, pluralize
 from ckcv_ray.learners.ensemble import Prediction
 from ckcv_ray.runs.load import load_run
 from ckcv_ray.runs.result import Result
 from ckcv_ray.storage.folder import RunFolder
 from ckcv_ray.tables.named import is_named
 from ckcv_ray.tables.readers.files import HELD, Reading
-from ckcv_ray.tables.repeats import known_rows
+from ckcv_ray.tables.repeats import count_known
 from ckcv_ray.tables.target import Classes, Index, Rows, class_numbers, rows_with_label, some
 from ckcv_ray.tables.task import Task
-from ckcv_ray.validation import MOST, as_path, integer, quoted
+from ckcv_ray.validation import MOST, as_path, integer, quote
 
 
 def choose_rule(
@@ -226,10 +226,10 @@ def _kept(columns: pa.Table, name: str) -> pa.ChunkedArray:
     """Return the column to be written as well."""
     if name not in columns.column_names:
         raise InputError(
-            f"there is no column {quoted(name)} to keep: the columns are {some(columns.column_names)}"
+            f"there is no column {quote(name)} to keep: the columns are {some(columns.column_names)}"
         )
     if name in WRITTEN:
-        raise InputError(f"keep={quoted(name)} is a column that is written anyway: rename it in the data")
+        raise InputError(f"keep={quote(name)} is a column that is written anyway: rename it in the data")
     if held := (columns.schema.field(name).metadata or {}).get(HELD):
         raise InputError(f"column {name!r} holds {held.decode()}, which cannot be kept: leave out --keep")
     return columns[name]
@@ -249,7 +249,7 @@ def _say_columns(columns: pa.Table, task: Task, keep: str | None) -> None:
     """Name the columns that are ignored."""
     used = {*task.features, task.target, keep, task.group}
     if ignored := [name for name in columns.column_names if name not in used]:
-        say(f"{counted(len(ignored), 'column')} ignored: {some(ignored)}")
+        say(f"{pluralize(len(ignored), 'column')} ignored: {some(ignored)}")
 
 
 def _table(result: Result, predicted: Prediction, judged: Index) -> pa.Table:
@@ -273,10 +273,10 @@ def _say_error_rate(
     except InputError as error:
         return say(f"no error rate: {error}")
     if not labelled.all():
-        say(f"{counted(int(np.sum(~labelled)), 'row')} without a label: not in the error rate")
+        say(f"{pluralize(int(np.sum(~labelled)), 'row')} without a label: not in the error rate")
         X, predicted = X[labelled], predicted[labelled]
         referred = None if referred is None else referred[labelled]
-    wrong, known = int(np.sum(y != predicted)), known_rows(X, learned)
+    wrong, known = int(np.sum(y != predicted)), count_known(X, learned)
     if referred is not None:
         kept = int(np.sum((y != predicted) & ~referred))
         say(f"wrong and not referred: {kept} of {len(y)} rows ({nearest(kept / max(1, len(y)))})")

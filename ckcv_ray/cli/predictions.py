@@ -8,10 +8,10 @@ import pyarrow as pa
 from pyarrow import csv, parquet
 
 from ckcv_ray.cli.output import results
-from ckcv_ray.errors import escaped
+from ckcv_ray.errors import escape_text
 from ckcv_ray.storage.folder import RunFolder
 from ckcv_ray.storage.pages import check_page, write_page
-from ckcv_ray.tables.columns.parse import decoded
+from ckcv_ray.tables.columns.parse import decode
 from ckcv_ray.tables.target import is_text
 
 WRITTEN = ("row", "prediction", "member", "score", "share", "referred")  # columns of predictions
@@ -55,7 +55,7 @@ def _escape_text(table: pa.Table, safe: bool) -> pa.Table:
     """Escape control characters in text and, if ``safe``, what a spreadsheet would execute."""
     for i, field in enumerate(table.schema):
         if pa.types.is_dictionary(field.type):
-            table = table.set_column(i, field.name, decoded(table.column(i)))
+            table = table.set_column(i, field.name, decode(table.column(i)))
         if is_text(table.schema.field(i).type):
             table = table.set_column(i, field.name, _escaped(table.column(i), safe))
     names = [_cell(name, not name.isprintable(), safe) for name in table.column_names]
@@ -74,5 +74,5 @@ def _cell(text: str, escape: bool, safe: bool) -> str:
     """Format text as a CSV cell; ``escape`` includes backslashes, so that texts stay distinct."""
     formula = safe and text.startswith(FORMULA)
     if escape:
-        text = "".join(c if c.isprintable() and c != "\\" else escaped(c) for c in text)
+        text = "".join(c if c.isprintable() and c != "\\" else escape_text(c) for c in text)
     return f"'{text}" if formula else text

@@ -23,7 +23,7 @@ from ckcv_ray.engine.backend import choose_backend, ray_address
 from ckcv_ray.engine.forecast import WORKERS as PLANNED
 from ckcv_ray.engine.forecast import Estimate, estimate, plan_problem, wall_seconds
 from ckcv_ray.engine.race import RaceQueue
-from ckcv_ray.errors import counted, plain
+from ckcv_ray.errors import plain, pluralize
 from ckcv_ray.runs.load import load_run, load_scores, reopen, replay, replay_scores
 from ckcv_ray.runs.result import Result
 from ckcv_ray.runs.run import Job, Work, checked, compute, found
@@ -134,7 +134,7 @@ def run(
     say(f"run folder: {folder}")
     if failures := result.execution["failures"]:
         say(
-            f"{counted(len(failures), 'path')} failed (see ckcv report); run the same command with "
+            f"{pluralize(len(failures), 'path')} failed (see ckcv report); run the same command with "
             "--retry-failed to retry"
         )
         raise typer.Exit(3)
@@ -160,8 +160,8 @@ def plan(
     _say_cautions(problem)
     planned = plan_problem(problem, workers)
     lines = [
-        f"{counted(planned.evaluations, 'evaluation')} in {counted(planned.splits, 'split')} of "
-        f"{counted(planned.sizes, 'fold size')}",
+        f"{pluralize(planned.evaluations, 'evaluation')} in {pluralize(planned.splits, 'split')} of "
+        f"{pluralize(planned.sizes, 'fold size')}",
         f"memory         about {planned.bytes_per_worker >> 20:,} MiB per worker",
         f"at most        {duration(planned.seconds_at_most)} on one worker, if no candidate were dropped",
     ]
@@ -171,7 +171,7 @@ def plan(
     rarest = planned.claims[:MOST_CLAIMS]
     lines += [line for one in rarest for line in one.lines()]
     if more := len(planned.claims) - len(rarest):
-        lines.append(f"and {counted(more, 'claim')} more, about classes with no fewer rows (see --json)")
+        lines.append(f"and {pluralize(more, 'claim')} more, about classes with no fewer rows (see --json)")
     show(planned.to_json(), "\n".join(lines), as_json)
 
 
@@ -253,7 +253,7 @@ def _run(work: Work, out: Path, execution: Execution, yes: bool) -> Result:
         return result
     folder, used = RunFolder(out), work.problem.outer_splits
     if folder.finished and folder.outer_splits() < used:
-        say(f"{out} has {counted(folder.outer_splits(), 'outer split')}: adding splits up to {used}")
+        say(f"{out} has {pluralize(folder.outer_splits(), 'outer split')}: adding splits up to {used}")
     say_environment(out)
     say_columns(work.problem.task, work.problem.all_rows.n - work.problem.task.n)
     _say_cautions(work.problem)
@@ -281,7 +281,7 @@ def _inner_finished(folder: RunFolder, problem: Problem) -> str:
     if problem.study.outer_splits is None:
         return ""
     there = folder.outer_splits()
-    finished = sum(folder.inner(i).finished for i in folder.begun_splits())
+    finished = sum(folder.inner(i).finished for i in folder.list_begun_splits())
     every = there if problem.may_use(there) else problem.study.outer_splits
     return f"inner selections: {finished} of {every} finished\n"
 
@@ -295,7 +295,7 @@ def _confirm(expected: Estimate, execution: Execution, yes: bool) -> None:
         where = f"ray, for 1 worker; shared by all workers of the cluster at {address}"
     else:
         workers = execution.workers or os.cpu_count() or 1
-        seconds, where = wall_seconds(seconds, workers), f"ray, {counted(workers, 'worker')}"
+        seconds, where = wall_seconds(seconds, workers), f"ray, {pluralize(workers, 'worker')}"
     time = duration(seconds) if seconds >= 1 else "less than 1 s"
     say(f"estimated time: {time} ({where})")
     if seconds > HOUR and not yes and sys.stdin.isatty() and console.is_terminal:

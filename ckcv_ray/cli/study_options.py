@@ -138,9 +138,9 @@ def _declared(name: str, declared: Option, alone: bool = False) -> Parameter:
     """Return the parameter of an option; ``alone``: where a learner may be used at one setting."""
     if declared.kind is bool:
         return _parameter(name, bool, flag(f"--{name.replace('_', '-')}", declared.help, declared.panel))
-    shown = declared.shown
-    if alone and declared.alone is not None:
-        shown = f"{declared.alone}; {shown} where one is selected"
+    shown = declared.default_text
+    if alone and declared.single_default is not None:
+        shown = f"{declared.single_default}; {shown} where one is selected"
     return _parameter(
         name, declared.kind, option(declared.help, shown, declared.panel, hidden=declared.hidden)
     )

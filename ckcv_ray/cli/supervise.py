@@ -20,7 +20,7 @@ from ckcv_ray.cli.exits import SupervisedError
 from ckcv_ray.cli.output import say
 from ckcv_ray.cli.restart import start
 from ckcv_ray.cli.signals import heeded
-from ckcv_ray.errors import counted, plain
+from ckcv_ray.errors import plain, pluralize
 from ckcv_ray.learners import INSTALLED, Learner, learners_of
 from ckcv_ray.learners.watch import VARIABLE, Note, read_note, supervised, write_lost
 
@@ -83,7 +83,7 @@ def supervise(arguments: Sequence[str], fit_timeout: float) -> int:
             say(plain(f"the process of the fit {end.note.text} ended: {reasons[-1]}; {again}"))
             given_up += over
             if given_up >= MOST_LOST:
-                count = counted(given_up, "fit")
+                count = pluralize(given_up, "fit")
                 say(f"ckcv: {count} ended the process: correct the estimator, or narrow its search")
                 return UNFINISHED
 

@@ -81,11 +81,11 @@ def largest_level(
             return lam, _worst(A, lam, points, sums, moments)[0]
         return _best_slope(A, _level(step), points, sums, moments)
 
-    def promising(step: int) -> bool:
+    def is_promising(step: int) -> bool:
         return best_slope(step)[1] <= delta
 
     @cache
-    def proven(step: int) -> bool:
+    def is_proven(step: int) -> bool:
         return satisfies(table(_level(step)), best_slope(step)[0], delta)
 
     first, last = _step(delta), _step(max(delta / WIDEST, least)) - 1
@@ -95,8 +95,8 @@ def largest_level(
     for _ in range(6):  # initial guess: the largest expectation is nearly proportional to the level
         near += ceil(STEPS * log2(max(best_slope(near)[1], TINY) / delta))
         near = min(max(near, first), last)
-    near = min(_first(promising, near, first, last), last)
-    step = _first(proven, near, first, last)
+    near = min(_first(is_promising, near, first, last), last)
+    step = _first(is_proven, near, first, last)
     return None if step > last else Level(_level(step), best_slope(step)[0])
 
 
@@ -121,7 +121,7 @@ def satisfies(A: Array, lam: float, delta: float) -> bool:
         open_ = []
         rows = max(1, ENTRIES // len(A))
         for i in range(0, len(low), rows):
-            at_low, most = _expected(A, lam, low[i : i + rows], high[i : i + rows], lost)
+            at_low, most = _bound_expectation(A, lam, low[i : i + rows], high[i : i + rows], lost)
             if np.any(at_low > allowed):
                 return False
             open_.append(most > allowed)
@@ -132,7 +132,7 @@ def satisfies(A: Array, lam: float, delta: float) -> bool:
     return True
 
 
-def _expected(A: Array, lam: float, low: Array, high: Array, lost: float) -> tuple[Array, Array]:
+def _bound_expectation(A: Array, lam: float, low: Array, high: Array, lost: float) -> tuple[Array, Array]:
     """Compute G at the lower ends of intervals in ascending order, and its upper bound on each interval.
 
     Both omit the lowest counts, whose probability is at most ``lost``, and those at which h is zero.

@@ -62,7 +62,7 @@ def clopper_pearson(errors: ArrayLike, m: ArrayLike, delta: float = 0.05) -> Any
     Raises:
         InputError: a count is not an integer in its range, or delta is outside (0, 1).
     """
-    x, size = _checked(errors, m, delta)
+    x, size = _check_counts(errors, m, delta)
     below = x < size
     bound = np.where(below, scipy.special.betainccinv(x + 1.0, np.where(below, size - x, 1.0), delta), 1.0)
     return bound if bound.ndim else float(bound)
@@ -83,7 +83,7 @@ def stevens(errors: ArrayLike, m: ArrayLike, v: ArrayLike, delta: float = 0.05) 
     """
     from scipy.optimize import elementwise
 
-    x, size = _checked(errors, m, delta)
+    x, size = _check_counts(errors, m, delta)
     share = np.asarray(v, dtype=np.float64)
     if not np.all((share >= 0) & (share <= 1)):
         raise InputError(f"v={v!r} is outside [0, 1]: v is drawn uniformly from this interval")
@@ -116,7 +116,7 @@ def safe(errors: ArrayLike, m: int, delta: float = 0.05) -> Any:
     Raises:
         InputError: as for ``clopper_pearson``, or m is outside its range.
     """
-    _checked(errors, m, delta)
+    _check_counts(errors, m, delta)
     bound = safe_table(int(m), delta)[np.asarray(errors)]
     return bound if bound.ndim else float(bound)
 
@@ -163,7 +163,7 @@ def catoni(rate: float, m: int, delta: float = 0.05) -> float:
     return min(1.0, (1 - exp(-lam * rate - log(1 / delta) / m)) / (1 - exp(-lam)))
 
 
-def reported_bound(name: str, errors: Sequence[int], m: int, delta: float, v: Sequence[float] = ()) -> float:
+def report_bound(name: str, errors: Sequence[int], m: int, delta: float, v: Sequence[float] = ()) -> float:
     """Compute the value reported for one candidate: the bound ``name`` over its splits, at most 1.
 
     Args:
@@ -207,7 +207,7 @@ def best_prefix(name: str, errors: Sequence[int], m: int, delta: float) -> Prefi
     """
     terms = list(errors) if name == "catoni" else safe_table(m, delta)[np.asarray(errors)].tolist()
     length = smallest_mean(terms)
-    return Prefix(reported_bound(name, errors[:length], m, delta), length)
+    return Prefix(report_bound(name, errors[:length], m, delta), length)
 
 
 def smallest_mean(terms: Sequence[float]) -> int:
@@ -238,7 +238,9 @@ def safe_at(m: int, level: float) -> Bounds:
     return np.asarray(rate + np.maximum.accumulate(bound_table(m, level) - rate))
 
 
-def _checked(errors: ArrayLike, m: ArrayLike, delta: float) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def _check_counts(
+    errors: ArrayLike, m: ArrayLike, delta: float
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Return the counts and sizes, checked and broadcast."""
     x, size = _counts(errors, "errors"), _counts(m, "m")
     check_delta(delta)

@@ -13,7 +13,7 @@ from itertools import islice
 from typing import Any
 
 from ckcv_ray.errors import InputError, cut
-from ckcv_ray.validation import check_count, number, quoted
+from ckcv_ray.validation import check_count, number, quote
 
 MOST_LABELS = 1_000
 MOST_CHARACTERS = 400
@@ -35,23 +35,23 @@ def canonical(name: str, values: Any, form: str = FORM, zero: bool = False) -> s
     Raises:
         InputError: it is neither, is empty, names a label twice, or a number is not in its range.
     """
-    pairs = _pairs_of(name, values, form) if isinstance(values, str) else _items(name, values, form)
+    pairs = _parse_pairs(name, values, form) if isinstance(values, str) else _items(name, values, form)
     given: dict[str, float] = {}
     for label, value in pairs:
         if label in given:
-            raise InputError(f"{name}={quoted(values)} names {quoted(label)} twice: name each label once")
-        given[label] = _in_range(f"{name} of {quoted(label)}", value, zero)
+            raise InputError(f"{name}={quote(values)} names {quote(label)} twice: name each label once")
+        given[label] = _in_range(f"{name} of {quote(label)}", value, zero)
     if not given:
-        raise InputError(f"{name}={quoted(values)} is empty: expected {form}")
-    return written(given)
+        raise InputError(f"{name}={quote(values)} is empty: expected {form}")
+    return to_text(given)
 
 
 def read(text: str) -> dict[str, float]:
     """Return the numbers in canonical text, by label."""
-    return dict(_pairs_of("", text, FORM))
+    return dict(_parse_pairs("", text, FORM))
 
 
-def written(numbers: Mapping[str, float]) -> str:
+def to_text(numbers: Mapping[str, float]) -> str:
     """Return numbers by label as canonical text."""
     return ",".join(_cell(label, f"{value:.12g}") for label, value in sorted(numbers.items()))
 
@@ -64,17 +64,17 @@ def of_classes(name: str, text: str, classes: Sequence[Any]) -> list[float | Non
     """
     found: dict[int, tuple[str, float]] = {}
     for label, value in read(text).items():
-        position = class_of(name, label, classes)
+        position = find_class(name, label, classes)
         if position in found:
             raise InputError(
-                f"{name} names {quoted(str(classes[position]))} twice, as {quoted(found[position][0])} and "
-                f"as {quoted(label)}: name each label once"
+                f"{name} names {quote(str(classes[position]))} twice, as {quote(found[position][0])} and "
+                f"as {quote(label)}: name each label once"
             )
         found[position] = label, value
     return [found[i][1] if i in found else None for i in range(len(classes))]
 
 
-def class_of(name: str, label: str, classes: Sequence[Any]) -> int:
+def find_class(name: str, label: str, classes: Sequence[Any]) -> int:
     """Return the number of the class with a label.
 
     A label is named by its text; a number also by an equal one, as 1 and 1.0, and True and False in any case.
@@ -87,15 +87,14 @@ def class_of(name: str, label: str, classes: Sequence[Any]) -> int:
             if is_label(label, known):
                 return position
     raise InputError(
-        f"{name} names {quoted(label)}, which is no label of the target: the labels are "
-        f"{some_labels(classes)}"
+        f"{name} names {quote(label)}, which is no label of the target: the labels are {some_labels(classes)}"
     )
 
 
 def some_labels(classes: Sequence[Any]) -> str:
     """Format the labels of classes for a message, up to a number and a length."""
     more = f", ... ({len(classes)} in all)" if len(classes) > 12 else ""
-    return cut(", ".join(quoted(str(known)) for known in classes[:12]), MOST_CHARACTERS) + more
+    return cut(", ".join(quote(str(known)) for known in classes[:12]), MOST_CHARACTERS) + more
 
 
 def _is_text(text: str, label: Any) -> bool:
@@ -113,12 +112,12 @@ def _is_equal(text: str, label: Any) -> bool:
         return False
 
 
-def _pairs_of(name: str, text: str, form: str) -> list[tuple[str, float]]:
+def _parse_pairs(name: str, text: str, form: str) -> list[tuple[str, float]]:
     """Parse LABEL=NUMBER,LABEL=NUMBER; a label may contain "="."""
     try:
         pairs = [_pair(*cell) for cell in islice(_cells(text), MOST_LABELS + 1)]
     except ValueError:
-        raise InputError(f"{name}={quoted(text)}: expected {form}") from None
+        raise InputError(f"{name}={quote(text)}: expected {form}") from None
     check_count(name, len(pairs), MOST_LABELS)
     return pairs
 
@@ -153,7 +152,7 @@ def _pair(inside: str | None, bare: str) -> tuple[str, float]:
 
 def _items(name: str, values: Any, form: str) -> Iterable[tuple[str, Any]]:
     if not isinstance(values, Mapping):
-        raise InputError(f"{name}={quoted(values)}: expected {form}, or a mapping of labels to numbers")
+        raise InputError(f"{name}={quote(values)}: expected {form}, or a mapping of labels to numbers")
     check_count(name, len(values), MOST_LABELS)
     return ((_text(name, label), value) for label, value in values.items())
 
@@ -162,7 +161,7 @@ def _text(name: str, label: Any) -> str:
     """Return a label as text, whether it is Python's or numpy's."""
     plain = label.item() if hasattr(label, "item") else label
     if not isinstance(plain, str | bool | int | float) or plain == "":
-        raise InputError(f"{name} names {quoted(label)}: labels are text or numbers")
+        raise InputError(f"{name} names {quote(label)}: labels are text or numbers")
     return str(plain)
 
 

@@ -29,7 +29,7 @@ class Compared(NamedTuple):
     p: float
 
 
-def corrected_t_test(first: ArrayLike, second: ArrayLike, scored_per_trained: float) -> Compared:
+def compare_scores(first: ArrayLike, second: ArrayLike, scored_per_trained: float) -> Compared:
     """Compare scores on the same splits, each (splits,).
 
     Args:

@@ -30,9 +30,9 @@ from ckcv_ray.core.bounds import (
     bound_table,
     check_delta,
     clopper_pearson,
-    reported_bound,
+    report_bound,
 )
-from ckcv_ray.core.by_label import canonical, of_classes, read, some_labels, written
+from ckcv_ray.core.by_label import canonical, of_classes, read, some_labels, to_text
 from ckcv_ray.core.losses import ONE, mean_loss_bound, split_bounds
 from ckcv_ray.core.measures import ZERO_ONE, GroupShares, Measure
 from ckcv_ray.core.options import Option, check_options, option
@@ -91,7 +91,7 @@ class Criterion(ABC):
     def transfer(self, values: Values, units: Any, others: Any) -> Values:
         """Return the values expected on ``others``, given those on ``units``, each of all splits."""
 
-    def reported(self, totals: ArrayLike, units: Any, seed: int) -> float:
+    def compute_l_ee(self, totals: ArrayLike, units: Any, seed: int) -> float:
         """Return L_EE, here the mean value, from totals (splits, columns) on estimate sets of ``units``."""
         values = self.value(np.asarray(totals), units)
         return fsum(values) / len(values)  # rounded once: the same in any order
@@ -135,7 +135,7 @@ class MeanBound(SplitBound):
             lambda name, value: check_choice(name, value, BOUNDS),
             "Bound that L_EE is computed with: clopper_pearson (the paper's), stevens, safe or catoni. "
             "The minimised bound is always Clopper-Pearson.",
-            shown="clopper_pearson",
+            default_text="clopper_pearson",
             panel="Certificate",
         ),
     )
@@ -156,11 +156,11 @@ class MeanBound(SplitBound):
         """Return U(errors; units), counting the errors of all classes together."""
         return np.asarray(self.table(units)[np.sum(totals, axis=-1)])
 
-    def reported(self, totals: ArrayLike, units: int, seed: int) -> float:
+    def compute_l_ee(self, totals: ArrayLike, units: int, seed: int) -> float:
         """Return L_EE: the chosen bound over the errors on the estimate sets."""
         errors: list[int] = np.sum(totals, axis=-1).tolist()
         draws = randomisers(units, len(errors), seed) if self.bound == "stevens" else ()
-        return reported_bound(self.bound, errors, units, self.delta, draws)
+        return report_bound(self.bound, errors, units, self.delta, draws)
 
 
 @dataclass(frozen=True)
@@ -266,10 +266,10 @@ class MeanCost(SplitBound):
         Raises:
             InputError: a label is not one of the classes, or a class has no cost or two.
         """
-        costs = _costs_of(self.costs, classes)
+        costs = _parse_costs(self.costs, classes)
         largest = Fraction(max(costs))
         weights = tuple(ceil(ONE * Fraction(cost) / largest) for cost in costs)
-        spelled = written(dict(zip(map(str, classes), costs, strict=True)))
+        spelled = to_text(dict(zip(map(str, classes), costs, strict=True)))
         return replace(self, costs=spelled, weights=weights)
 
     def table(self, units: int) -> Values:
@@ -280,7 +280,7 @@ class MeanCost(SplitBound):
         """Return the bounds on the mean cost of ``units`` rows, given errors by class (..., n_classes)."""
         return split_bounds(self._losses(totals), units, self.delta)
 
-    def reported(self, totals: ArrayLike, units: int, seed: int) -> float:
+    def compute_l_ee(self, totals: ArrayLike, units: int, seed: int) -> float:
         """Return L_EE: the bound on the mean cost over all estimate sets."""
         return mean_loss_bound(self._losses(totals).tolist(), units, self.delta)
 
@@ -398,7 +398,7 @@ def _costs(name: str, value: Any) -> str:
     return costs
 
 
-def _costs_of(text: str, classes: Sequence[object]) -> list[float]:
+def _parse_costs(text: str, classes: Sequence[object]) -> list[float]:
     """Return the cost of each class.
 
     Raises:
@@ -406,7 +406,7 @@ def _costs_of(text: str, classes: Sequence[object]) -> list[float]:
     """
     costs = of_classes("costs", text, classes)
     if absent := [label for label, cost in zip(classes, costs, strict=True) if cost is None]:
-        example = cut(written({str(label): 1 for label in classes[:2]}), 100)
+        example = cut(to_text({str(label): 1 for label in classes[:2]}), 100)
         raise InputError(
             f"costs: no cost is given for {some_labels(absent)}: give one for each class, such as "
             f"--criterion cost:{example}, where 0 is allowed"

@@ -116,7 +116,7 @@ FOLDS = Option(_folds, "Number of folds.", int, "10")
 SIZES = Option(_folds, "Numbers of rows to fit on.", int, "5")
 TIMES = Option(_times, "Number of splits.", int, "100")
 SHARE = Option(share, "Share of the rows to score.", float, "0.3")
-STRATIFY = Option(boolean, "Give each part the same share of every class.", bool, unsaid=True)
+STRATIFY = Option(boolean, "Give each part the same share of every class.", bool, omit_default=True)
 
 
 @dataclass(frozen=True)
@@ -194,13 +194,13 @@ class KFold(Division):
     name: ClassVar[str] = "kfold"
 
     folds: int = option(10, FOLDS)
-    shuffle: bool = option(True, Option(boolean, "Shuffle the rows first.", bool, unsaid=True))
+    shuffle: bool = option(True, Option(boolean, "Shuffle the rows first.", bool, omit_default=True))
     remainder: str = option(
         "spread",
         Option(
             lambda name, value: check_choice(name, value, REMAINDERS),
             "Where the rows go that are left over by folds of one size: spread over the first, or last.",
-            unsaid=True,
+            omit_default=True,
         ),
     )
     stratify: bool = option(False, STRATIFY)

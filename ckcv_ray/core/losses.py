@@ -67,7 +67,7 @@ def split_bounds(totals: NDArray[np.integer], m: int, delta: float) -> Bounds:
     The mean over splits is a criterion; what may be claimed is ``mean_loss_bound``.
     """
     if loss_method(m, delta) == "safe":
-        return np.minimum(1.0, _interpolated(totals, m, delta))
+        return np.minimum(1.0, _interpolate(totals, m, delta))
     losses = np.asarray(totals) / ONE
     return np.array([catoni(min(1.0, loss / m), m, delta) for loss in losses.flat]).reshape(losses.shape)
 
@@ -82,18 +82,18 @@ def mean_loss_bound(totals: Sequence[int], m: int, delta: float) -> float:
     """
     if loss_method(m, delta) == "catoni":
         return catoni(min(1.0, sum(totals) / (ONE * m * len(totals))), m, delta)
-    return min(1.0, fsum(_interpolated(totals, m, delta)) / len(totals))
+    return min(1.0, fsum(_interpolate(totals, m, delta)) / len(totals))
 
 
 def best_loss_prefix(totals: Sequence[int], m: int, delta: float) -> Prefix:
     """Find the prefix of exchangeable splits with the smallest ``mean_loss_bound``; see ``best_prefix``."""
     safe = loss_method(m, delta) == "safe"
-    terms = _interpolated(totals, m, delta).tolist() if safe else list(totals)
+    terms = _interpolate(totals, m, delta).tolist() if safe else list(totals)
     length = smallest_mean(terms)
     return Prefix(mean_loss_bound(totals[:length], m, delta), length)
 
 
-def _interpolated(totals: ArrayLike, m: int, delta: float) -> Bounds:
+def _interpolate(totals: ArrayLike, m: int, delta: float) -> Bounds:
     """Return the interpolated A of each total; may exceed 1."""
     return np.asarray(np.interp(np.asarray(totals) / ONE, np.arange(m + 1), concave_table(m, delta)))
 

@@ -13,7 +13,7 @@ from ckcv_ray.core.divisions import DIVISIONS, NOTHING, Division, Draws, KFold, 
 from ckcv_ray.core.options import Option, option, options
 from ckcv_ray.core.resampling import Index, Split
 from ckcv_ray.errors import InputError
-from ckcv_ray.validation import as_array, check_choice, expect, quoted
+from ckcv_ray.validation import as_array, check_choice, expect, quote
 
 MOST_NESTED = 10_000
 
@@ -206,7 +206,7 @@ def take_splits(resampling: Any, X: Any, y: ArrayLike, groups: ArrayLike | None)
     splits = hasattr(resampling, "split") and not isinstance(resampling, type)
     if isinstance(resampling, type) or not (splits or isinstance(resampling, Iterable)):
         raise InputError(
-            f"resampling={quoted(resampling)}: expected text such as 'kfold:10', a splitter such as "
+            f"resampling={quote(resampling)}: expected text such as 'kfold:10', a splitter such as "
             "KFold(10), or a list of pairs: the rows to fit and the rows to score"
         )
     try:
@@ -216,7 +216,7 @@ def take_splits(resampling: Any, X: Any, y: ArrayLike, groups: ArrayLike | None)
     for number, pair in enumerate(pairs):
         if not (isinstance(pair, tuple | list) and len(pair) == 2 and all(map(np.ndim, pair))):
             raise InputError(
-                f"split {number} is {quoted(pair)}: expected the rows to fit and the rows to score"
+                f"split {number} is {quote(pair)}: expected the rows to fit and the rows to score"
             )
     return Splits.of(pairs, len(as_array("y", y)))
 

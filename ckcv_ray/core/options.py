@@ -19,22 +19,22 @@ class Option:
             or raises InputError.
         help: help text for the command line.
         kind: type of one value on the command line: str (also for lists), int, float or bool.
-        shown: the default as shown on the command line.
-        alone: the same for a learner that is not selected from several settings, if it is another.
+        default_text: the default as shown on the command line.
+        single_default: the same for a learner that is not selected from several settings, if it is another.
         panel: heading that groups the option in ``--help``.
-        unsaid: whether JSON leaves the default out: a study that does not use the option keeps its run_id.
-        grows: whether the value may be raised in an existing run folder; it is then not part of the run_id.
+        omit_default: whether JSON leaves the default out: a study without the option keeps its run_id.
+        may_grow: whether the value may be raised in an existing run folder: it has no part in the run_id.
         hidden: whether ``--help`` leaves it out: there is only one value.
     """
 
     check: Callable[[str, Any], Any]
     help: str
     kind: type = str
-    shown: str | None = None
+    default_text: str | None = None
     panel: str = "Study"
-    unsaid: bool = False
-    grows: bool = False
-    alone: str | None = None
+    omit_default: bool = False
+    may_grow: bool = False
+    single_default: str | None = None
     hidden: bool = False
 
 
@@ -58,22 +58,22 @@ def check_options(part: Any) -> None:
         object.__setattr__(part, name, declared.metadata["option"].check(name, getattr(part, name)))
 
 
-def values(part: Any, fixed: bool = False) -> dict[str, Any]:
+def get_values(part: Any, fixed: bool = False) -> dict[str, Any]:
     """Return the values of a part's options, by name; ``fixed`` leaves out those that may grow."""
     declared = {name: one.metadata["option"] for name, one in options(part).items()}
-    return {name: getattr(part, name) for name, one in declared.items() if not (fixed and one.grows)}
+    return {name: getattr(part, name) for name, one in declared.items() if not (fixed and one.may_grow)}
 
 
-def described(part: Any, fixed: bool = False) -> dict[str, Any]:
+def describe_part(part: Any, fixed: bool = False) -> dict[str, Any]:
     """Return a part as JSON values: its name and its options; ``fixed`` leaves out those that may grow."""
-    return {"name": part.name, **said(part, fixed)}
+    return {"name": part.name, **options_to_json(part, fixed)}
 
 
-def said(part: Any, fixed: bool = False) -> dict[str, Any]:
+def options_to_json(part: Any, fixed: bool = False) -> dict[str, Any]:
     """Return a part's options as JSON values, without those that are left out at their default."""
-    listed, declared = as_json(values(part, fixed)), options(part)
-    unsaid = [name for name, one in declared.items() if one.metadata["option"].unsaid]
-    return {n: v for n, v in listed.items() if n not in unsaid or v != declared[n].default}
+    listed, declared = as_json(get_values(part, fixed)), options(part)
+    omit_default = [name for name, one in declared.items() if one.metadata["option"].omit_default]
+    return {n: v for n, v in listed.items() if n not in omit_default or v != declared[n].default}
 
 
 def as_json(given: dict[str, Any]) -> dict[str, Any]:
@@ -81,19 +81,19 @@ def as_json(given: dict[str, Any]) -> dict[str, Any]:
     return {name: _json(value) for name, value in given.items()}
 
 
-def thinned(part: Part, most: int) -> Part:
+def thin(part: Part, most: int) -> Part:
     """Return a part with at most ``most`` values in each list of its options, evenly spaced."""
-    lists = {name: value for name, value in values(part).items() if isinstance(value, tuple)}
-    return replace(part, **{name: _spaced(value, most) for name, value in lists.items()})  # type: ignore[type-var]
+    lists = {name: value for name, value in get_values(part).items() if isinstance(value, tuple)}
+    return replace(part, **{name: _space_evenly(value, most) for name, value in lists.items()})  # type: ignore[type-var]
 
 
 def _json(value: Any) -> Any:
     if isinstance(value, tuple):
         return [_json(one) for one in value]
-    return described(value) if is_dataclass(value) and hasattr(value, "name") else value
+    return describe_part(value) if is_dataclass(value) and hasattr(value, "name") else value
 
 
-def _spaced(values: tuple[Any, ...], most: int) -> tuple[Any, ...]:
+def _space_evenly(values: tuple[Any, ...], most: int) -> tuple[Any, ...]:
     """Return at most ``most`` of the values, evenly spaced, including the first and the last."""
     if len(values) <= most:
         return values

@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 
 from ckcv_ray.core.measures import Kind
-from ckcv_ray.core.scores import LABEL, VALUE, Answers, Score, taken_names
+from ckcv_ray.core.scores import LABEL, VALUE, Answers, Score, list_score_names
 from ckcv_ray.errors import InputError
-from ckcv_ray.validation import expect, quoted
+from ckcv_ray.validation import expect, quote
 
 Function = Callable[[Any, Any], Any]
 DIGEST = re.compile("[0-9a-f]{64}")
@@ -73,9 +73,9 @@ class OwnScore:
         expect("function", described, Mapping, "a mapping with name and sha256")
         name, digest = described.get("name"), described.get("sha256")
         if set(described) != {"name", "sha256"} or not (isinstance(name, str) and name.isidentifier()):
-            raise InputError(f"function={quoted(described)}: expected its name and its sha256")
+            raise InputError(f"function={quote(described)}: expected its name and its sha256")
         if not (isinstance(digest, str) and DIGEST.fullmatch(digest)):
-            raise InputError(f"function {name}: sha256={quoted(digest)} is no SHA-256 in hexadecimal digits")
+            raise InputError(f"function {name}: sha256={quote(digest)} is no SHA-256 in hexadecimal digits")
         _check_name(name)
         return cls(name, digest)
 
@@ -106,7 +106,7 @@ class OwnScore:
 
 def _check_name(name: str) -> None:
     """Raise InputError if a score has this name: figures under it would not be those of the function."""
-    if name in taken_names():
+    if name in list_score_names():
         raise _taken(name)
 
 

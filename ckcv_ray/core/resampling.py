@@ -109,7 +109,7 @@ def _k(name: str, value: Any) -> tuple[int, ...] | None:
     return None if every else folds(name, value, least=1)
 
 
-K = Option(_k, "Numbers of folds: 3,4,5,10, a range 3:20, or 3:n.", shown="3:n")
+K = Option(_k, "Numbers of folds: 3,4,5,10, a range 3:20, or 3:n.", default_text="3:n")
 N_SPLITS = Option(
     lambda name, value: integer(name, value, least=1, most=MOST_SPLITS),
     "Number of random splits for each k, such as 100.",

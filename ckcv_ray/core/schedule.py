@@ -106,7 +106,7 @@ class Schedule:
             issued[unit.split, path] = max(issued[unit.split, path], length)
         self._forget(unit.size)
 
-    def leading(self) -> bool:
+    def has_leaders(self) -> bool:
         """Return whether every open comparison has a leader: units issued now are then rarely wasted."""
         self._open()
         return all(led for led, _ in self._lowest.values())
@@ -162,10 +162,10 @@ class Schedule:
     def _unit(self, size: int) -> Unit | None:
         """Return the next unit of this size, None if it has none now."""
         if size not in self._units:
-            self._units[size] = self._promising(size) or self._frontier(size)
+            self._units[size] = self._find_promising(size) or self._frontier(size)
         return self._units[size]
 
-    def _promising(self, size: int) -> Unit | None:
+    def _find_promising(self, size: int) -> Unit | None:
         """Return the next split of the candidate that looks best, if it may become the leader."""
         if size not in self._best_paths:
             self._best_paths[size] = self._best_path(size)
@@ -209,19 +209,19 @@ class Schedule:
         started = [j for j, other in enumerate(self.selection.sizes) if other.prefix.any()]
         if self.selection.exhaustive or not started:
             return everything
-        expected = self._expected_values(size, min(started, key=lambda j: abs(j - size)))
+        expected = self._expect_values(size, min(started, key=lambda j: abs(j - size)))
         threshold = self.selection.threshold(size)
         if threshold == inf and size in self.selection.own:
             threshold = float(expected.min())
         elif threshold == inf:
-            threshold = min(float(self._expected_values(j, j).min()) for j in started)
+            threshold = min(float(self._expect_values(j, j).min()) for j in started)
         if fold.floor > threshold:
             return np.zeros_like(everything)
         rise = np.maximum(expected - fold.floor, 1e-12)
         splits = np.ceil(fold.n_splits * (threshold - fold.floor) / rise)
         return np.where(expected > threshold, np.minimum(splits, fold.n_splits), everything).astype(np.intp)
 
-    def _expected_values(self, size: int, like: int) -> Values:
+    def _expect_values(self, size: int, like: int) -> Values:
         """Estimate the values of candidates of ``size`` from their means in ``like``, (n_paths, n_steps)."""
         other = self.selection.sizes[like]
         known = other.values >= 0

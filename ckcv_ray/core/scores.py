@@ -21,7 +21,7 @@ from ckcv_ray.core.bounds import clopper_pearson
 from ckcv_ray.core.losses import ONE, mean_loss_bound
 from ckcv_ray.core.measures import Kind
 from ckcv_ray.errors import InputError
-from ckcv_ray.validation import nearest, quoted
+from ckcv_ray.validation import quote, suggest
 
 CLASSES = frozenset({Kind.BINARY, Kind.MULTICLASS})
 TWO, NUMBERS = frozenset({Kind.BINARY}), frozenset({Kind.REGRESSION})
@@ -153,12 +153,12 @@ def _f1(sums: Values) -> float:
     return 2 * right / total if (total := 2 * right + wrong + missed) else 0.0
 
 
-def _mean_of(of: Callable[[Any, Answers], float]) -> Callable[[Any, Answers, int], Sequence[float]]:
+def _sum_mean(of: Callable[[Any, Answers], float]) -> Callable[[Any, Answers, int], Sequence[float]]:
     """Return the sum over rows of a score that is a mean over rows, and their number."""
     return lambda y, answers, n_classes: (of(y, answers) * len(y), float(len(y)))
 
 
-def _explained(y: Any, answers: Answers, n_classes: int) -> Sequence[float]:
+def _sum_explained(y: Any, answers: Answers, n_classes: int) -> Sequence[float]:
     """Return the sum of squared errors, the mean value, the sum of squares about it, and the rows."""
     mean = float(np.mean(y))
     errors = float(np.sum((y - _given(answers.value)) ** 2))
@@ -225,28 +225,28 @@ OWN = (
         _f1,
     ),
     Score("auc", TWO, RANK, True, _metric("roc_auc_score", lambda a: _given(a.rank))),
-    Score("cross_entropy", CLASSES, PROBABILITY, False, _log_loss, _mean_of(_log_loss)),
-    Score("log_loss", CLASSES, PROBABILITY, False, _log_loss, _mean_of(_log_loss)),
-    Score("brier", CLASSES, PROBABILITY, False, _brier, _mean_of(_brier)),
-    Score("squared", NUMBERS, VALUE, False, _squared, _mean_of(_squared)),
-    Score("absolute", NUMBERS, VALUE, False, _absolute, _mean_of(_absolute)),
+    Score("cross_entropy", CLASSES, PROBABILITY, False, _log_loss, _sum_mean(_log_loss)),
+    Score("log_loss", CLASSES, PROBABILITY, False, _log_loss, _sum_mean(_log_loss)),
+    Score("brier", CLASSES, PROBABILITY, False, _brier, _sum_mean(_brier)),
+    Score("squared", NUMBERS, VALUE, False, _squared, _sum_mean(_squared)),
+    Score("absolute", NUMBERS, VALUE, False, _absolute, _sum_mean(_absolute)),
     Score(
         "rmse",
         NUMBERS,
         VALUE,
         False,
         _metric("root_mean_squared_error", _value),
-        _mean_of(_squared),
+        _sum_mean(_squared),
         pooled=lambda sums: sqrt(sums[:, 0].sum() / sums[:, 1].sum()),
     ),
-    Score("mape", NUMBERS, VALUE, False, _relative, _mean_of(_relative)),
-    Score("r2", NUMBERS, VALUE, True, _metric("r2_score", _value), _explained, lambda _: 4, _r2),
+    Score("mape", NUMBERS, VALUE, False, _relative, _sum_mean(_relative)),
+    Score("r2", NUMBERS, VALUE, True, _metric("r2_score", _value), _sum_explained, lambda _: 4, _r2),
 )
 SCORE_NAMES = (*(one.name for one in OWN), f"{CLIPPED}VALUE")
-_SQUARED_OF_CLASSES = Score("squared", CLASSES, PROBABILITY, False, _brier, _mean_of(_brier))
+_SQUARED_OF_CLASSES = Score("squared", CLASSES, PROBABILITY, False, _brier, _sum_mean(_brier))
 
 
-def _clipped(name: str) -> Score:
+def _make_clipped(name: str) -> Score:
     """Return the absolute error, at most the limit in its name: it is bounded, so that a bound is proven.
 
     Its sums are the errors, the rows, and the errors as ``core.losses`` counts them.
@@ -273,7 +273,7 @@ def _clipped(name: str) -> Score:
     )
 
 
-def score_of(name: str, kind: Kind) -> Score:
+def make_score(name: str, kind: Kind) -> Score:
     """Return the score of a name, for a kind of task: ``squared`` has one for classes too, Brier's.
 
     Raises:
@@ -286,13 +286,13 @@ def score_of(name: str, kind: Kind) -> Score:
     usable = sorted({one.name for one in (*OWN, _SQUARED_OF_CLASSES) if kind in one.kinds})
     usable += [f"{CLIPPED}50"] if kind is Kind.REGRESSION else []
     if name.startswith(CLIPPED) and kind is Kind.REGRESSION:
-        return _clipped(name)
+        return _make_clipped(name)
     if found:
         raise InputError(f"measure={name} is not for {kind}: choose {', '.join(usable)}")
     return _scorer(name, kind, usable)
 
 
-def taken_names() -> frozenset[str]:
+def list_score_names() -> frozenset[str]:
     """Return the names of all scores."""
     from sklearn.metrics import get_scorer_names
 
@@ -307,7 +307,7 @@ def _limit(name: str) -> float:
         limit = nan
     if not 0.0 < limit < inf:
         raise InputError(
-            f"measure={quoted(name)}: expected {CLIPPED} and the largest error that counts, such as "
+            f"measure={quote(name)}: expected {CLIPPED} and the largest error that counts, such as "
             "clipped:50 or clipped:0.5"
         )
     return limit
@@ -319,8 +319,8 @@ def _scorer(name: str, kind: Kind, usable: Sequence[str]) -> Score:
 
     if name not in get_scorer_names():
         raise InputError(
-            f"measure={quoted(name)} is not known: choose {', '.join(usable)}, or a scorer of scikit-learn "
-            f"such as roc_auc_ovr{nearest(name, [*usable, *get_scorer_names()])}"
+            f"measure={quote(name)} is not known: choose {', '.join(usable)}, or a scorer of scikit-learn "
+            f"such as roc_auc_ovr{suggest(name, [*usable, *get_scorer_names()])}"
         )
     scorer = get_scorer(name)
     method = scorer._response_method
@@ -329,7 +329,7 @@ def _scorer(name: str, kind: Kind, usable: Sequence[str]) -> Score:
     def of(y: Any, answers: Answers) -> float:
         with warnings.catch_warnings(), suppress(Exception):  # it is not defined, as where a class is missing
             warnings.simplefilter("ignore")
-            return float(scorer(_said(answers), None, y))
+            return float(scorer(_as_estimator(answers), None, y))
         return nan
 
     return Score(name, frozenset({kind}), _needs(methods, kind), True, of)
@@ -344,7 +344,7 @@ def _needs(methods: set[str], kind: Kind) -> str:
     return PROBABILITY if "decision_function" not in methods or kind is Kind.MULTICLASS else RANK
 
 
-def _said(answers: Answers) -> Any:
+def _as_estimator(answers: Answers) -> Any:
     """Return answers as an object that a scorer of scikit-learn can ask, like a fitted estimator."""
     from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 

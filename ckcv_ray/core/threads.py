@@ -27,7 +27,7 @@ def one_thread() -> Iterator[None]:
 
 
 @contextmanager
-def ending_process_after(seconds: float) -> Iterator[None]:
+def end_process_after(seconds: float) -> Iterator[None]:
     """End the process, with its stack on stderr, if the context lasts longer.
 
     Compiled code that never returns cannot be interrupted in any other way.

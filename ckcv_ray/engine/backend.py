@@ -182,9 +182,9 @@ def session(execution: Execution, seconds: float = inf, single: bool = False) ->
         return
     address = _reachable(execution)
     from ckcv_ray.engine.ray_backend import MAX_CONCURRENT_STUDIES, Nodes, RayBackend, remote_recorder
-    from ckcv_ray.engine.ray_cluster import connected
+    from ckcv_ray.engine.ray_cluster import connect
 
-    with connected(execution.workers, address):
+    with connect(execution.workers, address):
         recorder = remote_recorder if single else make_recorder
         nodes = Nodes()
         make = partial(RayBackend, execution.workers, execution.fit_timeout, nodes)

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from ckcv_ray.core.interrupts import Interrupts, note_interrupts
 from ckcv_ray.core.measures import Measure
 from ckcv_ray.core.schedule import Stage, Unit
-from ckcv_ray.core.threads import ending_process_after, one_thread
+from ckcv_ray.core.threads import end_process_after, one_thread
 from ckcv_ray.learners.base import Block
 from ckcv_ray.learners.ensemble import Member, class_sizes, judge, make_member
 from ckcv_ray.learners.foreign import EndedError, contain, describe_end, end_forked_child
@@ -136,7 +136,7 @@ def evaluate(units: Sequence[Unit], inputs: Inputs, seconds: float = inf) -> Out
     )
 
 
-def failed(units: Iterable[Unit], n_totals: int, reason: str, kind: type[Any] = np.int32) -> Outcome:
+def make_failures(units: Iterable[Unit], n_totals: int, reason: str, kind: type[Any] = np.int32) -> Outcome:
     """Return the outcome of units of which every path failed; ``n_totals``, ``kind``: see ``record_type``."""
     failures = tuple(
         _failure(unit, path, unit.first(length), length, reason)
@@ -214,12 +214,12 @@ def _longest_prefix(
 def _path(unit: Unit, inputs: Inputs, prepared: Prepared, path: int, length: int) -> Evaluated:
     with _watch(unit, inputs, path, length):
         if inputs.fit_timeout is None:
-            return _fitted(unit, inputs, prepared, path, length)
-        with ending_process_after(inputs.fit_timeout * length):
-            return _fitted(unit, inputs, prepared, path, length)
+            return _fit_path(unit, inputs, prepared, path, length)
+        with end_process_after(inputs.fit_timeout * length):
+            return _fit_path(unit, inputs, prepared, path, length)
 
 
-def _fitted(unit: Unit, inputs: Inputs, prepared: Prepared, path: int, length: int) -> Evaluated:
+def _fit_path(unit: Unit, inputs: Inputs, prepared: Prepared, path: int, length: int) -> Evaluated:
     start = perf_counter()
     fits = prepared.block.fit(path, length)
     solving = perf_counter() - start

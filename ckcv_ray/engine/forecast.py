@@ -96,7 +96,7 @@ def estimate(problem: Problem) -> Estimate:
         tried.update(problem.learner_of_paths[[path for path, _ in unit.paths]].tolist())
         if monotonic() > deadline and len(tried) >= to_try:
             break
-    left, done = queue.expect_left(), _merged(outcomes)
+    left, done = queue.expect_left(), _merge(outcomes)
     if not problem.scores:
         left += _seconds_of_refits(problem, queue.rates)
         inner = problem.outer_splits * problem.inner_share
@@ -135,7 +135,7 @@ def plan_problem(problem: Problem, workers: Sequence[int] = WORKERS) -> Plan:
     Raises:
         RunError: every evaluation of the trial failed.
     """
-    tried = thinned(problem)
+    tried = thin_problem(problem)
     expected = estimate(tried)
     if not len(expected.outcome.records):
         raise RunError(f"nothing could be computed: {describe_failures(expected.outcome.failures, tried)}")
@@ -157,7 +157,7 @@ def plan_problem(problem: Problem, workers: Sequence[int] = WORKERS) -> Plan:
     )
 
 
-def thinned(problem: Problem) -> Problem:
+def thin_problem(problem: Problem) -> Problem:
     """Return the problem if it is small enough for a trial, else one with some of its values left out."""
     if problem.n_evaluations <= MOST_TRIED:
         return problem
@@ -216,21 +216,21 @@ def _singly(unit: Unit, problem: Problem) -> Iterator[Unit]:
 
     One path of every learner comes first.
     """
-    order = _spread(len(unit.paths))
+    order = _reverse_bits(len(unit.paths))
     learners = problem.learner_of_paths[[unit.paths[i][0] for i in order]]
     first = np.unique(learners, return_index=True)[1]
     later = np.setdiff1d(np.arange(len(order)), first)
     return (unit._replace(paths=(unit.paths[order[i]],)) for i in (*np.sort(first), *later))
 
 
-def _spread(n: int) -> list[int]:
+def _reverse_bits(n: int) -> list[int]:
     """Return 0 .. n-1 in bit-reversed order."""
     bits = max(1, (n - 1).bit_length())
     order = sorted(range(1 << bits), key=lambda i: int(f"{i:0{bits}b}"[::-1], 2))
     return [i for i in order if i < n]
 
 
-def _merged(outcomes: list[Outcome]) -> Outcome:
+def _merge(outcomes: list[Outcome]) -> Outcome:
     return Outcome(
         np.concatenate([o.records for o in outcomes]),
         tuple(failure for o in outcomes for failure in o.failures),

@@ -132,26 +132,26 @@ class FullQueue(ListQueue):
 
     def _begin(self, phase: int) -> None:
         self._phase = phase
-        self.begin(self._missing(phase))
+        self.begin(self._list_missing(phase))
 
     def _complete(self, size: int) -> bool:
-        return next(self._missing(size), None) is None
+        return next(self._list_missing(size), None) is None
 
-    def _missing(self, size: int) -> Iterator[Unit]:
+    def _list_missing(self, size: int) -> Iterator[Unit]:
         """Generate the units that are neither held nor failed."""
         known = ~np.isnan(self.statuses(size))
         for (of_size, split, path), failure in self._failures.items():
             if of_size == size:
                 known[split, path, failure.first : failure.stop] = True
         for split in range(len(known)):
-            wanted = self._wanted(size, split)
+            wanted = self._list_wanted(size, split)
             paths = tuple((path, length) for path, length in wanted if not known[split, path, :length].all())
             if len(known) <= FEW_SPLITS:
                 yield from (Unit(Stage.SELECT, size, split, (one,)) for one in paths)
             elif paths:
                 yield Unit(Stage.SELECT, size, split, paths)
 
-    def _wanted(self, size: int, split: int) -> list[tuple[int, int]]:
+    def _list_wanted(self, size: int, split: int) -> list[tuple[int, int]]:
         """Return the paths to compute on a split, and how many steps of each."""
         if size == INNER or not self._selects:
             return list(enumerate(self.problem.learner.lengths))

@@ -49,7 +49,7 @@ class OverallProgress:
 
         return update
 
-    def finished(self, i: int, counts: Evaluations) -> None:
+    def finish(self, i: int, counts: Evaluations) -> None:
         """Set the final counts of inner selection i, which reports no progress if read from its folder."""
         self.inner(i)(self._inner[i]._replace(**counts, left=0.0))
 
@@ -68,7 +68,7 @@ def inner_problems(problem: Problem) -> list[Problem]:
     return [problem.inner(i) for i in range(problem.outer_splits)]
 
 
-def nested_ensemble(problem: Problem, winners: Sequence[Setting]) -> Ensemble:
+def fit_nested_ensemble(problem: Problem, winners: Sequence[Setting]) -> Ensemble:
     """Fit each inner winner on all rows of its outer split but EE, and count its errors there.
 
     Args:

@@ -52,10 +52,10 @@ class RaceQueue(Queue):
         """
         self.workers = workers
         seconds = batch_seconds(self._left or inf, workers, least)
-        if self._estimates is None and not self.decided():
+        if self._estimates is None and not self.is_decided():
             early = LEADERLESS_SHARE * shortest(workers, least)
             units = iter(self.schedule.next, None)
-            return self.fill(units, seconds if self.schedule.leading() else early)
+            return self.fill(units, seconds if self.schedule.has_leaders() else early)
         if self._estimates is None:
             self._estimates = self._estimate_units()
         return self.fill(self._estimates, seconds)
@@ -63,7 +63,7 @@ class RaceQueue(Queue):
     def add(self, outcome: Outcome) -> Records:
         """Add the outcome of a batch; return its new records."""
         new = super().add(outcome)
-        if self.decided() or monotonic() - self._forecast_at > FORECAST_SECONDS:
+        if self.is_decided() or monotonic() - self._forecast_at > FORECAST_SECONDS:
             self._forecast_at = monotonic()
             self._left = self.expect_left()
         return new
@@ -87,9 +87,9 @@ class RaceQueue(Queue):
 
     def expect_left(self) -> float:
         """Return the seconds of selection expected to be left for one worker; 0 once decided."""
-        return 0.0 if self.decided() else self.rates.seconds_for(self.schedule.forecast())
+        return 0.0 if self.is_decided() else self.rates.seconds_for(self.schedule.forecast())
 
-    def decided(self) -> bool:
+    def is_decided(self) -> bool:
         """Return whether nothing that is left could change what is selected."""
         if self._looked != self.selection.version:
             self._looked = self.selection.version
@@ -122,7 +122,7 @@ class RaceQueue(Queue):
 
     def complete(self) -> bool:
         """Return whether the selection is decided and every requested estimate is held or failed."""
-        return self.decided() and next(self._estimate_units(), None) is None
+        return self.is_decided() and next(self._estimate_units(), None) is None
 
     def holds_refits(self, leader: Leader) -> bool:
         """Return whether there is a record of a leader's refit on every split."""

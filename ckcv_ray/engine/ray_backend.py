@@ -19,7 +19,7 @@ from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from ckcv_ray.core.schedule import Unit
 from ckcv_ray.engine.batches import Batch
-from ckcv_ray.engine.evaluate import Inputs, evaluate, failed, memory
+from ckcv_ray.engine.evaluate import Inputs, evaluate, make_failures, memory
 from ckcv_ray.engine.metrics import Metrics
 from ckcv_ray.engine.progress import Listener
 from ckcv_ray.engine.queues import make_queue
@@ -39,11 +39,11 @@ MAX_CONCURRENT_STUDIES = 3  # of ``run_many``
 
 @ray.remote(max_retries=0)
 def _evaluate(units: tuple[Unit, ...], seconds: float, inputs: list[Any]) -> Outcome:
-    return evaluate(units, _inputs_of(*inputs), seconds)
+    return evaluate(units, _load_inputs(*inputs), seconds)
 
 
 @lru_cache(maxsize=MAX_CONCURRENT_STUDIES)
-def _inputs_of(reference: Any) -> Inputs:
+def _load_inputs(reference: Any) -> Inputs:
     """Return the inputs of a study, unpickled once by each worker: with them it keeps what is derived."""
     return cast(Inputs, ray.get(reference))
 
@@ -121,7 +121,7 @@ class RayBackend:
             with suppress(InputError):  # the nodes with enough memory are gone, and may come back
                 self._count_workers()
         done, _ = ray.wait(list(self._pending), num_returns=1, timeout=WAIT_SECONDS, fetch_local=False)
-        settled = (self._settled(reference, self._pending.pop(reference)) for reference in done)
+        settled = (self._receive(reference, self._pending.pop(reference)) for reference in done)
         outcomes = [outcome for outcome in settled if outcome is not None]
         self._metrics.count(outcomes, len(self._pending))
         return outcomes
@@ -156,7 +156,7 @@ class RayBackend:
     def _send(self, batch: Batch) -> None:
         self._pending[self._task.remote(batch.units, batch.seconds, [self._inputs])] = batch
 
-    def _settled(self, reference: Any, batch: Batch) -> Outcome | None:
+    def _receive(self, reference: Any, batch: Batch) -> Outcome | None:
         """Return the outcome of a batch; None if lost and sent again, failures if lost too many times."""
         try:
             outcome: Outcome = ray.get(reference)
@@ -168,7 +168,7 @@ class RayBackend:
             reason = f"lost {ATTEMPTS} times: {error}"
             if self._fit_timeout is not None:
                 reason += f"\n(a fit may take {self._fit_timeout:g} seconds: fit_timeout)"
-            return failed(batch.units, self._n_totals, reason, self._total_type)
+            return make_failures(batch.units, self._n_totals, reason, self._total_type)
         return outcome
 
 

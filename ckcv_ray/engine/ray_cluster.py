@@ -25,7 +25,7 @@ PACKAGE = Path(__file__).resolve().parents[1]
 
 
 @contextmanager
-def connected(workers: int | None, address: str) -> Iterator[None]:
+def connect(workers: int | None, address: str) -> Iterator[None]:
     """Connect to Ray for several backends; a Ray instance started here is shut down at the end."""
     owns = not ray.is_initialized()
     if owns:

@@ -28,11 +28,11 @@ def one_model(problem: Problem, winner: Leader) -> tuple[Ensemble | None, Ensemb
     held = problem.held_rows()
     if held is None:
         return None, None
-    refit = _fitted(problem, winner, problem.task, held)
-    return refit, _fitted(problem, winner, problem.every_row, held.none())
+    refit = _fit_and_score(problem, winner, problem.task, held)
+    return refit, _fit_and_score(problem, winner, problem.every_row, held.none())
 
 
-def _fitted(problem: Problem, winner: Leader, task: Task, scored: TestRows) -> Ensemble:
+def _fit_and_score(problem: Problem, winner: Leader, task: Task, scored: TestRows) -> Ensemble:
     """Return the model fitted on all rows of a task, with its errors on other rows."""
     model = _fit(problem, winner, task)
     n_classes, k = task.n_classes, problem.sizes[winner.size].k

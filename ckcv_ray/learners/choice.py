@@ -26,7 +26,7 @@ from ckcv_ray.learners.base import Block, Checked, Fits, Learner, Model, Predict
 from ckcv_ray.learners.ensemble import check_filled
 from ckcv_ray.tables.target import Index, Rows
 from ckcv_ray.tables.task import Task
-from ckcv_ray.validation import MOST, integer, quoted, sequence
+from ckcv_ray.validation import MOST, integer, quote, sequence
 
 LABEL = "learner"  # the hyperparameter, and the column, that names a learner
 LONGEST = 100
@@ -38,7 +38,7 @@ def _learners(name: str, values: Any) -> tuple[Learner, ...]:
         raise InputError(f"{name}: there is a single one: give it itself, without {Choice.__name__}")
     for one in listed:
         if isinstance(one, Choice | type) or not isinstance(getattr(one, "name", None), str):
-            raise InputError(f"{name}: {quoted(one)} is not a single learner, such as GaussianSVM()")
+            raise InputError(f"{name}: {quote(one)} is not a single learner, such as GaussianSVM()")
     return listed
 
 
@@ -50,7 +50,7 @@ def _labels(name: str, values: Any) -> tuple[str, ...] | None:
         fits = isinstance(one, str) and one.isprintable() and one.strip() == one and 0 < len(one) <= LONGEST
         if not fits or "," in one:
             raise InputError(
-                f"{name}={quoted(one)}: a label is text of at most {LONGEST} printable characters, without "
+                f"{name}={quote(one)}: a label is text of at most {LONGEST} printable characters, without "
                 "commas, and without spaces around it"
             )
     return labels
@@ -82,10 +82,10 @@ class Choice:
 
     learners: tuple[Learner, ...] = option((), Option(_learners, "Learners to choose from."))
     labels: tuple[str, ...] | None = option(
-        None, Option(_labels, "What the learners are called.", unsaid=True)
+        None, Option(_labels, "What the learners are called.", omit_default=True)
     )
     most_rows: tuple[int, ...] | None = option(
-        None, Option(_most_rows, "Number of rows up to which each is compared.", unsaid=True)
+        None, Option(_most_rows, "Number of rows up to which each is compared.", omit_default=True)
     )
 
     def __post_init__(self) -> None:
@@ -254,7 +254,7 @@ class Choice:
         """Return the models stored in a table; see ``base.Learner``."""
         labels = table[LABEL].to_pylist()
         if unknown := [label for label in labels if label not in self.names]:
-            raise ValueError(f"{LABEL} {quoted(unknown[0])} is none of {', '.join(self.names)}")
+            raise ValueError(f"{LABEL} {quote(unknown[0])} is none of {', '.join(self.names)}")
         models: dict[int, ChosenModel] = {}
         for label, one in zip(self.names, self.learners, strict=True):
             own = pc.equal(table[LABEL], label)

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ckcv_ray.core.by_label import FORM, canonical, of_classes, written
+from ckcv_ray.core.by_label import FORM, canonical, of_classes, to_text
 from ckcv_ray.core.options import Option
 
 NAME = "class_weight"
@@ -35,8 +35,8 @@ CLASS_WEIGHT = Option(
     "Weights of the classes, which multiply the SVM's C and the rows' weights in other fits: equal, balanced "
     "(inversely proportional to numbers of training rows), or by label, such as sick=10,well=1, where a "
     "class not named weighs 1.",
-    shown=EQUALLY,
-    unsaid=True,
+    default_text=EQUALLY,
+    omit_default=True,
 )
 
 
@@ -50,7 +50,7 @@ def of_task(class_weight: str, classes: Sequence[Any]) -> str:
         return class_weight
     given = of_classes(NAME, class_weight, classes)
     unequal = {str(c): w for c, w in zip(classes, given, strict=True) if w is not None and w != 1.0}
-    return written(unequal) if unequal else EQUALLY
+    return to_text(unequal) if unequal else EQUALLY
 
 
 def weights_by_class(class_weight: str, classes: Sequence[Any], y: NDArray[Any]) -> NDArray[np.float64]:

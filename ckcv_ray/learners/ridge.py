@@ -62,7 +62,12 @@ class Ridge(SimpleLearner):
 
     alpha: tuple[float, ...] = option(
         PENALTIES,
-        Option(grid, "Penalties of ridge to try, in the same form as C.", shown="log:-3:4:15", alone="1"),
+        Option(
+            grid,
+            "Penalties of ridge to try, in the same form as C.",
+            default_text="log:-3:4:15",
+            single_default="1",
+        ),
     )
 
     def __post_init__(self) -> None:

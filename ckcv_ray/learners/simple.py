@@ -13,7 +13,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from ckcv_ray.core.measures import Kind, Measure
-from ckcv_ray.core.options import thinned
+from ckcv_ray.core.options import thin
 from ckcv_ray.learners.base import STATUSES, Checked, Learner, Model, Setting, Status
 from ckcv_ray.learners.ensemble import judge
 from ckcv_ray.tables.target import Index, Rows
@@ -78,7 +78,7 @@ class SimpleLearner(Learner):
 
     def thinned(self, most: int) -> Self:
         """Return the learner with at most ``most`` values in each list of its options."""
-        return thinned(self, most)
+        return thin(self, most)
 
     def share(self, task: Task) -> Task:
         """Return the task itself."""

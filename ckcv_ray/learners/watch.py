@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, BinaryIO, NamedTuple
 
-from ckcv_ray.errors import counted
+from ckcv_ray.errors import pluralize
 
 VARIABLE = "CKCV_SUPERVISED"
 ATTEMPTS = 2  # times that a fit may end the process before it has failed
@@ -64,7 +64,7 @@ class Watch:
         """Raise LostError if a fit has ended the process as often as it may."""
         reasons = self._lost.get(key, [])
         if len(reasons) >= attempts:
-            raise LostError(f"it ended the process {counted(len(reasons), 'time')}: {'; '.join(reasons)}")
+            raise LostError(f"it ended the process {pluralize(len(reasons), 'time')}: {'; '.join(reasons)}")
 
     def write(self, note: Note) -> None:
         """Write the current note."""

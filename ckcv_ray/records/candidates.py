@@ -109,12 +109,12 @@ def check(table: pa.Table, problem: Problem) -> dict[str, Any]:
     return winners[0]
 
 
-def winner_of(row: dict[str, Any], problem: Problem) -> Candidate:
+def read_winner(row: dict[str, Any], problem: Problem) -> Candidate:
     """Return the candidate that a row describes."""
     return Candidate(problem.learner.setting(row["path"], row["step"]), row["k_first"])
 
 
-def winning_position(table: pa.Table) -> tuple[int, int]:
+def find_winner(table: pa.Table) -> tuple[int, int]:
     """Return path and step of the winner in a table of candidates."""
     (row,) = table.filter(pc.equal(table["state"], "winner")).to_pylist()
     return row["path"], row["step"]
@@ -199,11 +199,11 @@ def _verdict(problem: Problem, selection: Selection, j: int, estimates: Totals |
     """Return one size's outcomes, judged against the winner, or against the size's own best if reported."""
     winner, own = selection.winner(), j in selection.own
     judge = selection.leaders[j] if own else winner
-    verdict = _judged(selection, j, judge, keep_all=problem.study.exhaustive)
-    if estimated := _estimated(estimates, j, judge, problem.study.exhaustive):
+    verdict = _judge_size(selection, j, judge, keep_all=problem.study.exhaustive)
+    if estimated := _select_estimates(estimates, j, judge, problem.study.exhaustive):
         units = problem.units(Stage.ESTIMATE, j)
         for (p, s), totals in estimated.items():
-            verdict.l_ee[p, s] = problem.criterion.reported(totals, units, problem.study.seed)
+            verdict.l_ee[p, s] = problem.criterion.compute_l_ee(totals, units, problem.study.seed)
     leader = selection.leaders[j]
     if leader is not None and own:
         verdict.state[leader.path, leader.step] = "reported"
@@ -212,7 +212,7 @@ def _verdict(problem: Problem, selection: Selection, j: int, estimates: Totals |
     return verdict
 
 
-def _judged(selection: Selection, j: int, judge: Leader | None, keep_all: bool) -> Verdict:
+def _judge_size(selection: Selection, j: int, judge: Leader | None, keep_all: bool) -> Verdict:
     fold, threshold = selection.sizes[j], judge.l_ms if judge else inf
     shape = fold.low.shape
     verdict = Verdict(
@@ -234,7 +234,7 @@ def _judged(selection: Selection, j: int, judge: Leader | None, keep_all: bool) 
     return verdict
 
 
-def _estimated(
+def _select_estimates(
     estimates: Totals | None, j: int, judge: Leader | None, every: bool
 ) -> dict[tuple[int, int], Totals]:
     """Return the totals on every estimate set, by position, for the candidates whose l_ee is shown."""

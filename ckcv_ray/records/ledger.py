@@ -100,7 +100,7 @@ class Ledger:
         found = [np.empty(0, record_type(self.n_totals, self._type))]
         for estimate in sorted(self._kept):
             for size in range(len(self.n_splits)):
-                found.append(self._records_of(estimate, size))
+                found.append(self._make_records(estimate, size))
         return np.concatenate(found)
 
     def estimate_totals(self) -> dict[int, Kept]:
@@ -108,7 +108,7 @@ class Ledger:
 
         Each is of shape (n_splits, n_paths, n_steps, n_totals), and ABSENT where there is no record.
         """
-        sizes = {size: self._of(True, size) for size in range(len(self.n_splits)) if True in self._kept}
+        sizes = {size: self._view(True, size) for size in range(len(self.n_splits)) if True in self._kept}
         return {size: kept[..., :-2] for size, kept in sizes.items() if np.any(kept[..., -1] != ABSENT)}
 
     def values(self, size: int) -> NDArray[np.float64]:
@@ -116,7 +116,7 @@ class Ledger:
 
         Of shape (n_splits, n_paths, n_steps, n_totals + 2), and nan where there is no record.
         """
-        kept = self._of(False, size).astype(np.float64)
+        kept = self._view(False, size).astype(np.float64)
         kept[kept[..., -1] == ABSENT] = np.nan
         return kept
 
@@ -124,10 +124,10 @@ class Ledger:
         """Return the totals of one evaluation; None where there is no record."""
         if estimate not in self._kept:
             return None
-        kept = self._of(estimate, size)[split, path, step]
+        kept = self._view(estimate, size)[split, path, step]
         return tuple(kept[:-2].tolist()) if kept[-1] != ABSENT else None
 
-    def held(self, records: Records) -> Kept:
+    def look_up(self, records: Records) -> Kept:
         """Return the totals and status held for the keys of records, (records, n_totals + 1).
 
         They are ABSENT where there is no record.
@@ -182,7 +182,7 @@ class Ledger:
         """Return the statuses held for steps of a path; empty if the stage has no records."""
         if estimate not in self._kept:
             return np.empty(0, self._type)
-        return self._of(estimate, size)[split, path, steps, -1]
+        return self._view(estimate, size)[split, path, steps, -1]
 
     def _stage(self, estimate: bool) -> Kept:
         """Return the table of a stage, which is made when it is first needed."""
@@ -190,13 +190,13 @@ class Ledger:
             self._kept[estimate] = np.full((self._first[-1], self.n_totals + 2), ABSENT, self._type)
         return self._kept[estimate]
 
-    def _of(self, estimate: bool, size: int) -> Kept:
+    def _view(self, estimate: bool, size: int) -> Kept:
         """Return what is held for a fold size, (n_splits, n_paths, n_steps, n_totals + 2)."""
         rows = self._stage(estimate)[self._first[size] : self._first[size + 1]]
         return rows.reshape(self.n_splits[size], len(self.lengths), self._most_steps, -1)
 
-    def _records_of(self, estimate: bool, size: int) -> Records:
-        kept = self._of(estimate, size)
+    def _make_records(self, estimate: bool, size: int) -> Records:
+        kept = self._view(estimate, size)
         places = np.nonzero(kept[..., -1] != ABSENT)
         some = np.zeros(len(places[0]), record_type(self.n_totals, self._type))
         some["estimate"], some["size"] = estimate, size

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from ckcv_ray.claims.baseline import Baseline, select_baseline
 from ckcv_ray.claims.certificate import Certificate, ModelCounts, Sample, Winner
-from ckcv_ray.claims.percent import at_least, at_most, level_of, nearest
+from ckcv_ray.claims.percent import at_least, at_most, format_level, nearest
 from ckcv_ray.claims.wording import L_EE_IS, MINIMISED, Claim, describe_counts, limit, quantity
 from ckcv_ray.core.criteria import MeanBound, MeanCost, MeanError
 from ckcv_ray.core.schedule import Stage
@@ -112,7 +112,7 @@ def page(out: str | PathLike[str], result: Result | None = None) -> str:
         error_is=ERROR_IS,
         baselines=_baselines(sample),
         class_shares=class_shares(sample),
-        l_ms_is=MINIMISED[winner.criterion].format(level_of(winner.delta)),
+        l_ms_is=MINIMISED[winner.criterion].format(format_level(winner.delta)),
         l_ee_is=L_EE_IS[winner.criterion][winner.bound],
         dot=_dot(certificate),
         mean_is=_mean_is(result),
@@ -359,7 +359,7 @@ def _dot(certificate: Certificate) -> str:
     """Say what is drawn for each split."""
     winner = certificate.winner
     grouped = certificate.sample.groups is not None and winner.criterion == MeanBound.name
-    return DOTS["groups" if grouped else winner.criterion].format(level_of(winner.delta))
+    return DOTS["groups" if grouped else winner.criterion].format(format_level(winner.delta))
 
 
 def _split_value(winner: Winner) -> str:
@@ -422,7 +422,7 @@ def template(name: str) -> Any:
     environment.filters["limit"] = limit
     environment.filters["counts"] = describe_counts
     environment.filters["quantity"] = quantity
-    environment.filters["level"] = level_of
+    environment.filters["level"] = format_level
     environment.filters["count"] = lambda value: f"{value:,}"
     environment.filters["short"] = lambda value: "–" if value is None else f"{value:g}"
     environment.filters["figure"] = lambda value: "–" if value is None or value != value else f"{value:.4f}"

@@ -12,11 +12,11 @@ from numpy.typing import NDArray
 
 from ckcv_ray.claims.percent import at_most
 from ckcv_ray.claims.wording import equal_rows
-from ckcv_ray.core.comparison import Compared, corrected_t_test
+from ckcv_ray.core.comparison import Compared, compare_scores
 from ckcv_ray.core.schedule import Stage
 from ckcv_ray.core.scores import Score
 from ckcv_ray.engine.full import Scores
-from ckcv_ray.errors import counted
+from ckcv_ray.errors import pluralize
 from ckcv_ray.learners.base import Setting
 from ckcv_ray.records.record import Failure
 from ckcv_ray.study import Problem, listed
@@ -180,7 +180,7 @@ class Assessed:
         ratio = float(scored / fitted)
         ours = self.of_splits(best, score)[self.counted]
         return [
-            (one, best, corrected_t_test(self.of_splits(one, score)[self.counted], ours, ratio))
+            (one, best, compare_scores(self.of_splits(one, score)[self.counted], ours, ratio))
             for one in others
         ]
 
@@ -363,8 +363,8 @@ def rounded(bound: float, up: bool) -> str:
 
 
 def _lines(result: Assessed) -> Iterator[str]:
-    splits = counted(int(result.counted.sum()), "split")
-    yield f"{result.problem.study.resampling.name}: {splits} of {counted(result.problem.task.n, 'row')}"
+    splits = pluralize(int(result.counted.sum()), "split")
+    yield f"{result.problem.study.resampling.name}: {splits} of {pluralize(result.problem.task.n, 'row')}"
     width = max(len(entry.name) for entry in result.entries)
     tested = bounded = False
     for score in result.scores:

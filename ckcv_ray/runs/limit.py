@@ -6,7 +6,7 @@ from math import inf
 from time import monotonic
 from typing import Any
 
-from ckcv_ray.errors import LackingError, counted
+from ckcv_ray.errors import LackingError, pluralize
 from ckcv_ray.tables.task import Task
 
 SECONDS = 3600.0
@@ -40,8 +40,8 @@ class Limit:
         expected = fits * execution["worker_seconds"] / max(1, execution["fits"])
         rows, columns = task.X.shape
         cost = (
-            f"at most {counted(fits, 'fit')} on up to {rows:,} rows and {counted(columns, 'column')}, about "
-            f"{expected:,.1f} s by what the run took"
+            f"at most {pluralize(fits, 'fit')} on up to {rows:,} rows and {pluralize(columns, 'column')}, "
+            f"about {expected:,.1f} s by what the run took"
         )
         if self.say is not None:
             self.say(f"to verify: {cost}; limit {self.seconds:,.0f} s (--limit)")

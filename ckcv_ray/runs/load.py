@@ -50,11 +50,11 @@ def is_finished(problem: Problem, folder: RunFolder) -> bool:
     try:
         identity = folder.identity()
     except StoreError as error:
-        if not folder.has_files_of(problem.run_id):  # else it will be repaired
+        if not folder.has_files(problem.run_id):  # else it will be repaired
             raise StoreError(f"{error}; for this run choose another --out") from None
     if identity is None or identity.run_id == problem.run_id:
         lacking = folder.lacks_outer_splits(problem)
-        if identity is not None and folder.finished and not lacking and not folder.differing():
+        if identity is not None and folder.finished and not lacking and not folder.list_differing():
             folder.remove_left_lock()  # of a process that was killed after it had written the result
             return True
         folder.files.check_writable()
@@ -148,7 +148,7 @@ def load_run(out: AnyPath, allow_pickle: bool = False) -> Result:
     identity = folder.require(CERTIFIED)
     if not folder.finished:
         raise StoreError(f"the run in {str(out)!r} is not finished: run its ckcv run command again")
-    damaged = folder.differing()
+    damaged = folder.list_differing()
     try:
         result = _loaded(folder, folder.problem(identity))
     except StoreError as error:
@@ -170,7 +170,7 @@ def load_scores(out: AnyPath) -> Assessed:
     problem = folder.problem(folder.require(SCORED))
     if not folder.finished:
         raise StoreError(f"the run in {str(out)!r} is not finished: run its ckcv evaluate command again")
-    _check_undamaged(folder, folder.differing(), "evaluate")
+    _check_undamaged(folder, folder.list_differing(), "evaluate")
     return _loaded_scores(folder, problem)
 
 

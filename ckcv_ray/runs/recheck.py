@@ -104,7 +104,7 @@ class RecheckQueue(ListQueue):
                 at = self.describe_split(failure.estimate, failure.size, failure.split)
                 reason = failure.traceback.strip().splitlines()[-1]
                 self.unverified.append(f"{at} could not be computed again here: {reason}")
-        logged, records = self.log.held(outcome.records), outcome.records.copy()
+        logged, records = self.log.look_up(outcome.records), outcome.records.copy()
         records["totals"][:, self.trusted] = logged[:, self.trusted]
         self.records.append(records)
         computed = np.concatenate([records["totals"], records["status"][:, None]], axis=1)

@@ -11,22 +11,22 @@ from numpy.typing import ArrayLike, NDArray
 
 from ckcv_ray.claims.baseline import Baseline, comparison, select_baseline
 from ckcv_ray.claims.certificate import Certificate
-from ckcv_ray.claims.percent import at_most, level_of
+from ckcv_ray.claims.percent import at_most, format_level
 from ckcv_ray.claims.proofs import make_rule
 from ckcv_ray.claims.rules import BY, ONE_MODEL, Rule, parse_rule
 from ckcv_ray.claims.wording import ERROR, Claim, describe_counts, limit, quantity
-from ckcv_ray.core.options import values
+from ckcv_ray.core.options import get_values
 from ckcv_ray.errors import InputError
 from ckcv_ray.learners.base import Setting
 from ckcv_ray.learners.ensemble import Ensemble, Models, Prediction
-from ckcv_ray.records.candidates import per_k, per_learner, winning_position
+from ckcv_ray.records.candidates import find_winner, per_k, per_learner
 from ckcv_ray.records.record import Records
 from ckcv_ray.runs.summary import summary
 from ckcv_ray.storage.folder import Finished
 from ckcv_ray.study import MOST_SEED, Holdout, Problem, Study, member_of
 from ckcv_ray.tables.target import Rows
-from ckcv_ray.tables.task import Task, rows_of
-from ckcv_ray.validation import integer, quoted
+from ckcv_ray.tables.task import Task, make_rows
+from ckcv_ray.validation import integer, quote
 
 FLAGS = {  # of earlier versions: the value of ``by`` that each is now
     "vote": "vote",
@@ -99,7 +99,7 @@ class Result:
     @property
     def position(self) -> tuple[int, int]:
         """The winner's path and step in the learner's search space."""
-        return winning_position(self.candidates)
+        return find_winner(self.candidates)
 
     @property
     def k(self) -> int:
@@ -176,7 +176,7 @@ class Result:
         """Return one sentence for each grid, a list of numbers, that has the winner on its edge."""
         sentences = []
         _, learner = self.problem.learner_of(self.setting)
-        for name, known in values(learner).items():
+        for name, known in get_values(learner).items():
             value = self.setting.get(name)
             grid = isinstance(known, tuple) and isinstance(value, int | float) and len(known) > 1
             if grid and value in (known[0], known[-1]):
@@ -243,7 +243,7 @@ class Result:
 
         A rule that draws members has a seed: used for several calls, it repeats its draws in each.
         """
-        return self.classified(rows_of(X, self.task), rule)
+        return self.classified(make_rows(X, self.task), rule)
 
     def classified(self, rows: Rows, rule: Rule) -> Prediction:
         """Predict for rows of numbers, as ``Task.read`` makes them of columns."""
@@ -295,7 +295,7 @@ class Result:
         return (
             f"referred: rows that {Rule('full').classifier()} classifies otherwise; at most "
             f"{at_most(claim['bound'])} {of} are wrong and not referred, with probability "
-            f"{level_of(claim['delta'])} ({claim['certification']})"
+            f"{format_level(claim['delta'])} ({claim['certification']})"
         )
 
     def to_json(self) -> dict[str, Any]:
@@ -358,7 +358,7 @@ class Result:
         if self.certificate.sample.groups is not None:
             what = f"that of a new group's rows on average at most {at_most(bound)} are wrong"
         return (
-            f"by {of}: proven {what}, with probability {level_of(claim['delta'])} "
+            f"by {of}: proven {what}, with probability {format_level(claim['delta'])} "
             f"({claim['certification']}{how}); "
             f"{comparison(bound, select_baseline(claim, sample.baselines), sample.labels)}"
         )
@@ -398,9 +398,9 @@ def _refuse_flags(flags: dict[str, Any]) -> None:
     if flags:
         now = []
         for name, value in flags.items():
-            by = f"by={FLAGS[name].format(quoted(value))!r}"
+            by = f"by={FLAGS[name].format(quote(value))!r}"
             now.append(
-                f"{name}={quoted(value)} is {'left out' if value is None or value is False else by} now"
+                f"{name}={quote(value)} is {'left out' if value is None or value is False else by} now"
             )
         raise InputError(f"{'; '.join(now)} (the values of by are {', '.join(BY)}, member:0 and so on)")
 
@@ -417,5 +417,5 @@ def _covers(claim: Claim, rule: Rule) -> bool:
 
 def _also_proven(claim: Claim) -> str:
     """Say what a claim about a quantity proves, to be added to a sentence."""
-    level = level_of(claim["delta"])
+    level = format_level(claim["delta"])
     return f"; {quantity(claim)} at least {limit(claim)}, with probability {level} ({claim['certification']})"

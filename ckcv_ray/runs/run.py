@@ -17,7 +17,7 @@ from ckcv_ray.engine.evaluate import share
 from ckcv_ray.engine.forecast import Estimate, estimate
 from ckcv_ray.engine.full import FullQueue
 from ckcv_ray.engine.loop import Stop, work
-from ckcv_ray.engine.nested import OverallProgress, inner_problems, nested_ensemble
+from ckcv_ray.engine.nested import OverallProgress, fit_nested_ensemble, inner_problems
 from ckcv_ray.engine.progress import Listener, Progress
 from ckcv_ray.engine.race import RaceQueue
 from ckcv_ray.engine.recorder import Recorder
@@ -30,7 +30,7 @@ from ckcv_ray.runs.load import finished_run, finished_scores, reopen
 from ckcv_ray.runs.result import Result
 from ckcv_ray.storage.folder import FolderPath, RunFolder
 from ckcv_ray.study import CERTIFIED, SCORED, Execution, Problem, Study, check_kind
-from ckcv_ray.tables.readers.frames import columns_of
+from ckcv_ray.tables.readers.frames import make_columns
 from ckcv_ray.tables.task import Task, TestRows, check_test_rows
 from ckcv_ray.validation import as_path, expect
 
@@ -129,7 +129,7 @@ def run(
     """
     task = Task.of(X, y, groups=groups)
     if unlabelled is not None:
-        task = task.with_unlabelled(columns_of(unlabelled, task.features))
+        task = task.with_unlabelled(make_columns(unlabelled, task.features))
     return run_job(Job(study, task, out, listen=listen), execution)
 
 
@@ -393,8 +393,8 @@ def _nested(
     for i, result in enumerate(_run_concurrently(works(), opened.inside())):
         winners.append(result.setting)
         if overall is not None:
-            overall.finished(i, result.execution["evaluations"])
-    return nested_ensemble(job.problem, winners)
+            overall.finish(i, result.execution["evaluations"])
+    return fit_nested_ensemble(job.problem, winners)
 
 
 def _measured(result: Result, test: TestRows | None) -> bool:

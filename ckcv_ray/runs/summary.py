@@ -5,7 +5,7 @@ from typing import Any
 
 from ckcv_ray.claims.baseline import Baseline, name_constant, says_nothing, select_baseline
 from ckcv_ray.claims.certificate import Certificate, ClassCounts, ModelCounts, Sample
-from ckcv_ray.claims.percent import at_least, at_most, level_of, nearest
+from ckcv_ray.claims.percent import at_least, at_most, format_level, nearest
 from ckcv_ray.claims.wording import (
     ERROR,
     L_EE_IS,
@@ -17,7 +17,7 @@ from ckcv_ray.claims.wording import (
     quantity,
 )
 from ckcv_ray.core.criteria import MeanBound
-from ckcv_ray.errors import counted, cut
+from ckcv_ray.errors import cut, pluralize
 from ckcv_ray.study import Candidate, Holdout, Problem, listed
 from ckcv_ray.tables.target import Label
 
@@ -63,10 +63,10 @@ def summary(
 
 def _headline(problem: Problem, c: Certificate) -> list[str]:
     winner, sample, groups = c.winner, c.sample, c.sample.groups
-    level, labels, criterion = level_of(winner.delta), sample.labels, winner.criterion
+    level, labels, criterion = format_level(winner.delta), sample.labels, winner.criterion
     classes = f"classes {labels[0]!r} and {labels[1]!r}" if len(labels) == 2 else f"{len(labels)} classes"
     held_out = f" (and {sample.n_held} held out)" if sample.n_held else ""
-    features, units = counted(len(problem.task.features), "feature"), "rows"
+    features, units = pluralize(len(problem.task.features), "feature"), "rows"
     asked = problem.all_rows.question
     if groups is not None:
         held_out += f" in {groups['count']} groups by {groups['column']!r}"
@@ -180,7 +180,7 @@ def _confusion(labels: Sequence[Label], counts: ModelCounts) -> list[str]:
 def _most_frequent(labels: Sequence[Label], counts: ModelCounts) -> list[str]:
     """Return the mistakes that are made most often, a line each."""
     found = counts.list_mistakes()
-    heading = f"the most frequent of {counted(len(found), 'kind')} of mistake"
+    heading = f"the most frequent of {pluralize(len(found), 'kind')} of mistake"
     return [
         f"confusion      {heading}, in % of the rows of the actual class",
         *(
@@ -226,8 +226,8 @@ def _cost(execution: dict[str, Any]) -> list[str]:
 def _claimed(claim: Claim, criterion: str, baseline: Baseline) -> str:
     """Return a claim as one line, which says what it bounds if that is not what was minimised."""
     about = "" if criterion == MeanBound.name else "the error, "
-    level = level_of(claim["delta"])
-    prefix = f", best prefix of {counted(len(claim['splits']), 'split')}" if claim["splits"] else ""
+    level = format_level(claim["delta"])
+    prefix = f", best prefix of {pluralize(len(claim['splits']), 'split')}" if claim["splits"] else ""
     seen = f" ({describe_counts(claim)})" if describe_counts(claim) else ""
     source = f"{claim['certification']}, {claim['classifier']}{prefix}{seen}"
     if claim["quantity"] != ERROR:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from ckcv_ray.engine.backend import Backend
 from ckcv_ray.engine.loop import Stop
 from ckcv_ray.engine.progress import Listener
-from ckcv_ray.errors import CKCVError, LackingError, counted, cut
+from ckcv_ray.errors import CKCVError, LackingError, cut, pluralize
 from ckcv_ray.runs.limit import Limit
 
 
@@ -42,7 +42,7 @@ class Verification:
     @property
     def verdict(self) -> str:
         """What the verification says of the figures, as a clause, if nothing differs."""
-        evaluations = counted(self.unchecked, "evaluation")
+        evaluations = pluralize(self.unchecked, "evaluation")
         counts = [f"the results of {evaluations} (--refit)"] if self.unchecked else []
         on_trust = ", ".join([*counts, *self.assumed])
         says = f"nothing contradicts the files; taken on trust: {on_trust}"

@@ -27,10 +27,10 @@ from ckcv_ray.engine.loop import Stop, work
 from ckcv_ray.engine.nested import inner_problems
 from ckcv_ray.engine.progress import Listener
 from ckcv_ray.engine.race import RaceQueue
-from ckcv_ray.errors import InputError, StoreError, counted, cut, cut_list, plain
+from ckcv_ray.errors import InputError, StoreError, cut, cut_list, plain, pluralize
 from ckcv_ray.learners.base import Setting
 from ckcv_ray.learners.ensemble import Ensemble, to_pickles
-from ckcv_ray.records.candidates import winning_position
+from ckcv_ray.records.candidates import find_winner
 from ckcv_ray.runs.finish import measure
 from ckcv_ray.runs.limit import SECONDS, Limit
 from ckcv_ray.runs.load import replay
@@ -173,7 +173,7 @@ def _content(
     result.trusted += checks.trusted
     result.unverified += checks.unverified
     if checks.last_bits:
-        result.notes.append(f"the last bits of {counted(checks.last_bits, 'model')} differ")
+        result.notes.append(f"the last bits of {pluralize(checks.last_bits, 'model')} differ")
     yield from _tested(execution["test"], best, problem, result, test)
     if folder.files.exists(REPORT):
         result.trusted.append(f"{REPORT} (ckcv report writes it again)")
@@ -240,11 +240,11 @@ def _nested(
         inside[-1] = _verify(inner_folder, replace(refit, inner=True))
         with suppress(StoreError):  # which is then among its differences
             table, _ = inner_folder.candidates(inner)
-            winners[i] = inner.learner.setting(*winning_position(table))
+            winners[i] = inner.learner.setting(*find_winner(table))
     result.add_inner(inside)
     checks.check_nested(winners)
     if refused is not None:
-        before = counted(refused.split, "split")
+        before = pluralize(refused.split, "split")
         result.recomputed.append(
             f"that outer split {refused.split} of {problem.study.outer_splits} is refused: claims are about "
             f"the {before} before it"

@@ -20,10 +20,10 @@ from ckcv_ray.claims.wording import ERROR, Claim
 from ckcv_ray.core.schedule import Stage, Unit
 from ckcv_ray.core.selection import Leader
 from ckcv_ray.engine.evaluate import evaluate, share
-from ckcv_ray.engine.nested import nested_ensemble
+from ckcv_ray.engine.nested import fit_nested_ensemble
 from ckcv_ray.engine.race import RaceQueue
 from ckcv_ray.engine.refit import one_model
-from ckcv_ray.errors import RunError, counted, cut
+from ckcv_ray.errors import RunError, cut, pluralize
 from ckcv_ray.learners.base import Setting
 from ckcv_ray.learners.ensemble import Ensemble, Member, Models, class_sizes, judge, make_member
 from ckcv_ray.runs.limit import Limit
@@ -128,7 +128,7 @@ class ModelChecks:
             return  # the run of another outer split is damaged or missing, which is a difference
         self.limit.check()
         try:
-            again = nested_ensemble(self.problem, [winners[i] for i in range(len(winners))])
+            again = fit_nested_ensemble(self.problem, [winners[i] for i in range(len(winners))])
         except RunError as error:
             self._not_fitted("the nested models", str(error))
             return
@@ -181,7 +181,7 @@ class ModelChecks:
             return
         otherwise = int(np.sum(before.label != again.label))
         if otherwise:
-            judged = f", and makes {counted(sum(computed.errors), 'error')} on the rows that judge it"
+            judged = f", and makes {pluralize(sum(computed.errors), 'error')} on the rows that judge it"
             self.differences.append(
                 f"{name}: fitted again, it classifies {otherwise:,} of {len(X):,} rows otherwise"
                 f"{judged if sum(computed.n_estimate) else ''} (stored: {sum(stored.errors):,})"
@@ -278,7 +278,7 @@ class ModelChecks:
 
 def _of_split(problem: Problem, setting: Setting, size: int, split: int, converged: bool) -> Fit:
     train, score = problem.rows(Stage.REFIT, size, split)
-    return Fit(setting, problem.task, train, problem.task.scored(score), converged)
+    return Fit(setting, problem.task, train, problem.task.take_test_rows(score), converged)
 
 
 def _reason(error: Exception) -> str:

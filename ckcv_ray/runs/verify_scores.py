@@ -16,7 +16,7 @@ from ckcv_ray.engine.backend import start
 from ckcv_ray.engine.evaluate import share
 from ckcv_ray.engine.full import FullQueue
 from ckcv_ray.engine.loop import work
-from ckcv_ray.errors import StoreError, counted, cut_list
+from ckcv_ray.errors import StoreError, cut_list, pluralize
 from ckcv_ray.records.ledger import ABSENT
 from ckcv_ray.records.record import Outcome
 from ckcv_ray.runs.assessed import Assessed
@@ -36,11 +36,11 @@ def verify_scores(folder: RunFolder, refit: Refit) -> Verification:
 
     Below a share of 1, what is computed again are whole splits drawn at random.
     """
-    result, differing = Verification(), folder.differing()
+    result, differing = Verification(), folder.list_differing()
     result.differences.extend(f"{name} does not match the manifest, or is missing" for name in differing)
     if differing == [MANIFEST]:
         return result
-    result.recomputed.append(f"the SHA-256 of {counted(len(folder.manifest()), 'file')}")
+    result.recomputed.append(f"the SHA-256 of {pluralize(len(folder.manifest()), 'file')}")
     with note_errors(result):
         queue = replay_scores(folder.files.root)
         if not queue.complete():
@@ -180,7 +180,7 @@ def _figures(again: RecheckQueue, log: FullQueue, folder: RunFolder) -> Iterator
     queue = FullQueue(log.problem)
     queue.add(Outcome(records, tuple(log.failures()), ()))
     others = log.ledger.records()
-    absent = queue.ledger.held(others)[:, -1] == ABSENT
+    absent = queue.ledger.look_up(others)[:, -1] == ABSENT
     queue.add(Outcome(others[absent], (), ()))
     if not queue.complete():
         yield "with what was computed again, other settings are selected: the scores of these are not known"

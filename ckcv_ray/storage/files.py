@@ -78,7 +78,7 @@ class Files:
         self.check_inside(f"{name}/")
         return sorted(folder.name for folder in self.path(name).glob("*") if folder.is_dir())
 
-    def everything(self) -> Iterator[str]:
+    def list_all(self) -> Iterator[str]:
         """Yield the names of everything except folders, including pipes and broken links."""
         return (f.relative_to(self.root).as_posix() for f in self.root.rglob("*") if not f.is_dir())
 
@@ -116,7 +116,7 @@ class Files:
     def open(self, name: str) -> Iterator[BinaryIO]:
         """Open a regular file of the folder for reading, without blocking."""
         self.check_inside(name)
-        with _opened(self.path(name)) as stream:
+        with _open(self.path(name)) as stream:
             yield stream
 
     def sha256(self, name: str) -> str:
@@ -171,7 +171,7 @@ class Files:
         if not os.access(nearest, os.W_OK | os.X_OK):
             raise InputError(f"cannot write to {str(self)!r}: no permission in {str(nearest)!r}")
 
-    def name_of(self, file: Path) -> str | None:
+    def find_name(self, file: Path) -> str | None:
         """Return the name of a path in this folder, or None if it is outside."""
         path, root = (Path(os.path.realpath(one)) for one in (file, self.root))  # a link may point to itself
         return path.relative_to(root).as_posix() if path.is_relative_to(root) else None
@@ -251,7 +251,7 @@ def is_regular(file: Path) -> bool:
 
 
 @contextmanager
-def _opened(file: Path) -> Iterator[BinaryIO]:
+def _open(file: Path) -> Iterator[BinaryIO]:
     check_regular(file)
     flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
     with os.fdopen(os.open(file, flags), "rb") as stream:

@@ -31,7 +31,7 @@ import pyarrow as pa
 
 from ckcv_ray.claims.certificate import Certificate
 from ckcv_ray.core.named_divisions import Splits
-from ckcv_ray.errors import CKCVError, InputError, StoreError, counted, raising
+from ckcv_ray.errors import CKCVError, InputError, StoreError, convert_errors, pluralize
 from ckcv_ray.learners.ensemble import Models
 from ckcv_ray.records import candidates
 from ckcv_ray.storage import formats, log, models, splits
@@ -98,9 +98,9 @@ class RunFolder:
 
     def outer_splits(self) -> int:
         """Return the number of outer splits of a nested certification: all that were ever begun."""
-        return 1 + max(self.begun_splits(), default=-1)
+        return 1 + max(self.list_begun_splits(), default=-1)
 
-    def begun_splits(self) -> list[int]:
+    def list_begun_splits(self) -> list[int]:
         """Return the outer splits that have a folder."""
         found = [INNER_NAME.fullmatch(name) for name in self.files.folders(INNER)]
         return [int(match[1]) for match in found if match]
@@ -116,8 +116,8 @@ class RunFolder:
             return False
         if asked < there:
             raise StoreError(
-                f"{str(self)!r} already has {counted(there, 'outer split')}, and their number can only grow: "
-                f"outer_splits={asked} is too few; ask for {there} or more, or choose another --out"
+                f"{str(self)!r} already has {pluralize(there, 'outer split')}, and their number can only "
+                f"grow: outer_splits={asked} is too few; ask for {there} or more, or choose another --out"
             )
         identity = None
         with suppress(StoreError):  # a damaged study will be written again
@@ -169,7 +169,9 @@ class RunFolder:
         if isinstance(study.resampling, Splits):
             given = splits.read(self.files, study.resampling, identity.run_id, task.n)
             study = replace(study, resampling=given)
-        with raising(StoreError, f"{self.files.path(STUDY)} is damaged"):  # or missing, during a repair
+        with convert_errors(
+            StoreError, f"{self.files.path(STUDY)} is damaged"
+        ):  # or missing, during a repair
             problem = Problem.of(study, task)
             if problem.data_digest != identity.data_digest:
                 raise StoreError(
@@ -182,16 +184,16 @@ class RunFolder:
 
     def _task(self, identity: Identity) -> Task:
         columns = formats.read_table(self.files, DATA, identity.run_id, None, values=MOST_VALUES)
-        with formats.undamaged(self.files, DATA):
+        with formats.guard_reading(self.files, DATA):
             named = {key.decode(): name.decode() for key, name in (columns.schema.metadata or {}).items()}
             schema = Schema.from_json(json.loads(named["columns"])) if "columns" in named else None
             roles = Roles(named["target"], group=named.get("group"), numbers=identity.study.predicts_numbers)
             task = Task.restore(columns, roles, schema)
         if self.files.exists(UNLABELLED):
             others = formats.read_table(self.files, UNLABELLED, identity.run_id, None, values=MOST_VALUES)
-            with formats.undamaged(self.files, UNLABELLED):
+            with formats.guard_reading(self.files, UNLABELLED):
                 task = task.with_unlabelled(others)
-        with formats.undamaged(self.files, DATA):
+        with formats.guard_reading(self.files, DATA):
             if identity.data_digest not in _digests(identity.study, task):
                 raise StoreError(f"{self.files.path(DATA)} is not the data of this run: its digest differs")
         return task
@@ -211,7 +213,7 @@ class RunFolder:
         if self.finished:
             formats.delete(self.files, MANIFEST)
 
-    def has_files_of(self, run_id: str) -> bool:
+    def has_files(self, run_id: str) -> bool:
         """Return whether any Parquet file of the folder says that it belongs to this run."""
         tables = (name for name in self._run_files() if name.endswith(".parquet"))
         return any(formats.belongs(formats.metadata(self.files, name), run_id) for name in tables)
@@ -225,7 +227,7 @@ class RunFolder:
         try:
             identity = self.identity()
         except StoreError:
-            if self.has_files_of(run_id):
+            if self.has_files(run_id):
                 return True
             raise
         if identity is not None and identity.run_id != run_id:
@@ -323,10 +325,10 @@ class RunFolder:
             StoreError: the folder has more outer splits than the problem.
         """
         lacking = self.lacks_outer_splits(problem)
-        damaged = self.differing() if self.finished else []
+        damaged = self.list_differing() if self.finished else []
         if damaged or lacking:
             self.reopen()
-        inputs = self._damaged_inputs(problem)
+        inputs = self._list_damaged_inputs(problem)
         self.begin(problem)
         return list(dict.fromkeys(damaged + inputs))
 
@@ -359,7 +361,7 @@ class RunFolder:
         if not self.finished and not self.files.exists(EXECUTION):
             return {}
         content = formats.read_json(self.files, EXECUTION)
-        with formats.undamaged(self.files, EXECUTION):
+        with formats.guard_reading(self.files, EXECUTION):
             return dict(read_metadata(content, self.finished))
 
     def results(self, problem: Problem) -> Finished:
@@ -370,7 +372,7 @@ class RunFolder:
         """
         table, winner = self.candidates(problem)
         content = formats.read_json(self.files, CERTIFICATE)
-        with formats.undamaged(self.files, CERTIFICATE):
+        with formats.guard_reading(self.files, CERTIFICATE):
             certificate = Certificate.from_json(content)
             stored, sample = certificate.winner, certificate.sample
             certified = certificate.origin.run_id, stored.setting, stored.k
@@ -394,7 +396,7 @@ class RunFolder:
             StoreError: it is damaged, or belongs to another problem.
         """
         rows = candidates.count(problem)
-        with formats.undamaged(self.files, CANDIDATES):
+        with formats.guard_reading(self.files, CANDIDATES):
             if rows > MOST_ROWS:
                 raise ValueError(f"its study has {rows:,} candidates: at most {MOST_ROWS:,} can be read")
             if formats.rows_in(self.files, CANDIDATES) != rows:  # before memory is allocated for the values
@@ -402,8 +404,8 @@ class RunFolder:
         schema = candidates.schema(problem)
         values = rows * len(schema)
         table = formats.read_table(self.files, CANDIDATES, problem.run_id, schema, rows, values)
-        with formats.undamaged(self.files, CANDIDATES):
-            return table, candidates.winner_of(candidates.check(table, problem), problem)
+        with formats.guard_reading(self.files, CANDIDATES):
+            return table, candidates.read_winner(candidates.check(table, problem), problem)
 
     def manifest(self) -> dict[str, str]:
         """Return the SHA-256 of every file of a finished run.
@@ -416,12 +418,12 @@ class RunFolder:
     def manifest_intact(self) -> bool:
         """Return whether the manifest has exactly the bytes that a run writes."""
         try:
-            with formats.undamaged(self.files, MANIFEST):
+            with formats.guard_reading(self.files, MANIFEST):
                 return self.files.read(MANIFEST, formats.MOST_JSON_BYTES) == formats.to_json(self.manifest())
         except StoreError:
             return False
 
-    def differing(self) -> list[str]:
+    def list_differing(self) -> list[str]:
         """Return the files of a finished run that are missing or do not match the manifest, or just that."""
         if not self.manifest_intact():
             return [MANIFEST]
@@ -442,7 +444,7 @@ class RunFolder:
         Raises:
             StoreError: there is no such file, or it cannot be read.
         """
-        with formats.undamaged(self.files, name):
+        with formats.guard_reading(self.files, name):
             return self.files.sha256(name)
 
     def _differs(self, name: str, digest: str) -> bool:
@@ -452,7 +454,7 @@ class RunFolder:
         except StoreError:
             return True
 
-    def _damaged_inputs(self, problem: Problem) -> list[str]:
+    def _list_damaged_inputs(self, problem: Problem) -> list[str]:
         """Return which of the two files with study and data do not hold those of the problem."""
         identity, damaged = Identity(problem.study, problem.data_digest, problem.run_id), []
         try:
@@ -473,7 +475,7 @@ class RunFolder:
 
     def _foreign(self) -> Iterator[str]:
         """Yield the files that a run killed before it wrote any would not have left behind."""
-        names = ((name, name.rpartition("/")[2]) for name in self.files.everything())
+        names = ((name, name.rpartition("/")[2]) for name in self.files.list_all())
         return (name for name, last in names if last != LOCK and not _is_temporary(name))
 
 

@@ -13,7 +13,7 @@ from typing import Any
 import pyarrow as pa
 from pyarrow import parquet
 
-from ckcv_ray.errors import RunError, StoreError, raising
+from ckcv_ray.errors import RunError, StoreError, convert_errors
 from ckcv_ray.storage.files import Files
 from ckcv_ray.tables.readers.files import check_parquet_size, is_plain, read_parquet
 from ckcv_ray.tables.readers.limits import MOST_CELLS, MOST_ROWS
@@ -24,16 +24,16 @@ MOST_JSON_BYTES = 1 << 26
 
 
 @contextmanager
-def undamaged(files: Files, name: str) -> Iterator[None]:
+def guard_reading(files: Files, name: str) -> Iterator[None]:
     """Raise StoreError if a file is missing, and turn any error of its reader into one."""
     if not files.exists(name):
         raise StoreError(f"{files.path(name)} is missing")
-    with raising(StoreError, f"{files.path(name)} is damaged"):
+    with convert_errors(StoreError, f"{files.path(name)} is damaged"):
         yield
 
 
 @contextmanager
-def writing(files: Files, name: str) -> Iterator[None]:
+def guard_writing(files: Files, name: str) -> Iterator[None]:
     """Guard a change to a file: check that the folder is still locked, and raise RunError for an OSError."""
     files.lock.check_held()
     try:
@@ -46,13 +46,13 @@ def writing(files: Files, name: str) -> Iterator[None]:
 
 def write(files: Files, name: str, content: bytes | pa.Buffer) -> None:
     """Write a file of the run."""
-    with writing(files, name):
+    with guard_writing(files, name):
         files.write(name, content)
 
 
 def delete(files: Files, name: str) -> None:
     """Delete a file of the run."""
-    with writing(files, name):
+    with guard_writing(files, name):
         files.delete(name)
 
 
@@ -81,7 +81,7 @@ def read_table(
     Raises:
         StoreError: it is missing, damaged, too large, or another run's.
     """
-    with undamaged(files, name), files.open(name) as stream:
+    with guard_reading(files, name), files.open(name) as stream:
         actual = check_parquet_size(stream, rows, values)
     if not belongs(actual.metadata or {}, run_id):
         raise StoreError(
@@ -89,7 +89,7 @@ def read_table(
         )
     if not (actual.equals(schema) if schema is not None else all(map(is_plain, actual.types))):
         raise StoreError(f"{files.path(name)} does not have the expected columns")
-    with undamaged(files, name), files.open(name) as stream:
+    with guard_reading(files, name), files.open(name) as stream:
         return read_parquet(stream, actual, verified=True)
 
 
@@ -127,7 +127,7 @@ def read_json(files: Files, name: str) -> dict[str, Any]:
     Raises:
         StoreError: it is missing or damaged.
     """
-    with undamaged(files, name):
+    with guard_reading(files, name):
         content = json.loads(files.read(name, MOST_JSON_BYTES))
         if not isinstance(content, dict):
             raise ValueError("expected an object")

@@ -15,7 +15,7 @@ from ckcv_ray.learners.sklearn.spec import is_trusted
 from ckcv_ray.storage import formats
 from ckcv_ray.storage.files import Files
 from ckcv_ray.study import CERTIFIED, SCORED, Problem, Study, run_id
-from ckcv_ray.validation import quoted
+from ckcv_ray.validation import quote
 from ckcv_ray.version import VERSION
 
 STUDY = "study.json"
@@ -43,13 +43,13 @@ def read_identity(files: Files) -> Identity:
         StoreError: it is damaged, or written by another version.
     """
     content = formats.read_json(files, STUDY)
-    with formats.undamaged(files, STUDY):
+    with formats.guard_reading(files, STUDY):
         if type(content["schema"]) is not int or content["schema"] != formats.SCHEMA_VERSION:
             raise StoreError(_of_another_version(f"{files.path(STUDY)}", content["schema"]))
         described = content[SCORED if SCORED in content else CERTIFIED]
         if unknown := [name for name in _learners_in(described) if name not in LEARNERS]:
             raise LackingError(
-                f"{str(files)!r}: the learner {quoted(unknown[0])} is not known here: import the module that "
+                f"{str(files)!r}: the learner {quote(unknown[0])} is not known here: import the module that "
                 "registers it"
             )
         trusted = filter(is_trusted, _packages_in(described))  # others are not even looked for
@@ -91,7 +91,7 @@ def _first_difference(content: Any, written: Any, name: str = "") -> str:
     elif isinstance(content, list) and isinstance(written, list) and len(content) == len(written):
         pairs = [(f"{name}{i}", *both) for i, both in enumerate(zip(content, written, strict=True))]
     elif json.dumps(content) != json.dumps(written):
-        return f": {name.rstrip('.')} is {quoted(content)}, not {quoted(written)}"
+        return f": {name.rstrip('.')} is {quote(content)}, not {quote(written)}"
     return next(filter(None, (_first_difference(a, b, f"{key}.") for key, a, b in pairs)), "")
 
 
@@ -104,15 +104,15 @@ def _of_another_version(file: str, schema: object) -> str:
 
 def _learners_in(study: Any) -> list[str]:
     """Return the names of the learners in the JSON of a study, as far as there are any."""
-    return [name for one in _described_learners(study) if isinstance(name := one.get("name"), str)]
+    return [name for one in _describe_learners(study) if isinstance(name := one.get("name"), str)]
 
 
 def _packages_in(study: Any) -> list[str]:
     """Return the packages that the estimators in the JSON of a study are of."""
-    return [name for one in _described_learners(study) for name in packages(one.get("estimator"))]
+    return [name for one in _describe_learners(study) for name in packages(one.get("estimator"))]
 
 
-def _described_learners(study: Any) -> list[dict[str, Any]]:
+def _describe_learners(study: Any) -> list[dict[str, Any]]:
     learner = study.get("learner") if isinstance(study, dict) else None
     others = learner.get("learners") if isinstance(learner, dict) else None
     listed = [learner, *(others if isinstance(others, list) else [])]

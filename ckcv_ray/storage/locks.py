@@ -38,7 +38,7 @@ class Lock:
     @property
     def busy(self) -> bool:
         """Whether a living process has locked the folder, as far as is known; does not take the lock."""
-        return self.held or locked(self.file)
+        return self.held or is_locked(self.file)
 
     def acquire(self) -> None:
         """Lock the folder until ``release`` or the end of this process.
@@ -101,7 +101,7 @@ def unwritable(folder: Path, error: OSError) -> InputError | RunError:
     return kind(f"cannot write to {str(folder)!r}: {error.strerror}")
 
 
-def locked(file: Path) -> bool:
+def is_locked(file: Path) -> bool:
     """Return whether a process holds a lock on a file, as far as is known without taking the lock.
 
     Linux lists the locks of this machine, and fcntl reports those that others hold on a network file
@@ -109,11 +109,11 @@ def locked(file: Path) -> bool:
     """
     with suppress(OSError):
         status = file.stat()
-        return stat.S_ISREG(status.st_mode) and (_listed(status.st_ino) or _reported(file))
+        return stat.S_ISREG(status.st_mode) and (_is_listed(status.st_ino) or _is_reported(file))
     return False
 
 
-def _listed(inode: int) -> bool:
+def _is_listed(inode: int) -> bool:
     """Return whether /proc/locks lists an inode; it gives other device numbers on some file systems."""
     with suppress(OSError):
         entries = (line.split() for line in Path("/proc/locks").read_text().splitlines())
@@ -121,7 +121,7 @@ def _listed(inode: int) -> bool:
     return False
 
 
-def _reported(file: Path) -> bool:
+def _is_reported(file: Path) -> bool:
     """Return whether fcntl reports a lock that excludes ours; asking locks nothing."""
     if sys.platform != "linux":
         return False

@@ -69,7 +69,7 @@ class Log:
 
     def append(self, records: Records, failures: list[Failure]) -> None:
         """Append records and failures as a new part, or as several if they are many."""
-        rows = pa.concat_tables([self._recorded(records), self._failed(failures)])
+        rows = pa.concat_tables([self._make_record_table(records), self._failed(failures)])
         for first in range(0, len(rows), self._most_rows):
             self._write(self._next_part(), rows.slice(first, self._most_rows))
         self._compact()
@@ -86,7 +86,7 @@ class Log:
         for part in self.parts():
             try:
                 rows = self._read(part)
-                with formats.undamaged(self.files, part):
+                with formats.guard_reading(self.files, part):
                     contents = self.from_arrow(rows)
             except StoreError:
                 if self.files.is_gone(part):  # joined with others by a run in progress
@@ -94,7 +94,7 @@ class Log:
                     return
                 if damaged is None:
                     raise
-                with formats.writing(self.files, part):  # kept, as it may still be repaired
+                with formats.guard_writing(self.files, part):  # kept, as it may still be repaired
                     self.files.rename(part, part.replace("part-", "damaged-"))
                 damaged.append(part)
             else:
@@ -120,7 +120,7 @@ class Log:
             self._check_totals(records, self.problem)
         return records, _failures(lost)
 
-    def _recorded(self, records: Records) -> pa.Table:
+    def _make_record_table(self, records: Records) -> pa.Table:
         plain = {name: pa.array(records[name]) for name in (*POSITIONS, "n_iter")}
         totals = {f"total_{i}": pa.array(records["totals"][:, i]) for i in range(self.n_totals)}
         texts = {
@@ -200,7 +200,7 @@ class Log:
             return False
         if formats.metadata(self.files, part).get(FAILURES.encode()) != b"0":
             return False
-        with formats.undamaged(self.files, part):
+        with formats.guard_reading(self.files, part):
             return formats.rows_in(self.files, part) <= self._most_rows
 
     def _next_part(self) -> str:

@@ -48,7 +48,7 @@ def read(files: Files, problem: Problem, k: int) -> Models:
     n_splits = problem.size_of(k).n_splits
     models = Models(_read_table(files, MODELS, problem.task, problem, k, n_splits))
     if (outer := problem.study.outer) is not None:
-        with formats.undamaged(files, NESTED):
+        with formats.guard_reading(files, NESTED):
             there = formats.rows_in(files, NESTED)
         used = there if problem.may_use(there) else outer.n_splits
         nested = _read_table(files, NESTED, problem.task, problem, outer.parts, used)
@@ -75,7 +75,7 @@ def read_pickles(files: Files, problem: Problem, ensemble: Ensemble, digests: di
     contents = []
     for name, similar in expected.items():
         file = f"{FOLDER}{name}"
-        with formats.undamaged(files, file):
+        with formats.guard_reading(files, file):
             content = files.read(file, len(similar) + ROOM_BYTES)
         if hashlib.sha256(content).hexdigest() != digests.get(file):
             raise StoreError(f"{files.path(file)} does not match the manifest: it is not opened")
@@ -95,7 +95,7 @@ def _read_table(files: Files, name: str, task: Task, problem: Problem, k: int, n
     schema = ensembles.schema(problem.learner, task)
     most = n_splits * (problem.learner.most_values(task) + 2 * task.n_classes + len(ensembles.OF_GROUPS))
     rows = formats.read_table(files, name, problem.run_id, schema, n_splits, most)
-    with formats.undamaged(files, name):
+    with formats.guard_reading(files, name):
         ensemble = ensembles.from_arrow(rows, problem.learner, task)
         splits = [(member.k, member.split) for member in ensemble.members]
         if splits != [(k, i) for i in range(n_splits)]:

@@ -88,7 +88,7 @@ def check_page(files: Files, out: str, is_ours: Callable[[Path], bool], what: st
     final = as_path("out", out)
     if not is_replaceable(final):
         raise InputError(f"cannot write {out!r}: it is not a file")
-    inside = files.name_of(final)
+    inside = files.find_name(final)
     if inside not in (None, REPORT):
         raise InputError(f"out={out!r} is in the run folder, where it can only be {REPORT}")
     if inside is None and final.is_file() and not is_ours(final):

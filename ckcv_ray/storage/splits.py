@@ -34,7 +34,7 @@ def read(files: Files, division: Splits, run_id: str, n: int) -> Splits:
         StoreError: they are missing, damaged, or not those of the procedure.
     """
     table = formats.read_table(files, FILE, run_id, COLUMNS, values=MOST_VALUES)
-    with formats.undamaged(files, FILE):
+    with formats.guard_reading(files, FILE):
         split, train, row = (table[name].to_numpy() for name in COLUMNS.names)
         numbers = range(int(split.max(initial=-1)) + 1)
         given = Splits.of([(row[(split == i) & train], row[(split == i) & ~train]) for i in numbers], n)

@@ -5,13 +5,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from ckcv_ray.core.criteria import MeanCost
-from ckcv_ray.core.options import options, values
+from ckcv_ray.core.options import get_values, options
 from ckcv_ray.errors import InputError
 from ckcv_ray.learners import ALL, DEFAULT, LEARNERS, ZOO, AnyEstimator, Choice, Learner, learners_of
 from ckcv_ray.learners.sklearn import packages, trust
 from ckcv_ray.learners.sklearn.space import check_space
 from ckcv_ray.study.parts import FIELDS, SEVERAL, SLOTS, check_names, named_parts
-from ckcv_ray.validation import check_choice, nearest, quoted
+from ckcv_ray.validation import check_choice, quote, suggest
 
 INLINE = {"criterion": {MeanCost.name: "costs"}}  # options that may follow a choice, as in cost:a=1,b=2
 
@@ -106,10 +106,10 @@ def _asked_learners(
             choices = named_parts(SEVERAL)
             kind = choices[check_choice(f"{name}.{SEVERAL}", asked[f"{name}.{SEVERAL}"], choices)]
         elif name == "" and len(named) > 1:
-            raise InputError(f"{SEVERAL}={quoted(asked[SEVERAL])} has an empty name: name a learner there")
+            raise InputError(f"{SEVERAL}={quote(asked[SEVERAL])} has an empty name: name a learner there")
         kind = kind or known[check_choice(SEVERAL, name, known)]
         if label in [part.label for part in found]:
-            raise InputError(f"{SEVERAL}={quoted(asked[SEVERAL])} names {label} twice: leave one out")
+            raise InputError(f"{SEVERAL}={quote(asked[SEVERAL])} names {label} twice: leave one out")
         found.append(Asked(SEVERAL, label, kind, kept or _kept(label, kind, before, alone=len(named) == 1)))
     return found
 
@@ -149,7 +149,7 @@ def _kept(label: str, kind: Any, before: Mapping[str, Learner], alone: bool) -> 
     place of a single one keeps what both have.
     """
     if label in before and type(before[label]) is kind:
-        return values(before[label])
+        return get_values(before[label])
     (*_, last) = (None, *before.values())
     return _shared(last, kind) if alone and len(before) == 1 else {}
 
@@ -171,7 +171,7 @@ def _with_params(asked: Mapping[str, Any], parts: Sequence[Asked]) -> dict[str, 
         if not owners:
             every = [known for one in made.values() for known in one.parameter_names()]
             raise InputError(
-                f"param {quoted(name)} is a parameter of none of {', '.join(made)}{nearest(own, every)}"
+                f"param {quote(name)} is a parameter of none of {', '.join(made)}{suggest(own, every)}"
             )
         for one in owners:
             given.setdefault(one, {})[own] = value
@@ -190,7 +190,9 @@ def chosen(parts: Mapping[str, Any]) -> dict[str, Any]:
 
 def values_of_learners(learners: Mapping[str, Learner], fixed: bool) -> dict[str, Any]:
     """Return the options of learners by name, after the label if several learners have one of that name."""
-    named = [(label, name, v) for label, one in learners.items() for name, v in values(one, fixed).items()]
+    named = [
+        (label, name, v) for label, one in learners.items() for name, v in get_values(one, fixed).items()
+    ]
     times = Counter(name for _, name, _ in named)
     kinds = {f"{label}.{SEVERAL}": one.name for label, one in learners.items() if label != one.name}
     return kinds | {name if times[name] == 1 else f"{label}.{name}": v for label, name, v in named}
@@ -215,7 +217,7 @@ def _shared(earlier: Any, part: Any) -> dict[str, Any]:
     """Return the values of an earlier part's options that another part declares in the same way."""
     declared = {name: field.metadata["option"] for name, field in options(part).items()}
     before = {name: field.metadata["option"] for name, field in options(earlier).items()}
-    return {name: v for name, v in values(earlier).items() if before[name] is declared.get(name)}
+    return {name: v for name, v in get_values(earlier).items() if before[name] is declared.get(name)}
 
 
 def _separated(asked: Mapping[str, Any]) -> dict[str, Any]:
@@ -231,7 +233,7 @@ def _separated(asked: Mapping[str, Any]) -> dict[str, Any]:
         if not colon or choice not in named:
             continue
         if (name := named[choice]) in asked:
-            raise InputError(f"{name} are given twice: by {slot}={quoted(asked[slot])} and by {name}")
+            raise InputError(f"{name} are given twice: by {slot}={quote(asked[slot])} and by {name}")
         separated |= {slot: choice, name: text}
     return separated
 
@@ -268,7 +270,7 @@ def _misplaced(name: str, value: Any, parts: Sequence[Asked]) -> str:
     for slot in SLOTS:
         owners = [part.kind.name for part in _every_part(slot) if name in part.names]
         if owners:
-            why = f"{name}={quoted(value)} requires {slot} {' or '.join(owners)}, not {chosen[slot]}"
+            why = f"{name}={quote(value)} requires {slot} {' or '.join(owners)}, not {chosen[slot]}"
             own = [p.label or p.kind.name for p in parts if p.slot == slot and "param" in p.names]
             return f"{why}; parameters of {' or '.join(own)} are given by param" if own else why
     raise AssertionError(name)

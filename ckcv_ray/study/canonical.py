@@ -11,14 +11,14 @@ from typing import Any
 
 import numpy as np
 
-from ckcv_ray.core.by_label import class_of
+from ckcv_ray.core.by_label import find_class
 from ckcv_ray.core.criteria import GROUPED, MeanBound, for_groups
 from ckcv_ray.core.divisions import Division
 from ckcv_ray.core.measures import Kind
 from ckcv_ray.core.named_divisions import NestedSplits, Splits
 from ckcv_ray.core.resampling import FoldSize, Outer, check_folds
-from ckcv_ray.core.scores import PROBABILITY, RANK, Score, score_of
-from ckcv_ray.errors import InputError, counted
+from ckcv_ray.core.scores import PROBABILITY, RANK, Score, make_score
+from ckcv_ray.errors import InputError, pluralize
 from ckcv_ray.learners.choice import learners_of
 from ckcv_ray.learners.encoder import expanded
 from ckcv_ray.learners.encoding import Categories, Encoding
@@ -69,7 +69,7 @@ def canonicalize_scored(study: Study, task: Task) -> tuple[Study, tuple[Score, .
     _check_learner(study, task)
     names = dict.fromkeys((*study.measures, *filter(None, [study.select_by])))
     own = {one.name: one.score(task.kind, task.labelled) for one in study.functions}
-    scores = tuple(own.get(name) or score_of(name, task.kind) for name in names)
+    scores = tuple(own.get(name) or make_score(name, task.kind) for name in names)
     for score in scores:
         _check_answers(study, score)
     _check_strata(study.division, task)
@@ -242,7 +242,7 @@ def _with_claims(study: Study, task: Task) -> Study:
             )
     if certification.positive is None:
         return study
-    number = class_of("positive", certification.positive, task.classes)
+    number = find_class("positive", certification.positive, task.classes)
     label = None if number == 1 else str(task.classes[number])
     return replace(study, certification=replace(certification, positive=label))
 
@@ -252,7 +252,7 @@ def _check_unlabelled(study: Study, task: Task) -> None:
         return
     if not isinstance(study.certification, Holdout):
         raise InputError(
-            f"there are {counted(len(task.unlabelled), 'unlabelled row')}, which certify the model on all "
+            f"there are {pluralize(len(task.unlabelled), 'unlabelled row')}, which certify the model on all "
             "rows together with rows held out: add --certify holdout, or leave out --unlabelled"
         )
     if task.grouped:

@@ -10,7 +10,7 @@ from ckcv_ray.core.options import Option, check_options, option
 from ckcv_ray.core.resampling import MOST_SPLITS, Outer, hold_out
 from ckcv_ray.errors import InputError
 from ckcv_ray.tables.target import Index
-from ckcv_ray.validation import check_choice, expect, integer, number, quoted, sequence
+from ckcv_ray.validation import check_choice, expect, integer, number, quote, sequence
 
 MOST_DIGITS = 18
 PARTS = {"third": 3, "half": 2}  # of how many equal parts an outer estimate set is one
@@ -65,7 +65,7 @@ def _share(name: str, value: Any) -> float | str:
     try:
         share = number(name, float(value) if isinstance(value, str) else value)
     except ValueError:
-        raise InputError(f"{name}={quoted(value)}: expected a share such as 0.33, or {AUTO}") from None
+        raise InputError(f"{name}={quote(value)}: expected a share such as 0.33, or {AUTO}") from None
     if not 0.0 < share < 1.0:
         raise InputError(
             f"{name}={share!r} is outside (0, 1): 0.33 holds out a third of the rows; {AUTO} chooses"
@@ -96,7 +96,7 @@ def _nested_claims(name: str, value: Any) -> tuple[str, ...]:
 
 def _names(name: str, value: Any) -> tuple[str, ...]:
     listed = sequence(name, value.split(",") if isinstance(value, str) else value, least=0, kind="names")
-    return tuple(dict.fromkeys(str(c) if isinstance(c, str) else quoted(c) for c in listed))
+    return tuple(dict.fromkeys(str(c) if isinstance(c, str) else quote(c) for c in listed))
 
 
 def _label(name: str, value: Any) -> str | None:
@@ -137,9 +137,9 @@ CLAIM_SHOWN = "refit; for nested random"
 POSITIVE = Option(
     _label,
     "Label of the class that sensitivity is the recall of, and specificity the recall of the other one.",
-    shown="the second in sorted order: 1 of 0 and 1, yes of no and yes",
+    default_text="the second in sorted order: 1 of 0 and 1, yes of no and yes",
     panel="Certificate",
-    unsaid=True,
+    omit_default=True,
 )
 
 
@@ -170,7 +170,7 @@ class Holdout:
         Option(
             _share,
             "Share of the rows held out by holdout, or auto: half of up to 400 rows, a third of more.",
-            shown="0.33",
+            default_text="0.33",
             panel="Certificate",
         ),
     )
@@ -179,7 +179,7 @@ class Holdout:
         Option(
             _claims,
             CLAIM_HELP,
-            shown=CLAIM_SHOWN,
+            default_text=CLAIM_SHOWN,
             panel="Certificate",
         ),
     )
@@ -236,7 +236,7 @@ class Nested:
             int,
             "5",
             "Certificate",
-            grows=True,
+            may_grow=True,
         ),
     )
     outer_share: str = option(
@@ -245,7 +245,7 @@ class Nested:
             lambda name, value: check_choice(name, value, PARTS),
             "Share of the rows that each outer split of nested estimates on: third or half. Half "
             "usually gives a closer bound, about models that were selected on fewer rows.",
-            shown="third",
+            default_text="third",
             panel="Certificate",
         ),
     )
@@ -254,9 +254,9 @@ class Nested:
         Option(
             _nested_claims,
             CLAIM_HELP,
-            shown=CLAIM_SHOWN,
+            default_text=CLAIM_SHOWN,
             panel="Certificate",
-            unsaid=True,
+            omit_default=True,
         ),
     )
     positive: str | None = option(None, POSITIVE)

@@ -9,7 +9,7 @@ from ckcv_ray.core.resampling import Complete, Rotation
 from ckcv_ray.errors import InputError
 from ckcv_ray.learners import LEARNERS, Choice
 from ckcv_ray.study.certification import Holdout, Nested, Occam
-from ckcv_ray.validation import check_choice, expect, nearest, quoted, sequence
+from ckcv_ray.validation import check_choice, expect, quote, sequence, suggest
 
 SLOTS: dict[str, dict[str, Any]] = {  # parts of a study: the option that chooses one, and the choices
     "learner": LEARNERS,
@@ -45,13 +45,13 @@ def check_part(slot: str, part: Any) -> None:
     known = SLOTS[slot]
     for one in part.learners if isinstance(part, Choice) else [part]:
         if not isinstance(one, tuple(known.values())) or getattr(one, "name", None) not in known:
-            raise InputError(f"{slot}={quoted(one)} is not one of {', '.join(known)}")
+            raise InputError(f"{slot}={quote(one)} is not one of {', '.join(known)}")
 
 
 def check_names(of: str, given: Iterable[Any], known: Iterable[str]) -> None:
     """Raise InputError if an option is not one of a part or of a study."""
     if unknown := [name for name in given if name not in known]:
         raise InputError(
-            f"unknown option {quoted(unknown[0])} of {of}: the options are {', '.join(sorted(known))}"
-            f"{nearest(unknown[0], known)}"
+            f"unknown option {quote(unknown[0])} of {of}: the options are {', '.join(sorted(known))}"
+            f"{suggest(unknown[0], known)}"
         )

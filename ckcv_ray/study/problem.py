@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ckcv_ray.core.by_label import class_of
+from ckcv_ray.core.by_label import find_class
 from ckcv_ray.core.criteria import Criterion, for_groups
 from ckcv_ray.core.divisions import Division, Draws, Units
 from ckcv_ray.core.measures import GroupShares, Measure
@@ -184,7 +184,7 @@ class Problem:
         """Number of the class that sensitivity is about: of two the second, unless the study names one."""
         certification = self.study.certification
         named = certification.positive if isinstance(certification, Holdout | Nested) else None
-        return 1 if named is None else class_of("positive", named, self.task.classes)
+        return 1 if named is None else find_class("positive", named, self.task.classes)
 
     @property
     def n_evaluations(self) -> int:
@@ -220,7 +220,7 @@ class Problem:
 
     def split(self, size: int, number: int) -> Split:
         """Return the rows of split ``number`` of the fold size at position ``size``."""
-        return Split(*map(self.task.grouping.repeated_rows, self._divide(size, number)))
+        return Split(*map(self.task.grouping.repeat_rows, self._divide(size, number)))
 
     def order(self, size: FoldSize) -> Index:
         """Return the numbers of all splits of a fold size in an order that is exchangeable given the data."""
@@ -307,7 +307,7 @@ class Problem:
 
     def held_rows(self) -> TestRows | None:
         """Return the rows held out, if any are."""
-        return None if self.held is None else self.every_row.scored(self.held)
+        return None if self.held is None else self.every_row.take_test_rows(self.held)
 
     def recode(self, test: TestRows | None) -> TestRows | None:
         """Return test rows of the table as the learning rows are understood."""

@@ -19,7 +19,15 @@ from ckcv_ray.core.criteria import Criterion
 from ckcv_ray.core.divisions import Division
 from ckcv_ray.core.measures import Kind
 from ckcv_ray.core.named_divisions import NestedSplits, parse_division, read_division, stratified
-from ckcv_ray.core.options import Option, check_options, described, option, options, said, values
+from ckcv_ray.core.options import (
+    Option,
+    check_options,
+    describe_part,
+    get_values,
+    option,
+    options,
+    options_to_json,
+)
 from ckcv_ray.core.own_scores import Function, OwnScore
 from ckcv_ray.core.resampling import Complete, Outer, Resampling
 from ckcv_ray.errors import InputError, cut
@@ -37,7 +45,7 @@ from ckcv_ray.validation import (
     expect,
     integer,
     number,
-    quoted,
+    quote,
     sequence,
     share,
 )
@@ -101,9 +109,9 @@ class Study:
             "How categories become numbers in each split: onehot, ordinal, target (the share of each class "
             "among the rows of a category, for a training row in other folds), or auto, as suits the "
             "learner.",
-            shown="auto",
+            default_text="auto",
             panel="Columns",
-            unsaid=True,
+            omit_default=True,
         ),
     )
     fill: str = option(
@@ -111,9 +119,9 @@ class Study:
         Option(
             lambda name, value: Gaps(check_choice(name, value, Gaps)),
             "What fills gaps in numbers and dates in each split: median, mean or most_frequent.",
-            shown="median",
+            default_text="median",
             panel="Columns",
-            unsaid=True,
+            omit_default=True,
         ),
     )
     rare: float = option(
@@ -124,7 +132,7 @@ class Study:
             float,
             "0.01",
             panel="Columns",
-            unsaid=True,
+            omit_default=True,
         ),
     )
 
@@ -215,9 +223,7 @@ class Study:
         if isinstance(measure, str):
             measure = [name.strip() for name in measure.split(",")]
         if not (callable(measure) or isinstance(measure, Iterable)):
-            raise InputError(
-                f"measure={quoted(measure)}: expected names such as 'accuracy,auc', or functions"
-            )
+            raise InputError(f"measure={quote(measure)}: expected names such as 'accuracy,auc', or functions")
         listed = [measure] if callable(measure) else list(measure)
         functions = {i: OwnScore.of(one) for i, one in enumerate(listed) if not isinstance(one, str)}
         measures = tuple(functions[i].name if i in functions else str(one) for i, one in enumerate(listed))
@@ -250,8 +256,8 @@ class Study:
         """
         parts = self.parts
         others = [part for slot, part in parts.items() if slot != SEVERAL]
-        own = {"seed": self.seed} | values(self.search, fixed) | values(self, fixed)
-        of_others = {n: v for part in others for n, v in values(part, fixed).items()}
+        own = {"seed": self.seed} | get_values(self.search, fixed) | get_values(self, fixed)
+        of_others = {n: v for part in others for n, v in get_values(part, fixed).items()}
         return chosen(parts) | values_of_learners(learners_of(self.learner), fixed) | of_others | own
 
     def to_json(self, fixed: bool = False) -> dict[str, Any]:
@@ -260,11 +266,16 @@ class Study:
         ``fixed`` leaves out the options that may grow in an existing run folder: the rest gives the run_id.
         """
         if isinstance(self.search, Race):
-            parts = {slot: described(part, fixed) for slot, part in self.parts.items()}
-            return parts | {"seed": self.seed} | said(self.search, fixed) | said(self, fixed)
+            parts = {slot: describe_part(part, fixed) for slot, part in self.parts.items()}
+            return (
+                parts
+                | {"seed": self.seed}
+                | options_to_json(self.search, fixed)
+                | options_to_json(self, fixed)
+            )
         return {
-            "learner": described(self.learner, fixed),
-            "resampling": described(self.resampling),
+            "learner": describe_part(self.learner, fixed),
+            "resampling": describe_part(self.resampling),
             "measures": list(self.measures),
             "functions": [{"name": one.name, "sha256": one.digest} for one in self.functions],
             "select_by": self.select_by,
@@ -426,7 +437,7 @@ class Execution:
             object.__setattr__(self, "workers", integer("workers", self.workers, least=1, most=MOST))
         if self.address is not None and not (isinstance(self.address, str) and self.address):
             raise InputError(
-                f"address={quoted(self.address)}: expected host:port, or auto for the cluster on this machine"
+                f"address={quote(self.address)}: expected host:port, or auto for the cluster on this machine"
             )
         if self.fit_timeout is not None:
             seconds = number("fit_timeout", self.fit_timeout)
@@ -509,7 +520,7 @@ def _make_learner(asked: Mapping[str, Any], earlier: Mapping[str, Any]) -> dict[
 def _make_search(select_by: str | None, select: str, division: Division) -> Search:
     """Return the search inside training sets, or the one that selects nothing."""
     if select not in (ONE, EACH):
-        raise InputError(f"select={quoted(select)}: expected {ONE} or {EACH}")
+        raise InputError(f"select={quote(select)}: expected {ONE} or {EACH}")
     if select == EACH and not isinstance(division, NestedSplits):
         raise InputError(f"select={EACH} requires a resampling that selects, such as nested:5:5")
     return All() if select_by is None else Inner(select_by, select == EACH)

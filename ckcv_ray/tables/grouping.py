@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ckcv_ray.errors import InputError
 from ckcv_ray.tables.columns.formats import NO_NAMES
-from ckcv_ray.tables.columns.parse import decoded, typed_column, without_gaps
+from ckcv_ray.tables.columns.parse import decode, infer_column, without_gaps
 from ckcv_ray.tables.readers.files import is_plain
 from ckcv_ray.tables.target import is_text
 from ckcv_ray.validation import as_array
@@ -78,7 +78,7 @@ class Grouping:
         """
         if name is None:
             return cls(columns.num_rows, question=question(columns, [target]))
-        return cls(columns.num_rows, group_numbers(typed_column(columns, name), name), name)
+        return cls(columns.num_rows, group_numbers(infer_column(columns, name), name), name)
 
     @property
     def given(self) -> bool:
@@ -104,7 +104,7 @@ class Grouping:
         """Return the rows of some units, ascending; rows that are their own units as they are."""
         return np.flatnonzero(np.isin(self.numbers, units)) if self.given else units
 
-    def repeated_rows(self, units: NDArray[np.intp]) -> NDArray[np.intp]:
+    def repeat_rows(self, units: NDArray[np.intp]) -> NDArray[np.intp]:
         """Return the rows of units as often as each unit is named; those of groups ascending."""
         if not self.given:
             return units
@@ -113,7 +113,7 @@ class Grouping:
 
     def part(self, rows: NDArray[np.intp]) -> "Grouping":
         """Return the grouping of some rows, whose groups are numbered again."""
-        named = None if self.named is None else renumbered(self.named[rows])
+        named = None if self.named is None else renumber(self.named[rows])
         return replace(self, n=len(rows), named=named)
 
     def check(self) -> None:
@@ -122,7 +122,7 @@ class Grouping:
             check_groups(self.named, str(self.column))
 
 
-def renumbered(groups: NDArray[np.integer]) -> Groups:
+def renumber(groups: NDArray[np.integer]) -> Groups:
     """Return group numbers (n,) counted from 0 in the order of first appearance."""
     _, first, number = np.unique(groups, return_index=True, return_inverse=True)
     rank = np.empty(len(first), dtype=np.intp)
@@ -136,7 +136,7 @@ def group_numbers(column: pa.ChunkedArray, name: str) -> Groups:
     Raises:
         InputError: it has empty cells, or values that are not text, numbers, dates or the like.
     """
-    column = decoded(column)
+    column = decode(column)
     kind = column.type
     if not is_plain(kind) or pa.types.is_null(kind):
         what = "is empty" if pa.types.is_null(kind) else f"holds {kind}"
@@ -151,7 +151,7 @@ def group_numbers(column: pa.ChunkedArray, name: str) -> Groups:
             "for each row that belongs to no other, or leave these rows out"
         )
     try:
-        return renumbered(_codes(column))
+        return renumber(_codes(column))
     except pa.ArrowException as error:
         raise InputError(f"column {name!r} cannot be read as groups: {error}") from None
 
@@ -203,7 +203,7 @@ def question(columns: pa.Table, known: Iterable[str]) -> str:
     """
     left = [name for name in columns.column_names if name not in set(known)]
     for name in left:
-        if is_name_of_groups(name) and (count := _repeated(typed_column(columns, name))):
+        if is_name_of_groups(name) and (count := _count_repeats(infer_column(columns, name))):
             return (
                 f"column {name[:60]!r} repeats: {count:,} values in {columns.num_rows:,} rows. If rows of "
                 f"one value belong together, such as visits of one patient, say --group {name[:60]}: without "
@@ -225,9 +225,9 @@ def is_name_of_groups(name: str) -> bool:
     return any(last.removesuffix(ending) in ENTITIES for ending in NUMBERED if last.endswith(ending))
 
 
-def _repeated(column: pa.ChunkedArray) -> int:
+def _count_repeats(column: pa.ChunkedArray) -> int:
     """Return the number of values of a column of text or whole numbers that repeat; 0 if few do."""
-    column = decoded(column)
+    column = decode(column)
     kind = column.type
     if not (is_text(kind) or pa.types.is_integer(kind) or pa.types.is_floating(kind)) or column.null_count:
         return 0

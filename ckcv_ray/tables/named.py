@@ -19,7 +19,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from ckcv_ray.errors import InputError, raising
+from ckcv_ray.errors import InputError, convert_errors
 from ckcv_ray.tables.readers.files import from_matrix
 from ckcv_ray.tables.readers.limits import MOST_ROWS
 
@@ -65,9 +65,11 @@ def load(source: str) -> Columns:
     if family == "sklearn" and len(parts) == 1:
         return Columns(_sklearn(parts[0]), None)
     if family in GENERATORS and len(parts) == 2:
-        return _generated(family, _number(parts[0], source), _number(parts[1], source))
+        return _generate(family, _number(parts[0], source), _number(parts[1], source))
     if family not in ("sklearn", *GENERATORS) and (plug_in := _find_plug_in(family)):
-        with raising(InputError, f"{plug_in.value} cannot read {source!r}"):  # which may raise anything
+        with convert_errors(
+            InputError, f"{plug_in.value} cannot read {source!r}"
+        ):  # which may raise anything
             reader: Reader = plug_in.load()
             return reader(source)
     if family == PAPER:
@@ -123,7 +125,7 @@ def _signs(n: int, rng: np.random.Generator) -> NDArray[np.int64]:
     return 2 * rng.integers(2, size=n) - 1
 
 
-def _generated(family: str, n: int, seed: int) -> Columns:
+def _generate(family: str, n: int, seed: int) -> Columns:
     if not 6 <= n <= MOST_ROWS:
         raise InputError(f"{family}:{n}: the number of rows is outside 6..{MOST_ROWS}")
     learn, test = (

@@ -36,10 +36,10 @@ class Repeats(NamedTuple):
 
 def find_repeats(task: Task) -> Repeats:
     """Count the rows that equal another row."""
-    X = task.X[:, _compared(task)]
+    X = task.X[:, _select_compared(task)]
     if not X.shape[1]:
         return Repeats(0, 0)
-    items, counts = _numbered(np.column_stack([X, task.y]))
+    items, counts = _number_rows(np.column_stack([X, task.y]))
     if not task.grouped:
         return Repeats(int(counts[counts > 1].sum()), len(items) - len(counts))
     pairs = np.unique(np.column_stack([items, task.groups]), axis=0)
@@ -52,24 +52,24 @@ def count_repeats(task: Task) -> int:
     return find_repeats(task).rows
 
 
-def known_rows(X: Rows, task: Task) -> int:
+def count_known(X: Rows, task: Task) -> int:
     """Count the rows of X [rows, d] that are among the learning rows."""
     return int(_are_known(X, task).sum())
 
 
 def count_repeated(X: Rows, task: Task) -> int:
     """Count the rows of X [rows, d], with the columns of a task, that equal another row of it."""
-    columns = _compared(task)
+    columns = _select_compared(task)
     if not columns.any():
         return 0
-    counts = _numbered(X[:, columns])[1]
+    counts = _number_rows(X[:, columns])[1]
     return int(counts[counts > 1].sum())
 
 
 def count_new(X: Rows, task: Task) -> int:
     """Count the different rows of X [rows, d] that are not among the learning rows."""
-    columns = _compared(task)
-    return len(_numbered(X[~_are_known(X, task)][:, columns])[1]) if columns.any() else len(X)
+    columns = _select_compared(task)
+    return len(_number_rows(X[~_are_known(X, task)][:, columns])[1]) if columns.any() else len(X)
 
 
 def numbers_rows(x: NDArray[np.float64], column: Column) -> bool:
@@ -87,7 +87,7 @@ def numbers_rows(x: NDArray[np.float64], column: Column) -> bool:
     return bool(dense) or is_name_of_groups(column.name) or not column.name.strip("_ ")
 
 
-def _compared(task: Task) -> NDArray[np.bool_]:
+def _select_compared(task: Task) -> NDArray[np.bool_]:
     """Return which columns of a task are compared."""
     numbering = (numbers_rows(task.X[:, i], column) for i, column in enumerate(task.schema))
     return np.array([not numbers for numbers in numbering], dtype=bool)
@@ -95,7 +95,7 @@ def _compared(task: Task) -> NDArray[np.bool_]:
 
 def _are_known(X: Rows, task: Task) -> NDArray[np.bool_]:
     """Return which rows of X are among the learning rows."""
-    columns = _compared(task)
+    columns = _select_compared(task)
     if not columns.any():
         return np.zeros(len(X), dtype=bool)
     return np.isin(_as_items(X[:, columns]), _as_items(task.X[:, columns]))
@@ -118,7 +118,7 @@ def _count_dependent(pairs: NDArray[np.intp], groups: Groups) -> int:
     return n - len(np.unique(labels))
 
 
-def _numbered(rows: Rows) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+def _number_rows(rows: Rows) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     """Return a number for each row, the same for equal rows alone, and how many rows have each number."""
     _, numbers, counts = np.unique(_as_items(rows), return_inverse=True, return_counts=True)
     return numbers, counts

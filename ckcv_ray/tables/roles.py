@@ -6,7 +6,7 @@ from typing import NamedTuple
 from ckcv_ray.errors import InputError
 from ckcv_ray.tables.columns.types import Asked
 from ckcv_ray.tables.target import is_number, some
-from ckcv_ray.validation import expect, quoted
+from ckcv_ray.validation import expect, quote
 
 TARGETS = ("target", "y", "label", "class")
 
@@ -58,7 +58,7 @@ def target_name(names: list[str], target: str | None) -> str:
     if target is not None:
         if target not in names:
             raise InputError(
-                f"there is no column {quoted(target)} for the target: the columns are {some(names)}"
+                f"there is no column {quote(target)} for the target: the columns are {some(names)}"
             )
         return target
     matches = [name for name in TARGETS if name in names]
@@ -79,16 +79,16 @@ def check_chosen(names: list[str], target: str, roles: Roles) -> None:
         expect(argument, value, list | tuple | None, "a list of column names")
         for name in value or ():
             if not (isinstance(name, str) and name in known):
-                raise InputError(f"there is no column {quoted(name)}: the columns are {some(names)}")
+                raise InputError(f"there is no column {quote(name)}: the columns are {some(names)}")
     if target in (drop or ()):
         raise InputError(
-            f"column {quoted(target)} is the target: leave it out of --drop, or name another as the target"
+            f"column {quote(target)} is the target: leave it out of --drop, or name another as the target"
         )
     expect("group", group, str | None, "the name of a column")
     if group is None:
         return
     if group not in known:
-        raise InputError(f"there is no column {quoted(group)} for the groups: the columns are {some(names)}")
+        raise InputError(f"there is no column {quote(group)} for the groups: the columns are {some(names)}")
     if group == target:
         raise InputError(
             f"column {group!r} is the target, and cannot say which rows belong together: name another column "
@@ -107,10 +107,10 @@ def check_asked(asked: Asked, chosen: Sequence[str]) -> None:
         for name in names:
             if name not in chosen:
                 raise InputError(
-                    f"--{option} {quoted(name)}: the columns that are learned from are {some(chosen)}"
+                    f"--{option} {quote(name)}: the columns that are learned from are {some(chosen)}"
                 )
             if name in seen:
-                raise InputError(f"column {quoted(name)} is given two kinds: leave it out of one")
+                raise InputError(f"column {quote(name)} is given two kinds: leave it out of one")
             seen.add(name)
 
 

@@ -11,14 +11,14 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from ckcv_ray.errors import InputError, counted
+from ckcv_ray.errors import InputError, pluralize
 from ckcv_ray.tables.columns.formats import (
     NO_NAMES,
     ColumnError,
     bare,
     canonical_text,
+    drop_gaps,
     form_of_numbers,
-    known_texts,
     number_parser,
     positions_by_value,
 )
@@ -63,7 +63,7 @@ def class_numbers(column: pa.ChunkedArray, classes: tuple[Label, ...], target: s
     Raises:
         InputError: a label is not one of the classes.
     """
-    values, codes = _encoded(column, target)
+    values, codes = _encode(column, target)
     exact = {label: number for number, label in enumerate(classes)}
     alike = positions_by_value([str(label) for label in classes])
     found = (exact.get(one, alike.get(canonical_text(str(one)), -1)) for one in values)
@@ -76,7 +76,7 @@ def class_numbers(column: pa.ChunkedArray, classes: tuple[Label, ...], target: s
 
 def rows_with_label(column: pa.ChunkedArray, target: str) -> NDArray[np.bool_]:
     """Return which cells of a column of labels are no gaps."""
-    values, codes = _encoded(column, target)
+    values, codes = _encode(column, target)
     return np.array([not _is_gap(value) for value in values])[codes]
 
 
@@ -90,7 +90,7 @@ def unique_names(columns: pa.Table) -> list[str]:
     return names
 
 
-def _encoded(column: pa.ChunkedArray, target: str) -> tuple[list[Any], Index]:
+def _encode(column: pa.ChunkedArray, target: str) -> tuple[list[Any], Index]:
     """Return the distinct values of a column of labels, None for an empty cell, and each row's position."""
     kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
     allowed = (pa.types.is_string, pa.types.is_large_string, pa.types.is_boolean, *NUMBERS)
@@ -118,9 +118,9 @@ def distinct(column: pa.ChunkedArray) -> tuple[list[Any], Index]:
     return [*values, None], codes.astype(np.intp)
 
 
-def classes_of(column: pa.ChunkedArray, target: str) -> tuple[tuple[Label, ...], Classes]:
+def encode_classes(column: pa.ChunkedArray, target: str) -> tuple[tuple[Label, ...], Classes]:
     """Return the classes of a target, sorted, and the class number of every row."""
-    values, codes = _encoded(column, target)
+    values, codes = _encode(column, target)
     limit = inf if any(isinstance(value, float) for value in values) else 2**63
     bad = [i for i, value in enumerate(values) if _is_gap(value)]
     if len(rows := np.flatnonzero(np.isin(codes, bad))):
@@ -139,7 +139,7 @@ def classes_of(column: pa.ChunkedArray, target: str) -> tuple[tuple[Label, ...],
     classes = tuple(sorted(totals))
     if not 2 <= len(classes) <= MOST_CLASSES:
         raise InputError(
-            f"the target {target!r} has {counted(len(classes), 'class', 'classes')} ({some(classes)}): "
+            f"the target {target!r} has {pluralize(len(classes), 'class', 'classes')} ({some(classes)}): "
             f"expected 2 to {MOST_CLASSES:,}{_perhaps_numbers(classes)}"
         )
     if len(codes) * max(len(str(label)) for label in classes) > MOST_BYTES:
@@ -147,7 +147,7 @@ def classes_of(column: pa.ChunkedArray, target: str) -> tuple[tuple[Label, ...],
     return classes, class_numbers(column, classes, target)
 
 
-def numbers_of(column: pa.ChunkedArray, target: str) -> Rows:
+def parse_numbers(column: pa.ChunkedArray, target: str) -> Rows:
     """Return a target of numbers, (n,) float64.
 
     Raises:
@@ -182,7 +182,7 @@ def _numbers_of_text(column: pa.ChunkedArray, target: str) -> pa.ChunkedArray:
     """
     values, codes = distinct(column)
     texts = [None if value is None else bare(value) for value in values]
-    known = known_texts(texts)
+    known = drop_gaps(texts)
     try:
         form, bad = form_of_numbers(known, target) if known else ("", known)
     except ColumnError as problem:

@@ -17,9 +17,9 @@ import pyarrow as pa
 from numpy.typing import ArrayLike, NDArray
 
 from ckcv_ray.core.measures import Kind
-from ckcv_ray.errors import InputError, counted
+from ckcv_ray.errors import InputError, pluralize
 from ckcv_ray.tables import named
-from ckcv_ray.tables.columns.parse import find_alike, take_in_parts, typed_column
+from ckcv_ray.tables.columns.parse import find_alike, infer_column, take_in_parts
 from ckcv_ray.tables.columns.schema import NewRows, Schema, to_arrow
 from ckcv_ray.tables.columns.types import NOTHING_ASKED, Asked
 from ckcv_ray.tables.grouping import Grouping, Groups, groups_column, name_of_groups
@@ -27,12 +27,12 @@ from ckcv_ray.tables.readers.files import (
     AS_IT_IS,
     SUFFIXES,
     Reading,
+    find_suffix,
     from_matrix,
     index_names,
     read_file,
-    suffix_of,
 )
-from ckcv_ray.tables.readers.frames import columns_of
+from ckcv_ray.tables.readers.frames import make_columns
 from ckcv_ray.tables.roles import TARGETS, USUAL_ROLES, Roles, check_asked
 from ckcv_ray.tables.target import (
     LEAST_OF_CLASS,
@@ -43,8 +43,8 @@ from ckcv_ray.tables.target import (
     check_classes,
     check_spread,
     class_numbers,
-    classes_of,
-    numbers_of,
+    encode_classes,
+    parse_numbers,
     some,
     unique_names,
 )
@@ -101,10 +101,10 @@ class Task:
         Raises:
             InputError: as for ``from_table``, or the shapes do not match.
         """
-        return cls.unchecked(X, y, groups, asked, numbers).checked()
+        return cls.make_unchecked(X, y, groups, asked, numbers).check()
 
     @classmethod
-    def unchecked(
+    def make_unchecked(
         cls,
         X: Any,
         y: ArrayLike,
@@ -114,7 +114,7 @@ class Task:
     ) -> "Task":
         """Make a task as ``of`` does; it may have few groups, or a single row of a class."""
         labels = as_array("y", y)
-        columns, group = columns_of(X), None
+        columns, group = make_columns(X), None
         if labels.shape != (columns.num_rows,):
             shape = (columns.num_rows, columns.num_columns)
             raise InputError(f"X has shape {shape} and y {labels.shape}: expected (n, d) and (n,)")
@@ -147,7 +147,7 @@ class Task:
                 fewer than 2 rows of a class; there are fewer than 6 rows; no column varies; or the groups
                 have gaps, are fewer than 6, or have one row each.
         """
-        return replace(_from_table(columns, roles, asked), source=source).checked()
+        return replace(_from_table(columns, roles, asked), source=source).check()
 
     @classmethod
     def restore(cls, columns: pa.Table, roles: Roles, schema: Schema | None) -> "Task":
@@ -160,7 +160,7 @@ class Task:
         """
         return _from_table(columns, roles, NOTHING_ASKED, schema)
 
-    def checked(self, allow_singletons: bool = False) -> "Task":
+    def check(self, allow_singletons: bool = False) -> "Task":
         """Return the task, to be learned from.
 
         Raises:
@@ -248,7 +248,7 @@ class Task:
         """
         kept = self._part(np.delete(np.arange(self.n), rows))
         if not len(rows) or kept.n_units < LEAST_ROWS or kept.rarest_class_rows < LEAST_OF_CLASS:
-            groups = f" in {counted(kept.n_units, 'group')}" if kept.grouped else ""
+            groups = f" in {pluralize(kept.n_units, 'group')}" if kept.grouped else ""
             of_class = f"{LEAST_OF_CLASS} {'rows ' if groups else ''}of each class"
             raise InputError(
                 f"holding out {len(rows)} of {self.n} rows leaves {kept.n}{groups}, {kept.rarest_class_rows} "
@@ -274,9 +274,9 @@ class Task:
         """
         if table.schema.plain or table.schema == self.schema:
             return rows
-        return self._filled(rows) if self.schema.plain else table.schema.translate(rows, self.schema)
+        return self._fill(rows) if self.schema.plain else table.schema.translate(rows, self.schema)
 
-    def _filled(self, rows: Rows) -> Rows:
+    def _fill(self, rows: Rows) -> Rows:
         return rows if self.fills is None else np.where(np.isnan(rows), self.fills, rows)
 
     def rows(self, chosen: Index) -> "Task":
@@ -331,7 +331,7 @@ class Task:
             InputError: a feature is missing, or a whole column is of another kind.
         """
         rows = self.schema.apply(columns, gaps=not self.schema.plain or self.fills is not None)
-        return rows._replace(X=self._filled(rows.X))
+        return rows._replace(X=self._fill(rows.X))
 
     def rows_from(self, columns: pa.Table) -> Rows:
         """Return the rows of a table as numbers (rows, d), its columns matched by name.
@@ -343,7 +343,7 @@ class Task:
         rows.check()
         return rows.X
 
-    def scored(self, rows: Index) -> "TestRows":
+    def take_test_rows(self, rows: Index) -> "TestRows":
         """Return some of the rows, to be scored."""
         return TestRows(self.X[rows], self.y[rows], self.groups[rows])
 
@@ -422,7 +422,7 @@ def read(
             raise InputError(f"{given[0]} is for files, and {name!r} is a named set: leave it out")
         return named.load(name)
     path = Path(source)
-    if suffix_of(path) not in SUFFIXES:
+    if find_suffix(path) not in SUFFIXES:
         raise InputError(
             f"{name!r} is neither a file ending in {', '.join(SUFFIXES)} nor a named set ({named.FORMS})"
         )
@@ -456,15 +456,15 @@ def _from_table(columns: pa.Table, roles: Roles, asked: Asked, known: Schema | N
     target, chosen = roles.resolve(unique_names(columns), index_names(columns))
     if columns.num_rows < LEAST_ROWS:
         raise InputError(
-            f"the table has {counted(columns.num_rows, 'row')}: at least {LEAST_ROWS} are needed"
+            f"the table has {pluralize(columns.num_rows, 'row')}: at least {LEAST_ROWS} are needed"
         )
     names_in = {} if roles.numbers else {target: f"the target {target!r}"}
     for name in (roles.group, *(name for name in asked.categorical if name in chosen)):
         names_in |= {} if name is None else {name: f"column {name!r}"}
     for name, called in names_in.items():
         check_alike(columns, name, called)
-    labels = typed_column(columns, target)
-    classes, y = ((), numbers_of(labels, target)) if roles.numbers else classes_of(labels, target)
+    labels = infer_column(columns, target)
+    classes, y = ((), parse_numbers(labels, target)) if roles.numbers else encode_classes(labels, target)
     grouping = Grouping.read(columns, roles.group, target)
     if known is None:
         check_asked(asked, chosen)
@@ -479,7 +479,7 @@ def _from_table(columns: pa.Table, roles: Roles, asked: Asked, known: Schema | N
 def check_alike(columns: pa.Table, name: str, called: str) -> None:
     """Raise InputError if two names in a column of a text table would become one."""
     if alike := find_alike(columns, name):
-        kind = typed_column(columns, name).type
+        kind = infer_column(columns, name).type
         kind = "number" if pa.types.is_integer(kind) or pa.types.is_floating(kind) else "value"
         one, other = (repr(text[:40]) for text in alike)
         raise InputError(
@@ -488,13 +488,13 @@ def check_alike(columns: pa.Table, name: str, called: str) -> None:
         )
 
 
-def rows_of(X: Any, task: Task) -> Rows:
+def make_rows(X: Any, task: Task) -> Rows:
     """Return X [rows, d], anything that a task can be made of, as numbers; columns with names by name.
 
     Raises:
         InputError: X has other columns, or values that cannot be judged.
     """
-    return task.rows_from(columns_of(X, task.features))
+    return task.rows_from(make_columns(X, task.features))
 
 
 def make_test_rows(columns: pa.Table | None, task: Task) -> TestRows | None:
@@ -576,7 +576,7 @@ def _labels(y: NDArray[Any]) -> pa.Array:
 def _numbers(X: Any, task: Task) -> Rows:
     """Check rows of numbers as ``TestRows`` has them: of a task with a schema they are its own already."""
     if task.schema.plain:
-        return rows_of(X, task)
+        return make_rows(X, task)
     rows = np.ascontiguousarray(as_array("X", X), dtype=np.float64)
     if rows.ndim != 2 or rows.shape[1] != len(task.features):
         raise InputError(f"X has shape {rows.shape}: expected (rows, {len(task.features)})")

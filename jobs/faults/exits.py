@@ -23,7 +23,7 @@ from typing import Annotated
 
 import typer
 
-from ckcv_ray.errors import counted
+from ckcv_ray.errors import pluralize
 
 ROOT = Path(__file__).resolve().parents[2]
 CKCV = (sys.executable, "-m", "ckcv_ray")
@@ -82,7 +82,7 @@ def main(
                         print(done.stderr, file=sys.stderr)
     for difference, count in differing.items():
         print(f"{count} x {difference}")
-    print(f"{counted(rounds * len(EXPECTED), 'prediction')}, {differing.total()} with another exit code")
+    print(f"{pluralize(rounds * len(EXPECTED), 'prediction')}, {differing.total()} with another exit code")
     if differing:
         raise typer.Exit(1)
 

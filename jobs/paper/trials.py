@@ -10,7 +10,7 @@ from ckcv_ray import Execution, InputError, Job, Result, Study, Task
 from ckcv_ray.claims.proofs import holdout, make_rule, outer
 from ckcv_ray.claims.wording import Claim
 from ckcv_ray.core.threads import one_thread
-from ckcv_ray.engine.nested import inner_problems, nested_ensemble
+from ckcv_ray.engine.nested import fit_nested_ensemble, inner_problems
 from ckcv_ray.learners.ensemble import Ensemble, Models
 from ckcv_ray.runs.run import run_job
 from ckcv_ray.study import Problem
@@ -70,7 +70,7 @@ def nested(name: str, options: dict[str, Any], study: Study, task: Task, fresh: 
     """Measure a nested certification, without selecting F* again, of which its claims do not speak."""
     problem = Problem.of(study.replace(**options), task)
     inner = [run_job(Job(one.study, one.task), SERIAL) for one in inner_problems(problem)]
-    ensemble = nested_ensemble(problem, [one.setting for one in inner])
+    ensemble = fit_nested_ensemble(problem, [one.setting for one in inner])
     risks = misses(ensemble, task, fresh).sum(axis=1)
     yield from prefixes(name, list(outer(problem, Models(ensemble, ensemble))), risks)
 

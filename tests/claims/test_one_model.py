@@ -102,7 +102,7 @@ def test_a_model_that_is_not_the_fit_of_its_rows_is_found(tmp_path: Path, which:
     train, scored = np.arange(problem.task.n), problem.held_rows()
     if scored is None:
         train, rows = problem.outer.rows(Stage.REFIT, 0, 0)
-        scored = problem.task.scored(rows)
+        scored = problem.task.take_test_rows(rows)
     forged = halved(problem, member.model, train)
     errors = judge(forged, scored.X, scored.y, problem.measure(None), 2)
     models = replace(made, **{which: Ensemble((replace(member, model=forged, errors=errors),))})

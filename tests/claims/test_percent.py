@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import ckcv_ray
-from ckcv_ray.claims.percent import at_least, at_most, level_of, nearest
+from ckcv_ray.claims.percent import at_least, at_most, format_level, nearest
 
 PACKAGE = Path(ckcv_ray.__file__).parent
 
@@ -54,7 +54,7 @@ def test_a_bound_never_reads_lower_than_an_equal_estimate(errors: int, rows: int
     ],
 )
 def test_a_level_is_never_rounded_up(delta: float, told: str) -> None:
-    assert level_of(delta) == told
+    assert format_level(delta) == told
     assert float(told[:-2]) <= 100 * (1 - delta) * (1 + 1e-15)
 
 

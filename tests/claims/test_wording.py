@@ -19,11 +19,11 @@ from ckcv_ray.runs.verify import verify
 from ckcv_ray.tables.columns.types import Asked
 from ckcv_ray.tables.repeats import (
     Repeats,
+    count_known,
     count_new,
     count_repeated,
     count_repeats,
     find_repeats,
-    known_rows,
 )
 from ckcv_ray.tables.task import Task
 
@@ -193,7 +193,7 @@ def test_a_column_that_numbers_the_rows_hides_no_repeats(name):
     assert find_repeats(task) == Repeats(8, 4)
     new = task.X[:3].copy()
     new[:, 3] = [70, 71, 72]
-    assert known_rows(new, task) == 3
+    assert count_known(new, task) == 3
     assert count_repeated(np.concatenate([new, np.add(new[:1], [0, 0, 0, 5])]), task) == 2
     assert count_new(np.concatenate([new, np.add(new[:1], [1, 0, 0, 5])]), task) == 1
 

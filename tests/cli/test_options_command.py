@@ -122,7 +122,7 @@ def test_every_option_of_every_part_is_on_the_command_line(parameters: dict[str,
             assert on_line.secondary_opts == []
             assert on_line.help == option.help
             if option.kind is not bool:
-                assert (on_line.show_default or None) == option.shown
+                assert (on_line.show_default or None) == option.default_text
             assert on_line.rich_help_panel == option.panel
             assert on_line.default is None
             assert on_line.is_flag == (option.kind is bool)
@@ -174,7 +174,7 @@ def test_help_shows_every_option_with_its_help(
             if option.hidden:
                 assert f"--{dashed(name)}" not in text
                 continue
-            default = f" [default: ({option.shown})]" if option.shown else ""
+            default = f" [default: ({option.default_text})]" if option.default_text else ""
             kind = "list[str]" if option.kind == list[str] else option.kind.__name__
             assert f"--{dashed(name)} <{kind}> {option.help}{default}" in text
 
@@ -183,12 +183,12 @@ def test_help_shows_every_option_with_its_help(
 def test_the_defaults_shown_are_the_defaults(owner: tuple[str, str]) -> None:
     part = PARTS[owner[0]][owner[1]]() if owner[0] else Study()
     for name, option in owned(*owner).items():
-        if option.shown is None:
+        if option.default_text is None:
             assert getattr(part, name) in ((), "", False, None)
         elif name in IN_WORDS:
-            assert all(value in declared(name).shown for value in getattr(part, name) or ())
+            assert all(value in declared(name).default_text for value in getattr(part, name) or ())
         else:
-            assert option.check(name, option.kind(option.shown)) == getattr(part, name)
+            assert option.check(name, option.kind(option.default_text)) == getattr(part, name)
 
 
 def test_an_option_of_several_parts_is_one_option() -> None:

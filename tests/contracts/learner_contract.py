@@ -30,7 +30,7 @@ from numpy.typing import NDArray
 from pyarrow import parquet
 
 from ckcv_ray.core.measures import ZERO_ONE, Classes, Kind, ZeroOne
-from ckcv_ray.core.options import options, values
+from ckcv_ray.core.options import get_values, options
 from ckcv_ray.core.resampling import Complete, refitted
 from ckcv_ray.engine.backend import SERIAL, SerialBackend
 from ckcv_ray.engine.evaluate import evaluate
@@ -132,7 +132,7 @@ class ShortContract:
     def test_it_round_trips_through_json_and_pickle(self) -> None:
         content = json.loads(json.dumps(Study(learner=self.learner).to_json(), allow_nan=False))
         assert Study.from_json(content).learner == self.learner
-        assert type(self.learner)(**values(self.learner)) == self.learner
+        assert type(self.learner)(**get_values(self.learner)) == self.learner
         assert pickle.loads(pickle.dumps(self.learner)) == self.learner
 
     def test_a_fit_does_not_depend_on_later_steps(self) -> None:

@@ -17,7 +17,7 @@ from ckcv_ray.core.bounds import (
     catoni,
     check_delta,
     clopper_pearson,
-    reported_bound,
+    report_bound,
     safe,
     safe_level,
     safe_table,
@@ -486,14 +486,14 @@ def test_catoni_refuses(arguments):
 
 def test_reported_bound_by_name():
     errors, m = (3, 0, 7), 40
-    assert reported_bound("clopper_pearson", errors, m, 0.05) == fsum(clopper_pearson(list(errors), m)) / 3
-    assert reported_bound("safe", errors, m, 0.05) == fsum(safe(list(errors), m)) / 3
-    assert reported_bound("safe", (40, 40), m, 0.05) == 1.0 < safe(40, m)
-    assert reported_bound("catoni", errors, m, 0.05) == catoni(10 / 120, m)
+    assert report_bound("clopper_pearson", errors, m, 0.05) == fsum(clopper_pearson(list(errors), m)) / 3
+    assert report_bound("safe", errors, m, 0.05) == fsum(safe(list(errors), m)) / 3
+    assert report_bound("safe", (40, 40), m, 0.05) == 1.0 < safe(40, m)
+    assert report_bound("catoni", errors, m, 0.05) == catoni(10 / 120, m)
     v = (0.2, 0.9, 0.5)
-    assert reported_bound("stevens", errors, m, 0.05, v) == fsum(stevens(list(errors), m, v)) / 3
-    assert reported_bound("stevens", errors, m, 0.05, (1.0,) * 3) == pytest.approx(
-        reported_bound("clopper_pearson", errors, m, 0.05), rel=1e-12
+    assert report_bound("stevens", errors, m, 0.05, v) == fsum(stevens(list(errors), m, v)) / 3
+    assert report_bound("stevens", errors, m, 0.05, (1.0,) * 3) == pytest.approx(
+        report_bound("clopper_pearson", errors, m, 0.05), rel=1e-12
     )
 
 
@@ -504,7 +504,7 @@ def test_reported_bound_by_name():
 @given(st.lists(st.integers(0, 12), min_size=1, max_size=30), st.sampled_from(["safe", "catoni"]))
 def test_the_best_prefix_is_the_smallest_of_all_and_the_longest_of_equals(errors, name):
     best = best_prefix(name, errors, 12, 0.05)
-    every = [reported_bound(name, errors[:t], 12, 0.05) for t in range(1, len(errors) + 1)]
+    every = [report_bound(name, errors[:t], 12, 0.05) for t in range(1, len(errors) + 1)]
     assert best.bound == every[best.length - 1]
     assert best.bound <= min(every) * (1 + 1e-12)
     exact = [Fraction(sum(map(Fraction, terms(name, errors[:t], 12)))) / t for t in range(1, len(errors) + 1)]

@@ -17,7 +17,7 @@ from scipy.optimize import linprog
 from scipy.sparse import csr_array, eye_array, kron, vstack
 from scipy.stats import binom
 
-from ckcv_ray.core.bounds import best_prefix, catoni, clopper_pearson, reported_bound, safe, safe_table
+from ckcv_ray.core.bounds import best_prefix, catoni, clopper_pearson, report_bound, safe, safe_table
 from ckcv_ray.core.losses import ONE, best_loss_prefix, concave_table, mean_loss_bound
 
 DELTA = 0.05
@@ -105,7 +105,7 @@ def the_mean(table: np.ndarray) -> Fails:
 @pytest.mark.parametrize("name", ["safe", "catoni"])
 @pytest.mark.parametrize("m", [3, 4])
 def test_the_best_prefix_fails_at_most_delta_under_any_exchangeable_law(m: int, name: str) -> None:
-    single = np.array([reported_bound(name, [x], m, DELTA) for x in range(m + 1)])
+    single = np.array([report_bound(name, [x], m, DELTA) for x in range(m + 1)])
 
     def fails(splits: Sequence[Pair]) -> bool:
         best = best_prefix(name, [x for _, x in splits], m, DELTA)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from ckcv_ray.core.bounds import best_prefix, catoni, reported_bound, safe_level, safe_table
+from ckcv_ray.core.bounds import best_prefix, catoni, report_bound, safe_level, safe_table
 from ckcv_ray.core.losses import (
     ONE,
     best_loss_prefix,
@@ -46,7 +46,7 @@ def test_the_method_depends_on_m_and_delta_alone_and_is_the_smaller_at_a_tenth(m
 def test_whole_losses_are_counts(m: int) -> None:
     counts = [0, m // 3, m // 2, m]
     name = loss_method(m, 0.05)
-    expected = reported_bound(name, counts, m, 0.05)
+    expected = report_bound(name, counts, m, 0.05)
     assert mean_loss_bound([c * ONE for c in counts], m, 0.05) == pytest.approx(expected, abs=1e-12)
     prefix = best_prefix(name, counts, m, 0.05)
     again = best_loss_prefix([c * ONE for c in counts], m, 0.05)

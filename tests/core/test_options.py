@@ -7,12 +7,12 @@ from typing import ClassVar
 import numpy as np
 import pytest
 
-from ckcv_ray.core.options import Option, check_options, described, option, options, values
+from ckcv_ray.core.options import Option, check_options, describe_part, get_values, option, options
 from ckcv_ray.errors import InputError
 from ckcv_ray.validation import folds, grid, integer
 
 SIZE = Option(lambda name, value: integer(name, value, least=1, most=9), "How large.", int, "3", "Shape")
-WIDTHS = Option(grid, "How wide.", shown="1,2")
+WIDTHS = Option(grid, "How wide.", default_text="1,2")
 
 
 @dataclass(frozen=True)
@@ -35,13 +35,13 @@ def test_options_are_the_fields_that_are_declared_as_such_in_their_order():
 
 
 def test_an_option_knows_what_a_command_line_needs():
-    assert (SIZE.help, SIZE.kind, SIZE.shown, SIZE.panel) == ("How large.", int, "3", "Shape")
+    assert (SIZE.help, SIZE.kind, SIZE.default_text, SIZE.panel) == ("How large.", int, "3", "Shape")
     assert (WIDTHS.kind, WIDTHS.panel) == (str, "Study")
 
 
 def test_values_come_in_their_canonical_form():
-    assert values(Part()) == {"widths": (1.0, 2.0), "size": 3}
-    assert values(Part(widths=[2, 1, 2])) == values(Part(widths="1,2")) == values(Part())
+    assert get_values(Part()) == {"widths": (1.0, 2.0), "size": 3}
+    assert get_values(Part(widths=[2, 1, 2])) == get_values(Part(widths="1,2")) == get_values(Part())
     assert Part(widths=[2, 1]) == Part()
 
 
@@ -62,20 +62,20 @@ def test_a_value_that_is_refused_is_named(name, value):
 
 def test_a_part_is_described_in_json_by_its_name_and_options_alone():
     part = Part(size=4, made=[1])
-    assert described(part) == {"name": "part", "widths": [1.0, 2.0], "size": 4}
-    read = json.loads(json.dumps(described(part), allow_nan=False))
+    assert describe_part(part) == {"name": "part", "widths": [1.0, 2.0], "size": 4}
+    read = json.loads(json.dumps(describe_part(part), allow_nan=False))
     assert read.pop("name") == "part"
-    assert values(Part(**read)) == values(part)
+    assert get_values(Part(**read)) == get_values(part)
 
 
 def test_json_leaves_out_the_default_of_an_option_that_says_so():
     @dataclass(frozen=True)
     class Grown(Part):
-        depth: int | None = option(None, replace(SIZE, check=lambda name, value: value, unsaid=True))
+        depth: int | None = option(None, replace(SIZE, check=lambda name, value: value, omit_default=True))
 
-    assert described(Grown()) == described(Part())
-    assert described(Grown(depth=2)) == described(Part()) | {"depth": 2}
-    assert values(Grown())["depth"] is None
+    assert describe_part(Grown()) == describe_part(Part())
+    assert describe_part(Grown(depth=2)) == describe_part(Part()) | {"depth": 2}
+    assert get_values(Grown())["depth"] is None
 
 
 def test_a_part_stays_frozen():

@@ -359,7 +359,7 @@ def test_leading_tells_whether_every_open_race_has_a_leader():
     race = Race(tables, 1, own=[0, 3])
     seen = set()
     while race.open():
-        leading = race.schedule.leading()
+        leading = race.schedule.has_leaders()
         assert leading == all(race.selection.threshold(j) < inf for j in race.open())
         seen.add(leading)
         race.in_flight = [race.schedule.next()]

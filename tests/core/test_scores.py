@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from sklearn import metrics
 
 from ckcv_ray.core.measures import Kind
-from ckcv_ray.core.scores import CLASSES, NUMBERS, OWN, PROBABILITY, RANK, VALUE, Answers, score_of
+from ckcv_ray.core.scores import CLASSES, NUMBERS, OWN, PROBABILITY, RANK, VALUE, Answers, make_score
 from ckcv_ray.errors import InputError
 
 
@@ -77,7 +77,7 @@ def test_a_pooled_r2_is_that_of_all_rows_however_far_from_zero(offset, parts):
     rng = np.random.default_rng(parts)
     y = rng.normal(size=60) + offset
     said = y + 0.3 * rng.normal(size=60)
-    score = score_of("r2", Kind.REGRESSION)
+    score = make_score("r2", Kind.REGRESSION)
     cut_of = np.array_split(np.arange(60), parts)
     sums = np.array([score.sums(y[part], Answers(value=said[part]), 0) for part in cut_of])
     assert score.pooled(sums) == pytest.approx(metrics.r2_score(y - offset, said - offset), rel=1e-6)
@@ -88,7 +88,7 @@ def test_a_pooled_r2_is_that_of_all_rows_however_far_from_zero(offset, parts):
     "name", ["f1_macro", "roc_auc_ovr", "neg_mean_absolute_error", "roc_auc", "matthews_corrcoef"]
 )
 def test_any_scorer_of_scikit_learn_may_be_named(name, kind):
-    score = score_of(name, kind)
+    score = make_score(name, kind)
     assert score.greater
     assert score.sums is None
     if kind is Kind.REGRESSION:
@@ -113,16 +113,16 @@ def test_any_scorer_of_scikit_learn_may_be_named(name, kind):
 def test_what_is_not_defined_is_nan():
     y = np.zeros(5, int)
     said = Answers(np.zeros(5, np.int32), np.arange(5.0), np.tile([0.5, 0.5], (5, 1)))
-    assert isnan(score_of("auc", Kind.BINARY).of(y, said))
-    assert isnan(score_of("r2", Kind.REGRESSION).of(np.ones(1), Answers(value=np.ones(1))))
+    assert isnan(make_score("auc", Kind.BINARY).of(y, said))
+    assert isnan(make_score("r2", Kind.REGRESSION).of(np.ones(1), Answers(value=np.ones(1))))
 
 
 def test_undecided_rows_count_as_wrong():
     y = np.array([0, 1, 1, 0])
     said = Answers(np.array([-1, 1, -1, 0], np.int32))
-    assert score_of("zero_one", Kind.BINARY).of(y, said) == 0.5
-    assert score_of("accuracy", Kind.BINARY).of(y, said) == 0.5
-    assert score_of("f1", Kind.BINARY).of(y, said) == pytest.approx(2 / 3)
+    assert make_score("zero_one", Kind.BINARY).of(y, said) == 0.5
+    assert make_score("accuracy", Kind.BINARY).of(y, said) == 0.5
+    assert make_score("f1", Kind.BINARY).of(y, said) == pytest.approx(2 / 3)
 
 
 @pytest.mark.parametrize(
@@ -136,11 +136,11 @@ def test_undecided_rows_count_as_wrong():
 )
 def test_a_score_of_another_kind_is_refused(name, kind, told):
     with pytest.raises(InputError, match=told):
-        score_of(name, kind)
+        make_score(name, kind)
 
 
 def test_squared_is_for_classes_too():
     y, said = answers(20, 2, 3)
-    score = score_of("squared", Kind.BINARY)
+    score = make_score("squared", Kind.BINARY)
     assert score.of(y, said) == metrics.brier_score_loss(y, said.probability[:, 1])
     assert score.kinds == CLASSES

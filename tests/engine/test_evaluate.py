@@ -131,7 +131,7 @@ def test_whether_an_evaluation_fails_depends_on_its_key_alone(
 
 def test_what_is_lost_as_a_whole_fails_on_every_step_that_would_be_scored() -> None:
     units = [unit("select"), unit("refit")]
-    outcome = worker.failed(units, 2, "lost")
+    outcome = worker.make_failures(units, 2, "lost")
     assert not len(outcome.records)
     assert [f[:6] for f in outcome.failures[:3]] == [(False, 1, 2, path, 0, 4) for path in range(3)]
     assert [f[:6] for f in outcome.failures[3:]] == [(True, 1, 2, path, 3, 4) for path in range(3)]

@@ -10,7 +10,7 @@ from conftest import blobs
 
 from ckcv_ray.core.schedule import Stage
 from ckcv_ray.engine import forecast
-from ckcv_ray.engine.forecast import Plan, estimate, plan_problem, thinned
+from ckcv_ray.engine.forecast import Plan, estimate, plan_problem, thin_problem
 from ckcv_ray.engine.race import RaceQueue
 from ckcv_ray.errors import InputError, RunError
 from ckcv_ray.learners.svm.learner import GaussianSVM
@@ -72,7 +72,7 @@ def test_more_workers_take_no_longer_until_the_driver_is_what_all_wait_for():
 @pytest.mark.parametrize("n_splits", [20, 5000])
 def test_a_thinned_study_stands_for_the_whole(n_splits):
     problem = Problem.of(Study.of(n_splits=n_splits), blobs(400))
-    tried = thinned(problem)
+    tried = thin_problem(problem)
     assert (tried is problem) == (n_splits == 20)
     assert tried.n_evaluations <= forecast.MOST_TRIED
     assert forecast._work(tried) <= forecast._work(problem)

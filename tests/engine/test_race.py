@@ -8,7 +8,7 @@ from conftest import blobs
 from doubles import FIRE
 
 from ckcv_ray.core.schedule import Stage, Unit
-from ckcv_ray.engine.evaluate import Inputs, evaluate, failed, share
+from ckcv_ray.engine.evaluate import Inputs, evaluate, make_failures, share
 from ckcv_ray.engine.race import RaceQueue, describe_failures
 from ckcv_ray.records.record import Outcome
 from ckcv_ray.study import Problem, Study
@@ -42,7 +42,7 @@ def race(queue: RaceQueue, inputs: Inputs) -> Iterator[tuple[Unit, ...]]:
 def test_it_hands_out_each_path_once_and_ends_decided(problem: Problem, inputs: Inputs) -> None:
     queue = RaceQueue(problem)
     units = [unit for batch in race(queue, inputs) for unit in batch]
-    assert queue.decided()
+    assert queue.is_decided()
     assert queue.complete()
     assert queue.expect_left() == 0.0
     done = [(u.size, u.split, path, step) for u in units for path, n in u.paths for step in range(n)]
@@ -69,7 +69,7 @@ def test_any_order_and_any_number_of_times_give_the_same(problem: Problem, input
 
 def test_what_is_done_failed_and_dropped_is_all_that_was_planned(problem: Problem, inputs: Inputs) -> None:
     queue = RaceQueue(problem)
-    queue.add(failed([Unit(Stage.SELECT, 0, 1, EVERY)], problem.n_totals, FIRE))
+    queue.add(make_failures([Unit(Stage.SELECT, 0, 1, EVERY)], problem.n_totals, FIRE))
     for _ in race(queue, inputs):
         at = queue.progress()
         assert at.computed + at.failed + at.dropped <= at.planned == problem.n_evaluations
@@ -79,7 +79,7 @@ def test_what_is_done_failed_and_dropped_is_all_that_was_planned(problem: Proble
 
 
 def test_failures_of_one_path_are_joined_in_any_order(problem: Problem, inputs: Inputs) -> None:
-    lost = [failed([Unit(Stage.SELECT, 0, 1, ((1, n),))], problem.n_totals, FIRE) for n in (2, 3)]
+    lost = [make_failures([Unit(Stage.SELECT, 0, 1, ((1, n),))], problem.n_totals, FIRE) for n in (2, 3)]
     for outcomes in (lost, lost[::-1], [*lost, *lost]):
         queue = RaceQueue(problem)
         for outcome in outcomes:
@@ -95,7 +95,7 @@ def test_failures_of_one_path_are_joined_in_any_order(problem: Problem, inputs: 
 
 def test_what_failed_first_is_told_with_its_place(problem: Problem) -> None:
     assert describe_failures([], problem) == "no failure was recorded"
-    failures = failed([Unit(Stage.SELECT, 1, 2, EVERY)], problem.n_totals, FIRE).failures
+    failures = make_failures([Unit(Stage.SELECT, 1, 2, EVERY)], problem.n_totals, FIRE).failures
     where = "C = 0.1, gamma = 0.1, k = 4, split 2"
     assert describe_failures(failures, problem) == f"2 paths failed, the first at {where}:\n{FIRE}"
 
@@ -105,9 +105,9 @@ def test_an_exhaustive_run_is_not_complete_before_its_estimates(exhaustive: Prob
     queue = RaceQueue(exhaustive)
     for j in range(2):
         for i in range(4):
-            assert not queue.decided()
+            assert not queue.is_decided()
             queue.add(evaluate([Unit(Stage.SELECT, j, i, EVERY)], inputs))
-    assert queue.decided()
+    assert queue.is_decided()
     assert not queue.complete()
     units = [unit for batch in race(queue, inputs) for unit in batch]
     assert {(unit.stage, unit.size, unit.split) for unit in units} == {
@@ -123,7 +123,7 @@ def test_estimates_that_failed_are_not_waited_for(exhaustive: Problem) -> None:
     assert not queue.complete()
     queue.add(evaluate([units[-1]._replace(paths=((0, 3), (1, 1)))], inputs))
     assert not queue.complete()
-    queue.add(failed([units[-1]._replace(paths=((1, 3),))], exhaustive.n_totals, FIRE))
+    queue.add(make_failures([units[-1]._replace(paths=((1, 3),))], exhaustive.n_totals, FIRE))
     assert queue.complete()
 
 
@@ -141,7 +141,7 @@ def test_refits_are_held_or_known_to_have_failed(problem: Problem, inputs: Input
     queue.add(outcome)
     assert not queue.holds_refits(leader)
     assert not queue.knows_refits(leader)
-    queue.add(failed(refits[3:], problem.n_totals, FIRE))
+    queue.add(make_failures(refits[3:], problem.n_totals, FIRE))
     assert not queue.holds_refits(leader)
     assert queue.knows_refits(leader)
     queue.add(evaluate(refits[3:], inputs))

@@ -13,7 +13,7 @@ from pyarrow import parquet
 
 from ckcv_ray.core.schedule import Stage, Unit
 from ckcv_ray.engine.backend import Backend, SerialBackend
-from ckcv_ray.engine.evaluate import evaluate, failed, share
+from ckcv_ray.engine.evaluate import evaluate, make_failures, share
 from ckcv_ray.engine.race import RaceQueue
 from ckcv_ray.engine.recorder import Recorder, make_recorder
 from ckcv_ray.errors import StoreError
@@ -262,7 +262,7 @@ class SavesOnce(Recorder):
 
     def add(self, outcome: Outcome) -> None:
         super().add(outcome)
-        if self.queue.decided() and not self.saved:
+        if self.queue.is_decided() and not self.saved:
             self.saved = True
             self.flush()
 
@@ -371,7 +371,7 @@ def test_it_concludes_nothing_as_long_as_work_is_left(problem: Problem) -> None:
     refits = [Unit(Stage.REFIT, leader.size, split, (path,)) for split in range(3)]
     recorder.add(evaluate(refits[:2], inputs))
     assert recorder.conclude(decision.leaders, []) is None
-    recorder.add(failed(refits[2:], problem.n_totals, FIRE))
+    recorder.add(make_failures(refits[2:], problem.n_totals, FIRE))
     assert recorder.conclude(decision.leaders, []) is None
     concluded = recorder.conclude([], decision.leaders)
     assert concluded is not None

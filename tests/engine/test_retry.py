@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from ckcv_ray.core.schedule import Stage, Unit
 from ckcv_ray.engine.backend import SerialBackend
 from ckcv_ray.engine.batches import Batch
-from ckcv_ray.engine.evaluate import evaluate, failed
+from ckcv_ray.engine.evaluate import evaluate, make_failures
 from ckcv_ray.engine.retry import ATTEMPTS, halves, replacements
 from ckcv_ray.runs.run import Job, run_job
 from ckcv_ray.study import Execution, Study
@@ -78,7 +78,7 @@ class Poisoned(SerialBackend):
             return [evaluate(batch.units, self.inputs)]
         others = replacements(batch)
         self.sent.extend(others)
-        return [] if others else [failed(batch.units, 2, "Traceback: the worker died")]
+        return [] if others else [make_failures(batch.units, 2, "Traceback: the worker died")]
 
 
 def test_a_run_survives_a_split_that_kills_and_names_it():

@@ -111,7 +111,8 @@ def predict(result: Any, X: Any, by: str, seed: int | None = None) -> Any:
 def run_losing(study: Any, sample: Sample, out: Path, k: int, split: int) -> Any:
     """Run a study in this process by a backend that loses one split of k folds; return the result."""
     backend = find("ckcv_ray.engine.backend:SerialBackend")
-    evaluate, failed = (find(f"ckcv_ray.engine.evaluate:{name}") for name in ("evaluate", "failed"))
+    evaluate = find("ckcv_ray.engine.evaluate:evaluate")
+    make_failures = find("ckcv_ray.engine.evaluate:make_failures", "ckcv_ray.engine.evaluate:failed")
 
     class Losing(backend):
         def wait(self) -> Iterable[Any]:
@@ -119,7 +120,7 @@ def run_losing(study: Any, sample: Sample, out: Path, k: int, split: int) -> Any
             lost = [unit for unit in units if (problem.sizes[unit.size].k, unit.split) == (k, split)]
             kept = [unit for unit in units if unit not in lost]
             done = [evaluate(kept, self.inputs)] if kept else []
-            return [*done, *([failed(lost, problem.n_totals, "lost")] if lost else [])]
+            return [*done, *([make_failures(lost, problem.n_totals, "lost")] if lost else [])]
 
     job, task = find("ckcv_ray:Job"), find("ckcv_ray:Task")
     work = find("ckcv_ray.runs.run:checked")(job(study, task.of(sample.X, sample.y), out))

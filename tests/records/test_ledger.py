@@ -40,7 +40,7 @@ def test_new_records_are_told_from_those_already_held(problem: Problem, records:
 def test_what_is_held_is_what_was_entered(problem: Problem, records: Records) -> None:
     ledger = Ledger(problem)
     ledger.enter(records)
-    held = ledger.held(records)
+    held = ledger.look_up(records)
     assert np.array_equal(held[:, :2], records["totals"])
     assert np.array_equal(held[:, 2], records["status"])
     for record in records:
@@ -89,7 +89,7 @@ def test_a_record_of_no_evaluation_of_the_study_is_refused(
     with pytest.raises(IndexError, match="not in the study"):
         ledger.enter(strange)
     with pytest.raises(IndexError, match="not in the study"):
-        ledger.held(strange)
+        ledger.look_up(strange)
 
 
 def test_a_failure_is_held_once_all_its_steps_are(problem: Problem, records: Records) -> None:

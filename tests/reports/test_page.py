@@ -23,7 +23,7 @@ from ckcv_ray.claims.percent import at_most, nearest
 from ckcv_ray.cli import main as cli
 from ckcv_ray.engine.backend import SERIAL as IN_PROCESS
 from ckcv_ray.engine.backend import SerialBackend
-from ckcv_ray.engine.evaluate import evaluate, failed
+from ckcv_ray.engine.evaluate import evaluate, make_failures
 from ckcv_ray.errors import InputError, StoreError
 from ckcv_ray.records.candidates import OF_SIZE
 from ckcv_ray.records.record import Outcome
@@ -182,7 +182,7 @@ class Failing(SerialBackend):
     def wait(self) -> list[Outcome]:
         units, n_totals = self.queue.popleft().units, self.inputs.problem.n_totals
         lost, kept = [u for u in units if u.size == 1], [u for u in units if u.size != 1]
-        return [evaluate(kept, self.inputs), failed(lost, n_totals, "Traceback: a broken <solver>")]
+        return [evaluate(kept, self.inputs), make_failures(lost, n_totals, "Traceback: a broken <solver>")]
 
 
 def test_a_provisional_run_says_so_beside_what_is_proven(tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ from sklearn.preprocessing import StandardScaler
 
 from ckcv_ray import Execution
 from ckcv_ray.core.choosing import chosen_positions
-from ckcv_ray.core.comparison import corrected_t_test
+from ckcv_ray.core.comparison import compare_scores
 from ckcv_ray.core.divisions import KFold, LeaveOneOut
 from ckcv_ray.core.named_divisions import NestedSplits, Splits
 from ckcv_ray.core.schedule import Stage
@@ -231,7 +231,7 @@ def test_a_damaged_file_is_noticed_and_repaired(tmp_path):
             load_scores(tmp_path / "run")
         again = evaluate(X, Y, tmp_path / "run", SERIAL, **STUDIES["plain"])
         assert same(again, first)
-        assert not RunFolder(tmp_path / "run").differing()
+        assert not RunFolder(tmp_path / "run").list_differing()
 
 
 def test_splits_that_were_given_are_kept(tmp_path):
@@ -423,10 +423,10 @@ def test_the_corrected_t_test_keeps_its_level():
     for _ in range(400):
         shared = rng.normal() * np.sqrt(ratio / (1 + ratio))
         scores = shared + rng.normal(size=splits) * np.sqrt(1 - ratio / (1 + ratio))
-        rejected += corrected_t_test(scores, np.zeros(splits), ratio).p < 0.05
+        rejected += compare_scores(scores, np.zeros(splits), ratio).p < 0.05
     assert rejected / 400 < 0.1
-    assert np.isnan(corrected_t_test([1.0], [0.0], 0.5).p)
-    assert corrected_t_test([1.0, 1.0], [1.0, 1.0], 0.5).p == 1.0
+    assert np.isnan(compare_scores([1.0], [0.0], 0.5).p)
+    assert compare_scores([1.0, 1.0], [1.0, 1.0], 0.5).p == 1.0
 
 
 def test_of_equal_settings_the_smaller_step_then_path_is_selected():

@@ -131,7 +131,7 @@ def test_the_records_of_a_run_lead_to_what_it_found(finished: Path) -> None:
     before, result = snapshot(finished), load_run(finished)
     queue = replay(finished)
     assert queue.candidates().equals(result.candidates)
-    assert queue.decided()
+    assert queue.is_decided()
     winner = queue.selection.winner()
     assert winner is not None
     assert (winner.path, winner.step) == result.position
@@ -146,7 +146,7 @@ def test_more_evaluations_than_are_read_back_are_refused(
     with pytest.raises(StoreError, match="its study has 90 evaluations: at most 89 can be read"):
         replay(finished)
     monkeypatch.setattr(load, "MOST_EVALUATIONS", 3 * 5 * 6)
-    assert replay(finished).decided()
+    assert replay(finished).is_decided()
 
 
 def test_a_part_of_another_run_is_no_record_of_this_one(out: Path, tmp_path: Path) -> None:

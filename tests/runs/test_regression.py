@@ -20,7 +20,7 @@ from ckcv_ray import Execution, Study, evaluate, load_scores
 from ckcv_ray.core.losses import ONE
 from ckcv_ray.core.measures import Kind
 from ckcv_ray.core.schedule import Stage
-from ckcv_ray.core.scores import Answers, score_of
+from ckcv_ray.core.scores import Answers, make_score
 from ckcv_ray.errors import InputError
 from ckcv_ray.learners import LEARNERS
 from ckcv_ray.learners.encoding import Categories, Encoding
@@ -167,7 +167,7 @@ def test_a_procedure_is_known_by_its_numbers():
 
 @given(st.lists(st.just(0.0) | st.floats(1e-6, 1e4), min_size=1, max_size=60), st.floats(1e-3, 1e4))
 def test_a_clipped_error_is_bounded_by_what_is_proven_for_losses(errors, limit):
-    score = score_of(f"clipped:{limit!r}", Kind.REGRESSION)
+    score = make_score(f"clipped:{limit!r}", Kind.REGRESSION)
     y, said = np.zeros(len(errors)), Answers(value=np.array(errors))
     sums = np.array(score.sums(y, said, 0))
     mean = float(np.mean(np.minimum(errors, limit)))
@@ -182,7 +182,7 @@ def test_a_clipped_error_is_bounded_by_what_is_proven_for_losses(errors, limit):
 @pytest.mark.parametrize("rate", [0.02, 0.2, 0.6])
 def test_the_bound_on_a_clipped_error_holds_with_its_probability(rate):
     """On losses of 0 and the limit, the worst case of a mean."""
-    score, rng, runs = score_of("clipped:10", Kind.REGRESSION), np.random.default_rng(3), 400
+    score, rng, runs = make_score("clipped:10", Kind.REGRESSION), np.random.default_rng(3), 400
     failures = 0
     for _ in range(runs):
         said = Answers(value=25.0 * (rng.random(40) < rate))

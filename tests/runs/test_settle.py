@@ -10,7 +10,7 @@ from doubles import Failing, Lying, k_of, run_with
 from ckcv_ray.core.schedule import Stage, Unit
 from ckcv_ray.engine import batches
 from ckcv_ray.engine.backend import SerialBackend
-from ckcv_ray.engine.evaluate import failed
+from ckcv_ray.engine.evaluate import make_failures
 from ckcv_ray.errors import RunError
 from ckcv_ray.records.record import Outcome
 from ckcv_ray.runs.result import Result
@@ -88,7 +88,7 @@ def test_failures_that_are_provably_beaten_leave_the_certificate_whole(
             if not last.any():
                 return [outcome]
             unit = Unit(Stage.SELECT, 0, 4, ((loser, 1),))
-            return [outcome._replace(records=records[~last]), failed([unit], 2, "lost")]
+            return [outcome._replace(records=records[~last]), make_failures([unit], 2, "lost")]
 
     result = run_with(LosesLast(), study, task)
     assert result.execution["failures"]

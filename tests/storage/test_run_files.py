@@ -78,7 +78,7 @@ def test_what_is_no_file_is_neither_listed_nor_read(files: Files, kind: str) -> 
     STRANGE[kind](files.path("log/thing"))
     assert not is_regular(files.path("log/thing"))
     assert files.list("log/") == files.tree() == ["log/plain"]
-    assert ("log/thing" in files.everything()) == (kind != "a folder")
+    assert ("log/thing" in files.list_all()) == (kind != "a folder")
     for read in (lambda: files.read("log/thing", 1 << 20), lambda: files.sha256("log/thing")):
         with pytest.raises((ValueError, OSError)):
             read()
@@ -94,18 +94,18 @@ def test_links_to_folders_are_not_followed(files: Files, tmp_path: Path) -> None
     (tmp_path / "outside" / "file").touch()
     files.path("out").symlink_to(tmp_path / "outside")
     assert files.tree() == files.list("log/") == ["log/plain"]
-    assert sorted(files.everything()) == ["log/plain", "log/self"]
+    assert sorted(files.list_all()) == ["log/plain", "log/self"]
 
 
 def test_a_name_is_inside_or_outside_wherever_links_lead(files: Files, tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to(files.root)
     (files.root / "away").symlink_to(tmp_path / "other")
     (files.root / "self").symlink_to("self")
-    assert files.name_of(tmp_path / "link" / "a" / ".." / "b") == "b"
-    assert files.name_of(files.root / "away") is None
-    assert files.name_of(files.root / "self") == "self"
-    assert files.name_of(tmp_path / "run-2") is None
-    assert Files(tmp_path / "link").name_of(files.root / "log" / "x") == "log/x"
+    assert files.find_name(tmp_path / "link" / "a" / ".." / "b") == "b"
+    assert files.find_name(files.root / "away") is None
+    assert files.find_name(files.root / "self") == "self"
+    assert files.find_name(tmp_path / "run-2") is None
+    assert Files(tmp_path / "link").find_name(files.root / "log" / "x") == "log/x"
 
 
 @pytest.mark.parametrize("call", ["fsync", "replace"])

@@ -8,7 +8,7 @@ from decision_stump import DecisionStump
 from nearest_centroid import NearestCentroid
 from sklearn.naive_bayes import BernoulliNB
 
-from ckcv_ray.core.options import values
+from ckcv_ray.core.options import get_values
 from ckcv_ray.errors import InputError
 from ckcv_ray.learners import AnyEstimator, Choice
 from ckcv_ray.learners.svm.learner import GaussianSVM
@@ -168,7 +168,7 @@ def test_other_options_are_kept_when_some_are_changed() -> None:
     assert study.replace(learner="centroid") == Study.of(learner="centroid", shrinkage=2, seed=4)
     assert study.replace(learner="svm").replace(learner="stump,svm").learner == Choice((DecisionStump(), SVM))
     assert LABELLED.replace(seed=1).learner == LABELLED.learner
-    assert values(LABELLED.replace(learner="balanced").learner)["class_weight"] == "balanced"
+    assert get_values(LABELLED.replace(learner="balanced").learner)["class_weight"] == "balanced"
 
 
 def test_differences_name_the_learners_and_their_options() -> None:

@@ -9,7 +9,7 @@ from openpyxl import Workbook
 from pyarrow import csv, feather, parquet
 
 from ckcv_ray.errors import InputError
-from ckcv_ray.tables.columns.parse import typed_column
+from ckcv_ray.tables.columns.parse import infer_column
 from ckcv_ray.tables.columns.types import Asked
 from ckcv_ray.tables.readers.files import read_file
 from ckcv_ray.tables.readers.text import decimal_mark
@@ -108,7 +108,7 @@ def test_cells_are_together_what_arrow_takes_them_for(
     parsing = csv.ParseOptions(delimiter=separator, newlines_in_values=True)
     expected = csv.read_csv(source, None, parsing, csv.ConvertOptions(**options))
     for name in columns.column_names:
-        found = typed_column(columns, name)
+        found = infer_column(columns, name)
         arrows = expected[f" {name} " if name == "code" else name]
         assert (found.type, found.to_pylist()) == (arrows.type, arrows.to_pylist())
 

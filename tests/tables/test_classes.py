@@ -11,10 +11,10 @@ from plain import plain_columns, plain_task, refusal
 
 from ckcv_ray.core.measures import Kind
 from ckcv_ray.errors import InputError
-from ckcv_ray.tables.repeats import count_repeats, known_rows
+from ckcv_ray.tables.repeats import count_known, count_repeats
 from ckcv_ray.tables.roles import Roles
-from ckcv_ray.tables.target import MOST_CLASSES, class_numbers, classes_of
-from ckcv_ray.tables.task import Task, TestRows, check_test_rows, make_test_rows, rows_of
+from ckcv_ray.tables.target import MOST_CLASSES, class_numbers, encode_classes
+from ckcv_ray.tables.task import Task, TestRows, check_test_rows, make_rows, make_test_rows
 
 repeatable = settings(derandomize=True, deadline=None, max_examples=60)
 LABELS = {
@@ -105,7 +105,7 @@ def test_a_label_that_is_none_of_three_is_named(unknown):
     ],
 )
 def test_a_label_that_is_held_twice_is_one_class(column, classes):
-    found, y = classes_of(pa.chunked_array([column]), "y")
+    found, y = encode_classes(pa.chunked_array([column]), "y")
     assert found == classes
     assert not any(np.signbit(label) for label in found if isinstance(label, float))
     assert [classes[number] for number in y] == column.to_pylist()
@@ -181,12 +181,12 @@ def test_known_and_repeated_rows_are_counted():
     X = np.array([[0.0, 1], [0, 1], [0, 1], [2, 3], [2, 3], [4, 5], [6, 7]])
     task = Task.of(X, ["a", "a", "b", "b", "c", "c", "a"])
     assert count_repeats(task) == 2  # two rows are alike in every column and the label
-    assert known_rows(np.array([[-0.0, 1], [1, 0], [6, 7]]), task) == 2
+    assert count_known(np.array([[-0.0, 1], [1, 0], [6, 7]]), task) == 2
 
 
 def test_rows_of_an_array_have_the_columns_of_the_task():
     task = Task.of(np.eye(8)[:, :2], [0, 1] * 4)
-    assert rows_of([[1, 2]], task).dtype == np.float64
+    assert make_rows([[1, 2]], task).dtype == np.float64
     for X in ([1, 2], [[1]], [[1, 2, 3]], np.zeros((1, 1, 2))):
         with pytest.raises(InputError, match=r"expected \(rows, 2\)"):
-            rows_of(X, task)
+            make_rows(X, task)

@@ -17,9 +17,9 @@ from ckcv_ray.tables.columns.schema import (
     to_arrow,
 )
 from ckcv_ray.tables.columns.types import NOTHING_ASKED, Asked, Column, ColumnKind
-from ckcv_ray.tables.readers.frames import columns_of
+from ckcv_ray.tables.readers.frames import make_columns
 from ckcv_ray.tables.roles import Roles
-from ckcv_ray.tables.task import Task, rows_of
+from ckcv_ray.tables.task import Task, make_rows
 
 Y = [0, 1] * 4
 NUMBER, CATEGORY, DATE = ColumnKind.NUMBER, ColumnKind.CATEGORY, ColumnKind.DATE
@@ -192,8 +192,8 @@ def test_data_frames_are_taken_column_by_column():
     table = pa.table({"a": [1, 2] * 4, "w": ["u", None] * 4, "__index_level_0__": range(8)})
     task = Task.of(Stream(table), Y)
     assert task.features == ("a", "w")
-    assert rows_of(Stream(table.select(["w", "a"])), task).tobytes() == task.X.tobytes()
-    assert columns_of(table.select(["a"])).column_names == ["a"]
+    assert make_rows(Stream(table.select(["w", "a"])), task).tobytes() == task.X.tobytes()
+    assert make_columns(table.select(["a"])).column_names == ["a"]
 
 
 def test_sparse_matrices_are_taken_with_their_zeros():

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from ckcv_ray import InputError, Task
 from ckcv_ray.tables.columns.schema import Schema
-from ckcv_ray.tables.grouping import Grouping, is_name_of_groups, name_of_groups, renumbered
+from ckcv_ray.tables.grouping import Grouping, is_name_of_groups, name_of_groups, renumber
 from ckcv_ray.tables.repeats import count_repeats
 from ckcv_ray.tables.roles import Roles
 
@@ -31,7 +31,7 @@ def ids(values: object) -> Task:
 @given(st.lists(st.integers(0, 5), max_size=20))
 def test_groups_are_numbered_in_the_order_of_first_appearance(given: list[int]) -> None:
     seen = list(dict.fromkeys(given))
-    assert renumbered(np.array(given, dtype=np.intp)).tolist() == [seen.index(one) for one in given]
+    assert renumber(np.array(given, dtype=np.intp)).tolist() == [seen.index(one) for one in given]
 
 
 def test_the_spelling_of_a_group_has_no_effect() -> None:

@@ -22,7 +22,7 @@ from importlib.resources import files
 from typing import Any, NamedTuple
 
 from ckcv_ray.errors import InputError
-from ckcv_ray.validation import quoted
+from ckcv_ray.validation import quote
 
 LIBRARY = "sklearn"
 ESTIMATOR, STEPS, GRID = "<estimator>", "<steps>", "<grid>"
@@ -70,7 +70,7 @@ def check_class(name: str, path: str) -> None:
     for similar in () if near else get_close_matches(path.partition(":")[2], by_name := _by_name(), n=3):
         near += by_name[similar]
     hint = f": did you mean {' or '.join(near)}?" if near else ""
-    raise InputError(f"{name}={quoted(path)} is not an estimator of scikit-learn that a study may hold{hint}")
+    raise InputError(f"{name}={quote(path)} is not an estimator of scikit-learn that a study may hold{hint}")
 
 
 def list_namesakes(path: str) -> list[str]:
@@ -118,7 +118,7 @@ def check_setting(name: str, spec: Spec, parameter: str, value: Any) -> None:
         check_setting(name, found, rest, value)
     elif first in dict(_steps(spec)):
         if value not in (*NO_STEP, None):
-            raise InputError(f"{name} {first}={quoted(value)}: expected {' or '.join(NO_STEP)}")
+            raise InputError(f"{name} {first}={quote(value)}: expected {' or '.join(NO_STEP)}")
     else:
         _check(name, spec, first, value, 0)
 
@@ -176,7 +176,7 @@ def _check(name: str, spec: Spec, key: str, value: Any, depth: int) -> None:
     allowed = parameters[key]
     if allowed is None:
         raise InputError(
-            f"{label}={quoted(value)}: a study keeps the default of this parameter, which may name a file, a "
+            f"{label}={quote(value)}: a study keeps the default of this parameter, which may name a file, a "
             "cache or a function: leave it out"
         )
     if isinstance(value, Mapping) and "class" in value:
@@ -189,22 +189,22 @@ def _check(name: str, spec: Spec, key: str, value: Any, depth: int) -> None:
     elif GRID in allowed and isinstance(value, Mapping | list | tuple):
         _check_grid(label, spec, value)
     elif not all(_is_plain(one) or one in allowed for one in _flatten(label, value)):
-        raise InputError(f"{label}={quoted(value)} cannot be part of a study: {_say(allowed)}")
+        raise InputError(f"{label}={quote(value)} cannot be part of a study: {_say(allowed)}")
 
 
 def _check_step(label: str, step: Any, depth: int) -> None:
     """Check a step: its name, an estimator or a word, and of a ColumnTransformer the columns."""
     if not (_is_step(step) and len(step) <= 3):
-        raise InputError(f"{label}={quoted(step)} is not a step: expected its name and an estimator")
+        raise InputError(f"{label}={quote(step)} is not a step: expected its name and an estimator")
     estimator, *columns = step[1:]
     if isinstance(estimator, Mapping):
         check_estimator(f"{label}.{step[0]}", estimator, depth + 1)
     elif estimator not in (*NO_STEP, None):
-        raise InputError(f"{label}.{step[0]}={quoted(estimator)} is neither an estimator nor {_say(NO_STEP)}")
+        raise InputError(f"{label}.{step[0]}={quote(estimator)} is neither an estimator nor {_say(NO_STEP)}")
     for one in _flatten(label, columns):
         if not (_is_plain(one) or isinstance(one, str)):
             raise InputError(
-                f"{label}.{step[0]}: {quoted(one)} is neither the number nor the name of a column"
+                f"{label}.{step[0]}: {quote(one)} is neither the number nor the name of a column"
             )
 
 
@@ -212,9 +212,7 @@ def _check_grid(label: str, spec: Spec, grid: Any) -> None:
     inside = spec.get("params", {}).get("estimator")
     for one in grid if isinstance(grid, list | tuple) else [grid]:
         if not (isinstance(one, Mapping) and isinstance(inside, Mapping)):
-            raise InputError(
-                f"{label}={quoted(grid)}: expected lists of values by parameter of its estimator"
-            )
+            raise InputError(f"{label}={quote(grid)}: expected lists of values by parameter of its estimator")
         for key, values in one.items():
             for value in values if isinstance(values, list | tuple) else [values]:
                 check_setting(label, inside, key, value)

@@ -59,10 +59,13 @@ PARAM = Option(
     "--sample a distribution such as C=loguniform:1e-3:1e2. May be repeated.",
     list[str],
     "the learner's own",
-    unsaid=True,
+    omit_default=True,
 )
 SAMPLE = Option(
-    _sample, "Number of settings to draw at random from the learner's values, such as 60.", int, unsaid=True
+    _sample,
+    "Number of settings to draw at random from the learner's values, such as 60.",
+    int,
+    omit_default=True,
 )
 ESTIMATOR = Option(as_spec, "Class of the estimator, such as sklearn.ensemble:RandomForestClassifier.")
 

@@ -18,7 +18,7 @@ import numpy as np
 from ckcv_ray.learners.sklearn.allowed import is_listed, list_parts, table
 from ckcv_ray.learners.sklearn.spec import is_trusted, name_type
 from ckcv_ray.tables.readers.limits import MOST_COLUMNS
-from ckcv_ray.validation import quoted
+from ckcv_ray.validation import quote
 
 SCHEMA = "schema.json"
 SUFFIX = ".npy"
@@ -170,7 +170,7 @@ def _check_object(one: Any, n_features: int) -> None:
     if name in CHECKS:
         CHECKS[name](one, n_features)
     if not isinstance(one, np.ndarray) and state.get("n_jobs") not in (None, 1):
-        raise ValueError(f"n_jobs is {quoted(state['n_jobs'])}: predictions take one thread")
+        raise ValueError(f"n_jobs is {quote(state['n_jobs'])}: predictions take one thread")
     if "_fit_X" in state:
         _check_neighbours(state, n_features)
 
@@ -229,7 +229,7 @@ def _check_powers(powers: Any, n_features: int) -> None:
     degree = vars(powers)["degree"]
     most = max(degree) if isinstance(degree, tuple | list) else degree
     if not isinstance(most, int) or comb(n_features + min(most, MOST_COLUMNS), n_features) > MOST_COLUMNS:
-        raise ValueError(f"it makes more than {MOST_COLUMNS:,} columns: its degree is {quoted(degree)}")
+        raise ValueError(f"it makes more than {MOST_COLUMNS:,} columns: its degree is {quote(degree)}")
 
 
 CHECKS: dict[str, Callable[[Any, int], None]] = {  # by exact type

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from ckcv_ray.errors import InputError
-from ckcv_ray.validation import MOST_GRID, check_count, expect, parse_grid, quoted
+from ckcv_ray.validation import MOST_GRID, check_count, expect, parse_grid, quote
 
 Space = dict[str, Any]  # by parameter: a tuple of values, or a distribution as text
 Setting = dict[str, Any]
@@ -42,7 +42,7 @@ def check_space(name: str, value: Any) -> Space | None:
         if len(value) < len(pairs):
             twice = next(one for one in value if sum(key == one for key, _ in pairs) > 1)
             raise InputError(
-                f"{name} {quoted(twice)} is given twice: give all its values at once, {twice}=1,2"
+                f"{name} {quote(twice)} is given twice: give all its values at once, {twice}=1,2"
             )
     expect(name, value, Mapping, 'a mapping of lists, such as {"max_features": ["sqrt", 0.5]}')
     return {key: _values(f"{name} {key}", value[key]) for key in sorted(value)}
@@ -109,7 +109,7 @@ def _listed(name: str, value: Any) -> Iterable[Any]:
 def _separated(name: str, text: Any) -> tuple[str, str]:
     key, equals, values = text.partition("=") if isinstance(text, str) else ("", "", "")
     if not (equals and key.strip() and values.strip()):
-        raise InputError(f"{name}={quoted(text)}: expected a parameter and its values, such as C=0.1,1,10")
+        raise InputError(f"{name}={quote(text)}: expected a parameter and its values, such as C=0.1,1,10")
     return key.strip(), values.strip()
 
 
@@ -126,14 +126,14 @@ def _values(name: str, given: Any) -> Any:
     if isinstance(given, bool | int | float | type(None)):
         given = [given]
     if not isinstance(given, Iterable) or isinstance(given, Mapping | bytes):
-        raise InputError(f"{name}={quoted(given)} is not a list of values")
+        raise InputError(f"{name}={quote(given)} is not a list of values")
     values = [_checked(name, value) for value in given]
     check_count(name, len(values), MOST_GRID)
     if not values:
         raise InputError(f"{name} is empty: give at least one value")
     texts = [json.dumps(value) for value in values]
     if len(set(texts)) < len(texts):
-        raise InputError(f"{name}={quoted(given)} has a value twice")
+        raise InputError(f"{name}={quote(given)} has a value twice")
     return tuple(values)
 
 
@@ -146,7 +146,7 @@ def _checked(name: str, value: Any) -> Any:
         return value
     if isinstance(value, str) and value.isprintable():
         return value
-    raise InputError(f"{name}={quoted(value)}: values are finite numbers, text, true, false, none, or lists")
+    raise InputError(f"{name}={quote(value)}: values are finite numbers, text, true, false, none, or lists")
 
 
 def _checked_distribution(name: str, text: str) -> str:

@@ -23,7 +23,7 @@ from ckcv_ray.learners.sklearn.allowed import (
     list_classes,
     list_namesakes,
 )
-from ckcv_ray.validation import expect, quoted
+from ckcv_ray.validation import expect, quote
 
 Spec = dict[str, Any]
 FORM = "module:Class, such as sklearn.ensemble:RandomForestClassifier"
@@ -86,7 +86,7 @@ def as_spec(name: str, value: Any) -> Spec:
         return _of_object(name, built)
     if isinstance(value, type) or not (hasattr(value, "get_params") and _predicts(value)):
         raise InputError(
-            f"{name}={quoted(value)} predicts neither classes nor numbers: give an object, or {FORM}"
+            f"{name}={quote(value)} predicts neither classes nor numbers: give an object, or {FORM}"
         )
     spec = _of_object(name, value)
     check_estimator(name, spec)
@@ -218,14 +218,14 @@ def _json(name: str, value: Any) -> Any:
     if hasattr(value, "get_params") and not isinstance(value, type):
         return _of_object(name, value)
     raise InputError(
-        f"{name}={quoted(value)} cannot be part of a study, which is stored as JSON: give a number, text, a "
+        f"{name}={quote(value)} cannot be part of a study, which is stored as JSON: give a number, text, a "
         "list of these, or an estimator"
     )
 
 
 def _built(name: str, spec: Mapping[str, Any]) -> Any:
     if unknown := set(spec) - {"class", "params"}:
-        raise InputError(f"{name}: {quoted(min(unknown))} is not known: give class and params")
+        raise InputError(f"{name}: {quote(min(unknown))} is not known: give class and params")
     params = spec.get("params", {})
     expect(f"{name}.params", params, Mapping, "a mapping of parameters")
     kind = _imported(name, spec.get("class"))
@@ -251,7 +251,7 @@ def _is_pair(listed: list[Any]) -> bool:
 
 def _imported(name: str, path: Any) -> Any:
     if not (isinstance(path, str) and path.count(":") == 1 and all(path.split(":"))):
-        raise InputError(f"{name}={quoted(path)}: expected {FORM}")
+        raise InputError(f"{name}={quote(path)}: expected {FORM}")
     module, _, attribute = path.partition(":")
     if (package := module.partition(".")[0]) not in _trusted:
         raise UntrustedError(

@@ -11,7 +11,7 @@ from ckcv_ray.core.by_label import of_classes, read
 from ckcv_ray.errors import InputError
 from ckcv_ray.learners.class_weight import BALANCED, EQUALLY, NAME
 from ckcv_ray.learners.svm.problem import EQUAL, Weights
-from ckcv_ray.validation import MOST, quoted
+from ckcv_ray.validation import MOST, quote
 
 
 def check_products(class_weight: str, C: tuple[float, ...], n_classes: int = 2) -> None:
@@ -23,7 +23,7 @@ def check_products(class_weight: str, C: tuple[float, ...], n_classes: int = 2) 
     for product, end in ((C[0] * min(given), C[0]), (C[-1] * max(given), C[-1])):
         if not (math.isfinite(product) and product > 0):
             raise InputError(
-                f"{NAME}={quoted(class_weight)} with C={end!r}: the product of C and a weight must be "
+                f"{NAME}={quote(class_weight)} with C={end!r}: the product of C and a weight must be "
                 "positive and finite: choose less extreme values"
             )
 

@@ -15,7 +15,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from ckcv_ray.core.measures import Kind
-from ckcv_ray.core.options import Option, check_options, option, thinned
+from ckcv_ray.core.options import Option, check_options, option, thin
 from ckcv_ray.errors import InputError
 from ckcv_ray.learners.base import Block, Checked, Setting
 from ckcv_ray.learners.class_weight import CLASS_WEIGHT, EQUALLY, of_task
@@ -72,8 +72,8 @@ class GaussianSVM:
         Option(
             grid,
             "Values of C to try: a list such as 0.1,1,10, or log:-2:4:13 for 13 values from 10^-2 to 10^4.",
-            shown="log:-2:4:13",
-            alone="1",
+            default_text="log:-2:4:13",
+            single_default="1",
         ),
     )
     gamma: tuple[float, ...] = option(
@@ -81,8 +81,8 @@ class GaussianSVM:
         Option(
             grid,
             "Values of gamma to try, in the same form as C.",
-            shown="log:-4:1:11",
-            alone="1 / number of columns",
+            default_text="log:-4:1:11",
+            single_default="1 / number of columns",
         ),
     )
     scale: str = option(
@@ -90,7 +90,7 @@ class GaussianSVM:
         Option(
             lambda name, value: check_choice(name, value, SCALES),
             "Scaling of the features: standard (fitted on each split's training rows alone) or none.",
-            shown="standard",
+            default_text="standard",
         ),
     )
     solver: str = option(
@@ -98,7 +98,7 @@ class GaussianSVM:
         Option(
             lambda name, value: check_choice(name, value, SOLVER_NAMES),
             "Solver of the SVM: newton is the only one.",
-            shown="newton",
+            default_text="newton",
             hidden=True,
         ),
     )
@@ -151,7 +151,7 @@ class GaussianSVM:
 
     def thinned(self, most: int) -> Self:
         """Return the learner with at most ``most`` values in each grid, evenly spaced."""
-        return thinned(self, most)
+        return thin(self, most)
 
     def usual(self, task: Task) -> "GaussianSVM":
         """Return the learner at C = 1 and gamma = 1 / d for d columns, unless other values were given."""

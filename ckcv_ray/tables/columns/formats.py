@@ -50,7 +50,7 @@ def bare(text: str) -> str:
     return text[1:-1].replace('""', '"').strip() if quoted else text
 
 
-def known_texts(distinct: Iterable[str | None]) -> list[str]:
+def drop_gaps(distinct: Iterable[str | None]) -> list[str]:
     """Return the texts that are no gaps."""
     return [text for text in distinct if text is not None and text.lower() not in GAPS]
 
@@ -215,7 +215,7 @@ def date_parser(form: str) -> Parser:
     return _iso if form in (ISO, "") else parse
 
 
-def written_date(form: str) -> str:
+def write_example(form: str) -> str:
     """Return a date written in a form of ``date_parser``."""
     return datetime(2026, 11, 23, 12, 30).strftime("%Y-%m-%d" if form in (ISO, "") else form)
 

@@ -23,7 +23,7 @@ from ckcv_ray.tables.columns.formats import (
     bare,
     canonical_text,
     date_parser,
-    known_texts,
+    drop_gaps,
     number_parser,
     positions_by_value,
 )
@@ -69,7 +69,7 @@ class Cells:
         self.declared = pa.types.is_dictionary(values.type)
         self.stored = values.type.value_type if self.declared else values.type
         self.written = decimal is not None and is_text(self.stored)
-        self.values, self.comma = decoded(values), decimal == ","
+        self.values, self.comma = decode(values), decimal == ","
 
     @cached_property
     def kind(self) -> pa.DataType:
@@ -136,10 +136,10 @@ class Cells:
 
         Where a cell would not find its level then, such as 0x1F that of 31, they are the texts themselves.
         """
-        texts = known_texts(self.texts[0])
+        texts = drop_gaps(self.texts[0])
         if self.written and not is_text(self.kind):
-            values = tuple(sorted(set(known_texts(Cells(pa.chunked_array([self.typed])).texts[0]))))
-            number = _number_of(values)
+            values = tuple(sorted(set(drop_gaps(Cells(pa.chunked_array([self.typed])).texts[0]))))
+            number = _make_numbering(values)
             if all(number(text) < len(values) for text in texts):
                 return values
         return tuple(sorted(set(texts)))
@@ -154,7 +154,7 @@ def read_cells(cells: Cells, column: Column) -> Read:
     if pa.types.is_null(cells.stored):
         return _all_known(np.full(len(cells.values), nan))
     if column.kind is ColumnKind.CATEGORY:
-        return _of_distinct(cells, _number_of(column.levels))
+        return _of_distinct(cells, _make_numbering(column.levels))
     if column.kind is ColumnKind.DATE:
         return _dates(cells, column)
     if is_text(cells.stored):
@@ -168,7 +168,7 @@ def read_cells(cells: Cells, column: Column) -> Read:
     return _all_known(cells.values.to_numpy())
 
 
-def typed_column(columns: pa.Table, name: str) -> pa.ChunkedArray:
+def infer_column(columns: pa.Table, name: str) -> pa.ChunkedArray:
     """Return a column of a table; of a text table as what its cells are together, such as whole numbers."""
     cells = Cells(columns.column(name), decimal_mark(columns))
     if not cells.written or is_text(cells.typed.type):
@@ -250,7 +250,7 @@ def _cast(texts: pa.ChunkedArray, kind: pa.DataType) -> pa.ChunkedArray | None:
         return None
 
 
-def decoded(values: pa.ChunkedArray) -> pa.ChunkedArray:
+def decode(values: pa.ChunkedArray) -> pa.ChunkedArray:
     """Return the values of a column, which may be a dictionary that holds a value, or none, twice.
 
     Raises:
@@ -285,7 +285,7 @@ def _all_known(values: NDArray[Any]) -> Read:
     return Read(np.asarray(values, dtype=np.float64), np.zeros(len(values), np.bool_))
 
 
-def _number_of(levels: tuple[str, ...]) -> Callable[[str], float]:
+def _make_numbering(levels: tuple[str, ...]) -> Callable[[str], float]:
     """Return what gives the number of a level, which may be written in another way; one more for no level."""
     exact = {level: i for i, level in enumerate(levels)}
     alike = positions_by_value(levels)

@@ -15,17 +15,17 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from ckcv_ray.errors import InputError, counted
+from ckcv_ray.errors import InputError, pluralize
 from ckcv_ray.tables.columns.formats import (
     LOOKS_LIKE_DATE,
     WRITTEN_DATES,
     ColumnError,
     bare,
+    drop_gaps,
     form_of_dates,
     form_of_numbers,
-    known_texts,
     leave_out,
-    written_date,
+    write_example,
 )
 from ckcv_ray.tables.columns.parse import Cells, Values, read_cells, take_in_parts
 from ckcv_ray.tables.columns.types import Asked, Column, ColumnKind
@@ -231,13 +231,13 @@ def _reason(values: pa.ChunkedArray, column: Column, numbers: Values, wrong: NDA
     said = values[row].as_py()
     if np.isinf(numbers[row]):
         wrong_here = f"{numbers[row]} in row {row + 1}"
-    elif said is None or said != said or (isinstance(said, str) and not known_texts([bare(said)])):
+    elif said is None or said != said or (isinstance(said, str) and not drop_gaps([bare(said)])):
         empty = int(np.isnan(numbers).sum())
-        wrong_here = f"{counted(empty, 'empty cell')}, the first in row {row + 1}"
+        wrong_here = f"{pluralize(empty, 'empty cell')}, the first in row {row + 1}"
     elif not isinstance(said, str) and isfinite(said) and abs(said) > LARGEST:
         wrong_here = f"{said} in row {row + 1}, and magnitudes are at most {LARGEST:g}"
     else:
-        kind = f"date such as {written_date(column.form)}" if column.kind is ColumnKind.DATE else column.kind
+        kind = f"date such as {write_example(column.form)}" if column.kind is ColumnKind.DATE else column.kind
         wrong_here = f"{str(said)[:40]!r} in row {row + 1}, not a {kind}"
     return f"column {column.name!r} has {wrong_here}: fix it"
 
@@ -257,23 +257,23 @@ def to_arrow(values: Values, column: Column) -> pa.Array | pa.ChunkedArray:
 
 def _learn_column(cells: Cells, name: str, asked: ColumnKind | None) -> tuple[Column, Values]:
     """Decide what a column holds, and return its learning rows as numbers."""
-    column = _understood(cells, name, asked)
+    column = _infer(cells, name, asked)
     numbers, bad = read_cells(cells, column)
     if bad.any():  # Arrow takes for a number or a date what is none for us, such as nan(1) and 0000-01-01
-        column = _understood_text(cells, name, asked)
+        column = _infer_text(cells, name, asked)
         numbers = read_cells(cells, column).values
     _check_numbers(numbers, name)
     return column, numbers
 
 
-def _understood(cells: Cells, name: str, asked: ColumnKind | None) -> Column:
+def _infer(cells: Cells, name: str, asked: ColumnKind | None) -> Column:
     """Decide what a column holds."""
     if cells.declared and not cells.are_dates and asked is None and len(cells.texts[0]) < len(cells.values):
-        return _understood_text(cells, name, ColumnKind.CATEGORY)
+        return _infer_text(cells, name, ColumnKind.CATEGORY)
     lenient = asked is ColumnKind.NUMBER
     if cells.are_numbers:
         if asked is ColumnKind.DATE:
-            return _understood_numbers_as_dates(cells, name)
+            return _infer_dates(cells, name)
         if asked is not ColumnKind.CATEGORY:
             return Column(name, form="comma" if cells.comma else "", lenient=lenient)
         return Column(name, ColumnKind.CATEGORY, cells.levels)
@@ -284,7 +284,7 @@ def _understood(cells: Cells, name: str, asked: ColumnKind | None) -> Column:
             return Column(name, asked, cells.levels)
         return Column(name, ColumnKind.DATE)
     if is_text(cells.kind):
-        return _understood_text(cells, name, asked)
+        return _infer_text(cells, name, asked)
     if pa.types.is_null(cells.kind):
         raise ColumnError(f"is empty: {leave_out(name)}")
     if pa.types.is_time(cells.kind) and asked is ColumnKind.CATEGORY:
@@ -292,9 +292,9 @@ def _understood(cells: Cells, name: str, asked: ColumnKind | None) -> Column:
     raise ColumnError(_not_learned_from(str(cells.kind), name))
 
 
-def _understood_numbers_as_dates(cells: Cells, name: str) -> Column:
+def _infer_dates(cells: Cells, name: str) -> Column:
     """Return a column of dates such as 20261123, which a text table holds as numbers."""
-    known = known_texts(cells.texts[0])
+    known = drop_gaps(cells.texts[0])
     form, bad = form_of_dates(known, name) if known else ("", known)
     if bad or not form:
         raise ColumnError(
@@ -307,11 +307,11 @@ def _not_learned_from(kind: str, name: str) -> str:
     return f"holds {kind}, which cannot be learned from: {leave_out(name)}"
 
 
-def _understood_text(cells: Cells, name: str, asked: ColumnKind | None) -> Column:
+def _infer_text(cells: Cells, name: str, asked: ColumnKind | None) -> Column:
     """Decide what a column of text holds, from its distinct values and those of each row."""
     out = leave_out(name)
     distinct, codes = cells.texts
-    known = known_texts(distinct)
+    known = drop_gaps(distinct)
     if not known:
         raise ColumnError(f"is empty: {out}")
     counts = np.bincount(codes, minlength=len(distinct))
@@ -330,7 +330,7 @@ def _understood_text(cells: Cells, name: str, asked: ColumnKind | None) -> Colum
             return Column(name, ColumnKind.NUMBER, form=form)
         if wrong <= (1 - MOSTLY) * rows and form:
             raise ColumnError(
-                f"holds numbers and in {counted(wrong, 'row')} something else"
+                f"holds numbers and in {pluralize(wrong, 'row')} something else"
                 f"{_such_as(bad, distinct, codes)}: mend it, or say --numeric {name[:60]} (what is none is a "
                 f"gap), --categorical {name[:60]}, or {out}"
             )
@@ -341,13 +341,13 @@ def _understood_text(cells: Cells, name: str, asked: ColumnKind | None) -> Colum
             return Column(name, ColumnKind.DATE, form=form)
         if asked is ColumnKind.DATE or wrong <= (1 - MOSTLY) * rows:
             raise ColumnError(
-                f"holds dates and in {counted(wrong, 'row')} what is none"
+                f"holds dates and in {pluralize(wrong, 'row')} what is none"
                 f"{_such_as(bad, distinct, codes)}: dates are written as {WRITTEN_DATES}; mend it, or say "
                 f"--categorical {name[:60]}, or {out}"
             )
     if len(known) == rows and rows > 2:
         raise ColumnError(
-            f"has another text in each of its {counted(rows, 'row')}{_such_as(known, distinct, codes)}, "
+            f"has another text in each of its {pluralize(rows, 'row')}{_such_as(known, distinct, codes)}, "
             f"of which nothing can be learned: {out}, or say --id {name[:60]} if it names the rows"
         )
     return Column(name, ColumnKind.CATEGORY, cells.levels)

@@ -17,7 +17,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 from pyarrow import parquet
 
-from ckcv_ray.errors import InputError, raising
+from ckcv_ray.errors import InputError, convert_errors
 from ckcv_ray.tables.readers import feather_sizes, parquet_sizes
 from ckcv_ray.tables.readers.excel import read_excel
 from ckcv_ray.tables.readers.limits import (
@@ -28,7 +28,7 @@ from ckcv_ray.tables.readers.limits import (
     check_text,
     count_cell_bytes,
 )
-from ckcv_ray.tables.readers.text import COMPRESSED, inflated, read_text
+from ckcv_ray.tables.readers.text import COMPRESSED, inflate, read_text
 from ckcv_ray.validation import as_path
 
 SPARSE = b"sparse"
@@ -38,7 +38,7 @@ HELD = b"held"  # metadata of a column that was not read: the type of its cells
 LONGEST_TYPE = 60
 
 
-def suffix_of(path: Path) -> str:
+def find_suffix(path: Path) -> str:
     """Return the suffix that says the format: of a compressed text table the one before that."""
     suffix = path.suffix.lower()
     inner = Path(path.stem).suffix.lower()
@@ -56,9 +56,9 @@ class Reading(NamedTuple):
     separator: str | None = None
     sheet: str | None = None
 
-    def fitting(self, source: str) -> "Reading":
+    def adapt(self, source: str) -> "Reading":
         """Return what applies to another file, which may be of another format."""
-        suffix = suffix_of(Path(source))
+        suffix = find_suffix(Path(source))
         return Reading(self.separator if suffix in TEXT else None, self.sheet if suffix in EXCEL else None)
 
 
@@ -82,14 +82,14 @@ def read_file(path: str | Path, reading: Reading = AS_IT_IS) -> pa.Table:
         InputError: the file does not exist, is not in that format, or is too large.
     """
     path = as_path("path", path)
-    suffix = suffix_of(path)
+    suffix = find_suffix(path)
     if suffix not in SUFFIXES:
         raise InputError(f"{str(path)!r} does not end in {', '.join(SUFFIXES)}")
     for option, value, suffixes in zip(Reading._fields, reading, (TEXT, EXCEL), strict=True):
         if value is not None and suffix not in suffixes:
             raise InputError(f"{option} is for {' and '.join(suffixes)}, not {str(path)!r}: leave it out")
     check_file(path)
-    with raising(InputError, f"cannot read {str(path)!r} as {suffix[1:]}"):
+    with convert_errors(InputError, f"cannot read {str(path)!r} as {suffix[1:]}"):
         match suffix:
             case ".csv" | ".tsv":
                 separator = reading.separator
@@ -179,7 +179,7 @@ def check_parquet_size(source: Path | BinaryIO, most_rows: int, most: int) -> pa
         values, size = rows * metadata.num_columns, rows * sum(map(count_cell_bytes, schema.types))
         _check_parquet(rows, values, size, most_rows, most, most_bytes)
         values = entries = size = 0
-        with _opened(source) as stream:
+        with _open_source(source) as stream:
             for one in parquet_sizes.read_sizes(stream, file.schema, most_bytes):
                 values, entries, size = values + one.values, entries + one.entries, size + one.size
                 _check_parquet(rows, max(values, entries), size, most_rows, most, most_bytes)
@@ -200,7 +200,7 @@ def _count_rows(metadata: parquet.FileMetaData) -> int:
 
 
 @contextmanager
-def _opened(source: Path | BinaryIO) -> Iterator[BinaryIO]:
+def _open_source(source: Path | BinaryIO) -> Iterator[BinaryIO]:
     """Open a path for reading; a file that is open stays so."""
     if not isinstance(source, Path):
         yield source
@@ -257,7 +257,7 @@ def _read_table(
 
 def _parquet(path: Path) -> pa.Table:
     name = repr(str(path))
-    with parquet.ParquetFile(path) as file, _opened(path) as stream:
+    with parquet.ParquetFile(path) as file, _open_source(path) as stream:
         fields, rows = list(file.schema_arrow), max(file.metadata.num_rows, _count_rows(file.metadata))
         check_size(name, rows, file.metadata.num_columns)
         check_bytes(
@@ -351,7 +351,7 @@ def _check_array(archive: np.lib.npyio.NpzFile, name: str, path: Path) -> tuple[
 def _svmlight(path: Path) -> pa.Table:
     from sklearn.datasets import load_svmlight_file
 
-    content = inflated(path, b":")
+    content = inflate(path, b":")
     X, y = load_svmlight_file(BytesIO(content), zero_based=True)  # "auto" may vary from file to file
     check_size(repr(str(path)), *X.shape)
     columns = from_matrix(X.toarray(), y)

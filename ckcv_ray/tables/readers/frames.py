@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from ckcv_ray.errors import InputError, counted
+from ckcv_ray.errors import InputError, pluralize
 from ckcv_ray.tables.readers.files import from_matrix, index_names, with_strings
 from ckcv_ray.tables.readers.limits import MOST_CELLS
 from ckcv_ray.tables.readers.text import DECIMAL
@@ -14,7 +14,7 @@ from ckcv_ray.tables.target import some
 from ckcv_ray.validation import as_array
 
 
-def columns_of(X: Any, features: tuple[str, ...] | None = None) -> pa.Table:
+def make_columns(X: Any, features: tuple[str, ...] | None = None) -> pa.Table:
     """Return the columns of X.
 
     Args:
@@ -54,7 +54,7 @@ def _from_array(X: Any, features: tuple[str, ...] | None) -> pa.Table:
         raise InputError(f"X has shape {values.shape}: there is no feature to learn from")
     if names is not None and (len(names) != values.shape[1] or len(set(names)) < len(names)):
         raise InputError(
-            f"X has {counted(values.shape[1], 'column')} named {some(names)}: names must match the columns "
+            f"X has {pluralize(values.shape[1], 'column')} named {some(names)}: names must match the columns "
             "and be unique"
         )
     try:

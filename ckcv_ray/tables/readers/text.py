@@ -43,7 +43,7 @@ def read_text(path: Path, separator: str | None = None) -> pa.Table:
     """
     name = repr(str(path))
     _check_separator(separator)
-    content = _utf8(inflated(path, "".join(SEPARATORS).encode()), name)
+    content = _utf8(inflate(path, "".join(SEPARATORS).encode()), name)
     if said := SAYS_SEPARATOR.match(content):
         content, separator = content[said.end() :], separator or said[1].decode("ascii", "replace")
     separator = separator or _separator(content, name)
@@ -94,7 +94,7 @@ def _check_separator(separator: str | None) -> None:
         raise InputError(f"separator={separator!r}: expected one character, such as ';' or a tab")
 
 
-def inflated(path: Path, separators: bytes) -> bytes:
+def inflate(path: Path, separators: bytes) -> bytes:
     """Return the content of a text table; what is too large, or no text, is refused on the way.
 
     Args:

@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ckcv_paper import download, matlab
-from ckcv_ray.errors import InputError, raising
+from ckcv_ray.errors import InputError, convert_errors
 from ckcv_ray.tables.named import Columns
 from ckcv_ray.tables.readers.files import from_matrix, npz
 from ckcv_ray.tables.readers.limits import LINE_BYTES, MOST_BYTES, MOST_CELLS, check_bytes, check_size
@@ -96,7 +96,7 @@ def read_set(path: Path, name: str) -> Benchmark:
     Raises:
         InputError: the archive cannot be read, or has no such set.
     """
-    with raising(InputError, f"cannot read the IDA archive {str(path)!r}"):
+    with convert_errors(InputError, f"cannot read the IDA archive {str(path)!r}"):
         if path.suffix.lower() == ".mat":
             status = path.stat()
             return _one_set(name, _mat_arrays(path, status.st_mtime_ns, status.st_size), first=1)

@@ -14,7 +14,7 @@ from typing import Protocol
 from urllib.parse import urlsplit
 
 from ckcv_ray.errors import InputError
-from ckcv_ray.validation import quoted
+from ckcv_ray.validation import quote
 
 NAME = "benchmarks.mat"
 SHA256 = "47c19e4bc4716edc4077cfa5ea61edf4d02af4ec51a0ecfe035626ae8b561c75"
@@ -82,7 +82,7 @@ def _check_address(url: str) -> None:
         usable = False
     if not usable:
         raise InputError(
-            f"url={quoted(url)} is not an address to fetch from: it must begin with https:// or http://"
+            f"url={quote(url)} is not an address to fetch from: it must begin with https:// or http://"
         )
 
 
