@@ -11,11 +11,11 @@ from ckcv_ray.version import VERSION
 _NAMES = {  # by module; below once more for type checkers, and tests/test_public_names.py compares the two
     "core.bounds": "clopper_pearson",
     "core.criteria": "Balanced MeanBound MeanCost MeanError",
-    "core.divisions": (
-        "Bootstrap DrawnFolds KFold LearningCurve LeaveOneOut LeavePOut RepeatedKFold SingleSplit Subsampling"
-    ),
-    "core.named_divisions": "NestedSplits Splits",
-    "core.resampling": "Complete Rotation",
+    "core.resampling.complete": "Complete Rotation",
+    "core.resampling.drawn": "Bootstrap LearningCurve SingleSplit Subsampling",
+    "core.resampling.given": "Splits",
+    "core.resampling.kfold": "DrawnFolds KFold LeaveOneOut LeavePOut RepeatedKFold",
+    "core.resampling.nested": "NestedSplits",
     "tables.task": "Task TestRows read_task",
     "engine.forecast": "Plan plan",
     "engine.progress": "Progress",
@@ -42,19 +42,19 @@ if TYPE_CHECKING:
     from ckcv_ray.core.criteria import MeanBound as MeanBound
     from ckcv_ray.core.criteria import MeanCost as MeanCost
     from ckcv_ray.core.criteria import MeanError as MeanError
-    from ckcv_ray.core.divisions import Bootstrap as Bootstrap
-    from ckcv_ray.core.divisions import DrawnFolds as DrawnFolds
-    from ckcv_ray.core.divisions import KFold as KFold
-    from ckcv_ray.core.divisions import LearningCurve as LearningCurve
-    from ckcv_ray.core.divisions import LeaveOneOut as LeaveOneOut
-    from ckcv_ray.core.divisions import LeavePOut as LeavePOut
-    from ckcv_ray.core.divisions import RepeatedKFold as RepeatedKFold
-    from ckcv_ray.core.divisions import SingleSplit as SingleSplit
-    from ckcv_ray.core.divisions import Subsampling as Subsampling
-    from ckcv_ray.core.named_divisions import NestedSplits as NestedSplits
-    from ckcv_ray.core.named_divisions import Splits as Splits
-    from ckcv_ray.core.resampling import Complete as Complete
-    from ckcv_ray.core.resampling import Rotation as Rotation
+    from ckcv_ray.core.resampling.complete import Complete as Complete
+    from ckcv_ray.core.resampling.complete import Rotation as Rotation
+    from ckcv_ray.core.resampling.drawn import Bootstrap as Bootstrap
+    from ckcv_ray.core.resampling.drawn import LearningCurve as LearningCurve
+    from ckcv_ray.core.resampling.drawn import SingleSplit as SingleSplit
+    from ckcv_ray.core.resampling.drawn import Subsampling as Subsampling
+    from ckcv_ray.core.resampling.given import Splits as Splits
+    from ckcv_ray.core.resampling.kfold import DrawnFolds as DrawnFolds
+    from ckcv_ray.core.resampling.kfold import KFold as KFold
+    from ckcv_ray.core.resampling.kfold import LeaveOneOut as LeaveOneOut
+    from ckcv_ray.core.resampling.kfold import LeavePOut as LeavePOut
+    from ckcv_ray.core.resampling.kfold import RepeatedKFold as RepeatedKFold
+    from ckcv_ray.core.resampling.nested import NestedSplits as NestedSplits
     from ckcv_ray.engine.forecast import Plan as Plan
     from ckcv_ray.engine.forecast import plan as plan
     from ckcv_ray.engine.progress import Progress as Progress

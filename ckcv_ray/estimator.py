@@ -14,7 +14,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ckcv_ray.claims.wording import ERROR
-from ckcv_ray.core.resampling import member_draws
+from ckcv_ray.core.draws import seed_members
 from ckcv_ray.errors import InputError
 from ckcv_ray.learners.choice import learners_of
 from ckcv_ray.learners.ensemble import Ensemble
@@ -130,7 +130,7 @@ class CKCVClassifier(ClassifierMixin, BaseEstimator):
             )
         work = checked(Job(self._study(certify), task))._replace(keep=True)
         self.result_ = compute(work, Execution(self.backend))
-        self._draws = None if self.random_state is None else member_draws(self._seed())
+        self._draws = None if self.random_state is None else seed_members(self._seed())
         self.classes_ = np.unique(labels)
         return self
 

@@ -19,7 +19,7 @@ import pytest
 
 from ckcv_ray import Study
 from ckcv_ray.claims.proofs import PROOFS
-from ckcv_ray.core.resampling import LEAST_K
+from ckcv_ray.core.resampling.complete import LEAST_K
 from ckcv_ray.estimator import ENOUGH_TO_HOLD_OUT
 from ckcv_ray.learners.svm.learner import GaussianSVM
 from ckcv_ray.study.certification import FEW_ROWS, THIRD, Nested

@@ -35,7 +35,7 @@ from ckcv_ray.claims.wording import (
     state_claim,
 )
 from ckcv_ray.core.bounds import clopper_pearson, smallest_mean
-from ckcv_ray.core.resampling import draw_pairs
+from ckcv_ray.core.draws import draw_pairs
 from ckcv_ray.core.schedule import Stage
 from ckcv_ray.core.varying import varying_terms
 from ckcv_ray.errors import pluralize

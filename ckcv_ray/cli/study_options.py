@@ -10,13 +10,19 @@ import typer
 from ckcv_ray.cli.options import flag, option
 from ckcv_ray.cli.output import say
 from ckcv_ray.core.measures import Kind
-from ckcv_ray.core.named_divisions import FORMS
 from ckcv_ray.core.options import Option, options
+from ckcv_ray.core.resampling.parse import FORMS
 from ckcv_ray.core.scores import SCORE_NAMES
 from ckcv_ray.errors import plain
 from ckcv_ray.learners import AnyEstimator, register_installed
 from ckcv_ray.study import SLOTS, Study, list_options, named_parts, read_toml
 
+RESAMPLING = (
+    "How rows are divided. In ckcv run, with a certification: complete (random splits for each k, the "
+    "paper's method) or rotation (the k splits of one shuffle, conventional k-fold cross validation). In "
+    f"ckcv evaluate, without one: {FORMS}; those that are nested select settings inside each training set, "
+    "and need --select-by."
+)
 NUMBERS = {Kind.REGRESSION}
 PARTS = {
     "learner": (
@@ -24,11 +30,7 @@ PARTS = {
         "such as a,b, are compared with each other; all compares those that suit the size of the table.",
         "Study",
     ),
-    "resampling": (
-        "How rows are split: complete (random splits for each k, the paper's method) or rotation (the k "
-        "splits of one shuffle, conventional k-fold cross validation).",
-        "Study",
-    ),
+    "resampling": (RESAMPLING, "Study"),
     "criterion": (
         "What is minimised over the candidates. error: the bound on the error, the paper's. balanced: the "
         "mean of the bounds on each class's error. cost:sick=10,healthy=1: the bound on a decision's cost. "
@@ -57,11 +59,7 @@ def study_of(study: Path | None = None, **given: Any) -> Study:
 def procedure_of(
     resampling: Annotated[
         str,
-        typer.Option(
-            help=f"How rows are divided: {FORMS}. Those that are nested select settings inside each training "
-            "set, and need --select-by.",
-            rich_help_panel="Procedure",
-        ),
+        typer.Option(help=RESAMPLING, rich_help_panel="Procedure"),
     ] = "kfold:10",
     measure: Annotated[
         str | None,

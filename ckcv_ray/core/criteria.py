@@ -33,10 +33,10 @@ from ckcv_ray.core.bounds import (
     report_bound,
 )
 from ckcv_ray.core.by_label import canonical, of_classes, read, some_labels, to_text
+from ckcv_ray.core.draws import draw_randomisers
 from ckcv_ray.core.losses import ONE, mean_loss_bound, split_bounds
 from ckcv_ray.core.measures import ZERO_ONE, GroupShares, Measure
 from ckcv_ray.core.options import Option, check_options, option
-from ckcv_ray.core.resampling import randomisers
 from ckcv_ray.errors import InputError, cut
 from ckcv_ray.validation import check_choice, number
 
@@ -159,7 +159,7 @@ class MeanBound(SplitBound):
     def compute_l_ee(self, totals: ArrayLike, units: int, seed: int) -> float:
         """Return L_EE: the chosen bound over the errors on the estimate sets."""
         errors: list[int] = np.sum(totals, axis=-1).tolist()
-        draws = randomisers(units, len(errors), seed) if self.bound == "stevens" else ()
+        draws = draw_randomisers(units, len(errors), seed) if self.bound == "stevens" else ()
         return report_bound(self.bound, errors, units, self.delta, draws)
 
 

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ckcv_ray.claims.requirements import Requirement, requirements
-from ckcv_ray.core.resampling import FoldSize
+from ckcv_ray.core.resampling.base import FoldSize
 from ckcv_ray.core.schedule import Stage, Unit
 from ckcv_ray.engine.batches import Rates, batch_seconds
 from ckcv_ray.engine.evaluate import Inputs, evaluate, memory, share, warm_up

@@ -14,8 +14,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from ckcv_ray.core.draws import draw_members, seed_members
 from ckcv_ray.core.measures import Measure
-from ckcv_ray.core.resampling import draw_members, member_draws
 from ckcv_ray.errors import RunError
 from ckcv_ray.learners.base import Learner, Model
 from ckcv_ray.tables.target import Classes, Rows, canonical
@@ -115,7 +115,7 @@ class Ensemble:
             splits: limits the draws to the members of these splits.
         """
         among = np.array(splits or range(len(self.members)))
-        draws = seed if isinstance(seed, np.random.Generator) else member_draws(seed)
+        draws = seed if isinstance(seed, np.random.Generator) else seed_members(seed)
         return self._by(X, among[draw_members(len(among), len(X), draws)])
 
     def vote(self, X: Rows) -> Prediction:

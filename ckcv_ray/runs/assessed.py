@@ -100,7 +100,7 @@ class Assessed:
     def counted(self) -> NDArray[np.bool_]:
         """Which splits have a part in means over splits, (n_splits,)."""
         numbers = np.arange(self.problem.sizes[OUTER].n_splits)
-        return self.problem.study.division.counts(numbers)
+        return self.problem.study.resampling.counts(numbers)
 
     @cached_property
     def rows(self) -> NDArray[np.intp]:
@@ -152,8 +152,8 @@ class Assessed:
         study = self.problem.study
         if self.problem.task.grouped:
             return "rows belong to groups"
-        if study.division.no_bound:
-            return study.division.no_bound
+        if study.resampling.no_bound:
+            return study.resampling.no_bound
         selected = study.select_by is not None and not study.selects_each
         return "settings were selected by rows of all splits" if selected else ""
 

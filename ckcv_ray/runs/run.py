@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 from numpy.typing import ArrayLike
 
-from ckcv_ray.core.named_divisions import take_splits
+from ckcv_ray.core.resampling.given import take_splits
 from ckcv_ray.core.threads import one_thread
 from ckcv_ray.engine.backend import Backend, Session, session, start
 from ckcv_ray.engine.evaluate import share

@@ -30,7 +30,7 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 
 from ckcv_ray.claims.certificate import Certificate
-from ckcv_ray.core.named_divisions import Splits
+from ckcv_ray.core.resampling.given import Splits
 from ckcv_ray.errors import CKCVError, InputError, StoreError, convert_errors, pluralize
 from ckcv_ray.learners.ensemble import Models
 from ckcv_ray.records import candidates

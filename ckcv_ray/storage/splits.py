@@ -3,8 +3,9 @@
 import numpy as np
 import pyarrow as pa
 
-from ckcv_ray.core.named_divisions import Splits
-from ckcv_ray.core.resampling import Index, Split
+from ckcv_ray.core.draws import Index
+from ckcv_ray.core.resampling.base import Split
+from ckcv_ray.core.resampling.given import Splits
 from ckcv_ray.storage import formats
 from ckcv_ray.storage.files import Files
 from ckcv_ray.tables.readers.limits import MOST_CELLS
@@ -27,7 +28,7 @@ def write(files: Files, given: Splits, run_id: str) -> None:
     formats.write_table(files, FILE, pa.table(columns).cast(COLUMNS), run_id)
 
 
-def read(files: Files, division: Splits, run_id: str, n: int) -> Splits:
+def read(files: Files, resampling: Splits, run_id: str, n: int) -> Splits:
     """Return the splits of a procedure, of n rows, whose digest alone is known.
 
     Raises:
@@ -38,7 +39,7 @@ def read(files: Files, division: Splits, run_id: str, n: int) -> Splits:
         split, train, row = (table[name].to_numpy() for name in COLUMNS.names)
         numbers = range(int(split.max(initial=-1)) + 1)
         given = Splits.of([(row[(split == i) & train], row[(split == i) & ~train]) for i in numbers], n)
-        if given.digest != division.digest:
+        if given.digest != resampling.digest:
             raise ValueError("its splits are not those of the procedure: their digest differs")
     return given
 

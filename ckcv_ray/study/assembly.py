@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 from ckcv_ray.core.criteria import MeanCost
 from ckcv_ray.core.options import get_values, options
+from ckcv_ray.core.resampling.parse import parse_resampling
 from ckcv_ray.errors import InputError
 from ckcv_ray.learners import ALL, DEFAULT, LEARNERS, ZOO, AnyEstimator, Choice, Learner, learners_of
 from ckcv_ray.learners.sklearn import packages, trust
@@ -83,8 +84,13 @@ def assembled(asked: Mapping[str, Any], earlier: Mapping[str, Any], own: Iterabl
 def _asked(slot: str, asked: Mapping[str, Any], earlier: Mapping[str, Any]) -> Asked:
     """Return the part that is asked for in a slot other than the learner's."""
     choices = SLOTS[slot]
-    kind = choices[check_choice(slot, asked.get(slot, next(iter(choices))), choices)]
-    return Asked(slot, "", kind, _shared(earlier[slot], kind) if slot in earlier else {})
+    choice = asked.get(slot, next(iter(choices)))
+    if slot == "resampling":  # also one for no certification, which the study refuses
+        part = parse_resampling(choice)
+        kind, before = type(part), get_values(part)
+    else:
+        kind, before = choices[check_choice(slot, choice, choices)], {}
+    return Asked(slot, "", kind, before | (_shared(earlier[slot], kind) if slot in earlier else {}))
 
 
 def _asked_learners(

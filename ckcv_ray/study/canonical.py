@@ -13,10 +13,9 @@ import numpy as np
 
 from ckcv_ray.core.by_label import find_class
 from ckcv_ray.core.criteria import GROUPED, MeanBound, for_groups
-from ckcv_ray.core.divisions import Division
 from ckcv_ray.core.measures import Kind
-from ckcv_ray.core.named_divisions import NestedSplits, Splits
-from ckcv_ray.core.resampling import FoldSize, Outer, check_folds
+from ckcv_ray.core.resampling.base import FoldSize
+from ckcv_ray.core.resampling.complete import Outer, check_folds
 from ckcv_ray.core.scores import PROBABILITY, RANK, Score, make_score
 from ckcv_ray.errors import InputError, pluralize
 from ckcv_ray.learners.choice import learners_of
@@ -54,7 +53,7 @@ def canonicalize_certified(study: Study, task: Task) -> tuple[Study, Index | Non
     study = study.with_learner(study.learner.canonical(numbers))
     study = replace(study, search=replace(study.race, criterion=study.criterion.on(task.classes)))
     study = _with_folds(study, learned.n_units, task.unit)
-    _check_sizes(study, study.folds.sizes(learned.n_units))
+    _check_sizes(study, study.resampling.fold_sizes(learned.n_units))
     if study.outer is not None:
         _check_outer(study, study.outer, learned.n_units, task.unit)
     return study, held, learned
@@ -72,8 +71,8 @@ def canonicalize_scored(study: Study, task: Task) -> tuple[Study, tuple[Score, .
     scores = tuple(own.get(name) or make_score(name, task.kind) for name in names)
     for score in scores:
         _check_answers(study, score)
-    _check_strata(study.division, task)
-    if isinstance(study.division, Splits) and task.grouped:
+    _check_strata(study, task)
+    if study.resampling.names_rows and task.grouped:
         raise InputError("splits that were given name rows, and groups stay whole: leave groups out")
     numbers = as_numbers(study.encoding, task, np.arange(task.n))
     learner = study.learner if study.select_by else study.learner.usual(expand(task))
@@ -265,8 +264,8 @@ def _check_unlabelled(study: Study, task: Task) -> None:
 def _with_folds(study: Study, n: int, unit: str) -> Study:
     """Return the canonical form of a study for n learning rows, or groups of them."""
     check_folds("report_k", study.report_k, n, unit)
-    check_folds("k", study.folds.k or (), n, unit)
-    resampling = study.folds.canonical(n)
+    check_folds("k", study.resampling.k or (), n, unit)
+    resampling = study.resampling.canonical(n)
     for k in study.report_k:
         if resampling.k is not None and k not in resampling.k:
             asked = ",".join(map(str, resampling.k))
@@ -285,9 +284,9 @@ def _check_sizes(study: Study, sizes: tuple[FoldSize, ...]) -> None:
 
 def _check_outer(study: Study, outer: Outer, n: int, unit: str) -> None:
     outer.check(n, unit)
-    inner, inside = study.inner(), outer.sizes(n)[0].n_train
+    inner, inside = study.inner(), outer.fold_sizes(n)[0].n_train
     try:
-        _check_sizes(inner, _with_folds(inner, inside, unit).folds.sizes(inside))
+        _check_sizes(inner, _with_folds(inner, inside, unit).resampling.fold_sizes(inside))
     except InputError as error:
         raise InputError(f"selecting inside {inside} of the {n} {unit}s (nested): {error}") from None
 
@@ -315,9 +314,8 @@ def _check_answers(study: Study, score: Score) -> None:
             )
 
 
-def _check_strata(division: Division, task: Task) -> None:
-    parts = (division.outer, division.inner) if isinstance(division, NestedSplits) else (division,)
-    if not any(getattr(part, "stratify", False) for part in parts):
+def _check_strata(study: Study, task: Task) -> None:
+    if not study.resampling.stratify:
         return
     if task.grouped:
         raise InputError("stratify deals rows class by class, and groups stay whole: leave one of them out")

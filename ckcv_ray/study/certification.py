@@ -6,8 +6,10 @@ The proofs are in ``claims.proofs``.
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Protocol, Self
 
+from ckcv_ray.core.draws import hold_out
 from ckcv_ray.core.options import Option, check_options, option
-from ckcv_ray.core.resampling import MOST_SPLITS, Outer, hold_out
+from ckcv_ray.core.resampling.base import MOST_SPLITS
+from ckcv_ray.core.resampling.complete import Outer
 from ckcv_ray.errors import InputError
 from ckcv_ray.tables.target import Index
 from ckcv_ray.validation import check_choice, expect, integer, number, quote, sequence

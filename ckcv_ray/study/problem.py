@@ -10,10 +10,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from ckcv_ray.core.by_label import find_class
 from ckcv_ray.core.criteria import Criterion, for_groups
-from ckcv_ray.core.divisions import Division, Draws, Units
+from ckcv_ray.core.draws import Draws
 from ckcv_ray.core.measures import GroupShares, Measure
-from ckcv_ray.core.named_divisions import NestedSplits
-from ckcv_ray.core.resampling import FoldSize, Resampling, Split, refitted
+from ckcv_ray.core.resampling.base import FoldSize, Resampling, Split, Units
 from ckcv_ray.core.schedule import Stage, Unit
 from ckcv_ray.core.scores import Score
 from ckcv_ray.core.selection import Leader
@@ -101,7 +100,7 @@ class Problem:
     held: Index | None
     sizes: tuple[FoldSize, ...]
     run_id: str
-    resampling: Resampling | Division
+    resampling: Resampling
     scores: tuple[Score, ...] = ()
 
     @classmethod
@@ -115,15 +114,19 @@ class Problem:
         expect("task", task, Task, "a Task: make one with Task.of(X, y)")
         if study.certification is None:
             study, scores = canonicalize_scored(study, task)
-            size = _largest_split(study.division, task.n_units, study.division.n_splits(task.n_units))
-            made = cls(study, task, task, None, (size,), run_id(study, task.digest), study.division, scores)
-            if isinstance(study.division, NestedSplits):
-                inner = _largest_split(study.division.inner, size.n_train, int(made.starts[-1]))
-                made = replace(made, sizes=(size, inner))
+            sizes, name = study.resampling.fold_sizes(task.n_units), run_id(study, task.digest)
+            made = cls(study, task, task, None, sizes, name, study.resampling, scores)
+            if (inner := study.resampling.inner) is not None:
+                n_splits = int(made.starts[-1])
+                (inside,) = inner.fold_sizes(sizes[OUTER].n_train)
+                made = replace(made, sizes=(*sizes, inside._replace(n_splits=n_splits)))
             return made
         study, held, learned = canonicalize_certified(study, task)
-        name, sizes = run_id(study, identify_data(task, learned)), study.folds.sizes(learned.n_units)
-        made = cls(study, learned, task, held, sizes, name, study.folds)
+        name, sizes = (
+            run_id(study, identify_data(task, learned)),
+            study.resampling.fold_sizes(learned.n_units),
+        )
+        made = cls(study, learned, task, held, sizes, name, study.resampling)
         if study.outer is not None and made.refusal(0) is not None:  # then there is no claim
             learned.check_part(made._outer_rows(0))
         return made
@@ -224,23 +227,22 @@ class Problem:
 
     def order(self, size: FoldSize) -> Index:
         """Return the numbers of all splits of a fold size in an order that is exchangeable given the data."""
-        assert not isinstance(self.resampling, Division)
-        return self.resampling.order(self.task.n_units, size, self.study.seed)
+        return self.resampling.order(size, Draws(self.study.seed))
 
     def rows(self, stage: Stage, size: int, number: int) -> tuple[Index, Index]:
         """Return the training rows and the scored rows of a split."""
         split = self.split(size, number)
         if self.scores:
             return split.train, split.estimate
-        return (split.train, split.select) if stage is Stage.SELECT else refitted(split)
+        return (split.train, split.select) if stage is Stage.SELECT else split.merge_select()
 
     @cached_property
     def starts(self) -> Index:
         """Number of the first split inside each outer one, and last of all; 0 without any."""
-        division, n = self.study.division, self.sizes[OUTER].n_splits
-        if not isinstance(division, NestedSplits):
+        inner, n = self.study.resampling.inner, self.sizes[OUTER].n_splits
+        if inner is None:
             return np.zeros(n + 1, np.intp)
-        counts = [division.inner.n_splits(len(self._divide(OUTER, number).train)) for number in range(n)]
+        counts = [inner.count_splits(len(self._divide(OUTER, number).train)) for number in range(n)]
         return np.concatenate([[0], np.cumsum(counts)]).astype(np.intp)
 
     @cached_property
@@ -274,7 +276,7 @@ class Problem:
     @property
     def inner_sizes(self) -> tuple[FoldSize, ...]:
         """Fold sizes of the selection inside each outer split; none without a nested certification."""
-        return self.study.folds.sizes(self.n_inner) if self.study.outer is not None else ()
+        return self.study.resampling.fold_sizes(self.n_inner) if self.study.outer is not None else ()
 
     @property
     def inner_share(self) -> float:
@@ -445,47 +447,39 @@ class Problem:
         outer = self.study.outer
         if outer is None:
             return False
-        estimated = self.most_rows_in(outer.sizes(self.task.n_units)[0].n_select)
+        estimated = self.most_rows_in(outer.fold_sizes(self.task.n_units)[0].n_select)
         return self.task.rarest_class_rows < estimated + LEAST_OF_CLASS
 
     def _outer_rows(self, number: int) -> Index:
         """Return the training rows of an outer split, refused or not."""
         outer, n = self.study.outer, self.task.n_units
         assert outer is not None
-        units = outer.split(n, outer.sizes(n)[0], number, self.study.seed).train
-        return self.task.grouping.rows(units)
+        split = outer.split(Units(n), outer.fold_sizes(n)[0], number, Draws(self.study.seed))
+        return self.task.grouping.rows(split.train)
 
     @cached_property
     def outer(self) -> "Problem":
         """The problem on the outer splits of a nested certification that are used."""
         assert self.study.outer is not None
-        (size,) = self.study.outer.sizes(self.task.n_units)
+        (size,) = self.study.outer.fold_sizes(self.task.n_units)
         sizes = (size._replace(n_splits=self.outer_splits),)
         return replace(self, sizes=sizes, resampling=self.study.outer)
 
     def _divide(self, size: int, number: int) -> Split:
         """Return a split in units."""
-        n, seed = self.task.n_units, self.study.seed
-        if not isinstance(self.resampling, Division):
-            return self.resampling.split(n, self.sizes[size], number, seed)
-        strata = None if self.task.grouped or self.task.has_numbers else self.task.y
-        if size == OUTER:
-            return self.resampling.split(Units(n, strata), number, Draws(seed))
-        assert isinstance(self.resampling, NestedSplits)
+        draws, inner = Draws(self.study.seed), self.resampling.inner
+        if size == OUTER or inner is None:
+            return self.resampling.split(self._units, self.sizes[size], number, draws)
         outer = int(np.searchsorted(self.starts, number, side="right")) - 1
-        train = self._divide(OUTER, outer).train
-        units = Units(len(train), None if strata is None else strata[train])
-        inside = number - int(self.starts[outer])
-        split = self.resampling.inner.split(units, inside, Draws(seed).inside(outer))
+        train, inside = self._divide(OUTER, outer).train, number - int(self.starts[outer])
+        split = inner.split(self._units.take(train), self.sizes[size], inside, draws.inside(outer))
         return Split(*(train[part] for part in split))
 
-
-def _largest_split(division: Division, n: int, n_splits: int) -> FoldSize:
-    """Return the largest sizes of splits of n units, up to the remainder of a division."""
-    first = (division.outer if isinstance(division, NestedSplits) else division).split(
-        Units(n, np.zeros(n, np.intp)), 0, Draws(0)
-    )
-    return FoldSize(0, 0, len(first.estimate), len(first.train), n_splits)
+    @cached_property
+    def _units(self) -> Units:
+        """What is divided, with the class of each row unless rows belong to groups."""
+        plain = not (self.task.grouped or self.task.has_numbers)
+        return Units(self.task.n_units, self.task.y if plain else None)
 
 
 def _key(setting: Setting) -> str:

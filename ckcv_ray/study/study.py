@@ -16,9 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from ckcv_ray.core.criteria import Criterion
-from ckcv_ray.core.divisions import Division
 from ckcv_ray.core.measures import Kind
-from ckcv_ray.core.named_divisions import NestedSplits, parse_division, read_division, stratified
 from ckcv_ray.core.options import (
     Option,
     check_options,
@@ -29,7 +27,9 @@ from ckcv_ray.core.options import (
     options_to_json,
 )
 from ckcv_ray.core.own_scores import Function, OwnScore
-from ckcv_ray.core.resampling import Complete, Outer, Resampling
+from ckcv_ray.core.resampling.base import Resampling
+from ckcv_ray.core.resampling.complete import Complete, Outer
+from ckcv_ray.core.resampling.parse import parse_resampling, with_strata
 from ckcv_ray.errors import InputError, cut
 from ckcv_ray.learners import DEFAULT, Learner, learners_of
 from ckcv_ray.learners.encoding import RARE, Categories, Encoding, Gaps
@@ -93,7 +93,7 @@ class Study:
     """
 
     learner: Learner = field(default_factory=DEFAULT)
-    resampling: Resampling | Division = field(default_factory=Complete)
+    resampling: Resampling = field(default_factory=Complete)
     search: Search = field(default_factory=Race)
     certification: Certification | None = field(default_factory=Occam)
     seed: int = option(
@@ -153,9 +153,10 @@ class Study:
         for slot, proven in (("resampling", "resamplings"), ("criterion", "criteria")):
             part, allowed = self.parts[slot], getattr(self.certification, proven)
             if part.name not in allowed:
+                usable = isinstance(part, Resampling) and not part.selects
                 raise InputError(
                     f"certify={self.certification.name} requires {slot} {' or '.join(sorted(allowed))}, "
-                    f"not {part.name}"
+                    f"not {part.name}{', which ckcv evaluate has, without a certification' * usable}"
                 )
 
     @property
@@ -190,7 +191,7 @@ class Study:
     @classmethod
     def without_certification(
         cls,
-        resampling: str | Division = "kfold:10",
+        resampling: str | Resampling = "kfold:10",
         measure: str | Function | Sequence[str | Function] | None = None,
         select_by: str | None = None,
         select: str = ONE,
@@ -216,8 +217,8 @@ class Study:
             InputError: an option is unknown or out of range.
         """
         made = _make_learner(learner, {})
-        division = parse_division(resampling) if isinstance(resampling, str) else resampling
-        expect("resampling", division, Division, "text such as kfold:10, or a Division")
+        drawn = parse_resampling(resampling) if isinstance(resampling, str) else resampling
+        expect("resampling", drawn, Resampling, "text such as kfold:10, or a Resampling")
         if measure is None:
             measure = "rmse" if Kind.REGRESSION in made["learner"].kinds else "zero_one"
         if isinstance(measure, str):
@@ -228,10 +229,10 @@ class Study:
         functions = {i: OwnScore.of(one) for i, one in enumerate(listed) if not isinstance(one, str)}
         measures = tuple(functions[i].name if i in functions else str(one) for i, one in enumerate(listed))
         if boolean("stratify", stratify):
-            division = stratified(division)
+            drawn = with_strata(drawn)
         return cls(
-            resampling=division,
-            search=_make_search(select_by, select, division),
+            resampling=drawn,
+            search=_make_search(select_by, select, drawn),
             certification=None,
             seed=seed,
             measures=measures,
@@ -309,12 +310,12 @@ class Study:
         check_names("a procedure", content, OF_SCORES)
         given: dict[str, Any] = {name: content.get(name) for name in OF_SCORES}
         measures = sequence("measures", given["measures"], least=1, kind="names of measures")
-        division = read_division(given["resampling"])
+        resampling = read_part("resampling", given["resampling"])
         functions = sequence("functions", given["functions"] or (), least=0)
         return cls(
             read_part("learner", given["learner"]),
-            division,
-            _make_search(given["select_by"], given["select"], division),
+            resampling,
+            _make_search(given["select_by"], given["select"], resampling),
             certification=None,
             measures=tuple(map(str, measures)),
             functions=tuple(map(OwnScore.from_json, functions)),
@@ -372,18 +373,6 @@ class Study:
     def selects_each(self) -> bool:
         """Whether a setting is selected inside each training set, and not one for all of them."""
         return isinstance(self.search, Inner) and self.search.each
-
-    @property
-    def folds(self) -> Resampling:
-        """How a study with a certification divides rows, by fold size."""
-        assert not isinstance(self.resampling, Division)
-        return self.resampling
-
-    @property
-    def division(self) -> Division:
-        """How a study without a certification divides rows."""
-        assert isinstance(self.resampling, Division)
-        return self.resampling
 
     @property
     def predicts_numbers(self) -> bool:
@@ -517,11 +506,11 @@ def _make_learner(asked: Mapping[str, Any], earlier: Mapping[str, Any]) -> dict[
     return {name: made[name] for name in (SEVERAL, *ENCODING) if name in made}
 
 
-def _make_search(select_by: str | None, select: str, division: Division) -> Search:
+def _make_search(select_by: str | None, select: str, resampling: Resampling) -> Search:
     """Return the search inside training sets, or the one that selects nothing."""
     if select not in (ONE, EACH):
         raise InputError(f"select={quote(select)}: expected {ONE} or {EACH}")
-    if select == EACH and not isinstance(division, NestedSplits):
+    if select == EACH and resampling.inner is None:
         raise InputError(f"select={EACH} requires a resampling that selects, such as nested:5:5")
     return All() if select_by is None else Inner(select_by, select == EACH)
 
@@ -534,7 +523,12 @@ def _check_scored(study: Study) -> None:
             f"certify={study.certification.name} requires a Race, which selects what is certified, not "
             f"{type(study.search).__name__}"
         )
-    expect("resampling", study.resampling, Division, "text such as kfold:10, or a Division")
+    expect("resampling", study.resampling, Resampling, "text such as kfold:10, or a Resampling")
+    if study.resampling.selects:
+        raise InputError(
+            f"resampling={study.resampling.name} requires a certification, which ckcv run has: without one, "
+            "choose a resampling such as kfold:10"
+        )
     integer("seed", study.seed, least=0, most=MOST_SEED_OF_SCORES)
     if not study.learner.kinds:
         named = ", ".join(learners_of(study.learner))
@@ -548,7 +542,7 @@ def _check_scored(study: Study) -> None:
         raise InputError(f"functions: {', '.join(own)}: expected each once, and among the measures")
     if len(set(study.measures)) < len(study.measures):
         raise InputError(f"measure={','.join(study.measures)} names one twice: leave it out")
-    nested = isinstance(study.resampling, NestedSplits)
+    nested = study.resampling.inner is not None
     if nested and isinstance(study.search, All):
         raise InputError(
             f"a nested resampling selects settings: say by which score, such as select_by={study.measures[0]}"

@@ -26,7 +26,7 @@ import typer
 from sklearn.svm import SVC
 
 from ckcv_ray import Execution, Job, Study, Task, read_task
-from ckcv_ray.core.resampling import complete_kfold
+from ckcv_ray.core.resampling.complete import split_complete
 from ckcv_ray.core.schedule import Stage
 from ckcv_ray.core.threads import one_thread
 from ckcv_ray.learners.svm.kernels import complement, complement_of, gaussian, squared_distances
@@ -56,7 +56,7 @@ class Implementation:
 
     def __call__(self) -> Iterator[None]:
         """Run one pass; the splits are drawn again in each."""
-        complete_kfold.cache_clear()
+        split_complete.cache_clear()
         for answer in self.steps(self.study, self.task):
             self.answer = answer
             yield

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from sklearn.svm import SVC
 
 from ckcv_ray.core.bounds import bound_table
-from ckcv_ray.core.resampling import Complete, complete_kfold, refitted
+from ckcv_ray.core.resampling.complete import Complete, split_complete
 from ckcv_ray.learners.svm.decision import UNDECIDED
 from ckcv_ray.learners.svm.learner import GaussianSVM
 from ckcv_ray.learners.svm.problem import Signs, Solution, signs
@@ -66,9 +66,9 @@ def plain_loop(study: Study, task: Task) -> Iterator[Answer]:
     n_splits = resampling.n_splits
     best = Answer((0.0, 0.0, 0), inf, inf)
     for k in resampling.k or range(3, task.n + 1):
-        splits = [complete_kfold(task.n, k, i, n_splits, study.seed) for i in range(n_splits)]
+        splits = [split_complete(task.n, k, i, n_splits, study.seed) for i in range(n_splits)]
         bounds = bound_table(task.n // k, study.delta)
-        both = [refitted(split) for split in splits]
+        both = [split.merge_select() for split in splits]
         for gamma in learner.gamma:
             for C in learner.C:
                 ms = [errors(task.X, y, C, gamma, split.train, split.select) for split in splits]

@@ -15,7 +15,7 @@ import numpy as np
 from sklearn.svm import SVC
 
 from ckcv_ray import Study, read_task
-from ckcv_ray.core.resampling import Split
+from ckcv_ray.core.resampling.base import Split
 from ckcv_ray.core.schedule import Stage, Unit
 from ckcv_ray.engine.evaluate import Inputs, evaluate, share
 from ckcv_ray.errors import InputError

@@ -32,7 +32,7 @@ from numpy.typing import NDArray
 from sklearn.svm import SVC
 
 from ckcv_ray import Study, read_task
-from ckcv_ray.core.resampling import Split
+from ckcv_ray.core.resampling.base import Split
 from ckcv_ray.core.schedule import Stage, Unit
 from ckcv_ray.core.threads import one_thread
 from ckcv_ray.engine.evaluate import evaluate, share

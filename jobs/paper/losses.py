@@ -39,7 +39,7 @@ import typer
 
 from ckcv_ray import Execution, InputError, Job, Result, Study, TestRows, read_task
 from ckcv_ray.core.bounds import clopper_pearson, stevens
-from ckcv_ray.core.resampling import randomisers
+from ckcv_ray.core.draws import draw_randomisers
 from ckcv_ray.learners.ensemble import Ensemble
 from ckcv_ray.learners.svm.problem import signs
 from ckcv_ray.runs.run import run_job
@@ -90,7 +90,7 @@ def mean_bounds(result: Result) -> dict[str, float]:
     delta, z = result.study.delta, estimate_margins(result)
     errors = np.array([sum(member.errors) for member in result.ensemble.members])
     members, m = z.shape
-    v = randomisers(m, members, result.study.seed)
+    v = draw_randomisers(m, members, result.study.seed)
     counts = (clopper_pearson(errors, m, delta), stevens(errors, m, v, delta))
     means = {column.key: float(np.mean(bounds)) for column, bounds in zip(COUNTS, counts, strict=True)}
     for column in (*SOFT, *RANDOM):

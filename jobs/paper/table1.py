@@ -127,7 +127,7 @@ def jobs(one: Part, conventional: bool, out: Path) -> Iterator[Job]:
     """Yield the jobs of one realization, each with its folder."""
     task, test = one.task, one.test
     for study in studies(one, conventional):
-        k = f"-k{study.folds.k[0]}" if study.folds.k else ""
+        k = f"-k{study.resampling.k[0]}" if study.resampling.k else ""
         folder = out / f"{one.name}-{one.realization}-seed{one.seed}{k}"
         yield Job(study, task, folder, test)
 
@@ -139,7 +139,7 @@ def figures(one: Part, results: list[Result]) -> dict[str, Any]:
     row |= {name: float("nan") for name in (*COLUMNS, "vote", "occam")}
     for result in results:
         test = result.execution["test"]
-        if result.study.folds.k is None:
+        if result.study.resampling.k is None:
             row |= {"k": float(result.k), "l_ee": 100 * result.l_ee, "test": 100 * test["error"]}
             row |= {"vote": 100 * test["vote_error"], "occam": 100 * result.proven}
             for best, k in product(result.per_k(), (5, 10)):

@@ -17,7 +17,7 @@ from ckcv_ray.claims.percent import at_least
 from ckcv_ray.claims.rules import Rule
 from ckcv_ray.claims.wording import limit
 from ckcv_ray.core.bounds import clopper_pearson
-from ckcv_ray.core.resampling import draw_pairs
+from ckcv_ray.core.draws import draw_pairs
 from ckcv_ray.core.schedule import Stage
 from ckcv_ray.core.varying import varying_terms
 from ckcv_ray.errors import InputError

@@ -18,7 +18,6 @@ from ckcv_ray.claims.confusion import (
     list_mistakes,
 )
 from ckcv_ray.claims.percent import nearest
-from ckcv_ray.core.resampling import refitted
 from ckcv_ray.errors import RunError
 from ckcv_ray.learners.base import Predicted
 from ckcv_ray.learners.ensemble import Ensemble
@@ -56,7 +55,7 @@ def three(folder: Path) -> Result:
 def test_it_counts_the_rows_of_all_estimate_sets(three: Result) -> None:
     problem, expected = three.problem, np.zeros((3, 3), int)
     for member in three.ensemble.members:
-        _, estimate = refitted(problem.split(0, member.split))
+        _, estimate = problem.split(0, member.split).merge_select()
         predicted = member.model.predict(problem.task.X[estimate]).label
         for actual, label in zip(problem.task.y[estimate], predicted, strict=True):
             expected[actual, label] += 1

@@ -14,7 +14,7 @@ from ckcv_ray.claims.percent import at_most
 from ckcv_ray.claims.proofs import make_rule, occam, weight
 from ckcv_ray.claims.wording import ASSUMPTIONS, NOT_COVERED
 from ckcv_ray.core.bounds import catoni, clopper_pearson, safe
-from ckcv_ray.core.resampling import hold_out
+from ckcv_ray.core.draws import hold_out
 from ckcv_ray.errors import InputError
 from ckcv_ray.study import Problem, Study
 from ckcv_ray.tables.task import Task
@@ -25,7 +25,7 @@ from ckcv_ray.tables.task import Task
 def small(study, n):
     """The problem of a study on so few rows as no task has."""
     problem = Problem.of(study, blobs(60))
-    return replace(problem, sizes=study.resampling.sizes(n))
+    return replace(problem, sizes=study.resampling.fold_sizes(n))
 
 
 def total_weight(problem):
@@ -84,7 +84,7 @@ def test_occam_of_a_single_k_pays_for_the_settings_alone(k, most):
 def test_occam_is_the_safe_bound_at_the_weighted_level():
     result = run(SMALL, blobs(60))
     c = result.certificate
-    total = sum(Fraction(1, (size.k - 2) * (size.k - 1)) for size in SMALL.resampling.sizes(60))
+    total = sum(Fraction(1, (size.k - 2) * (size.k - 1)) for size in SMALL.resampling.fold_sizes(60))
     level = float(Fraction(1, 6 * (result.k - 2) * (result.k - 1)) / total * Fraction(SMALL.delta))
     bounds = safe(np.array(c.counts.errors), c.winner.n_select, level)
     expected = min(1.0, fsum(bounds) / len(bounds))

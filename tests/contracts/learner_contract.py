@@ -29,9 +29,11 @@ import pytest
 from numpy.typing import NDArray
 from pyarrow import parquet
 
+from ckcv_ray.core.draws import Draws
 from ckcv_ray.core.measures import ZERO_ONE, Classes, Kind, ZeroOne
 from ckcv_ray.core.options import get_values, options
-from ckcv_ray.core.resampling import Complete, refitted
+from ckcv_ray.core.resampling.base import Units
+from ckcv_ray.core.resampling.complete import Complete
 from ckcv_ray.engine.backend import SERIAL, SerialBackend
 from ckcv_ray.engine.evaluate import evaluate
 from ckcv_ray.errors import InputError
@@ -219,7 +221,7 @@ class ShortContract:
     def split(self) -> tuple[Any, Any]:
         """Return the training rows and the scored rows of a refit on three folds."""
         drawn = Complete((3,), 5)
-        return refitted(drawn.split(self.task.n, drawn.sizes(self.task.n)[0], 0, seed=1))
+        return drawn.split(Units(self.task.n), drawn.fold_sizes(self.task.n)[0], 0, Draws(1)).merge_select()
 
     def block(self, train: Any = None, score: Any = None) -> Any:
         split = self.split() if train is None else (train, score)

@@ -25,9 +25,9 @@ from ckcv_ray.core.criteria import (
     MeanLossBound,
     for_groups,
 )
+from ckcv_ray.core.draws import draw_randomisers
 from ckcv_ray.core.losses import ONE, concave_table, loss_method, mean_loss_bound, split_bounds
 from ckcv_ray.core.measures import ZERO_ONE
-from ckcv_ray.core.resampling import randomisers
 from ckcv_ray.errors import InputError
 
 repeatable = settings(derandomize=True, deadline=None, max_examples=60)
@@ -115,7 +115,7 @@ def test_a_transfer_keeps_the_error_rate_where_it_is_a_count_on_both(m, times, d
 def test_what_is_reported_is_the_bound_asked_for(bound):
     errors, m, seed = (3, 0, 7), 40, 5
     totals = [(2, 1), (0, 0), (0, 7)]
-    draws = randomisers(m, 3, seed)
+    draws = draw_randomisers(m, 3, seed)
     assert MeanBound(0.1, bound).compute_l_ee(totals, m, seed) == report_bound(bound, errors, m, 0.1, draws)
     told = {MeanBound(0.1, name).compute_l_ee(totals, m, seed) for name in BOUNDS}
     assert len(told) == len(BOUNDS)

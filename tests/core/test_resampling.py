@@ -10,20 +10,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from ckcv_ray.core.resampling import (
+from ckcv_ray.core.draws import Draws, draw_members, draw_randomisers, hold_out, seed_members
+from ckcv_ray.core.resampling.base import FoldSize, Split, Units
+from ckcv_ray.core.resampling.complete import (
     Complete,
-    FoldSize,
     Outer,
     Rotation,
-    Split,
-    complete_kfold,
-    count_splits,
-    draw_members,
-    hold_out,
-    member_draws,
-    randomisers,
-    refitted,
-    rotation,
+    count_complete,
+    split_complete,
+    split_rotation,
 )
 from ckcv_ray.errors import InputError
 
@@ -40,8 +35,8 @@ def as_sets(split):
 def test_every_split_is_an_ascending_partition_of_the_stated_sizes(shape, n_splits, seed, data):
     n, k = shape
     m = n // k
-    number = data.draw(st.integers(0, count_splits(n, k, n_splits) - 1))
-    split = complete_kfold(n, k, number, n_splits, seed)
+    number = data.draw(st.integers(0, count_complete(n, k, n_splits) - 1))
+    split = split_complete(n, k, number, n_splits, seed)
     assert isinstance(split, Split)
     assert [len(part) for part in split] == [n - 2 * m, m, m]
     assert sorted(np.concatenate(split).tolist()) == list(range(n))
@@ -57,29 +52,29 @@ def test_folds_of_equal_size_are_one_procedure(n, n_splits):
     seen = {}
     for k in range(3, n + 1):
         mine = [
-            as_sets(complete_kfold(n, k, i, n_splits, 7))
-            for i in range(min(20, count_splits(n, k, n_splits)))
+            as_sets(split_complete(n, k, i, n_splits, 7))
+            for i in range(min(20, count_complete(n, k, n_splits)))
         ]
-        first = seen.setdefault(n // k, (mine, count_splits(n, k, n_splits)))
-        assert first == (mine, count_splits(n, k, n_splits))
+        first = seen.setdefault(n // k, (mine, count_complete(n, k, n_splits)))
+        assert first == (mine, count_complete(n, k, n_splits))
     distinct = {tuple(splits) for splits, _ in seen.values()}
     assert len(distinct) == len({n // k for k in range(3, n + 1)})
 
 
 def test_a_split_depends_on_its_arguments_alone():
     keys = [(n, k, i) for n, k in ((40, 3), (40, 7), (6, 4)) for i in range(10)]
-    forward = {key: as_sets(complete_kfold(*key, 30, 5)) for key in keys}
+    forward = {key: as_sets(split_complete(*key, 30, 5)) for key in keys}
     np.random.seed(99)  # noqa: NPY002 (the global stream is what must not matter)
     before = np.random.get_state()[1].copy()  # noqa: NPY002
     for key in reversed(keys):
-        assert as_sets(complete_kfold(*key, 30, 5)) == forward[key]
-        complete_kfold(17, 3, 2, 4, 5)
+        assert as_sets(split_complete(*key, 30, 5)) == forward[key]
+        split_complete(17, 3, 2, 4, 5)
     assert np.array_equal(np.random.get_state()[1], before)  # noqa: NPY002
 
 
 def test_a_drawn_split_does_not_depend_on_how_many_were_asked_for():
     for i in range(5):
-        assert as_sets(complete_kfold(40, 4, i, 5, 1)) == as_sets(complete_kfold(40, 4, i, 500, 1))
+        assert as_sets(split_complete(40, 4, i, 5, 1)) == as_sets(split_complete(40, 4, i, 500, 1))
 
 
 # Outer splits
@@ -89,14 +84,14 @@ def test_a_drawn_split_does_not_depend_on_how_many_were_asked_for():
 @repeatable
 def test_an_outer_split_has_an_estimate_set_and_all_other_rows(n, parts, seed, number):
     outer = Outer(parts, 31)
-    (size,) = outer.sizes(n)
-    split = outer.split(n, size, number, seed)
+    (size,) = outer.fold_sizes(n)
+    split = outer.split(Units(n), size, number, Draws(seed))
     assert (size.n_train, size.n_select, size.n_splits) == (n - n // parts, n // parts, 31)
     assert [len(part) for part in split] == [size.n_train, 0, size.n_select]
     assert sorted(np.concatenate(split).tolist()) == list(range(n))
     assert all(part.dtype == np.intp and np.all(np.diff(part) > 0) for part in split)
     if parts == 3:
-        drawn = refitted(complete_kfold(n, 3, number, 31, seed))
+        drawn = split_complete(n, 3, number, 31, seed).merge_select()
         assert as_sets((split.train, split.estimate)) == as_sets(drawn)
 
 
@@ -105,9 +100,9 @@ def test_the_first_of_many_outer_splits_are_those_of_few(parts):
     few, many = Outer(parts, 3), Outer(parts, 900)
     for n in (9, 40):
         for i in range(3):
-            one, other = (outer.split(n, outer.sizes(n)[0], i, 1) for outer in (few, many))
+            one, other = (outer.split(Units(n), outer.fold_sizes(n)[0], i, Draws(1)) for outer in (few, many))
             assert as_sets(one) == as_sets(other)
-    assert few.order(40, few.sizes(40)[0], 1).tolist() == [0, 1, 2]
+    assert few.order(few.fold_sizes(40)[0], Draws(1)).tolist() == [0, 1, 2]
 
 
 @pytest.mark.parametrize("parts", [2, 3])
@@ -123,7 +118,10 @@ def test_outer_splits_are_refused_from_the_number_of_estimate_sets_on(n, parts):
 
 def test_every_outer_estimate_set_is_as_likely():
     outer = Outer(2, 1)
-    sets = [tuple(outer.split(6, outer.sizes(6)[0], i, 3).estimate.tolist()) for i in range(4000)]
+    sets = [
+        tuple(outer.split(Units(6), outer.fold_sizes(6)[0], i, Draws(3)).estimate.tolist())
+        for i in range(4000)
+    ]
     counts = [sets.count(one) for one in combinations(range(6), 3)]
     assert sum(counts) == 4000
     assert stats.chisquare(counts).pvalue > 1e-4
@@ -140,19 +138,19 @@ def test_all_splits_are_taken_where_they_are_few(n, k, total):
     every = {(tuple(sorted(p[:m])), tuple(sorted(p[m : 2 * m]))) for p in permutations(range(n))}
     assert len(every) == total
     for n_splits in (total, total + 1, 10**6):
-        assert count_splits(n, k, n_splits) == total
-        taken = [as_sets(complete_kfold(n, k, i, n_splits, 0))[1:] for i in range(total)]
+        assert count_complete(n, k, n_splits) == total
+        taken = [as_sets(split_complete(n, k, i, n_splits, 0))[1:] for i in range(total)]
         assert taken == sorted(every)
 
 
 def test_enumeration_needs_no_seed():
     for i in range(30):
-        assert as_sets(complete_kfold(6, 4, i, 30, 0)) == as_sets(complete_kfold(6, 4, i, 30, 12345))
+        assert as_sets(split_complete(6, 4, i, 30, 0)) == as_sets(split_complete(6, 4, i, 30, 12345))
 
 
 def test_one_split_fewer_than_all_is_drawn_from_the_seed():
-    assert count_splits(6, 4, 29) == 29
-    per_seed = {tuple(as_sets(complete_kfold(6, 4, i, 29, seed)) for i in range(29)) for seed in range(20)}
+    assert count_complete(6, 4, 29) == 29
+    per_seed = {tuple(as_sets(split_complete(6, 4, i, 29, seed)) for i in range(29)) for seed in range(20)}
     assert len(per_seed) == 20
     assert any(len(set(splits)) < 29 for splits in per_seed), "draws are with replacement"
 
@@ -161,7 +159,7 @@ def test_one_split_fewer_than_all_is_drawn_from_the_seed():
 @repeatable
 def test_count_is_never_more_than_asked_nor_than_exist(shape, n_splits):
     n, k = shape
-    count = count_splits(n, k, n_splits)
+    count = count_complete(n, k, n_splits)
     assert 1 <= count <= n_splits
     m = n // k
     assert count == n_splits or count == comb(n, 2 * m) * comb(2 * m, m)
@@ -171,7 +169,7 @@ def test_count_is_never_more_than_asked_nor_than_exist(shape, n_splits):
 
 
 def test_seeds_and_indices_give_different_splits():
-    splits = {as_sets(complete_kfold(100, 4, i, 20, seed)) for i in range(20) for seed in range(20)}
+    splits = {as_sets(split_complete(100, 4, i, 20, seed)) for i in range(20) for seed in range(20)}
     assert len(splits) == 400
 
 
@@ -180,7 +178,7 @@ def test_every_row_plays_every_part_as_often_as_it_should():
     n, k, draws = 30, 5, 3000
     counts = np.zeros((3, n), dtype=int)
     for i in range(draws):
-        for part, rows in enumerate(complete_kfold(n, k, i, draws, 11)):
+        for part, rows in enumerate(split_complete(n, k, i, draws, 11)):
             counts[part, rows] += 1
     tail = 1e-6 / counts.size / 2
     for part, share in enumerate((18 / 30, 6 / 30, 6 / 30)):
@@ -193,7 +191,7 @@ def test_drawn_splits_are_uniform_over_all_that_exist():
     tally = {}
     for seed in range(150):
         for i in range(29):
-            split = as_sets(complete_kfold(6, 4, i, 29, seed))
+            split = as_sets(split_complete(6, 4, i, 29, seed))
             tally[split] = tally.get(split, 0) + 1
     assert len(tally) == 30
     assert stats.chisquare(list(tally.values())).pvalue > 1e-6
@@ -203,7 +201,7 @@ def test_neighbouring_splits_and_sizes_are_independent():
     """Overlaps of select sets are hypergeometric: sums over 1000 pairs stay within 5 standard deviations."""
     n, draws = 30, 1000
     select = {
-        k: [set(complete_kfold(n, k, i, draws, 3).select.tolist()) for i in range(draws)] for k in (5, 6)
+        k: [set(split_complete(n, k, i, draws, 3).select.tolist()) for i in range(draws)] for k in (5, 6)
     }
     neighbours = sum(len(a & b) for a, b in zip(select[5][:-1:2], select[5][1::2], strict=True))
     sizes = sum(len(a & b) for a, b in zip(select[5], select[6], strict=True))
@@ -220,7 +218,7 @@ def test_neighbouring_splits_and_sizes_are_independent():
 def test_rotation_gives_every_fold_every_part_once(shape, seed):
     n, k = shape
     m = n // k
-    splits = [rotation(n, k, i, seed) for i in range(k)]
+    splits = [split_rotation(n, k, i, seed) for i in range(k)]
     for i, split in enumerate(splits):
         train, select, estimate = as_sets(split)
         assert sorted(train + select + estimate) == list(range(n))
@@ -253,9 +251,9 @@ def test_a_smaller_share_holds_out_some_of_the_same_rows() -> None:
 def test_held_out_rows_members_and_draws_are_uniform():
     counts = np.bincount(np.concatenate([hold_out(20, 0.25, seed) for seed in range(2000)]), minlength=20)
     assert stats.chisquare(counts).pvalue > 1e-4
-    assert stats.chisquare(np.bincount(draw_members(7, 7000, member_draws(3)), minlength=7)).pvalue > 1e-4
-    assert stats.kstest(randomisers(40, 1000, 3), "uniform").pvalue > 1e-4
-    assert randomisers(40, 5, 3) == randomisers(40, 9, 3)[:5] != randomisers(41, 5, 3)
+    assert stats.chisquare(np.bincount(draw_members(7, 7000, seed_members(3)), minlength=7)).pvalue > 1e-4
+    assert stats.kstest(draw_randomisers(40, 1000, 3), "uniform").pvalue > 1e-4
+    assert draw_randomisers(40, 5, 3) == draw_randomisers(40, 9, 3)[:5] != draw_randomisers(41, 5, 3)
 
 
 # Fold sizes
@@ -273,7 +271,7 @@ def plain_sizes(n, k, n_splits):
 
 
 def test_400_rows_have_398_values_of_k_and_37_sizes():
-    sizes = Complete().sizes(400)
+    sizes = Complete().fold_sizes(400)
     assert len(sizes) == 37
     assert sum(size.k_last - size.k_first + 1 for size in sizes) == 398
 
@@ -281,14 +279,14 @@ def test_400_rows_have_398_values_of_k_and_37_sizes():
 @pytest.mark.parametrize("n_splits", [1, 7, 20, 10**6])
 def test_sizes_of_every_k_are_those_of_the_definition(n_splits):
     for n in range(3, 120):
-        assert Complete(n_splits=n_splits).sizes(n) == plain_sizes(n, None, n_splits)
+        assert Complete(n_splits=n_splits).fold_sizes(n) == plain_sizes(n, None, n_splits)
 
 
 @given(st.integers(6, 300), st.none() | st.sets(st.integers(3, 300), min_size=1), st.integers(1, 1000))
 @repeatable
 def test_sizes_partition_the_values_of_k(n, asked, n_splits):
     k = None if asked is None else tuple(one for one in asked if one <= n) or (3,)
-    sizes = Complete(k, n_splits).sizes(n)
+    sizes = Complete(k, n_splits).fold_sizes(n)
     assert sizes == plain_sizes(n, k, n_splits)
     wanted = sorted(k or range(3, n + 1))
     assert [one for size in sizes for one in wanted if size.holds(one)] == wanted
@@ -303,7 +301,7 @@ def test_a_million_rows_have_about_2000_sizes_that_are_soon_found():
     """Neither the numbers of folds are listed one by one, nor are the splits of so many rows counted."""
     n = 10**6
     started = process_time()
-    sizes = Complete(n_splits=10**6).sizes(n)
+    sizes = Complete(n_splits=10**6).fold_sizes(n)
     assert process_time() - started < 2
     assert len(sizes) == len({n // k for k in range(3, n + 1)}) == 1997
     assert [size.k_first for size in sizes[1:]] == [size.k_last + 1 for size in sizes[:-1]]
@@ -318,14 +316,14 @@ def test_splits_are_all_there_are_where_there_are_fewer(n, k):
     there_are = sum(1 for a in combinations(range(n), m) for _ in combinations(set(range(n)) - set(a), m))
     assert there_are == comb(n, m) * comb(n - m, m)
     for asked in (1, there_are - 1, there_are, there_are + 1, 10**6):
-        assert Complete((k,), asked).sizes(n)[0].n_splits == min(asked, there_are)
+        assert Complete((k,), asked).fold_sizes(n)[0].n_splits == min(asked, there_are)
 
 
 @given(st.integers(6, 60), st.none() | st.sets(st.integers(3, 60), min_size=1))
 @repeatable
 def test_every_k_of_a_rotation_is_a_size_with_k_splits(n, asked):
     k = None if asked is None else tuple(one for one in asked if one <= n) or (3,)
-    sizes = Rotation(k).sizes(n)
+    sizes = Rotation(k).fold_sizes(n)
     assert [size.k for size in sizes] == sorted(k or range(3, n + 1))
     for size in sizes:
         m = n // size.k
@@ -335,17 +333,17 @@ def test_every_k_of_a_rotation_is_a_size_with_k_splits(n, asked):
 @pytest.mark.parametrize("resampling", [Complete(n_splits=6), Rotation()])
 def test_a_resampling_gives_each_size_its_own_splits(resampling):
     n = 20
-    for size in resampling.sizes(n):
+    for size in resampling.fold_sizes(n):
         for number in range(size.n_splits):
-            split = resampling.split(n, size, number, 3)
+            split = resampling.split(Units(n), size, number, Draws(3))
             expected = (
-                rotation(n, size.k, number, 3)
+                split_rotation(n, size.k, number, 3)
                 if resampling.name == "rotation"
-                else complete_kfold(n, size.k, number, 6, 3)
+                else split_complete(n, size.k, number, 6, 3)
             )
             assert as_sets(split) == as_sets(expected)
             assert [len(part) for part in split] == [size.n_train, size.n_select, size.n_select]
-            train, estimate = refitted(split)
+            train, estimate = split.merge_select()
             assert train.tolist() == sorted([*split.train, *split.select])
             assert estimate.tolist() == split.estimate.tolist()
 

@@ -84,18 +84,20 @@ def draw_order(problem: Any, size: int) -> Any:
 
 def draw_pairs(y: Any, seed: int, number: int) -> Any:
     """Return the pairs of rows of two classes that the AUC is certified on."""
-    return find("ckcv_ray.core.resampling:draw_pairs")(y, seed, number)
+    return find("ckcv_ray.core.draws:draw_pairs", "ckcv_ray.core.resampling:draw_pairs")(y, seed, number)
 
 
 def draw_randomisers(m: int, n_splits: int, seed: int) -> Any:
     """Return Stevens' v for each split."""
-    return find("ckcv_ray.core.resampling:randomisers")(m, n_splits, seed)
+    places = "ckcv_ray.core.draws:draw_randomisers", "ckcv_ray.core.resampling:randomisers"
+    return find(*places)(m, n_splits, seed)
 
 
 def draw_members(n_members: int, rows: int, seed: int) -> Any:
     """Return the member of an ensemble that classifies each row."""
-    draws = find("ckcv_ray.core.resampling:member_draws")(seed)
-    return find("ckcv_ray.core.resampling:draw_members")(n_members, rows, draws)
+    draws = find("ckcv_ray.core.draws:seed_members", "ckcv_ray.core.resampling:member_draws")(seed)
+    draw = find("ckcv_ray.core.draws:draw_members", "ckcv_ray.core.resampling:draw_members")
+    return draw(n_members, rows, draws)
 
 
 def predict(result: Any, X: Any, by: str, seed: int | None = None) -> Any:

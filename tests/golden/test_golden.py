@@ -12,7 +12,7 @@ from data_sets import SETS
 from exact import BITS
 from gallery import GALLERY
 
-from ckcv_ray.core.divisions import DIVISIONS
+from ckcv_ray.core.resampling.parse import RESAMPLINGS
 from ckcv_ray.learners import BUILT_IN, Choice
 from ckcv_ray.study import SLOTS
 
@@ -95,7 +95,8 @@ def test_every_part_of_a_study_has_an_identity() -> None:
         if slot != "learner":
             assert {study[slot]["name"] for study in studies} == set(parts)
     procedures = [content["procedure"] for content in hashed if "procedure" in content]
-    assert {one["resampling"]["name"] for one in procedures} == {*DIVISIONS, "nested", "given"}
+    ours = {name for name, kind in RESAMPLINGS.items() if kind.__module__.startswith("ckcv_ray.")}
+    assert {one["resampling"]["name"] for one in procedures} == ours - set(SLOTS["resampling"])
     assert len(studies) + len(procedures) == len(hashed)
     assert {one.name for one in BUILT_IN} | {Choice.name} <= set(_names(hashed))
     assert len({values["run_id"] for values in kept("identities").values()}) == len(hashed)

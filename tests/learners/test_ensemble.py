@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from pyarrow import parquet
 from scipy.stats import chi2
 
+from ckcv_ray.core.draws import seed_members
 from ckcv_ray.core.measures import UNDECIDED, ZERO_ONE
-from ckcv_ray.core.resampling import member_draws
 from ckcv_ray.learners import DEFAULT
 from ckcv_ray.learners.base import Predicted
 from ckcv_ray.learners.ensemble import (
@@ -307,7 +307,7 @@ def test_a_gap_is_a_gap_whatever_its_bits():
 
 def test_a_generator_goes_on_where_a_seed_begins_again():
     ensemble, _ = make_ensemble(3, n_members=20)
-    X, draws = np.zeros((50, D)), member_draws(5)
+    X, draws = np.zeros((50, D)), seed_members(5)
     whole = ensemble.random(X, 5).member.tolist()
     assert [ensemble.random(X[i : i + 1], draws).member[0] for i in range(50)] == whole
     assert {ensemble.random(X[i : i + 1], 5).member[0] for i in range(50)} == {whole[0]}

@@ -20,8 +20,9 @@ from sklearn.preprocessing import StandardScaler
 from ckcv_ray import Execution
 from ckcv_ray.core.choosing import chosen_positions
 from ckcv_ray.core.comparison import compare_scores
-from ckcv_ray.core.divisions import KFold, LeaveOneOut
-from ckcv_ray.core.named_divisions import NestedSplits, Splits
+from ckcv_ray.core.resampling.given import Splits
+from ckcv_ray.core.resampling.kfold import KFold, LeaveOneOut
+from ckcv_ray.core.resampling.nested import NestedSplits
 from ckcv_ray.core.schedule import Stage
 from ckcv_ray.engine import evaluate as worker
 from ckcv_ray.engine.backend import SERIAL as SERIAL_SESSION

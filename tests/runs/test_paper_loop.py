@@ -10,7 +10,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
 from ckcv_ray import Execution, Job, Study, Task
-from ckcv_ray.core.resampling import complete_kfold, rotation
+from ckcv_ray.core.resampling.complete import split_complete, split_rotation
 from ckcv_ray.runs.run import run_job
 
 Found = tuple[float, tuple[float, float, int], float, list[int]]
@@ -42,7 +42,7 @@ def algorithm_1(study: Study, task: Task) -> Found:
                 splits = k if turns else study.resampling.n_splits
                 for i in range(splits):
                     given = (i, study.seed) if turns else (i, study.resampling.n_splits, study.seed)
-                    split = (rotation if turns else complete_kfold)(task.n, k, *given)
+                    split = (split_rotation if turns else split_complete)(task.n, k, *given)
                     m = len(split.select)
                     l_ms += upper(wrong(study, task, C, gamma, split.train, split.select), m, study.delta)
                     both = np.sort(np.concatenate([split.train, split.select]))

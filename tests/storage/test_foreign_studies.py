@@ -113,7 +113,7 @@ PARTS: dict[str, tuple[Change, str]] = {
     "no criterion": (without("criterion"), "criterion=None is not a mapping"),
     "no certification": (without("certify"), "certify=None is not a mapping"),
     "a list of learners": (lambda s: s.update(learner=[s["learner"]]), "is not a mapping"),
-    "an unknown resampling": (part("resampling", name="bootstrap"), "resampling='bootstrap' is not known"),
+    "an unknown resampling": (part("resampling", name="jackknife"), "resampling='jackknife' is not known"),
     "an unknown criterion": (part("criterion", name="hope"), "criterion='hope' is not known"),
     "an unknown certification": (part("certify", name="trust"), "certify='trust' is not known"),
     "a learner as a resampling": (part("resampling", name="svm"), "resampling='svm' is not known"),
@@ -130,6 +130,10 @@ PARTS: dict[str, tuple[Change, str]] = {
     "seed of the resampling": (part("resampling", seed=3), "unknown option 'seed' of complete"),
     "splits of a rotation": (part("resampling", name="rotation"), "unknown option 'n_splits' of rotation"),
     "rows held out by occam": (part("certify", holdout_share=0.3), "unknown option 'holdout_share' of occam"),
+    "a resampling of scores alone": (
+        lambda s: s.update(resampling={"name": "bootstrap"}),
+        "certify=occam requires resampling complete or rotation, not bootstrap",
+    ),
     "parts that do not go together": (
         lambda s: s.update(resampling={"name": "rotation"}, certify={"name": "nested"}),
         "certify=nested requires resampling complete, not rotation",

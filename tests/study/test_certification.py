@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ckcv_ray.core.resampling import hold_out
+from ckcv_ray.core.draws import hold_out
 from ckcv_ray.errors import InputError
 from ckcv_ray.study import SLOTS, Holdout, Nested, Occam, member_of
 
@@ -40,7 +40,7 @@ def test_holdout_holds_out_its_share_and_the_others_nothing(n, share, seed):
 @given(st.integers(6, 10_000))
 @repeatable
 def test_an_inner_run_has_two_thirds_of_the_rows_or_half(n):
-    (third,), (half,) = (Nested(outer_share=share).outer.sizes(n) for share in ("third", "half"))
+    (third,), (half,) = (Nested(outer_share=share).outer.fold_sizes(n) for share in ("third", "half"))
     assert (third.n_select, half.n_select) == (n // 3, n // 2)
     assert 2 * n <= 3 * third.n_train <= 2 * n + 2
     assert n <= 2 * half.n_train <= n + 1

@@ -5,7 +5,8 @@ import pyarrow as pa
 import pytest
 from conftest import blobs
 
-from ckcv_ray.core.resampling import complete_kfold, hold_out, rotation
+from ckcv_ray.core.draws import hold_out
+from ckcv_ray.core.resampling.complete import split_complete, split_rotation
 from ckcv_ray.core.schedule import Stage
 from ckcv_ray.engine.evaluate import memory
 from ckcv_ray.errors import InputError
@@ -47,8 +48,8 @@ def test_every_part_of_every_split_is_made_of_whole_groups(resampling: str, cert
 
 def test_splits_of_groups_are_those_of_as_many_rows() -> None:
     draws = {
-        "complete": lambda k, i: complete_kfold(20, k, i, 20, 3),
-        "rotation": lambda k, i: rotation(20, k, i, 3),
+        "complete": lambda k, i: split_complete(20, k, i, 20, 3),
+        "rotation": lambda k, i: split_rotation(20, k, i, 3),
     }
     for name, draw in draws.items():
         problem = Problem.of(Study.of(resampling=name, k=(3, 7), seed=3, **GRIDS), TASK)

@@ -11,7 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ckcv_ray.core.criteria import MeanBound
+from ckcv_ray.core.draws import Draws
 from ckcv_ray.core.measures import Kind
+from ckcv_ray.core.resampling.base import Units
 from ckcv_ray.core.schedule import Stage
 from ckcv_ray.core.selection import Leader
 from ckcv_ray.errors import InputError
@@ -61,7 +63,7 @@ def test_a_problem_of_a_canonical_study_is_the_same_problem(parts, k, n, seed):
     again = Problem.of(problem.study, task)
     assert (again.study, again.sizes, again.run_id) == (problem.study, problem.sizes, problem.run_id)
     assert problem.run_id == run_id(problem.study, task.digest)
-    assert problem.sizes == problem.study.resampling.sizes(problem.task.n)
+    assert problem.sizes == problem.study.resampling.fold_sizes(problem.task.n)
 
 
 def test_the_run_id_is_that_of_all_rows_those_held_out_among_them():
@@ -175,7 +177,7 @@ def test_rows_are_those_of_the_stage(parts):
     for j, size in enumerate(problem.sizes):
         for number in range(size.n_splits):
             split = problem.split(j, number)
-            expected = problem.study.resampling.split(problem.task.n, size, number, 5)
+            expected = problem.study.resampling.split(Units(problem.task.n), size, number, Draws(5))
             assert [part.tolist() for part in split] == [part.tolist() for part in expected]
             train, score = problem.rows(Stage.SELECT, j, number)
             assert (train.tolist(), score.tolist()) == (split.train.tolist(), split.select.tolist())
@@ -261,7 +263,7 @@ def test_inner_selections_see_all_rows_but_their_estimate_set(share, estimated):
 @pytest.mark.parametrize(("share", "possible"), [("third", 15), ("half", 20)])
 def test_fewer_outer_splits_are_drawn_than_there_are_estimate_sets(share, possible):
     study, task = Study.of(certify="nested", outer_share=share, outer_splits=possible - 1), blobs(6)
-    assert study.outer.sizes(6)[0].n_splits == possible - 1
+    assert study.outer.fold_sizes(6)[0].n_splits == possible - 1
     study.outer.check(6)
     told = rf"^outer_splits={possible}: 6 rows have only {possible} different .* at most {possible - 1}$"
     with pytest.raises(InputError, match=told):

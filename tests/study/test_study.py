@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from ckcv_ray import KFold, NestedSplits, Task, assess, plan, run
 from ckcv_ray.core.criteria import MeanBound
 from ckcv_ray.core.options import options
-from ckcv_ray.core.resampling import Complete, Outer, Rotation
+from ckcv_ray.core.resampling.complete import Complete, Outer, Rotation
 from ckcv_ray.errors import CKCVError, InputError
 from ckcv_ray.learners import LEARNERS, register
 from ckcv_ray.learners.svm import learner as svm
@@ -448,12 +448,19 @@ def test_a_search_says_what_it_goes_with(search):
     with pytest.raises(InputError, match=r"certify=occam requires a Race"):
         Study(search=search)
     scored = {"search": search, "certification": None, "measures": ("auc",)}
-    with pytest.raises(InputError, match=r"resampling=.* is not text such as kfold:10, or a Division"):
+    with pytest.raises(InputError, match="resampling=complete requires a certification, which ckcv run has"):
         Study(**scored)
+    with pytest.raises(InputError, match=r"resampling=.* is not text such as kfold:10, or a Resampling"):
+        Study(**scored, resampling=5)
     with pytest.raises(InputError, match=r"resampling"):
         Study(**scored, resampling=KFold(3) if isinstance(search, Inner) else NestedSplits())
-    with pytest.raises(InputError, match=r"resampling=.* is not one of complete, rotation"):
+    with pytest.raises(InputError, match="certify=occam requires resampling complete or rotation, not kfold"):
         Study(resampling=KFold(3))
+    for refused in ("kfold:3", "nested_halves:4"):
+        with pytest.raises(InputError, match=r"requires resampling complete or .* ckcv evaluate has"):
+            Study.of(resampling=refused)
+    with pytest.raises(InputError, match="resampling=rotation requires a certification"):
+        Study.without_certification("rotation")
     with pytest.raises(InputError, match=r"certify=None is not one of"):
         Study(certification=None)
     with pytest.raises(InputError, match="measures are of a study without a certification"):

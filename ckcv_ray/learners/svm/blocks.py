@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ckcv_ray.core.resampling import Index
+from ckcv_ray.core.draws import Index
 from ckcv_ray.learners.svm.decision import count_errors
 from ckcv_ray.learners.svm.decomposition import BLOCK
 from ckcv_ray.learners.svm.kernels import (

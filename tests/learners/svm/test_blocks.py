@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from conftest import blobs
 
-from ckcv_ray.core.resampling import complete_kfold
+from ckcv_ray.core.resampling.complete import split_complete
 from ckcv_ray.core.schedule import Stage, Unit
 from ckcv_ray.engine import evaluate, ray_backend
 from ckcv_ray.errors import InputError
@@ -51,7 +51,7 @@ def test_scores_in_strips_are_those_of_the_whole(strip: int, monkeypatch: pytest
     monkeypatch.setattr(kernels, "STRIP", strip)
     task = blobs(60, d=3, seed=2)
     y = signs(task)
-    split = complete_kfold(60, 3, 0, 4, 0)
+    split = split_complete(60, 3, 0, 4, 0)
     dense = blocks.prepare(task.X, None, identity(3), split.train, split.select)
     GaussianSVM().load()
     fits = dense.fit(0.5, y[split.train].astype(float), (0.1, 10.0), *SOLVING)
@@ -63,7 +63,7 @@ def test_scores_in_strips_are_those_of_the_whole(strip: int, monkeypatch: pytest
 
 def test_shared_distances_make_the_block_that_new_ones_make() -> None:
     task = blobs(50, d=4, seed=3)
-    split = complete_kfold(50, 4, 1, 4, 0)
+    split = split_complete(50, 4, 1, 4, 0)
     shared = GaussianSVM(scale="none").share(task).distances
     assert shared is not None
     anew = [a.copy() for a in blocks.prepare(task.X, None, identity(4), split.train, split.select)[:2]]

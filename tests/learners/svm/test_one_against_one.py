@@ -15,7 +15,7 @@ from sklearn.utils.class_weight import compute_class_weight
 from ckcv_ray import GaussianSVM, Job, Study, Task
 from ckcv_ray.core.measures import UNDECIDED as NEITHER
 from ckcv_ray.core.measures import ZERO_ONE, GroupShares
-from ckcv_ray.core.resampling import complete_kfold
+from ckcv_ray.core.resampling.complete import split_complete
 from ckcv_ray.errors import InputError
 from ckcv_ray.learners.base import STATUSES, Status
 from ckcv_ray.learners.class_weight import weights_by_class
@@ -60,7 +60,7 @@ def block_of(learner, task, train, score):
 
 
 def a_split(task, number=0):
-    return complete_kfold(task.n, 4, number, 4, 0)
+    return split_complete(task.n, 4, number, 4, 0)
 
 
 # Votes

@@ -1,4 +1,4 @@
-"""What every division promises: a line in ``DIVISIONS`` is all that a new one needs."""
+"""What every resampling promises: a line in ``EVERY`` is all that a new one needs."""
 
 from collections import Counter
 from itertools import combinations, pairwise
@@ -8,38 +8,21 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from rolling_origin import RollingOrigin
 from scipy.stats import chisquare
 from sklearn.model_selection import LeaveOneOut as SklearnLeaveOneOut
 from sklearn.model_selection import LeavePOut as SklearnLeavePOut
 from sklearn.model_selection import StratifiedKFold
 
-from ckcv_ray.core.divisions import (
-    BY_POSITION,
-    NOT_DRAWN,
-    NOTHING,
-    Bootstrap,
-    Division,
-    DrawnFolds,
-    Draws,
-    KFold,
-    LearningCurve,
-    LeaveOneOut,
-    LeavePOut,
-    RepeatedKFold,
-    SingleSplit,
-    Subsampling,
-    Units,
-)
-from ckcv_ray.core.named_divisions import (
-    FORMS,
-    NestedSplits,
-    Splits,
-    nested_halves,
-    nested_kfold,
-    parse_division,
-)
+from ckcv_ray import Execution, Study, evaluate, load_scores
+from ckcv_ray.core.draws import Draws
 from ckcv_ray.core.options import options
-from ckcv_ray.core.resampling import Split
+from ckcv_ray.core.resampling.base import BY_POSITION, EMPTY, NOT_DRAWN, Resampling, Split, Units
+from ckcv_ray.core.resampling.drawn import Bootstrap, LearningCurve, SingleSplit, Subsampling
+from ckcv_ray.core.resampling.given import Splits
+from ckcv_ray.core.resampling.kfold import DrawnFolds, KFold, LeaveOneOut, LeavePOut, RepeatedKFold
+from ckcv_ray.core.resampling.nested import NestedSplits, nested_halves, nested_kfold
+from ckcv_ray.core.resampling.parse import FORMS, parse_resampling, register_resampling
 from ckcv_ray.errors import InputError
 
 EVERY = [
@@ -59,26 +42,28 @@ EVERY = [
     LearningCurve(4, 3),
     nested_halves(4),
     nested_kfold(3, 4),
+    RollingOrigin(4),
 ]
 PARTITIONS = [one for one in EVERY if isinstance(one, KFold | LeaveOneOut)]
 REPEATS = (DrawnFolds, Bootstrap)  # that may have a row twice
 
 
-def splits(division, n, seed=0, strata=None):
+def splits(resampling, n, seed=0, strata=None):
+    (size,) = resampling.fold_sizes(n)
     units = Units(n, strata)
-    return [division.split(units, number, Draws(seed)) for number in range(division.n_splits(n))]
+    return [resampling.split(units, size, number, Draws(seed)) for number in range(size.n_splits)]
 
 
 def labels(n, seed=0, classes=3):
     return np.random.default_rng(seed).integers(0, classes, n)
 
 
-@pytest.mark.parametrize("division", EVERY, ids=repr)
+@pytest.mark.parametrize("resampling", EVERY, ids=repr)
 @given(n=st.integers(6, 40), seed=st.integers(0, 2**32))
-def test_every_split_fits_on_some_rows_and_scores_others(division, n, seed):
+def test_every_split_fits_on_some_rows_and_scores_others(resampling, n, seed):
     strata = labels(n)
-    found = splits(division, n, seed, strata)
-    assert len(found) == division.n_splits(n)
+    found = splits(resampling, n, seed, strata)
+    assert len(found) == resampling.count_splits(n)
     for train, select, estimate in found:
         assert len(train)
         assert len(estimate)
@@ -87,28 +72,30 @@ def test_every_split_fits_on_some_rows_and_scores_others(division, n, seed):
         for rows in (train, estimate):
             assert 0 <= rows.min() <= rows.max() < n
             assert np.all(np.diff(rows) >= 0)
-            assert isinstance(division, REPEATS) or np.all(np.diff(rows) > 0)
-        if not isinstance(division, (*REPEATS, LearningCurve)):
+            assert isinstance(resampling, REPEATS) or np.all(np.diff(rows) > 0)
+        if not isinstance(resampling, (*REPEATS, LearningCurve, RollingOrigin)):
             assert len(train) + len(estimate) == n
 
 
-@pytest.mark.parametrize("division", EVERY, ids=repr)
-def test_a_split_depends_on_its_number_and_the_seed_alone(division):
+@pytest.mark.parametrize("resampling", EVERY, ids=repr)
+def test_a_split_depends_on_its_number_and_the_seed_alone(resampling):
     strata = labels(30)
-    forwards, units = splits(division, 30, 3, strata), Units(30, strata)
-    backwards = [division.split(units, number, Draws(3)) for number in range(len(forwards) - 1, -1, -1)]
+    forwards, (size,), units = splits(resampling, 30, 3, strata), resampling.fold_sizes(30), Units(30, strata)
+    backwards = [resampling.split(units, size, number, Draws(3)) for number in reversed(range(len(forwards)))]
     for one, other in zip(forwards, reversed(backwards), strict=True):
         assert all(np.array_equal(a, b) for a, b in zip(one, other, strict=True))
-    others = splits(division, 30, 4, strata)
-    fixed = isinstance(division, LeaveOneOut | LeavePOut) or not getattr(division, "shuffle", True)
+    others = splits(resampling, 30, 4, strata)
+    fixed = isinstance(resampling, LeaveOneOut | LeavePOut | RollingOrigin) or not getattr(
+        resampling, "shuffle", True
+    )
     same = all(np.array_equal(a.estimate, b.estimate) for a, b in zip(forwards, others, strict=True))
     assert same == fixed
 
 
-@pytest.mark.parametrize("division", PARTITIONS, ids=repr)
+@pytest.mark.parametrize("resampling", PARTITIONS, ids=repr)
 @given(n=st.integers(6, 60))
-def test_folds_cover_every_row_once(division, n):
-    scored = np.concatenate([one.estimate for one in splits(division, n, strata=labels(n))])
+def test_folds_cover_every_row_once(resampling, n):
+    scored = np.concatenate([one.estimate for one in splits(resampling, n, strata=labels(n))])
     assert sorted(scored) == list(range(n))
 
 
@@ -120,11 +107,11 @@ def test_sizes_of_folds(n, folds):
     assert last == [n // folds] * (folds - 1) + [n - (folds - 1) * (n // folds)]
 
 
-def sets_scored(division, n, seeds, strata=None):
+def sets_scored(resampling, n, seeds, strata=None):
     """How often each split scores each set of rows, over seeds; of sets of the most frequent size."""
-    counts = [Counter() for _ in range(division.n_splits(n))]
+    counts = [Counter() for _ in range(resampling.count_splits(n))]
     for seed in range(seeds):
-        for count, one in zip(counts, splits(division, n, seed, strata), strict=True):
+        for count, one in zip(counts, splits(resampling, n, seed, strata), strict=True):
             count[tuple(one.estimate.tolist())] += 1
     sizes = [Counter(map(len, count.elements())).most_common(1)[0][0] for count in counts]
     return [
@@ -158,28 +145,49 @@ SMALL = [
 HALVES = np.array([0, 0, 0, 1, 1, 1])  # classes of six rows
 
 
-@pytest.mark.parametrize("division", SMALL, ids=repr)
-def test_a_division_has_bounds_if_and_only_if_each_set_of_rows_is_as_likely_to_be_scored(division):
+@pytest.mark.parametrize("resampling", SMALL, ids=repr)
+def test_a_resampling_has_bounds_if_and_only_if_each_set_of_rows_is_as_likely_to_be_scored(resampling):
     """Whatever the classes of the rows, which are sorted here; tested at a level of 1e-6."""
-    counts = sets_scored(division, 6, 400, HALVES)
+    counts = sets_scored(resampling, 6, 400, HALVES)
     twice = any(
-        np.any(np.diff(one.estimate) == 0) for seed in range(9) for one in splits(division, 6, seed, HALVES)
+        np.any(np.diff(one.estimate) == 0) for seed in range(9) for one in splits(resampling, 6, seed, HALVES)
     )
     alike = not twice and all(chisquare(one).pvalue > 1e-6 for one in counts)
-    assert alike == (not division.no_bound)
+    assert alike == (not resampling.no_bound)
 
 
-def test_a_division_of_somebody_else_has_no_bounds_unless_it_says_so():
-    class Halves(Division):
-        def n_splits(self, n):
+def test_a_resampling_of_somebody_else_has_no_bounds_unless_it_says_so():
+    class Halves(Resampling):
+        def count_splits(self, n):
             return 1
 
-        def split(self, units, number, draws):
-            return Split(np.arange(units.n // 2), NOTHING, np.arange(units.n // 2, units.n))
+        def split(self, units, size, number, draws):
+            return Split(np.arange(units.n // 2), EMPTY, np.arange(units.n // 2, units.n))
 
     assert Halves().no_bound == NOT_DRAWN
     assert NestedSplits(KFold(3, shuffle=False), KFold(3)).no_bound == BY_POSITION
     assert Splits.of([(np.arange(5), np.arange(5, 9))], 9).no_bound
+
+
+def test_a_resampling_of_somebody_else_is_used_by_its_name(tmp_path):
+    X, y = np.random.default_rng(0).normal(size=(30, 2)), np.arange(30) % 2
+    serial = Execution("serial")
+    scores = evaluate(X, y, tmp_path / "rolling", serial, learner="naive_bayes", resampling="rolling:4")
+    assert scores.problem.study.resampling == RollingOrigin(4)
+    assert [fitted for fitted, _ in scores.rows.tolist()] == [6, 12, 18, 24]
+    assert load_scores(tmp_path / "rolling").table().equals(scores.table())
+    assert scores.unbounded == NOT_DRAWN
+    with pytest.raises(InputError, match=r"certify=occam requires resampling complete .* not rolling"):
+        Study.of(resampling="rolling:4")
+
+
+def test_a_name_is_of_one_resampling():
+    class Other(KFold):
+        pass
+
+    assert register_resampling(KFold) is KFold
+    with pytest.raises(InputError, match="the name 'kfold' is already used by KFold"):
+        register_resampling(Other)
 
 
 def test_contiguous_folds_are_contiguous():
@@ -244,7 +252,7 @@ def test_drawn_folds_are_of_one_size():
 
 
 @pytest.mark.parametrize(
-    ("text", "division"),
+    ("text", "resampling"),
     [
         ("kfold:10", KFold(10)),
         ("kfold", KFold(10)),
@@ -260,19 +268,26 @@ def test_drawn_folds_are_of_one_size():
         ("nested:5:3", NestedSplits(KFold(5), KFold(3))),
     ],
 )
-def test_divisions_are_named_by_text(text, division):
-    assert parse_division(text) == division
+def test_resamplings_are_named_by_text(text, resampling):
+    assert parse_resampling(text) == resampling
 
 
 def test_the_forms_that_are_named_can_be_read():
     for text in FORMS.split(", "):
-        parse_division(text)
+        resampling = parse_resampling(text)
+        assert str(resampling) == (text if resampling.inner is None else "nested")
+    for text in ("complete", "rotation"):
+        assert str(parse_resampling(text)) == text
 
 
 @pytest.mark.parametrize(
     ("text", "told"),
     [
         ("tenfold", "is not known: expected holdout:0.3, kfold:10"),
+        ("given", "is not known: expected holdout:0.3, kfold:10"),
+        ("complete:5", "more values than complete takes"),
+        ("kfold:10:1", "more values than kfold takes"),
+        ("nested:5:3:2", "more values than nested takes"),
         ("kfold:1", "folds=1"),
         ("kfold:ten", "'ten' is no number"),
         ("kfold:2.5", "folds=2.5"),
@@ -283,13 +298,13 @@ def test_the_forms_that_are_named_can_be_read():
         ("bootstrap:0", "times=0"),
     ],
 )
-def test_text_that_names_no_division_is_refused(text, told):
+def test_text_that_names_no_resampling_is_refused(text, told):
     with pytest.raises(InputError, match=told):
-        parse_division(text)
+        parse_resampling(text)
 
 
 @pytest.mark.parametrize(
-    ("division", "n", "told"),
+    ("resampling", "n", "told"),
     [
         (KFold(20), 12, "kfold:20 has more folds than the 12 units"),
         (RepeatedKFold(20, 2), 12, "more folds than the 12 units"),
@@ -301,18 +316,18 @@ def test_text_that_names_no_division_is_refused(text, told):
         (LeavePOut(10), 60, f"{comb(60, 10):,} splits of 60 units: at most 100,000"),
     ],
 )
-def test_too_few_units_are_refused(division, n, told):
+def test_too_few_units_are_refused(resampling, n, told):
     with pytest.raises(InputError, match=told):
-        division.n_splits(n)
+        resampling.count_splits(n)
 
 
 def test_given_splits_are_taken_as_they_are():
     pairs = list(StratifiedKFold(3).split(np.zeros(12), [0, 1] * 6))
-    division = Splits.of(pairs, 12)
-    for one, (train, score) in zip(splits(division, 12), pairs, strict=True):
+    resampling = Splits.of(pairs, 12)
+    for one, (train, score) in zip(splits(resampling, 12), pairs, strict=True):
         assert np.array_equal(one.train, train)
         assert np.array_equal(one.estimate, score)
-    assert division.digest == Splits.of(pairs, 12).digest != Splits.of(pairs[:2], 12).digest
+    assert resampling.digest == Splits.of(pairs, 12).digest != Splits.of(pairs[:2], 12).digest
     mask = np.arange(12) < 4
     (one,) = splits(Splits.of([(~mask, mask)], 12), 12)
     assert one.estimate.tolist() == [0, 1, 2, 3]
@@ -333,7 +348,7 @@ def test_splits_that_somebody_made_are_checked(pairs, told):
         Splits.of(pairs, 12)
 
 
-def test_divisions_are_values():
+def test_resamplings_are_values():
     for one in EVERY:
         assert hash(one) == hash(one)
         declared = options(one)
@@ -345,9 +360,9 @@ def test_divisions_are_values():
 
 @given(n=st.integers(12, 80), sizes=st.integers(2, 6))
 def test_a_learning_curve_scores_the_same_rows_after_fits_to_fewer(n, sizes):
-    division = LearningCurve(sizes, 2, 0.25)
-    found = splits(division, n)
-    counts = division.counts(np.arange(len(found)))
+    resampling = LearningCurve(sizes, 2, 0.25)
+    found = splits(resampling, n)
+    counts = resampling.counts(np.arange(len(found)))
     for time in range(2):
         part = found[time * sizes : (time + 1) * sizes]
         assert counts[time * sizes : (time + 1) * sizes].tolist() == [True] + [False] * (sizes - 1)
@@ -360,4 +375,4 @@ def test_a_learning_curve_scores_the_same_rows_after_fits_to_fewer(n, sizes):
 
 def test_a_learning_curve_needs_a_row_for_each_size():
     with pytest.raises(InputError, match="ask for fewer"):
-        LearningCurve(10, 1, 0.5).n_splits(12)
+        LearningCurve(10, 1, 0.5).count_splits(12)

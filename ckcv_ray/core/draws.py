@@ -1,0 +1,73 @@
+"""Random draws: each has a key in addition to the seed, so that any worker can make it again.
+
+A key is the ``spawn_key`` of a ``numpy.random.SeedSequence``. The splits of complete k-fold cross validation
+have keys that begin with the size of a fold, which is never 0; all other keys begin with 0.
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+HELD_OUT, MEMBERS, ORDER, PAIRS = (0, 0, 2), (0, 0, 3), (0, 0, 5), (0, 0, 6)
+SPLITS = (0, 1)
+
+Index = NDArray[np.intp]
+
+
+class Draws(NamedTuple):
+    """Source of random numbers.
+
+    Attributes:
+        seed: non-negative.
+        key: first numbers of each key.
+    """
+
+    seed: int
+    key: tuple[int, ...] = SPLITS
+
+    def make_generator(self, *numbers: int) -> np.random.Generator:
+        """Return the generator of these numbers, such as that of a split: always the same one."""
+        return np.random.default_rng(np.random.SeedSequence(self.seed, spawn_key=(*self.key, *numbers)))
+
+    def inside(self, number: int) -> "Draws":
+        """Return the source for dividing one part, such as the training set of a split."""
+        return self._replace(key=(*self.key, number, 0))
+
+
+def hold_out(n: int, share: float, seed: int) -> Index:
+    """Draw the floor(share * n) rows to hold out, ascending; nothing uses them before the very end."""
+    order = Draws(seed, HELD_OUT).make_generator().permutation(n)
+    return np.sort(order[: int(share * n)])
+
+
+def seed_members(seed: int) -> np.random.Generator:
+    """Return the generator of the members that a seed draws; it goes on from one call to the next."""
+    return Draws(seed, MEMBERS).make_generator()
+
+
+def draw_members(n_members: int, rows: int, rng: np.random.Generator) -> Index:
+    """Draw an ensemble member for each row; rows drawn for one by one have the members of one call."""
+    return np.asarray(rng.integers(n_members, size=rows))
+
+
+def draw_pairs(y: NDArray[np.integer[Any]], seed: int, number: int = 0) -> tuple[Index, Index]:
+    """Draw disjoint pairs of a row of class 0 and a row of class 1, as many as the rarer class has rows.
+
+    Args:
+        y: class numbers (rows,); the pairs depend on the positions of the classes alone.
+        seed: non-negative.
+        number: of the split that the rows belong to.
+
+    Returns:
+        Positions of the rows of class 0, and of those of class 1, each (pairs,).
+    """
+    rng = Draws(seed, PAIRS).make_generator(number)
+    first, second = (rng.permutation(np.flatnonzero(y == c)) for c in (0, 1))
+    pairs = min(len(first), len(second))
+    return first[:pairs], second[:pairs]
+
+
+def draw_randomisers(m: int, n_splits: int, seed: int) -> list[float]:
+    """Draw Stevens' v for each split with folds of m rows, the same for all settings."""
+    return [Draws(seed, (m, number, 1)).make_generator().uniform() for number in range(n_splits)]

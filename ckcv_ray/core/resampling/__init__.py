@@ -1,0 +1,1 @@
+"""Resamplings: how rows are divided into numbered splits."""

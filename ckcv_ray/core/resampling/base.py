@@ -1,0 +1,201 @@
+"""What a resampling is: fold sizes for a number of units, and the index sets of numbered splits.
+
+What is divided are units: rows, or groups if the task has any. Each split is drawn by a key of its own, so
+that any worker can draw it again. It has a training set, a select set and an estimate set, of which the last
+two may be empty. A certification selects on one and estimates on the other; where nothing is certified, the
+select set is empty, and what is fitted on ``train`` is scored on ``estimate``.
+"""
+
+from abc import ABC, abstractmethod
+from typing import Any, ClassVar, NamedTuple, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ckcv_ray.core.draws import ORDER, Draws, Index
+from ckcv_ray.core.options import Option, check_options
+from ckcv_ray.validation import boolean, integer
+
+MOST_SPLITS = 1_000_000
+EMPTY: Index = np.empty(0, dtype=np.intp)
+
+# why the score of a split has no bound: see ``Resampling.no_bound``
+NOT_DRAWN = "the rows that a split scores are not drawn at random by the seed"
+BY_POSITION = "the order of the table says which rows a split scores, and not a draw by the seed"
+BY_CLASS = "parts have fixed numbers of each class"
+TWICE = "a row may be scored twice in a split"
+
+
+class Split(NamedTuple):
+    """Ascending numbers of units; ``select`` or ``estimate`` may be empty.
+
+    No unit is in two of the sets. In ``train`` or ``estimate`` it may be several times, where units are drawn
+    with replacement.
+    """
+
+    train: Index
+    select: Index
+    estimate: Index
+
+    @classmethod
+    def scoring(cls, n: int, units: Index) -> Self:
+        """Return the split that scores some of n units, and fits on all others."""
+        units = np.sort(units)
+        return cls(np.setdiff1d(np.arange(n), units), EMPTY, units)
+
+    def merge_select(self) -> tuple[Index, Index]:
+        """Return the units of TR and MS, on which the winner is refitted, and those of EE."""
+        return np.sort(np.concatenate([self.train, self.select])), self.estimate
+
+
+class Units(NamedTuple):
+    """What is divided.
+
+    Attributes:
+        n: number of rows, or of groups.
+        strata: the class number of each row, (n,); None if classes have no part in it.
+    """
+
+    n: int
+    strata: NDArray[np.integer[Any]] | None = None
+
+    def take(self, part: Index) -> "Units":
+        """Return some of the units."""
+        return Units(len(part), None if self.strata is None else self.strata[part])
+
+
+class FoldSize(NamedTuple):
+    """The values of k that share one fold size floor(n / k): one procedure, computed for the smallest k.
+
+    Attributes:
+        k_first, k_last: the smallest and the largest of the values requested; 0 where k is not varied.
+        n_select: number of units in an estimate set, and in a select set unless that is empty.
+        n_train: number of units in a training set; where sets differ in size, both are of the first split.
+        n_splits: number of splits computed.
+    """
+
+    k_first: int
+    k_last: int
+    n_select: int
+    n_train: int
+    n_splits: int
+
+    @property
+    def k(self) -> int:
+        """The smallest k, which is the one reported."""
+        return self.k_first
+
+    def holds(self, k: int) -> bool:
+        """Return whether k has this fold size."""
+        return self.k_first <= k <= self.k_last
+
+
+class Resampling(ABC):
+    """A way to divide units: a frozen dataclass, part of a study.
+
+    A new one has ``count_splits`` and ``split``, and states what differs from this class.
+
+    Attributes:
+        name: its name, and the first word of its text.
+        in_text, separator: the fields whose values may follow in its text, as in repeated_kfold:10x5, and
+            what separates them.
+        selects: whether its splits have a select set, for a certification; else they are scored alone.
+        k: numbers of folds requested, ascending; None for 3 .. n, and empty where they are not varied.
+        inner: the resampling inside each training set, in which settings are selected; None without one.
+        names_rows: whether its splits are of the rows of one table, which groups cannot replace.
+        undrawn: why the units that a split scores are not drawn at random by the seed; "" if they are.
+    """
+
+    name: ClassVar[str]
+    in_text: ClassVar[tuple[str, ...]] = ()
+    separator: ClassVar[str] = ":"
+    selects: ClassVar[bool] = False
+    names_rows: ClassVar[bool] = False
+    undrawn: ClassVar[str] = NOT_DRAWN
+
+    k: tuple[int, ...] | None = ()
+    inner: "Resampling | None" = None
+
+    def __post_init__(self) -> None:
+        check_options(self)
+
+    def __str__(self) -> str:
+        """Return it as text such as kfold:10, without what has no place there."""
+        values = (getattr(self, name) for name in self.in_text)
+        shown = self.separator.join(f"{v:g}" if isinstance(v, float) else str(v) for v in values)
+        return f"{self.name}:{shown}" if shown else self.name
+
+    @abstractmethod
+    def count_splits(self, n: int) -> int:
+        """Return the number of splits of n units, of all fold sizes together.
+
+        Raises:
+            InputError: n units cannot be divided in this way.
+        """
+
+    @abstractmethod
+    def split(self, units: Units, size: FoldSize, number: int, draws: Draws) -> Split:
+        """Return split ``number``, 0 .. ``size.n_splits`` - 1; it depends on nothing but the arguments."""
+
+    def fold_sizes(self, n: int) -> tuple[FoldSize, ...]:
+        """Return the distinct fold sizes of n units, the largest (smallest k) first.
+
+        Unless overridden there is one, with the sets of the first split of seed 0.
+        """
+        size = FoldSize(0, 0, 0, 0, self.count_splits(n))
+        first = self.split(Units(n, np.zeros(n, np.intp)), size, 0, Draws(0))
+        return (size._replace(n_select=len(first.estimate), n_train=len(first.train)),)
+
+    def order(self, size: FoldSize, draws: Draws) -> Index:
+        """Return the numbers of all splits in an order that is exchangeable given the data: shuffled."""
+        return np.asarray(Draws(draws.seed, ORDER).make_generator().permutation(size.n_splits))
+
+    def canonical(self, n: int) -> Self:
+        """Return the canonical form for n units, the same for all equivalent resamplings.
+
+        Raises:
+            InputError: a k is out of range.
+        """
+        return self
+
+    def counts(self, numbers: Index) -> NDArray[np.bool_]:
+        """Return which splits have a part in means over splits; others only show what fewer rows would do."""
+        return np.ones(len(numbers), np.bool_)
+
+    @property
+    def stratify(self) -> bool:
+        """Whether each part of a split gets the same share of every class."""
+        return False
+
+    @property
+    def no_bound(self) -> str:
+        """Why a split's score has no bound on new rows; "" if the seed draws the rows that each split scores.
+
+        Drawn means: whatever the rows hold and in whatever order they stand, each set of as many rows is as
+        likely to be scored, and a row at most once. Given the rows fitted on, those scored are then
+        independent of them, also in a sorted table. A resampling that does not declare it has no bounds.
+        """
+        return BY_CLASS if self.stratify else self.undrawn
+
+
+def check_count(name: str, value: Any) -> int:
+    """Return a number of splits; raise InputError unless it is one."""
+    return integer(name, value, least=1, most=MOST_SPLITS)
+
+
+def check_parts(name: str, value: Any) -> int:
+    """Return a number of folds, or of sizes; raise InputError unless there are two or more."""
+    return integer(name, value, least=2, most=MOST_SPLITS)
+
+
+FOLDS = Option(check_parts, "Number of folds.", int, "10")
+STRATIFY = Option(boolean, "Give each part the same share of every class.", bool, omit_default=True)
+
+
+def arrange(units: Units, stratify: bool, rng: np.random.Generator | None) -> Index:
+    """Return the units in random order, or in their own without ``rng``; if stratified, class by class."""
+    order: Index = np.arange(units.n) if rng is None else rng.permutation(units.n)
+    if stratify:
+        assert units.strata is not None
+        order = order[np.argsort(units.strata[order], kind="stable")]
+    return order

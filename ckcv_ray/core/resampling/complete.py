@@ -1,0 +1,272 @@
+"""Complete k-fold cross validation, the conventional rotation, and the outer splits of a certification.
+
+Complete k-fold cross validation draws, for each k, disjoint sets MS (select) and EE (estimate) of
+m = floor(n / k) rows each, and trains on the other n - 2m (TR). There are n! / ((n - 2m)! m! m!) such
+splits. If that is no more than the number requested, all are used, in lexicographic order; otherwise
+they are drawn at random, each from its own seed, so that any worker can redraw any split.
+
+``Rotation`` is the conventional k-fold cross validation with which Algorithm 1 is compared. The outer splits
+of a nested certification (``Outer``) have an estimate set and no select set.
+
+Reference: Anguita et al., ESANN 2012, Algorithm 1 and section 4.
+"""
+
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from itertools import combinations, islice
+from math import comb
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ckcv_ray.core.draws import Draws, Index
+from ckcv_ray.core.options import Option, option
+from ckcv_ray.core.resampling.base import FoldSize, Resampling, Split, Units, check_count
+from ckcv_ray.errors import InputError
+from ckcv_ray.validation import folds
+
+LEAST_K = 3
+
+
+def check_folds(name: str, k: tuple[int, ...], n: int, unit: str = "row") -> None:
+    """Raise InputError unless every k is in 3 .. n."""
+    if invalid := [value for value in k if not LEAST_K <= value <= n]:
+        raise InputError(
+            f"{name}={invalid[0]} is outside {LEAST_K}..{n}: there are {n} {unit}s to learn from"
+        )
+
+
+def _check_k(name: str, value: Any) -> tuple[int, ...] | None:
+    every = value is None or (isinstance(value, str) and value == "3:n")
+    return None if every else folds(name, value, least=1)
+
+
+K = Option(_check_k, "Numbers of folds: 3,4,5,10, a range 3:20, or 3:n.", default_text="3:n")
+N_SPLITS = Option(check_count, "Number of random splits for each k, such as 100.", int, "20")
+
+
+class OfFolds(Resampling):
+    """A resampling for a certification: for each k, select and estimate sets of floor(n / k) rows each."""
+
+    selects: ClassVar[bool] = True
+
+    def canonical(self, n: int) -> Self:
+        """Return the canonical form for n rows: with no k if all possible ones are requested.
+
+        Raises:
+            InputError: a k is outside 3 .. n.
+        """
+        check_folds("k", self.k or (), n)
+        if self.k != tuple(range(LEAST_K, n + 1)):
+            return self
+        return replace(self, k=None)  # type: ignore[type-var]
+
+    def count_splits(self, n: int) -> int:
+        """Return the number of splits of all fold sizes."""
+        return sum(size.n_splits for size in self.fold_sizes(n))
+
+
+@dataclass(frozen=True)
+class Complete(OfFolds):
+    """Complete k-fold cross validation: random splits for each k, as in the paper's Algorithm 1.
+
+    Attributes:
+        k: numbers of folds, each in 3 .. n; None for all of them.
+        n_splits: number of splits for each k (l_MC in the paper); all splits if there are fewer.
+
+    Raises:
+        InputError: a field has the wrong type or is out of range.
+    """
+
+    name: ClassVar[str] = "complete"
+
+    k: tuple[int, ...] | None = option(None, K)
+    n_splits: int = option(20, N_SPLITS)
+
+    def fold_sizes(self, n: int) -> tuple[FoldSize, ...]:
+        """Return the fold sizes; values of k with equal floor(n / k) share one."""
+        groups: dict[int, list[int]] = {}
+        for k in self.k or _list_every_k(n):
+            groups.setdefault(n // k, []).append(k)
+        return tuple(
+            FoldSize(ks[0], ks[-1], m, n - 2 * m, count_complete(n, ks[0], self.n_splits))
+            for m, ks in groups.items()
+        )
+
+    def split(self, units: Units, size: FoldSize, number: int, draws: Draws) -> Split:
+        """Return a split; see ``split_complete``."""
+        return split_complete(units.n, size.k, number, self.n_splits, draws.seed)
+
+    def order(self, size: FoldSize, draws: Draws) -> Index:
+        """Return the splits as they are numbered, or shuffled if they were enumerated."""
+        n = size.n_train + 2 * size.n_select
+        enumerated = is_enumerated(n, size.k, self.n_splits)
+        return super().order(size, draws) if enumerated else np.arange(size.n_splits)
+
+
+@dataclass(frozen=True)
+class Rotation(OfFolds):
+    """Conventional k-fold cross validation: the k splits of one shuffle, with folds taking turns.
+
+    Attributes:
+        k: numbers of folds, each in 3 .. n; None for all of them.
+
+    Raises:
+        InputError: k has the wrong type.
+    """
+
+    name: ClassVar[str] = "rotation"
+
+    k: tuple[int, ...] | None = option(None, K)
+
+    def fold_sizes(self, n: int) -> tuple[FoldSize, ...]:
+        """Return a fold size for each k."""
+        return tuple(FoldSize(k, k, n // k, n - 2 * (n // k), k) for k in self.k or range(LEAST_K, n + 1))
+
+    def split(self, units: Units, size: FoldSize, number: int, draws: Draws) -> Split:
+        """Return a split; see ``split_rotation``."""
+        return split_rotation(units.n, size.k, number, draws.seed)
+
+
+@dataclass(frozen=True)
+class Outer(Resampling):
+    """Outer splits of a nested certification: an estimate set, and all other rows, in which to select.
+
+    They are always drawn at random, each from its own seed, so that the first of many are those of few. Each
+    estimate set is that of the complete split of ``parts`` folds with the same number.
+
+    Attributes:
+        parts: an estimate set has the ``1 / parts`` of the rows, rounded down: 3 for a third, 2 for half.
+        n_splits: number of splits.
+    """
+
+    name: ClassVar[str] = "outer"
+    undrawn: ClassVar[str] = ""
+
+    parts: int
+    n_splits: int
+
+    def check(self, n: int, unit: str = "row") -> None:
+        """Raise InputError unless n rows have more estimate sets than there are splits.
+
+        Otherwise one could as well take each set once, and then adding splits would change those there are.
+        """
+        m = n // self.parts
+        possible = _count_subsets(n, m, self.n_splits + 1)
+        if self.n_splits >= possible:
+            raise InputError(
+                f"outer_splits={self.n_splits}: {n} {unit}s have only {possible} different outer estimate "
+                f"sets (of {m} {unit}s), and fewer than these can be drawn: at most {possible - 1}"
+            )
+
+    def count_splits(self, n: int) -> int:
+        """Return ``n_splits``."""
+        return self.n_splits
+
+    def fold_sizes(self, n: int) -> tuple[FoldSize, ...]:
+        """Return the only fold size; its training sets are all rows outside the estimate sets."""
+        m = n // self.parts
+        return (FoldSize(self.parts, self.parts, m, n - m, self.n_splits),)
+
+    def split(self, units: Units, size: FoldSize, number: int, draws: Draws) -> Split:
+        """Draw a split, whose select set is empty."""
+        roles = _draw_roles(units.n, size.n_select, number, draws.seed)
+        return Split.scoring(units.n, np.flatnonzero(roles == 2))
+
+    def order(self, size: FoldSize, draws: Draws) -> Index:
+        """Return the splits as they are numbered: they are drawn independently."""
+        return np.arange(size.n_splits)
+
+
+def _list_every_k(n: int) -> list[int]:
+    """Return the smallest and the largest k of 3 .. n for each value of floor(n / k), in ascending order.
+
+    There are about 2 sqrt(n) such values, so not all n numbers of folds need to be listed.
+    """
+    listed: list[int] = []
+    k = LEAST_K
+    while k <= n:
+        last = n // (n // k)
+        listed += [k, last] if last > k else [k]
+        k = last + 1
+    return listed
+
+
+@lru_cache
+def count_complete(n: int, k: int, n_splits: int) -> int:
+    """Return the number of splits computed for k folds of n rows: ``n_splits``, or all if there are fewer."""
+    m = n // k
+    return min(n_splits, _count_subsets(n, m, n_splits) * _count_subsets(n - m, m, n_splits))
+
+
+def is_enumerated(n: int, k: int, n_splits: int) -> bool:
+    """Return whether all splits are used, in lexicographic order, since there are at most ``n_splits``."""
+    return count_complete(n, k, n_splits + 1) <= n_splits
+
+
+def _count_subsets(n: int, m: int, most: int) -> int:
+    """Count the subsets of m of n rows, m at most n / 2, up to ``most``: the full count can be huge."""
+    count = 1
+    for i in range(m):
+        count = count * (n - i) // (i + 1)
+        if count >= most:
+            return most
+    return count
+
+
+@lru_cache(maxsize=256)
+def split_complete(n: int, k: int, number: int, n_splits: int, seed: int) -> Split:
+    """Return split number ``number`` of complete k-fold cross validation.
+
+    It depends on k only through floor(n / k): values of k with the same fold size are one procedure.
+
+    Args:
+        n: rows of the learning set.
+        k: folds, 3 .. n.
+        number: 0 .. ``count_complete(n, k, n_splits)`` - 1.
+        n_splits: number of splits requested; decides between enumeration and random draws.
+        seed: non-negative; the generator's spawn key is (floor(n / k), number).
+    """
+    m = n // k
+    if is_enumerated(n, k, n_splits):
+        return _split_enumerated(n, m, number)
+    role = _draw_roles(n, m, number, seed)
+    return Split(*(np.flatnonzero(role == part) for part in range(3)))
+
+
+@lru_cache(maxsize=256)
+def split_rotation(n: int, k: int, number: int, seed: int) -> Split:
+    """Return split number ``number`` of the conventional rotation: k folds of one shuffle take turns.
+
+    Fold i selects, fold i + 1 mod k estimates, the others train. A fold has floor(n / k) rows; the remaining
+    rows always train.
+
+    Args:
+        n: rows of the learning set.
+        k: folds, 3 .. n.
+        number: 0 .. k - 1.
+        seed: non-negative; the generator's spawn key is (k, 0, 4).
+    """
+    m = n // k
+    order = Draws(seed, (k, 0, 4)).make_generator().permutation(n)
+    first, second = (number * m, (number + 1) % k * m)
+    select, estimate = order[first : first + m], order[second : second + m]
+    train = np.setdiff1d(np.arange(n), np.concatenate([select, estimate]))
+    return Split(train, np.sort(select), np.sort(estimate))
+
+
+def _draw_roles(n: int, m: int, number: int, seed: int) -> NDArray[np.int8]:
+    """Draw which of n rows are in TR (0), MS (1) and EE (2), the last two of m rows each."""
+    order = Draws(seed, (m, number)).make_generator().permutation(n)
+    role = np.zeros(n, dtype=np.int8)
+    role[order[:m]], role[order[m : 2 * m]] = 1, 2
+    return role
+
+
+def _split_enumerated(n: int, m: int, rank: int) -> Split:
+    outer, inner = divmod(rank, comb(n - m, m))
+    select = np.array(next(islice(combinations(range(n), m), outer, None)), dtype=np.intp)
+    rest = np.setdiff1d(np.arange(n), select)
+    estimate = np.array(next(islice(combinations(rest, m), inner, None)), dtype=np.intp)
+    return Split(np.setdiff1d(rest, estimate), select, estimate)

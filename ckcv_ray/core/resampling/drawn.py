@@ -1,0 +1,174 @@
+"""Resamplings whose splits are drawn apart from each other: a share of the rows, or with replacement."""
+
+from dataclasses import dataclass
+from math import ceil
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ckcv_ray.core.draws import Draws, Index
+from ckcv_ray.core.options import Option, option
+from ckcv_ray.core.resampling.base import (
+    EMPTY,
+    STRATIFY,
+    FoldSize,
+    Resampling,
+    Split,
+    Units,
+    arrange,
+    check_count,
+    check_parts,
+)
+from ckcv_ray.errors import InputError
+from ckcv_ray.validation import share
+
+SHARE = Option(share, "Share of the rows to score.", float, "0.3")
+TIMES = Option(check_count, "Number of splits.", int, "100")
+
+
+class Sample(Resampling):
+    """Splits that score a share of the rows, rounded up.
+
+    Attributes:
+        share: of the rows to score, in (0, 1).
+        stratify: whether each part gets the same share of every class.
+    """
+
+    undrawn: ClassVar[str] = ""
+
+    share: float
+
+    def count_scored(self, n: int) -> int:
+        """Return how many of n units each split scores.
+
+        Raises:
+            InputError: none of them, or all.
+        """
+        count = ceil(self.share * n - 1e-9)
+        if not 0 < count < n:
+            raise InputError(
+                f"resampling={self} has no rows to fit on, or none to score, of {n}: change the share"
+            )
+        return count
+
+    def split(self, units: Units, size: FoldSize, number: int, draws: Draws) -> Split:
+        """Return a split; if stratified, the rows to score are taken evenly from them class by class."""
+        order = arrange(units, self.stratify, draws.make_generator(number))
+        count = self.count_scored(units.n)
+        if not self.stratify:
+            return Split.scoring(units.n, order[:count])
+        places = ((np.arange(count) + 0.5) * units.n / count).astype(np.intp)
+        return Split.scoring(units.n, order[places])
+
+
+@dataclass(frozen=True)
+class SingleSplit(Sample):
+    """One split: a share of the rows, rounded up, is scored.
+
+    Its name is that of no certification: ``Holdout`` keeps rows from the selection, and makes a claim.
+
+    Attributes:
+        share: of the rows to score, in (0, 1).
+        stratify: whether each part gets the same share of every class.
+    """
+
+    name: ClassVar[str] = "holdout"
+    in_text: ClassVar[tuple[str, ...]] = ("share",)
+
+    share: float = option(0.3, SHARE)
+    stratify: bool = option(False, STRATIFY)
+
+    def count_splits(self, n: int) -> int:
+        """Return 1."""
+        self.count_scored(n)
+        return 1
+
+
+@dataclass(frozen=True)
+class Subsampling(Sample):
+    """Repeated sub-sampling: as ``SingleSplit``, drawn again in each split.
+
+    Attributes:
+        times: number of splits.
+        share, stratify: as of ``SingleSplit``.
+    """
+
+    name: ClassVar[str] = "subsampling"
+    in_text: ClassVar[tuple[str, ...]] = ("times", "share")
+
+    times: int = option(100, TIMES)
+    share: float = option(0.25, SHARE)
+    stratify: bool = option(False, STRATIFY)
+
+    def count_splits(self, n: int) -> int:
+        """Return ``times``."""
+        self.count_scored(n)
+        return self.times
+
+
+@dataclass(frozen=True)
+class LearningCurve(Sample):
+    """Repeated sub-sampling, and the same rows scored after fits to fewer and fewer of the others.
+
+    Of ``sizes`` splits that follow each other the first fits on all other rows, and each next one on fewer of
+    them by a share 1 / ``sizes``. Only the first has a part in means over splits.
+
+    Attributes:
+        sizes: numbers of rows to fit on.
+        times: how often the rows to score are drawn.
+        share: of the rows to score, as of ``SingleSplit``.
+    """
+
+    name: ClassVar[str] = "learning_curve"
+    in_text: ClassVar[tuple[str, ...]] = ("sizes", "times", "share")
+
+    sizes: int = option(5, Option(check_parts, "Numbers of rows to fit on.", int, "5"))
+    times: int = option(20, TIMES)
+    share: float = option(0.25, SHARE)
+
+    def count_splits(self, n: int) -> int:
+        """Return ``sizes`` * ``times``."""
+        if n - self.count_scored(n) < self.sizes:
+            raise InputError(f"resampling={self} has more sizes than there are rows to fit on: ask for fewer")
+        return self.sizes * self.times
+
+    def split(self, units: Units, size: FoldSize, number: int, draws: Draws) -> Split:
+        """Return a split."""
+        time, left_out = divmod(number, self.sizes)
+        order = draws.make_generator(time).permutation(units.n)
+        scored = self.count_scored(units.n)
+        fitted = ceil((units.n - scored) * (self.sizes - left_out) / self.sizes)
+        return Split(np.sort(order[scored : scored + fitted]), EMPTY, np.sort(order[:scored]))
+
+    def counts(self, numbers: Index) -> NDArray[np.bool_]:
+        """Return which splits fit on all rows that they do not score."""
+        return np.asarray(numbers % self.sizes == 0)
+
+
+@dataclass(frozen=True)
+class Bootstrap(Resampling):
+    """n rows drawn with replacement are fitted on, and those that were not drawn are scored (out of bag).
+
+    Every row is as likely not to be drawn.
+
+    Attributes:
+        times: number of splits.
+    """
+
+    name: ClassVar[str] = "bootstrap"
+    in_text: ClassVar[tuple[str, ...]] = ("times",)
+    undrawn: ClassVar[str] = ""
+
+    times: int = option(100, TIMES)
+
+    def count_splits(self, n: int) -> int:
+        """Return ``times``."""
+        return self.times
+
+    def split(self, units: Units, size: FoldSize, number: int, draws: Draws) -> Split:
+        """Return a split; should every row be drawn, it is drawn again."""
+        rng = draws.make_generator(number)
+        while len(np.unique(drawn := rng.integers(units.n, size=units.n))) == units.n:
+            pass
+        return Split(np.sort(drawn), EMPTY, np.setdiff1d(np.arange(units.n), drawn))

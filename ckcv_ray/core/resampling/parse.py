@@ -1,0 +1,96 @@
+"""Resamplings by name, and what text describes."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from inspect import signature
+from typing import Any
+
+from ckcv_ray.core.options import options
+from ckcv_ray.core.resampling.base import Resampling
+from ckcv_ray.core.resampling.complete import Complete, Rotation
+from ckcv_ray.core.resampling.drawn import Bootstrap, LearningCurve, SingleSplit, Subsampling
+from ckcv_ray.core.resampling.given import Splits
+from ckcv_ray.core.resampling.kfold import DrawnFolds, KFold, LeaveOneOut, LeavePOut, RepeatedKFold
+from ckcv_ray.core.resampling.nested import NestedSplits, nested_halves, nested_kfold
+from ckcv_ray.errors import InputError
+from ckcv_ray.validation import quote, suggest
+
+RESAMPLINGS: dict[str, Any] = {
+    kind.name: kind
+    for kind in (
+        Complete,
+        Rotation,
+        SingleSplit,
+        KFold,
+        RepeatedKFold,
+        DrawnFolds,
+        LeaveOneOut,
+        LeavePOut,
+        Subsampling,
+        Bootstrap,
+        LearningCurve,
+        NestedSplits,
+        Splits,
+    )
+}
+CERTIFIED = {name: kind for name, kind in RESAMPLINGS.items() if kind.selects}
+NESTED: dict[str, Callable[..., NestedSplits]] = {"nested_halves": nested_halves, "nested": nested_kfold}
+FORMS = (
+    "holdout:0.3, kfold:10, repeated_kfold:10x5, drawn_folds:10, loo, lpo:2, subsampling:50:0.25, "
+    "bootstrap:50, learning_curve:5:20:0.25, nested_halves:5, nested:5:3"
+)
+
+
+def register_resampling(kind: type[Any]) -> type[Any]:
+    """Register a resampling under its name, by which text and the files of a run refer to it; a decorator.
+
+    Raises:
+        InputError: another resampling has that name.
+    """
+    known = RESAMPLINGS.get(kind.name, kind)
+    if (known.__module__, known.__qualname__) != (kind.__module__, kind.__qualname__):
+        raise InputError(f"the name {kind.name!r} is already used by {known.__qualname__}: choose another")
+    RESAMPLINGS[kind.name] = kind
+    return kind
+
+
+def parse_resampling(text: str) -> Resampling:
+    """Return the resampling that text such as kfold:10 names; values that are left out have defaults.
+
+    Raises:
+        InputError: it names none, or a value is out of range.
+    """
+    name, _, rest = text.strip().partition(":") if isinstance(text, str) else ("", "", "")
+    kind = RESAMPLINGS.get(name)
+    make: Any = NESTED.get(name, kind)
+    if make is None or make is Splits:
+        raise InputError(
+            f"resampling={quote(text)} is not known: expected {FORMS}; with a certification "
+            f"{', '.join(CERTIFIED)}{suggest(name, RESAMPLINGS)}"
+        )
+    words = rest.split(kind.separator if kind else ":") if rest else []
+    if len(words) > len(signature(make).parameters if name in NESTED else make.in_text):
+        raise InputError(f"resampling={text!r} has more values than {name} takes: expected {FORMS}")
+    resampling: Resampling = make(*map(_parse_number, words))
+    return resampling
+
+
+def _parse_number(word: str) -> float:
+    try:
+        return int(word) if word.strip().lstrip("+-").isdigit() else float(word)
+    except ValueError:
+        raise InputError(f"{word!r} is no number: expected a resampling such as {FORMS}") from None
+
+
+def with_strata(resampling: Resampling) -> Resampling:
+    """Return a resampling that gives each part the same share of every class.
+
+    Raises:
+        InputError: there is no such form of it.
+    """
+    if isinstance(resampling, NestedSplits):
+        return NestedSplits(with_strata(resampling.outer), with_strata(resampling.inner))
+    if "stratify" not in options(resampling):
+        able = [name for name, kind in RESAMPLINGS.items() if "stratify" in options(kind)]
+        raise InputError(f"stratify is for {', '.join(able)}, not {resampling.name}: leave it out")
+    return replace(resampling, stratify=True)  # type: ignore[type-var]
