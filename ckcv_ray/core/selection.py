@@ -1,4 +1,6 @@
-"""The bookkeeping of Algorithm 1: sums of values, lower bounds, the candidates still alive, the winner.
+"""Selection: the bookkeeping of Algorithm 1, and the best mean score inside training sets.
+
+Algorithm 1 needs sums of values, lower bounds, the candidates still alive, and the winner.
 
 For one fold size with S splits, a candidate (path, step, size) has a value v_i of the criterion, such as the
 bound U(x_i; m), for each split i computed so far. Over the unbroken prefix i = 0 .. p - 1,
@@ -20,6 +22,7 @@ Reference: Anguita et al., ESANN 2012, Algorithm 1; dropping candidates early is
 """
 
 from collections.abc import Iterable, Sequence
+from itertools import pairwise
 from math import fsum, inf
 from typing import NamedTuple
 
@@ -256,3 +259,33 @@ class Selection:
         if size not in self._lowest:
             self._lowest[size] = float(self.sizes[size].low[self.alive(size)].min(initial=inf))
         return self._lowest[size]
+
+
+def select_settings(losses: Values, starts: Index, learner_of_paths: Index, each: bool) -> Index:
+    """Return the path and the step that is selected for each outer split and learner.
+
+    Args:
+        losses: of every inner split at every setting, (inner splits, paths, steps), nan where there is none:
+            a setting with a gap among the splits that count is not selected.
+        starts: number of the first inner split of each outer one, and last of all, (n_outer + 1,).
+        learner_of_paths: position of each path's learner, (paths,).
+        each: whether to select again in each outer split, instead of once by the mean over all of them.
+
+    Returns:
+        (n_outer, n_learners, 2); -1 where a learner has no complete setting. Of equal settings the one with
+        the smaller step, then path, is selected.
+    """
+    means = np.array([losses[a:b].mean(axis=0) for a, b in pairwise(starts.tolist())])
+    if not each:
+        means = np.repeat(means.mean(axis=0, keepdims=True), len(means), axis=0)
+    n_learners = int(learner_of_paths.max()) + 1
+    selected = np.full((len(means), n_learners, 2), -1)
+    for learner in range(n_learners):
+        paths = np.flatnonzero(learner_of_paths == learner)
+        by_step = np.where(np.isnan(means[:, paths]), np.inf, means[:, paths]).transpose(0, 2, 1)
+        flat = by_step.reshape(len(means), -1)
+        best = flat.argmin(axis=1)
+        step, path = np.unravel_index(best, by_step.shape[1:])
+        found = np.isfinite(flat[np.arange(len(means)), best])
+        selected[found, learner] = np.stack([paths[path], step], axis=-1)[found]
+    return selected

@@ -12,8 +12,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ckcv_ray.core.choosing import chosen_positions
 from ckcv_ray.core.schedule import Stage, Unit
+from ckcv_ray.core.selection import select_settings
 from ckcv_ray.engine.batches import Batch
 from ckcv_ray.engine.progress import Progress
 from ckcv_ray.engine.queue import ListQueue
@@ -128,7 +128,7 @@ class FullQueue(ListQueue):
         column = sum(problem.widths[:position])
         losses = problem.scores[position].loss * self.totals(INNER)[..., column]
         each = problem.study.selects_each
-        return chosen_positions(losses, problem.starts, problem.learner_of_paths, each)
+        return select_settings(losses, problem.starts, problem.learner_of_paths, each)
 
     def _begin(self, phase: int) -> None:
         self._phase = phase

@@ -12,6 +12,7 @@ from ckcv_ray.study.certification import (
     judge_of,
     member_of,
 )
+from ckcv_ray.study.execution import Execution
 from ckcv_ray.study.parts import SLOTS, named_parts
 from ckcv_ray.study.problem import Candidate, Costs, Problem, listed
 from ckcv_ray.study.search import All, Inner, Race
@@ -19,7 +20,6 @@ from ckcv_ray.study.study import (
     CERTIFIED,
     MOST_SEED,
     SCORED,
-    Execution,
     Study,
     check_kind,
     list_options,

@@ -264,8 +264,7 @@ def _check_unlabelled(study: Study, task: Task) -> None:
 def _with_folds(study: Study, n: int, unit: str) -> Study:
     """Return the canonical form of a study for n learning rows, or groups of them."""
     check_folds("report_k", study.report_k, n, unit)
-    check_folds("k", study.resampling.k or (), n, unit)
-    resampling = study.resampling.canonical(n)
+    resampling = study.resampling.canonical(n, unit)
     for k in study.report_k:
         if resampling.k is not None and k not in resampling.k:
             asked = ",".join(map(str, resampling.k))

@@ -8,11 +8,11 @@ from typing import Any, ClassVar, Protocol, Self
 
 from ckcv_ray.core.draws import hold_out
 from ckcv_ray.core.options import Option, check_options, option
-from ckcv_ray.core.resampling.base import MOST_SPLITS
+from ckcv_ray.core.resampling.base import check_count
 from ckcv_ray.core.resampling.complete import Outer
 from ckcv_ray.errors import InputError
 from ckcv_ray.tables.target import Index
-from ckcv_ray.validation import check_choice, expect, integer, number, quote, sequence
+from ckcv_ray.validation import check_choice, expect, number, quote, sequence
 
 MOST_DIGITS = 18
 PARTS = {"third": 3, "half": 2}  # of how many equal parts an outer estimate set is one
@@ -232,7 +232,7 @@ class Nested:
     outer_splits: int = option(
         5,
         Option(
-            lambda name, value: integer(name, value, least=1, most=MOST_SPLITS),
+            check_count,
             "Outer splits of nested; each costs a run on the rows that it does not estimate on. A larger "
             "number adds splits to an existing run folder.",
             int,

@@ -1,10 +1,9 @@
-"""Studies, which hold everything that decides a result and nothing else, and executions.
+"""Studies, which hold everything that decides a result and nothing else.
 
 A Study and the digest of the data give the ``run_id``. A Study consists of a learner, a resampling, a search
 and a certification, which declare what they can be combined with. Their fields are the options of the
 command line and of TOML files. A study without a certification is a usual procedure of cross validation: its
-measures are computed on every split. An Execution holds what may differ from run to run without changing any
-result.
+measures are computed on every split.
 """
 
 import hashlib
@@ -38,19 +37,16 @@ from ckcv_ray.study.certification import Certification, Nested, Occam
 from ckcv_ray.study.parts import FIELDS, SEVERAL, SLOTS, check_names, check_part, read_part
 from ckcv_ray.study.search import EACH, ONE, All, Inner, Race, Search
 from ckcv_ray.validation import (
-    MOST,
     as_path,
     boolean,
     check_choice,
     expect,
     integer,
-    number,
     quote,
     sequence,
     share,
 )
 
-BACKENDS = ("auto", "ray", "serial")
 CERTIFIED, SCORED = "study", "procedure"  # kinds of studies: with a certification, and without
 WRONG_KIND = {  # why a study of another kind is refused
     CERTIFIED: "the study has no certification: its scores are computed by evaluate, or assess",
@@ -58,7 +54,6 @@ WRONG_KIND = {  # why a study of another kind is refused
 }
 MOST_SEED, MOST_SEED_OF_SCORES = 2**128 - 1, 2**63 - 1
 MOST_TOML_BYTES = 1 << 24
-LEAST_TIMEOUT = 0.1
 LONGEST_SHOWN = 200
 OF_SCORES = (  # what the JSON of a study without a certification holds
     *("learner", "resampling", "measures", "functions", "select_by", "select", "seed"),
@@ -401,45 +396,6 @@ class Study:
     def inner(self) -> "Study":
         """Return the study to run inside each outer split of a nested certification."""
         return replace(self, certification=Occam(), search=replace(self.race, report_k=()))
-
-
-@dataclass(frozen=True)
-class Execution:
-    """The way a study is run; nothing here changes a result.
-
-    Attributes:
-        backend: "ray", "serial" or "auto" (serial if little work is expected).
-        workers: number of parallel processes; None for one per CPU of the machine or cluster.
-        address: address of an existing Ray cluster; None for RAY_ADDRESS, else a private Ray on loopback.
-        fit_timeout: seconds that one fit may take; None for any. The worker of a longer one is killed, and
-            the fit counts as failed after a few attempts. It requires the ray backend; "auto" chooses it.
-    """
-
-    backend: str = "auto"
-    workers: int | None = None
-    address: str | None = None
-    fit_timeout: float | None = None
-
-    def __post_init__(self) -> None:
-        check_choice("backend", self.backend, BACKENDS)
-        if self.workers is not None:
-            object.__setattr__(self, "workers", integer("workers", self.workers, least=1, most=MOST))
-        if self.address is not None and not (isinstance(self.address, str) and self.address):
-            raise InputError(
-                f"address={quote(self.address)}: expected host:port, or auto for the cluster on this machine"
-            )
-        if self.fit_timeout is not None:
-            seconds = number("fit_timeout", self.fit_timeout)
-            if not LEAST_TIMEOUT <= seconds <= MOST:
-                raise InputError(f"fit_timeout={seconds!r}: expected seconds from {LEAST_TIMEOUT} to {MOST}")
-            object.__setattr__(self, "fit_timeout", seconds)
-        for name, value in (
-            ("address", self.address),
-            ("workers", self.workers),
-            ("fit_timeout", self.fit_timeout),
-        ):
-            if self.backend == "serial" and value not in (None, 1):
-                raise InputError(f"{name}={value!r} requires the ray backend: leave out --backend serial")
 
 
 def run_id(study: Study, data_digest: str) -> str:

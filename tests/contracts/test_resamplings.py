@@ -21,7 +21,7 @@ from ckcv_ray.core.resampling.base import BY_POSITION, EMPTY, NOT_DRAWN, Resampl
 from ckcv_ray.core.resampling.drawn import Bootstrap, LearningCurve, SingleSplit, Subsampling
 from ckcv_ray.core.resampling.given import Splits
 from ckcv_ray.core.resampling.kfold import DrawnFolds, KFold, LeaveOneOut, LeavePOut, RepeatedKFold
-from ckcv_ray.core.resampling.nested import NestedSplits, nested_halves, nested_kfold
+from ckcv_ray.core.resampling.nested import NestedSplits
 from ckcv_ray.core.resampling.parse import FORMS, parse_resampling, register_resampling
 from ckcv_ray.errors import InputError
 
@@ -40,8 +40,8 @@ EVERY = [
     Subsampling(7, 0.4, stratify=True),
     Bootstrap(10),
     LearningCurve(4, 3),
-    nested_halves(4),
-    nested_kfold(3, 4),
+    parse_resampling("nested_halves:4"),
+    parse_resampling("nested:3:4"),
     RollingOrigin(4),
 ]
 PARTITIONS = [one for one in EVERY if isinstance(one, KFold | LeaveOneOut)]
@@ -137,7 +137,7 @@ SMALL = [
     Subsampling(2, 0.4, stratify=True),
     Bootstrap(2),
     LearningCurve(2, 2),
-    nested_halves(3),
+    parse_resampling("nested_halves:3"),
     NestedSplits(LeaveOneOut(), KFold(2)),
     NestedSplits(KFold(3), KFold(2, shuffle=False)),
 ]

@@ -18,12 +18,12 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from ckcv_ray import Execution
-from ckcv_ray.core.choosing import chosen_positions
 from ckcv_ray.core.comparison import compare_scores
 from ckcv_ray.core.resampling.given import Splits
 from ckcv_ray.core.resampling.kfold import KFold, LeaveOneOut
 from ckcv_ray.core.resampling.nested import NestedSplits
 from ckcv_ray.core.schedule import Stage
+from ckcv_ray.core.selection import select_settings
 from ckcv_ray.engine import evaluate as worker
 from ckcv_ray.engine.backend import SERIAL as SERIAL_SESSION
 from ckcv_ray.engine.backend import SerialBackend
@@ -432,9 +432,9 @@ def test_the_corrected_t_test_keeps_its_level():
 
 def test_of_equal_settings_the_smaller_step_then_path_is_selected():
     losses = np.array([[[0.3, 0.1, np.nan], [0.1, 0.1, 0.2], [0.1, np.nan, np.nan]]])
-    chosen = chosen_positions(losses, np.array([0, 1]), np.array([0, 0, 1]), each=False)
+    chosen = select_settings(losses, np.array([0, 1]), np.array([0, 0, 1]), each=False)
     assert chosen.tolist() == [[[1, 0], [2, 0]]]
-    nothing = chosen_positions(np.full((2, 1, 1), np.nan), np.array([0, 1, 2]), np.array([0]), each=True)
+    nothing = select_settings(np.full((2, 1, 1), np.nan), np.array([0, 1, 2]), np.array([0]), each=True)
     assert nothing.tolist() == [[[-1, -1]], [[-1, -1]]]
 
 

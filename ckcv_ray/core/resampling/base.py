@@ -150,8 +150,8 @@ class Resampling(ABC):
         """Return the numbers of all splits in an order that is exchangeable given the data: shuffled."""
         return np.asarray(Draws(draws.seed, ORDER).make_generator().permutation(size.n_splits))
 
-    def canonical(self, n: int) -> Self:
-        """Return the canonical form for n units, the same for all equivalent resamplings.
+    def canonical(self, n: int, unit: str = "row") -> Self:
+        """Return the canonical form for n units, rows or groups, the same for all equivalent resamplings.
 
         Raises:
             InputError: a k is out of range.

@@ -51,13 +51,13 @@ class OfFolds(Resampling):
 
     selects: ClassVar[bool] = True
 
-    def canonical(self, n: int) -> Self:
-        """Return the canonical form for n rows: with no k if all possible ones are requested.
+    def canonical(self, n: int, unit: str = "row") -> Self:
+        """Return the canonical form for n units: with no k if all possible ones are requested.
 
         Raises:
             InputError: a k is outside 3 .. n.
         """
-        check_folds("k", self.k or (), n)
+        check_folds("k", self.k or (), n, unit)
         if self.k != tuple(range(LEAST_K, n + 1)):
             return self
         return replace(self, k=None)  # type: ignore[type-var]

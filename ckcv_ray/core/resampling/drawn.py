@@ -28,12 +28,7 @@ TIMES = Option(check_count, "Number of splits.", int, "100")
 
 
 class Sample(Resampling):
-    """Splits that score a share of the rows, rounded up.
-
-    Attributes:
-        share: of the rows to score, in (0, 1).
-        stratify: whether each part gets the same share of every class.
-    """
+    """Splits that score a share of the rows, rounded up."""
 
     undrawn: ClassVar[str] = ""
 

@@ -9,7 +9,6 @@ from numpy.typing import NDArray
 from ckcv_ray.core.draws import Draws, Index
 from ckcv_ray.core.options import Option, option
 from ckcv_ray.core.resampling.base import FoldSize, Resampling, Split, Units
-from ckcv_ray.core.resampling.drawn import SingleSplit
 from ckcv_ray.core.resampling.kfold import KFold
 from ckcv_ray.errors import InputError
 
@@ -24,11 +23,6 @@ def _check_drawn(name: str, part: Any) -> Resampling:
     return part
 
 
-FIVE_FOLDS = KFold(5)
-OUTER = Option(_check_drawn, "Resampling of all rows.")
-INNER = Option(_check_drawn, "Resampling inside each training set.")
-
-
 @dataclass(frozen=True)
 class NestedSplits(Resampling):
     """A resampling with another inside each of its training sets, in which settings are selected.
@@ -40,8 +34,8 @@ class NestedSplits(Resampling):
 
     name: ClassVar[str] = "nested"
 
-    outer: Resampling = option(FIVE_FOLDS, OUTER)
-    inner: Resampling = option(FIVE_FOLDS, INNER)
+    outer: Resampling = option(KFold(5), Option(_check_drawn, "Resampling of all rows."))
+    inner: Resampling = option(KFold(5), Option(_check_drawn, "Resampling inside each training set."))
 
     @property
     def stratify(self) -> bool:
@@ -66,13 +60,3 @@ class NestedSplits(Resampling):
     def counts(self, numbers: Index) -> NDArray[np.bool_]:
         """Return which outer splits have a part in means."""
         return self.outer.counts(numbers)
-
-
-def nested_halves(folds: int = 5) -> NestedSplits:
-    """Return k folds, of which the rows of the others are halved: to fit a setting, and to select it."""
-    return NestedSplits(KFold(folds), SingleSplit(0.5))
-
-
-def nested_kfold(outer: int = 5, inner: int = 5) -> NestedSplits:
-    """Return k-fold cross validation inside each fold of k-fold cross validation."""
-    return NestedSplits(KFold(outer), KFold(inner))

@@ -11,7 +11,7 @@ from ckcv_ray.core.resampling.complete import Complete, Rotation
 from ckcv_ray.core.resampling.drawn import Bootstrap, LearningCurve, SingleSplit, Subsampling
 from ckcv_ray.core.resampling.given import Splits
 from ckcv_ray.core.resampling.kfold import DrawnFolds, KFold, LeaveOneOut, LeavePOut, RepeatedKFold
-from ckcv_ray.core.resampling.nested import NestedSplits, nested_halves, nested_kfold
+from ckcv_ray.core.resampling.nested import NestedSplits
 from ckcv_ray.errors import InputError
 from ckcv_ray.validation import quote, suggest
 
@@ -34,7 +34,10 @@ RESAMPLINGS: dict[str, Any] = {
     )
 }
 CERTIFIED = {name: kind for name, kind in RESAMPLINGS.items() if kind.selects}
-NESTED: dict[str, Callable[..., NestedSplits]] = {"nested_halves": nested_halves, "nested": nested_kfold}
+NESTED: dict[str, Callable[..., NestedSplits]] = {
+    "nested_halves": lambda folds=5: NestedSplits(KFold(folds), SingleSplit(0.5)),
+    "nested": lambda outer=5, inner=5: NestedSplits(KFold(outer), KFold(inner)),
+}
 FORMS = (
     "holdout:0.3, kfold:10, repeated_kfold:10x5, drawn_folds:10, loo, lpo:2, subsampling:50:0.25, "
     "bootstrap:50, learning_curve:5:20:0.25, nested_halves:5, nested:5:3"
