@@ -14,8 +14,7 @@ _NAMES = {  # by module; below once more for type checkers, and tests/test_publi
     "core.resampling.complete": "Complete Rotation",
     "core.resampling.drawn": "Bootstrap LearningCurve SingleSplit Subsampling",
     "core.resampling.given": "Splits",
-    "core.resampling.kfold": "DrawnFolds KFold LeaveOneOut LeavePOut RepeatedKFold",
-    "core.resampling.nested": "NestedSplits",
+    "core.resampling.kfold": "DrawnFolds KFold LeaveOneOut LeavePOut NestedSplits RepeatedKFold",
     "tables.task": "Task TestRows read_task",
     "engine.forecast": "Plan plan",
     "engine.progress": "Progress",
@@ -53,8 +52,8 @@ if TYPE_CHECKING:
     from ckcv_ray.core.resampling.kfold import KFold as KFold
     from ckcv_ray.core.resampling.kfold import LeaveOneOut as LeaveOneOut
     from ckcv_ray.core.resampling.kfold import LeavePOut as LeavePOut
+    from ckcv_ray.core.resampling.kfold import NestedSplits as NestedSplits
     from ckcv_ray.core.resampling.kfold import RepeatedKFold as RepeatedKFold
-    from ckcv_ray.core.resampling.nested import NestedSplits as NestedSplits
     from ckcv_ray.engine.forecast import Plan as Plan
     from ckcv_ray.engine.forecast import plan as plan
     from ckcv_ray.engine.progress import Progress as Progress

@@ -5,7 +5,7 @@ from typing import Any
 
 from ckcv_ray.core.criteria import Balanced, MeanBound, MeanCost, MeanError
 from ckcv_ray.core.options import options
-from ckcv_ray.core.resampling.nested import NestedSplits
+from ckcv_ray.core.resampling.kfold import NestedSplits
 from ckcv_ray.core.resampling.parse import CERTIFIED, RESAMPLINGS
 from ckcv_ray.errors import InputError
 from ckcv_ray.learners import LEARNERS, Choice

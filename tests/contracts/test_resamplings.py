@@ -20,8 +20,14 @@ from ckcv_ray.core.options import options
 from ckcv_ray.core.resampling.base import BY_POSITION, EMPTY, NOT_DRAWN, Resampling, Split, Units
 from ckcv_ray.core.resampling.drawn import Bootstrap, LearningCurve, SingleSplit, Subsampling
 from ckcv_ray.core.resampling.given import Splits
-from ckcv_ray.core.resampling.kfold import DrawnFolds, KFold, LeaveOneOut, LeavePOut, RepeatedKFold
-from ckcv_ray.core.resampling.nested import NestedSplits
+from ckcv_ray.core.resampling.kfold import (
+    DrawnFolds,
+    KFold,
+    LeaveOneOut,
+    LeavePOut,
+    NestedSplits,
+    RepeatedKFold,
+)
 from ckcv_ray.core.resampling.parse import FORMS, parse_resampling, register_resampling
 from ckcv_ray.errors import InputError
 

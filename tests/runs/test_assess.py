@@ -20,8 +20,7 @@ from sklearn.preprocessing import StandardScaler
 from ckcv_ray import Execution
 from ckcv_ray.core.comparison import compare_scores
 from ckcv_ray.core.resampling.given import Splits
-from ckcv_ray.core.resampling.kfold import KFold, LeaveOneOut
-from ckcv_ray.core.resampling.nested import NestedSplits
+from ckcv_ray.core.resampling.kfold import KFold, LeaveOneOut, NestedSplits
 from ckcv_ray.core.schedule import Stage
 from ckcv_ray.core.selection import select_settings
 from ckcv_ray.engine import evaluate as worker

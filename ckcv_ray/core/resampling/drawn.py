@@ -33,6 +33,12 @@ class Sample(Resampling):
     undrawn: ClassVar[str] = ""
 
     share: float
+    times: int
+
+    def count_splits(self, n: int) -> int:
+        """Return the number of splits."""
+        self.count_scored(n)
+        return self.times
 
     def count_scored(self, n: int) -> int:
         """Return how many of n units each split scores.
@@ -70,14 +76,10 @@ class SingleSplit(Sample):
 
     name: ClassVar[str] = "holdout"
     in_text: ClassVar[tuple[str, ...]] = ("share",)
+    times = 1
 
     share: float = option(0.3, SHARE)
     stratify: bool = option(False, STRATIFY)
-
-    def count_splits(self, n: int) -> int:
-        """Return 1."""
-        self.count_scored(n)
-        return 1
 
 
 @dataclass(frozen=True)
@@ -95,11 +97,6 @@ class Subsampling(Sample):
     times: int = option(100, TIMES)
     share: float = option(0.25, SHARE)
     stratify: bool = option(False, STRATIFY)
-
-    def count_splits(self, n: int) -> int:
-        """Return ``times``."""
-        self.count_scored(n)
-        return self.times
 
 
 @dataclass(frozen=True)

@@ -1,12 +1,13 @@
-"""Resamplings whose splits take turns: folds, and sets of rows that are left out."""
+"""Resamplings whose splits take turns: folds, sets of rows that are left out, and folds inside folds."""
 
 from dataclasses import dataclass
 from math import comb
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
-from ckcv_ray.core.draws import Draws
+from ckcv_ray.core.draws import Draws, Index
 from ckcv_ray.core.options import Option, option
 from ckcv_ray.core.resampling.base import (
     BY_CLASS,
@@ -26,11 +27,26 @@ from ckcv_ray.errors import InputError
 from ckcv_ray.validation import boolean, check_choice
 
 MOST_LEFT_OUT = 100_000  # splits of leave-p-out
+MOST_NESTED = 10_000
 REMAINDERS = ("spread", "last")
 
 
+class Folds(Resampling):
+    """Folds that take turns to be scored."""
+
+    folds: int
+
+    def count_splits(self, n: int) -> int:
+        """Return the number of folds."""
+        if self.folds > n:
+            raise InputError(
+                f"resampling={self.name}:{self.folds} has more folds than the {n} units there are to divide"
+            )
+        return self.folds
+
+
 @dataclass(frozen=True)
-class KFold(Resampling):
+class KFold(Folds):
     """k folds take turns to be scored.
 
     Attributes:
@@ -62,10 +78,6 @@ class KFold(Resampling):
         """Why there is no bound: only a shuffle draws folds, and it must not look at classes."""
         return BY_CLASS if self.stratify else "" if self.shuffle else BY_POSITION
 
-    def count_splits(self, n: int) -> int:
-        """Return the number of folds."""
-        return _check_folds(self.name, self.folds, n)
-
     def split(self, units: Units, size: FoldSize, number: int, draws: Draws) -> Split:
         """Return the split that scores fold ``number``."""
         order = arrange(units, self.stratify, draws.make_generator(0) if self.shuffle else None)
@@ -79,7 +91,7 @@ class KFold(Resampling):
 
 
 @dataclass(frozen=True)
-class RepeatedKFold(Resampling):
+class RepeatedKFold(Folds):
     """k-fold cross validation repeated with another shuffle.
 
     Attributes:
@@ -98,7 +110,7 @@ class RepeatedKFold(Resampling):
 
     def count_splits(self, n: int) -> int:
         """Return folds times repeats."""
-        return _check_folds(self.name, self.folds, n) * self.repeats
+        return super().count_splits(n) * self.repeats
 
     def split(self, units: Units, size: FoldSize, number: int, draws: Draws) -> Split:
         """Return a split; those of one shuffle follow each other."""
@@ -107,7 +119,7 @@ class RepeatedKFold(Resampling):
 
 
 @dataclass(frozen=True)
-class DrawnFolds(Resampling):
+class DrawnFolds(Folds):
     """Folds drawn row by row with replacement, of floor(n / k) rows each.
 
     A fold may hold a row twice, and two folds the same row: the rows of the other folds that are not in the
@@ -122,10 +134,6 @@ class DrawnFolds(Resampling):
     undrawn: ClassVar[str] = TWICE
 
     folds: int = option(10, FOLDS)
-
-    def count_splits(self, n: int) -> int:
-        """Return the number of folds."""
-        return _check_folds(self.name, self.folds, n)
 
     def split(self, units: Units, size: FoldSize, number: int, draws: Draws) -> Split:
         """Return the split that scores fold ``number``."""
@@ -189,7 +197,48 @@ class LeavePOut(Resampling):
         return Split.scoring(units.n, np.array(left_out))
 
 
-def _check_folds(name: str, folds: int, n: int) -> int:
-    if folds > n:
-        raise InputError(f"resampling={name}:{folds} has more folds than the {n} units there are to divide")
-    return folds
+def _check_drawn(name: str, part: Any) -> Resampling:
+    if not isinstance(part, Resampling) or part.selects or part.names_rows or part.inner is not None:
+        raise InputError(
+            f"a nested resampling is made of two that are drawn, such as kfold:5, not {part!r:.60}"
+        )
+    return part
+
+
+@dataclass(frozen=True)
+class NestedSplits(Resampling):
+    """A resampling with another inside each of its training sets, in which settings are selected.
+
+    Attributes:
+        outer: divides all rows.
+        inner: divides the rows that a split of ``outer`` fits on.
+    """
+
+    name: ClassVar[str] = "nested"
+
+    outer: Resampling = option(KFold(5), Option(_check_drawn, "Resampling of all rows."))
+    inner: Resampling = option(KFold(5), Option(_check_drawn, "Resampling inside each training set."))
+
+    @property
+    def stratify(self) -> bool:
+        """Whether either part gives each of its parts the same share of every class."""
+        return self.outer.stratify or self.inner.stratify
+
+    @property
+    def no_bound(self) -> str:
+        """Return why the outer splits have no bound; those inside only select."""
+        return self.outer.no_bound
+
+    def count_splits(self, n: int) -> int:
+        """Return the number of outer splits."""
+        if (count := self.outer.count_splits(n)) > MOST_NESTED:
+            raise InputError(f"a nested resampling selects in at most {MOST_NESTED:,} splits, not {count:,}")
+        return count
+
+    def split(self, units: Units, size: FoldSize, number: int, draws: Draws) -> Split:
+        """Return an outer split."""
+        return self.outer.split(units, size, number, draws)
+
+    def counts(self, numbers: Index) -> NDArray[np.bool_]:
+        """Return which outer splits have a part in means."""
+        return self.outer.counts(numbers)

@@ -10,8 +10,14 @@ from ckcv_ray.core.resampling.base import Resampling
 from ckcv_ray.core.resampling.complete import Complete, Rotation
 from ckcv_ray.core.resampling.drawn import Bootstrap, LearningCurve, SingleSplit, Subsampling
 from ckcv_ray.core.resampling.given import Splits
-from ckcv_ray.core.resampling.kfold import DrawnFolds, KFold, LeaveOneOut, LeavePOut, RepeatedKFold
-from ckcv_ray.core.resampling.nested import NestedSplits
+from ckcv_ray.core.resampling.kfold import (
+    DrawnFolds,
+    KFold,
+    LeaveOneOut,
+    LeavePOut,
+    NestedSplits,
+    RepeatedKFold,
+)
 from ckcv_ray.errors import InputError
 from ckcv_ray.validation import quote, suggest
 
