@@ -12,16 +12,17 @@ from typing import Any
 import numpy as np
 
 from ckcv_ray.core.by_label import find_class
-from ckcv_ray.core.criteria import GROUPED, MeanBound, for_groups
+from ckcv_ray.core.criteria import GROUPED, Criterion, MeanBound, for_groups
 from ckcv_ray.core.measures import Kind
 from ckcv_ray.core.resampling.base import FoldSize
 from ckcv_ray.core.resampling.complete import Outer, check_folds
 from ckcv_ray.core.scores import PROBABILITY, RANK, Score, make_score
 from ckcv_ray.errors import InputError, pluralize
+from ckcv_ray.learners.base import Learner
 from ckcv_ray.learners.choice import learners_of
 from ckcv_ray.learners.encoder import expanded
 from ckcv_ray.learners.encoding import Categories, Encoding
-from ckcv_ray.study.certification import AUC, OF_TWO, QUANTITIES, Holdout, Nested, member_of
+from ckcv_ray.study.certification import AUC, OF_TWO, QUANTITIES, Certification, Holdout, member_of
 from ckcv_ray.study.parts import named_parts
 from ckcv_ray.study.study import Study
 from ckcv_ray.tables.columns.types import ColumnKind
@@ -41,12 +42,12 @@ def canonicalize_certified(study: Study, task: Task) -> tuple[Study, Index | Non
         InputError: a part does not support the task, or a field its number of rows.
     """
     _check_kind(study, task)
-    study = _with_claims(study, task)
-    _check_unlabelled(study, task)
-    if task.grouped:
-        _check_for_groups(study)
     assert study.certification is not None
-    study = replace(study, certification=study.certification.canonical(task.n_units))
+    certification = _check_claims(study.certification, study.learner, task)
+    _check_unlabelled(certification, task)
+    if task.grouped:
+        _check_for_groups(study.criterion, certification)
+    study = replace(study, certification=certification.canonical(task.n_units))
     held, learned = divide(study, task)
     learning = np.arange(task.n) if held is None else np.delete(np.arange(task.n), held)
     numbers = as_numbers(study.encoding, recode_table(task, learned), learning)
@@ -195,11 +196,9 @@ def _check_kind(study: Study, task: Task) -> None:
             )
 
 
-def _check_for_groups(study: Study) -> None:
+def _check_for_groups(criterion: Criterion, certification: Certification) -> None:
     """Raise InputError unless what is minimised, reported and claimed is defined for groups."""
-    criterion = study.criterion
-    claims = study.certification.claim if isinstance(study.certification, Holdout | Nested) else ()
-    if by_class := [claim for claim in claims if claim in QUANTITIES]:
+    if by_class := [claim for claim in certification.claim if claim in QUANTITIES]:
         raise InputError(
             f"claim={by_class[0]} counts rows of a class as independent, which rows of groups are not: leave "
             "it out, or --group"
@@ -217,15 +216,12 @@ def _check_for_groups(study: Study) -> None:
         )
 
 
-def _with_claims(study: Study, task: Task) -> Study:
-    """Return a study with its claims in canonical form for a task.
+def _check_claims(certification: Certification, learner: Learner, task: Task) -> Certification:
+    """Return a certification with its claims in canonical form for a task.
 
     Raises:
         InputError: a claim does not apply to the task or to the learner.
     """
-    certification = study.certification
-    if not isinstance(certification, Holdout | Nested):
-        return study
     for claim in certification.claim:
         if claim in (*OF_TWO, AUC) and task.n_classes > 2:
             instead = "claim recall, which is of every class" if claim in OF_TWO else "leave it out"
@@ -233,23 +229,23 @@ def _with_claims(study: Study, task: Task) -> Study:
                 f"claim={claim} is for two classes, and the target {task.target!r} has {task.n_classes}: "
                 f"{instead}"
             )
-        unranked = [label for label, one in learners_of(study.learner).items() if not one.ranks]
+        unranked = [label for label, one in learners_of(learner).items() if not one.ranks]
         if claim == AUC and unranked:
             raise InputError(
                 f"claim={AUC} needs scores that order the rows, and learner {unranked[0]} gives none: "
                 "leave it out"
             )
     if certification.positive is None:
-        return study
+        return certification
     number = find_class("positive", certification.positive, task.classes)
     label = None if number == 1 else str(task.classes[number])
-    return replace(study, certification=replace(certification, positive=label))
+    return replace(certification, positive=label)  # type: ignore[type-var]
 
 
-def _check_unlabelled(study: Study, task: Task) -> None:
+def _check_unlabelled(certification: Certification, task: Task) -> None:
     if task.unlabelled is None:
         return
-    if not isinstance(study.certification, Holdout):
+    if not isinstance(certification, Holdout):
         raise InputError(
             f"there are {pluralize(len(task.unlabelled), 'unlabelled row')}, which certify the model on all "
             "rows together with rows held out: add --certify holdout, or leave out --unlabelled"
@@ -274,9 +270,8 @@ def _with_folds(study: Study, n: int, unit: str) -> Study:
 
 def _check_sizes(study: Study, sizes: tuple[FoldSize, ...]) -> None:
     study.criterion.check(sizes[0].n_select)
-    claims = study.certification.claim if isinstance(study.certification, Holdout) else ()
     fewest = min(size.n_splits for size in sizes)
-    for claim in claims:
+    for claim in study.certification.claim if study.certification is not None else ():
         if member_of(claim) >= fewest:
             raise InputError(f"claim={claim!r} is outside member:0 to member:{fewest - 1}")
 

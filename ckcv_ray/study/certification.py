@@ -4,7 +4,7 @@ The proofs are in ``claims.proofs``.
 """
 
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Protocol, Self
+from typing import Any, ClassVar, Self
 
 from ckcv_ray.core.draws import hold_out
 from ckcv_ray.core.options import Option, check_options, option
@@ -26,39 +26,42 @@ FEW_ROWS = 400  # up to here, auto holds out half of the rows
 AUTO, HALF, THIRD = "auto", 0.5, 0.33
 
 
-class Certification(Protocol):
+class Certification:
     """A source of claims; its proof is in ``claims.proofs``.
 
     Attributes:
         name: short name.
         resamplings, criteria: names of the resamplings and criteria it is proven for.
+        claim: what is certified in addition to the occam bound.
+        positive: label of the class that sensitivity is about; None for the second in sorted order.
     """
 
     name: ClassVar[str]
-    resamplings: ClassVar[frozenset[str]]
-    criteria: ClassVar[frozenset[str]]
-
-    def canonical(self, n: int) -> Self:
-        """Return the canonical form for n rows, the same for all equivalent certifications."""
-
-    def held_out(self, n: int, seed: int) -> Index | None:
-        """Return the rows that nothing uses before the end, ascending; None if there are none."""
-
-
-@dataclass(frozen=True)
-class Occam:
-    """Certification from the run's own counts: each candidate gets a share of delta. It costs nothing."""
-
-    name: ClassVar[str] = "occam"
     resamplings: ClassVar[frozenset[str]] = frozenset({"complete", "rotation"})
     criteria: ClassVar[frozenset[str]] = frozenset({"error", "balanced", "cost", "mean_error"})
 
+    claim: tuple[str, ...] = ()
+    positive: str | None = None
+
+    @property
+    def outer(self) -> Outer | None:
+        """How rows are divided into outer splits; None if they are not."""
+        return None
+
     def canonical(self, n: int) -> Self:
-        """Return itself."""
+        """Return the canonical form for n rows, the same for all equivalent certifications."""
         return self
 
     def held_out(self, n: int, seed: int) -> Index | None:
-        """Return None: no rows are held out."""
+        """Return the rows that nothing uses before the end, ascending; None if there are none."""
+        return None
+
+
+@dataclass(frozen=True)
+class Occam(Certification):
+    """Certification from the run's own counts: each candidate gets a share of delta. It costs nothing."""
+
+    name: ClassVar[str] = "occam"
 
 
 def _share(name: str, value: Any) -> float | str:
@@ -146,7 +149,7 @@ POSITIVE = Option(
 
 
 @dataclass(frozen=True)
-class Holdout:
+class Holdout(Certification):
     """Certification on a share of the rows held out from selecting and fitting.
 
     Attributes:
@@ -164,8 +167,6 @@ class Holdout:
     """
 
     name: ClassVar[str] = "holdout"
-    resamplings: ClassVar[frozenset[str]] = Occam.resamplings
-    criteria: ClassVar[frozenset[str]] = Occam.criteria
 
     holdout_share: float | str = option(
         THIRD,
@@ -210,7 +211,7 @@ class Holdout:
 
 
 @dataclass(frozen=True)
-class Nested:
+class Nested(Certification):
     """Certification of a second ensemble, in addition to F*, with members selected inside outer splits.
 
     Attributes:
@@ -227,7 +228,6 @@ class Nested:
 
     name: ClassVar[str] = "nested"
     resamplings: ClassVar[frozenset[str]] = frozenset({"complete"})
-    criteria: ClassVar[frozenset[str]] = Occam.criteria
 
     outer_splits: int = option(
         5,
@@ -271,13 +271,6 @@ class Nested:
     def outer(self) -> Outer:
         """How rows are divided into outer splits."""
         return Outer(PARTS[self.outer_share], self.outer_splits)
-
-    def canonical(self, n: int) -> Self:
-        """Return itself."""
-        return self
-
-    def held_out(self, n: int, seed: int) -> Index | None:
-        """Return None: no rows are held out."""
 
 
 def member_of(claim: str) -> int:

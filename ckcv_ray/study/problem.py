@@ -30,7 +30,7 @@ from ckcv_ray.study.canonical import (
     on_part,
     recode_table,
 )
-from ckcv_ray.study.certification import Holdout, Nested, Occam
+from ckcv_ray.study.certification import Occam
 from ckcv_ray.study.study import Study, run_id
 from ckcv_ray.tables.grouping import Groups
 from ckcv_ray.tables.target import LEAST_OF_CLASS, Index
@@ -186,7 +186,7 @@ class Problem:
     def positive(self) -> int:
         """Number of the class that sensitivity is about: of two the second, unless the study names one."""
         certification = self.study.certification
-        named = certification.positive if isinstance(certification, Holdout | Nested) else None
+        named = None if certification is None else certification.positive
         return 1 if named is None else find_class("positive", named, self.task.classes)
 
     @property

@@ -33,7 +33,7 @@ from ckcv_ray.errors import InputError, cut
 from ckcv_ray.learners import DEFAULT, Learner, learners_of
 from ckcv_ray.learners.encoding import RARE, Categories, Encoding, Gaps
 from ckcv_ray.study.assembly import assembled, chosen, values_of_learners
-from ckcv_ray.study.certification import Certification, Nested, Occam
+from ckcv_ray.study.certification import Certification, Occam
 from ckcv_ray.study.parts import FIELDS, SEVERAL, SLOTS, check_names, check_part, read_part
 from ckcv_ray.study.search import EACH, ONE, All, Inner, Race, Search
 from ckcv_ray.validation import (
@@ -382,7 +382,7 @@ class Study:
     @property
     def outer(self) -> Outer | None:
         """How a nested certification divides the rows into outer splits; None without one."""
-        return self.certification.outer if isinstance(self.certification, Nested) else None
+        return None if self.certification is None else self.certification.outer
 
     @property
     def outer_splits(self) -> int | None:
