@@ -14,8 +14,6 @@ from ckcv_ray.learners.sklearn.space import check_space
 from ckcv_ray.study.parts import FIELDS, SEVERAL, SLOTS, check_names, named_parts
 from ckcv_ray.validation import check_choice, quote, suggest
 
-INLINE = {"criterion": {MeanCost.name: "costs"}}  # options that may follow a choice, as in cost:a=1,b=2
-
 
 class Asked(NamedTuple):
     """A part of a study to be made.
@@ -43,7 +41,7 @@ class Asked(NamedTuple):
         return self.before | {name: asked[full] for full, name in self.names.items() if full in asked}
 
 
-def assembled(asked: Mapping[str, Any], earlier: Mapping[str, Any], own: Iterable[str]) -> dict[str, Any]:
+def assemble(asked: Mapping[str, Any], earlier: Mapping[str, Any], own: Iterable[str]) -> dict[str, Any]:
     """Return the fields of the study that some options ask for.
 
     Args:
@@ -54,22 +52,20 @@ def assembled(asked: Mapping[str, Any], earlier: Mapping[str, Any], own: Iterabl
     Raises:
         InputError: an option is unknown, out of range, or not an option of the parts chosen.
     """
-    asked = (chosen(earlier) if earlier else {}) | _separated(asked)
+    asked = (name_choices(earlier) if earlier else {}) | _separate(asked)
     learner = asked.get(SEVERAL, DEFAULT.name)
-    named = _listed(learner)
-    asked = _flat(asked, [_label_of(name) for name in named])
+    named = _list_learners(learner)
+    asked = _flatten(asked, [_find_label(name) for name in named])
     parts = [
-        *_asked_learners(named, asked, learners_of(earlier[SEVERAL]) if SEVERAL in earlier else {}),
-        *(_asked(slot, asked, earlier) for slot in SLOTS if slot != SEVERAL),
+        *_choose_learners(named, asked, learners_of(earlier[SEVERAL]) if SEVERAL in earlier else {}),
+        *(_choose_part(slot, asked, earlier) for slot in SLOTS if slot != SEVERAL),
     ]
     labels = tuple(part.label for part in parts if part.slot == SEVERAL)
-    _check_known([name for name in asked if name not in _named_kinds(labels)], parts, own)
-    known = {name for part in parts for name in part.names} | set(own) | set(SLOTS)
-    for name in asked:
-        if name not in known | _named_kinds(labels):
-            raise InputError(_misplaced(name, asked[name], parts))
+    usable = {*SLOTS, *own, *(name for part in parts for name in part.names)}
+    usable |= {f"{label}.{SEVERAL}" for label in labels}  # which learner a label is of
+    _refuse({name: value for name, value in asked.items() if name not in usable}, parts, own)
     if len(labels) > 1:
-        asked = _with_params(asked, parts)
+        asked = _hand_out_params(asked, parts)
     made: dict[str, list[Any]] = {slot: [] for slot in SLOTS}
     for part in parts:
         made[part.slot].append(part.kind(**part.given(asked)))
@@ -81,7 +77,7 @@ def assembled(asked: Mapping[str, Any], earlier: Mapping[str, Any], own: Iterabl
     return fields | {name: asked[name] for name in own if name in asked}
 
 
-def _asked(slot: str, asked: Mapping[str, Any], earlier: Mapping[str, Any]) -> Asked:
+def _choose_part(slot: str, asked: Mapping[str, Any], earlier: Mapping[str, Any]) -> Asked:
     """Return the part that is asked for in a slot other than the learner's."""
     choices = SLOTS[slot]
     choice = asked.get(slot, next(iter(choices)))
@@ -90,10 +86,10 @@ def _asked(slot: str, asked: Mapping[str, Any], earlier: Mapping[str, Any]) -> A
         kind, before = type(part), get_values(part)
     else:
         kind, before = choices[check_choice(slot, choice, choices)], {}
-    return Asked(slot, "", kind, before | (_shared(earlier[slot], kind) if slot in earlier else {}))
+    return Asked(slot, "", kind, before | (_share_values(earlier[slot], kind) if slot in earlier else {}))
 
 
-def _asked_learners(
+def _choose_learners(
     named: Sequence[Any], asked: Mapping[str, Any], before: Mapping[str, Learner]
 ) -> list[Asked]:
     """Return the learners that are asked for.
@@ -104,7 +100,7 @@ def _asked_learners(
     found: list[Asked] = []
     known = named_parts(SEVERAL) | {label: type(one) for label, one in before.items()}
     for name in named:
-        label, kind, kept = _label_of(name), None, {}
+        label, kind, kept = _find_label(name), None, {}
         if _is_estimator(name):
             kind, kept = AnyEstimator, {"estimator": name}
             _trust_named(name)
@@ -116,23 +112,20 @@ def _asked_learners(
         kind = kind or known[check_choice(SEVERAL, name, known)]
         if label in [part.label for part in found]:
             raise InputError(f"{SEVERAL}={quote(asked[SEVERAL])} names {label} twice: leave one out")
-        found.append(Asked(SEVERAL, label, kind, kept or _kept(label, kind, before, alone=len(named) == 1)))
+        found.append(
+            Asked(SEVERAL, label, kind, kept or _keep_values(label, kind, before, alone=len(named) == 1))
+        )
     return found
 
 
-def _label_of(name: Any) -> Any:
+def _find_label(name: Any) -> Any:
     """Return the label of a learner: its name, or the class of an estimator."""
     if not _is_estimator(name):
         return name
     return name.rpartition(":")[2] if isinstance(name, str) else type(name).__name__
 
 
-def _named_kinds(labels: Iterable[str]) -> set[str]:
-    """Return the options that say which learner a label is of, where several are compared."""
-    return {f"{label}.{SEVERAL}" for label in labels}
-
-
-def _listed(learner: Any) -> Sequence[Any]:
+def _list_learners(learner: Any) -> Sequence[Any]:
     """Return the learners named by text such as svm,linear or all, or by a list."""
     if learner == ALL:
         return list(ZOO)
@@ -141,14 +134,7 @@ def _listed(learner: Any) -> Sequence[Any]:
     return learner if isinstance(learner, list | tuple) and learner else [learner]
 
 
-def _every_part(slot: str) -> list[Asked]:
-    """Return every part that could be asked for in a slot."""
-    return [
-        Asked(slot, name if slot == SEVERAL else "", part, {}) for name, part in named_parts(slot).items()
-    ]
-
-
-def _kept(label: str, kind: Any, before: Mapping[str, Learner], alone: bool) -> dict[str, Any]:
+def _keep_values(label: str, kind: Any, before: Mapping[str, Learner], alone: bool) -> dict[str, Any]:
     """Return the values that a learner keeps from an earlier study.
 
     They are those of the learner of its label, if that was of the same kind; a single learner that takes the
@@ -157,10 +143,10 @@ def _kept(label: str, kind: Any, before: Mapping[str, Learner], alone: bool) -> 
     if label in before and type(before[label]) is kind:
         return get_values(before[label])
     (*_, last) = (None, *before.values())
-    return _shared(last, kind) if alone and len(before) == 1 else {}
+    return _share_values(last, kind) if alone and len(before) == 1 else {}
 
 
-def _with_params(asked: Mapping[str, Any], parts: Sequence[Asked]) -> dict[str, Any]:
+def _hand_out_params(asked: Mapping[str, Any], parts: Sequence[Asked]) -> dict[str, Any]:
     """Return the options with each parameter given to the learners that have one of its name.
 
     "forest.max_features" is given to forest alone.
@@ -186,7 +172,7 @@ def _with_params(asked: Mapping[str, Any], parts: Sequence[Asked]) -> dict[str, 
     return others
 
 
-def chosen(parts: Mapping[str, Any]) -> dict[str, Any]:
+def name_choices(parts: Mapping[str, Any]) -> dict[str, Any]:
     """Return the choice in each slot, as an option gives it."""
     names = {slot: part.name for slot, part in parts.items()}
     learner = parts[SEVERAL]
@@ -194,7 +180,7 @@ def chosen(parts: Mapping[str, Any]) -> dict[str, Any]:
     return names | {SEVERAL: ALL if of_size else ",".join(learners_of(learner))}
 
 
-def values_of_learners(learners: Mapping[str, Learner], fixed: bool) -> dict[str, Any]:
+def get_learner_values(learners: Mapping[str, Learner], fixed: bool) -> dict[str, Any]:
     """Return the options of learners by name, after the label if several learners have one of that name."""
     named = [
         (label, name, v) for label, one in learners.items() for name, v in get_values(one, fixed).items()
@@ -204,7 +190,7 @@ def values_of_learners(learners: Mapping[str, Learner], fixed: bool) -> dict[str
     return kinds | {name if times[name] == 1 else f"{label}.{name}": v for label, name, v in named}
 
 
-def _flat(asked: Mapping[str, Any], labels: Sequence[Any]) -> dict[str, Any]:
+def _flatten(asked: Mapping[str, Any], labels: Sequence[Any]) -> dict[str, Any]:
     """Return the options, those of one learner in a mapping named after it as options such as "svm.C"."""
     flat: dict[str, Any] = {}
     taken = {name for slot in SLOTS for part in named_parts(slot).values() for name in options(part)}
@@ -219,14 +205,14 @@ def _flat(asked: Mapping[str, Any], labels: Sequence[Any]) -> dict[str, Any]:
     return flat
 
 
-def _shared(earlier: Any, part: Any) -> dict[str, Any]:
+def _share_values(earlier: Any, part: Any) -> dict[str, Any]:
     """Return the values of an earlier part's options that another part declares in the same way."""
     declared = {name: field.metadata["option"] for name, field in options(part).items()}
     before = {name: field.metadata["option"] for name, field in options(earlier).items()}
     return {name: v for name, v in get_values(earlier).items() if before[name] is declared.get(name)}
 
 
-def _separated(asked: Mapping[str, Any]) -> dict[str, Any]:
+def _separate(asked: Mapping[str, Any]) -> dict[str, Any]:
     """Return the options with what follows a choice, as in "cost:a=1,b=2", as an option of its own."""
     separated = dict(asked)
     if _is_estimator(asked.get(SEVERAL)):
@@ -234,13 +220,12 @@ def _separated(asked: Mapping[str, Any]) -> dict[str, Any]:
             raise InputError("estimator is given twice: as the learner, and by estimator")
         separated |= {"learner": AnyEstimator.name, "estimator": asked["learner"]}
     _trust_named(separated.get("estimator"))
-    for slot, named in INLINE.items():
-        choice, colon, text = asked[slot].partition(":") if isinstance(asked.get(slot), str) else ("", "", "")
-        if not colon or choice not in named:
-            continue
-        if (name := named[choice]) in asked:
-            raise InputError(f"{name} are given twice: by {slot}={quote(asked[slot])} and by {name}")
-        separated |= {slot: choice, name: text}
+    criterion = asked.get("criterion")
+    choice, colon, costs = criterion.partition(":") if isinstance(criterion, str) else ("", "", "")
+    if colon and choice == MeanCost.name:
+        if "costs" in asked:
+            raise InputError(f"costs are given twice: by criterion={quote(criterion)} and by costs")
+        separated |= {"criterion": choice, "costs": costs}
     return separated
 
 
@@ -257,26 +242,27 @@ def _is_estimator(learner: Any) -> bool:
     return ":" in learner if isinstance(learner, str) else hasattr(learner, "get_params")
 
 
-def _check_known(asked: Iterable[str], parts: Sequence[Asked], own: Iterable[str]) -> None:
-    """Raise InputError if no part that could be chosen has an option of this name."""
-    every = [*parts, *(part for slot in SLOTS for part in _every_part(slot))]
-    known = {*SLOTS, *own, *(name for part in every for name in part.names)}
-    for name in asked:
+def _refuse(unusable: Mapping[str, Any], parts: Sequence[Asked], own: Iterable[str]) -> None:
+    """Raise InputError if there are options that the parts chosen do not have: unknown, or of other parts."""
+    every = [
+        Asked(slot, name if slot == SEVERAL else "", part, {})
+        for slot in SLOTS
+        for name, part in named_parts(slot).items()
+    ]
+    known = {*SLOTS, *own, *(name for part in [*parts, *every] for name in part.names)}
+    for name in unusable:
         if name not in known:
             label, _, option = name.rpartition(".")
             owner = next((part for part in parts if part.label == label != ""), None)
             if owner is not None:
                 check_names(label, [option], options(owner.kind))
-            check_names("a study", [name], [one for one in known if "." not in one])
-
-
-def _misplaced(name: str, value: Any, parts: Sequence[Asked]) -> str:
-    """Explain why an option cannot be used with the parts chosen."""
-    chosen = {slot: ",".join(p.label or p.kind.name for p in parts if p.slot == slot) for slot in SLOTS}
-    for slot in SLOTS:
-        owners = [part.kind.name for part in _every_part(slot) if name in part.names]
-        if owners:
-            why = f"{name}={quote(value)} requires {slot} {' or '.join(owners)}, not {chosen[slot]}"
-            own = [p.label or p.kind.name for p in parts if p.slot == slot and "param" in p.names]
-            return f"{why}; parameters of {' or '.join(own)} are given by param" if own else why
-    raise AssertionError(name)
+            check_names("a study", [name], [known_name for known_name in known if "." not in known_name])
+    for name, value in unusable.items():
+        slot = next(part.slot for part in every if name in part.names)
+        owners = [part.kind.name for part in every if part.slot == slot and name in part.names]
+        chosen = [part for part in parts if part.slot == slot]
+        labels = [part.label or part.kind.name for part in chosen]
+        why = f"{name}={quote(value)} requires {slot} {' or '.join(owners)}, not {','.join(labels)}"
+        if able := [label for label, part in zip(labels, chosen, strict=True) if "param" in part.names]:
+            why += f"; parameters of {' or '.join(able)} are given by param"
+        raise InputError(why)

@@ -32,7 +32,7 @@ from ckcv_ray.core.resampling.parse import parse_resampling, with_strata
 from ckcv_ray.errors import InputError, cut
 from ckcv_ray.learners import DEFAULT, Learner, learners_of
 from ckcv_ray.learners.encoding import RARE, Categories, Encoding, Gaps
-from ckcv_ray.study.assembly import assembled, chosen, values_of_learners
+from ckcv_ray.study.assembly import assemble, get_learner_values, name_choices
 from ckcv_ray.study.certification import Certification, Occam
 from ckcv_ray.study.parts import FIELDS, SEVERAL, SLOTS, check_names, check_part, read_part
 from ckcv_ray.study.search import EACH, ONE, All, Inner, Race, Search
@@ -181,7 +181,7 @@ class Study:
         Raises:
             InputError: an option is unknown, out of range, or not an option of the parts chosen.
         """
-        return cls(**_with_race(assembled(asked, {}, list_options()), Race()))
+        return cls(**_with_race(assemble(asked, {}, list_options()), Race()))
 
     @classmethod
     def without_certification(
@@ -242,7 +242,7 @@ class Study:
         """
         if not isinstance(self.search, Race):
             return replace(self, **_make_learner(asked, self.parts))
-        return replace(self, **_with_race(assembled(asked, self.parts, list_options()), self.search))
+        return replace(self, **_with_race(assemble(asked, self.parts, list_options()), self.search))
 
     def options(self, fixed: bool = False) -> dict[str, Any]:
         """Return every option of a study with a certification by name, including the choices of its parts.
@@ -254,7 +254,7 @@ class Study:
         others = [part for slot, part in parts.items() if slot != SEVERAL]
         own = {"seed": self.seed} | get_values(self.search, fixed) | get_values(self, fixed)
         of_others = {n: v for part in others for n, v in get_values(part, fixed).items()}
-        return chosen(parts) | values_of_learners(learners_of(self.learner), fixed) | of_others | own
+        return name_choices(parts) | get_learner_values(learners_of(self.learner), fixed) | of_others | own
 
     def to_json(self, fixed: bool = False) -> dict[str, Any]:
         """Return the study as JSON values, the inverse of ``from_json``.
@@ -458,7 +458,7 @@ def _make_learner(asked: Mapping[str, Any], earlier: Mapping[str, Any]) -> dict[
     for name in asked:
         if name in others:
             raise InputError(f"{name} is an option of ckcv run, and not of a procedure: leave it out")
-    made = assembled(asked, earlier, list_options())
+    made = assemble(asked, earlier, list_options())
     return {name: made[name] for name in (SEVERAL, *ENCODING) if name in made}
 
 
