@@ -3,8 +3,6 @@
 import numpy as np
 import pyarrow as pa
 
-from ckcv_ray.core.draws import Index
-from ckcv_ray.core.resampling.base import Split
 from ckcv_ray.core.resampling.given import Splits
 from ckcv_ray.storage import formats
 from ckcv_ray.storage.files import Files
@@ -19,7 +17,8 @@ MOST_VALUES = 2 * MOST_CELLS
 
 def write(files: Files, given: Splits, run_id: str) -> None:
     """Write given splits."""
-    parts = [(i, train, rows) for i, one in enumerate(given.sets) for train, rows in _parts(one)]
+    sets = [((True, split.train), (False, split.estimate)) for split in given.sets]
+    parts = [(i, train, rows) for i, pair in enumerate(sets) for train, rows in pair]
     columns = {
         "split": np.repeat([i for i, _, _ in parts], [len(rows) for _, _, rows in parts]),
         "train": np.repeat([train for _, train, _ in parts], [len(rows) for _, _, rows in parts]),
@@ -42,7 +41,3 @@ def read(files: Files, resampling: Splits, run_id: str, n: int) -> Splits:
         if given.digest != resampling.digest:
             raise ValueError("its splits are not those of the procedure: their digest differs")
     return given
-
-
-def _parts(split: Split) -> tuple[tuple[bool, Index], tuple[bool, Index]]:
-    return (True, split.train), (False, split.estimate)

@@ -1,59 +1,29 @@
 """Studies (Study), studies applied to a task (Problem), and how to run them (Execution)."""
 
-from ckcv_ray.study.certification import (
-    AUC,
-    BY_CLASS,
-    QUANTITIES,
-    Certification,
-    Holdout,
-    Nested,
-    Occam,
-    count_shares,
-    judge_of,
-    member_of,
-)
-from ckcv_ray.study.execution import Execution
-from ckcv_ray.study.parts import SLOTS, named_parts
-from ckcv_ray.study.problem import Candidate, Costs, Problem, listed
-from ckcv_ray.study.search import All, Inner, Race
-from ckcv_ray.study.study import (
-    CERTIFIED,
-    MOST_SEED,
-    SCORED,
-    Study,
-    check_kind,
-    list_options,
-    read_toml,
-    run_id,
-)
-
-__all__ = [
-    "AUC",
-    "BY_CLASS",
-    "CERTIFIED",
-    "MOST_SEED",
-    "QUANTITIES",
-    "SCORED",
-    "SLOTS",
-    "All",
-    "Candidate",
-    "Certification",
-    "Costs",
-    "Execution",
-    "Holdout",
-    "Inner",
-    "Nested",
-    "Occam",
-    "Problem",
-    "Race",
-    "Study",
-    "check_kind",
-    "count_shares",
-    "judge_of",
-    "list_options",
-    "listed",
-    "member_of",
-    "named_parts",
-    "read_toml",
-    "run_id",
-]
+from ckcv_ray.study.certification import AUC as AUC
+from ckcv_ray.study.certification import BY_CLASS as BY_CLASS
+from ckcv_ray.study.certification import QUANTITIES as QUANTITIES
+from ckcv_ray.study.certification import Holdout as Holdout
+from ckcv_ray.study.certification import Nested as Nested
+from ckcv_ray.study.certification import Occam as Occam
+from ckcv_ray.study.certification import count_shares as count_shares
+from ckcv_ray.study.certification import judge_of as judge_of
+from ckcv_ray.study.certification import member_of as member_of
+from ckcv_ray.study.execution import Execution as Execution
+from ckcv_ray.study.parts import SLOTS as SLOTS
+from ckcv_ray.study.parts import named_parts as named_parts
+from ckcv_ray.study.problem import Candidate as Candidate
+from ckcv_ray.study.problem import Costs as Costs
+from ckcv_ray.study.problem import Problem as Problem
+from ckcv_ray.study.problem import listed as listed
+from ckcv_ray.study.search import All as All
+from ckcv_ray.study.search import Inner as Inner
+from ckcv_ray.study.search import Race as Race
+from ckcv_ray.study.study import CERTIFIED as CERTIFIED
+from ckcv_ray.study.study import MOST_SEED as MOST_SEED
+from ckcv_ray.study.study import SCORED as SCORED
+from ckcv_ray.study.study import Study as Study
+from ckcv_ray.study.study import check_kind as check_kind
+from ckcv_ray.study.study import list_options as list_options
+from ckcv_ray.study.study import read_toml as read_toml
+from ckcv_ray.study.study import run_id as run_id

@@ -43,6 +43,17 @@ class Certification:
     claim: tuple[str, ...] = ()
     positive: str | None = None
 
+    def __post_init__(self) -> None:
+        check_options(self)
+        of_two = [claim for claim in self.claim if claim in OF_TWO]
+        if of_two and "recall" in self.claim:
+            raise InputError(f"claim=recall is of every class, {of_two[0]} included: leave one of them out")
+        if self.positive is not None and not of_two:
+            raise InputError(
+                f"positive={self.positive!r} names the class of the claims {' and '.join(OF_TWO)}, and claim="
+                f"{','.join(self.claim)} has neither: leave it out, or add one of them"
+            )
+
     @property
     def outer(self) -> Outer | None:
         """How rows are divided into outer splits; None if they are not."""
@@ -107,18 +118,6 @@ def _names(name: str, value: Any) -> tuple[str, ...]:
 def _label(name: str, value: Any) -> str | None:
     expect(name, value, str | bool | int | float | None, "a label of the target, such as 'sick' or 1")
     return None if value is None else str(value)
-
-
-def _check_together(claims: tuple[str, ...], positive: str | None) -> None:
-    """Raise InputError if claims repeat each other, or if no claim depends on the positive class."""
-    of_two = [claim for claim in claims if claim in OF_TWO]
-    if of_two and "recall" in claims:
-        raise InputError(f"claim=recall is of every class, {of_two[0]} included: leave one of them out")
-    if positive is not None and not of_two:
-        raise InputError(
-            f"positive={positive!r} names the class of the claims {' and '.join(OF_TWO)}, and claim="
-            f"{','.join(claims)} has neither: leave it out, or add one of them"
-        )
 
 
 def judge_of(claims: tuple[str, ...]) -> str:
@@ -189,8 +188,7 @@ class Holdout(Certification):
     positive: str | None = option(None, POSITIVE)
 
     def __post_init__(self) -> None:
-        check_options(self)
-        _check_together(self.claim, self.positive)
+        super().__post_init__()
         if AUC in self.claim and judge_of(self.claim) == "random":
             raise InputError(
                 f"claim={AUC} needs one score for all rows, and random draws a member for each: name another "
@@ -262,10 +260,6 @@ class Nested(Certification):
         ),
     )
     positive: str | None = option(None, POSITIVE)
-
-    def __post_init__(self) -> None:
-        check_options(self)
-        _check_together(self.claim, self.positive)
 
     @property
     def outer(self) -> Outer:
