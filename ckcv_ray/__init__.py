@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from ckcv_ray.version import VERSION
 
 _NAMES = {  # by module; below once more for type checkers, and tests/test_public_names.py compares the two
-    "core.bounds": "clopper_pearson",
+    "core.bounds.binomial": "clopper_pearson",
     "core.criteria": "Balanced MeanBound MeanCost MeanError",
     "core.resampling.complete": "Complete Rotation",
     "core.resampling.drawn": "Bootstrap LearningCurve SingleSplit Subsampling",
@@ -36,7 +36,7 @@ _MODULES = {name: f"{__name__}.{module}" for module, names in _NAMES.items() for
 __version__ = VERSION
 
 if TYPE_CHECKING:
-    from ckcv_ray.core.bounds import clopper_pearson as clopper_pearson
+    from ckcv_ray.core.bounds.binomial import clopper_pearson as clopper_pearson
     from ckcv_ray.core.criteria import Balanced as Balanced
     from ckcv_ray.core.criteria import MeanBound as MeanBound
     from ckcv_ray.core.criteria import MeanCost as MeanCost

@@ -93,7 +93,7 @@ SLOW = PROCESSES | frozenset(  # and those that take too long for --quick
         "test_packing",
         "test_paths",
         "test_spec",
-        "test_varying",
+        "test_unequal_sizes",
     ]
 )
 

@@ -10,7 +10,7 @@ without regard to anything but the labels, are independent, so the pairs that th
 the wrong order, or does not order, are binomial too.
 
 ``claim_nested``: given the labels and the outer splits, a member's wrong rows of class c in its outer
-estimate set are Bin(m_ic, risk on P_c). Their number m_ic varies with the split (``core.varying``), and one
+estimate set are Bin(m_ic, risk on P_c). Their number m_ic varies with the split (``unequal_sizes``), and one
 slope serves all of them: that of the size to expect from n and the class totals. Training rows connect the
 classes, so each has d/K.
 """
@@ -34,10 +34,10 @@ from ckcv_ray.claims.wording import (
     name_quantity,
     state_claim,
 )
-from ckcv_ray.core.bounds import clopper_pearson, smallest_mean
+from ckcv_ray.core.bounds.binomial import clopper_pearson, smallest_mean
+from ckcv_ray.core.bounds.unequal_sizes import varying_terms
 from ckcv_ray.core.draws import draw_pairs
 from ckcv_ray.core.schedule import Stage
-from ckcv_ray.core.varying import varying_terms
 from ckcv_ray.errors import pluralize
 from ckcv_ray.learners.ensemble import Ensemble, Prediction, class_sizes
 from ckcv_ray.study import AUC, BY_CLASS, Holdout, Nested, Problem, count_shares

@@ -30,8 +30,8 @@ from ckcv_ray.claims.wording import (
     figure,
     statements,
 )
-from ckcv_ray.core.bounds import clopper_pearson
-from ckcv_ray.core.losses import ONE
+from ckcv_ray.core.bounds.binomial import clopper_pearson
+from ckcv_ray.core.bounds.losses import ONE
 from ckcv_ray.core.schedule import Stage
 from ckcv_ray.learners.ensemble import Ensemble, Models, class_sizes
 from ckcv_ray.study import Candidate, Problem

@@ -11,9 +11,9 @@ rows are binomial given those training rows, and the averaging-safe bound combin
 
 With groups of related rows the units are groups, and what is bounded is the mean loss of a new group: the
 share of its rows that are wrong. Sums of such losses take the place of counts, and the bounds of
-``core.losses`` that of Clopper-Pearson; the proofs are the same.
+``core.bounds.losses`` that of Clopper-Pearson; the proofs are the same.
 
-The bounds over the first splits of an exchangeable order hold together (``core.bounds.best_prefix``): occam
+The bounds over the first splits of an exchangeable order hold together (``binomial.best_prefix``): occam
 and nested claim the one about all members first, and then the smallest, about the members of its splits.
 
 If rows repeat because they have the same origin, the ``Copies`` are not new: every claim holds again with as
@@ -42,8 +42,8 @@ from ckcv_ray.claims.wording import (
     claim,
     format_splits,
 )
-from ckcv_ray.core.bounds import MOST_CHECKED, Prefix, best_prefix, clopper_pearson, report_bound
-from ckcv_ray.core.losses import ONE, best_loss_prefix, loss_method, mean_loss_bound
+from ckcv_ray.core.bounds.binomial import MOST_CHECKED, Prefix, best_prefix, clopper_pearson, report_bound
+from ckcv_ray.core.bounds.losses import ONE, best_loss_prefix, loss_method, mean_loss_bound
 from ckcv_ray.core.measures import GroupShares
 from ckcv_ray.learners.ensemble import Ensemble, GroupMember, Models
 from ckcv_ray.study import QUANTITIES, Holdout, Nested, Occam, Problem, Study, count_shares, judge_of

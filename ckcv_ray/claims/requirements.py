@@ -8,7 +8,7 @@ from math import ceil
 from ckcv_ray.claims.by_class import Quantity, quantities, typical_units
 from ckcv_ray.claims.percent import format_level
 from ckcv_ray.claims.wording import name_quantity
-from ckcv_ray.core.bounds import MOST_CHECKED, clopper_pearson, safe_table
+from ckcv_ray.core.bounds.binomial import MOST_CHECKED, clopper_pearson, safe_table
 from ckcv_ray.errors import pluralize
 from ckcv_ray.learners.ensemble import class_sizes
 from ckcv_ray.study import QUANTITIES, Holdout, Nested, Problem

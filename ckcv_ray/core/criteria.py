@@ -6,7 +6,7 @@ Clopper-Pearson bound, the value of a split is
     error       U(sum of x_c; m), the paper's
     balanced    the mean over the classes of U(x_c; m_c), where U(0; 0) = 1
     cost        a bound on the mean of w_c over the rows, 0 for a correct row: w_c is the cost of a wrong
-                decision on class c, divided by the largest (``core.losses``)
+                decision on class c, divided by the largest (``core.bounds.losses``)
     mean_error  (sum of x_c) / m itself, which is no bound; its mean is the usual figure of cross validation
 
 Reference: Anguita et al., ESANN 2012, Algorithm 1 (the mean of Clopper-Pearson bounds).
@@ -24,7 +24,7 @@ import numpy as np
 import scipy
 from numpy.typing import ArrayLike, NDArray
 
-from ckcv_ray.core.bounds import (
+from ckcv_ray.core.bounds.binomial import (
     BOUNDS,
     MOST_CHECKED,
     bound_table,
@@ -32,9 +32,9 @@ from ckcv_ray.core.bounds import (
     clopper_pearson,
     report_bound,
 )
+from ckcv_ray.core.bounds.losses import ONE, mean_loss_bound, split_bounds
 from ckcv_ray.core.by_label import canonical, of_classes, read, some_labels, to_text
 from ckcv_ray.core.draws import draw_randomisers
-from ckcv_ray.core.losses import ONE, mean_loss_bound, split_bounds
 from ckcv_ray.core.measures import ZERO_ONE, GroupShares, Measure
 from ckcv_ray.core.options import Option, check_options, option
 from ckcv_ray.errors import InputError, cut
@@ -168,7 +168,7 @@ class MeanLossBound(SplitBound):
     """The form of ``MeanBound`` for groups: the mean over the splits of bounds on the mean loss of a group.
 
     The loss is the share of a group's rows that are wrong. Clopper-Pearson does not hold for it; the bounds
-    of ``core.losses`` do, and are what is minimised and what L_EE is computed with.
+    of ``core.bounds.losses`` do, and are what is minimised and what L_EE is computed with.
 
     Attributes:
         delta: failure probability of each bound.

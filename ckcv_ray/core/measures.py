@@ -14,7 +14,7 @@ from typing import Any, ClassVar, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from ckcv_ray.core.losses import ONE
+from ckcv_ray.core.bounds.losses import ONE
 
 UNDECIDED = -1
 

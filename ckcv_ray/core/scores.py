@@ -17,8 +17,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ckcv_ray.core.bounds import clopper_pearson
-from ckcv_ray.core.losses import ONE, mean_loss_bound
+from ckcv_ray.core.bounds.binomial import clopper_pearson
+from ckcv_ray.core.bounds.losses import ONE, mean_loss_bound
 from ckcv_ray.core.measures import Kind
 from ckcv_ray.errors import InputError
 from ckcv_ray.validation import quote, suggest
@@ -249,7 +249,7 @@ _SQUARED_OF_CLASSES = Score("squared", CLASSES, PROBABILITY, False, _brier, _sum
 def _make_clipped(name: str) -> Score:
     """Return the absolute error, at most the limit in its name: it is bounded, so that a bound is proven.
 
-    Its sums are the errors, the rows, and the errors as ``core.losses`` counts them.
+    Its sums are the errors, the rows, and the errors as ``core.bounds.losses`` counts them.
     """
     limit = _limit(name)
 

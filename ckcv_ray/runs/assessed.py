@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from ckcv_ray.claims.percent import at_most
 from ckcv_ray.claims.wording import equal_rows
-from ckcv_ray.core.comparison import Compared, compare_scores
+from ckcv_ray.core.bounds.comparison import Compared, compare_scores
 from ckcv_ray.core.schedule import Stage
 from ckcv_ray.core.scores import Score
 from ckcv_ray.engine.full import Scores

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.svm import SVC
 
-from ckcv_ray.core.bounds import bound_table
+from ckcv_ray.core.bounds.binomial import bound_table
 from ckcv_ray.core.resampling.complete import Complete, split_complete
 from ckcv_ray.learners.svm.decision import UNDECIDED
 from ckcv_ray.learners.svm.learner import GaussianSVM

@@ -38,7 +38,7 @@ import numpy as np
 import typer
 
 from ckcv_ray import Execution, InputError, Job, Result, Study, TestRows, read_task
-from ckcv_ray.core.bounds import clopper_pearson, stevens
+from ckcv_ray.core.bounds.binomial import clopper_pearson, stevens
 from ckcv_ray.core.draws import draw_randomisers
 from ckcv_ray.learners.ensemble import Ensemble
 from ckcv_ray.learners.svm.problem import signs

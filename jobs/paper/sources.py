@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ckcv_ray import clopper_pearson
-from ckcv_ray.core.bounds import safe
+from ckcv_ray.core.bounds.binomial import safe
 from ckcv_ray.tables.named import GENERATORS, Sample
 
 FRESH_ROWS = 20_000

@@ -16,10 +16,10 @@ from ckcv_ray.claims import by_class
 from ckcv_ray.claims.percent import at_least
 from ckcv_ray.claims.rules import Rule
 from ckcv_ray.claims.wording import limit
-from ckcv_ray.core.bounds import clopper_pearson
+from ckcv_ray.core.bounds.binomial import clopper_pearson
+from ckcv_ray.core.bounds.unequal_sizes import varying_terms
 from ckcv_ray.core.draws import draw_pairs
 from ckcv_ray.core.schedule import Stage
-from ckcv_ray.core.varying import varying_terms
 from ckcv_ray.errors import InputError
 from ckcv_ray.learners.ensemble import Prediction
 from ckcv_ray.reports import report

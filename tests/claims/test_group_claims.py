@@ -16,8 +16,8 @@ from ckcv_ray.claims.baseline import compute_baselines
 from ckcv_ray.claims.certificate import Certificate
 from ckcv_ray.claims.proofs import claim_group_loss, weight
 from ckcv_ray.claims.rules import Rule
-from ckcv_ray.core.bounds import clopper_pearson
-from ckcv_ray.core.losses import ONE, best_loss_prefix, mean_loss_bound, split_bounds
+from ckcv_ray.core.bounds.binomial import clopper_pearson
+from ckcv_ray.core.bounds.losses import ONE, best_loss_prefix, mean_loss_bound, split_bounds
 from ckcv_ray.core.measures import GroupShares
 from ckcv_ray.core.schedule import Stage
 from ckcv_ray.study import Problem

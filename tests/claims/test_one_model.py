@@ -14,7 +14,7 @@ from ckcv_ray import Execution, Job, load_run, verify
 from ckcv_ray import run as run_arrays
 from ckcv_ray.claims.certify import certify
 from ckcv_ray.claims.rules import Rule
-from ckcv_ray.core.bounds import clopper_pearson
+from ckcv_ray.core.bounds.binomial import clopper_pearson
 from ckcv_ray.core.schedule import Stage
 from ckcv_ray.errors import InputError, StoreError
 from ckcv_ray.learners.base import Status

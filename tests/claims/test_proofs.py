@@ -13,7 +13,7 @@ from scipy import stats
 from ckcv_ray.claims.percent import at_most
 from ckcv_ray.claims.proofs import make_rule, occam, weight
 from ckcv_ray.claims.wording import ASSUMPTIONS, NOT_COVERED
-from ckcv_ray.core.bounds import catoni, clopper_pearson, safe
+from ckcv_ray.core.bounds.binomial import catoni, clopper_pearson, safe
 from ckcv_ray.core.draws import hold_out
 from ckcv_ray.errors import InputError
 from ckcv_ray.study import Problem, Study

@@ -16,7 +16,7 @@ from pyarrow import csv, parquet
 from ckcv_ray import Result, Study, Task
 from ckcv_ray.claims.certificate import Certificate
 from ckcv_ray.claims.wording import describe_held_share
-from ckcv_ray.core.bounds import bound_table, report_bound, safe_table
+from ckcv_ray.core.bounds.binomial import bound_table, report_bound, safe_table
 from ckcv_ray.core.resampling.complete import Outer
 from ckcv_ray.engine.forecast import plan_problem
 from ckcv_ray.errors import InputError

@@ -10,7 +10,7 @@ from conftest import blobs
 
 from ckcv_ray import Study, Task, plan
 from ckcv_ray.claims.requirements import WANTED, fewest_rows, fewest_rows_averaged, requirements
-from ckcv_ray.core.bounds import clopper_pearson, safe
+from ckcv_ray.core.bounds.binomial import clopper_pearson, safe
 from ckcv_ray.study import Problem
 
 

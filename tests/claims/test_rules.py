@@ -7,7 +7,7 @@ from conftest import blobs
 
 from ckcv_ray.claims.percent import at_most
 from ckcv_ray.claims.rules import BY, Rule, parse_rule
-from ckcv_ray.core.bounds import clopper_pearson
+from ckcv_ray.core.bounds.binomial import clopper_pearson
 from ckcv_ray.errors import InputError
 
 

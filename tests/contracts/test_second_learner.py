@@ -31,7 +31,7 @@ from ckcv_ray import (
     run,
     verify,
 )
-from ckcv_ray.core.bounds import clopper_pearson
+from ckcv_ray.core.bounds.binomial import clopper_pearson
 from ckcv_ray.core.measures import Kind
 from ckcv_ray.core.schedule import Stage
 from ckcv_ray.engine import loop, recorder

@@ -9,8 +9,8 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from scipy import optimize, stats
 
-from ckcv_ray.core.averaging import satisfies
-from ckcv_ray.core.bounds import (
+from ckcv_ray.core.bounds.averaging import satisfies
+from ckcv_ray.core.bounds.binomial import (
     MOST_CHECKED,
     best_prefix,
     bound_table,

@@ -8,13 +8,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ckcv_ray.core.bounds import (
+from ckcv_ray.core.bounds.binomial import (
     BOUNDS,
     MOST_CHECKED,
     bound_table,
     clopper_pearson,
     report_bound,
 )
+from ckcv_ray.core.bounds.losses import ONE, concave_table, loss_method, mean_loss_bound, split_bounds
 from ckcv_ray.core.by_label import read
 from ckcv_ray.core.criteria import (
     Balanced,
@@ -26,7 +27,6 @@ from ckcv_ray.core.criteria import (
     for_groups,
 )
 from ckcv_ray.core.draws import draw_randomisers
-from ckcv_ray.core.losses import ONE, concave_table, loss_method, mean_loss_bound, split_bounds
 from ckcv_ray.core.measures import ZERO_ONE
 from ckcv_ray.errors import InputError
 

@@ -17,8 +17,8 @@ from scipy.optimize import linprog
 from scipy.sparse import csr_array, eye_array, kron, vstack
 from scipy.stats import binom
 
-from ckcv_ray.core.bounds import best_prefix, catoni, clopper_pearson, report_bound, safe, safe_table
-from ckcv_ray.core.losses import ONE, best_loss_prefix, concave_table, mean_loss_bound
+from ckcv_ray.core.bounds.binomial import best_prefix, catoni, clopper_pearson, report_bound, safe, safe_table
+from ckcv_ray.core.bounds.losses import ONE, best_loss_prefix, concave_table, mean_loss_bound
 
 DELTA = 0.05
 GRID = np.array([0.0, 0.5, 1.0])  # losses

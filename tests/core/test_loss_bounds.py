@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from ckcv_ray.core.bounds import best_prefix, catoni, report_bound, safe_level, safe_table
-from ckcv_ray.core.losses import (
+from ckcv_ray.core.bounds.binomial import best_prefix, catoni, report_bound, safe_level, safe_table
+from ckcv_ray.core.bounds.losses import (
     ONE,
     best_loss_prefix,
     concave_table,

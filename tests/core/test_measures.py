@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ckcv_ray.core.losses import ONE
+from ckcv_ray.core.bounds.losses import ONE
 from ckcv_ray.core.measures import UNDECIDED, ZERO_ONE, GroupShares, Kind
 
 repeatable = settings(derandomize=True, deadline=None, max_examples=60)

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ckcv_ray.core import bounds as core_bounds
+from ckcv_ray.core.bounds import binomial as core_bounds
 from ckcv_ray.core.selection import (
     ABSENT,
     FAILED,

@@ -13,7 +13,7 @@ from doubles import FIRE, HARMLESS, Faulty, Unruly, run_with
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from ckcv_ray.core.bounds import clopper_pearson
+from ckcv_ray.core.bounds.binomial import clopper_pearson
 from ckcv_ray.core.schedule import Stage, Unit
 from ckcv_ray.engine import recorder
 from ckcv_ray.engine.evaluate import evaluate, share

@@ -18,7 +18,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from ckcv_ray import Execution
-from ckcv_ray.core.comparison import compare_scores
+from ckcv_ray.core.bounds.comparison import compare_scores
 from ckcv_ray.core.resampling.given import Splits
 from ckcv_ray.core.resampling.kfold import KFold, LeaveOneOut, NestedSplits
 from ckcv_ray.core.schedule import Stage

@@ -15,7 +15,7 @@ from nearest_centroid import NearestCentroid
 
 from ckcv_ray import Execution, Result, Study, Task, load_run, report, verify
 from ckcv_ray.claims.proofs import occam, weight
-from ckcv_ray.core.bounds import safe
+from ckcv_ray.core.bounds.binomial import safe
 from ckcv_ray.engine import forecast
 from ckcv_ray.engine.backend import SERIAL, SerialBackend
 from ckcv_ray.engine.evaluate import evaluate, share

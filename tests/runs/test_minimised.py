@@ -13,8 +13,8 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
 from ckcv_ray import Execution, Job, Study, Task, plan, verify
-from ckcv_ray.core.bounds import catoni, safe_table
-from ckcv_ray.core.losses import loss_method
+from ckcv_ray.core.bounds.binomial import catoni, safe_table
+from ckcv_ray.core.bounds.losses import loss_method
 from ckcv_ray.core.resampling.complete import split_complete
 from ckcv_ray.errors import InputError, StoreError
 from ckcv_ray.reports.page import page

@@ -17,7 +17,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler, TargetEncoder
 
 from ckcv_ray import Execution, Study, evaluate, load_scores
-from ckcv_ray.core.losses import ONE
+from ckcv_ray.core.bounds.losses import ONE
 from ckcv_ray.core.measures import Kind
 from ckcv_ray.core.schedule import Stage
 from ckcv_ray.core.scores import Answers, make_score

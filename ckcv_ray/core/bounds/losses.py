@@ -21,7 +21,7 @@ from math import fsum
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ckcv_ray.core.bounds import (
+from ckcv_ray.core.bounds.binomial import (
     MOST_CHECKED,
     TYPICAL_RATE,
     Bounds,

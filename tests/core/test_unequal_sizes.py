@@ -8,9 +8,9 @@ from scipy.optimize import linprog
 from scipy.sparse import csr_array, vstack
 from scipy.stats import binom
 
-from ckcv_ray.core.averaging import satisfies
-from ckcv_ray.core.bounds import MOST_CHECKED, clopper_pearson, safe_table, smallest_mean
-from ckcv_ray.core.varying import MOST_EXACT, checked_size, slope, varying_table, varying_terms
+from ckcv_ray.core.bounds.averaging import satisfies
+from ckcv_ray.core.bounds.binomial import MOST_CHECKED, clopper_pearson, safe_table, smallest_mean
+from ckcv_ray.core.bounds.unequal_sizes import MOST_EXACT, checked_size, slope, varying_table, varying_terms
 
 DELTA = 0.05
 

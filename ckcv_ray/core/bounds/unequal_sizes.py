@@ -5,7 +5,7 @@ beforehand, has for every m a table A(.; m) with
 
     E max(0, 1 - lam (A(X; m) - p)) <= delta,    X ~ Bin(m, p), for all p,
 
-then P(mean L_i >= mean A(X_i; m_i)) <= delta: the proof for equal sizes (``core.bounds``) uses nothing else,
+then P(mean L_i >= mean A(X_i; m_i)) <= delta: the proof for equal sizes (``binomial``) uses nothing else,
 and neither does that for all prefixes of an exchangeable order. The tables, for a given lam:
 
 * the averaging-safe bound at the largest level at which it satisfies the condition with this lam;
@@ -25,9 +25,9 @@ from math import sqrt
 
 import numpy as np
 
-from ckcv_ray.core.averaging import largest_level
-from ckcv_ray.core.bounds import LEAST_DELTA, MOST_CHECKED, Bounds, safe_at
-from ckcv_ray.core.losses import concave_majorant
+from ckcv_ray.core.bounds.averaging import largest_level
+from ckcv_ray.core.bounds.binomial import LEAST_DELTA, MOST_CHECKED, Bounds, safe_at
+from ckcv_ray.core.bounds.losses import concave_majorant
 
 MOST_EXACT = 512
 STEPS = 32  # sizes checked per factor of two above MOST_EXACT

@@ -20,7 +20,7 @@ then P(R >= mean A(X_i)) <= delta, where R is the mean of the risks L_i: z -> ma
 its value at the mean of the A(X_i) - L_i is at most the mean of its values there, whose expectation is at
 most delta, and Markov's inequality completes the proof (the step to the mean follows Blum, Kalai, Langford,
 COLT 1999). ``safe_level`` finds the largest delta' that satisfies the condition for the best lam, checked for
-all p (``core.averaging``): at delta = 0.05, delta / 1.41 for m = 10 and delta / 2.10 for m = 133. A may
+all p (``averaging``): at delta = 0.05, delta / 1.41 for m = 10 and delta / 2.10 for m = 133. A may
 exceed 1: it is averaged first, then limited to 1.
 
 Catoni (2007): R <= (1 - exp(-lam r - ln(1/delta)/m)) / (1 - exp(-lam)) for the mean error rate r, since
@@ -37,7 +37,7 @@ import numpy as np
 import scipy
 from numpy.typing import ArrayLike, NDArray
 
-from ckcv_ray.core.averaging import largest_level
+from ckcv_ray.core.bounds.averaging import largest_level
 from ckcv_ray.errors import InputError
 from ckcv_ray.validation import as_array, number
 

@@ -1,0 +1,1 @@
+"""Bounds on error rates and on mean losses, and the comparison of learners."""
