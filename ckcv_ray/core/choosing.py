@@ -3,13 +3,11 @@
 from itertools import pairwise
 
 import numpy as np
-from numpy.typing import NDArray
 
-Values = NDArray[np.float64]
-Positions = NDArray[np.intp]
+from ckcv_ray.core.arrays import Index, Values
 
 
-def chosen_positions(losses: Values, starts: Positions, learner_of_paths: Positions, each: bool) -> Positions:
+def chosen_positions(losses: Values, starts: Index, learner_of_paths: Index, each: bool) -> Index:
     """Return the path and the step that is selected for each outer split and learner.
 
     Args:

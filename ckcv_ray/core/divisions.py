@@ -14,10 +14,11 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from ckcv_ray.core.arrays import Index
 from ckcv_ray.core.options import Option, check_options, option
-from ckcv_ray.core.resampling import MOST_SPLITS, Index, Split
+from ckcv_ray.core.resampling import MOST_SPLITS, Split
 from ckcv_ray.errors import InputError
-from ckcv_ray.validation import boolean, check_choice, integer, share
+from ckcv_ray.validation import boolean, check_choice, integer, proportion
 
 MOST_LEFT_OUT = 100_000  # splits of leave-p-out
 DRAWS = (0, 1)  # first numbers of the spawn keys; those of other resamplings begin otherwise
@@ -115,7 +116,7 @@ def _times(name: str, value: Any) -> int:
 FOLDS = Option(_folds, "Number of folds.", int, "10")
 SIZES = Option(_folds, "Numbers of rows to fit on.", int, "5")
 TIMES = Option(_times, "Number of splits.", int, "100")
-SHARE = Option(share, "Share of the rows to score.", float, "0.3")
+SHARE = Option(proportion, "Share of the rows to score.", float, "0.3")
 STRATIFY = Option(boolean, "Give each part the same share of every class.", bool, omit_default=True)
 
 

@@ -9,9 +9,10 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from ckcv_ray.core.arrays import Index
 from ckcv_ray.core.divisions import DIVISIONS, NOTHING, Division, Draws, KFold, SingleSplit, Units
 from ckcv_ray.core.options import Option, option, options
-from ckcv_ray.core.resampling import Index, Split
+from ckcv_ray.core.resampling import Split
 from ckcv_ray.errors import InputError
 from ckcv_ray.validation import as_array, check_choice, expect, quote
 

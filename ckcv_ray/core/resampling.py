@@ -20,6 +20,7 @@ from typing import Any, ClassVar, NamedTuple, Protocol, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from ckcv_ray.core.arrays import Index
 from ckcv_ray.core.options import Option, check_options, option
 from ckcv_ray.errors import InputError
 from ckcv_ray.validation import folds, integer
@@ -27,7 +28,6 @@ from ckcv_ray.validation import folds, integer
 LEAST_K = 3
 MOST_SPLITS = 1_000_000
 
-Index = NDArray[np.intp]
 # Spawn keys; those of splits begin with m, which is never 0.
 HELD_OUT, MEMBERS, ORDER, PAIRS = (0, 0, 2), (0, 0, 3), (0, 0, 5), (0, 0, 6)
 

@@ -17,7 +17,7 @@ SLOTS: dict[str, dict[str, Any]] = {  # parts of a study: the option that choose
     "criterion": {part.name: part for part in (MeanBound, Balanced, MeanCost, MeanError)},
     "certify": {part.name: part for part in (Occam, Holdout, Nested)},
 }
-FIELDS = {"certify": "certification"}  # fields of a Study whose names differ from the option's
+FIELD_NAMES = {"certify": "certification"}  # fields of a Study whose names differ from the option's
 SEVERAL = "learner"  # the slot that may name several parts, as in svm,linear
 
 
@@ -40,7 +40,7 @@ def read_part(slot: str, content: Any) -> Any:
     return part(**given)
 
 
-def check_part(slot: str, part: Any) -> None:
+def check_known_part(slot: str, part: Any) -> None:
     """Raise InputError if a part is not one that a file could name."""
     known = SLOTS[slot]
     for one in part.learners if isinstance(part, Choice) else [part]:
