@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 MOST_CHARACTERS = 1500
-MOST_LISTED = 100
+MOST_NAMED = 100
 
 
 def plain(text: str) -> str:
@@ -27,7 +27,7 @@ def cut(text: str, most: int = MOST_CHARACTERS) -> str:
     return text if len(text) <= most else f"{text[: most // 2]} ... {text[-most // 2 :]}"
 
 
-def cut_list(sentences: list[str], others: str, most: int = MOST_LISTED) -> list[str]:
+def cut_list(sentences: list[str], others: str, most: int = MOST_NAMED) -> list[str]:
     """Return the first sentences, and if there are more one that counts them, such as "7 {others}"."""
     more = len(sentences) - most
     return sentences[:most] + ([f"{more:,} {others}"] if more > 0 else [])

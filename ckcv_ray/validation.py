@@ -20,11 +20,11 @@ from ckcv_ray.errors import CKCVError, InputError, cut
 
 T = TypeVar("T")
 STRICT = {"strict": True, "allow_inf_nan": False}
-MOST_SHOWN = 200
+MOST_QUOTED = 200
 MOST_LISTED = 100_000
 MOST_GRID = 10_000
 MOST = 2**31 - 1
-LONGEST_NAME = "x" * 64  # as long as any name inside a run folder
+SAMPLE_NAME = "x" * 64  # as long as any name inside a run folder
 
 
 def quote(value: object) -> str:
@@ -33,7 +33,7 @@ def quote(value: object) -> str:
         text = repr(value)
     except ValueError:
         return "<a number of thousands of digits>"
-    return cut(text, MOST_SHOWN)
+    return cut(text, MOST_QUOTED)
 
 
 def expect(name: str, value: object, kind: Any, description: str) -> None:
@@ -52,7 +52,7 @@ def number(name: str, value: Any) -> float:
         raise InputError(f"{name}={quote(value)} is too large: values must be finite") from None
 
 
-def share(name: str, value: Any) -> float:
+def proportion(name: str, value: Any) -> float:
     """Return a number from 0 to below 1."""
     if not 0.0 <= (result := number(name, value)) < 1.0:
         raise InputError(f"{name}={quote(value)} is not a share: expected a number from 0 to below 1")
@@ -191,7 +191,7 @@ def as_path(name: str, value: Any, error: type[CKCVError] = InputError) -> Path:
     try:
         if value == "":
             raise ValueError("it is empty")
-        path = Path(value).absolute() / LONGEST_NAME
+        path = Path(value).absolute() / SAMPLE_NAME
         str(path).encode()
         path.lstat()
     except (FileNotFoundError, NotADirectoryError, PermissionError):

@@ -20,12 +20,13 @@ from typing_extensions import TypedDict  # pydantic accepts typing.TypedDict fro
 
 from ckcv_ray.claims.percent import at_least, at_most, nearest
 from ckcv_ray.claims.wording import ERROR, MOST_OF_LABEL, Claim
+from ckcv_ray.core.arrays import Classes
 from ckcv_ray.core.schedule import Stage
 from ckcv_ray.errors import cut
 from ckcv_ray.learners.ensemble import Models
 from ckcv_ray.study import AUC, Holdout, Problem
 from ckcv_ray.tables.grouping import Groups
-from ckcv_ray.tables.target import Classes, Label
+from ckcv_ray.tables.target import Label
 from ckcv_ray.validation import check_fraction, check_part
 
 LEARNING, HELD_OUT = "learning rows", "held-out rows"
@@ -127,12 +128,12 @@ def check_baselines(baselines: Sequence[Baseline], n_rows: int, n_classes: int, 
         raise ValueError(f"baselines: expected {n_rows} rows in all")
     for number, baseline in enumerate(baselines):
         name = f"baselines.{number}"
-        check_class(f"{name}.predicted", baseline["predicted"], n_classes)
+        check_baseline_class(f"{name}.predicted", baseline["predicted"], n_classes)
         check_part(f"{name}.errors", baseline["errors"], baseline["rows"], "rows")
         check_fraction(f"{name}.error", baseline["error"])
 
 
-def check_class(name: str, number: int | None, n_classes: int) -> None:
+def check_baseline_class(name: str, number: int | None, n_classes: int) -> None:
     """Raise ValueError if a class number of a file is that of no class; None, for no class, is none."""
     if number is not None and not 0 <= number < n_classes:
         raise ValueError(f"{name}: the class number {number} is outside 0..{n_classes - 1}")

@@ -34,6 +34,7 @@ from ckcv_ray.claims.wording import (
     name_quantity,
     state_claim,
 )
+from ckcv_ray.core.arrays import Classes, Index
 from ckcv_ray.core.bounds.binomial import clopper_pearson, smallest_mean
 from ckcv_ray.core.bounds.unequal_sizes import varying_terms
 from ckcv_ray.core.draws import draw_pairs
@@ -41,7 +42,7 @@ from ckcv_ray.core.schedule import Stage
 from ckcv_ray.errors import pluralize
 from ckcv_ray.learners.ensemble import Ensemble, Prediction, class_sizes
 from ckcv_ray.study import AUC, BY_CLASS, Holdout, Nested, Problem, count_shares
-from ckcv_ray.tables.target import Classes, Index, Label
+from ckcv_ray.tables.target import Label
 
 
 class Quantity(NamedTuple):

@@ -16,8 +16,8 @@ from typing_extensions import TypedDict  # pydantic accepts typing.TypedDict fro
 from ckcv_ray.claims.baseline import (
     Baseline,
     ScoredConstants,
+    check_baseline_class,
     check_baselines,
-    check_class,
     describe_constants,
     describe_guesses,
     describe_nested_constants,
@@ -269,7 +269,7 @@ class ModelCounts(CertificatePart):
             ("scored_constants", [*scored["members"], *scored["nested"], scored["refit"]]),
         ):
             for number in numbers:
-                check_class(name, number, n_classes)
+                check_baseline_class(name, number, n_classes)
 
 
 @dataclass(frozen=True)

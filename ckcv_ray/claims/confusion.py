@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ckcv_ray.core.schedule import Stage
-from ckcv_ray.learners.ensemble import Ensemble, check_classes
+from ckcv_ray.learners.ensemble import Ensemble, check_predicted
 from ckcv_ray.study import Problem
 
 Matrix = tuple[tuple[int, ...], ...]  # of each actual class (rows), how many are predicted as each (columns)
@@ -49,7 +49,7 @@ def count_confusion(problem: Problem, ensemble: Ensemble, k: int) -> Matrix:
     for member in ensemble.members:
         _, scored = problem.rows(Stage.REFIT, size, member.split)
         predicted = member.model.predict(task.X[scored]).label
-        check_classes(member, predicted)
+        check_predicted(member, predicted)
         decided = predicted >= 0
         np.add.at(counts, (task.y[scored][decided], predicted[decided]), 1)
     return tuple(map(tuple, counts.tolist()))

@@ -42,12 +42,13 @@ from ckcv_ray.claims.wording import (
     claim,
     format_splits,
 )
+from ckcv_ray.core.arrays import Classes, Index
 from ckcv_ray.core.bounds.binomial import MOST_CHECKED, Prefix, best_prefix, clopper_pearson, report_bound
 from ckcv_ray.core.bounds.losses import ONE, best_loss_prefix, loss_method, mean_loss_bound
 from ckcv_ray.core.measures import GroupShares
 from ckcv_ray.learners.ensemble import Ensemble, GroupMember, Models
 from ckcv_ray.study import QUANTITIES, Holdout, Nested, Occam, Problem, Study, count_shares, judge_of
-from ckcv_ray.tables.target import Classes, Index, Rows
+from ckcv_ray.tables.target import Rows
 
 
 class Copies(NamedTuple):

@@ -7,9 +7,10 @@ The mean risk is that of a member drawn independently for each pattern (the vote
 
 from dataclasses import dataclass
 
+from ckcv_ray.core.arrays import Index
 from ckcv_ray.learners.ensemble import Ensemble, Models, Prediction
 from ckcv_ray.study import member_of
-from ckcv_ray.tables.target import Index, Rows
+from ckcv_ray.tables.target import Rows
 from ckcv_ray.validation import check_choice
 
 ONE_MODEL = {  # rules of one model, which belongs to no split

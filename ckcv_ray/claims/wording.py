@@ -11,7 +11,7 @@ from typing_extensions import TypedDict  # pydantic accepts typing.TypedDict fro
 
 from ckcv_ray.claims.percent import at_least, at_most, format_level
 from ckcv_ray.claims.rules import ONE_MODEL, Rule
-from ckcv_ray.core.by_label import read
+from ckcv_ray.core.by_label import parse_numbers_by_label
 from ckcv_ray.core.criteria import Balanced, Criterion, MeanCost, MeanError, MeanGroupError
 from ckcv_ray.errors import cut, pluralize
 from ckcv_ray.study import AUC, BY_CLASS, QUANTITIES, Nested
@@ -386,7 +386,7 @@ def _mean_error(wrong: str, n_splits: int) -> str:
 
 def list_costs(criterion: MeanCost) -> str:
     """Format the cost of an error on each class, the largest first."""
-    ordered = sorted(read(criterion.costs).items(), key=lambda pair: -pair[1])
+    ordered = sorted(parse_numbers_by_label(criterion.costs).items(), key=lambda pair: -pair[1])
     shown = [f"{label!r} = {cost:g}" for label, cost in ordered[:MOST_COSTS]]
     return ", ".join(shown) + (", ..." if len(ordered) > MOST_COSTS else "")
 

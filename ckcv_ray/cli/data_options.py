@@ -9,7 +9,7 @@ import typer
 
 from ckcv_ray.cli.options import option, with_options
 from ckcv_ray.cli.output import say
-from ckcv_ray.tables.columns.types import Asked
+from ckcv_ray.tables.columns.types import DeclaredTypes
 from ckcv_ray.tables.named import Columns, is_named
 from ckcv_ray.tables.readers.files import SUFFIXES, Reading, check_file, find_suffix
 from ckcv_ray.tables.roles import Roles
@@ -63,9 +63,9 @@ def asked_of(
         ),
     ] = None,
     date: Annotated[str | None, option("Columns of dates, such as admitted.", panel=COLUMNS)] = None,
-) -> Asked:
+) -> DeclaredTypes:
     """Collect the columns whose kind is said."""
-    return Asked(*(tuple(_names(names) or ()) for names in (categorical, numeric, date)))
+    return DeclaredTypes(*(tuple(_names(names) or ()) for names in (categorical, numeric, date)))
 
 
 class Chosen(NamedTuple):
@@ -74,7 +74,7 @@ class Chosen(NamedTuple):
     columns: Columns
     roles: Roles
     source: str
-    asked: Asked
+    asked: DeclaredTypes
     reading: Reading
 
     def task(self, numbers: bool = False) -> Task:
@@ -89,7 +89,7 @@ class Chosen(NamedTuple):
 
 @with_options(asked=asked_of, reading=reading_of)
 def columns_of(
-    asked: Asked,
+    asked: DeclaredTypes,
     reading: Reading,
     source: DataSource,
     target: Annotated[

@@ -16,6 +16,7 @@ from ckcv_ray.cli.output import say
 from ckcv_ray.cli.predictions import WRITTEN, check_table, write_table
 from ckcv_ray.cli.run import Folder
 from ckcv_ray.cli.verify import rows_to_test_of
+from ckcv_ray.core.arrays import Classes, Index
 from ckcv_ray.errors import InputError, pluralize
 from ckcv_ray.learners.ensemble import Prediction
 from ckcv_ray.runs.load import load_run
@@ -24,7 +25,7 @@ from ckcv_ray.storage.folder import RunFolder
 from ckcv_ray.tables.named import is_named
 from ckcv_ray.tables.readers.files import HELD, Reading
 from ckcv_ray.tables.repeats import count_known
-from ckcv_ray.tables.target import Classes, Index, Rows, class_numbers, rows_with_label, some
+from ckcv_ray.tables.target import Rows, class_numbers, rows_with_label, some
 from ckcv_ray.tables.task import Task
 from ckcv_ray.validation import MOST, as_path, integer, quote
 

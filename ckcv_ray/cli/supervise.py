@@ -21,7 +21,7 @@ from ckcv_ray.cli.output import say
 from ckcv_ray.cli.restart import start
 from ckcv_ray.cli.signals import heeded
 from ckcv_ray.errors import plain, pluralize
-from ckcv_ray.learners import INSTALLED, Learner, learners_of
+from ckcv_ray.learners import LEARNER_GROUP, Learner, learners_of
 from ckcv_ray.learners.watch import VARIABLE, Note, read_note, supervised, write_lost
 
 PACKAGE = "ckcv_ray"
@@ -93,7 +93,9 @@ def _is_known_elsewhere(learner: Learner) -> bool:
     kind = type(learner)
     if kind.__module__.partition(".")[0] == PACKAGE:
         return True
-    return any(one.value == f"{kind.__module__}:{kind.__qualname__}" for one in entry_points(group=INSTALLED))
+    return any(
+        one.value == f"{kind.__module__}:{kind.__qualname__}" for one in entry_points(group=LEARNER_GROUP)
+    )
 
 
 def _is_foreign(learner: Learner) -> bool:

@@ -16,14 +16,14 @@ from ckcv_ray.errors import InputError, cut
 from ckcv_ray.validation import check_count, number, quote
 
 MOST_LABELS = 1_000
-MOST_CHARACTERS = 400
+MOST_TEXT = 400
 SPECIAL = ',"\r\n'
-FORM = "LABEL=NUMBER for one label or more, such as sick=10,well=1"
+LABEL_FORM = "LABEL=NUMBER for one label or more, such as sick=10,well=1"
 # csv.reader does not say which cells were quoted, whose outer blanks belong to the label
 CELL = re.compile(r' *(?:"([^"]*(?:""[^"]*)*)" *|([^", \r\n][^,\r\n]*))(?=,|\Z)')  # quoted or bare
 
 
-def canonical(name: str, values: Any, form: str = FORM, zero: bool = False) -> str:
+def canonicalize(name: str, values: Any, form: str = LABEL_FORM, zero: bool = False) -> str:
     """Return the canonical text of numbers by label, given as text or as a mapping.
 
     Args:
@@ -46,9 +46,9 @@ def canonical(name: str, values: Any, form: str = FORM, zero: bool = False) -> s
     return to_text(given)
 
 
-def read(text: str) -> dict[str, float]:
+def parse_numbers_by_label(text: str) -> dict[str, float]:
     """Return the numbers in canonical text, by label."""
-    return dict(_parse_pairs("", text, FORM))
+    return dict(_parse_pairs("", text, LABEL_FORM))
 
 
 def to_text(numbers: Mapping[str, float]) -> str:
@@ -63,7 +63,7 @@ def of_classes(name: str, text: str, classes: Sequence[Any]) -> list[float | Non
         InputError: a name is not a label of these classes, or two names are one label.
     """
     found: dict[int, tuple[str, float]] = {}
-    for label, value in read(text).items():
+    for label, value in parse_numbers_by_label(text).items():
         position = find_class(name, label, classes)
         if position in found:
             raise InputError(
@@ -94,7 +94,7 @@ def find_class(name: str, label: str, classes: Sequence[Any]) -> int:
 def some_labels(classes: Sequence[Any]) -> str:
     """Format the labels of classes for a message, up to a number and a length."""
     more = f", ... ({len(classes)} in all)" if len(classes) > 12 else ""
-    return cut(", ".join(quote(str(known)) for known in classes[:12]), MOST_CHARACTERS) + more
+    return cut(", ".join(quote(str(known)) for known in classes[:12]), MOST_TEXT) + more
 
 
 def _is_text(text: str, label: Any) -> bool:

@@ -24,6 +24,7 @@ import numpy as np
 import scipy
 from numpy.typing import ArrayLike, NDArray
 
+from ckcv_ray.core.arrays import Values
 from ckcv_ray.core.bounds.binomial import (
     BOUNDS,
     MOST_CHECKED,
@@ -33,17 +34,16 @@ from ckcv_ray.core.bounds.binomial import (
     report_bound,
 )
 from ckcv_ray.core.bounds.losses import ONE, mean_loss_bound, split_bounds
-from ckcv_ray.core.by_label import canonical, of_classes, read, some_labels, to_text
+from ckcv_ray.core.by_label import canonicalize, of_classes, parse_numbers_by_label, some_labels, to_text
 from ckcv_ray.core.draws import draw_randomisers
 from ckcv_ray.core.measures import ZERO_ONE, GroupShares, Measure
 from ckcv_ray.core.options import Option, check_options, option
 from ckcv_ray.errors import InputError, cut
 from ckcv_ray.validation import check_choice, number
 
-LEAST_DELTA = 1e-12  # the occam bound gives a candidate as little as 1e-22 of it
+LEAST_STUDY_DELTA = 1e-12  # the occam bound gives a candidate as little as 1e-22 of it
 FINEST = 1 << 52  # whole numbers up to it, divided by it, are exact
 RATES = np.linspace(0.0, 1.0, 257)  # error rates between which a forecast interpolates
-Values = NDArray[np.float64]
 DELTA = Option(lambda name, value: _delta(name, value), "Failure probability of each bound.", float, "0.05")
 
 
@@ -381,9 +381,9 @@ def _table(units: int, delta: float) -> Values:
 def _delta(name: str, value: Any) -> float:
     delta = number(name, value)
     check_delta(delta)
-    if delta < LEAST_DELTA:
+    if delta < LEAST_STUDY_DELTA:
         raise InputError(
-            f"delta={delta!r} is below {LEAST_DELTA:g}, the smallest that is divided among candidates"
+            f"delta={delta!r} is below {LEAST_STUDY_DELTA:g}, the smallest that is divided among candidates"
         )
     return delta
 
@@ -392,8 +392,8 @@ def _costs(name: str, value: Any) -> str:
     """Return costs by label as canonical text; none, which no task accepts, as empty text."""
     if isinstance(value, str) and not value:
         return ""
-    costs = canonical(name, value, zero=True)
-    if not any(read(costs).values()):
+    costs = canonicalize(name, value, zero=True)
+    if not any(parse_numbers_by_label(costs).values()):
         raise InputError(f"{name} are all 0: at least one error must cost something")
     return costs
 

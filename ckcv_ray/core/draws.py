@@ -9,10 +9,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from ckcv_ray.core.arrays import Index
+
 HELD_OUT, MEMBERS, ORDER, PAIRS = (0, 0, 2), (0, 0, 3), (0, 0, 5), (0, 0, 6)
 SPLITS = (0, 1)
-
-Index = NDArray[np.intp]
 
 
 class Draws(NamedTuple):

@@ -14,11 +14,10 @@ from typing import Any, ClassVar, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from ckcv_ray.core.arrays import Classes
 from ckcv_ray.core.bounds.losses import ONE
 
 UNDECIDED = -1
-
-Classes = NDArray[np.int32]
 
 
 class Kind(StrEnum):

@@ -19,7 +19,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ckcv_ray.core.selection import Leader, Selection, Values
+from ckcv_ray.core.arrays import Values
+from ckcv_ray.core.selection import Leader, Selection
 
 Lengths = NDArray[np.intp]
 Transfer = Callable[[Values, int, int], Values]  # from values in one size to those expected in another

@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from ckcv_ray.core.arrays import Values
 from ckcv_ray.core.bounds.binomial import clopper_pearson
 from ckcv_ray.core.bounds.losses import ONE, mean_loss_bound
 from ckcv_ray.core.measures import Kind
@@ -28,8 +29,6 @@ TWO, NUMBERS = frozenset({Kind.BINARY}), frozenset({Kind.REGRESSION})
 LABEL, RANK, PROBABILITY, VALUE = "labels", "scores", "probabilities", "values"
 OF_SECOND = frozenset({"f1", "precision", "recall", "jaccard", "average_precision"})
 CLIPPED = "clipped:"  # before the limit of an absolute error
-
-Values = NDArray[np.float64]
 
 
 class Answers(NamedTuple):

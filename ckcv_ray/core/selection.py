@@ -27,16 +27,14 @@ from math import fsum, inf
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
+
+from ckcv_ray.core.arrays import Index, Mask, Values
 
 UNKNOWN = -1.0  # these three replace values, which are never negative
 FAILED = -2.0
 ABSENT = -3.0
 NEAR = 1e-9
-
-Mask = NDArray[np.bool_]
-Values = NDArray[np.float64]
-Index = NDArray[np.intp]
 
 
 class Leader(NamedTuple):

@@ -114,7 +114,7 @@ SERIAL = Session(SerialBackend, make_recorder, 1)
 
 
 @contextmanager
-def start(make: Callable[[], Backend], inputs: Inputs) -> Iterator[Backend]:
+def start_backend(make: Callable[[], Backend], inputs: Inputs) -> Iterator[Backend]:
     """Make a backend and share the inputs with its workers; close it at the end."""
     backend = make()
     try:

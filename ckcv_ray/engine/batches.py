@@ -6,15 +6,13 @@ from math import inf
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ckcv_ray.core.arrays import Values
 from ckcv_ray.core.schedule import Unit
 
 BATCH_SECONDS = 1.0
 BATCHES_LEFT = 50
 OWN_SECONDS = 0.003
-
-Values = NDArray[np.float64]
 
 
 class Batch(NamedTuple):

@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from ckcv_ray.core.arrays import Index
 from ckcv_ray.core.interrupts import Interrupts, note_interrupts
 from ckcv_ray.core.measures import Measure
 from ckcv_ray.core.schedule import Stage, Unit
@@ -27,7 +28,6 @@ from ckcv_ray.learners.foreign import EndedError, contain, describe_end, end_for
 from ckcv_ray.learners.watch import supervised, watch_fit
 from ckcv_ray.records.record import Failure, Outcome, Records, record_type
 from ckcv_ray.study import Problem, listed
-from ckcv_ray.tables.target import Index
 
 INTERPRETER_BYTES = 300 << 20
 UNWATCHED = nullcontext()

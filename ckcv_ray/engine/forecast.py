@@ -28,7 +28,7 @@ from ckcv_ray.validation import MOST, integer, sequence
 
 TRIAL_SECONDS = 2.0
 WORKERS = (1, 8, 64, 512)
-MOST_TRIED = 500_000
+MOST_TRIAL_EVALUATIONS = 500_000
 MOST_SIZES, MOST_VALUES, MOST_SPLITS = 48, 12, 20
 RAY_SECONDS = 5.0
 LEAST_SECONDS = 0.05
@@ -159,7 +159,7 @@ def plan_problem(problem: Problem, workers: Sequence[int] = WORKERS) -> Plan:
 
 def thin_problem(problem: Problem) -> Problem:
     """Return the problem if it is small enough for a trial, else one with some of its values left out."""
-    if problem.n_evaluations <= MOST_TRIED:
+    if problem.n_evaluations <= MOST_TRIAL_EVALUATIONS:
         return problem
     study, sizes = problem.study, problem.sizes
     every = np.linspace(0, len(sizes) - 1, min(len(sizes), MOST_SIZES)).astype(int)

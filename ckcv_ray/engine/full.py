@@ -12,6 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from ckcv_ray.core.arrays import Index, Values
 from ckcv_ray.core.schedule import Stage, Unit
 from ckcv_ray.core.selection import select_settings
 from ckcv_ray.engine.batches import Batch
@@ -21,9 +22,7 @@ from ckcv_ray.records.ledger import Ledger
 from ckcv_ray.records.record import Failure, Outcome, Records
 from ckcv_ray.study.problem import INNER, OUTER, Problem
 
-FEW_SPLITS = 16  # up to which the paths of a split are separate units
-Values = NDArray[np.float64]
-Positions = NDArray[np.intp]
+MOST_DIVIDED_SPLITS = 16  # up to which the paths of a split are separate units
 
 
 class Scores(NamedTuple):
@@ -39,7 +38,7 @@ class Scores(NamedTuple):
 
     totals: Values
     known: NDArray[np.bool_]
-    chosen: Positions | None
+    chosen: Index | None
     failures: tuple[Failure, ...]
 
 
@@ -117,7 +116,7 @@ class FullQueue(ListQueue):
         return self.ledger.values(size)[..., : self.problem.n_totals]
 
     @cached_property
-    def chosen(self) -> Positions:
+    def chosen(self) -> Index:
         """What is selected for each split and learner, (n_splits, n_learners, 2); -1 for nothing.
 
         It is read once all inner splits are known.
@@ -146,7 +145,7 @@ class FullQueue(ListQueue):
         for split in range(len(known)):
             wanted = self._list_wanted(size, split)
             paths = tuple((path, length) for path, length in wanted if not known[split, path, :length].all())
-            if len(known) <= FEW_SPLITS:
+            if len(known) <= MOST_DIVIDED_SPLITS:
                 yield from (Unit(Stage.SELECT, size, split, (one,)) for one in paths)
             elif paths:
                 yield Unit(Stage.SELECT, size, split, paths)

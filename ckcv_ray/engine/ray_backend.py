@@ -24,13 +24,13 @@ from ckcv_ray.engine.metrics import Metrics
 from ckcv_ray.engine.progress import Listener
 from ckcv_ray.engine.queues import make_queue
 from ckcv_ray.engine.recorder import Recorder
-from ckcv_ray.engine.retry import ATTEMPTS, replacements
+from ckcv_ray.engine.retry import MOST_ATTEMPTS, replacements
 from ckcv_ray.errors import InputError, RunError
 from ckcv_ray.records.record import Outcome
 from ckcv_ray.storage.folder import FolderPath
 from ckcv_ray.study import Problem
 
-LOOK_SECONDS = 5.0
+POLL_SECONDS = 5.0
 WAIT_SECONDS = 0.5
 MOST_DEATHS = 5  # recorders in a row that may die within one call
 IN_FLIGHT = 2
@@ -65,8 +65,8 @@ class Nodes:
         self._asked, self._resources = -inf, list[dict[str, float]]()
 
     def resources(self) -> list[dict[str, float]]:
-        """Return the resources of each live node with CPUs, as they were in the last ``LOOK_SECONDS``."""
-        if monotonic() - self._asked > LOOK_SECONDS:
+        """Return the resources of each live node with CPUs, as they were in the last ``POLL_SECONDS``."""
+        if monotonic() - self._asked > POLL_SECONDS:
             self._asked = monotonic()
             resources = (node["Resources"] for node in ray.nodes() if node["Alive"])
             self._resources = [one for one in resources if "CPU" in one]
@@ -117,7 +117,7 @@ class RayBackend:
 
     def wait(self) -> list[Outcome]:
         """Wait a short time for a batch to finish; return the outcomes available."""
-        if monotonic() - self._looked > LOOK_SECONDS:
+        if monotonic() - self._looked > POLL_SECONDS:
             with suppress(InputError):  # the nodes with enough memory are gone, and may come back
                 self._count_workers()
         done, _ = ray.wait(list(self._pending), num_returns=1, timeout=WAIT_SECONDS, fetch_local=False)
@@ -165,7 +165,7 @@ class RayBackend:
                 for other in others:
                     self._send(other)
                 return None
-            reason = f"lost {ATTEMPTS} times: {error}"
+            reason = f"lost {MOST_ATTEMPTS} times: {error}"
             if self._fit_timeout is not None:
                 reason += f"\n(a fit may take {self._fit_timeout:g} seconds: fit_timeout)"
             return make_failures(batch.units, self._n_totals, reason, self._total_type)

@@ -7,10 +7,10 @@ worker is isolated and recorded as failed, while everything else is computed.
 from ckcv_ray.core.schedule import Unit
 from ckcv_ray.engine.batches import Batch
 
-ATTEMPTS = 3
+MOST_ATTEMPTS = 3
 
 
-def replacements(batch: Batch, attempts: int = ATTEMPTS, split: bool = False) -> list[Batch]:
+def replacements(batch: Batch, attempts: int = MOST_ATTEMPTS, split: bool = False) -> list[Batch]:
     """Return the batches to send instead of a lost one; none if a single path was lost too many times.
 
     ``split``: to send its halves at once; each attempt of a batch with a fit that never ends takes its time.

@@ -27,7 +27,7 @@ ZOO = {  # number of rows up to which each is among all; of equals the simplest,
     "forest": 10_000,
     "boosting": MOST,
 }
-INSTALLED = "ckcv_ray.learners"  # entry points under which packages list their learners
+LEARNER_GROUP = "ckcv_ray.learners"  # entry points under which packages list their learners
 
 
 def register(learner: type[Any]) -> type[Any]:
@@ -58,7 +58,7 @@ def register_installed() -> list[str]:
     from importlib.metadata import entry_points  # takes 40 ms, and workers do not need it
 
     broken = []
-    for point in entry_points(group=INSTALLED):
+    for point in entry_points(group=LEARNER_GROUP):
         try:
             register(point.load())
         except Exception as error:  # a third-party module may raise anything

@@ -13,8 +13,9 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from ckcv_ray.core.arrays import Classes, Index
 from ckcv_ray.core.measures import Kind, Measure
-from ckcv_ray.tables.target import Classes, Index, Rows
+from ckcv_ray.tables.target import Rows
 from ckcv_ray.tables.task import Task
 
 Setting = Mapping[str, Any]  # hyperparameters by name: JSON values, strings of printable characters

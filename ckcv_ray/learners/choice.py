@@ -17,6 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from ckcv_ray.core.arrays import Index
 from ckcv_ray.core.measures import Kind, Measure
 from ckcv_ray.core.options import Option, check_options, option
 from ckcv_ray.core.scores import Answers
@@ -24,7 +25,7 @@ from ckcv_ray.errors import InputError
 from ckcv_ray.learners.answers import answers_of
 from ckcv_ray.learners.base import Block, Checked, Fits, Learner, Model, Predicted, Setting
 from ckcv_ray.learners.ensemble import check_filled
-from ckcv_ray.tables.target import Index, Rows
+from ckcv_ray.tables.target import Rows
 from ckcv_ray.tables.task import Task
 from ckcv_ray.validation import MOST, integer, quote, sequence
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ckcv_ray.core.by_label import FORM, canonical, of_classes, to_text
+from ckcv_ray.core.by_label import LABEL_FORM, canonicalize, of_classes, to_text
 from ckcv_ray.core.options import Option
 
 NAME = "class_weight"
@@ -27,7 +27,7 @@ def check_class_weight(name: str, value: Any) -> str:
     """
     if value is None or (isinstance(value, str) and value in (EQUALLY, BALANCED)):
         return value or EQUALLY
-    return canonical(name, value, f"{EQUALLY}, {BALANCED}, or {FORM}")
+    return canonicalize(name, value, f"{EQUALLY}, {BALANCED}, or {LABEL_FORM}")
 
 
 CLASS_WEIGHT = Option(

@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from ckcv_ray.core.arrays import Index
 from ckcv_ray.core.measures import Kind, Measure
 from ckcv_ray.core.scores import Answers
 from ckcv_ray.learners.answers import answers_of
@@ -20,7 +21,7 @@ from ckcv_ray.learners.choice import Choice
 from ckcv_ray.learners.encoder import Encoder
 from ckcv_ray.learners.encoding import Categories, Encoding
 from ckcv_ray.tables.columns.schema import Schema
-from ckcv_ray.tables.target import Index, Rows
+from ckcv_ray.tables.target import Rows
 from ckcv_ray.tables.task import Task
 
 ENCODER = "encoder"

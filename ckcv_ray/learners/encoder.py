@@ -10,8 +10,8 @@ from dataclasses import asdict, dataclass, fields
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ckcv_ray.core.arrays import Values
 from ckcv_ray.tables.columns.schema import Schema
 from ckcv_ray.tables.columns.types import Column, ColumnKind
 from ckcv_ray.tables.target import Rows
@@ -19,8 +19,7 @@ from ckcv_ray.tables.task import Task
 from ckcv_ray.validation import read_as
 
 DAY = 86_400_000.0  # milliseconds
-PARTS = ("days", "year", "month", "day", "weekday", "hour")  # of a date
-Values = NDArray[np.float64]
+DATE_PARTS = ("days", "year", "month", "day", "weekday", "hour")  # of a date
 Folds = tuple[tuple[int, ...], ...]
 
 
@@ -206,7 +205,7 @@ def expanded_columns(schema: Schema) -> tuple[Column, ...]:
     """Return what the columns of ``expanded`` rows hold: numbers or categories."""
     columns: list[Column] = []
     for one in schema:
-        parts = [Column(f"{one.name}.{part}") for part in PARTS]
+        parts = [Column(f"{one.name}.{part}") for part in DATE_PARTS]
         columns += parts if one.kind is ColumnKind.DATE else [one]
     return tuple(columns)
 
@@ -216,12 +215,12 @@ def says_gaps(schema: Schema) -> list[bool]:
     each: list[bool] = []
     for one in schema:
         if one.kind is not ColumnKind.CATEGORY:
-            each += [True] + [False] * (len(PARTS) - 1 if one.kind is ColumnKind.DATE else 0)
+            each += [True] + [False] * (len(DATE_PARTS) - 1 if one.kind is ColumnKind.DATE else 0)
     return each
 
 
 def _parts(milliseconds: Any) -> list[Any]:
-    """Return ``PARTS`` of dates, nan for gaps."""
+    """Return ``DATE_PARTS`` of dates, nan for gaps."""
     gap = np.isnan(milliseconds)
     stamps = np.where(gap, 0.0, milliseconds).astype(np.int64).astype("datetime64[ms]")
     days, months, years = (stamps.astype(f"datetime64[{unit}]") for unit in "DMY")

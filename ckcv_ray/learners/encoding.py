@@ -10,9 +10,10 @@ from enum import StrEnum
 import numpy as np
 from numpy.typing import NDArray
 
+from ckcv_ray.core.arrays import Index
 from ckcv_ray.errors import InputError
 from ckcv_ray.learners.encoder import (
-    PARTS,
+    DATE_PARTS,
     Encoder,
     Levels,
     Means,
@@ -24,7 +25,7 @@ from ckcv_ray.learners.encoder import (
 from ckcv_ray.learners.seeds import drawn, seeds_of
 from ckcv_ray.tables.columns.schema import Schema
 from ckcv_ray.tables.columns.types import ColumnKind
-from ckcv_ray.tables.target import Index, Rows
+from ckcv_ray.tables.target import Rows
 from ckcv_ray.tables.task import Task
 
 LEAST_RARE = 2  # rows
@@ -85,7 +86,7 @@ class Encoding:
             if one.kind is ColumnKind.CATEGORY:
                 columns += self._columns_of(len(one.levels), n_classes)
             else:
-                columns += 2 * (len(PARTS) if one.kind is ColumnKind.DATE else 1)
+                columns += 2 * (len(DATE_PARTS) if one.kind is ColumnKind.DATE else 1)
         return columns
 
     def _columns_of(self, n_levels: int, n_classes: int) -> int:

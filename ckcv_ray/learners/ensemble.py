@@ -14,11 +14,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from ckcv_ray.core.arrays import Classes
 from ckcv_ray.core.draws import draw_members, seed_members
 from ckcv_ray.core.measures import Measure
 from ckcv_ray.errors import RunError
 from ckcv_ray.learners.base import Learner, Model
-from ckcv_ray.tables.target import Classes, Rows, canonical
+from ckcv_ray.tables.target import Rows, unify_zeros
 from ckcv_ray.tables.task import Task
 
 PICKLE_PROTOCOL = 5
@@ -92,7 +93,7 @@ class Ensemble:
         """
         predicted = [member.model.predict(X) for member in self.members]
         for member, one in zip(self.members, predicted, strict=True):
-            check_classes(member, one.label)
+            check_predicted(member, one.label)
         labels = np.maximum(np.array([one.label for one in predicted]), 0)
         return labels, np.array([one.score for one in predicted])
 
@@ -102,7 +103,7 @@ class Ensemble:
         Neither the order of the rows nor how they are divided into batches changes the result. Equal rows get
         the same member, so this is a single fixed classifier.
         """
-        rows = canonical(X)  # one value is one sequence of bytes: all zeros, all gaps
+        rows = unify_zeros(X)  # one value is one sequence of bytes: all zeros, all gaps
         return self._by(X, np.array([_draw(row, key, len(self.members)) for row in rows], dtype=np.int64))
 
     def random(self, X: Rows, seed: int | np.random.Generator, splits: Sequence[int] = ()) -> Prediction:
@@ -285,7 +286,7 @@ def _only_class(member: Member, X: Rows) -> int | None:
     if sum(right) > 1:
         return None
     predicted = np.unique(np.maximum(member.model.predict(X).label, 0))
-    check_classes(member, predicted)
+    check_predicted(member, predicted)
     return int(predicted[0]) if len(predicted) == 1 else None
 
 
@@ -298,7 +299,7 @@ def _only_class_scored(member: Member, scored: Callable[[int], Rows]) -> int | N
     return int(predicted[0]) if len(predicted) == 1 else None
 
 
-def check_classes(member: Member, labels: Classes) -> None:
+def check_predicted(member: Member, labels: Classes) -> None:
     """Raise RunError if a member predicts a class that does not exist."""
     n_classes = len(member.errors)
     if (most := labels.max(initial=0)) >= n_classes:

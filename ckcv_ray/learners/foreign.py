@@ -23,7 +23,7 @@ from ckcv_ray.core.interrupts import note_interrupts
 CHILD_ENDED = 1  # exit code of a forked child
 MOST_ANSWER_BYTES = 4096  # that a pipe takes at once
 STREAMS = ("stdin", "stdout", "stderr")
-SIGNALS = sorted(signal.valid_signals())
+VALID_SIGNALS = sorted(signal.valid_signals())
 
 
 class EndedError(RuntimeError):
@@ -100,7 +100,7 @@ def preserve_state(seed: int) -> Iterator[None]:
     handlers, the environment, the working directory and the standard streams.
     """
     numbers, own_numbers = np.random.get_state(legacy=False), random.getstate()  # noqa: NPY002
-    handlers = {number: signal.getsignal(number) for number in SIGNALS}
+    handlers = {number: signal.getsignal(number) for number in VALID_SIGNALS}
     environment, folder = dict(os.environ), _working_directory()
     streams = {name: getattr(sys, name) for name in STREAMS}
     np.random.seed(seed)  # noqa: NPY002

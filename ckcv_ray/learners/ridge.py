@@ -13,8 +13,8 @@ from typing import ClassVar, Self
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
+from ckcv_ray.core.arrays import Values
 from ckcv_ray.core.measures import Kind
 from ckcv_ray.core.options import Option, check_options, option
 from ckcv_ray.core.scores import Answers
@@ -24,7 +24,6 @@ from ckcv_ray.tables.target import Rows
 from ckcv_ray.tables.task import Task
 from ckcv_ray.validation import grid
 
-Values = NDArray[np.float64]
 PENALTIES = tuple(10.0 ** (e / 2) for e in range(-6, 9))
 USUAL = (1.0,)
 

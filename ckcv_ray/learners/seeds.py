@@ -4,7 +4,7 @@ import hashlib
 
 import numpy as np
 
-from ckcv_ray.tables.target import Index
+from ckcv_ray.core.arrays import Index
 
 
 def seeds_of(train: Index) -> np.random.SeedSequence:

@@ -12,14 +12,15 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from ckcv_ray.core.arrays import Index
 from ckcv_ray.core.measures import Kind, Measure
 from ckcv_ray.core.options import thin
 from ckcv_ray.learners.base import STATUSES, Checked, Learner, Model, Setting, Status
 from ckcv_ray.learners.ensemble import judge
-from ckcv_ray.tables.target import Index, Rows
+from ckcv_ray.tables.target import Rows
 from ckcv_ray.tables.task import Target, Task
 
-ROUNDING = 1e-9  # relative to the largest number: other processors round differently
+MODEL_ROUNDING = 1e-9  # relative to the largest number: other processors round differently
 COPIES = 4  # copies of a split's rows that a fit may hold at once
 
 
@@ -104,7 +105,7 @@ class SimpleLearner(Learner):
             return Checked([f"it was fitted at {setting}, which is not a setting of the study"], [])
         settings = path[: path.index(setting) + 1]
         again = self.fit(task.X[train], task.y[train], settings)[-1]
-        if not self._equal(model, again, ROUNDING):
+        if not self._equal(model, again, MODEL_ROUNDING):
             return Checked(["it is not the model fitted to its training rows"], [])
         return Checked([], [] if self.same(model, again) else ["its last bits"])
 

@@ -14,9 +14,9 @@ from typing import Any, BinaryIO, NamedTuple
 from ckcv_ray.errors import pluralize
 
 VARIABLE = "CKCV_SUPERVISED"
-ATTEMPTS = 2  # times that a fit may end the process before it has failed
+MOST_LOST = 2  # times that a fit may end the process before it has failed
 NOTE_BYTES = 4096
-MOST_SHOWN = 1000
+MOST_NOTE = 1000
 
 
 class LostError(RuntimeError):
@@ -39,7 +39,7 @@ class Note(NamedTuple):
     key: str = ""
     text: str = ""
     fits: int = 1
-    attempts: int = ATTEMPTS
+    attempts: int = MOST_LOST
     done: bool = False
 
 
@@ -69,7 +69,7 @@ class Watch:
     def write(self, note: Note) -> None:
         """Write the current note."""
         self._number += 1
-        text = json.dumps(note._replace(number=self._number, text=note.text[:MOST_SHOWN]))
+        text = json.dumps(note._replace(number=self._number, text=note.text[:MOST_NOTE]))
         os.pwrite(self._descriptor, text.encode()[: NOTE_BYTES - 1] + b"\n", 0)
 
 
@@ -92,7 +92,7 @@ def accept_supervision() -> None:
 
 
 @contextmanager
-def watch_fit(key: Any, text: str, fits: int = 1, attempts: int = ATTEMPTS) -> Iterator[None]:
+def watch_fit(key: Any, text: str, fits: int = 1, attempts: int = MOST_LOST) -> Iterator[None]:
     """Let the supervising process know of a fit inside the context.
 
     Args:

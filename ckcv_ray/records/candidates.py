@@ -15,13 +15,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from ckcv_ray.core.arrays import Values
 from ckcv_ray.core.schedule import Stage
 from ckcv_ray.core.selection import Leader, Selection
 from ckcv_ray.learners.choice import LABEL
 from ckcv_ray.study import Candidate, Problem
 
 STATES = ("winner", "reported", "tied", "beaten", "failed")
-SHOWN = ("winner", "reported")
+SHOWN_STATES = ("winner", "reported")
 OF_SIZE = ("k_first", "k_last", "n_select")
 FIGURES = (
     ("state", pa.string()),
@@ -30,7 +31,6 @@ FIGURES = (
     ("l_ms", pa.float64()),
     ("l_ee", pa.float64()),
 )
-Values = NDArray[np.float64]
 Totals = NDArray[np.signedinteger[Any]]
 
 
@@ -57,7 +57,7 @@ def count(problem: Problem) -> int:
     return len(problem.sizes) * problem.n_settings
 
 
-def schema(problem: Problem) -> pa.Schema:
+def list_candidate_columns(problem: Problem) -> pa.Schema:
     """Return the columns of the table of candidates."""
     kinds = {"path": pa.int64(), "step": pa.int64()}
     kinds |= {name: values.type for name, values in _settings(problem).items()}
@@ -93,7 +93,7 @@ def check(table: pa.Table, problem: Problem) -> dict[str, Any]:
     for name, values in _keys(problem).items():
         if name not in table.column_names or not table[name].equals(pa.chunked_array([values])):
             raise ValueError(f"{name} does not have the values of the study, in the order of the study")
-    shown = table.filter(pc.is_in(table["state"], value_set=pa.array(SHOWN)))
+    shown = table.filter(pc.is_in(table["state"], value_set=pa.array(SHOWN_STATES)))
     for part, names in ((table, ("state", "splits", "lower_bound")), (shown, ("l_ms",))):
         if empty := [name for name in names if part[name].null_count]:
             raise ValueError(f"{empty[0]} has empty cells")
@@ -129,7 +129,7 @@ def per_k(table: pa.Table, problem: Problem) -> list[dict[str, Any]]:
         .aggregate([("lower_bound", "min"), ("splits", "max"), ("failed", "any")])
         .sort_by("k_first")
     )
-    shown = pc.is_in(table["state"], value_set=pa.array(SHOWN))
+    shown = pc.is_in(table["state"], value_set=pa.array(SHOWN_STATES))
     best = {row["k_first"]: row for row in table.filter(shown).to_pylist()}
     return [_one_size(group, best.get(group["k_first"]), problem) for group in groups.to_pylist()]
 

@@ -10,15 +10,15 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from ckcv_ray.core.arrays import Index
 from ckcv_ray.errors import RunError
 from ckcv_ray.learners.base import STATUSES, Status
 from ckcv_ray.records.record import Failure, Records, record_type
 from ckcv_ray.study import Problem
 
-ABSENT = -1
+NO_RECORD = -1
 NOT_CONVERGED = STATUSES.index(Status.NOT_CONVERGED)
 Kept = NDArray[Any]  # of the type of the totals
-Index = NDArray[np.intp]
 
 
 class Positions(NamedTuple):
@@ -86,7 +86,7 @@ class Ledger:
         new = np.zeros(len(records), np.bool_)
         for estimate, here in _stages(places):
             kept = self._stage(estimate)
-            new[here] = kept[rows[here], -1] == ABSENT
+            new[here] = kept[rows[here], -1] == NO_RECORD
             fresh = here[new[here]]
             kept[rows[fresh]] = given[fresh]
             held = kept[rows[here]]
@@ -109,7 +109,7 @@ class Ledger:
         Each is of shape (n_splits, n_paths, n_steps, n_totals), and ABSENT where there is no record.
         """
         sizes = {size: self._view(True, size) for size in range(len(self.n_splits)) if True in self._kept}
-        return {size: kept[..., :-2] for size, kept in sizes.items() if np.any(kept[..., -1] != ABSENT)}
+        return {size: kept[..., :-2] for size, kept in sizes.items() if np.any(kept[..., -1] != NO_RECORD)}
 
     def values(self, size: int) -> NDArray[np.float64]:
         """Return totals, iterations and status of every evaluation of the selection of a fold size.
@@ -117,7 +117,7 @@ class Ledger:
         Of shape (n_splits, n_paths, n_steps, n_totals + 2), and nan where there is no record.
         """
         kept = self._view(False, size).astype(np.float64)
-        kept[kept[..., -1] == ABSENT] = np.nan
+        kept[kept[..., -1] == NO_RECORD] = np.nan
         return kept
 
     def totals(self, estimate: bool, size: int, split: int, path: int, step: int) -> tuple[int, ...] | None:
@@ -125,7 +125,7 @@ class Ledger:
         if estimate not in self._kept:
             return None
         kept = self._view(estimate, size)[split, path, step]
-        return tuple(kept[:-2].tolist()) if kept[-1] != ABSENT else None
+        return tuple(kept[:-2].tolist()) if kept[-1] != NO_RECORD else None
 
     def look_up(self, records: Records) -> Kept:
         """Return the totals and status held for the keys of records, (records, n_totals + 1).
@@ -137,7 +137,7 @@ class Ledger:
         """
         places = self.places(records)
         rows = self._rows(places)
-        found = np.full((len(records), self.n_totals + 2), ABSENT, dtype=self._type)
+        found = np.full((len(records), self.n_totals + 2), NO_RECORD, dtype=self._type)
         for estimate, here in _stages(places):
             if estimate in self._kept:
                 found[here] = self._kept[estimate][rows[here]]
@@ -145,12 +145,12 @@ class Ledger:
 
     def has_any(self, failure: Failure) -> bool:
         """Return whether any evaluation listed in a failure has a record."""
-        return bool(np.any(self._statuses(failure) != ABSENT))
+        return bool(np.any(self._statuses(failure) != NO_RECORD))
 
     def holds(self, failure: Failure) -> bool:
         """Return whether every evaluation listed in a failure has a record."""
         statuses = self._statuses(failure)
-        return len(statuses) > 0 and bool(np.all(statuses != ABSENT))
+        return len(statuses) > 0 and bool(np.all(statuses != NO_RECORD))
 
     def is_not_converged(self, size: int, split: int, path: int, step: int) -> bool:
         """Return whether a refit stopped at the iteration limit."""
@@ -187,7 +187,7 @@ class Ledger:
     def _stage(self, estimate: bool) -> Kept:
         """Return the table of a stage, which is made when it is first needed."""
         if estimate not in self._kept:
-            self._kept[estimate] = np.full((self._first[-1], self.n_totals + 2), ABSENT, self._type)
+            self._kept[estimate] = np.full((self._first[-1], self.n_totals + 2), NO_RECORD, self._type)
         return self._kept[estimate]
 
     def _view(self, estimate: bool, size: int) -> Kept:
@@ -197,7 +197,7 @@ class Ledger:
 
     def _make_records(self, estimate: bool, size: int) -> Records:
         kept = self._view(estimate, size)
-        places = np.nonzero(kept[..., -1] != ABSENT)
+        places = np.nonzero(kept[..., -1] != NO_RECORD)
         some = np.zeros(len(places[0]), record_type(self.n_totals, self._type))
         some["estimate"], some["size"] = estimate, size
         for name, place in zip(("split", "path", "step"), places, strict=True):

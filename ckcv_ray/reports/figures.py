@@ -24,6 +24,7 @@ from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullLoca
 from numpy.typing import NDArray
 
 from ckcv_ray.claims.percent import at_most
+from ckcv_ray.core.arrays import Values
 
 INK = "#010203"
 L_MS, L_EE, MARK = "#2f80d8", "#d9730d", "#e5484d"
@@ -43,8 +44,6 @@ STYLE = {
     "axes.facecolor": "none",
     **dict.fromkeys(("text.color", "axes.edgecolor", "axes.labelcolor", "xtick.color", "ytick.color"), INK),
 }
-
-Values = NDArray[np.float64]
 
 
 class Axis(NamedTuple):

@@ -4,13 +4,12 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ckcv_ray.core.arrays import Values
 from ckcv_ray.reports.figures import INK, L_MS, WIDTH, inline_svg, new_figure
 
 MOST_STRIPS, MOST_CURVES = 40, 6
 LOG_RATIO = 50
-Values = NDArray[np.float64]
 
 
 class Strip(NamedTuple):

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from ckcv_ray.claims.percent import at_most
 from ckcv_ray.claims.wording import equal_rows
+from ckcv_ray.core.arrays import Index, Values
 from ckcv_ray.core.bounds.comparison import Compared, compare_scores
 from ckcv_ray.core.schedule import Stage
 from ckcv_ray.core.scores import Score
@@ -23,8 +24,6 @@ from ckcv_ray.study import Problem, listed
 from ckcv_ray.study.problem import OUTER
 from ckcv_ray.tables.repeats import Repeats, find_repeats
 
-Values = NDArray[np.float64]
-Positions = NDArray[np.intp]
 DELTA = 0.05  # of the bounds on the scores of one split
 
 
@@ -64,7 +63,7 @@ class Entry:
 
     learner: str
     name: str
-    positions: Positions
+    positions: Index
     totals: Values
     known: NDArray[np.bool_]
     settings: tuple[Setting | None, ...]
@@ -87,7 +86,7 @@ class Assessed:
     problem: Problem
     totals: Values
     known: NDArray[np.bool_]
-    chosen: Positions | None
+    chosen: Index | None
     failures: tuple[Failure, ...]
     execution: Mapping[str, Any]
 
@@ -275,7 +274,7 @@ class Assessed:
                 name = names[int(problem.learner_of_paths[path])]
                 yield self._entry(name, np.tile([path, step], (n_splits, 1)))
 
-    def _entry(self, name: str, positions: Positions) -> Entry:
+    def _entry(self, name: str, positions: Index) -> Entry:
         at = np.arange(len(positions)), positions[:, 0], positions[:, 1]
         known = self.known[at] & (positions[:, 0] >= 0)
         totals = np.where(known[:, None], self.totals[at], nan)

@@ -21,7 +21,7 @@ from ckcv_ray.engine.progress import Progress
 from ckcv_ray.engine.queue import ListQueue
 from ckcv_ray.engine.race import RaceQueue
 from ckcv_ray.learners.ensemble import Member
-from ckcv_ray.records.ledger import ABSENT as NO_RECORD
+from ckcv_ray.records.ledger import NO_RECORD as NO_RECORD
 from ckcv_ray.records.ledger import Ledger
 from ckcv_ray.records.record import Outcome, Records
 from ckcv_ray.study import Problem

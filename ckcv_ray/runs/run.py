@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 
 from ckcv_ray.core.resampling.given import take_splits
 from ckcv_ray.core.threads import one_thread
-from ckcv_ray.engine.backend import Backend, Session, session, start
+from ckcv_ray.engine.backend import Backend, Session, session, start_backend
 from ckcv_ray.engine.evaluate import share
 from ckcv_ray.engine.forecast import Estimate, estimate
 from ckcv_ray.engine.full import FullQueue
@@ -339,7 +339,7 @@ def _run(job: Work, opened: Session, end: End[R]) -> R:
     inner = inner_problems(problem)
     inputs = expected.inputs if expected is not None else share(problem)
     with (  # the backend comes first: if the data are too large for it, nothing is written
-        start(opened.backend, inputs) as backend,
+        start_backend(opened.backend, inputs) as backend,
         closing(opened.recorder(problem, job.folder)) as recorder,
     ):
         recorder.open()

@@ -21,7 +21,7 @@ import pyarrow.compute as pc
 
 from ckcv_ray.claims.certify import certify
 from ckcv_ray.core.selection import Leader
-from ckcv_ray.engine.backend import choose_backend, session, start
+from ckcv_ray.engine.backend import choose_backend, session, start_backend
 from ckcv_ray.engine.evaluate import share
 from ckcv_ray.engine.loop import Stop, work
 from ckcv_ray.engine.nested import inner_problems
@@ -190,7 +190,7 @@ def _count_fits(problem: Problem, share: float, fits: int) -> int:
 def _pickles(folder: RunFolder, ensemble: Ensemble, problem: Problem) -> Iterator[str]:
     """Yield a sentence for each pickle that is not that of a model in Parquet."""
     contents = to_pickles(ensemble, problem.learner, problem.task)
-    pickles = {f"{models.FOLDER}{name}": content for name, content in contents.items()}
+    pickles = {f"{models.ENSEMBLE}{name}": content for name, content in contents.items()}
     stored = models.pickles_in(folder.files)
     yield from (
         f"{file} is not the pickle of any model in models.parquet" for file in stored if file not in pickles
@@ -269,7 +269,7 @@ def _recheck(
         )
         return
     again = RecheckQueue(queue.problem, queue.ledger, list(merge(sample(units, refit.share))))
-    with start(refit.backend, share(queue.problem)) as backend:
+    with start_backend(refit.backend, share(queue.problem)) as backend:
         work(backend, again, refit.listen, refit.is_stopped)
     result.recomputed.append(
         f"{again.done:,} of {total:,} evaluations that the result rests on, fitted again"

@@ -17,6 +17,7 @@ from ckcv_ray.claims.certificate import Certificate
 from ckcv_ray.claims.certify import certify
 from ckcv_ray.claims.percent import at_least, at_most
 from ckcv_ray.claims.wording import ERROR, Claim
+from ckcv_ray.core.arrays import Index
 from ckcv_ray.core.schedule import Stage, Unit
 from ckcv_ray.core.selection import Leader
 from ckcv_ray.engine.evaluate import evaluate, share
@@ -28,7 +29,6 @@ from ckcv_ray.learners.base import Setting
 from ckcv_ray.learners.ensemble import Ensemble, Member, Models, class_sizes, judge, make_member
 from ckcv_ray.runs.limit import Limit
 from ckcv_ray.study import Candidate, Problem
-from ckcv_ray.tables.target import Index
 from ckcv_ray.tables.task import Task, TestRows
 
 BEST, NESTED, REFIT, FULL = Models.__annotations__  # the names of the ensembles

@@ -12,12 +12,12 @@ import numpy as np
 
 from ckcv_ray.claims.percent import nearest
 from ckcv_ray.core.schedule import Stage, Unit
-from ckcv_ray.engine.backend import start
+from ckcv_ray.engine.backend import start_backend
 from ckcv_ray.engine.evaluate import share
 from ckcv_ray.engine.full import FullQueue
 from ckcv_ray.engine.loop import work
 from ckcv_ray.errors import StoreError, cut_list, pluralize
-from ckcv_ray.records.ledger import ABSENT
+from ckcv_ray.records.ledger import NO_RECORD
 from ckcv_ray.records.record import Outcome
 from ckcv_ray.runs.assessed import Assessed
 from ckcv_ray.runs.load import load_scores, replay_scores
@@ -73,7 +73,7 @@ def _recheck_scores(
     refit.limit.announce(round(refit.share * total), problem.task, folder.execution())
     units, functions = _sampled(every, refit.share), _columns_of_functions(problem)
     again = ScoreRecheckQueue(problem, queue.ledger, units, ROUNDING, functions)
-    with start(refit.backend, share(_without_functions(problem))) as opened:
+    with start_backend(refit.backend, share(_without_functions(problem))) as opened:
         work(opened, again, refit.listen, refit.is_stopped)
     result.differences.extend(cut_list(again.differences, "other evaluations differ"))
     if again.differences and intact:
@@ -112,7 +112,7 @@ class ScoreRecheckQueue(RecheckQueue):
         """Return a sentence about an evaluation that differs: its first score that does, or its status."""
         setting = self.problem.learner.setting(int(record["path"]), int(record["step"]))
         at = f"{self.describe_split(False, int(record['size']), int(record['split']))}, {listed(setting)}"
-        if logged[-1] == ABSENT:
+        if logged[-1] == NO_RECORD:
             return f"{at}: the log has no scores; computed again there are some"
         start = 0
         for score, width in zip(self.problem.scores, self.problem.widths, strict=True):
@@ -180,7 +180,7 @@ def _figures(again: RecheckQueue, log: FullQueue, folder: RunFolder) -> Iterator
     queue = FullQueue(log.problem)
     queue.add(Outcome(records, tuple(log.failures()), ()))
     others = log.ledger.records()
-    absent = queue.ledger.look_up(others)[:, -1] == ABSENT
+    absent = queue.ledger.look_up(others)[:, -1] == NO_RECORD
     queue.add(Outcome(others[absent], (), ()))
     if not queue.complete():
         yield "with what was computed again, other settings are selected: the scores of these are not known"

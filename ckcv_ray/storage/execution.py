@@ -43,19 +43,19 @@ class Metadata(TypedDict):
     not_converged: int
 
 
-class Rates(TypedDict):
+class MeasuredRates(TypedDict):
     """Error rates on test rows: of a random member, and of the majority vote."""
 
     error: float
     vote_error: float
 
 
-class Tested(Rates):
+class Tested(MeasuredRates):
     """Error rates of F* with the rows they were measured on, and of the best candidate of each reported k."""
 
     rows: int
     digest: str
-    reported: dict[str, Rates]
+    reported: dict[str, MeasuredRates]
 
 
 class FinalMetadata(Metadata):

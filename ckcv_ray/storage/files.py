@@ -20,7 +20,7 @@ import pyarrow as pa
 from ckcv_ray.errors import InputError, StoreError
 from ckcv_ray.storage.locks import Lock
 
-MOST_BYTES = 1 << 32
+MOST_FILE_BYTES = 1 << 32
 BLOCK_BYTES = 1 << 20
 Names = list[str]  # inside the class, list is a method
 NO_FOLDER_SYNC = {EINVAL, ENOTSUP, EACCES}  # errors of file systems that cannot fsync a folder
@@ -227,7 +227,7 @@ def sync_folder(folder: Path) -> None:
             raise
 
 
-def check_regular(file: Path, most: int = MOST_BYTES) -> int:
+def check_regular(file: Path, most: int = MOST_FILE_BYTES) -> int:
     """Return the size of a regular file of at most ``most`` bytes.
 
     Raises:

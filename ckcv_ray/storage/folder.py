@@ -43,7 +43,7 @@ from ckcv_ray.storage.pages import REPORT
 from ckcv_ray.study import CERTIFIED, SCORED, Candidate, Problem, Study
 from ckcv_ray.study.canonical import divide, identify_data
 from ckcv_ray.tables.columns.schema import Schema
-from ckcv_ray.tables.readers.limits import MOST_CELLS, MOST_ROWS
+from ckcv_ray.tables.readers.limits import MOST_CELLS, MOST_TABLE_ROWS
 from ckcv_ray.tables.roles import Roles
 from ckcv_ray.tables.task import Task
 from ckcv_ray.validation import as_path
@@ -52,7 +52,7 @@ DATA, UNLABELLED, EXECUTION = "data.parquet", "unlabelled.parquet", "execution.j
 CANDIDATES = "candidates.parquet"
 CERTIFICATE, MANIFEST = "certificate.json", "manifest.json"
 SCORES, SUMMARY = "scores.parquet", "scores.json"
-FOLDERS = (log.FOLDER, models.FOLDER)
+FOLDERS = (log.LOG, models.ENSEMBLE)
 INNER, INNER_NAME = "nested", re.compile(r"outer-([0-9]{3,9})")
 TEMPORARY = re.compile(
     r"\.((study|execution|certificate|manifest|scores)\.json|"
@@ -167,7 +167,7 @@ class RunFolder:
         identity = identity or self.require()
         study, task = identity.study, self._task(identity)
         if isinstance(study.resampling, Splits):
-            given = splits.read(self.files, study.resampling, identity.run_id, task.n)
+            given = splits.read_splits(self.files, study.resampling, identity.run_id, task.n)
             study = replace(study, resampling=given)
         with convert_errors(
             StoreError, f"{self.files.path(STUDY)} is damaged"
@@ -240,19 +240,19 @@ class RunFolder:
         if problem.all_rows.unlabelled is not None:
             rows = max(rows, len(problem.all_rows.unlabelled))
         others = 1 + problem.all_rows.grouped  # the target and the groups
-        if rows > MOST_ROWS or rows * (columns + others) > MOST_VALUES:
+        if rows > MOST_TABLE_ROWS or rows * (columns + others) > MOST_VALUES:
             raise InputError(
                 f"out={str(self)!r}: the table has {rows:,} rows and {columns:,} columns; a run folder "
-                f"holds at most {MOST_ROWS:,} rows and {MOST_VALUES:,} values: remove some"
+                f"holds at most {MOST_TABLE_ROWS:,} rows and {MOST_VALUES:,} values: remove some"
             )
         if problem.scores:
             count, what = problem.n_evaluations, "evaluations"
         else:
             count, what = candidates.count(problem), "candidates"
-        if count > MOST_ROWS:
+        if count > MOST_TABLE_ROWS:
             raise InputError(
                 f"out={str(self)!r}: the {problem.study.kind} has {count:,} {what}; a run folder holds at "
-                f"most {MOST_ROWS:,}: search fewer values"
+                f"most {MOST_TABLE_ROWS:,}: search fewer values"
             )
 
     def acquire(self) -> None:
@@ -301,7 +301,7 @@ class RunFolder:
             others = every.as_columns(every.unlabelled)
             formats.write_table(self.files, UNLABELLED, others, problem.run_id, {})
         if isinstance(problem.study.resampling, Splits):
-            splits.write(self.files, problem.study.resampling, problem.run_id)
+            splits.write_splits(self.files, problem.study.resampling, problem.run_id)
         write_identity(self.files, problem)
 
     def write_scores(self, run_id: str, scores: pa.Table, summary: Mapping[str, Any]) -> None:
@@ -335,7 +335,7 @@ class RunFolder:
     def write_results(self, problem: Problem, table: pa.Table, fitted: Models) -> dict[str, str]:
         """Write candidates and models, remove those of an earlier winner, and return SHA-256 by name."""
         formats.write_table(self.files, CANDIDATES, table, problem.run_id)
-        models.write(self.files, problem, fitted)
+        models.write_models(self.files, problem, fitted)
         return self.result_digests()
 
     def result_digests(self) -> dict[str, str]:
@@ -387,7 +387,7 @@ class RunFolder:
             size = problem.size_of(winner.k)
             if (stored.n_select, stored.n_splits) != (size.n_select, size.n_splits):
                 raise ValueError(f"n_select and n_splits are not {size.n_select} and {size.n_splits}")
-        return Finished(table, models.read(self.files, problem, winner.k), certificate)
+        return Finished(table, models.read_models(self.files, problem, winner.k), certificate)
 
     def candidates(self, problem: Problem) -> tuple[pa.Table, Candidate]:
         """Read the table of candidates, and return it with the winner.
@@ -397,11 +397,13 @@ class RunFolder:
         """
         rows = candidates.count(problem)
         with formats.guard_reading(self.files, CANDIDATES):
-            if rows > MOST_ROWS:
-                raise ValueError(f"its study has {rows:,} candidates: at most {MOST_ROWS:,} can be read")
+            if rows > MOST_TABLE_ROWS:
+                raise ValueError(
+                    f"its study has {rows:,} candidates: at most {MOST_TABLE_ROWS:,} can be read"
+                )
             if formats.rows_in(self.files, CANDIDATES) != rows:  # before memory is allocated for the values
                 raise ValueError(f"it does not have {rows:,} rows, one for each candidate of the study")
-        schema = candidates.schema(problem)
+        schema = candidates.list_candidate_columns(problem)
         values = rows * len(schema)
         table = formats.read_table(self.files, CANDIDATES, problem.run_id, schema, rows, values)
         with formats.guard_reading(self.files, CANDIDATES):

@@ -16,7 +16,7 @@ from pyarrow import parquet
 from ckcv_ray.errors import RunError, StoreError, convert_errors
 from ckcv_ray.storage.files import Files
 from ckcv_ray.tables.readers.files import check_parquet_size, is_plain, read_parquet
-from ckcv_ray.tables.readers.limits import MOST_CELLS, MOST_ROWS
+from ckcv_ray.tables.readers.limits import MOST_CELLS, MOST_TABLE_ROWS
 from ckcv_ray.version import VERSION
 
 SCHEMA_VERSION = 9
@@ -73,7 +73,7 @@ def read_table(
     name: str,
     run_id: str,
     schema: pa.Schema | None,
-    rows: int = MOST_ROWS,
+    rows: int = MOST_TABLE_ROWS,
     values: int = MOST_CELLS,
 ) -> pa.Table:
     """Read a Parquet file of this run that has this schema and at most this many rows and values.

@@ -24,18 +24,18 @@ from ckcv_ray.storage.files import Files
 from ckcv_ray.study import Problem
 from ckcv_ray.tables.readers.limits import MOST_CELLS
 
-FOLDER = "log/"
+LOG = "log/"
 PART = re.compile(r"log/part-([0-9]+)\.parquet")
 STAGES = ("select", "estimate")
-FAILED = "failed"
+FAILED_STATUS = "failed"
 FAILURES = "failures"  # metadata of a part: how many of its rows are failures
-NAMES = tuple(str(status) for status in STATUSES)
+STATUS_NAMES = tuple(str(status) for status in STATUSES)
 MOST_SMALL_PARTS = 32
 LARGE_PART_BYTES = 1 << 22
 MOST_PART_ROWS = 1 << 18
 
 
-def schema(n_totals: int, kind: type[Any] = np.int32) -> pa.Schema:
+def list_columns(n_totals: int, kind: type[Any] = np.int32) -> pa.Schema:
     """Return the columns of the log, for records of this ``record_type``."""
     number = pa.from_numpy_dtype(kind)
     return pa.schema(
@@ -64,7 +64,7 @@ class Log:
         self.files = files
         self.problem = problem
         self.n_totals = problem.n_totals
-        self.schema = schema(self.n_totals, problem.total_type)
+        self.schema = list_columns(self.n_totals, problem.total_type)
         self._most_rows = min(MOST_PART_ROWS, MOST_CELLS // MOST_SMALL_PARTS // len(self.schema))
 
     def append(self, records: Records, failures: list[Failure]) -> None:
@@ -102,7 +102,7 @@ class Log:
 
     def parts(self) -> list[str]:
         """Return the names of the parts, in order; a copy under another name is not a part."""
-        return [name for name in self.files.list(f"{FOLDER}part-") if PART.fullmatch(name)]
+        return [name for name in self.files.list(f"{LOG}part-") if PART.fullmatch(name)]
 
     def from_arrow(self, rows: pa.Table) -> tuple[Records, list[Failure]]:
         """Return the records and failures of a part.
@@ -111,7 +111,7 @@ class Log:
             ValueError: a row belongs to another study, or is impossible.
         """
         self._check_positions(rows)
-        failed = pc.equal(rows["status"], FAILED)
+        failed = pc.equal(rows["status"], FAILED_STATUS)
         good, lost = rows.filter(pc.invert(failed)), rows.filter(failed)
         _check_filled(good, *(f"total_{i}" for i in range(self.n_totals)), "n_iter")
         _check_filled(lost, "traceback")
@@ -125,7 +125,7 @@ class Log:
         totals = {f"total_{i}": pa.array(records["totals"][:, i]) for i in range(self.n_totals)}
         texts = {
             "stage": pa.array(np.array(STAGES)[records["estimate"].astype(int)]),
-            "status": pa.array(np.array(NAMES)[records["status"]]),
+            "status": pa.array(np.array(STATUS_NAMES)[records["status"]]),
             "traceback": pa.nulls(len(records), pa.string()),
         }
         return pa.table(plain | totals | texts).select(self.schema.names).cast(self.schema)
@@ -136,7 +136,7 @@ class Log:
                 "stage": STAGES[failure.estimate],
                 **{name: getattr(failure, name) for name in POSITIONS[:3]},
                 "step": step,
-                "status": FAILED,
+                "status": FAILED_STATUS,
                 "traceback": failure.traceback,
             }
             for failure in failures
@@ -151,11 +151,11 @@ class Log:
         for i in range(self.n_totals):
             records["totals"][:, i] = good[f"total_{i}"].to_numpy()
         records["estimate"] = _indices(good["stage"], STAGES)
-        records["status"] = _indices(good["status"], NAMES)
+        records["status"] = _indices(good["status"], STATUS_NAMES)
         return records
 
     def _check_positions(self, rows: pa.Table) -> None:
-        for name, known in (("stage", STAGES), ("status", (*NAMES, FAILED))):
+        for name, known in (("stage", STAGES), ("status", (*STATUS_NAMES, FAILED_STATUS))):
             if unknown := set(pc.unique(rows[name]).to_pylist()) - set(known):
                 raise ValueError(f"{name} {unknown.pop()!r} is not known")
         _check_filled(rows, *POSITIONS)
@@ -205,7 +205,7 @@ class Log:
 
     def _next_part(self) -> str:
         numbers = [int(match[1]) for part in self.parts() if (match := PART.fullmatch(part))]
-        return f"{FOLDER}part-{max(numbers, default=-1) + 1:06d}.parquet"
+        return f"{LOG}part-{max(numbers, default=-1) + 1:06d}.parquet"
 
     def _write(self, part: str, rows: pa.Table) -> None:
         failures = len(rows) - rows["traceback"].null_count

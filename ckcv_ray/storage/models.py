@@ -19,27 +19,27 @@ from ckcv_ray.storage.files import Files
 from ckcv_ray.study import Problem
 from ckcv_ray.tables.task import Task
 
-FOLDER = "ensemble/"
-MODELS, NESTED = f"{FOLDER}models.parquet", f"{FOLDER}nested.parquet"
-REFIT, FULL = f"{FOLDER}refit.parquet", f"{FOLDER}full.parquet"
+ENSEMBLE = "ensemble/"
+MODELS, NESTED = f"{ENSEMBLE}models.parquet", f"{ENSEMBLE}nested.parquet"
+REFIT, FULL = f"{ENSEMBLE}refit.parquet", f"{ENSEMBLE}full.parquet"
 TABLES = (MODELS, NESTED, REFIT, FULL)
 ROOM_BYTES = 1 << 16  # a pickle may exceed what this version writes by this much
 
 
-def write(files: Files, problem: Problem, models: Models) -> None:
+def write_models(files: Files, problem: Problem, models: Models) -> None:
     """Write the models, and remove the pickles of an earlier winner."""
     for name, ensemble in zip(TABLES, (models.best, models.nested, models.refit, models.full), strict=True):
         if ensemble is not None:
             _write_table(files, name, problem, ensemble)
     pickles = ensembles.to_pickles(models.best, problem.learner, problem.task)
     for name, content in pickles.items():
-        formats.write(files, f"{FOLDER}{name}", content)
+        formats.write(files, f"{ENSEMBLE}{name}", content)
     for name in pickles_in(files):
-        if name.removeprefix(FOLDER) not in pickles:
+        if name.removeprefix(ENSEMBLE) not in pickles:
             formats.delete(files, name)
 
 
-def read(files: Files, problem: Problem, k: int) -> Models:
+def read_models(files: Files, problem: Problem, k: int) -> Models:
     """Read F* at k folds, and the other models that the study has.
 
     Raises:
@@ -62,7 +62,7 @@ def read(files: Files, problem: Problem, k: int) -> Models:
 
 def pickles_in(files: Files) -> list[str]:
     """Return the names of the pickles in the folder."""
-    return [name for name in files.list(FOLDER) if name.endswith(".pkl")]
+    return [name for name in files.list(ENSEMBLE) if name.endswith(".pkl")]
 
 
 def read_pickles(files: Files, problem: Problem, ensemble: Ensemble, digests: dict[str, str]) -> Ensemble:
@@ -74,7 +74,7 @@ def read_pickles(files: Files, problem: Problem, ensemble: Ensemble, digests: di
     expected = ensembles.to_pickles(ensemble, problem.learner, problem.task)
     contents = []
     for name, similar in expected.items():
-        file = f"{FOLDER}{name}"
+        file = f"{ENSEMBLE}{name}"
         with formats.guard_reading(files, file):
             content = files.read(file, len(similar) + ROOM_BYTES)
         if hashlib.sha256(content).hexdigest() != digests.get(file):

@@ -9,13 +9,13 @@ from ckcv_ray.storage.files import Files
 from ckcv_ray.tables.readers.limits import MOST_CELLS
 
 FILE = "splits.parquet"
-COLUMNS = pa.schema([("split", pa.int32()), ("train", pa.bool_()), ("row", pa.int64())])
+SPLIT_COLUMNS = pa.schema([("split", pa.int32()), ("train", pa.bool_()), ("row", pa.int64())])
 
 
-MOST_VALUES = 2 * MOST_CELLS
+MOST_SPLIT_VALUES = 2 * MOST_CELLS
 
 
-def write(files: Files, given: Splits, run_id: str) -> None:
+def write_splits(files: Files, given: Splits, run_id: str) -> None:
     """Write given splits."""
     sets = [((True, split.train), (False, split.estimate)) for split in given.sets]
     parts = [(i, train, rows) for i, pair in enumerate(sets) for train, rows in pair]
@@ -24,18 +24,18 @@ def write(files: Files, given: Splits, run_id: str) -> None:
         "train": np.repeat([train for _, train, _ in parts], [len(rows) for _, _, rows in parts]),
         "row": np.concatenate([rows for _, _, rows in parts]),
     }
-    formats.write_table(files, FILE, pa.table(columns).cast(COLUMNS), run_id)
+    formats.write_table(files, FILE, pa.table(columns).cast(SPLIT_COLUMNS), run_id)
 
 
-def read(files: Files, resampling: Splits, run_id: str, n: int) -> Splits:
+def read_splits(files: Files, resampling: Splits, run_id: str, n: int) -> Splits:
     """Return the splits of a procedure, of n rows, whose digest alone is known.
 
     Raises:
         StoreError: they are missing, damaged, or not those of the procedure.
     """
-    table = formats.read_table(files, FILE, run_id, COLUMNS, values=MOST_VALUES)
+    table = formats.read_table(files, FILE, run_id, SPLIT_COLUMNS, values=MOST_SPLIT_VALUES)
     with formats.guard_reading(files, FILE):
-        split, train, row = (table[name].to_numpy() for name in COLUMNS.names)
+        split, train, row = (table[name].to_numpy() for name in SPLIT_COLUMNS.names)
         numbers = range(int(split.max(initial=-1)) + 1)
         given = Splits.of([(row[(split == i) & train], row[(split == i) & ~train]) for i in numbers], n)
         if given.digest != resampling.digest:

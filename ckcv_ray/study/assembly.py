@@ -11,7 +11,7 @@ from ckcv_ray.errors import InputError
 from ckcv_ray.learners import ALL, DEFAULT, LEARNERS, ZOO, AnyEstimator, Choice, Learner, learners_of
 from ckcv_ray.learners.sklearn import packages, trust
 from ckcv_ray.learners.sklearn.space import check_space
-from ckcv_ray.study.parts import FIELDS, SEVERAL, SLOTS, check_names, named_parts
+from ckcv_ray.study.parts import FIELD_NAMES, SEVERAL, SLOTS, check_names, named_parts
 from ckcv_ray.validation import check_choice, quote, suggest
 
 
@@ -73,7 +73,7 @@ def assemble(asked: Mapping[str, Any], earlier: Mapping[str, Any], own: Iterable
         made[SEVERAL] = [
             Choice(tuple(made[SEVERAL]), labels, tuple(ZOO.values()) if learner == ALL else None)
         ]
-    fields = {FIELDS.get(slot, slot): one for slot, (one,) in made.items()}
+    fields = {FIELD_NAMES.get(slot, slot): one for slot, (one,) in made.items()}
     return fields | {name: asked[name] for name in own if name in asked}
 
 

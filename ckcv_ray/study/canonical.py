@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from ckcv_ray.core.arrays import Index
 from ckcv_ray.core.by_label import find_class
 from ckcv_ray.core.criteria import GROUPED, Criterion, MeanBound, for_groups
 from ckcv_ray.core.measures import Kind
@@ -26,7 +27,7 @@ from ckcv_ray.study.certification import AUC, OF_TWO, QUANTITIES, Certification,
 from ckcv_ray.study.parts import named_parts
 from ckcv_ray.study.study import Study
 from ckcv_ray.tables.columns.types import ColumnKind
-from ckcv_ray.tables.target import Index, some
+from ckcv_ray.tables.target import some
 from ckcv_ray.tables.task import Task
 
 KINDS: dict[str, Callable[[Any], frozenset[Kind]]] = {  # kinds of task that a part of a study supports

@@ -6,23 +6,23 @@ The proofs are in ``claims.proofs``.
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
+from ckcv_ray.core.arrays import Index
 from ckcv_ray.core.draws import hold_out
 from ckcv_ray.core.options import Option, check_options, option
 from ckcv_ray.core.resampling.base import check_count
 from ckcv_ray.core.resampling.complete import Outer
 from ckcv_ray.errors import InputError
-from ckcv_ray.tables.target import Index
 from ckcv_ray.validation import check_choice, expect, number, quote, sequence
 
 MOST_DIGITS = 18
-PARTS = {"third": 3, "half": 2}  # of how many equal parts an outer estimate set is one
+OUTER_PARTS = {"third": 3, "half": 2}  # of how many equal parts an outer estimate set is one
 CLAIMS = ("refit", "random", "vote")
 OF_TWO = ("sensitivity", "specificity")  # the recall of the positive class, and of the other
 BY_CLASS = (*OF_TWO, "recall")
 AUC = "auc"
 QUANTITIES = (*BY_CLASS, AUC)
 NESTED_CLAIMS = ("random", *QUANTITIES)
-FEW_ROWS = 400  # up to here, auto holds out half of the rows
+MOST_HALVED_ROWS = 400  # up to here, auto holds out half of the rows
 AUTO, HALF, THIRD = "auto", 0.5, 0.33
 
 
@@ -199,7 +199,7 @@ class Holdout(Certification):
         """Return it with the share that "auto" stands for."""
         if self.holdout_share != AUTO:
             return self
-        return replace(self, holdout_share=HALF if n <= FEW_ROWS else THIRD)
+        return replace(self, holdout_share=HALF if n <= MOST_HALVED_ROWS else THIRD)
 
     def held_out(self, n: int, seed: int) -> Index | None:
         """Draw the rows to hold out."""
@@ -242,7 +242,7 @@ class Nested(Certification):
     outer_share: str = option(
         "third",
         Option(
-            lambda name, value: check_choice(name, value, PARTS),
+            lambda name, value: check_choice(name, value, OUTER_PARTS),
             "Share of the rows that each outer split of nested estimates on: third or half. Half "
             "usually gives a closer bound, about models that were selected on fewer rows.",
             default_text="third",
@@ -264,7 +264,7 @@ class Nested(Certification):
     @property
     def outer(self) -> Outer:
         """How rows are divided into outer splits."""
-        return Outer(PARTS[self.outer_share], self.outer_splits)
+        return Outer(OUTER_PARTS[self.outer_share], self.outer_splits)
 
 
 def member_of(claim: str) -> int:

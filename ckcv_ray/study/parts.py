@@ -6,7 +6,7 @@ from typing import Any
 from ckcv_ray.core.criteria import Balanced, MeanBound, MeanCost, MeanError
 from ckcv_ray.core.options import options
 from ckcv_ray.core.resampling.kfold import NestedSplits
-from ckcv_ray.core.resampling.parse import CERTIFIED, RESAMPLINGS
+from ckcv_ray.core.resampling.parse import CERTIFIABLE, RESAMPLINGS
 from ckcv_ray.errors import InputError
 from ckcv_ray.learners import LEARNERS, Choice
 from ckcv_ray.study.certification import Holdout, Nested, Occam
@@ -14,12 +14,12 @@ from ckcv_ray.validation import check_choice, expect, quote, sequence, suggest
 
 SLOTS: dict[str, dict[str, Any]] = {  # parts of a study: the option that chooses one, and the choices
     "learner": LEARNERS,
-    "resampling": CERTIFIED,
+    "resampling": CERTIFIABLE,
     "criterion": {part.name: part for part in (MeanBound, Balanced, MeanCost, MeanError)},
     "certify": {part.name: part for part in (Occam, Holdout, Nested)},
 }
 READABLE = SLOTS | {"resampling": RESAMPLINGS}  # parts that a file can name, in studies of either kind
-FIELDS = {"certify": "certification"}  # fields of a Study whose names differ from the option's
+FIELD_NAMES = {"certify": "certification"}  # fields of a Study whose names differ from the option's
 SEVERAL = "learner"  # the slot that may name several parts, as in svm,linear
 
 
@@ -44,7 +44,7 @@ def read_part(slot: str, content: Any) -> Any:
     return part(**given)
 
 
-def check_part(slot: str, part: Any) -> None:
+def check_known_part(slot: str, part: Any) -> None:
     """Raise InputError if a part is not one that a file could name."""
     known = READABLE[slot]
     for one in part.learners if isinstance(part, Choice) else [part]:

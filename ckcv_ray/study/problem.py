@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from ckcv_ray.core.arrays import Index
 from ckcv_ray.core.by_label import find_class
 from ckcv_ray.core.criteria import Criterion, for_groups
 from ckcv_ray.core.draws import Draws
@@ -33,7 +34,7 @@ from ckcv_ray.study.canonical import (
 from ckcv_ray.study.certification import Occam
 from ckcv_ray.study.study import Study, run_id
 from ckcv_ray.tables.grouping import Groups
-from ckcv_ray.tables.target import LEAST_OF_CLASS, Index
+from ckcv_ray.tables.target import LEAST_OF_CLASS
 from ckcv_ray.tables.task import Task, TestRows
 from ckcv_ray.validation import expect
 

@@ -34,7 +34,7 @@ from ckcv_ray.learners import DEFAULT, Learner, learners_of
 from ckcv_ray.learners.encoding import RARE, Categories, Encoding, Gaps
 from ckcv_ray.study.assembly import assemble, get_learner_values, name_choices
 from ckcv_ray.study.certification import Certification, Occam
-from ckcv_ray.study.parts import FIELDS, SEVERAL, SLOTS, check_names, check_part, read_part
+from ckcv_ray.study.parts import FIELD_NAMES, SEVERAL, SLOTS, check_known_part, check_names, read_part
 from ckcv_ray.study.search import EACH, ONE, All, Inner, Race, Search
 from ckcv_ray.validation import (
     as_path,
@@ -42,9 +42,9 @@ from ckcv_ray.validation import (
     check_choice,
     expect,
     integer,
+    proportion,
     quote,
     sequence,
-    share,
 )
 
 CERTIFIED, SCORED = "study", "procedure"  # kinds of studies: with a certification, and without
@@ -122,7 +122,7 @@ class Study:
     rare: float = option(
         RARE,
         Option(
-            share,
+            proportion,
             "Share of a split's training rows below which categories are joined.",
             float,
             "0.01",
@@ -137,7 +137,7 @@ class Study:
     def __post_init__(self) -> None:
         expect("search", self.search, Race | Inner | All, "a search: Race(), Inner('auc') or All()")
         for slot, part in self.parts.items():
-            check_part(slot, part)
+            check_known_part(slot, part)
         check_options(self)
         if not self.search.certifies:
             _check_scored(self)
@@ -296,7 +296,7 @@ class Study:
             return cls._read_scored(content)
         others = {name: value for name, value in content.items() if name not in SLOTS}
         check_names("a study", others, list_options())
-        parts = {FIELDS.get(slot, slot): read_part(slot, content.get(slot)) for slot in SLOTS}
+        parts = {FIELD_NAMES.get(slot, slot): read_part(slot, content.get(slot)) for slot in SLOTS}
         return cls(**_with_race(parts | others, Race()))
 
     @classmethod
@@ -474,7 +474,7 @@ def _make_search(select_by: str | None, select: str, resampling: Resampling) -> 
 def _check_scored(study: Study) -> None:
     """Raise InputError unless the parts of a study without a certification can be combined."""
     if study.certification is not None:
-        check_part("certify", study.certification)
+        check_known_part("certify", study.certification)
         raise InputError(
             f"certify={study.certification.name} requires a Race, which selects what is certified, not "
             f"{type(study.search).__name__}"

@@ -22,7 +22,7 @@ from ckcv_ray.tables.target import is_text
 from ckcv_ray.validation import as_array
 
 LEAST_GROUPS = 6
-NAMES = ("group", "groups", "group_of_row")
+GROUP_NAMES = ("group", "groups", "group_of_row")
 ENTITIES = frozenset(
     (
         "patient",
@@ -43,8 +43,8 @@ ENTITIES = frozenset(
         "group",
     )
 )
-NUMBERED = ("id", "ids", "no", "nr", "num", "number", "key", "code")
-WORDS = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
+NUMBER_WORDS = ("id", "ids", "no", "nr", "num", "number", "key", "code")
+WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
 LEAST_SHARED = 1 / 3  # share of rows whose value occurs again, for a column to look like groups
 
 Groups = NDArray[np.intp]
@@ -190,7 +190,7 @@ def groups_column(groups: ArrayLike, n: int) -> pa.Array:
 def name_of_groups(taken: Iterable[str]) -> str:
     """Return a name for a column of groups that has none, other than those taken."""
     known = set(taken)
-    candidates = (*NAMES, *(f"{NAMES[0]}_{i}" for i in range(len(known) + 1)))
+    candidates = (*GROUP_NAMES, *(f"{GROUP_NAMES[0]}_{i}" for i in range(len(known) + 1)))
     return next(name for name in candidates if name not in known)
 
 
@@ -214,15 +214,15 @@ def question(columns: pa.Table, known: Iterable[str]) -> str:
 
 def is_name_of_groups(name: str) -> bool:
     """Return whether a column's name is that of something with several rows: patient, subject_id, userNo."""
-    words = [word.lower() for word in WORDS.findall(name)]
+    words = [word.lower() for word in WORD.findall(name)]
     if not words:
         return False
     last, before = words[-1], words[:-1]
     if last in ENTITIES or last in ("id", "ids", "uid", "pid") or words[0] == "id":
         return True
-    if last in NUMBERED and any(word in ENTITIES for word in before):
+    if last in NUMBER_WORDS and any(word in ENTITIES for word in before):
         return True
-    return any(last.removesuffix(ending) in ENTITIES for ending in NUMBERED if last.endswith(ending))
+    return any(last.removesuffix(ending) in ENTITIES for ending in NUMBER_WORDS if last.endswith(ending))
 
 
 def _count_repeats(column: pa.ChunkedArray) -> int:

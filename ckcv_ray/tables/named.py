@@ -21,14 +21,14 @@ from numpy.typing import NDArray
 
 from ckcv_ray.errors import InputError, convert_errors
 from ckcv_ray.tables.readers.files import from_matrix
-from ckcv_ray.tables.readers.limits import MOST_ROWS
+from ckcv_ray.tables.readers.limits import MOST_TABLE_ROWS
 
 FRESH_ROWS = 20_000
-FORMS = "sklearn:NAME, twonorm:n:seed, ringnorm:n:seed, waveform:n:seed"
-INSTALLED = "ckcv_ray.sources"  # entry points under which packages list what they read
+SOURCE_FORMS = "sklearn:NAME, twonorm:n:seed, ringnorm:n:seed, waveform:n:seed"
+SOURCE_GROUP = "ckcv_ray.sources"  # entry points under which packages list what they read
 PAPER = "ida"  # sets of the paper, which a package in this repository reads
 
-Sample = tuple[NDArray[np.float64], NDArray[np.int64]]
+GeneratedSample = tuple[NDArray[np.float64], NDArray[np.int64]]
 
 
 class Columns(NamedTuple):
@@ -55,8 +55,8 @@ def is_named(source: str) -> bool:
     return family in ("sklearn", PAPER, *GENERATORS) or bool(colon and _find_plug_in(family))
 
 
-def load(source: str) -> Columns:
-    """Load the set that ``source`` names: one of ``FORMS``, or of a plug-in.
+def load_source(source: str) -> Columns:
+    """Load the set that ``source`` names: one of ``SOURCE_FORMS``, or of a plug-in.
 
     Raises:
         InputError: there is no such set, or the plug-in that reads it is missing or fails.
@@ -77,23 +77,23 @@ def load(source: str) -> Columns:
             f"{source!r} needs the package ckcv-ray-paper, which is not installed: run "
             "`pip install ./jobs/paper` in a clone of ckcv_ray"
         )
-    raise InputError(f"{source!r} does not name a set: the forms are {FORMS}")
+    raise InputError(f"{source!r} does not name a set: the forms are {SOURCE_FORMS}")
 
 
 def _find_plug_in(family: str) -> Any:
     """Return the entry point of the plug-in that reads a family of sets; None if there is none."""
     from importlib.metadata import entry_points  # takes 40 ms, and files do not need it
 
-    return next(iter(entry_points(group=INSTALLED, name=family)), None)
+    return next(iter(entry_points(group=SOURCE_GROUP, name=family)), None)
 
 
-def twonorm(n: int, rng: np.random.Generator) -> Sample:
+def twonorm(n: int, rng: np.random.Generator) -> GeneratedSample:
     """Draw from two unit normals in 20 dimensions with means a and -a, a = 2/sqrt(20) in each coordinate."""
     y = _signs(n, rng)
     return rng.normal(size=(n, 20)) + y[:, None] * (2 / np.sqrt(20)), y
 
 
-def ringnorm(n: int, rng: np.random.Generator) -> Sample:
+def ringnorm(n: int, rng: np.random.Generator) -> GeneratedSample:
     """Draw from two normals in 20 dimensions.
 
     Class +1: mean 0, covariance 4 I; class -1: mean 2/sqrt(20) in each coordinate, covariance I.
@@ -103,7 +103,7 @@ def ringnorm(n: int, rng: np.random.Generator) -> Sample:
     return np.where(y[:, None] > 0, 2 * Z, Z + 2 / np.sqrt(20)), y
 
 
-def waveform(n: int, rng: np.random.Generator) -> Sample:
+def waveform(n: int, rng: np.random.Generator) -> GeneratedSample:
     """Draw random mixtures of two of three triangles plus unit noise; +1 mixes the left and the middle."""
     position = np.arange(1, 22)
     middle, right, left = (np.maximum(6 - np.abs(position - peak), 0) for peak in (11, 15, 7))
@@ -114,7 +114,7 @@ def waveform(n: int, rng: np.random.Generator) -> Sample:
     return X, np.where(kind == 1, 1, -1)
 
 
-GENERATORS: Mapping[str, Callable[[int, np.random.Generator], Sample]] = {
+GENERATORS: Mapping[str, Callable[[int, np.random.Generator], GeneratedSample]] = {
     "twonorm": twonorm,
     "ringnorm": ringnorm,
     "waveform": waveform,
@@ -126,8 +126,8 @@ def _signs(n: int, rng: np.random.Generator) -> NDArray[np.int64]:
 
 
 def _generate(family: str, n: int, seed: int) -> Columns:
-    if not 6 <= n <= MOST_ROWS:
-        raise InputError(f"{family}:{n}: the number of rows is outside 6..{MOST_ROWS}")
+    if not 6 <= n <= MOST_TABLE_ROWS:
+        raise InputError(f"{family}:{n}: the number of rows is outside 6..{MOST_TABLE_ROWS}")
     learn, test = (
         GENERATORS[family](rows, np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(part,))))
         for part, rows in enumerate((n, FRESH_ROWS))
@@ -152,5 +152,5 @@ def _sklearn(name: str) -> pa.Table:
 
 def _number(text: str, source: str) -> int:
     if not (text.isascii() and text.isdigit() and len(text) < 19):
-        raise InputError(f"{source!r}: {text!r} is not a whole number; the forms are {FORMS}")
+        raise InputError(f"{source!r}: {text!r} is not a whole number; the forms are {SOURCE_FORMS}")
     return int(text)

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from ckcv_ray.tables.columns.types import Column, ColumnKind
 from ckcv_ray.tables.grouping import Groups, is_name_of_groups
-from ckcv_ray.tables.target import Rows, canonical
+from ckcv_ray.tables.target import Rows, unify_zeros
 from ckcv_ray.tables.task import Task
 
 DENSE = 2  # numbers of rows are less than twice as far apart as there are rows
@@ -126,5 +126,5 @@ def _number_rows(rows: Rows) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
 
 def _as_items(rows: Rows) -> NDArray[np.void]:
     """View each row as a single value; two are equal if all their numbers are."""
-    items = np.ascontiguousarray(canonical(rows))
+    items = np.ascontiguousarray(unify_zeros(rows))
     return items.view(np.dtype((np.void, items.itemsize * items.shape[1])))[:, 0]

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from ckcv_ray.errors import InputError
-from ckcv_ray.tables.columns.types import Asked
+from ckcv_ray.tables.columns.types import DeclaredTypes
 from ckcv_ray.tables.target import is_number, some
 from ckcv_ray.validation import expect, quote
 
@@ -100,7 +100,7 @@ def check_chosen(names: list[str], target: str, roles: Roles) -> None:
         )
 
 
-def check_asked(asked: Asked, chosen: Sequence[str]) -> None:
+def check_asked(asked: DeclaredTypes, chosen: Sequence[str]) -> None:
     """Raise InputError unless each column that is asked to be of a kind is learned from, and of one kind."""
     seen: set[str] = set()
     for option, names in asked._asdict().items():

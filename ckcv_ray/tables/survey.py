@@ -6,16 +6,16 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from ckcv_ray.core.arrays import Values
 from ckcv_ray.tables.columns.types import Column, ColumnKind
 from ckcv_ray.tables.repeats import numbers_rows
-from ckcv_ray.tables.target import canonical
+from ckcv_ray.tables.target import unify_zeros
 from ckcv_ray.tables.task import Task
 
 FOLDS, LEAVES = 5, 8
 TOO_CLOSE = 1e-4  # to a correlation of 1
 GIVES_AWAY = 1 / 50  # of the baseline's error
-MOST_ROWS = 20_000  # looked at to see whether a column gives the target away
-Values = NDArray[np.float64]
+MOST_SURVEYED_ROWS = 20_000  # looked at to see whether a column gives the target away
 
 
 class Surveyed(NamedTuple):
@@ -56,7 +56,7 @@ def _notes(task: Task) -> Iterator[str]:
     first: dict[bytes, str] = {}
     for i, column in enumerate(task.schema):
         x = task.X[:, i]
-        other = first.setdefault(canonical(x).tobytes(), column.name)
+        other = first.setdefault(unify_zeros(x).tobytes(), column.name)
         if _is_constant(x):
             yield "is the same in every row"
         elif other != column.name:
@@ -87,7 +87,7 @@ def _follows(x: Values, y: Values) -> bool:
 
 def _gives_away(x: Values, y: NDArray[np.int32]) -> bool:
     """Return whether a tree of eight leaves on this column alone errs hardly ever, in five folds."""
-    x, y = x[:MOST_ROWS], y[:MOST_ROWS]
+    x, y = x[:MOST_SURVEYED_ROWS], y[:MOST_SURVEYED_ROWS]
     allowed = GIVES_AWAY * (len(y) - int(np.bincount(y).max()))
     if _changes(x, y) > FOLDS * LEAVES + 2 * FOLDS * allowed:  # then no such tree can do that
         return False

@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from ckcv_ray.core.arrays import Classes, Index
 from ckcv_ray.errors import InputError, pluralize
 from ckcv_ray.tables.columns.formats import (
     NO_NAMES,
@@ -22,20 +23,18 @@ from ckcv_ray.tables.columns.formats import (
     number_parser,
     positions_by_value,
 )
-from ckcv_ray.tables.readers.limits import MOST_BYTES
+from ckcv_ray.tables.readers.limits import MOST_TABLE_BYTES
 from ckcv_ray.validation import expect
 
 LEAST_OF_CLASS = 2
 MOST_CLASSES = 1_000
 LARGEST = 1e150  # the squares of this number and of its inverse still fit in a float
 SPACES = " \u00a0"
-SHOWN = 10_000  # values searched for an example in a message
-NUMBERS = (pa.types.is_integer, pa.types.is_floating)
+MOST_SEARCHED = 10_000  # values searched for an example in a message
+NUMBER_TYPES = (pa.types.is_integer, pa.types.is_floating)
 
 Label = str | int | float | bool
 Rows = NDArray[np.float64]
-Classes = NDArray[np.int32]
-Index = NDArray[np.intp]
 
 
 def check_classes(classes: tuple[Label, ...], y: Classes, target: str) -> None:
@@ -93,7 +92,7 @@ def unique_names(columns: pa.Table) -> list[str]:
 def _encode(column: pa.ChunkedArray, target: str) -> tuple[list[Any], Index]:
     """Return the distinct values of a column of labels, None for an empty cell, and each row's position."""
     kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
-    allowed = (pa.types.is_string, pa.types.is_large_string, pa.types.is_boolean, *NUMBERS)
+    allowed = (pa.types.is_string, pa.types.is_large_string, pa.types.is_boolean, *NUMBER_TYPES)
     if not any(is_one(kind) for is_one in (*allowed, pa.types.is_null)):
         raise InputError(f"the target {target!r} has type {kind}: labels are text or numbers")
     values, codes = distinct(column)
@@ -142,8 +141,10 @@ def encode_classes(column: pa.ChunkedArray, target: str) -> tuple[tuple[Label, .
             f"the target {target!r} has {pluralize(len(classes), 'class', 'classes')} ({some(classes)}): "
             f"expected 2 to {MOST_CLASSES:,}{_perhaps_numbers(classes)}"
         )
-    if len(codes) * max(len(str(label)) for label in classes) > MOST_BYTES:
-        raise InputError(f"the labels of {target!r} take more than {MOST_BYTES >> 20:,} MiB: shorten them")
+    if len(codes) * max(len(str(label)) for label in classes) > MOST_TABLE_BYTES:
+        raise InputError(
+            f"the labels of {target!r} take more than {MOST_TABLE_BYTES >> 20:,} MiB: shorten them"
+        )
     return classes, class_numbers(column, classes, target)
 
 
@@ -155,8 +156,8 @@ def parse_numbers(column: pa.ChunkedArray, target: str) -> Rows:
     """
     if is_text(column.type):
         column = _numbers_of_text(column, target)
-    if not any(is_one(column.type) for is_one in NUMBERS):
-        example = next((value for value in column[:SHOWN].to_pylist() if value is not None), None)
+    if not any(is_one(column.type) for is_one in NUMBER_TYPES):
+        example = next((value for value in column[:MOST_SEARCHED].to_pylist() if value is not None), None)
         raise InputError(
             f"the target {target!r} has type {column.type}, such as {str(example)[:60]!r}, and the learner "
             "predicts numbers: name a column of numbers, or choose a learner of classes such as forest"
@@ -250,7 +251,7 @@ def _some_labels(classes: tuple[Label, ...]) -> str:
     return " and ".join(map(repr, classes)) if len(classes) == 2 else some([repr(label) for label in classes])
 
 
-def canonical(rows: Rows) -> Rows:
+def unify_zeros(rows: Rows) -> Rows:
     """Return rows with the same bytes for all zeros, and for all gaps."""
     numbers = rows + 0.0  # -0.0 and 0.0 are one number
     numbers[np.isnan(numbers)] = np.nan

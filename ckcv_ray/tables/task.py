@@ -16,12 +16,13 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import ArrayLike, NDArray
 
+from ckcv_ray.core.arrays import Index
 from ckcv_ray.core.measures import Kind
 from ckcv_ray.errors import InputError, pluralize
 from ckcv_ray.tables import named
 from ckcv_ray.tables.columns.parse import find_alike, infer_column, take_in_parts
-from ckcv_ray.tables.columns.schema import NewRows, Schema, to_arrow
-from ckcv_ray.tables.columns.types import NOTHING_ASKED, Asked
+from ckcv_ray.tables.columns.schema import NewRows, Schema, format_column
+from ckcv_ray.tables.columns.types import NOTHING_ASKED, DeclaredTypes
 from ckcv_ray.tables.grouping import Grouping, Groups, groups_column, name_of_groups
 from ckcv_ray.tables.readers.files import (
     AS_IT_IS,
@@ -36,16 +37,15 @@ from ckcv_ray.tables.readers.frames import make_columns
 from ckcv_ray.tables.roles import TARGETS, USUAL_ROLES, Roles, check_asked
 from ckcv_ray.tables.target import (
     LEAST_OF_CLASS,
-    Index,
     Label,
     Rows,
-    canonical,
     check_classes,
     check_spread,
     class_numbers,
     encode_classes,
     parse_numbers,
     some,
+    unify_zeros,
     unique_names,
 )
 from ckcv_ray.validation import as_array, expect
@@ -88,7 +88,7 @@ class Task:
         X: Any,
         y: ArrayLike,
         groups: ArrayLike | None = None,
-        asked: Asked = NOTHING_ASKED,
+        asked: DeclaredTypes = NOTHING_ASKED,
         numbers: bool = False,
     ) -> "Task":
         """Make a task from X [n, d], y [n] and, if given, groups [n].
@@ -109,7 +109,7 @@ class Task:
         X: Any,
         y: ArrayLike,
         groups: ArrayLike | None = None,
-        asked: Asked = NOTHING_ASKED,
+        asked: DeclaredTypes = NOTHING_ASKED,
         numbers: bool = False,
     ) -> "Task":
         """Make a task as ``of`` does; it may have few groups, or a single row of a class."""
@@ -131,7 +131,7 @@ class Task:
         cls,
         columns: pa.Table,
         roles: Roles = USUAL_ROLES,
-        asked: Asked = NOTHING_ASKED,
+        asked: DeclaredTypes = NOTHING_ASKED,
         source: str = "",
     ) -> "Task":
         """Make a task from a table, checking its columns.
@@ -368,7 +368,7 @@ class Task:
         """Return rows X [rows, d] as the columns that they were read from."""
         if self.schema.plain:
             return from_matrix(X, None, list(self.features))
-        return pa.table({one.name: to_arrow(X[:, i], one) for i, one in enumerate(self.schema)})
+        return pa.table({one.name: format_column(X[:, i], one) for i, one in enumerate(self.schema)})
 
 
 @dataclass(frozen=True)
@@ -397,7 +397,7 @@ class TestRows:
     def digest(self) -> str:
         """SHA-256 of the rows."""
         return hashlib.sha256(
-            np.column_stack([canonical(self.X), self.y]).astype("<f8").tobytes()
+            np.column_stack([unify_zeros(self.X), self.y]).astype("<f8").tobytes()
         ).hexdigest()
 
 
@@ -420,11 +420,12 @@ def read(
     if named.is_named(name := str(source)):
         if given := [option for option, value in reading._asdict().items() if value is not None]:
             raise InputError(f"{given[0]} is for files, and {name!r} is a named set: leave it out")
-        return named.load(name)
+        return named.load_source(name)
     path = Path(source)
     if find_suffix(path) not in SUFFIXES:
         raise InputError(
-            f"{name!r} is neither a file ending in {', '.join(SUFFIXES)} nor a named set ({named.FORMS})"
+            f"{name!r} is neither a file ending in {', '.join(SUFFIXES)} nor a named set "
+            f"({named.SOURCE_FORMS})"
         )
     return named.Columns(read_file(path, reading), None)
 
@@ -435,7 +436,7 @@ def read_task(
     features: Sequence[str] | None = None,
     drop: Sequence[str] | None = None,
     group: str | None = None,
-    asked: Asked = NOTHING_ASKED,
+    asked: DeclaredTypes = NOTHING_ASKED,
 ) -> tuple[Task, TestRows | None]:
     """Read a task, and test rows if a named set has any.
 
@@ -451,7 +452,7 @@ def read_task(
     return task, make_test_rows(columns.test, task)
 
 
-def _from_table(columns: pa.Table, roles: Roles, asked: Asked, known: Schema | None = None) -> Task:
+def _from_table(columns: pa.Table, roles: Roles, asked: DeclaredTypes, known: Schema | None = None) -> Task:
     """Make a task, whose columns are understood as ``known`` if they were before; see ``Task.from_table``."""
     target, chosen = roles.resolve(unique_names(columns), index_names(columns))
     if columns.num_rows < LEAST_ROWS:
@@ -552,7 +553,7 @@ def _digest(task: Task) -> str:
 
 def _bytes(rows: Rows) -> memoryview:
     """Return the bytes of rows, the same for all zeros and for all gaps."""
-    return np.ascontiguousarray(canonical(rows), dtype="<f8").data
+    return np.ascontiguousarray(unify_zeros(rows), dtype="<f8").data
 
 
 def _read(columns: pa.Table, features: list[str], schema: Schema) -> Rows:

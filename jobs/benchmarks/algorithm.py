@@ -26,6 +26,7 @@ import typer
 from sklearn.svm import SVC
 
 from ckcv_ray import Execution, Job, Study, Task, read_task
+from ckcv_ray.core.arrays import Index
 from ckcv_ray.core.resampling.complete import split_complete
 from ckcv_ray.core.schedule import Stage
 from ckcv_ray.core.threads import one_thread
@@ -35,7 +36,6 @@ from ckcv_ray.learners.svm.problem import describe, signs
 from ckcv_ray.learners.svm.solvers import SOLVERS
 from ckcv_ray.runs.run import run_job
 from ckcv_ray.study import Problem
-from ckcv_ray.tables.target import Index
 from jobs.benchmarks.baselines import Answer, Winner, plain_loop, reach
 from jobs.benchmarks.turns import Clock, take_turns
 

@@ -8,13 +8,13 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.svm import SVC
 
+from ckcv_ray.core.arrays import Index
 from ckcv_ray.core.bounds.binomial import bound_table
 from ckcv_ray.core.resampling.complete import Complete, split_complete
-from ckcv_ray.learners.svm.decision import UNDECIDED
+from ckcv_ray.learners.svm.decision import UNDECIDED_WIDTH
 from ckcv_ray.learners.svm.learner import GaussianSVM
 from ckcv_ray.learners.svm.problem import Signs, Solution, signs
 from ckcv_ray.study import Study
-from ckcv_ray.tables.target import Index
 from ckcv_ray.tables.task import Task
 
 Matrix = NDArray[np.float64]
@@ -82,4 +82,4 @@ def plain_loop(study: Study, task: Task) -> Iterator[Answer]:
 def errors(X: Matrix, y: Signs, C: float, gamma: float, fit: Index, score: Index) -> int:
     """Count the rows of ``score`` that an SVC fitted on the rows ``fit`` misclassifies."""
     model = SVC(C=C, gamma=gamma).fit(X[fit], y[fit])
-    return int(np.sum(y[score] * model.decision_function(X[score]) <= UNDECIDED))
+    return int(np.sum(y[score] * model.decision_function(X[score]) <= UNDECIDED_WIDTH))

@@ -15,12 +15,11 @@ import numpy as np
 
 from ckcv_ray.learners.base import Status
 from ckcv_ray.learners.svm.kernels import Complement, complement_product
+from ckcv_ray.learners.svm.memory import Matrix, Vector
 from ckcv_ray.learners.svm.problem import (
     EQUAL,
     Fits,
-    Matrix,
     Solution,
-    Vector,
     Weights,
     constant,
     describe,

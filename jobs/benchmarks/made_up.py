@@ -12,15 +12,13 @@ from typing import Any
 
 import numpy as np
 import ray
-from numpy.typing import NDArray
 
+from ckcv_ray.core.arrays import Values
 from ckcv_ray.core.schedule import Stage, Unit
 from ckcv_ray.engine.evaluate import Evaluated, _records, evaluate, share
 from ckcv_ray.learners.ensemble import Member
 from ckcv_ray.records.record import Outcome
 from ckcv_ray.study import Problem
-
-Values = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

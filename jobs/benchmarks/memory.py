@@ -24,7 +24,8 @@ import typer
 from ckcv_ray import read_task
 from ckcv_ray.core.threads import one_thread
 from ckcv_ray.learners.svm.kernels import complement_product
-from ckcv_ray.learners.svm.problem import Fits, Matrix, describe, signs
+from ckcv_ray.learners.svm.memory import Matrix
+from ckcv_ray.learners.svm.problem import Fits, describe, signs
 from ckcv_ray.learners.svm.solvers import ON_POINTS, PathSolverOnPoints
 from jobs.benchmarks import libsvm
 

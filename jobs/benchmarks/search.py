@@ -49,7 +49,7 @@ if "RAY_ADDRESS" not in os.environ:  # before ray is imported: a local Ray on lo
 from ckcv_ray import Execution, Job, Study, read_task
 from ckcv_ray.core.schedule import Stage
 from ckcv_ray.core.threads import one_thread
-from ckcv_ray.engine.backend import SERIAL, Session, session, start
+from ckcv_ray.engine.backend import SERIAL, Session, session, start_backend
 from ckcv_ray.engine.evaluate import share
 from ckcv_ray.engine.loop import work
 from ckcv_ray.engine.race import RaceQueue
@@ -114,7 +114,7 @@ def make_search(learner: EstimatorLearner, task: Task, k: int, splits: int) -> S
 def select(search: Search, opened: Session) -> RaceQueue:
     """Run our selection in memory, and return what it found."""
     recorder = make_recorder(search.problem)
-    with start(opened.backend, share(search.problem)) as backend:
+    with start_backend(opened.backend, share(search.problem)) as backend:
         work(backend, recorder, None, never)
     queue: RaceQueue = recorder.queue
     return queue

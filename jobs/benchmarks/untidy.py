@@ -9,7 +9,6 @@ from numpy.typing import NDArray
 
 DAYS = 730
 START = np.datetime64("2023-01-01")
-Values = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

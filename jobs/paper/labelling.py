@@ -6,15 +6,14 @@ from typing import Any
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.transforms import Bbox, BboxBase
-from numpy.typing import NDArray
+
+from ckcv_ray.core.arrays import Values
 
 PAPER = "#808080"
 MARK_POINTS, NAME_SIZE, LEAST_SHOWN, OUTSIDE = 6.0, 8, 1e-3, 9
 LEADER = {"arrowstyle": "-", "color": PAPER, "linewidth": 0.6, "shrinkA": 0, "shrinkB": 3}
 DIAGONAL_BOXES = 400
 GAPS = (5, 11, 18, 27, 38, 52)
-
-Values = NDArray[np.float64]
 
 
 def name_points(axes: Axes, names: Sequence[str], points: Values, spread: Values, others: Values) -> None:

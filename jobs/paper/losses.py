@@ -38,13 +38,14 @@ import numpy as np
 import typer
 
 from ckcv_ray import Execution, InputError, Job, Result, Study, TestRows, read_task
+from ckcv_ray.core.arrays import Values
 from ckcv_ray.core.bounds.binomial import clopper_pearson, stevens
 from ckcv_ray.core.draws import draw_randomisers
 from ckcv_ray.learners.ensemble import Ensemble
 from ckcv_ray.learners.svm.problem import signs
 from ckcv_ray.runs.run import run_job
 from jobs.benchmarks.overhead import SETS, scale
-from jobs.paper.soft_bounds import Values, betting, clipped_linear, empirical_bernstein, hoeffding, ramp
+from jobs.paper.soft_bounds import betting, clipped_linear, empirical_bernstein, hoeffding, ramp
 
 Row = dict[str, Any]
 

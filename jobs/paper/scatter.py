@@ -7,14 +7,12 @@ from typing import NamedTuple
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from numpy.typing import NDArray
 
+from ckcv_ray.core.arrays import Values
 from ckcv_ray.reports.figures import L_MS, as_svg, new_figure, round_ticks
 from jobs.paper.labelling import LEAST_SHOWN, PAPER, name_points
 
 SET_SIZE = (7.2, 5.6)
-
-Values = NDArray[np.float64]
 
 
 class SetErrors(NamedTuple):

@@ -19,7 +19,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-Values = NDArray[np.float64]
+from ckcv_ray.core.arrays import Values
 
 HALVINGS = 50
 CAP = 0.75  # share of the bet that could lose all capital; the authors suggest 1/2 and 3/4

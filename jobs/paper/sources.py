@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from ckcv_ray import clopper_pearson
 from ckcv_ray.core.bounds.binomial import safe
-from ckcv_ray.tables.named import GENERATORS, Sample
+from ckcv_ray.tables.named import GENERATORS, GeneratedSample
 
 FRESH_ROWS = 20_000
 NOISE = 0.45
@@ -74,12 +74,14 @@ class Source(NamedTuple):
     rare: bool = False
 
 
-def sampled(generator: Callable[[int, np.random.Generator], Sample]) -> Source:
+def sampled(generator: Callable[[int, np.random.Generator], GeneratedSample]) -> Source:
     """Make a source of independent rows, with new patterns from the same generator."""
     return Source(lambda n, rng: Rows(*generator(n, rng)), partial(sample, generator))
 
 
-def sample(generator: Callable[[int, np.random.Generator], Sample], rng: np.random.Generator) -> Fresh:
+def sample(
+    generator: Callable[[int, np.random.Generator], GeneratedSample], rng: np.random.Generator
+) -> Fresh:
     """Draw new patterns."""
     X, y = generator(FRESH_ROWS, rng)
     return Fresh(X, np.column_stack([y < 0, y > 0]) / FRESH_ROWS)
@@ -108,7 +110,7 @@ def flipped(rate: float) -> Source:
     return listed((rate,) * 4 + (1 - rate,) * 4)
 
 
-def crescents(n: int, rng: np.random.Generator) -> Sample:
+def crescents(n: int, rng: np.random.Generator) -> GeneratedSample:
     """Draw from a banana-like source: two interlocking half circles, with noise."""
     y = 2 * rng.integers(2, size=n) - 1
     angle = rng.uniform(0, np.pi, size=n)
@@ -117,7 +119,7 @@ def crescents(n: int, rng: np.random.Generator) -> Sample:
     return X + rng.normal(scale=NOISE, size=(n, 2)), y
 
 
-def noise(n: int, rng: np.random.Generator) -> Sample:
+def noise(n: int, rng: np.random.Generator) -> GeneratedSample:
     """Draw labels that have nothing to do with the features."""
     return rng.normal(size=(n, 2)), 2 * rng.integers(2, size=n) - 1
 
@@ -128,7 +130,7 @@ def coins(rng: np.random.Generator) -> Fresh:
     return Fresh(X, np.full((len(X), 2), 0.5 / len(X)))
 
 
-def normals(n: int, rng: np.random.Generator, positive: float) -> Sample:
+def normals(n: int, rng: np.random.Generator, positive: float) -> GeneratedSample:
     """Draw from two normals in the plane, the positive one wider, with a given share of positive labels."""
     y = np.where(rng.uniform(size=n) < positive, 1, -1)
     Z = rng.normal(size=(n, 2))
@@ -148,7 +150,7 @@ def tripled(n: int, rng: np.random.Generator) -> Rows:
     return Rows(np.repeat(X, 3, axis=0), np.repeat(y, 3))
 
 
-def visits(n: int, rng: np.random.Generator) -> Sample:
+def visits(n: int, rng: np.random.Generator) -> GeneratedSample:
     """Draw subjects with five visits each: one label, and features that differ little."""
     X, y = crescents(n // VISITS, rng)
     X = np.repeat(X, VISITS, axis=0)

@@ -35,7 +35,7 @@ from sklearn.svm import SVC
 from ckcv_ray import Execution, InputError, Job, Result, Study, Task, TestRows, run_many
 from ckcv_ray.core.schedule import Stage
 from ckcv_ray.core.threads import one_thread
-from ckcv_ray.learners.svm.decision import UNDECIDED
+from ckcv_ray.learners.svm.decision import UNDECIDED_WIDTH
 from ckcv_ray.learners.svm.kernels import complement, complement_of, gaussian, squared_distances
 from ckcv_ray.learners.svm.learner import GaussianSVM
 from ckcv_ray.learners.svm.problem import signs
@@ -105,9 +105,9 @@ class Part(NamedTuple):
 def part(name: str, realization: int, seed: int) -> Part:
     """Load a realization from the archive, or else draw it from the pool at the sizes of the first."""
     try:
-        return Part(name, realization, seed, False, named.load(f"ida:{name}:{realization}"))
+        return Part(name, realization, seed, False, named.load_source(f"ida:{name}:{realization}"))
     except InputError:
-        learn, test = named.load(f"ida:{name}:1")
+        learn, test = named.load_source(f"ida:{name}:1")
     assert test is not None
     pool = pa.concat_tables([learn, test])
     order = np.random.default_rng(np.random.SeedSequence(0, spawn_key=(realization,))).permutation(len(pool))
@@ -230,7 +230,7 @@ def hindsight(one: Part) -> float:
     for gamma in learner.gamma:
         M = complement_of(complement(D, gamma))
         fits = SOLVERS[learner.solver](M, y, learner.C, learner.tolerance, learner.max_iter)
-        wrong = truth[:, None] * (gaussian(D_test, gamma) @ fits.b.T + fits.offset) <= UNDECIDED
+        wrong = truth[:, None] * (gaussian(D_test, gamma) @ fits.b.T + fits.offset) <= UNDECIDED_WIDTH
         least = min(least, float(wrong.mean(axis=0).min()))
     return 100 * least
 

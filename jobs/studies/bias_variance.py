@@ -22,9 +22,9 @@ import typer
 from numpy.typing import NDArray
 
 from ckcv_ray import Execution, KFold, evaluate
+from ckcv_ray.core.arrays import Values
 from ckcv_ray.reports.figures import as_svg, new_figure
 
-Values = NDArray[np.float64]
 SERIAL = Execution("serial")
 
 

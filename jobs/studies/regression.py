@@ -15,12 +15,11 @@ from typing import Annotated
 
 import numpy as np
 import typer
-from numpy.typing import NDArray
 from sklearn.linear_model import LinearRegression
 
 from ckcv_ray import Assessed, Execution, evaluate
+from ckcv_ray.core.arrays import Values
 
-Values = NDArray[np.float64]
 RESAMPLINGS = ("holdout:0.3", "holdout:0.2", "kfold:10")
 COEFFICIENTS = np.array([3.0, -2.0, 1.0])
 

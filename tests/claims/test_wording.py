@@ -16,7 +16,7 @@ from ckcv_ray.claims.proofs import weight
 from ckcv_ray.core.bounds.binomial import catoni, clopper_pearson, safe, stevens
 from ckcv_ray.reports import report
 from ckcv_ray.runs.verify import verify
-from ckcv_ray.tables.columns.types import Asked
+from ckcv_ray.tables.columns.types import DeclaredTypes
 from ckcv_ray.tables.repeats import (
     Repeats,
     count_known,
@@ -189,7 +189,7 @@ def ids(n: int) -> dict[str, object]:
 def test_a_column_that_numbers_the_rows_hides_no_repeats(name):
     X, y = noisy(60, 4)
     columns = {**{f"x{i}": X[:, i] for i in range(3)}, name: ids(64)[name]}
-    task = Task.of(pa.table(columns), y, asked=Asked(categorical=("name",) if name == "name" else ()))
+    task = Task.of(pa.table(columns), y, asked=DeclaredTypes(categorical=("name",) if name == "name" else ()))
     assert find_repeats(task) == Repeats(8, 4)
     new = task.X[:3].copy()
     new[:, 3] = [70, 71, 72]

@@ -19,7 +19,7 @@ from ckcv_ray.cli.study_options import offered, study_of
 from ckcv_ray.core.options import Option, options
 from ckcv_ray.learners.svm import learner as svm
 from ckcv_ray.study import SLOTS, named_parts
-from ckcv_ray.study.parts import FIELDS
+from ckcv_ray.study.parts import FIELD_NAMES
 from ckcv_ray.study.study import list_options
 
 TODAY = [
@@ -220,7 +220,7 @@ def test_every_option_is_heard_on_the_command_line_and_in_a_file(
         (tmp_path / "study.toml").write_text("\n".join(lines))
         assert studied("--study", tmp_path / "study.toml") == study
     if slot:
-        assert getattr(study, FIELDS.get(slot, slot)).name == part
+        assert getattr(study, FIELD_NAMES.get(slot, slot)).name == part
 
 
 def test_a_study_file_takes_the_names_of_the_command_line_and_no_others(tmp_path: Path) -> None:

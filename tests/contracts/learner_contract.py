@@ -29,8 +29,9 @@ import pytest
 from numpy.typing import NDArray
 from pyarrow import parquet
 
+from ckcv_ray.core.arrays import Classes
 from ckcv_ray.core.draws import Draws
-from ckcv_ray.core.measures import ZERO_ONE, Classes, Kind, ZeroOne
+from ckcv_ray.core.measures import ZERO_ONE, Kind, ZeroOne
 from ckcv_ray.core.options import get_values, options
 from ckcv_ray.core.resampling.base import Units
 from ckcv_ray.core.resampling.complete import Complete

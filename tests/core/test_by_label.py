@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ckcv_ray.core.by_label import canonical, of_classes, read
+from ckcv_ray.core.by_label import canonicalize, of_classes, parse_numbers_by_label
 from ckcv_ray.errors import InputError
 
 labels = st.text(st.characters(codec="utf-8"), min_size=1, max_size=8)
@@ -18,10 +18,14 @@ numbers = st.floats(1e-300, 1e300)
 def test_any_labels_in_any_order_come_back(given_numbers, random):
     items = list(given_numbers.items())
     random.shuffle(items)
-    text = canonical("w", dict(items))
-    assert text == canonical("w", given_numbers) == canonical("w", text)
-    assert read(text) == {label: float(f"{value:.12g}") for label, value in given_numbers.items()}
-    assert of_classes("w", text, sorted(given_numbers)) == [read(text)[one] for one in sorted(given_numbers)]
+    text = canonicalize("w", dict(items))
+    assert text == canonicalize("w", given_numbers) == canonicalize("w", text)
+    assert parse_numbers_by_label(text) == {
+        label: float(f"{value:.12g}") for label, value in given_numbers.items()
+    }
+    assert of_classes("w", text, sorted(given_numbers)) == [
+        parse_numbers_by_label(text)[one] for one in sorted(given_numbers)
+    ]
 
 
 def read_csv(text: str) -> dict[str, float] | None:
@@ -39,10 +43,10 @@ def read_csv(text: str) -> dict[str, float] | None:
 def test_without_blanks_and_line_breaks_a_text_means_what_it_means_in_csv(pieces):
     text, known = "".join(pieces), read_csv("".join(pieces))
     if known is not None:
-        assert read(text) == known
+        assert parse_numbers_by_label(text) == known
     else:
         with pytest.raises(InputError, match="expected LABEL=NUMBER"):
-            read(text)
+            parse_numbers_by_label(text)
 
 
 @pytest.mark.parametrize(
@@ -63,7 +67,7 @@ def test_without_blanks_and_line_breaks_a_text_means_what_it_means_in_csv(pieces
     ids=str,
 )
 def test_the_canonical_text(values, text):
-    assert canonical("w", values) == text
+    assert canonicalize("w", values) == text
 
 
 @pytest.mark.parametrize(
@@ -101,31 +105,35 @@ def test_the_canonical_text(values, text):
 )
 def test_what_is_refused(values, told):
     with pytest.raises(InputError, match=told):
-        canonical("w", values)
+        canonicalize("w", values)
 
 
 @given(st.dictionaries(labels, numbers | st.just(0.0), min_size=1, max_size=6))
 def test_numbers_may_be_0_where_that_is_allowed(given_numbers):
-    text = canonical("w", given_numbers, zero=True)
-    assert text == canonical("w", text, zero=True)
-    assert read(text) == {label: float(f"{value:.12g}") for label, value in given_numbers.items()}
+    text = canonicalize("w", given_numbers, zero=True)
+    assert text == canonicalize("w", text, zero=True)
+    assert parse_numbers_by_label(text) == {
+        label: float(f"{value:.12g}") for label, value in given_numbers.items()
+    }
 
 
 def test_there_is_one_0():
     assert (
-        canonical("w", {"a": -0.0, "b": 0}, zero=True) == canonical("w", "a=0,b=-0", zero=True) == "a=0,b=0"
+        canonicalize("w", {"a": -0.0, "b": 0}, zero=True)
+        == canonicalize("w", "a=0,b=-0", zero=True)
+        == "a=0,b=0"
     )
 
 
 @pytest.mark.parametrize("number", ["-1e-300", "-1", "nan", "inf"])
 def test_no_number_is_below_0_or_infinite(number):
     with pytest.raises(InputError, match=r"w of 'a' is .*: it must be 0 or more, and finite"):
-        canonical("w", f"a={number}", zero=True)
+        canonicalize("w", f"a={number}", zero=True)
 
 
 def test_labels_with_commas_are_counted_once():
     many = {f"a,{i},b": 1.0 for i in range(1000)}
-    assert read(canonical("w", canonical("w", many))) == many
+    assert parse_numbers_by_label(canonicalize("w", canonicalize("w", many))) == many
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from ckcv_ray.core.bounds.binomial import (
     report_bound,
 )
 from ckcv_ray.core.bounds.losses import ONE, concave_table, loss_method, mean_loss_bound, split_bounds
-from ckcv_ray.core.by_label import read
+from ckcv_ray.core.by_label import parse_numbers_by_label
 from ckcv_ray.core.criteria import (
     Balanced,
     MeanBound,
@@ -270,7 +270,9 @@ def test_equal_costs_bound_the_error():
 )
 def test_labels_name_classes_as_they_are_written_or_as_numbers(costs, classes, expected):
     criterion = MeanCost(costs).on(classes)
-    assert read(criterion.costs) == {str(label): cost for label, cost in zip(classes, expected, strict=True)}
+    assert parse_numbers_by_label(criterion.costs) == {
+        str(label): cost for label, cost in zip(classes, expected, strict=True)
+    }
     largest = max(expected)
     assert criterion.weights == tuple(ceil(ONE * Fraction(cost, largest)) for cost in expected)
     assert criterion.on(classes) == criterion

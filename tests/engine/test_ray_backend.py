@@ -225,6 +225,6 @@ def test_ray_is_asked_for_its_nodes_once_by_all_backends_of_a_session(monkeypatc
     assert [ray_backend.RayBackend(nodes=nodes).workers for _ in range(3)] == [4, 4, 4]
     assert len(asked) == 1
     found.append(alive)
-    now[0] += ray_backend.LOOK_SECONDS + 1
+    now[0] += ray_backend.POLL_SECONDS + 1
     assert [ray_backend.RayBackend(nodes=nodes).workers for _ in range(2)] == [8, 8]
     assert len(asked) == 2

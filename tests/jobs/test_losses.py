@@ -18,7 +18,7 @@ from scipy import stats
 from scipy.optimize import brentq
 
 from ckcv_ray import Execution, InputError, Job, Study, TestRows
-from ckcv_ray.learners.svm.decision import UNDECIDED
+from ckcv_ray.learners.svm.decision import UNDECIDED_WIDTH
 from ckcv_ray.runs.run import run_job
 from jobs.paper import losses
 from jobs.paper.soft_bounds import CAP, betting, clipped_linear, empirical_bernstein, hoeffding, ramp
@@ -190,7 +190,7 @@ def row(result):
 
 def test_margins_are_those_of_the_counted_errors(result):
     for z, member in zip(losses.estimate_margins(result), result.ensemble.members, strict=True):
-        assert np.sum(z <= UNDECIDED) == sum(member.errors)
+        assert np.sum(z <= UNDECIDED_WIDTH) == sum(member.errors)
 
 
 def test_counts_with_clopper_pearson_are_the_papers_figure(result, row):

@@ -19,7 +19,7 @@ from untidy import untidy
 from ckcv_ray import Execution, Job, Study, load_run
 from ckcv_ray.errors import InputError, StoreError
 from ckcv_ray.learners import encoded
-from ckcv_ray.learners.encoder import PARTS, Encoder, expanded, expanded_columns
+from ckcv_ray.learners.encoder import DATE_PARTS, Encoder, expanded, expanded_columns
 from ckcv_ray.learners.encoding import Categories, Encoding, Gaps
 from ckcv_ray.runs.run import run_job
 from ckcv_ray.runs.verify import verify
@@ -90,7 +90,7 @@ def test_columns_are_encoded_as_by_scikit_learn(encoding, n, task):
     kept, indicators = [], []
     names = [one.name for one in expanded_columns(task.schema)]
     for name, one, column in zip(names, encoder.fitted, X.T, strict=True):
-        made, may_say = list(one.columns(column)), "." not in name or name.endswith(f".{PARTS[0]}")
+        made, may_say = list(one.columns(column)), "." not in name or name.endswith(f".{DATE_PARTS[0]}")
         if hasattr(one, "missing"):
             kept.append((True, made[:1]))
             indicators.append((made[1:], np.isnan(column[train]).any() and may_say))
@@ -141,7 +141,7 @@ def test_what_was_never_seen_and_gaps_are_encoded():
 def test_dates_become_parts(task):
     names = [one.name for one in expanded_columns(task.schema)]
     first = names.index("admitted.days")
-    parts = expanded(task.X, task.schema)[:, first : first + len(PARTS)]
+    parts = expanded(task.X, task.schema)[:, first : first + len(DATE_PARTS)]
     for day, found in zip(untidy(80)["admitted"].to_pylist(), parts, strict=True):
         if day is None:
             assert np.isnan(found).all()

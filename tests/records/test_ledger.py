@@ -7,7 +7,7 @@ from conftest import blobs
 from ckcv_ray.core.schedule import Stage, Unit
 from ckcv_ray.engine.evaluate import evaluate, share
 from ckcv_ray.errors import RunError
-from ckcv_ray.records.ledger import ABSENT, Ledger
+from ckcv_ray.records.ledger import NO_RECORD, Ledger
 from ckcv_ray.records.record import Failure, Records
 from ckcv_ray.study import Problem, Study
 
@@ -51,7 +51,7 @@ def test_what_is_held_is_what_was_entered(problem: Problem, records: Records) ->
     (totals,) = ledger.estimate_totals().values()
     known = records[records["estimate"]]
     assert np.array_equal(totals[known["split"], known["path"], known["step"]], known["totals"])
-    assert int(np.sum(np.all(totals != ABSENT, axis=-1))) == len(known)
+    assert int(np.sum(np.all(totals != NO_RECORD, axis=-1))) == len(known)
 
 
 @pytest.mark.parametrize("field", ["totals", "n_iter", "status"])

@@ -20,7 +20,7 @@ from ckcv_ray.runs.load import replay
 from ckcv_ray.storage import log as module
 from ckcv_ray.storage.files import Files
 from ckcv_ray.storage.folder import RunFolder
-from ckcv_ray.storage.log import MOST_PART_ROWS, MOST_SMALL_PARTS, Log, schema
+from ckcv_ray.storage.log import MOST_PART_ROWS, MOST_SMALL_PARTS, Log, list_columns
 from ckcv_ray.study import Problem
 from ckcv_ray.tables.readers.limits import MOST_CELLS
 
@@ -140,7 +140,7 @@ def test_neither_a_part_nor_a_joined_one_has_more_values_than_are_read(n_totals:
     problem.n_totals, problem.total_type = n_totals, np.int32
     log = Log(Files(tmp_path), problem)
     assert 0 < log._most_rows <= MOST_PART_ROWS
-    assert log._most_rows * MOST_SMALL_PARTS * len(schema(n_totals)) <= MOST_CELLS
+    assert log._most_rows * MOST_SMALL_PARTS * len(list_columns(n_totals)) <= MOST_CELLS
 
 
 # What is not of the study

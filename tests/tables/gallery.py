@@ -20,7 +20,7 @@ from pyarrow import parquet
 from sklearn import datasets
 
 from ckcv_ray.errors import InputError
-from ckcv_ray.tables.columns.types import NOTHING_ASKED, Asked
+from ckcv_ray.tables.columns.types import NOTHING_ASKED, DeclaredTypes
 from ckcv_ray.tables.readers.files import AS_IT_IS, Reading
 from ckcv_ray.tables.roles import Roles
 from ckcv_ray.tables.survey import survey
@@ -50,7 +50,7 @@ class Exhibit:
     write: Callable[[Path], Any]
     target: str = "outcome"
     drop: tuple[str, ...] = ()
-    asked: Asked = NOTHING_ASKED
+    asked: DeclaredTypes = NOTHING_ASKED
     reading: Reading = AS_IT_IS
     said: str = ""
 
@@ -168,13 +168,13 @@ GALLERY = (
     Exhibit(
         "a word among numbers, said to be a gap",
         text(cells(lambda i: "high" if i == 9 else str(i % 7))),
-        asked=Asked(numeric=["col"]),
+        asked=DeclaredTypes(numeric=["col"]),
         said="--numeric col",
     ),
     Exhibit(
         "codes that look like numbers",
         text(cells(lambda i: str(100 + i % 3))),
-        asked=Asked(categorical=["col"]),
+        asked=DeclaredTypes(categorical=["col"]),
         said="--categorical col",
     ),
     Exhibit("infinity", text(cells(lambda i: "inf" if i == 4 else str(i % 7)))),

@@ -10,7 +10,7 @@ from pyarrow import csv, feather, parquet
 
 from ckcv_ray.errors import InputError
 from ckcv_ray.tables.columns.parse import infer_column
-from ckcv_ray.tables.columns.types import Asked
+from ckcv_ray.tables.columns.types import DeclaredTypes
 from ckcv_ray.tables.readers.files import read_file
 from ckcv_ray.tables.readers.text import decimal_mark
 from ckcv_ray.tables.roles import Roles
@@ -57,7 +57,7 @@ def test_two_names_do_not_become_one_group_or_category(tmp_path: Path, pair: tup
     dates = "2024" in pair[0]
     others = [f"2024-02-0{i} 10:00" for i in range(1, 7)] if dates else [str(10 + i) for i in range(6)]
     source = write(tmp_path / "a.csv", [*pair, *others] if "true" not in pair else [*pair, "false"], "code")
-    for asked in ({"group": "code"}, {"asked": Asked(categorical=["code"])}):
+    for asked in ({"group": "code"}, {"asked": DeclaredTypes(categorical=["code"])}):
         with pytest.raises(InputError, match="column 'code' has") as refused:
             read_task(source, "y", **asked)
         assert all(repr(text) in str(refused.value) for text in pair)

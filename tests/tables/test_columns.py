@@ -14,9 +14,9 @@ from ckcv_ray.errors import InputError
 from ckcv_ray.tables.columns.parse import take_in_parts
 from ckcv_ray.tables.columns.schema import (
     Schema,
-    to_arrow,
+    format_column,
 )
-from ckcv_ray.tables.columns.types import NOTHING_ASKED, Asked, Column, ColumnKind
+from ckcv_ray.tables.columns.types import NOTHING_ASKED, Column, ColumnKind, DeclaredTypes
 from ckcv_ray.tables.readers.frames import make_columns
 from ckcv_ray.tables.roles import Roles
 from ckcv_ray.tables.task import Task, make_rows
@@ -63,11 +63,11 @@ def test_a_column_is_understood_by_its_values(name):
 @pytest.mark.parametrize(
     ("values", "asked", "kind", "numbers"),
     [
-        ([3, 1] * 4, Asked(categorical=["c"]), CATEGORY, [1, 0]),
-        ([3.0, None] * 4, Asked(categorical=["c"]), CATEGORY, [0, np.nan]),
-        (["1", "2", "x", "3"] * 2, Asked(numeric=["c"]), NUMBER, [1, 2, np.nan, 3]),
-        (["1", "2", "x", "3"] * 2, Asked(categorical=["c"]), CATEGORY, [0, 1, 3, 2]),
-        (["19700102", "19691231"] * 4, Asked(date=["c"]), DATE, [DAY, -DAY]),
+        ([3, 1] * 4, DeclaredTypes(categorical=["c"]), CATEGORY, [1, 0]),
+        ([3.0, None] * 4, DeclaredTypes(categorical=["c"]), CATEGORY, [0, np.nan]),
+        (["1", "2", "x", "3"] * 2, DeclaredTypes(numeric=["c"]), NUMBER, [1, 2, np.nan, 3]),
+        (["1", "2", "x", "3"] * 2, DeclaredTypes(categorical=["c"]), CATEGORY, [0, 1, 3, 2]),
+        (["19700102", "19691231"] * 4, DeclaredTypes(date=["c"]), DATE, [DAY, -DAY]),
     ],
 )
 def test_the_user_may_say_what_a_column_holds(values, asked, kind, numbers):
@@ -78,8 +78,8 @@ def test_the_user_may_say_what_a_column_holds(values, asked, kind, numbers):
 
 def test_a_category_of_whole_numbers_is_the_same_with_and_without_gaps():
     """A gap makes a column of whole numbers one of floating point in many programs."""
-    whole, _ = column([3, 10] * 4, Asked(categorical=["c"]))
-    floating, _ = column(np.array([3.0, 10.0] * 4), Asked(categorical=["c"]))
+    whole, _ = column([3, 10] * 4, DeclaredTypes(categorical=["c"]))
+    floating, _ = column(np.array([3.0, 10.0] * 4), DeclaredTypes(categorical=["c"]))
     assert whole.levels == floating.levels == ("10", "3")
 
 
@@ -115,7 +115,7 @@ def test_what_a_column_holds_and_its_levels_change_the_digest():
 
     words = digest(["x", "y"] * 4)
     assert len({words, digest(["x", "z"] * 4), digest([0, 1] * 4)}) == 3
-    assert digest([0, 1] * 4) != digest([0, 1] * 4, Asked(categorical=["a"]))
+    assert digest([0, 1] * 4) != digest([0, 1] * 4, DeclaredTypes(categorical=["a"]))
     assert digest(pa.array(["x", "y"] * 4).dictionary_encode()) == words
 
 
@@ -157,7 +157,7 @@ def test_a_column_of_another_kind_is_refused():
 def test_numbers_become_columns_and_numbers_again(kind):
     values = np.array([0.0, 2.0, np.nan, 1.0])
     one = Column("c", kind, ("a", "b", "c") if kind is CATEGORY else ())
-    again = Schema((one,)).apply(pa.table({"c": to_arrow(values, one)})).X[:, 0]
+    again = Schema((one,)).apply(pa.table({"c": format_column(values, one)})).X[:, 0]
     assert np.array_equal(values, again, equal_nan=True)
 
 

@@ -83,11 +83,11 @@ def objects(path: Path) -> None:
 
 
 def wide_parquet(path: Path) -> None:
-    parquet.write_table(pa.table({f"a{i}": [1] for i in range(limits.MOST_COLUMNS + 1)}), path)
+    parquet.write_table(pa.table({f"a{i}": [1] for i in range(limits.MOST_TABLE_COLUMNS + 1)}), path)
 
 
 def long_parquet(path: Path) -> None:
-    parquet.write_table(pa.table({"a": pa.array(np.zeros(limits.MOST_ROWS + 1, np.int8))}), path)
+    parquet.write_table(pa.table({"a": pa.array(np.zeros(limits.MOST_TABLE_ROWS + 1, np.int8))}), path)
 
 
 def repeated_text(path: Path) -> None:
@@ -180,7 +180,7 @@ def test_an_empty_text_column_is_read(tmp_path: Path, rows: int) -> None:
 
 
 def test_texts_are_counted_together(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(limits, "MOST_BYTES", 1 << 27)
+    monkeypatch.setattr(limits, "MOST_TABLE_BYTES", 1 << 27)
     table = pa.table({name: pa.array(["x" * (1 << 14)] * 4000).dictionary_encode() for name in "abc"})
     parquet.write_table(table, tmp_path / "a.parquet", store_schema=False)
     with pytest.raises(InputError, match="its text takes 187 MiB: at most 128 MiB can be read"):

@@ -19,7 +19,7 @@ from ckcv_ray import Execution, Job, Study, load_run
 from ckcv_ray.core.measures import Kind
 from ckcv_ray.errors import InputError
 from ckcv_ray.runs.run import run_job
-from ckcv_ray.tables.named import GENERATORS, Columns, is_named, load
+from ckcv_ray.tables.named import GENERATORS, Columns, is_named, load_source
 from ckcv_ray.tables.readers.files import Reading, from_matrix
 from ckcv_ray.tables.task import Task, read, read_task
 
@@ -161,30 +161,30 @@ def test_waveform_is_that_of_cart(samples):
 @pytest.mark.parametrize("name", GENERATORS)
 def test_a_generator_is_a_function_of_n_and_seed(name):
     state = np.random.get_state()[1].copy()  # noqa: NPY002
-    once, again = load(f"{name}:50:3"), load(f"{name}:50:3")
+    once, again = load_source(f"{name}:50:3"), load_source(f"{name}:50:3")
     assert once.learn.equals(again.learn)
     assert once.test.equals(again.test)
-    assert not load(f"{name}:50:4").learn.equals(once.learn)
-    assert load(f"{name}:60:3").learn.num_rows == 60
+    assert not load_source(f"{name}:50:4").learn.equals(once.learn)
+    assert load_source(f"{name}:60:3").learn.num_rows == 60
     assert np.array_equal(np.random.get_state()[1], state)  # noqa: NPY002
 
 
 @pytest.mark.parametrize("name", GENERATORS)
 def test_the_rows_to_test_on_are_fresh(name):
-    columns = load(f"{name}:200:0")
+    columns = load_source(f"{name}:200:0")
     assert columns.learn.column_names == columns.test.column_names
     assert columns.learn.column_names == [*(f"x{i}" for i in range(DIMENSIONS[name])), "y"]
     seen = set(columns.learn["x0"].to_pylist())
     assert len(seen) == 200
     assert columns.test.num_rows >= 10_000
     assert not seen & set(columns.test["x0"].to_pylist())
-    as_many = load(f"{name}:{columns.test.num_rows}:0")
+    as_many = load_source(f"{name}:{columns.test.num_rows}:0")
     assert not as_many.learn.equals(as_many.test)
 
 
 @pytest.mark.parametrize("name", GENERATORS)
 def test_a_generated_set_is_a_learning_set(name):
-    task = Task.from_table(load(f"{name}:100:0").learn)
+    task = Task.from_table(load_source(f"{name}:100:0").learn)
     assert task.classes == (-1, 1)
     assert task.n == 100
 
@@ -230,7 +230,7 @@ def test_what_does_not_name_a_set(source):
 def test_a_name_that_does_not_parse_is_refused(source, plug_ins):
     plug_ins()
     with pytest.raises(InputError) as refused:
-        load(source)
+        load_source(source)
     told = str(refused.value)
     assert source.split(":")[0] in told
     assert any(
@@ -240,7 +240,7 @@ def test_a_name_that_does_not_parse_is_refused(source, plug_ins):
 
 def test_the_forms_are_shown():
     with pytest.raises(InputError) as refused:
-        load("twonorm:400")
+        load_source("twonorm:400")
     assert all(form in str(refused.value) for form in ("sklearn:NAME", "waveform:n:seed"))
 
 
@@ -248,11 +248,11 @@ def test_an_unknown_set_of_sklearn_is_answered_with_those_there_are():
     with pytest.raises(
         InputError, match=r"sklearn:boston is not known: choose from breast_cancer, diabetes, digits"
     ):
-        load("sklearn:boston")
+        load_source("sklearn:boston")
 
 
 def test_breast_cancer_of_sklearn():
-    columns = load("sklearn:breast_cancer")
+    columns = load_source("sklearn:breast_cancer")
     task = Task.from_table(columns.learn)
     assert columns.test is None
     assert (task.n, len(task.features), task.target) == (569, 30, "target")
@@ -263,7 +263,7 @@ def test_breast_cancer_of_sklearn():
 
 @pytest.mark.parametrize(("name", "classes"), [("iris", 3), ("wine", 3), ("digits", 10)])
 def test_sets_of_more_classes_are_tasks_of_as_many(name, classes):
-    columns = load(f"sklearn:{name}").learn
+    columns = load_source(f"sklearn:{name}").learn
     task = Task.from_table(columns)
     assert (task.n_classes, task.kind) == (classes, Kind.MULTICLASS)
     assert set(task.y.tolist()) == set(range(classes))
@@ -311,10 +311,10 @@ def test_a_plug_in_reads_what_begins_with_its_name(plug_ins):
 
 def test_a_plug_in_changes_nothing_of_the_sets_of_the_package(plug_ins):
     plug_ins(sklearn=HERE, twonorm=HERE, letters=HERE)
-    assert load("sklearn:iris").learn.num_columns == 5
-    assert load("twonorm:9:0").learn.num_rows == 9
+    assert load_source("sklearn:iris").learn.num_columns == 5
+    assert load_source("twonorm:9:0").learn.num_rows == 9
     with pytest.raises(InputError, match="the forms are"):
-        load("twonorm:9")
+        load_source("twonorm:9")
 
 
 @pytest.mark.parametrize("source", ["letters", "letters.csv", "./letters:ab", "Letters:ab", "other:ab"])
@@ -334,7 +334,7 @@ def test_what_is_not_named_like_a_plug_in_is_a_file(plug_ins, source):
 def test_a_plug_in_that_fails_is_bad_input(plug_ins, value, told):
     plug_ins(letters=value)
     with pytest.raises(InputError, match=f"{value} cannot read 'letters:ab': .*{told}"):
-        load("letters:ab")
+        load_source("letters:ab")
 
 
 def test_without_the_package_that_reads_them_the_papers_sets_are_refused_with_the_way_to_it(plug_ins):
@@ -352,9 +352,9 @@ def test_a_folder_imports_nothing_for_the_source_that_it_names(plug_ins, tmp_pat
     """Not even if it is a forged one, of a plug-in that is installed."""
     plug_ins(letters=HERE)
     study = Study.of(C=(1.0,), gamma=(1.0,), k=(3,), n_splits=2)
-    task = Task.from_table(load("twonorm:30:0").learn, source="letters:ab")
+    task = Task.from_table(load_source("twonorm:30:0").learn, source="letters:ab")
     run_job(Job(study, task, tmp_path / "run"), Execution("serial"))
-    csv.write_csv(load("twonorm:30:0").learn, tmp_path / "new.csv")
+    csv.write_csv(load_source("twonorm:30:0").learn, tmp_path / "new.csv")
     assert json.loads((tmp_path / "run" / "execution.json").read_text())["source"] == "letters:ab"
     plug_ins(letters="no_such_package:read")
     for words in (

@@ -15,7 +15,7 @@ from openpyxl import Workbook
 from pyarrow import feather, parquet
 
 from ckcv_ray.errors import InputError
-from ckcv_ray.tables.columns.types import Asked
+from ckcv_ray.tables.columns.types import DeclaredTypes
 from ckcv_ray.tables.roles import Roles
 from ckcv_ray.tables.target import class_numbers
 from ckcv_ray.tables.task import Task, make_test_rows, read
@@ -49,7 +49,7 @@ def written(folder, cells, name="new.csv"):
 def learned(folder, cells, **options):
     """A task; of cells that are partly codes a category, as the user says."""
     if {"A1", "A3", "x"} & set(cells):
-        options["asked"] = Asked(categorical=("column",))
+        options["asked"] = DeclaredTypes(categorical=("column",))
     return Task.from_table(read(written(folder, cells, "learn.csv")).learn, Roles("y"), **options)
 
 
@@ -110,7 +110,7 @@ def test_two_ways_to_write_two_categories_are_not_mixed_up(folder):
 
 def test_what_is_no_number_stays_a_gap_where_that_was_asked(folder):
     cells = ["1.5", "high", "2", "3"] * 2
-    task = learned(folder, cells, asked=Asked(numeric=("column",)))
+    task = learned(folder, cells, asked=DeclaredTypes(numeric=("column",)))
     found = task.read(read(written(folder, ["high", "2", "low"])).learn)
     assert (np.isnan(found.X[:, 1]).tolist(), found.bad.any()) == ([True, False, True], False)
 
@@ -251,13 +251,13 @@ def test_a_workbook_is_read_as_the_table_it_was_made_of(tmp_path):
 
 def test_whole_numbers_that_are_days_are_days_on_request(folder):
     cells = ["20240411", "20240412", "20240501", "20230101"] * 2
-    task = learned(folder, cells, asked=Asked(date=("column",)))
+    task = learned(folder, cells, asked=DeclaredTypes(date=("column",)))
     assert task.schema[1].form == "%Y%m%d"
     new = task.read(read(written(folder, ["20240412", "?"])).learn)
     assert new.X[0, 1] == task.X[1, 1]
     assert task.read(pa.table({"n": [1], "column": [20240412]})).X[0, 1] == task.X[1, 1]
     with pytest.raises(InputError, match="not all are dates such as 20261123"):
-        learned(folder, ["1", "2", "3", "4"] * 2, asked=Asked(date=("column",)))
+        learned(folder, ["1", "2", "3", "4"] * 2, asked=DeclaredTypes(date=("column",)))
 
 
 def test_every_missing_column_is_named(folder):

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from ckcv_ray.errors import InputError
 from ckcv_ray.tables.columns.formats import date_parser, number_parser
 from ckcv_ray.tables.columns.parse import cast_dates, cast_numbers
-from ckcv_ray.tables.columns.types import Asked
+from ckcv_ray.tables.columns.types import DeclaredTypes
 from ckcv_ray.tables.task import Task, make_test_rows, read
 
 N = 24
@@ -81,7 +81,12 @@ CELLS = (
     ["nan(1)", "2", "3"],
     ["0000-01-01", "2024-01-01"],
 )
-ASKED = (Asked(), Asked(categorical=("c",)), Asked(numeric=("c",)), Asked(date=("c",)))
+ASKED = (
+    DeclaredTypes(),
+    DeclaredTypes(categorical=("c",)),
+    DeclaredTypes(numeric=("c",)),
+    DeclaredTypes(date=("c",)),
+)
 
 
 def written(folder: Path, cells: list[str], separator: str = ";") -> Path:
@@ -96,7 +101,7 @@ def written(folder: Path, cells: list[str], separator: str = ";") -> Path:
 @settings(max_examples=5, deadline=None)
 @given(data=st.data())
 def test_a_learning_row_is_read_alone_as_among_the_others(
-    tmp_path_factory: pytest.TempPathFactory, cells: list[str], asked: Asked, data: st.DataObject
+    tmp_path_factory: pytest.TempPathFactory, cells: list[str], asked: DeclaredTypes, data: st.DataObject
 ) -> None:
     others = data.draw(st.lists(st.sampled_from(cells), min_size=N, max_size=N))
     columns = read(written(tmp_path_factory.mktemp("t"), [*cells, *others])).learn
@@ -110,7 +115,7 @@ def test_a_learning_row_is_read_alone_as_among_the_others(
     assert np.array_equal(task.read(columns).X, task.X, equal_nan=True)
 
 
-def learned(folder: Path, cells: list[str], **options: Asked) -> tuple[Task, pa.Table]:
+def learned(folder: Path, cells: list[str], **options: DeclaredTypes) -> tuple[Task, pa.Table]:
     columns = read(written(folder, (cells * N)[:N])).learn
     return Task.from_table(columns, **options), columns
 
@@ -143,7 +148,7 @@ def test_whatever_is_a_number_to_learn_from_is_one_in_new_rows(
 def test_a_category_is_known_as_it_was_written(
     tmp_path: Path, cells: list[str], levels: tuple[str, ...] | None
 ) -> None:
-    task, columns = learned(tmp_path, cells, asked=Asked(categorical=("c",)))
+    task, columns = learned(tmp_path, cells, asked=DeclaredTypes(categorical=("c",)))
     assert task.schema[0].levels == (levels or tuple(sorted(cells)))
     assert not task.read(columns).unseen
 
@@ -166,6 +171,8 @@ def test_what_arrow_alone_reads_is_no_number_and_no_date(tmp_path: Path, cells: 
 
 
 def test_a_number_that_is_a_day_may_have_a_point(tmp_path: Path) -> None:
-    task, columns = learned(tmp_path, ["20240101.0", "20231231", "20240301"], asked=Asked(date=("c",)))
+    task, columns = learned(
+        tmp_path, ["20240101.0", "20231231", "20240301"], asked=DeclaredTypes(date=("c",))
+    )
     assert task.schema[0].form == "%Y%m%d"
     assert np.array_equal(task.read(columns).X, task.X)

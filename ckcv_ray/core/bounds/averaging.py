@@ -38,9 +38,9 @@ import scipy
 from numpy.typing import NDArray
 
 WIDEST = 100.0  # largest delta / level that is tried
-STEPS = 1024  # levels per factor of two
-FINEST = 2.0**-40  # width of the narrowest interval examined
-ROUNDING = 1e-9  # far above the rounding error of the expectations compared with delta
+LEVEL_STEPS = 1024  # levels per factor of two
+LEAST_WIDTH = 2.0**-40  # width of the narrowest interval examined
+EXPECTATION_ROUNDING = 1e-9  # far above the rounding error of the expectations compared with delta
 TINY = 1e-300  # replaces 0 in logarithms; a zero weight becomes at most m times this
 ENTRIES = 1_000_000  # weights that the proof keeps in memory at a time
 HALVINGS = 24  # bisection steps on log lam
@@ -66,7 +66,7 @@ def largest_level(
         lam: slope, positive; None for the best one.
 
     Returns:
-        The level to 1 part in ``STEPS``, and its slope; None if there is none.
+        The level to 1 part in ``LEVEL_STEPS``, and its slope; None if there is none.
     """
     m = len(table(delta)) - 1
     points = _search_points(m)
@@ -93,7 +93,7 @@ def largest_level(
         return None
     near = first
     for _ in range(6):  # initial guess: the largest expectation is nearly proportional to the level
-        near += ceil(STEPS * log2(max(best_slope(near)[1], TINY) / delta))
+        near += ceil(LEVEL_STEPS * log2(max(best_slope(near)[1], TINY) / delta))
         near = min(max(near, first), last)
     near = min(_first(is_promising, near, first, last), last)
     step = _first(is_proven, near, first, last)
@@ -111,12 +111,12 @@ def satisfies(A: Array, lam: float, delta: float) -> bool:
     Intervals on which the bound in the module docstring is above delta are halved until none remain, or until
     the expectation itself is above delta at some point.
     """
-    allowed = delta * (1 - ROUNDING)
-    lost = delta * ROUNDING / 2 / (1 + lam)
+    allowed = delta * (1 - EXPECTATION_ROUNDING)
+    lost = delta * EXPECTATION_ROUNDING / 2 / (1 + lam)
     ends = np.linspace(0.0, 1.0, 4 * int(sqrt(len(A))) + 9)
     low, high = ends[:-1], ends[1:]
     while len(low):
-        if np.min(high - low) < FINEST:
+        if np.min(high - low) < LEAST_WIDTH:
             return False
         open_ = []
         rows = max(1, ENTRIES // len(A))
@@ -201,13 +201,13 @@ def _worst(A: Array, lam: float, p: Array, sums: Array, moments: Array) -> tuple
 
 def _level(step: int) -> float:
     """Return level number ``step``: 1, 2047/2048, 2046/2048, .. 1/2, 2047/4096, .."""
-    return ldexp(2 * STEPS - step % STEPS, -11 - step // STEPS)
+    return ldexp(2 * LEVEL_STEPS - step % LEVEL_STEPS, -11 - step // LEVEL_STEPS)
 
 
 def _step(level: float) -> int:
     """Return the number of the first level that is at most ``level``."""
     fraction, exponent = frexp(level)
-    return 2 * STEPS - int(2 * STEPS * fraction) - STEPS * exponent
+    return 2 * LEVEL_STEPS - int(2 * LEVEL_STEPS * fraction) - LEVEL_STEPS * exponent
 
 
 def _first(passes: Callable[[int], bool], near: int, low: int, high: int) -> int:

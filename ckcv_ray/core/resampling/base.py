@@ -12,7 +12,8 @@ from typing import Any, ClassVar, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from ckcv_ray.core.draws import ORDER, Draws, Index
+from ckcv_ray.core.arrays import Index
+from ckcv_ray.core.draws import ORDER, Draws
 from ckcv_ray.core.options import Option, check_options
 from ckcv_ray.validation import boolean, integer
 

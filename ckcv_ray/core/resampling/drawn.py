@@ -7,7 +7,8 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from ckcv_ray.core.draws import Draws, Index
+from ckcv_ray.core.arrays import Index
+from ckcv_ray.core.draws import Draws
 from ckcv_ray.core.options import Option, option
 from ckcv_ray.core.resampling.base import (
     EMPTY,
@@ -21,9 +22,9 @@ from ckcv_ray.core.resampling.base import (
     check_parts,
 )
 from ckcv_ray.errors import InputError
-from ckcv_ray.validation import share
+from ckcv_ray.validation import proportion
 
-SHARE = Option(share, "Share of the rows to score.", float, "0.3")
+SHARE = Option(proportion, "Share of the rows to score.", float, "0.3")
 TIMES = Option(check_count, "Number of splits.", int, "100")
 
 

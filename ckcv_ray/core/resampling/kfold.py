@@ -7,7 +7,8 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from ckcv_ray.core.draws import Draws, Index
+from ckcv_ray.core.arrays import Index
+from ckcv_ray.core.draws import Draws
 from ckcv_ray.core.options import Option, option
 from ckcv_ray.core.resampling.base import (
     BY_CLASS,

@@ -39,7 +39,7 @@ RESAMPLINGS: dict[str, Any] = {
         Splits,
     )
 }
-CERTIFIED = {name: kind for name, kind in RESAMPLINGS.items() if kind.selects}
+CERTIFIABLE = {name: kind for name, kind in RESAMPLINGS.items() if kind.selects}
 NESTED: dict[str, Callable[..., NestedSplits]] = {
     "nested_halves": lambda folds=5: NestedSplits(KFold(folds), SingleSplit(0.5)),
     "nested": lambda outer=5, inner=5: NestedSplits(KFold(outer), KFold(inner)),
@@ -75,7 +75,7 @@ def parse_resampling(text: str) -> Resampling:
     if make is None or make is Splits:
         raise InputError(
             f"resampling={quote(text)} is not known: expected {FORMS}; with a certification "
-            f"{', '.join(CERTIFIED)}{suggest(name, RESAMPLINGS)}"
+            f"{', '.join(CERTIFIABLE)}{suggest(name, RESAMPLINGS)}"
         )
     words = rest.split(kind.separator if kind else ":") if rest else []
     if len(words) > len(signature(make).parameters if name in NESTED else make.in_text):

@@ -17,9 +17,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ckcv_ray.tables.target import Classes, Rows
+from ckcv_ray.core.arrays import Classes
+from ckcv_ray.tables.target import Rows
 
-USUAL = {  # options of a forest whose other values are left to scikit-learn
+USUAL_OPTIONS = {  # options of a forest whose other values are left to scikit-learn
     "ccp_alpha": 0.0,
     "max_leaf_nodes": None,
     "max_samples": None,
@@ -90,7 +91,7 @@ def growth(forest: Any, X: Rows, y: Classes) -> Growth | None:
     """
     first = forest.estimators_[0]
     whole = all(isinstance(v, int) for v in (first.min_samples_leaf, first.min_samples_split))
-    usual = all(getattr(forest, name) == value for name, value in USUAL.items())
+    usual = all(getattr(forest, name) == value for name, value in USUAL_OPTIONS.items())
     if not (usual and whole) or forest.class_weight == SUBSAMPLE or np.isnan(X).any():
         return None
     position = np.searchsorted(forest.classes_, y)[:, None].astype(np.float64)

@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from ckcv_ray.core.arrays import Classes, Index
 from ckcv_ray.core.measures import Kind
 from ckcv_ray.core.options import Option, check_options, option
 from ckcv_ray.errors import InputError
@@ -37,7 +38,7 @@ from ckcv_ray.learners.sklearn.spec import (
 )
 from ckcv_ray.learners.sklearn.split import SplitFits
 from ckcv_ray.learners.sklearn.storable import check_storable
-from ckcv_ray.tables.target import Classes, Index, Label, some
+from ckcv_ray.tables.target import Label, some
 from ckcv_ray.tables.task import Task
 from ckcv_ray.validation import integer
 

@@ -10,12 +10,13 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from ckcv_ray.core.arrays import Classes
 from ckcv_ray.core.scores import PROBABILITY, RANK, Answers
 from ckcv_ray.learners.base import STATUSES, Predicted, Status
 from ckcv_ray.learners.foreign import contain, preserve_state
 from ckcv_ray.learners.sklearn.allowed import LIBRARY
 from ckcv_ray.learners.sklearn.packing import last_step, pack, unpack
-from ckcv_ray.tables.target import Classes, Rows
+from ckcv_ray.tables.target import Rows
 
 BATCH = 256
 NO_GUARD = nullcontext()

@@ -17,14 +17,14 @@ import numpy as np
 
 from ckcv_ray.learners.sklearn.allowed import is_listed, list_parts, table
 from ckcv_ray.learners.sklearn.spec import is_trusted, name_type
-from ckcv_ray.tables.readers.limits import MOST_COLUMNS
+from ckcv_ray.tables.readers.limits import MOST_TABLE_COLUMNS
 from ckcv_ray.validation import quote
 
-SCHEMA = "schema.json"
+SCHEMA_FILE = "schema.json"
 SUFFIX = ".npy"
 NO_DATE = (1980, 1, 1, 0, 0, 0)
-MOST_BYTES = 1 << 30
-MOST_DEPTH = 200
+MOST_MODEL_BYTES = 1 << 30
+MOST_MODEL_DEPTH = 200
 NEIGHBOURS = (
     "sklearn.neighbors._classification.KNeighborsClassifier",
     "sklearn.neighbors._classification.RadiusNeighborsClassifier",
@@ -71,7 +71,7 @@ def unpack(content: bytes, n_features: int, classes: Iterable[str] | None = None
     Raises:
         ValueError: it is not in canonical form, holds a type that is not allowed, or a wrong tree.
     """
-    if len(content) > MOST_BYTES or _canonical(content) != content:
+    if len(content) > MOST_MODEL_BYTES or _canonical(content) != content:
         raise ValueError("it is not an estimator in canonical form")
     types = list(_check_types(content, None if classes is None else set(classes)))
     import skops.io
@@ -92,7 +92,7 @@ def _check_types(content: bytes, classes: set[str] | None) -> Iterator[str]:
     """
     known = table()
     with zipfile.ZipFile(io.BytesIO(content)) as archive:
-        nodes = list(_nodes(json.loads(archive.read(SCHEMA))))
+        nodes = list(_nodes(json.loads(archive.read(SCHEMA_FILE))))
     paths = set(known.parameters) if classes is None else {*list_parts(iter(classes)), CONSTANT}
     if any(not is_listed(path) for path in paths):  # an estimator of somebody's own may hold any
         paths |= set(known.parameters)
@@ -228,8 +228,11 @@ def _check_stages(boosting: Any, n_features: int) -> None:
 def _check_powers(powers: Any, n_features: int) -> None:
     degree = vars(powers)["degree"]
     most = max(degree) if isinstance(degree, tuple | list) else degree
-    if not isinstance(most, int) or comb(n_features + min(most, MOST_COLUMNS), n_features) > MOST_COLUMNS:
-        raise ValueError(f"it makes more than {MOST_COLUMNS:,} columns: its degree is {quote(degree)}")
+    if (
+        not isinstance(most, int)
+        or comb(n_features + min(most, MOST_TABLE_COLUMNS), n_features) > MOST_TABLE_COLUMNS
+    ):
+        raise ValueError(f"it makes more than {MOST_TABLE_COLUMNS:,} columns: its degree is {quote(degree)}")
 
 
 CHECKS: dict[str, Callable[[Any, int], None]] = {  # by exact type
@@ -259,7 +262,7 @@ def _inside(value: Any, seen: set[int], depth: int) -> Iterator[Any]:
     """Yield an object and everything it holds."""
     if id(value) in seen or isinstance(value, str | bytes | int | float | type(None)):
         return
-    if depth > MOST_DEPTH:
+    if depth > MOST_MODEL_DEPTH:
         raise ValueError("it is nested too deeply")
     seen.add(id(value))
     yield value
@@ -278,12 +281,12 @@ def _canonical(content: bytes) -> bytes:
     """Return a skops file with objects numbered by first appearance, and without dates and padding."""
     with zipfile.ZipFile(io.BytesIO(content)) as archive:
         names = archive.namelist()
-        if sum(archive.getinfo(name).file_size for name in names) > MOST_BYTES:
+        if sum(archive.getinfo(name).file_size for name in names) > MOST_MODEL_BYTES:
             raise ValueError("it is too large")
-        schema = json.loads(archive.read(SCHEMA))
+        schema = json.loads(archive.read(SCHEMA_FILE))
         files: dict[str, str] = {}
         _renumber(schema, {}, files)
-        if {*files, SCHEMA} != set(names) or len(names) != len(set(names)):
+        if {*files, SCHEMA_FILE} != set(names) or len(names) != len(set(names)):
             raise ValueError("its files are not those that it names")
         arrays = {files[name]: _without_padding(archive.read(name)) for name in files}
     sink = io.BytesIO()
@@ -291,13 +294,13 @@ def _canonical(content: bytes) -> bytes:
         for name, array in arrays.items():
             archive.writestr(zipfile.ZipInfo(name, NO_DATE), array)
         text = json.dumps(schema, separators=(",", ":"))
-        archive.writestr(zipfile.ZipInfo(SCHEMA, NO_DATE), text)
+        archive.writestr(zipfile.ZipInfo(SCHEMA_FILE, NO_DATE), text)
     return sink.getvalue()
 
 
 def _renumber(node: Any, numbers: dict[Any, int], files: dict[str, str], depth: int = 0) -> None:
     """Renumber the nodes of a schema in place; immutable values are one object or several by chance."""
-    if depth > 10 * MOST_DEPTH:
+    if depth > 10 * MOST_MODEL_DEPTH:
         raise ValueError("it is nested too deeply")
     if isinstance(node, dict):
         if "__id__" in node:

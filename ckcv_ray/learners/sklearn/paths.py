@@ -14,6 +14,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from ckcv_ray.core.arrays import Classes
 from ckcv_ray.core.measures import Measure
 from ckcv_ray.learners.base import Setting
 from ckcv_ray.learners.sklearn import model as models
@@ -21,7 +22,7 @@ from ckcv_ray.learners.sklearn.growth import growth
 from ckcv_ray.learners.sklearn.model import FittedEstimator
 from ckcv_ray.learners.sklearn.packing import last_step
 from ckcv_ray.learners.sklearn.split import Fit, SplitFits, fit_model
-from ckcv_ray.tables.target import Classes, Rows
+from ckcv_ray.tables.target import Rows
 
 TIE = 1e-12  # of squared distances, relative to the squares of the rows: far above their rounding
 

@@ -26,7 +26,7 @@ from ckcv_ray.learners.sklearn.allowed import (
 from ckcv_ray.validation import expect, quote
 
 Spec = dict[str, Any]
-FORM = "module:Class, such as sklearn.ensemble:RandomForestClassifier"
+CLASS_FORM = "module:Class, such as sklearn.ensemble:RandomForestClassifier"
 _trusted: set[str] = {LIBRARY}
 
 
@@ -72,7 +72,7 @@ def as_spec(name: str, value: Any) -> Spec:
         InputError: it is none of these, has no such class, or holds what JSON cannot.
     """
     if value is None:
-        raise InputError(f"{name} is not given: name one as {FORM}")
+        raise InputError(f"{name} is not given: name one as {CLASS_FORM}")
     if isinstance(value, str):
         value = {"class": value}
     if isinstance(value, Mapping):
@@ -81,12 +81,12 @@ def as_spec(name: str, value: Any) -> Spec:
         built = _built(name, value)
         if not _predicts(built):
             raise InputError(
-                f"{name}={value.get('class')!r} predicts neither classes nor numbers: expected {FORM}"
+                f"{name}={value.get('class')!r} predicts neither classes nor numbers: expected {CLASS_FORM}"
             )
         return _of_object(name, built)
     if isinstance(value, type) or not (hasattr(value, "get_params") and _predicts(value)):
         raise InputError(
-            f"{name}={quote(value)} predicts neither classes nor numbers: give an object, or {FORM}"
+            f"{name}={quote(value)} predicts neither classes nor numbers: give an object, or {CLASS_FORM}"
         )
     spec = _of_object(name, value)
     check_estimator(name, spec)
@@ -251,7 +251,7 @@ def _is_pair(listed: list[Any]) -> bool:
 
 def _imported(name: str, path: Any) -> Any:
     if not (isinstance(path, str) and path.count(":") == 1 and all(path.split(":"))):
-        raise InputError(f"{name}={quote(path)}: expected {FORM}")
+        raise InputError(f"{name}={quote(path)}: expected {CLASS_FORM}")
     module, _, attribute = path.partition(":")
     if (package := module.partition(".")[0]) not in _trusted:
         raise UntrustedError(
@@ -270,5 +270,5 @@ def _imported(name: str, path: Any) -> Any:
         hint = f": did you mean {' or '.join(near)}?" if near else ""
         raise InputError(f"{name}={path!r}: {module} has no {attribute}{hint}")
     if not (isinstance(kind, type) and hasattr(kind, "fit") and hasattr(kind, "get_params")):
-        raise InputError(f"{name}={path!r} is not the class of an estimator: expected {FORM}")
+        raise InputError(f"{name}={path!r} is not the class of an estimator: expected {CLASS_FORM}")
     return kind

@@ -7,13 +7,14 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
+from ckcv_ray.core.arrays import Classes, Index
 from ckcv_ray.learners.base import Setting
 from ckcv_ray.learners.seeds import drawn, seeds_of
 from ckcv_ray.learners.sklearn import model as models
 from ckcv_ray.learners.sklearn.blank import Blank
 from ckcv_ray.learners.sklearn.model import FittedEstimator
 from ckcv_ray.learners.sklearn.packing import last_step
-from ckcv_ray.tables.target import Classes, Index, Rows
+from ckcv_ray.tables.target import Rows
 from ckcv_ray.tables.task import Task
 
 

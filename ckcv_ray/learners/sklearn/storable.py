@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from ckcv_ray.core.arrays import Index
 from ckcv_ray.errors import InputError
 from ckcv_ray.learners.base import Setting
 from ckcv_ray.learners.foreign import ask_child, contain
@@ -15,7 +16,6 @@ from ckcv_ray.learners.sklearn.allowed import list_classes
 from ckcv_ray.learners.sklearn.packing import unpack
 from ckcv_ray.learners.sklearn.spec import Spec
 from ckcv_ray.learners.sklearn.split import Estimators, fit_model
-from ckcv_ray.tables.target import Index
 from ckcv_ray.tables.task import Task
 
 FEW_ROWS = (12, 60)  # rows of each class: on few a fit may fail that succeeds on more

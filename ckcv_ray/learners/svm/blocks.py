@@ -15,14 +15,13 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ckcv_ray.core.draws import Index
+from ckcv_ray.core.arrays import Index
 from ckcv_ray.learners.svm.decision import count_errors
 from ckcv_ray.learners.svm.decomposition import BLOCK
 from ckcv_ray.learners.svm.kernels import (
     DOUBLES,
     STRIP,
     Complement,
-    Matrix,
     complement,
     fill_complement,
     fill_distances,
@@ -30,7 +29,7 @@ from ckcv_ray.learners.svm.kernels import (
     scratch_complement,
     strip_rows,
 )
-from ckcv_ray.learners.svm.memory import round_up, scratch
+from ckcv_ray.learners.svm.memory import Matrix, round_up, scratch
 from ckcv_ray.learners.svm.path import MOST_FREE
 from ckcv_ray.learners.svm.problem import EQUAL, Fits, Weights
 from ckcv_ray.learners.svm.scaling import Scaling

@@ -14,10 +14,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ckcv_ray.core.arrays import Index
 from ckcv_ray.learners.svm.blocks import DENSE_BYTES, dense_bytes
 from ckcv_ray.learners.svm.kernels import (
     DOUBLES,
-    Matrix,
     complement,
     fill_distances,
     gather,
@@ -25,11 +25,10 @@ from ckcv_ray.learners.svm.kernels import (
     squared_distances,
     strip_rows,
 )
-from ckcv_ray.learners.svm.memory import round_up, scratch
-from ckcv_ray.learners.svm.problem import Fits, Options, Vector, Weights
+from ckcv_ray.learners.svm.memory import Matrix, Vector, round_up, scratch
+from ckcv_ray.learners.svm.problem import Fits, Options, Weights
 from ckcv_ray.learners.svm.scaling import Scaling
 from ckcv_ray.learners.svm.solvers import ON_POINTS, SOLVERS
-from ckcv_ray.tables.target import Index
 
 
 class Strip(NamedTuple):

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ckcv_ray.core.by_label import of_classes, read
+from ckcv_ray.core.by_label import of_classes, parse_numbers_by_label
 from ckcv_ray.errors import InputError
 from ckcv_ray.learners.class_weight import BALANCED, EQUALLY, NAME
 from ckcv_ray.learners.svm.problem import EQUAL, Weights
@@ -19,7 +19,7 @@ def check_products(class_weight: str, C: tuple[float, ...], n_classes: int = 2) 
     if class_weight == EQUALLY:
         return
     balanced = class_weight == BALANCED
-    given = [1 / n_classes, float(MOST)] if balanced else list(read(class_weight).values())
+    given = [1 / n_classes, float(MOST)] if balanced else list(parse_numbers_by_label(class_weight).values())
     for product, end in ((C[0] * min(given), C[0]), (C[-1] * max(given), C[-1])):
         if not (math.isfinite(product) and product > 0):
             raise InputError(

@@ -3,13 +3,12 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from ckcv_ray.learners.svm.kernels import Matrix
 from ckcv_ray.learners.svm.machine_code import compiled, load, writable
+from ckcv_ray.learners.svm.memory import Matrix
 from ckcv_ray.learners.svm.problem import Fits
-from ckcv_ray.learners.svm.simd import wide
+from ckcv_ray.learners.svm.simd import FAST, wide
 
-FAST = {"contract", "reassoc", "arcp", "nsz"}
-UNDECIDED = 1e-9  # this close to zero, rounding would decide the label: an error
+UNDECIDED_WIDTH = 1e-9  # this close to zero, rounding would decide the label: an error
 
 
 def count_errors(M: Matrix, fits: Fits, y: NDArray[np.int8]) -> NDArray[np.int64]:
@@ -54,5 +53,5 @@ def _count_errors(
 
 @compiled()
 def _judge(f: float, y: int, errors: NDArray[np.int64]) -> None:
-    if y * f <= UNDECIDED:
+    if y * f <= UNDECIDED_WIDTH:
         errors[np.int64(y > 0)] += 1

@@ -16,16 +16,15 @@ from ckcv_ray.learners.svm.kernels import (
     DOUBLES,
     Complement,
     Index,
-    Matrix,
     complement_product,
     fill_complement,
     fill_distances,
     scratch_complement,
 )
 from ckcv_ray.learners.svm.machine_code import load, writable
-from ckcv_ray.learners.svm.memory import round_up, scratch
+from ckcv_ray.learners.svm.memory import Matrix, Vector, round_up, scratch
 from ckcv_ray.learners.svm.path import Workspace, describe_fit, fit, index_mask, rescale, workspace
-from ckcv_ray.learners.svm.problem import EQUAL, Fits, Vector, Weights, constant, empty_fits, settled
+from ckcv_ray.learners.svm.problem import EQUAL, Fits, Weights, constant, empty_fits, settled
 
 BLOCK = 4096
 Box = tuple[Vector, Vector, Vector]  # b, and its bounds lo and hi

@@ -2,17 +2,14 @@
 
 import numpy as np
 from numba import types
-from numpy.typing import NDArray
 
 from ckcv_ray.learners.svm.machine_code import compiled
-from ckcv_ray.learners.svm.simd import wide
+from ckcv_ray.learners.svm.memory import Matrix, Vector
+from ckcv_ray.learners.svm.simd import FAST, wide
 
-FAST = {"contract", "reassoc", "arcp", "nsz", "nnan"}
 LEAST_PIVOT = 1e-12
 RIDGES = (1e-10, 1e-8, 1e-6, 1e-4, 1e-2, 1.0)
 DOUBLE, LOWER = np.int8(ord("d")), np.int8(ord("L"))  # a row-major upper triangle is Fortran's lower one
-Matrix = NDArray[np.float64]
-Vector = NDArray[np.float64]
 
 # numba's binding of LAPACK's potrf, the one behind its np.linalg.cholesky: in place, no exception
 potrf = types.ExternalFunction(
@@ -46,7 +43,7 @@ def _sound(A: Matrix, U: Matrix, m: int) -> bool:
     return sound
 
 
-@compiled(fastmath=FAST)
+@compiled(fastmath=FAST | {"nnan"})
 def solve(U: Matrix, x: Vector, inverse: Vector, m: int) -> None:
     """Replace x by the solution of U'U z = x, four rows per pass over x; ``inverse`` [m] is scratch."""
     wide()
@@ -87,7 +84,7 @@ def solve(U: Matrix, x: Vector, inverse: Vector, m: int) -> None:
         x[p], x[p + 1], x[p + 2], x[p + 3] = x0, x1, x2, x3
 
 
-@compiled(fastmath=FAST)
+@compiled(fastmath=FAST | {"nnan"})
 def remove(U: Matrix, carried: Vector, m: int, h: int) -> None:
     """Remove variable h from the factor of m variables, by Givens rotations.
 

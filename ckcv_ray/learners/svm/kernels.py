@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ckcv_ray.learners.svm.machine_code import compiled, load, writable
-from ckcv_ray.learners.svm.memory import LANES, aligned, round_up, scratch
+from ckcv_ray.learners.svm.memory import LANES, Matrix, Single, aligned, round_up, scratch
 from ckcv_ray.learners.svm.simd import SHIFT, power_of_two, wide
 
 DOUBLES = 8
@@ -19,9 +19,7 @@ LEAST_CURVATURE = 1e-12
 LOG2_E = 1.4426950408889634
 LN2_HIGH, LN2_LOW = 6.93147180369123816490e-01, 1.90821492927058770002e-10  # their sum is ln 2
 LAST = 1.0 / 6227020800.0
-LARGEST = 700.0  # exp(-LARGEST) is far below the last digit of 1
-Matrix = NDArray[np.float64]
-Single = NDArray[np.float32]
+LARGEST_EXPONENT = 700.0  # exp(-LARGEST) is far below the last digit of 1
 Index = NDArray[np.int64]
 
 
@@ -177,7 +175,7 @@ def _fill(D: Matrix, gamma: float, double: Matrix, single: Single) -> None:
         row, out, narrow = D[i], double[i], single[i]
         for j in range(row.shape[0]):
             x = -gamma * row[j]
-            x = x if x > -LARGEST else -LARGEST
+            x = x if x > -LARGEST_EXPONENT else -LARGEST_EXPONENT
             t = x * LOG2_E + SHIFT
             k = t - SHIFT
             power = power_of_two(t)

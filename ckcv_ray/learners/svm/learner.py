@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from ckcv_ray.core.arrays import Index
 from ckcv_ray.core.measures import Kind
 from ckcv_ray.core.options import Option, check_options, option, thin
 from ckcv_ray.errors import InputError
@@ -21,7 +22,7 @@ from ckcv_ray.learners.base import Block, Checked, Setting
 from ckcv_ray.learners.class_weight import CLASS_WEIGHT, EQUALLY, of_task
 from ckcv_ray.learners.svm.class_weight import check_products, weights
 from ckcv_ray.learners.svm.problem import Options, Weights
-from ckcv_ray.tables.target import Index, Label
+from ckcv_ray.tables.target import Label
 from ckcv_ray.tables.task import Task
 from ckcv_ray.validation import MOST, check_choice, grid, integer, number
 

@@ -22,11 +22,9 @@ from numpy.typing import NDArray
 
 from ckcv_ray.learners.svm.kernels import LEAST_CURVATURE
 from ckcv_ray.learners.svm.machine_code import compiled
-from ckcv_ray.learners.svm.memory import LANES
-from ckcv_ray.learners.svm.simd import fused, greater, largest_gain, lesser, lowest, wide
+from ckcv_ray.learners.svm.memory import LANES, Single
+from ckcv_ray.learners.svm.simd import FAST, fused, greater, largest_gain, lesser, lowest, wide
 
-FAST = {"contract", "reassoc", "arcp", "nsz"}
-Single = NDArray[np.float32]
 Double = NDArray[np.float64]
 
 

@@ -41,9 +41,9 @@ from numpy.typing import NDArray
 from ckcv_ray.errors import RunError
 from ckcv_ray.learners.svm.signatures import list_signatures
 
-FOLDER = Path(__file__).resolve().parent
-PACKAGE = FOLDER.parents[1]
-PACKAGES = ("llvmlite", "numba", "numpy")
+SOLVER_FOLDER = Path(__file__).resolve().parent
+PACKAGE = SOLVER_FOLDER.parents[1]
+COMPILER_PACKAGES = ("llvmlite", "numba", "numpy")
 WITHOUT_EFFECT = ("CACHE", "NUM_THREADS", "PROFIL", "COLOR_SCHEME")  # parts of the names of numba's settings
 KEPT = 4  # files of other states to keep in a folder: other environments may use them
 DIGEST_BYTES = 32
@@ -146,7 +146,7 @@ def compile_all() -> bytes:
 def file_name() -> str:
     """Return the file's name, a digest of all that may change the code."""
     digest = hashlib.sha256()
-    for file in sorted(FOLDER.glob("*.py")):
+    for file in sorted(SOLVER_FOLDER.glob("*.py")):
         digest.update(f"{file.name} {file.stat().st_size}\n".encode())
         digest.update(file.read_bytes())
     digest.update(_state().encode())
@@ -173,7 +173,7 @@ def _state() -> str:
 @cache
 def _versions() -> list[tuple[str, str]]:
     """Read the versions of the packages that make the code; once, since it takes a millisecond."""
-    return [(name, version(name)) for name in PACKAGES]
+    return [(name, version(name)) for name in COMPILER_PACKAGES]
 
 
 def sealed(content: bytes) -> bytes:

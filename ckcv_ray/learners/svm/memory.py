@@ -11,6 +11,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+Matrix = NDArray[np.float64]
+Vector = NDArray[np.float64]
+Single = NDArray[np.float32]
+
 CACHE_LINE = 64
 LANES = 64
 

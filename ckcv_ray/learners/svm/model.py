@@ -15,13 +15,13 @@ from numpy.typing import NDArray
 from ckcv_ray.core.measures import UNDECIDED as NEITHER
 from ckcv_ray.core.threads import one_thread
 from ckcv_ray.learners.base import Predicted
-from ckcv_ray.learners.svm.decision import UNDECIDED
+from ckcv_ray.learners.svm.decision import UNDECIDED_WIDTH
 from ckcv_ray.learners.svm.kernels import gaussian, squared_distances
 from ckcv_ray.learners.svm.scaling import Scaling
 from ckcv_ray.tables.target import Rows
 from ckcv_ray.tables.task import Task
 
-BLOCK = 1 << 22
+BLOCK_VALUES = 1 << 22
 SCHEMA = pa.schema(
     [
         ("C", pa.float64()),
@@ -60,7 +60,7 @@ class SVMModel:
         """Return the decision value of every row of X [rows, d], shape (rows,)."""
         vectors = self.scaling.apply(self.vectors)
         values = np.empty(len(X))
-        step = max(1, BLOCK // max(1, len(vectors)))
+        step = max(1, BLOCK_VALUES // max(1, len(vectors)))
         with one_thread():
             for start in range(0, len(X), step):
                 rows = slice(start, start + step)
@@ -71,7 +71,7 @@ class SVMModel:
     def predict(self, X: Rows) -> Predicted:
         """Classify every row; a row whose decision value is within 1e-9 of zero is undecided."""
         score = self.decision(X)
-        label = np.where(np.abs(score) <= UNDECIDED, NEITHER, score > 0)
+        label = np.where(np.abs(score) <= UNDECIDED_WIDTH, NEITHER, score > 0)
         return Predicted(label.astype(np.int32), score)
 
 

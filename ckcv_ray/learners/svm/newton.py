@@ -12,24 +12,18 @@ with the rest of d as long as the quadratic falls; then solve again for the vari
 objective never rises. If few variables were fixed, the factor is downdated; if many, it is recomputed.
 """
 
-import numpy as np
-from numpy.typing import NDArray
-
 from ckcv_ray.learners.svm.factor import factorise, remove, solve
-from ckcv_ray.learners.svm.kernels import LEAST_CURVATURE
+from ckcv_ray.learners.svm.kernels import LEAST_CURVATURE, Index
 from ckcv_ray.learners.svm.machine_code import compiled
-from ckcv_ray.learners.svm.simd import lesser, wide
+from ckcv_ray.learners.svm.memory import Matrix, Vector
+from ckcv_ray.learners.svm.simd import FAST, lesser, wide
 
-FAST = {"contract", "reassoc", "arcp", "nsz", "nnan"}
 MOST_SOLVES = 50
 REFACTOR_SHARE = 4
 WORK_ROWS = 7
-Matrix = NDArray[np.float64]
-Vector = NDArray[np.float64]
-Index = NDArray[np.int64]
 
 
-@compiled(fastmath=FAST)
+@compiled(fastmath=FAST | {"nnan"})
 def newton(
     M: Matrix,
     F: Vector,
@@ -105,7 +99,7 @@ def _free_variables(b: Vector, lo: Vector, hi: Vector, free: Index, most: int) -
     return m
 
 
-@compiled(fastmath=FAST)
+@compiled(fastmath=FAST | {"nnan"})
 def _assemble(M: Matrix, free: Index, place: Index, A: Matrix, m: int) -> None:
     """Fill the upper triangle of A."""
     wide()
@@ -119,7 +113,7 @@ def _assemble(M: Matrix, free: Index, place: Index, A: Matrix, m: int) -> None:
         made[0] = max(made[0], LEAST_CURVATURE)
 
 
-@compiled(fastmath=FAST)
+@compiled(fastmath=FAST | {"nnan"})
 def _walk(
     A: Matrix, place: Index, g: Vector, d: Vector, w: Vector, x: Vector, low: Vector, high: Vector, m: int
 ) -> None:

@@ -15,16 +15,18 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from ckcv_ray.core.arrays import Classes, Index
 from ckcv_ray.core.measures import Measure
 from ckcv_ray.learners.svm.class_blocks import Dense, Points, prepare_classes
+from ckcv_ray.learners.svm.memory import Vector
 from ckcv_ray.learners.svm.pairwise import PairwiseSVM
-from ckcv_ray.learners.svm.problem import Fits, Options, Vector, Weights, constant, empty_fits
+from ckcv_ray.learners.svm.problem import Fits, Options, Weights, constant, empty_fits
 from ckcv_ray.learners.svm.scaling import Scaling
 from ckcv_ray.learners.svm.votes import Ballot, add_votes, pairs_of
-from ckcv_ray.tables.target import Classes, Index, Rows
+from ckcv_ray.tables.target import Rows
 
 MOST_VOTES = 1 << 22  # numbers of votes that are held at once
-NOTHING = np.empty((0, 0))
+NO_DISTANCES = np.empty((0, 0))
 
 
 class ClassesBlock(NamedTuple):
@@ -71,7 +73,7 @@ class ClassesBlock(NamedTuple):
         else:
             weights = Weights(float(self.weights[first]), float(self.weights[second]))
             fits = self.kernel.fit(gamma, pair, y, weights, options)
-        return fits._replace(b=fits.b.copy(), gradient=NOTHING)  # the two share memory
+        return fits._replace(b=fits.b.copy(), gradient=NO_DISTANCES)  # the two share memory
 
 
 class ClassesFits(NamedTuple):

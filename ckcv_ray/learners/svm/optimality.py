@@ -10,15 +10,16 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
+from ckcv_ray.core.arrays import Index
 from ckcv_ray.learners.base import Checked, Status
 from ckcv_ray.learners.svm.model import SVMModel
 from ckcv_ray.learners.svm.pairwise import PairwiseSVM
 from ckcv_ray.learners.svm.problem import Weights, describe
 from ckcv_ray.learners.svm.scaling import Scaling
-from ckcv_ray.tables.target import Index, Rows
+from ckcv_ray.tables.target import Rows
 from ckcv_ray.tables.task import Task
 
-SUM_TOLERANCE = 1e-9
+CONSTRAINT_TOLERANCE = 1e-9
 KKT_ROUNDING = 1e-12  # of a decision value, per 1 + sum |b|
 OTHER_SCALING = "its scaling is not that of its training rows"
 MOST_OPEN = 0.01  # of a decision value, what tolerance and rounding may leave open; the margin is 1
@@ -111,8 +112,8 @@ def _dual(
         yield "a dual variable does not have the sign of its label"
     size = np.abs(model.dual_coef)
     bound = model.C * weights.of(model.dual_coef)
-    outside = np.any(size > bound * (1 + SUM_TOLERANCE))
-    if outside or abs(model.dual_coef.sum()) > SUM_TOLERANCE * size.sum():
+    outside = np.any(size > bound * (1 + CONSTRAINT_TOLERANCE))
+    if outside or abs(model.dual_coef.sum()) > CONSTRAINT_TOLERANCE * size.sum():
         yield "its dual variables are outside the box or do not sum to zero"
 
 
@@ -157,4 +158,4 @@ def _optimality(
 
 
 def _is_close(one: Scaling, other: Scaling) -> bool:
-    return all(np.allclose(b, a, SUM_TOLERANCE, 0) for a, b in zip(one, other, strict=True))
+    return all(np.allclose(b, a, CONSTRAINT_TOLERANCE, 0) for a, b in zip(one, other, strict=True))

@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 from ckcv_ray.core.threads import one_thread
 from ckcv_ray.learners.base import Predicted
 from ckcv_ray.learners.svm.kernels import gaussian, squared_distances
-from ckcv_ray.learners.svm.model import BLOCK, SVMModel, check_numbers
+from ckcv_ray.learners.svm.memory import Vector
+from ckcv_ray.learners.svm.model import BLOCK_VALUES, SVMModel, check_numbers
 from ckcv_ray.learners.svm.scaling import Scaling
 from ckcv_ray.learners.svm.votes import Ballot, pairs_of
 from ckcv_ray.tables.target import Rows
@@ -33,7 +34,6 @@ SCHEMA = pa.schema(
     ]
 )
 
-Vector = NDArray[np.float64]
 Numbers = NDArray[np.int64]
 
 
@@ -100,7 +100,7 @@ class PairwiseSVM:
         """Classify every row by the votes of the pairs; there is no score."""
         vectors = self.scaling.apply(self.vectors)
         labels = np.empty(len(X), np.int32)
-        step = max(1, BLOCK // max(1, len(vectors)))
+        step = max(1, BLOCK_VALUES // max(1, len(vectors)))
         with one_thread():
             for start in range(0, len(X), step):
                 rows = slice(start, start + step)

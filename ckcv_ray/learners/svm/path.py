@@ -36,21 +36,11 @@ from numpy.typing import NDArray
 from ckcv_ray.learners.svm.kernels import DOUBLES, Complement, Index
 from ckcv_ray.learners.svm.loop import iterate, iterate_exactly
 from ckcv_ray.learners.svm.machine_code import compiled, entry, writable
-from ckcv_ray.learners.svm.memory import LANES, round_up, scratch
+from ckcv_ray.learners.svm.memory import LANES, Matrix, Vector, round_up, scratch
 from ckcv_ray.learners.svm.newton import WORK_ROWS, newton
-from ckcv_ray.learners.svm.problem import (
-    AT_BOUND,
-    EQUAL,
-    Fits,
-    Matrix,
-    Vector,
-    Weights,
-    constant,
-    empty_fits,
-)
-from ckcv_ray.learners.svm.simd import greater, lesser, wide
+from ckcv_ray.learners.svm.problem import AT_BOUND, EQUAL, Fits, Weights, constant, empty_fits
+from ckcv_ray.learners.svm.simd import FAST, greater, lesser, wide
 
-FAST = {"contract", "reassoc", "arcp", "nsz"}
 MOST_FREE = 2000
 MARGIN = 0.98
 PATIENCE = 10

@@ -26,10 +26,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ckcv_ray.learners.base import Status
+from ckcv_ray.learners.svm.memory import Matrix, Vector
 from ckcv_ray.tables.task import Task
 
-Matrix = NDArray[np.float64]
-Vector = NDArray[np.float64]
 Signs = NDArray[np.int8]
 
 AT_BOUND = 1e-12  # this close to a bound, relative to the distance of the two bounds, b is at it

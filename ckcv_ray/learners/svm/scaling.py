@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-Vector = NDArray[np.float64]
+from ckcv_ray.learners.svm.memory import Vector
 
 
 class Scaling(NamedTuple):

@@ -10,7 +10,8 @@ from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 
-FLAGS = ("nnan", "nsz")
+FAST = {"contract", "reassoc", "arcp", "nsz"}
+REDUCTION_FLAGS = ("nnan", "nsz")
 INT32 = ir.IntType(32)
 INT64 = ir.IntType(64)
 SHIFT = 1.5 * 2.0**52
@@ -21,7 +22,9 @@ def lesser(typingctx: Any, a: Any, b: Any) -> Any:
     """Return the lesser of two floats that are not NaN."""
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        return builder.select(builder.fcmp_ordered("<", *args, flags=FLAGS), *args, flags=FLAGS)
+        return builder.select(
+            builder.fcmp_ordered("<", *args, flags=REDUCTION_FLAGS), *args, flags=REDUCTION_FLAGS
+        )
 
     return a(a, a), generate
 
@@ -31,7 +34,9 @@ def greater(typingctx: Any, a: Any, b: Any) -> Any:
     """Return the greater of two floats that are not NaN."""
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        return builder.select(builder.fcmp_ordered(">", *args, flags=FLAGS), *args, flags=FLAGS)
+        return builder.select(
+            builder.fcmp_ordered(">", *args, flags=REDUCTION_FLAGS), *args, flags=REDUCTION_FLAGS
+        )
 
     return a(a, a), generate
 

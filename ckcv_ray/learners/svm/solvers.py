@@ -4,7 +4,8 @@ from typing import Protocol
 
 from ckcv_ray.learners.svm import decomposition, path
 from ckcv_ray.learners.svm.kernels import Complement
-from ckcv_ray.learners.svm.problem import EQUAL, Fits, Matrix, Vector, Weights
+from ckcv_ray.learners.svm.memory import Matrix, Vector
+from ckcv_ray.learners.svm.problem import EQUAL, Fits, Weights
 
 
 class PathSolver(Protocol):

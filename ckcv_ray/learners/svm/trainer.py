@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from ckcv_ray.core.arrays import Index
 from ckcv_ray.core.measures import ZERO_ONE, GroupShares, Measure
 from ckcv_ray.learners.base import Checked
 from ckcv_ray.learners.class_weight import weights_by_class
@@ -23,7 +24,7 @@ from ckcv_ray.learners.svm.optimality import check_model, check_pairs
 from ckcv_ray.learners.svm.pairwise import PairwiseSVM
 from ckcv_ray.learners.svm.problem import Fits, Options, Weights, signs
 from ckcv_ray.learners.svm.scaling import Scaling, fit_scaling
-from ckcv_ray.tables.target import Index, Label, Rows
+from ckcv_ray.tables.target import Label, Rows
 from ckcv_ray.tables.task import Task
 
 SHARED_BYTES = 1 << 29

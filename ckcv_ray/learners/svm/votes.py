@@ -15,15 +15,14 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import NDArray
 
+from ckcv_ray.core.arrays import Classes
 from ckcv_ray.core.measures import UNDECIDED as NEITHER
-from ckcv_ray.learners.svm.decision import UNDECIDED
-from ckcv_ray.learners.svm.kernels import Matrix
+from ckcv_ray.learners.svm.decision import UNDECIDED_WIDTH
 from ckcv_ray.learners.svm.machine_code import compiled, load, writable
-from ckcv_ray.learners.svm.problem import Fits, Vector
-from ckcv_ray.learners.svm.simd import wide
-from ckcv_ray.tables.target import Classes
+from ckcv_ray.learners.svm.memory import Matrix, Vector
+from ckcv_ray.learners.svm.problem import Fits
+from ckcv_ray.learners.svm.simd import FAST, wide
 
-FAST = {"contract", "reassoc", "arcp", "nsz"}
 Counts = NDArray[np.int32]
 
 
@@ -50,9 +49,9 @@ class Ballot:
 
     def add(self, first: int, second: int, f: NDArray[np.float64]) -> None:
         """Add the votes of a pair of classes with decision values f, (..., rows)."""
-        is_open = np.abs(f) <= UNDECIDED
-        self.certain[..., first, :] += f < -UNDECIDED
-        self.certain[..., second, :] += f > UNDECIDED
+        is_open = np.abs(f) <= UNDECIDED_WIDTH
+        self.certain[..., first, :] += f < -UNDECIDED_WIDTH
+        self.certain[..., second, :] += f > UNDECIDED_WIDTH
         self.open[..., first, :] += is_open
         self.open[..., second, :] += is_open
 
@@ -159,8 +158,8 @@ def _add_votes(
         for_first, for_second = certain[c, first], certain[c, second]
         open_first, open_second = opened[c, first], opened[c, second]
         for k in range(n_scored):
-            is_open = np.int32(abs(f[k]) <= UNDECIDED)
-            for_first[k] += np.int32(f[k] < -UNDECIDED)
-            for_second[k] += np.int32(f[k] > UNDECIDED)
+            is_open = np.int32(abs(f[k]) <= UNDECIDED_WIDTH)
+            for_first[k] += np.int32(f[k] < -UNDECIDED_WIDTH)
+            for_second[k] += np.int32(f[k] > UNDECIDED_WIDTH)
             open_first[k] += is_open
             open_second[k] += is_open

@@ -12,12 +12,12 @@ NO_NAMES = frozenset(  # what names no label, and no group
     )
 )
 GAPS = NO_NAMES | {"none", "nil", "-", "--", ".", "missing"}
-NUMBERED = "%Y%m%d"  # dates that may be stored as whole numbers
+NUMBER_DATES = "%Y%m%d"  # dates that may be stored as whole numbers
 DAY_FORMATS = (
     *("%Y-%m-%d", "%Y/%m/%d", "%d.%m.%Y", "%d/%m/%Y", "%m/%d/%Y", "%d-%m-%Y"),
-    *("%d %b %Y", "%b %d, %Y", NUMBERED),
+    *("%d %b %Y", "%b %d, %Y", NUMBER_DATES),
 )
-TIMES = ("", " %H:%M", " %H:%M:%S", "T%H:%M:%S", "T%H:%M")
+TIME_FORMS = ("", " %H:%M", " %H:%M:%S", "T%H:%M:%S", "T%H:%M")
 ISO = "iso"
 WRITTEN_DATES = "2026-11-23, 23.11.2026, 11/23/2026, 23 Nov 2026 or Nov 23, 2026, with a time or without"
 LOOKS_LIKE_DATE = re.compile(
@@ -122,7 +122,7 @@ def _ambiguous(mark: str, text: str, name: str) -> ColumnError:
     other = "a point" if mark == "comma" else "a comma, or with two decimals"
     return ColumnError(
         f"has numbers such as {text!r}, whose {mark} may be that of decimals or of thousands: write them "
-        f"with {other}, or without, or {leave_out(name)}"
+        f"with {other}, or without, or {advise_dropping(name)}"
     )
 
 
@@ -175,7 +175,7 @@ def form_of_dates(texts: Sequence[str], name: str) -> tuple[str, list[str]]:
     """
     best, fewest = "", list(texts)
     equal: list[str] = []
-    for form in (day + time for day in DAY_FORMATS for time in TIMES):
+    for form in (day + time for day in DAY_FORMATS for time in TIME_FORMS):
         parse = date_parser(form)
         if parse(texts[0]) is None and parse(texts[-1]) is None:
             continue
@@ -189,7 +189,7 @@ def form_of_dates(texts: Sequence[str], name: str) -> tuple[str, list[str]]:
         example = next((text for text in texts if one(text) != two(text)), texts[0])
         raise ColumnError(
             f"has dates such as {example!r}, whose month may come first or second: write them as "
-            f"2026-11-23, or say --categorical {name[:60]}, or {leave_out(name)}"
+            f"2026-11-23, or say --categorical {name[:60]}, or {advise_dropping(name)}"
         )
     if fewest and len(bad := [text for text in texts if _iso(text) is None]) < len(fewest):
         return ISO, bad
@@ -204,7 +204,7 @@ def date_parser(form: str) -> Parser:
     """
 
     def parse(text: str) -> float | None:
-        if form == NUMBERED and POINT.match(text) and float(text).is_integer():  # such as 20261123.0
+        if form == NUMBER_DATES and POINT.match(text) and float(text).is_integer():  # such as 20261123.0
             text = str(int(float(text)))
         try:
             moment = datetime.strptime(text, form).replace(tzinfo=UTC)
@@ -231,7 +231,7 @@ def _iso(text: str) -> float | None:
     return float(int(since / timedelta(milliseconds=1)))  # as Arrow cuts fractions off
 
 
-def leave_out(name: str) -> str:
+def advise_dropping(name: str) -> str:
     """Say how to leave a column out."""
     if not name.strip():
         return "give it a name, or list the others in --features"

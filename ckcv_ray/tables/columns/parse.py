@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 from pyarrow import csv
 
+from ckcv_ray.core.arrays import Values
 from ckcv_ray.tables.columns.formats import (
     GAPS,
     ISO,
@@ -30,9 +31,8 @@ from ckcv_ray.tables.columns.formats import (
 from ckcv_ray.tables.columns.types import Column, ColumnKind
 from ckcv_ray.tables.readers.limits import check_bytes, count_text_bytes
 from ckcv_ray.tables.readers.text import decimal_mark
-from ckcv_ray.tables.target import NUMBERS, distinct, is_text
+from ckcv_ray.tables.target import NUMBER_TYPES, distinct, is_text
 
-Values = NDArray[np.float64]
 PART_BYTES = 1 << 24  # of text that is made at once
 FIRST_ROWS = 100
 FEW = 16  # rows of each text from which on a column is read text by text
@@ -85,7 +85,7 @@ class Cells:
     @property
     def are_numbers(self) -> bool:
         """Whether the values are numbers, decimal ones and booleans included."""
-        types = (*NUMBERS, pa.types.is_boolean, pa.types.is_decimal)
+        types = (*NUMBER_TYPES, pa.types.is_boolean, pa.types.is_decimal)
         return any(is_one(self.kind) for is_one in types)
 
     @property

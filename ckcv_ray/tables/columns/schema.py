@@ -15,20 +15,21 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from ckcv_ray.core.arrays import Values
 from ckcv_ray.errors import InputError, pluralize
 from ckcv_ray.tables.columns.formats import (
     LOOKS_LIKE_DATE,
     WRITTEN_DATES,
     ColumnError,
+    advise_dropping,
     bare,
     drop_gaps,
     form_of_dates,
     form_of_numbers,
-    leave_out,
     write_example,
 )
-from ckcv_ray.tables.columns.parse import Cells, Values, read_cells, take_in_parts
-from ckcv_ray.tables.columns.types import Asked, Column, ColumnKind
+from ckcv_ray.tables.columns.parse import Cells, read_cells, take_in_parts
+from ckcv_ray.tables.columns.types import Column, ColumnKind, DeclaredTypes
 from ckcv_ray.tables.readers.files import HELD, SPARSE
 from ckcv_ray.tables.readers.text import decimal_mark
 from ckcv_ray.tables.target import LARGEST, is_text, some, unique_names
@@ -65,7 +66,7 @@ class Schema:
         return cls(tuple(read_as(list[Column], content)))
 
     @classmethod
-    def learn(cls, columns: pa.Table, names: Sequence[str], types: Asked) -> tuple["Schema", Values]:
+    def learn(cls, columns: pa.Table, names: Sequence[str], types: DeclaredTypes) -> tuple["Schema", Values]:
         """Return how the named columns of a table are understood, and their rows as numbers [n, d].
 
         Raises:
@@ -115,7 +116,7 @@ class Schema:
         for column, x in zip(self, X.T, strict=True):
             gap = np.isnan(x)
             if gap.all():
-                out = leave_out(column.name)
+                out = advise_dropping(column.name)
                 raise InputError(f"column {column.name!r} is empty in every row that is learned from: {out}")
             known = x[~gap].astype(np.intp)
             rows = np.bincount(known, minlength=len(column.levels)) if column.levels else ()
@@ -242,7 +243,7 @@ def _reason(values: pa.ChunkedArray, column: Column, numbers: Values, wrong: NDA
     return f"column {column.name!r} has {wrong_here}: fix it"
 
 
-def to_arrow(values: Values, column: Column) -> pa.Array | pa.ChunkedArray:
+def format_column(values: Values, column: Column) -> pa.Array | pa.ChunkedArray:
     """Return numbers as a column that is understood as ``column`` again, if that kind is asked for."""
     gap = np.isnan(values)
     if column.kind is ColumnKind.CATEGORY:
@@ -286,7 +287,7 @@ def _infer(cells: Cells, name: str, asked: ColumnKind | None) -> Column:
     if is_text(cells.kind):
         return _infer_text(cells, name, asked)
     if pa.types.is_null(cells.kind):
-        raise ColumnError(f"is empty: {leave_out(name)}")
+        raise ColumnError(f"is empty: {advise_dropping(name)}")
     if pa.types.is_time(cells.kind) and asked is ColumnKind.CATEGORY:
         return Column(name, asked, cells.levels)
     raise ColumnError(_not_learned_from(str(cells.kind), name))
@@ -304,12 +305,12 @@ def _infer_dates(cells: Cells, name: str) -> Column:
 
 
 def _not_learned_from(kind: str, name: str) -> str:
-    return f"holds {kind}, which cannot be learned from: {leave_out(name)}"
+    return f"holds {kind}, which cannot be learned from: {advise_dropping(name)}"
 
 
 def _infer_text(cells: Cells, name: str, asked: ColumnKind | None) -> Column:
     """Decide what a column of text holds, from its distinct values and those of each row."""
-    out = leave_out(name)
+    out = advise_dropping(name)
     distinct, codes = cells.texts
     known = drop_gaps(distinct)
     if not known:
@@ -355,7 +356,7 @@ def _infer_text(cells: Cells, name: str, asked: ColumnKind | None) -> Column:
 
 def _check_numbers(numbers: Values, name: str) -> None:
     """Raise ColumnError if a column is empty, or has numbers that are too large."""
-    out = leave_out(name)
+    out = advise_dropping(name)
     if len(numbers) and np.isnan(numbers).all():
         raise ColumnError(f"is empty: {out}")
     limit = f"magnitudes are at most {LARGEST:g}, and no number may stand for a missing value; "

@@ -34,7 +34,7 @@ class Column:
     lenient: bool = False
 
 
-class Asked(NamedTuple):
+class DeclaredTypes(NamedTuple):
     """Names of the columns whose kind the user says."""
 
     categorical: Collection[str] = ()
@@ -49,4 +49,4 @@ class Asked(NamedTuple):
         return None
 
 
-NOTHING_ASKED = Asked()
+NOTHING_ASKED = DeclaredTypes()

@@ -8,10 +8,10 @@ from typing import Any
 import pyarrow as pa
 
 from ckcv_ray.errors import InputError
-from ckcv_ray.tables.readers.excel_sizes import MOST_CELLS, MOST_ROWS, check_workbook
+from ckcv_ray.tables.readers.excel_sizes import MOST_SHEET_ROWS, MOST_WORKBOOK_CELLS, check_workbook
 from ckcv_ray.tables.readers.limits import check_bytes, check_size
 
-FORMULA = "f"  # openpyxl's type of a cell
+FORMULA_CELL = "f"  # openpyxl's type of a cell
 
 
 def read_excel(path: Path, sheet: str | None = None) -> pa.Table:
@@ -55,7 +55,7 @@ def _columns(sheet: Any, path: Path) -> pa.Table:
     sheet.reset_dimensions()  # nobody vouches for them: rows are as long as their cells are many
     for number, row in enumerate(sheet.iter_rows()):
         for cell in row:
-            if cell.data_type == FORMULA:
+            if cell.data_type == FORMULA_CELL:
                 raise InputError(
                     f"{str(path)!r} has a formula in cell {cell.coordinate}, and tables hold values: "
                     "put values in place of formulas, such as by saving it as CSV"
@@ -64,10 +64,10 @@ def _columns(sheet: Any, path: Path) -> pa.Table:
         while values and values[-1] is None:
             values.pop()
         cells += len(values)
-        if cells > MOST_CELLS or number > MOST_ROWS:
+        if cells > MOST_WORKBOOK_CELLS or number > MOST_SHEET_ROWS:
             raise InputError(
-                f"{str(path)!r} has more than {MOST_CELLS:,} cells or {MOST_ROWS:,} rows: save the table as "
-                "CSV, or leave out columns or rows"
+                f"{str(path)!r} has more than {MOST_WORKBOOK_CELLS:,} cells or {MOST_SHEET_ROWS:,} rows: "
+                "save the table as CSV, or leave out columns or rows"
             )
         if values:
             rows.append(values)

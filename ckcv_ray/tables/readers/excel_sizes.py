@@ -9,14 +9,14 @@ import zipfile
 from collections.abc import Iterator
 
 from ckcv_ray.errors import InputError
-from ckcv_ray.tables.readers.limits import MOST_BYTES, check_bytes
+from ckcv_ray.tables.readers.limits import MOST_TABLE_BYTES, check_bytes
 
-MOST_CELLS = MOST_BYTES >> 5  # of a workbook: each takes 32 bytes, or more
-MOST_ROWS = 1 << 20  # of a sheet, as Excel has it
+MOST_WORKBOOK_CELLS = MOST_TABLE_BYTES >> 5  # of a workbook: each takes 32 bytes, or more
+MOST_SHEET_ROWS = 1 << 20  # of a sheet, as Excel has it
 MOST_TAGS_IN_ROW = 1 << 20
 MOST_TAGS_AT_ONCE = 1 << 24  # of a part that is held as a whole
 MOST_OTHER_TAGS = 1 << 20  # other than those of cells and strings
-BLOCK_BYTES = 1 << 21
+CHUNK_BYTES = 1 << 21
 HEAD_BYTES = 1 << 16
 MOST_SMALL_BYTES = 3 * MOST_OTHER_TAGS  # of a part, which then has no more tags than that
 CELL_TAGS = ("c", "v", "f", "is", "t", "r", "si", "row")
@@ -37,14 +37,14 @@ def check_workbook(archive: zipfile.ZipFile, name: str) -> None:
     check_bytes(name, sum(part.file_size for part in parts))
     for part in parts:
         if part.file_size > MOST_SMALL_BYTES:
-            counts = Counts()
+            counts = CellCounts()
             for block in _read_blocks(archive, part):
                 counts.add(block)
                 if problem := counts.problem():
                     raise InputError(f"{name}: {part.filename[:60]!r} {problem}; save the table as CSV")
 
 
-class Counts:
+class CellCounts:
     """Numbers of the tags of a part, block by block.
 
     Attributes:
@@ -96,10 +96,10 @@ class Counts:
 
     def problem(self) -> str:
         """Say what is too much; "" if nothing is."""
-        if self.size * self.width > MOST_BYTES:
-            return f"takes more than {MOST_BYTES >> 20:,} MiB"
-        if self.cells > MOST_CELLS or self.rows > MOST_ROWS:
-            return f"has more than {MOST_CELLS:,} cells or {MOST_ROWS:,} rows"
+        if self.size * self.width > MOST_TABLE_BYTES:
+            return f"takes more than {MOST_TABLE_BYTES >> 20:,} MiB"
+        if self.cells > MOST_WORKBOOK_CELLS or self.rows > MOST_SHEET_ROWS:
+            return f"has more than {MOST_WORKBOOK_CELLS:,} cells or {MOST_SHEET_ROWS:,} rows"
         if self.others > MOST_OTHER_TAGS:
             return f"has more than {MOST_OTHER_TAGS:,} tags of formats, merged cells and the like"
         if self.most_in_row > MOST_TAGS_IN_ROW:
@@ -115,10 +115,10 @@ def _read_blocks(archive: zipfile.ZipFile, part: zipfile.ZipInfo) -> Iterator[by
     """Yield a part in blocks that end where a tag begins."""
     rest = b""
     with archive.open(part) as stream:
-        while block := stream.read(BLOCK_BYTES):
+        while block := stream.read(CHUNK_BYTES):
             block = rest + block
             cut = block.rfind(b"<")
-            if cut < 1 or len(block) - cut > BLOCK_BYTES:
+            if cut < 1 or len(block) - cut > CHUNK_BYTES:
                 cut = len(block)
             yield block[:cut]
             rest = block[cut:]

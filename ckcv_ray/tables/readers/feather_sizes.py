@@ -14,23 +14,23 @@ from typing import BinaryIO, NamedTuple
 
 MAGIC = b"ARROW1"
 TAIL = struct.Struct("<i6s")
-BLOCK = struct.Struct("<qi4xq")  # of the footer: where a batch is, bytes of its head and of its body
+BLOCK_FORMAT = struct.Struct("<qi4xq")  # of the footer: where a batch is, bytes of its head and of its body
 BUFFER, NODE, LENGTH = struct.Struct("<qq"), struct.Struct("<qq"), struct.Struct("<q")
 MOST_HEAD_BYTES = 1 << 26
 CONTINUES = b"\xff\xff\xff\xff"  # before the length of a head, except in old files
 DICTIONARIES, BATCHES = 2, 3
 RECORDS, DICTIONARY = 3, 2  # kinds of heads
-AS_IT_IS = -1  # length of a buffer that is not compressed, though others are
+UNCOMPRESSED = -1  # length of a buffer that is not compressed, though others are
 
 
-class Sizes(NamedTuple):
+class FeatherSizes(NamedTuple):
     """What a batch expands to: its rows, and the bytes of its buffers; a dictionary has no rows."""
 
     rows: int
     size: int
 
 
-def read_sizes(file: BinaryIO) -> Iterator[Sizes]:
+def read_feather_sizes(file: BinaryIO) -> Iterator[FeatherSizes]:
     """Yield the sizes of every batch and every dictionary.
 
     Raises:
@@ -40,17 +40,17 @@ def read_sizes(file: BinaryIO) -> Iterator[Sizes]:
     length, magic = TAIL.unpack(_read(file, end - TAIL.size, TAIL.size, end))
     if magic != MAGIC:
         raise ValueError("it does not end as a Feather file does (of version 2)")
-    footer = Table.root(_read(file, end - TAIL.size - length, length, end))
+    footer = FeatherTable.root(_read(file, end - TAIL.size - length, length, end))
     for field in (DICTIONARIES, BATCHES):
-        for at in footer.places(field, BLOCK.size):
-            yield _measure(file, end, *BLOCK.unpack_from(footer.data, at))
+        for at in footer.places(field, BLOCK_FORMAT.size):
+            yield _measure(file, end, *BLOCK_FORMAT.unpack_from(footer.data, at))
 
 
-def _measure(file: BinaryIO, end: int, start: int, head: int, body: int) -> Sizes:
+def _measure(file: BinaryIO, end: int, start: int, head: int, body: int) -> FeatherSizes:
     """Read the head of a batch, and the lengths of its compressed buffers."""
     content = _read(file, start, head, end)
     content = content.removeprefix(CONTINUES)
-    message = Table.root(content[4:])
+    message = FeatherTable.root(content[4:])
     kind, batch = message.number(1, "B"), message.table(2)
     if kind not in (RECORDS, DICTIONARY) or batch is None:
         raise ValueError("a batch is of another kind")
@@ -66,14 +66,14 @@ def _measure(file: BinaryIO, end: int, start: int, head: int, body: int) -> Size
         size += length
         if compressed and length:
             (unpacked,) = LENGTH.unpack(_read(file, start + head + offset, LENGTH.size, end))
-            if unpacked < AS_IT_IS:
+            if unpacked < UNCOMPRESSED:
                 raise ValueError("a buffer has a negative length")
             size += max(0, unpacked)
     rows = batch.number(0, "q")
     lengths = [NODE.unpack_from(batch.data, at)[0] for at in batch.places(1, NODE.size)]
     if min([rows, *lengths]) < 0:
         raise ValueError("a batch has a negative length")
-    return Sizes(rows if kind == RECORDS else 0, size)
+    return FeatherSizes(rows if kind == RECORDS else 0, size)
 
 
 def _read(file: BinaryIO, at: int, length: int, end: int) -> bytes:
@@ -83,7 +83,7 @@ def _read(file: BinaryIO, at: int, length: int, end: int) -> bytes:
     return file.read(length)
 
 
-class Table:
+class FeatherTable:
     """A table of a FlatBuffer.
 
     Args:
@@ -97,7 +97,7 @@ class Table:
         self.width = self._unpack("H", self.fields)
 
     @classmethod
-    def root(cls, data: bytes) -> "Table":
+    def root(cls, data: bytes) -> "FeatherTable":
         """Return the table that a buffer holds."""
         return cls(data, struct.unpack_from("<I", data)[0])
 
@@ -106,10 +106,10 @@ class Table:
         place = self._place(field)
         return self._unpack(kind, place) if place else 0
 
-    def table(self, field: int) -> "Table | None":
+    def table(self, field: int) -> "FeatherTable | None":
         """Return a field that is a table, None if it is not there."""
         place = self._place(field)
-        return Table(self.data, place + self._unpack("I", place)) if place else None
+        return FeatherTable(self.data, place + self._unpack("I", place)) if place else None
 
     def places(self, field: int, width: int) -> range:
         """Return where the elements are of a field that is a list of structures of a width."""

@@ -21,8 +21,8 @@ from ckcv_ray.errors import InputError, convert_errors
 from ckcv_ray.tables.readers import feather_sizes, parquet_sizes
 from ckcv_ray.tables.readers.excel import read_excel
 from ckcv_ray.tables.readers.limits import (
-    MOST_BYTES,
     MOST_CELLS,
+    MOST_TABLE_BYTES,
     check_bytes,
     check_size,
     check_text,
@@ -172,7 +172,7 @@ def check_parquet_size(source: Path | BinaryIO, most_rows: int, most: int) -> pa
     Raises:
         InputError: it holds more, or takes more bytes than that many numbers and texts may.
     """
-    most_bytes = 16 * most + MOST_BYTES
+    most_bytes = 16 * most + MOST_TABLE_BYTES
     with parquet.ParquetFile(source) as file:
         metadata, schema = file.metadata, file.schema_arrow
         rows = max(metadata.num_rows, _count_rows(metadata))
@@ -180,7 +180,7 @@ def check_parquet_size(source: Path | BinaryIO, most_rows: int, most: int) -> pa
         _check_parquet(rows, values, size, most_rows, most, most_bytes)
         values = entries = size = 0
         with _open_source(source) as stream:
-            for one in parquet_sizes.read_sizes(stream, file.schema, most_bytes):
+            for one in parquet_sizes.read_parquet_sizes(stream, file.schema, most_bytes):
                 values, entries, size = values + one.values, entries + one.entries, size + one.size
                 _check_parquet(rows, max(values, entries), size, most_rows, most, most_bytes)
     return schema
@@ -265,7 +265,7 @@ def _parquet(path: Path) -> pa.Table:
         )
         schema, nested = file.schema, any(pa.types.is_nested(field.type) for field in fields)
         values = entries = size = 0
-        for one in parquet_sizes.read_sizes(stream, schema, MOST_BYTES):
+        for one in parquet_sizes.read_parquet_sizes(stream, schema, MOST_TABLE_BYTES):
             if not (nested and schema.column(one.position).max_repetition_level):  # lists are not read
                 values, entries = values + one.values, entries + one.entries
             if max(values, entries) > MOST_CELLS:
@@ -296,7 +296,7 @@ def _feather(path: Path) -> pa.Table:
     check_bytes(repr(str(path)), path.stat().st_size)
     rows = size = 0
     with path.open("rb", buffering=0) as stream:
-        for one in feather_sizes.read_sizes(stream):
+        for one in feather_sizes.read_feather_sizes(stream):
             check_size(repr(str(path)), rows := rows + one.rows, 1)
             check_bytes(repr(str(path)), size := size + one.size)
     options = pa.ipc.IpcReadOptions(use_threads=False)

@@ -9,26 +9,29 @@ import pyarrow.compute as pc
 
 from ckcv_ray.errors import InputError
 
-MOST_ROWS = 10_000_000
-MOST_COLUMNS = 65_536
+MOST_TABLE_ROWS = 10_000_000
+MOST_TABLE_COLUMNS = 65_536
 MOST_CELLS = 1 << 27
-MOST_BYTES = 1 << 30
+MOST_TABLE_BYTES = 1 << 30
 LINE_BYTES = 1 << 24
 
 
 def check_size(name: str, rows: int, columns: int) -> None:
     """Raise InputError if a table is too large to be read."""
-    if rows > MOST_ROWS or columns > MOST_COLUMNS or rows * columns > MOST_CELLS:
+    if rows > MOST_TABLE_ROWS or columns > MOST_TABLE_COLUMNS or rows * columns > MOST_CELLS:
         raise InputError(
-            f"{name} has {rows:,} rows and {columns:,} columns: at most {MOST_ROWS:,} rows, {MOST_COLUMNS:,} "
+            f"{name} has {rows:,} rows and {columns:,} columns: at most {MOST_TABLE_ROWS:,} rows, "
+            f"{MOST_TABLE_COLUMNS:,} "
             f"columns and {MOST_CELLS:,} cells can be read; leave out columns, or take a sample of the rows"
         )
 
 
 def check_bytes(name: str, size: int) -> None:
     """Raise InputError if something takes too many bytes to be read."""
-    if size > MOST_BYTES:
-        raise InputError(f"{name} takes {size >> 20:,} MiB: at most {MOST_BYTES >> 20:,} MiB can be read")
+    if size > MOST_TABLE_BYTES:
+        raise InputError(
+            f"{name} takes {size >> 20:,} MiB: at most {MOST_TABLE_BYTES >> 20:,} MiB can be read"
+        )
 
 
 def check_text(name: str, columns: pa.Table) -> None:

@@ -38,7 +38,7 @@ DICTIONARY_PAGE, DELTA_LENGTHS, DELTA_TEXTS = 2, 6, 7
 CODECS = {1: "snappy", 2: "gzip", 4: "brotli", 6: "zstd", 7: "lz4_raw"}
 
 
-class Sizes(NamedTuple):
+class ParquetSizes(NamedTuple):
     """What a column of a row group expands to.
 
     Attributes:
@@ -54,7 +54,7 @@ class Sizes(NamedTuple):
     size: int
 
 
-def read_sizes(file: BinaryIO, schema: parquet.ParquetSchema, most: int) -> Iterator[Sizes]:
+def read_parquet_sizes(file: BinaryIO, schema: parquet.ParquetSchema, most: int) -> Iterator[ParquetSizes]:
     """Yield the sizes of every column of every row group.
 
     Args:
@@ -78,7 +78,7 @@ def read_sizes(file: BinaryIO, schema: parquet.ParquetSchema, most: int) -> Iter
         if 3 not in chunk or position >= len(schema):
             raise ValueError("its columns are not those of its schema")
         count = partial(_count_levels, schema, position)
-        yield Sizes(position, *_measure(file, end, chunk[3], most, count))
+        yield ParquetSizes(position, *_measure(file, end, chunk[3], most, count))
 
 
 def _count_levels(schema: parquet.ParquetSchema, position: int) -> int:
@@ -115,7 +115,7 @@ def _find_chunks(
 def _measure(
     file: BinaryIO, end: int, chunk: Mapping[int, int], most: int, levels: Callable[[], int]
 ) -> tuple[int, int, int]:
-    """Read the headers of the pages of a column, as far as Arrow reads them; see ``Sizes``."""
+    """Read the headers of the pages of a column, as far as Arrow reads them; see ``ParquetSizes``."""
     values, start = chunk[5], chunk[9]
     if 0 < chunk.get(11, 0) < start:  # the dictionary comes first
         start = chunk[11]

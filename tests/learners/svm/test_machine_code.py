@@ -80,7 +80,7 @@ def test_a_comment_in_any_source_names_another_file(
     before = machine_code.file_name()
     copy = tmp_path / "ckcv_ray"
     shutil.copytree(PACKAGE, copy, ignore=shutil.ignore_patterns("__pycache__"))
-    monkeypatch.setattr(machine_code, "FOLDER", copy / "learners" / "svm")
+    monkeypatch.setattr(machine_code, "SOLVER_FOLDER", copy / "learners" / "svm")
     assert machine_code.file_name() == before
     with (copy / name).open("a") as source:
         source.write("# a comment\n")

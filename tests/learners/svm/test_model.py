@@ -111,7 +111,7 @@ def test_the_size_of_the_internal_block_does_not_matter(monkeypatch):
     model, X = made(2)
     whole = model.predict(X)
     for block in (1, 50, 97):
-        monkeypatch.setattr(models, "BLOCK", block)
+        monkeypatch.setattr(models, "BLOCK_VALUES", block)
         assert bits(model.predict(X)) == bits(whole)
 
 

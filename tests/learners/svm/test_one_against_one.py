@@ -299,7 +299,7 @@ def test_the_size_of_the_internal_block_does_not_matter(monkeypatch):
     _, task, _, model = fitted()
     whole = model.predict(task.X).label
     for block in (1, 50, 97):
-        monkeypatch.setattr(pairwise, "BLOCK", block)
+        monkeypatch.setattr(pairwise, "BLOCK_VALUES", block)
         assert np.array_equal(model.predict(task.X).label, whole)
 
 

@@ -25,7 +25,7 @@ from ckcv_paper import download, matlab
 from ckcv_ray.errors import InputError, convert_errors
 from ckcv_ray.tables.named import Columns
 from ckcv_ray.tables.readers.files import from_matrix, npz
-from ckcv_ray.tables.readers.limits import LINE_BYTES, MOST_BYTES, MOST_CELLS, check_bytes, check_size
+from ckcv_ray.tables.readers.limits import LINE_BYTES, MOST_CELLS, MOST_TABLE_BYTES, check_bytes, check_size
 
 VARIABLE = "CKCV_IDA"
 FORM = "ida:NAME:R, such as ida:banana:1"
@@ -125,7 +125,7 @@ def check_matlab_size(path: Path) -> None:
         order = {b"IM": "<", b"MI": ">"}.get(file.read(MATLAB_HEADER)[-2:])
         while order and (tag := file.read(8)):
             kind, size = struct.unpack(f"{order}II", tag)
-            content = file.read(min(size, MOST_BYTES))
+            content = file.read(min(size, MOST_TABLE_BYTES))
             if len(content) < size or kind not in (MATLAB_MATRIX, MATLAB_COMPRESSED):
                 order = None
             elif kind == MATLAB_COMPRESSED:
@@ -137,7 +137,7 @@ def check_matlab_size(path: Path) -> None:
 def _inflated_size(content: bytes) -> int:
     """Count the bytes that zlib data expand to, stopping once the limit is exceeded."""
     size, stream = 0, zlib.decompressobj()
-    while size <= MOST_BYTES and (block := stream.decompress(content, LINE_BYTES)):
+    while size <= MOST_TABLE_BYTES and (block := stream.decompress(content, LINE_BYTES)):
         size, content = size + len(block), stream.unconsumed_tail
     return size
 
