@@ -10,8 +10,8 @@ from ckcv_ray.study.certification import count_shares as count_shares
 from ckcv_ray.study.certification import judge_of as judge_of
 from ckcv_ray.study.certification import member_of as member_of
 from ckcv_ray.study.execution import Execution as Execution
-from ckcv_ray.study.parts import SLOTS as SLOTS
-from ckcv_ray.study.parts import named_parts as named_parts
+from ckcv_ray.study.options import SLOTS as SLOTS
+from ckcv_ray.study.options import named_parts as named_parts
 from ckcv_ray.study.problem import Candidate as Candidate
 from ckcv_ray.study.problem import Costs as Costs
 from ckcv_ray.study.problem import Problem as Problem

@@ -24,7 +24,7 @@ from ckcv_ray.learners.choice import learners_of
 from ckcv_ray.learners.encoder import expanded
 from ckcv_ray.learners.encoding import Categories, Encoding
 from ckcv_ray.study.certification import AUC, OF_TWO, QUANTITIES, Certification, Holdout, member_of
-from ckcv_ray.study.parts import named_parts
+from ckcv_ray.study.options import named_parts
 from ckcv_ray.study.study import Study
 from ckcv_ray.tables.columns.types import ColumnKind
 from ckcv_ray.tables.target import some

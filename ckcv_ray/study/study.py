@@ -32,9 +32,18 @@ from ckcv_ray.core.resampling.parse import parse_resampling, with_strata
 from ckcv_ray.errors import InputError, cut
 from ckcv_ray.learners import DEFAULT, Learner, learners_of
 from ckcv_ray.learners.encoding import RARE, Categories, Encoding, Gaps
-from ckcv_ray.study.assembly import assemble, get_learner_values, name_choices
 from ckcv_ray.study.certification import Certification, Occam
-from ckcv_ray.study.parts import FIELD_NAMES, SEVERAL, SLOTS, check_known_part, check_names, read_part
+from ckcv_ray.study.options import (
+    FIELD_NAMES,
+    SEVERAL,
+    SLOTS,
+    assemble,
+    check_known_part,
+    check_names,
+    get_learner_values,
+    name_choices,
+    read_part,
+)
 from ckcv_ray.study.search import EACH, ONE, All, Inner, Race, Search
 from ckcv_ray.validation import (
     as_path,

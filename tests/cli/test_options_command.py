@@ -19,7 +19,7 @@ from ckcv_ray.cli.study_options import offered, study_of
 from ckcv_ray.core.options import Option, options
 from ckcv_ray.learners.svm import learner as svm
 from ckcv_ray.study import SLOTS, named_parts
-from ckcv_ray.study.parts import FIELD_NAMES
+from ckcv_ray.study.options import FIELD_NAMES
 from ckcv_ray.study.study import list_options
 
 TODAY = [
@@ -310,6 +310,12 @@ def test_parts_that_do_not_go_together_are_refused_by_naming_both(
     code, shown, told = ckcv(*words, "--certify", "nested", "--resampling", "rotation")
     assert (code, shown) == (2, "")
     assert told == "ckcv: certify=nested requires resampling complete, not rotation\n"
+    code, shown, told = ckcv(*words, "--resampling", "kfold:10")
+    assert (code, shown) == (2, "")
+    assert told == (
+        "ckcv: certify=occam requires resampling complete or rotation, not kfold, which ckcv evaluate has, "
+        "without a certification\n"
+    )
 
 
 BUILT_IN = [name for name, part in offered("learner").items() if part.__module__.startswith("ckcv_ray.")]
