@@ -119,14 +119,12 @@ class Problem:
             made = cls(study, task, task, None, sizes, name, study.resampling, scores)
             if (inner := study.resampling.inner) is not None:
                 n_splits = int(made.starts[-1])
-                (inside,) = inner.fold_sizes(sizes[OUTER].n_train)
-                made = replace(made, sizes=(*sizes, inside._replace(n_splits=n_splits)))
+                (size,) = inner.fold_sizes(len(made._divide(OUTER, 0).train))
+                made = replace(made, sizes=(*sizes, size._replace(n_splits=n_splits)))
             return made
         study, held, learned = canonicalize_certified(study, task)
-        name, sizes = (
-            run_id(study, identify_data(task, learned)),
-            study.resampling.fold_sizes(learned.n_units),
-        )
+        sizes = study.resampling.fold_sizes(learned.n_units)
+        name = run_id(study, identify_data(task, learned))
         made = cls(study, learned, task, held, sizes, name, study.resampling)
         if study.outer is not None and made.refusal(0) is not None:  # then there is no claim
             learned.check_part(made._outer_rows(0))

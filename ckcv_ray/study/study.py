@@ -28,7 +28,7 @@ from ckcv_ray.core.options import (
 from ckcv_ray.core.own_scores import Function, OwnScore
 from ckcv_ray.core.resampling.base import Resampling
 from ckcv_ray.core.resampling.complete import Complete, Outer
-from ckcv_ray.core.resampling.parse import parse_resampling, with_strata
+from ckcv_ray.core.resampling.parse import add_strata, parse_resampling
 from ckcv_ray.errors import InputError, cut
 from ckcv_ray.learners import DEFAULT, Learner, learners_of
 from ckcv_ray.learners.encoding import RARE, Categories, Encoding, Gaps
@@ -233,7 +233,7 @@ class Study:
         functions = {i: OwnScore.of(one) for i, one in enumerate(listed) if not isinstance(one, str)}
         measures = tuple(functions[i].name if i in functions else str(one) for i, one in enumerate(listed))
         if boolean("stratify", stratify):
-            drawn = with_strata(drawn)
+            drawn = add_strata(drawn)
         return cls(
             resampling=drawn,
             search=_make_search(select_by, select, drawn),

@@ -39,7 +39,7 @@ class Split(NamedTuple):
     estimate: Index
 
     @classmethod
-    def scoring(cls, n: int, units: Index) -> Self:
+    def score(cls, n: int, units: Index) -> Self:
         """Return the split that scores some of n units, and fits on all others."""
         units = np.sort(units)
         return cls(np.setdiff1d(np.arange(n), units), EMPTY, units)

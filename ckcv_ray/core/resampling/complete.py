@@ -47,7 +47,7 @@ K = Option(_check_k, "Numbers of folds: 3,4,5,10, a range 3:20, or 3:n.", defaul
 N_SPLITS = Option(check_count, "Number of random splits for each k, such as 100.", int, "20")
 
 
-class OfFolds(Resampling):
+class CertifiableFolds(Resampling):
     """A resampling for a certification: for each k, select and estimate sets of floor(n / k) rows each."""
 
     selects: ClassVar[bool] = True
@@ -69,7 +69,7 @@ class OfFolds(Resampling):
 
 
 @dataclass(frozen=True)
-class Complete(OfFolds):
+class Complete(CertifiableFolds):
     """Complete k-fold cross validation: random splits for each k, as in the paper's Algorithm 1.
 
     Attributes:
@@ -107,7 +107,7 @@ class Complete(OfFolds):
 
 
 @dataclass(frozen=True)
-class Rotation(OfFolds):
+class Rotation(CertifiableFolds):
     """Conventional k-fold cross validation: the k splits of one shuffle, with folds taking turns.
 
     Attributes:
@@ -173,7 +173,7 @@ class Outer(Resampling):
     def split(self, units: Units, size: FoldSize, number: int, draws: Draws) -> Split:
         """Draw a split, whose select set is empty."""
         roles = _draw_roles(units.n, size.n_select, number, draws.seed)
-        return Split.scoring(units.n, np.flatnonzero(roles == 2))
+        return Split.score(units.n, np.flatnonzero(roles == 2))
 
     def order(self, size: FoldSize, draws: Draws) -> Index:
         """Return the splits as they are numbered: they are drawn independently."""

@@ -59,9 +59,9 @@ class Sample(Resampling):
         order = arrange(units, self.stratify, draws.make_generator(number))
         count = self.count_scored(units.n)
         if not self.stratify:
-            return Split.scoring(units.n, order[:count])
+            return Split.score(units.n, order[:count])
         places = ((np.arange(count) + 0.5) * units.n / count).astype(np.intp)
-        return Split.scoring(units.n, order[places])
+        return Split.score(units.n, order[places])
 
 
 @dataclass(frozen=True)

@@ -83,12 +83,12 @@ class KFold(Folds):
         """Return the split that scores fold ``number``."""
         order = arrange(units, self.stratify, draws.make_generator(0) if self.shuffle else None)
         if self.stratify:
-            return Split.scoring(units.n, order[number :: self.folds])
+            return Split.score(units.n, order[number :: self.folds])
         if self.remainder == "last":
             rows = units.n // self.folds
             stop = units.n if number == self.folds - 1 else (number + 1) * rows
-            return Split.scoring(units.n, order[number * rows : stop])
-        return Split.scoring(units.n, np.array_split(order, self.folds)[number])
+            return Split.score(units.n, order[number * rows : stop])
+        return Split.score(units.n, np.array_split(order, self.folds)[number])
 
 
 @dataclass(frozen=True)
@@ -141,8 +141,8 @@ class DrawnFolds(Folds):
         rng, n = draws.make_generator(0), units.n
         while True:
             drawn = rng.integers(n, size=(self.folds, n // self.folds))
-            others = [np.delete(drawn, fold, axis=0).ravel() for fold in range(self.folds)]
-            parts = [rows[~np.isin(rows, fold)] for rows, fold in zip(others, drawn, strict=True)]
+            rest = [np.delete(drawn, fold, axis=0).ravel() for fold in range(self.folds)]
+            parts = [rows[~np.isin(rows, fold)] for rows, fold in zip(rest, drawn, strict=True)]
             if all(map(len, parts)):  # of few rows, a fold may hold all that others have
                 return Split(np.sort(parts[number]), EMPTY, np.sort(drawn[number]))
 
@@ -160,7 +160,7 @@ class LeaveOneOut(Resampling):
 
     def split(self, units: Units, size: FoldSize, number: int, draws: Draws) -> Split:
         """Return the split that scores row ``number``."""
-        return Split.scoring(units.n, np.array([number]))
+        return Split.score(units.n, np.array([number]))
 
 
 @dataclass(frozen=True)
@@ -182,8 +182,8 @@ class LeavePOut(Resampling):
         count = comb(n, self.p) if self.p < n else 0
         if not 0 < count <= MOST_LEFT_OUT:
             raise InputError(
-                f"{self} has {count:,} splits of {n} units: at most {MOST_LEFT_OUT:,} can be "
-                f"enumerated, and p is at most {n - 1}; sub-sampling draws some of them"
+                f"{self} has {count:,} splits of {n} units: at most {MOST_LEFT_OUT:,} can be enumerated, and "
+                f"p is at most {n - 1}; sub-sampling draws some of them"
             )
         return count
 
@@ -195,7 +195,7 @@ class LeavePOut(Resampling):
                 rank, row = rank - count, row + 1
             left_out.append(row)
             row += 1
-        return Split.scoring(units.n, np.array(left_out))
+        return Split.score(units.n, np.array(left_out))
 
 
 def _check_drawn(name: str, part: Any) -> Resampling:

@@ -91,14 +91,14 @@ def _parse_number(word: str) -> float:
         raise InputError(f"{word!r} is no number: expected a resampling such as {FORMS}") from None
 
 
-def with_strata(resampling: Resampling) -> Resampling:
+def add_strata(resampling: Resampling) -> Resampling:
     """Return a resampling that gives each part the same share of every class.
 
     Raises:
         InputError: there is no such form of it.
     """
     if isinstance(resampling, NestedSplits):
-        return NestedSplits(with_strata(resampling.outer), with_strata(resampling.inner))
+        return NestedSplits(add_strata(resampling.outer), add_strata(resampling.inner))
     if "stratify" not in options(resampling):
         able = [name for name, kind in RESAMPLINGS.items() if "stratify" in options(kind)]
         raise InputError(f"stratify is for {', '.join(able)}, not {resampling.name}: leave it out")
