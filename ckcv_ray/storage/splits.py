@@ -19,7 +19,7 @@ MOST_SPLIT_VALUES = 2 * MOST_CELLS
 
 def write_splits(files: Files, given: Splits, run_id: str) -> None:
     """Write given splits."""
-    parts = [(i, train, rows) for i, one in enumerate(given.sets) for train, rows in _parts(one)]
+    parts = [(i, train, rows) for i, sets in enumerate(given.sets) for train, rows in _parts(sets)]
     columns = {
         "split": np.repeat([i for i, _, _ in parts], [len(rows) for _, _, rows in parts]),
         "train": np.repeat([train for _, train, _ in parts], [len(rows) for _, _, rows in parts]),
