@@ -27,15 +27,15 @@ def cut(text: str, most: int = MOST_CHARACTERS) -> str:
     return text if len(text) <= most else f"{text[: most // 2]} ... {text[-most // 2 :]}"
 
 
-def cut_list(sentences: list[str], others: str, most: int = MOST_NAMED) -> list[str]:
+def cut_list(sentences: list[str], rest: str, most: int = MOST_NAMED) -> list[str]:
     """Return the first sentences, and if there are more one that counts them, such as "7 {others}"."""
     more = len(sentences) - most
-    return sentences[:most] + ([f"{more:,} {others}"] if more > 0 else [])
+    return sentences[:most] + ([f"{more:,} {rest}"] if more > 0 else [])
 
 
-def pluralize(number: int, one: str, many: str | None = None) -> str:
+def pluralize(number: int, singular: str, many: str | None = None) -> str:
     """Format a count with its noun in the singular or the plural: "1 class", "3 classes"."""
-    return f"{number:,} {one if number == 1 else many or f'{one}s'}"
+    return f"{number:,} {singular if number == 1 else many or f'{singular}s'}"
 
 
 class CKCVError(Exception):

@@ -65,7 +65,7 @@ def select_baseline(claim: Claim, among: Sequence[Baseline]) -> Baseline:
     """Return the baseline that a claim is compared with: the smaller one if it is from held-out rows."""
     learning, *held = among
     of_held_out = claim["certification"] == Holdout.name
-    return min([*held, learning], key=lambda one: one["error"]) if of_held_out else learning
+    return min([*held, learning], key=lambda baseline: baseline["error"]) if of_held_out else learning
 
 
 def says_nothing(bound: float, baseline: Baseline) -> bool:

@@ -88,7 +88,7 @@ def quantities(problem: Problem, name: str) -> list[Quantity]:
         return [Quantity(AUC, -1, None, delta, "")]
     classes, positive = problem.task.classes, problem.positive
     known = {"sensitivity": [positive], "specificity": [1 - positive], "recall": range(len(classes))}
-    together = sum(len(known[one]) for one in certification.claim if one in BY_CLASS)
+    together = sum(len(known[quantity]) for quantity in certification.claim if quantity in BY_CLASS)
     independent = isinstance(certification, Holdout)
     each = -expm1(log1p(-delta) / together) if independent else delta / together
     jointly = f"; jointly for the {together} classes with probability at least {format_level(delta)}"
@@ -155,7 +155,7 @@ def claim_nested(
     for quantity in quantities(problem, name):
         counts = _count_nested(problem, ensemble, quantity, order)
         kept = [leave_out(*each, copies) for each in zip(*counts, strict=True)]
-        wrong, units = [one for one, _ in kept], [left for _, left in kept]
+        wrong, units = [count for count, _ in kept], [left for _, left in kept]
         terms = varying_terms(wrong, units, typical_units(problem, quantity), quantity.delta)
         length = length or smallest_mean(terms)
         for first in dict.fromkeys((len(terms), length)):

@@ -173,13 +173,13 @@ def _claim_full(
     """
     refit, full = Rule("refit"), Rule("full")
     otherwise = full.predict(models, unlabelled).label != refit.predict(models, unlabelled).label
-    differ, others = int(np.sum(otherwise)), len(unlabelled)
+    differ, among = int(np.sum(otherwise)), len(unlabelled)
     erring = clopper_pearson(*by_class.leave_out(wrong, rows, copies.units), (1 - DIFFERING) * delta)
-    apart = by_class.leave_out(differ, others, copies.unlabelled)
+    apart = by_class.leave_out(differ, among, copies.unlabelled)
     differing = clopper_pearson(*apart, DIFFERING * delta)
     method = (
         f"holdout: {wrong} of {rows} previously unused rows wrong by {refit.classifier()}, and {differ} of "
-        f"{others} unlabelled rows classified otherwise, Clopper-Pearson for both"
+        f"{among} unlabelled rows classified otherwise, Clopper-Pearson for both"
     )
     bound = min(1.0, erring + differing)
     return claim(Holdout.name, ONE_SOURCE, full.name, full.classifier(), bound, None, delta, method)
@@ -304,15 +304,17 @@ def weight(problem: Problem, k: int, learner: int = 0) -> Fraction:
     each of its settings. They sum to at most 1 over all candidates: in the sum over fold sizes each term is
     rounded up to a multiple of 2**-128, since the exact sum of many fractions is slow.
     """
-    one = 1 << 128
-    total = sum(-(-one // ((size.k - 2) * (size.k - 1))) for size in problem.sizes)
+    unity = 1 << 128
+    total = sum(-(-unity // ((size.k - 2) * (size.k - 1))) for size in problem.sizes)
     settings = len(problem.learners) * int(problem.settings_of[learner])
-    return Fraction(one, total * settings * (k - 2) * (k - 1))
+    return Fraction(unity, total * settings * (k - 2) * (k - 1))
 
 
 def count_losses(ensemble: Ensemble) -> list[int]:
     """Return the number of wrong rows of each member on its estimate set; with groups, the groups' loss."""
-    return [one.loss if isinstance(one, GroupMember) else sum(one.errors) for one in ensemble.members]
+    return [
+        member.loss if isinstance(member, GroupMember) else sum(member.errors) for member in ensemble.members
+    ]
 
 
 def count_wrong_rows(ensemble: Ensemble) -> list[tuple[int, int]]:

@@ -74,19 +74,22 @@ class Requirement:
         )
         return [
             first,
-            *(f"  at least {round(100 * one.at_least)} %: {self._needs(one)}" for one in self.needed),
+            *(
+                f"  at least {round(100 * needed.at_least)} %: {self._needs(needed)}"
+                for needed in self.needed
+            ),
         ]
 
-    def _needs(self, one: Needed) -> str:
+    def _needs(self, needed: Needed) -> str:
         of_class = "of the rarer class" if self.label is None else f"of class {self.label!r}"
         rows = "held-out rows" if self.certification == Holdout.name else "rows"
         miss = "pair out of order" if self.label is None else "miss"
-        words = [f"not before {one.rows:,} {rows} {of_class}, and those without a {miss}"]
-        if one.rows_with_misses is not None and one.misses is not None:
+        words = [f"not before {needed.rows:,} {rows} {of_class}, and those without a {miss}"]
+        if needed.rows_with_misses is not None and needed.misses is not None:
             plural = "pairs out of order" if self.label is None else "misses"
-            words.append(f"{one.rows_with_misses:,} with {pluralize(one.misses, miss, plural)}")
-        if one.rows > self.rows:
-            words.append(f"expected in a table of {one.rows_in_all:,} rows")
+            words.append(f"{needed.rows_with_misses:,} with {pluralize(needed.misses, miss, plural)}")
+        if needed.rows > self.rows:
+            words.append(f"expected in a table of {needed.rows_in_all:,} rows")
         return "; ".join(words)
 
 
@@ -100,7 +103,7 @@ def requirements(problem: Problem) -> tuple[Requirement, ...]:
         return ()
     names = [name for name in certification.claim if name in QUANTITIES]
     made = [_requirement(problem, quantity) for name in names for quantity in quantities(problem, name)]
-    return tuple(sorted(made, key=lambda one: one.rows))
+    return tuple(sorted(made, key=lambda requirement: requirement.rows))
 
 
 def fewest_rows(allowed: float, misses: int, delta: float) -> int:

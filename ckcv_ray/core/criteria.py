@@ -88,7 +88,7 @@ class Criterion(ABC):
         """Return the smallest possible value, that of a split of ``units`` without loss, or of each split."""
 
     @abstractmethod
-    def transfer(self, values: Values, units: Any, others: Any) -> Values:
+    def transfer(self, values: Values, units: Any, target_units: Any) -> Values:
         """Return the values expected on ``others``, given those on ``units``, each of all splits."""
 
     def compute_l_ee(self, totals: ArrayLike, units: Any, seed: int) -> float:
@@ -108,10 +108,12 @@ class SplitBound(Criterion):
         """Return the first value of the table."""
         return float(self.table(units)[0])
 
-    def transfer(self, values: Values, units: int, others: int) -> Values:
+    def transfer(self, values: Values, units: int, target_units: int) -> Values:
         """Return the values on ``others`` at the same mean losses, interpolated between counts."""
         loss = np.interp(values, self.table(units), np.arange(units + 1)) / units
-        return np.asarray(np.interp(loss * others, np.arange(others + 1), self.table(others)))
+        return np.asarray(
+            np.interp(loss * target_units, np.arange(target_units + 1), self.table(target_units))
+        )
 
 
 @dataclass(frozen=True)
@@ -217,10 +219,10 @@ class Balanced(Criterion):
         rows = np.asarray(units)
         return self.value(np.zeros_like(rows), rows)
 
-    def transfer(self, values: Values, units: ArrayLike, others: ArrayLike) -> Values:
+    def transfer(self, values: Values, units: ArrayLike, target_units: ArrayLike) -> Values:
         """Return the bounds on splits of ``others`` at the same error rate, one for all classes."""
         rates = np.interp(values, self._at_rates(units), RATES)
-        return np.asarray(np.interp(rates, RATES, self._at_rates(others)))
+        return np.asarray(np.interp(rates, RATES, self._at_rates(target_units)))
 
     def _at_rates(self, units: ArrayLike) -> Values:
         """Return the values at ``RATES`` on a split with the mean number of rows of each class."""
@@ -299,7 +301,7 @@ class MeanLoss(Criterion):
         """Return 0."""
         return 0.0
 
-    def transfer(self, values: Values, units: int, others: int) -> Values:
+    def transfer(self, values: Values, units: int, target_units: int) -> Values:
         """Return the values themselves: they are expected to be the same on any number of units."""
         return values
 
@@ -325,8 +327,8 @@ class MeanError(MeanLoss):
 
     def value(self, totals: NDArray[np.integer[Any]], units: int) -> Values:
         """Return the share of wrong rows, counting the errors of all classes together."""
-        one = (FINEST // units) / FINEST  # 1 / units rounded down: its product with a count is exact
-        return np.asarray(np.sum(totals, axis=-1) * one)
+        weight = (FINEST // units) / FINEST  # 1 / units rounded down: its product with a count is exact
+        return np.asarray(np.sum(totals, axis=-1) * weight)
 
 
 @dataclass(frozen=True)

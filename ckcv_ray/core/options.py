@@ -60,8 +60,12 @@ def check_options(part: Any) -> None:
 
 def get_values(part: Any, fixed: bool = False) -> dict[str, Any]:
     """Return the values of a part's options, by name; ``fixed`` leaves out those that may grow."""
-    declared = {name: one.metadata["option"] for name, one in options(part).items()}
-    return {name: getattr(part, name) for name, one in declared.items() if not (fixed and one.may_grow)}
+    declared = {name: declaration.metadata["option"] for name, declaration in options(part).items()}
+    return {
+        name: getattr(part, name)
+        for name, declaration in declared.items()
+        if not (fixed and declaration.may_grow)
+    }
 
 
 def describe_part(part: Any, fixed: bool = False) -> dict[str, Any]:
@@ -72,7 +76,9 @@ def describe_part(part: Any, fixed: bool = False) -> dict[str, Any]:
 def options_to_json(part: Any, fixed: bool = False) -> dict[str, Any]:
     """Return a part's options as JSON values, without those that are left out at their default."""
     listed, declared = as_json(get_values(part, fixed)), options(part)
-    omit_default = [name for name, one in declared.items() if one.metadata["option"].omit_default]
+    omit_default = [
+        name for name, declaration in declared.items() if declaration.metadata["option"].omit_default
+    ]
     return {n: v for n, v in listed.items() if n not in omit_default or v != declared[n].default}
 
 
@@ -89,7 +95,7 @@ def thin(part: Part, most: int) -> Part:
 
 def _json(value: Any) -> Any:
     if isinstance(value, tuple):
-        return [_json(one) for one in value]
+        return [_json(item) for item in value]
     return describe_part(value) if is_dataclass(value) and hasattr(value, "name") else value
 
 

@@ -207,7 +207,7 @@ class Schedule:
         """Estimate the splits each candidate needs until it is decided, (n_paths, n_steps)."""
         fold = self.selection.sizes[size]
         everything = np.full(fold.low.shape, fold.n_splits, dtype=np.intp)
-        started = [j for j, other in enumerate(self.selection.sizes) if other.prefix.any()]
+        started = [j for j, fold_size in enumerate(self.selection.sizes) if fold_size.prefix.any()]
         if self.selection.exhaustive or not started:
             return everything
         expected = self._expect_values(size, min(started, key=lambda j: abs(j - size)))
@@ -224,11 +224,11 @@ class Schedule:
 
     def _expect_values(self, size: int, like: int) -> Values:
         """Estimate the values of candidates of ``size`` from their means in ``like``, (n_paths, n_steps)."""
-        other = self.selection.sizes[like]
-        known = other.values >= 0
+        source = self.selection.sizes[like]
+        known = source.values >= 0
         counts = known.sum(axis=0)
-        mean = np.where(known, other.values, 0).sum(axis=0) / np.maximum(counts, 1)
-        typical = mean[counts > 0].mean() if counts.any() else other.floor
+        mean = np.where(known, source.values, 0).sum(axis=0) / np.maximum(counts, 1)
+        typical = mean[counts > 0].mean() if counts.any() else source.floor
         return self._transfer(np.where(counts > 0, mean, typical), like, size)
 
 

@@ -241,7 +241,7 @@ OWN = (
     Score("mape", NUMBERS, VALUE, False, _relative, _sum_mean(_relative)),
     Score("r2", NUMBERS, VALUE, True, _metric("r2_score", _value), _sum_explained, lambda _: 4, _r2),
 )
-SCORE_NAMES = (*(one.name for one in OWN), f"{CLIPPED}VALUE")
+SCORE_NAMES = (*(score.name for score in OWN), f"{CLIPPED}VALUE")
 _SQUARED_OF_CLASSES = Score("squared", CLASSES, PROBABILITY, False, _brier, _sum_mean(_brier))
 
 
@@ -278,11 +278,11 @@ def make_score(name: str, kind: Kind) -> Score:
     Raises:
         InputError: there is none.
     """
-    found = [one for one in (*OWN, _SQUARED_OF_CLASSES) if one.name == name]
-    for one in found:
-        if kind in one.kinds:
-            return one
-    usable = sorted({one.name for one in (*OWN, _SQUARED_OF_CLASSES) if kind in one.kinds})
+    found = [score for score in (*OWN, _SQUARED_OF_CLASSES) if score.name == name]
+    for score in found:
+        if kind in score.kinds:
+            return score
+    usable = sorted({score.name for score in (*OWN, _SQUARED_OF_CLASSES) if kind in score.kinds})
     usable += [f"{CLIPPED}50"] if kind is Kind.REGRESSION else []
     if name.startswith(CLIPPED) and kind is Kind.REGRESSION:
         return _make_clipped(name)
@@ -295,7 +295,7 @@ def list_score_names() -> frozenset[str]:
     """Return the names of all scores."""
     from sklearn.metrics import get_scorer_names
 
-    return frozenset((*(one.name for one in OWN), *get_scorer_names()))
+    return frozenset((*(score.name for score in OWN), *get_scorer_names()))
 
 
 def _limit(name: str) -> float:

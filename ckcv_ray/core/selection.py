@@ -193,14 +193,14 @@ class Selection:
         self,
         sizes: Sequence[tuple[int, ArrayLike]],
         lengths: Sequence[int],
-        own: Iterable[int] = (),
+        separate: Iterable[int] = (),
         exhaustive: bool = False,
         learners: ArrayLike = 0,
     ) -> None:
         self.learners: Index = np.broadcast_to(np.asarray(learners, dtype=np.intp), len(lengths))
         self.sizes = [Standings(n_splits, lengths, least, self.learners) for n_splits, least in sizes]
         self.leaders: list[Leader | None] = [None] * len(self.sizes)
-        self.own = frozenset(own)
+        self.own = frozenset(separate)
         self.exhaustive = exhaustive
         self.version = 0
         self.changed = [0] * len(self.sizes)

@@ -139,7 +139,7 @@ def plan_problem(problem: Problem, workers: Sequence[int] = WORKERS) -> Plan:
     expected = estimate(tried)
     if not len(expected.outcome.records):
         raise RunError(f"nothing could be computed: {describe_failures(expected.outcome.failures, tried)}")
-    every, some = (expected.rates.seconds_for(_work(one)) for one in (problem, tried))
+    every, some = (expected.rates.seconds_for(_work(planned)) for planned in (problem, tried))
     seconds = (expected.outcome.seconds + expected.seconds) * every / some
     stages = 2 if problem.study.exhaustive else 1
     runs = _sizes_of_runs(problem)
@@ -193,9 +193,9 @@ def _seconds_of_refits(problem: Problem, rates: Rates) -> float:
 
     Of several learners the winner is taken to be the one that takes longest.
     """
-    longest = [max(one.lengths) for one in problem.learners.values()]
+    longest = [max(learner.lengths) for learner in problem.learners.values()]
     refits = problem.sizes[0].n_splits * np.array(longest) * problem.cost(Stage.REFIT, 0)
-    seconds = max(rates.seconds_for(one) for one in np.diag(refits))
+    seconds = max(rates.seconds_for(cost) for cost in np.diag(refits))
     if problem.study.exhaustive:
         costs = [size.n_splits * problem.cost(Stage.ESTIMATE, j) for j, size in enumerate(problem.sizes)]
         seconds += rates.seconds_for(problem.settings_of * np.sum(costs, axis=0))

@@ -86,7 +86,7 @@ class FullQueue(ListQueue):
 
     def failures(self) -> list[Failure]:
         """Return the paths that failed, without those that were computed later."""
-        return [one for one in self._failures.values() if self._is_missing(one)]
+        return [failure for failure in self._failures.values() if self._is_missing(failure)]
 
     def _is_missing(self, failure: Failure) -> bool:
         steps = self.statuses(failure.size)[failure.split, failure.path, failure.first : failure.stop]
@@ -96,7 +96,7 @@ class FullQueue(ListQueue):
         """Return the progress."""
         planned, sizes = self.problem.n_evaluations, range(len(self.problem.sizes))
         computed = sum(int(np.sum(~np.isnan(self.statuses(size)))) for size in sizes)
-        failed = sum(one.stop - one.first for one in self.failures())
+        failed = sum(failure.stop - failure.first for failure in self.failures())
         counts = max(planned, computed + failed), computed, failed, 0, self.ledger.not_converged(), self.fits
         spent = float(self.rates.seconds.sum())
         return Progress(*counts, spent, self.expect_left(), None, self.workers)
@@ -146,7 +146,7 @@ class FullQueue(ListQueue):
             wanted = self._list_wanted(size, split)
             paths = tuple((path, length) for path, length in wanted if not known[split, path, :length].all())
             if len(known) <= MOST_DIVIDED_SPLITS:
-                yield from (Unit(Stage.SELECT, size, split, (one,)) for one in paths)
+                yield from (Unit(Stage.SELECT, size, split, (steps,)) for steps in paths)
             elif paths:
                 yield Unit(Stage.SELECT, size, split, paths)
 

@@ -36,7 +36,7 @@ def work(backend: Backend, supply: Supply, listen: Listener | None, stop: Stop, 
     Raises:
         KeyboardInterrupt: ``stop`` returned True.
     """
-    listeners = [one for one in (backend.listener, listen) if one is not None]
+    listeners = [listener for listener in (backend.listener, listen) if listener is not None]
     reported, batches, end = -inf, 0, monotonic() + seconds
     while True:
         if stop():

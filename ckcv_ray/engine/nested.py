@@ -55,12 +55,12 @@ class OverallProgress:
 
     def _sum(self) -> Progress:
         """Sum up; an unstarted selection is expected to cost what the run's own does, for fewer rows."""
-        own, every = self._own, [self._own, *self._inner]
-        typical = self._share * (own.spent + own.left)
+        whole, every = self._own, [self._own, *self._inner]
+        typical = self._share * (whole.spent + whole.left)
         names = ("planned", "computed", "failed", "dropped", "not_converged", "fits", "spent")
-        sums = {name: sum(getattr(one, name) for one in every) for name in names}
-        left = sum(typical if one.left == inf else one.left for one in self._inner)
-        return own._replace(**sums, left=own.left + left)
+        sums = {name: sum(getattr(progress, name) for progress in every) for name in names}
+        left = sum(typical if progress.left == inf else progress.left for progress in self._inner)
+        return whole._replace(**sums, left=whole.left + left)
 
 
 def inner_problems(problem: Problem) -> list[Problem]:

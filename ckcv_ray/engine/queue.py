@@ -80,9 +80,11 @@ class Queue(ABC):
             here = (records["estimate"] == estimate) & (records["size"] == size)
             stage = Stage.ESTIMATE if estimate else Stage.SELECT
             cost += self.problem.cost_of_fits(stage, size, records["path"][here], np.ones(np.sum(here)))
-        for one in outcome.failures if len(cost) > 1 else ():
-            stage = Stage.ESTIMATE if one.estimate else Stage.SELECT
-            cost += self.problem.cost_of_fits(stage, one.size, [one.path], [one.stop - one.first])
+        for failure in outcome.failures if len(cost) > 1 else ():
+            stage = Stage.ESTIMATE if failure.estimate else Stage.SELECT
+            cost += self.problem.cost_of_fits(
+                stage, failure.size, [failure.path], [failure.stop - failure.first]
+            )
         return cost
 
     def expect_seconds(self, unit: Unit) -> float:

@@ -117,8 +117,10 @@ class RaceQueue(Queue):
 
     def leaders(self) -> list[Leader]:
         """Return the winner, if there is one, and the leaders of the fold sizes that are reported."""
-        own = (self.selection.leaders[j] for j in self.problem.own)
-        return list(dict.fromkeys(leader for leader in (self.selection.winner(), *own) if leader is not None))
+        reported = (self.selection.leaders[j] for j in self.problem.own)
+        return list(
+            dict.fromkeys(leader for leader in (self.selection.winner(), *reported) if leader is not None)
+        )
 
     def complete(self) -> bool:
         """Return whether the selection is decided and every requested estimate is held or failed."""

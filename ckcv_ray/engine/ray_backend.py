@@ -69,7 +69,7 @@ class Nodes:
         if monotonic() - self._asked > POLL_SECONDS:
             self._asked = monotonic()
             resources = (node["Resources"] for node in ray.nodes() if node["Alive"])
-            self._resources = [one for one in resources if "CPU" in one]
+            self._resources = [resource for resource in resources if "CPU" in resource]
         return self._resources
 
 
@@ -161,9 +161,9 @@ class RayBackend:
         try:
             outcome: Outcome = ray.get(reference)
         except RayError as error:
-            if others := replacements(batch, split=self._fit_timeout is not None):
-                for other in others:
-                    self._send(other)
+            if batches := replacements(batch, split=self._fit_timeout is not None):
+                for replacement in batches:
+                    self._send(replacement)
                 return None
             reason = f"lost {MOST_ATTEMPTS} times: {error}"
             if self._fit_timeout is not None:

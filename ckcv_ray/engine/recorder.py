@@ -218,7 +218,8 @@ class Recorder(Generic[RunQueue]):
             "environment": environment(self.problem.learner),
             "damaged": self._damaged,
             "failures": [
-                (one.path, sizes[one.size].k, one.split, one.traceback) for one in self.queue.failures()
+                (failure.path, sizes[failure.size].k, failure.split, failure.traceback)
+                for failure in self.queue.failures()
             ],
             "evaluations": counts,
             "not_converged": at.not_converged,

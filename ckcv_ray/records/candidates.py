@@ -166,8 +166,8 @@ def _keys(problem: Problem) -> dict[str, pa.Array]:
 def _settings(problem: Problem) -> dict[str, pa.Array]:
     """Return the hyperparameters of all positions as columns, null where a learner has no such one."""
     tables = [
-        pa.table({name: _column(values) for name, values in one.settings().items()})
-        for one in problem.learners.values()
+        pa.table({name: _column(values) for name, values in learner.settings().items()})
+        for learner in problem.learners.values()
     ]
     if len(tables) == 1:
         return {name: tables[0][name].combine_chunks() for name in tables[0].column_names}
@@ -197,15 +197,15 @@ def _column(values: NDArray[Any]) -> pa.Array:
 
 def _verdict(problem: Problem, selection: Selection, j: int, estimates: Totals | None) -> Verdict:
     """Return one size's outcomes, judged against the winner, or against the size's own best if reported."""
-    winner, own = selection.winner(), j in selection.own
-    judge = selection.leaders[j] if own else winner
+    winner, separate = selection.winner(), j in selection.own
+    judge = selection.leaders[j] if separate else winner
     verdict = _judge_size(selection, j, judge, keep_all=problem.study.exhaustive)
     if estimated := _select_estimates(estimates, j, judge, problem.study.exhaustive):
         units = problem.units(Stage.ESTIMATE, j)
         for (p, s), totals in estimated.items():
             verdict.l_ee[p, s] = problem.criterion.compute_l_ee(totals, units, problem.study.seed)
     leader = selection.leaders[j]
-    if leader is not None and own:
+    if leader is not None and separate:
         verdict.state[leader.path, leader.step] = "reported"
     if leader is not None and leader == winner:
         verdict.state[leader.path, leader.step] = "winner"

@@ -30,7 +30,7 @@ def _flat(values: Mapping[str, object]) -> dict[str, Any]:
     flat: dict[str, Any] = {}
     for name, value in values.items():
         if isinstance(value, dict):
-            flat |= {f"{part}'s BLAS" if name == "blas" else part: one for part, one in value.items()}
+            flat |= {f"{part}'s BLAS" if name == "blas" else part: text for part, text in value.items()}
         else:
             flat[name] = value
     return flat

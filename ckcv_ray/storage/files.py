@@ -173,7 +173,9 @@ class Files:
 
     def find_name(self, file: Path) -> str | None:
         """Return the name of a path in this folder, or None if it is outside."""
-        path, root = (Path(os.path.realpath(one)) for one in (file, self.root))  # a link may point to itself
+        path, root = (
+            Path(os.path.realpath(place)) for place in (file, self.root)
+        )  # a link may point to itself
         return path.relative_to(root).as_posix() if path.is_relative_to(root) else None
 
     def _regular(self, files: Iterable[Path]) -> Names:
@@ -208,10 +210,10 @@ def write_atomically(final: Path, content: bytes | pa.Buffer) -> None:
 
 def make_folder(folder: Path) -> None:
     """Create a folder and its missing parents; their names are on disk before this returns."""
-    missing = [one for one in (folder, *folder.parents) if not one.exists()]
+    missing = [parent for parent in (folder, *folder.parents) if not parent.exists()]
     folder.mkdir(parents=True, exist_ok=True)
-    for one in missing:
-        sync_folder(one.parent)
+    for parent in missing:
+        sync_folder(parent.parent)
 
 
 def sync_folder(folder: Path) -> None:

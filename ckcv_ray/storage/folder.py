@@ -190,9 +190,9 @@ class RunFolder:
             roles = Roles(named["target"], group=named.get("group"), numbers=identity.study.predicts_numbers)
             task = Task.restore(columns, roles, schema)
         if self.files.exists(UNLABELLED):
-            others = formats.read_table(self.files, UNLABELLED, identity.run_id, None, values=MOST_VALUES)
+            unlabelled = formats.read_table(self.files, UNLABELLED, identity.run_id, None, values=MOST_VALUES)
             with formats.guard_reading(self.files, UNLABELLED):
-                task = task.with_unlabelled(others)
+                task = task.with_unlabelled(unlabelled)
         with formats.guard_reading(self.files, DATA):
             if identity.data_digest not in _digests(identity.study, task):
                 raise StoreError(f"{self.files.path(DATA)} is not the data of this run: its digest differs")
@@ -239,8 +239,8 @@ class RunFolder:
         rows, columns = problem.all_rows.X.shape
         if problem.all_rows.unlabelled is not None:
             rows = max(rows, len(problem.all_rows.unlabelled))
-        others = 1 + problem.all_rows.grouped  # the target and the groups
-        if rows > MOST_TABLE_ROWS or rows * (columns + others) > MOST_VALUES:
+        besides = 1 + problem.all_rows.grouped  # the target and the groups
+        if rows > MOST_TABLE_ROWS or rows * (columns + besides) > MOST_VALUES:
             raise InputError(
                 f"out={str(self)!r}: the table has {rows:,} rows and {columns:,} columns; a run folder "
                 f"holds at most {MOST_TABLE_ROWS:,} rows and {MOST_VALUES:,} values: remove some"
@@ -295,11 +295,11 @@ class RunFolder:
         every = problem.all_rows
         named = {"target": every.target} | ({} if every.group is None else {"group": every.group})
         if not every.schema.is_default:
-            named["columns"] = json.dumps([asdict(one) for one in every.schema])
+            named["columns"] = json.dumps([asdict(column) for column in every.schema])
         formats.write_table(self.files, DATA, every.columns(), problem.run_id, named)
         if every.unlabelled is not None:
-            others = every.as_columns(every.unlabelled)
-            formats.write_table(self.files, UNLABELLED, others, problem.run_id, {})
+            unlabelled = every.as_columns(every.unlabelled)
+            formats.write_table(self.files, UNLABELLED, unlabelled, problem.run_id, {})
         if isinstance(problem.study.resampling, Splits):
             splits.write_splits(self.files, problem.study.resampling, problem.run_id)
         write_identity(self.files, problem)

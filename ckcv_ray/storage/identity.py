@@ -104,19 +104,19 @@ def _of_another_version(file: str, schema: object) -> str:
 
 def _learners_in(study: Any) -> list[str]:
     """Return the names of the learners in the JSON of a study, as far as there are any."""
-    return [name for one in _describe_learners(study) if isinstance(name := one.get("name"), str)]
+    return [name for learner in _describe_learners(study) if isinstance(name := learner.get("name"), str)]
 
 
 def _packages_in(study: Any) -> list[str]:
     """Return the packages that the estimators in the JSON of a study are of."""
-    return [name for one in _describe_learners(study) for name in packages(one.get("estimator"))]
+    return [name for learner in _describe_learners(study) for name in packages(learner.get("estimator"))]
 
 
 def _describe_learners(study: Any) -> list[dict[str, Any]]:
     learner = study.get("learner") if isinstance(study, dict) else None
-    others = learner.get("learners") if isinstance(learner, dict) else None
-    listed = [learner, *(others if isinstance(others, list) else [])]
-    return [one for one in listed if isinstance(one, dict)]
+    compared = learner.get("learners") if isinstance(learner, dict) else None
+    listed = [learner, *(compared if isinstance(compared, list) else [])]
+    return [learner_json for learner_json in listed if isinstance(learner_json, dict)]
 
 
 def _is_installed(package: str) -> bool:

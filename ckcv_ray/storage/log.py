@@ -164,7 +164,7 @@ class Log:
         for name, position, limit in (("size", size, len(self.problem.sizes)), ("path", path, len(lengths))):
             if np.any((position < 0) | (position >= limit)):
                 raise ValueError(f"{name} is outside the study")
-        n_splits = np.array([one.n_splits for one in self.problem.sizes])
+        n_splits = np.array([fold.n_splits for fold in self.problem.sizes])
         for name, position, limits in (("split", split, n_splits[size]), ("step", step, lengths[path])):
             if np.any((position < 0) | (position >= limits)):
                 raise ValueError(f"{name} is outside the study")

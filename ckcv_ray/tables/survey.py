@@ -56,11 +56,11 @@ def _notes(task: Task) -> Iterator[str]:
     first: dict[bytes, str] = {}
     for i, column in enumerate(task.schema):
         x = task.X[:, i]
-        other = first.setdefault(unify_zeros(x).tobytes(), column.name)
+        twin = first.setdefault(unify_zeros(x).tobytes(), column.name)
         if _is_constant(x):
             yield "is the same in every row"
-        elif other != column.name:
-            yield f"is a copy of {other[:60]}"
+        elif twin != column.name:
+            yield f"is a copy of {twin[:60]}"
         elif column.kind is ColumnKind.NUMBER and numbers_rows(x, column):
             out = f"--drop {column.name[:60]}" if column.name.strip() else "--features"
             yield f"seems to number the rows: leave it out with {out}"

@@ -65,8 +65,8 @@ def class_numbers(column: pa.ChunkedArray, classes: tuple[Label, ...], target: s
     values, codes = _encode(column, target)
     exact = {label: number for number, label in enumerate(classes)}
     alike = positions_by_value([str(label) for label in classes])
-    found = (exact.get(one, alike.get(canonical_text(str(one)), -1)) for one in values)
-    numbers = np.array([-1 if one is None else number for one, number in zip(values, found, strict=True)])
+    found = (exact.get(value, alike.get(canonical_text(str(value)), -1)) for value in values)
+    numbers = np.array([-1 if value is None else number for value, number in zip(values, found, strict=True)])
     if len(codes) and numbers[codes].min() < 0:
         unknown = values[codes[int(np.argmin(numbers[codes]))]]
         raise InputError(f"column {target!r} holds {unknown!r}: the labels are {_some_labels(classes)}")

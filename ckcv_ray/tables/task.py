@@ -368,7 +368,7 @@ class Task:
         """Return rows X [rows, d] as the columns that they were read from."""
         if self.schema.plain:
             return from_matrix(X, None, list(self.features))
-        return pa.table({one.name: format_column(X[:, i], one) for i, one in enumerate(self.schema)})
+        return pa.table({column.name: format_column(X[:, i], column) for i, column in enumerate(self.schema)})
 
 
 @dataclass(frozen=True)
@@ -482,10 +482,10 @@ def check_alike(columns: pa.Table, name: str, called: str) -> None:
     if alike := find_alike(columns, name):
         kind = infer_column(columns, name).type
         kind = "number" if pa.types.is_integer(kind) or pa.types.is_floating(kind) else "value"
-        one, other = (repr(text[:40]) for text in alike)
+        first, second = (repr(text[:40]) for text in alike)
         raise InputError(
-            f"{called} has {one} and {other}, which are one {kind} and two names: write them alike if they "
-            f"mean the same, else as words, such as 'no. {alike[0][:40]}'"
+            f"{called} has {first} and {second}, which are one {kind} and two names: write them alike if "
+            f"they mean the same, else as words, such as 'no. {alike[0][:40]}'"
         )
 
 
@@ -540,7 +540,7 @@ def _digest(task: Task) -> str:
     if task.grouped:
         header.append(task.group)
     if not task.schema.plain:
-        header.append([[one.name, one.kind, one.levels] for one in task.schema])
+        header.append([[column.name, column.kind, column.levels] for column in task.schema])
     content = hashlib.sha256(json.dumps(header).encode())
     content.update(_bytes(task.X))
     content.update(np.ascontiguousarray(task.y, dtype="<f8" if task.has_numbers else "<i4").data)
@@ -562,7 +562,7 @@ def _read(columns: pa.Table, features: list[str], schema: Schema) -> Rows:
         raise InputError(f"the columns are {some(features)}, and not those that were understood")
     rows = schema.apply(columns, gaps=True)
     rows.check()
-    if any(np.any(rows.X[:, i] >= len(one.levels)) for i, one in enumerate(schema) if one.levels):
+    if any(np.any(rows.X[:, i] >= len(column.levels)) for i, column in enumerate(schema) if column.levels):
         raise InputError("a category is not among those that were understood")
     return rows.X
 

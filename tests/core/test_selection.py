@@ -369,7 +369,7 @@ def test_exhaustive_drops_nothing_and_changes_no_leader(seed):
 def test_a_reported_size_is_judged_by_its_own_best_alone(seed):
     case, rng = make_case(seed), np.random.default_rng(seed)
     own = {j for j in range(len(case.sizes)) if rng.random() < 0.6}
-    selection = case.selection(own=own)
+    selection = case.selection(separate=own)
     for piece in deliveries(case, rng):
         deliver(selection, case, [piece])
         for j in range(len(case.sizes)):

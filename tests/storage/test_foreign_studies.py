@@ -344,7 +344,7 @@ def test_a_table_of_other_candidates_is_refused_before_those_of_the_study_are_li
 def test_more_candidates_than_are_read_back_are_not_begun(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("ckcv_ray.storage.folder.MOST_ROWS", 7)
+    monkeypatch.setattr("ckcv_ray.storage.folder.MOST_TABLE_ROWS", 7)
     with pytest.raises(InputError, match=r"24 rows|the study has 8 candidates; a run folder holds at most 7"):
         run_job(Job(STUDY, blobs(24), tmp_path / "run"), SERIAL)
     assert list(tmp_path.iterdir()) == []

@@ -83,7 +83,7 @@ def test_models_of_an_earlier_winner_do_not_stay(run: Path) -> None:
 def test_they_are_read_as_they_were_written(tmp_path: Path) -> None:
     study = STUDY.replace(certify="nested", outer_splits=2)
     result = run_job(Job(study, blobs(40), tmp_path / "run"), SERIAL)
-    read = models.read(Files(tmp_path / "run"), result.problem, result.k)
+    read = models.read_models(Files(tmp_path / "run"), result.problem, result.k)
     ensemble, nested = read.best, read.nested
     assert nested is not None
     assert result.nested is not None

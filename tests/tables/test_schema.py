@@ -160,7 +160,7 @@ def test_a_text_label_that_is_neither_is_named(unknown):
 
 
 def test_labels_that_unfold_to_too_much_are_refused(monkeypatch):
-    monkeypatch.setattr(schema, "MOST_BYTES", 8 * 300)
+    monkeypatch.setattr(schema, "MOST_TABLE_BYTES", 8 * 300)
     sound, long = (plain_columns(y=["no", "y" * letters] * 4) for letters in (300, 301))
     assert Task.from_table(sound).classes == ("no", "y" * 300)
     assert "the labels of 'y' take more than" in refusal(long)

@@ -119,10 +119,10 @@ def _has_points(text: str) -> bool:
 
 
 def _ambiguous(mark: str, text: str, name: str) -> ColumnError:
-    other = "a point" if mark == "comma" else "a comma, or with two decimals"
+    clear = "a point" if mark == "comma" else "a comma, or with two decimals"
     return ColumnError(
         f"has numbers such as {text!r}, whose {mark} may be that of decimals or of thousands: write them "
-        f"with {other}, or without, or {advise_dropping(name)}"
+        f"with {clear}, or without, or {advise_dropping(name)}"
     )
 
 
@@ -185,8 +185,8 @@ def form_of_dates(texts: Sequence[str], name: str) -> tuple[str, list[str]]:
         elif len(bad) == len(fewest) < len(texts):
             equal.append(form)
     if equal:
-        one, two = date_parser(best), date_parser(equal[0])
-        example = next((text for text in texts if one(text) != two(text)), texts[0])
+        first, second = date_parser(best), date_parser(equal[0])
+        example = next((text for text in texts if first(text) != second(text)), texts[0])
         raise ColumnError(
             f"has dates such as {example!r}, whose month may come first or second: write them as "
             f"2026-11-23, or say --categorical {name[:60]}, or {advise_dropping(name)}"

@@ -206,7 +206,9 @@ def _apply(schema: Schema, columns: pa.Table, gaps: bool) -> NewRows:
 def _check_there(features: Sequence[str], names: Sequence[str], sparse: bool) -> None:
     """Raise InputError if a feature is missing; in a sparse table what is absent is zero."""
     known = set(names)
-    missing = [one for one in features if one not in known and not (sparse and one.startswith("x"))]
+    missing = [
+        feature for feature in features if feature not in known and not (sparse and feature.startswith("x"))
+    ]
     if missing:
         what = f"is no column {missing[0]!r}"
         if len(missing) > 1:

@@ -180,8 +180,8 @@ def check_parquet_size(source: Path | BinaryIO, most_rows: int, most: int) -> pa
         _check_parquet(rows, values, size, most_rows, most, most_bytes)
         values = entries = size = 0
         with _open_source(source) as stream:
-            for one in parquet_sizes.read_parquet_sizes(stream, file.schema, most_bytes):
-                values, entries, size = values + one.values, entries + one.entries, size + one.size
+            for chunk in parquet_sizes.read_parquet_sizes(stream, file.schema, most_bytes):
+                values, entries, size = values + chunk.values, entries + chunk.entries, size + chunk.size
                 _check_parquet(rows, max(values, entries), size, most_rows, most, most_bytes)
     return schema
 
@@ -265,12 +265,12 @@ def _parquet(path: Path) -> pa.Table:
         )
         schema, nested = file.schema, any(pa.types.is_nested(field.type) for field in fields)
         values = entries = size = 0
-        for one in parquet_sizes.read_parquet_sizes(stream, schema, MOST_TABLE_BYTES):
-            if not (nested and schema.column(one.position).max_repetition_level):  # lists are not read
-                values, entries = values + one.values, entries + one.entries
+        for chunk in parquet_sizes.read_parquet_sizes(stream, schema, MOST_TABLE_BYTES):
+            if not (nested and schema.column(chunk.position).max_repetition_level):  # lists are not read
+                values, entries = values + chunk.values, entries + chunk.entries
             if max(values, entries) > MOST_CELLS:
                 raise InputError(f"{name} holds {values:,} values: at most {MOST_CELLS:,} can be read")
-            check_bytes(name, size := size + one.size)
+            check_bytes(name, size := size + chunk.size)
     flat = [field.name for field in fields if is_plain(field.type)]
     columns = read_parquet(path, pa.schema(fields), flat if len(flat) < len(fields) else None)
     for i, field in enumerate(fields):
@@ -296,9 +296,9 @@ def _feather(path: Path) -> pa.Table:
     check_bytes(repr(str(path)), path.stat().st_size)
     rows = size = 0
     with path.open("rb", buffering=0) as stream:
-        for one in feather_sizes.read_feather_sizes(stream):
-            check_size(repr(str(path)), rows := rows + one.rows, 1)
-            check_bytes(repr(str(path)), size := size + one.size)
+        for batch in feather_sizes.read_feather_sizes(stream):
+            check_size(repr(str(path)), rows := rows + batch.rows, 1)
+            check_bytes(repr(str(path)), size := size + batch.size)
     options = pa.ipc.IpcReadOptions(use_threads=False)
     batches = []
     with pa.OSFile(str(path)) as stored:
@@ -334,7 +334,7 @@ def _npz(path: Path) -> pa.Table:
 def _check_array(archive: np.lib.npyio.NpzFile, name: str, path: Path) -> tuple[int, ...]:
     """Return the shape of an array of an archive, which is checked to be no longer than its file."""
     assert archive.zip is not None
-    member = next(one for one in archive.zip.infolist() if one.filename in (name, f"{name}.npy"))
+    member = next(info for info in archive.zip.infolist() if info.filename in (name, f"{name}.npy"))
     with archive.zip.open(member) as file:
         version = np.lib.format.read_magic(file)
         read = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}

@@ -61,7 +61,7 @@ def count_text_bytes(column: pa.ChunkedArray) -> int:
         lengths = [_measure(chunk) for chunk in column.chunks]
     else:
         return 0
-    return sum(pc.sum(one).as_py() or 0 for one in lengths)
+    return sum(pc.sum(length).as_py() or 0 for length in lengths)
 
 
 def _measure(texts: pa.Array) -> pa.Array:

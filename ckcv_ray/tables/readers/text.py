@@ -185,15 +185,15 @@ def _separator(content: bytes, name: str) -> str:
     """
     lines = [line for line in content[:LINE_BYTES].splitlines()[:SAMPLE_LINES] if line.strip()]
     bare = [re.sub(rb'"[^"]*"?', b"", line) for line in lines]
-    counts = {one: [line.count(one.encode()) for line in bare] for one in SEPARATORS}
-    present = [one for one, found in counts.items() if found and found[0]]
-    alike = [one for one in present if len(set(counts[one])) == 1]
+    counts = {separator: [line.count(separator.encode()) for line in bare] for separator in SEPARATORS}
+    present = [separator for separator, found in counts.items() if found and found[0]]
+    alike = [separator for separator in present if len(set(counts[separator])) == 1]
     if len(alike) > 1:
-        called = " and ".join(SEPARATORS[one] for one in alike)
+        called = " and ".join(SEPARATORS[separator] for separator in alike)
         raise InputError(
             f"{name} may be separated by {called}, which all divide every line alike: say --separator "
             f"{alike[0]!r} or another"
         )
     if alike:
         return alike[0]
-    return max(present, key=lambda one: counts[one][0], default=",")
+    return max(present, key=lambda separator: counts[separator][0], default=",")
