@@ -42,9 +42,9 @@ def read_part(slot: str, content: Any) -> Any:
     check_names(part.name, given, options(part))
     if part is Choice and "learners" in given:
         listed = sequence("learners", given["learners"], least=0, kind="learners")
-        if any(isinstance(one, Mapping) and one.get("name") == Choice.name for one in listed):
+        if any(isinstance(learner, Mapping) and learner.get("name") == Choice.name for learner in listed):
             raise InputError(f"learners: a {Choice.name} cannot hold another one")
-        given["learners"] = [read_part(slot, one) for one in listed]
+        given["learners"] = [read_part(slot, learner) for learner in listed]
     if part is NestedSplits:
         given = {name: read_part(slot, inside) for name, inside in given.items()}
     return part(**given)
@@ -53,9 +53,9 @@ def read_part(slot: str, content: Any) -> Any:
 def check_known_part(slot: str, part: Any) -> None:
     """Raise InputError if a part is not one that a file could name."""
     known = READABLE[slot]
-    for one in part.learners if isinstance(part, Choice) else [part]:
-        if not isinstance(one, tuple(known.values())) or getattr(one, "name", None) not in known:
-            raise InputError(f"{slot}={quote(one)} is not one of {', '.join(known)}")
+    for single in part.learners if isinstance(part, Choice) else [part]:
+        if not isinstance(single, tuple(known.values())) or getattr(single, "name", None) not in known:
+            raise InputError(f"{slot}={quote(single)} is not one of {', '.join(known)}")
 
 
 def check_names(of: str, given: Iterable[Any], known: Iterable[str]) -> None:
@@ -93,13 +93,13 @@ class Asked(NamedTuple):
         return self.before | {name: asked[full] for full, name in self.names.items() if full in asked}
 
 
-def assemble(asked: Mapping[str, Any], earlier: Mapping[str, Any], own: Iterable[str]) -> dict[str, Any]:
+def assemble(asked: Mapping[str, Any], earlier: Mapping[str, Any], of_study: Iterable[str]) -> dict[str, Any]:
     """Return the fields of the study that some options ask for.
 
     Args:
         asked: the options, by name.
         earlier: parts of an earlier study, of which those chosen now keep the options they share; or none.
-        own: names of the options that are the study's own.
+        of_study: names of the options that are those of no part.
 
     Raises:
         InputError: an option is unknown, out of range, or not an option of the parts chosen.
@@ -113,9 +113,9 @@ def assemble(asked: Mapping[str, Any], earlier: Mapping[str, Any], own: Iterable
         *(_choose_part(slot, asked, earlier) for slot in SLOTS if slot != SEVERAL),
     ]
     labels = tuple(part.label for part in parts if part.slot == SEVERAL)
-    usable = {*SLOTS, *own, *(name for part in parts for name in part.names)}
+    usable = {*SLOTS, *of_study, *(name for part in parts for name in part.names)}
     usable |= {f"{label}.{SEVERAL}" for label in labels}  # which learner a label is of
-    _refuse({name: value for name, value in asked.items() if name not in usable}, parts, own)
+    _refuse({name: value for name, value in asked.items() if name not in usable}, parts, of_study)
     if len(labels) > 1:
         asked = _hand_out_params(asked, parts)
     made: dict[str, list[Any]] = {slot: [] for slot in SLOTS}
@@ -125,8 +125,8 @@ def assemble(asked: Mapping[str, Any], earlier: Mapping[str, Any], own: Iterable
         made[SEVERAL] = [
             Choice(tuple(made[SEVERAL]), labels, tuple(ZOO.values()) if learner == ALL else None)
         ]
-    fields = {FIELD_NAMES.get(slot, slot): one for slot, (one,) in made.items()}
-    return fields | {name: asked[name] for name in own if name in asked}
+    fields = {FIELD_NAMES.get(slot, slot): part for slot, (part,) in made.items()}
+    return fields | {name: asked[name] for name in of_study if name in asked}
 
 
 def _choose_part(slot: str, asked: Mapping[str, Any], earlier: Mapping[str, Any]) -> Asked:
@@ -150,7 +150,7 @@ def _choose_learners(
     "LABEL.learner" is the learner; or it is an estimator of scikit-learn, whose class is its label.
     """
     found: list[Asked] = []
-    known = named_parts(SEVERAL) | {label: type(one) for label, one in before.items()}
+    known = named_parts(SEVERAL) | {label: type(learner) for label, learner in before.items()}
     for name in named:
         label, kind, kept = _find_label(name), None, {}
         if _is_estimator(name):
@@ -205,23 +205,23 @@ def _hand_out_params(asked: Mapping[str, Any], parts: Sequence[Asked]) -> dict[s
     """
     if "param" not in asked:
         return dict(asked)
-    others = {name: value for name, value in asked.items() if name != "param"}
+    rest = {name: value for name, value in asked.items() if name != "param"}
     without = [part for part in parts if "param" in options(part.kind)]
-    made = {part.label: part.kind(**{**part.given(others), "param": None}) for part in without}
+    made = {part.label: part.kind(**{**part.given(rest), "param": None}) for part in without}
     given: dict[str, dict[str, Any]] = {}
     for name, value in (check_space("param", asked["param"]) or {}).items():
-        label, _, own = name.rpartition(".")
-        owners = [label] if label in made else [one for one in made if not label and made[one].has(own)]
+        label, _, param = name.rpartition(".")
+        owners = [label] if label in made else [part for part in made if not label and made[part].has(param)]
         if not owners:
-            every = [known for one in made.values() for known in one.parameter_names()]
+            every = [known for part in made.values() for known in part.parameter_names()]
             raise InputError(
-                f"param {quote(name)} is a parameter of none of {', '.join(made)}{suggest(own, every)}"
+                f"param {quote(name)} is a parameter of none of {', '.join(made)}{suggest(param, every)}"
             )
-        for one in owners:
-            given.setdefault(one, {})[own] = value
+        for owner in owners:
+            given.setdefault(owner, {})[param] = value
     for label, params in given.items():
-        others[f"{label}.param"] = params | (check_space("param", others.get(f"{label}.param")) or {})
-    return others
+        rest[f"{label}.param"] = params | (check_space("param", rest.get(f"{label}.param")) or {})
+    return rest
 
 
 def name_choices(parts: Mapping[str, Any]) -> dict[str, Any]:
@@ -235,10 +235,12 @@ def name_choices(parts: Mapping[str, Any]) -> dict[str, Any]:
 def get_learner_values(learners: Mapping[str, Learner], fixed: bool) -> dict[str, Any]:
     """Return the options of learners by name, after the label if several learners have one of that name."""
     named = [
-        (label, name, v) for label, one in learners.items() for name, v in get_values(one, fixed).items()
+        (label, name, v)
+        for label, learner in learners.items()
+        for name, v in get_values(learner, fixed).items()
     ]
     times = Counter(name for _, name, _ in named)
-    kinds = {f"{label}.{SEVERAL}": one.name for label, one in learners.items() if label != one.name}
+    kinds = {f"{label}.{SEVERAL}": part.name for label, part in learners.items() if label != part.name}
     return kinds | {name if times[name] == 1 else f"{label}.{name}": v for label, name, v in named}
 
 
@@ -248,10 +250,10 @@ def _flatten(asked: Mapping[str, Any], labels: Sequence[Any]) -> dict[str, Any]:
     taken = {name for slot in SLOTS for part in named_parts(slot).values() for name in options(part)}
     for name, value in asked.items():
         if isinstance(value, Mapping) and name not in taken and (name in labels or name in LEARNERS):
-            own = {f"{name}.{str(option).replace('-', '_')}": v for option, v in value.items()}
-            if twice := own.keys() & asked.keys():
+            inner = {f"{name}.{str(option).replace('-', '_')}": v for option, v in value.items()}
+            if twice := inner.keys() & asked.keys():
                 raise InputError(f"{min(twice)} is given twice: leave one of them out")
-            flat |= own
+            flat |= inner
         else:
             flat[name] = value
     return flat
@@ -294,14 +296,14 @@ def _is_estimator(learner: Any) -> bool:
     return ":" in learner if isinstance(learner, str) else hasattr(learner, "get_params")
 
 
-def _refuse(unusable: Mapping[str, Any], parts: Sequence[Asked], own: Iterable[str]) -> None:
+def _refuse(unusable: Mapping[str, Any], parts: Sequence[Asked], of_study: Iterable[str]) -> None:
     """Raise InputError if there are options that the parts chosen do not have: unknown, or of other parts."""
     every = [
         Asked(slot, name if slot == SEVERAL else "", part, {})
         for slot in SLOTS
         for name, part in named_parts(slot).items()
     ]
-    known = {*SLOTS, *own, *(name for part in [*parts, *every] for name in part.names)}
+    known = {*SLOTS, *of_study, *(name for part in [*parts, *every] for name in part.names)}
     for name in unusable:
         if name not in known:
             label, _, option = name.rpartition(".")
