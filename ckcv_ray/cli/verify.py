@@ -20,7 +20,7 @@ from ckcv_ray.cli.output import console, say, show
 from ckcv_ray.cli.run import Folder, JsonFlag
 from ckcv_ray.cli.signals import Signals
 from ckcv_ray.errors import InputError, StoreError, plain
-from ckcv_ray.runs.limit import SECONDS
+from ckcv_ray.runs.verification import SECONDS
 from ckcv_ray.runs.verify import verify as verify_folder
 from ckcv_ray.storage.folder import RunFolder
 from ckcv_ray.study import Execution

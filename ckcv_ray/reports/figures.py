@@ -31,7 +31,8 @@ COLOURS, LEVELS = "viridis", 16
 WIDTH, HEIGHT = 5.4, 3.6
 TICKS = 7
 ROUND = [m * 10.0**e for e in range(-2, 8) for m in (1, 2, 5)]
-LOG_RATIO = 8
+LOG_RATIO, CURVE_LOG_RATIO = 8, 50  # of the ends of an axis of k, and of a hyperparameter
+MOST_STRIPS, MOST_CURVES = 40, 6
 LEAST_SIDE, PART_SIDE, FULL_SIDE = 0.12, 0.66, 0.98
 NO_METADATA = dict.fromkeys(("Creator", "Date", "Format", "Type"))
 STYLE = {
@@ -94,6 +95,29 @@ class Span(NamedTuple):
     l_ee: float | None
 
 
+class Strip(NamedTuple):
+    """The scores of all splits at one line of a table, with its number."""
+
+    number: str
+    values: Values
+
+
+class Curve(NamedTuple):
+    """A score over a hyperparameter, or over numbers of rows.
+
+    Attributes:
+        parameter, score: their names.
+        x: values of the hyperparameter, ascending.
+        mean, deviation: over splits, of the shape of x.
+    """
+
+    parameter: str
+    score: str
+    x: Values
+    mean: Values
+    deviation: Values
+
+
 def draw_landscape(at: Landscape, label: str) -> str:
     """Draw L_MS over all settings as SVG; a candidate without all its splits is a smaller square."""
     with new_figure("landscape") as figure:
@@ -152,6 +176,67 @@ def draw_spread(select: Sequence[float], estimate: Sequence[float], label: str, 
         axes.set_yticks([0, 1], ["estimate\nsets", "select\nsets"])
         axes.set_ylim(-0.5, 1.6)
         axes.set_xlabel(f"{value} of one split, in %")
+        return inline_svg(figure, label)
+
+
+def draw_strips(strips: Sequence[Strip], score: str, label: str) -> str:
+    """Draw a row of dots for each of the first strips, a dot for each split, and a line at their mean."""
+    shown = strips[:MOST_STRIPS]
+    with new_figure("strips", (WIDTH, 0.9 + 0.3 * len(shown))) as figure:
+        axes = figure.add_subplot()
+        for y, strip in enumerate(shown):
+            axes.plot(
+                strip.values,
+                np.full(len(strip.values), y),
+                "o",
+                color=L_MS,
+                markersize=4.5,
+                alpha=0.5,
+                markeredgewidth=0,
+            )
+            if len(strip.values):
+                axes.vlines(float(np.mean(strip.values)), y - 0.36, y + 0.36, color=INK, lw=1.4)
+        axes.set_yticks(range(len(shown)), [strip.number for strip in shown])
+        axes.set_ylim(len(shown) - 0.4, -0.6)
+        axes.set_xlabel(f"{score} of one split")
+        return inline_svg(figure, label)
+
+
+def draw_curves(curves: Sequence[tuple[str, Curve]], label: str) -> str:
+    """Draw scores against numbers of rows: a numbered line for each of the first curves."""
+    with new_figure("curves", (WIDTH, 2.7)) as figure:
+        axes = figure.add_subplot()
+        for number, curve in curves[:MOST_CURVES]:
+            axes.errorbar(
+                curve.x,
+                curve.mean,
+                curve.deviation,
+                fmt="o-",
+                color=L_MS,
+                markersize=4,
+                lw=1.2,
+                elinewidth=0.6,
+            )
+            axes.annotate(
+                number, (curve.x[-1], curve.mean[-1]), (6, 0), textcoords="offset points", va="center"
+            )
+        axes.set_xlabel("rows fitted on")
+        axes.set_ylabel(curves[0][1].score)
+        return inline_svg(figure, label)
+
+
+def draw_curve(curve: Curve, label: str) -> str:
+    """Draw the mean over splits against the hyperparameter, and a band of a standard deviation."""
+    with new_figure("curve", (WIDTH, 2.7)) as figure:
+        axes = figure.add_subplot()
+        axes.fill_between(
+            curve.x, curve.mean - curve.deviation, curve.mean + curve.deviation, color=L_MS, alpha=0.2, lw=0
+        )
+        axes.plot(curve.x, curve.mean, "o-", color=L_MS, markersize=4.5)
+        if curve.x.min() > 0 and curve.x.max() > CURVE_LOG_RATIO * curve.x.min():
+            axes.set_xscale("log")
+        axes.set_xlabel("value")
+        axes.set_ylabel(curve.score)
         return inline_svg(figure, label)
 
 

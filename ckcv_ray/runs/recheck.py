@@ -1,14 +1,17 @@
-"""The evaluations that a finished run rests on, computed again and compared with its log.
+"""Evaluations of a finished run, computed again and compared with its log.
 
 Nothing that a folder says lowers what is compared: neither its environment nor that an evaluation failed.
 
-They are the winner's on every split, those that prove each beaten candidate beaten, those that failed, and
+Without a certification they are all of them. With one, they are those that the result rests on: the
+winner's on every split, those that prove each beaten candidate beaten, those that failed, and
 the refits of the winner and of what is reported. Other records of the log have no effect on the result and
 are ignored.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from itertools import groupby
+from math import nan
 from typing import Any
 
 import numpy as np
@@ -17,6 +20,7 @@ import pyarrow.compute as pc
 
 from ckcv_ray.core.schedule import Stage, Unit, refits
 from ckcv_ray.core.selection import ABSENT
+from ckcv_ray.engine.full import FullQueue
 from ckcv_ray.engine.progress import Progress
 from ckcv_ray.engine.queue import ListQueue
 from ckcv_ray.engine.race import RaceQueue
@@ -26,9 +30,12 @@ from ckcv_ray.records.ledger import Ledger
 from ckcv_ray.records.record import Outcome, Records
 from ckcv_ray.study import Problem
 from ckcv_ray.study import listed as format_setting
+from ckcv_ray.study.problem import OUTER
+
+ROUNDING = 1e-9  # relative: other processors round differently
 
 
-def rests_on(queue: RaceQueue, candidates: pa.Table) -> list[Unit]:
+def list_required(queue: RaceQueue, candidates: pa.Table) -> list[Unit]:
     """Return the units that the winner, the beaten candidates and the models follow from, one path each.
 
     Args:
@@ -37,7 +44,7 @@ def rests_on(queue: RaceQueue, candidates: pa.Table) -> list[Unit]:
     """
     problem = queue.problem
     sizes = range(len(problem.sizes))
-    units = [unit for j in sizes for unit in _selected(queue, candidates, j)]
+    units = [unit for j in sizes for unit in _list_selected(queue, candidates, j)]
     if problem.study.exhaustive:
         units += [
             Unit(Stage.ESTIMATE, j, i, (path,))
@@ -59,35 +66,45 @@ def sample(units: Sequence[Unit], share: float) -> list[Unit]:
     return [units[i] for i in np.sort(chosen)]
 
 
+def list_computed(queue: FullQueue) -> list[Unit]:
+    """Return a unit for each split of a procedure: each path as far as it has scores, or failed."""
+    units = []
+    for size in range(len(queue.problem.sizes)):
+        ends = (~np.isnan(queue.statuses(size))).sum(axis=2)  # records are of the first steps of a path
+        for failure in queue.failures():
+            if failure.size == size:
+                at = failure.split, failure.path
+                ends[at] = max(ends[at], failure.stop)
+        for split, row in enumerate(ends.tolist()):
+            if paths := tuple((path, length) for path, length in enumerate(row) if length):
+                units.append(Unit(Stage.SELECT, size, split, paths))
+    return units
+
+
 class RecheckQueue(ListQueue):
     """Units to compute again, and the comparison of their outcomes with the log.
+
+    Counts have to be equal, and scores up to rounding; those of functions of the user, which a folder does
+    not keep, are taken from the log.
 
     Args:
         problem: what the units are of.
         log: the records of the run.
         units: what to compute again.
-        tolerance: relative difference up to which totals are equal.
-        trusted: positions of totals that cannot be computed again.
 
     Attributes:
         planned, done, failed: numbers of evaluations.
-        last_bits: number of evaluations that are equal up to the tolerance alone.
+        last_bits: number of evaluations that are equal up to rounding alone.
         differences: what differs, a sentence each.
         unverified: what could not be computed again, a sentence each.
         records: what was computed, without what is trusted.
         members: the models that came back.
     """
 
-    def __init__(
-        self,
-        problem: Problem,
-        log: Ledger,
-        units: Sequence[Unit],
-        tolerance: float = 0.0,
-        trusted: Sequence[int] = (),
-    ) -> None:
-        super().__init__(problem, units)
-        self.log, self.tolerance, self.trusted = log, tolerance, list(trusted)
+    def __init__(self, problem: Problem, log: Ledger, units: Sequence[Unit]) -> None:
+        super().__init__(stub_functions(problem), units)
+        self.log, self.tolerance = log, ROUNDING if problem.scores else 0.0
+        self.trusted = [problem.columns[function.name].start for function in problem.study.functions]
         self.planned, self.done, self.failed = sum(unit.evaluations for unit in units), 0, 0
         self.last_bits = 0
         self.differences, self.unverified = list[str](), list[str]()
@@ -124,14 +141,37 @@ class RecheckQueue(ListQueue):
         """Return a sentence about an evaluation that differs, given its totals and status."""
         setting = self.problem.learner.setting(int(record["path"]), int(record["step"]))
         at = self.describe_split(bool(record["estimate"]), int(record["size"]), int(record["split"]))
-        before = f"the log has {logged.tolist()}" if logged[-1] != NO_RECORD else "the log has none"
-        again = f"totals and status, computed again, are {computed.tolist()}"
-        return f"{at}, {format_setting(setting)}: {again}; {before}"
+        at = f"{at}, {format_setting(setting)}"
+        if not self.problem.scores:
+            before = f"the log has {logged.tolist()}" if logged[-1] != NO_RECORD else "the log has none"
+            return f"{at}: totals and status, computed again, are {computed.tolist()}; {before}"
+        if logged[-1] == NO_RECORD:
+            return f"{at}: the log has no scores; computed again there are some"
+        name, part = next(
+            (name, part)
+            for name, part in [*self.problem.columns.items(), ("its status", slice(-1, None))]
+            if not np.allclose(computed[part], logged[part], ROUNDING, 0.0, equal_nan=True)
+        )
+        return f"{at}: {name}, computed again, is {computed[part][0]:g}; the log has {logged[part][0]:g}"
 
     def describe_split(self, estimate: bool, size: int, split: int) -> str:
         """Return a phrase that names the scored rows of a split."""
-        of_set = "estimate" if estimate else "select"
-        return f"{of_set} set of split {split}, k = {self.problem.sizes[size].k}"
+        if self.problem.scores:
+            return f"{'split' if size == OUTER else 'inner split'} {split}"
+        return (
+            f"{'estimate' if estimate else 'select'} set of split {split}, k = {self.problem.sizes[size].k}"
+        )
+
+
+def stub_functions(problem: Problem) -> Problem:
+    """Return the problem with functions of the user, which a folder does not keep, giving no value."""
+    names = {function.name for function in problem.study.functions}
+    scores = (replace(score, of=_give_nan) if score.name in names else score for score in problem.scores)
+    return replace(problem, scores=tuple(scores)) if names else problem
+
+
+def _give_nan(y: Any, answers: Any) -> float:
+    return nan
 
 
 def merge(units: Iterable[Unit]) -> Iterator[Unit]:
@@ -140,7 +180,7 @@ def merge(units: Iterable[Unit]) -> Iterator[Unit]:
         yield Unit(stage, size, split, tuple(path for unit in group for path in unit.paths))
 
 
-def _selected(queue: RaceQueue, candidates: pa.Table, j: int) -> Iterator[Unit]:
+def _list_selected(queue: RaceQueue, candidates: pa.Table, j: int) -> Iterator[Unit]:
     """Yield the paths on one fold size's select sets, on each split only as far as some candidate needs."""
     fold, size = queue.selection.sizes[j], queue.problem.sizes[j]
     rows = candidates.filter(pc.equal(candidates["k_first"], size.k_first))

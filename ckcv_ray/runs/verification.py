@@ -1,14 +1,19 @@
 """What a verification finds, how much of a run it computes again, and what errors say of the run."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from math import inf
+from time import monotonic
+from typing import Any
 
 from ckcv_ray.engine.backend import Backend
 from ckcv_ray.engine.loop import Stop
 from ckcv_ray.engine.progress import Listener
 from ckcv_ray.errors import CKCVError, LackingError, counted, cut
-from ckcv_ray.runs.limit import Limit
+from ckcv_ray.tables.task import Task
+
+SECONDS = 3600.0  # that a verification may take: a folder that somebody else made may ask for any fits
 
 
 @dataclass
@@ -51,14 +56,55 @@ class Verification:
     def add_inner(self, inner: "list[Verification]") -> None:
         """Add the verifications of the runs inside this one, one for each outer split."""
         self.differences += [
-            f"outer split {i}: {sentence}" for i, one in enumerate(inner) for sentence in one.differences
+            f"outer split {i}: {sentence}" for i, found in enumerate(inner) for sentence in found.differences
         ]
-        self.recomputed += _of_splits([one.recomputed for one in inner])
-        self.trusted += _of_splits([one.trusted for one in inner])
-        self.unverified += _of_splits([one.unverified for one in inner])
-        self.unchecked += sum(one.unchecked for one in inner)
-        self.assumed += _of_splits([one.assumed for one in inner])
-        self.notes += _of_splits([one.notes for one in inner])
+        self.unchecked += sum(found.unchecked for found in inner)
+        for name in ("recomputed", "trusted", "unverified", "assumed", "notes"):
+            getattr(self, name).extend(_name_splits([getattr(found, name) for found in inner]))
+
+
+@dataclass(frozen=True)
+class Limit:
+    """How long a verification may take.
+
+    Attributes:
+        seconds: the limit; it is looked at between fits.
+        say: called with a sentence about the cost before anything is fitted; None if nobody listens.
+        began: when the verification began, on the clock of ``monotonic``.
+    """
+
+    seconds: float = inf
+    say: Callable[[str], object] | None = None
+    began: float = field(default_factory=monotonic)
+
+    def announce(self, fits: int, task: Task, execution: Mapping[str, Any]) -> None:
+        """Say what is fitted again at most, and compare what it took in the run with the limit.
+
+        Args:
+            fits: the largest number of fits.
+            task: the learning rows.
+            execution: what the folder says of ``fits`` and of their ``worker_seconds``.
+
+        Raises:
+            LackingError: it is expected to take longer than allowed.
+        """
+        expected = fits * execution["worker_seconds"] / max(1, execution["fits"])
+        rows, columns = task.X.shape
+        cost = (
+            f"at most {counted(fits, 'fit')} on up to {rows:,} rows and {counted(columns, 'column')}, about "
+            f"{expected:,.1f} s by what the run took"
+        )
+        if self.say is not None:
+            self.say(f"to verify: {cost}; limit {self.seconds:,.0f} s (--limit)")
+        if expected > self.seconds:
+            raise LackingError(f"it needs {cost}: more than the limit of {self.seconds:,.0f} s (--limit)")
+
+    def check(self) -> None:
+        """Raise LackingError if the time is over."""
+        if monotonic() - self.began > self.seconds:
+            raise LackingError(
+                f"it was stopped after {self.seconds:,.0f} s, its limit: allow more with --limit"
+            )
 
 
 @dataclass(frozen=True)
@@ -105,13 +151,13 @@ def note_errors(result: Verification, *passed: type[CKCVError]) -> Iterator[None
         result.unverified.append(cut(f"the verification ended with {type(error).__name__}: {error}"))
 
 
-def _of_splits(by_split: list[list[str]]) -> list[str]:
+def _name_splits(by_split: list[list[str]]) -> list[str]:
     """Return the sentences about several outer splits, each once, with the splits that it applies to."""
-    splits_of: dict[str, list[int]] = {}
+    splits: dict[str, list[int]] = {}
     for i, sentences in enumerate(by_split):
         for sentence in sentences:
-            splits_of.setdefault(sentence, []).append(i)
+            splits.setdefault(sentence, []).append(i)
     return [
-        f"outer split{'s' * (len(splits) > 1)} {', '.join(map(str, splits))}: {sentence}"
-        for sentence, splits in splits_of.items()
+        f"outer split{'s' * (len(numbers) > 1)} {', '.join(map(str, numbers))}: {sentence}"
+        for sentence, numbers in splits.items()
     ]

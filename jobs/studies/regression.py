@@ -18,7 +18,7 @@ import typer
 from numpy.typing import NDArray
 from sklearn.linear_model import LinearRegression
 
-from ckcv_ray import Assessed, Execution, evaluate
+from ckcv_ray import Execution, Result, evaluate
 
 Values = NDArray[np.float64]
 RESAMPLINGS = ("holdout:0.3", "holdout:0.2", "kfold:10")
@@ -37,7 +37,7 @@ def within_one(y: Values, predicted: Values) -> float:
     return float(np.mean(np.abs(y - predicted) > 1.0))
 
 
-def scored(resampling: str, rows: int = 200, seed: int = 0) -> Assessed:
+def scored(resampling: str, rows: int = 200, seed: int = 0) -> Result:
     """Score linear regression on the splits of a resampling."""
     X, y = simulated(rows, seed)
     measures = ["rmse", "mape", within_one]

@@ -12,7 +12,7 @@ from ckcv_ray import Execution, Job, RunError, StoreError, Study, Task, load_run
 from ckcv_ray.engine import evaluate
 from ckcv_ray.runs import load
 from ckcv_ray.runs.load import environment_changes, finished_run, reopen, replay
-from ckcv_ray.runs.recheck import rests_on
+from ckcv_ray.runs.recheck import list_required
 from ckcv_ray.runs.run import run_job
 from ckcv_ray.study import Problem
 
@@ -159,7 +159,7 @@ def test_a_part_of_another_run_is_no_record_of_this_one(out: Path, tmp_path: Pat
 
 def test_two_answers_to_one_question_stop_a_run(finished: Path) -> None:
     queue = replay(finished)
-    unit = rests_on(queue, queue.candidates())[0]
+    unit = list_required(queue, queue.candidates())[0]
     outcome = evaluate.evaluate([unit], evaluate.share(queue.problem))
     assert len(queue.add(outcome)) == 0  # the same again
     outcome.records["n_iter"] += 1

@@ -93,7 +93,7 @@ def test_without_pandas_a_frame_is_refused_with_what_to_do(
     result: Result, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "pandas", None)
-    with pytest.raises(InputError, match=r"pip install pandas, or use \.candidates"):
+    with pytest.raises(InputError, match=r"pip install pandas, or use \.table"):
         result.to_frame()
 
 
@@ -103,7 +103,9 @@ def test_with_pandas_a_frame_is_made_of_the_candidates(result: Result) -> None:
             return frame
 
     frame = object()
-    assert replace(result, candidates=Candidates()).to_frame() is frame
+    assert result.finished is not None
+    finished = result.finished._replace(candidates=Candidates())
+    assert replace(result, finished=finished).to_frame() is frame
 
 
 def test_a_winner_on_the_edge_of_a_grid_is_pointed_out() -> None:
