@@ -95,13 +95,6 @@ class Span(NamedTuple):
     l_ee: float | None
 
 
-class Strip(NamedTuple):
-    """The scores of all splits at one line of a table, with its number."""
-
-    number: str
-    values: Values
-
-
 class Curve(NamedTuple):
     """A score over a hyperparameter, or over numbers of rows.
 
@@ -179,24 +172,24 @@ def draw_spread(select: Sequence[float], estimate: Sequence[float], label: str, 
         return inline_svg(figure, label)
 
 
-def draw_strips(strips: Sequence[Strip], score: str, label: str) -> str:
-    """Draw a row of dots for each of the first strips, a dot for each split, and a line at their mean."""
-    shown = strips[:MOST_STRIPS]
+def draw_strips(rows: Sequence[Values], score: str, label: str) -> str:
+    """Draw the first rows, numbered: a dot for each split, and a line at their mean."""
+    shown = rows[:MOST_STRIPS]
     with new_figure("strips", (WIDTH, 0.9 + 0.3 * len(shown))) as figure:
         axes = figure.add_subplot()
-        for y, strip in enumerate(shown):
+        for y, values in enumerate(shown):
             axes.plot(
-                strip.values,
-                np.full(len(strip.values), y),
+                values,
+                np.full(len(values), y),
                 "o",
                 color=L_MS,
                 markersize=4.5,
                 alpha=0.5,
                 markeredgewidth=0,
             )
-            if len(strip.values):
-                axes.vlines(float(np.mean(strip.values)), y - 0.36, y + 0.36, color=INK, lw=1.4)
-        axes.set_yticks(range(len(shown)), [strip.number for strip in shown])
+            if len(values):
+                axes.vlines(float(np.mean(values)), y - 0.36, y + 0.36, color=INK, lw=1.4)
+        axes.set_yticks(range(len(shown)), [str(y + 1) for y in range(len(shown))])
         axes.set_ylim(len(shown) - 0.4, -0.6)
         axes.set_xlabel(f"{score} of one split")
         return inline_svg(figure, label)

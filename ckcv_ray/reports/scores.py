@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ckcv_ray.core.scores import Score
-from ckcv_ray.reports.figures import Curve, Strip, draw_curve, draw_curves, draw_strips
+from ckcv_ray.reports.figures import Curve, draw_curve, draw_curves, draw_strips
 from ckcv_ray.reports.summary import describe_score, list_doubts, round_bound
 from ckcv_ray.reports.values import Entry, ResultValues
 
@@ -29,7 +29,7 @@ def _describe_score(result: ResultValues, score: Score) -> dict[str, Any]:
     """Return what the page shows of one score."""
     values = [result.of_splits(entry, score) for entry in result.entries]
     drawn = [splits[result.counted] for splits in values]
-    strips = [Strip(str(i), splits[~np.isnan(splits)]) for i, splits in enumerate(drawn, start=1)]
+    strips = [splits[~np.isnan(splits)] for splits in drawn]
     curve, learning = _make_curve(result, score), _make_learning_curves(result, score)
     return {
         "score": score,

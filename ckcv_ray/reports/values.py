@@ -216,7 +216,7 @@ class ResultValues:
     @property
     def scores(self) -> tuple[Score, ...]:
         """The scores that were asked for."""
-        return tuple(score for score in self.problem.scores if score.name in self.study.measures)
+        return tuple(score for score in self.problem.scores if score.name in self.study.measure_names)
 
     @property
     def complete(self) -> bool:

@@ -104,7 +104,7 @@ class RecheckQueue(ListQueue):
     def __init__(self, problem: Problem, log: Ledger, units: Sequence[Unit]) -> None:
         super().__init__(stub_functions(problem), units)
         self.log, self.tolerance = log, ROUNDING if problem.scores else 0.0
-        self.trusted = [problem.columns[function.name].start for function in problem.study.functions]
+        self.trusted = [problem.columns[name].start for name in problem.study.functions]
         self.planned, self.done, self.failed = sum(unit.evaluations for unit in units), 0, 0
         self.last_bits = 0
         self.differences, self.unverified = list[str](), list[str]()
@@ -165,7 +165,7 @@ class RecheckQueue(ListQueue):
 
 def stub_functions(problem: Problem) -> Problem:
     """Return the problem with functions of the user, which a folder does not keep, giving no value."""
-    names = {function.name for function in problem.study.functions}
+    names = problem.study.functions
     scores = (replace(score, of=_give_nan) if score.name in names else score for score in problem.scores)
     return replace(problem, scores=tuple(scores)) if names else problem
 

@@ -66,8 +66,7 @@ def _note_rechecked(again: RecheckQueue, result: Verification, part: float) -> N
     if again.last_bits:
         result.notes.append(f"the last bits of the scores of {again.last_bits:,} evaluations differ")
     if functions := again.problem.study.functions:
-        names = ", ".join(function.name for function in functions)
-        result.unverified.append(f"the scores by {names}: the folder does not keep functions")
+        result.unverified.append(f"the scores by {', '.join(functions)}: the folder does not keep functions")
     if part < 1:
         result.trusted.append("the scores of the other splits")
 
