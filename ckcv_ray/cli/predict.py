@@ -130,37 +130,14 @@ def choose_output(
     return Output(out, csv_safe)
 
 
-class TableOptions(NamedTuple):
-    """How the table to predict is read; the attributes are named as the options."""
-
-    reading: Reading
-    keep: str | None
-    strict: bool
-
-    def read(self, source: str, task: Task) -> "Table":
-        """Read the table to predict.
-
-        Raises:
-            InputError: there is nothing to predict, or rows that cannot be judged are refused.
-        """
-        columns = read_new_rows(source, self.reading)
-        if not columns.num_rows:
-            raise InputError(f"{source!r} has no rows to predict")
-        kept = None if self.keep is None else _find_kept(columns, self.keep)
-        rows = task.read(columns)
-        if self.strict or rows.bad.all():
-            rows.check()
-        return Table(columns, self.keep, kept, rows, np.flatnonzero(~rows.bad))
-
-
 class Table(NamedTuple):
     """A table to predict.
 
     Attributes:
         columns: all of them.
         keep, kept: name and values of the column to write as well, if there is one.
-        rows: those that can be judged and those that cannot, as numbers.
-        judged: numbers of those that can be judged.
+        rows: all rows as numbers, and which of them can be judged.
+        judged, X: numbers of the rows that can be judged, and these rows (rows, d).
     """
 
     columns: pa.Table
@@ -168,34 +145,22 @@ class Table(NamedTuple):
     kept: pa.ChunkedArray | None
     rows: NewRows
     judged: Index
-
-    @property
-    def X(self) -> Rows:
-        """The rows that can be judged, (rows, d)."""
-        return self.rows.X[self.judged]
+    X: Rows
 
 
-@with_options(reading=reading_of)
-def choose_table_options(
+@with_options(choice=choose_rule, reading=reading_of, output=choose_output)
+def predict(
+    folder: Folder,
+    choice: tuple[str, int | None],
     reading: Reading,
+    source: DataSource,
+    output: Output,
     keep: Annotated[
         str | None, option("Column of the data to write as well, such as the one that names the rows: id.")
     ] = None,
     strict: Annotated[
         bool, flag("--strict", "Refuse the whole file if a row cannot be judged, instead of marking it.")
     ] = False,
-) -> TableOptions:
-    """Return how the table to predict is read."""
-    return TableOptions(reading, keep, strict)
-
-
-@with_options(choice=choose_rule, options=choose_table_options, output=choose_output)
-def predict(
-    folder: Folder,
-    choice: tuple[str, int | None],
-    options: TableOptions,
-    source: DataSource,
-    output: Output,
     allow_pickle: Annotated[
         bool,
         flag(
@@ -231,12 +196,11 @@ def predict(
     labels are escaped: a newline becomes a backslash and an n, and backslashes are then doubled. Of a named
     set with test rows, only those are classified.
     """
-    by, seed = choice
-    if refer and by.startswith("nested"):
+    if refer and choice[0].startswith("nested"):
         raise InputError("refer and nested exclude each other: choose one of them")
     output.check(RunFolder(folder), source)
     result = load_run(folder, allow_pickle)
-    table, rule = options.read(source, result.task), result.rule(by, seed)
+    table, rule = _read_table(result.task, source, reading, keep, strict), result.rule(*choice)
     predicted = result.classified(table.X, rule)
     referred = result.referred(table.X, rule) if refer else None
     output.write(_tabulate(result.task, table, predicted, referred), RunFolder(folder))
@@ -244,6 +208,23 @@ def predict(
     _say_rows(table, result.task)
     _say_conditions(result, rule)
     _say_error_rate(result, table, rule, predicted.label, referred)
+
+
+def _read_table(task: Task, source: str, reading: Reading, keep: str | None, strict: bool) -> Table:
+    """Read the table to predict.
+
+    Raises:
+        InputError: there is nothing to predict, or rows that cannot be judged are refused.
+    """
+    columns = read_new_rows(source, reading)
+    if not columns.num_rows:
+        raise InputError(f"{source!r} has no rows to predict")
+    kept = None if keep is None else _find_kept(columns, keep)
+    rows = task.read(columns)
+    if strict or rows.bad.all():
+        rows.check()
+    judged = np.flatnonzero(~rows.bad)
+    return Table(columns, keep, kept, rows, judged, rows.X[judged])
 
 
 def _tabulate(

@@ -27,7 +27,7 @@ from ckcv_ray.engine.race import RaceQueue
 from ckcv_ray.errors import counted, plain
 from ckcv_ray.runs.load import COMMANDS, load, reopen, replay
 from ckcv_ray.runs.result import Result
-from ckcv_ray.runs.run import Job, Work, checked, compute, found
+from ckcv_ray.runs.run import Job, Work, check_job, compute, find_result
 from ckcv_ray.storage.folder import RunFolder
 from ckcv_ray.study import Execution, Problem, Study
 from ckcv_ray.tables.repeats import count_repeats
@@ -111,7 +111,7 @@ def run(
         arguments = [*without(sys.argv[1:], "--resume-until-done"), *([] if yes else ["--yes"])]
         raise typer.Exit(persist(arguments, resume_until_done, say))
     require_supervision(study.learner, execution.fit_timeout)
-    work = checked(Job(study, data.task, folder, data.test))
+    work = check_job(Job(study, data.task, folder, data.test))
     if retry_failed:
         reopen(work.problem, folder)
     result = _run(work, folder, execution, yes)
@@ -226,7 +226,7 @@ def _describe_unfinished(folder: RunFolder, queue: RaceQueue | FullQueue) -> tup
 
 def _run(work: Work, out: Path, execution: Execution, yes: bool) -> Result:
     as_given = work._replace(folder=str(out))  # messages name the folder as the user did
-    if (result := found(as_given)) is not None:
+    if (result := find_result(as_given)) is not None:
         say(f"{out} already holds the finished run of this study: showing its result")
         return result
     folder, used = RunFolder(out), work.problem.outer_splits

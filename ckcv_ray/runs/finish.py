@@ -127,7 +127,7 @@ def _write_scores(
         if not work(backend, recorder, listen, stop):
             raise RunError("scores are missing, but nothing is left to compute: please report this")
     scores, metadata = found
-    execution = {**execution_of(problem, backend.name, backend.workers), **metadata}
+    execution = {**_describe_execution(problem, backend.name, backend.workers), **metadata}
     result = Result(problem, execution, computed=scores)
     return result if recorder.write_scores(result.table(), result.summary_json(), execution) else None
 
@@ -165,8 +165,8 @@ def _write_results(
 ) -> Result | None:
     """Write candidates, models and certificate, and return them, or None if a recorder died meanwhile."""
     table, ensemble = refitted.concluded.candidates, refitted.ensembles[refitted.winner]
-    measured = measure(ensemble, test, _reported(problem, refitted.ensembles))
-    about = execution_of(problem, backend.name, backend.workers, measured)
+    measured = measure(ensemble, test, _list_reported(problem, refitted.ensembles))
+    about = _describe_execution(problem, backend.name, backend.workers, measured)
     execution = {**about, **refitted.concluded.metadata}
     models = Models(ensemble, nested, *one_model(problem, refitted.winner))
     files = recorder.write_results(table, models)
@@ -181,7 +181,7 @@ def _write_results(
     return Result(problem, execution, Finished(table, models, certificate))
 
 
-def execution_of(
+def _describe_execution(
     problem: Problem, backend: str, workers: int, test: dict[str, Any] | None = None
 ) -> dict[str, Any]:
     """Return where and on what a run was computed; ``test`` has its errors on test rows."""
@@ -208,7 +208,7 @@ def measure(
     return {"rows": len(test.y), "digest": test.digest, **rates.pop(""), "reported": rates}
 
 
-def _reported(problem: Problem, ensembles: dict[Leader, Ensemble]) -> dict[int, Ensemble]:
+def _list_reported(problem: Problem, ensembles: dict[Leader, Ensemble]) -> dict[int, Ensemble]:
     """Return the ensembles of the best candidates of reported k."""
     return {
         k: ensemble

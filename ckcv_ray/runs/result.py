@@ -41,16 +41,9 @@ REPEATED = "; this is about one call with a seed: other calls with it repeat its
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Result(ResultValues):
-    """The outcome of a study: its values, what they prove of predictions, as text and as JSON.
-
-    A study with a certification has candidates, models and a certificate, and predicts; one without has the
-    scores of every split, as entries and figures. What a study has not raises an InputError.
+    """The outcome of a study: its values, predictions, and both as text and as JSON.
 
     Attributes:
-        problem: the study on its task.
-        execution: what depends on the run: seconds, fits, evaluations, environment, error on test rows.
-        finished: candidates, models and certificate; None without a certification.
-        computed: the scores of every split; None with a certification.
         records: of all evaluations; None unless they were asked for.
     """
 

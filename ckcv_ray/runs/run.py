@@ -137,7 +137,7 @@ def run_job(job: Job, execution: Execution | None = None, stop: Stop = never) ->
     Raises:
         KeyboardInterrupt: it was stopped.
     """
-    return run_work(checked(job)._replace(stop=stop), execution)
+    return run_work(check_job(job)._replace(stop=stop), execution)
 
 
 def run_many(jobs: Iterable[Job], execution: Execution | None = None, stop: Stop = never) -> Iterator[Result]:
@@ -158,8 +158,8 @@ def run_many(jobs: Iterable[Job], execution: Execution | None = None, stop: Stop
     execution = _check_execution(execution)
     expect("jobs", jobs, Iterable, "a list of Job(study, task, out)")
     if isinstance(jobs, Sequence):
-        jobs = [job for job in jobs if checked(job)]
-    works = (checked(job)._replace(stop=stop) for job in jobs)
+        jobs = [job for job in jobs if check_job(job)]
+    works = (check_job(job)._replace(stop=stop) for job in jobs)
     with session(execution) as opened:
         yield from _run_concurrently(works, opened)
 
@@ -223,13 +223,13 @@ def assess(
         KeyboardInterrupt: it was stopped.
     """
     execution = _check_execution(execution)
-    work = checked(Job(study, task, out, listen=listen), SCORED)._replace(stop=stop)
+    work = check_job(Job(study, task, out, listen=listen), SCORED)._replace(stop=stop)
     if retry_failed and work.folder is not None:
         reopen(work.problem, work.folder)
     return run_work(work, execution)
 
 
-def checked(job: Job, kind: str = CERTIFIED) -> Work:
+def check_job(job: Job, kind: str = CERTIFIED) -> Work:
     """Check a job of a study with a certification, or of the other kind.
 
     Raises:
@@ -253,11 +253,11 @@ def run_work(work: Work, execution: Execution | None = None, opened: Session | N
         opened: the session to run in, instead of one created from ``execution``.
     """
     execution = _check_execution(execution)
-    result = found(work)
+    result = find_result(work)
     return result if result is not None else compute(work, execution, opened)
 
 
-def found(work: Work) -> Result | None:
+def find_result(work: Work) -> Result | None:
     """Return the result that the folder of a job holds, measured on its test rows, or None if there is none.
 
     Raises:
@@ -265,7 +265,7 @@ def found(work: Work) -> Result | None:
         InputError: it cannot be written.
     """
     result = finished_run(work.problem, work.folder)
-    if result is None or _measured(result, work.test):
+    if result is None or _is_measured(result, work.test):
         return result
     return replace(result, execution=result.execution | {"test": measure(result.ensemble, work.test, {})})
 
@@ -295,14 +295,14 @@ def _run_concurrently(works: Iterable[Work], opened: Session) -> Iterator[Result
     """Run checked jobs as ``run_many`` does, in an open session."""
     stopped = Event()
 
-    def one(work: Work) -> Result:
+    def run_one(work: Work) -> Result:
         return run_work(work._replace(stop=lambda: stopped.is_set() or work.stop()), opened=opened)
 
     with one_thread(), ThreadPoolExecutor(opened.together) as pool:
         waiting: deque[Future[Result]] = deque()
         try:
             for work in works:
-                waiting.append(pool.submit(one, work))
+                waiting.append(pool.submit(run_one, work))
                 if len(waiting) >= WAITING * opened.together:
                     yield waiting.popleft().result()
             while waiting:
@@ -359,7 +359,7 @@ def _nested(
     return nested_ensemble(job.problem, winners)
 
 
-def _measured(result: Result, test: TestRows | None) -> bool:
+def _is_measured(result: Result, test: TestRows | None) -> bool:
     """Return whether the run already has the error on these test rows, or there are none."""
     measured = result.execution.get("test")
     return test is None or (measured is not None and measured["digest"] == test.digest)
@@ -370,7 +370,7 @@ __all__ = [
     "Progress",
     "Work",
     "assess",
-    "checked",
+    "check_job",
     "evaluate",
     "run",
     "run_job",

@@ -31,7 +31,7 @@ from ckcv_ray.reports import figures
 from ckcv_ray.reports.selection import list_spans
 from ckcv_ray.reports.summary import describe_baseline, describe_shares
 from ckcv_ray.runs.report import make_page
-from ckcv_ray.runs.run import Job, checked, run_job, run_work
+from ckcv_ray.runs.run import Job, check_job, run_job, run_work
 from ckcv_ray.runs.verify import verify
 from ckcv_ray.storage.folder import RunFolder
 from ckcv_ray.storage.pages import write_report
@@ -188,7 +188,7 @@ class Failing(SerialBackend):
 
 def test_a_provisional_run_says_so_beside_what_is_proven(tmp_path: Path) -> None:
     job = Job(SMALL, blobs(30, seed=1), tmp_path / "run")
-    result = run_work(checked(job), opened=IN_PROCESS._replace(backend=Failing))
+    result = run_work(check_job(job), opened=IN_PROCESS._replace(backend=Failing))
     assert result.certificate.winner.provisional
     assert {row["k_first"] for row in result.per_k() if row["state"] == "failed"} == {4}
     text = Page(make_page(tmp_path / "run")).text
