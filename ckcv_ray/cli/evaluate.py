@@ -7,10 +7,9 @@ import typer
 
 from ckcv_ray.cli.data_options import Chosen, columns_of
 from ckcv_ray.cli.display import Display
-from ckcv_ray.cli.notes import say_columns, say_environment
-from ckcv_ray.cli.options import check_out, execution_of, flag, with_options
+from ckcv_ray.cli.notes import say_columns, say_environment, show_result
+from ckcv_ray.cli.options import JsonFlag, check_out, execution_of, flag, with_options
 from ckcv_ray.cli.output import console
-from ckcv_ray.cli.run import JsonFlag, show_result
 from ckcv_ray.cli.signals import saving
 from ckcv_ray.cli.study_options import procedure_of
 from ckcv_ray.cli.supervise import require_supervision

@@ -11,10 +11,9 @@ from numpy.typing import NDArray
 from ckcv_ray.claims.percent import nearest
 from ckcv_ray.claims.rules import Rule
 from ckcv_ray.cli.data_options import DataSource, read_new_rows, reading_of
-from ckcv_ray.cli.options import flag, option, with_options
+from ckcv_ray.cli.options import Folder, flag, option, with_options
 from ckcv_ray.cli.output import say
 from ckcv_ray.cli.predictions import WRITTEN, Output
-from ckcv_ray.cli.run import Folder
 from ckcv_ray.errors import InputError, counted
 from ckcv_ray.learners.ensemble import Prediction
 from ckcv_ray.runs.load import load_run

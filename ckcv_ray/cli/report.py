@@ -3,9 +3,8 @@
 from pathlib import Path
 from typing import Annotated
 
-from ckcv_ray.cli.options import option
+from ckcv_ray.cli.options import Folder, option
 from ckcv_ray.cli.output import say
-from ckcv_ray.cli.run import Folder
 from ckcv_ray.runs.report import report as write_report
 
 

@@ -12,8 +12,17 @@ from ckcv_ray.claims.percent import at_most
 from ckcv_ray.claims.wording import describe_held_share, describe_refusal
 from ckcv_ray.cli.data_options import Data, data_of
 from ckcv_ray.cli.display import Display, duration
-from ckcv_ray.cli.notes import say_columns, say_environment
-from ckcv_ray.cli.options import check_out, execution_of, flag, option, parse_workers, with_options
+from ckcv_ray.cli.notes import say_columns, say_environment, show_result
+from ckcv_ray.cli.options import (
+    Folder,
+    JsonFlag,
+    check_out,
+    execution_of,
+    flag,
+    option,
+    parse_workers,
+    with_options,
+)
 from ckcv_ray.cli.output import console, say, show
 from ckcv_ray.cli.restart import persist, without
 from ckcv_ray.cli.signals import saving
@@ -45,10 +54,6 @@ STARTING = dict[str, Any].fromkeys(FIELDS) | {
     "per_k": [],
     "per_learner": [],
 }
-JsonFlag = Annotated[bool, typer.Option("--json", help="Print the result as one JSON object.")]
-Folder = Annotated[
-    Path, typer.Argument(metavar="FOLDER", help="Run folder, such as runs/patients.", show_default=False)
-]
 
 
 def workers_of(
@@ -169,22 +174,6 @@ def status(folder: Folder, as_json: JsonFlag = False) -> None:
         result = load(folder)
         return show(result.to_json(), result.summary(), as_json)
     return show(*_describe_unfinished(run_folder, replay(folder)), as_json)
-
-
-def show_result(result: Result, folder: Path, as_json: bool) -> None:
-    """Print a result, and what was repaired; end with code 3 if anything failed."""
-    show(result.to_json(), result.summary(), as_json)
-    for name in result.execution.get("damaged", ()):
-        say(f"{name} was damaged or missing: its contents were recomputed")
-    say(f"run folder: {folder}")
-    if failures := result.execution["failures"]:
-        (*_, traceback) = failures[0]
-        incomplete = ", and their scores are incomplete" if result.finished is None else ""
-        say(
-            f"{counted(len(failures), 'path')} failed{incomplete}: {' '.join(traceback.splitlines()[-1:])}; "
-            "ckcv report shows the tracebacks, and the same command with --retry-failed tries again"
-        )
-        raise typer.Exit(3)
 
 
 def _describe_unfinished(folder: RunFolder, queue: RaceQueue | FullQueue) -> tuple[dict[str, Any], str]:

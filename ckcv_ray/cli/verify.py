@@ -14,12 +14,12 @@ import typer
 from ckcv_ray.cli.data_options import check_source, read_new_rows
 from ckcv_ray.cli.display import Display
 from ckcv_ray.cli.notes import say_environment
-from ckcv_ray.cli.options import execution_of, option, with_options
+from ckcv_ray.cli.options import Folder, JsonFlag, execution_of, option, with_options
 from ckcv_ray.cli.output import console, say, show
-from ckcv_ray.cli.run import Folder, JsonFlag
 from ckcv_ray.cli.signals import Signals
 from ckcv_ray.errors import InputError, StoreError, plain
-from ckcv_ray.runs.verification import SECONDS, Verification
+from ckcv_ray.runs.recheck import SECONDS
+from ckcv_ray.runs.verification import Verification
 from ckcv_ray.runs.verify import verify as verify_folder
 from ckcv_ray.storage.folder import RunFolder
 from ckcv_ray.study import Execution

@@ -3,15 +3,15 @@
 Nothing that a folder says lowers what is compared: neither its environment nor that an evaluation failed.
 
 Without a certification they are all of them. With one, they are those that the result rests on: the
-winner's on every split, those that prove each beaten candidate beaten, those that failed, and
-the refits of the winner and of what is reported. Other records of the log have no effect on the result and
-are ignored.
+winner's on every split, those that prove each beaten candidate beaten, those that failed, and the refits of
+the winner and of what is reported. Other records of the log have no effect on the result and are ignored.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import groupby
-from math import nan
+from math import inf, nan
+from time import monotonic
 from typing import Any
 
 import numpy as np
@@ -20,19 +20,99 @@ import pyarrow.compute as pc
 
 from ckcv_ray.core.schedule import Stage, Unit, refits
 from ckcv_ray.core.selection import ABSENT
+from ckcv_ray.engine.backend import Backend, start
+from ckcv_ray.engine.evaluate import share
 from ckcv_ray.engine.full import FullQueue
-from ckcv_ray.engine.progress import Progress
+from ckcv_ray.engine.loop import Stop, work
+from ckcv_ray.engine.progress import Listener, Progress
 from ckcv_ray.engine.queue import ListQueue
 from ckcv_ray.engine.race import RaceQueue
+from ckcv_ray.errors import LackingError, counted, cut_list
 from ckcv_ray.learners.ensemble import Member
 from ckcv_ray.records.ledger import ABSENT as NO_RECORD
 from ckcv_ray.records.ledger import Ledger
 from ckcv_ray.records.record import Outcome, Records
+from ckcv_ray.runs.verification import Verification
 from ckcv_ray.study import Problem
 from ckcv_ray.study import listed as format_setting
 from ckcv_ray.study.problem import OUTER
+from ckcv_ray.tables.task import Task
 
+SECONDS = 3600.0  # that a verification may take: a folder that somebody else made may ask for any fits
 ROUNDING = 1e-9  # relative: other processors round differently
+
+
+@dataclass(frozen=True)
+class Limit:
+    """How long a verification may take.
+
+    Attributes:
+        seconds: the limit; it is looked at between fits.
+        say: called with a sentence about the cost before anything is fitted; None if nobody listens.
+        began: when the verification began, on the clock of ``monotonic``.
+    """
+
+    seconds: float = inf
+    say: Callable[[str], object] | None = None
+    began: float = field(default_factory=monotonic)
+
+    def announce(self, fits: int, task: Task, execution: Mapping[str, Any]) -> None:
+        """Say what is fitted again at most, and compare what it took in the run with the limit.
+
+        Args:
+            fits: the largest number of fits.
+            task: the learning rows.
+            execution: what the folder says of ``fits`` and of their ``worker_seconds``.
+
+        Raises:
+            LackingError: it is expected to take longer than allowed.
+        """
+        expected = fits * execution["worker_seconds"] / max(1, execution["fits"])
+        rows, columns = task.X.shape
+        cost = (
+            f"at most {counted(fits, 'fit')} on up to {rows:,} rows and {counted(columns, 'column')}, about "
+            f"{expected:,.1f} s by what the run took"
+        )
+        if self.say is not None:
+            self.say(f"to verify: {cost}; limit {self.seconds:,.0f} s (--limit)")
+        if expected > self.seconds:
+            raise LackingError(f"it needs {cost}: more than the limit of {self.seconds:,.0f} s (--limit)")
+
+    def check(self) -> None:
+        """Raise LackingError if the time is over."""
+        if monotonic() - self.began > self.seconds:
+            raise LackingError(
+                f"it was stopped after {self.seconds:,.0f} s, its limit: allow more with --limit"
+            )
+
+
+@dataclass(frozen=True)
+class Refit:
+    """How much of what a run rests on is computed again, and by which backend.
+
+    Attributes:
+        share: share of the evaluations, in [0, 1]; below 1 a random sample of them.
+        backend: creates a backend for each run; None if nothing is computed.
+        listen, stop: as for ``run_job``.
+        limit: how long it may take.
+        inner: whether the run is inside another one, whose cost was said.
+    """
+
+    share: float = 0.0
+    backend: Callable[[], Backend] | None = None
+    listen: Listener | None = None
+    stop: Stop = lambda: False
+    limit: Limit = field(default_factory=Limit)
+    inner: bool = False
+
+    def is_stopped(self) -> bool:
+        """Return whether to stop, as ``stop`` does.
+
+        Raises:
+            LackingError: the time is over.
+        """
+        self.limit.check()
+        return self.stop()
 
 
 def list_required(queue: RaceQueue, candidates: pa.Table) -> list[Unit]:
@@ -57,12 +137,12 @@ def list_required(queue: RaceQueue, candidates: pa.Table) -> list[Unit]:
     return units
 
 
-def sample(units: Sequence[Unit], share: float) -> list[Unit]:
+def sample(units: Sequence[Unit], part: float) -> list[Unit]:
     """Return a random sample of the units, at least one and in their order; it differs at each call."""
-    if share >= 1:
+    if part >= 1:
         return list(units)
     rng = np.random.default_rng(np.random.SeedSequence())
-    chosen = rng.permutation(len(units))[: max(1, round(share * len(units)))]
+    chosen = rng.permutation(len(units))[: max(1, round(part * len(units)))]
     return [units[i] for i in np.sort(chosen)]
 
 
@@ -161,6 +241,18 @@ class RecheckQueue(ListQueue):
         return (
             f"{'estimate' if estimate else 'select'} set of split {split}, k = {self.problem.sizes[size].k}"
         )
+
+
+def recheck(
+    problem: Problem, log: Ledger, units: Sequence[Unit], refit: Refit, result: Verification
+) -> RecheckQueue:
+    """Compute units again, and note what could not be; return the comparison with the log."""
+    assert refit.backend is not None
+    again = RecheckQueue(problem, log, units)
+    with start(refit.backend, share(again.problem)) as backend:
+        work(backend, again, refit.listen, refit.is_stopped)
+    result.unverified += cut_list(again.unverified, "other evaluations could not be computed again here")
+    return again
 
 
 def stub_functions(problem: Problem) -> Problem:

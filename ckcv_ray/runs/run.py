@@ -17,7 +17,7 @@ from ckcv_ray.engine.evaluate import share
 from ckcv_ray.engine.forecast import Estimate, estimate
 from ckcv_ray.engine.loop import Stop, work
 from ckcv_ray.engine.nested import OverallProgress, inner_problems, nested_ensemble
-from ckcv_ray.engine.progress import Listener, Progress
+from ckcv_ray.engine.progress import Listener
 from ckcv_ray.engine.race import RaceQueue
 from ckcv_ray.engine.recorder import Recorder
 from ckcv_ray.errors import InputError
@@ -363,17 +363,3 @@ def _is_measured(result: Result, test: TestRows | None) -> bool:
     """Return whether the run already has the error on these test rows, or there are none."""
     measured = result.execution.get("test")
     return test is None or (measured is not None and measured["digest"] == test.digest)
-
-
-__all__ = [
-    "Job",
-    "Progress",
-    "Work",
-    "assess",
-    "check_job",
-    "evaluate",
-    "run",
-    "run_job",
-    "run_many",
-    "run_work",
-]

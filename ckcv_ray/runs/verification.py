@@ -1,19 +1,10 @@
-"""What a verification finds, how much of a run it computes again, and what errors say of the run."""
+"""What a verification finds, and what errors say of the run."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from math import inf
-from time import monotonic
-from typing import Any
 
-from ckcv_ray.engine.backend import Backend
-from ckcv_ray.engine.loop import Stop
-from ckcv_ray.engine.progress import Listener
 from ckcv_ray.errors import CKCVError, LackingError, counted, cut
-from ckcv_ray.tables.task import Task
-
-SECONDS = 3600.0  # that a verification may take: a folder that somebody else made may ask for any fits
 
 
 @dataclass
@@ -61,79 +52,6 @@ class Verification:
         self.unchecked += sum(found.unchecked for found in inner)
         for name in ("recomputed", "trusted", "unverified", "assumed", "notes"):
             getattr(self, name).extend(_name_splits([getattr(found, name) for found in inner]))
-
-
-@dataclass(frozen=True)
-class Limit:
-    """How long a verification may take.
-
-    Attributes:
-        seconds: the limit; it is looked at between fits.
-        say: called with a sentence about the cost before anything is fitted; None if nobody listens.
-        began: when the verification began, on the clock of ``monotonic``.
-    """
-
-    seconds: float = inf
-    say: Callable[[str], object] | None = None
-    began: float = field(default_factory=monotonic)
-
-    def announce(self, fits: int, task: Task, execution: Mapping[str, Any]) -> None:
-        """Say what is fitted again at most, and compare what it took in the run with the limit.
-
-        Args:
-            fits: the largest number of fits.
-            task: the learning rows.
-            execution: what the folder says of ``fits`` and of their ``worker_seconds``.
-
-        Raises:
-            LackingError: it is expected to take longer than allowed.
-        """
-        expected = fits * execution["worker_seconds"] / max(1, execution["fits"])
-        rows, columns = task.X.shape
-        cost = (
-            f"at most {counted(fits, 'fit')} on up to {rows:,} rows and {counted(columns, 'column')}, about "
-            f"{expected:,.1f} s by what the run took"
-        )
-        if self.say is not None:
-            self.say(f"to verify: {cost}; limit {self.seconds:,.0f} s (--limit)")
-        if expected > self.seconds:
-            raise LackingError(f"it needs {cost}: more than the limit of {self.seconds:,.0f} s (--limit)")
-
-    def check(self) -> None:
-        """Raise LackingError if the time is over."""
-        if monotonic() - self.began > self.seconds:
-            raise LackingError(
-                f"it was stopped after {self.seconds:,.0f} s, its limit: allow more with --limit"
-            )
-
-
-@dataclass(frozen=True)
-class Refit:
-    """How much of what a run rests on is computed again, and by which backend.
-
-    Attributes:
-        share: share of the evaluations, in [0, 1]; below 1 a random sample of them.
-        backend: creates a backend for each run; None if nothing is computed.
-        listen, stop: as for ``run_job``.
-        limit: how long it may take.
-        inner: whether the run is inside another one, whose cost was said.
-    """
-
-    share: float = 0.0
-    backend: Callable[[], Backend] | None = None
-    listen: Listener | None = None
-    stop: Stop = lambda: False
-    limit: Limit = field(default_factory=Limit)
-    inner: bool = False
-
-    def is_stopped(self) -> bool:
-        """Return whether to stop, as ``stop`` does.
-
-        Raises:
-            LackingError: the time is over.
-        """
-        self.limit.check()
-        return self.stop()
 
 
 @contextmanager

@@ -22,9 +22,8 @@ import pyarrow.compute as pc
 
 from ckcv_ray.claims.certify import certify
 from ckcv_ray.core.selection import Leader
-from ckcv_ray.engine.backend import session, start
-from ckcv_ray.engine.evaluate import share
-from ckcv_ray.engine.loop import Stop, work
+from ckcv_ray.engine.backend import session
+from ckcv_ray.engine.loop import Stop
 from ckcv_ray.engine.nested import inner_problems
 from ckcv_ray.engine.progress import Listener
 from ckcv_ray.engine.race import RaceQueue
@@ -34,8 +33,8 @@ from ckcv_ray.learners.ensemble import Ensemble, to_pickles
 from ckcv_ray.records.candidates import winning_position
 from ckcv_ray.runs.finish import measure
 from ckcv_ray.runs.load import replay
-from ckcv_ray.runs.recheck import RecheckQueue, list_required, merge, sample
-from ckcv_ray.runs.verification import SECONDS, Limit, Refit, Verification, note_errors
+from ckcv_ray.runs.recheck import SECONDS, Limit, Refit, list_required, merge, recheck, sample
+from ckcv_ray.runs.verification import Verification, note_errors
 from ckcv_ray.runs.verify_models import BEST, ModelChecks
 from ckcv_ray.runs.verify_scores import check_scores
 from ckcv_ray.storage import models
@@ -158,7 +157,7 @@ def _check_run(
     checks.check_one_model(leader)
     yield from (found := list(checks.differences))
     yield from _check_certificate(folder, finished, problem, winner, leader.l_ms)
-    yield from _recheck(queue, leader, checks, result, refit)
+    yield from _check_evaluations(queue, leader, checks, result, refit)
     result.recomputed += _list_recomputed(checks, len(best.members))
     yield from checks.differences[len(found) :]
     yield from checks.bounds(winner, leader.l_ms, certificate)
@@ -243,7 +242,7 @@ def _check_nested(
         )
 
 
-def _recheck(
+def _check_evaluations(
     queue: RaceQueue, leader: Leader, checks: ModelChecks, result: Verification, refit: Refit
 ) -> Iterator[str]:
     """Yield what, computed again, does not agree with the log; compare the models of F* that are fitted."""
@@ -260,9 +259,8 @@ def _recheck(
             f"the error counts in the log: {total:,} evaluations (--refit computes them again)"
         )
         return
-    again = RecheckQueue(queue.problem, queue.ledger, list(merge(sample(units, refit.share))))
-    with start(refit.backend, share(queue.problem)) as backend:
-        work(backend, again, refit.listen, refit.is_stopped)
+    chosen = list(merge(sample(units, refit.share)))
+    again = recheck(queue.problem, queue.ledger, chosen, refit, result)
     result.recomputed.append(
         f"{again.done:,} of {total:,} evaluations that the result rests on, fitted again"
     )
@@ -275,7 +273,6 @@ def _recheck(
     for member in sorted(again.members, key=attrgetter("split")):
         if (setting_of(member.model), member.k) == winner:
             checks.compare(BEST, member)
-    result.unverified += cut_list(again.unverified, "other evaluations could not be computed again here")
     yield from cut_list(again.differences, "other evaluations differ")
 
 

@@ -26,7 +26,7 @@ from ckcv_ray.engine.refit import one_model
 from ckcv_ray.errors import RunError, counted, cut
 from ckcv_ray.learners.base import Setting
 from ckcv_ray.learners.ensemble import Ensemble, Member, Models, class_sizes, judge, make_member
-from ckcv_ray.runs.verification import Limit
+from ckcv_ray.runs.recheck import Limit
 from ckcv_ray.study import Candidate, Problem
 from ckcv_ray.tables.target import Index
 from ckcv_ray.tables.task import Task, TestRows

@@ -6,17 +6,14 @@ from collections.abc import Iterator
 import numpy as np
 
 from ckcv_ray.claims.percent import nearest
-from ckcv_ray.engine.backend import start
-from ckcv_ray.engine.evaluate import share
 from ckcv_ray.engine.full import FullQueue
-from ckcv_ray.engine.loop import work
 from ckcv_ray.errors import cut_list
 from ckcv_ray.records.ledger import ABSENT
 from ckcv_ray.records.record import Outcome
 from ckcv_ray.runs.load import replay
-from ckcv_ray.runs.recheck import ROUNDING, RecheckQueue, list_computed, sample
+from ckcv_ray.runs.recheck import ROUNDING, RecheckQueue, Refit, list_computed, recheck, sample
 from ckcv_ray.runs.result import Result
-from ckcv_ray.runs.verification import Refit, Verification
+from ckcv_ray.runs.verification import Verification
 from ckcv_ray.storage import formats
 from ckcv_ray.storage.folder import SCORES, SUMMARY, RunFolder
 from ckcv_ray.study import Problem
@@ -46,9 +43,7 @@ def check_scores(folder: RunFolder, problem: Problem, result: Verification, refi
         result.unchecked = total
         return
     refit.limit.announce(round(refit.share * total), problem.task, stored.execution)
-    again = RecheckQueue(problem, queue.ledger, sample(units, refit.share))
-    with start(refit.backend, share(again.problem)) as backend:
-        work(backend, again, refit.listen, refit.is_stopped)
+    again = recheck(problem, queue.ledger, sample(units, refit.share), refit, result)
     yield from cut_list(again.differences, "other evaluations differ")
     if again.differences and intact:
         yield from _compare_figures(again, queue, stored)
@@ -57,8 +52,7 @@ def check_scores(folder: RunFolder, problem: Problem, result: Verification, refi
 
 
 def _note_rechecked(again: RecheckQueue, result: Verification, part: float) -> None:
-    """Note which scores were computed again, and which could not be."""
-    result.unverified += cut_list(again.unverified, "other evaluations could not be computed again here")
+    """Note which scores were computed again."""
     some = f"the scores of {nearest(part)} of the splits"
     result.recomputed.append("every score, from the data" if part == 1 else some)
     if again.failed:
@@ -76,7 +70,9 @@ def _compare_files(folder: RunFolder, result: Result) -> Iterator[str]:
     if not formats.read_table(folder.files, SCORES, result.run_id, None).equals(result.table()):
         yield f"{SCORES} does not follow from the log"
     summaries = result.summary_json(), result.to_json()  # earlier versions wrote the cost in it as well
-    if formats.read_json(folder.files, SUMMARY) not in [json.loads(json.dumps(one)) for one in summaries]:
+    if formats.read_json(folder.files, SUMMARY) not in [
+        json.loads(json.dumps(content)) for content in summaries
+    ]:
         yield f"{SUMMARY} does not follow from the log"
 
 
