@@ -115,7 +115,7 @@ def draw_landscape(at: Landscape, label: str) -> str:
     """Draw L_MS over all settings as SVG; a candidate without all its splits is a smaller square."""
     with new_figure("landscape") as figure:
         axes = figure.add_subplot()
-        tiles = _tiles(at)
+        tiles = _make_tiles(at)
         axes.add_collection(tiles)
         rows, columns = np.nonzero(at.failed)
         axes.plot(columns, rows, "x", color=MARK, markersize=5)
@@ -142,7 +142,7 @@ def draw_folds(spans: Sequence[Span], label: str) -> str:
             pairs = ((span.first, getattr(span, name)) for span in known)
             values = [(k, 100 * value) for k, value in pairs if value is not None]
             axes.plot(*zip(*values, strict=True), marker, color=colour, markersize=6, label=name.upper())
-        _ring(axes, next(span for span in spans if span.state == "winner"))
+        _draw_ring(axes, next(span for span in spans if span.state == "winner"))
         _fold_axis(axes, spans[0].first, spans[-1].last)
         axes.set_ylabel("%")
         axes.margins(y=0.12)
@@ -155,7 +155,7 @@ def draw_spread(select: Sequence[float], estimate: Sequence[float], label: str, 
     with new_figure("spread", (WIDTH, 2.7)) as figure:
         axes = figure.add_subplot()
         for y, (name, bounds, colour) in enumerate((("L_EE", estimate, L_EE), ("L_MS", select, L_MS))):
-            x, offset = _stacked(100 * np.asarray(bounds))
+            x, offset = _stack(100 * np.asarray(bounds))
             mean = 100 * float(np.mean(bounds))
             axes.plot(x, y + offset, "o", color=colour, markersize=4.5, alpha=0.75, markeredgewidth=0)
             axes.vlines(mean, y - 0.36, y + 0.36, color=INK, lw=1.4, zorder=1)
@@ -256,7 +256,7 @@ def as_svg(figure: Figure, background: str = "none") -> str:
     return buffer.getvalue().decode()
 
 
-def _tiles(at: Landscape) -> PatchCollection:
+def _make_tiles(at: Landscape) -> PatchCollection:
     """Make a square for each candidate that did not fail; colours are finest near the minimum."""
     part = np.maximum(LEAST_SIDE, PART_SIDE * at.splits / at.n_splits)
     side = np.where(at.splits == at.n_splits, FULL_SIDE, part)
@@ -288,7 +288,7 @@ def _draw_low(axes: Axes, spans: Sequence[Span], marker: str, colour: str, label
     axes.plot(first, low, marker, color=colour, markerfacecolor="none", markersize=5, label=label)
 
 
-def _ring(axes: Axes, winner: Span) -> None:
+def _draw_ring(axes: Axes, winner: Span) -> None:
     """Draw a ring around the winner's L_MS."""
     at = [winner.first], [100 * (winner.l_ms or 0.0)]
     axes.plot(*at, "o", color=MARK, markerfacecolor="none", markersize=12, markeredgewidth=2, label="winner")
@@ -312,7 +312,7 @@ def _fold_axis(axes: Axes, first: int, last: int) -> None:
     return round_ticks(axes.xaxis, first)
 
 
-def _stacked(values: Values) -> tuple[Values, Values]:
+def _stack(values: Values) -> tuple[Values, Values]:
     """Return values in ascending order, and offsets in -0.3 .. 0.3 that separate equal ones."""
     x, count = np.unique(values, return_counts=True)
     step = min(0.1, 0.6 / max(1, int(count.max()) - 1))

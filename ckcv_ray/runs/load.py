@@ -21,7 +21,7 @@ HOLDS = {CERTIFIED: "a study of ckcv run", SCORED: "the scores of a ckcv evaluat
 AnyPath = str | PathLike[str]
 
 
-def finished_run(problem: Problem, out: AnyPath | None) -> Result | None:
+def find_run(problem: Problem, out: AnyPath | None) -> Result | None:
     """Return the result in the folder ``out``, or None if there is work to do; see ``is_finished``."""
     if out is None or not is_finished(problem, folder := RunFolder(out)):
         return None

@@ -24,7 +24,7 @@ from ckcv_ray.errors import InputError
 from ckcv_ray.learners.ensemble import Ensemble
 from ckcv_ray.records.record import Outcome, Records
 from ckcv_ray.runs.finish import finish, measure
-from ckcv_ray.runs.load import finished_run, reopen
+from ckcv_ray.runs.load import find_run, reopen
 from ckcv_ray.runs.result import Result
 from ckcv_ray.storage.folder import FolderPath, RunFolder
 from ckcv_ray.study import CERTIFIED, SCORED, Execution, Problem, Study, check_kind
@@ -264,7 +264,7 @@ def find_result(work: Work) -> Result | None:
         StoreError: the folder holds another study, or something else.
         InputError: it cannot be written.
     """
-    result = finished_run(work.problem, work.folder)
+    result = find_run(work.problem, work.folder)
     if result is None or _is_measured(result, work.test):
         return result
     return replace(result, execution=result.execution | {"test": measure(result.ensemble, work.test, {})})

@@ -160,7 +160,7 @@ def _check_run(
     yield from _check_evaluations(queue, leader, checks, result, refit)
     result.recomputed += _list_recomputed(checks, len(best.members))
     yield from checks.differences[len(found) :]
-    yield from checks.bounds(winner, leader.l_ms, certificate)
+    yield from checks.compare_bounds(winner, leader.l_ms, certificate)
     result.trusted += checks.trusted
     result.unverified += checks.unverified
     if checks.last_bits:

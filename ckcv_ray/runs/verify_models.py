@@ -106,7 +106,7 @@ class ModelChecks:
             for member in outcome.members:
                 self.compare(BEST, member)
             for failure in outcome.failures:
-                self._not_fitted(NAMES[BEST].format(failure.split), failure.traceback)
+                self._note_failure(NAMES[BEST].format(failure.split), failure.traceback)
 
     def check_nested(self, winners: Mapping[int, Setting]) -> None:
         """Check the models of the outer splits, and fit them again.
@@ -124,7 +124,7 @@ class ModelChecks:
         try:
             again = nested_ensemble(self.problem, [winners[i] for i in range(len(winners))])
         except RunError as error:
-            self._not_fitted("the nested models", str(error))
+            self._note_failure("the nested models", str(error))
             return
         for member in again.members:
             self.compare(NESTED, member)
@@ -144,7 +144,7 @@ class ModelChecks:
         try:
             refit, full = one_model(problem, leader)
         except RunError as error:
-            self._not_fitted("the models refit and full", str(error))
+            self._note_failure("the models refit and full", str(error))
             return
         assert refit is not None
         assert full is not None
@@ -196,7 +196,7 @@ class ModelChecks:
             f"{name}: its last bits: fitted again it classifies each of the {len(X):,} rows alike{scores}"
         )
 
-    def recomputed(self) -> Models:
+    def replace_models(self) -> Models:
         """Return the models, stored ones replaced by those that were computed again."""
         changed: dict[str, Ensemble] = {}
         for (kind, split), member in self._computed.items():
@@ -204,7 +204,7 @@ class ModelChecks:
             changed[kind] = Ensemble((*members[:split], member, *members[split + 1 :]))
         return replace(self.models, **changed)
 
-    def bounds(self, winner: Candidate, l_ms: float, stored: Certificate) -> Iterator[str]:
+    def compare_bounds(self, winner: Candidate, l_ms: float, stored: Certificate) -> Iterator[str]:
         """Yield what the models that were computed again prove, where a certificate says something else.
 
         Args:
@@ -216,7 +216,7 @@ class ModelChecks:
         same = self.problem.learner.same
         if all(a.totals == b.totals and same(a.model, b.model) for a, b in pairs):
             return
-        again = certify(self.problem, winner, l_ms, self.recomputed(), False, {})
+        again = certify(self.problem, winner, l_ms, self.replace_models(), False, {})
         computed, l_ee = again.winner.l_ee, stored.winner.l_ee
         if not np.isclose(computed, l_ee, 1e-9, 0.0):
             yield f"computed again, L_EE is {at_most(computed)}; certificate.json says {at_most(l_ee)}"
@@ -262,7 +262,7 @@ class ModelChecks:
             self.differences.append(f"{name}: the sizes of the classes in its estimate set differ")
         return left
 
-    def _not_fitted(self, name: str, reason: str) -> None:
+    def _note_failure(self, name: str, reason: str) -> None:
         last = (reason.strip().splitlines() or [""])[-1]
         self.unverified.append(f"{name} could not be fitted again here: {cut(last, LONGEST_REASON)}")
 

@@ -99,10 +99,10 @@ def test_means_of_the_single_splits_are_written() -> None:
 
 
 def test_equal_bounds_lie_side_by_side() -> None:
-    x, offset = figures._stacked(np.array([2.0, 1.0, 2.0, 2.0]))
+    x, offset = figures._stack(np.array([2.0, 1.0, 2.0, 2.0]))
     assert x.tolist() == [1.0, 2.0, 2.0, 2.0]
     assert offset.tolist() == pytest.approx([0.0, -0.1, 0.0, 0.1])
-    _, crowded = figures._stacked(np.ones(50))
+    _, crowded = figures._stack(np.ones(50))
     assert crowded.min() == pytest.approx(-0.3)
     assert crowded.max() == pytest.approx(0.3)
 
