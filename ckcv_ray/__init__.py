@@ -23,10 +23,9 @@ _NAMES = {  # by module; below once more for type checkers, and tests/test_publi
     "learners": "Choice",
     "learners.sklearn": "AnyEstimator trust",
     "learners.svm.learner": "GaussianSVM",
-    "reports": "report",
-    "runs.assessed": "Assessed",
     "runs.load": "load_run load_scores",
-    "runs.result": "Result",
+    "runs.report": "report",
+    "runs.result": "Assessed Result",
     "runs.run": "Job assess evaluate run run_many",
     "runs.verification": "Verification",
     "runs.verify": "verify",
@@ -66,10 +65,10 @@ if TYPE_CHECKING:
     from ckcv_ray.learners.sklearn import AnyEstimator as AnyEstimator
     from ckcv_ray.learners.sklearn import trust as trust
     from ckcv_ray.learners.svm.learner import GaussianSVM as GaussianSVM
-    from ckcv_ray.reports import report as report
-    from ckcv_ray.runs.assessed import Assessed as Assessed
     from ckcv_ray.runs.load import load_run as load_run
     from ckcv_ray.runs.load import load_scores as load_scores
+    from ckcv_ray.runs.report import report as report
+    from ckcv_ray.runs.result import Assessed as Assessed
     from ckcv_ray.runs.result import Result as Result
     from ckcv_ray.runs.run import Job as Job
     from ckcv_ray.runs.run import assess as assess

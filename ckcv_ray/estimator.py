@@ -22,7 +22,7 @@ from ckcv_ray.learners.sklearn import EstimatorLearner
 from ckcv_ray.learners.svm.learner import GaussianSVM
 from ckcv_ray.records.record import Records
 from ckcv_ray.runs.result import Result
-from ckcv_ray.runs.run import Job, Work, checked, compute, run_work
+from ckcv_ray.runs.run import Job, Work, check_job, compute, run_work
 from ckcv_ray.study import Execution, Holdout, Occam, Problem, Study
 from ckcv_ray.tables.target import Rows
 from ckcv_ray.tables.task import Task, make_rows
@@ -128,7 +128,7 @@ class CKCVClassifier(ClassifierMixin, BaseEstimator):
                 f'rule="refit" requires certify="{Holdout.name}", not {certify!r} (certify="{AUTO}" holds '
                 f"rows out from {ENOUGH_TO_HOLD_OUT} rows or groups on)"
             )
-        work = checked(Job(self._study(certify), task))._replace(keep=True)
+        work = check_job(Job(self._study(certify), task))._replace(keep=True)
         self.result_ = compute(work, Execution(self.backend))
         self._draws = None if self.random_state is None else seed_members(self._seed())
         self.classes_ = np.unique(labels)

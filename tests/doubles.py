@@ -16,7 +16,7 @@ from ckcv_ray.engine.retry import halves, replacements
 from ckcv_ray.learners.svm.learner import GaussianSVM
 from ckcv_ray.records.record import Failure, Outcome, Records, record_type
 from ckcv_ray.runs.result import Result
-from ckcv_ray.runs.run import Job, Work, checked, run_work
+from ckcv_ray.runs.run import Job, Work, check_job, run_work
 from ckcv_ray.storage.folder import FolderPath
 from ckcv_ray.study import Problem, Study
 from ckcv_ray.tables.task import Task
@@ -34,7 +34,7 @@ def run_with(
 ) -> Result:
     """Run a study by a backend, or by what makes one; ``more`` are fields of a Work."""
     make = backend if callable(backend) else lambda: backend
-    work: Work = checked(Job(study, task, out))._replace(**more)
+    work: Work = check_job(Job(study, task, out))._replace(**more)
     return run_work(work, opened=SERIAL._replace(backend=make, recorder=recorder))
 
 

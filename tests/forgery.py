@@ -36,8 +36,7 @@ from ckcv_ray.learners.sklearn.model import FittedEstimator
 from ckcv_ray.learners.svm.model import SVMModel
 from ckcv_ray.learners.svm.problem import describe, signs
 from ckcv_ray.records.record import Failure, Records
-from ckcv_ray.runs.assessed import Assessed
-from ckcv_ray.runs.load import replay, replay_scores
+from ckcv_ray.runs.load import replay
 from ckcv_ray.runs.result import Result
 from ckcv_ray.runs.run import Job, run_job
 from ckcv_ray.runs.verify import verify
@@ -246,8 +245,8 @@ def rewrite_scores(
     rewrite_log(folder, problem, edit_log, keep, failures)
     if environment:
         execution["environment"]["processor"] = environment
-    queue = replay_scores(out)
-    result = Assessed.of(queue.problem, queue.scores(), execution)
+    queue = replay(out)
+    result = Result(queue.problem, execution, computed=queue.scores())
     folder.write_scores(problem.run_id, result.table(), result.to_json())
     folder.write_manifest(execution)
     folder.release()

@@ -35,8 +35,8 @@ from ckcv_ray import (
     run_many,
     verify,
 )
-from ckcv_ray.reports.page import page  # here: matplotlib makes folders when it is first imported
 from ckcv_ray.runs.load import replay
+from ckcv_ray.runs.report import make_page  # here: matplotlib makes folders when it is first imported
 from ckcv_ray.runs.run import run_job
 from ckcv_ray.tables.roles import Roles
 from ckcv_ray.tables.task import make_test_rows
@@ -349,7 +349,7 @@ CASES = BAD_STUDIES | {
         harm=lambda f: log(f, lambda log: log | {"total_0": [99 for _ in log["total_0"]]}),
     ),
     "nothing on a page": folder(lambda: report(Path("new")), "'new' holds no run"),
-    "text of nothing on a page": folder(lambda: page("new"), "'new' holds no run"),
+    "text of nothing on a page": folder(lambda: make_page("new"), "'new' holds no run"),
     "unfinished on a page": folder(lambda: report(Path("run")), "'run' is not finished", **UNFINISHED),
     "strange folder on a page": folder(lambda: report(Path("other")), "'other'", "not a run folder"),
     "number on a page": folder(lambda: report(3), "out=3", error=InputError),

@@ -27,8 +27,8 @@ ORDER = [
     "claims",
     "storage",
     "engine",
-    "runs",
     "reports",
+    "runs",
     "estimator",
     "cli",
     "__main__",
@@ -43,7 +43,7 @@ NEVER = {  # besides what the order says
     "engine": {"learners.svm"},
     "reports": {"learners.svm"},
 }
-DEEPEST_CHAIN = 37  # modules, each of which imports the next: a smaller number is better, and replaces this
+DEEPEST_CHAIN = 36  # modules, each of which imports the next: a smaller number is better, and replaces this
 PRINTS = {"cli"}
 KNOW_RAY = {"engine.ray_backend", "engine.ray_cluster", "engine.metrics"}
 UNPICKLE = {"learners.ensemble", "learners.svm.machine_code"}  # models on request; compiled code of our own

@@ -7,8 +7,8 @@ import pytest
 from scipy.sparse import csr_matrix
 
 from ckcv_ray import Execution, InputError, StoreError, Study, load_run
-from ckcv_ray.reports.page import page
 from ckcv_ray.runs.load import replay
+from ckcv_ray.runs.report import make_page
 from ckcv_ray.runs.run import Job, run_job
 from ckcv_ray.runs.verify import verify
 from ckcv_ray.study import read_toml
@@ -29,7 +29,7 @@ def test_text_and_path_are_taken_alike(tmp_path, monkeypatch):
         run_id = run_job(Job(study, task, out), serial).run_id
         assert load_run(out).run_id == replay(out).problem.run_id == run_id
         assert verify(out).differences == []
-        assert run_id in page(out)
+        assert run_id in make_page(out)
         assert read(kind("a.csv")).learn.num_rows == 1
         assert read(kind("twonorm:9:0")).learn.num_rows == 9
         assert read_toml(kind("a.toml")) == {"seed": 3}

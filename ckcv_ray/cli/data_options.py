@@ -11,7 +11,7 @@ from ckcv_ray.cli.options import option, with_options
 from ckcv_ray.cli.output import say
 from ckcv_ray.tables.columns.types import DeclaredTypes
 from ckcv_ray.tables.named import Columns, is_named
-from ckcv_ray.tables.readers.files import SUFFIXES, Reading, check_file, find_suffix
+from ckcv_ray.tables.readers.files import AS_IT_IS, SUFFIXES, Reading, check_file, find_suffix
 from ckcv_ray.tables.roles import Roles
 from ckcv_ray.tables.task import Task, TestRows, make_test_rows, read
 from ckcv_ray.validation import as_path
@@ -49,6 +49,12 @@ def reading_of(
 ) -> Reading:
     """Collect what files do not say about themselves."""
     return Reading(separator, sheet)
+
+
+def read_new_rows(source: str, reading: Reading = AS_IT_IS) -> pa.Table:
+    """Read rows to predict or to measure on: the test rows of a named set if it has any, else all."""
+    columns = read(source, reading)
+    return columns.learn if columns.test is None else columns.test
 
 
 def asked_of(

@@ -7,18 +7,14 @@ import typer
 
 from ckcv_ray.cli.data_options import Chosen, columns_of
 from ckcv_ray.cli.display import Display
-from ckcv_ray.cli.notes import say_columns, say_environment
-from ckcv_ray.cli.options import check_out, execution_of, flag, with_options
-from ckcv_ray.cli.output import console, say, show
-from ckcv_ray.cli.run import JsonFlag
+from ckcv_ray.cli.notes import say_columns, say_environment, show_result
+from ckcv_ray.cli.options import JsonFlag, check_out, execution_of, flag, with_options
+from ckcv_ray.cli.output import console
 from ckcv_ray.cli.signals import saving
 from ckcv_ray.cli.study_options import procedure_of
 from ckcv_ray.cli.supervise import require_supervision
-from ckcv_ray.errors import pluralize
-from ckcv_ray.runs.assessed import Assessed
 from ckcv_ray.runs.run import assess
 from ckcv_ray.study import Execution, Study
-from ckcv_ray.tables.task import Task
 
 
 @with_options(execution=execution_of, study=procedure_of, chosen=columns_of)
@@ -54,23 +50,8 @@ def evaluate(
     folder = Path(out)
     require_supervision(study.learner, execution.fit_timeout)
     task = chosen.task(study.predicts_numbers)
-    result = _evaluated(study, task, execution, folder, retry_failed)
-    show(result.to_json(), result.summary(), as_json)
-    for name in result.execution.get("damaged", ()):
-        say(f"{name} was damaged or missing: its contents were recomputed")
-    say(f"folder: {folder}")
-    if failures := result.execution["failures"]:
-        (*_, traceback) = failures[0]
-        say(
-            f"{pluralize(len(failures), 'path')} failed, and their scores are incomplete: "
-            f"{' '.join(traceback.splitlines()[-1:])}; ckcv report shows the tracebacks, and the same "
-            "command with --retry-failed tries again"
-        )
-        raise typer.Exit(3)
-
-
-def _evaluated(study: Study, task: Task, execution: Execution, folder: Path, retry_failed: bool) -> Assessed:
     say_environment(folder)
     say_columns(task)
     with saving(folder) as signals, signals, Display(console) as display:
-        return assess(study, task, folder, execution, display, signals.stop, retry_failed)
+        result = assess(study, task, folder, execution, display, signals.stop, retry_failed)
+    show_result(result, folder, as_json)

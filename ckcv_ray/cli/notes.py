@@ -1,11 +1,14 @@
-"""Notes before a run: what was understood of a table's columns, and whether the environment has changed."""
+"""What commands say before a run (columns as they are understood, a changed environment) and after it."""
 
 from contextlib import suppress
 from pathlib import Path
 
-from ckcv_ray.cli.output import say
+import typer
+
+from ckcv_ray.cli.output import say, show
 from ckcv_ray.errors import StoreError, plain, pluralize
 from ckcv_ray.runs.load import environment_changes
+from ckcv_ray.runs.result import Result
 from ckcv_ray.tables.named import is_named
 from ckcv_ray.tables.survey import survey
 from ckcv_ray.tables.task import Task
@@ -28,12 +31,12 @@ def say_columns(task: Task, held: int = 0) -> None:
     if not columns:
         return
     shown = columns[:MOST_SHOWN]
-    width = max(len("column"), *(len(one.name) for one in shown))
+    width = max(len("column"), *(len(column.name) for column in shown))
     width = min(width, LONGEST_NAME)
     say(f"{'column':<{width}}  {'kind':<8}  {'missing':>8}  {'distinct':>8}")
-    for one in shown:
-        figures = f"{one.kind:<8}  {one.missing:>8,}  {one.distinct:>8,}"
-        say(f"{plain(one.name)[:width]:<{width}}  {figures}  {one.note}".rstrip())
+    for column in shown:
+        figures = f"{column.kind:<8}  {column.missing:>8,}  {column.distinct:>8,}"
+        say(f"{plain(column.name)[:width]:<{width}}  {figures}  {column.note}".rstrip())
     if more := len(columns) - len(shown):
         say(f"and {pluralize(more, 'column')} more")
     if held:
@@ -47,3 +50,19 @@ def say_environment(folder: Path) -> None:
             say(
                 f"the run was made in another environment: {plain('; '.join(changes))}. Last bits may differ."
             )
+
+
+def show_result(result: Result, folder: Path, as_json: bool) -> None:
+    """Print a result, and what was repaired; end with code 3 if anything failed."""
+    show(result.to_json(), result.summary(), as_json)
+    for name in result.execution.get("damaged", ()):
+        say(f"{name} was damaged or missing: its contents were recomputed")
+    say(f"run folder: {folder}")
+    if failures := result.execution["failures"]:
+        (*_, traceback) = failures[0]
+        incomplete = ", and their scores are incomplete" if result.finished is None else ""
+        say(
+            f"{pluralize(len(failures), 'path')} failed{incomplete}: "
+            f"{' '.join(traceback.splitlines()[-1:])}; ckcv report shows the tracebacks, and the same command with --retry-failed tries again"
+        )
+        raise typer.Exit(3)

@@ -38,6 +38,12 @@ def flag(name: str, text: str, panel: str | None = None) -> Any:
     return typer.Option(name, help=text, rich_help_panel=panel)
 
 
+JsonFlag = Annotated[bool, typer.Option("--json", help="Print the result as one JSON object.")]
+Folder = Annotated[
+    Path, typer.Argument(metavar="FOLDER", help="Run folder, such as runs/patients.", show_default=False)
+]
+
+
 def with_options(
     **makers: Callable[..., Any],
 ) -> Callable[[Callable[..., Given]], Callable[..., Given]]:

@@ -1,28 +1,26 @@
 """Command predict."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import typer
 from numpy.typing import NDArray
 
-from ckcv_ray.claims.certificate import Certificate
 from ckcv_ray.claims.percent import nearest
-from ckcv_ray.cli.data_options import DataSource, reading_of
-from ckcv_ray.cli.options import flag, option, with_options
+from ckcv_ray.claims.rules import Rule
+from ckcv_ray.cli.data_options import DataSource, read_new_rows, reading_of
+from ckcv_ray.cli.options import Folder, flag, option, with_options
 from ckcv_ray.cli.output import say
-from ckcv_ray.cli.predictions import WRITTEN, check_table, write_table
-from ckcv_ray.cli.run import Folder
-from ckcv_ray.cli.verify import rows_to_test_of
+from ckcv_ray.cli.predictions import WRITTEN, Output
 from ckcv_ray.core.arrays import Classes, Index
 from ckcv_ray.errors import InputError, pluralize
 from ckcv_ray.learners.ensemble import Prediction
 from ckcv_ray.runs.load import load_run
 from ckcv_ray.runs.result import Result
 from ckcv_ray.storage.folder import RunFolder
-from ckcv_ray.tables.named import is_named
+from ckcv_ray.tables.columns.schema import NewRows
 from ckcv_ray.tables.readers.files import HELD, Reading
 from ckcv_ray.tables.repeats import count_known
 from ckcv_ray.tables.target import Rows, class_numbers, rows_with_label, some
@@ -109,27 +107,66 @@ def choose_rule(
     return by, seed
 
 
-@with_options(choice=choose_rule, reading=reading_of)
-def predict(
-    folder: Folder,
-    choice: tuple[str, int | None],
-    reading: Reading,
-    source: DataSource,
+def choose_output(
     out: Annotated[Path | None, option("File to write, .csv or .parquet.", "CSV on standard output")] = None,
-    allow_pickle: Annotated[
-        bool,
-        flag(
-            "--allow-pickle",
-            "Load the models of F* from their pickle files instead of Parquet, if their SHA-256 matches the "
-            "manifest. Unpickling can run any code: use it only for runs of your own.",
-        ),
-    ] = False,
     csv_safe: Annotated[
         bool,
         flag(
             "--csv-safe",
             "Put an apostrophe before labels that a spreadsheet would execute: those that begin with = + - "
             "@, a tab or a carriage return.",
+        ),
+    ] = False,
+) -> Output:
+    """Return where predictions are written.
+
+    Raises:
+        InputError: the name of the file has another suffix, or csv_safe is for a file that is not CSV.
+    """
+    if out is not None and as_path("out", out).suffix not in (".csv", ".parquet"):
+        raise InputError(f"out={str(out)!r}: the name has to end in .csv or .parquet")
+    if csv_safe and out is not None and out.suffix == ".parquet":
+        raise InputError(f"csv_safe is for CSV files, and out={str(out)!r} is not one: leave one of them out")
+    return Output(out, csv_safe)
+
+
+class Table(NamedTuple):
+    """A table to predict.
+
+    Attributes:
+        columns: all of them.
+        keep, kept: name and values of the column to write as well, if there is one.
+        rows: all rows as numbers, and which of them can be judged.
+        judged, X: numbers of the rows that can be judged, and these rows (rows, d).
+    """
+
+    columns: pa.Table
+    keep: str | None
+    kept: pa.ChunkedArray | None
+    rows: NewRows
+    judged: Index
+    X: Rows
+
+
+@with_options(choice=choose_rule, reading=reading_of, output=choose_output)
+def predict(
+    folder: Folder,
+    choice: tuple[str, int | None],
+    reading: Reading,
+    source: DataSource,
+    output: Output,
+    keep: Annotated[
+        str | None, option("Column of the data to write as well, such as the one that names the rows: id.")
+    ] = None,
+    strict: Annotated[
+        bool, flag("--strict", "Refuse the whole file if a row cannot be judged, instead of marking it.")
+    ] = False,
+    allow_pickle: Annotated[
+        bool,
+        flag(
+            "--allow-pickle",
+            "Load the models of F* from their pickle files instead of Parquet, if their SHA-256 matches the "
+            "manifest. Unpickling can run any code: use it only for runs of your own.",
         ),
     ] = False,
     refer: Annotated[
@@ -139,12 +176,6 @@ def predict(
             "Mark the rows to refer to a person, on which the certified model and the one fitted on all rows "
             "differ, in a column referred, and say what is proven of the others.",
         ),
-    ] = False,
-    keep: Annotated[
-        str | None, option("Column of the data to write as well, such as the one that names the rows: id.")
-    ] = None,
-    strict: Annotated[
-        bool, flag("--strict", "Refuse the whole file if a row cannot be judged, instead of marking it.")
     ] = False,
 ) -> None:
     """Classify rows with the ensemble F* of a finished run.
@@ -165,65 +196,86 @@ def predict(
     labels are escaped: a newline becomes a backslash and an n, and backslashes are then doubled. Of a named
     set with test rows, only those are classified.
     """
-    _check_out(out, csv_safe)
-    by, seed = choice
-    if refer and by.startswith("nested"):
+    if refer and choice[0].startswith("nested"):
         raise InputError("refer and nested exclude each other: choose one of them")
-    if out is not None:
-        if out.exists() and not is_named(source) and Path(source).exists() and out.samefile(source):
-            raise InputError(f"out={str(out)!r} is the file to predict: choose another name")
-        check_table(out, RunFolder(folder))
+    output.check(RunFolder(folder), source)
     result = load_run(folder, allow_pickle)
-    chosen = rows_to_test_of(source, reading)
-    if not chosen.num_rows:
+    table, rule = _read_table(result.task, source, reading, keep, strict), result.rule(*choice)
+    predicted = result.classified(table.X, rule)
+    referred = result.referred(table.X, rule) if refer else None
+    output.write(_tabulate(result.task, table, predicted, referred), RunFolder(folder))
+    _say_proven(result, rule, referred)
+    _say_rows(table, result.task)
+    _say_conditions(result, rule)
+    _say_error_rate(result, table, rule, predicted.label, referred)
+
+
+def _read_table(task: Task, source: str, reading: Reading, keep: str | None, strict: bool) -> Table:
+    """Read the table to predict.
+
+    Raises:
+        InputError: there is nothing to predict, or rows that cannot be judged are refused.
+    """
+    columns = read_new_rows(source, reading)
+    if not columns.num_rows:
         raise InputError(f"{source!r} has no rows to predict")
-    kept = None if keep is None else _kept(chosen, keep)
-    given = result.task.read(chosen)
-    if strict or given.bad.all():
-        given.check()
-    X, judged = given.X[~given.bad], np.flatnonzero(~given.bad)
-    rule = result.rule(by, seed)
-    predicted = result.classified(X, rule)
-    table, claim = _table(result, predicted, judged), result.claim_for(rule)
-    referred = None
-    if refer:
-        referred, proven = result.referred(X, rule), result.claim_for_referral(rule)
-        table = table.append_column("referred", pa.array(referred))
-        claim = f"{claim}\n{int(referred.sum())} of {len(referred)} rows {proven}"
-    table = _with_unjudged(table, chosen.num_rows)
-    if kept is not None:
-        table = table.add_column(1, keep, kept)
-    write_table(table, out, RunFolder(folder), csv_safe)
-    say(claim)
-    _say_columns(chosen, result.task, keep)
-    if given.unseen:
-        say(given.unseen)
-    if given.reason:
-        say(f"{int(given.bad.sum())} of {len(given.bad)} rows could not be judged: {given.reason}")
-    _say_conditions(result.certificate, rule.nested)
-    if rule.name == "random" and len(rule.splits) != 1:  # of one member nothing is drawn
-        say(f"--seed {rule.seed} repeats these draws")
-    learned = result.problem.every_row if rule.name == "full" else result.task
-    if learned.target in chosen.column_names:
-        labels = chosen[learned.target].take(pa.array(judged))
-        _say_error_rate(labels, learned, X, predicted.label, referred)
+    kept = None if keep is None else _find_kept(columns, keep)
+    rows = task.read(columns)
+    if strict or rows.bad.all():
+        rows.check()
+    judged = np.flatnonzero(~rows.bad)
+    return Table(columns, keep, kept, rows, judged, rows.X[judged])
 
 
-def _check_out(out: Path | None, csv_safe: bool) -> None:
-    if out is not None and as_path("out", out).suffix not in (".csv", ".parquet"):
-        raise InputError(f"out={str(out)!r}: the name has to end in .csv or .parquet")
-    if csv_safe and out is not None and out.suffix == ".parquet":
-        raise InputError(f"csv_safe is for CSV files, and out={str(out)!r} is not one: leave one of them out")
+def _tabulate(
+    task: Task, table: Table, predicted: Prediction, referred: NDArray[np.bool_] | None
+) -> pa.Table:
+    """Return the table to write, with a row for each row of the data, empty where it could not be judged."""
+    columns = {
+        "prediction": task.labelled(predicted.label),
+        "member": pa.array(predicted.member, mask=predicted.member < 0),
+        "score": pa.array(predicted.score, from_pandas=True),  # nan, of a learner without scores, is null
+        "share": pa.array(predicted.share, from_pandas=True),
+    }
+    if referred is not None:
+        columns["referred"] = pa.array(referred)
+    place = np.full(table.columns.num_rows, -1)
+    place[table.judged] = np.arange(len(table.judged))
+    written = pa.table(columns).take(pa.array(place, mask=place < 0))
+    if table.kept is not None and table.keep is not None:
+        written = written.add_column(0, table.keep, table.kept)
+    return written.add_column(0, "row", pa.array(range(1, len(place) + 1)))
 
 
-def _say_conditions(certificate: Certificate, nested: bool) -> None:
-    """Say how the bound compares with a constant, and that rows repeat."""
-    constant = certificate.describe_nested_constants() if nested else certificate.describe_constants()
+def _say_proven(result: Result, rule: Rule, referred: NDArray[np.bool_] | None) -> None:
+    """Say what is proven for predictions by a rule, and of those that are not referred."""
+    say(result.claim_for(rule))
+    if referred is not None:
+        say(f"{int(referred.sum())} of {len(referred)} rows {result.claim_for_referral(rule)}")
+
+
+def _say_rows(table: Table, task: Task) -> None:
+    """Name the columns that are ignored, and say which rows are strange."""
+    used = {*task.features, task.target, table.keep, task.group}
+    if ignored := [name for name in table.columns.column_names if name not in used]:
+        say(f"{pluralize(len(ignored), 'column')} ignored: {some(ignored)}")
+    if table.rows.unseen:
+        say(table.rows.unseen)
+    if reason := table.rows.reason:
+        say(f"{int(table.rows.bad.sum())} of {len(table.rows.bad)} rows could not be judged: {reason}")
+
+
+def _say_conditions(result: Result, rule: Rule) -> None:
+    """Say how the bound compares with a constant, that rows repeat, and which seed repeats the draws."""
+    certificate = result.certificate
+    constant = certificate.describe_nested_constants() if rule.nested else certificate.describe_constants()
     for sentence in [*constant, *certificate.describe_repeats()]:
         say(sentence)
+    if rule.name == "random" and len(rule.splits) != 1:  # of one member nothing is drawn
+        say(f"--seed {rule.seed} repeats these draws")
 
 
-def _kept(columns: pa.Table, name: str) -> pa.ChunkedArray:
+def _find_kept(columns: pa.Table, name: str) -> pa.ChunkedArray:
     """Return the column to be written as well."""
     if name not in columns.column_names:
         raise InputError(
@@ -236,38 +288,14 @@ def _kept(columns: pa.Table, name: str) -> pa.ChunkedArray:
     return columns[name]
 
 
-def _with_unjudged(table: pa.Table, rows: int) -> pa.Table:
-    """Return the table with a row for each row of the data, empty where it could not be judged."""
-    if table.num_rows == rows:
-        return table
-    place = np.full(rows, -1)
-    place[table["row"].to_numpy() - 1] = np.arange(table.num_rows)
-    every = table.take(pa.array(place, mask=place < 0))
-    return every.set_column(0, "row", pa.array(range(1, rows + 1)))
-
-
-def _say_columns(columns: pa.Table, task: Task, keep: str | None) -> None:
-    """Name the columns that are ignored."""
-    used = {*task.features, task.target, keep, task.group}
-    if ignored := [name for name in columns.column_names if name not in used]:
-        say(f"{pluralize(len(ignored), 'column')} ignored: {some(ignored)}")
-
-
-def _table(result: Result, predicted: Prediction, judged: Index) -> pa.Table:
-    return pa.table(
-        {
-            "row": judged + 1,
-            "prediction": result.task.labelled(predicted.label),
-            "member": pa.array(predicted.member, mask=predicted.member < 0),
-            "score": pa.array(predicted.score, from_pandas=True),  # nan, of a learner without scores, is null
-            "share": pa.array(predicted.share, from_pandas=True),
-        }
-    )
-
-
 def _say_error_rate(
-    labels: pa.ChunkedArray, learned: Task, X: Rows, predicted: Classes, referred: NDArray[np.bool_] | None
+    result: Result, table: Table, rule: Rule, predicted: Classes, referred: NDArray[np.bool_] | None
 ) -> None:
+    """Say how many of the rows that have a label are predicted otherwise."""
+    learned, X = result.problem.every_row if rule.name == "full" else result.task, table.X
+    if learned.target not in table.columns.column_names:
+        return None
+    labels = table.columns[learned.target].take(pa.array(table.judged))
     try:
         labelled = rows_with_label(labels, learned.target)
         y = class_numbers(labels.filter(pa.array(labelled)), learned.classes, learned.target)

@@ -2,16 +2,17 @@
 
 from csv import reader
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 from pyarrow import csv, parquet
 
 from ckcv_ray.cli.output import results
-from ckcv_ray.errors import escape_text
+from ckcv_ray.errors import InputError, escape_text
 from ckcv_ray.storage.folder import RunFolder
 from ckcv_ray.storage.pages import check_page, write_page
 from ckcv_ray.tables.columns.parse import decode
+from ckcv_ray.tables.named import is_named
 from ckcv_ray.tables.target import is_text
 
 WRITTEN = ("row", "prediction", "member", "score", "share", "referred")  # columns of predictions
@@ -21,21 +22,36 @@ CSV = csv.WriteOptions(quoting_style="needed")
 FORMULA = ("=", "+", "-", "@", "\t", "\r")  # start of a cell that a spreadsheet runs (OWASP, CSV injection)
 
 
-def write_table(table: pa.Table, out: Path | None, folder: RunFolder, safe: bool) -> None:
-    """Write predictions to a file, or to standard output as CSV."""
-    stream: Any = results()
-    sink = pa.output_stream(stream.buffer) if out is None else pa.BufferOutputStream()
-    if out is None or out.suffix == ".csv":
-        csv.write_csv(_escape_text(table, safe), sink, CSV)
-    else:
-        parquet.write_table(table, sink)
-    if out is not None:
-        write_page(folder.files, str(out), sink.getvalue(), are_predictions, PREDICTIONS)
+class Output(NamedTuple):
+    """Where predictions are written.
 
+    Attributes:
+        path: a file; None for standard output, as CSV.
+        safe: whether cells that a spreadsheet would execute are escaped.
+    """
 
-def check_table(out: Path, folder: RunFolder) -> None:
-    """Raise InputError if predictions cannot be written to a file, before they are made."""
-    check_page(folder.files, str(out), are_predictions, PREDICTIONS)
+    path: Path | None
+    safe: bool
+
+    def check(self, folder: RunFolder, source: str) -> None:
+        """Raise InputError if predictions of a source cannot be written to the file, before they are made."""
+        if self.path is None:
+            return
+        file = None if is_named(source) else Path(source)
+        if file is not None and file.exists() and self.path.exists() and self.path.samefile(file):
+            raise InputError(f"out={str(self.path)!r} is the file to predict: choose another name")
+        check_page(folder.files, str(self.path), are_predictions, PREDICTIONS)
+
+    def write(self, table: pa.Table, folder: RunFolder) -> None:
+        """Write predictions."""
+        stream: Any = results()
+        sink = pa.output_stream(stream.buffer) if self.path is None else pa.BufferOutputStream()
+        if self.path is None or self.path.suffix == ".csv":
+            csv.write_csv(_escape_text(table, self.safe), sink, CSV)
+        else:
+            parquet.write_table(table, sink)
+        if self.path is not None:
+            write_page(folder.files, str(self.path), sink.getvalue(), are_predictions, PREDICTIONS)
 
 
 def are_predictions(file: Path) -> bool:
@@ -57,20 +73,20 @@ def _escape_text(table: pa.Table, safe: bool) -> pa.Table:
         if pa.types.is_dictionary(field.type):
             table = table.set_column(i, field.name, decode(table.column(i)))
         if is_text(table.schema.field(i).type):
-            table = table.set_column(i, field.name, _escaped(table.column(i), safe))
-    names = [_cell(name, not name.isprintable(), safe) for name in table.column_names]
+            table = table.set_column(i, field.name, _escape_column(table.column(i), safe))
+    names = [_format_cell(name, not name.isprintable(), safe) for name in table.column_names]
     return table.rename_columns(names)
 
 
-def _escaped(column: pa.ChunkedArray, safe: bool) -> pa.Array:
+def _escape_column(column: pa.ChunkedArray, safe: bool) -> pa.Array:
     labels = column.combine_chunks().dictionary_encode()
     texts = labels.dictionary.to_pylist()
     escape = not all(text.isprintable() for text in texts)
-    cells = pa.array([_cell(text, escape, safe) for text in texts], pa.string())
+    cells = pa.array([_format_cell(text, escape, safe) for text in texts], pa.string())
     return pa.DictionaryArray.from_arrays(labels.indices, cells).cast(pa.string())
 
 
-def _cell(text: str, escape: bool, safe: bool) -> str:
+def _format_cell(text: str, escape: bool, safe: bool) -> str:
     """Format text as a CSV cell; ``escape`` includes backslashes, so that texts stay distinct."""
     formula = safe and text.startswith(FORMULA)
     if escape:

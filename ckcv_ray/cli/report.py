@@ -3,10 +3,9 @@
 from pathlib import Path
 from typing import Annotated
 
-from ckcv_ray.cli.options import option
+from ckcv_ray.cli.options import Folder, option
 from ckcv_ray.cli.output import say
-from ckcv_ray.cli.run import Folder
-from ckcv_ray.reports import report as write_report
+from ckcv_ray.runs.report import report as write_report
 
 
 def report(

@@ -12,8 +12,17 @@ from ckcv_ray.claims.percent import at_most
 from ckcv_ray.claims.wording import describe_held_share, describe_refusal
 from ckcv_ray.cli.data_options import Data, data_of
 from ckcv_ray.cli.display import Display, duration
-from ckcv_ray.cli.notes import say_columns, say_environment
-from ckcv_ray.cli.options import check_out, execution_of, flag, option, parse_workers, with_options
+from ckcv_ray.cli.notes import say_columns, say_environment, show_result
+from ckcv_ray.cli.options import (
+    Folder,
+    JsonFlag,
+    check_out,
+    execution_of,
+    flag,
+    option,
+    parse_workers,
+    with_options,
+)
 from ckcv_ray.cli.output import console, say, show
 from ckcv_ray.cli.restart import persist, without
 from ckcv_ray.cli.signals import saving
@@ -22,46 +31,29 @@ from ckcv_ray.cli.supervise import require_supervision
 from ckcv_ray.engine.backend import choose_backend, ray_address
 from ckcv_ray.engine.forecast import WORKERS as PLANNED
 from ckcv_ray.engine.forecast import Estimate, estimate, plan_problem, wall_seconds
+from ckcv_ray.engine.full import FullQueue
 from ckcv_ray.engine.race import RaceQueue
 from ckcv_ray.errors import plain, pluralize
-from ckcv_ray.runs.load import load_run, load_scores, reopen, replay, replay_scores
+from ckcv_ray.runs.load import COMMANDS, load, reopen, replay
 from ckcv_ray.runs.result import Result
-from ckcv_ray.runs.run import Job, Work, checked, compute, found
+from ckcv_ray.runs.run import Job, Work, check_job, compute, find_result
 from ckcv_ray.storage.folder import RunFolder
-from ckcv_ray.study import SCORED, Execution, Problem, Study
+from ckcv_ray.study import Execution, Problem, Study
 from ckcv_ray.tables.repeats import count_repeats
 
 HOUR = 3600.0
 MOST_CLAIMS = 6
-RESUME = "resume it with the same ckcv run command"
-STARTING: dict[str, Any] = {
-    "run_id": None,
+FIELDS = (  # of the JSON of a study with a certification, in this order
+    *("run_id", "state", "setting", "k", "l_ms", "l_ee", "error", "proven", "baseline", "below_baseline"),
+    *("constant", "confusion", "classes", "per_k", "per_learner", "rows", "repeats", "groups", "question"),
+    *("evaluations", "fits", "not_converged", "seconds", "test_error"),
+)
+STARTING = dict[str, Any].fromkeys(FIELDS) | {
     "state": "starting",
-    **dict.fromkeys(
-        ("setting", "k", "l_ms", "l_ee", "error", "proven", "baseline", "below_baseline", "constant")
-    ),
-    "confusion": None,
     "classes": [],
     "per_k": [],
     "per_learner": [],
-    **dict.fromkeys(
-        (
-            "rows",
-            "repeats",
-            "groups",
-            "question",
-            "evaluations",
-            "fits",
-            "not_converged",
-            "seconds",
-            "test_error",
-        )
-    ),
 }
-JsonFlag = Annotated[bool, typer.Option("--json", help="Print the result as one JSON object.")]
-Folder = Annotated[
-    Path, typer.Argument(metavar="FOLDER", help="Run folder, such as runs/patients.", show_default=False)
-]
 
 
 def workers_of(
@@ -124,20 +116,11 @@ def run(
         arguments = [*without(sys.argv[1:], "--resume-until-done"), *([] if yes else ["--yes"])]
         raise typer.Exit(persist(arguments, resume_until_done, say))
     require_supervision(study.learner, execution.fit_timeout)
-    work = checked(Job(study, data.task, folder, data.test))
+    work = check_job(Job(study, data.task, folder, data.test))
     if retry_failed:
         reopen(work.problem, folder)
     result = _run(work, folder, execution, yes)
-    show(result.to_json(), result.summary(), as_json)
-    for name in result.execution.get("damaged", ()):
-        say(f"{name} was damaged or missing: its contents were recomputed")
-    say(f"run folder: {folder}")
-    if failures := result.execution["failures"]:
-        say(
-            f"{pluralize(len(failures), 'path')} failed (see ckcv report); run the same command with "
-            "--retry-failed to retry"
-        )
-        raise typer.Exit(3)
+    show_result(result, folder, as_json)
 
 
 @with_options(workers=workers_of, study=study_of, data=data_of)
@@ -169,7 +152,7 @@ def plan(
         where = "s   about" if count > 1 else "    about"
         lines.append(f"{count:>4} worker{where} {duration(seconds)} ({'ray' if count > 1 else 'serial'})")
     rarest = planned.claims[:MOST_CLAIMS]
-    lines += [line for one in rarest for line in one.lines()]
+    lines += [line for claim in rarest for line in claim.lines()]
     if more := len(planned.claims) - len(rarest):
         lines.append(f"and {pluralize(more, 'claim')} more, about classes with no fewer rows (see --json)")
     show(planned.to_json(), "\n".join(lines), as_json)
@@ -186,37 +169,28 @@ def status(folder: Folder, as_json: JsonFlag = False) -> None:
     run_folder = RunFolder(folder)
     if run_folder.starting:
         return show(STARTING, "a run is starting: nothing has been computed yet", as_json)
-    if run_folder.require().study.kind == SCORED:
-        return _show_scores(run_folder, as_json)
+    run_folder.require()
     if run_folder.finished:
-        result = load_run(folder)
+        result = load(folder)
         return show(result.to_json(), result.summary(), as_json)
-    queue = replay(folder)
-    return show(*_unfinished(run_folder, queue), as_json)
+    return show(*_describe_unfinished(run_folder, replay(folder)), as_json)
 
 
-def _show_scores(folder: RunFolder, as_json: bool) -> None:
-    """Show the scores of a finished procedure, or the progress of an unfinished one."""
-    if folder.finished:
-        result = load_scores(folder.files.root)
-        return show(result.to_json(), result.summary(), as_json)
-    queue = replay_scores(folder.files.root)
-    at, problem = queue.progress(), queue.problem
-    counts = {"planned": at.planned, "computed": at.computed, "failed": at.failed}
-    content = {"run_id": problem.run_id, "state": "unfinished", "evaluations": counts}
-    text = (
-        f"procedure {problem.run_id} is not finished: {at.computed:,} of {at.planned:,} evaluations "
-        f"computed, {at.failed:,} failed\n"
-        + ("it is running" if folder.files.lock.busy else RESUME.replace("ckcv run", "ckcv evaluate"))
-    )
-    return show(content, text, as_json)
-
-
-def _unfinished(folder: RunFolder, queue: RaceQueue) -> tuple[dict[str, Any], str]:
+def _describe_unfinished(folder: RunFolder, queue: RaceQueue | FullQueue) -> tuple[dict[str, Any], str]:
     """Return the progress of an unfinished run, as JSON values and as text."""
-    at, execution, problem = queue.progress(), folder.execution(), queue.problem
-    best, l_ms = at.best or (None, None)
+    at, problem = queue.progress(), queue.problem
     counts = {name: getattr(at, name) for name in ("planned", "computed", "dropped", "failed")}
+    command = f"ckcv {COMMANDS[problem.study.kind]} command"
+    state = f"resume it with the same {command}, unless it is running on another machine"
+    if folder.files.lock.busy:
+        state = "it is running"
+    done = f"is not finished: {at.computed:,} of {at.planned:,} evaluations computed"
+    if problem.scores:
+        del counts["dropped"]
+        content: dict[str, Any] = {"run_id": problem.run_id, "state": "unfinished", "evaluations": counts}
+        return content, f"procedure {problem.run_id} {done}, {at.failed:,} failed\n{state}"
+    best, l_ms = at.best or (None, None)
+    execution = folder.execution()
     content = STARTING | {
         "run_id": problem.run_id,
         "state": "unfinished",
@@ -233,22 +207,15 @@ def _unfinished(folder: RunFolder, queue: RaceQueue) -> tuple[dict[str, Any], st
         "seconds": execution.get("seconds"),
     }
     leading = f"{best}, L_MS {at_most(l_ms)}" if l_ms is not None else "no complete candidate"
-    text = (
-        f"run {problem.run_id} is not finished: {at.computed:,} of {at.planned:,} evaluations computed, "
-        f"{at.dropped:,} dropped, {at.failed:,} failed\n{_inner_finished(folder, problem)}"
-        f"best so far: {leading}\n"
-        + (
-            "it is running"
-            if folder.files.lock.busy
-            else f"{RESUME}, unless it is running on another machine"
-        )
+    return content, (
+        f"run {problem.run_id} {done}, {at.dropped:,} dropped, {at.failed:,} failed\n"
+        f"{_count_inner(folder, problem)}best so far: {leading}\n{state}"
     )
-    return content, text
 
 
 def _run(work: Work, out: Path, execution: Execution, yes: bool) -> Result:
     as_given = work._replace(folder=str(out))  # messages name the folder as the user did
-    if (result := found(as_given)) is not None:
+    if (result := find_result(as_given)) is not None:
         say(f"{out} already holds the finished run of this study: showing its result")
         return result
     folder, used = RunFolder(out), work.problem.outer_splits
@@ -276,7 +243,7 @@ def _say_cautions(problem: Problem) -> None:
         say(plain(sentence))
 
 
-def _inner_finished(folder: RunFolder, problem: Problem) -> str:
+def _count_inner(folder: RunFolder, problem: Problem) -> str:
     """Return a line on the inner selections, if the certification has them."""
     if problem.study.outer_splits is None:
         return ""

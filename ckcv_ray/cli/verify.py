@@ -9,23 +9,20 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
-import pyarrow as pa
 import typer
 
-from ckcv_ray.cli.data_options import check_source
+from ckcv_ray.cli.data_options import check_source, read_new_rows
 from ckcv_ray.cli.display import Display
 from ckcv_ray.cli.notes import say_environment
-from ckcv_ray.cli.options import execution_of, option, with_options
+from ckcv_ray.cli.options import Folder, JsonFlag, execution_of, option, with_options
 from ckcv_ray.cli.output import console, say, show
-from ckcv_ray.cli.run import Folder, JsonFlag
 from ckcv_ray.cli.signals import Signals
 from ckcv_ray.errors import InputError, StoreError, plain
-from ckcv_ray.runs.limit import SECONDS
+from ckcv_ray.runs.recheck import SECONDS
+from ckcv_ray.runs.verification import Verification
 from ckcv_ray.runs.verify import verify as verify_folder
 from ckcv_ray.storage.folder import RunFolder
 from ckcv_ray.study import Execution
-from ckcv_ray.tables.readers.files import AS_IT_IS, Reading
-from ckcv_ray.tables.task import read
 
 GRACE_SECONDS = 2.0  # in which a verification ends by itself, between two fits
 
@@ -75,7 +72,7 @@ def verify(
         ckcv verify runs/patients --refit 0.1 --backend ray
     """
     signals = Signals()
-    rows = rows_to_test_of(test) if test else None
+    rows = read_new_rows(test) if test else None
     if not 0 < limit < threading.TIMEOUT_MAX:
         raise InputError(f"limit={limit:g} is not a number of seconds above 0, such as 600")
     try:
@@ -89,7 +86,12 @@ def verify(
         say("interrupted: a verification changes nothing in the run folder")
         raise typer.Exit(128 + (signals.received or signal.SIGINT)) from None
     say_environment(folder)
-    name, differences = _run_id(folder), [plain(sentence) for sentence in found.differences]
+    _show(folder, found, as_json)
+
+
+def _show(folder: Path, found: Verification, as_json: bool) -> None:
+    """Print what a verification found; end with code 1 if the run is not verified."""
+    name, differences = _find_run_id(folder), [plain(sentence) for sentence in found.differences]
     unverified = [plain(sentence) for sentence in found.unverified]
     content = {
         "run_id": name,
@@ -125,13 +127,7 @@ def _end_after(seconds: float) -> Iterator[None]:
         timer.cancel()
 
 
-def rows_to_test_of(source: str, reading: Reading = AS_IT_IS) -> pa.Table:
-    """Read rows to measure on, as they are written: the test rows of a named set if it has any, else all."""
-    columns = read(source, reading)
-    return columns.learn if columns.test is None else columns.test
-
-
-def _run_id(folder: Path) -> str | None:
+def _find_run_id(folder: Path) -> str | None:
     with suppress(StoreError):
         identity = RunFolder(folder).identity()
         return identity.run_id if identity else None

@@ -122,10 +122,8 @@ class FullQueue(ListQueue):
         It is read once all inner splits are known.
         """
         problem = self.problem
-        names = [score.name for score in problem.scores]
-        position = names.index(problem.study.select_by or names[0])
-        column = sum(problem.widths[:position])
-        losses = problem.scores[position].loss * self.totals(INNER)[..., column]
+        score = next(score for score in problem.scores if score.name == problem.study.select_by)
+        losses = score.loss * self.totals(INNER)[..., problem.columns[score.name].start]
         each = problem.study.selects_each
         return select_settings(losses, problem.starts, problem.learner_of_paths, each)
 

@@ -32,7 +32,8 @@ COLOURS, LEVELS = "viridis", 16
 WIDTH, HEIGHT = 5.4, 3.6
 TICKS = 7
 ROUND = [m * 10.0**e for e in range(-2, 8) for m in (1, 2, 5)]
-LOG_RATIO = 8
+LOG_RATIO, CURVE_LOG_RATIO = 8, 50  # of the ends of an axis of k, and of a hyperparameter
+MOST_STRIPS, MOST_CURVES = 40, 6
 LEAST_SIDE, PART_SIDE, FULL_SIDE = 0.12, 0.66, 0.98
 NO_METADATA = dict.fromkeys(("Creator", "Date", "Format", "Type"))
 STYLE = {
@@ -93,11 +94,27 @@ class Span(NamedTuple):
     l_ee: float | None
 
 
+class Curve(NamedTuple):
+    """A score over a hyperparameter, or over numbers of rows.
+
+    Attributes:
+        parameter, score: their names.
+        x: values of the hyperparameter, ascending.
+        mean, deviation: over splits, of the shape of x.
+    """
+
+    parameter: str
+    score: str
+    x: Values
+    mean: Values
+    deviation: Values
+
+
 def draw_landscape(at: Landscape, label: str) -> str:
     """Draw L_MS over all settings as SVG; a candidate without all its splits is a smaller square."""
     with new_figure("landscape") as figure:
         axes = figure.add_subplot()
-        tiles = _tiles(at)
+        tiles = _make_tiles(at)
         axes.add_collection(tiles)
         rows, columns = np.nonzero(at.failed)
         axes.plot(columns, rows, "x", color=MARK, markersize=5)
@@ -124,7 +141,7 @@ def draw_folds(spans: Sequence[Span], label: str) -> str:
             pairs = ((span.first, getattr(span, name)) for span in known)
             values = [(k, 100 * value) for k, value in pairs if value is not None]
             axes.plot(*zip(*values, strict=True), marker, color=colour, markersize=6, label=name.upper())
-        _ring(axes, next(span for span in spans if span.state == "winner"))
+        _draw_ring(axes, next(span for span in spans if span.state == "winner"))
         _fold_axis(axes, spans[0].first, spans[-1].last)
         axes.set_ylabel("%")
         axes.margins(y=0.12)
@@ -137,7 +154,7 @@ def draw_spread(select: Sequence[float], estimate: Sequence[float], label: str, 
     with new_figure("spread", (WIDTH, 2.7)) as figure:
         axes = figure.add_subplot()
         for y, (name, bounds, colour) in enumerate((("L_EE", estimate, L_EE), ("L_MS", select, L_MS))):
-            x, offset = _stacked(100 * np.asarray(bounds))
+            x, offset = _stack(100 * np.asarray(bounds))
             mean = 100 * float(np.mean(bounds))
             axes.plot(x, y + offset, "o", color=colour, markersize=4.5, alpha=0.75, markeredgewidth=0)
             axes.vlines(mean, y - 0.36, y + 0.36, color=INK, lw=1.4, zorder=1)
@@ -151,6 +168,67 @@ def draw_spread(select: Sequence[float], estimate: Sequence[float], label: str, 
         axes.set_yticks([0, 1], ["estimate\nsets", "select\nsets"])
         axes.set_ylim(-0.5, 1.6)
         axes.set_xlabel(f"{value} of one split, in %")
+        return inline_svg(figure, label)
+
+
+def draw_strips(rows: Sequence[Values], score: str, label: str) -> str:
+    """Draw the first rows, numbered: a dot for each split, and a line at their mean."""
+    shown = rows[:MOST_STRIPS]
+    with new_figure("strips", (WIDTH, 0.9 + 0.3 * len(shown))) as figure:
+        axes = figure.add_subplot()
+        for y, values in enumerate(shown):
+            axes.plot(
+                values,
+                np.full(len(values), y),
+                "o",
+                color=L_MS,
+                markersize=4.5,
+                alpha=0.5,
+                markeredgewidth=0,
+            )
+            if len(values):
+                axes.vlines(float(np.mean(values)), y - 0.36, y + 0.36, color=INK, lw=1.4)
+        axes.set_yticks(range(len(shown)), [str(y + 1) for y in range(len(shown))])
+        axes.set_ylim(len(shown) - 0.4, -0.6)
+        axes.set_xlabel(f"{score} of one split")
+        return inline_svg(figure, label)
+
+
+def draw_curves(curves: Sequence[tuple[str, Curve]], label: str) -> str:
+    """Draw scores against numbers of rows: a numbered line for each of the first curves."""
+    with new_figure("curves", (WIDTH, 2.7)) as figure:
+        axes = figure.add_subplot()
+        for number, curve in curves[:MOST_CURVES]:
+            axes.errorbar(
+                curve.x,
+                curve.mean,
+                curve.deviation,
+                fmt="o-",
+                color=L_MS,
+                markersize=4,
+                lw=1.2,
+                elinewidth=0.6,
+            )
+            axes.annotate(
+                number, (curve.x[-1], curve.mean[-1]), (6, 0), textcoords="offset points", va="center"
+            )
+        axes.set_xlabel("rows fitted on")
+        axes.set_ylabel(curves[0][1].score)
+        return inline_svg(figure, label)
+
+
+def draw_curve(curve: Curve, label: str) -> str:
+    """Draw the mean over splits against the hyperparameter, and a band of a standard deviation."""
+    with new_figure("curve", (WIDTH, 2.7)) as figure:
+        axes = figure.add_subplot()
+        axes.fill_between(
+            curve.x, curve.mean - curve.deviation, curve.mean + curve.deviation, color=L_MS, alpha=0.2, lw=0
+        )
+        axes.plot(curve.x, curve.mean, "o-", color=L_MS, markersize=4.5)
+        if curve.x.min() > 0 and curve.x.max() > CURVE_LOG_RATIO * curve.x.min():
+            axes.set_xscale("log")
+        axes.set_xlabel("value")
+        axes.set_ylabel(curve.score)
         return inline_svg(figure, label)
 
 
@@ -177,7 +255,7 @@ def as_svg(figure: Figure, background: str = "none") -> str:
     return buffer.getvalue().decode()
 
 
-def _tiles(at: Landscape) -> PatchCollection:
+def _make_tiles(at: Landscape) -> PatchCollection:
     """Make a square for each candidate that did not fail; colours are finest near the minimum."""
     part = np.maximum(LEAST_SIDE, PART_SIDE * at.splits / at.n_splits)
     side = np.where(at.splits == at.n_splits, FULL_SIDE, part)
@@ -209,7 +287,7 @@ def _draw_low(axes: Axes, spans: Sequence[Span], marker: str, colour: str, label
     axes.plot(first, low, marker, color=colour, markerfacecolor="none", markersize=5, label=label)
 
 
-def _ring(axes: Axes, winner: Span) -> None:
+def _draw_ring(axes: Axes, winner: Span) -> None:
     """Draw a ring around the winner's L_MS."""
     at = [winner.first], [100 * (winner.l_ms or 0.0)]
     axes.plot(*at, "o", color=MARK, markerfacecolor="none", markersize=12, markeredgewidth=2, label="winner")
@@ -233,7 +311,7 @@ def _fold_axis(axes: Axes, first: int, last: int) -> None:
     return round_ticks(axes.xaxis, first)
 
 
-def _stacked(values: Values) -> tuple[Values, Values]:
+def _stack(values: Values) -> tuple[Values, Values]:
     """Return values in ascending order, and offsets in -0.3 .. 0.3 that separate equal ones."""
     x, count = np.unique(values, return_counts=True)
     step = min(0.1, 0.6 / max(1, int(count.max()) - 1))

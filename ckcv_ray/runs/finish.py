@@ -16,7 +16,7 @@ from ckcv_ray.engine.refit import one_model
 from ckcv_ray.errors import RunError
 from ckcv_ray.learners.ensemble import Ensemble, Member, Models
 from ckcv_ray.records.record import Failure, Outcome, Records
-from ckcv_ray.runs.assessed import Assessed
+from ckcv_ray.runs.result import Result
 from ckcv_ray.storage.folder import Finished
 from ckcv_ray.study import Problem
 from ckcv_ray.tables.task import TestRows
@@ -87,51 +87,52 @@ class RefitQueue(ListQueue):
 def finish(
     problem: Problem,
     backend: Backend,
-    recorder: Recorder[RaceQueue],
+    recorder: Recorder[Any],
     nested: Ensemble | None,
     test: TestRows | None,
     listen: Listener | None,
     stop: Stop,
-) -> tuple[Finished, dict[str, Any]]:
-    """Refit the selected candidates, certify, and write everything; return it with the run's metadata.
+) -> Result:
+    """Refit and certify what was selected, or take the scores; write everything, and return it.
 
     If a recorder dies, what it received but had not written is computed again.
 
+    Args:
+        problem: the problem, of which nothing is left to compute but refits.
+        backend: computes them.
+        recorder: has the records, and writes the files.
+        nested: the ensemble of a nested certification.
+        test: rows to measure the ensemble on.
+        listen, stop: as for ``run_job``.
+
     Raises:
-        RunError: no candidate could be completed, or the winner could not be refitted.
+        RunError: no candidate could be completed, the winner could not be refitted, or scores are missing.
         KeyboardInterrupt: the run was stopped.
     """
     while True:
-        refitted = _refitted(problem, backend, recorder, listen, stop)
-        execution = _execution(problem, backend, refitted, test)
-        finished = _written(problem, recorder, refitted, nested, execution)
-        if finished is not None:
-            return finished, execution
-
-
-def finish_scores(
-    problem: Problem, backend: Backend, recorder: Recorder[FullQueue], listen: Listener | None, stop: Stop
-) -> Assessed:
-    """Write the scores, which finishes the run, and return them; see ``finish``.
-
-    Raises:
-        RunError: scores are missing.
-        KeyboardInterrupt: the run was stopped.
-    """
-    while True:
-        found = recorder.scores()
-        if found is None:
-            if not work(backend, recorder, listen, stop):
-                raise RunError("scores are missing, but nothing is left to compute: please report this")
-            continue
-        scores, metadata = found
-        execution = {**execution_of(problem, backend.name, backend.workers), **metadata}
-        result = Assessed.of(problem, scores, execution)
-        if recorder.write_scores(result.table(), result.summary_json(), execution):
+        if problem.scores:
+            result = _write_scores(problem, backend, recorder, listen, stop)
+        else:
+            refitted = _refit_leaders(problem, backend, recorder, listen, stop)
+            result = _write_results(problem, backend, recorder, refitted, nested, test)
+        if result is not None:
             return result
 
 
-def _refitted(
+def _write_scores(
+    problem: Problem, backend: Backend, recorder: Recorder[FullQueue], listen: Listener | None, stop: Stop
+) -> Result | None:
+    """Write the scores, which finishes the run, and return them, or None if a recorder died meanwhile."""
+    while (found := recorder.scores()) is None:
+        if not work(backend, recorder, listen, stop):
+            raise RunError("scores are missing, but nothing is left to compute: please report this")
+    scores, metadata = found
+    execution = {**_describe_execution(problem, backend.name, backend.workers), **metadata}
+    result = Result(problem, execution, computed=scores)
+    return result if recorder.write_scores(result.table(), result.summary_json(), execution) else None
+
+
+def _refit_leaders(
     problem: Problem, backend: Backend, recorder: Recorder[RaceQueue], listen: Listener | None, stop: Stop
 ) -> Refitted:
     """Return the winner, the ensembles of all leaders, and what follows from the records."""
@@ -154,15 +155,19 @@ def _refitted(
             raise RunError("the study is undecided, but nothing is left to compute: please report this")
 
 
-def _written(
+def _write_results(
     problem: Problem,
+    backend: Backend,
     recorder: Recorder[RaceQueue],
     refitted: Refitted,
     nested: Ensemble | None,
-    execution: dict[str, Any],
-) -> Finished | None:
+    test: TestRows | None,
+) -> Result | None:
     """Write candidates, models and certificate, and return them, or None if a recorder died meanwhile."""
     table, ensemble = refitted.concluded.candidates, refitted.ensembles[refitted.winner]
+    measured = measure(ensemble, test, _list_reported(problem, refitted.ensembles))
+    about = _describe_execution(problem, backend.name, backend.workers, measured)
+    execution = {**about, **refitted.concluded.metadata}
     models = Models(ensemble, nested, *one_model(problem, refitted.winner))
     files = recorder.write_results(table, models)
     if files is None:
@@ -171,21 +176,12 @@ def _written(
     provisional = "failed" in table["state"].to_pylist()
     digests = {"data": problem.data_digest, **files}
     certificate = certify(problem, candidate, l_ms, models, provisional, digests)
-    written = recorder.write_end(certificate, execution)
-    return Finished(table, models, certificate) if written else None
+    if not recorder.write_end(certificate, execution):
+        return None
+    return Result(problem, execution, Finished(table, models, certificate))
 
 
-def _execution(
-    problem: Problem, backend: Backend, refitted: Refitted, test: TestRows | None
-) -> dict[str, Any]:
-    """Return the metadata of a finished run, with its errors on test rows."""
-    ensembles = refitted.ensembles
-    measured = measure(ensembles[refitted.winner], test, _reported(problem, ensembles))
-    about = execution_of(problem, backend.name, backend.workers, measured)
-    return {**about, **refitted.concluded.metadata}
-
-
-def execution_of(
+def _describe_execution(
     problem: Problem, backend: str, workers: int, test: dict[str, Any] | None = None
 ) -> dict[str, Any]:
     """Return where and on what a run was computed; ``test`` has its errors on test rows."""
@@ -204,15 +200,15 @@ def measure(
     """Return the error rates of F* on test rows, and of the best candidate of each reported k."""
     if test is None:
         return None
-    ensembles = {"": ensemble, **{str(k): other for k, other in sorted(reported.items())}}
+    ensembles = {"": ensemble, **{str(k): reported[k] for k in sorted(reported)}}
     rates = {
-        k: dict(zip(("error", "vote_error"), one.error_rates(test.X, test.y), strict=True))
-        for k, one in ensembles.items()
+        k: dict(zip(("error", "vote_error"), measured.error_rates(test.X, test.y), strict=True))
+        for k, measured in ensembles.items()
     }
     return {"rows": len(test.y), "digest": test.digest, **rates.pop(""), "reported": rates}
 
 
-def _reported(problem: Problem, ensembles: dict[Leader, Ensemble]) -> dict[int, Ensemble]:
+def _list_reported(problem: Problem, ensembles: dict[Leader, Ensemble]) -> dict[int, Ensemble]:
     """Return the ensembles of the best candidates of reported k."""
     return {
         k: ensemble

@@ -1,42 +1,31 @@
 """Runs on disk: whether a folder holds a study's result, loading that result, and replaying its records."""
 
-from collections.abc import Callable
 from dataclasses import replace
 from os import PathLike
-from typing import TypeVar
+from typing import Any
 
-from ckcv_ray.engine.full import FullQueue
-from ckcv_ray.engine.race import RaceQueue
+from ckcv_ray.engine.queues import make_queue
 from ckcv_ray.errors import StoreError
 from ckcv_ray.records.record import Outcome
-from ckcv_ray.runs.assessed import Assessed
 from ckcv_ray.runs.result import Result
 from ckcv_ray.storage import models
 from ckcv_ray.storage.environment import changes, environment
-from ckcv_ray.storage.folder import RunFolder
+from ckcv_ray.storage.folder import Finished, RunFolder
 from ckcv_ray.storage.log import Log
 from ckcv_ray.study import CERTIFIED, SCORED, Problem
 
 MOST_EVALUATIONS = 1 << 28  # each takes about 28 bytes of memory
-REPAIR = ": running its ckcv {} command again repairs it"
+COMMANDS = {CERTIFIED: "run", SCORED: "evaluate"}  # by kind of study
 HOLDS = {CERTIFIED: "a study of ckcv run", SCORED: "the scores of a ckcv evaluate"}
 
-Adds = TypeVar("Adds", RaceQueue, FullQueue)
 AnyPath = str | PathLike[str]
 
 
-def finished_run(problem: Problem, out: AnyPath | None) -> Result | None:
+def find_run(problem: Problem, out: AnyPath | None) -> Result | None:
     """Return the result in the folder ``out``, or None if there is work to do; see ``is_finished``."""
     if out is None or not is_finished(problem, folder := RunFolder(out)):
         return None
-    return _loaded(folder, problem)
-
-
-def finished_scores(problem: Problem, out: AnyPath | None) -> Assessed | None:
-    """Return the scores in the folder ``out``, or None if there is work to do; see ``is_finished``."""
-    if out is None or not is_finished(problem, folder := RunFolder(out)):
-        return None
-    return _loaded_scores(folder, problem)
+    return _read(folder, problem)
 
 
 def is_finished(problem: Problem, folder: RunFolder) -> bool:
@@ -97,37 +86,19 @@ def check_count(out: str, count: int) -> None:
         )
 
 
-def replay(out: AnyPath, problem: Problem | None = None) -> RaceQueue:
-    """Return an queue with all the records of a folder, which is not changed.
+def replay(out: AnyPath, problem: Problem | None = None) -> Any:
+    """Return a queue with all the records of a folder, which is not changed.
+
+    It is a ``RaceQueue`` with a certification, and a ``FullQueue`` without.
 
     Raises:
-        StoreError: there is no run, or it is damaged.
+        StoreError: there is no run, or it is damaged, or has too many records to be read.
         RunError: two of its records contradict each other.
     """
     folder = RunFolder(out)
-    problem = problem or folder.problem(folder.require(CERTIFIED))
-    return _filled(RaceQueue, folder, problem)
-
-
-def replay_scores(out: AnyPath) -> FullQueue:
-    """Return a queue with all the records of a folder of ``evaluate``, which is not changed.
-
-    Raises:
-        StoreError: there are none, or they are damaged.
-    """
-    folder = RunFolder(out)
-    return _filled(FullQueue, folder, folder.problem(folder.require(SCORED)))
-
-
-def _filled(make: Callable[[Problem], Adds], folder: RunFolder, problem: Problem) -> Adds:
-    """Return a queue of a problem, with all the records of a folder.
-
-    Raises:
-        StoreError: they are damaged, or too many to be read.
-        RunError: two of them contradict each other.
-    """
+    problem = problem or folder.problem()
     check_count(str(folder), problem.n_evaluations)
-    queue = make(problem)
+    queue = make_queue(problem)
     for records, failures in Log(folder.files, problem).read():
         queue.add(Outcome(records, tuple(failures), ()))
     return queue
@@ -144,48 +115,54 @@ def load_run(out: AnyPath, allow_pickle: bool = False) -> Result:
     Raises:
         StoreError: there is no finished run, or a file of it is damaged or does not match the manifest.
     """
-    folder = RunFolder(out)
-    identity = folder.require(CERTIFIED)
-    if not folder.finished:
-        raise StoreError(f"the run in {str(out)!r} is not finished: run its ckcv run command again")
-    damaged = folder.list_differing()
-    try:
-        result = _loaded(folder, folder.problem(identity))
-    except StoreError as error:
-        raise StoreError(f"{error}{REPAIR.format('run')}" if damaged else str(error)) from None
-    _check_undamaged(folder, damaged, "run")
+    result = load(out, CERTIFIED)
     if not allow_pickle:
         return result
+    folder = RunFolder(out)
     opened = models.read_pickles(folder.files, result.problem, result.ensemble, folder.manifest())
-    return replace(result, models=replace(result.models, best=opened))
+    finished = Finished(result.candidates, replace(result.models, best=opened), result.certificate)
+    return replace(result, finished=finished)
 
 
-def load_scores(out: AnyPath) -> Assessed:
+def load_scores(out: AnyPath) -> Result:
     """Return the scores in a finished folder of ``evaluate``.
 
     Raises:
         StoreError: there are none, or a file is damaged or does not match the manifest.
     """
+    return load(out, SCORED)
+
+
+def load(out: AnyPath, kind: str = "") -> Result:
+    """Return the result in a finished folder, of a study with a certification or without.
+
+    Args:
+        out: the run folder.
+        kind: of the study, if it has to be of one kind.
+
+    Raises:
+        StoreError: as for ``load_run`` and ``load_scores``.
+    """
     folder = RunFolder(out)
-    problem = folder.problem(folder.require(SCORED))
+    identity = folder.require(kind)
+    command = f"ckcv {COMMANDS[identity.study.kind]} command again"
     if not folder.finished:
-        raise StoreError(f"the run in {str(out)!r} is not finished: run its ckcv evaluate command again")
-    _check_undamaged(folder, folder.list_differing(), "evaluate")
-    return _loaded_scores(folder, problem)
-
-
-def _check_undamaged(folder: RunFolder, damaged: list[str], command: str) -> None:
-    """Raise StoreError if there are damaged files; ``command`` is what repairs them."""
+        raise StoreError(f"the run in {str(out)!r} is not finished: run its {command}")
+    damaged = folder.list_differing()
+    repair = f": running its {command} repairs it" if damaged else ""
+    try:
+        result = _read(folder, folder.problem(identity))
+    except StoreError as error:
+        raise StoreError(f"{error}{repair}") from None
     if damaged:
         file = folder.files.path(damaged[0])
-        raise StoreError(f"{file} is missing or does not match the manifest{REPAIR.format(command)}")
+        raise StoreError(f"{file} is missing or does not match the manifest{repair}")
+    return result
 
 
-def _loaded(folder: RunFolder, problem: Problem) -> Result:
+def _read(folder: RunFolder, problem: Problem) -> Result:
     """Return the result in the files of a finished run, if each file is valid in itself."""
-    return Result.of(problem, folder.results(problem), folder.execution())
-
-
-def _loaded_scores(folder: RunFolder, problem: Problem) -> Assessed:
-    """Return the scores in the log of a finished run."""
-    return Assessed.of(problem, _filled(FullQueue, folder, problem).scores(), folder.execution())
+    execution = folder.execution()
+    if problem.scores:
+        return Result(problem, execution, computed=replay(str(folder), problem).scores())
+    return Result(problem, execution, folder.results(problem))

@@ -1,14 +1,17 @@
-"""The evaluations that a finished run rests on, computed again and compared with its log.
+"""Evaluations of a finished run, computed again and compared with its log.
 
 Nothing that a folder says lowers what is compared: neither its environment nor that an evaluation failed.
 
-They are the winner's on every split, those that prove each beaten candidate beaten, those that failed, and
-the refits of the winner and of what is reported. Other records of the log have no effect on the result and
-are ignored.
+Without a certification they are all of them. With one, they are those that the result rests on: the
+winner's on every split, those that prove each beaten candidate beaten, those that failed, and the refits of
+the winner and of what is reported. Other records of the log have no effect on the result and are ignored.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import groupby
+from math import inf, nan
+from time import monotonic
 from typing import Any
 
 import numpy as np
@@ -17,18 +20,102 @@ import pyarrow.compute as pc
 
 from ckcv_ray.core.schedule import Stage, Unit, refits
 from ckcv_ray.core.selection import ABSENT
-from ckcv_ray.engine.progress import Progress
+from ckcv_ray.engine.backend import Backend, start_backend
+from ckcv_ray.engine.evaluate import share
+from ckcv_ray.engine.full import FullQueue
+from ckcv_ray.engine.loop import Stop, work
+from ckcv_ray.engine.progress import Listener, Progress
 from ckcv_ray.engine.queue import ListQueue
 from ckcv_ray.engine.race import RaceQueue
+from ckcv_ray.errors import LackingError, cut_list, pluralize
 from ckcv_ray.learners.ensemble import Member
 from ckcv_ray.records.ledger import NO_RECORD as NO_RECORD
 from ckcv_ray.records.ledger import Ledger
 from ckcv_ray.records.record import Outcome, Records
+from ckcv_ray.runs.verification import Verification
 from ckcv_ray.study import Problem
 from ckcv_ray.study import listed as format_setting
+from ckcv_ray.study.problem import OUTER
+from ckcv_ray.tables.task import Task
+
+SECONDS = 3600.0  # that a verification may take: a folder that somebody else made may ask for any fits
+ROUNDING = 1e-9  # relative: other processors round differently
 
 
-def rests_on(queue: RaceQueue, candidates: pa.Table) -> list[Unit]:
+@dataclass(frozen=True)
+class Limit:
+    """How long a verification may take.
+
+    Attributes:
+        seconds: the limit; it is looked at between fits.
+        say: called with a sentence about the cost before anything is fitted; None if nobody listens.
+        began: when the verification began, on the clock of ``monotonic``.
+    """
+
+    seconds: float = inf
+    say: Callable[[str], object] | None = None
+    began: float = field(default_factory=monotonic)
+
+    def announce(self, fits: int, task: Task, execution: Mapping[str, Any]) -> None:
+        """Say what is fitted again at most, and compare what it took in the run with the limit.
+
+        Args:
+            fits: the largest number of fits.
+            task: the learning rows.
+            execution: what the folder says of ``fits`` and of their ``worker_seconds``.
+
+        Raises:
+            LackingError: it is expected to take longer than allowed.
+        """
+        expected = fits * execution["worker_seconds"] / max(1, execution["fits"])
+        rows, columns = task.X.shape
+        cost = (
+            f"at most {pluralize(fits, 'fit')} on up to {rows:,} rows and {pluralize(columns, 'column')}, "
+            f"about {expected:,.1f} s by what the run took"
+        )
+        if self.say is not None:
+            self.say(f"to verify: {cost}; limit {self.seconds:,.0f} s (--limit)")
+        if expected > self.seconds:
+            raise LackingError(f"it needs {cost}: more than the limit of {self.seconds:,.0f} s (--limit)")
+
+    def check(self) -> None:
+        """Raise LackingError if the time is over."""
+        if monotonic() - self.began > self.seconds:
+            raise LackingError(
+                f"it was stopped after {self.seconds:,.0f} s, its limit: allow more with --limit"
+            )
+
+
+@dataclass(frozen=True)
+class Refit:
+    """How much of what a run rests on is computed again, and by which backend.
+
+    Attributes:
+        share: share of the evaluations, in [0, 1]; below 1 a random sample of them.
+        backend: creates a backend for each run; None if nothing is computed.
+        listen, stop: as for ``run_job``.
+        limit: how long it may take.
+        inner: whether the run is inside another one, whose cost was said.
+    """
+
+    share: float = 0.0
+    backend: Callable[[], Backend] | None = None
+    listen: Listener | None = None
+    stop: Stop = lambda: False
+    limit: Limit = field(default_factory=Limit)
+    inner: bool = False
+
+    def is_stopped(self) -> bool:
+        """Return whether to stop, as ``stop`` does.
+
+        Raises:
+            LackingError: the time is over.
+        """
+        self.limit.check()
+        return self.stop()
+
+
+def list_required(queue: RaceQueue, candidates: pa.Table) -> list[Unit]:
     """Return the units that the winner, the beaten candidates and the models follow from, one path each.
 
     Args:
@@ -37,7 +124,7 @@ def rests_on(queue: RaceQueue, candidates: pa.Table) -> list[Unit]:
     """
     problem = queue.problem
     sizes = range(len(problem.sizes))
-    units = [unit for j in sizes for unit in _selected(queue, candidates, j)]
+    units = [unit for j in sizes for unit in _list_selected(queue, candidates, j)]
     if problem.study.exhaustive:
         units += [
             Unit(Stage.ESTIMATE, j, i, (path,))
@@ -50,44 +137,54 @@ def rests_on(queue: RaceQueue, candidates: pa.Table) -> list[Unit]:
     return units
 
 
-def sample(units: Sequence[Unit], share: float) -> list[Unit]:
+def sample(units: Sequence[Unit], part: float) -> list[Unit]:
     """Return a random sample of the units, at least one and in their order; it differs at each call."""
-    if share >= 1:
+    if part >= 1:
         return list(units)
     rng = np.random.default_rng(np.random.SeedSequence())
-    chosen = rng.permutation(len(units))[: max(1, round(share * len(units)))]
+    chosen = rng.permutation(len(units))[: max(1, round(part * len(units)))]
     return [units[i] for i in np.sort(chosen)]
+
+
+def list_computed(queue: FullQueue) -> list[Unit]:
+    """Return a unit for each split of a procedure: each path as far as it has scores, or failed."""
+    units = []
+    for size in range(len(queue.problem.sizes)):
+        ends = (~np.isnan(queue.statuses(size))).sum(axis=2)  # records are of the first steps of a path
+        for failure in queue.failures():
+            if failure.size == size:
+                at = failure.split, failure.path
+                ends[at] = max(ends[at], failure.stop)
+        for split, row in enumerate(ends.tolist()):
+            if paths := tuple((path, length) for path, length in enumerate(row) if length):
+                units.append(Unit(Stage.SELECT, size, split, paths))
+    return units
 
 
 class RecheckQueue(ListQueue):
     """Units to compute again, and the comparison of their outcomes with the log.
 
+    Counts have to be equal, and scores up to rounding; those of functions of the user, which a folder does
+    not keep, are taken from the log.
+
     Args:
         problem: what the units are of.
         log: the records of the run.
         units: what to compute again.
-        tolerance: relative difference up to which totals are equal.
-        trusted: positions of totals that cannot be computed again.
 
     Attributes:
         planned, done, failed: numbers of evaluations.
-        last_bits: number of evaluations that are equal up to the tolerance alone.
+        last_bits: number of evaluations that are equal up to rounding alone.
         differences: what differs, a sentence each.
         unverified: what could not be computed again, a sentence each.
         records: what was computed, without what is trusted.
         members: the models that came back.
     """
 
-    def __init__(
-        self,
-        problem: Problem,
-        log: Ledger,
-        units: Sequence[Unit],
-        tolerance: float = 0.0,
-        trusted: Sequence[int] = (),
-    ) -> None:
-        super().__init__(problem, units)
-        self.log, self.tolerance, self.trusted = log, tolerance, list(trusted)
+    def __init__(self, problem: Problem, log: Ledger, units: Sequence[Unit]) -> None:
+        super().__init__(stub_functions(problem), units)
+        self.log, self.tolerance = log, ROUNDING if problem.scores else 0.0
+        self.trusted = [problem.columns[name].start for name in problem.study.functions]
         self.planned, self.done, self.failed = sum(unit.evaluations for unit in units), 0, 0
         self.last_bits = 0
         self.differences, self.unverified = list[str](), list[str]()
@@ -124,14 +221,49 @@ class RecheckQueue(ListQueue):
         """Return a sentence about an evaluation that differs, given its totals and status."""
         setting = self.problem.learner.setting(int(record["path"]), int(record["step"]))
         at = self.describe_split(bool(record["estimate"]), int(record["size"]), int(record["split"]))
-        before = f"the log has {logged.tolist()}" if logged[-1] != NO_RECORD else "the log has none"
-        again = f"totals and status, computed again, are {computed.tolist()}"
-        return f"{at}, {format_setting(setting)}: {again}; {before}"
+        at = f"{at}, {format_setting(setting)}"
+        if not self.problem.scores:
+            before = f"the log has {logged.tolist()}" if logged[-1] != NO_RECORD else "the log has none"
+            return f"{at}: totals and status, computed again, are {computed.tolist()}; {before}"
+        if logged[-1] == NO_RECORD:
+            return f"{at}: the log has no scores; computed again there are some"
+        name, part = next(
+            (name, part)
+            for name, part in [*self.problem.columns.items(), ("its status", slice(-1, None))]
+            if not np.allclose(computed[part], logged[part], ROUNDING, 0.0, equal_nan=True)
+        )
+        return f"{at}: {name}, computed again, is {computed[part][0]:g}; the log has {logged[part][0]:g}"
 
     def describe_split(self, estimate: bool, size: int, split: int) -> str:
         """Return a phrase that names the scored rows of a split."""
-        of_set = "estimate" if estimate else "select"
-        return f"{of_set} set of split {split}, k = {self.problem.sizes[size].k}"
+        if self.problem.scores:
+            return f"{'split' if size == OUTER else 'inner split'} {split}"
+        return (
+            f"{'estimate' if estimate else 'select'} set of split {split}, k = {self.problem.sizes[size].k}"
+        )
+
+
+def recheck(
+    problem: Problem, log: Ledger, units: Sequence[Unit], refit: Refit, result: Verification
+) -> RecheckQueue:
+    """Compute units again, and note what could not be; return the comparison with the log."""
+    assert refit.backend is not None
+    again = RecheckQueue(problem, log, units)
+    with start_backend(refit.backend, share(again.problem)) as backend:
+        work(backend, again, refit.listen, refit.is_stopped)
+    result.unverified += cut_list(again.unverified, "other evaluations could not be computed again here")
+    return again
+
+
+def stub_functions(problem: Problem) -> Problem:
+    """Return the problem with functions of the user, which a folder does not keep, giving no value."""
+    names = problem.study.functions
+    scores = (replace(score, of=_give_nan) if score.name in names else score for score in problem.scores)
+    return replace(problem, scores=tuple(scores)) if names else problem
+
+
+def _give_nan(y: Any, answers: Any) -> float:
+    return nan
 
 
 def merge(units: Iterable[Unit]) -> Iterator[Unit]:
@@ -140,7 +272,7 @@ def merge(units: Iterable[Unit]) -> Iterator[Unit]:
         yield Unit(stage, size, split, tuple(path for unit in group for path in unit.paths))
 
 
-def _selected(queue: RaceQueue, candidates: pa.Table, j: int) -> Iterator[Unit]:
+def _list_selected(queue: RaceQueue, candidates: pa.Table, j: int) -> Iterator[Unit]:
     """Yield the paths on one fold size's select sets, on each split only as far as some candidate needs."""
     fold, size = queue.selection.sizes[j], queue.problem.sizes[j]
     rows = candidates.filter(pc.equal(candidates["k_first"], size.k_first))

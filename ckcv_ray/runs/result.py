@@ -1,7 +1,8 @@
-"""A run's result: what ``run`` and ``load_run`` return."""
+"""A run's result: what ``run``, ``evaluate`` and ``load_run`` return."""
 
 from dataclasses import dataclass
 from html import escape
+from math import isfinite
 from secrets import randbits
 from typing import Any
 
@@ -10,22 +11,19 @@ import pyarrow as pa
 from numpy.typing import ArrayLike, NDArray
 
 from ckcv_ray.claims.baseline import Baseline, comparison, select_baseline
-from ckcv_ray.claims.certificate import Certificate
 from ckcv_ray.claims.percent import at_most, format_level
 from ckcv_ray.claims.proofs import make_rule
 from ckcv_ray.claims.rules import BY, ONE_MODEL, Rule, parse_rule
 from ckcv_ray.claims.wording import ERROR, Claim, describe_counts, limit, quantity
-from ckcv_ray.core.options import get_values
+from ckcv_ray.core.scores import Score
 from ckcv_ray.errors import InputError
-from ckcv_ray.learners.base import Setting
-from ckcv_ray.learners.ensemble import Ensemble, Models, Prediction
-from ckcv_ray.records.candidates import find_winner, per_k, per_learner
+from ckcv_ray.learners.ensemble import Ensemble, Prediction
 from ckcv_ray.records.record import Records
-from ckcv_ray.runs.summary import summary
-from ckcv_ray.storage.folder import Finished
-from ckcv_ray.study import MOST_SEED, Holdout, Problem, Study, member_of
+from ckcv_ray.reports.summary import describe_edges, summarize
+from ckcv_ray.reports.values import Entry, ResultValues, format_setting
+from ckcv_ray.study import MOST_SEED, Holdout, member_of
 from ckcv_ray.tables.target import Rows
-from ckcv_ray.tables.task import Task, make_rows
+from ckcv_ray.tables.task import make_rows
 from ckcv_ray.validation import integer, quote
 
 FLAGS = {  # of earlier versions: the value of ``by`` that each is now
@@ -41,80 +39,15 @@ DRAWING = ("auto", "random", "best_prefix")  # rules that draw members
 REPEATED = "; this is about one call with a seed: other calls with it repeat its draws"
 
 
-@dataclass(frozen=True, repr=False)
-class Result:
-    """The outcome of a study.
+@dataclass(frozen=True, eq=False, repr=False)
+class Result(ResultValues):
+    """The outcome of a study: its values, predictions, and both as text and as JSON.
 
     Attributes:
-        problem: the study on its task.
-        candidates: the outcome of each setting and fold size, as an Arrow table.
-        models: F*, and the other models that the study has.
-        certificate: the claims.
-        execution: what depends on the run: seconds, fits, evaluations, environment, error on test rows.
         records: of all evaluations; None unless they were asked for.
     """
 
-    problem: Problem
-    candidates: pa.Table
-    models: Models
-    certificate: Certificate
-    execution: dict[str, Any]
     records: Records | None = None
-
-    @classmethod
-    def of(cls, problem: Problem, finished: Finished, execution: dict[str, Any]) -> "Result":
-        """Create a result from what a finished run produced."""
-        return cls(problem, *finished, execution)
-
-    @property
-    def ensemble(self) -> Ensemble:
-        """F*."""
-        return self.models.best
-
-    @property
-    def nested(self) -> Ensemble | None:
-        """The ensemble certified by a nested certification, if there is one."""
-        return self.models.nested
-
-    @property
-    def study(self) -> Study:
-        """The study, in its canonical form for the task."""
-        return self.problem.study
-
-    @property
-    def task(self) -> Task:
-        """The learning task."""
-        return self.problem.task
-
-    @property
-    def run_id(self) -> str:
-        """Identifier of the study and the data."""
-        return self.certificate.origin.run_id
-
-    @property
-    def setting(self) -> Setting:
-        """The winner's hyperparameters by name."""
-        return self.certificate.winner.setting
-
-    @property
-    def position(self) -> tuple[int, int]:
-        """The winner's path and step in the learner's search space."""
-        return find_winner(self.candidates)
-
-    @property
-    def k(self) -> int:
-        """The winner's number of folds."""
-        return self.certificate.winner.k
-
-    @property
-    def l_ms(self) -> float:
-        """The criterion at the winner, on the select sets: by default the mean bound on the error."""
-        return self.certificate.winner.l_ms
-
-    @property
-    def l_ee(self) -> float:
-        """The criterion on the estimate sets: by default the paper's figure."""
-        return self.certificate.winner.l_ee
 
     @property
     def proven(self) -> float:
@@ -124,14 +57,6 @@ class Result:
         on 1 minus that quantity.
         """
         return self.certificate.claims.first["bound"]
-
-    @property
-    def error(self) -> float:
-        """Mean error rate of the members of F* on their estimate sets: what is estimated, not proven.
-
-        With groups, the mean over groups of their error rates.
-        """
-        return self.certificate.counts.error
 
     @property
     def baseline(self) -> float:
@@ -147,44 +72,27 @@ class Result:
         test = self.execution.get("test")
         return test["error"] if test else None
 
-    def per_k(self) -> list[dict[str, Any]]:
-        """Return the outcome of every fold size."""
-        return per_k(self.candidates, self.problem)
-
-    def per_learner(self) -> list[dict[str, Any]]:
-        """Return the outcome of each learner: its best candidate, or a lower bound of all it has.
-
-        ``setting``, ``k``, ``l_ms`` are those of its best candidate, None if that is not known because the
-        learner was beaten before. ``lower_bound`` is what L_MS is at least for each of its candidates.
-        """
-        return per_learner(self.candidates, self.problem)
+    def table(self) -> pa.Table:
+        """Return the candidates, or a row for each entry and split: learner, setting, rows, every score."""
+        if self.finished is not None:
+            return self.candidates
+        splits = range(self.n_splits)
+        return pa.Table.from_pylist([self._describe_row(entry, i) for entry in self.entries for i in splits])
 
     def to_frame(self) -> Any:
-        """Return the candidates as a pandas DataFrame.
+        """Return ``table`` as a pandas DataFrame.
 
         Raises:
             InputError: pandas is not installed.
         """
         try:
-            return self.candidates.to_pandas()
+            return self.table().to_pandas()
         except ImportError:
-            raise InputError(
-                "to_frame needs pandas: pip install pandas, or use .candidates (Arrow)"
-            ) from None
+            raise InputError("to_frame needs pandas: pip install pandas, or use .table() (Arrow)") from None
 
     def edges(self) -> list[str]:
         """Return one sentence for each grid, a list of numbers, that has the winner on its edge."""
-        sentences = []
-        _, learner = self.problem.learner_of(self.setting)
-        for name, known in get_values(learner).items():
-            value = self.setting.get(name)
-            grid = isinstance(known, tuple) and isinstance(value, int | float) and len(known) > 1
-            if grid and value in (known[0], known[-1]):
-                flag = name.replace("_", "-")
-                sentences.append(
-                    f"{name} = {value:g} is on the edge of its grid: widen --{flag} beyond {value:g}"
-                )
-        return sentences
+        return describe_edges(self.problem, self.setting)
 
     def predict(self, X: ArrayLike, by: str = "auto", seed: int | None = None, **flags: Any) -> NDArray[Any]:
         """Predict the original labels of X [rows, d], by the rule that ``rule`` returns.
@@ -299,7 +207,38 @@ class Result:
         )
 
     def to_json(self) -> dict[str, Any]:
-        """Return the result as JSON values."""
+        """Return the result as JSON values; what is not known is null."""
+        if self.finished is not None:
+            return self._describe_winner()
+        costs = {name: self.execution.get(name) for name in ("fits", "seconds")}
+        return self.summary_json() | costs
+
+    def summary_json(self) -> dict[str, Any]:
+        """Return the scores as JSON values, without what depends on the run; what is not known is null."""
+        return {
+            "run_id": self.run_id,
+            "procedure": self.study.to_json(),
+            "rows": self.task.n,
+            "repeats": self.repeats.rows,
+            "splits": self.n_splits,
+            "complete": self.complete,
+            "unbounded": self.unbounded or None,
+            "entries": [self._describe_entry(entry) for entry in self.entries],
+            "comparisons": {score.name: self._describe_tests(score) for score in self.scores},
+        }
+
+    def summary(self) -> str:
+        """Return the result for people."""
+        return summarize(self)
+
+    __repr__ = summary
+
+    def _repr_html_(self) -> str:
+        """Return the result for a notebook."""
+        return f"<pre>{escape(self.summary())}</pre>"
+
+    def _describe_winner(self) -> dict[str, Any]:
+        """Return the outcome of a study with a certification as JSON values."""
         certificate, execution = self.certificate, self.execution
         sample, first = certificate.sample, certificate.claims.first
         return {
@@ -329,16 +268,41 @@ class Result:
             "test_error": self.test_error,
         }
 
-    def summary(self) -> str:
-        """Return the result for people."""
-        tables = self.per_k(), self.per_learner()
-        return summary(self.problem, self.certificate, self.execution, *tables, self.edges())
+    def _describe_entry(self, entry: Entry) -> dict[str, Any]:
+        scores = {}
+        for score in self.scores:
+            found = self.figures(entry, score)
+            scores[score.name] = {
+                **{name: _to_number(value) for name, value in found._asdict().items() if name != "name"},
+                "splits": list(map(_to_number, self.of_splits(entry, score).tolist())),
+                "bounds": list(map(_to_number, self.bounds(entry, score).tolist())),
+            }
+        same = all(setting == entry.settings[0] for setting in entry.settings)
+        settings = [None if setting is None else dict(setting) for setting in entry.settings]
+        return {
+            "learner": entry.learner,
+            "setting": settings[0] if same else None,
+            "settings": None if same else settings,
+            "scores": scores,
+        }
 
-    __repr__ = summary
+    def _describe_tests(self, score: Score) -> list[dict[str, Any]]:
+        return [
+            {"of": entry.name, "and": best.name, **{n: _to_number(v) for n, v in test._asdict().items()}}
+            for entry, best, test in self.compared(score)
+        ]
 
-    def _repr_html_(self) -> str:
-        """Return the result for a notebook."""
-        return f"<pre>{escape(self.summary())}</pre>"
+    def _describe_row(self, entry: Entry, split: int) -> dict[str, Any]:
+        fitted, scored = self.rows[split].tolist()
+        setting = entry.settings[split]
+        return {
+            "learner": entry.learner,
+            "setting": None if setting is None else format_setting(setting),
+            "split": split,
+            "rows_fitted": fitted,
+            "rows_scored": scored,
+            **{score.name: _to_number(self.of_splits(entry, score)[split]) for score in self.scores},
+        }
 
     @property
     def _baseline(self) -> Baseline:
@@ -385,6 +349,14 @@ class Result:
         if self.nested is None:
             raise InputError("this run has no nested ensemble: it was made without --certify nested")
         return self.nested
+
+
+Assessed = Result  # the name of earlier versions for the result of ``evaluate``
+
+
+def _to_number(value: Any) -> Any:
+    """Return a number for JSON: nan and infinity are null."""
+    return None if value is None or not isfinite(value) else value
 
 
 def _refuse_flags(flags: dict[str, Any]) -> None:

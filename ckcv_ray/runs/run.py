@@ -6,35 +6,31 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import replace
 from threading import Event
-from typing import Any, NamedTuple, TypeAlias, TypeVar
+from typing import Any, NamedTuple
 
 from numpy.typing import ArrayLike
 
 from ckcv_ray.core.resampling.given import take_splits
 from ckcv_ray.core.threads import one_thread
-from ckcv_ray.engine.backend import Backend, Session, session, start_backend
+from ckcv_ray.engine.backend import Session, session, start_backend
 from ckcv_ray.engine.evaluate import share
 from ckcv_ray.engine.forecast import Estimate, estimate
-from ckcv_ray.engine.full import FullQueue
 from ckcv_ray.engine.loop import Stop, work
 from ckcv_ray.engine.nested import OverallProgress, fit_nested_ensemble, inner_problems
-from ckcv_ray.engine.progress import Listener, Progress
+from ckcv_ray.engine.progress import Listener
 from ckcv_ray.engine.race import RaceQueue
 from ckcv_ray.engine.recorder import Recorder
 from ckcv_ray.errors import InputError
 from ckcv_ray.learners.ensemble import Ensemble
 from ckcv_ray.records.record import Outcome, Records
-from ckcv_ray.runs.assessed import Assessed
-from ckcv_ray.runs.finish import finish, finish_scores, measure
-from ckcv_ray.runs.load import finished_run, finished_scores, reopen
+from ckcv_ray.runs.finish import finish, measure
+from ckcv_ray.runs.load import find_run, reopen
 from ckcv_ray.runs.result import Result
 from ckcv_ray.storage.folder import FolderPath, RunFolder
 from ckcv_ray.study import CERTIFIED, SCORED, Execution, Problem, Study, check_kind
 from ckcv_ray.tables.readers.frames import make_columns
 from ckcv_ray.tables.task import Task, TestRows, check_test_rows
 from ckcv_ray.validation import as_path, expect
-
-R = TypeVar("R")
 
 WAITING = 4  # studies queued in the pool for each that may run at once
 SKLEARN_NAMES = {
@@ -93,9 +89,6 @@ class Work(NamedTuple):
     records: Records | None = None
 
 
-End: TypeAlias = Callable[[Work, Backend, Recorder[Any], Any, Listener | None], R]  # what makes a result
-
-
 def run(
     study: Study,
     X: ArrayLike,
@@ -144,7 +137,7 @@ def run_job(job: Job, execution: Execution | None = None, stop: Stop = never) ->
     Raises:
         KeyboardInterrupt: it was stopped.
     """
-    return run_work(checked(job)._replace(stop=stop), execution)
+    return run_work(check_job(job)._replace(stop=stop), execution)
 
 
 def run_many(jobs: Iterable[Job], execution: Execution | None = None, stop: Stop = never) -> Iterator[Result]:
@@ -162,11 +155,11 @@ def run_many(jobs: Iterable[Job], execution: Execution | None = None, stop: Stop
         CKCVError: what the first job that fails raises; the others keep what is done.
         KeyboardInterrupt: the jobs were stopped.
     """
-    execution = _checked_execution(execution)
+    execution = _check_execution(execution)
     expect("jobs", jobs, Iterable, "a list of Job(study, task, out)")
     if isinstance(jobs, Sequence):
-        jobs = [job for job in jobs if checked(job)]
-    works = (checked(job)._replace(stop=stop) for job in jobs)
+        jobs = [job for job in jobs if check_job(job)]
+    works = (check_job(job)._replace(stop=stop) for job in jobs)
     with session(execution) as opened:
         yield from _run_concurrently(works, opened)
 
@@ -179,7 +172,7 @@ def evaluate(
     listen: Listener | None = None,
     groups: ArrayLike | None = None,
     **options: Any,
-) -> Assessed:
+) -> Result:
     """Score a learner on every split of a resampling.
 
     Args:
@@ -216,7 +209,7 @@ def assess(
     listen: Listener | None = None,
     stop: Stop = never,
     retry_failed: bool = False,
-) -> Assessed:
+) -> Result:
     """Compute the scores of a study on a task, or return those that its folder holds; see ``evaluate``.
 
     Args:
@@ -229,30 +222,19 @@ def assess(
     Raises:
         KeyboardInterrupt: it was stopped.
     """
-    execution = _checked_execution(execution)
-    work = _check(Job(study, task, out, listen=listen), SCORED)._replace(stop=stop)
+    execution = _check_execution(execution)
+    work = check_job(Job(study, task, out, listen=listen), SCORED)._replace(stop=stop)
     if retry_failed and work.folder is not None:
         reopen(work.problem, work.folder)
-    return score_work(work, execution)
+    return run_work(work, execution)
 
 
-def score_work(work: Work, execution: Execution | None = None, opened: Session | None = None) -> Assessed:
-    """Compute the scores of a checked job, or return those that its folder holds; see ``run_work``."""
-    found = finished_scores(work.problem, work.folder)
-    return found if found is not None else _compute(work, _checked_execution(execution), opened, _score)
-
-
-def checked(job: Job) -> Work:
-    """Check a job of a study with a certification.
+def check_job(job: Job, kind: str = CERTIFIED) -> Work:
+    """Check a job of a study with a certification, or of the other kind.
 
     Raises:
         InputError: it is not a Job, or its parts do not match.
     """
-    return _check(job, CERTIFIED)
-
-
-def _check(job: Job, kind: str) -> Work:
-    """Check a job of a study of one kind."""
     expect("job", job, Job, "a Job: Job(study, task, out)")
     check_kind(job.study, kind)
     problem = Problem.of(job.study, job.task)
@@ -270,42 +252,41 @@ def run_work(work: Work, execution: Execution | None = None, opened: Session | N
         execution: backend, workers, cluster address.
         opened: the session to run in, instead of one created from ``execution``.
     """
-    execution = _checked_execution(execution)
-    result = found(work)
+    execution = _check_execution(execution)
+    result = find_result(work)
     return result if result is not None else compute(work, execution, opened)
 
 
-def found(work: Work) -> Result | None:
+def find_result(work: Work) -> Result | None:
     """Return the result that the folder of a job holds, measured on its test rows, or None if there is none.
 
     Raises:
         StoreError: the folder holds another study, or something else.
         InputError: it cannot be written.
     """
-    result = finished_run(work.problem, work.folder)
-    if result is None or _measured(result, work.test):
+    result = find_run(work.problem, work.folder)
+    if result is None or _is_measured(result, work.test):
         return result
     return replace(result, execution=result.execution | {"test": measure(result.ensemble, work.test, {})})
 
 
 def compute(work: Work, execution: Execution, opened: Session | None = None) -> Result:
-    """Run a checked job whose folder holds no result; see ``run_work``."""
-    work.problem.check_models()
-    return _compute(work, execution, opened, _certify)
+    """Run a checked job whose folder holds no result; see ``run_work``.
 
-
-def _compute(work: Work, execution: Execution, opened: Session | None, end: End[R]) -> R:
-    """Compute a checked job in a session; "auto" chooses the backend after a trial in this process."""
+    "auto" chooses the backend after a trial in this process.
+    """
+    if not work.problem.scores:  # which keep no models
+        work.problem.check_models()
     if opened is not None:
-        return _run(work, opened, end)
+        return _run(work, opened)
     if work.expected is None and execution.backend == "auto" and execution.fit_timeout is None:
         work = work._replace(expected=estimate(work.problem))
     seconds = work.expected.seconds if work.expected else 0.0
     with session(execution, seconds, single=True) as opened:
-        return _run(work, opened, end)
+        return _run(work, opened)
 
 
-def _checked_execution(execution: Execution | None) -> Execution:
+def _check_execution(execution: Execution | None) -> Execution:
     expect("execution", execution, Execution | None, 'an Execution, such as Execution("serial")')
     return execution or Execution()
 
@@ -314,14 +295,14 @@ def _run_concurrently(works: Iterable[Work], opened: Session) -> Iterator[Result
     """Run checked jobs as ``run_many`` does, in an open session."""
     stopped = Event()
 
-    def one(work: Work) -> Result:
+    def run_one(work: Work) -> Result:
         return run_work(work._replace(stop=lambda: stopped.is_set() or work.stop()), opened=opened)
 
     with one_thread(), ThreadPoolExecutor(opened.together) as pool:
         waiting: deque[Future[Result]] = deque()
         try:
             for work in works:
-                waiting.append(pool.submit(one, work))
+                waiting.append(pool.submit(run_one, work))
                 if len(waiting) >= WAITING * opened.together:
                     yield waiting.popleft().result()
             while waiting:
@@ -331,8 +312,8 @@ def _run_concurrently(works: Iterable[Work], opened: Session) -> Iterator[Result
             pool.shutdown(cancel_futures=True)
 
 
-def _run(job: Work, opened: Session, end: End[R]) -> R:
-    """Compute what is left of a job, and end it."""
+def _run(job: Work, opened: Session) -> Result:
+    """Compute what is left of a job, and finish it."""
     problem, expected = job.problem, job.expected
     overall = OverallProgress(problem, job.listen) if job.listen else None
     listen = overall.own if overall is not None else None
@@ -349,27 +330,8 @@ def _run(job: Work, opened: Session, end: End[R]) -> R:
             recorder.add(Outcome(job.records, (), ()))
         work(backend, recorder, listen, job.stop)
         nested = _nested(job, inner, recorder, overall, opened) if inner else None
-        return end(job, backend, recorder, nested, listen)
-
-
-def _certify(
-    job: Work,
-    backend: Backend,
-    recorder: Recorder[RaceQueue],
-    nested: Ensemble | None,
-    listen: Listener | None,
-) -> Result:
-    """Refit what was selected, and certify it."""
-    finished, execution = finish(job.problem, backend, recorder, nested, job.test, listen, job.stop)
-    result = Result.of(job.problem, finished, execution)
-    return replace(result, records=recorder.records()) if job.keep else result
-
-
-def _score(
-    job: Work, backend: Backend, recorder: Recorder[FullQueue], nested: None, listen: Listener | None
-) -> Assessed:
-    """Return the scores; there is no nested ensemble."""
-    return finish_scores(job.problem, backend, recorder, listen, job.stop)
+        result = finish(problem, backend, recorder, nested, job.test, listen, job.stop)
+        return replace(result, records=recorder.records()) if job.keep else result
 
 
 def _nested(
@@ -397,21 +359,7 @@ def _nested(
     return fit_nested_ensemble(job.problem, winners)
 
 
-def _measured(result: Result, test: TestRows | None) -> bool:
+def _is_measured(result: Result, test: TestRows | None) -> bool:
     """Return whether the run already has the error on these test rows, or there are none."""
     measured = result.execution.get("test")
     return test is None or (measured is not None and measured["digest"] == test.digest)
-
-
-__all__ = [
-    "Job",
-    "Progress",
-    "Work",
-    "assess",
-    "checked",
-    "evaluate",
-    "run",
-    "run_job",
-    "run_many",
-    "run_work",
-]

@@ -1,14 +1,10 @@
-"""What a verification finds, how much of a run it computes again, and what errors say of the run."""
+"""What a verification finds, and what errors say of the run."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from ckcv_ray.engine.backend import Backend
-from ckcv_ray.engine.loop import Stop
-from ckcv_ray.engine.progress import Listener
 from ckcv_ray.errors import CKCVError, LackingError, cut, pluralize
-from ckcv_ray.runs.limit import Limit
 
 
 @dataclass
@@ -51,43 +47,11 @@ class Verification:
     def add_inner(self, inner: "list[Verification]") -> None:
         """Add the verifications of the runs inside this one, one for each outer split."""
         self.differences += [
-            f"outer split {i}: {sentence}" for i, one in enumerate(inner) for sentence in one.differences
+            f"outer split {i}: {sentence}" for i, found in enumerate(inner) for sentence in found.differences
         ]
-        self.recomputed += _of_splits([one.recomputed for one in inner])
-        self.trusted += _of_splits([one.trusted for one in inner])
-        self.unverified += _of_splits([one.unverified for one in inner])
-        self.unchecked += sum(one.unchecked for one in inner)
-        self.assumed += _of_splits([one.assumed for one in inner])
-        self.notes += _of_splits([one.notes for one in inner])
-
-
-@dataclass(frozen=True)
-class Refit:
-    """How much of what a run rests on is computed again, and by which backend.
-
-    Attributes:
-        share: share of the evaluations, in [0, 1]; below 1 a random sample of them.
-        backend: creates a backend for each run; None if nothing is computed.
-        listen, stop: as for ``run_job``.
-        limit: how long it may take.
-        inner: whether the run is inside another one, whose cost was said.
-    """
-
-    share: float = 0.0
-    backend: Callable[[], Backend] | None = None
-    listen: Listener | None = None
-    stop: Stop = lambda: False
-    limit: Limit = field(default_factory=Limit)
-    inner: bool = False
-
-    def is_stopped(self) -> bool:
-        """Return whether to stop, as ``stop`` does.
-
-        Raises:
-            LackingError: the time is over.
-        """
-        self.limit.check()
-        return self.stop()
+        self.unchecked += sum(found.unchecked for found in inner)
+        for name in ("recomputed", "trusted", "unverified", "assumed", "notes"):
+            getattr(self, name).extend(_name_splits([getattr(found, name) for found in inner]))
 
 
 @contextmanager
@@ -105,13 +69,13 @@ def note_errors(result: Verification, *passed: type[CKCVError]) -> Iterator[None
         result.unverified.append(cut(f"the verification ended with {type(error).__name__}: {error}"))
 
 
-def _of_splits(by_split: list[list[str]]) -> list[str]:
+def _name_splits(by_split: list[list[str]]) -> list[str]:
     """Return the sentences about several outer splits, each once, with the splits that it applies to."""
-    splits_of: dict[str, list[int]] = {}
+    splits: dict[str, list[int]] = {}
     for i, sentences in enumerate(by_split):
         for sentence in sentences:
-            splits_of.setdefault(sentence, []).append(i)
+            splits.setdefault(sentence, []).append(i)
     return [
-        f"outer split{'s' * (len(splits) > 1)} {', '.join(map(str, splits))}: {sentence}"
-        for sentence, splits in splits_of.items()
+        f"outer split{'s' * (len(numbers) > 1)} {', '.join(map(str, numbers))}: {sentence}"
+        for sentence, numbers in splits.items()
     ]

@@ -13,6 +13,7 @@ from contextlib import suppress
 from dataclasses import replace
 from itertools import islice
 from math import isclose
+from operator import attrgetter
 from os import PathLike
 from typing import Any, TypeAlias
 
@@ -21,9 +22,8 @@ import pyarrow.compute as pc
 
 from ckcv_ray.claims.certify import certify
 from ckcv_ray.core.selection import Leader
-from ckcv_ray.engine.backend import choose_backend, session, start_backend
-from ckcv_ray.engine.evaluate import share
-from ckcv_ray.engine.loop import Stop, work
+from ckcv_ray.engine.backend import session
+from ckcv_ray.engine.loop import Stop
 from ckcv_ray.engine.nested import inner_problems
 from ckcv_ray.engine.progress import Listener
 from ckcv_ray.engine.race import RaceQueue
@@ -32,16 +32,15 @@ from ckcv_ray.learners.base import Setting
 from ckcv_ray.learners.ensemble import Ensemble, to_pickles
 from ckcv_ray.records.candidates import find_winner
 from ckcv_ray.runs.finish import measure
-from ckcv_ray.runs.limit import SECONDS, Limit
 from ckcv_ray.runs.load import replay
-from ckcv_ray.runs.recheck import RecheckQueue, merge, rests_on, sample
-from ckcv_ray.runs.verification import Refit, Verification, note_errors
+from ckcv_ray.runs.recheck import SECONDS, Limit, Refit, list_required, merge, recheck, sample
+from ckcv_ray.runs.verification import Verification, note_errors
 from ckcv_ray.runs.verify_models import BEST, ModelChecks
-from ckcv_ray.runs.verify_scores import verify_scores
+from ckcv_ray.runs.verify_scores import check_scores
 from ckcv_ray.storage import models
 from ckcv_ray.storage.folder import MANIFEST, Finished, RunFolder
 from ckcv_ray.storage.pages import REPORT, report_intact
-from ckcv_ray.study import SCORED, Candidate, Execution, Problem
+from ckcv_ray.study import Candidate, Execution, Problem
 from ckcv_ray.tables.task import TestRows, check_test_rows, make_test_rows
 from ckcv_ray.validation import number
 
@@ -87,41 +86,34 @@ def verify(
     if not folder.finished:
         folder.identity()
         raise StoreError(f"{str(out)!r} holds no finished run: there is nothing to verify yet")
-    scored = _has_scores(folder)
-    if scored and test is not None:
-        raise InputError("test is for ckcv run: the scores of a procedure have no other rows")
     if not share:
-        nothing = Refit(limit=allowed)
-        return verify_scores(folder, nothing) if scored else _verify(folder, nothing, test)
-    execution = execution or Execution()
+        return _verify(folder, Refit(limit=allowed), test)
     seconds = 0.0
     with suppress(StoreError):
         seconds = share * folder.execution()["worker_seconds"]
-    execution = replace(execution, backend=choose_backend(execution, seconds))
-    with session(execution) as opened:
-        refit_all = Refit(share, opened.backend, listen, stop, allowed)
-        return verify_scores(folder, refit_all) if scored else _verify(folder, refit_all, test)
-
-
-def _has_scores(folder: RunFolder) -> bool:
-    """Return whether a folder is one of ``evaluate``; False if that cannot be said."""
-    with suppress(StoreError):
-        identity = folder.identity()
-        return identity is not None and identity.study.kind == SCORED
-    return False
+    with session(execution or Execution(), seconds) as opened:
+        return _verify(folder, Refit(share, opened.backend, listen, stop, allowed), test)
 
 
 def _verify(folder: RunFolder, refit: Refit, test: Test = None) -> Verification:
     """Verify one folder."""
     result = Verification()
-    with note_errors(result, InputError):  # which is about test rows
-        result.differences.extend(map(plain, _digests(folder)))
-        result.recomputed.append(f"the SHA-256 of {len(folder.names())} files")
-        result.differences.extend(map(plain, _content(folder, folder.problem(), result, refit, test)))
+    with note_errors(result, *([] if test is None else [InputError])):  # which is about test rows
+        result.differences.extend(map(plain, _check_digests(folder)))
+        result.recomputed.append(f"the SHA-256 of {pluralize(len(folder.names()), 'file')}")
+        problem = folder.problem()
+        if not problem.scores:
+            found = _check_run(folder, problem, result, refit, test)
+        elif test is None:
+            found = check_scores(folder, problem, result, refit)
+        else:
+            raise InputError("test is for ckcv run: the scores of a procedure have no other rows")
+        result.differences.extend(map(plain, found))
     return result
 
 
-def _digests(folder: RunFolder) -> Iterator[str]:
+def _check_digests(folder: RunFolder) -> Iterator[str]:
+    """Yield which files are not those of the manifest."""
     if not folder.manifest_intact():
         yield f"{MANIFEST} is not as the run wrote it"
     manifest, names = folder.manifest(), folder.names()
@@ -136,12 +128,12 @@ def _digests(folder: RunFolder) -> Iterator[str]:
         yield f"{REPORT} is not as ckcv report wrote it: its last line does not give its SHA-256"
 
 
-def _content(
+def _check_run(
     folder: RunFolder, problem: Problem, result: Verification, refit: Refit, test: Test
 ) -> Iterator[str]:
     """Yield the differences in what the files say; record in ``result`` what was and was not recomputed."""
     finished, execution = folder.results(problem), folder.execution()
-    queue = replay(str(folder), problem)
+    queue: RaceQueue = replay(str(folder), problem)
     if not queue.candidates().equals(finished.candidates):
         yield "candidates.parquet is not what the log gives"
     leader = queue.selection.winner()
@@ -153,7 +145,7 @@ def _content(
         yield f"the log gives the winner {winner}, which is not the certificate's winner"
         return
     best, nested = finished.models.best, finished.models.nested
-    yield from _pickles(folder, best, problem)
+    yield from _check_pickles(folder, best, problem)
     if not refit.inner:
         refit.limit.announce(_count_fits(problem, refit.share, execution["fits"]), problem.task, execution)
     checks = ModelChecks(problem, finished.models, refit.limit)
@@ -161,20 +153,19 @@ def _content(
     if refit.share < 1:  # else they are computed again with the rest
         checks.fit_ensemble(leader, left)
     if nested is not None:
-        yield from _nested(folder, problem, checks, result, refit)
+        yield from _check_nested(folder, problem, checks, result, refit)
     checks.check_one_model(leader)
     yield from (found := list(checks.differences))
-    yield from _certificate(folder, finished, problem, winner, leader.l_ms)
-    yield from _recheck(queue, leader, checks, result, refit)
-    checks.fit_ensemble(leader, [split for split in left if not checks.is_compared(split)])
-    result.recomputed += _models_recomputed(checks, len(best.members))
+    yield from _check_certificate(folder, finished, problem, winner, leader.l_ms)
+    yield from _check_evaluations(queue, leader, checks, result, refit)
+    result.recomputed += _list_recomputed(checks, len(best.members))
     yield from checks.differences[len(found) :]
-    yield from checks.bounds(winner, leader.l_ms, certificate)
+    yield from checks.compare_bounds(winner, leader.l_ms, certificate)
     result.trusted += checks.trusted
     result.unverified += checks.unverified
     if checks.last_bits:
         result.notes.append(f"the last bits of {pluralize(checks.last_bits, 'model')} differ")
-    yield from _tested(execution["test"], best, problem, result, test)
+    yield from _check_test_error(execution["test"], best, problem, result, test)
     if folder.files.exists(REPORT):
         result.trusted.append(f"{REPORT} (ckcv report writes it again)")
         result.notes.append(f"{REPORT} was not compared")
@@ -187,7 +178,7 @@ def _count_fits(problem: Problem, share: float, fits: int) -> int:
     return splits * (1 + outer) + outer + 2 * (problem.held is not None) + round(share * fits)
 
 
-def _pickles(folder: RunFolder, ensemble: Ensemble, problem: Problem) -> Iterator[str]:
+def _check_pickles(folder: RunFolder, ensemble: Ensemble, problem: Problem) -> Iterator[str]:
     """Yield a sentence for each pickle that is not that of a model in Parquet."""
     contents = to_pickles(ensemble, problem.learner, problem.task)
     pickles = {f"{models.ENSEMBLE}{name}": content for name, content in contents.items()}
@@ -200,17 +191,17 @@ def _pickles(folder: RunFolder, ensemble: Ensemble, problem: Problem) -> Iterato
             yield f"{file} is not the pickle of the model in models.parquet"
 
 
-def _models_recomputed(checks: ModelChecks, count: int) -> Iterator[str]:
+def _list_recomputed(checks: ModelChecks, count: int) -> Iterator[str]:
     """Yield what was recomputed of the models; ``count`` is their number in F*."""
     yield "splits, sums, bounds, drops, the winner and the certificate, from the log"
-    others = [name for name in ("nested", "refit", "full") if getattr(checks.models, name) is not None]
-    also = f", and of {' and '.join(others)}" if others else ""
+    names = [name for name in ("nested", "refit", "full") if getattr(checks.models, name) is not None]
+    also = f", and of {' and '.join(names)}" if names else ""
     bits = f"{checks.last_bits:,} not equal in every bit" if checks.last_bits else "equal in every bit"
     how = f" ({len(checks.compared):,} fitted again, {bits})" if checks.compared else ""
     yield f"errors of {count} models{also}, and that each is that of its training rows, from the data{how}"
 
 
-def _nested(
+def _check_nested(
     folder: RunFolder, problem: Problem, checks: ModelChecks, result: Verification, refit: Refit
 ) -> Iterator[str]:
     """Verify each inner run as any other run, with its data, its winner, and the model fitted from it."""
@@ -251,12 +242,12 @@ def _nested(
         )
 
 
-def _recheck(
+def _check_evaluations(
     queue: RaceQueue, leader: Leader, checks: ModelChecks, result: Verification, refit: Refit
 ) -> Iterator[str]:
     """Yield what, computed again, does not agree with the log; compare the models of F* that are fitted."""
     table = queue.candidates()
-    units = rests_on(queue, table)
+    units = list_required(queue, table)
     total = sum(unit.evaluations for unit in units)
     failed = pc.sum(pc.equal(table["state"], "failed")).as_py()
     if failed and refit.share < 1:
@@ -268,9 +259,8 @@ def _recheck(
             f"the error counts in the log: {total:,} evaluations (--refit computes them again)"
         )
         return
-    again = RecheckQueue(queue.problem, queue.ledger, list(merge(sample(units, refit.share))))
-    with start_backend(refit.backend, share(queue.problem)) as backend:
-        work(backend, again, refit.listen, refit.is_stopped)
+    chosen = list(merge(sample(units, refit.share)))
+    again = recheck(queue.problem, queue.ledger, chosen, refit, result)
     result.recomputed.append(
         f"{again.done:,} of {total:,} evaluations that the result rests on, fitted again"
     )
@@ -280,14 +270,13 @@ def _recheck(
         result.unchecked += remaining
         result.trusted.append(f"the other {remaining:,} evaluations")
     winner, setting_of = queue.problem.candidate(leader), queue.problem.learner.setting_of
-    for member in sorted(again.members, key=lambda one: one.split):
+    for member in sorted(again.members, key=attrgetter("split")):
         if (setting_of(member.model), member.k) == winner:
             checks.compare(BEST, member)
-    result.unverified += cut_list(again.unverified, "other evaluations could not be computed again here")
     yield from cut_list(again.differences, "other evaluations differ")
 
 
-def _tested(
+def _check_test_error(
     recorded: dict[str, Any] | None,
     ensemble: Ensemble,
     problem: Problem,
@@ -318,7 +307,7 @@ def _tested(
         result.assumed.append("the test errors of the best candidates of reported k")
 
 
-def _certificate(
+def _check_certificate(
     folder: RunFolder, finished: Finished, problem: Problem, winner: Candidate, l_ms: float
 ) -> Iterator[str]:
     provisional = "failed" in finished.candidates["state"].to_pylist()
@@ -334,7 +323,7 @@ def _certificate(
     for name in dict.fromkeys((*computed, *stored)):
         found = _json_differences(name, stored.get(name), computed.get(name))
         for where, old, new in islice(found, 1):
-            was, again = (cut(repr(one), MOST_SHOWN) for one in (old, new))
+            was, again = (cut(repr(value), MOST_SHOWN) for value in (old, new))
             yield f"certificate.json: {where} is {was}, computed again it is {again}"
 
 

@@ -27,7 +27,7 @@ from ckcv_ray.engine.refit import one_model
 from ckcv_ray.errors import RunError, cut, pluralize
 from ckcv_ray.learners.base import Setting
 from ckcv_ray.learners.ensemble import Ensemble, Member, Models, class_sizes, judge, make_member
-from ckcv_ray.runs.limit import Limit
+from ckcv_ray.runs.recheck import Limit
 from ckcv_ray.study import Candidate, Problem
 from ckcv_ray.tables.task import Task, TestRows
 
@@ -77,7 +77,6 @@ class ModelChecks:
         self.problem, self.models, self.limit = problem, models, limit
         self.differences, self.trusted, self.unverified = list[str](), list[str](), list[str]()
         self.compared, self.last_bits = set[str](), 0
-        self._failed = set[str]()
         self._computed: dict[tuple[str, int], Member] = {}
 
     def check_ensemble(self, queue: RaceQueue, leader: Leader) -> list[int]:
@@ -86,7 +85,7 @@ class ModelChecks:
         setting, left = problem.learner.setting(leader.path, leader.step), list[int]()
         for member in self.models.best.members:
             key = leader.size, member.split, leader.path, leader.step
-            fit = _of_split(problem, setting, leader.size, member.split, not ledger.is_not_converged(*key))
+            fit = _make_fit(problem, setting, leader.size, member.split, not ledger.is_not_converged(*key))
             if self._check(BEST, member, fit):
                 left.append(member.split)
             if member.totals != ledger.totals(True, *key):
@@ -107,12 +106,7 @@ class ModelChecks:
             for member in outcome.members:
                 self.compare(BEST, member)
             for failure in outcome.failures:
-                self._not_fitted(NAMES[BEST].format(failure.split), failure.traceback)
-
-    def is_compared(self, split: int) -> bool:
-        """Return whether a fit of the member of F* on a split was compared with it, or failed here."""
-        name = NAMES[BEST].format(split)
-        return name in self.compared or name in self._failed
+                self._note_failure(NAMES[BEST].format(failure.split), failure.traceback)
 
     def check_nested(self, winners: Mapping[int, Setting]) -> None:
         """Check the models of the outer splits, and fit them again.
@@ -123,14 +117,14 @@ class ModelChecks:
         assert self.models.nested is not None
         outer = self.problem.outer
         for split, setting in winners.items():
-            self._check(NESTED, self.models.nested.members[split], _of_split(outer, setting, 0, split, False))
+            self._check(NESTED, self.models.nested.members[split], _make_fit(outer, setting, 0, split, False))
         if len(winners) < len(self.models.nested.members):
             return  # the run of another outer split is damaged or missing, which is a difference
         self.limit.check()
         try:
             again = fit_nested_ensemble(self.problem, [winners[i] for i in range(len(winners))])
         except RunError as error:
-            self._not_fitted("the nested models", str(error))
+            self._note_failure("the nested models", str(error))
             return
         for member in again.members:
             self.compare(NESTED, member)
@@ -150,7 +144,7 @@ class ModelChecks:
         try:
             refit, full = one_model(problem, leader)
         except RunError as error:
-            self._not_fitted("the models refit and full", str(error))
+            self._note_failure("the models refit and full", str(error))
             return
         assert refit is not None
         assert full is not None
@@ -177,7 +171,7 @@ class ModelChecks:
         try:
             before, again = stored.model.predict(X), computed.model.predict(X)
         except Exception as error:  # of a stranger's model, of any kind
-            self.differences.append(f"{name}: it cannot classify the rows of the table: {_reason(error)}")
+            self.differences.append(f"{name}: it cannot classify the rows of the table: {_show_error(error)}")
             return
         otherwise = int(np.sum(before.label != again.label))
         if otherwise:
@@ -202,7 +196,7 @@ class ModelChecks:
             f"{name}: its last bits: fitted again it classifies each of the {len(X):,} rows alike{scores}"
         )
 
-    def recomputed(self) -> Models:
+    def replace_models(self) -> Models:
         """Return the models, stored ones replaced by those that were computed again."""
         changed: dict[str, Ensemble] = {}
         for (kind, split), member in self._computed.items():
@@ -210,7 +204,7 @@ class ModelChecks:
             changed[kind] = Ensemble((*members[:split], member, *members[split + 1 :]))
         return replace(self.models, **changed)
 
-    def bounds(self, winner: Candidate, l_ms: float, stored: Certificate) -> Iterator[str]:
+    def compare_bounds(self, winner: Candidate, l_ms: float, stored: Certificate) -> Iterator[str]:
         """Yield what the models that were computed again prove, where a certificate says something else.
 
         Args:
@@ -222,17 +216,17 @@ class ModelChecks:
         same = self.problem.learner.same
         if all(a.totals == b.totals and same(a.model, b.model) for a, b in pairs):
             return
-        again = certify(self.problem, winner, l_ms, self.recomputed(), False, {})
+        again = certify(self.problem, winner, l_ms, self.replace_models(), False, {})
         computed, l_ee = again.winner.l_ee, stored.winner.l_ee
         if not np.isclose(computed, l_ee, 1e-9, 0.0):
             yield f"computed again, L_EE is {at_most(computed)}; certificate.json says {at_most(l_ee)}"
-        said = {_key(one): one for one in stored.claims}
-        for one in again.claims:
-            before = said.get(_key(one))
-            if before is not None and np.isclose(one["bound"], before["bound"], 1e-9, 0.0):
+        earlier = {_identify(claim): claim for claim in stored.claims}
+        for claim in again.claims:
+            before = earlier.get(_identify(claim))
+            if before is not None and np.isclose(claim["bound"], before["bound"], 1e-9, 0.0):
                 continue
-            says = "has none" if before is None else f"says {_shown(before)}"
-            yield f"computed again, {_named(one)} is {_shown(one)}; certificate.json {says}"
+            says = "has none" if before is None else f"says {_format_bound(before)}"
+            yield f"computed again, {_name_claim(claim)} is {_format_bound(claim)}; certificate.json {says}"
 
     def _check(self, kind: str, member: Member, fit: Fit) -> bool:
         """Check a model against its fit; return whether a fit can tell more."""
@@ -247,7 +241,7 @@ class ModelChecks:
         try:
             checked = learner.check(member.model, fit.task, fit.train, fit.converged)
         except Exception as error:  # a learner's check may fit, which may raise anything
-            self.unverified.append(f"{name}: it cannot be checked here: {_reason(error)}")
+            self.unverified.append(f"{name}: it cannot be checked here: {_show_error(error)}")
         else:
             self.differences += [f"{name}: {sentence}" for sentence in checked.differences]
             left = bool(checked.differences or checked.trusted)
@@ -255,7 +249,9 @@ class ModelChecks:
         try:
             totals = judge(member.model, scored.X, scored.y, problem.measure(scored.units), n_classes)
         except Exception as error:  # of a stranger's model, of any kind
-            self.differences.append(f"{name}: it cannot classify the rows that judge it: {_reason(error)}")
+            self.differences.append(
+                f"{name}: it cannot classify the rows that judge it: {_show_error(error)}"
+            )
             return left
         if totals != member.totals:
             self.differences.append(f"{name}: makes {totals} errors on its estimate set, not those recorded")
@@ -266,8 +262,7 @@ class ModelChecks:
             self.differences.append(f"{name}: the sizes of the classes in its estimate set differ")
         return left
 
-    def _not_fitted(self, name: str, reason: str) -> None:
-        self._failed.add(name)
+    def _note_failure(self, name: str, reason: str) -> None:
         last = (reason.strip().splitlines() or [""])[-1]
         self.unverified.append(f"{name} could not be fitted again here: {cut(last, LONGEST_REASON)}")
 
@@ -276,27 +271,27 @@ class ModelChecks:
         return ensemble.members[split]
 
 
-def _of_split(problem: Problem, setting: Setting, size: int, split: int, converged: bool) -> Fit:
+def _make_fit(problem: Problem, setting: Setting, size: int, split: int, converged: bool) -> Fit:
     train, score = problem.rows(Stage.REFIT, size, split)
     return Fit(setting, problem.task, train, problem.task.take_test_rows(score), converged)
 
 
-def _reason(error: Exception) -> str:
+def _show_error(error: Exception) -> str:
     return cut(f"{type(error).__name__}: {error}", LONGEST_REASON)
 
 
-def _key(claim: Claim) -> tuple[Any, ...]:
+def _identify(claim: Claim) -> tuple[Any, ...]:
     """Return what a claim is about, but for which splits are in its prefix."""
     of = (claim[name] for name in ("certification", "classifier", "quantity", "label"))
     return (*of, bool(claim["splits"]))
 
 
-def _named(claim: Claim) -> str:
+def _name_claim(claim: Claim) -> str:
     quantity = claim["quantity"] if claim["label"] is None else f"{claim['quantity']} of {claim['label']!r}"
     prefix = ", best prefix" if claim["splits"] else ""
     return f"the bound of {claim['certification']}, {claim['classifier']}{prefix}, on the {quantity}"
 
 
-def _shown(claim: Claim) -> str:
+def _format_bound(claim: Claim) -> str:
     bound = claim["bound"]
     return at_most(bound) if claim["quantity"] == ERROR else at_least(1 - bound)

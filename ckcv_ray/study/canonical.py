@@ -68,9 +68,9 @@ def canonicalize_scored(study: Study, task: Task) -> tuple[Study, tuple[Score, .
         InputError: the learner, a measure or the resampling does not support the task.
     """
     _check_learner(study, task)
-    names = dict.fromkeys((*study.measures, *filter(None, [study.select_by])))
-    own = {one.name: one.score(task.kind, task.labelled) for one in study.functions}
-    scores = tuple(own.get(name) or make_score(name, task.kind) for name in names)
+    names = dict.fromkeys((*study.measure_names, *filter(None, [study.select_by])))
+    functions = {name: measure.score(task.kind, task.labelled) for name, measure in study.functions.items()}
+    scores = tuple(functions.get(name) or make_score(name, task.kind) for name in names)
     for score in scores:
         _check_answers(study, score)
     _check_strata(study, task)

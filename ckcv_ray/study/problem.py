@@ -167,12 +167,16 @@ class Problem:
     @property
     def n_totals(self) -> int:
         """Number of totals of an evaluation."""
-        return sum(self.widths) if self.scores else self.criterion.measure.columns(self.task.n_classes)
+        if self.scores:
+            return sum(score.width(self.task.n_classes) for score in self.scores)
+        return self.criterion.measure.columns(self.task.n_classes)
 
     @cached_property
-    def widths(self) -> list[int]:
-        """Number of totals of each score."""
-        return [score.width(self.task.n_classes) for score in self.scores]
+    def columns(self) -> dict[str, slice]:
+        """Columns of the totals of each score, by its name: the score itself, then its sums."""
+        ends = np.cumsum([score.width(self.task.n_classes) for score in self.scores]).tolist()
+        starts = [0, *ends[:-1]]
+        return {score.name: slice(*at) for score, *at in zip(self.scores, starts, ends, strict=True)}
 
     @property
     def total_type(self) -> type[Any]:

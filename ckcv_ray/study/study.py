@@ -89,8 +89,7 @@ class Study:
             the learner.
         fill: what fills gaps in numbers and dates: "median", "mean" or "most_frequent".
         rare: share of the training rows below which categories are joined.
-        measures: names of the scores that are computed on every split; none with a certification.
-        functions: the measures that are functions of the user.
+        measures: what is computed on every split, names of scores and functions; none with a certification.
 
     Raises:
         InputError: a field has the wrong type or is out of range, or the parts cannot be combined.
@@ -140,8 +139,7 @@ class Study:
         ),
     )
 
-    measures: tuple[str, ...] = ()
-    functions: tuple[OwnScore, ...] = ()
+    measures: tuple[str | OwnScore, ...] = ()
 
     def __post_init__(self) -> None:
         expect("search", self.search, Race | Inner | All, "a search: Race(), Inner('auc') or All()")
@@ -151,7 +149,7 @@ class Study:
         if not self.search.certifies:
             _check_scored(self)
             return
-        if self.measures or self.functions:
+        if self.measures:
             raise InputError("measures are of a study without a certification: leave them out")
         assert self.certification is not None
         for slot, proven in (("resampling", "resamplings"), ("criterion", "criteria")):
@@ -230,8 +228,6 @@ class Study:
         if not (callable(measure) or isinstance(measure, Iterable)):
             raise InputError(f"measure={quote(measure)}: expected names such as 'accuracy,auc', or functions")
         listed = [measure] if callable(measure) else list(measure)
-        functions = {i: OwnScore.of(one) for i, one in enumerate(listed) if not isinstance(one, str)}
-        measures = tuple(functions[i].name if i in functions else str(one) for i, one in enumerate(listed))
         if boolean("stratify", stratify):
             drawn = add_strata(drawn)
         return cls(
@@ -239,8 +235,7 @@ class Study:
             search=_make_search(select_by, select, drawn),
             certification=None,
             seed=seed,
-            measures=measures,
-            functions=tuple(functions.values()),
+            measures=tuple(name if isinstance(name, str) else OwnScore.of(name) for name in listed),
             **made,
         )
 
@@ -281,8 +276,10 @@ class Study:
         return {
             "learner": describe_part(self.learner, fixed),
             "resampling": describe_part(self.resampling),
-            "measures": list(self.measures),
-            "functions": [{"name": one.name, "sha256": one.digest} for one in self.functions],
+            "measures": self.measure_names,
+            "functions": [
+                {"name": name, "sha256": function.digest} for name, function in self.functions.items()
+            ],
             "select_by": self.select_by,
             "select": EACH if self.selects_each else ONE,
             **{name: getattr(self, name) for name in ("seed", *ENCODING)},
@@ -315,14 +312,17 @@ class Study:
         given: dict[str, Any] = {name: content.get(name) for name in OF_SCORES}
         measures = sequence("measures", given["measures"], least=1, kind="names of measures")
         resampling = read_part("resampling", given["resampling"])
-        functions = sequence("functions", given["functions"] or (), least=0)
+        described = sequence("functions", given["functions"] or (), least=0)
+        functions = {function.name: function for function in map(OwnScore.from_json, described)}
+        names = list(map(str, measures))
+        if len(functions) < len(described) or not functions.keys() <= set(names):
+            raise InputError(f"functions: {', '.join(functions)}: expected each once, and among the measures")
         return cls(
             read_part("learner", given["learner"]),
             resampling,
             _make_search(given["select_by"], given["select"], resampling),
             certification=None,
-            measures=tuple(map(str, measures)),
-            functions=tuple(map(OwnScore.from_json, functions)),
+            measures=tuple(functions.get(name, name) for name in names),
             **{name: given[name] for name in ("seed", *ENCODING)},
         )
 
@@ -341,6 +341,16 @@ class Study:
             for name in ours
             if name in theirs and ours[name] != theirs[name]
         ]
+
+    @property
+    def measure_names(self) -> list[str]:
+        """Names of the measures."""
+        return [measure if isinstance(measure, str) else measure.name for measure in self.measures]
+
+    @property
+    def functions(self) -> dict[str, OwnScore]:
+        """The measures that are functions of the user, by name."""
+        return {measure.name: measure for measure in self.measures if isinstance(measure, OwnScore)}
 
     @property
     def race(self) -> Race:
@@ -502,15 +512,13 @@ def _check_scored(study: Study) -> None:
         )
     if not study.measures:
         raise InputError("measure is empty: name one, such as zero_one, or several: accuracy,auc")
-    own = [one.name for one in study.functions]
-    if len(set(own)) < len(own) or not set(own) <= set(study.measures):
-        raise InputError(f"functions: {', '.join(own)}: expected each once, and among the measures")
-    if len(set(study.measures)) < len(study.measures):
-        raise InputError(f"measure={','.join(study.measures)} names one twice: leave it out")
+    names = study.measure_names
+    if len(set(names)) < len(names):
+        raise InputError(f"measure={','.join(names)} names one twice: leave it out")
     nested = study.resampling.inner is not None
     if nested and isinstance(study.search, All):
         raise InputError(
-            f"a nested resampling selects settings: say by which score, such as select_by={study.measures[0]}"
+            f"a nested resampling selects settings: say by which score, such as select_by={names[0]}"
         )
     if not nested and isinstance(study.search, Inner):
         raise InputError(

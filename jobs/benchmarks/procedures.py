@@ -40,7 +40,7 @@ from ckcv_ray.core.schedule import Stage
 from ckcv_ray.core.threads import one_thread
 from ckcv_ray.engine.backend import SERIAL, Session, session
 from ckcv_ray.learners.sklearn.named import NAMED
-from ckcv_ray.runs.run import Work, score_work
+from ckcv_ray.runs.run import Work, run_work
 from ckcv_ray.study import Problem, Study
 from ckcv_ray.study.problem import OUTER
 from ckcv_ray.tables.task import Task
@@ -92,7 +92,7 @@ def theirs(one: Timed, workers: int) -> Any:
 
 def ours(one: Timed, opened: Session) -> Any:
     """Return our scores."""
-    result = score_work(Work(one.problem), opened=opened)
+    result = run_work(Work(one.problem), opened=opened)
     return result.of_splits(result.entries[0], result.scores[0])
 
 

@@ -30,7 +30,7 @@ from ckcv_ray.engine.batches import Batch
 from ckcv_ray.engine.evaluate import Inputs
 from ckcv_ray.engine.ray_backend import RayBackend
 from ckcv_ray.records.record import Outcome
-from ckcv_ray.runs.run import checked, run_work
+from ckcv_ray.runs.run import check_job, run_work
 from ckcv_ray.study import Problem
 from jobs.benchmarks.made_up import MadeUp, measure, occupy, slept
 
@@ -88,7 +88,7 @@ def main(
     made_up = measure(Problem.of(job.study, job.task))
     with session(Execution("ray", workers), single=True) as opened:
         backend = Sleeping(workers, made_up)
-        result = run_work(checked(job), opened=opened._replace(backend=lambda: backend))
+        result = run_work(check_job(job), opened=opened._replace(backend=lambda: backend))
     seconds, computed = backend.last - backend.first, result.execution["evaluations"]["computed"]
     print(
         f"{workers} workers  {computed:,} evaluations in {backend.batches:,} batches  "

@@ -57,7 +57,7 @@ from ckcv_ray.engine.recorder import make_recorder
 from ckcv_ray.learners.sklearn.learner import EstimatorLearner
 from ckcv_ray.learners.sklearn.named import NAMED
 from ckcv_ray.learners.sklearn.spec import full_names
-from ckcv_ray.runs.run import checked, never, run_work
+from ckcv_ray.runs.run import check_job, never, run_work
 from ckcv_ray.study import Problem
 from ckcv_ray.tables.task import Task
 from jobs.benchmarks import procedures as usual
@@ -167,7 +167,7 @@ def pools(workers: int) -> Iterator[dict[str, Callable[[Search], Any]]]:
         searches: dict[str, Callable[[Search], Any]] = {
             "loky": partial(others, "loky"),
             "ours": lambda search: select(search, opened),
-            "whole": lambda search: run_work(checked(search.job()), Execution(), opened),
+            "whole": lambda search: run_work(check_job(search.job()), Execution(), opened),
             LAST: partial(others, "ray"),
         }
         yield searches

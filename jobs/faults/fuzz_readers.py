@@ -16,9 +16,8 @@ import pyarrow as pa
 import ckcv_ray
 from ckcv_paper.archive import VARIABLE
 from ckcv_ray import CKCVError, RunError, Study, Task, load_run, verify
-from ckcv_ray.reports.page import page
-from ckcv_ray.reports.scores_page import scores_page
-from ckcv_ray.runs.load import environment_changes, load_scores, replay, replay_scores
+from ckcv_ray.runs.load import environment_changes, load_scores, replay
+from ckcv_ray.runs.report import make_page
 from ckcv_ray.storage.folder import RunFolder
 from ckcv_ray.study import Problem, read_toml, run_id
 from ckcv_ray.tables.roles import Roles
@@ -164,13 +163,13 @@ def read_run(calls: Calls, folder: Path) -> None:
         for difference in verify(folder).differences:
             calls.judge(difference)
     with calls.allowed():
-        page(folder)
+        make_page(folder)
 
 
 def read_scores(calls: Calls, folder: Path) -> None:
     """Call status, verify and report on the scores of a procedure."""
     with calls.allowed():
-        replay_scores(folder).progress()
+        replay(folder).progress()
         environment_changes(folder)
     with calls.allowed():
         result = load_scores(folder)
@@ -181,7 +180,7 @@ def read_scores(calls: Calls, folder: Path) -> None:
         for difference in verify(folder).differences:
             calls.judge(difference)
     with calls.allowed():
-        scores_page(folder)
+        make_page(folder)
 
 
 CALLS: dict[str, Callable[[Calls, Path], None]] = {

@@ -48,9 +48,8 @@ from ckcv_ray import Execution, Study, evaluate, load_run, run
 from ckcv_ray.errors import CKCVError
 from ckcv_ray.learners.sklearn import packing
 from ckcv_ray.learners.sklearn.allowed import table
-from ckcv_ray.reports.page import page
-from ckcv_ray.reports.scores_page import scores_page
-from ckcv_ray.runs.load import load_scores, replay, replay_scores
+from ckcv_ray.runs.load import load_scores, replay
+from ckcv_ray.runs.report import make_page
 
 SECONDS, MOST_BYTES = 30, 2 << 30  # for a folder; of memory besides what the process has
 HUGE = 10**9
@@ -416,13 +415,13 @@ def list_readers(folder: Path) -> list[Callable[[], object]]:
 
     scores = [
         lambda: load_scores(folder).summary(),
-        lambda: scores_page(folder),
-        lambda: replay_scores(folder),
+        lambda: make_page(folder),
+        lambda: replay(folder),
     ]
     return (
         scores
         if folder.name.startswith("scores")
-        else [classify, lambda: page(folder), lambda: replay(folder)]
+        else [classify, lambda: make_page(folder), lambda: replay(folder)]
     )
 
 

@@ -24,7 +24,7 @@ from sklearn.datasets import load_iris
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.neural_network import MLPClassifier
 
-from ckcv_ray import Assessed, Execution, KFold, evaluate
+from ckcv_ray import Execution, KFold, Result, evaluate
 
 FOLDS = KFold(4, shuffle=True, remainder="last")
 EPOCHS, WEIGHTS_SEED = 35, 1
@@ -67,7 +67,7 @@ def network(hidden: int = 7, rate: float = 0.05, momentum: float = 0.01) -> MLPC
     )
 
 
-def crossvalidated(rows: int = 150, sweep: bool = False) -> Assessed:
+def crossvalidated(rows: int = 150, sweep: bool = False) -> Result:
     """Score the network, or every network of the sweep, on the four folds."""
     X, y = iris(rows)
     options: dict[str, Any] = {"param": SWEEP} if sweep else {}
@@ -77,7 +77,7 @@ def crossvalidated(rows: int = 150, sweep: bool = False) -> Assessed:
     )
 
 
-def counts(result: Assessed) -> Counts:
+def counts(result: Result) -> Counts:
     """Return wrong and scored rows of each fold, of the first network."""
     table = result.table().slice(0, FOLDS.folds)
     rows = table["rows_scored"].to_pylist()

@@ -22,8 +22,8 @@ from ckcv_ray.claims.baseline import (
 from ckcv_ray.claims.percent import at_most, nearest
 from ckcv_ray.claims.proofs import prove
 from ckcv_ray.claims.wording import Claim
-from ckcv_ray.reports import report
 from ckcv_ray.runs.load import load_run
+from ckcv_ray.runs.report import report
 from ckcv_ray.runs.verify import verify
 
 THREE = ("blue", "green", "red")

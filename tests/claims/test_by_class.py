@@ -22,8 +22,8 @@ from ckcv_ray.core.draws import draw_pairs
 from ckcv_ray.core.schedule import Stage
 from ckcv_ray.errors import InputError
 from ckcv_ray.learners.ensemble import Prediction
-from ckcv_ray.reports import report
 from ckcv_ray.runs.load import load_run
+from ckcv_ray.runs.report import report
 from ckcv_ray.runs.verify import verify
 from ckcv_ray.study import Holdout, Nested, Problem, Study
 

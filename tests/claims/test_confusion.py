@@ -21,7 +21,7 @@ from ckcv_ray.claims.percent import nearest
 from ckcv_ray.errors import RunError
 from ckcv_ray.learners.base import Predicted
 from ckcv_ray.learners.ensemble import Ensemble
-from ckcv_ray.reports.page import page
+from ckcv_ray.runs.report import make_page
 from ckcv_ray.runs.run import run_job
 from ckcv_ray.runs.verify import verify
 from ckcv_ray.storage import formats
@@ -157,7 +157,7 @@ def test_a_matrix_that_fits_is_not_refused() -> None:
 
 
 def test_summary_and_report_show_every_cell(three: Result, folder: Path) -> None:
-    text, html = three.summary(), page(folder)
+    text, html = three.summary(), make_page(folder)
     assert "confusion " in text
     assert "Confusion matrix" in html
     lines = [line for line in text.splitlines() if line.startswith("  'kind") and ":" not in line]
@@ -174,7 +174,7 @@ def test_of_many_classes_the_most_frequent_mistakes_are_listed(
     n_classes: int, in_page: bool, tmp_path: Path
 ) -> None:
     result = finished(n_classes, tmp_path / "run")
-    text, html = load_run(tmp_path / "run").summary(), page(tmp_path / "run")
+    text, html = load_run(tmp_path / "run").summary(), make_page(tmp_path / "run")
     found = result.certificate.counts.list_mistakes()
     assert len(found) > 10
     for one in found[:10]:

@@ -68,6 +68,4 @@ def test_percentages_are_formatted_in_one_module() -> None:
         for line in file.read_text().splitlines()
         if formatted.search(line)
     ]
-    assert [one for one in found if not one.startswith("percent.py")] == [
-        'report.html:   ("seconds", "%.1f" % result.execution.seconds),'
-    ]
+    assert [line for line in found if not line.startswith("percent.py")] == []

@@ -20,8 +20,8 @@ from ckcv_ray.core.bounds.binomial import bound_table, report_bound, safe_table
 from ckcv_ray.core.resampling.complete import Outer
 from ckcv_ray.engine.forecast import plan_problem
 from ckcv_ray.errors import InputError
-from ckcv_ray.reports import report
 from ckcv_ray.runs.load import load_run
+from ckcv_ray.runs.report import report
 from ckcv_ray.runs.verify import verify
 from ckcv_ray.storage.folder import RunFolder
 from ckcv_ray.study import Problem

@@ -14,7 +14,7 @@ from ckcv_ray import Study
 from ckcv_ray.claims.percent import at_most
 from ckcv_ray.claims.proofs import weight
 from ckcv_ray.core.bounds.binomial import catoni, clopper_pearson, safe, stevens
-from ckcv_ray.reports import report
+from ckcv_ray.runs.report import report
 from ckcv_ray.runs.verify import verify
 from ckcv_ray.tables.columns.types import DeclaredTypes
 from ckcv_ray.tables.repeats import (

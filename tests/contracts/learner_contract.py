@@ -44,7 +44,7 @@ from ckcv_ray.learners.ensemble import COMMON, Ensemble, Member, judge, to_pickl
 from ckcv_ray.records.candidates import FIGURES, OF_SIZE
 from ckcv_ray.records.record import Outcome
 from ckcv_ray.runs.result import Result
-from ckcv_ray.runs.run import Job, checked, run_job, run_work
+from ckcv_ray.runs.run import Job, check_job, run_job, run_work
 from ckcv_ray.study import SLOTS, Execution, Problem, Study
 from ckcv_ray.tables.task import Task
 
@@ -369,7 +369,7 @@ class LearnerContract(ShortContract):
     def test_any_batches_give_the_same_bits(self, tmp_path: Path) -> None:
         self.run(tmp_path / "serial")
         job = Job(self.study(), self.task, tmp_path / "unruly")
-        run_work(checked(job), opened=SERIAL._replace(backend=Unruly))
+        run_work(check_job(job), opened=SERIAL._replace(backend=Unruly))
         assert same_files(tmp_path / "serial", tmp_path / "unruly")
 
     @pytest.mark.usefixtures("ray_session")

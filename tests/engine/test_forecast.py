@@ -14,7 +14,7 @@ from ckcv_ray.engine.forecast import Plan, estimate, plan_problem, thin_problem
 from ckcv_ray.engine.race import RaceQueue
 from ckcv_ray.errors import InputError, RunError
 from ckcv_ray.learners.svm.learner import GaussianSVM
-from ckcv_ray.runs.run import Job, checked, run_job, run_work
+from ckcv_ray.runs.run import Job, check_job, run_job, run_work
 from ckcv_ray.study import Execution, Problem, Study
 
 SMALL = Study.of(C=(0.1, 1.0), gamma=(0.1, 1.0), n_splits=4)
@@ -147,7 +147,7 @@ def test_a_trial_that_decides_all_leaves_nothing_but_the_refits():
     queue.add(expected.outcome)
     assert queue.expect_left() == 0
     assert 0 < expected.seconds < expected.outcome.seconds
-    whole, tried = run_job(job, SERIAL), run_work(checked(job)._replace(expected=expected))
+    whole, tried = run_job(job, SERIAL), run_work(check_job(job)._replace(expected=expected))
     assert tried.candidates.equals(whole.candidates)
     assert tried.certificate == whole.certificate
     assert tried.execution["fits"] == expected.outcome.fits + len(tried.ensemble.members)

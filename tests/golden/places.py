@@ -125,7 +125,9 @@ def run_losing(study: Any, sample: Sample, out: Path, k: int, split: int) -> Any
             return [*done, *([make_failures(lost, problem.n_totals, "lost")] if lost else [])]
 
     job, task = find("ckcv_ray:Job"), find("ckcv_ray:Task")
-    work = find("ckcv_ray.runs.run:checked")(job(study, task.of(sample.X, sample.y), out))
+    work = find("ckcv_ray.runs.run:check_job", "ckcv_ray.runs.run:checked")(
+        job(study, task.of(sample.X, sample.y), out)
+    )
     session = find("ckcv_ray.engine.backend:SERIAL")._replace(backend=Losing)
     return find("ckcv_ray.runs.run:run_work")(work, opened=session)
 

@@ -10,7 +10,7 @@ from conftest import blobs
 from ckcv_ray import Study
 from ckcv_ray.reports import figures
 from ckcv_ray.reports.figures import Axis, Landscape, Span
-from ckcv_ray.reports.page import axes_of
+from ckcv_ray.reports.selection import name_axes
 from ckcv_ray.study import Problem
 
 C, GAMMA = Axis("C", ("0.1", "1", "10")), Axis("gamma", ("0.01", "1"))
@@ -99,10 +99,10 @@ def test_means_of_the_single_splits_are_written() -> None:
 
 
 def test_equal_bounds_lie_side_by_side() -> None:
-    x, offset = figures._stacked(np.array([2.0, 1.0, 2.0, 2.0]))
+    x, offset = figures._stack(np.array([2.0, 1.0, 2.0, 2.0]))
     assert x.tolist() == [1.0, 2.0, 2.0, 2.0]
     assert offset.tolist() == pytest.approx([0.0, -0.1, 0.0, 0.1])
-    _, crowded = figures._stacked(np.ones(50))
+    _, crowded = figures._stack(np.ones(50))
     assert crowded.min() == pytest.approx(-0.3)
     assert crowded.max() == pytest.approx(0.3)
 
@@ -125,7 +125,7 @@ def test_a_picture_takes_the_colour_of_the_text_around_it_and_has_the_same_bytes
 @pytest.mark.parametrize("gamma", [(0.5,), (0.25, 0.5, 2.0)], ids=len)
 def test_the_axes_of_grids_are_their_names(C: tuple[float, ...], gamma: tuple[float, ...]) -> None:
     problem = Problem.of(Study.of(C=C, gamma=gamma), blobs(30))
-    steps, paths = axes_of(problem.learner)
+    steps, paths = name_axes(problem.learner)
     assert steps == Axis("C", tuple(f"{value:g}" for value in C))
     assert paths == Axis("gamma", tuple(f"{value:g}" for value in gamma))
 
@@ -143,7 +143,7 @@ class Settings:
 
 
 def axes(*paths: list[dict[str, object]]) -> tuple[Axis, Axis]:
-    return axes_of(Settings(*paths))  # type: ignore[arg-type]
+    return name_axes(Settings(*paths))  # type: ignore[arg-type]
 
 
 def test_axes_of_other_search_spaces_are_named_or_counted() -> None:

@@ -28,9 +28,10 @@ from ckcv_ray.errors import InputError, StoreError
 from ckcv_ray.records.candidates import OF_SIZE
 from ckcv_ray.records.record import Outcome
 from ckcv_ray.reports import figures
-from ckcv_ray.reports.page import fold_spans, page
-from ckcv_ray.runs.run import Job, checked, run_job, run_work
-from ckcv_ray.runs.summary import baseline_is, class_shares
+from ckcv_ray.reports.selection import list_spans
+from ckcv_ray.reports.summary import describe_baseline, describe_shares
+from ckcv_ray.runs.report import make_page
+from ckcv_ray.runs.run import Job, check_job, run_job, run_work
 from ckcv_ray.runs.verify import verify
 from ckcv_ray.storage.folder import RunFolder
 from ckcv_ray.storage.pages import write_report
@@ -101,7 +102,7 @@ def ckcv(monkeypatch: pytest.MonkeyPatch, *words: object) -> int:
 
 
 def test_every_figure_of_the_summary_is_on_the_page(finished: Path) -> None:
-    result, shown = load_run(finished), Page(page(finished))
+    result, shown = load_run(finished), Page(make_page(finished))
     for figure in set(re.findall(r"[\d.,]+ %", result.summary())):
         assert figure in shown.text
     wording = result.certificate.wording
@@ -118,7 +119,7 @@ def test_every_figure_of_the_summary_is_on_the_page(finished: Path) -> None:
 
 
 def test_the_number_to_quote_comes_first_and_is_the_proven_one(finished: Path) -> None:
-    text, proven = Page(page(finished)).text, load_run(finished).certificate.claims.first
+    text, proven = Page(make_page(finished)).text, load_run(finished).certificate.claims.first
     number = f"The number to quote {at_most(proven['bound'])} proven, by occam"
     assert number in text
     assert text.index(number) < text.index("Claims and assumptions")
@@ -126,7 +127,7 @@ def test_the_number_to_quote_comes_first_and_is_the_proven_one(finished: Path) -
     assert "Provisional" not in text
 
 
-def test_what_is_proven_takes_the_first_place(finished: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_proven_takes_the_first_place(finished: Path) -> None:
     result = load_run(finished)
     claim = {
         "quantity": "error",
@@ -153,9 +154,9 @@ def test_what_is_proven_takes_the_first_place(finished: Path, monkeypatch: pytes
         "statement": "Another <claim>.",
     }
     claims = replace(result.certificate.claims, claims=(claim, other))
-    result = replace(result, certificate=replace(result.certificate, claims=claims))
-    monkeypatch.setattr("ckcv_ray.reports.page.load_run", lambda out: result)
-    text = Page(page(finished)).text
+    assert result.finished is not None
+    certified = result.finished._replace(certificate=replace(result.certificate, claims=claims))
+    text = Page(make_page(finished, replace(result, finished=certified))).text
     assert (
         "The number to quote 23.04 % proven, by occam; all members: 3 of 20 scored rows wrong It holds & it"
         in text
@@ -165,13 +166,13 @@ def test_what_is_proven_takes_the_first_place(finished: Path, monkeypatch: pytes
 
 def test_the_baseline_is_next_to_the_number_to_quote(finished: Path) -> None:
     """The figures of the summary, before the first section."""
-    text, result = Page(page(finished)).text, load_run(finished)
+    text, result = Page(make_page(finished)).text, load_run(finished)
     top = text[: text.index("Claims and assumptions")]
     (baseline,) = result.certificate.sample.baselines
     for sentence in (
         f"error {nearest(result.error)}, mean error of the members on their estimate sets (an estimate, not",
-        f"baseline {nearest(baseline['error'])}, {baseline_is(result.certificate.sample, baseline)}",
-        f"classes {class_shares(result.certificate.sample)}",
+        f"baseline {nearest(baseline['error'])}, {describe_baseline(result.certificate.sample, baseline)}",
+        f"classes {describe_shares(result.certificate.sample)}",
     ):
         assert sentence in top
 
@@ -187,10 +188,10 @@ class Failing(SerialBackend):
 
 def test_a_provisional_run_says_so_beside_what_is_proven(tmp_path: Path) -> None:
     job = Job(SMALL, blobs(30, seed=1), tmp_path / "run")
-    result = run_work(checked(job), opened=IN_PROCESS._replace(backend=Failing))
+    result = run_work(check_job(job), opened=IN_PROCESS._replace(backend=Failing))
     assert result.certificate.winner.provisional
     assert {row["k_first"] for row in result.per_k() if row["state"] == "failed"} == {4}
-    text = Page(page(tmp_path / "run")).text
+    text = Page(make_page(tmp_path / "run")).text
     assert "lower bound (failed)" in text
     assert "Provisional: evaluations failed; the bound is proven nevertheless" in text
     assert at_most(result.certificate.claims.first["bound"]) in text
@@ -206,7 +207,7 @@ def unsealed(file: Path) -> str:
 
 
 def test_the_page_is_a_function_of_the_folder(finished: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    first = page(finished)
+    first = make_page(finished)
     monkeypatch.setenv("SOURCE_DATE_EPOCH", "1")
     assert ckcv(monkeypatch, "report", finished) == 0
     assert unsealed(finished / "report.html") == first
@@ -223,7 +224,7 @@ def test_a_report_left_half_written_does_not_spoil_a_run(finished: Path) -> None
 
 @pytest.mark.parametrize("which", ["finished", "hostile"])
 def test_nothing_is_loaded_or_executed(which: str, request: pytest.FixtureRequest) -> None:
-    text = page(request.getfixturevalue(which))
+    text = make_page(request.getfixturevalue(which))
     shown = Page(text)
     assert not FORBIDDEN & set(shown.tags)
     for name, value in shown.attributes:
@@ -237,14 +238,14 @@ def test_nothing_is_loaded_or_executed(which: str, request: pytest.FixtureReques
 
 
 def test_names_from_the_data_are_text(hostile: Path) -> None:
-    text, task = Page(page(hostile)).text, load_run(hostile).task
+    text, task = Page(make_page(hostile)).text, load_run(hostile).task
     for name in (*task.classes, *task.features, task.target):
         assert str(name) in text
     assert "<script>2</script>.csv" in text
 
 
 def test_every_figure_has_words_and_a_table(finished: Path) -> None:
-    text, result = page(finished), load_run(finished)
+    text, result = make_page(finished), load_run(finished)
     shown = Page(text)
     assert len(shown.labels) == 3
     assert all("table below" in label for label in shown.labels)
@@ -261,7 +262,7 @@ def test_an_unfinished_run_has_no_page(tmp_path: Path, monkeypatch: pytest.Monke
     run_job(Job(SMALL, blobs(24), tmp_path / "run"), SERIAL)
     (tmp_path / "run" / "manifest.json").unlink()
     with pytest.raises(StoreError, match="not finished"):
-        page(tmp_path / "run")
+        make_page(tmp_path / "run")
     assert ckcv(monkeypatch, "report", tmp_path / "run") == 4
     assert ckcv(monkeypatch, "report", tmp_path / "nowhere") == 4
 
@@ -271,7 +272,7 @@ def test_the_page_goes_where_it_is_told(
 ) -> None:
     assert ckcv(monkeypatch, "report", finished, "--out", tmp_path / "mine.html") == 0
     assert f"report: {tmp_path / 'mine.html'}" in capfd.readouterr().err.replace("\n", "")
-    assert unsealed(tmp_path / "mine.html") == page(finished)
+    assert unsealed(tmp_path / "mine.html") == make_page(finished)
     assert [file.name for file in tmp_path.iterdir()] == ["mine.html"]
 
 
@@ -291,16 +292,16 @@ def test_a_log_that_leads_elsewhere_is_not_drawn(tmp_path: Path) -> None:
     digests = {name: folder.sha256(name) for name in folder.names()}
     (tmp_path / "run" / "manifest.json").write_text(json.dumps(digests, indent=2) + "\n")
     with pytest.raises(StoreError, match="does not lead to"):
-        page(tmp_path / "run")
+        make_page(tmp_path / "run")
 
 
 def test_neighbouring_k_of_one_fate_are_drawn_together(finished: Path) -> None:
-    spans = fold_spans(load_run(finished).per_k())
+    spans = list_spans(load_run(finished).per_k())
     assert [(span.first, span.last) for span in spans] == [(3, 3), (4, 4), (5, 5), (20, 20), (21, 21)]
     problem = Problem.of(Study.of(k=range(11, 21), n_splits=2), blobs(60))
     beaten = {"state": "beaten", "lower_bound": 0.5, "setting": None, "l_ms": None, "l_ee": None}
     rows = [{name: getattr(size, name) for name in OF_SIZE} | beaten for size in problem.sizes]
-    assert [(s.first, s.last) for s in fold_spans(rows)] == [(11, 12), (13, 15), (16, 20)]
+    assert [(s.first, s.last) for s in list_spans(rows)] == [(11, 12), (13, 15), (16, 20)]
 
 
 @pytest.fixture
@@ -324,7 +325,9 @@ def browse(browser: str, place: Path, *words: str) -> str:
 def test_a_browser_shows_the_page_in_a_light_and_a_dark_scheme(
     browser: str, finished: Path, tmp_path: Path
 ) -> None:
-    target = Path(write_report(RunFolder(finished).files, page(finished), tmp_path / "page.html")).as_uri()
+    target = Path(
+        write_report(RunFolder(finished).files, make_page(finished), tmp_path / "page.html")
+    ).as_uri()
     background = []
     for scheme in ("0", "1"):
         picture = tmp_path / f"{scheme}.png"
@@ -338,7 +341,7 @@ def test_a_browser_shows_the_page_in_a_light_and_a_dark_scheme(
 
 
 def test_a_browser_takes_no_name_for_markup(browser: str, hostile: Path, tmp_path: Path) -> None:
-    target = Path(write_report(RunFolder(hostile).files, page(hostile), tmp_path / "page.html")).as_uri()
+    target = Path(write_report(RunFolder(hostile).files, make_page(hostile), tmp_path / "page.html")).as_uri()
     shown = Page(browse(browser, tmp_path, "--dump-dom", target))
     assert not FORBIDDEN & set(shown.tags)
     assert shown.tags.count("svg") == 3
@@ -351,7 +354,7 @@ def test_a_narrow_window_does_not_scroll_sideways(
 ) -> None:
     """The page inside a frame of 390 pixels, measured by a script that the page itself would forbid."""
     text = re.sub(
-        r'<meta http-equiv="Content-Security-Policy"[^>]*>', "", page(request.getfixturevalue(which))
+        r'<meta http-equiv="Content-Security-Policy"[^>]*>', "", make_page(request.getfixturevalue(which))
     )
     frame = f'<iframe style="width:390px;height:800px;border:0" srcdoc="{escape(text)}"></iframe>'
     script = "onload = () => document.title = frames[0].document.documentElement.scrollWidth"

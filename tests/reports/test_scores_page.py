@@ -10,7 +10,7 @@ from sklearn.datasets import load_iris
 
 from ckcv_ray import Execution, evaluate, load_scores, report, verify
 from ckcv_ray.errors import StoreError
-from ckcv_ray.reports.scores_page import scores_page
+from ckcv_ray.runs.report import make_page
 
 SERIAL = Execution("serial")
 X, Y = load_iris(return_X_y=True)
@@ -23,7 +23,7 @@ def text_of(page: str) -> str:
 def test_the_page_has_every_figure(tmp_path: Path) -> None:
     options = {"learner": "naive_bayes,tree", "measure": "accuracy,log_loss"}
     result = evaluate(X, Y, tmp_path / "run", SERIAL, **options)
-    page = scores_page(tmp_path / "run")
+    page = make_page(tmp_path / "run")
     said = text_of(page)
     for score in result.scores:
         for entry in result.entries:
@@ -36,27 +36,28 @@ def test_the_page_has_every_figure(tmp_path: Path) -> None:
             assert f"{test.difference:.4f}" in said
     assert page.count("<svg") == 2
     assert "<script" not in page
+    assert "150 rows, 4 features" in said
     assert not re.findall(r"(?:src|href)=\"(?!#)", page)
-    assert scores_page(tmp_path / "run", load_scores(tmp_path / "run")) == page
+    assert make_page(tmp_path / "run", load_scores(tmp_path / "run")) == page
 
 
 def test_a_curve_is_drawn_over_the_one_parameter_that_varies(tmp_path: Path) -> None:
     evaluate(X, Y, tmp_path / "one", SERIAL, learner="linear", param={"C": (0.01, 1.0, 100.0)})
-    assert scores_page(tmp_path / "one").count("<svg") == 2
-    assert "Mean over splits at each value of <bdi>C</bdi>" in scores_page(tmp_path / "one")
+    assert make_page(tmp_path / "one").count("<svg") == 2
+    assert "Mean over splits at each value of <bdi>C</bdi>" in make_page(tmp_path / "one")
     both = {"max_depth": (1, 2, 3), "min_samples_leaf": (1, 2)}
     evaluate(X, Y, tmp_path / "two", SERIAL, learner="tree", param=both)
-    assert scores_page(tmp_path / "two").count("<svg") == 1
+    assert make_page(tmp_path / "two").count("<svg") == 1
 
 
 def test_what_was_selected_and_what_failed_is_listed(tmp_path: Path) -> None:
     options = {"resampling": "nested_halves:3", "select_by": "accuracy", "select": "each"}
     result = evaluate(X, Y, tmp_path / "run", SERIAL, learner="neighbors", **options)
-    said = text_of(scores_page(tmp_path / "run"))
+    said = text_of(make_page(tmp_path / "run"))
     assert all(setting in said for setting in result.settings_of(result.entries[0]))
     options = {"learner": "neighbors", "resampling": "holdout:0.9", "param": {"n_neighbors": (5, 40)}}
     evaluate(X, Y, tmp_path / "failing", SERIAL, **options)
-    page = scores_page(tmp_path / "failing")
+    page = make_page(tmp_path / "failing")
     assert "Some scores are incomplete" in page
     assert "Expected n_neighbors" in page
 
@@ -67,7 +68,7 @@ def test_names_are_no_markup(tmp_path: Path) -> None:
     table = pa.table({name: rng.normal(size=40), "b": rng.normal(size=40)})
     labels = np.where(rng.random(40) < 0.5, name, "b")
     evaluate(table, labels, tmp_path / "run", SERIAL, learner="tree")
-    assert "<script" not in scores_page(tmp_path / "run")
+    assert "<script" not in make_page(tmp_path / "run")
 
 
 def test_the_report_is_a_file_of_the_folder(tmp_path: Path) -> None:
@@ -81,6 +82,6 @@ def test_the_report_is_a_file_of_the_folder(tmp_path: Path) -> None:
 
 def test_a_learning_curve_has_a_line_for_each_learner(tmp_path):
     evaluate(X, Y, tmp_path / "a", SERIAL, learner="tree,naive_bayes", resampling="learning_curve:3:4")
-    page = scores_page(tmp_path / "a")
+    page = make_page(tmp_path / "a")
     assert "rows fitted on" in page
     assert "Mean over splits after fits to fewer rows" in page

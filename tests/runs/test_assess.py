@@ -28,9 +28,9 @@ from ckcv_ray.engine.backend import SERIAL as SERIAL_SESSION
 from ckcv_ray.engine.backend import SerialBackend
 from ckcv_ray.errors import InputError, StoreError
 from ckcv_ray.learners.sklearn.split import fit_model
-from ckcv_ray.reports.scores_page import scores_page
-from ckcv_ray.runs.load import load_run, load_scores, replay_scores
-from ckcv_ray.runs.run import Work, assess, evaluate, score_work
+from ckcv_ray.runs.load import load_run, load_scores, replay
+from ckcv_ray.runs.report import make_page
+from ckcv_ray.runs.run import Work, assess, evaluate, run_work
 from ckcv_ray.storage.folder import RunFolder
 from ckcv_ray.study import Problem, Study
 from ckcv_ray.study.problem import INNER, OUTER
@@ -192,7 +192,7 @@ def test_ray_and_a_resumed_run_give_the_scores_of_a_serial_run(name, ray_session
     procedure = Study.without_certification(**options)
     with pytest.raises(KeyboardInterrupt):
         assess(procedure, TASK, tmp_path / "resumed", SERIAL, stop=lambda: next(stops))
-    progress = replay_scores(tmp_path / "resumed").progress()
+    progress = replay(tmp_path / "resumed").progress()
     assert progress.computed < progress.planned
     assess(procedure, TASK, tmp_path / "resumed", SERIAL)
     for other in ("ray", "resumed"):
@@ -341,7 +341,7 @@ def test_no_bound_is_shown_where_none_is_proven(options, reason, tmp_path):
         assert set(result.to_json()["entries"][0]["scores"][score.name]["bounds"]) == {None}
     assert f"No bound is proven for any model on new rows: {result.unbounded}." in result.summary()
     assert result.to_json()["unbounded"] == result.unbounded
-    assert result.unbounded in scores_page(tmp_path / "run")
+    assert result.unbounded in make_page(tmp_path / "run")
 
 
 @pytest.mark.parametrize("drawn", ["kfold:4", "holdout:0.25", "subsampling:2:0.3", "bootstrap:2"])
@@ -672,8 +672,8 @@ def test_units_that_come_back_are_computed_by_others(resampling):
     options = {"param": {"C": (0.1, 1.0)}, "select_by": "accuracy"} if nested else {}
     study = Study.without_certification(resampling, "accuracy", **LINEAR, **options)
     problem, backend = Problem.of(study, TASK), Impatient()
-    expected = score_work(Work(problem), opened=SERIAL_SESSION)
-    found = score_work(Work(problem), opened=SERIAL_SESSION._replace(backend=lambda: backend))
+    expected = run_work(Work(problem), opened=SERIAL_SESSION)
+    found = run_work(Work(problem), opened=SERIAL_SESSION._replace(backend=lambda: backend))
     assert backend.given_back > 0
     assert found.table().equals(expected.table())
     assert found.execution["fits"] == expected.execution["fits"]

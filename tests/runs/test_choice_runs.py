@@ -25,7 +25,7 @@ from ckcv_ray.learners import Choice, learners_of
 from ckcv_ray.learners.svm.learner import GaussianSVM
 from ckcv_ray.records.record import Outcome
 from ckcv_ray.runs.load import replay
-from ckcv_ray.runs.run import Job, checked, run_job, run_work
+from ckcv_ray.runs.run import Job, check_job, run_job, run_work
 from ckcv_ray.storage.folder import RunFolder
 from ckcv_ray.study import Problem
 
@@ -106,7 +106,7 @@ def test_of_equal_learners_the_one_named_first_wins_whatever_its_step() -> None:
 def test_any_order_of_arrival_gives_the_same_table_of_learners(tmp_path: Path) -> None:
     job = Job(STUDY, table(1))
     tables = [
-        run_work(checked(job), opened=SERIAL._replace(backend=backend)).per_learner()
+        run_work(check_job(job), opened=SERIAL._replace(backend=backend)).per_learner()
         for backend in (SerialBackend, Unruly)
     ]
     assert tables[0] == tables[1]
@@ -290,7 +290,7 @@ def test_an_interrupted_run_continues(tmp_path: Path) -> None:
 
     job = Job(STUDY, table(1), tmp_path / "run")
     with pytest.raises(KeyboardInterrupt):
-        run_work(checked(job), opened=SERIAL._replace(backend=Once))
+        run_work(check_job(job), opened=SERIAL._replace(backend=Once))
     assert replay(tmp_path / "run").progress().computed > 0
     resumed, fresh = solved(STUDY, table(1), tmp_path / "run"), solved(STUDY, table(1))
     assert resumed.candidates.equals(fresh.candidates)

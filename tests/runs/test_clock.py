@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 from ckcv_ray import Execution, Study, evaluate, load_run, run, verify
-from ckcv_ray.reports import report
+from ckcv_ray.runs.report import report
 
 CLOCKS = {"usual": (1.8e9, 1e-3), "1938": (-1e9, 1e-3), "2286": (1e10, 1e-3), "backwards": (1.8e9, -3600.0)}
 X = np.random.default_rng(0).normal(size=(24, 2)) + (np.arange(24) % 2)[:, None]

@@ -16,7 +16,7 @@ from ckcv_ray.engine import batches
 from ckcv_ray.engine.evaluate import share
 from ckcv_ray.learners.ensemble import judge
 from ckcv_ray.learners.svm import blocks
-from ckcv_ray.reports.page import page
+from ckcv_ray.runs.report import make_page
 from ckcv_ray.runs.run import run_job
 from ckcv_ray.study import Problem
 
@@ -48,7 +48,7 @@ def test_the_report_counts_the_groups_of_its_rows(tmp_path: Path) -> None:
     groups = result.certificate.sample.groups
     assert groups is not None
     left = groups["count"] - groups["held"]
-    told = " ".join(page(tmp_path / "run", result).split())
+    told = " ".join(make_page(tmp_path / "run", result).split())
     assert f"{result.task.n} rows of {left} groups by" in told
 
 
@@ -60,7 +60,7 @@ def test_a_mean_error_is_that_of_the_groups(tmp_path: Path) -> None:
     assert certificate.winner.l_ee == pytest.approx(certificate.counts.error, rel=1e-12)
     assert "a group, each group counted once" in certificate.wording.statements[0]
     assert "of a new group's rows" in certificate.claims.first["statement"]
-    assert "the share of wrong rows" in page(tmp_path)
+    assert "the share of wrong rows" in make_page(tmp_path)
 
 
 # What groups are for

@@ -16,7 +16,7 @@ from conftest import blobs
 from ckcv_ray import Execution, Job, Study
 from ckcv_ray.engine import batches
 from ckcv_ray.engine.backend import SERIAL, SerialBackend
-from ckcv_ray.runs.run import checked, run_job, run_work
+from ckcv_ray.runs.run import check_job, run_job, run_work
 
 STUDY = Study.of(C=(0.1, 1.0, 10.0), gamma=(0.01, 0.1, 1.0), k=(3, 4, 5, 10), n_splits=6, report_k=5)
 TASK = blobs(200, d=3)
@@ -108,7 +108,7 @@ def test_the_length_of_a_batch(expected, tmp_path, monkeypatch, window, most, le
     monkeypatch.setattr(batches, "BATCHES_LEFT", left)
     monkeypatch.setattr(batches, "OWN_SECONDS", 0.0)
     backend = Counting(window, least)
-    run_work(checked(Job(STUDY, TASK, tmp_path / "run")), opened=SERIAL._replace(backend=lambda: backend))
+    run_work(check_job(Job(STUDY, TASK, tmp_path / "run")), opened=SERIAL._replace(backend=lambda: backend))
     assert content(tmp_path / "run") == expected
     if most == 0.0:
         assert max(backend.lengths) == 1

@@ -11,8 +11,8 @@ from refused import snapshot
 from ckcv_ray import Execution, Job, RunError, StoreError, Study, Task, load_run
 from ckcv_ray.engine import evaluate
 from ckcv_ray.runs import load
-from ckcv_ray.runs.load import environment_changes, finished_run, reopen, replay
-from ckcv_ray.runs.recheck import rests_on
+from ckcv_ray.runs.load import environment_changes, find_run, reopen, replay
+from ckcv_ray.runs.recheck import list_required
 from ckcv_ray.runs.run import run_job
 from ckcv_ray.study import Problem
 
@@ -63,7 +63,7 @@ def test_a_run_that_is_not_finished_is_not_a_result(out: Path) -> None:
     (out / "manifest.json").unlink()
     with pytest.raises(StoreError, match="is not finished: run its ckcv run command again"):
         load_run(out)
-    assert finished_run(Problem.of(SMALL, blobs(60)), out) is None
+    assert find_run(Problem.of(SMALL, blobs(60)), out) is None
 
 
 @pytest.mark.parametrize("name", ["candidates.parquet", "certificate.json", "ensemble/models.parquet"])
@@ -72,7 +72,7 @@ def test_a_file_that_is_not_the_manifests_is_named_with_what_mends_it(out: Path,
     (out / name).write_bytes(before[: len(before) // 2])
     with pytest.raises(StoreError, match=rf"{name}.*running its ckcv run command again repairs it"):
         load_run(out)
-    assert finished_run(Problem.of(SMALL, task), out) is None
+    assert find_run(Problem.of(SMALL, task), out) is None
     run_job(Job(SMALL, task, out), SERIAL)
     assert (out / name).read_bytes() == before
     assert load_run(out).execution["damaged"] == [name]
@@ -90,14 +90,14 @@ def test_a_pickle_that_is_not_the_manifests_is_not_opened(out: Path) -> None:
 
 def test_nothing_is_found_where_nothing_is(tmp_path: Path) -> None:
     problem = Problem.of(SMALL, blobs(60))
-    assert finished_run(problem, None) is None
-    assert finished_run(problem, tmp_path / "new") is None
+    assert find_run(problem, None) is None
+    assert find_run(problem, tmp_path / "new") is None
     assert not list(tmp_path.iterdir())
 
 
 def test_a_run_is_found_by_its_study_in_any_form_that_asks_the_same(out: Path) -> None:
     spelt = Study.of(C="10,0.1,1", gamma=[1, 0.1], k="3:5", n_splits=5)
-    found = finished_run(Problem.of(spelt, blobs(60)), out)
+    found = find_run(Problem.of(spelt, blobs(60)), out)
     assert found is not None
     assert found.run_id == load_run(out).run_id
 
@@ -119,7 +119,7 @@ def test_a_run_is_found_by_its_study_in_any_form_that_asks_the_same(out: Path) -
 )
 def test_the_folder_of_another_study_is_told_apart(out: Path, study: Study, task: Task, told: str) -> None:
     with pytest.raises(StoreError, match="holds another study") as refused:
-        finished_run(Problem.of(study, task), out)
+        find_run(Problem.of(study, task), out)
     assert told in str(refused.value)
     assert "choose another --out" in str(refused.value)
 
@@ -159,7 +159,7 @@ def test_a_part_of_another_run_is_no_record_of_this_one(out: Path, tmp_path: Pat
 
 def test_two_answers_to_one_question_stop_a_run(finished: Path) -> None:
     queue = replay(finished)
-    unit = rests_on(queue, queue.candidates())[0]
+    unit = list_required(queue, queue.candidates())[0]
     outcome = evaluate.evaluate([unit], evaluate.share(queue.problem))
     assert len(queue.add(outcome)) == 0  # the same again
     outcome.records["n_iter"] += 1

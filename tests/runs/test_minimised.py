@@ -17,8 +17,8 @@ from ckcv_ray.core.bounds.binomial import catoni, safe_table
 from ckcv_ray.core.bounds.losses import loss_method
 from ckcv_ray.core.resampling.complete import split_complete
 from ckcv_ray.errors import InputError, StoreError
-from ckcv_ray.reports.page import page
 from ckcv_ray.runs.load import load_run
+from ckcv_ray.runs.report import make_page
 from ckcv_ray.runs.result import Result
 from ckcv_ray.runs.run import run_job
 from ckcv_ray.storage.folder import RunFolder
@@ -206,7 +206,7 @@ def test_what_is_minimised_is_named_and_claims_are_about_the_error(criterion: st
     assert all(
         "is misclassified with probability at most" in claim["statement"] for claim in certificate.claims
     )
-    shown = page(tmp_path / "run")
+    shown = make_page(tmp_path / "run")
     if criterion == "error":
         assert "the paper's figure" in certificate.wording.statements[0]
         assert "the error, occam" not in summary

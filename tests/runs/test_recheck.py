@@ -11,7 +11,7 @@ from ckcv_ray.core.schedule import Stage, Unit
 from ckcv_ray.engine import evaluate
 from ckcv_ray.errors import InputError
 from ckcv_ray.runs.load import replay
-from ckcv_ray.runs.recheck import rests_on, sample
+from ckcv_ray.runs.recheck import list_required, sample
 from ckcv_ray.runs.run import run_job
 from ckcv_ray.runs.verify import verify
 
@@ -100,7 +100,7 @@ def test_ray_finds_what_one_process_finds(tmp_path: Path, ray_session: None) -> 
 def test_a_share_is_drawn_afresh_and_the_rest_is_named(tmp_path: Path) -> None:
     run_small(SMALL, tmp_path / "run")
     queue = replay(tmp_path / "run")
-    units = rests_on(queue, queue.candidates())
+    units = list_required(queue, queue.candidates())
     draws = [tuple(sample(units, 0.2)) for _ in range(20)]
     assert {len(draw) for draw in draws} == {round(0.2 * len(units))}
     assert len(set(draws)) > 1
@@ -115,7 +115,7 @@ def test_what_a_run_rests_on_is_enough_for_its_candidates(tmp_path: Path) -> Non
     """The units alone, computed by a stranger, give the table of candidates and every model again."""
     run_small(SMALL.replace(report_k=4), tmp_path / "run")
     before = replay(tmp_path / "run")
-    units = rests_on(before, before.candidates())
+    units = list_required(before, before.candidates())
     stranger = type(before)(before.problem)
     stranger.add(evaluate.evaluate(units, evaluate.share(before.problem)))
     assert stranger.candidates().equals(before.candidates())

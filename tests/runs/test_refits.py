@@ -16,7 +16,7 @@ from ckcv_ray.engine.race import RaceQueue
 from ckcv_ray.engine.recorder import Decision, Recorder, make_recorder
 from ckcv_ray.records.record import Outcome
 from ckcv_ray.runs.finish import RefitQueue, finish, measure
-from ckcv_ray.runs.run import checked, never, run_job, run_work
+from ckcv_ray.runs.run import check_job, never, run_job, run_work
 from ckcv_ray.storage.folder import RunFolder
 from ckcv_ray.study import Problem
 
@@ -201,7 +201,7 @@ def test_what_died_with_a_recorder_is_computed_again() -> None:
         made.append(Forgetful(RaceQueue(problem), out))
         return made[-1]
 
-    job = checked(Job(SMALL.replace(report_k=4), blobs(60)))
+    job = check_job(Job(SMALL.replace(report_k=4), blobs(60)))
     whole = run_work(job, opened=SERIAL)
     again = run_work(job, opened=SERIAL._replace(recorder=recorder))
     assert made[0].lives == 0

@@ -26,7 +26,7 @@ from ckcv_ray.learners import LEARNERS
 from ckcv_ray.learners.encoding import Categories, Encoding
 from ckcv_ray.learners.ridge import Ridge
 from ckcv_ray.learners.sklearn import REGRESSORS
-from ckcv_ray.runs.assessed import rounded
+from ckcv_ray.reports.summary import round_bound
 from ckcv_ray.runs.run import assess, run
 from ckcv_ray.study import Problem
 from ckcv_ray.study.problem import OUTER
@@ -352,6 +352,6 @@ def test_learners_of_numbers_are_registered_under_their_names():
 
 @given(st.floats(1e-9, 1e9))
 def test_a_bound_is_rounded_to_the_safe_side(bound):
-    high, low = float(rounded(bound, up=True)), float(rounded(bound, up=False))
+    high, low = float(round_bound(bound, up=True)), float(round_bound(bound, up=False))
     assert low * (1 - 1e-12) <= bound <= high * (1 + 1e-12)
     assert high - low <= 1.01e-3 * bound

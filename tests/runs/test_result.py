@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from conftest import blobs
 
-from ckcv_ray import Execution, InputError, Job, Result, Study, Task, TestRows
+from ckcv_ray import Execution, InputError, Job, Result, Study, Task, TestRows, evaluate
 from ckcv_ray.core.schedule import Stage
 from ckcv_ray.runs.run import run_job
 
@@ -93,7 +93,7 @@ def test_without_pandas_a_frame_is_refused_with_what_to_do(
     result: Result, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "pandas", None)
-    with pytest.raises(InputError, match=r"pip install pandas, or use \.candidates"):
+    with pytest.raises(InputError, match=r"pip install pandas, or use \.table"):
         result.to_frame()
 
 
@@ -103,7 +103,9 @@ def test_with_pandas_a_frame_is_made_of_the_candidates(result: Result) -> None:
             return frame
 
     frame = object()
-    assert replace(result, candidates=Candidates()).to_frame() is frame
+    assert result.finished is not None
+    finished = result.finished._replace(candidates=Candidates())
+    assert replace(result, finished=finished).to_frame() is frame
 
 
 def test_a_winner_on_the_edge_of_a_grid_is_pointed_out() -> None:
@@ -183,3 +185,17 @@ def test_predictions_carry_member_score_and_share(result: Result) -> None:
     vote = result.predictions(X, result.rule(by="vote"))
     assert set(vote.member.tolist()) == {-1}
     assert np.all(vote.share >= 0.5)
+
+
+def test_what_a_study_has_not_is_refused_in_a_sentence(result: Result) -> None:
+    task = blobs(60)
+    scores = evaluate(task.X, task.y, execution=SERIAL, learner="tree")
+    assert isinstance(scores, Result)
+    for read in (lambda: scores.certificate, lambda: scores.k, lambda: scores.predict(task.X)):
+        with pytest.raises(InputError, match="has no certification, and so no winner"):
+            read()
+    for read in (lambda: result.entries, lambda: result.compared(scores.scores[0])):
+        with pytest.raises(InputError, match="has a certification, and no scores of splits"):
+            read()
+    assert result.table() is result.candidates
+    assert scores.table().num_rows == 10

@@ -16,7 +16,7 @@ from ckcv_ray.engine.backend import SERIAL as ONE
 from ckcv_ray.engine.backend import SerialBackend
 from ckcv_ray.learners.svm import trainer
 from ckcv_ray.runs import run as driver
-from ckcv_ray.runs.run import checked, run_job, run_work
+from ckcv_ray.runs.run import check_job, run_job, run_work
 from ckcv_ray.study import Problem
 from ckcv_ray.tables import task as tasks
 
@@ -226,7 +226,7 @@ def test_the_folder_of_a_run_is_where_it_was_when_it_was_asked_for(
 ) -> None:
     """Whatever directory the process is in later, as where a worker has another one."""
     monkeypatch.chdir(tmp_path)
-    work = checked(Job(SMALL, blobs(60), "run"))
+    work = check_job(Job(SMALL, blobs(60), "run"))
     (tmp_path / "elsewhere").mkdir()
     monkeypatch.chdir(tmp_path / "elsewhere")
     run_work(work, opened=ONE)

@@ -34,7 +34,7 @@ from pyarrow import parquet
 from ckcv_ray import load_run
 from ckcv_ray.engine.recorder import make_recorder
 from ckcv_ray.errors import InputError, RunError, StoreError
-from ckcv_ray.runs.load import finished_run
+from ckcv_ray.runs.load import find_run
 from ckcv_ray.runs.run import Job, run_job
 from ckcv_ray.runs.verify import verify
 from ckcv_ray.storage import files, formats
@@ -340,11 +340,11 @@ def test_a_finished_run_is_read_once_and_nothing_is_computed(
 
 
 def test_what_is_not_finished_or_not_there_has_no_result(run: Path, tmp_path: Path) -> None:
-    assert finished_run(PROBLEM, None) is None
-    assert finished_run(PROBLEM, tmp_path / "nothing") is None
+    assert find_run(PROBLEM, None) is None
+    assert find_run(PROBLEM, tmp_path / "nothing") is None
     assert not (tmp_path / "nothing").exists()
     (run / "manifest.json").unlink()
-    assert finished_run(PROBLEM, run) is None
+    assert find_run(PROBLEM, run) is None
 
 
 def test_another_study_is_refused_and_its_differences_are_named(run: Path) -> None:

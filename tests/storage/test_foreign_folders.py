@@ -23,8 +23,8 @@ from ckcv_ray.cli import main as cli
 from ckcv_ray.errors import InputError, StoreError, printable
 from ckcv_ray.learners.ensemble import schema
 from ckcv_ray.records.record import Failure, record_type
-from ckcv_ray.reports.page import page
 from ckcv_ray.runs import load as archive
+from ckcv_ray.runs.report import make_page
 from ckcv_ray.runs.run import run_job
 from ckcv_ray.runs.verify import verify
 from ckcv_ray.storage import log
@@ -42,7 +42,7 @@ from pathlib import Path
 from ckcv_ray import load_run
 from ckcv_ray.runs.load import replay
 from ckcv_ray.errors import CKCVError
-from ckcv_ray.reports.page import page
+from ckcv_ray.runs.report import make_page
 from ckcv_ray.storage.folder import RunFolder
 from ckcv_ray.runs import verify as verification
 
@@ -58,7 +58,7 @@ def late(number, frame):
 
 signal.signal(signal.SIGALRM, late)
 whole, *cases = sys.argv[1:]
-load_run(whole), page(whole), verify(whole)
+load_run(whole), make_page(whole), verify(whole)
 before, found = peak(), {}
 for case in cases:
     signal.alarm(30)
@@ -306,7 +306,7 @@ def test_a_certificate_that_steers_a_terminal_is_refused(whole: Path, tmp_path: 
     out = shutil.copytree(whole, tmp_path / "run")
     put(out / "certificate.json", WORDS[name])
     reseal(out)
-    for read in (load_run, page):
+    for read in (load_run, make_page):
         with pytest.raises(StoreError, match=r"certificate\.json is damaged: .*control characters") as told:
             read(out)
         assert str(told.value).isprintable()
@@ -353,7 +353,7 @@ def test_nothing_that_is_shown_steers_a_terminal(
 def test_tracebacks_are_escaped_in_the_report(whole: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     failure = Failure(False, 0, 0, 0, 0, 1, f"Traceback:\n\tfire{ESC}")
     monkeypatch.setattr("ckcv_ray.engine.race.RaceQueue.failures", lambda self: [failure])
-    html = page(whole)
+    html = make_page(whole)
     assert "Traceback:\n\tfire\\x1b[2J" in html
     assert printable(html) == html
 

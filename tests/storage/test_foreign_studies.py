@@ -20,8 +20,8 @@ from pyarrow import parquet
 from ckcv_ray import Job, Study, load_run
 from ckcv_ray.engine import recorder
 from ckcv_ray.errors import InputError, RunError, StoreError
-from ckcv_ray.reports.page import page
 from ckcv_ray.runs.load import replay
+from ckcv_ray.runs.report import make_page
 from ckcv_ray.runs.run import run_job
 from ckcv_ray.runs.verify import verify
 from ckcv_ray.storage.folder import RunFolder
@@ -29,7 +29,7 @@ from ckcv_ray.study import run_id
 
 ESC = "\x1b[2J\x1b]0;owned\x07"
 MOST_MIB = 500
-READERS: tuple[Callable[[Path], object], ...] = (load_run, replay, page)
+READERS: tuple[Callable[[Path], object], ...] = (load_run, replay, make_page)
 Content = dict[str, Any]
 Change = Callable[[Content], object]
 
@@ -296,8 +296,8 @@ import json, signal, sys
 from pathlib import Path
 from ckcv_ray import load_run
 from ckcv_ray.errors import CKCVError
-from ckcv_ray.reports.page import page
 from ckcv_ray.runs.load import replay
+from ckcv_ray.runs.report import make_page
 from ckcv_ray.runs.verify import verify
 
 def peak():
@@ -305,10 +305,10 @@ def peak():
     return next(int(line.split()[1]) >> 10 for line in lines if line.startswith("VmHWM"))
 
 whole, case = sys.argv[1:]
-load_run(whole), page(whole), verify(whole)
+load_run(whole), make_page(whole), verify(whole)
 before, told = peak(), []
 signal.alarm(60)
-for read in (load_run, page, replay, lambda out: "; ".join(verify(out).differences)):
+for read in (load_run, make_page, replay, lambda out: "; ".join(verify(out).differences)):
     try:
         told.append(str(read(case)))
     except CKCVError as error:

@@ -1,0 +1,354 @@
+"""Text summary of a finished study, as the command line prints it."""
+
+from collections.abc import Iterator, Sequence
+from math import ceil, floor, log10, nan
+from typing import Any
+
+from ckcv_ray.claims.baseline import Baseline, name_constant, says_nothing, select_baseline
+from ckcv_ray.claims.certificate import Certificate, ClassCounts, ModelCounts, Sample
+from ckcv_ray.claims.percent import at_least, at_most, format_level, nearest
+from ckcv_ray.claims.wording import (
+    ERROR,
+    L_EE_IS,
+    MINIMISED,
+    Claim,
+    describe_counts,
+    equal_rows,
+    find_claim_of_all_members,
+    limit,
+    quantity,
+)
+from ckcv_ray.core.criteria import MeanBound
+from ckcv_ray.core.options import get_values
+from ckcv_ray.core.scores import Score
+from ckcv_ray.errors import cut, pluralize
+from ckcv_ray.learners.base import Setting
+from ckcv_ray.reports.values import DELTA, Figures, ResultValues
+from ckcv_ray.study import Candidate, Holdout, Problem, listed
+from ckcv_ray.tables.target import Label
+
+MOST_CLASSES = 5
+MOST_COLUMNS = 10  # of a confusion matrix in text
+MOST_MISTAKES = 10
+MOST_LABEL = 12  # characters of a label in a table of text
+CONFUSION_IS = (
+    "% of the rows of each class (a line) predicted as each class (a column), over all estimate sets"
+)
+UNKNOWN = "not available"
+ERROR_IS = "mean error of the members on their estimate sets (an estimate, not a bound)"
+
+
+def summarize(result: ResultValues) -> str:
+    """Return the summary of a finished study as text: what was selected and is proven, or the scores."""
+    return "\n".join(_summarize_run(result) if result.finished is not None else _summarize_scores(result))
+
+
+def describe_edges(problem: Problem, setting: Setting) -> list[str]:
+    """Return one sentence for each grid, a list of numbers, that has the winner's setting on its edge."""
+    sentences = []
+    _, learner = problem.learner_of(setting)
+    for name, known in get_values(learner).items():
+        value = setting.get(name)
+        grid = isinstance(known, tuple) and isinstance(value, int | float) and len(known) > 1
+        if grid and value in (known[0], known[-1]):
+            flag = name.replace("_", "-")
+            sentences.append(
+                f"{name} = {value:g} is on the edge of its grid: widen --{flag} beyond {value:g}"
+            )
+    return sentences
+
+
+def _summarize_run(result: ResultValues) -> Iterator[str]:
+    """Yield the lines about a study with a certification."""
+    problem, certificate, per_learner = result.problem, result.certificate, result.per_learner()
+    yield from _describe_winner(problem, certificate)
+    if len(per_learner) > 1:
+        yield from (f"learner        {row['learner']}: {describe_learner(row)}" for row in per_learner)
+    yield from _describe_reported(result)
+    yield from _describe_cost(result.execution)
+    yield from (f"note           {sentence}" for sentence in describe_edges(problem, result.setting))
+    yield ""
+    cautions = certificate.list_cautions()
+    yield from (sentence for sentence in certificate.wording.statements if sentence not in cautions)
+
+
+def _describe_winner(problem: Problem, c: Certificate) -> list[str]:
+    winner, sample, groups = c.winner, c.sample, c.sample.groups
+    level, labels, criterion = format_level(winner.delta), sample.labels, winner.criterion
+    classes = f"classes {labels[0]!r} and {labels[1]!r}" if len(labels) == 2 else f"{len(labels)} classes"
+    held_out = f" (and {sample.n_held} held out)" if sample.n_held else ""
+    features, units = pluralize(len(problem.task.features), "feature"), "rows"
+    asked = problem.all_rows.question
+    if groups is not None:
+        held_out += f" in {groups['count']} groups by {groups['column']!r}"
+        held_out += f" ({groups['held']} of them held out)" if groups["held"] else ""
+        units = "groups"
+    sizes = f"train {winner.n_train}, select {winner.n_select}, estimate {winner.n_select} {units}"
+    return [
+        f"run {c.origin.run_id}: {problem.task.n} rows{held_out}, {features}, {classes}",
+        f"classes        {describe_shares(sample)}",
+        f"best           {Candidate(winner.setting, winner.k)}   ({sizes}; {winner.n_splits} splits)",
+        _format_line("L_MS", at_most(winner.l_ms), MINIMISED[criterion].format(level)),
+        _format_line("L_EE", at_most(winner.l_ee), L_EE_IS[criterion][winner.bound]),
+        _format_line("error", nearest(c.counts.error), ERROR_IS),
+        *(_describe_claim(claim, criterion, select_baseline(claim, sample.baselines)) for claim in c.claims),
+        *_describe_held_out(c),
+        *(
+            _format_line("baseline", nearest(baseline["error"]), describe_baseline(sample, baseline))
+            for baseline in sample.baselines
+        ),
+        *(f"CAUTION        {sentence}" for sentence in c.list_cautions()),
+        *([f"QUESTION       {asked}"] if asked else []),
+        *(
+            f"  {_name_mistake(labels, number)}:  {nearest(side['errors'] / max(1, side['rows']))}"
+            f" of these rows on average{_format_bound(side, level)}"
+            for number, side in enumerate(c.counts.by_class)
+        ),
+        *(_show_confusion(labels, c.counts) if len(labels) > 2 else []),
+    ]
+
+
+def _format_bound(side: ClassCounts, level: str) -> str:
+    """Say what the mean bound of a class is, if there is one: with groups there is none."""
+    return "" if side["bound"] is None else f", mean {level} bound {at_most(side['bound'])}"
+
+
+def describe_shares(sample: Sample) -> str:
+    """Format the shares of the classes in the full table: "'benign' 62.74 %, 'malignant' 37.26 %"."""
+    shares = [
+        f"{label!r} {nearest(rows / sample.n_rows)}"
+        for label, rows in zip(sample.labels, sample.class_rows, strict=True)
+    ]
+    more = f" and {len(shares) - MOST_CLASSES} more" if len(shares) > MOST_CLASSES else ""
+    return f"{', '.join(shares[:MOST_CLASSES])}{more}"
+
+
+def describe_baseline(sample: Sample, baseline: Baseline) -> str:
+    """Say what a baseline is: a constant, and the rows that it is wrong on."""
+    errors, rows = baseline["errors"], baseline["rows"]
+    constant = name_constant(baseline, sample.labels)
+    mean = "" if sample.groups is None else ", mean over the groups"
+    return f"error of {constant}{mean} ({errors:,} of {rows:,} {baseline['on']})"
+
+
+def _format_line(name: str, percent: str, what: str) -> str:
+    """Return a line with a percentage."""
+    return f"{name:<14}{percent:>9}   {what}"
+
+
+def _describe_held_out(c: Certificate) -> list[str]:
+    """Say what holding out rows costs and brings."""
+    sample, groups = c.sample, c.sample.groups
+    errors = [claim for claim in c.claims if claim["quantity"] == ERROR]
+    first = next(claim for claim in errors if claim["classifier"] != "full")  # full has learned from them
+    every = find_claim_of_all_members(c.claims)
+    if not sample.n_held or first["certification"] != Holdout.name:
+        return []
+    of_groups = f" ({groups['held']} of {groups['count']} groups)" if groups is not None else ""
+    rows = f"{sample.n_held} of {sample.n_rows} rows{of_groups}"
+    return [
+        f"held out       {rows}, which {first['classifier']} has not learned from, prove "
+        f"{at_most(first['bound'])}; occam, which needs none, proves {at_most(every['bound'])} for F*",
+    ]
+
+
+def _name_mistake(labels: Sequence[Label], number: int) -> str:
+    """Name the kind of error made on a class."""
+    if len(labels) == 2:
+        return f"{labels[number]!r} predicted as {labels[1 - number]!r}"
+    return f"{labels[number]!r} predicted as another class"
+
+
+def describe_learner(row: dict[str, Any]) -> str:
+    """Say what came of a learner, given its entry in ``Result.per_learner``."""
+    failed = f"; {row['failed']:,} of {row['candidates']:,} candidates failed" if row["failed"] else ""
+    if row["setting"] is None:
+        return f"{row['state']}, L_MS at least {at_least(row['lower_bound'])}{failed}"
+    setting = {name: value for name, value in row["setting"].items() if name != "learner"}
+    return f"{row['state']}, L_MS {at_most(row['l_ms'])}   {Candidate(setting, row['k'])}{failed}"
+
+
+def _show_confusion(labels: Sequence[Label], counts: ModelCounts) -> list[str]:
+    """Return the confusion matrix of several classes; of many, the mistakes that are made most often."""
+    if len(labels) > MOST_COLUMNS:
+        return _list_mistakes(labels, counts)
+    shown = [cut(repr(label), MOST_LABEL) for label in labels]
+    width = max(9, *(len(label) + 1 for label in shown))
+    columns = [*shown, *(["undecided"] if counts.undecided else [])]
+    lines = [
+        f"confusion      {CONFUSION_IS}",
+        " " * (width + 2) + "".join(f"{column:>{width}}" for column in columns),
+    ]
+    for label, line, rows in zip(shown, counts.confusion_matrix, counts.class_totals, strict=True):
+        cells = [*line, *([rows - sum(line)] if counts.undecided else [])]
+        shares = (nearest(count / max(1, rows)) if count else "0" for count in cells)
+        lines.append(f"  {label:<{width}}" + "".join(f"{share:>{width}}" for share in shares))
+    return lines
+
+
+def _list_mistakes(labels: Sequence[Label], counts: ModelCounts) -> list[str]:
+    """Return the mistakes that are made most often, a line each."""
+    found = counts.list_mistakes()
+    heading = f"the most frequent of {pluralize(len(found), 'kind')} of mistake"
+    return [
+        f"confusion      {heading}, in % of the rows of the actual class",
+        *(
+            f"  {labels[actual]!r} predicted as "
+            f"{'no class' if predicted is None else repr(labels[predicted])}:  {nearest(share)}"
+            for actual, predicted, _, share in found[:MOST_MISTAKES]
+        ),
+    ]
+
+
+def _describe_reported(result: ResultValues) -> list[str]:
+    """Return a line about the best candidate of each reported k that is complete."""
+    tests = (result.execution.get("test") or {}).get("reported", {})
+    lines, per_k = [], result.per_k()
+    for k in result.study.report_k:
+        row = next(row for row in per_k if row["k_first"] <= k <= row["k_last"])
+        if row["l_ms"] is None:
+            continue
+        setting, l_ee = listed(row["setting"]), at_most(row["l_ee"]) if row["l_ee"] is not None else UNKNOWN
+        line = f"k = {k:<10} L_MS {at_most(row['l_ms'])}, L_EE {l_ee}   {setting}"
+        test = tests.get(str(k))
+        lines.append(f"{line}, test error {_format_known(test['error'])}" if test else line)
+    return lines
+
+
+def _describe_cost(execution: dict[str, Any]) -> list[str]:
+    counts = execution["evaluations"]
+    lines = [
+        f"evaluations    {counts['computed']:,} of {counts['planned']:,} computed "
+        f"({nearest(counts['computed'] / counts['planned'])}), {counts['dropped']:,} dropped as provably "
+        f"beaten, {counts['failed']:,} failed",
+        f"fits           {execution['fits']:,} in {execution['seconds']:.1f} s",
+    ]
+    if execution["not_converged"]:
+        lines.append(f"not converged  {execution['not_converged']:,} fits stopped at the iteration limit")
+    if test := execution.get("test"):
+        lines.append(
+            f"test error     {_format_known(test['error'])} on {test['rows']:,} rows by a random member "
+            f"of F*, {_format_known(test['vote_error'])} by majority vote (as reported by the run)"
+        )
+    return lines
+
+
+def _describe_claim(claim: Claim, criterion: str, baseline: Baseline) -> str:
+    """Return a claim as one line, which says what it bounds if that is not what was minimised."""
+    about = "" if criterion == MeanBound.name else "the error, "
+    level = format_level(claim["delta"])
+    prefix = f", best prefix of {pluralize(len(claim['splits']), 'split')}" if claim["splits"] else ""
+    seen = f" ({describe_counts(claim)})" if describe_counts(claim) else ""
+    source = f"{claim['certification']}, {claim['classifier']}{prefix}{seen}"
+    if claim["quantity"] != ERROR:
+        what = f"{quantity(claim)} at least; {source}: with probability {level}, selection included"
+        return _format_line("proven", limit(claim), what)
+    worth = "; not below the baseline" if says_nothing(claim["bound"], baseline) else ""
+    what = f"{about}{source}: with probability {level}, selection included{worth}"
+    return _format_line("proven", at_most(claim["bound"]), what)
+
+
+def _format_known(value: float | None) -> str:
+    return UNKNOWN if value is None else nearest(value)
+
+
+def describe_score(result: ResultValues, score: Score) -> str:
+    """Return a score's name, of which class it is if of one, and what is better."""
+    task, better = result.task, "larger" if score.greater else "smaller"
+    of_class = f"of {task.classes[1]!r}; " if score.of_second and task.n_classes == 2 else ""
+    return f"{score.name} ({of_class}{better} is better)"
+
+
+def list_doubts(result: ResultValues) -> list[str]:
+    """Say what may make scores too good and bounds untrue: rows that repeat, or seem to belong together."""
+    task, repeats, sentences = result.task, result.repeats, []
+    if repeats.rows:
+        sentences.append(
+            f"CAUTION: {equal_rows(repeats.rows, task.n, task.grouped)}: if they have the same origin (one "
+            f"patient, one document), up to {at_most(repeats.copies / task.n_units)} of what is scored is "
+            "not new, a share of wrong rows may be too small by as much, and no bound is proven."
+        )
+    if task.question:
+        sentences.append(f"QUESTION: {task.question}")
+    return sentences
+
+
+def round_bound(bound: float, up: bool) -> str:
+    """Format a bound, at least 0, with four digits, rounded to the safe side."""
+    if not bound > 0:
+        return "0"
+    digits = 3 - floor(log10(bound))
+    scaled = ceil(bound * 10.0**digits) if up else floor(bound * 10.0**digits)
+    return f"{scaled * 10.0**-digits:.{max(0, digits)}f}"
+
+
+def _summarize_scores(result: ResultValues) -> Iterator[str]:
+    """Yield the lines about the scores of a study without a certification."""
+    splits = pluralize(int(result.counted.sum()), "split")
+    yield f"{result.study.resampling.name}: {splits} of {pluralize(result.task.n, 'row')}"
+    tested = bounded = False
+    for score in result.scores:
+        yield from _tabulate_score(result, score)
+        if result.n_splits == 1:
+            claims = list(_describe_bounds(result, score))
+            bounded = bounded or bool(claims)
+            yield from claims
+        for entry, best, test in result.compared(score):
+            tested = True
+            yield (
+                f"  {entry.name} - {best.name}: {_format_number(test.difference, '+')}, 95 % interval "
+                f"{_format_number(test.low, '+')} to {_format_number(test.high, '+')}, p {test.p:.3f}"
+            )
+    yield from (f"\n{sentence}" for sentence in list_doubts(result))
+    if bounded:
+        yield (
+            "\nA bound holds for one model, of a line that was named before its score was seen, on "
+            "rows\nthat are independent."
+        )
+    if result.unbounded and any(score.bound for score in result.scores):
+        yield f"\nNo bound is proven for any model on new rows: {result.unbounded}."
+    if tested:
+        yield (
+            "\nThe test is the corrected resampled t-test (Nadeau, Bengio 2003), a heuristic: splits "
+            "share\nrows. A difference found among many comparisons may be chance."
+        )
+
+
+def _tabulate_score(result: ResultValues, score: Score) -> Iterator[str]:
+    """Yield a line for each entry with the figures of a score, and one for each learning curve."""
+    width = max(len(entry.name) for entry in result.entries)
+    yield f"\n{describe_score(result, score)}"
+    yield f"  {'':<{width}}  {'mean':>9}  {'sd':>9}  {'se':>9}  {'pooled':>9}"
+    for entry in result.entries:
+        yield f"  {entry.name:<{width}}  {_format_figures(result.figures(entry, score))}".rstrip()
+    for entry in result.entries:
+        if curve := result.learning_curve(entry, score):
+            points = ", ".join(f"{size} {mean:.4f}" for size, mean, _ in curve)
+            yield f"  {entry.name} by rows fitted on: {points}"
+
+
+def _describe_bounds(result: ResultValues, score: Score) -> Iterator[str]:
+    """Yield what is proven of the models of a single split."""
+    word = "at least" if score.greater else "at most"
+    for entry in result.entries:
+        (bound,) = result.bounds(entry, score)
+        if bound == bound:
+            text = round_bound(bound, up=not score.greater)
+            yield f"  {entry.name}: {word} {text} on new rows, with probability {100 * (1 - DELTA):g} %"
+
+
+def _format_figures(found: Figures) -> str:
+    if found.missing or found.undefined:
+        counts = (found.missing, "failed"), (found.undefined, "not defined")
+        lost = ", ".join(f"{count} {what}" for count, what in counts if count)
+        unknown = found.pooled is None or found.pooled != found.pooled
+        return f"incomplete: {lost}{'' if unknown else f'; pooled {found.pooled:.4g}'}"
+    pooled = nan if found.pooled is None else found.pooled
+    figures = found.mean, found.deviation, found.error, pooled
+    return "  ".join(_format_number(figure) if figure == figure else " " * 9 for figure in figures)
+
+
+def _format_number(value: float, layout: str = "9") -> str:
+    """Format a number with four decimals, or with four digits where these show it badly."""
+    usual = value == 0 or 1e-3 <= abs(value) < 10_000
+    return f"{value:{layout}.4{'f' if usual else 'g'}}"

@@ -1,0 +1,347 @@
+"""What a finished study knows, as values: winner, claims and models, or the scores of every split."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from math import nan, sqrt
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from ckcv_ray.claims.certificate import Certificate
+from ckcv_ray.core.arrays import Index, Values
+from ckcv_ray.core.bounds.comparison import Compared, compare_scores
+from ckcv_ray.core.schedule import Stage
+from ckcv_ray.core.scores import Score
+from ckcv_ray.engine.full import Scores
+from ckcv_ray.errors import InputError
+from ckcv_ray.learners.base import Setting
+from ckcv_ray.learners.ensemble import Ensemble, Models
+from ckcv_ray.records.candidates import find_winner, per_k, per_learner
+from ckcv_ray.records.record import Failure
+from ckcv_ray.storage.folder import Finished
+from ckcv_ray.study import Problem, Study, listed
+from ckcv_ray.study.problem import OUTER
+from ckcv_ray.tables.repeats import Repeats, find_repeats
+from ckcv_ray.tables.task import Task
+
+DELTA = 0.05  # of the bounds on the scores of one split
+
+
+class Figures(NamedTuple):
+    """One score of one entry over all splits.
+
+    Attributes:
+        name: of the score.
+        mean, deviation, error: mean over splits, their standard deviation (n - 1), and the standard error,
+            which presumes that splits are independent, as they hardly ever are; nan if it is not complete.
+        pooled: the score of all scored rows as one set; None if it cannot be pooled, nan if not complete.
+        missing: splits that failed, or whose setting could not be selected.
+        undefined: splits in which the score is not defined, such as AUC where a class is missing.
+    """
+
+    name: str
+    mean: float
+    deviation: float
+    error: float
+    pooled: float | None
+    missing: int
+    undefined: int
+
+
+@dataclass(frozen=True, eq=False)
+class Entry:
+    """What is compared: a learner at one setting, or at the settings selected for it.
+
+    Attributes:
+        learner: label of the learner.
+        name: the learner, and its setting if there are entries of it at others.
+        positions: path and step on each split, (n_splits, 2); -1 where nothing could be selected.
+        totals: totals of the scores on each split, (n_splits, n_totals); nan where there are none.
+        known: whether there are, (n_splits,); a score that is not defined is nan as well.
+        settings: the setting on each split; None where nothing could be selected.
+    """
+
+    learner: str
+    name: str
+    positions: Index
+    totals: Values
+    known: NDArray[np.bool_]
+    settings: tuple[Setting | None, ...]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class ResultValues:
+    """What a finished study knows.
+
+    A study with a certification has candidates, models and a certificate; one without has the scores of every
+    split, as entries and figures. What a study has not raises an InputError.
+
+    Attributes:
+        problem: the study on its task.
+        execution: what depends on the run: seconds, fits, evaluations, environment, error on test rows.
+        finished: candidates, models and certificate; None without a certification.
+        computed: the scores of every split; None with a certification.
+    """
+
+    problem: Problem
+    execution: dict[str, Any]
+    finished: Finished | None = None
+    computed: Scores | None = None
+
+    @property
+    def study(self) -> Study:
+        """The study, in its canonical form for the task."""
+        return self.problem.study
+
+    @property
+    def task(self) -> Task:
+        """The learning task."""
+        return self.problem.task
+
+    @property
+    def run_id(self) -> str:
+        """Identifier of the study and the data."""
+        return self.problem.run_id
+
+    @property
+    def candidates(self) -> pa.Table:
+        """The outcome of each setting and fold size, as an Arrow table."""
+        return self._finished.candidates
+
+    @property
+    def models(self) -> Models:
+        """F*, and the other models that the study has."""
+        return self._finished.models
+
+    @property
+    def certificate(self) -> Certificate:
+        """The claims."""
+        return self._finished.certificate
+
+    @property
+    def ensemble(self) -> Ensemble:
+        """F*."""
+        return self.models.best
+
+    @property
+    def nested(self) -> Ensemble | None:
+        """The ensemble certified by a nested certification, if there is one."""
+        return self.models.nested
+
+    @property
+    def setting(self) -> Setting:
+        """The winner's hyperparameters by name."""
+        return self.certificate.winner.setting
+
+    @property
+    def position(self) -> tuple[int, int]:
+        """The winner's path and step in the learner's search space."""
+        return find_winner(self.candidates)
+
+    @property
+    def k(self) -> int:
+        """The winner's number of folds."""
+        return self.certificate.winner.k
+
+    @property
+    def l_ms(self) -> float:
+        """The criterion at the winner, on the select sets: by default the mean bound on the error."""
+        return self.certificate.winner.l_ms
+
+    @property
+    def l_ee(self) -> float:
+        """The criterion on the estimate sets: by default the paper's figure."""
+        return self.certificate.winner.l_ee
+
+    @property
+    def error(self) -> float:
+        """Mean error rate of the members of F* on their estimate sets: what is estimated, not proven.
+
+        With groups, the mean over groups of their error rates.
+        """
+        return self.certificate.counts.error
+
+    def per_k(self) -> list[dict[str, Any]]:
+        """Return the outcome of every fold size."""
+        return per_k(self.candidates, self.problem)
+
+    def per_learner(self) -> list[dict[str, Any]]:
+        """Return the outcome of each learner: its best candidate, or a lower bound of all it has.
+
+        ``setting``, ``k``, ``l_ms`` are those of its best candidate, None if that is not known because the
+        learner was beaten before. ``lower_bound`` is what L_MS is at least for each of its candidates.
+        """
+        return per_learner(self.candidates, self.problem)
+
+    @cached_property
+    def counted(self) -> NDArray[np.bool_]:
+        """Which splits have a part in means over splits, (n_splits,)."""
+        return self.study.resampling.counts(np.arange(self.n_splits))
+
+    @property
+    def n_splits(self) -> int:
+        """Number of splits that are scored."""
+        return self.problem.sizes[OUTER].n_splits
+
+    @cached_property
+    def rows(self) -> NDArray[np.intp]:
+        """Numbers of rows that each split fits on and scores, (n_splits, 2)."""
+        parts = (self.problem.rows(Stage.SELECT, OUTER, split) for split in range(self.n_splits))
+        return np.array([[len(train), len(scored)] for train, scored in parts])
+
+    @cached_property
+    def entries(self) -> tuple[Entry, ...]:
+        """What is compared, in the order of the learners and their settings."""
+        return tuple(self._generate_entries())
+
+    @property
+    def chosen(self) -> Index | None:
+        """The path and step selected for each split and learner, (n_splits, n_learners, 2), if any were."""
+        return self._computed.chosen
+
+    @property
+    def failures(self) -> tuple[Failure, ...]:
+        """What failed on a split, and was not computed later."""
+        return self._computed.failures
+
+    @property
+    def one_each(self) -> bool:
+        """Whether each learner has one entry; else its settings are listed, and not compared."""
+        return self.chosen is not None or self.problem.n_settings == len(self.problem.learners)
+
+    @property
+    def scores(self) -> tuple[Score, ...]:
+        """The scores that were asked for."""
+        return tuple(score for score in self.problem.scores if score.name in self.study.measure_names)
+
+    @property
+    def complete(self) -> bool:
+        """Whether every score of every entry has a value on every split."""
+        figures = (self.figures(entry, score) for entry in self.entries for score in self.scores)
+        return not any(found.missing or found.undefined for found in figures)
+
+    def of_splits(self, entry: Entry, score: Score) -> Values:
+        """Return a score on each split, (n_splits,); nan where there is none."""
+        return entry.totals[:, self.problem.columns[score.name].start]
+
+    def settings_of(self, entry: Entry) -> list[str]:
+        """Return the setting on each split as text; "nothing" where none could be selected."""
+        return ["nothing" if setting is None else format_setting(setting) for setting in entry.settings]
+
+    def figures(self, entry: Entry, score: Score) -> Figures:
+        """Summarize a score over all splits; a score that is not complete has no mean."""
+        values, missing = self.of_splits(entry, score)[self.counted], ~entry.known[self.counted]
+        undefined, pooled = int(np.sum(np.isnan(values) & ~missing)), None
+        complete = not (missing.any() or undefined)
+        mean = float(values.mean()) if complete else nan
+        deviation = _deviation(values) if complete else nan
+        if score.sums is not None:
+            sums = self._sums(entry, score)[self.counted]
+            pooled = nan if np.isnan(sums).any() else score.pooled(sums)
+        error = deviation / sqrt(len(values))
+        return Figures(score.name, mean, deviation, error, pooled, int(missing.sum()), undefined)
+
+    @property
+    def unbounded(self) -> str:
+        """Why nothing is proven of a split's model by the rows that the split scores; "" if something is."""
+        study = self.study
+        if self.task.grouped:
+            return "rows belong to groups"
+        if study.resampling.no_bound:
+            return study.resampling.no_bound
+        selected = study.select_by is not None and not study.selects_each
+        return "settings were selected by rows of all splits" if selected else ""
+
+    def bounds(self, entry: Entry, score: Score) -> Values:
+        """Return what a score of each split's model is at most on new rows, (n_splits,), at 95 %.
+
+        It is at least this if a larger score is better; nan where nothing is proven. Each holds by itself,
+        and for a split and a setting that were named before the scores were seen.
+        """
+        sums, bound = self._sums(entry, score), score.bound
+        if bound is None or self.unbounded:
+            return np.full(len(sums), nan)
+        return np.array([nan if np.isnan(row).any() else bound(row, DELTA) for row in sums])
+
+    def compared(self, score: Score) -> list[tuple[Entry, Entry, Compared]]:
+        """Compare each learner that has a mean with the best one, by the corrected resampled t-test."""
+        means = [self.figures(entry, score).mean * score.loss for entry in self.entries]
+        known = [(mean, i) for i, mean in enumerate(means) if mean == mean]
+        if len(known) < 2 or not self.one_each or self.n_splits < 2:
+            return []
+        best = self.entries[min(known)[1]]
+        fitted, scored = self.rows[self.counted].sum(axis=0)
+        values = {i: self.of_splits(self.entries[i], score)[self.counted] for _, i in known}
+        lowest = values[min(known)[1]]
+        return [
+            (self.entries[i], best, compare_scores(values[i], lowest, float(scored / fitted)))
+            for _, i in known
+            if self.entries[i] is not best
+        ]
+
+    def learning_curve(self, entry: Entry, score: Score) -> list[tuple[int, float, float]]:
+        """Return numbers of rows fitted on, ascending, with mean and standard deviation over their splits.
+
+        Empty unless the splits are of a ``LearningCurve``; nan where a score is not complete.
+        """
+        if self.counted.all():
+            return []
+        values, fitted = self.of_splits(entry, score), self.rows[:, 0]
+        sizes = int(np.argmax(self.counted[1:])) + 1 if self.counted[1:].any() else len(values)
+        of_size = ((round(fitted[i::sizes].mean()), values[i::sizes]) for i in reversed(range(sizes)))
+        return [(size, float(part.mean()), _deviation(part)) for size, part in of_size]
+
+    @cached_property
+    def repeats(self) -> Repeats:
+        """Rows that equal another row in every column that does not number the rows."""
+        return find_repeats(self.task)
+
+    @property
+    def _finished(self) -> Finished:
+        if self.finished is None:
+            raise InputError("this study has no certification, and so no winner: it has entries and figures")
+        return self.finished
+
+    @property
+    def _computed(self) -> Scores:
+        if self.computed is None:
+            raise InputError("this study has a certification, and no scores of splits: it has candidates")
+        return self.computed
+
+    def _generate_entries(self) -> Iterator[Entry]:
+        problem, chosen = self.problem, self.chosen
+        names = list(problem.learners)
+        if chosen is not None:
+            for number, name in enumerate(names):
+                yield self._make_entry(name, chosen[:, number])
+            return
+        for path, length in enumerate(problem.learner.lengths):
+            for step in range(length):
+                name = names[int(problem.learner_of_paths[path])]
+                yield self._make_entry(name, np.tile([path, step], (self.n_splits, 1)))
+
+    def _make_entry(self, learner: str, positions: Index) -> Entry:
+        at = np.arange(len(positions)), positions[:, 0], positions[:, 1]
+        known = self._computed.known[at] & (positions[:, 0] >= 0)
+        totals = np.where(known[:, None], self._computed.totals[at], nan)
+        setting = self.problem.learner.setting
+        settings = tuple(setting(*place) if place[0] >= 0 else None for place in positions.tolist())
+        first = settings[0]
+        name = learner if self.one_each or first is None else f"{learner} ({format_setting(first)})"
+        return Entry(learner, name, positions, totals, known, settings)
+
+    def _sums(self, entry: Entry, score: Score) -> Values:
+        """Return the sums of a score on each split, (n_splits, sums)."""
+        return entry.totals[:, self.problem.columns[score.name]][:, 1:]
+
+
+def format_setting(setting: Setting) -> str:
+    """Format hyperparameters, without the learner that they are of."""
+    return listed({name: value for name, value in setting.items() if name != "learner"})
+
+
+def _deviation(values: Values) -> float:
+    return float(values.std(ddof=1)) if len(values) > 1 else nan
