@@ -112,7 +112,7 @@ class Ensemble:
         Args:
             X: rows (rows, d).
             seed: a seed, which draws the same members at each call, so that rows given one by one all meet
-                one member; or a generator (``core.resampling.member_draws``), which goes on.
+                one member; or a generator (``core.draws.seed_members``), which goes on.
             splits: limits the draws to the members of these splits.
         """
         among = np.array(splits or range(len(self.members)))

@@ -37,7 +37,7 @@ from ckcv_ray.study.problem import INNER, OUTER
 from ckcv_ray.tables.task import Task
 
 SERIAL = Execution("serial")
-DIVISIONS = [
+RESAMPLINGS = [
     "holdout:0.3",
     "kfold:5",
     "repeated_kfold:4x2",
@@ -65,7 +65,7 @@ def sklearn_linear(C=1.0):
 LINEAR = {"learner": make_pipeline(StandardScaler(), LogisticRegression(max_iter=1000))}
 
 
-@pytest.mark.parametrize("resampling", DIVISIONS)
+@pytest.mark.parametrize("resampling", RESAMPLINGS)
 def test_scores_are_those_of_cross_validate(resampling):
     """To the last digit, on the same splits, for every score that scikit-learn has."""
     theirs = {
@@ -360,7 +360,7 @@ def test_the_bound_of_rows_in_the_order_of_a_sorted_table_would_fail_and_is_with
 TABLES, RISK_OF_SIGN = 60, 0.25
 
 
-def first_bound(division, seed):
+def first_bound(resampling, seed):
     """The bound for the first split on a table whose easy rows, half of the source, come first.
 
     The label of an easy row is the sign of x, that of a hard one is a coin: the risk of a tree is at least a
@@ -371,7 +371,7 @@ def first_bound(division, seed):
     x = rng.choice([-1.0, 1.0], 120)
     y = np.where(hard, rng.integers(0, 2, 120), x > 0).astype(int)
     options = {"learner": "tree", "measure": "zero_one", "seed": seed, "execution": SERIAL}
-    result = evaluate(x[:, None], y, resampling=division, **options)
+    result = evaluate(x[:, None], y, resampling=resampling, **options)
     return result.bounds(result.entries[0], result.scores[0])[0]
 
 
