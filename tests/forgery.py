@@ -30,7 +30,7 @@ from ckcv_ray.engine.refit import one_model
 from ckcv_ray.errors import StoreError
 from ckcv_ray.learners.base import STATUSES, Status
 from ckcv_ray.learners.choice import ChosenModel
-from ckcv_ray.learners.encoded import EncodedModel
+from ckcv_ray.learners.encoding.learner import EncodedModel
 from ckcv_ray.learners.ensemble import Ensemble, Member, Models, class_sizes, judge, make_member
 from ckcv_ray.learners.sklearn.model import FittedEstimator
 from ckcv_ray.learners.svm.model import SVMModel

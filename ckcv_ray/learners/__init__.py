@@ -4,7 +4,7 @@ from typing import Any
 
 from ckcv_ray.errors import InputError
 from ckcv_ray.learners.base import Learner
-from ckcv_ray.learners.choice import Choice, learners_of
+from ckcv_ray.learners.choice import Choice
 from ckcv_ray.learners.ridge import Ridge
 from ckcv_ray.learners.simple import SimpleLearner
 from ckcv_ray.learners.sklearn import NAMED, REGRESSORS, AnyEstimator, EstimatorLearner
@@ -45,8 +45,8 @@ def register(learner: type[Any]) -> type[Any]:
 
 def register_instance(learner: Learner) -> None:
     """Register the classes of a learner unless their names are taken: an actor may not know them."""
-    for one in learners_of(learner).values():
-        LEARNERS.setdefault(one.name, type(one))
+    for single in learner.by_label.values():
+        LEARNERS.setdefault(single.name, type(single))
 
 
 def register_installed() -> list[str]:
@@ -76,7 +76,6 @@ __all__ = [
     "EstimatorLearner",
     "Learner",
     "SimpleLearner",
-    "learners_of",
     "register",
     "register_installed",
 ]

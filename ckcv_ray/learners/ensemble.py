@@ -210,12 +210,12 @@ def class_sizes(y: Classes, n_classes: int) -> tuple[int, ...]:
 
 def schema(learner: Learner, task: Task) -> pa.Schema:
     """Return the columns of a table of members: those of every member, then those of the learner."""
-    return pa.schema([*(OF_GROUPS if task.grouped else COMMON), *learner.columns(task)])
+    return pa.schema([*(OF_GROUPS if task.grouped else COMMON), *learner.codec.columns(task)])
 
 
 def to_arrow(ensemble: Ensemble, learner: Learner, task: Task) -> pa.Table:
     """Return a table with a row of ``schema`` for each member."""
-    models = learner.table([member.model for member in ensemble.members], task)
+    models = learner.codec.table([member.model for member in ensemble.members], task)
     names = (OF_GROUPS if task.grouped else COMMON).names
     columns = {name: [getattr(member, name) for member in ensemble.members] for name in names}
     fields = schema(learner, task)
@@ -231,8 +231,8 @@ def from_arrow(rows: pa.Table, learner: Learner, task: Task) -> Ensemble:
         IndexError: a row number does not exist in the task.
     """
     names = (OF_GROUPS if task.grouped else COMMON).names
-    check_filled(rows.select(names) if learner.gaps else rows)
-    models = learner.from_table(rows, task)
+    check_filled(rows.select(names) if learner.codec.gaps else rows)
+    models = learner.codec.from_table(rows, task)
     return Ensemble(tuple(map(_member, rows.select(names).to_pylist(), models)))
 
 

@@ -25,7 +25,7 @@ from ckcv_ray.core.schedule import Stage
 from ckcv_ray.core.selection import ABSENT, Leader
 from ckcv_ray.engine.race import RaceQueue
 from ckcv_ray.errors import StoreError, printable
-from ckcv_ray.learners import Learner
+from ckcv_ray.learners.base import Space
 from ckcv_ray.records.record import Failure
 from ckcv_ray.reports import figures
 from ckcv_ray.reports.figures import Axis, Landscape, Span
@@ -147,7 +147,7 @@ def landscape(candidates: pa.Table, queue: RaceQueue, leader: Leader) -> Landsca
     fold, problem = queue.selection.sizes[leader.size], queue.problem
     number, learner = problem.learner_of(problem.candidate(leader).setting)
     own = np.flatnonzero(problem.learner_of_paths == number)
-    first, here = int(own[0]), np.s_[int(own[0]) : int(own[-1]) + 1, : max(learner.lengths)]
+    first, here = int(own[0]), np.s_[int(own[0]) : int(own[-1]) + 1, : max(learner.space.lengths)]
     exists = fold.values[0] != ABSENT
     value = np.full(exists.shape, np.nan)
     for path, step in np.argwhere(exists):
@@ -158,18 +158,20 @@ def landscape(candidates: pa.Table, queue: RaceQueue, leader: Leader) -> Landsca
     failed = np.zeros(exists.shape, np.bool_)
     failed[lost["path"].to_numpy(), lost["step"].to_numpy()] = True
     best = leader.path - first, leader.step
-    return Landscape(*axes_of(learner), value[here], fold.prefix[here], failed[here], fold.n_splits, best)
+    return Landscape(
+        *axes_of(learner.space), value[here], fold.prefix[here], failed[here], fold.n_splits, best
+    )
 
 
-def axes_of(learner: Learner) -> tuple[Axis, Axis]:
+def axes_of(space: Space) -> tuple[Axis, Axis]:
     """Return the axes of a search space: that of its steps and that of its paths.
 
     An axis is named by a hyperparameter that alone determines the step, or the path; if there is none, they
     are counted.
     """
-    lengths = list(learner.lengths)
+    lengths = list(space.lengths)
     ends = np.cumsum(lengths)
-    columns = {name: np.split(values, ends[:-1]) for name, values in learner.settings().items()}
+    columns = {name: np.split(values, ends[:-1]) for name, values in space.settings().items()}
     longest = int(np.argmax(lengths))
     steps = {
         name: parts[longest]
@@ -332,7 +334,9 @@ def failure_groups(failures: Sequence[Failure], problem: Problem) -> list[Failur
     """Return the paths that failed, those with the same traceback together."""
     by_traceback: dict[str, list[FailedPath]] = {}
     for one in failures:
-        first, last = (dict(problem.learner.setting(one.path, step)) for step in (one.first, one.stop - 1))
+        first, last = (
+            dict(problem.learner.space.setting(one.path, step)) for step in (one.first, one.stop - 1)
+        )
         stage = "estimate" if one.estimate else "select"
         failed = FailedPath(
             stage,

@@ -270,7 +270,7 @@ class Assessed:
             for number, name in enumerate(names):
                 yield self._entry(name, self.chosen[:, number])
             return
-        for path, length in enumerate(problem.learner.lengths):
+        for path, length in enumerate(problem.learner.space.lengths):
             for step in range(length):
                 name = names[int(problem.learner_of_paths[path])]
                 yield self._entry(name, np.tile([path, step], (n_splits, 1)))
@@ -280,7 +280,7 @@ class Assessed:
         known = self.known[at] & (positions[:, 0] >= 0)
         totals = np.where(known[:, None], self.totals[at], nan)
         learner = self.problem.learner
-        settings = tuple(learner.setting(*one) if one[0] >= 0 else None for one in positions.tolist())
+        settings = tuple(learner.space.setting(*one) if one[0] >= 0 else None for one in positions.tolist())
         return Entry(name, self._name(name, settings[0]), positions, totals, known, settings)
 
     def _name(self, learner: str, setting: Setting | None) -> str:

@@ -110,7 +110,7 @@ class ScoreRecheckQueue(RecheckQueue):
 
     def describe(self, record: Any, computed: Any, logged: Any) -> str:
         """Return a sentence about an evaluation that differs: its first score that does, or its status."""
-        setting = self.problem.learner.setting(int(record["path"]), int(record["step"]))
+        setting = self.problem.learner.space.setting(int(record["path"]), int(record["step"]))
         at = f"{self.describe_split(False, int(record['size']), int(record['split']))}, {listed(setting)}"
         if logged[-1] == ABSENT:
             return f"{at}: the log has no scores; computed again there are some"

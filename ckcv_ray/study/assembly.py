@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 from ckcv_ray.core.criteria import MeanCost
 from ckcv_ray.core.options import options, values
 from ckcv_ray.errors import InputError
-from ckcv_ray.learners import ALL, DEFAULT, LEARNERS, ZOO, AnyEstimator, Choice, Learner, learners_of
+from ckcv_ray.learners import ALL, DEFAULT, LEARNERS, ZOO, AnyEstimator, Choice, Learner
 from ckcv_ray.learners.sklearn import packages, trust
 from ckcv_ray.learners.sklearn.space import check_space
 from ckcv_ray.study.parts import FIELDS, SEVERAL, SLOTS, check_names, named_parts
@@ -58,7 +58,7 @@ def assembled(asked: Mapping[str, Any], earlier: Mapping[str, Any], own: Iterabl
     named = _listed(learner)
     asked = _flat(asked, [_label_of(name) for name in named])
     parts = [
-        *_asked_learners(named, asked, learners_of(earlier[SEVERAL]) if SEVERAL in earlier else {}),
+        *_asked_learners(named, asked, earlier[SEVERAL].by_label if SEVERAL in earlier else {}),
         *(_asked(slot, asked, earlier) for slot in SLOTS if slot != SEVERAL),
     ]
     labels = tuple(part.label for part in parts if part.slot == SEVERAL)
@@ -167,7 +167,11 @@ def _with_params(asked: Mapping[str, Any], parts: Sequence[Asked]) -> dict[str, 
     given: dict[str, dict[str, Any]] = {}
     for name, value in (check_space("param", asked["param"]) or {}).items():
         label, _, own = name.rpartition(".")
-        owners = [label] if label in made else [one for one in made if not label and made[one].has(own)]
+        owners = (
+            [label]
+            if label in made
+            else [one for one in made if not label and own in made[one].parameter_names()]
+        )
         if not owners:
             every = [known for one in made.values() for known in one.parameter_names()]
             raise InputError(
@@ -185,7 +189,7 @@ def chosen(parts: Mapping[str, Any]) -> dict[str, Any]:
     names = {slot: part.name for slot, part in parts.items()}
     learner = parts[SEVERAL]
     of_size = isinstance(learner, Choice) and learner.most_rows is not None
-    return names | {SEVERAL: ALL if of_size else ",".join(learners_of(learner))}
+    return names | {SEVERAL: ALL if of_size else ",".join(learner.by_label)}
 
 
 def values_of_learners(learners: Mapping[str, Learner], fixed: bool) -> dict[str, Any]:

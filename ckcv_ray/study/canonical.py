@@ -17,11 +17,10 @@ from ckcv_ray.core.divisions import Division
 from ckcv_ray.core.measures import Kind
 from ckcv_ray.core.named_divisions import NestedSplits, Splits
 from ckcv_ray.core.resampling import FoldSize, Outer, check_folds
-from ckcv_ray.core.scores import PROBABILITY, RANK, Score, score_of
+from ckcv_ray.core.scores import Output, Score, score_of
 from ckcv_ray.errors import InputError, counted
-from ckcv_ray.learners.choice import learners_of
-from ckcv_ray.learners.encoder import expanded
-from ckcv_ray.learners.encoding import Categories, Encoding
+from ckcv_ray.learners.encoding.encoder import expanded
+from ckcv_ray.learners.encoding.encoding import Categories, Encoding
 from ckcv_ray.study.certification import AUC, OF_TWO, QUANTITIES, Holdout, Nested, member_of
 from ckcv_ray.study.parts import named_parts
 from ckcv_ray.study.study import Study
@@ -71,7 +70,7 @@ def canonicalize_scored(study: Study, task: Task) -> tuple[Study, tuple[Score, .
     own = {one.name: one.score(task.kind, task.labelled) for one in study.functions}
     scores = tuple(own.get(name) or score_of(name, task.kind) for name in names)
     for score in scores:
-        _check_answers(study, score)
+        _check_outputs(study, score)
     _check_strata(study.division, task)
     if isinstance(study.division, Splits) and task.grouped:
         raise InputError("splits that were given name rows, and groups stay whole: leave groups out")
@@ -180,7 +179,7 @@ def _check_kind(study: Study, task: Task) -> None:
     target = f"{task.target!r} has {task.n_classes} classes ({some(task.classes)})"
     for slot, kinds in KINDS.items():
         part = getattr(study, slot)
-        several = learners_of(part) if slot == "learner" else {part.name: part}
+        several = part.by_label if slot == "learner" else {part.name: part}
         for label in [label for label, one in several.items() if task.kind not in kinds(one)]:
             named = ((name, kinds(other)) for name, other in named_parts(slot).items())
             others = [name for name, known in named if isinstance(known, frozenset) and task.kind in known]
@@ -234,7 +233,9 @@ def _with_claims(study: Study, task: Task) -> Study:
                 f"claim={claim} is for two classes, and the target {task.target!r} has {task.n_classes}: "
                 f"{instead}"
             )
-        unranked = [label for label, one in learners_of(study.learner).items() if not one.ranks]
+        unranked = [
+            label for label, learner in study.learner.by_label.items() if Output.RANK not in learner.outputs
+        ]
         if claim == AUC and unranked:
             raise InputError(
                 f"claim={AUC} needs scores that order the rows, and learner {unranked[0]} gives none: "
@@ -293,23 +294,23 @@ def _check_outer(study: Study, outer: Outer, n: int, unit: str) -> None:
 
 
 def _check_learner(study: Study, task: Task) -> None:
-    for label, one in learners_of(study.learner).items():
-        if task.kind not in one.kinds:
+    for label, learner in study.learner.by_label.items():
+        if task.kind not in learner.kinds:
             made = ": make the task with numbers=True" if study.predicts_numbers else ""
             raise InputError(
                 f"learner={label} is not for {task.kind}, which is what {task.target!r} has{made}"
             )
 
 
-def _check_answers(study: Study, score: Score) -> None:
+def _check_outputs(study: Study, score: Score) -> None:
     """Raise InputError if a learner does not give what a score is computed from."""
-    for label, one in learners_of(study.learner).items():
-        if score.needs == PROBABILITY and not one.probabilities:
+    for label, learner in study.learner.by_label.items():
+        if score.needs == Output.PROBABILITY and score.needs not in learner.outputs:
             raise InputError(
                 f"measure={score.name} needs probabilities, which learner={label} does not give: "
                 "leave one of them out"
             )
-        if score.needs == RANK and not one.ranks:
+        if score.needs == Output.RANK and score.needs not in learner.outputs:
             raise InputError(
                 f"measure={score.name} needs scores that order rows, which {label} does not give"
             )

@@ -23,8 +23,8 @@ from ckcv_ray.core.options import Option, check_options, described, option, opti
 from ckcv_ray.core.own_scores import Function, OwnScore
 from ckcv_ray.core.resampling import Complete, Outer, Resampling
 from ckcv_ray.errors import InputError, cut
-from ckcv_ray.learners import DEFAULT, Learner, learners_of
-from ckcv_ray.learners.encoding import RARE, Categories, Encoding, Gaps
+from ckcv_ray.learners import DEFAULT, Learner
+from ckcv_ray.learners.encoding.encoding import RARE, Categories, Encoding, Gaps
 from ckcv_ray.study.assembly import assembled, chosen, values_of_learners
 from ckcv_ray.study.certification import Certification, Nested, Occam
 from ckcv_ray.study.parts import FIELDS, SEVERAL, SLOTS, check_names, check_part, read_part
@@ -252,7 +252,7 @@ class Study:
         others = [part for slot, part in parts.items() if slot != SEVERAL]
         own = {"seed": self.seed} | values(self.search, fixed) | values(self, fixed)
         of_others = {n: v for part in others for n, v in values(part, fixed).items()}
-        return chosen(parts) | values_of_learners(learners_of(self.learner), fixed) | of_others | own
+        return chosen(parts) | values_of_learners(self.learner.by_label, fixed) | of_others | own
 
     def to_json(self, fixed: bool = False) -> dict[str, Any]:
         """Return the study as JSON values, the inverse of ``from_json``.
@@ -526,7 +526,7 @@ def _check_scored(study: Study) -> None:
     expect("resampling", study.resampling, Division, "text such as kfold:10, or a Division")
     integer("seed", study.seed, least=0, most=MOST_SEED_OF_SCORES)
     if not study.learner.kinds:
-        named = ", ".join(learners_of(study.learner))
+        named = ", ".join(study.learner.by_label)
         raise InputError(
             f"learners: some of {named} predict numbers and others classes: compare those of one kind"
         )

@@ -92,7 +92,7 @@ def load(name: str, scale: str) -> Case:
 
 def ours(case: Case) -> None:
     """Fit every setting on every split, as a run does it."""
-    paths = tuple(enumerate(case.learner.lengths))
+    paths = tuple(enumerate(case.learner.space.lengths))
     units = [Unit(Stage.SELECT, 0, i, paths) for i in range(SPLITS)]
     if evaluate(units, share(case.problem)).failures:
         raise RuntimeError("a path failed")

@@ -6,6 +6,7 @@ A stump divides the rows at one feature: at its mean or its median (``rule``), o
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,8 @@ import pyarrow as pa
 from ckcv_ray.core.measures import Kind
 from ckcv_ray.core.options import Option, check_options, option
 from ckcv_ray.learners import SimpleLearner, register
-from ckcv_ray.learners.base import Predicted, Setting
+from ckcv_ray.learners.base import Model, Predicted, Setting
+from ckcv_ray.learners.simple import RowTrainer
 from ckcv_ray.validation import check_choice, sequence
 
 RULES = {"mean": np.mean, "median": np.median}
@@ -22,7 +24,7 @@ AMOUNTS = {"whole": 1, "half": 2}  # of how many rows the first is taken
 
 
 @dataclass(frozen=True)
-class Stump:
+class Stump(Model):
     """Predicts ``below`` where the feature is less than the threshold, else ``above``."""
 
     rule: str
@@ -41,6 +43,13 @@ class Stump:
 def _names(name: str, values: Any) -> tuple[str, ...]:
     listed = sequence(name, values.split(",") if isinstance(values, str) else values, least=1)
     return tuple(check_choice(name, one, RULES) for one in listed)
+
+
+class StumpTrainer(RowTrainer):
+    """Tells that a fit takes long."""
+
+    def cost(self, n_train: int) -> float:
+        return 1000.0 * n_train
 
 
 @register
@@ -71,8 +80,7 @@ class DecisionStump(SimpleLearner):
     def paths(self) -> Sequence[Sequence[Setting]]:
         return [[{"rule": rule, "shrinkage": amount} for amount in AMOUNTS] for rule in self.rules]
 
-    def cost(self, n_train: int) -> float:
-        return 1000.0 * n_train
+    trainer = cached_property(StumpTrainer)
 
     def fit(self, X: Any, y: Any, settings: Sequence[Setting]) -> list[Stump]:
         return [self._best(X, y, setting) for setting in settings]

@@ -16,12 +16,12 @@ import pyarrow as pa
 from ckcv_ray.core.measures import Kind
 from ckcv_ray.core.options import Option, check_options, option
 from ckcv_ray.learners import SimpleLearner, register
-from ckcv_ray.learners.base import Predicted, Setting
+from ckcv_ray.learners.base import Model, Predicted, Setting
 from ckcv_ray.validation import grid
 
 
 @dataclass(frozen=True)
-class Centroids:
+class Centroids(Model):
     """The centroid of each of the ``classes`` that had rows, and the scale of each feature."""
 
     metric: str

@@ -18,9 +18,9 @@ from untidy import untidy
 
 from ckcv_ray import Execution, Job, Study, load_run
 from ckcv_ray.errors import InputError, StoreError
-from ckcv_ray.learners import encoded
-from ckcv_ray.learners.encoder import PARTS, Encoder, expanded, expanded_columns
-from ckcv_ray.learners.encoding import Categories, Encoding, Gaps
+from ckcv_ray.learners.encoding import learner as encoded
+from ckcv_ray.learners.encoding.encoder import PARTS, Encoder, expanded, expanded_columns
+from ckcv_ray.learners.encoding.encoding import Categories, Encoding, Gaps
 from ckcv_ray.runs.run import run_job
 from ckcv_ray.runs.verify import verify
 from ckcv_ray.study import Problem
@@ -346,19 +346,19 @@ def test_a_row_that_is_drawn_twice_stays_in_one_fold(task):
 def test_columns_are_scaled_once(name, task):
     """Numbers by the encoder; the columns of categories and gaps as they are, zeros and ones."""
     onehot = Problem.of(Study.of(learner=name), task).learner
-    last = type(onehot.learner.new()).__name__
+    last = type(onehot.learner.build()).__name__
     assert last in ("LogisticRegression", "KNeighborsClassifier", "MLPClassifier")
     for encode in ("ordinal", "target"):  # which leave numbers of other sizes
         again = Problem.of(Study.of(learner=name, encode=encode), task).learner
-        assert type(again.learner.new()).__name__ == "Pipeline"
+        assert type(again.learner.build()).__name__ == "Pipeline"
     plain = Task.of(np.random.default_rng(0).normal(size=(30, 2)), np.arange(30) % 2)
-    assert type(Problem.of(Study.of(learner=name), plain).learner.new()).__name__ == "Pipeline"
+    assert type(Problem.of(Study.of(learner=name), plain).learner.build()).__name__ == "Pipeline"
 
 
 def test_the_linear_learner_on_a_table_is_a_pipeline_written_by_hand(task):
     learner = Problem.of(Study.of(learner="linear", param={"C": (0.3,)}), task).learner
     train, score = np.arange(60), np.arange(60, 80)
-    model = learner.prepare(learner.share(task), train, score).fit(0, 1).model(0)
+    model = learner.trainer.prepare(learner.trainer.share(task), train, score).fit(0, 1).model(0)
     encoder = Encoding(Categories.ONEHOT).fit(task, train)
     theirs = LogisticRegression(C=0.3, max_iter=1000).fit(encoder.transform(task.X[train]), task.y[train])
     assert np.array_equal(

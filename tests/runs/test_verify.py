@@ -116,7 +116,9 @@ def test_a_forged_selection_is_named_as_trusted_and_seen_by_a_refit(tmp_path: Pa
     rewrite_run(out, lucky)
     assert position(out)[1:] != first[1:]
     problem, ensemble = stored(out)
-    assert problem.learner.setting_of(ensemble.members[0].model) == problem.candidate(position(out)).setting
+    assert (
+        problem.learner.codec.setting(ensemble.members[0].model) == problem.candidate(position(out)).setting
+    )
     plain = verify(out)
     assert plain.differences == []
     assert any("the error counts in the log: " in sentence for sentence in plain.trusted)

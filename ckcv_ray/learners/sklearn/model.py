@@ -1,21 +1,25 @@
-"""A fitted estimator as a model: class numbers and scores, the same for a row in any batch."""
+"""A fitted estimator as a model, with class numbers and scores that are the same for a row in any batch."""
 
+import json
 import warnings
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
-from ckcv_ray.core.scores import PROBABILITY, RANK, Answers
-from ckcv_ray.learners.base import STATUSES, Predicted, Status
+from ckcv_ray.core.scores import Output, Outputs
+from ckcv_ray.learners.base import STATUSES, Codec, Model, Predicted, Setting, Status
 from ckcv_ray.learners.foreign import contain, preserve_state
-from ckcv_ray.learners.sklearn.allowed import LIBRARY
+from ckcv_ray.learners.sklearn.allowed import LIBRARY, list_classes
 from ckcv_ray.learners.sklearn.packing import last_step, pack, unpack
+from ckcv_ray.learners.sklearn.spec import Spec
 from ckcv_ray.tables.target import Classes, Rows
+from ckcv_ray.tables.task import Task
 
 BATCH = 256
 NO_GUARD = nullcontext()
@@ -23,7 +27,7 @@ CONVERGED, NOT_CONVERGED = STATUSES.index(Status.CONVERGED), STATUSES.index(Stat
 
 
 @dataclass(frozen=True)
-class FittedEstimator:
+class FittedEstimator(Model):
     """A fitted estimator.
 
     Attributes:
@@ -53,15 +57,19 @@ class FittedEstimator:
             score = np.concatenate([_score(self.estimator, batch, self.n_classes) for batch in batches])
         return Predicted(label[: len(X)], score[: len(X)])
 
-    def answers(self, X: Rows, needs: frozenset[str]) -> Answers:
-        """Return what the estimator says of rows X [rows, d], all at once; each call gets a copy of them."""
+    def predict_outputs(self, X: Rows, needs: frozenset[Output]) -> Outputs:
+        """Return the estimator's outputs for rows X [rows, d], all at once; each call gets a copy of them."""
         with quiet(), guard(self.foreign):
             if not self.n_classes:
-                return Answers(value=values(self.estimator, X.copy()))
+                return Outputs(value=values(self.estimator, X.copy()))
             label = classes(self.estimator, X.copy(), self.n_classes)
-            rank = _rank(self.estimator, X.copy(), self.n_classes) if RANK in needs else None
-            shares = _probability(self.estimator, X.copy(), self.n_classes) if PROBABILITY in needs else None
-        return Answers(label, rank, shares)
+            rank = _rank(self.estimator, X.copy(), self.n_classes) if Output.RANK in needs else None
+            shares = (
+                _probability(self.estimator, X.copy(), self.n_classes)
+                if Output.PROBABILITY in needs
+                else None
+            )
+        return Outputs(label, rank, shares)
 
     @classmethod
     def of(
@@ -94,6 +102,54 @@ class FittedEstimator:
     def content(self) -> bytes:
         """The estimator as bytes; see ``packing``."""
         return pack(self.estimator)
+
+
+class EstimatorCodec(Codec):
+    """Estimators as bytes, with their settings as JSON.
+
+    Args:
+        spec: the estimator, which says what classes may be read.
+        parameters: names in each setting.
+    """
+
+    schema: ClassVar[pa.Schema] = pa.schema([("setting", pa.string()), ("estimator", pa.binary())])
+
+    def __init__(self, spec: Spec, parameters: set[str]) -> None:
+        self.spec, self.parameters = spec, parameters
+
+    def columns(self, task: Task) -> pa.Schema:
+        """Return ``schema``, whatever the task."""
+        return self.schema
+
+    def table(self, models: Sequence[FittedEstimator], task: Task) -> pa.Table:
+        """Return a table with a row of ``schema`` for each model."""
+        rows = [{"setting": json.dumps(dict(m.setting)), "estimator": m.content} for m in models]
+        return pa.Table.from_pylist(rows, schema=self.schema)
+
+    def from_table(self, table: pa.Table, task: Task) -> list[FittedEstimator]:
+        """Return the models stored in a table; each must be able to classify a row of the task."""
+        models = []
+        for row in table.select(self.schema.names).to_pylist():
+            setting = json.loads(row["setting"])
+            if not isinstance(setting, dict) or set(setting) != self.parameters:
+                raise ValueError("its setting does not name the learner's parameters")
+            known = tuple(list_classes(self.spec))
+            shape = task.n_classes, task.X.shape[1]
+            models.append(FittedEstimator.of(setting, row["estimator"], *shape, known))
+            models[-1].predict(task.X[:1])
+        return models
+
+    def max_row_values(self, task: Task) -> int:
+        """Return the number of columns."""
+        return len(self.schema)
+
+    def setting(self, model: FittedEstimator) -> Setting:
+        """Return the hyperparameters of a model."""
+        return model.setting
+
+    def same(self, a: FittedEstimator, b: FittedEstimator) -> bool:
+        """Return whether two models are equal in every bit."""
+        return a.setting == b.setting and a.content == b.content
 
 
 def is_foreign(estimator: Any) -> bool:

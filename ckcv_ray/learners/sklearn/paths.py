@@ -179,8 +179,8 @@ class Neighbours(Path):
         nearest, counts = self._nearest(), [setting["n_neighbors"] for setting in self.settings]
         if counts[-1] > nearest.distance.shape[1]:
             return np.array([self._alone(setting) for setting in self.settings])  # raises, as it would alone
-        blank = self.split.estimators.blank(self.settings[0])
-        weighted = last_step(blank.estimator).weights == "distance"
+        template = self.split.estimators.template(self.settings[0])
+        weighted = last_step(template.estimator).weights == "distance"
         votes = _weighted(nearest, counts) if weighted else _counted(nearest, counts)
         found = nearest.classes[np.argmax(votes, axis=1)].astype(np.int32)
         for step, count in enumerate(counts):
@@ -269,7 +269,7 @@ class Smoothing(Path):
 SHARING: tuple[type[Path], ...] = (Rounds, Trees, Neighbours, Pruning, Smoothing)
 
 
-def path_of(estimator: Any) -> type[Path]:
+def find_sharing(estimator: Any) -> type[Path]:
     """Return how an estimator's settings share work."""
     return next((path for path in SHARING if path.applies(estimator)), Plain)
 
@@ -290,9 +290,9 @@ class Block(NamedTuple):
     def fit(self, path: int, length: int) -> Path:
         """Fit the first ``length`` steps of a path."""
         settings = self.paths[path][:length]
-        blank = self.split.estimators.blank(settings[-1])
-        shares = length > 1 and not self.split.constant and blank.is_taken_apart
-        sharing = self.sharing if shares and self.sharing.applies(blank.estimator) else Plain
+        template = self.split.estimators.template(settings[-1])
+        shares = length > 1 and not self.split.constant and template.is_taken_apart
+        sharing = self.sharing if shares and self.sharing.applies(template.estimator) else Plain
         return sharing(self.split, settings)
 
 

@@ -15,14 +15,14 @@ import numpy as np
 from ckcv_ray.errors import InputError
 from ckcv_ray.validation import MOST_GRID, check_count, expect, parse_grid, quoted
 
-Space = dict[str, Any]  # by parameter: a tuple of values, or a distribution as text
+Values = dict[str, Any]  # by parameter: a tuple of values, or a distribution as text
 Setting = dict[str, Any]
 DISTRIBUTIONS = ("loguniform", "uniform", "randint")
 WORDS = {"true": True, "false": False, "none": None, "null": None}
 MOST_SETTINGS = 100_000
 
 
-def check_space(name: str, value: Any) -> Space | None:
+def check_space(name: str, value: Any) -> Values | None:
     """Return a search space in canonical form; None if it is empty.
 
     Args:
@@ -48,7 +48,7 @@ def check_space(name: str, value: Any) -> Space | None:
     return {key: _values(f"{name} {key}", value[key]) for key in sorted(value)}
 
 
-def settings_of(space: Space, sample: int | None) -> list[Setting]:
+def list_settings(space: Values, sample: int | None) -> list[Setting]:
     """Return the settings of a space: all combinations in order, or a random sample of them.
 
     The sample depends on the space and its size alone.
@@ -72,14 +72,14 @@ def settings_of(space: Space, sample: int | None) -> list[Setting]:
     from sklearn.model_selection import ParameterGrid, ParameterSampler
 
     if not drawn and len(ParameterGrid(_lists(space))) <= sample:
-        return settings_of(space, None)
+        return list_settings(space, None)
     sampler = ParameterSampler(_lists(space), sample, random_state=0)
     found = [{key: _plain(setting[key]) for key in space} for setting in sampler]
     texts = {json.dumps(setting, sort_keys=True): setting for setting in reversed(found)}
     return list(reversed(texts.values()))
 
 
-def _lists(space: Space) -> dict[str, Any]:
+def _lists(space: Values) -> dict[str, Any]:
     """Return the space as ParameterSampler takes it."""
     return {k: _distribution(v) if isinstance(v, str) else list(v) for k, v in space.items()}
 

@@ -10,9 +10,9 @@ import numpy as np
 from ckcv_ray.learners.base import Setting
 from ckcv_ray.learners.seeds import drawn, seeds_of
 from ckcv_ray.learners.sklearn import model as models
-from ckcv_ray.learners.sklearn.blank import Blank
 from ckcv_ray.learners.sklearn.model import FittedEstimator
 from ckcv_ray.learners.sklearn.packing import last_step
+from ckcv_ray.learners.sklearn.templates import Template
 from ckcv_ray.tables.target import Classes, Index, Rows
 from ckcv_ray.tables.task import Task
 
@@ -24,7 +24,7 @@ class Estimators(Protocol):
     def foreign(self) -> bool:
         """Whether their fits call code of another package than scikit-learn."""
 
-    def blank(self, setting: Setting) -> Blank:
+    def template(self, setting: Setting) -> Template:
         """Return the estimator at a setting, to be copied."""
 
     def class_weights(self, task: Task, y: Classes) -> Mapping[int, float] | str | None:
@@ -115,14 +115,14 @@ class SplitFits:
             X = self.X
             only = DummyClassifier(strategy="most_frequent").fit(X, self.y)
             return Fit(only, only, models.CONVERGED, X, None)
-        blank = self.estimators.blank(setting)
-        estimator = self._new(blank)
-        if blank.head is None:
+        template = self.estimators.template(setting)
+        estimator = self._new(template)
+        if template.head is None:
             X = self.X
             return Fit(estimator, last_step(estimator), self._fit_rows(estimator, X), X, None)
-        if blank.head not in self._heads:
-            self._heads[blank.head] = self._fit_head(estimator[:-1])
-        head = self._heads[blank.head]
+        if template.head not in self._heads:
+            self._heads[template.head] = self._fit_head(estimator[:-1])
+        head = self._heads[template.head]
         name, last = estimator.steps[-1]
         X = deepcopy(head.X)
         status = max(head.status, self._fit_rows(last, X))
@@ -152,8 +152,8 @@ class SplitFits:
         with models.guard(self.estimators.foreign):
             return models.classes(predicting, X, self.task.n_classes)
 
-    def _new(self, blank: Any) -> Any:
-        estimator = blank.copy(drawn(self.seeds, len(blank.unseeded)))
+    def _new(self, template: Template) -> Any:
+        estimator = template.copy(drawn(self.seeds, len(template.unseeded)))
         if (weights := self.estimators.class_weights(self.task, self.y)) is not None:
             last_step(estimator).set_params(class_weight=weights)
         return estimator

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ckcv_ray.core.measures import ZERO_ONE, GroupShares, Measure
-from ckcv_ray.learners.base import Checked
+from ckcv_ray.learners.base import Checked, Trainer
 from ckcv_ray.learners.class_weight import weights_by_class
 from ckcv_ray.learners.ensemble import judge
 from ckcv_ray.learners.svm import machine_code
@@ -41,7 +41,7 @@ class Shared(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Trainer:
+class SVMTrainer(Trainer):
     """What fits the settings of a learner.
 
     Attributes:
@@ -76,6 +76,10 @@ class Trainer:
         of_class = weights_by_class(self.class_weight, shared.classes, shared.y[train])
         rows = shared.X, shared.y.astype(np.int32, copy=False), shared.distances, (train, score)
         return prepare_block(*rows, self.gammas, self.options, scaling, of_class)
+
+    def cost(self, n_train: int) -> float:
+        """Return the squared number of training rows."""
+        return float(n_train) ** 2
 
     def memory(self, n_train: int, n_score: int, d: int) -> int:
         """Return the bytes of a split's block, solver included."""

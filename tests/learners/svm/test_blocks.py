@@ -53,7 +53,7 @@ def test_scores_in_strips_are_those_of_the_whole(strip: int, monkeypatch: pytest
     y = signs(task)
     split = complete_kfold(60, 3, 0, 4, 0)
     dense = blocks.prepare(task.X, None, identity(3), split.train, split.select)
-    GaussianSVM().load()
+    GaussianSVM().trainer.load()
     fits = dense.fit(0.5, y[split.train].astype(float), (0.1, 10.0), *SOLVING)
     counted = dense.errors(0.5, fits, y[split.select])
     points = blocks.Points(task.X[split.train], task.X[split.select])
@@ -64,7 +64,7 @@ def test_scores_in_strips_are_those_of_the_whole(strip: int, monkeypatch: pytest
 def test_shared_distances_make_the_block_that_new_ones_make() -> None:
     task = blobs(50, d=4, seed=3)
     split = complete_kfold(50, 4, 1, 4, 0)
-    shared = GaussianSVM(scale="none").share(task).distances
+    shared = GaussianSVM(scale="none").trainer.share(task).distances
     assert shared is not None
     anew = [a.copy() for a in blocks.prepare(task.X, None, identity(4), split.train, split.select)[:2]]
     gathered = blocks.prepare(task.X, shared, identity(4), split.train, split.select)[:2]

@@ -341,7 +341,7 @@ def test_balanced_weights_are_those_of_the_training_rows_alone():
     other.y[split.estimate] = 1 - other.y[split.estimate]
     few = task.rows(split.train)
     models = [
-        learner.prepare(learner.share(one), rows, rows[:1]).fit(0, 2).model(1)
+        learner.trainer.prepare(learner.trainer.share(one), rows, rows[:1]).fit(0, 2).model(1)
         for one, rows in ((task, split.train), (other, split.train), (few, np.arange(few.n)))
     ]
     expected = balanced(signs(task)[split.train])
@@ -360,7 +360,7 @@ def test_models_of_ida_sets_are_those_of_scikit_learn(name, which, ida: Path):
     costs, gamma = (0.1, 1.0, 10.0), 0.1
     learner = GaussianSVM(costs, gamma, tolerance=1e-6, class_weight=which).canonical(task)
     split = complete_kfold(task.n, 4, 0, 4, 0)
-    fits = learner.prepare(learner.share(task), split.train, split.select).fit(0, 3)
+    fits = learner.trainer.prepare(learner.trainer.share(task), split.train, split.select).fit(0, 3)
     y, class_weight = signs(task), {1: 6.0} if which == "1=6" else "balanced"
     compared = 0
     for step, C in enumerate(costs):
@@ -369,13 +369,13 @@ def test_models_of_ida_sets_are_those_of_scikit_learn(name, which, ida: Path):
         theirs = SVC(C=C, gamma=gamma, tol=1e-7, class_weight=class_weight).fit(X, y[split.train])
         f, g = model.decision(task.X[split.select]), theirs.decision_function(new)
         np.testing.assert_allclose(f - model.offset, g - theirs.intercept_, atol=1e-3)
-        bound = C * learner.weights(task.classes, y[split.train]).of(model.dual_coef)
+        bound = C * weights(learner.class_weight, task.classes, y[split.train]).of(model.dual_coef)
         if has_free(model.dual_coef, bound):
             np.testing.assert_allclose(f, g, atol=1e-3)
             clear = np.abs(g) > 1e-3
             assert np.array_equal(f[clear] > 0, g[clear] > 0)
             compared += 1
-        assert learner.check(model, task, split.train, converged=True).differences == []
+        assert learner.trainer.check(model, task, split.train, converged=True).differences == []
     assert compared >= 2
 
 
@@ -386,29 +386,36 @@ def fitted(class_weight="sick=10"):
     task = labelled()
     learner = GaussianSVM(C=(1.0,), gamma=(0.5,), class_weight=class_weight).canonical(task)
     rows = np.arange(40)
-    return learner, task, rows, learner.prepare(learner.share(task), rows, rows[:1]).fit(0, 1).model(0)
+    return (
+        learner,
+        task,
+        rows,
+        learner.trainer.prepare(learner.trainer.share(task), rows, rows[:1]).fit(0, 1).model(0),
+    )
 
 
 @pytest.mark.parametrize("given", ["sick=10", "balanced"])
 def test_a_model_is_checked_with_the_weights_of_its_training_rows(given):
     learner, task, rows, model = fitted(given)
     assert np.abs(model.dual_coef).max() > model.C, "the case must need its weights"
-    assert learner.check(model, task, rows, True).differences == []
+    assert learner.trainer.check(model, task, rows, True).differences == []
     assert task.classes == ("sick", "well")
     for others in (None, "well=10", "sick=9", "sick=10,well=0.5"):
-        found = replace(learner, class_weight=others).check(model, task, rows, True)
+        found = replace(learner, class_weight=others).trainer.check(model, task, rows, True)
         assert found.differences, others
     (told,) = [
         s
-        for s in replace(learner, class_weight=None).check(model, task, rows, True).differences
+        for s in replace(learner, class_weight=None).trainer.check(model, task, rows, True).differences
         if "box" in s
     ]
     assert "outside the box" in told
     beyond = model.dual_coef.copy()
     heavy = np.argmin(beyond)  # the sick are class -1
-    beyond[heavy] = -model.C * learner.weights(task.classes, signs(task)[rows]).negative * 1.001
+    beyond[heavy] = -model.C * weights(learner.class_weight, task.classes, signs(task)[rows]).negative * 1.001
     changed = replace(model, dual_coef=beyond)
-    assert any("outside the box" in told for told in learner.check(changed, task, rows, True).differences)
+    assert any(
+        "outside the box" in told for told in learner.trainer.check(changed, task, rows, True).differences
+    )
 
 
 @pytest.mark.parametrize("class_weight", ["balanced", "sick=4"])

@@ -1,6 +1,6 @@
 """How columns become numbers in every split: scikit-learn's transformers, fitted to its training rows.
 
-What is kept of a transformer is what it makes of each value (``learners.encoder``).
+What is kept of a transformer is what it makes of each value (``learners.encoding.encoder``).
 """
 
 from collections.abc import Sequence
@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ckcv_ray.errors import InputError
-from ckcv_ray.learners.encoder import (
+from ckcv_ray.learners.encoding.encoder import (
     PARTS,
     Encoder,
     Levels,
