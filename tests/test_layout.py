@@ -32,6 +32,7 @@ ORDER = [
     "estimator",
     "cli",
     "__main__",
+    "extend",  # what authors of learners and measures import
     "",  # the package itself: what users import
 ]
 NEVER = {  # besides what the order says

@@ -12,12 +12,20 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from ckcv_ray.core.measures import Kind
-from ckcv_ray.core.options import Option, check_options, option
-from ckcv_ray.learners import SimpleLearner, register
-from ckcv_ray.learners.base import Model, Predicted, Setting
-from ckcv_ray.learners.simple import RowTrainer
-from ckcv_ray.validation import check_choice, sequence
+from ckcv_ray.extend import (
+    Kind,
+    Model,
+    Option,
+    Predicted,
+    RowTrainer,
+    Setting,
+    SimpleLearner,
+    check_choice,
+    check_options,
+    option,
+    register,
+    sequence,
+)
 
 RULES = {"mean": np.mean, "median": np.median}
 AMOUNTS = {"whole": 1, "half": 2}  # of how many rows the first is taken
@@ -46,7 +54,7 @@ def _names(name: str, values: Any) -> tuple[str, ...]:
 
 
 class StumpTrainer(RowTrainer):
-    """Tells that a fit takes long."""
+    """Fits stumps; a fit takes a thousand times as long as other learners say of theirs."""
 
     def cost(self, n_train: int) -> float:
         return 1000.0 * n_train

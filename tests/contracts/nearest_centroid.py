@@ -13,11 +13,18 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from ckcv_ray.core.measures import Kind
-from ckcv_ray.core.options import Option, check_options, option
-from ckcv_ray.learners import SimpleLearner, register
-from ckcv_ray.learners.base import Model, Predicted, Setting
-from ckcv_ray.validation import grid
+from ckcv_ray.extend import (
+    Kind,
+    Model,
+    Option,
+    Predicted,
+    Setting,
+    SimpleLearner,
+    check_options,
+    grid,
+    option,
+    register,
+)
 
 
 @dataclass(frozen=True)

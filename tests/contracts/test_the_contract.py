@@ -11,10 +11,8 @@ import pytest
 from learner_contract import LearnerContract, clouds
 from nearest_centroid import Centroids, NearestCentroid
 
-from ckcv_ray.core.options import Option, option
-from ckcv_ray.learners.base import Checked, Predicted, Setting
-from ckcv_ray.learners.simple import FieldsCodec, RowTrainer
-from ckcv_ray.tables.task import Task
+from ckcv_ray import Task
+from ckcv_ray.extend import Checked, FieldsCodec, Option, Predicted, RowTrainer, Setting, option
 from ckcv_ray.validation import folds
 
 COUNTER = count()
