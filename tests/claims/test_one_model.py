@@ -18,10 +18,10 @@ from ckcv_ray.core.bounds import clopper_pearson
 from ckcv_ray.core.schedule import Stage
 from ckcv_ray.errors import InputError, StoreError
 from ckcv_ray.learners.base import Status
+from ckcv_ray.learners.class_weight import weights_by_class
 from ckcv_ray.learners.ensemble import Ensemble, judge
-from ckcv_ray.learners.svm.class_weight import weights as class_weights
 from ckcv_ray.learners.svm.model import SVMModel
-from ckcv_ray.learners.svm.problem import describe
+from ckcv_ray.learners.svm.problem import Weights, describe
 from ckcv_ray.runs.load import replay
 from ckcv_ray.runs.result import Result
 from ckcv_ray.runs.run import run_job
@@ -130,7 +130,8 @@ def halved(problem: Problem, model: SVMModel, train: np.ndarray) -> SVMModel:
     y = np.where(problem.task.y[train] > 0, 1.0, -1.0)
     b = np.zeros(len(train))
     b[np.searchsorted(train, model.support)] = 0.5 * model.dual_coef
-    weights = class_weights(problem.learner.class_weight, problem.task.classes, y)
+    classes, y_train = problem.task.classes, problem.task.y[train]
+    weights = Weights(*weights_by_class(problem.learner.class_weight, classes, y_train).tolist())
     half = replace(model, dual_coef=0.5 * model.dual_coef, offset=0.0)
     outputs = half.decision(problem.task.X[train])
     return replace(half, offset=float(describe(outputs, y, b, half.C, 0, Status.CONVERGED, weights).offset))

@@ -5,22 +5,23 @@ the previous solution; all gammas of a split share its distances; without scalin
 With more classes there is a path for each pair of them (``one_against_one``).
 """
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
+from ckcv_ray.core.by_label import read
 from ckcv_ray.core.measures import Kind
 from ckcv_ray.core.options import Option, check_options, option
 from ckcv_ray.core.scores import Output
 from ckcv_ray.errors import InputError
 from ckcv_ray.learners.base import Learner, Path, Space
-from ckcv_ray.learners.class_weight import CLASS_WEIGHT, EQUALLY, of_task
-from ckcv_ray.learners.svm.class_weight import check_products
+from ckcv_ray.learners.class_weight import BALANCED, CLASS_WEIGHT, EQUALLY, NAME, of_task
 from ckcv_ray.learners.svm.problem import Options
 from ckcv_ray.tables.target import Label
 from ckcv_ray.tables.task import Task
-from ckcv_ray.validation import MOST, check_choice, grid, integer, number
+from ckcv_ray.validation import MOST, check_choice, grid, integer, number, quoted
 
 if TYPE_CHECKING:
     from ckcv_ray.learners.svm.codec import SVMCodec
@@ -35,6 +36,20 @@ def _tolerance(name: str, value: Any) -> float:
     if not 0.0 < tolerance < 1.0:
         raise InputError(f"{name}={tolerance!r} is outside (0, 1): LIBSVM's default is 0.001")
     return tolerance
+
+
+def check_products(class_weight: str, C: tuple[float, ...], n_classes: int = 2) -> None:
+    """Raise InputError unless the product of every C and every weight is positive and finite."""
+    if class_weight == EQUALLY:
+        return
+    balanced = class_weight == BALANCED
+    given = [1 / n_classes, float(MOST)] if balanced else list(read(class_weight).values())
+    for product, end in ((C[0] * min(given), C[0]), (C[-1] * max(given), C[-1])):
+        if not (math.isfinite(product) and product > 0):
+            raise InputError(
+                f"{NAME}={quoted(class_weight)} with C={end!r}: the product of C and a weight must be "
+                "positive and finite: choose less extreme values"
+            )
 
 
 @dataclass(frozen=True)

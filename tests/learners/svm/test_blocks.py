@@ -12,12 +12,12 @@ from ckcv_ray.engine import evaluate, ray_backend
 from ckcv_ray.errors import InputError
 from ckcv_ray.learners.svm import blocks, kernels
 from ckcv_ray.learners.svm.learner import GaussianSVM
-from ckcv_ray.learners.svm.problem import signs
+from ckcv_ray.learners.svm.problem import EQUAL, Options, signs
 from ckcv_ray.learners.svm.scaling import identity
 from ckcv_ray.runs.run import Job, run_job
 from ckcv_ray.study import Execution, Problem, Study
 
-SOLVING = ("newton", 1e-6, 10_000_000)
+SOLVING = Options((0.1, 10.0), "newton", 1e-6, 10_000_000)
 SERIAL = Execution("serial")
 
 
@@ -54,7 +54,7 @@ def test_scores_in_strips_are_those_of_the_whole(strip: int, monkeypatch: pytest
     split = complete_kfold(60, 3, 0, 4, 0)
     dense = blocks.prepare(task.X, None, identity(3), split.train, split.select)
     GaussianSVM().trainer.load()
-    fits = dense.fit(0.5, y[split.train].astype(float), (0.1, 10.0), *SOLVING)
+    fits = dense.fit(0.5, y[split.train].astype(float), EQUAL, SOLVING)
     counted = dense.errors(0.5, fits, y[split.select])
     points = blocks.Points(task.X[split.train], task.X[split.select])
     assert np.array_equal(points.errors(0.5, fits, y[split.select]), counted)

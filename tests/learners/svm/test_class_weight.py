@@ -18,8 +18,7 @@ from ckcv_ray import Job, Study, Task
 from ckcv_ray.core.resampling import complete_kfold
 from ckcv_ray.errors import InputError
 from ckcv_ray.learners.base import Status
-from ckcv_ray.learners.class_weight import of_task
-from ckcv_ray.learners.svm.class_weight import weights
+from ckcv_ray.learners.class_weight import of_task, weights_by_class
 from ckcv_ray.learners.svm.decomposition import path_on_points
 from ckcv_ray.learners.svm.kernels import complement, complement_of, gaussian, squared_distances
 from ckcv_ray.learners.svm.learner import GaussianSVM
@@ -36,6 +35,11 @@ EVERY_ON_POINTS = ON_POINTS | {"libsvm": libsvm.path_on_points}
 PLENTY = 10_000_000
 GRID = (0.01, 0.1, 1.0, 10.0, 100.0)
 WEIGHTS = [Weights(1.0, 10.0), Weights(0.3, 0.7), Weights(1e-3, 30.0), Weights(20.0, 0.05)]
+
+
+def weights(class_weight: str, classes, y) -> Weights:
+    """Return the weights of the classes -1 and +1 for training rows with labels y."""
+    return Weights(*weights_by_class(class_weight, classes, (y > 0).astype(int)).tolist())
 
 
 class Posed(NamedTuple):
