@@ -34,7 +34,7 @@ from ckcv_ray.learners.encoding.learner import EncodedModel
 from ckcv_ray.learners.ensemble import Ensemble, Member, Models, class_sizes, judge, make_member
 from ckcv_ray.learners.sklearn.model import FittedEstimator
 from ckcv_ray.learners.svm.model import SVMModel
-from ckcv_ray.learners.svm.problem import describe, signs
+from ckcv_ray.learners.svm.problem import describe, make_signs
 from ckcv_ray.records.record import Failure, Records
 from ckcv_ray.runs.assessed import Assessed
 from ckcv_ray.runs.load import replay, replay_scores
@@ -333,7 +333,7 @@ def memorised(model: Any, X: np.ndarray, labels: np.ndarray) -> Any:
 def forged_svm(model: SVMModel, task: Task, train: np.ndarray, X: np.ndarray, y: np.ndarray) -> SVMModel:
     """The luckiest of many machines of the same training rows: each as of a fit that was stopped early."""
     rng = np.random.default_rng(np.random.SeedSequence(7))
-    sign = signs(task)[train].astype(float)
+    sign = make_signs(task)[train].astype(float)
     found = []
     for _ in range(200):
         b = model.C * sign * rng.uniform(0.01, 1.0, len(train))

@@ -22,7 +22,7 @@ from ckcv_ray.cli.restart import start
 from ckcv_ray.cli.signals import heeded
 from ckcv_ray.errors import counted, plain
 from ckcv_ray.learners import INSTALLED, Learner
-from ckcv_ray.learners.watch import VARIABLE, Note, read_note, supervised, write_lost
+from ckcv_ray.learners.watch import VARIABLE, Note, find_watch, read_note, write_lost
 
 PACKAGE = "ckcv_ray"
 LOOK_SECONDS = 0.1
@@ -55,7 +55,7 @@ def require_supervision(learner: Learner, fit_timeout: float | None = None) -> N
     Fits of this package and of scikit-learn are taken to end well, unless they are to have a limit of time. A
     learner that this process alone has registered is left where it is known.
     """
-    if supervised() is not None or not all(map(_is_known_elsewhere, learner.by_label.values())):
+    if find_watch() is not None or not all(map(_is_known_elsewhere, learner.by_label.values())):
         return
     if fit_timeout is not None or _is_foreign(learner):
         raise SupervisedError(inf if fit_timeout is None else fit_timeout)

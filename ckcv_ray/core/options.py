@@ -84,7 +84,7 @@ def as_json(given: dict[str, Any]) -> dict[str, Any]:
 def thinned(part: Part, most: int) -> Part:
     """Return a part with at most ``most`` values in each list of its options, evenly spaced."""
     lists = {name: value for name, value in values(part).items() if isinstance(value, tuple)}
-    return replace(part, **{name: _spaced(value, most) for name, value in lists.items()})  # type: ignore[type-var]
+    return replace(part, **{name: thin_values(value, most) for name, value in lists.items()})  # type: ignore[type-var]
 
 
 def _json(value: Any) -> Any:
@@ -93,8 +93,8 @@ def _json(value: Any) -> Any:
     return described(value) if is_dataclass(value) and hasattr(value, "name") else value
 
 
-def _spaced(values: tuple[Any, ...], most: int) -> tuple[Any, ...]:
+def thin_values(values: tuple[Any, ...], most: int) -> tuple[Any, ...]:
     """Return at most ``most`` of the values, evenly spaced, including the first and the last."""
     if len(values) <= most:
         return values
-    return tuple(values[i * (len(values) - 1) // (most - 1)] for i in range(most))
+    return tuple(values[i * (len(values) - 1) // max(1, most - 1)] for i in range(most))

@@ -24,7 +24,7 @@ from ckcv_ray.core.threads import ending_process_after, one_thread
 from ckcv_ray.learners.base import Block
 from ckcv_ray.learners.ensemble import Member, class_sizes, judge, make_member
 from ckcv_ray.learners.foreign import EndedError, contain, describe_end, end_forked_child
-from ckcv_ray.learners.watch import supervised, watch_fit
+from ckcv_ray.learners.watch import find_watch, watch_fit
 from ckcv_ray.records.record import Failure, Outcome, Records, record_type
 from ckcv_ray.study import Problem, listed
 from ckcv_ray.tables.target import Index
@@ -171,7 +171,7 @@ def _paths(unit: Unit, inputs: Inputs, interrupts: Interrupts) -> Iterator[tuple
 
 def _watch(unit: Unit, inputs: Inputs, path: int, length: int) -> AbstractContextManager[None]:
     """Note a path for the process that supervises this one, if there is one."""
-    if supervised() is None:
+    if find_watch() is None:
         return UNWATCHED
     problem = inputs.problem
     setting = listed(problem.learner.space.setting(path, length - 1)) or "the only setting"

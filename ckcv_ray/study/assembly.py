@@ -8,8 +8,8 @@ from ckcv_ray.core.criteria import MeanCost
 from ckcv_ray.core.options import options, values
 from ckcv_ray.errors import InputError
 from ckcv_ray.learners import ALL, DEFAULT, LEARNERS, ZOO, AnyEstimator, Choice, Learner
-from ckcv_ray.learners.sklearn import packages, trust
 from ckcv_ray.learners.sklearn.space import check_space
+from ckcv_ray.learners.sklearn.spec import list_packages, trust
 from ckcv_ray.study.parts import FIELDS, SEVERAL, SLOTS, check_names, named_parts
 from ckcv_ray.validation import check_choice, nearest, quoted
 
@@ -242,7 +242,7 @@ def _separated(asked: Mapping[str, Any]) -> dict[str, Any]:
 
 def _trust_named(estimator: Any) -> None:
     """Trust the packages of an estimator that the user names, here and not in the file of a run."""
-    for package in packages(estimator):
+    for package in list_packages(estimator):
         trust(package)
 
 

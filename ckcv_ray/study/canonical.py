@@ -19,7 +19,7 @@ from ckcv_ray.core.named_divisions import NestedSplits, Splits
 from ckcv_ray.core.resampling import FoldSize, Outer, check_folds
 from ckcv_ray.core.scores import Output, Score, score_of
 from ckcv_ray.errors import InputError, counted
-from ckcv_ray.learners.encoding.encoder import expanded
+from ckcv_ray.learners.encoding.encoder import expand_dates
 from ckcv_ray.learners.encoding.encoding import Categories, Encoding
 from ckcv_ray.study.certification import AUC, OF_TWO, QUANTITIES, Holdout, Nested, member_of
 from ckcv_ray.study.parts import named_parts
@@ -97,7 +97,7 @@ def divide(study: Study, task: Task) -> tuple[Index | None, Task]:
     held = task.grouping.rows(units)
     learned = task.without(held)
     if learned.schema.plain and not task.schema.plain:
-        learned = replace(learned, fills=study.encoding.stand_ins(learned.X))
+        learned = replace(learned, fills=study.encoding.fit_fills(learned.X))
     return held, learned
 
 
@@ -134,7 +134,7 @@ def as_numbers(encoding: Encoding, task: Task, learning: Index) -> Task:
     """
     if not task.schema.plain:
         _check_effect(encoding, {one.kind for one in task.schema})
-        return encoding.suited(trees=False).fit(task, learning).task(task)
+        return encoding.resolve(trees=False).fit(task, learning).task(task)
     if task.fills is not None:  # there are gaps, in other rows
         _check_effect(encoding, {ColumnKind.NUMBER})
         return task
@@ -153,7 +153,7 @@ def expand(task: Task) -> Task:
     How many columns an encoder makes depends on the rows that it is fitted to, and what is decided for all
     splits must not depend on the rows of any.
     """
-    return task if task.schema.plain else replace(task, X=expanded(task.X, task.schema))
+    return task if task.schema.plain else replace(task, X=expand_dates(task.X, task.schema))
 
 
 def _check_effect(encoding: Encoding, kinds: set[ColumnKind]) -> None:

@@ -12,7 +12,7 @@ from ckcv_ray.core.bounds import bound_table
 from ckcv_ray.core.resampling import Complete, complete_kfold, refitted
 from ckcv_ray.learners.svm.decision import UNDECIDED
 from ckcv_ray.learners.svm.learner import GaussianSVM
-from ckcv_ray.learners.svm.problem import Signs, Solution, signs
+from ckcv_ray.learners.svm.problem import Signs, Solution, make_signs
 from ckcv_ray.study import Study
 from ckcv_ray.tables.target import Index
 from ckcv_ray.tables.task import Task
@@ -60,7 +60,7 @@ def plain_loop(study: Study, task: Task) -> Iterator[Answer]:
     One fit on TR and one on TR + MS for every C, gamma, k and split. Yields the best so far after each
     candidate.
     """
-    learner, resampling, y = study.learner, study.resampling, signs(task)
+    learner, resampling, y = study.learner, study.resampling, make_signs(task)
     assert isinstance(learner, GaussianSVM)
     assert isinstance(resampling, Complete)
     n_splits = resampling.n_splits

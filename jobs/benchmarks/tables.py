@@ -34,7 +34,7 @@ from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, StandardSc
 
 from ckcv_ray import Execution, Job, Result, Study
 from ckcv_ray.learners.sklearn import EstimatorLearner
-from ckcv_ray.learners.sklearn.spec import full_names
+from ckcv_ray.learners.sklearn.spec import complete_names
 from ckcv_ray.runs.run import run_job
 from ckcv_ray.tables.roles import Roles
 from ckcv_ray.tables.task import Task, make_test_rows
@@ -87,7 +87,7 @@ def _search(learner: EstimatorLearner, frame: Any) -> GridSearchCV:
     )
     estimator = learner.build()
     name = estimator.__class__.__name__.lower()
-    space = full_names(estimator, learner.all_values)
+    space = complete_names(estimator, learner.all_values)
     grid = {f"{name}__{key}": list(values) for key, values in space.items()}
     return GridSearchCV(make_pipeline(encoder, estimator), grid, cv=5)
 

@@ -18,7 +18,7 @@ from ckcv_ray.core.bounds import clopper_pearson
 from ckcv_ray.core.schedule import Stage
 from ckcv_ray.errors import InputError, StoreError
 from ckcv_ray.learners.base import Status
-from ckcv_ray.learners.class_weight import weights_by_class
+from ckcv_ray.learners.class_weight import compute_weights
 from ckcv_ray.learners.ensemble import Ensemble, judge
 from ckcv_ray.learners.svm.model import SVMModel
 from ckcv_ray.learners.svm.problem import Weights, describe
@@ -131,7 +131,7 @@ def halved(problem: Problem, model: SVMModel, train: np.ndarray) -> SVMModel:
     b = np.zeros(len(train))
     b[np.searchsorted(train, model.support)] = 0.5 * model.dual_coef
     classes, y_train = problem.task.classes, problem.task.y[train]
-    weights = Weights(*weights_by_class(problem.learner.class_weight, classes, y_train).tolist())
+    weights = Weights(*compute_weights(problem.learner.class_weight, classes, y_train).tolist())
     half = replace(model, dual_coef=0.5 * model.dual_coef, offset=0.0)
     outputs = half.decision(problem.task.X[train])
     return replace(half, offset=float(describe(outputs, y, b, half.C, 0, Status.CONVERGED, weights).offset))

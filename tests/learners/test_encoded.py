@@ -19,7 +19,7 @@ from untidy import untidy
 from ckcv_ray import Execution, Job, Study, load_run
 from ckcv_ray.errors import InputError, StoreError
 from ckcv_ray.learners.encoding import learner as encoded
-from ckcv_ray.learners.encoding.encoder import PARTS, Encoder, expanded, expanded_columns
+from ckcv_ray.learners.encoding.encoder import PARTS, Encoder, expand_dates, list_expanded_columns
 from ckcv_ray.learners.encoding.encoding import Categories, Encoding, Gaps
 from ckcv_ray.runs.run import run_job
 from ckcv_ray.runs.verify import verify
@@ -47,7 +47,7 @@ def task() -> Task:
 
 def pipeline(encoding: Encoding, task: Task, n: int) -> ColumnTransformer:
     """What somebody would write by hand with scikit-learn, but for the columns that say where gaps were."""
-    categorical = np.array([bool(one.levels) for one in expanded_columns(task.schema)])
+    categorical = np.array([bool(one.levels) for one in list_expanded_columns(task.schema)])
     impute = SimpleImputer(strategy=str(encoding.gaps))
     least = max(2, int(np.ceil(encoding.rare * n)))
     if encoding.categories is Categories.ONEHOT:
@@ -81,14 +81,14 @@ def join_unseen(columns, words):
 @pytest.mark.parametrize("n", [7, 30, 80])
 def test_columns_are_encoded_as_by_scikit_learn(encoding, n, task):
     train = np.random.default_rng(n).permutation(task.n)[:n]
-    X = expanded(task.X, task.schema)
+    X = expand_dates(task.X, task.schema)
     theirs = pipeline(encoding, task, n).fit(X[train])
     expected = theirs.transform(X)
     if encoding.categories is Categories.ORDINAL:
         join_unseen(expected, theirs.named_transformers_["words"])
     encoder = encoding.fit(task, train)
     kept, indicators = [], []
-    names = [one.name for one in expanded_columns(task.schema)]
+    names = [one.name for one in list_expanded_columns(task.schema)]
     for name, one, column in zip(names, encoder.fitted, X.T, strict=True):
         made, may_say = list(one.columns(column)), "." not in name or name.endswith(f".{PARTS[0]}")
         if hasattr(one, "missing"):
@@ -139,9 +139,9 @@ def test_what_was_never_seen_and_gaps_are_encoded():
 
 
 def test_dates_become_parts(task):
-    names = [one.name for one in expanded_columns(task.schema)]
+    names = [one.name for one in list_expanded_columns(task.schema)]
     first = names.index("admitted.days")
-    parts = expanded(task.X, task.schema)[:, first : first + len(PARTS)]
+    parts = expand_dates(task.X, task.schema)[:, first : first + len(PARTS)]
     for day, found in zip(untidy(80)["admitted"].to_pylist(), parts, strict=True):
         if day is None:
             assert np.isnan(found).all()
@@ -153,7 +153,7 @@ def test_dates_become_parts(task):
 def test_an_encoder_is_read_back_from_its_text(task):
     for encoding in (*ENCODINGS, TARGET):
         encoder = encoding.fit(task, np.arange(50))
-        again = Encoder.of(encoder.text, task.schema, task.n)
+        again = Encoder.from_json(encoder.text, task.schema, task.n)
         assert again.text == encoder.text
         assert again.task(task).X.tobytes() == encoder.task(task).X.tobytes()
 
@@ -180,7 +180,7 @@ def test_a_foreign_encoder_is_refused(categories, change, told, task):
     content = json.loads(Encoding(categories).fit(task, np.arange(50)).text)
     change(content)
     with pytest.raises(ValueError, match=told):
-        Encoder.of(json.dumps(content), task.schema, task.n)
+        Encoder.from_json(json.dumps(content), task.schema, task.n)
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])

@@ -25,7 +25,7 @@ from ckcv_ray import Job, TestRows
 from ckcv_ray.errors import InputError
 from ckcv_ray.learners.base import STATUSES, Status
 from ckcv_ray.learners.ensemble import Ensemble, Member
-from ckcv_ray.learners.svm.problem import describe, signs
+from ckcv_ray.learners.svm.problem import describe, make_signs
 from ckcv_ray.records.record import Records
 from ckcv_ray.runs.load import environment_changes
 from ckcv_ray.runs.run import run_job
@@ -154,7 +154,7 @@ def offset_of(member: Member, problem: Problem) -> float:
     b = np.zeros(len(train))
     b[np.searchsorted(train, model.support)] = model.dual_coef
     Kb = model.decision(task.X[train]) - model.offset
-    y = signs(task)[train].astype(float)
+    y = make_signs(task)[train].astype(float)
     return describe(Kb, y, b, model.C, 0, Status.CONVERGED).offset
 
 

@@ -17,11 +17,11 @@ from ckcv_ray.learners.encoding.encoder import (
     Levels,
     Means,
     Numbers,
-    expanded,
-    expanded_columns,
-    says_gaps,
+    expand_dates,
+    find_gap_columns,
+    list_expanded_columns,
 )
-from ckcv_ray.learners.seeds import drawn, seeds_of
+from ckcv_ray.learners.seeds import draw_seeds, make_seed_sequence
 from ckcv_ray.tables.columns.schema import Schema
 from ckcv_ray.tables.columns.types import ColumnKind
 from ckcv_ray.tables.target import Index, Rows
@@ -66,13 +66,13 @@ class Encoding:
     gaps: Gaps = Gaps.MEDIAN
     rare: float = RARE
 
-    def suited(self, trees: bool) -> "Encoding":
+    def resolve(self, trees: bool) -> "Encoding":
         """Return the encoding with ``auto`` replaced: trees split numbers, other learners need columns."""
         if self.categories is not Categories.AUTO:
             return self
         return replace(self, categories=Categories.ORDINAL if trees else Categories.ONEHOT)
 
-    def stand_ins(self, X: Rows) -> tuple[float, ...]:
+    def fit_fills(self, X: Rows) -> tuple[float, ...]:
         """Return what stands for a gap in each column of rows X [rows, d], which have none."""
         from sklearn.impute import SimpleImputer
 
@@ -93,7 +93,7 @@ class Encoding:
             case Categories.ORDINAL:
                 return 1
             case Categories.TARGET:
-                return max(1, len(_counted(n_classes)))
+                return max(1, len(_choose_classes(n_classes)))
             case _:
                 return n_levels + 1
 
@@ -103,10 +103,10 @@ class Encoding:
         Raises:
             InputError: categories are to become shares of classes, and a class has a single row.
         """
-        folds = _folds(task, train) if self.categories is Categories.TARGET else ()
-        X, columns = expanded(task.X[train], task.schema), expanded_columns(task.schema)
+        folds = _make_folds(task, train) if self.categories is Categories.TARGET else ()
+        X, columns = expand_dates(task.X[train], task.schema), list_expanded_columns(task.schema)
         categorical = np.array([bool(one.levels) for one in columns])
-        numbers = iter(self._fit_numbers(X[:, ~categorical], says_gaps(task.schema)))
+        numbers = iter(self._fit_numbers(X[:, ~categorical], find_gap_columns(task.schema)))
         fitted = (
             self._fit_levels(X[:, [i]], len(one.levels), task, train, folds) if one.levels else next(numbers)
             for i, one in enumerate(columns)
@@ -137,11 +137,13 @@ class Encoding:
         unseen_and_gap = (float(n_levels), np.nan)
         every = np.append(np.arange(float(n_levels)), unseen_and_gap)[:, None]
         if self.categories is Categories.TARGET:
-            y, counted = task.y[train], _counted(task.n_classes)
+            y, counted = task.y[train], _choose_classes(task.n_classes)
             targets = [y] if task.has_numbers else [(y == one).astype(np.float64) for one in counted]
             others = (np.delete(np.arange(len(train)), fold) for fold in folds)
-            of_others = tuple(_means(values[rows], [one[rows] for one in targets], every) for rows in others)
-            return Means(_means(values, targets, every), of_others)
+            of_others = tuple(
+                _fit_means(values[rows], [one[rows] for one in targets], every) for rows in others
+            )
+            return Means(_fit_means(values, targets, every), of_others)
         if self.categories is Categories.ORDINAL:
             ordinal = OrdinalEncoder(
                 handle_unknown="use_encoded_value",
@@ -160,12 +162,14 @@ class Encoding:
         return Levels(tuple(place.tolist()), columns.shape[1])
 
 
-def _counted(n_classes: int) -> range:
+def _choose_classes(n_classes: int) -> range:
     """Return the classes whose shares say all."""
     return range(1, 2) if n_classes == 2 else range(n_classes)
 
 
-def _means(values: Rows, targets: list[NDArray[np.float64]], every: Rows) -> tuple[tuple[float, ...], ...]:
+def _fit_means(
+    values: Rows, targets: list[NDArray[np.float64]], every: Rows
+) -> tuple[tuple[float, ...], ...]:
     """Return for each target its mean in each category, drawn towards the mean of all rows."""
     from sklearn.preprocessing import TargetEncoder
 
@@ -173,7 +177,7 @@ def _means(values: Rows, targets: list[NDArray[np.float64]], every: Rows) -> tup
     return tuple(tuple(one.transform(every)[:, 0].tolist()) for one in encoders)
 
 
-def _folds(task: Task, train: Index) -> list[Index]:
+def _make_folds(task: Task, train: Index) -> list[Index]:
     """Divide training rows, by position, into folds with all classes, of whole groups where there are any.
 
     Where numbers are predicted, there is one class of rows.
@@ -195,6 +199,6 @@ def _folds(task: Task, train: Index) -> list[Index]:
             f"encode=target divides the training rows of a split into folds, and {what}: choose encode=onehot"
         )
     splitter = StratifiedGroupKFold if grouped else StratifiedKFold
-    (seed,) = drawn(seeds_of(train), 1)
+    (seed,) = draw_seeds(make_seed_sequence(train), 1)
     folds = splitter(min(CROSS_FITS, rarest, n_groups), shuffle=True, random_state=seed % 2**32)
     return [fold for _, fold in folds.split(y, y, groups if grouped else None) if len(fold)]

@@ -44,7 +44,7 @@ def encode(learner: Learner, encoding: Encoding, task: Task) -> Learner:
         return learner
     if isinstance(learner, Choice):
         return learner.change_each(lambda single: encode(single, encoding, task))
-    suited = encoding.suited(learner.trees)
+    suited = encoding.resolve(learner.trees)
     learner = learner.on_encoded() if suited.categories is Categories.ONEHOT else learner
     return Encoded(learner, suited, task.schema, task.n_classes)
 
@@ -164,7 +164,7 @@ class EncodedCodec(Codec):
         inner = table.select(self.inner.columns(task).names)
         models = []
         for i, text in enumerate(table[ENCODER].to_pylist()):
-            encoder = Encoder.of(text, self.schema, task.n)
+            encoder = Encoder.from_json(text, self.schema, task.n)
             (model,) = self.inner.from_table(inner.slice(i, 1), encoder.task(task))
             models.append(EncodedModel(encoder, model))
         return models

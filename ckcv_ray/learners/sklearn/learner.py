@@ -14,23 +14,30 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from ckcv_ray.core.measures import Kind
-from ckcv_ray.core.options import Option, check_options, option
+from ckcv_ray.core.options import Option, check_options, option, thin_values
 from ckcv_ray.core.scores import Output
 from ckcv_ray.errors import InputError
 from ckcv_ray.learners.base import Codec, Learner, Setting, Space, Trainer
-from ckcv_ray.learners.class_weight import BALANCED, CLASS_WEIGHT, EQUALLY, NAME, of_task, weights_by_class
+from ckcv_ray.learners.class_weight import (
+    BALANCED,
+    CLASS_WEIGHT,
+    EQUALLY,
+    NAME,
+    compute_weights,
+    match_labels,
+)
 from ckcv_ray.learners.sklearn.model import EstimatorCodec, is_foreign
 from ckcv_ray.learners.sklearn.packing import last_step
 from ckcv_ray.learners.sklearn.paths import Block, Path, Plain, find_sharing
 from ckcv_ray.learners.sklearn.space import Values, check_space, list_settings
 from ckcv_ray.learners.sklearn.spec import (
     Spec,
+    add_scaling,
     as_spec,
     build,
-    full_names,
-    packages,
-    parameters,
-    scaled,
+    complete_names,
+    list_packages,
+    list_parameters,
     trust,
 )
 from ckcv_ray.learners.sklearn.split import SplitFits
@@ -153,7 +160,7 @@ class EstimatorLearner(Learner):
 
     def parameter_names(self) -> list[str]:
         """Return the names of the estimator's parameters; of a pipeline's last step also the short ones."""
-        return list(parameters(self.build()))
+        return list(list_parameters(self.build()))
 
     def class_weights(self, task: Task, y: Classes) -> Mapping[int, float] | str | None:
         """Return what the estimator takes as ``class_weight`` for training rows y [n]; None for its own."""
@@ -163,7 +170,8 @@ class EstimatorLearner(Learner):
         """Return the learner with at most ``most`` values of each parameter, or ``most`` drawn settings."""
         if self.sample is not None:
             return replace(self, sample=min(self.sample, most))
-        spaced = {name: _spaced(values, most) for name, values in self.all_values.items()}
+        lists = {name: v for name, v in self.all_values.items() if not isinstance(v, str)}
+        spaced = {name: thin_values(values, most) for name, values in lists.items()}
         fewer = {name: values for name, values in spaced.items() if values != self.values.get(name)}
         return replace(self, param={**(self.param or {}), **fewer})
 
@@ -171,19 +179,19 @@ class EstimatorLearner(Learner):
         """Return the learner with the estimator's default of each parameter whose values are not given."""
         if self.sample is not None:
             return self
-        defaults, given = parameters(self.build()), self.param or {}
+        defaults, given = list_parameters(self.build()), self.param or {}
         return replace(self, param={name: given.get(name, (defaults[name],)) for name in self.all_values})
 
     def __setstate__(self, state: Mapping[str, Any]) -> None:
         """Take the state from another process, in which the packages were trusted."""
         self.__dict__.update(state)
-        for package in packages(self.spec):
+        for package in list_packages(self.spec):
             trust(package)
 
     def _check_values(self) -> None:
         """Raise InputError with scikit-learn's own words if a value is out of its range."""
         for name, values in (self.param or {}).items():
-            full_names(self.build(), {name: None})
+            complete_names(self.build(), {name: None})
             for value in () if isinstance(values, str) else values:
                 self._check_value({name: value}, name, value)
         list_settings(self.all_values, self.sample)
@@ -253,13 +261,13 @@ class WeightedLearner(EstimatorLearner):
 
     def canonical(self, task: Task) -> Self:
         """Return the learner with class weights as the task's labels; see ``base.Learner``."""
-        return replace(self, class_weight=of_task(self._class_weight, task.classes))
+        return replace(self, class_weight=match_labels(self._class_weight, task.classes))
 
     def class_weights(self, task: Task, y: Classes) -> Mapping[int, float] | str | None:
         """Return the weights of the classes that have training rows, or "balanced"."""
         if self._class_weight in (EQUALLY, BALANCED):
             return None if self._class_weight == EQUALLY else BALANCED
-        weight = weights_by_class(self._class_weight, task.classes, y)
+        weight = compute_weights(self._class_weight, task.classes, y)
         present = np.unique(y).tolist()
         by_position = type(last_step(self.build())).__name__ in WEIGHTS_BY_POSITION
         keys = range(len(present)) if by_position else present
@@ -287,7 +295,7 @@ class ScaledLearner(EstimatorLearner):
     @property
     def spec(self) -> Spec:  # type: ignore[override]
         """The estimator, after standardisation or by itself."""
-        return scaled(self.unscaled) if self.scales else self.unscaled
+        return add_scaling(self.unscaled) if self.scales else self.unscaled
 
     def on_encoded(self) -> Self:
         """Return the learner without standardisation."""
@@ -354,7 +362,7 @@ class AnyEstimator(WeightedLearner):
         Raises:
             InputError: the estimator selects columns by name.
         """
-        if names := _named_columns(self.build()):
+        if names := _list_named_columns(self.build()):
             raise InputError(
                 f"estimator: it selects columns by name ({some(names)}), and is given numbers without names: "
                 "leave text, gaps and dates to the encoding inside each split, or select by position"
@@ -362,7 +370,7 @@ class AnyEstimator(WeightedLearner):
         return self if task.has_numbers else super().canonical(task)
 
 
-def _named_columns(estimator: Any) -> list[str]:
+def _list_named_columns(estimator: Any) -> list[str]:
     """Return the names by which a ColumnTransformer inside an estimator selects columns."""
     from sklearn.compose import ColumnTransformer
 
@@ -370,9 +378,3 @@ def _named_columns(estimator: Any) -> list[str]:
     chosen = [one[2] for part in parts if isinstance(part, ColumnTransformer) for one in part.transformers]
     listed = [one if isinstance(one, list | tuple) else [one] for one in chosen]
     return list(dict.fromkeys(name for names in listed for name in names if isinstance(name, str)))
-
-
-def _spaced(values: Any, most: int) -> Any:
-    if isinstance(values, str) or len(values) <= most:
-        return values
-    return tuple(values[i * (len(values) - 1) // max(1, most - 1)] for i in range(most))

@@ -52,20 +52,24 @@ class FittedEstimator(Model):
             return Predicted(np.zeros(0, np.int32), np.zeros(0))
         padded = np.concatenate([X, np.repeat(X[-1:], -len(X) % BATCH, axis=0)])
         batches = [padded[i : i + BATCH] for i in range(0, len(padded), BATCH)]
-        with quiet(), guard(self.foreign):
-            label = np.concatenate([classes(self.estimator, one.copy(), self.n_classes) for one in batches])
-            score = np.concatenate([_score(self.estimator, batch, self.n_classes) for batch in batches])
+        with collect_warnings(), guard(self.foreign):
+            label = np.concatenate(
+                [predict_classes(self.estimator, one.copy(), self.n_classes) for one in batches]
+            )
+            score = np.concatenate(
+                [_predict_score(self.estimator, batch, self.n_classes) for batch in batches]
+            )
         return Predicted(label[: len(X)], score[: len(X)])
 
     def predict_outputs(self, X: Rows, needs: frozenset[Output]) -> Outputs:
         """Return the estimator's outputs for rows X [rows, d], all at once; each call gets a copy of them."""
-        with quiet(), guard(self.foreign):
+        with collect_warnings(), guard(self.foreign):
             if not self.n_classes:
-                return Outputs(value=values(self.estimator, X.copy()))
-            label = classes(self.estimator, X.copy(), self.n_classes)
-            rank = _rank(self.estimator, X.copy(), self.n_classes) if Output.RANK in needs else None
+                return Outputs(value=predict_values(self.estimator, X.copy()))
+            label = predict_classes(self.estimator, X.copy(), self.n_classes)
+            rank = _predict_rank(self.estimator, X.copy(), self.n_classes) if Output.RANK in needs else None
             shares = (
-                _probability(self.estimator, X.copy(), self.n_classes)
+                _predict_probability(self.estimator, X.copy(), self.n_classes)
                 if Output.PROBABILITY in needs
                 else None
             )
@@ -85,7 +89,7 @@ class FittedEstimator(Model):
         Raises:
             ValueError: see ``packing.unpack``.
         """
-        with quiet():  # such as that a class is deprecated
+        with collect_warnings():  # such as that a class is deprecated
             estimator = unpack(content, n_features, known)
         return cls(setting, estimator, n_classes, is_foreign(estimator))
 
@@ -178,12 +182,12 @@ def fit(estimator: Any, X: Rows, y: Classes, foreign: bool = False, seed: int = 
 
     It gets a copy of y, which it may overwrite as it may overwrite X; see ``guard`` for the others.
     """
-    with quiet() as caught, guard(foreign, seed):
+    with collect_warnings() as caught, guard(foreign, seed):
         estimator.fit(X, y.copy())
-    return status_of(caught)
+    return find_status(caught)
 
 
-def status_of(caught: list[warnings.WarningMessage]) -> int:
+def find_status(caught: list[warnings.WarningMessage]) -> int:
     """Return the position of the status of a fit with these warnings."""
     from sklearn.exceptions import ConvergenceWarning
 
@@ -191,7 +195,7 @@ def status_of(caught: list[warnings.WarningMessage]) -> int:
     return NOT_CONVERGED if capped else CONVERGED
 
 
-def classes(estimator: Any, X: Rows, n_classes: int) -> Classes:
+def predict_classes(estimator: Any, X: Rows, n_classes: int) -> Classes:
     """Return the class numbers that an estimator predicts.
 
     Raises:
@@ -207,7 +211,7 @@ def classes(estimator: Any, X: Rows, n_classes: int) -> Classes:
     return number
 
 
-def values(estimator: Any, X: Rows) -> NDArray[np.float64]:
+def predict_values(estimator: Any, X: Rows) -> NDArray[np.float64]:
     """Return the numbers that an estimator predicts.
 
     Raises:
@@ -221,21 +225,21 @@ def values(estimator: Any, X: Rows) -> NDArray[np.float64]:
     return predicted.astype(np.float64)
 
 
-def iterations(estimator: Any) -> int:
+def count_iterations(estimator: Any) -> int:
     """Return the iterations of a fit; 1 if the estimator does not say."""
     found = getattr(last_step(estimator), "n_iter_", None)
     return 1 if found is None else max(1, int(np.max(found)))
 
 
 @contextmanager
-def quiet() -> Iterator[list[warnings.WarningMessage]]:
+def collect_warnings() -> Iterator[list[warnings.WarningMessage]]:
     """Collect warnings instead of printing them."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         yield caught
 
 
-def _probability(estimator: Any, X: Rows, n_classes: int) -> NDArray[np.float64]:
+def _predict_probability(estimator: Any, X: Rows, n_classes: int) -> NDArray[np.float64]:
     """Return the probability of each class, (rows, n_classes); 0 for classes without training rows."""
     found = np.asarray(estimator.predict_proba(X), np.float64)
     known = np.asarray(estimator.classes_, np.intp)
@@ -246,17 +250,17 @@ def _probability(estimator: Any, X: Rows, n_classes: int) -> NDArray[np.float64]
     return shares
 
 
-def _rank(estimator: Any, X: Rows, n_classes: int) -> NDArray[np.float64]:
+def _predict_rank(estimator: Any, X: Rows, n_classes: int) -> NDArray[np.float64]:
     """Return what orders rows by the second of two classes, as scikit-learn takes it for its scores.
 
     A difference of probabilities, which is the score of a prediction, makes ties of the smallest ones.
     """
     if hasattr(estimator, "predict_proba") and not hasattr(estimator, "decision_function"):
-        return _probability(estimator, X, n_classes)[:, -1]
-    return _score(estimator, X, n_classes)
+        return _predict_probability(estimator, X, n_classes)[:, -1]
+    return _predict_score(estimator, X, n_classes)
 
 
-def _score(estimator: Any, X: Rows, n_classes: int) -> NDArray[np.float64]:
+def _predict_score(estimator: Any, X: Rows, n_classes: int) -> NDArray[np.float64]:
     """Return what grows with the second of two classes; nan for more classes, or if there is none."""
     if n_classes != 2:
         return np.full(len(X), np.nan)

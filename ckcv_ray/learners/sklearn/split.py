@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from ckcv_ray.learners.base import Setting
-from ckcv_ray.learners.seeds import drawn, seeds_of
+from ckcv_ray.learners.seeds import draw_seeds, make_seed_sequence
 from ckcv_ray.learners.sklearn import model as models
 from ckcv_ray.learners.sklearn.model import FittedEstimator
 from ckcv_ray.learners.sklearn.packing import last_step
@@ -105,7 +105,7 @@ class SplitFits:
     @cached_property
     def seeds(self) -> np.random.SeedSequence:
         """Source of seeds, from the numbers of the training rows: the same for all settings."""
-        return seeds_of(self.train)
+        return make_seed_sequence(self.train)
 
     def fit(self, setting: Setting) -> Fit:
         """Fit the estimator at a setting; the first steps of a pipeline are fitted once for all settings."""
@@ -150,10 +150,10 @@ class SplitFits:
         """
         predicting, X = fit.estimator if fit.head is None else fit.last, self.seen(fit)
         with models.guard(self.estimators.foreign):
-            return models.classes(predicting, X, self.task.n_classes)
+            return models.predict_classes(predicting, X, self.task.n_classes)
 
     def _new(self, template: Template) -> Any:
-        estimator = template.copy(drawn(self.seeds, len(template.unseeded)))
+        estimator = template.copy(draw_seeds(self.seeds, len(template.unseeded)))
         if (weights := self.estimators.class_weights(self.task, self.y)) is not None:
             last_step(estimator).set_params(class_weight=weights)
         return estimator
@@ -164,12 +164,12 @@ class SplitFits:
     @cached_property
     def _global_seed(self) -> int:
         """Seed of the global random numbers that foreign code may draw."""
-        return drawn(self.seeds, 1)[0] if self.estimators.foreign else 0
+        return draw_seeds(self.seeds, 1)[0] if self.estimators.foreign else 0
 
     def _fit_head(self, head: Any) -> Head:
-        with models.quiet() as caught, models.guard(self.estimators.foreign, self._global_seed):
+        with models.collect_warnings() as caught, models.guard(self.estimators.foreign, self._global_seed):
             X = head.fit_transform(self.X, self.y.copy())
-        return Head(head, X, models.status_of(caught), [])
+        return Head(head, X, models.find_status(caught), [])
 
 
 def fit_model(

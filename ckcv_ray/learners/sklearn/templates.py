@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from ckcv_ray.learners.sklearn.allowed import check_setting
 from ckcv_ray.learners.sklearn.packing import last_step
-from ckcv_ray.learners.sklearn.spec import build, full_names
+from ckcv_ray.learners.sklearn.spec import build, complete_names
 
 MOST_KEPT = 4096
 OTHER_PARAMETERS = ("memory", "transform_input", "verbose")  # of a pipeline: each changes how it is fitted
@@ -48,7 +48,7 @@ def make_template(spec: str, setting: str) -> Template:
 
     described, values = json.loads(spec), json.loads(setting)
     estimator = build(described)
-    names = full_names(estimator, values)
+    names = complete_names(estimator, values)
     for name, value in names.items():
         check_setting("param", described, name, value)
     estimator.set_params(**names)

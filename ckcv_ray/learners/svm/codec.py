@@ -14,7 +14,7 @@ from ckcv_ray.learners.base import Codec, Setting
 from ckcv_ray.learners.svm.model import SVMModel
 from ckcv_ray.learners.svm.pairwise import PairwiseSVM
 from ckcv_ray.learners.svm.scaling import Scaling
-from ckcv_ray.learners.svm.votes import pairs_of
+from ckcv_ray.learners.svm.votes import list_pairs
 from ckcv_ray.tables.task import Task
 
 OF_PAIR = {"support": pa.list_(pa.int64()), "dual_coef": pa.list_(pa.float64()), "offset": pa.float64()}
@@ -54,7 +54,7 @@ class SVMCodec(Codec):
         n, d = task.X.shape
         if task.n_classes == 2:
             return int(2 * (n + d) + len(TWO_CLASSES))
-        n_pairs = len(pairs_of(task.n_classes))
+        n_pairs = len(list_pairs(task.n_classes))
         return int(2 * (n * (task.n_classes - 1) + n_pairs + d) + n_pairs + len(MORE_CLASSES))
 
     def setting(self, model: SVMModel | PairwiseSVM) -> Setting:
@@ -84,7 +84,7 @@ def _read_model(row: dict[str, Any], task: Task) -> SVMModel | PairwiseSVM:
         ValueError: its numbers cannot be those of a model that was fitted to the task.
         IndexError: a row number does not exist in the task.
     """
-    two, n_pairs = task.n_classes == 2, len(pairs_of(task.n_classes))
+    two, n_pairs = task.n_classes == 2, len(list_pairs(task.n_classes))
     support, dual_coef, offset = ([row[name]] if two else row[name] for name in OF_PAIR)
     if not len(support) == len(dual_coef) == len(offset) == n_pairs:
         raise ValueError(f"expected support vectors and an offset for each of {n_pairs} pairs of classes")
@@ -101,7 +101,7 @@ def _read_model(row: dict[str, Any], task: Task) -> SVMModel | PairwiseSVM:
         return SVMModel(*setting, scaling, rows, vectors, coefficients, row["offset"])
     _check_numbers(*setting, scaling, pairs, offset, task.X.shape[1])
     offsets = np.array(offset, dtype=np.float64)
-    return PairwiseSVM.of_pairs(setting, scaling, task.n_classes, pairs, offsets, task.X)
+    return PairwiseSVM.from_pairs(setting, scaling, task.n_classes, pairs, offsets, task.X)
 
 
 def _check_numbers(

@@ -17,7 +17,7 @@ from ckcv_ray.core.options import Option, check_options, option
 from ckcv_ray.core.scores import Output
 from ckcv_ray.errors import InputError
 from ckcv_ray.learners.base import Learner, Path, Space
-from ckcv_ray.learners.class_weight import BALANCED, CLASS_WEIGHT, EQUALLY, NAME, of_task
+from ckcv_ray.learners.class_weight import BALANCED, CLASS_WEIGHT, EQUALLY, NAME, match_labels
 from ckcv_ray.learners.svm.problem import Options
 from ckcv_ray.tables.target import Label
 from ckcv_ray.tables.task import Task
@@ -163,7 +163,7 @@ class GaussianSVM(Learner):
     def canonical(self, task: Task) -> Self:
         """Return the learner with class weights as the task's labels; see ``base.Learner``."""
         check_products(self._class_weight, self.C, task.n_classes)
-        return replace(self, class_weight=of_task(self._class_weight, task.classes))
+        return replace(self, class_weight=match_labels(self._class_weight, task.classes))
 
     def usual(self, task: Task) -> Self:
         """Return the learner at C = 1 and gamma = 1 / d for d columns, unless other values were given."""

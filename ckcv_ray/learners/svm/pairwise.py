@@ -15,7 +15,7 @@ from ckcv_ray.learners.base import Model, Predicted
 from ckcv_ray.learners.svm.kernels import gaussian, squared_distances
 from ckcv_ray.learners.svm.model import BLOCK, SVMModel
 from ckcv_ray.learners.svm.scaling import Scaling
-from ckcv_ray.learners.svm.votes import Ballot, pairs_of
+from ckcv_ray.learners.svm.votes import Ballot, list_pairs
 from ckcv_ray.tables.target import Rows
 
 Vector = NDArray[np.float64]
@@ -24,7 +24,7 @@ Numbers = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class PairwiseSVM(Model):
-    """A fitted SVM for several classes: a decision function for each pair, in the order of ``pairs_of``.
+    """A fitted SVM for several classes: a decision function for each pair, in the order of ``list_pairs``.
 
     That of a pair is f(x) = sum_i dual_coef_i K(x_i, x) + offset, positive for the second class. A pair of
     which only one class had training rows is constant, -1 or 1; one without training rows is 0.
@@ -51,7 +51,7 @@ class PairwiseSVM(Model):
     offset: Vector
 
     @classmethod
-    def of_pairs(
+    def from_pairs(
         cls,
         setting: tuple[float, float],
         scaling: Scaling,
@@ -76,7 +76,7 @@ class PairwiseSVM(Model):
 
     def pairs(self) -> Iterator[tuple[tuple[int, int], SVMModel]]:
         """Yield each pair of classes and its SVM."""
-        parts = zip(pairs_of(self.n_classes), self.used, self.dual_coef, self.offset.tolist(), strict=True)
+        parts = zip(list_pairs(self.n_classes), self.used, self.dual_coef, self.offset.tolist(), strict=True)
         for pair, used, dual_coef, offset in parts:
             rows = self.support[used], self.vectors[used]
             yield pair, SVMModel(self.C, self.gamma, self.scaling, *rows, dual_coef, offset)
@@ -96,7 +96,7 @@ class PairwiseSVM(Model):
     def _winners(self, K: Rows) -> NDArray[np.int32]:
         """Return the class of each row, given its kernel with all support vectors, (rows, n_support)."""
         ballot = Ballot((len(K),), self.n_classes)
-        parts = zip(pairs_of(self.n_classes), self.used, self.dual_coef, self.offset, strict=True)
+        parts = zip(list_pairs(self.n_classes), self.used, self.dual_coef, self.offset, strict=True)
         for pair, used, dual_coef, offset in parts:
             ballot.add(*pair, np.vecdot(np.take(K, used, axis=1), dual_coef) + offset)
         return ballot.winners()

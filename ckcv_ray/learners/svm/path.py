@@ -45,8 +45,8 @@ from ckcv_ray.learners.svm.problem import (
     Matrix,
     Vector,
     Weights,
-    constant,
     empty_fits,
+    fit_constant,
 )
 from ckcv_ray.learners.svm.simd import greater, lesser, wide
 
@@ -84,7 +84,7 @@ def path(
 ) -> Fits:
     """Fit each C in turn, starting from the previous solution; see ``solvers.PathSolver``."""
     if (y == y[0]).all():
-        return constant(y, len(C_values))
+        return fit_constant(y, len(C_values))
     M, y, n = Complement(writable(M.double), writable(M.single)), writable(y), len(y)
     fits = empty_fits(len(C_values), n)
     space = workspace(n, get_ident())

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from ckcv_ray.core.measures import ZERO_ONE, GroupShares, Measure
 from ckcv_ray.learners.base import Checked, Trainer
-from ckcv_ray.learners.class_weight import weights_by_class
+from ckcv_ray.learners.class_weight import compute_weights
 from ckcv_ray.learners.ensemble import judge
 from ckcv_ray.learners.svm import machine_code
 from ckcv_ray.learners.svm.blocks import Dense, Points, block_bytes, prepare
@@ -20,7 +20,7 @@ from ckcv_ray.learners.svm.model import SVMModel
 from ckcv_ray.learners.svm.one_against_one import ClassesBlock, prepare_block
 from ckcv_ray.learners.svm.optimality import check_model, check_pairs
 from ckcv_ray.learners.svm.pairwise import PairwiseSVM
-from ckcv_ray.learners.svm.problem import Fits, Options, Weights, signs
+from ckcv_ray.learners.svm.problem import Fits, Options, Weights, make_signs
 from ckcv_ray.learners.svm.scaling import Scaling, fit_scaling
 from ckcv_ray.tables.target import Index, Rows
 from ckcv_ray.tables.task import Task
@@ -61,13 +61,13 @@ class SVMTrainer(Trainer):
         """Prepare the distances of a split."""
         task, distances = shared
         scaling = fit_scaling(task.X[train], self.scale)
-        weights = weights_by_class(self.class_weight, task.classes, task.y[train])
+        weights = compute_weights(self.class_weight, task.classes, task.y[train])
         if task.n_classes > 2:
             rows = task.X, task.y.astype(np.int32, copy=False), distances, (train, score)
             return prepare_block(*rows, self.gammas, self.options, scaling, weights)
-        y, kernel = signs(task)[train].astype(np.float64), prepare(task.X, distances, scaling, train, score)
-        rows_of_split = task, train, score, y, scaling, kernel
-        return Block(self.gammas, self.options, *rows_of_split, Weights(*weights.tolist()))
+        y = make_signs(task)[train].astype(np.float64)
+        split = task, train, score, y, scaling, prepare(task.X, distances, scaling, train, score)
+        return Block(self.gammas, self.options, *split, Weights(*weights.tolist()))
 
     def cost(self, n_train: int) -> float:
         """Return the squared number of training rows."""
@@ -80,11 +80,11 @@ class SVMTrainer(Trainer):
     def check(self, model: SVMModel | PairwiseSVM, task: Task, train: Index, converged: bool) -> Checked:
         """Check the scaling, the dual variables and the KKT conditions of a model."""
         scaling = fit_scaling(task.X[train], self.scale)
-        weights = weights_by_class(self.class_weight, task.classes, task.y[train])
+        weights = compute_weights(self.class_weight, task.classes, task.y[train])
         known = scaling, self.options.tolerance
         if isinstance(model, PairwiseSVM):
             return check_pairs(model, task, train, *known, weights, converged=converged)
-        rows = task.X[train], signs(task)[train], train
+        rows = task.X[train], make_signs(task)[train], train
         return check_model(model, *rows, *known, Weights(*weights.tolist()), converged=converged)
 
     def load(self) -> None:
@@ -135,7 +135,7 @@ class PathFits(NamedTuple):
     def totals(self, measure: Measure) -> NDArray[np.int64]:
         """Count errors by class, and by group, in compiled code; for other measures, evaluate the models."""
         block = self.block
-        task, y = block.task, signs(block.task)[block.score]
+        task, y = block.task, make_signs(block.task)[block.score]
         if measure is ZERO_ONE:
             return block.kernel.errors(self.gamma, self.fits, y)
         if isinstance(measure, GroupShares):

@@ -10,11 +10,11 @@ from sklearn.datasets import load_breast_cancer, load_iris, make_classification
 
 from ckcv_ray.core.measures import ZERO_ONE
 from ckcv_ray.core.threads import one_thread
-from ckcv_ray.learners.seeds import drawn, seeds_of
+from ckcv_ray.learners.seeds import draw_seeds, make_seed_sequence
 from ckcv_ray.learners.sklearn.learner import AnyEstimator, EstimatorLearner
 from ckcv_ray.learners.sklearn.named import NAMED, Boosting, ExtraTrees, Forest, NaiveBayes, Neighbors, Tree
 from ckcv_ray.learners.sklearn.paths import Plain
-from ckcv_ray.learners.sklearn.spec import full_names
+from ckcv_ray.learners.sklearn.spec import complete_names
 from ckcv_ray.tables.task import Task
 
 
@@ -62,7 +62,7 @@ def seeded(estimator: Any, train: np.ndarray) -> dict[str, int]:
     """Seeds for the random states that are None."""
     every = estimator.get_params(deep=True)
     names = sorted(n for n in every if n.rpartition("__")[2] == "random_state" and every[n] is None)
-    return dict(zip(names, drawn(seeds_of(train), len(names)), strict=True))
+    return dict(zip(names, draw_seeds(make_seed_sequence(train), len(names)), strict=True))
 
 
 @pytest.mark.parametrize("data", TASKS)
@@ -80,7 +80,7 @@ def test_labels_are_those_of_separate_fits(name: str, data: str) -> None:
             assert labels.shape == (length, len(score))
             for step in range(length):
                 estimator = clone(learner.build()).set_params(
-                    **full_names(learner.build(), learner.space.setting(path, step))
+                    **complete_names(learner.build(), learner.space.setting(path, step))
                 )
                 estimator.set_params(**seeded(estimator, train)).fit(task.X[train], task.y[train])
                 assert np.array_equal(labels[step], estimator.predict(task.X[score]))

@@ -12,7 +12,7 @@ from ckcv_ray.engine import evaluate, ray_backend
 from ckcv_ray.errors import InputError
 from ckcv_ray.learners.svm import blocks, kernels
 from ckcv_ray.learners.svm.learner import GaussianSVM
-from ckcv_ray.learners.svm.problem import EQUAL, Options, signs
+from ckcv_ray.learners.svm.problem import EQUAL, Options, make_signs
 from ckcv_ray.learners.svm.scaling import identity
 from ckcv_ray.runs.run import Job, run_job
 from ckcv_ray.study import Execution, Problem, Study
@@ -50,7 +50,7 @@ def test_a_study_has_the_same_answer_without_whole_matrices(
 def test_scores_in_strips_are_those_of_the_whole(strip: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(kernels, "STRIP", strip)
     task = blobs(60, d=3, seed=2)
-    y = signs(task)
+    y = make_signs(task)
     split = complete_kfold(60, 3, 0, 4, 0)
     dense = blocks.prepare(task.X, None, identity(3), split.train, split.select)
     GaussianSVM().trainer.load()

@@ -18,11 +18,11 @@ from ckcv_ray import Job, Study, Task
 from ckcv_ray.core.resampling import complete_kfold
 from ckcv_ray.errors import InputError
 from ckcv_ray.learners.base import Status
-from ckcv_ray.learners.class_weight import of_task, weights_by_class
+from ckcv_ray.learners.class_weight import compute_weights, match_labels
 from ckcv_ray.learners.svm.decomposition import path_on_points
 from ckcv_ray.learners.svm.kernels import complement, complement_of, gaussian, squared_distances
 from ckcv_ray.learners.svm.learner import GaussianSVM
-from ckcv_ray.learners.svm.problem import EQUAL, Weights, describe, signs
+from ckcv_ray.learners.svm.problem import EQUAL, Weights, describe, make_signs
 from ckcv_ray.learners.svm.solvers import ON_POINTS, SOLVERS
 from ckcv_ray.runs.run import run_job
 from ckcv_ray.runs.verify import verify
@@ -39,7 +39,7 @@ WEIGHTS = [Weights(1.0, 10.0), Weights(0.3, 0.7), Weights(1e-3, 30.0), Weights(2
 
 def weights(class_weight: str, classes, y) -> Weights:
     """Return the weights of the classes -1 and +1 for training rows with labels y."""
-    return Weights(*weights_by_class(class_weight, classes, (y > 0).astype(int)).tolist())
+    return Weights(*compute_weights(class_weight, classes, (y > 0).astype(int)).tolist())
 
 
 class Posed(NamedTuple):
@@ -314,7 +314,7 @@ def test_equal_weights_on_a_task_are_one_problem():
     assert problem({"sick": 5, "well": 1}).run_id == problem("sick=5").run_id
     others = [None, "balanced", "sick=5", "well=5", "sick=5,well=5"]
     assert len({problem(one).run_id for one in others}) == len(others)
-    assert of_task("1.0=4", (0, 1)) == "1=4"
+    assert match_labels("1.0=4", (0, 1)) == "1=4"
 
 
 def test_a_label_that_the_task_lacks_is_refused_with_the_labels():
@@ -325,7 +325,7 @@ def test_a_label_that_the_task_lacks_is_refused_with_the_labels():
     with pytest.raises(InputError, match=message):
         Problem.of(Study.of(class_weight="Sick=10"), labelled())
     with pytest.raises(InputError, match="names '1' twice"):
-        of_task("1=4,1.0=4", (0, 1))
+        match_labels("1=4,1.0=4", (0, 1))
 
 
 def test_a_study_file_may_have_weights_as_text_and_as_a_table(tmp_path):
@@ -348,7 +348,7 @@ def test_balanced_weights_are_those_of_the_training_rows_alone():
         learner.trainer.prepare(learner.trainer.share(one), rows, rows[:1]).fit(0, 2).model(1)
         for one, rows in ((task, split.train), (other, split.train), (few, np.arange(few.n)))
     ]
-    expected = balanced(signs(task)[split.train])
+    expected = balanced(make_signs(task)[split.train])
     assert models[0].dual_coef.max() == 10 * expected.positive or models[0].dual_coef.min() == (
         -10 * expected.negative
     )
@@ -365,7 +365,7 @@ def test_models_of_ida_sets_are_those_of_scikit_learn(name, which, ida: Path):
     learner = GaussianSVM(costs, gamma, tolerance=1e-6, class_weight=which).canonical(task)
     split = complete_kfold(task.n, 4, 0, 4, 0)
     fits = learner.trainer.prepare(learner.trainer.share(task), split.train, split.select).fit(0, 3)
-    y, class_weight = signs(task), {1: 6.0} if which == "1=6" else "balanced"
+    y, class_weight = make_signs(task), {1: 6.0} if which == "1=6" else "balanced"
     compared = 0
     for step, C in enumerate(costs):
         model = fits.model(step)
@@ -415,7 +415,9 @@ def test_a_model_is_checked_with_the_weights_of_its_training_rows(given):
     assert "outside the box" in told
     beyond = model.dual_coef.copy()
     heavy = np.argmin(beyond)  # the sick are class -1
-    beyond[heavy] = -model.C * weights(learner.class_weight, task.classes, signs(task)[rows]).negative * 1.001
+    beyond[heavy] = (
+        -model.C * weights(learner.class_weight, task.classes, make_signs(task)[rows]).negative * 1.001
+    )
     changed = replace(model, dual_coef=beyond)
     assert any(
         "outside the box" in told for told in learner.trainer.check(changed, task, rows, True).differences

@@ -18,12 +18,12 @@ from ckcv_ray.core.measures import ZERO_ONE, GroupShares
 from ckcv_ray.core.resampling import complete_kfold
 from ckcv_ray.errors import InputError
 from ckcv_ray.learners.base import STATUSES, Status
-from ckcv_ray.learners.class_weight import weights_by_class
+from ckcv_ray.learners.class_weight import compute_weights
 from ckcv_ray.learners.ensemble import from_arrow, judge
 from ckcv_ray.learners.ensemble import schema as members_schema
 from ckcv_ray.learners.svm import class_blocks, one_against_one, pairwise
 from ckcv_ray.learners.svm.codec import MORE_CLASSES, SVMCodec
-from ckcv_ray.learners.svm.votes import Ballot, pairs_of
+from ckcv_ray.learners.svm.votes import Ballot, list_pairs
 from ckcv_ray.runs.run import run_job
 from ckcv_ray.runs.verify import verify
 from ckcv_ray.study import Execution
@@ -84,7 +84,7 @@ def by_definition(n_classes, f):
 def counted(n_classes, f):
     """The winners of rows by ``Ballot``, given f [pairs, rows]."""
     ballot = Ballot((f.shape[1],), n_classes)
-    for pair, values in zip(pairs_of(n_classes), f, strict=True):
+    for pair, values in zip(list_pairs(n_classes), f, strict=True):
         ballot.add(*pair, values)
     return ballot.winners()
 
@@ -93,7 +93,7 @@ def counted(n_classes, f):
 @given(st.integers(2, 5), st.integers(0, 10**6), st.floats(0, 0.6))
 def test_a_row_is_undecided_only_if_open_pairs_could_change_its_winner(n_classes, seed, share):
     rng = np.random.default_rng(seed)
-    f = rng.normal(size=(len(pairs_of(n_classes)), 12))
+    f = rng.normal(size=(len(list_pairs(n_classes)), 12))
     f = np.where(rng.random(f.shape) < share, rng.choice(OPEN, f.shape), f)
     expected = [by_definition(n_classes, column) for column in f.T]
     assert counted(n_classes, f).tolist() == expected
@@ -144,7 +144,7 @@ def test_labels_and_decisions_are_those_of_svc(name, class_weight):
     learner = GaussianSVM(COSTS, GAMMAS, tolerance=1e-8, class_weight=class_weight).canonical(task)
     split = a_split(task)
     block, compared = block_of(learner, task, split.train, split.select), 0
-    weights = weights_by_class(learner.class_weight, task.classes, task.y[split.train])
+    weights = compute_weights(learner.class_weight, task.classes, task.y[split.train])
     for path in range(len(GAMMAS)):
         fits = block.fit(path, len(COSTS))
         labels = fits.predict()
@@ -168,10 +168,10 @@ def test_balanced_weights_are_those_of_scikit_learn_for_the_classes_that_are_the
         y[:n_classes] = np.arange(n_classes)
         names = tuple(map(str, range(n_classes)))
         expected = compute_class_weight("balanced", classes=np.arange(n_classes), y=y)
-        assert weights_by_class("balanced", names, y).tolist() == expected.tolist()
+        assert compute_weights("balanced", names, y).tolist() == expected.tolist()
         left = y[y != 1]
         expected = compute_class_weight("balanced", classes=np.unique(left), y=left)
-        found = weights_by_class("balanced", names, left)
+        found = compute_weights("balanced", names, left)
         assert np.delete(found, 1).tolist() == expected.tolist()
 
 
@@ -414,7 +414,7 @@ def test_every_forged_part_of_a_model_is_found():
 def test_forged_pairs_of_classes_without_rows_are_found():
     learner, task, rows, model = fitted(4, missing=(1, 3))
     assert learner.trainer.check(model, task, rows, True) == ([], [])
-    pairs = pairs_of(4)
+    pairs = list_pairs(4)
     for pair, sentence in (((1, 3), "without training rows"), ((0, 1), "does not predict that class")):
         offset = model.offset.copy()
         offset[pairs.index(pair)] = 0.5
