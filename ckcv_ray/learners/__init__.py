@@ -6,8 +6,7 @@ from ckcv_ray.errors import InputError
 from ckcv_ray.learners.base import Learner
 from ckcv_ray.learners.choice import Choice
 from ckcv_ray.learners.ridge import Ridge
-from ckcv_ray.learners.simple import SimpleLearner
-from ckcv_ray.learners.sklearn import NAMED, REGRESSORS, AnyEstimator, EstimatorLearner
+from ckcv_ray.learners.sklearn import NAMED, REGRESSORS, AnyEstimator
 from ckcv_ray.learners.svm.learner import GaussianSVM
 from ckcv_ray.validation import MOST
 
@@ -73,9 +72,7 @@ __all__ = [
     "ZOO",
     "AnyEstimator",
     "Choice",
-    "EstimatorLearner",
     "Learner",
-    "SimpleLearner",
     "register",
     "register_installed",
 ]

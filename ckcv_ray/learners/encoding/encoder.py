@@ -121,7 +121,9 @@ class Encoder:
             fold: see there.
         """
         raw = expand_dates(X, self.schema)
-        return np.column_stack([c for i, one in enumerate(self.fitted) for c in one.columns(raw[:, i], fold)])
+        return np.column_stack(
+            [c for i, column in enumerate(self.fitted) for c in column.columns(raw[:, i], fold)]
+        )
 
     def task(self, task: Task) -> Task:
         """Return the task of which rows it was fitted to, with numbers as columns."""
@@ -133,7 +135,7 @@ class Encoder:
     @property
     def text(self) -> str:
         """The encoder as JSON."""
-        return json.dumps({"columns": [asdict(one) for one in self.fitted], "folds": self.folds})
+        return json.dumps({"columns": [asdict(column) for column in self.fitted], "folds": self.folds})
 
     @classmethod
     def from_json(cls, text: str, schema: Schema, n_rows: int) -> Self:
@@ -195,26 +197,26 @@ def _read_folds(content: Any, n_rows: int) -> Folds:
 def expand_dates(X: Rows, schema: Schema) -> Rows:
     """Return rows X [rows, d] with each date replaced by its parts, as numbers; gaps stay gaps."""
     columns: list[Any] = []
-    for i, one in enumerate(schema):
-        columns += _split_dates(X[:, i]) if one.kind is ColumnKind.DATE else [X[:, i]]
+    for i, column in enumerate(schema):
+        columns += _split_dates(X[:, i]) if column.kind is ColumnKind.DATE else [X[:, i]]
     return np.column_stack(columns)
 
 
 def list_expanded_columns(schema: Schema) -> tuple[Column, ...]:
     """Return what the columns of rows with expanded dates hold: numbers or categories."""
     columns: list[Column] = []
-    for one in schema:
-        parts = [Column(f"{one.name}.{part}") for part in PARTS]
-        columns += parts if one.kind is ColumnKind.DATE else [one]
+    for column in schema:
+        parts = [Column(f"{column.name}.{part}") for part in PARTS]
+        columns += parts if column.kind is ColumnKind.DATE else [column]
     return tuple(columns)
 
 
 def find_gap_columns(schema: Schema) -> list[bool]:
     """Return for each number in expanded rows whether it says where gaps are: the first of a date does."""
     each: list[bool] = []
-    for one in schema:
-        if one.kind is not ColumnKind.CATEGORY:
-            each += [True] + [False] * (len(PARTS) - 1 if one.kind is ColumnKind.DATE else 0)
+    for column in schema:
+        if column.kind is not ColumnKind.CATEGORY:
+            each += [True] + [False] * (len(PARTS) - 1 if column.kind is ColumnKind.DATE else 0)
     return each
 
 

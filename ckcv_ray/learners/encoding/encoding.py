@@ -80,22 +80,14 @@ class Encoding:
 
     def width(self, schema: Schema, n_classes: int) -> int:
         """Return the largest number of columns that a table can become."""
-        columns = 0
-        for one in schema:
-            if one.kind is ColumnKind.CATEGORY:
-                columns += self._columns_of(len(one.levels), n_classes)
-            else:
-                columns += 2 * (len(PARTS) if one.kind is ColumnKind.DATE else 1)
-        return columns
-
-    def _columns_of(self, n_levels: int, n_classes: int) -> int:
-        match self.categories:
-            case Categories.ORDINAL:
-                return 1
-            case Categories.TARGET:
-                return max(1, len(_choose_classes(n_classes)))
-            case _:
-                return n_levels + 1
+        fixed = {Categories.ORDINAL: 1, Categories.TARGET: max(1, len(_choose_classes(n_classes)))}
+        widths = {ColumnKind.NUMBER: 2, ColumnKind.DATE: 2 * len(PARTS)}
+        return sum(
+            widths[column.kind]
+            if column.kind in widths
+            else fixed.get(self.categories, len(column.levels) + 1)
+            for column in schema
+        )
 
     def fit(self, task: Task, train: Index) -> "Encoder":
         """Fit an encoder to some rows of a task, on which alone it depends.
@@ -105,11 +97,11 @@ class Encoding:
         """
         folds = _make_folds(task, train) if self.categories is Categories.TARGET else ()
         X, columns = expand_dates(task.X[train], task.schema), list_expanded_columns(task.schema)
-        categorical = np.array([bool(one.levels) for one in columns])
+        categorical = np.array([bool(column.levels) for column in columns])
         numbers = iter(self._fit_numbers(X[:, ~categorical], find_gap_columns(task.schema)))
         fitted = (
-            self._fit_levels(X[:, [i]], len(one.levels), task, train, folds) if one.levels else next(numbers)
-            for i, one in enumerate(columns)
+            self._fit_levels(X[:, [i]], n_levels, task, train, folds) if n_levels else next(numbers)
+            for i, n_levels in enumerate(len(column.levels) for column in columns)
         )
         rows_of = tuple(tuple(np.sort(train[fold]).tolist()) for fold in folds)
         return Encoder(tuple(fitted), task.schema, rows_of)
@@ -126,7 +118,7 @@ class Encoding:
             scaler = StandardScaler().fit(imputer.transform(X))
             mean, scale = scaler.mean_, scaler.scale_
         parts = imputer.statistics_, np.isnan(X).any(axis=0) & np.array(says, np.bool_), mean, scale
-        return [Numbers(*one) for one in zip(*(part.tolist() for part in parts), strict=True)]
+        return [Numbers(*numbers) for numbers in zip(*(part.tolist() for part in parts), strict=True)]
 
     def _fit_levels(
         self, values: Rows, n_levels: int, task: Task, train: Index, folds: Sequence[Index]
@@ -138,10 +130,10 @@ class Encoding:
         every = np.append(np.arange(float(n_levels)), unseen_and_gap)[:, None]
         if self.categories is Categories.TARGET:
             y, counted = task.y[train], _choose_classes(task.n_classes)
-            targets = [y] if task.has_numbers else [(y == one).astype(np.float64) for one in counted]
+            targets = [y] if task.has_numbers else [(y == target).astype(np.float64) for target in counted]
             others = (np.delete(np.arange(len(train)), fold) for fold in folds)
             of_others = tuple(
-                _fit_means(values[rows], [one[rows] for one in targets], every) for rows in others
+                _fit_means(values[rows], [target[rows] for target in targets], every) for rows in others
             )
             return Means(_fit_means(values, targets, every), of_others)
         if self.categories is Categories.ORDINAL:
@@ -174,7 +166,7 @@ def _fit_means(
     from sklearn.preprocessing import TargetEncoder
 
     encoders = (TargetEncoder(target_type="continuous").fit(values, y) for y in targets)
-    return tuple(tuple(one.transform(every)[:, 0].tolist()) for one in encoders)
+    return tuple(tuple(encoder.transform(every)[:, 0].tolist()) for encoder in encoders)
 
 
 def _make_folds(task: Task, train: Index) -> list[Index]:

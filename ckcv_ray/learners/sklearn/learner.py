@@ -117,8 +117,8 @@ class EstimatorLearner(Learner):
             return Space([setting] for setting in settings)
         groups: dict[str, list[Setting]] = {}
         for setting in settings:
-            others = {name: value for name, value in setting.items() if name != shared}
-            groups.setdefault(json.dumps(others), []).append(setting)
+            fixed = {name: value for name, value in setting.items() if name != shared}
+            groups.setdefault(json.dumps(fixed), []).append(setting)
         return Space(sorted(group, key=lambda setting: setting[shared]) for group in groups.values())
 
     @cached_property
@@ -375,6 +375,9 @@ def _list_named_columns(estimator: Any) -> list[str]:
     from sklearn.compose import ColumnTransformer
 
     parts = [estimator, *estimator.get_params(deep=True).values()]
-    chosen = [one[2] for part in parts if isinstance(part, ColumnTransformer) for one in part.transformers]
-    listed = [one if isinstance(one, list | tuple) else [one] for one in chosen]
+    transformers = [
+        step for part in parts if isinstance(part, ColumnTransformer) for step in part.transformers
+    ]
+    chosen = [columns for _, _, columns in transformers]
+    listed = [columns if isinstance(columns, list | tuple) else [columns] for columns in chosen]
     return list(dict.fromkeys(name for names in listed for name in names if isinstance(name, str)))

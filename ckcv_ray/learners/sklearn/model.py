@@ -54,7 +54,7 @@ class FittedEstimator(Model):
         batches = [padded[i : i + BATCH] for i in range(0, len(padded), BATCH)]
         with collect_warnings(), guard(self.foreign):
             label = np.concatenate(
-                [predict_classes(self.estimator, one.copy(), self.n_classes) for one in batches]
+                [predict_classes(self.estimator, rows.copy(), self.n_classes) for rows in batches]
             )
             score = np.concatenate(
                 [_predict_score(self.estimator, batch, self.n_classes) for batch in batches]
@@ -160,7 +160,7 @@ def is_foreign(estimator: Any) -> bool:
     """Return whether an estimator, or one inside it, is of another package than scikit-learn."""
     parts = [estimator, *estimator.get_params(deep=True).values()] if hasattr(estimator, "get_params") else []
     classes = (type(part) for part in parts if hasattr(part, "get_params"))
-    return any(one.__module__.partition(".")[0] != LIBRARY for one in classes)
+    return any(kind.__module__.partition(".")[0] != LIBRARY for kind in classes)
 
 
 def guard(foreign: bool, seed: int = 0) -> AbstractContextManager[None]:
@@ -191,7 +191,7 @@ def find_status(caught: list[warnings.WarningMessage]) -> int:
     """Return the position of the status of a fit with these warnings."""
     from sklearn.exceptions import ConvergenceWarning
 
-    capped = any(issubclass(one.category, ConvergenceWarning) for one in caught)
+    capped = any(issubclass(warning.category, ConvergenceWarning) for warning in caught)
     return NOT_CONVERGED if capped else CONVERGED
 
 

@@ -191,8 +191,8 @@ class Neighbours(Path):
     def _find_nearest(self) -> "Nearest":
         """Return the nearest rows, found once for all ways to weight them."""
         setting = self.settings[-1]
-        others = {name: value for name, value in setting.items() if name != "weights"}
-        key = json.dumps(others, sort_keys=True)
+        fixed = {name: value for name, value in setting.items() if name != "weights"}
+        key = json.dumps(fixed, sort_keys=True)
         if key not in self.split.shared:
             fit = self.split.fit(setting)
             self.split.shared[key] = Nearest.find(fit.last, self.split.seen(fit), setting["n_neighbors"])

@@ -40,7 +40,7 @@ def check_space(name: str, value: Any) -> Values | None:
         pairs = [_split_pair(name, text) for text in _check_list(name, value)]
         value = dict(pairs)
         if len(value) < len(pairs):
-            twice = next(one for one in value if sum(key == one for key, _ in pairs) > 1)
+            twice = next(repeated for repeated in value if sum(key == repeated for key, _ in pairs) > 1)
             raise InputError(
                 f"{name} {quoted(twice)} is given twice: give all its values at once, {twice}=1,2"
             )

@@ -116,7 +116,7 @@ def _find_public(path: Any) -> Any:
     """Return the listed class that a private module of scikit-learn defines under this path, or the path."""
     if not isinstance(path, str):
         return path
-    same = (one for one in list_namesakes(path) if name_type(one) == path.replace(":", "."))
+    same = (namesake for namesake in list_namesakes(path) if name_type(namesake) == path.replace(":", "."))
     return next(same, path)
 
 
@@ -240,7 +240,7 @@ def _build_value(name: str, value: Any) -> Any:
     if isinstance(value, Mapping) and "class" in value:
         return _build(name, value)
     if isinstance(value, list):
-        listed = [_build_value(name, one) for one in value]
+        listed = [_build_value(name, item) for item in value]
         return tuple(listed) if _is_pair(listed) else listed
     return value
 

@@ -61,8 +61,8 @@ def make_template(spec: str, setting: str) -> Template:
     head = None
     if type(estimator) is Pipeline and len(estimator) > 1 and not any(map(every.get, OTHER_PARAMETERS)):
         last = f"{estimator.steps[-1][0]}__"
-        others = {name: value for name, value in names.items() if not name.startswith(last)}
-        head = json.dumps([others, unseeded])
+        head_values = {name: value for name, value in names.items() if not name.startswith(last)}
+        head = json.dumps([head_values, unseeded])
     return Template(estimator, owners, head)
 
 

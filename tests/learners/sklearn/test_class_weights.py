@@ -8,7 +8,8 @@ from sklearn.base import clone
 
 from ckcv_ray import Execution, InputError, Study, Task, load_run, run, verify
 from ckcv_ray.core.resampling import complete_kfold
-from ckcv_ray.learners import LEARNERS, EstimatorLearner
+from ckcv_ray.learners import LEARNERS
+from ckcv_ray.learners.sklearn import EstimatorLearner
 from ckcv_ray.learners.sklearn.packing import last_step
 from ckcv_ray.learners.sklearn.split import fit_model
 
